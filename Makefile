@@ -1,0 +1,94 @@
+# Everything that a person or a machine does with this repository. `make` lists it.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# The architecture that functions are built for and deployed on: x86_64 or arm64.
+ARCHITECTURE ?= x86_64
+
+# The pinned Python packages want 3.11 or newer; the first that is new enough is taken.
+PYTHON ?= $(or $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done),no-python)
+export PYTHON
+
+VENV := target/venv
+VENV_LINT := target/venv-lint
+PYTEST := PYTHONPATH=integration $(VENV)/bin/python -m pytest
+
+# Linting and building need neither an account nor a region; SAM asks for the latter all the same.
+export SAM_CLI_TELEMETRY := 0
+SAM := AWS_DEFAULT_REGION="$${AWS_DEFAULT_REGION:-us-east-1}" $(VENV_LINT)/bin/sam
+
+# What `make test` runs, in this order: the cheapest first.
+PARTS := format clippy unit template integration
+
+.PHONY: help demo test test-fast fmt lint format clippy unit template integration build deploy clean
+
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: $(VENV)/.installed ## Watch Curfew at work on a local AWS (about 6 minutes the first time)
+	cargo build --workspace --locked
+	PYTHONPATH=integration $(VENV)/bin/python -m demo
+
+test: ## Run every check: format, clippy, all tests, the template, the real binaries end to end
+	@times=""; begin=$$SECONDS; \
+	for part in $(PARTS); do \
+		printf '\n==> %s\n' "$$part"; \
+		start=$$SECONDS; \
+		if ! $(MAKE) "$$part"; then \
+			printf '\n%s FAILED after %s s%s\n' "$$part" "$$((SECONDS - start))" "$${times:+ (before it: $${times#, })}" >&2; \
+			exit 1; \
+		fi; \
+		printf '%s %s s\n' "$$part" "$$((SECONDS - start))"; \
+		times="$$times, $$part $$((SECONDS - start)) s"; \
+	done; \
+	printf '\nall passed in %s s: %s\n' "$$((SECONDS - begin))" "$${times#, }"
+
+test-fast: ## Run the tests of the domain only: no AWS, no network, seconds
+	cargo test --package domain --locked
+
+fmt: ## Format the code
+	cargo fmt --all
+
+lint: format clippy template ## Run the checks that run nothing: format, clippy, the template
+
+format: ## Check the format of the code
+	cargo fmt --all --check
+
+clippy: ## Lint the code, with warnings denied
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+unit: ## Run the tests of every crate
+	cargo test --workspace --locked
+
+template: $(VENV_LINT)/.installed ## Lint template.yaml (sam validate, cfn-lint), without an account
+	$(SAM) validate --lint
+	$(VENV_LINT)/bin/cfn-lint
+
+integration: $(VENV)/.installed ## Run the real binaries end to end against a local AWS
+	cargo build --workspace --locked
+	$(PYTEST) integration --quiet
+
+# SAM calls make again (deploy/package.mk), which must not think itself part of this one.
+build: $(VENV_LINT)/.installed ## Build the functions for AWS: make build [ARCHITECTURE=arm64] (release: 10 minutes and more)
+	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(SAM) build --parameter-overrides Architecture=$(ARCHITECTURE)
+
+# Parameters that are already deployed stay as they are; the first time, --guided asks for each.
+deploy: build ## Deploy what was built: make deploy [ARCHITECTURE=arm64] [ARGS="--guided"]
+	SAM_CLI_TELEMETRY=0 $(VENV_LINT)/bin/sam deploy --parameter-overrides Architecture=$(ARCHITECTURE) $(ARGS)
+
+clean: ## Remove everything that was built or installed here
+	rm -rf target .aws-sam
+
+# A virtual environment is made anew when its list of packages changes, and is complete only once it is stamped.
+$(VENV)/.installed: integration/requirements.txt
+$(VENV_LINT)/.installed: integration/requirements-lint.txt
+$(VENV)/.installed $(VENV_LINT)/.installed:
+	@command -v "$(PYTHON)" >/dev/null || { echo "Python 3.11 or newer is needed (make PYTHON=/path/to/python3)" >&2; exit 1; }
+	@echo "Installing $< into $(@D)"
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-input --requirement $<
+	touch $@

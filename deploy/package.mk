@@ -1,0 +1,39 @@
+# How `sam build` makes a function's package.
+#
+# SAM calls `make build-<LogicalId>` once per function, in a scratch copy of that function's directory. Building there
+# would compile the AWS SDK once per function, so every rule goes back to the repository and builds all functions in one
+# cargo invocation, into one target directory: the first call compiles, the others find everything fresh. One invocation
+# and not one per package, because cargo unites the features of what it is asked for, and a dependency with one feature
+# more is compiled anew, and with it the whole SDK.
+#
+# SAM tells a makefile neither architecture nor parameters, so template.yaml picks the folder (deploy/x86_64 or
+# deploy/arm64) whose Makefile includes this one.
+
+ROOT := $(abspath $(dir $(lastword $(MAKEFILE_LIST)))..)
+PYTHON ?= python3
+TOOLS := $(ROOT)/target/venv-build
+
+# What the runtime provided.al2023 has. The build machine's own glibc may be newer, and then nothing would start.
+GLIBC := 2.34
+
+PACKAGES := $(notdir $(patsubst %/,%,$(dir $(wildcard $(ROOT)/functions/*/Cargo.toml))))
+BINARIES := $(ROOT)/target/$(RUST_TARGET)/release
+
+# The one line that a new function adds.
+build-ReapInstances: NAME := reap-instances
+
+build-%: compile
+	@test -n "$(NAME)" || { echo "deploy/package.mk does not say which binary $* is" >&2; exit 1; }
+	cp "$(BINARIES)/$(NAME)" "$(ARTIFACTS_DIR)/bootstrap"
+
+.PHONY: compile
+compile: $(TOOLS)/.installed
+	@test -d "$$(cd "$(ROOT)" && rustc --print sysroot)/lib/rustlib/$(RUST_TARGET)/lib" || { \
+		echo "Rust cannot build for $(ARCHITECTURE) yet. Run: rustup target add $(RUST_TARGET)" >&2; exit 1; }
+	cd "$(ROOT)" && PATH="$(TOOLS)/bin:$$PATH" cargo zigbuild --release --locked --target-dir target \
+		--target $(RUST_TARGET).$(GLIBC) $(addprefix --package ,$(PACKAGES))
+
+$(TOOLS)/.installed: $(ROOT)/deploy/requirements.txt
+	$(PYTHON) -m venv --clear "$(TOOLS)"
+	"$(TOOLS)/bin/pip" install --quiet --disable-pip-version-check --requirement "$<"
+	touch "$@"
