@@ -1,0 +1,113 @@
+"""What template.yaml says, as plain data: its functions, and what the role of each may do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Iterator
+
+import yaml
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+TEMPLATE = REPOSITORY / "template.yaml"
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads CloudFormation's short forms as their long ones: `!Ref X` is `{"Ref": "X"}`."""
+
+
+def _long_form(loader: yaml.SafeLoader, tag: str, node: yaml.Node) -> dict[str, Any]:
+    if isinstance(node, yaml.ScalarNode):
+        value: Any = loader.construct_scalar(node)
+    elif isinstance(node, yaml.SequenceNode):
+        value = loader.construct_sequence(node, deep=True)
+    else:
+        value = loader.construct_mapping(node, deep=True)
+    if tag == "GetAtt" and isinstance(value, str):
+        value = value.split(".", 1)
+    return {tag if tag in ("Ref", "Condition") else f"Fn::{tag}": value}
+
+
+_Loader.add_multi_constructor("!", _long_form)
+
+
+@cache
+def template() -> dict[str, Any]:
+    """The whole template, with every short form written out. Read once: do not change it."""
+    return yaml.load(TEMPLATE.read_text(encoding="utf-8"), Loader=_Loader)
+
+
+def resources(kind: str | None = None) -> dict[str, dict[str, Any]]:
+    """All resources by logical id, or those of one type."""
+    return {
+        name: resource
+        for name, resource in template()["Resources"].items()
+        if kind is None or resource["Type"] == kind
+    }
+
+
+def logical_ids() -> dict[str, str]:
+    """The functions' logical ids by the name of their directory, which is the name of their binary too."""
+    found = resources("AWS::Serverless::Function")
+    return {Path(function["Properties"]["CodeUri"]).name: name for name, function in found.items()}
+
+
+def functions() -> dict[str, dict[str, Any]]:
+    """The functions by the name of their directory."""
+    return {directory: resources()[name] for directory, name in logical_ids().items()}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of a role, and the conditions of the template under all of which it exists."""
+
+    sid: str
+    effect: str
+    actions: tuple[str, ...]
+    resources: tuple[Any, ...]
+    conditions: dict[str, dict[str, Any]]
+    only_if: tuple[str, ...]
+
+
+def statements(function_name: str) -> list[Statement]:
+    """Every statement that the role of a function can have, whatever the parameters."""
+    role_id = functions()[function_name]["Properties"]["Role"]["Fn::GetAtt"][0]
+    role = resources("AWS::IAM::Role")[role_id]["Properties"]
+    return [
+        Statement(
+            sid=statement["Sid"],
+            effect=statement["Effect"],
+            actions=tuple(_listed(statement["Action"])),
+            resources=tuple(_listed(statement["Resource"])),
+            conditions=statement.get("Condition", {}),
+            only_if=(*outer, *inner),
+        )
+        for policy, outer in _possible(role["Policies"])
+        for statement, inner in _possible(policy["PolicyDocument"]["Statement"])
+    ]
+
+
+def granted_actions(function_name: str) -> set[str]:
+    """The actions that the role of a function may be allowed, such as `ec2:StopInstances`."""
+    return {
+        action
+        for statement in statements(function_name)
+        if statement.effect == "Allow"
+        for action in statement.actions
+    }
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _possible(items: list[Any]) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
+    """The items of a list, looking into `!If [condition, item, !Ref AWS::NoValue]`."""
+    for item in items:
+        if "Fn::If" in item:
+            condition, present, absent = item["Fn::If"]
+            assert absent == {"Ref": "AWS::NoValue"}, f"{condition} chooses between two items: extend _possible"
+            yield present, (condition,)
+        else:
+            yield item, ()
