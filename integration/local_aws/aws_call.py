@@ -1,0 +1,139 @@
+"""Recognises which AWS call an HTTP request is: service, operation, region, protocol, resources, permissions.
+
+Four wire protocols occur: EC2 and the older services send a form with `Action=`, the newer ones JSON with
+`X-Amz-Target`, CloudWatch CBOR with the operation in the path ("Smithy RPC v2 CBOR"), and S3 speaks REST.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Dict, Optional, Tuple
+
+import cbor2
+
+from . import s3_operations
+from .http_message import Request
+
+# Signing names that differ from the prefix of IAM's actions.
+_IAM_PREFIXES = {"monitoring": "cloudwatch", "email": "ses"}
+_CREDENTIAL_SCOPE = re.compile(r"Credential=[^/]+/\d+/(?P<region>[^/]+)/(?P<service>[^/]+)/aws4_request")
+_CBOR_PATH = re.compile(r"/service/(?P<target>[^/]+)/operation/(?P<operation>\w+)$")
+_RESOURCE_PARAMETER = re.compile(
+    r"(InstanceId|VolumeId|SnapshotId|ResourceId|SpotInstanceRequestId|ImageId|TopicArn|RoleArn|QueueUrl)(\.\d+)?$"
+)
+_RESOURCES_MAX = 50
+
+
+@dataclass(frozen=True)
+class AwsCall:
+    service: str  # as in IAM: ec2, s3, sns, cloudwatch, ...
+    operation: str  # as in the SDKs: DescribeInstances, ListObjectsV2, ...
+    region: str
+    protocol: str  # ec2, query, json, cbor or s3
+    resources: Tuple[str, ...] = ()
+    permissions: Tuple[str, ...] = ()  # the IAM actions that the call needs
+    metrics_asked: int = 0  # GetMetricData: what CloudWatch would bill
+
+    @property
+    def action(self) -> str:
+        return f"{self.service}:{self.operation}"
+
+
+def identify(request: Request) -> AwsCall:
+    scope = _credential_scope(request)
+    region = scope["region"] if scope else "us-east-1"
+    signing_name = scope["service"] if scope else "s3"  # unsigned requests are presumed S3's, as moto does
+    service = _IAM_PREFIXES.get(signing_name, signing_name)
+
+    cbor_path = _CBOR_PATH.search(request.path)
+    if cbor_path and "smithy-protocol" in request.headers:
+        return _structured(service, cbor_path["operation"], region, "cbor", _decoded_cbor(request.body))
+    if "x-amz-target" in request.headers:
+        name = request.headers["x-amz-target"].rpartition(".")[2]
+        return _structured(service, name, region, "json", _decoded_json(request.body))
+    if service == "s3":
+        return _s3(request, region)
+    form = {**request.query_parameters, **request.form}
+    if "Action" in form:
+        return _query(service, region, form)
+    return AwsCall(service, f"{request.method} {request.path}", region, "json")
+
+
+def bucket_and_key(request: Request) -> Tuple[str, str]:
+    """Bucket and key of an S3 request, in the path style or with the bucket as the host's first label."""
+    host = request.headers.get("host", "").split(":")[0]
+    path = request.path.lstrip("/")
+    label, _, rest = host.partition(".")
+    if rest.endswith("localhost") or rest.endswith("amazonaws.com") and not label.startswith("s3"):
+        return label, path
+    bucket, _, key = path.partition("/")
+    return bucket, key
+
+
+def _credential_scope(request: Request) -> Optional[Dict[str, str]]:
+    presigned = request.query_parameters.get("X-Amz-Credential")
+    text = f"Credential={presigned}" if presigned else request.headers.get("authorization", "")
+    found = _CREDENTIAL_SCOPE.search(text)
+    return found.groupdict() if found else None
+
+
+def _query(service: str, region: str, form: Dict[str, str]) -> AwsCall:
+    named = [value for name, value in form.items() if _RESOURCE_PARAMETER.search(name)]
+    operation = form["Action"]
+    permissions = [f"{service}:{operation}"]
+    if service == "ec2" and operation.startswith(("Run", "Create")) and operation != "CreateTags":
+        if any(name.startswith("TagSpecification") for name in form):
+            permissions.append("ec2:CreateTags")
+        if any(name.startswith("IamInstanceProfile") for name in form):
+            permissions.append("iam:PassRole")
+    queries = {name.split(".")[2] for name in form if name.startswith("MetricDataQueries.member.")}
+    return AwsCall(
+        service,
+        operation,
+        region,
+        "ec2" if service == "ec2" else "query",
+        tuple(named[:_RESOURCES_MAX]),
+        tuple(permissions),
+        len(queries),
+    )
+
+
+def _structured(service: str, operation: str, region: str, protocol: str, body: Dict[str, Any]) -> AwsCall:
+    named = [str(value) for name, value in body.items() if _RESOURCE_PARAMETER.search(name)]
+    if isinstance(body.get("Namespace"), str):
+        named.append("/".join(filter(None, (body["Namespace"], body.get("MetricName")))))
+    return AwsCall(
+        service,
+        operation,
+        region,
+        protocol,
+        tuple(named[:_RESOURCES_MAX]),
+        (f"{service}:{operation}",),
+        len(body.get("MetricDataQueries") or ()),
+    )
+
+
+def _s3(request: Request, region: str) -> AwsCall:
+    bucket, key = bucket_and_key(request)
+    query = request.query_parameters
+    operation = s3_operations.operation(request.method, bucket, key, query, request.headers)
+    named = "/".join(filter(None, (bucket, key or query.get("prefix"))))
+    return AwsCall("s3", operation, region, "s3", (named,) if named else (), s3_operations.permissions(operation))
+
+
+def _decoded_json(body: bytes) -> Dict[str, Any]:
+    try:
+        decoded = json.loads(body or b"{}")
+    except ValueError:
+        return {}
+    return decoded if isinstance(decoded, dict) else {}
+
+
+def _decoded_cbor(body: bytes) -> Dict[str, Any]:
+    try:
+        decoded = cbor2.loads(body) if body else {}
+    except (cbor2.CBORDecodeError, ValueError):
+        return {}
+    return decoded if isinstance(decoded, dict) else {}

@@ -1,0 +1,152 @@
+"""Changes to the account that AWS offers no call for: launch times, Spot, states, owners, who does what behind our back."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any, Callable, Dict, List
+
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.ec2.models import ec2_backends
+from moto.ec2.models.instances import Instance, StateReason
+from moto.sns.models import sns_backends
+
+from . import spot
+
+_STATE_CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
+
+
+class Unknown(ValueError):
+    """The back door was asked for a resource or a field that it does not know."""
+
+
+def set_instance(instance_id: str, region: str, fields: Dict[str, Any]) -> None:
+    instance = _backend(region).get_instance_by_id(instance_id)
+    if instance is None:
+        raise Unknown(f"no instance {instance_id} in {region}")
+    _set(instance, _INSTANCE_FIELDS, fields)
+
+
+def set_volume(volume_id: str, region: str, fields: Dict[str, Any]) -> None:
+    volume = _backend(region).volumes.get(volume_id)
+    if volume is None:
+        raise Unknown(f"no volume {volume_id} in {region}")
+    _set(volume, _VOLUME_FIELDS, fields)
+
+
+def set_snapshot(snapshot_id: str, region: str, fields: Dict[str, Any]) -> None:
+    snapshot = _backend(region).snapshots.get(snapshot_id)
+    if snapshot is None:
+        raise Unknown(f"no snapshot {snapshot_id} in {region}")
+    _set(snapshot, _SNAPSHOT_FIELDS, fields)
+
+
+def apply(change: Dict[str, Any]) -> None:
+    """Carries out a rule's `before`: any of `tag`, `untag`, `instance`, `volume`, `snapshot`."""
+    for kind, what in change.items():
+        if kind not in _CHANGES:
+            raise Unknown(f"unknown change {kind!r}; there are {', '.join(_CHANGES)}")
+        _CHANGES[kind](dict(what))
+
+
+def messages() -> List[Dict[str, Any]]:
+    """Everything that was published to SNS, topic by topic, oldest first."""
+    return [
+        {
+            "region": region,
+            "topic": topic.arn,
+            "subject": subject,
+            "message": message,
+            "attributes": {name: attribute.get("Value") for name, attribute in (attributes or {}).items()},
+        }
+        for region, backend in sns_backends[DEFAULT_ACCOUNT_ID].items()
+        for topic in backend.topics.values()
+        for _, message, subject, attributes, _ in topic.sent_notifications
+    ]
+
+
+def _set(resource: Any, setters: Dict[str, Callable[[Any, Any], None]], fields: Dict[str, Any]) -> None:
+    for name, value in fields.items():
+        if name not in setters:
+            raise Unknown(f"unknown field {name!r}; there are {', '.join(setters)}")
+        setters[name](resource, value)
+
+
+def _attribute(name: str) -> Callable[[Any, Any], None]:
+    return lambda resource, value: setattr(resource, name, value)
+
+
+def _moment(name: str) -> Callable[[Any, str], None]:
+    """An attribute that moto keeps as a naive datetime in UTC, told as RFC 3339."""
+
+    def assign(resource: Any, value: str) -> None:
+        moment = datetime.fromisoformat(value.replace("Z", "+00:00"))
+        if moment.tzinfo is None:
+            raise Unknown(f"{value!r} names no time zone")
+        setattr(resource, name, moment.astimezone(timezone.utc).replace(tzinfo=None))
+
+    return assign
+
+
+def _set_state(instance: Instance, name: str) -> None:
+    if name not in _STATE_CODES:
+        raise Unknown(f"unknown state {name!r}; there are {', '.join(_STATE_CODES)}")
+    instance._state.name, instance._state.code = name, _STATE_CODES[name]
+
+
+def _set_state_reason(instance: Instance, code: str) -> None:
+    instance.state_reason = StateReason(f"{code}: set by a test", code)
+
+
+def _set_operator(instance: Instance, principal: Any) -> None:
+    """`True` stands for EKS Auto Mode; a name for another AWS service; `False` for nobody."""
+    principal = "eks.amazonaws.com" if principal is True else principal
+    instance.operator = {"Managed": True, "Principal": principal} if principal else {"Managed": False}
+
+
+_INSTANCE_FIELDS: Dict[str, Callable[[Any, Any], None]] = {
+    "launch_time": _moment("launch_time"),
+    "lifecycle": _attribute("lifecycle"),
+    "instance_lifecycle": _attribute("lifecycle"),
+    "spot_instance_request": spot.attach_request,
+    "state": _set_state,
+    "state_reason": _set_state_reason,
+    "state_transition_reason": _attribute("_reason"),
+    "private_dns_name": _attribute("private_dns_name"),
+    "root_device_type": _attribute("root_device_type"),
+    "operator_managed": _set_operator,
+    "capacity_reservation_id": _attribute("capacity_reservation_id"),
+    "disable_api_termination": _attribute("disable_api_termination"),
+}
+_VOLUME_FIELDS: Dict[str, Callable[[Any, Any], None]] = {"create_time": _moment("create_time")}
+_SNAPSHOT_FIELDS: Dict[str, Callable[[Any, Any], None]] = {
+    "start_time": _moment("start_time"),
+    "state": _attribute("status"),
+}
+
+
+def _tag(what: Dict[str, Any]) -> None:
+    _backend(what["region"]).create_tags([what["resource"]], what["tags"])
+
+
+def _untag(what: Dict[str, Any]) -> None:
+    _backend(what["region"]).delete_tag_keys([what["resource"]], what["keys"])
+
+
+def _setting(set_resource: Callable[[str, str, Dict[str, Any]], None]) -> Callable[[Dict[str, Any]], None]:
+    def apply_fields(what: Dict[str, Any]) -> None:
+        set_resource(what.pop("resource"), what.pop("region"), what)
+
+    return apply_fields
+
+
+_CHANGES: Dict[str, Callable[[Dict[str, Any]], None]] = {
+    "tag": _tag,
+    "untag": _untag,
+    "instance": _setting(set_instance),
+    "volume": _setting(set_volume),
+    "snapshot": _setting(set_snapshot),
+}
+
+
+def _backend(region: str) -> Any:
+    return ec2_backends[DEFAULT_ACCOUNT_ID][region]

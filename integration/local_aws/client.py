@@ -1,0 +1,173 @@
+"""The Python side of a running local AWS: boto3 clients for it, and its control API as methods."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections import Counter
+from datetime import datetime, timezone
+from functools import lru_cache
+from typing import Any, Dict, Iterable, List, Optional
+
+import boto3
+from botocore.config import Config
+
+REGION = "us-east-1"
+ACCOUNT = "123456789012"  # moto's
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_SESSION_TOKEN": "testing"}
+_PUT_METRIC_DATA_MAX = 1000
+
+
+class LocalAwsError(Exception):
+    """The control API refused a request."""
+
+
+class LocalAws:
+    def __init__(self, endpoint: str) -> None:
+        self.endpoint = endpoint
+        self.client = lru_cache(maxsize=None)(self._client)
+
+    def environment(self, region: str = REGION) -> Dict[str, str]:
+        """What a program needs in its environment to use this AWS instead of the real one."""
+        return {
+            **CREDENTIALS,
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_REGION": region,
+            "AWS_DEFAULT_REGION": region,
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+
+    def _client(self, service: str, region: str = REGION) -> Any:
+        return boto3.client(
+            service,
+            region_name=region,
+            endpoint_url=self.endpoint,
+            aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+            # A test that injects one fault wants to see it, not the retry after it.
+            config=Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}),
+        )
+
+    # What was asked of AWS
+
+    def calls(self, action: Optional[str] = None, region: Optional[str] = None) -> List[Dict[str, Any]]:
+        """The recorded calls in order: action, permissions, region, at, resources, metrics_asked, fault, status."""
+        return [
+            call
+            for call in self._control("GET", "calls")["calls"]
+            if action in (None, call["action"]) and region in (None, call["region"])
+        ]
+
+    def counts(self) -> Counter:
+        return Counter(self._control("GET", "calls")["counts"])
+
+    def permissions(self) -> List[str]:
+        """The IAM actions that the recorded calls needed."""
+        return self._control("GET", "calls")["permissions"]
+
+    def clear_calls(self) -> None:
+        self._control("DELETE", "calls")
+
+    def messages(self) -> List[Dict[str, Any]]:
+        """Everything published to SNS: region, topic, subject, message, attributes."""
+        return self._control("GET", "messages")
+
+    # What shall go wrong
+
+    def fault(self, action: str, fault: str, **rule: Any) -> None:
+        """Makes calls fail: `fault("ec2:StopInstances", "throttle", match="i-0", skip=1, times=None)`."""
+        self._control("POST", "faults", {"action": action, "fault": fault, **rule})
+
+    def before(self, action: str, change: Dict[str, Any], **rule: Any) -> None:
+        """Changes the account just before a call is carried out; see `change`."""
+        self._control("POST", "faults", {"action": action, "before": change, **rule})
+
+    def faults(self) -> List[Dict[str, Any]]:
+        return self._control("GET", "faults")
+
+    def clear_faults(self) -> None:
+        self._control("DELETE", "faults")
+
+    # The back door
+
+    def set_instance(self, instance_id: str, region: str = REGION, **fields: Any) -> None:
+        """`set_instance(id, launch_time=datetime(...), spot_instance_request="persistent", state="pending")`."""
+        self._control("POST", f"instances/{instance_id}", {"region": region, **fields})
+
+    def set_volume(self, volume_id: str, region: str = REGION, **fields: Any) -> None:
+        self._control("POST", f"volumes/{volume_id}", {"region": region, **fields})
+
+    def set_snapshot(self, snapshot_id: str, region: str = REGION, **fields: Any) -> None:
+        self._control("POST", f"snapshots/{snapshot_id}", {"region": region, **fields})
+
+    def change(self, **change: Any) -> None:
+        """Any of `tag={resource, region, tags}`, `untag={resource, region, keys}`, `instance={resource, region, ...}`."""
+        self._control("POST", "change", change)
+
+    def reset(self) -> None:
+        """An empty account, no rules, no recorded calls."""
+        self._control("POST", "reset")
+
+    # Seeds
+
+    def run_instance(self, instance_type: str, tags: Dict[str, str], region: str = REGION, **fields: Any) -> str:
+        """One running instance with these tags and, by the back door, these fields. Answers its id."""
+        specification = {"ResourceType": "instance", "Tags": [{"Key": k, "Value": v} for k, v in tags.items()]}
+        launched = self.client("ec2", region).run_instances(
+            ImageId="ami-0123456789abcdef0",
+            InstanceType=instance_type,
+            MinCount=1,
+            MaxCount=1,
+            TagSpecifications=[specification] if tags else [],
+        )
+        instance_id = launched["Instances"][0]["InstanceId"]
+        if fields:
+            self.set_instance(instance_id, region, **fields)
+        return instance_id
+
+    def instance(self, instance_id: str, region: str = REGION) -> Dict[str, Any]:
+        found = self.client("ec2", region).describe_instances(InstanceIds=[instance_id])
+        return found["Reservations"][0]["Instances"][0]
+
+    def tags(self, resource_id: str, region: str = REGION) -> Dict[str, str]:
+        filters = [{"Name": "resource-id", "Values": [resource_id]}]
+        pages = self.client("ec2", region).get_paginator("describe_tags").paginate(Filters=filters)
+        return {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"]}
+
+    def put_metrics(
+        self,
+        namespace: str,
+        metric_name: str,
+        dimensions: Dict[str, str],
+        values: Iterable[float],
+        start: datetime,
+        step_seconds: int = 300,
+        region: str = REGION,
+    ) -> None:
+        """One series: the first value at `start`, each next one `step_seconds` later."""
+        named = [{"Name": name, "Value": value} for name, value in dimensions.items()]
+        data = [
+            {
+                "MetricName": metric_name,
+                "Dimensions": named,
+                "Value": value,
+                "Timestamp": datetime.fromtimestamp(start.timestamp() + number * step_seconds, timezone.utc),
+            }
+            for number, value in enumerate(values)
+        ]
+        for first in range(0, len(data), _PUT_METRIC_DATA_MAX):
+            page = data[first : first + _PUT_METRIC_DATA_MAX]
+            self.client("cloudwatch", region).put_metric_data(Namespace=namespace, MetricData=page)
+
+    def _control(self, method: str, route: str, body: Optional[Dict[str, Any]] = None) -> Any:
+        request = urllib.request.Request(
+            f"{self.endpoint}/_local/{route}",
+            method=method,
+            data=json.dumps(body, default=datetime.isoformat).encode() if body is not None else None,
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise LocalAwsError(json.load(error)["error"]) from error

@@ -1,0 +1,57 @@
+"""The control API under `/_local/`: what tests and the demo use beside AWS's own API. All bodies are JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
+
+from . import back_door
+from .faults import Rule
+from .http_message import Request, Response
+
+if TYPE_CHECKING:
+    from .proxy import Proxy
+
+_SETTERS: Dict[str, Callable[[str, str, Dict[str, Any]], None]] = {
+    "instances": back_door.set_instance,
+    "volumes": back_door.set_volume,
+    "snapshots": back_door.set_snapshot,
+}
+
+
+def answer(proxy: Proxy, request: Request) -> Response:
+    _, _, route = request.path.partition("/_local/")
+    try:
+        body = json.loads(request.body or b"{}")
+        result = _routed(proxy, request.method, route, body)
+    except (ValueError, KeyError, TypeError) as error:
+        return _json(400, {"error": f"{type(error).__name__}: {error}"})
+    if result is None:
+        return _json(404, {"error": f"no {request.method} {request.path}"})
+    return _json(200, result)
+
+
+def _routed(proxy: Proxy, method: str, route: str, body: Dict[str, Any]) -> Optional[Any]:
+    plain: Dict[Tuple[str, str], Callable[[], Any]] = {
+        ("GET", "ready"): lambda: {"ready": True},
+        ("GET", "calls"): proxy.ledger.listed,
+        ("DELETE", "calls"): proxy.ledger.clear,
+        ("GET", "faults"): proxy.rules.listed,
+        ("POST", "faults"): lambda: proxy.rules.add(Rule(**body)),
+        ("DELETE", "faults"): proxy.rules.clear,
+        ("GET", "messages"): back_door.messages,
+        ("POST", "change"): lambda: back_door.apply(body),
+        ("POST", "reset"): proxy.reset,
+    }
+    if (method, route) in plain:
+        result = plain[method, route]()
+        return {"done": True} if result is None else result
+    kind, _, resource_id = route.partition("/")
+    if method == "POST" and kind in _SETTERS and resource_id:
+        _SETTERS[kind](resource_id, body.pop("region"), body)
+        return {"done": True}
+    return None
+
+
+def _json(status: int, value: Any) -> Response:
+    return Response(status, [("Content-Type", "application/json")], json.dumps(value).encode())

@@ -1,0 +1,197 @@
+"""Corrections of moto's EC2, made on its classes in-process: where moto lies, tests would prove nothing.
+
+The list of corrections is in the package's docstring. Each replaces one method of moto 5.2.5, which is pinned.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, List, Tuple
+
+from moto.core.responses import ActionResult
+from moto.core.utils import utcnow
+from moto.ec2 import utils as ec2_utils
+from moto.ec2.exceptions import EC2ClientError, InvalidInstanceIdError, OperationNotPermitted4
+from moto.ec2.models import EC2Backend
+from moto.ec2.models.core import TaggedEC2Resource
+from moto.ec2.models.instances import Instance
+from moto.ec2.responses.elastic_block_store import ElasticBlockStore
+from moto.ec2.responses.instances import InstanceResponse
+
+from . import spot
+
+_STARTABLE = ("stopped", "running", "pending")
+_STOPPABLE = ("pending", "running", "stopping", "stopped")
+_MORE_FILTERS = {
+    "client-token": "client_token",
+    "instance-lifecycle": "instance_lifecycle",
+    "spot-instance-request-id": "spot_instance_request_id",
+    "root-device-type": "root_device_type",
+    "reason": "state_transition_reason",
+}
+
+_moto_start = EC2Backend.start_instances
+_moto_stop = EC2Backend.stop_instances
+_moto_terminate = EC2Backend.terminate_instances
+_moto_do_resources_exist = EC2Backend.do_resources_exist
+_moto_describe_regions = EC2Backend.describe_regions
+_moto_run_instances = InstanceResponse.run_instances
+_moto_private_dns_name = Instance.private_dns_name
+_moto_describe_volumes = ElasticBlockStore.describe_volumes
+_moto_describe_snapshots = ElasticBlockStore.describe_snapshots
+
+
+def apply(regions: Tuple[str, ...]) -> None:
+    """Corrects moto. `regions` is what DescribeRegions answers; empty: everything that moto knows."""
+    EC2Backend.start_instances = _start_instances
+    EC2Backend.stop_instances = _stop_instances
+    EC2Backend.terminate_instances = _terminate_instances
+    EC2Backend.do_resources_exist = _do_resources_exist
+    EC2Backend.describe_regions = _described_regions(regions)
+    EC2Backend.cancel_spot_instance_requests = spot.cancel
+    InstanceResponse.run_instances = _run_instances
+    ElasticBlockStore.describe_volumes = _paged(_moto_describe_volumes, "Volumes")
+    ElasticBlockStore.describe_snapshots = _paged(_moto_describe_snapshots, "Snapshots")
+    Instance.instance_lifecycle = property(lambda instance: instance.lifecycle)
+    Instance.private_dns_name = property(
+        lambda instance: instance.__dict__.get("private_dns_name") or _moto_private_dns_name.fget(instance),
+        lambda instance, name: instance.__dict__.update(private_dns_name=name),
+    )
+    TaggedEC2Resource.get_tags = _get_tags
+    ec2_utils.filter_dict_attribute_mapping.update(_MORE_FILTERS)
+    ec2_utils.instance_value_in_filter_values = _passes_filter
+
+
+def _start_instances(backend: EC2Backend, instance_ids: List[str]) -> List[Tuple[Any, Any]]:
+    for instance in _existing(backend, instance_ids):
+        if instance.state not in _STARTABLE:
+            raise _incorrect_state(instance, "started")
+    started = _moto_start(backend, instance_ids)
+    for instance, previous in started:
+        if previous.name == "stopped":
+            instance.launch_time = utcnow()
+    return started
+
+
+def _stop_instances(backend: EC2Backend, instance_ids: List[str]) -> List[Tuple[Any, Any]]:
+    for instance in _existing(backend, instance_ids):
+        if instance.state not in _STOPPABLE:
+            raise _incorrect_state(instance, "stopped")
+        if instance.root_device_type != "ebs":
+            raise EC2ClientError(
+                "UnsupportedOperation",
+                f"The instance '{instance.id}' does not have an 'ebs' root device type and cannot be stopped.",
+            )
+        if instance.lifecycle == "spot" and spot.request_type(instance) != "persistent":
+            raise EC2ClientError(
+                "UnsupportedOperation",
+                f"You can't stop the Spot Instance '{instance.id}' because it is associated with a one-time Spot "
+                "Instance request. You can only stop Spot Instances associated with persistent Spot Instance requests.",
+            )
+    stopped = _moto_stop(backend, instance_ids)
+    for instance, _ in stopped:
+        _write_reason(instance)
+    return stopped
+
+
+def _terminate_instances(backend: EC2Backend, instance_ids: List[str]) -> List[Tuple[Any, Any]]:
+    """One protected instance spares its whole zone, and the call fails ("TerminateInstances", API Reference)."""
+    instances = _existing(backend, instance_ids)
+    protected = [instance for instance in instances if instance.disable_api_termination is True]
+    spared_zones = {instance.availability_zone for instance in protected}
+    ended = []
+    for instance in instances:
+        if instance.availability_zone in spared_zones:
+            continue
+        if instance.state == "terminated":
+            ended.append((instance, instance._state))
+            continue
+        ended += _moto_terminate(backend, [instance.id])
+        _write_reason(instance)
+    if protected:
+        raise OperationNotPermitted4(protected[0].id)
+    return ended
+
+
+def _do_resources_exist(backend: EC2Backend, resource_ids: List[str]) -> bool:
+    """Moto asks this before CreateTags, and lets instances, volumes and snapshots through that do not exist."""
+    for resource_id in resource_ids:
+        kind = resource_id.partition("-")[0]
+        if kind == "i" and backend.get_instance_by_id(resource_id) is None:
+            raise InvalidInstanceIdError(resource_id)
+        if kind == "vol" and resource_id not in backend.volumes:
+            raise EC2ClientError("InvalidVolume.NotFound", f"The volume '{resource_id}' does not exist.")
+        if kind == "snap" and resource_id not in backend.snapshots:
+            raise EC2ClientError("InvalidSnapshot.NotFound", f"The snapshot '{resource_id}' does not exist.")
+    return _moto_do_resources_exist(backend, resource_ids)
+
+
+def _described_regions(regions: Tuple[str, ...]) -> Any:
+    def describe_regions(backend: EC2Backend, region_names: Any = None) -> List[Any]:
+        known = _moto_describe_regions(backend, region_names)
+        return [region for region in known if not regions or region.name in regions]
+
+    return describe_regions
+
+
+def _run_instances(response: InstanceResponse) -> ActionResult:
+    result = _moto_run_instances(response)
+    market = response._get_param("InstanceMarketOptions", {})
+    for instance in result.result.instances:
+        instance.disable_api_termination = bool(response._get_param("DisableApiTermination"))
+        if market.get("MarketType") == "spot":
+            kind = market.get("SpotOptions", {}).get("SpotInstanceType", "one-time")
+            spot.attach_request(instance, kind)
+    return result
+
+
+def _paged(describe: Any, member: str) -> Any:
+    """DescribeVolumes and DescribeSnapshots with MaxResults and NextToken, which moto ignores."""
+
+    def paged(response: ElasticBlockStore) -> ActionResult:
+        items = describe(response).result[member]
+        start = int(response._get_param("NextToken") or 0)
+        size = int(response._get_param("MaxResults") or 0) or len(items)
+        end = start + size
+        return ActionResult({member: items[start:end], "NextToken": str(end) if end < len(items) else None})
+
+    return paged
+
+
+def _get_tags(resource: Any) -> List[Dict[str, str]]:
+    """As moto's, but without searching the tags of all resources for those of one."""
+    tags = resource.ec2_backend.tags
+    if resource.id not in tags:
+        return []
+    return [
+        {"resource_id": resource.id, "key": key, "value": value, "resource_type": ""}
+        for key, value in tags[resource.id].items()
+    ]
+
+
+def _passes_filter(value: Any, accepted: List[str]) -> bool:
+    """EC2's filters take `*` and `?`; moto compares whole values."""
+    values = value if isinstance(value, list) else [value]
+    texts = [str(one).lower() if isinstance(one, bool) else str(one) for one in values if one is not None]
+    return any(_wildcard(pattern).fullmatch(text) for pattern in accepted for text in texts)
+
+
+def _wildcard(pattern: str) -> re.Pattern:
+    return re.compile(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."))
+
+
+def _existing(backend: EC2Backend, instance_ids: List[str]) -> List[Instance]:
+    """In the order asked for. One unknown id fails the whole call, before anything is done."""
+    return backend.get_multi_instances_by_id(instance_ids)
+
+
+def _incorrect_state(instance: Instance, participle: str) -> EC2ClientError:
+    return EC2ClientError(
+        "IncorrectInstanceState",
+        f"The instance '{instance.id}' is not in a state from which it can be {participle}.",
+    )
+
+
+def _write_reason(instance: Instance) -> None:
+    """EC2 writes GMT where moto writes UTC, and programs parse it."""
+    instance._reason = f"User initiated ({utcnow().strftime('%Y-%m-%d %H:%M:%S')} GMT)"

@@ -1,0 +1,55 @@
+"""ClientTokens as EC2 honours them; moto ignores them and makes a new resource each time.
+
+Source: "Ensuring idempotency in Amazon EC2 API requests". The same token with the same parameters answers as the
+first time; with other parameters it is IdempotentParameterMismatch; in another zone or region it is a new request.
+"""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, Optional, Tuple
+
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.ec2.models import ec2_backends
+
+from .aws_call import AwsCall
+from .errors import error_response
+from .http_message import Request, Response
+
+_ACTIONS = ("ec2:RunInstances", "ec2:CreateFleet", "ec2:CreateVolume")
+_MISMATCH = "Arguments on this idempotent request are inconsistent with arguments used in previous request(s)."
+
+Key = Tuple[str, str, str, str]
+
+
+class ClientTokens:
+    """Not locked: the proxy carries out one call at a time."""
+
+    def __init__(self) -> None:
+        self._answers: Dict[Key, Tuple[Dict[str, str], Response]] = {}
+
+    def clear(self) -> None:
+        self._answers.clear()
+
+    def carry_out(self, call: AwsCall, request: Request, act: Callable[[], Response]) -> Response:
+        form = request.form if call.action in _ACTIONS else {}
+        token = form.pop("ClientToken", "")
+        if not token:
+            return act()
+        key = (call.action, call.region, _zone(call, form) or "", token)
+        if key in self._answers:
+            parameters, answer = self._answers[key]
+            return answer if parameters == form else error_response(call, 400, "IdempotentParameterMismatch", _MISMATCH)
+        answer = act()
+        if answer.status == 200:
+            self._answers[key] = (form, answer)
+        return answer
+
+
+def _zone(call: AwsCall, form: Dict[str, str]) -> Optional[str]:
+    subnet_id = form.get("SubnetId") or form.get("NetworkInterface.1.SubnetId")
+    if not subnet_id:
+        return form.get("Placement.AvailabilityZone") or form.get("AvailabilityZone")
+    for subnets in ec2_backends[DEFAULT_ACCOUNT_ID][call.region].subnets.values():
+        if subnet_id in subnets:
+            return subnets[subnet_id].availability_zone
+    return None

@@ -1,0 +1,96 @@
+"""The WSGI application in front of moto: records each call, applies the rules, then carries it out.
+
+Calls are carried out one at a time. Moto is not thread-safe, and S3's conditional writes, ClientTokens and the
+`before` hooks are only true if nothing happens in between. Waiting (`slow`) happens outside that lock.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import threading
+import time
+from typing import Any, Callable, Dict, Iterable, List, NoReturn
+
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+
+from . import back_door, cloudwatch_cbor, control, honest_cloudwatch, honest_ec2
+from .aws_call import AwsCall, identify
+from .calls import Ledger
+from .faults import Rule, RuleBook
+from .http_message import Request, Response, call_wsgi
+from .idempotency import ClientTokens
+
+
+class Proxy:
+    def __init__(self, regions: Iterable[str] = ()) -> None:
+        honest_ec2.apply(tuple(regions))
+        honest_cloudwatch.apply()
+        self.ledger = Ledger()
+        self.rules = RuleBook()
+        self._tokens = ClientTokens()
+        self._moto = DomainDispatcherApplication(create_backend_app)
+        self._one_at_a_time = threading.RLock()
+
+    def __call__(self, environ: Dict[str, Any], start_response: Callable[..., Any]) -> List[bytes]:
+        request = Request.from_environ(environ)
+        if request.path.startswith("/_local/"):
+            with self._one_at_a_time:
+                return control.answer(self, request).send(start_response)
+        if request.path.startswith("/moto-api"):
+            return self._forward(request).send(start_response)
+        return self._aws(request).send(start_response)
+
+    def reset(self) -> None:
+        """An empty account, without rules and without recorded calls."""
+        from moto.moto_api._internal.models import moto_api_backend
+
+        with self._one_at_a_time:
+            moto_api_backend.reset()
+            self._tokens.clear()
+            self.rules.clear()
+            self.ledger.clear()
+
+    def _aws(self, request: Request) -> Response:
+        call = identify(request)
+        recorded = self.ledger.begin(call)
+        hooks, rule = self.rules.striking(call, request)
+        if rule is None:
+            response = self._carry_out(call, request, hooks)
+        else:
+            recorded.fault = rule.fault
+            response = self._with_fault(rule, call, request, hooks)
+        recorded.status = response.status
+        return response
+
+    def _with_fault(self, rule: Rule, call: AwsCall, request: Request, hooks: List[Rule]) -> Response:
+        error = rule.error(call)
+        if error is not None:
+            return error
+        if rule.fault == "slow":
+            time.sleep(rule.seconds)
+            return self._carry_out(call, request, hooks)
+        if rule.fault == "lost_answer":
+            self._carry_out(call, request, hooks)
+        _close_connection(request)
+
+    def _carry_out(self, call: AwsCall, request: Request, hooks: List[Rule]) -> Response:
+        with self._one_at_a_time:
+            for hook in hooks:
+                back_door.apply(hook.before)
+            if call.protocol == "cbor":
+                return cloudwatch_cbor.carry_out(request, call, self._forward)
+            return self._tokens.carry_out(call, request, lambda: self._forward(request))
+
+    def _forward(self, request: Request, **environ: Any) -> Response:
+        with self._one_at_a_time:
+            return call_wsgi(self._moto, request.as_environ(**environ))
+
+
+def _close_connection(request: Request) -> NoReturn:
+    """Ends the connection with a TCP reset, so that the client sees neither an answer nor a clean end."""
+    connection = request.environ["werkzeug.socket"]
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    os.close(connection.detach())  # close() would wait for the files that the handler made of it
+    raise ConnectionResetError("closed by a fault rule")

@@ -1,0 +1,101 @@
+"""Names the S3 operation behind a REST request, and the IAM actions that it needs.
+
+Source: "Amazon S3 API Reference" (operations) and "Actions, resources, and condition keys for Amazon S3" (IAM).
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Tuple
+
+_BUCKET_SUBRESOURCES = {
+    "versioning": "BucketVersioning",
+    "lifecycle": "BucketLifecycleConfiguration",
+    "notification": "BucketNotificationConfiguration",
+    "policy": "BucketPolicy",
+    "encryption": "BucketEncryption",
+    "tagging": "BucketTagging",
+    "acl": "BucketAcl",
+    "cors": "BucketCors",
+    "location": "BucketLocation",
+    "logging": "BucketLogging",
+    "ownershipControls": "BucketOwnershipControls",
+    "publicAccessBlock": "PublicAccessBlock",
+    "object-lock": "ObjectLockConfiguration",
+}
+_OBJECT_SUBRESOURCES = {
+    "tagging": "ObjectTagging",
+    "acl": "ObjectAcl",
+    "attributes": "ObjectAttributes",
+    "retention": "ObjectRetention",
+    "legal-hold": "ObjectLegalHold",
+}
+_VERBS = {"GET": "Get", "PUT": "Put", "DELETE": "Delete"}
+
+# Operations whose IAM action is not their own name.
+_PERMISSIONS: Dict[str, Tuple[str, ...]] = {
+    "ListBuckets": ("s3:ListAllMyBuckets",),
+    "ListObjects": ("s3:ListBucket",),
+    "ListObjectsV2": ("s3:ListBucket",),
+    "ListObjectVersions": ("s3:ListBucketVersions",),
+    "HeadBucket": ("s3:ListBucket",),
+    "HeadObject": ("s3:GetObject",),
+    "CopyObject": ("s3:GetObject", "s3:PutObject"),
+    "UploadPartCopy": ("s3:GetObject", "s3:PutObject"),
+    "CreateMultipartUpload": ("s3:PutObject",),
+    "UploadPart": ("s3:PutObject",),
+    "CompleteMultipartUpload": ("s3:PutObject",),
+    "ListMultipartUploads": ("s3:ListBucketMultipartUploads",),
+    "ListParts": ("s3:ListMultipartUploadParts",),
+    "DeleteObjects": ("s3:DeleteObject",),
+    "GetBucketLifecycleConfiguration": ("s3:GetLifecycleConfiguration",),
+    "PutBucketLifecycleConfiguration": ("s3:PutLifecycleConfiguration",),
+    "GetBucketNotificationConfiguration": ("s3:GetBucketNotification",),
+    "PutBucketNotificationConfiguration": ("s3:PutBucketNotification",),
+    "GetBucketEncryption": ("s3:GetEncryptionConfiguration",),
+    "PutBucketEncryption": ("s3:PutEncryptionConfiguration",),
+}
+
+
+def permissions(operation: str) -> Tuple[str, ...]:
+    return _PERMISSIONS.get(operation, (f"s3:{operation}",))
+
+
+def operation(method: str, bucket: str, key: str, query: Dict[str, str], headers: Dict[str, str]) -> str:
+    """The operation's name, as in the SDKs. An unknown one answers `Unknown`, never a guess."""
+    if not bucket:
+        return "ListBuckets" if method == "GET" else "Unknown"
+    if key:
+        return _object_operation(method, query, "x-amz-copy-source" in headers)
+    return _bucket_operation(method, query)
+
+
+def _bucket_operation(method: str, query: Dict[str, str]) -> str:
+    for name, resource in _BUCKET_SUBRESOURCES.items():
+        if name in query and method in _VERBS:
+            return _VERBS[method] + resource
+    if method == "GET":
+        if "uploads" in query:
+            return "ListMultipartUploads"
+        if "versions" in query:
+            return "ListObjectVersions"
+        return "ListObjectsV2" if query.get("list-type") == "2" else "ListObjects"
+    if method == "POST" and "delete" in query:
+        return "DeleteObjects"
+    return {"PUT": "CreateBucket", "DELETE": "DeleteBucket", "HEAD": "HeadBucket"}.get(method, "Unknown")
+
+
+def _object_operation(method: str, query: Dict[str, str], is_copy: bool) -> str:
+    for name, resource in _OBJECT_SUBRESOURCES.items():
+        if name in query and method in _VERBS:
+            return _VERBS[method] + resource
+    if method == "POST":
+        if "uploads" in query:
+            return "CreateMultipartUpload"
+        return "CompleteMultipartUpload" if "uploadId" in query else "Unknown"
+    if "uploadId" in query:
+        if method == "PUT":
+            return "UploadPartCopy" if is_copy else "UploadPart"
+        return {"GET": "ListParts", "DELETE": "AbortMultipartUpload"}.get(method, "Unknown")
+    if method == "PUT":
+        return "CopyObject" if is_copy else "PutObject"
+    return {"GET": "GetObject", "HEAD": "HeadObject", "DELETE": "DeleteObject"}.get(method, "Unknown")

@@ -1,0 +1,58 @@
+"""Spot requests behind Spot instances. Moto's RunInstances launches Spot instances that no request stands behind."""
+
+from __future__ import annotations
+
+from typing import Any, List, Optional
+
+from moto.core.utils import utcnow
+from moto.ec2.exceptions import EC2ClientError
+from moto.ec2.models.core import TaggedEC2Resource
+from moto.ec2.models.instances import Instance
+from moto.ec2.utils import random_spot_request_id
+
+TYPES = ("one-time", "persistent")
+
+
+class SpotRequest(TaggedEC2Resource):
+    """What DescribeSpotInstanceRequests answers; moto's serializer picks the attributes by name."""
+
+    def __init__(self, instance: Instance, request_type: str) -> None:
+        self.id = self.spot_instance_request_id = random_spot_request_id()
+        self.ec2_backend = instance.ec2_backend
+        self.instance = instance
+        self.instance_id = instance.id
+        self.type = request_type
+        self.state = "active"
+        self.status = {"Code": "fulfilled", "Message": "Your Spot request is fulfilled.", "UpdateTime": utcnow()}
+        self.create_time = utcnow()
+        self.product_description = "Linux/UNIX"
+        self.instance_interruption_behavior = "terminate" if request_type == "one-time" else "stop"
+        self.launched_availability_zone = instance.availability_zone
+
+
+def attach_request(instance: Instance, request_type: str) -> None:
+    if request_type not in TYPES:
+        raise ValueError(f"a Spot request is {' or '.join(TYPES)}, not {request_type!r}")
+    request = SpotRequest(instance, request_type)
+    instance.lifecycle = "spot"
+    instance.spot_instance_request_id = request.id
+    instance.ec2_backend.spot_instance_requests[request.id] = request
+
+
+def request_type(instance: Instance) -> Optional[str]:
+    request_id = getattr(instance, "spot_instance_request_id", None)
+    request = instance.ec2_backend.spot_instance_requests.get(request_id)
+    return request.type if request else None
+
+
+def cancel(backend: Any, request_ids: List[str]) -> List[SpotRequest]:
+    """A cancelled request stays visible, and its instance runs on. Moto forgets the request."""
+    for request_id in request_ids:
+        if request_id not in backend.spot_instance_requests:
+            raise EC2ClientError(
+                "InvalidSpotInstanceRequestID.NotFound", f"The spot instance request ID '{request_id}' does not exist"
+            )
+    requests = [backend.spot_instance_requests[request_id] for request_id in request_ids]
+    for request in requests:
+        request.state = "cancelled"
+    return requests
