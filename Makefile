@@ -9,8 +9,10 @@ MAKEFLAGS += --no-print-directory
 ARCHITECTURE ?= x86_64
 
 # The pinned Python packages want 3.11 or newer; the first that is new enough is taken.
-PYTHON ?= $(or $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
-	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done),no-python)
+ifndef PYTHON
+PYTHON := $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
+endif
 export PYTHON
 
 VENV := target/venv
@@ -87,7 +89,7 @@ clean: ## Remove everything that was built or installed here
 $(VENV)/.installed: integration/requirements.txt
 $(VENV_LINT)/.installed: integration/requirements-lint.txt
 $(VENV)/.installed $(VENV_LINT)/.installed:
-	@command -v "$(PYTHON)" >/dev/null || { echo "Python 3.11 or newer is needed (make PYTHON=/path/to/python3)" >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (make PYTHON=/path/to/python3)" >&2; exit 1; }
 	@echo "Installing $< into $(@D)"
 	$(PYTHON) -m venv --clear $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-input --requirement $<
