@@ -1,0 +1,396 @@
+//! The sections of the configuration, each with its defaults beside it.
+
+use jiff::SignedDuration;
+use serde::{Deserialize, Deserializer};
+
+use crate::duration;
+use crate::mode::Mode;
+
+/// A whole number from 0 to 100.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Percent(u8);
+
+impl Percent {
+    /// The number, 0 to 100.
+    #[must_use]
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Percent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = i64::deserialize(deserializer)?;
+        u8::try_from(number)
+            .ok()
+            .filter(|percent| *percent <= 100)
+            .map(Self)
+            .ok_or_else(|| serde::de::Error::custom(format!("{number} is not a percentage; write a whole number from 0 to 100")))
+    }
+}
+
+fn threshold<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let number = f64::deserialize(deserializer)?;
+    if number.is_finite() && number >= 0.0 {
+        return Ok(number);
+    }
+    Err(serde::de::Error::custom(format!("{number} is not a threshold; write a number from 0 up")))
+}
+
+/// A window that `CloudWatch` can still answer: 5-minute data are kept for 63 days
+/// (`CloudWatch` user guide, "Metrics retention").
+fn window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SignedDuration, D::Error> {
+    let window = duration::deserialize(deserializer)?;
+    if window <= crate::usage::WINDOW_MAX {
+        return Ok(window);
+    }
+    Err(serde::de::Error::custom(format!("{} is longer than {}, the most that metrics can answer", duration::show(window), duration::show(crate::usage::WINDOW_MAX))))
+}
+
+fn usd<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    threshold(deserializer).map(Some)
+}
+
+fn email<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let legal = text.split_once('@').is_some_and(|(name, host)| {
+        !name.is_empty() && host.contains('.') && !text.contains(char::is_whitespace)
+    });
+    if legal {
+        return Ok(Some(text));
+    }
+    Err(serde::de::Error::custom(format!("`{text}` is not an e-mail address")))
+}
+
+fn tag_key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let key = String::deserialize(deserializer)?;
+    check_tag_key(&key).map(|()| key).map_err(serde::de::Error::custom)
+}
+
+fn tag_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let keys = Vec::<String>::deserialize(deserializer)?;
+    keys.iter().try_for_each(|key| check_tag_key(key)).map(|()| keys).map_err(serde::de::Error::custom)
+}
+
+/// EC2 user guide, "Tag restrictions": 1 to 128 characters.
+fn check_tag_key(key: &str) -> Result<(), String> {
+    if (1..=128).contains(&key.chars().count()) {
+        return Ok(());
+    }
+    Err(format!("`{key}` is not a tag key; it has 1 to 128 characters"))
+}
+
+/// `[tags]`: the keys by which this account knows team and owner.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TagKeys {
+    /// Whose value is the team.
+    #[serde(deserialize_with = "tag_key")]
+    pub team: String,
+    /// Whose value is the owner.
+    #[serde(deserialize_with = "tag_key")]
+    pub owner: String,
+    /// What every GPU instance must carry, each with a value.
+    #[serde(deserialize_with = "tag_keys")]
+    pub required: Vec<String>,
+}
+
+impl Default for TagKeys {
+    fn default() -> Self {
+        Self { team: "Team".to_owned(), owner: "Owner".to_owned(), required: vec!["Team".to_owned(), "Owner".to_owned()] }
+    }
+}
+
+/// `[managed]`: further signs of somebody else's controller.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Managed {
+    /// Tag keys that mean "somebody else's controller owns this".
+    #[serde(deserialize_with = "tag_keys")]
+    pub tag_keys: Vec<String>,
+}
+
+/// What a rule does at its deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RuleAction {
+    /// Stop the instance: its EBS volumes stay.
+    Stop,
+    /// Terminate it.
+    Terminate,
+    /// Only say so.
+    Notify,
+}
+
+/// `[untagged]`: GPU instances lacking a required tag.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Untagged {
+    /// The mode of a resource that lacks a required tag: it has no team to opt in.
+    pub mode: Mode,
+    /// For so long after the launch tags may still arrive.
+    #[serde(deserialize_with = "duration::deserialize")]
+    pub settle: SignedDuration,
+    /// From mark to action.
+    #[serde(deserialize_with = "duration::deserialize")]
+    pub grace: SignedDuration,
+    /// What happens at the deadline.
+    pub action: RuleAction,
+    /// Positive evidence of work turns the action into notify.
+    pub spare_busy: bool,
+}
+
+impl Default for Untagged {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Observe,
+            settle: SignedDuration::from_mins(10),
+            grace: SignedDuration::from_hours(24),
+            action: RuleAction::Stop,
+            spare_busy: true,
+        }
+    }
+}
+
+/// What stopping may do to NVMe instance storage, which does not survive it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DiskPolicy {
+    /// Never lose it: notify only.
+    Keep,
+    /// It may be lost.
+    Expendable,
+}
+
+/// `[idle]`: what counts as idle, and what happens then.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Idle {
+    /// Every GPU stays below this utilisation, over the whole window.
+    #[serde(deserialize_with = "threshold")]
+    pub gpu_below_percent: f64,
+    /// How long everything must have been quiet.
+    #[serde(deserialize_with = "window")]
+    pub window: SignedDuration,
+    /// In so many of the window's periods each GPU must have reported.
+    pub coverage_min_percent: Percent,
+    /// `CPUUtilization` times vCPUs stays below this.
+    #[serde(deserialize_with = "threshold")]
+    pub cpu_below_vcpus: f64,
+    /// Network, in and out together, in Mbit/s.
+    #[serde(deserialize_with = "threshold")]
+    pub network_below_mbps: f64,
+    /// EBS, read and written together, in Mbit/s; where the metric exists.
+    #[serde(deserialize_with = "threshold")]
+    pub disk_below_mbps: f64,
+    /// Held GPU memory above this is "reserved": notify only.
+    #[serde(deserialize_with = "threshold")]
+    pub gpu_memory_held_mib: f64,
+    /// For so long after the launch nothing is expected of an instance.
+    #[serde(deserialize_with = "duration::deserialize")]
+    pub boot_grace: SignedDuration,
+    /// From mark to action.
+    #[serde(deserialize_with = "duration::deserialize")]
+    pub grace: SignedDuration,
+    /// What happens at the deadline.
+    pub action: RuleAction,
+    /// What types with NVMe instance storage get.
+    pub local_disk: DiskPolicy,
+}
+
+impl Default for Idle {
+    fn default() -> Self {
+        Self {
+            gpu_below_percent: 5.0,
+            window: SignedDuration::from_hours(1),
+            coverage_min_percent: Percent(90),
+            cpu_below_vcpus: 1.0,
+            network_below_mbps: 5.0,
+            disk_below_mbps: 5.0,
+            gpu_memory_held_mib: 1024.0,
+            boot_grace: SignedDuration::from_mins(30),
+            grace: SignedDuration::from_hours(1),
+            action: RuleAction::Stop,
+            local_disk: DiskPolicy::Keep,
+        }
+    }
+}
+
+/// `[metrics]`: by which metrics accelerators report. A kind without an entry is of unknown use.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Metrics {
+    /// NVIDIA GPUs; the default is the `CloudWatch` agent's `nvidia_gpu` section.
+    pub nvidia: Option<SeriesNames>,
+    /// AMD GPUs.
+    pub amd: Option<SeriesNames>,
+    /// AWS Trainium and Inferentia.
+    pub neuron: Option<SeriesNames>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self { nvidia: Some(SeriesNames::default()), amd: None, neuron: None }
+    }
+}
+
+/// How one kind of accelerator reports: one series per device, told apart by a dimension.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SeriesNames {
+    /// The `CloudWatch` namespace.
+    pub namespace: String,
+    /// Utilisation of one device in percent.
+    pub utilization: String,
+    /// Memory held on one device, in MiB; empty where there is no such metric.
+    pub memory_used_mib: String,
+    /// The dimension that tells one device of an instance from another.
+    pub device_dimension: String,
+    /// The dimension that holds the instance's id.
+    pub instance_dimension: String,
+    /// The dimension that holds the host's name, used where the id is absent; empty: never.
+    pub host_dimension: String,
+    /// How many series one device has (a Neuron device has one per core).
+    pub series_per_device: u32,
+}
+
+/// `CloudWatch` user guide, "Collect NVIDIA GPU metrics".
+impl Default for SeriesNames {
+    fn default() -> Self {
+        Self {
+            namespace: "CWAgent".to_owned(),
+            utilization: "nvidia_smi_utilization_gpu".to_owned(),
+            memory_used_mib: "nvidia_smi_memory_used".to_owned(),
+            device_dimension: "index".to_owned(),
+            instance_dimension: "InstanceId".to_owned(),
+            host_dimension: "host".to_owned(),
+            series_per_device: 1,
+        }
+    }
+}
+
+/// `[lifetime]`: instances that have run for too long.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Lifetime {
+    /// From launch, where no `curfew:expires-at` says otherwise.
+    #[serde(deserialize_with = "duration::deserialize")]
+    pub max: SignedDuration,
+    /// From mark to action.
+    #[serde(deserialize_with = "duration::deserialize")]
+    pub grace: SignedDuration,
+    /// What happens at the deadline.
+    pub action: RuleAction,
+}
+
+impl Default for Lifetime {
+    fn default() -> Self {
+        Self { max: SignedDuration::from_hours(7 * 24), grace: SignedDuration::from_hours(24), action: RuleAction::Notify }
+    }
+}
+
+/// What happens to an orphaned volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VolumeAction {
+    /// Keep a snapshot, then delete.
+    SnapshotAndDelete,
+    /// Delete at once.
+    Delete,
+    /// Only say so.
+    Notify,
+}
+
+/// `[volumes]`: orphaned volumes.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Volumes {
+    /// Unattached for so long.
+    #[serde(deserialize_with = "duration::deserialize")]
+    pub orphaned_after: SignedDuration,
+    /// From mark to action.
+    #[serde(deserialize_with = "duration::deserialize")]
+    pub grace: SignedDuration,
+    /// What happens at the deadline.
+    pub action: VolumeAction,
+    /// From the volume's deletion.
+    #[serde(deserialize_with = "duration::deserialize")]
+    pub keep_snapshots: SignedDuration,
+}
+
+impl Default for Volumes {
+    fn default() -> Self {
+        Self {
+            orphaned_after: SignedDuration::from_hours(14 * 24),
+            grace: SignedDuration::from_hours(3 * 24),
+            action: VolumeAction::SnapshotAndDelete,
+            keep_snapshots: SignedDuration::from_hours(30 * 24),
+        }
+    }
+}
+
+/// `[limits]`: above either, a run acts on none of what it inferred, tells it, and waits.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Inferred ends of one run.
+    pub actions_max: u32,
+    /// Their share of the fleet, counted where the fleet has 10 or more.
+    pub fleet_share_max_percent: Percent,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { actions_max: 10, fleet_share_max_percent: Percent(20) }
+    }
+}
+
+/// `[jobs]`: GPU jobs.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Jobs {
+    /// How many complete checkpoints are kept.
+    pub checkpoint_keep: u32,
+    /// After so many attempts without progress a job ends.
+    pub no_progress_attempts_max: u32,
+    /// Instance profiles, beyond Curfew's own, that jobs may name.
+    pub instance_profiles: Vec<String>,
+}
+
+impl Default for Jobs {
+    fn default() -> Self {
+        Self { checkpoint_keep: 3, no_progress_attempts_max: 3, instance_profiles: Vec::new() }
+    }
+}
+
+/// What a team over its budget gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OverBudget {
+    /// A message.
+    Notify,
+    /// No new jobs.
+    Hold,
+    /// Running instances end too.
+    Stop,
+}
+
+/// `[teams.<name>]`: what one team sets for itself.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Team {
+    /// The team's mode; absent: the account's.
+    pub mode: Option<Mode>,
+    /// Where the team reads its mail.
+    #[serde(deserialize_with = "email")]
+    pub email: Option<String>,
+    /// Instead of `[idle].local_disk`.
+    pub local_disk: Option<DiskPolicy>,
+    /// The team's budget of a calendar month.
+    #[serde(deserialize_with = "usd")]
+    pub monthly_budget_usd: Option<f64>,
+    /// At which shares of the budget the team hears of it.
+    pub notify_at_percent: Option<Vec<u16>>,
+    /// What happens above the budget.
+    pub over_budget: Option<OverBudget>,
+}

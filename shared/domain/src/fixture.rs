@@ -1,0 +1,180 @@
+//! Instances and usages for tests, by the verbs in which tests think. It is noon on Tuesday, 2026-09-01.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::config::Config;
+use crate::instance::{Accelerator, Instance, Machine, Prepaid, Purchase, State};
+use crate::mode::Mode;
+use crate::policy::{Policy, Subject, Verdict};
+use crate::price::PriceBook;
+use crate::usage::{Busy, PERIOD, Quiet, Unknown, Usage, Window};
+use crate::vocabulary::Vocabulary;
+
+pub(crate) const NOW: &str = "2026-09-01T12:00:00Z";
+
+pub(crate) fn time(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+/// A running, tagged, on-demand g5.xlarge of team vision, launched a day ago, without instance storage.
+pub(crate) fn instance() -> InstanceBuilder {
+    untagged().tag("Team", "vision").tag("Owner", "ada")
+}
+
+/// The same without any tag.
+pub(crate) fn untagged() -> InstanceBuilder {
+    InstanceBuilder(Instance {
+        id: "i-0abc".into(),
+        region: "us-east-1".into(),
+        instance_type: "g5.xlarge".into(),
+        state: State::Running,
+        launched_at: time("2026-08-31T12:00:00Z"),
+        tags: BTreeMap::new(),
+        purchase: Purchase::OnDemand,
+        root_on_instance_storage: false,
+        operator: None,
+        prepaid: None,
+        plain_linux: true,
+        host: None,
+        state_reason: None,
+        machine: Machine { accelerator: Accelerator::Nvidia, accelerators: 1, vcpus: 4, instance_storage_gb: 0 },
+    })
+}
+
+pub(crate) struct InstanceBuilder(Instance);
+
+impl InstanceBuilder {
+    pub(crate) fn build(self) -> Instance {
+        self.0
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Instance)) -> Self {
+        change(&mut self.0);
+        self
+    }
+
+    pub(crate) fn id(self, id: &str) -> Self {
+        self.with(|instance| instance.id = id.into())
+    }
+
+    pub(crate) fn tag(self, key: &str, value: &str) -> Self {
+        self.with(|instance| {
+            instance.tags.insert(key.to_owned(), value.to_owned());
+        })
+    }
+
+    pub(crate) fn region(self, region: &str) -> Self {
+        self.with(|instance| instance.region = region.into())
+    }
+
+    pub(crate) fn of_type(self, name: &str) -> Self {
+        self.with(|instance| instance.instance_type = name.into())
+    }
+
+    pub(crate) fn state(self, state: State) -> Self {
+        self.with(|instance| instance.state = state)
+    }
+
+    pub(crate) fn launched(self, at: &str) -> Self {
+        self.with(|instance| instance.launched_at = time(at))
+    }
+
+    pub(crate) fn purchase(self, purchase: Purchase) -> Self {
+        self.with(|instance| instance.purchase = purchase)
+    }
+
+    pub(crate) fn prepaid(self, prepaid: Prepaid) -> Self {
+        self.with(|instance| instance.prepaid = Some(prepaid))
+    }
+
+    pub(crate) fn operator(self, principal: &str) -> Self {
+        self.with(|instance| instance.operator = Some(principal.to_owned()))
+    }
+
+    pub(crate) fn root_on_instance_storage(self) -> Self {
+        self.with(|instance| instance.root_on_instance_storage = true)
+    }
+
+    pub(crate) fn instance_storage(self, gb: u64) -> Self {
+        self.with(|instance| instance.machine.instance_storage_gb = gb)
+    }
+
+    pub(crate) fn accelerators(self, accelerator: Accelerator, count: u32) -> Self {
+        self.with(|instance| instance.machine = Machine { accelerator, accelerators: count, ..instance.machine.clone() })
+    }
+
+    pub(crate) fn host(self, host: &str) -> Self {
+        self.with(|instance| instance.host = Some(host.to_owned()))
+    }
+}
+
+/// What a rule is given; usage unknown, defaults, noon.
+pub(crate) struct Given {
+    instance: Instance,
+    usage: Usage,
+    config: Config,
+    now: Timestamp,
+}
+
+impl From<InstanceBuilder> for Given {
+    fn from(builder: InstanceBuilder) -> Self {
+        Self { instance: builder.build(), usage: unknown(), config: Config::default(), now: time(NOW) }
+    }
+}
+
+impl Given {
+    pub(crate) fn usage(self, usage: Usage) -> Self {
+        Self { usage, ..self }
+    }
+
+    pub(crate) fn config(self, text: &str) -> Self {
+        Self { config: Config::read(text).unwrap(), ..self }
+    }
+
+    pub(crate) fn at(self, now: &str) -> Self {
+        Self { now: time(now), ..self }
+    }
+
+    pub(crate) fn judge(&self, rule: impl Fn(Subject<'_>) -> Verdict) -> Verdict {
+        let says = Vocabulary::read(&self.instance).unwrap();
+        rule(Subject { instance: &self.instance, says: &says, usage: &self.usage, config: &self.config, now: self.now })
+    }
+}
+
+pub(crate) fn enforcing(config: &str) -> Policy {
+    Policy { config: Config::read(config).unwrap(), ceiling: Mode::Enforce, prices: PriceBook::dated() }
+}
+
+fn quiet() -> Quiet {
+    let window = Window::ending_before(time(NOW), jiff::SignedDuration::from_hours(1));
+    Quiet {
+        from: window.from,
+        to: window.to,
+        devices: 1,
+        coverage_percent: 100,
+        gpu_max_percent: 0.0,
+        cpu_max_vcpus: 0.1,
+        network_max_mbps: 0.1,
+        disk_max_mbps: None,
+        gpu_memory_held_mib: None,
+        reserved: false,
+    }
+}
+
+pub(crate) fn idle() -> Usage {
+    Usage::Idle(quiet())
+}
+
+pub(crate) fn reserved() -> Usage {
+    Usage::Idle(Quiet { gpu_memory_held_mib: Some(20_000.0), reserved: true, ..quiet() })
+}
+
+pub(crate) fn busy() -> Usage {
+    Usage::Busy(Busy { until: time(NOW) - PERIOD })
+}
+
+pub(crate) fn unknown() -> Usage {
+    Usage::Unknown(Unknown::Uninstrumented { reporting: 0, devices: 1 })
+}

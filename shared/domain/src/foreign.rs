@@ -1,0 +1,83 @@
+//! Whether an instance belongs to somebody else's controller, which would replace what we end, or miss it.
+
+use crate::config::Managed;
+use crate::instance::{Instance, Purchase};
+use crate::vocabulary::JOB;
+
+/// Tag keys by which controllers mark what is theirs, and what they are called. A trailing `*` matches any rest.
+///
+/// EC2 Auto Scaling user guide, "Tag Auto Scaling groups and instances"; EC2 user guide, "Tag an EC2 Fleet"; EKS user
+/// guide, "Managed node groups"; Karpenter documentation, "`NodePools`"; EMR management guide, "Tag cluster resources"; AWS
+/// `ParallelCluster`, "Tagging".
+const CONTROLLER_TAGS: [(&str, &str); 18] = [
+    ("aws:autoscaling:groupName", "an Auto Scaling group"),
+    ("karpenter.sh/*", "Karpenter"),
+    ("karpenter.k8s.aws/*", "Karpenter"),
+    ("eks:*", "EKS"),
+    ("aws:eks:*", "EKS"),
+    ("kubernetes.io/cluster/*", "a Kubernetes cluster"),
+    ("aws:ecs:*", "ECS"),
+    ("AmazonECSManaged", "ECS"),
+    ("aws:elasticmapreduce:*", "EMR"),
+    ("aws:batch:*", "AWS Batch"),
+    ("AWSBatchServiceTag", "AWS Batch"),
+    ("parallelcluster:*", "ParallelCluster"),
+    ("aws-parallelcluster-*", "ParallelCluster"),
+    ("sagemaker:*", "SageMaker"),
+    ("aws:sagemaker:*", "SageMaker"),
+    ("aws:ec2spot:fleet-request-id", "a Spot Fleet"),
+    ("aws:ec2:fleet-id", "an EC2 Fleet"),
+    ("aws:ec2:managed-launch", "an AWS service"),
+];
+
+/// The controller that owns an instance, for people to read; `None` where it is its team's own.
+#[must_use]
+pub fn controller(instance: &Instance, managed: &Managed) -> Option<String> {
+    if let Some(operator) = &instance.operator {
+        return Some(operator.clone());
+    }
+    if instance.purchase == Purchase::CapacityBlock {
+        return Some("a Capacity Block, which is paid in advance".to_owned());
+    }
+    let launched_by_us = instance.tags.contains_key(JOB);
+    for key in instance.tags.keys() {
+        if let Some((pattern, name)) = CONTROLLER_TAGS.iter().find(|(pattern, _)| matches(pattern, key))
+            && !(launched_by_us && *pattern == "aws:ec2:fleet-id")
+        {
+            let value = instance.tags.get(key).filter(|_| !pattern.ends_with('*')).map(|value| format!(" ({value})"));
+            return Some(format!("{name}{}", value.unwrap_or_default()));
+        }
+        if managed.tag_keys.contains(key) {
+            return Some(format!("whoever set the tag {key}"));
+        }
+    }
+    None
+}
+
+fn matches(pattern: &str, key: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == key, |start| key.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::instance;
+
+    #[test]
+    fn every_sign_of_a_controller_is_seen() {
+        let managed = Managed { tag_keys: vec!["spacelift".to_owned()] };
+        for key in ["aws:autoscaling:groupName", "karpenter.sh/nodepool", "eks:cluster-name", "kubernetes.io/cluster/ml", "spacelift",
+            "aws:elasticmapreduce:job-flow-id", "parallelcluster:cluster-name", "aws:ec2:fleet-id"] {
+            assert!(controller(&instance().tag(key, "x").build(), &managed).is_some(), "{key}");
+        }
+        assert!(controller(&instance().operator("eks.amazonaws.com").build(), &managed).is_some());
+        assert!(controller(&instance().purchase(Purchase::CapacityBlock).build(), &managed).is_some());
+    }
+
+    #[test]
+    fn ordinary_tags_and_our_own_fleet_are_no_controller() {
+        let managed = Managed::default();
+        assert_eq!(controller(&instance().tag("Name", "eks:test").tag("aws:cloudformation:stack-name", "x").build(), &managed), None);
+        assert_eq!(controller(&instance().tag("aws:ec2:fleet-id", "x").tag(JOB, "vision/a-1").build(), &managed), None);
+    }
+}

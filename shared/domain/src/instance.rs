@@ -1,0 +1,175 @@
+//! GPU instances as Curfew sees them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::id::{Region, ResourceId, TypeName};
+use crate::observed::{Gap, GapKind, Observed};
+
+/// All tags of one resource.
+pub type Tags = BTreeMap<String, String>;
+
+/// One instance, as `DescribeInstances` tells it, with the facts of its type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Instance {
+    /// Its id.
+    pub id: ResourceId,
+    /// Where it is.
+    pub region: Region,
+    /// Its type.
+    pub instance_type: TypeName,
+    /// What it is doing, as EC2 sees it.
+    pub state: State,
+    /// Of its present life: starting a stopped instance sets it anew.
+    pub launched_at: Timestamp,
+    /// All of them, AWS's own included.
+    pub tags: Tags,
+    /// How it is bought.
+    pub purchase: Purchase,
+    /// Whether its root lies on instance storage, so that it cannot be stopped.
+    pub root_on_instance_storage: bool,
+    /// The service that manages it (`Operator.Principal`), where one does.
+    pub operator: Option<String>,
+    /// Where capacity is paid for whether or not the instance runs.
+    pub prepaid: Option<Prepaid>,
+    /// Whether it runs plain Linux/UNIX on shared hardware, which the price table is about.
+    pub plain_linux: bool,
+    /// The first label of its private DNS name, where no other instance of the region has the same.
+    pub host: Option<String>,
+    /// Why it is in its state, where EC2 says so: `StateReason.Code`.
+    pub state_reason: Option<String>,
+    /// What its type is.
+    pub machine: Machine,
+}
+
+/// `InstanceState.Name`, of instances that are not terminated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// Starting.
+    Pending,
+    /// Running, and billed.
+    Running,
+    /// On its way to stopped.
+    Stopping,
+    /// Stopped.
+    Stopped,
+    /// On its way to terminated.
+    ShuttingDown,
+    /// Gone; seen only when one instance is read again.
+    Terminated,
+    /// Something that EC2 did not have when this was written.
+    Unknown,
+}
+
+/// How an instance is bought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purchase {
+    /// By the second.
+    OnDemand,
+    /// Spot, for one life: it cannot be stopped.
+    SpotOneTime,
+    /// Spot, by a request that launches it again.
+    SpotPersistent,
+    /// Spot, by a request that could not be read.
+    SpotUnknown,
+    /// A Capacity Block, paid in advance.
+    CapacityBlock,
+}
+
+/// Capacity that is paid for whether or not the instance runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Prepaid {
+    /// An on-demand capacity reservation.
+    CapacityReservation,
+    /// A dedicated host.
+    DedicatedHost,
+}
+
+/// What a type is, by `DescribeInstanceTypes`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Machine {
+    /// Who makes the accelerator.
+    pub accelerator: Accelerator,
+    /// How many there are; logical ones where the type has a fraction of a GPU.
+    pub accelerators: u32,
+    /// Virtual CPUs.
+    pub vcpus: u32,
+    /// NVMe instance storage in GB, lost on stop; 0 where there is none.
+    pub instance_storage_gb: u64,
+}
+
+/// The kinds of accelerator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Accelerator {
+    /// An NVIDIA GPU.
+    Nvidia,
+    /// An AMD GPU.
+    Amd,
+    /// AWS Trainium or Inferentia.
+    Neuron,
+    /// Anything else, such as Habana Gaudi.
+    Other,
+}
+
+/// One instance before its type is known.
+#[derive(Debug, Clone)]
+pub struct Described {
+    /// Its private DNS name.
+    pub private_dns_name: Option<String>,
+    /// The instance, with facts of its type that are not yet true.
+    pub instance: Instance,
+}
+
+impl Machine {
+    /// What stands there before the type is known.
+    pub const UNKNOWN: Self = Self { accelerator: Accelerator::Other, accelerators: 0, vcpus: 0, instance_storage_gb: 0 };
+}
+
+/// What `DescribeInstanceTypes` said of the types: `None` for those without an accelerator.
+pub type Machines = BTreeMap<TypeName, Option<Machine>>;
+
+/// Keeps the accelerated instances of one region and tells each its type's facts and, where it is unique, its host name.
+/// A type that could not be described is a gap: its instances cannot be judged.
+#[must_use]
+pub fn accelerated(region: &Region, described: Vec<Described>, machines: &Machines) -> Observed<Instance> {
+    let hosts = unique_hosts(&described);
+    let mut seen = Observed::default();
+    let mut unknown_types: BTreeMap<TypeName, usize> = BTreeMap::new();
+    for Described { private_dns_name, instance } in described {
+        match machines.get(&instance.instance_type) {
+            Some(Some(machine)) => {
+                let host = private_dns_name.as_deref().map(first_label).filter(|host| hosts.contains(*host)).map(str::to_owned);
+                seen.items.push(Instance { machine: machine.clone(), host, ..instance });
+            }
+            Some(None) => {}
+            None => *unknown_types.entry(instance.instance_type).or_default() += 1,
+        }
+    }
+    seen.gaps.extend(unknown_types.into_iter().map(|(type_name, count)| Gap {
+        region: region.clone(),
+        call: "ec2:DescribeInstanceTypes".to_owned(),
+        error: format!("the type {type_name} was not described, so its {count} instance(s) were not judged"),
+        kind: GapKind::Part,
+    }));
+    seen
+}
+
+/// The `CloudWatch` agent's `host` is the host name, with or without its domain; private DNS names repeat across VPCs.
+#[must_use]
+pub fn first_label(host: &str) -> &str {
+    host.split('.').next().unwrap_or(host)
+}
+
+fn unique_hosts(described: &[Described]) -> BTreeSet<String> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in described.iter().filter_map(|one| one.private_dns_name.as_deref()).filter(|name| !name.is_empty()) {
+        *counts.entry(first_label(name)).or_default() += 1;
+    }
+    counts.into_iter().filter(|(_, count)| *count == 1).map(|(host, _)| host.to_owned()).collect()
+}

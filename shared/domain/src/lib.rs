@@ -1,0 +1,26 @@
+//! What Curfew knows and decides: nouns, policies and plans.
+//!
+//! Pure: no I/O, no async, no clock, no environment. Time is an argument, and the same arguments give the same answer.
+
+pub mod config;
+pub mod duration;
+pub mod foreign;
+pub mod hours;
+pub mod id;
+pub mod instance;
+pub mod limits;
+pub mod mark;
+pub mod mode;
+pub mod money;
+pub mod notices;
+pub mod observed;
+pub mod plan;
+pub mod policy;
+pub mod price;
+pub mod report;
+pub mod rule;
+pub mod usage;
+pub mod vocabulary;
+
+#[cfg(test)]
+mod fixture;

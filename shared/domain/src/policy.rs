@@ -1,0 +1,163 @@
+//! The policies: what is done to whom, and why. One file per rule; each begins with what the rule means.
+
+pub mod expired;
+pub mod hours;
+pub mod idle;
+pub mod instances;
+pub mod lifetime;
+mod settle;
+pub mod untagged;
+
+use jiff::Timestamp;
+
+use crate::config::{Config, DiskPolicy, RuleAction};
+use crate::id::TeamName;
+use crate::instance::{Instance, Purchase};
+use crate::mode::Mode;
+use crate::plan::{Because, OnlyTold};
+use crate::price::PriceBook;
+use crate::rule::{Ending, Rule};
+use crate::usage::Usage;
+use crate::vocabulary::Vocabulary;
+
+/// What the account wants: its configuration, under the function's own ceiling, and what things cost.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// The account's configuration.
+    pub config: Config,
+    /// What no resource's mode exceeds: `CURFEW_MODE`, and observe where nobody listens.
+    pub ceiling: Mode,
+    /// What things cost.
+    pub prices: PriceBook,
+}
+
+/// One instance with everything a rule may look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// The instance; it runs.
+    pub instance: &'a Instance,
+    /// What its tags say.
+    pub says: &'a Vocabulary,
+    /// What it has been doing.
+    pub usage: &'a Usage,
+    /// The configuration.
+    pub config: &'a Config,
+    /// When it is.
+    pub now: Timestamp,
+}
+
+/// What one rule finds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// The rule holds, or does not apply.
+    Kept,
+    /// Nobody can say: neither a reason to act nor to forget an announcement.
+    Unknown,
+    /// The rule is broken.
+    Broken(Broken),
+}
+
+/// A broken rule and what is due for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Broken {
+    /// The evidence.
+    pub because: Because,
+    /// What is due.
+    pub due: Due,
+}
+
+/// What is due for a broken rule.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Due {
+    /// At once: its owner wrote the moment down.
+    Now(Ending, Timestamp),
+    /// From that moment on, if it is first announced now.
+    From(Ending, Timestamp),
+    /// A message, and why nothing more.
+    Tell(OnlyTold),
+}
+
+impl<'a> Subject<'a> {
+    /// The team, by the account's team tag; `None` where the tag is absent or blank.
+    #[must_use]
+    pub fn team(self) -> Option<TeamName> {
+        team_of(self.instance, self.config)
+    }
+
+    /// The required tags it lacks. A blank value is no value.
+    #[must_use]
+    pub fn missing_tags(self) -> Vec<String> {
+        let required = &self.config.tags.required;
+        required.iter().filter(|key| value_of(self.instance, key).is_none()).cloned().collect()
+    }
+
+    /// The effective mode for a rule, before the ceiling.
+    ///
+    /// Its own `curfew:mode`; else, for an end that its owner wrote down, enforce; else, where it lacks a required tag,
+    /// the account's mode for untagged ones; else its team's; else the account's.
+    #[must_use]
+    pub fn mode(self, rule: Rule) -> Mode {
+        if let Some(own) = self.says.mode {
+            return own;
+        }
+        if rule.is_owners_own() {
+            return Mode::Enforce;
+        }
+        if !self.missing_tags().is_empty() {
+            return self.config.untagged.mode;
+        }
+        self.team().and_then(|team| self.config.team(&team)?.mode).unwrap_or(self.config.mode)
+    }
+
+    /// What may be done where a rule wants `action`: the milder thing where the instance cannot be stopped, where
+    /// stopping saves nothing, or where it would lose NVMe storage that is to be kept.
+    fn feasible(self, action: RuleAction, local_disk: DiskPolicy) -> Result<Ending, OnlyTold> {
+        let ending = match action {
+            RuleAction::Notify => return Err(OnlyTold::Configured),
+            RuleAction::Stop => Ending::Stop,
+            RuleAction::Terminate => Ending::Terminate,
+        };
+        match self.instance.purchase {
+            Purchase::SpotPersistent => return Err(OnlyTold::PersistentSpot),
+            Purchase::SpotUnknown => return Err(OnlyTold::SpotRequestUnknown),
+            Purchase::OnDemand | Purchase::SpotOneTime | Purchase::CapacityBlock => {}
+        }
+        if ending == Ending::Stop && self.cannot_be_stopped() {
+            return Err(OnlyTold::CannotBeStopped);
+        }
+        if self.instance.prepaid.is_some() {
+            return Err(OnlyTold::SavesNothing);
+        }
+        if self.instance.machine.instance_storage_gb > 0 && local_disk == DiskPolicy::Keep {
+            return Err(OnlyTold::LocalDisk);
+        }
+        Ok(ending)
+    }
+
+    /// EC2 user guide, "Stop and start Amazon EC2 instances": neither one-time Spot nor instance-store roots.
+    fn cannot_be_stopped(self) -> bool {
+        self.instance.root_on_instance_storage || self.instance.purchase == Purchase::SpotOneTime
+    }
+
+    /// Only an owner's own `curfew:local-disk=keep` speaks to other rules than idle.
+    fn own_local_disk(self) -> DiskPolicy {
+        self.says.local_disk.unwrap_or(DiskPolicy::Expendable)
+    }
+}
+
+/// The value of a tag, unless it is blank.
+pub(crate) fn value_of<'a>(instance: &'a Instance, key: &str) -> Option<&'a str> {
+    instance.tags.get(key).map(|value| value.trim()).filter(|value| !value.is_empty())
+}
+
+/// The team of an instance, by the account's team tag.
+#[must_use]
+pub fn team_of(instance: &Instance, config: &Config) -> Option<TeamName> {
+    value_of(instance, &config.tags.team).map(TeamName::from)
+}
+
+/// The owner of an instance, by the account's owner tag.
+#[must_use]
+pub fn owner_of(instance: &Instance, config: &Config) -> Option<String> {
+    value_of(instance, &config.tags.owner).map(str::to_owned)
+}

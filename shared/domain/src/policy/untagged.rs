@@ -1,0 +1,70 @@
+//! **Untagged**, if and only if
+//! - the instance lacks a required tag, or its value is blank,
+//! - and it was launched longer than `settle` ago: tags of fleets and Auto Scaling groups arrive late.
+//!
+//! With `spare_busy`, positive evidence of work turns the action into notify; an announcement made before stays, and is
+//! carried out once the work is over.
+
+use super::{Broken, Due, Subject, Verdict};
+use crate::plan::{Because, OnlyTold};
+use crate::usage::Usage;
+
+/// Judges one running instance.
+#[must_use]
+pub fn judge(subject: Subject<'_>) -> Verdict {
+    let rule = &subject.config.untagged;
+    let missing = subject.missing_tags();
+    if missing.is_empty() || subject.instance.launched_at + rule.settle > subject.now {
+        return Verdict::Kept;
+    }
+    let due = match subject.feasible(rule.action, subject.own_local_disk()) {
+        Err(only_told) => Due::Tell(only_told),
+        Ok(_) if rule.spare_busy && matches!(subject.usage, Usage::Busy(_)) => Due::Tell(OnlyTold::Busy),
+        Ok(ending) => Due::From(ending, subject.now + rule.grace),
+    };
+    Verdict::Broken(Broken { because: Because::Untagged { missing }, due })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Given, busy, instance, untagged};
+    use crate::rule::Ending;
+
+    fn check(given: Given, expect: Option<(&[&str], Option<Ending>)>) {
+        let verdict = given.judge(judge);
+        let found = match &verdict {
+            Verdict::Broken(Broken { because: Because::Untagged { missing }, due: Due::From(ending, _) }) => Some((missing.clone(), Some(*ending))),
+            Verdict::Broken(Broken { because: Because::Untagged { missing }, .. }) => Some((missing.clone(), None)),
+            _ => None,
+        };
+        let expect = expect.map(|(missing, ending)| (missing.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>(), ending));
+        assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn every_required_tag_counts_and_blank_is_absent() {
+        check(instance().into(), None);
+        check(untagged().into(), Some((&["Team", "Owner"], Some(Ending::Stop))));
+        check(instance().tag("Owner", " ").into(), Some((&["Owner"], Some(Ending::Stop))));
+        check(untagged().tag("team", "vision").tag("Owner", "ada").into(), Some((&["Team"], Some(Ending::Stop))));
+    }
+
+    #[test]
+    fn tags_may_arrive_late() {
+        check(untagged().launched("2026-09-01T11:51:00Z").into(), None);
+        check(untagged().launched("2026-09-01T11:50:00Z").into(), Some((&["Team", "Owner"], Some(Ending::Stop))));
+    }
+
+    #[test]
+    fn work_turns_the_action_into_notify() {
+        check(Given::from(untagged()).usage(busy()), Some((&["Team", "Owner"], None)));
+        check(Given::from(untagged()).usage(busy()).config("[untagged]\nspare_busy = false"), Some((&["Team", "Owner"], Some(Ending::Stop))));
+    }
+
+    #[test]
+    fn a_disk_that_its_owner_keeps_is_not_lost() {
+        check(untagged().instance_storage(250).into(), Some((&["Team", "Owner"], Some(Ending::Stop))));
+        check(untagged().instance_storage(250).tag("curfew:local-disk", "keep").into(), Some((&["Team", "Owner"], None)));
+    }
+}

@@ -1,0 +1,87 @@
+//! What the plan said and what became of each step: the source of the response, the audit record and the messages.
+
+mod record;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::id::{Region, RunId};
+use crate::mode::Mode;
+use crate::observed::Gap;
+use crate::plan::{Plan, Spared, Step};
+
+pub use record::{AuditRecord, Response, SCHEMA, STEPS_MAX};
+
+/// What became of one step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// In one word.
+    pub kind: OutcomeKind,
+    /// What went wrong, and what to do about it.
+    pub error: Option<String>,
+}
+
+/// What became of one step, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OutcomeKind {
+    /// It was done.
+    Done,
+    /// It would have been done.
+    Observed,
+    /// The resource had ended by itself.
+    AlreadyGone,
+    /// The resource had changed since the look; the next run looks again.
+    Changed,
+    /// The run ended before it, or a person is asked first.
+    NotReached,
+    /// AWS refused, or did not answer.
+    Failed,
+}
+
+impl Outcome {
+    /// Without an error.
+    #[must_use]
+    pub const fn of(kind: OutcomeKind) -> Self {
+        Self { kind, error: None }
+    }
+
+    /// With an error.
+    #[must_use]
+    pub fn with(kind: OutcomeKind, error: impl Into<String>) -> Self {
+        Self { kind, error: Some(error.into()) }
+    }
+}
+
+/// One run, from beginning to end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// The function.
+    pub function: &'static str,
+    /// The run.
+    pub run: RunId,
+    /// When it looked.
+    pub at: Timestamp,
+    /// `CURFEW_MODE`.
+    pub mode: Mode,
+    /// Where it looked.
+    pub regions: Vec<Region>,
+    /// How many it saw.
+    pub seen: usize,
+    /// What it did, in the plan's order.
+    pub steps: Vec<(Step, Outcome)>,
+    /// What it left alone.
+    pub spared: Vec<Spared>,
+    /// What it could not see, or could not say.
+    pub gaps: Vec<Gap>,
+}
+
+impl Report {
+    /// A report of a plan of which nothing has been done yet.
+    #[must_use]
+    pub fn of(plan: Plan, function: &'static str, run: RunId, at: Timestamp, mode: Mode, regions: Vec<Region>) -> Self {
+        let seen = plan.steps.len() + plan.spared.len();
+        let untouched = |step| (step, Outcome::of(OutcomeKind::NotReached));
+        Self { function, run, at, mode, regions, seen, steps: plan.steps.into_iter().map(untouched).collect(), spared: plan.spared, gaps: plan.gaps }
+    }
+}

@@ -1,0 +1,135 @@
+//! How a report is written down: as a function's response, and as the audit record.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::{Outcome, OutcomeKind, Report};
+use crate::id::{Region, ResourceId, RunId};
+use crate::mode::Mode;
+use crate::money::Rate;
+use crate::observed::Gap;
+use crate::plan::{Action, Because, OnlyTold, SparedBecause, Step, spared_counts};
+
+/// Of every document that is written now.
+pub const SCHEMA: u32 = 1;
+
+/// The most steps of a response; Lambda takes 6 MB (Lambda developer guide, "Lambda quotas"). The audit record has all.
+pub const STEPS_MAX: usize = 1000;
+
+/// A function's response.
+#[derive(Debug, Serialize)]
+pub struct Response<'a> {
+    function: &'static str,
+    run: &'a RunId,
+    at: Timestamp,
+    mode: Mode,
+    regions: &'a [Region],
+    seen: usize,
+    steps: Vec<StepRecord<'a>>,
+    spared: BTreeMap<SparedBecause, usize>,
+    gaps: &'a [Gap],
+}
+
+/// The audit record: every step and every spared resource by its reason.
+#[derive(Debug, Serialize)]
+pub struct AuditRecord<'a> {
+    schema: u32,
+    function: &'static str,
+    run: &'a RunId,
+    at: Timestamp,
+    mode: Mode,
+    regions: &'a [Region],
+    seen: usize,
+    steps: Vec<StepRecord<'a>>,
+    spared: BTreeMap<SparedBecause, Vec<&'a ResourceId>>,
+    gaps: &'a [Gap],
+}
+
+#[derive(Debug, Serialize)]
+struct StepRecord<'a> {
+    region: &'a Region,
+    resource: &'a ResourceId,
+    team: Option<&'a str>,
+    action: &'a Action,
+    because: BecauseRecord<'a>,
+    saves_usd_per_hour: Option<Rate>,
+    outcome: OutcomeKind,
+    error: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct BecauseRecord<'a> {
+    #[serde(flatten)]
+    because: &'a Because,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    only_told: Option<OnlyTold>,
+}
+
+impl<'a> Response<'a> {
+    /// What Lambda's caller gets.
+    #[must_use]
+    pub fn of(report: &'a Report) -> Self {
+        Self {
+            function: report.function,
+            run: &report.run,
+            at: report.at,
+            mode: report.mode,
+            regions: &report.regions,
+            seen: report.seen,
+            steps: records(report).take(STEPS_MAX).collect(),
+            spared: spared_counts(&report.spared),
+            gaps: &report.gaps,
+        }
+    }
+}
+
+impl<'a> AuditRecord<'a> {
+    /// What stays in the bucket.
+    #[must_use]
+    pub fn of(report: &'a Report) -> Self {
+        let mut spared: BTreeMap<SparedBecause, Vec<&ResourceId>> = BTreeMap::new();
+        for one in &report.spared {
+            spared.entry(one.because).or_default().push(&one.target.resource);
+        }
+        Self {
+            schema: SCHEMA,
+            function: report.function,
+            run: &report.run,
+            at: report.at,
+            mode: report.mode,
+            regions: &report.regions,
+            seen: report.seen,
+            steps: records(report).collect(),
+            spared,
+            gaps: &report.gaps,
+        }
+    }
+
+    /// Where a report's record lies: `plans/<yyyy-mm-dd>/<function>/<run>.json`.
+    #[must_use]
+    pub fn key(report: &Report) -> String {
+        let day = report.at.strftime("%Y-%m-%d");
+        format!("plans/{day}/{}/{}.json", report.function, report.run)
+    }
+}
+
+fn records(report: &Report) -> impl Iterator<Item = StepRecord<'_>> {
+    report.steps.iter().map(|(step, outcome)| record(step, outcome))
+}
+
+fn record<'a>(step: &'a Step, outcome: &'a Outcome) -> StepRecord<'a> {
+    StepRecord {
+        region: &step.target.region,
+        resource: &step.target.resource,
+        team: step.target.team.as_ref().map(|team| team.as_str()),
+        action: &step.action,
+        because: BecauseRecord { because: &step.because, deadline: step.deadline, only_told: step.only_told },
+        saves_usd_per_hour: step.saves,
+        outcome: outcome.kind,
+        error: outcome.error.as_deref(),
+    }
+}

@@ -1,0 +1,150 @@
+//! What an instance's accelerators, CPUs, network and disks have been doing, from `CloudWatch`'s samples.
+//!
+//! Usage has three values. **Idle** if and only if all of these hold:
+//! - launch + boot grace lies before the window's start;
+//! - every device of the type reports, in enough of the window's 5-minute periods;
+//! - each device stays below its line in every sample of the window;
+//! - CPU reports as often, and stays below its line, as does network; disk stays below its line where it reports;
+//! - nothing since the window's end contradicts that.
+//!
+//! **Busy** if one sample since the window's start, however fresh, lies at or above its line. **Unknown** is everything
+//! else. Windows are whole 5-minute periods and end 10 minutes ago, because `CloudWatch` is late
+//! (EC2 user guide, "Basic monitoring").
+
+mod evaluate;
+mod questions;
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::id::ResourceId;
+
+pub use evaluate::evaluate;
+pub use questions::{Question, Series, Signal, Statistic, devices, first_questions, further_questions};
+
+/// Of basic monitoring and of our windows.
+pub const PERIOD: SignedDuration = SignedDuration::from_mins(5);
+/// So late `CloudWatch` may be.
+pub const LAG: SignedDuration = SignedDuration::from_mins(10);
+/// The longest window: `CloudWatch` keeps 5-minute data for 63 days (user guide, "Metrics retention").
+pub const WINDOW_MAX: SignedDuration = SignedDuration::from_hours(60 * 24);
+
+/// One datum: the start of its period, and its value.
+pub type Sample = (Timestamp, f64);
+
+/// The answers to questions, by the signal that was asked for. A signal without an entry was not asked about.
+pub type Answers = BTreeMap<ResourceId, BTreeMap<Signal, Vec<Sample>>>;
+
+/// Whole periods, at least one, that end 10 minutes ago.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// The start of its first period.
+    pub from: Timestamp,
+    /// The end of its last period.
+    pub to: Timestamp,
+}
+
+impl Window {
+    /// The window of that length as seen at `now`; lengths are rounded up to whole periods.
+    #[must_use]
+    pub fn ending_before(now: Timestamp, length: SignedDuration) -> Self {
+        let period = PERIOD.as_secs();
+        let to = (now - LAG).as_second().div_euclid(period) * period;
+        let from = to - (length.as_secs() + period - 1).div_euclid(period).max(1) * period;
+        Self { from: second(from), to: second(to) }
+    }
+
+    /// How many periods it has.
+    #[must_use]
+    pub fn periods(self) -> usize {
+        usize::try_from(self.to.duration_since(self.from).as_secs() / PERIOD.as_secs()).unwrap_or_default()
+    }
+}
+
+fn second(seconds: i64) -> Timestamp {
+    Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// What an instance has been doing.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Usage {
+    /// Nothing, over the whole window.
+    Idle(Quiet),
+    /// Something.
+    Busy(Busy),
+    /// Nobody can say.
+    Unknown(Unknown),
+}
+
+/// The evidence that an instance was idle.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Quiet {
+    /// The window's start.
+    pub from: Timestamp,
+    /// The window's end.
+    pub to: Timestamp,
+    /// How many devices reported.
+    pub devices: u32,
+    /// The lowest coverage of a device: periods in which it reported, in percent of the window's.
+    pub coverage_percent: u8,
+    /// The highest utilisation of a device.
+    pub gpu_max_percent: f64,
+    /// The highest `CPUUtilization` times vCPUs.
+    pub cpu_max_vcpus: f64,
+    /// The highest 5-minute mean of network traffic, in and out, in Mbit/s.
+    pub network_max_mbps: f64,
+    /// The highest 5-minute mean of EBS traffic, in Mbit/s; `None` where the metric does not exist.
+    pub disk_max_mbps: Option<f64>,
+    /// The most memory held on one device at the window's end, in MiB; `None` where the metric does not exist.
+    pub gpu_memory_held_mib: Option<f64>,
+    /// Whether that is enough for a notebook or a waiting server.
+    pub reserved: bool,
+}
+
+/// The evidence that an instance works.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Busy {
+    /// The end of the last period with a sample to the contrary.
+    pub until: Timestamp,
+}
+
+/// Why nobody can say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unknown {
+    /// Nothing was asked in this run: it cannot have become idle since last seen busy, or was asked about just now.
+    NotAsked,
+    /// It was launched too recently to have been idle for a whole window.
+    Young,
+    /// No metric is configured for its kind of accelerator.
+    NoMetric,
+    /// Fewer devices report than the type has.
+    Uninstrumented {
+        /// How many report.
+        reporting: u32,
+        /// How many there are.
+        devices: u32,
+    },
+    /// A metric has too few samples, or its question was not answered.
+    TooFewSamples(Signal),
+}
+
+/// What earlier runs learnt, so that fewer questions are asked. A cache: safe to lose.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Activity {
+    /// By instance; only running ones.
+    pub instances: BTreeMap<ResourceId, Asked>,
+}
+
+/// When one instance was asked about last, and what it was seen doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// When.
+    pub at: Timestamp,
+    /// The end of the last period in which it was busy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub busy_until: Option<Timestamp>,
+    /// The earliest moment at which it could be found idle.
+    pub idle_not_before: Timestamp,
+}

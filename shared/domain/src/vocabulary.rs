@@ -1,0 +1,234 @@
+//! The tags that teams use: what they mean on an instance, and what cannot be read.
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::config::{DiskPolicy, RuleAction};
+use crate::duration;
+use crate::hours::Hours;
+use crate::instance::Instance;
+use crate::mark::Mark;
+use crate::mode::Mode;
+
+/// The tag whose presence means: never touched.
+pub const PROTECTED: &str = "curfew:protected";
+/// The tag that holds the [`Mark`].
+pub const MARKED: &str = "curfew:marked";
+/// The tag that says which rule stopped an instance, and when.
+pub const STOPPED: &str = "curfew:stopped";
+/// Opt in or out for one resource.
+pub const MODE: &str = "curfew:mode";
+/// How long this instance may be idle.
+pub const IDLE_AFTER: &str = "curfew:idle-after";
+/// What happens to this instance when it is idle.
+pub const ON_IDLE: &str = "curfew:on-idle";
+/// Whether this instance's NVMe storage may be lost.
+pub const LOCAL_DISK: &str = "curfew:local-disk";
+/// When this instance ends.
+pub const EXPIRES_AT: &str = "curfew:expires-at";
+/// When this instance should run.
+pub const HOURS: &str = "curfew:hours";
+/// Until when this resource is spared.
+pub const KEEP_UNTIL: &str = "curfew:keep-until";
+/// The job this resource was launched for.
+pub const JOB: &str = "curfew:job";
+/// Which attempt of the job it is.
+pub const ATTEMPT: &str = "curfew:attempt";
+/// When a volume was first seen unattached.
+pub const UNATTACHED_SINCE: &str = "curfew:unattached-since";
+
+/// Every key that means something, on whatever kind of resource.
+pub const KEYS: [&str; 13] = [
+    PROTECTED, MARKED, STOPPED, MODE, IDLE_AFTER, ON_IDLE, LOCAL_DISK, EXPIRES_AT, HOURS, KEEP_UNTIL, JOB, ATTEMPT, UNATTACHED_SINCE,
+];
+
+/// What one instance's tags say.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Vocabulary {
+    /// `curfew:mode`.
+    pub mode: Option<Mode>,
+    /// `curfew:idle-after`.
+    pub idle_after: Option<IdleAfter>,
+    /// `curfew:on-idle`.
+    pub on_idle: Option<RuleAction>,
+    /// `curfew:local-disk`.
+    pub local_disk: Option<DiskPolicy>,
+    /// `curfew:expires-at`.
+    pub expires_at: Option<Timestamp>,
+    /// `curfew:hours`.
+    pub hours: Option<Hours>,
+    /// `curfew:keep-until`.
+    pub keep_until: Option<Timestamp>,
+    /// `curfew:marked`, whatever resource it names.
+    pub marked: Option<Mark>,
+    /// `curfew:stopped`.
+    pub stopped: Option<Stopped>,
+    /// Whether `curfew:job` is there.
+    pub job: bool,
+}
+
+/// `curfew:idle-after`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdleAfter {
+    /// Never idle.
+    Off,
+    /// Idle after so long.
+    Window(SignedDuration),
+}
+
+/// `curfew:stopped`: which rule stopped it, and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stopped {
+    /// The rule's name; a later version may know more of them.
+    pub rule: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// One tag that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Its key.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+    /// What is wrong and what is legal.
+    pub problem: String,
+}
+
+impl Vocabulary {
+    /// Reads all tags of `curfew` on an instance.
+    ///
+    /// # Errors
+    /// Every tag that cannot be read, in order of keys: an unreadable value, an unknown key that begins with `curfew`
+    /// in any case, or an end that lies before the instance's own launch (a copied tag).
+    pub fn read(instance: &Instance) -> Result<Self, Vec<Unreadable>> {
+        let mut vocabulary = Self::default();
+        let mut unreadable = Vec::new();
+        for (key, value) in &instance.tags {
+            if !begins_with_curfew(key) {
+                continue;
+            }
+            if let Err(problem) = vocabulary.take(key, value, instance) {
+                unreadable.push(Unreadable { key: key.clone(), value: value.clone(), problem });
+            }
+        }
+        if unreadable.is_empty() { Ok(vocabulary) } else { Err(unreadable) }
+    }
+
+    fn take(&mut self, key: &str, value: &str, instance: &Instance) -> Result<(), String> {
+        match key {
+            MODE => self.mode = Some(Mode::read(value).ok_or("write `enforce` or `observe`")?),
+            IDLE_AFTER => self.idle_after = Some(read_idle_after(value)?),
+            ON_IDLE => self.on_idle = Some(read_action(value)?),
+            LOCAL_DISK => self.local_disk = Some(read_disk_policy(value)?),
+            EXPIRES_AT => self.expires_at = Some(read_expiry(value, instance.launched_at)?),
+            HOURS => self.hours = Some(Hours::read(value)?),
+            KEEP_UNTIL => self.keep_until = Some(read_until(value)?),
+            MARKED => self.marked = Some(value.parse().map_err(|error: crate::mark::UnreadableMark| error.to_string())?),
+            STOPPED => self.stopped = Some(read_stopped(value)?),
+            JOB => self.job = true,
+            PROTECTED | ATTEMPT | UNATTACHED_SINCE => {}
+            _ => return Err(format!("there is no such tag; Curfew knows {}", KEYS.join(", "))),
+        }
+        Ok(())
+    }
+}
+
+fn begins_with_curfew(key: &str) -> bool {
+    key.as_bytes().get(..6).is_some_and(|start| start.eq_ignore_ascii_case(b"curfew"))
+}
+
+fn read_idle_after(value: &str) -> Result<IdleAfter, String> {
+    if value == "off" {
+        return Ok(IdleAfter::Off);
+    }
+    let window = duration::parse(value).map_err(|error| format!("{error}, or `off`"))?;
+    if window > crate::usage::WINDOW_MAX {
+        return Err(format!("longer than {}, the most that metrics can answer; write `off` for never", duration::show(crate::usage::WINDOW_MAX)));
+    }
+    Ok(IdleAfter::Window(window))
+}
+
+fn read_action(value: &str) -> Result<RuleAction, String> {
+    match value {
+        "stop" => Ok(RuleAction::Stop),
+        "terminate" => Ok(RuleAction::Terminate),
+        "notify" => Ok(RuleAction::Notify),
+        _ => Err("write `stop`, `terminate` or `notify`".to_owned()),
+    }
+}
+
+fn read_disk_policy(value: &str) -> Result<DiskPolicy, String> {
+    match value {
+        "keep" => Ok(DiskPolicy::Keep),
+        "expendable" => Ok(DiskPolicy::Expendable),
+        _ => Err("write `keep` or `expendable`".to_owned()),
+    }
+}
+
+fn read_expiry(value: &str, launched_at: Timestamp) -> Result<Timestamp, String> {
+    let at: Timestamp = value.parse().map_err(|_| "write a moment as RFC 3339, such as `2026-09-30T18:00:00Z`".to_owned())?;
+    if at < launched_at {
+        return Err(format!("earlier than this instance's own launch at {launched_at}, so it was copied from another or is of an earlier life; write a new one or remove it"));
+    }
+    Ok(at)
+}
+
+/// A date means its end, in UTC.
+fn read_until(value: &str) -> Result<Timestamp, String> {
+    let end_of = |date: Date| date.tomorrow().and_then(|next| next.to_zoned(TimeZone::UTC)).map(|zoned| zoned.timestamp());
+    if value.len() == "2026-09-30".len() && let Ok(end) = value.parse::<Date>().and_then(end_of) {
+        return Ok(end);
+    }
+    value.parse().map_err(|_| "write a date such as `2026-09-30` (to its end, UTC) or a moment as RFC 3339".to_owned())
+}
+
+fn read_stopped(value: &str) -> Result<Stopped, String> {
+    let unreadable = || "not what Curfew writes there; remove the tag".to_owned();
+    let (rule, at) = value.split_once(' ').ok_or_else(unreadable)?;
+    Ok(Stopped { rule: rule.to_owned(), at: at.parse().map_err(|_| unreadable())? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::instance;
+
+    fn problem(key: &str, value: &str) -> Option<String> {
+        match Vocabulary::read(&instance().tag(key, value).build()) {
+            Ok(_) => None,
+            Err(unreadable) => Some(unreadable[0].key.clone()),
+        }
+    }
+
+    #[test]
+    fn every_documented_value_is_read() {
+        for (key, value) in [
+            (MODE, "enforce"), (MODE, "observe"), (IDLE_AFTER, "30m"), (IDLE_AFTER, "off"), (ON_IDLE, "notify"), (LOCAL_DISK, "expendable"),
+            (EXPIRES_AT, "2026-09-30T18:00:00Z"), (EXPIRES_AT, "2026-09-30T18:00:00+02:00"), (HOURS, "Mon-Fri 08:00-20:00 Europe/Berlin"),
+            (KEEP_UNTIL, "2026-09-30"), (KEEP_UNTIL, "2026-09-30T18:00:00Z"), (MARKED, "i-0abc idle=stop@2026-09-30T18:00:00Z"),
+            (STOPPED, "idle 2026-09-30T18:00:00Z"), (JOB, "vision/llama-1"), (PROTECTED, ""), ("Name", "curfew"), ("curfe", "x"),
+        ] {
+            assert_eq!(problem(key, value), None, "{key}={value}");
+        }
+    }
+
+    #[test]
+    fn a_typo_is_found() {
+        for (key, value) in [
+            (MODE, "Enforce"), (MODE, ""), (IDLE_AFTER, "soon"), (IDLE_AFTER, "100d"), (ON_IDLE, "kill"), (LOCAL_DISK, "yes"), (EXPIRES_AT, "tomorrow"),
+            (EXPIRES_AT, "2026-09-30"), (EXPIRES_AT, "2001-01-01T00:00:00Z"), (HOURS, "9 to 5"), (KEEP_UNTIL, "friday"), (KEEP_UNTIL, "2026-02-30"),
+            (MARKED, "yes"), (STOPPED, "idle"), ("Curfew:Protected", ""), ("curfew:protectd", ""), ("CURFEW", "x"), ("curfew-protected", ""),
+        ] {
+            assert_eq!(problem(key, value).as_deref(), Some(key), "{key}={value}");
+        }
+    }
+
+    #[test]
+    fn a_date_is_kept_to_its_end_in_utc() {
+        let read = Vocabulary::read(&instance().tag(KEEP_UNTIL, "2026-09-30").build()).unwrap();
+        assert_eq!(read.keep_until.unwrap().to_string(), "2026-10-01T00:00:00Z");
+    }
+}
