@@ -9,16 +9,17 @@ from __future__ import annotations
 import json
 from datetime import datetime, timezone
 from functools import lru_cache
-from typing import Any, Callable
+from typing import Any, Callable, List, Tuple
 
 import botocore.session
 import cbor2
 from botocore.model import ServiceModel
 
 from .aws_call import AwsCall
-from .errors import cbor_error_body, cbor_error_headers, error_response
+from .errors import cbor_error_body, error_response
 from .http_message import Request, Response
 
+_KEPT_HEADERS = ("x-amzn-requestid", "x-amzn-query-error")
 _TARGET = "GraniteServiceVersion20100801"
 
 
@@ -30,6 +31,8 @@ def carry_out(request: Request, call: AwsCall, forward: Callable[..., Response])
         asked = cbor2.loads(request.body) if request.body else {}
     except (cbor2.CBORDecodeError, ValueError) as error:
         return error_response(call, 400, "SerializationException", f"The body is not CBOR: {error}")
+    if not isinstance(asked, dict):
+        return error_response(call, 400, "SerializationException", "The body is not a map.")
     answer = forward(
         request,
         body=json.dumps(asked, default=_epoch).encode(),
@@ -39,24 +42,25 @@ def carry_out(request: Request, call: AwsCall, forward: Callable[..., Response])
         CONTENT_TYPE="application/x-amz-json-1.0",
         HTTP_X_AMZ_TARGET=f"{_TARGET}.{call.operation}",
     )
-    request_id = [(name, value) for name, value in answer.headers if name.lower() == "x-amzn-requestid"]
     if answer.status != 200:
-        return _error(call, answer, request_id)
+        return _error(answer)
     shape = _model().operation_model(call.operation).output_shape
     told = json.loads(answer.body or b"{}")
     body = cbor2.dumps(_shaped(told, shape) if shape else {})
     headers = [("Content-Type", "application/cbor"), ("smithy-protocol", "rpc-v2-cbor")]
-    return Response(200, headers + request_id, body)
+    return Response(200, headers + _kept(answer), body)
 
 
-def _error(call: AwsCall, answer: Response, request_id: list) -> Response:
-    try:
-        told = json.loads(answer.body)
-    except ValueError:  # moto failed and answered with a page of HTML
-        return error_response(call, 500, "InternalFailure", answer.body.decode("utf-8", "replace")[:500])
-    code = str(told.get("__type", "InternalFailure")).rpartition("#")[2]
-    message = told.get("message") or told.get("Message") or ""
-    return Response(answer.status, cbor_error_headers(code, answer.status) + request_id, cbor_error_body(code, message))
+def _error(answer: Response) -> Response:
+    """Moto names the error's shape in the body, and the older protocol's code in a header, as AWS does."""
+    told = json.loads(answer.body)
+    body = cbor_error_body(told["__type"].rpartition("#")[2], told.get("message", ""))
+    headers = [("Content-Type", "application/cbor"), ("smithy-protocol", "rpc-v2-cbor")]
+    return Response(answer.status, headers + _kept(answer), body)
+
+
+def _kept(answer: Response) -> List[Tuple[str, str]]:
+    return [(name, value) for name, value in answer.headers if name.lower() in _KEPT_HEADERS]
 
 
 @lru_cache(maxsize=1)

@@ -19,8 +19,11 @@ _ACCOUNT = "123456789012"
 def error_response(call: AwsCall, status: int, code: str, message: str) -> Response:
     request_id = str(uuid4())
     headers = [("x-amzn-RequestId", request_id)]
+    fault = "Sender" if status < 500 else "Receiver"
     if call.protocol == "cbor":
-        return Response(status, headers + cbor_error_headers(code, status), cbor_error_body(code, message))
+        headers += [("Content-Type", "application/cbor"), ("smithy-protocol", "rpc-v2-cbor")]
+        headers += [("x-amzn-query-error", f"{code};{fault}")]  # CloudWatch came to CBOR from the query protocol
+        return Response(status, headers, cbor_error_body(code, message))
     if call.protocol == "json":
         headers += [("Content-Type", "application/x-amz-json-1.0")]
         return Response(status, headers, json.dumps({"__type": code, "message": message}).encode())
@@ -36,22 +39,11 @@ def error_response(call: AwsCall, status: int, code: str, message: str) -> Respo
             f"<RequestID>{request_id}</RequestID></Response>"
         )
     else:
-        fault = "Sender" if status < 500 else "Receiver"
         text = (
             f"<ErrorResponse><Error><Type>{fault}</Type><Code>{code}</Code><Message>{message}</Message></Error>"
             f"<RequestId>{request_id}</RequestId></ErrorResponse>"
         )
     return Response(status, headers + [("Content-Type", "text/xml")], text.encode())
-
-
-def cbor_error_headers(code: str, status: int) -> list:
-    """CloudWatch moved to CBOR from the query protocol; SDKs still take the old code from the second header."""
-    fault = "Sender" if status < 500 else "Receiver"
-    return [
-        ("Content-Type", "application/cbor"),
-        ("smithy-protocol", "rpc-v2-cbor"),
-        ("x-amzn-query-error", f"{code};{fault}"),
-    ]
 
 
 def cbor_error_body(code: str, message: str) -> bytes:

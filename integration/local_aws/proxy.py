@@ -11,6 +11,7 @@ import socket
 import struct
 import threading
 import time
+import traceback
 from typing import Any, Callable, Dict, Iterable, List, NoReturn
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
@@ -18,6 +19,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from . import back_door, cloudwatch_cbor, control, honest_cloudwatch, honest_ec2
 from .aws_call import AwsCall, identify
 from .calls import Ledger
+from .errors import error_response
 from .faults import Rule, RuleBook
 from .http_message import Request, Response, call_wsgi
 from .idempotency import ClientTokens
@@ -76,12 +78,16 @@ class Proxy:
         _close_connection(request)
 
     def _carry_out(self, call: AwsCall, request: Request, hooks: List[Rule]) -> Response:
-        with self._one_at_a_time:
-            for hook in hooks:
-                back_door.apply(hook.before)
-            if call.protocol == "cbor":
-                return cloudwatch_cbor.carry_out(request, call, self._forward)
-            return self._tokens.carry_out(call, request, lambda: self._forward(request))
+        try:
+            with self._one_at_a_time:
+                for hook in hooks:
+                    back_door.apply(hook.before)
+                if call.protocol == "cbor":
+                    return cloudwatch_cbor.carry_out(request, call, self._forward)
+                return self._tokens.carry_out(call, request, lambda: self._forward(request))
+        except Exception as error:  # what moto does not know: 501 is not retried, so it is seen at once
+            traceback.print_exc()
+            return error_response(call, 501, "NotImplemented", f"the local AWS failed: {error!r}")
 
     def _forward(self, request: Request, **environ: Any) -> Response:
         with self._one_at_a_time:

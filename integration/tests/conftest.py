@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Iterator
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from local_aws import LocalAws, running  # noqa: E402
+from local_aws.client import CREDENTIALS  # noqa: E402
+
+# A boto3 client that a test makes without our factory must not find a developer's account.
+os.environ.update(CREDENTIALS, AWS_ENDPOINT_URL="http://127.0.0.1:9", AWS_EC2_METADATA_DISABLED="true")
+
+
+@pytest.fixture(scope="session")
+def _running_aws() -> Iterator[LocalAws]:
+    with running(regions=["us-east-1", "eu-central-1"]) as aws:
+        yield aws
+
+
+@pytest.fixture
+def aws(_running_aws: LocalAws) -> LocalAws:
+    """An empty account in two regions."""
+    _running_aws.reset()
+    return _running_aws

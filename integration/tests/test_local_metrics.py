@@ -1,0 +1,224 @@
+"""CloudWatch as the local AWS answers it: over raw CBOR, as the Rust SDK speaks it, and over boto3."""
+
+from __future__ import annotations
+
+import gzip
+import urllib.error
+import urllib.request
+from datetime import datetime, timedelta, timezone
+from typing import Any, Dict, Optional, Tuple
+
+import cbor2
+import pytest
+from botocore.exceptions import ClientError
+
+from local_aws import LocalAws
+
+NAMESPACE, METRIC = "CWAgent", "nvidia_smi_utilization_gpu"
+# Five-minute boundaries, an hour ago: aligned, so that periods are what a reader expects.
+START = datetime.fromtimestamp(datetime.now(timezone.utc).timestamp() // 300 * 300 - 3600, timezone.utc)
+END = START + timedelta(hours=1)
+FIRST_GPU = {"InstanceId": "i-1", "index": "0"}
+
+
+def cbor(aws: LocalAws, operation: str, body: Any, compress: bool = False) -> Tuple[int, Dict[str, str], Any]:
+    """One call as the Rust SDK makes it; answers status, headers and the decoded body."""
+    data = cbor2.dumps(body)
+    request = urllib.request.Request(
+        f"{aws.endpoint}/service/GraniteServiceVersion20100801/operation/{operation}",
+        data=gzip.compress(data) if compress else data,
+        headers={
+            "smithy-protocol": "rpc-v2-cbor",
+            "Content-Type": "application/cbor",
+            "Authorization": "AWS4-HMAC-SHA256 Credential=testing/20260101/us-east-1/monitoring/aws4_request, "
+            "SignedHeaders=host, Signature=0",
+            **({"Content-Encoding": "gzip"} if compress else {}),
+        },
+    )
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, dict(answer.headers), cbor2.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, dict(error.headers), cbor2.loads(error.read())
+
+
+def query(dimensions: Dict[str, str], stat: str = "Maximum", period: int = 300, query_id: str = "a") -> Dict[str, Any]:
+    named = [{"Name": name, "Value": value} for name, value in dimensions.items()]
+    metric = {"Namespace": NAMESPACE, "MetricName": METRIC, "Dimensions": named}
+    return {"Id": query_id, "MetricStat": {"Metric": metric, "Period": period, "Stat": stat}}
+
+
+def values(aws: LocalAws, *queries: Dict[str, Any], **more: Any) -> Dict[str, list]:
+    answer = aws.client("cloudwatch").get_metric_data(
+        StartTime=START, EndTime=END, MetricDataQueries=list(queries), **more
+    )
+    return {result["Id"]: result["Values"] for result in answer["MetricDataResults"]}
+
+
+def test_cbor_round_trip(aws: LocalAws) -> None:
+    datum = {
+        "MetricName": METRIC,
+        "Dimensions": [{"Name": "InstanceId", "Value": "i-1"}],
+        "Timestamp": cbor2.CBORTag(1, START.timestamp() + 0.5),
+        "Value": 7.0,
+    }
+    assert cbor(aws, "PutMetricData", {"Namespace": NAMESPACE, "MetricData": [datum]})[2] == {}
+
+    status, headers, listed = cbor(aws, "ListMetrics", {"Namespace": NAMESPACE, "RecentlyActive": "PT3H"})
+    assert (status, headers["smithy-protocol"], headers["Content-Type"]) == (200, "rpc-v2-cbor", "application/cbor")
+    named = [{"Name": "InstanceId", "Value": "i-1"}]
+    assert listed == {"Metrics": [{"Namespace": NAMESPACE, "MetricName": METRIC, "Dimensions": named}]}
+
+    span = {"StartTime": cbor2.CBORTag(1, START.timestamp()), "EndTime": cbor2.CBORTag(1, END.timestamp())}
+    asked = {**span, "MetricDataQueries": [query({"InstanceId": "i-1"})]}
+    [result] = cbor(aws, "GetMetricData", asked)[2]["MetricDataResults"]
+    assert result == {"Id": "a", "Label": METRIC, "Timestamps": [START], "Values": [7.0], "StatusCode": "Complete"}
+    assert isinstance(result["Values"][0], float)
+
+    assert aws.counts() == {
+        "cloudwatch:PutMetricData": 1,
+        "cloudwatch:ListMetrics": 1,
+        "cloudwatch:GetMetricData": 1,
+    }
+    assert aws.calls("cloudwatch:GetMetricData")[0]["metrics_asked"] == 1
+
+
+def test_cbor_errors_carry_the_code_in_body_and_header(aws: LocalAws) -> None:
+    span = {"StartTime": cbor2.CBORTag(1, 600.0), "EndTime": cbor2.CBORTag(1, 0.0)}
+
+    status, headers, error = cbor(aws, "GetMetricData", {**span, "MetricDataQueries": [query(FIRST_GPU)]})
+
+    assert status == 400
+    assert error["__type"].endswith("#ValidationException")
+    assert headers["x-amzn-query-error"] == "ValidationError;Sender"
+
+
+def test_cbor_faults(aws: LocalAws) -> None:
+    aws.fault("cloudwatch:ListMetrics", "throttle")
+
+    assert cbor(aws, "ListMetrics", {})[2]["__type"].endswith("#Throttling")
+    assert cbor(aws, "ListMetrics", {})[0] == 200
+
+
+def test_cbor_that_is_none_and_operations_that_are_none(aws: LocalAws) -> None:
+    assert cbor(aws, "NoSuchOperation", {})[0] == 404
+    assert cbor(aws, "ListMetrics", "text")[0] == 400
+
+
+def test_compressed_bodies(aws: LocalAws) -> None:
+    data = [{"MetricName": METRIC, "Value": float(number)} for number in range(1000)]
+
+    assert cbor(aws, "PutMetricData", {"Namespace": NAMESPACE, "MetricData": data}, compress=True)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("stat", "expected"), [("Maximum", 5.0), ("Minimum", 1.0), ("Average", 3.0), ("Sum", 15.0), ("SampleCount", 5.0)]
+)
+def test_statistics_of_one_period(aws: LocalAws, stat: str, expected: float) -> None:
+    aws.put_metrics(NAMESPACE, METRIC, FIRST_GPU, [1, 2, 3, 4, 5], START, step_seconds=60)
+
+    assert values(aws, query(FIRST_GPU, stat)) == {"a": [expected]}
+
+
+def test_values_with_counts_and_statistic_sets(aws: LocalAws) -> None:
+    told = {"SampleCount": 2.0, "Sum": 10.0, "Minimum": 1.0, "Maximum": 9.0}
+    named = [{"Name": name, "Value": value} for name, value in FIRST_GPU.items()]
+    common = {"MetricName": METRIC, "Dimensions": named, "Timestamp": START}
+    data = [{**common, "Values": [4.0, 8.0], "Counts": [3.0, 1.0]}, {**common, "StatisticValues": told}]
+    aws.client("cloudwatch").put_metric_data(Namespace=NAMESPACE, MetricData=data)
+
+    assert values(aws, query(FIRST_GPU, "Average"), query(FIRST_GPU, "Maximum", query_id="b")) == {"a": [5.0], "b": [9.0]}
+
+
+def test_a_series_is_found_by_exactly_its_dimensions(aws: LocalAws) -> None:
+    aws.put_metrics(NAMESPACE, METRIC, FIRST_GPU, [10], START)
+    aws.put_metrics(NAMESPACE, METRIC, {"InstanceId": "i-1", "index": "1"}, [90], START)
+
+    assert values(aws, query({"index": "0", "InstanceId": "i-1"})) == {"a": [10.0]}
+    assert values(aws, query({"InstanceId": "i-1"})) == {"a": []}
+
+
+def test_newest_first_and_the_end_is_exclusive(aws: LocalAws) -> None:
+    aws.put_metrics(NAMESPACE, METRIC, FIRST_GPU, range(13), START)
+
+    assert values(aws, query(FIRST_GPU))["a"] == [float(value) for value in range(11, -1, -1)]
+    assert values(aws, query(FIRST_GPU), ScanBy="TimestampAscending")["a"][:2] == [0.0, 1.0]
+
+
+def test_datapoints_are_paged(aws: LocalAws) -> None:
+    aws.put_metrics(NAMESPACE, METRIC, FIRST_GPU, range(12), START)
+    pages = aws.client("cloudwatch").get_paginator("get_metric_data").paginate(
+        StartTime=START, EndTime=END, MetricDataQueries=[query(FIRST_GPU)], MaxDatapoints=5
+    )
+
+    results = [page["MetricDataResults"][0] for page in pages]
+
+    assert [result["StatusCode"] for result in results] == ["PartialData", "PartialData", "Complete"]
+    assert [value for result in results for value in result["Values"]] == [float(value) for value in range(11, -1, -1)]
+
+
+def test_at_most_500_queries(aws: LocalAws) -> None:
+    queries = [query(FIRST_GPU, query_id=f"q{number}") for number in range(501)]
+
+    assert len(values(aws, *queries[:500])) == 500
+    with pytest.raises(ClientError, match="ValidationError.*size greater than 500"):
+        values(aws, *queries)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"Id": "Upper"},
+        {"Expression": "SEARCH('{CWAgent}')"},
+        {"MetricStat": {**query(FIRST_GPU)["MetricStat"], "Period": 90}},
+        {"MetricStat": {**query(FIRST_GPU)["MetricStat"], "Stat": "p99"}},
+    ],
+)
+def test_what_is_wrong_or_cannot_be_computed_is_an_error(aws: LocalAws, wrong: Dict[str, Any]) -> None:
+    with pytest.raises(ClientError, match="ValidationError"):
+        values(aws, {**query(FIRST_GPU), **wrong})
+
+
+def listed(aws: LocalAws, **asked: Any) -> int:
+    pages = aws.client("cloudwatch").get_paginator("list_metrics").paginate(**asked)
+    return sum(len(page["Metrics"]) for page in pages)
+
+
+def test_listing_names_each_series_once_in_pages_of_500(aws: LocalAws) -> None:
+    for index in range(3):
+        data = [
+            {"MetricName": METRIC, "Dimensions": [{"Name": "InstanceId", "Value": f"i-{number}"}], "Value": 1.0}
+            for number in range(501)
+        ]
+        aws.client("cloudwatch").put_metric_data(Namespace=NAMESPACE, MetricData=data)
+
+    assert listed(aws) == 501
+    assert len(aws.client("cloudwatch").list_metrics()["Metrics"]) == 500
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"Namespace": NAMESPACE}, 2),
+        ({"MetricName": METRIC}, 3),
+        ({"Dimensions": [{"Name": "InstanceId"}]}, 2),
+        ({"Dimensions": [{"Name": "InstanceId", "Value": "i-1"}, {"Name": "index", "Value": "0"}]}, 1),
+        ({"RecentlyActive": "PT3H"}, 2),
+    ],
+)
+def test_listing_filters(aws: LocalAws, asked: Dict[str, Any], expected: int) -> None:
+    aws.put_metrics(NAMESPACE, METRIC, FIRST_GPU, [1], START)
+    aws.put_metrics(NAMESPACE, METRIC, {"InstanceId": "i-2"}, [1], START - timedelta(hours=6))
+    aws.put_metrics("Other", METRIC, {}, [1], START)
+
+    assert listed(aws, **asked) == expected
+
+
+def test_statistics_of_the_older_call(aws: LocalAws) -> None:
+    aws.put_metrics(NAMESPACE, METRIC, {}, [1, 2], START, step_seconds=60)
+
+    [datapoint] = aws.client("cloudwatch").get_metric_statistics(
+        Namespace=NAMESPACE, MetricName=METRIC, StartTime=START, EndTime=END, Period=300, Statistics=["Sum", "Maximum"]
+    )["Datapoints"]
+
+    assert (datapoint["Timestamp"], datapoint["Sum"], datapoint["Maximum"]) == (START, 3.0, 2.0)
