@@ -1,0 +1,294 @@
+"""EC2 as the local AWS answers it, where moto alone would be wrong."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Any, Dict, List
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local_aws import LocalAws, LocalAwsError
+
+TAGS = {"Team": "vision"}
+NOW = datetime.now(timezone.utc).replace(microsecond=0)
+
+
+def state(aws: LocalAws, instance_id: str) -> str:
+    return aws.instance(instance_id)["State"]["Name"]
+
+
+def found(aws: LocalAws, name: str, *values: str) -> List[str]:
+    pages = aws.client("ec2").get_paginator("describe_instances").paginate(
+        Filters=[{"Name": name, "Values": list(values)}]
+    )
+    return [i["InstanceId"] for page in pages for r in page["Reservations"] for i in r["Instances"]]
+
+
+# ClientTokens
+
+
+def launch(aws: LocalAws, token: str, zone: str = "us-east-1a", region: str = "us-east-1", **more: Any) -> str:
+    launched = aws.client("ec2", region).run_instances(
+        ImageId="ami-1",
+        MinCount=1,
+        MaxCount=1,
+        ClientToken=token,
+        Placement={"AvailabilityZone": zone},
+        **{"InstanceType": "g5.xlarge", **more},
+    )
+    return launched["Instances"][0]["InstanceId"]
+
+
+def test_the_same_token_answers_as_the_first_time(aws: LocalAws) -> None:
+    first = launch(aws, "t")
+
+    assert launch(aws, "t") == first
+    assert found(aws, "client-token", "t") == [first]
+    assert aws.counts()["ec2:RunInstances"] == 2
+
+
+def test_the_same_token_with_other_parameters_is_a_mismatch(aws: LocalAws) -> None:
+    launch(aws, "t")
+
+    with pytest.raises(ClientError, match="IdempotentParameterMismatch"):
+        launch(aws, "t", InstanceType="g6.xlarge")
+
+
+def test_the_same_token_elsewhere_is_a_new_launch(aws: LocalAws) -> None:
+    ids = {launch(aws, "t"), launch(aws, "t", zone="us-east-1b"), launch(aws, "t", "eu-central-1a", "eu-central-1")}
+
+    assert len(ids) == 3
+
+
+def test_a_failed_launch_leaves_its_token_free(aws: LocalAws) -> None:
+    aws.fault("ec2:RunInstances", "insufficient_capacity")
+    with pytest.raises(ClientError, match="InsufficientInstanceCapacity"):
+        launch(aws, "t")
+
+    assert launch(aws, "t") == launch(aws, "t")
+
+
+def test_a_launch_whose_answer_was_lost_is_found_by_its_token(aws: LocalAws) -> None:
+    aws.fault("ec2:RunInstances", "lost_answer")
+    with pytest.raises(Exception, match="closed"):
+        launch(aws, "t")
+
+    assert found(aws, "client-token", "t") == [launch(aws, "t")]
+
+
+def test_tokens_of_volumes(aws: LocalAws) -> None:
+    ec2, wanted = aws.client("ec2"), {"AvailabilityZone": "us-east-1a", "Size": 8, "ClientToken": "t"}
+
+    assert ec2.create_volume(**wanted)["VolumeId"] == ec2.create_volume(**wanted)["VolumeId"]
+
+
+# Stop, start, terminate
+
+
+def test_stop_and_start(aws: LocalAws) -> None:
+    instance_id = aws.run_instance("g5.xlarge", TAGS, launch_time=NOW - timedelta(days=3))
+    assert aws.instance(instance_id)["LaunchTime"] == NOW - timedelta(days=3)
+
+    aws.client("ec2").stop_instances(InstanceIds=[instance_id])
+    stopped = aws.instance(instance_id)
+    assert stopped["StateTransitionReason"].startswith("User initiated (")
+    assert stopped["StateTransitionReason"].endswith(" GMT)")
+    assert stopped["StateReason"]["Code"] == "Client.UserInitiatedShutdown"
+    assert stopped["LaunchTime"] == NOW - timedelta(days=3)
+
+    aws.client("ec2").start_instances(InstanceIds=[instance_id])
+    assert aws.instance(instance_id)["LaunchTime"] >= NOW
+
+
+@pytest.mark.parametrize(
+    "fields", [{"spot_instance_request": "one-time"}, {"lifecycle": "spot"}, {"root_device_type": "instance-store"}]
+)
+def test_what_cannot_be_stopped(aws: LocalAws, fields: Dict[str, str]) -> None:
+    instance_id = aws.run_instance("g5.xlarge", TAGS, **fields)
+
+    with pytest.raises(ClientError, match="UnsupportedOperation"):
+        aws.client("ec2").stop_instances(InstanceIds=[instance_id])
+
+
+def test_states_that_allow_neither_stop_nor_start(aws: LocalAws) -> None:
+    instance_id = aws.run_instance("g5.xlarge", TAGS, state="shutting-down")
+
+    for act in (aws.client("ec2").stop_instances, aws.client("ec2").start_instances):
+        with pytest.raises(ClientError, match="IncorrectInstanceState"):
+            act(InstanceIds=[instance_id])
+
+
+def test_one_unknown_id_fails_the_whole_call(aws: LocalAws) -> None:
+    instance_id = aws.run_instance("g5.xlarge", TAGS)
+    ec2, ids = aws.client("ec2"), [instance_id, "i-00000000000000000"]
+
+    for act in (ec2.stop_instances, ec2.start_instances, ec2.terminate_instances):
+        with pytest.raises(ClientError, match="InvalidInstanceID.NotFound"):
+            act(InstanceIds=ids)
+    with pytest.raises(ClientError, match="InvalidInstanceID.NotFound"):
+        ec2.create_tags(Resources=ids, Tags=[{"Key": "a", "Value": "b"}])
+    assert state(aws, instance_id) == "running"
+    assert aws.tags(instance_id) == TAGS
+
+
+@pytest.mark.parametrize("resource_id", ["vol-00000000000000000", "snap-00000000000000000"])
+def test_tagging_what_does_not_exist(aws: LocalAws, resource_id: str) -> None:
+    with pytest.raises(ClientError, match="NotFound"):
+        aws.client("ec2").create_tags(Resources=[resource_id], Tags=[{"Key": "a", "Value": "b"}])
+
+
+def test_one_protected_instance_spares_its_zone_only(aws: LocalAws) -> None:
+    same_zone, protected, elsewhere = launch(aws, "a"), launch(aws, "b"), launch(aws, "c", zone="us-east-1b")
+    ec2 = aws.client("ec2")
+    ec2.modify_instance_attribute(InstanceId=protected, DisableApiTermination={"Value": True})
+
+    with pytest.raises(ClientError, match="OperationNotPermitted.*disableApiTermination"):
+        ec2.terminate_instances(InstanceIds=[same_zone, protected, elsewhere])
+
+    assert [state(aws, one) for one in (same_zone, protected, elsewhere)] == ["running", "running", "terminated"]
+
+
+def test_protection_asked_for_at_launch(aws: LocalAws) -> None:
+    with pytest.raises(ClientError, match="OperationNotPermitted"):
+        aws.client("ec2").terminate_instances(InstanceIds=[launch(aws, "t", DisableApiTermination=True)])
+
+
+def test_terminating_twice_is_no_error(aws: LocalAws) -> None:
+    instance_id = aws.run_instance("g5.xlarge", TAGS)
+
+    for _ in range(2):
+        aws.client("ec2").terminate_instances(InstanceIds=[instance_id])
+
+    assert state(aws, instance_id) == "terminated"
+    assert aws.tags(instance_id) == TAGS
+
+
+# Spot
+
+
+def spot_request(aws: LocalAws, instance_id: str) -> Dict[str, Any]:
+    [request] = aws.client("ec2").describe_spot_instance_requests(
+        SpotInstanceRequestIds=[aws.instance(instance_id)["SpotInstanceRequestId"]]
+    )["SpotInstanceRequests"]
+    return request
+
+
+def test_spot_launched_by_run_instances(aws: LocalAws) -> None:
+    instance_id = launch(aws, "t", InstanceMarketOptions={"MarketType": "spot"})
+
+    assert aws.instance(instance_id)["InstanceLifecycle"] == "spot"
+    assert found(aws, "instance-lifecycle", "spot") == [instance_id]
+    request = spot_request(aws, instance_id)
+    assert (request["Type"], request["State"], request["InstanceId"]) == ("one-time", "active", instance_id)
+
+
+def test_persistent_spot_can_be_stopped_and_its_request_cancelled(aws: LocalAws) -> None:
+    instance_id = aws.run_instance("g5.xlarge", TAGS, spot_instance_request="persistent")
+    request = spot_request(aws, instance_id)
+    assert request["Type"] == "persistent"
+
+    aws.client("ec2").stop_instances(InstanceIds=[instance_id])
+    aws.client("ec2").cancel_spot_instance_requests(SpotInstanceRequestIds=[request["SpotInstanceRequestId"]])
+
+    assert spot_request(aws, instance_id)["State"] == "cancelled"
+
+
+# The back door
+
+
+def test_fields_of_an_instance(aws: LocalAws) -> None:
+    instance_id = aws.run_instance("p4d.24xlarge", TAGS)
+    assert "Operator" not in aws.instance(instance_id)
+
+    aws.set_instance(
+        instance_id,
+        state="terminated",
+        state_reason="Server.SpotInstanceTermination",
+        state_transition_reason="Server.SpotInstanceTermination",
+        private_dns_name="ip-10-0-0-7.ec2.internal",
+        operator_managed=True,
+        capacity_reservation_id="cr-1",
+        instance_lifecycle="capacity-block",
+    )
+
+    instance = aws.instance(instance_id)
+    assert instance["State"] == {"Code": 48, "Name": "terminated"}
+    assert instance["StateReason"]["Code"] == "Server.SpotInstanceTermination"
+    assert instance["StateTransitionReason"] == "Server.SpotInstanceTermination"
+    assert instance["PrivateDnsName"] == "ip-10-0-0-7.ec2.internal"
+    assert instance["Operator"] == {"Managed": True, "Principal": "eks.amazonaws.com"}
+    assert instance["CapacityReservationId"] == "cr-1"
+    assert instance["InstanceLifecycle"] == "capacity-block"
+
+
+def test_ages_of_volumes_and_snapshots(aws: LocalAws) -> None:
+    ec2, old = aws.client("ec2"), NOW - timedelta(days=40)
+    volume_id = ec2.create_volume(AvailabilityZone="us-east-1a", Size=8)["VolumeId"]
+    snapshot_id = ec2.create_snapshot(VolumeId=volume_id)["SnapshotId"]
+
+    aws.set_volume(volume_id, create_time=old)
+    aws.set_snapshot(snapshot_id, start_time=old, state="pending")
+
+    assert ec2.describe_volumes(VolumeIds=[volume_id])["Volumes"][0]["CreateTime"] == old
+    [snapshot] = ec2.describe_snapshots(SnapshotIds=[snapshot_id])["Snapshots"]
+    assert (snapshot["StartTime"], snapshot["State"]) == (old, "pending")
+
+
+@pytest.mark.parametrize("fields", [{"colour": "blue"}, {"state": "asleep"}, {"launch_time": "yesterday"}])
+def test_fields_that_are_none_are_refused(aws: LocalAws, fields: Dict[str, str]) -> None:
+    instance_id = aws.run_instance("g5.xlarge", TAGS)
+
+    with pytest.raises(LocalAwsError):
+        aws.set_instance(instance_id, **fields)
+    with pytest.raises(LocalAwsError, match="no instance i-0"):
+        aws.set_instance("i-0", state="stopped")
+
+
+# Listing
+
+
+def test_filters_take_wildcards(aws: LocalAws) -> None:
+    gpu, cpu = aws.run_instance("g5.xlarge", TAGS), aws.run_instance("m5.large", {})
+
+    assert found(aws, "instance-type", "g?.*", "p*") == [gpu]
+    assert found(aws, "tag-key", "Tea*") == [gpu]
+    assert set(found(aws, "instance-state-name", "running")) == {gpu, cpu}
+
+
+def test_volumes_and_snapshots_are_paged(aws: LocalAws) -> None:
+    ec2 = aws.client("ec2")
+    volumes = [ec2.create_volume(AvailabilityZone="us-east-1a", Size=8)["VolumeId"] for _ in range(5)]
+    for volume_id in volumes:
+        ec2.create_snapshot(VolumeId=volume_id)
+
+    for operation, member in (("describe_volumes", "Volumes"), ("describe_snapshots", "Snapshots")):
+        pages = list(ec2.get_paginator(operation).paginate(PaginationConfig={"PageSize": 2}))
+        assert [len(page[member]) for page in pages] == [2, 2, 1]
+
+
+def test_own_snapshots_only(aws: LocalAws) -> None:
+    assert aws.client("ec2").describe_snapshots(OwnerIds=["self"])["Snapshots"] == []
+
+
+def test_regions_are_those_configured(aws: LocalAws) -> None:
+    regions = aws.client("ec2").describe_regions()["Regions"]
+
+    assert sorted(region["RegionName"] for region in regions) == ["eu-central-1", "us-east-1"]
+
+
+def test_accelerators_of_instance_types(aws: LocalAws) -> None:
+    answer = aws.client("ec2").describe_instance_types(InstanceTypes=["g5.12xlarge", "trn1.2xlarge", "m5.large"])
+
+    types = {one["InstanceType"]: one for one in answer["InstanceTypes"]}
+    assert types["g5.12xlarge"]["GpuInfo"]["Gpus"][0]["Count"] == 4
+    assert "GpuInfo" not in types["m5.large"]
+
+
+def test_a_conditional_write_has_one_winner(aws: LocalAws) -> None:
+    s3 = aws.client("s3")
+    s3.create_bucket(Bucket="state")
+    s3.put_object(Bucket="state", Key="k", Body=b"1", IfNoneMatch="*")
+
+    with pytest.raises(ClientError, match="PreconditionFailed"):
+        s3.put_object(Bucket="state", Key="k", Body=b"2", IfNoneMatch="*")
