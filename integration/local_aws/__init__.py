@@ -14,6 +14,8 @@ What moto 5.2.5 gets wrong and this package corrects:
   - Filters of DescribeInstances know no wildcards, nor client-token, instance-lifecycle and others.
   - DescribeVolumes and DescribeSnapshots ignore MaxResults.
   - Tags of one resource are searched among those of all, which makes large accounts slow.
+  - DescribeSpotPriceHistory answers 0.00001 USD of 2006 for everything (spot_prices.py).
+  - SNS counts no subscribers, and takes e-mail subscriptions as confirmed (honest_sns.py).
   - CloudWatch speaks no CBOR; metrics: see honest_cloudwatch.py.
   - OwnerIds=self lists 1,301 foreign snapshots: the public AMIs that bring them are not loaded.
   - Concurrent calls race, conditional writes to S3 among them: calls are carried out one at a time.

@@ -10,7 +10,7 @@ from moto.ec2.models import ec2_backends
 from moto.ec2.models.instances import Instance, StateReason
 from moto.sns.models import sns_backends
 
-from . import spot
+from . import honest_sns, spot, spot_prices
 
 _STATE_CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
 
@@ -38,6 +38,18 @@ def set_snapshot(snapshot_id: str, region: str, fields: Dict[str, Any]) -> None:
     if snapshot is None:
         raise Unknown(f"no snapshot {snapshot_id} in {region}")
     _set(snapshot, _SNAPSHOT_FIELDS, fields)
+
+
+def set_spot_price(instance_type: str, region: str, fields: Dict[str, Any]) -> None:
+    for zone, usd_per_hour in fields.items():
+        if not zone.startswith(region):
+            raise Unknown(f"{zone!r} is no zone of {region}")
+        spot_prices.set_price(_backend(region), instance_type, zone, float(usd_per_hour))
+
+
+def confirm_subscription(endpoint: str) -> None:
+    if honest_sns.confirm(endpoint) == 0:
+        raise Unknown(f"nobody subscribed {endpoint}")
 
 
 def apply(change: Dict[str, Any]) -> None:

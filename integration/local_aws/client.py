@@ -101,6 +101,14 @@ class LocalAws:
     def set_snapshot(self, snapshot_id: str, region: str = REGION, **fields: Any) -> None:
         self._control("POST", f"snapshots/{snapshot_id}", {"region": region, **fields})
 
+    def set_spot_price(self, instance_type: str, usd_per_hour_by_zone: Dict[str, float], region: str = REGION) -> None:
+        """`set_spot_price("g5.xlarge", {"us-east-1a": 0.41})`; what is not set has no price history."""
+        self._control("POST", f"spot-prices/{instance_type}", {"region": region, **usd_per_hour_by_zone})
+
+    def confirm_subscription(self, endpoint: str) -> None:
+        """Clicks the link in the e-mail that SNS sends to a new subscriber."""
+        self._control("POST", "subscriptions/confirm", {"endpoint": endpoint})
+
     def change(self, **change: Any) -> None:
         """Any of `tag={resource, region, tags}`, `untag={resource, region, keys}`, `instance={resource, region, ...}`."""
         self._control("POST", "change", change)
@@ -113,18 +121,29 @@ class LocalAws:
 
     def run_instance(self, instance_type: str, tags: Dict[str, str], region: str = REGION, **fields: Any) -> str:
         """One running instance with these tags and, by the back door, these fields. Answers its id."""
-        specification = {"ResourceType": "instance", "Tags": [{"Key": k, "Value": v} for k, v in tags.items()]}
         launched = self.client("ec2", region).run_instances(
             ImageId="ami-0123456789abcdef0",
             InstanceType=instance_type,
             MinCount=1,
             MaxCount=1,
-            TagSpecifications=[specification] if tags else [],
+            TagSpecifications=_tag_specifications("instance", tags),
         )
         instance_id = launched["Instances"][0]["InstanceId"]
         if fields:
             self.set_instance(instance_id, region, **fields)
         return instance_id
+
+    def create_volume(self, size_gib: int, tags: Dict[str, str], region: str = REGION, **fields: Any) -> str:
+        """One unattached gp3 volume with these tags and, by the back door, these fields. Answers its id."""
+        created = self.client("ec2", region).create_volume(
+            AvailabilityZone=f"{region}a",
+            Size=size_gib,
+            VolumeType="gp3",
+            TagSpecifications=_tag_specifications("volume", tags),
+        )
+        if fields:
+            self.set_volume(created["VolumeId"], region, **fields)
+        return created["VolumeId"]
 
     def instance(self, instance_id: str, region: str = REGION) -> Dict[str, Any]:
         found = self.client("ec2", region).describe_instances(InstanceIds=[instance_id])
@@ -171,3 +190,8 @@ class LocalAws:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             raise LocalAwsError(json.load(error)["error"]) from error
+
+
+def _tag_specifications(resource_type: str, tags: Dict[str, str]) -> List[Dict[str, Any]]:
+    named = [{"Key": key, "Value": value} for key, value in tags.items()]
+    return [{"ResourceType": resource_type, "Tags": named}] if named else []

@@ -16,6 +16,7 @@ _SETTERS: Dict[str, Callable[[str, str, Dict[str, Any]], None]] = {
     "instances": back_door.set_instance,
     "volumes": back_door.set_volume,
     "snapshots": back_door.set_snapshot,
+    "spot-prices": back_door.set_spot_price,
 }
 
 
@@ -40,6 +41,7 @@ def _routed(proxy: Proxy, method: str, route: str, body: Dict[str, Any]) -> Opti
         ("POST", "faults"): lambda: proxy.rules.add(Rule(**body)),
         ("DELETE", "faults"): proxy.rules.clear,
         ("GET", "messages"): back_door.messages,
+        ("POST", "subscriptions/confirm"): lambda: back_door.confirm_subscription(body["endpoint"]),
         ("POST", "change"): lambda: back_door.apply(body),
         ("POST", "reset"): proxy.reset,
     }

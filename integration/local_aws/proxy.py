@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, Iterable, List, NoReturn
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
-from . import back_door, cloudwatch_cbor, control, honest_cloudwatch, honest_ec2
+from . import back_door, cloudwatch_cbor, control, honest_cloudwatch, honest_ec2, honest_sns, spot_prices
 from .aws_call import AwsCall, identify
 from .calls import Ledger
 from .errors import error_response
@@ -29,6 +29,8 @@ class Proxy:
     def __init__(self, regions: Iterable[str] = ()) -> None:
         honest_ec2.apply(tuple(regions))
         honest_cloudwatch.apply()
+        honest_sns.apply()
+        spot_prices.apply()
         self.ledger = Ledger()
         self.rules = RuleBook()
         self._tokens = ClientTokens()

@@ -108,6 +108,22 @@ def test_published_messages_can_be_read(aws: LocalAws) -> None:
     ]
 
 
+def test_an_email_subscription_waits_for_its_confirmation(aws: LocalAws) -> None:
+    sns = aws.client("sns")
+    topic = sns.create_topic(Name="curfew")["TopicArn"]
+
+    def listening() -> tuple:
+        attributes = sns.get_topic_attributes(TopicArn=topic)["Attributes"]
+        [subscription] = sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
+        pending = subscription["SubscriptionArn"] == "PendingConfirmation"
+        return attributes["SubscriptionsConfirmed"], attributes["SubscriptionsPending"], pending
+
+    sns.subscribe(TopicArn=topic, Protocol="email", Endpoint="ada@example.com")
+    assert listening() == ("0", "1", True)
+    aws.confirm_subscription("ada@example.com")
+    assert listening() == ("1", "0", False)
+
+
 # Faults
 
 

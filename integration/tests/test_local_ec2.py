@@ -194,6 +194,29 @@ def test_persistent_spot_can_be_stopped_and_its_request_cancelled(aws: LocalAws)
     assert spot_request(aws, instance_id)["State"] == "cancelled"
 
 
+def spot_prices(aws: LocalAws, **asked: Any) -> List[Any]:
+    history = aws.client("ec2").describe_spot_price_history(**asked)["SpotPriceHistory"]
+    return [(price["InstanceType"], price["AvailabilityZone"], float(price["SpotPrice"])) for price in history]
+
+
+def test_spot_prices(aws: LocalAws) -> None:
+    assert spot_prices(aws) == []
+
+    aws.set_spot_price("g5.xlarge", {"us-east-1a": 0.5, "us-east-1b": 0.4})
+    aws.set_spot_price("g6.xlarge", {"us-east-1a": 0.3})
+    aws.set_spot_price("g5.xlarge", {"us-east-1a": 0.6})
+
+    now = datetime.now(timezone.utc)
+    assert spot_prices(aws, InstanceTypes=["g5.xlarge"], StartTime=now, ProductDescriptions=["Linux/UNIX"]) == [
+        ("g5.xlarge", "us-east-1a", 0.6),
+        ("g5.xlarge", "us-east-1b", 0.4),
+    ]
+    zone = [{"Name": "availability-zone", "Values": ["us-east-1a"]}]
+    assert [price for _, _, price in spot_prices(aws, Filters=zone)] == [0.6, 0.3, 0.5]
+    with pytest.raises(LocalAwsError, match="no zone of us-east-1"):
+        aws.set_spot_price("g5.xlarge", {"eu-central-1a": 0.5})
+
+
 # The back door
 
 
@@ -224,13 +247,13 @@ def test_fields_of_an_instance(aws: LocalAws) -> None:
 
 def test_ages_of_volumes_and_snapshots(aws: LocalAws) -> None:
     ec2, old = aws.client("ec2"), NOW - timedelta(days=40)
-    volume_id = ec2.create_volume(AvailabilityZone="us-east-1a", Size=8)["VolumeId"]
+    volume_id = aws.create_volume(100, TAGS, create_time=old)
     snapshot_id = ec2.create_snapshot(VolumeId=volume_id)["SnapshotId"]
-
-    aws.set_volume(volume_id, create_time=old)
     aws.set_snapshot(snapshot_id, start_time=old, state="pending")
 
-    assert ec2.describe_volumes(VolumeIds=[volume_id])["Volumes"][0]["CreateTime"] == old
+    [volume] = ec2.describe_volumes(VolumeIds=[volume_id])["Volumes"]
+    assert (volume["CreateTime"], volume["Size"], volume["State"]) == (old, 100, "available")
+    assert aws.tags(volume_id) == TAGS
     [snapshot] = ec2.describe_snapshots(SnapshotIds=[snapshot_id])["Snapshots"]
     assert (snapshot["StartTime"], snapshot["State"]) == (old, "pending")
 
