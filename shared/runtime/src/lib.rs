@@ -1,1 +1,23 @@
-//! Laid next.
+//! What every function needs of Lambda: settings, logs, the clock, and the loop that takes events and answers them.
+//!
+//! The only crate that names `lambda_runtime`, and the only one that reads the environment and the clock. A function's
+//! `main` is `runtime::serve(start, handle)`: `start` makes the clients, once; `handle` answers one event.
+//!
+//! Three kinds of mistakes come out as a sentence, never as a dead process without words:
+//! - a wrong environment, as Lambda's init error and in the log;
+//! - an event that is not for this function, garbled ones included, as the error of its invocation;
+//! - a failure or a panic of the handler, as the error of its invocation. The process lives on.
+
+mod environment;
+mod event;
+mod failure;
+mod invocation;
+mod logs;
+mod serve;
+mod settings;
+
+pub use event::{Event, UnexpectedEvent};
+pub use failure::Failure;
+pub use invocation::{Answer, Invocation};
+pub use serve::serve;
+pub use settings::{Misconfigured, Settings};

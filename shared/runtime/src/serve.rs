@@ -1,0 +1,134 @@
+//! The loop: an event from Lambda, its answer to Lambda, until Lambda ends the process.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use futures::FutureExt;
+use lambda_runtime::tower::util::MapRequestLayer;
+use lambda_runtime::{Diagnostic, LambdaEvent, LambdaInvocation, Runtime, service_fn};
+use lambda_runtime_api_client::{body::Body, build_request};
+
+use crate::environment::variable;
+use crate::failure::chain;
+use crate::{Answer, Event, Failure, Invocation, Settings, UnexpectedEvent, logs};
+
+/// What Lambda tells every function (Lambda developer guide, "Using the Lambda runtime API for custom runtimes" and
+/// "Defined runtime environment variables"), and `lambda_runtime` panics without.
+const OF_LAMBDA: [&str; 4] =
+    ["AWS_LAMBDA_RUNTIME_API", "AWS_LAMBDA_FUNCTION_NAME", "AWS_LAMBDA_FUNCTION_VERSION", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE"];
+
+/// So long Lambda has to take an init error; the log has it anyway.
+const INIT_ERROR_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Serves events until Lambda ends the process: `start` makes what all of them share, once, before the first poll;
+/// `handle` answers one. The process ends by itself only where the environment is wrong, or Lambda is gone.
+#[must_use]
+pub fn serve<C>(
+    start: impl AsyncFnOnce(Settings) -> C,
+    handle: impl AsyncFn(&C, Invocation) -> Result<Answer, Failure>,
+) -> ExitCode {
+    logs::start(variable);
+    // One thread: at 128 MB Lambda gives a fraction of one core (Lambda developer guide, "Configure Lambda function memory").
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!("the function cannot start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(live(start, handle)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            tracing::error!(kind = failure.kind, "{}", failure.message);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn live<C>(
+    start: impl AsyncFnOnce(Settings) -> C,
+    handle: impl AsyncFn(&C, Invocation) -> Result<Answer, Failure>,
+) -> Result<(), Failure> {
+    if let Some(missing) = OF_LAMBDA.iter().find(|name| variable(name).is_none()) {
+        return Err(Failure::because("NotLambda", format!("{missing} is not set: this program is started by AWS Lambda, or by a stand-in for it")));
+    }
+    let settings = match Settings::read(variable) {
+        Ok(settings) => settings,
+        Err(error) => {
+            let failure = Failure::from(error);
+            tell_init_error(&failure).await;
+            return Err(failure);
+        }
+    };
+    let shared = start(settings).await;
+    let service = service_fn(|event| answer(&shared, &handle, event));
+    let served = Runtime::new(service).layer(MapRequestLayer::new(read_event)).run().await;
+    served.map_err(|error| Failure::because("RuntimeApi", format!("Lambda's runtime API does not answer: {}", chain(error.as_ref()))))
+}
+
+/// What was read of a payload.
+type Woken = Result<Event, UnexpectedEvent>;
+
+/// Reads the event before `lambda_runtime` does, and hands on what was read: of a payload that is no JSON it would say so
+/// in its own words, and of one that is no UTF-8 it would die while it traces.
+fn read_event(mut invocation: LambdaInvocation) -> LambdaInvocation {
+    let woken: Woken = Event::read(&invocation.body);
+    invocation.body = serde_json::to_vec(&woken).unwrap_or_default().into();
+    invocation
+}
+
+/// Answers one event. Whatever fails is logged here, once.
+async fn answer<C>(
+    shared: &C,
+    handle: &impl AsyncFn(&C, Invocation) -> Result<Answer, Failure>,
+    woken: LambdaEvent<Woken>,
+) -> Result<Answer, Diagnostic> {
+    let began = Instant::now();
+    let request = woken.context.request_id.clone();
+    let answered = match woken.payload {
+        Ok(event) => unwound(handle(shared, Invocation::beginning_now(event, &woken.context))).await,
+        Err(unexpected) => Err(unexpected.into()),
+    };
+    let milliseconds = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    match answered {
+        Ok(answer) => {
+            tracing::info!(request, milliseconds, bytes = answer.len(), "answered");
+            Ok(answer)
+        }
+        Err(failure) => {
+            tracing::error!(request, milliseconds, kind = failure.kind, "{}", failure.message);
+            Err(failure.into())
+        }
+    }
+}
+
+/// Makes a panic a failure of this one invocation: the next one finds the process alive.
+async fn unwound(run: impl Future<Output = Result<Answer, Failure>>) -> Result<Answer, Failure> {
+    AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|panic| {
+        let words = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        let words = words.unwrap_or("without a message");
+        Err(Failure::because("Panic", format!("the function panicked: {words}; that is a mistake in Curfew, and the log says where")))
+    })
+}
+
+/// Tells Lambda why the function cannot start (Lambda developer guide, "Using the Lambda runtime API for custom runtimes",
+/// "Initialization error"). `lambda_runtime` does so only for its own reasons.
+async fn tell_init_error(failure: &Failure) {
+    let told = async {
+        let body = serde_json::to_string(&Diagnostic::from(failure.clone()))?;
+        let request = build_request()
+            .method("POST")
+            .uri("/2018-06-01/runtime/init/error")
+            .header("Lambda-Runtime-Function-Error-Type", format!("Runtime.{}", failure.kind))
+            .body(Body::from(body))?;
+        let client = lambda_runtime_api_client::Client::builder().build()?;
+        client.call(request).await
+    };
+    match tokio::time::timeout(INIT_ERROR_PATIENCE, told).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => tracing::error!("Lambda was not told: {}", chain(error.as_ref())),
+        Err(_) => tracing::error!("Lambda was not told: it does not answer"),
+    }
+}

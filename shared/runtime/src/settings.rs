@@ -1,0 +1,104 @@
+//! What the environment says: which bucket, which topic, and whether to act.
+
+use std::ffi::OsString;
+use std::fmt;
+
+use domain::mode::Mode;
+
+/// What every function is told by its environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// `CURFEW_BUCKET`: the name of the state bucket.
+    pub bucket: String,
+    /// `CURFEW_TOPIC_ARN`: the SNS topic of all messages.
+    pub topic_arn: String,
+    /// `CURFEW_MODE`: the most that this account allows. Absent means observe.
+    pub mode: Mode,
+}
+
+/// A wrong environment: every mistake in it, each as a sentence that says what to set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misconfigured(Vec<String>);
+
+impl fmt::Display for Misconfigured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the function's environment is wrong: {}", self.0.join("; "))
+    }
+}
+
+impl std::error::Error for Misconfigured {}
+
+impl Settings {
+    /// Reads the settings through `variable`, which gives the value of an environment variable.
+    ///
+    /// # Errors
+    /// Where a variable is missing or impossible: all such at once.
+    pub fn read(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, Misconfigured> {
+        let text = |name: &str| match variable(name).map(OsString::into_string) {
+            None => Ok(None),
+            Some(Ok(text)) => Ok(Some(text)),
+            Some(Err(_)) => Err(format!("{name} is not UTF-8")),
+        };
+        let bucket = text("CURFEW_BUCKET").and_then(|value| bucket(value.as_deref()));
+        let topic_arn = text("CURFEW_TOPIC_ARN").and_then(|value| topic_arn(value.as_deref()));
+        let mode = text("CURFEW_MODE").and_then(|value| mode(value.as_deref()));
+        match (bucket, topic_arn, mode) {
+            (Ok(bucket), Ok(topic_arn), Ok(mode)) => Ok(Self { bucket, topic_arn, mode }),
+            (bucket, topic_arn, mode) => {
+                Err(Misconfigured([bucket.err(), topic_arn.err(), mode.err()].into_iter().flatten().collect()))
+            }
+        }
+    }
+}
+
+fn bucket(value: Option<&str>) -> Result<String, String> {
+    match value {
+        None | Some("") => Err("CURFEW_BUCKET is not set; set it to the name of the state bucket".to_owned()),
+        Some(name) if is_bucket_name(name) => Ok(name.to_owned()),
+        Some(other) => Err(format!("CURFEW_BUCKET is {other:?}, which is no bucket's name; set it to the name alone, without s3:// or arn:")),
+    }
+}
+
+/// Amazon S3 user guide, "General purpose bucket naming rules".
+fn is_bucket_name(name: &str) -> bool {
+    let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = name.as_bytes();
+    (3..=63).contains(&bytes.len())
+        && bytes.iter().all(|byte| legal(*byte) || matches!(byte, b'.' | b'-'))
+        && bytes.first().copied().is_some_and(legal)
+        && bytes.last().copied().is_some_and(legal)
+        && !name.contains("..")
+        && name.parse::<std::net::Ipv4Addr>().is_err()
+}
+
+fn topic_arn(value: Option<&str>) -> Result<String, String> {
+    match value {
+        None | Some("") => Err("CURFEW_TOPIC_ARN is not set; set it to the ARN of the SNS topic that people subscribe to".to_owned()),
+        Some(arn) if is_topic_arn(arn) => Ok(arn.to_owned()),
+        Some(other) => Err(format!(
+            "CURFEW_TOPIC_ARN is {other:?}, which is no standard topic's ARN; one looks like arn:aws:sns:eu-central-1:123456789012:curfew"
+        )),
+    }
+}
+
+/// `arn:<partition>:sns:<region>:<account>:<name>` (Service Authorization Reference, "Resource types defined by Amazon
+/// SNS"). The `.fifo` of a FIFO topic is refused: e-mail addresses cannot subscribe to one.
+fn is_topic_arn(arn: &str) -> bool {
+    let parts: Vec<&str> = arn.split(':').collect();
+    let ["arn", partition, "sns", region, account, name] = parts.as_slice() else { return false };
+    partition.starts_with("aws")
+        && !region.is_empty()
+        && region.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        && account.len() == 12
+        && account.bytes().all(|byte| byte.is_ascii_digit())
+        && (1..=256).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+fn mode(value: Option<&str>) -> Result<Mode, String> {
+    let Some(text) = value else { return Ok(Mode::Observe) };
+    Mode::read(text).ok_or_else(|| format!("CURFEW_MODE is {text:?}; set it to observe or enforce"))
+}
+
+#[cfg(test)]
+mod tests;
