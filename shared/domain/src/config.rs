@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 pub use sections::{
-    DiskPolicy, Idle, RuleAction, Jobs, Lifetime, Limits, Managed, Metrics, OverBudget, Percent, SeriesNames, TagKeys, Team, Untagged,
-    VolumeAction, Volumes,
+    DiskPolicy, Idle, Jobs, Lifetime, Limits, Managed, Metrics, OverBudget, Percent, RuleAction, SeriesNames, TagKeys,
+    Team, Untagged, VolumeAction, Volumes,
 };
 
 use crate::id::{Region, TeamName};
@@ -82,8 +82,7 @@ impl Config {
             let problem = format!("the document has {} bytes; {BYTES_MAX} are the most", text.len());
             return Err(ConfigError { line: 1, column: 1, key: "the whole document".to_owned(), problem });
         }
-        let deserializer =
-            toml::Deserializer::parse(text).map_err(|error| fault(key_on_line(text, &error), &error))?;
+        let deserializer = toml::Deserializer::parse(text).map_err(|error| fault(key_on_line(text, &error), &error))?;
         serde_path_to_error::deserialize(deserializer).map_err(|error| {
             let path = error.path().to_string();
             let key = if path == "." { key_on_line(text, error.inner()) } else { path };

@@ -12,7 +12,9 @@ const SECONDS_MAX: i64 = 10 * 366 * 86_400;
 
 /// A text that is no duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a duration; write a number and a unit of s, m, h, d or w, such as `30m`, `1h30m` or `0s`, ten years at most")]
+#[error(
+    "`{0}` is not a duration; write a number and a unit of s, m, h, d or w, such as `30m`, `1h30m` or `0s`, ten years at most"
+)]
 pub struct UnreadableDuration(String);
 
 /// Reads a duration: one or more pairs of whole number and unit, the larger unit first. `0s` is legal.
@@ -84,14 +86,31 @@ mod tests {
 
     #[test]
     fn refuses_everything_else() {
-        for text in ["", "soon", "30", "m", "30 m", "-5m", "1.5h", "30m1h", "1h1h", "5M", "9999999999999999999s", "11y", "4000d", "5µ"] {
+        for text in [
+            "",
+            "soon",
+            "30",
+            "m",
+            "30 m",
+            "-5m",
+            "1.5h",
+            "30m1h",
+            "1h1h",
+            "5M",
+            "9999999999999999999s",
+            "11y",
+            "4000d",
+            "5µ",
+        ] {
             check(text, None);
         }
     }
 
     #[test]
     fn shows_two_units() {
-        for (seconds, text) in [(0, "0s"), (59, "59s"), (5_400, "1h30m"), (90_061, "1d1h"), (86_460, "1d"), (604_800, "7d")] {
+        for (seconds, text) in
+            [(0, "0s"), (59, "59s"), (5_400, "1h30m"), (90_061, "1d1h"), (86_460, "1d"), (604_800, "7d")]
+        {
             assert_eq!(show(SignedDuration::from_secs(seconds)), text);
         }
     }

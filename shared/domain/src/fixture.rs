@@ -102,7 +102,9 @@ impl InstanceBuilder {
     }
 
     pub(crate) fn accelerators(self, accelerator: Accelerator, count: u32) -> Self {
-        self.with(|instance| instance.machine = Machine { accelerator, accelerators: count, ..instance.machine.clone() })
+        self.with(|instance| {
+            instance.machine = Machine { accelerator, accelerators: count, ..instance.machine.clone() }
+        })
     }
 
     pub(crate) fn host(self, host: &str) -> Self {

@@ -66,8 +66,16 @@ mod tests {
     #[test]
     fn every_sign_of_a_controller_is_seen() {
         let managed = Managed { tag_keys: vec!["spacelift".to_owned()] };
-        for key in ["aws:autoscaling:groupName", "karpenter.sh/nodepool", "eks:cluster-name", "kubernetes.io/cluster/ml", "spacelift",
-            "aws:elasticmapreduce:job-flow-id", "parallelcluster:cluster-name", "aws:ec2:fleet-id"] {
+        for key in [
+            "aws:autoscaling:groupName",
+            "karpenter.sh/nodepool",
+            "eks:cluster-name",
+            "kubernetes.io/cluster/ml",
+            "spacelift",
+            "aws:elasticmapreduce:job-flow-id",
+            "parallelcluster:cluster-name",
+            "aws:ec2:fleet-id",
+        ] {
             assert!(controller(&instance().tag(key, "x").build(), &managed).is_some(), "{key}");
         }
         assert!(controller(&instance().operator("eks.amazonaws.com").build(), &managed).is_some());
@@ -77,7 +85,10 @@ mod tests {
     #[test]
     fn ordinary_tags_and_our_own_fleet_are_no_controller() {
         let managed = Managed::default();
-        assert_eq!(controller(&instance().tag("Name", "eks:test").tag("aws:cloudformation:stack-name", "x").build(), &managed), None);
+        assert_eq!(
+            controller(&instance().tag("Name", "eks:test").tag("aws:cloudformation:stack-name", "x").build(), &managed),
+            None
+        );
         assert_eq!(controller(&instance().tag("aws:ec2:fleet-id", "x").tag(JOB, "vision/a-1").build(), &managed), None);
     }
 }

@@ -51,7 +51,8 @@ impl Hours {
             return Err("write days, times and time zone, such as `Mon-Fri 08:00-20:00 Europe/Berlin`".to_owned());
         };
         let (start, end) = read_times(times)?;
-        let zone = TimeZone::get(zone).map_err(|_| format!("`{zone}` is no time zone of the IANA database, such as `Europe/Berlin` or `UTC`"))?;
+        let zone = TimeZone::get(zone)
+            .map_err(|_| format!("`{zone}` is no time zone of the IANA database, such as `Europe/Berlin` or `UTC`"))?;
         Ok(Self { text: text.to_owned(), days: read_days(days)?, start, end, ends_next_day: end <= start, zone })
     }
 
@@ -77,7 +78,9 @@ impl Hours {
         for offset in -10..=10 {
             let window = today.checked_add(i64::from(offset).days()).ok().and_then(|day| self.window_of(day));
             match (window, joined.last_mut()) {
-                (Some((start, end)), Some((_, last_end))) if start <= *last_end => *last_end = end.max(*last_end),
+                (Some((start, end)), Some((_, last_end))) if start <= *last_end => {
+                    *last_end = end.max(*last_end);
+                }
                 (Some(window), _) => joined.push(window),
                 (None, _) => {}
             }
@@ -110,10 +113,9 @@ fn day_index(day: Weekday) -> usize {
 
 fn read_days(text: &str) -> Result<[bool; 7], String> {
     let index = |name: &str| {
-        DAY_NAMES
-            .iter()
-            .position(|day| name.eq_ignore_ascii_case(day))
-            .ok_or_else(|| format!("`{name}` is no day; write Mon, Tue, Wed, Thu, Fri, Sat, Sun, such as `Mon-Fri` or `Mon,Wed`"))
+        DAY_NAMES.iter().position(|day| name.eq_ignore_ascii_case(day)).ok_or_else(|| {
+            format!("`{name}` is no day; write Mon, Tue, Wed, Thu, Fri, Sat, Sun, such as `Mon-Fri` or `Mon,Wed`")
+        })
     };
     let mut days = [false; 7];
     for part in text.split(',') {
@@ -141,7 +143,9 @@ fn read_times(text: &str) -> Result<(Time, Time), String> {
 
 fn read_time(text: &str) -> Option<Time> {
     let (hour, minute) = text.split_once(':')?;
-    let two_digits = |part: &str| (part.len() == 2).then(|| part.parse::<i8>().ok().filter(|number| *number >= 0)).flatten();
+    let two_digits = |part: &str| {
+        part.parse::<i8>().ok().filter(|_| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit()))
+    };
     Time::new(two_digits(hour)?, two_digits(minute)?, 0, 0).ok()
 }
 
@@ -198,8 +202,19 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_says_what_is_legal() {
-        for text in ["", "weekdays", "Mon-Fri 8-20 UTC", "Mon-Fri 08:00-20:00", "Mo-Fr 08:00-20:00 UTC", "Mon 08:00-25:00 UTC",
-            "Mon 08:00-08:00 UTC", "Mon 08:00-20:00 Mars/Olympus", "Mon- 08:00-20:00 UTC", "Mon 24:00-08:00 UTC", "Mon +8:00-20:00 UTC"] {
+        for text in [
+            "",
+            "weekdays",
+            "Mon-Fri 8-20 UTC",
+            "Mon-Fri 08:00-20:00",
+            "Mo-Fr 08:00-20:00 UTC",
+            "Mon 08:00-25:00 UTC",
+            "Mon 08:00-08:00 UTC",
+            "Mon 08:00-20:00 Mars/Olympus",
+            "Mon- 08:00-20:00 UTC",
+            "Mon 24:00-08:00 UTC",
+            "Mon +8:00-20:00 UTC",
+        ] {
             assert!(Hours::read(text).is_err(), "{text:?}");
         }
     }

@@ -128,7 +128,8 @@ pub struct Described {
 
 impl Machine {
     /// What stands there before the type is known.
-    pub const UNKNOWN: Self = Self { accelerator: Accelerator::Other, accelerators: 0, vcpus: 0, instance_storage_gb: 0 };
+    pub const UNKNOWN: Self =
+        Self { accelerator: Accelerator::Other, accelerators: 0, vcpus: 0, instance_storage_gb: 0 };
 }
 
 /// What `DescribeInstanceTypes` said of the types: `None` for those without an accelerator.
@@ -144,7 +145,11 @@ pub fn accelerated(region: &Region, described: Vec<Described>, machines: &Machin
     for Described { private_dns_name, instance } in described {
         match machines.get(&instance.instance_type) {
             Some(Some(machine)) => {
-                let host = private_dns_name.as_deref().map(first_label).filter(|host| hosts.contains(*host)).map(str::to_owned);
+                let host = private_dns_name
+                    .as_deref()
+                    .map(first_label)
+                    .filter(|host| hosts.contains(*host))
+                    .map(str::to_owned);
                 seen.items.push(Instance { machine: machine.clone(), host, ..instance });
             }
             Some(None) => {}

@@ -12,6 +12,7 @@ pub mod limits;
 pub mod mark;
 pub mod mode;
 pub mod money;
+pub mod news;
 pub mod notices;
 pub mod observed;
 pub mod plan;

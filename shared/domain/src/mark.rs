@@ -103,9 +103,18 @@ mod tests {
 
     #[test]
     fn what_curfew_never_writes_is_refused() {
-        for text in ["", "i-0abc", "i-0abc ", "i-0abc idle", "i-0abc idle=stop", "i-0abc idle=stop@soon", "i-0abc idle=explode@2026-09-01T12:00:00Z",
-            "i-0abc bored=stop@2026-09-01T12:00:00Z", "i-0abc idle=stop@2026-09-01T12:00:00Z  idle=stop@2026-09-01T12:00:00Z",
-            "i-0abc idle=stop@2026-09-01T12:00:00Z idle=stop@2026-09-01T12:00:00Z"] {
+        for text in [
+            "",
+            "i-0abc",
+            "i-0abc ",
+            "i-0abc idle",
+            "i-0abc idle=stop",
+            "i-0abc idle=stop@soon",
+            "i-0abc idle=explode@2026-09-01T12:00:00Z",
+            "i-0abc bored=stop@2026-09-01T12:00:00Z",
+            "i-0abc idle=stop@2026-09-01T12:00:00Z  idle=stop@2026-09-01T12:00:00Z",
+            "i-0abc idle=stop@2026-09-01T12:00:00Z idle=stop@2026-09-01T12:00:00Z",
+        ] {
             assert!(text.parse::<Mark>().is_err(), "{text:?}");
         }
     }
@@ -116,6 +125,9 @@ mod tests {
         let entries = Rule::ALL.iter().map(|rule| (*rule, Announced { ending: Ending::Terminate, deadline })).collect();
         let mark = Mark { resource: ResourceId::from("i-0123456789abcdef0"), entries };
         // EC2 user guide, "Tag restrictions": 256 characters.
-        assert!(mark.to_string().len() <= 256 + " orphaned=terminate@2026-09-01T12:00:00Z".len(), "no instance is both orphaned and idle");
+        assert!(
+            mark.to_string().len() <= 256 + " orphaned=terminate@2026-09-01T12:00:00Z".len(),
+            "no instance is both orphaned and idle"
+        );
     }
 }

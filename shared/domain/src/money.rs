@@ -31,7 +31,10 @@ impl Rate {
 
     /// USD per hour, for showing only.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "shown, never computed with; 2^52 micro-USD an hour is beyond any account")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "shown, never computed with; 2^52 micro-USD an hour is beyond any account"
+    )]
     pub fn usd_per_hour(self) -> f64 {
         self.0 as f64 / 1e6
     }

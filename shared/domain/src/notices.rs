@@ -36,6 +36,12 @@ impl Topic {
         Self(format!("undone-{rule}"))
     }
 
+    /// A start, of which people hear once a morning however often it is tried.
+    #[must_use]
+    pub fn started() -> Self {
+        Self("started".to_owned())
+    }
+
     /// Something that is said of a spared resource, or of a call.
     #[must_use]
     pub fn named(name: impl Into<String>) -> Self {

@@ -50,8 +50,8 @@ pub struct Step {
     pub held: Option<LimitsExceeded>,
     /// Whether people have heard of it, so that only the write is missing.
     pub told_before: bool,
-    /// What may be remembered as told about the resource.
-    pub standing: Vec<Topic>,
+    /// What stays remembered about the resource.
+    pub memo: Memo,
     /// The resource as it was seen; it must not have changed when the step is carried out.
     pub seen: Instance,
 }
@@ -218,11 +218,17 @@ impl OnlyTold {
     pub const fn explained(self) -> &'static str {
         match self {
             Self::Configured => "the configured action is notify",
-            Self::CannotBeStopped => "it cannot be stopped, only terminated (curfew:on-idle=terminate allows that for idleness)",
+            Self::CannotBeStopped => {
+                "it cannot be stopped, only terminated (curfew:on-idle=terminate allows that for idleness)"
+            }
             Self::PersistentSpot => "its persistent Spot request would launch it again: cancel the request first",
             Self::SpotRequestUnknown => "its Spot request could not be read, and might launch it again",
-            Self::SavesNothing => "its capacity is reserved or dedicated and paid for anyway, so ending it saves nothing until that is released",
-            Self::LocalDisk => "stopping loses its NVMe instance storage, which is to be kept (curfew:local-disk=expendable allows it)",
+            Self::SavesNothing => {
+                "its capacity is reserved or dedicated and paid for anyway, so ending it saves nothing until that is released"
+            }
+            Self::LocalDisk => {
+                "stopping loses its NVMe instance storage, which is to be kept (curfew:local-disk=expendable allows it)"
+            }
             Self::Reserved => "GPU memory is held, as a notebook or a waiting server does",
             Self::Busy => "it is at work",
         }
@@ -268,8 +274,17 @@ pub struct Spared {
     pub because: SparedBecause,
     /// What its owner should hear about it.
     pub finding: Option<Finding>,
-    /// What may be remembered as told about it.
+    /// What stays remembered about it.
+    pub memo: Memo,
+}
+
+/// What stays remembered about one resource after a run; everything else about it is forgotten.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Memo {
+    /// Topics that, once told, need not be told again: those that still stand, or that nobody can say anything about.
     pub standing: Vec<Topic>,
+    /// What was announced in observe mode before, and still binds.
+    pub shadow_mark: Option<Mark>,
 }
 
 /// Why something is spared.

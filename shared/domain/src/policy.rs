@@ -77,7 +77,7 @@ pub enum Due {
     Tell(OnlyTold),
 }
 
-impl<'a> Subject<'a> {
+impl Subject<'_> {
     /// The team, by the account's team tag; `None` where the tag is absent or blank.
     #[must_use]
     pub fn team(self) -> Option<TeamName> {

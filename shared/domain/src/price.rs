@@ -41,7 +41,9 @@ impl PriceBook {
     pub fn dated() -> Self {
         let on_demand = ON_DEMAND_2026_09_24
             .into_iter()
-            .map(|(region, name, usd_micros)| ((region.into(), name.into()), Rate::from_usd_micros_per_hour(usd_micros)))
+            .map(|(region, name, usd_micros)| {
+                ((region.into(), name.into()), Rate::from_usd_micros_per_hour(usd_micros))
+            })
             .collect();
         Self { on_demand }
     }

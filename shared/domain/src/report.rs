@@ -82,6 +82,16 @@ impl Report {
     pub fn of(plan: Plan, function: &'static str, run: RunId, at: Timestamp, mode: Mode, regions: Vec<Region>) -> Self {
         let seen = plan.steps.len() + plan.spared.len();
         let untouched = |step| (step, Outcome::of(OutcomeKind::NotReached));
-        Self { function, run, at, mode, regions, seen, steps: plan.steps.into_iter().map(untouched).collect(), spared: plan.spared, gaps: plan.gaps }
+        Self {
+            function,
+            run,
+            at,
+            mode,
+            regions,
+            seen,
+            steps: plan.steps.into_iter().map(untouched).collect(),
+            spared: plan.spared,
+            gaps: plan.gaps,
+        }
     }
 }

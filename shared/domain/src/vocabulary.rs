@@ -8,7 +8,7 @@ use crate::config::{DiskPolicy, RuleAction};
 use crate::duration;
 use crate::hours::Hours;
 use crate::instance::Instance;
-use crate::mark::Mark;
+use crate::mark::{Mark, UnreadableMark};
 use crate::mode::Mode;
 
 /// The tag whose presence means: never touched.
@@ -40,7 +40,19 @@ pub const UNATTACHED_SINCE: &str = "curfew:unattached-since";
 
 /// Every key that means something, on whatever kind of resource.
 pub const KEYS: [&str; 13] = [
-    PROTECTED, MARKED, STOPPED, MODE, IDLE_AFTER, ON_IDLE, LOCAL_DISK, EXPIRES_AT, HOURS, KEEP_UNTIL, JOB, ATTEMPT, UNATTACHED_SINCE,
+    PROTECTED,
+    MARKED,
+    STOPPED,
+    MODE,
+    IDLE_AFTER,
+    ON_IDLE,
+    LOCAL_DISK,
+    EXPIRES_AT,
+    HOURS,
+    KEEP_UNTIL,
+    JOB,
+    ATTEMPT,
+    UNATTACHED_SINCE,
 ];
 
 /// What one instance's tags say.
@@ -126,11 +138,15 @@ impl Vocabulary {
             EXPIRES_AT => self.expires_at = Some(read_expiry(value, instance.launched_at)?),
             HOURS => self.hours = Some(Hours::read(value)?),
             KEEP_UNTIL => self.keep_until = Some(read_until(value)?),
-            MARKED => self.marked = Some(value.parse().map_err(|error: crate::mark::UnreadableMark| error.to_string())?),
+            MARKED => {
+                self.marked = Some(value.parse().map_err(|error: UnreadableMark| error.to_string())?);
+            }
             STOPPED => self.stopped = Some(read_stopped(value)?),
             JOB => self.job = true,
             PROTECTED | ATTEMPT | UNATTACHED_SINCE => {}
-            _ => return Err(format!("there is no such tag; Curfew knows {}", KEYS.join(", "))),
+            _ => {
+                return Err(format!("there is no such tag; Curfew knows {}", KEYS.join(", ")));
+            }
         }
         Ok(())
     }
@@ -146,7 +162,10 @@ fn read_idle_after(value: &str) -> Result<IdleAfter, String> {
     }
     let window = duration::parse(value).map_err(|error| format!("{error}, or `off`"))?;
     if window > crate::usage::WINDOW_MAX {
-        return Err(format!("longer than {}, the most that metrics can answer; write `off` for never", duration::show(crate::usage::WINDOW_MAX)));
+        return Err(format!(
+            "longer than {}, the most that metrics can answer; write `off` for never",
+            duration::show(crate::usage::WINDOW_MAX)
+        ));
     }
     Ok(IdleAfter::Window(window))
 }
@@ -169,17 +188,23 @@ fn read_disk_policy(value: &str) -> Result<DiskPolicy, String> {
 }
 
 fn read_expiry(value: &str, launched_at: Timestamp) -> Result<Timestamp, String> {
-    let at: Timestamp = value.parse().map_err(|_| "write a moment as RFC 3339, such as `2026-09-30T18:00:00Z`".to_owned())?;
+    let at: Timestamp =
+        value.parse().map_err(|_| "write a moment as RFC 3339, such as `2026-09-30T18:00:00Z`".to_owned())?;
     if at < launched_at {
-        return Err(format!("earlier than this instance's own launch at {launched_at}, so it was copied from another or is of an earlier life; write a new one or remove it"));
+        return Err(format!(
+            "earlier than this instance's own launch at {launched_at}, so it was copied from another or is of an earlier life; write a new one or remove it"
+        ));
     }
     Ok(at)
 }
 
 /// A date means its end, in UTC.
 fn read_until(value: &str) -> Result<Timestamp, String> {
-    let end_of = |date: Date| date.tomorrow().and_then(|next| next.to_zoned(TimeZone::UTC)).map(|zoned| zoned.timestamp());
-    if value.len() == "2026-09-30".len() && let Ok(end) = value.parse::<Date>().and_then(end_of) {
+    let end_of =
+        |date: Date| date.tomorrow().and_then(|next| next.to_zoned(TimeZone::UTC)).map(|zoned| zoned.timestamp());
+    if value.len() == "2026-09-30".len()
+        && let Ok(end) = value.parse::<Date>().and_then(end_of)
+    {
         return Ok(end);
     }
     value.parse().map_err(|_| "write a date such as `2026-09-30` (to its end, UTC) or a moment as RFC 3339".to_owned())
@@ -206,10 +231,23 @@ mod tests {
     #[test]
     fn every_documented_value_is_read() {
         for (key, value) in [
-            (MODE, "enforce"), (MODE, "observe"), (IDLE_AFTER, "30m"), (IDLE_AFTER, "off"), (ON_IDLE, "notify"), (LOCAL_DISK, "expendable"),
-            (EXPIRES_AT, "2026-09-30T18:00:00Z"), (EXPIRES_AT, "2026-09-30T18:00:00+02:00"), (HOURS, "Mon-Fri 08:00-20:00 Europe/Berlin"),
-            (KEEP_UNTIL, "2026-09-30"), (KEEP_UNTIL, "2026-09-30T18:00:00Z"), (MARKED, "i-0abc idle=stop@2026-09-30T18:00:00Z"),
-            (STOPPED, "idle 2026-09-30T18:00:00Z"), (JOB, "vision/llama-1"), (PROTECTED, ""), ("Name", "curfew"), ("curfe", "x"),
+            (MODE, "enforce"),
+            (MODE, "observe"),
+            (IDLE_AFTER, "30m"),
+            (IDLE_AFTER, "off"),
+            (ON_IDLE, "notify"),
+            (LOCAL_DISK, "expendable"),
+            (EXPIRES_AT, "2026-09-30T18:00:00Z"),
+            (EXPIRES_AT, "2026-09-30T18:00:00+02:00"),
+            (HOURS, "Mon-Fri 08:00-20:00 Europe/Berlin"),
+            (KEEP_UNTIL, "2026-09-30"),
+            (KEEP_UNTIL, "2026-09-30T18:00:00Z"),
+            (MARKED, "i-0abc idle=stop@2026-09-30T18:00:00Z"),
+            (STOPPED, "idle 2026-09-30T18:00:00Z"),
+            (JOB, "vision/llama-1"),
+            (PROTECTED, ""),
+            ("Name", "curfew"),
+            ("curfe", "x"),
         ] {
             assert_eq!(problem(key, value), None, "{key}={value}");
         }
@@ -218,9 +256,24 @@ mod tests {
     #[test]
     fn a_typo_is_found() {
         for (key, value) in [
-            (MODE, "Enforce"), (MODE, ""), (IDLE_AFTER, "soon"), (IDLE_AFTER, "100d"), (ON_IDLE, "kill"), (LOCAL_DISK, "yes"), (EXPIRES_AT, "tomorrow"),
-            (EXPIRES_AT, "2026-09-30"), (EXPIRES_AT, "2001-01-01T00:00:00Z"), (HOURS, "9 to 5"), (KEEP_UNTIL, "friday"), (KEEP_UNTIL, "2026-02-30"),
-            (MARKED, "yes"), (STOPPED, "idle"), ("Curfew:Protected", ""), ("curfew:protectd", ""), ("CURFEW", "x"), ("curfew-protected", ""),
+            (MODE, "Enforce"),
+            (MODE, ""),
+            (IDLE_AFTER, "soon"),
+            (IDLE_AFTER, "100d"),
+            (ON_IDLE, "kill"),
+            (LOCAL_DISK, "yes"),
+            (EXPIRES_AT, "tomorrow"),
+            (EXPIRES_AT, "2026-09-30"),
+            (EXPIRES_AT, "2001-01-01T00:00:00Z"),
+            (HOURS, "9 to 5"),
+            (KEEP_UNTIL, "friday"),
+            (KEEP_UNTIL, "2026-02-30"),
+            (MARKED, "yes"),
+            (STOPPED, "idle"),
+            ("Curfew:Protected", ""),
+            ("curfew:protectd", ""),
+            ("CURFEW", "x"),
+            ("curfew-protected", ""),
         ] {
             assert_eq!(problem(key, value).as_deref(), Some(key), "{key}={value}");
         }

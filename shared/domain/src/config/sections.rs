@@ -21,11 +21,9 @@ impl Percent {
 impl<'de> Deserialize<'de> for Percent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let number = i64::deserialize(deserializer)?;
-        u8::try_from(number)
-            .ok()
-            .filter(|percent| *percent <= 100)
-            .map(Self)
-            .ok_or_else(|| serde::de::Error::custom(format!("{number} is not a percentage; write a whole number from 0 to 100")))
+        u8::try_from(number).ok().filter(|percent| *percent <= 100).map(Self).ok_or_else(|| {
+            serde::de::Error::custom(format!("{number} is not a percentage; write a whole number from 0 to 100"))
+        })
     }
 }
 
@@ -44,7 +42,11 @@ fn window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SignedDuration, 
     if window <= crate::usage::WINDOW_MAX {
         return Ok(window);
     }
-    Err(serde::de::Error::custom(format!("{} is longer than {}, the most that metrics can answer", duration::show(window), duration::show(crate::usage::WINDOW_MAX))))
+    Err(serde::de::Error::custom(format!(
+        "{} is longer than {}, the most that metrics can answer",
+        duration::show(window),
+        duration::show(crate::usage::WINDOW_MAX)
+    )))
 }
 
 fn usd<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
@@ -53,9 +55,9 @@ fn usd<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Err
 
 fn email<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    let legal = text.split_once('@').is_some_and(|(name, host)| {
-        !name.is_empty() && host.contains('.') && !text.contains(char::is_whitespace)
-    });
+    let legal = text
+        .split_once('@')
+        .is_some_and(|(name, host)| !name.is_empty() && host.contains('.') && !text.contains(char::is_whitespace));
     if legal {
         return Ok(Some(text));
     }
@@ -97,7 +99,11 @@ pub struct TagKeys {
 
 impl Default for TagKeys {
     fn default() -> Self {
-        Self { team: "Team".to_owned(), owner: "Owner".to_owned(), required: vec!["Team".to_owned(), "Owner".to_owned()] }
+        Self {
+            team: "Team".to_owned(),
+            owner: "Owner".to_owned(),
+            required: vec!["Team".to_owned(), "Owner".to_owned()],
+        }
     }
 }
 
@@ -285,7 +291,11 @@ pub struct Lifetime {
 
 impl Default for Lifetime {
     fn default() -> Self {
-        Self { max: SignedDuration::from_hours(7 * 24), grace: SignedDuration::from_hours(24), action: RuleAction::Notify }
+        Self {
+            max: SignedDuration::from_hours(7 * 24),
+            grace: SignedDuration::from_hours(24),
+            action: RuleAction::Notify,
+        }
     }
 }
 

@@ -17,7 +17,8 @@ pub fn judge(subject: Subject<'_>) -> Verdict {
     let Some(expires_at) = subject.says.expires_at.filter(|at| *at <= subject.now) else {
         return Verdict::Kept;
     };
-    let terminate = subject.says.job || subject.says.on_idle == Some(RuleAction::Terminate) || subject.cannot_be_stopped();
+    let terminate =
+        subject.says.job || subject.says.on_idle == Some(RuleAction::Terminate) || subject.cannot_be_stopped();
     let due = match subject.instance.purchase {
         Purchase::SpotPersistent => Due::Tell(OnlyTold::PersistentSpot),
         Purchase::SpotUnknown => Due::Tell(OnlyTold::SpotRequestUnknown),
@@ -50,7 +51,10 @@ mod tests {
     fn ends_at_its_moment_and_not_before() {
         check(instance().into(), None);
         check(instance().tag("curfew:expires-at", "2026-09-01T12:00:01Z").into(), None);
-        check(instance().tag("curfew:expires-at", "2026-09-01T12:00:00Z").into(), Some(Due::Now(Ending::Stop, "2026-09-01T12:00:00Z".parse().unwrap())));
+        check(
+            instance().tag("curfew:expires-at", "2026-09-01T12:00:00Z").into(),
+            Some(Due::Now(Ending::Stop, "2026-09-01T12:00:00Z".parse().unwrap())),
+        );
         check(instance().tag("curfew:expires-at", PAST).into(), Some(Due::Now(Ending::Stop, at())));
     }
 

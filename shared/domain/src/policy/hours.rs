@@ -23,7 +23,9 @@ pub const NOTICE: SignedDuration = SignedDuration::from_mins(30);
 /// Judges one running instance.
 #[must_use]
 pub fn judge(subject: Subject<'_>) -> Verdict {
-    let Some(hours) = &subject.says.hours else { return Verdict::Kept };
+    let Some(hours) = &subject.says.hours else {
+        return Verdict::Kept;
+    };
     let (end, deadline) = match hours.position(subject.now) {
         Position::Inside { until: Some(end), .. } if end.duration_since(subject.now) <= NOTICE => (end, end),
         Position::Outside { since: Some(end), .. } if subject.instance.launched_at < end => (end, subject.now + NOTICE),
@@ -97,15 +99,28 @@ mod tests {
 
     #[test]
     fn a_disk_that_its_owner_keeps_is_only_told() {
-        let keep = instance().launched("2026-08-31T07:00:00Z").instance_storage(250).tag("curfew:local-disk", "keep").tag("curfew:hours", OFFICE);
+        let keep = instance()
+            .launched("2026-08-31T07:00:00Z")
+            .instance_storage(250)
+            .tag("curfew:local-disk", "keep")
+            .tag("curfew:hours", OFFICE);
         let verdict = Given::from(keep).at("2026-09-01T20:00:00Z").judge(judge);
         assert!(matches!(verdict, Verdict::Broken(Broken { due: Due::Tell(OnlyTold::LocalDisk), .. })));
     }
 
     fn check_start(stopped: &str, now: &str, expect: bool) {
-        let instance = instance().launched("2026-08-31T07:00:00Z").state(State::Stopped).tag("curfew:hours", OFFICE).tag("curfew:stopped", stopped).build();
+        let instance = instance()
+            .launched("2026-08-31T07:00:00Z")
+            .state(State::Stopped)
+            .tag("curfew:hours", OFFICE)
+            .tag("curfew:stopped", stopped)
+            .build();
         let says = Vocabulary::read(&instance).unwrap();
-        assert_eq!(start_is_due(&instance, &says, now.parse().unwrap()).is_some(), expect, "stopped {stopped}, now {now}");
+        assert_eq!(
+            start_is_due(&instance, &says, now.parse().unwrap()).is_some(),
+            expect,
+            "stopped {stopped}, now {now}"
+        );
     }
 
     #[test]

@@ -91,7 +91,10 @@ mod tests {
         check(quiet(instance().tag("curfew:idle-after", "off")), Found::Kept);
         check(quiet(instance().tag("curfew:on-idle", "terminate")), Found::End(Ending::Terminate));
         check(quiet(instance().tag("curfew:on-idle", "notify")), Found::Told(OnlyTold::Configured));
-        check(quiet(instance().tag("curfew:on-idle", "stop")).config("[idle]\naction = \"notify\""), Found::End(Ending::Stop));
+        check(
+            quiet(instance().tag("curfew:on-idle", "stop")).config("[idle]\naction = \"notify\""),
+            Found::End(Ending::Stop),
+        );
     }
 
     #[test]
@@ -107,14 +110,23 @@ mod tests {
         check(quiet(scratch().tag("curfew:local-disk", "expendable")), Found::End(Ending::Stop));
         check(quiet(scratch()).config("[teams.vision]\nlocal_disk = \"expendable\""), Found::End(Ending::Stop));
         check(quiet(scratch()).config("[idle]\nlocal_disk = \"expendable\""), Found::End(Ending::Stop));
-        check(quiet(scratch().tag("curfew:local-disk", "keep")).config("[idle]\nlocal_disk = \"expendable\""), Found::Told(OnlyTold::LocalDisk));
+        check(
+            quiet(scratch().tag("curfew:local-disk", "keep")).config("[idle]\nlocal_disk = \"expendable\""),
+            Found::Told(OnlyTold::LocalDisk),
+        );
     }
 
     #[test]
     fn what_cannot_be_stopped_or_saves_nothing_is_only_told() {
         check(quiet(instance().purchase(Purchase::SpotOneTime)), Found::Told(OnlyTold::CannotBeStopped));
-        check(quiet(instance().purchase(Purchase::SpotOneTime).tag("curfew:on-idle", "terminate")), Found::End(Ending::Terminate));
-        check(quiet(instance().purchase(Purchase::SpotPersistent).tag("curfew:on-idle", "terminate")), Found::Told(OnlyTold::PersistentSpot));
+        check(
+            quiet(instance().purchase(Purchase::SpotOneTime).tag("curfew:on-idle", "terminate")),
+            Found::End(Ending::Terminate),
+        );
+        check(
+            quiet(instance().purchase(Purchase::SpotPersistent).tag("curfew:on-idle", "terminate")),
+            Found::Told(OnlyTold::PersistentSpot),
+        );
         check(quiet(instance().root_on_instance_storage()), Found::Told(OnlyTold::CannotBeStopped));
         check(quiet(instance().prepaid(Prepaid::CapacityReservation)), Found::Told(OnlyTold::SavesNothing));
         check(quiet(instance().prepaid(Prepaid::DedicatedHost)), Found::Told(OnlyTold::SavesNothing));

@@ -5,6 +5,7 @@
 
 mod ask;
 mod spare;
+mod track;
 
 use std::collections::BTreeMap;
 
@@ -12,8 +13,8 @@ use jiff::Timestamp;
 
 pub use ask::{Ask, asked, asks, usage_of_unasked};
 
-use super::settle::{Entries, Settled, settle};
-use super::{Broken, Policy, Subject, Verdict, expired, hours, idle, lifetime, owner_of, team_of, untagged, value_of};
+use super::settle::Entries;
+use super::{Policy, Subject, Verdict, expired, hours, idle, lifetime, owner_of, team_of, untagged, value_of};
 use crate::id::{Region, ResourceId};
 use crate::instance::{Instance, State};
 use crate::limits;
@@ -21,8 +22,8 @@ use crate::mark::{Announced, Mark};
 use crate::mode::Mode;
 use crate::notices::{Notices, Topic};
 use crate::observed::Observed;
-use crate::plan::{Action, Because, Finding, Mended, OnlyTold, Plan, Spared, SparedBecause, Step, Target};
-use crate::rule::{Ending, Rule};
+use crate::plan::{Action, Because, Memo, OnlyTold, Plan, Spared, SparedBecause, Step, Target};
+use crate::rule::Rule;
 use crate::usage::{Unknown, Usage};
 use crate::vocabulary::Vocabulary;
 
@@ -33,7 +34,13 @@ const NOT_ASKED: Usage = Usage::Unknown(Unknown::NotAsked);
 
 /// Plans for every instance that was seen. The same arguments give the same plan.
 #[must_use]
-pub fn decide(seen: &Observed<Instance>, usages: &BTreeMap<ResourceId, Usage>, memory: &Memory, policy: &Policy, now: Timestamp) -> Plan {
+pub fn decide(
+    seen: &Observed<Instance>,
+    usages: &BTreeMap<ResourceId, Usage>,
+    memory: &Memory,
+    policy: &Policy,
+    now: Timestamp,
+) -> Plan {
     let mut plan = Plan { steps: Vec::new(), spared: Vec::new(), gaps: seen.gaps.clone() };
     let nothing_told = Notices::default();
     let mut instances: Vec<&Instance> = seen.items.iter().collect();
@@ -66,14 +73,6 @@ struct Case<'a> {
     now: Timestamp,
 }
 
-/// The rules of one mode, and what follows from them.
-struct Track {
-    mode: Mode,
-    /// What was announced before, and still binds.
-    before: Entries,
-    settled: Settled,
-}
-
 impl<'a> Case<'a> {
     fn decide(self) -> Line {
         if let Some(spared) = self.spared_at_sight() {
@@ -84,9 +83,9 @@ impl<'a> Case<'a> {
         match self.instance.state {
             State::Running => self.decide_running(&says),
             State::Stopped => self.decide_stopped(&says),
-            State::Pending => Line::Spared(Box::new(self.spared(SparedBecause::Young, None, Vec::new()))),
+            State::Pending => Line::Spared(Box::new(self.spared(SparedBecause::Young, Memo::default()))),
             State::Stopping | State::ShuttingDown | State::Terminated | State::Unknown => {
-                Line::Spared(Box::new(self.spared(SparedBecause::NotRunning, None, Vec::new())))
+                Line::Spared(Box::new(self.spared(SparedBecause::NotRunning, Memo::default())))
             }
         }
     }
@@ -116,114 +115,36 @@ impl<'a> Case<'a> {
             .collect()
     }
 
-    fn decide_running(self, says: &Vocabulary) -> Line {
+    fn decide_running(self, says: &'a Vocabulary) -> Line {
         let verdicts = self.verdicts(says);
-        let standing = standing(&verdicts, self.usage);
         let enforced = self.track(says, &verdicts, Mode::Enforce);
         let observed = self.track(says, &verdicts, Mode::Observe);
+        let memo = Memo { standing: standing(&verdicts, self.usage), shadow_mark: self.still_announced(&observed) };
         let action = self
-            .due(&enforced)
+            .due(says, &enforced)
             .or_else(|| self.rewrite(says, &enforced))
             .or_else(|| self.only_told(&enforced))
             .or_else(|| self.only_told(&observed))
-            .or_else(|| self.due(&observed))
+            .or_else(|| self.due(says, &observed))
             .or_else(|| self.rewrite(says, &observed));
         match action {
-            Some(step) => Line::Step(Box::new(Step { standing, ..step })),
-            None => Line::Spared(Box::new(self.spared_after_judging(&[enforced, observed], standing))),
+            Some(step) => Line::Step(Box::new(Step { memo, ..step })),
+            None => Line::Spared(Box::new(self.spared_after_judging(&[enforced, observed], memo))),
         }
-    }
-
-    fn track(self, says: &Vocabulary, verdicts: &[(Rule, Verdict)], mode: Mode) -> Track {
-        let before: Entries = Rule::ALL
-            .into_iter()
-            .filter(|rule| self.mode(says, *rule) == mode)
-            .filter_map(|rule| Some((rule, self.announced(says, rule, mode)?)))
-            .collect();
-        let of_mode = verdicts.iter().filter(|(rule, _)| self.mode(says, *rule) == mode);
-        Track { mode, settled: settle(of_mode, &before, self.now), before }
-    }
-
-    /// What was announced for a rule and still binds: on the resource, or where it could not be written there, in memory.
-    fn announced(self, says: &Vocabulary, rule: Rule, mode: Mode) -> Option<Announced> {
-        let id = &self.instance.id;
-        let on_tag = says.marked.as_ref().filter(|mark| mark.resource == *id);
-        let in_memory = match mode {
-            Mode::Enforce => self.notices.unwritten_marks.get(id),
-            Mode::Observe => self.notices.shadow_marks.get(id),
-        };
-        let binds = |mark: &Mark| {
-            let announced = mark.entries.get(&rule).copied()?;
-            let overtaken_by_keep = says.keep_until.is_some_and(|kept| kept <= self.now && kept > announced.deadline);
-            (announced.is_fresh(self.instance.launched_at, self.now) && !overtaken_by_keep).then_some(announced)
-        };
-        let (first, second) = if mode == Mode::Enforce { (on_tag, in_memory) } else { (in_memory, on_tag) };
-        first.and_then(binds).or_else(|| second.and_then(binds))
-    }
-
-    /// The end whose deadline has passed.
-    fn due(self, track: &Track) -> Option<Step> {
-        let (broken, announced) = track.settled.due.as_ref()?;
-        let rule = broken.because.rule();
-        // An owner's own end is announced and carried out in one run.
-        let mark = (!track.before.contains_key(&rule) && track.mode == Mode::Enforce).then(|| self.mark_of(track.settled.entries.clone()));
-        let action = match announced.ending {
-            Ending::Stop => Action::Stop { mark, stopped: format!("{rule} {}", whole_second(self.now)) },
-            Ending::Terminate => Action::Terminate { mark },
-        };
-        let told_before =
-            track.mode == Mode::Observe && self.notices.was_told(&self.instance.id, &Topic::would(rule), &would(*announced));
-        Some(Step { deadline: Some(announced.deadline), told_before, ..self.step(track.mode, action, broken.because.clone()) })
-    }
-
-    /// Marks or unmarks, where what is on the resource is not what is announced.
-    fn rewrite(self, says: &Vocabulary, track: &Track) -> Option<Step> {
-        let entries = &track.settled.entries;
-        let written = self.written(says, track);
-        let missing = entries.keys().any(|rule| !written.contains_key(rule) || !track.before.contains_key(rule));
-        if missing && let Some((because, deadline, besides)) = first_said(track) {
-            let told_before = track.settled.news.is_empty();
-            let mark = Action::Mark(self.mark_of(entries.clone()));
-            return Some(Step { deadline: Some(deadline), besides, told_before, ..self.step(track.mode, mark, because) });
-        }
-        let clear_stopped = says.stopped.is_some() && track.mode == Mode::Enforce && self.mode(says, Rule::Hours) == Mode::Enforce;
-        let gone = written.keys().find(|rule| entries.get(rule) != written.get(rule)).copied();
-        if gone.is_none() && !clear_stopped {
-            return None;
-        }
-        let remaining = (!entries.is_empty()).then(|| self.mark_of(entries.clone()));
-        let because = Because::Mended(Mended { rule: gone.unwrap_or(Rule::Hours), mended: true });
-        // What binds nobody (another's, of an earlier life) is taken away without a word.
-        let told_before = gone.is_none_or(|rule| !track.before.contains_key(&rule));
-        Some(Step { told_before, ..self.step(track.mode, Action::Unmark { remaining, clear_stopped }, because) })
-    }
-
-    /// What is written for the rules of a track, whether or not it still binds.
-    fn written(self, says: &Vocabulary, track: &Track) -> Entries {
-        match track.mode {
-            Mode::Enforce => says.marked.as_ref().map(|mark| mark.entries.clone()).unwrap_or_default(),
-            Mode::Observe => self.notices.shadow_marks.get(&self.instance.id).map(|mark| mark.entries.clone()).unwrap_or_default(),
-        }
-    }
-
-    fn only_told(self, track: &Track) -> Option<Step> {
-        let untold = |(broken, why): &&(Broken, OnlyTold)| {
-            !self.notices.was_told(&self.instance.id, &Topic::rule(broken.because.rule()), &told_fingerprint(*why))
-        };
-        let (broken, why) = track.settled.only_told.iter().find(untold)?;
-        Some(Step { only_told: Some(*why), ..self.step(track.mode, Action::Notify, broken.because.clone()) })
     }
 
     fn decide_stopped(self, says: &Vocabulary) -> Line {
         let Some(began) = hours::start_is_due(self.instance, says, self.now) else {
-            return Line::Spared(Box::new(self.spared(SparedBecause::NotRunning, None, Vec::new())));
+            return Line::Spared(Box::new(self.spared(SparedBecause::NotRunning, Memo::default())));
         };
         let mode = self.mode(says, Rule::Hours);
-        let because = Because::Hours { hours: says.hours.as_ref().map(ToString::to_string).unwrap_or_default(), at: began };
-        let told_before =
-            mode == Mode::Observe && self.notices.was_told(&self.instance.id, &Topic::would(Rule::Hours), &began.to_string());
+        let because =
+            Because::Hours { hours: says.hours.as_ref().map(ToString::to_string).unwrap_or_default(), at: began };
+        let told_before = mode == Mode::Observe
+            && self.notices.was_told(&self.instance.id, &Topic::would(Rule::Hours), &began.to_string());
         let step = Step { deadline: Some(began), told_before, saves: None, ..self.step(mode, Action::Start, because) };
-        Line::Step(Box::new(Step { standing: vec![Topic::would(Rule::Hours), Topic::undone(Rule::Hours)], ..step }))
+        let standing = vec![Topic::would(Rule::Hours), Topic::undone(Rule::Hours), Topic::started()];
+        Line::Step(Box::new(Step { memo: Memo { standing, shadow_mark: None }, ..step }))
     }
 
     fn mark_of(self, entries: Entries) -> Mark {
@@ -248,7 +169,7 @@ impl<'a> Case<'a> {
             saves,
             held: None,
             told_before: false,
-            standing: Vec::new(),
+            memo: Memo::default(),
             seen: self.instance.clone(),
         }
     }
@@ -264,17 +185,6 @@ impl<'a> Case<'a> {
             instance_storage_gb: self.instance.machine.instance_storage_gb,
         }
     }
-}
-
-/// What a mark says first, and what besides: the news, or where all is known, everything.
-fn first_said(track: &Track) -> Option<(Because, Timestamp, Vec<(Because, Timestamp)>)> {
-    let mut said = track.settled.news.iter().map(|(broken, announced)| (broken.because.clone(), announced.deadline));
-    let known = || {
-        let (rule, announced) = track.settled.entries.first_key_value()?;
-        Some((Because::Mended(Mended { rule: *rule, mended: false }), announced.deadline))
-    };
-    let (because, deadline) = said.next().or_else(known)?;
-    Some((because, deadline, said.collect()))
 }
 
 /// Topics that may be remembered: those of rules that are broken, or that nobody can say anything about.
@@ -302,8 +212,8 @@ fn whole_second(at: Timestamp) -> Timestamp {
 }
 
 impl Case<'_> {
-    fn spared(self, because: SparedBecause, finding: Option<Finding>, standing: Vec<Topic>) -> Spared {
-        Spared { target: self.target(), because, finding, standing }
+    fn spared(self, because: SparedBecause, memo: Memo) -> Spared {
+        Spared { target: self.target(), because, finding: None, memo }
     }
 }
 

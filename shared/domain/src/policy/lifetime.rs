@@ -19,7 +19,10 @@ pub fn judge(subject: Subject<'_>) -> Verdict {
         Err(only_told) => Due::Tell(only_told),
         Ok(ending) => Due::From(ending, subject.now + rule.grace),
     };
-    Verdict::Broken(Broken { because: Because::Lifetime { launched_at: subject.instance.launched_at, max: rule.max }, due })
+    Verdict::Broken(Broken {
+        because: Because::Lifetime { launched_at: subject.instance.launched_at, max: rule.max },
+        due,
+    })
 }
 
 #[cfg(test)]
@@ -42,7 +45,13 @@ mod tests {
     fn counts_from_launch_and_yields_to_the_owners_own_end() {
         check(instance().launched("2026-08-25T12:00:00Z").into(), None);
         check(instance().launched("2026-08-25T11:59:59Z").into(), Some(Err(OnlyTold::Configured)));
-        check(instance().launched("2026-08-01T00:00:00Z").tag("curfew:expires-at", "2026-12-31T00:00:00Z").into(), None);
-        check(Given::from(instance().launched("2026-08-01T00:00:00Z")).config("[lifetime]\naction = \"stop\""), Some(Ok(Ending::Stop)));
+        check(
+            instance().launched("2026-08-01T00:00:00Z").tag("curfew:expires-at", "2026-12-31T00:00:00Z").into(),
+            None,
+        );
+        check(
+            Given::from(instance().launched("2026-08-01T00:00:00Z")).config("[lifetime]\naction = \"stop\""),
+            Some(Ok(Ending::Stop)),
+        );
     }
 }

@@ -29,7 +29,11 @@ pub(super) struct Settled {
 ///
 /// `before` is what was announced and still binds. An entry stays while its rule is broken or unknown; an entry that
 /// announces something milder than is due now is replaced and told anew; one whose rule is mended goes.
-pub(super) fn settle<'a>(verdicts: impl Iterator<Item = &'a (Rule, Verdict)>, before: &Entries, now: Timestamp) -> Settled {
+pub(super) fn settle<'a>(
+    verdicts: impl Iterator<Item = &'a (Rule, Verdict)>,
+    before: &Entries,
+    now: Timestamp,
+) -> Settled {
     let mut settled = Settled { due: None, entries: Entries::new(), news: Vec::new(), only_told: Vec::new() };
     for (rule, verdict) in verdicts {
         let announced = before.get(rule).copied();
@@ -46,7 +50,9 @@ impl Settled {
     fn take(&mut self, rule: Rule, broken: &Broken, announced: Option<Announced>, now: Timestamp) {
         match broken.due {
             // Work defers an announced end, and does not take it back: the reason for it still stands.
-            Due::Tell(OnlyTold::Busy) if announced.is_some() => self.entries.extend(announced.map(|announced| (rule, announced))),
+            Due::Tell(OnlyTold::Busy) if announced.is_some() => {
+                self.entries.extend(announced.map(|announced| (rule, announced)));
+            }
             Due::Tell(why) => self.only_told.push((broken.clone(), why)),
             Due::Now(ending, deadline) => self.becomes_due(rule, broken, Announced { ending, deadline }),
             Due::From(ending, first_deadline) => match announced.filter(|announced| announced.ending >= ending) {

@@ -34,11 +34,14 @@ mod tests {
     fn check(given: Given, expect: Option<(&[&str], Option<Ending>)>) {
         let verdict = given.judge(judge);
         let found = match &verdict {
-            Verdict::Broken(Broken { because: Because::Untagged { missing }, due: Due::From(ending, _) }) => Some((missing.clone(), Some(*ending))),
+            Verdict::Broken(Broken { because: Because::Untagged { missing }, due: Due::From(ending, _) }) => {
+                Some((missing.clone(), Some(*ending)))
+            }
             Verdict::Broken(Broken { because: Because::Untagged { missing }, .. }) => Some((missing.clone(), None)),
             _ => None,
         };
-        let expect = expect.map(|(missing, ending)| (missing.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>(), ending));
+        let expect =
+            expect.map(|(missing, ending)| (missing.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>(), ending));
         assert_eq!(found, expect);
     }
 
@@ -59,12 +62,18 @@ mod tests {
     #[test]
     fn work_turns_the_action_into_notify() {
         check(Given::from(untagged()).usage(busy()), Some((&["Team", "Owner"], None)));
-        check(Given::from(untagged()).usage(busy()).config("[untagged]\nspare_busy = false"), Some((&["Team", "Owner"], Some(Ending::Stop))));
+        check(
+            Given::from(untagged()).usage(busy()).config("[untagged]\nspare_busy = false"),
+            Some((&["Team", "Owner"], Some(Ending::Stop))),
+        );
     }
 
     #[test]
     fn a_disk_that_its_owner_keeps_is_not_lost() {
         check(untagged().instance_storage(250).into(), Some((&["Team", "Owner"], Some(Ending::Stop))));
-        check(untagged().instance_storage(250).tag("curfew:local-disk", "keep").into(), Some((&["Team", "Owner"], None)));
+        check(
+            untagged().instance_storage(250).tag("curfew:local-disk", "keep").into(),
+            Some((&["Team", "Owner"], None)),
+        );
     }
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{Outcome, OutcomeKind, Report};
-use crate::id::{Region, ResourceId, RunId};
+use crate::id::{Region, ResourceId, RunId, TeamName};
 use crate::mode::Mode;
 use crate::money::Rate;
 use crate::observed::Gap;
@@ -125,7 +125,7 @@ fn record<'a>(step: &'a Step, outcome: &'a Outcome) -> StepRecord<'a> {
     StepRecord {
         region: &step.target.region,
         resource: &step.target.resource,
-        team: step.target.team.as_ref().map(|team| team.as_str()),
+        team: step.target.team.as_ref().map(TeamName::as_str),
         action: &step.action,
         because: BecauseRecord { because: &step.because, deadline: step.deadline, only_told: step.only_told },
         saves_usd_per_hour: step.saves,

@@ -25,7 +25,10 @@ pub fn evaluate(
     let answers: BTreeMap<Signal, Vec<Sample>> = answers
         .iter()
         .map(|(signal, samples)| {
-            let own = samples.iter().copied().filter(|(at, value)| *at + PERIOD > lives_since && *at >= window.from && value.is_finite());
+            let own = samples
+                .iter()
+                .copied()
+                .filter(|(at, value)| *at + PERIOD > lives_since && *at >= window.from && value.is_finite());
             (*signal, own.collect())
         })
         .collect();
@@ -36,7 +39,9 @@ pub fn evaluate(
     if window.from < lives_since + idle.boot_grace {
         return Usage::Unknown(Unknown::Young);
     }
-    let Some(names) = names else { return Usage::Unknown(Unknown::NoMetric) };
+    let Some(names) = names else {
+        return Usage::Unknown(Unknown::NoMetric);
+    };
     match readings.quiet(instance, devices, names, window, idle) {
         Ok(quiet) => Usage::Idle(quiet),
         Err(unknown) => Usage::Unknown(unknown),
@@ -55,8 +60,10 @@ impl Readings<'_> {
 
     /// Every sample since the window's start, in the unit of its line, with that line.
     fn against_their_lines(&self, idle: &Idle) -> impl Iterator<Item = (Timestamp, f64, f64)> {
-        let cpu = self.of(Signal::Cpu).iter().map(|(at, percent)| (*at, percent / 100.0 * self.vcpus, idle.cpu_below_vcpus));
-        let network = self.traffic(Signal::NetworkIn, Signal::NetworkOut).map(|(at, mbps)| (at, mbps, idle.network_below_mbps));
+        let cpu =
+            self.of(Signal::Cpu).iter().map(|(at, percent)| (*at, percent / 100.0 * self.vcpus, idle.cpu_below_vcpus));
+        let network =
+            self.traffic(Signal::NetworkIn, Signal::NetworkOut).map(|(at, mbps)| (at, mbps, idle.network_below_mbps));
         let disk = self.traffic(Signal::DiskRead, Signal::DiskWrite).map(|(at, mbps)| (at, mbps, idle.disk_below_mbps));
         let gpus = self.answers.iter().filter(|(signal, _)| matches!(signal, Signal::Gpu(_)));
         let gpus = gpus.flat_map(|(_, samples)| samples).map(|(at, percent)| (*at, *percent, idle.gpu_below_percent));
@@ -76,7 +83,14 @@ impl Readings<'_> {
         self.against_their_lines(idle).filter(|(_, value, line)| value >= line).map(|(at, ..)| at + PERIOD).max()
     }
 
-    fn quiet(&self, instance: &Instance, devices: &[Series], names: &SeriesNames, window: Window, idle: &Idle) -> Result<Quiet, Unknown> {
+    fn quiet(
+        &self,
+        instance: &Instance,
+        devices: &[Series],
+        names: &SeriesNames,
+        window: Window,
+        idle: &Idle,
+    ) -> Result<Quiet, Unknown> {
         let places = self.reporting_devices(devices, names, window);
         let expected = instance.machine.accelerators.saturating_mul(names.series_per_device.max(1));
         let reporting = u32::try_from(places.len()).unwrap_or(u32::MAX);
@@ -93,16 +107,29 @@ impl Readings<'_> {
             }
         }
         let memory = self.answers.iter().filter(|(signal, _)| matches!(signal, Signal::GpuMemory(_)));
-        let gpu_memory_held_mib = memory.filter_map(|(_, samples)| samples.iter().max_by_key(|(at, _)| *at)).map(|(_, mib)| *mib).reduce(f64::max);
+        let gpu_memory_held_mib = memory
+            .filter_map(|(_, samples)| samples.iter().max_by_key(|(at, _)| *at))
+            .map(|(_, mib)| *mib)
+            .reduce(f64::max);
         Ok(Quiet {
             from: window.from,
             to: window.to,
             devices: reporting,
             coverage_percent,
-            gpu_max_percent: maximum(self.answers.iter().filter(|(signal, _)| matches!(signal, Signal::Gpu(_))).flat_map(|(_, samples)| samples).copied()),
+            gpu_max_percent: maximum(
+                self.answers
+                    .iter()
+                    .filter(|(signal, _)| matches!(signal, Signal::Gpu(_)))
+                    .flat_map(|(_, samples)| samples)
+                    .copied(),
+            ),
             cpu_max_vcpus: round(maximum(self.of(Signal::Cpu).iter().copied()) / 100.0 * self.vcpus),
             network_max_mbps: round(maximum(self.traffic(Signal::NetworkIn, Signal::NetworkOut))),
-            disk_max_mbps: self.traffic(Signal::DiskRead, Signal::DiskWrite).map(|(_, mbps)| mbps).reduce(f64::max).map(round),
+            disk_max_mbps: self
+                .traffic(Signal::DiskRead, Signal::DiskWrite)
+                .map(|(_, mbps)| mbps)
+                .reduce(f64::max)
+                .map(round),
             gpu_memory_held_mib,
             reserved: gpu_memory_held_mib.is_some_and(|held| held > idle.gpu_memory_held_mib),
         })
@@ -110,10 +137,16 @@ impl Readings<'_> {
 
     /// Each device that reported within the window, by the dimension that tells it from others, with its coverage in
     /// percent. Several series of one device are one device: their periods add up.
-    fn reporting_devices<'d>(&self, devices: &'d [Series], names: &SeriesNames, window: Window) -> BTreeMap<&'d str, u8> {
+    fn reporting_devices<'d>(
+        &self,
+        devices: &'d [Series],
+        names: &SeriesNames,
+        window: Window,
+    ) -> BTreeMap<&'d str, u8> {
         let mut periods: BTreeMap<&str, BTreeSet<Timestamp>> = BTreeMap::new();
         for (place, series) in (0..).zip(devices) {
-            let device = series.dimensions.iter().find(|(key, _)| *key == names.device_dimension).map_or("", |(_, value)| value);
+            let device =
+                series.dimensions.iter().find(|(key, _)| *key == names.device_dimension).map_or("", |(_, value)| value);
             let within = self.of(Signal::Gpu(place)).iter().map(|(at, _)| *at).filter(|at| *at < window.to);
             periods.entry(device).or_default().extend(within);
         }

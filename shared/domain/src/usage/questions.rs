@@ -72,7 +72,12 @@ pub fn first_questions(instance: &Instance, from: Timestamp) -> Vec<Question> {
 
 /// The second round: everything else, about an instance whose CPU did not show work.
 #[must_use]
-pub fn further_questions(instance: &Instance, devices: &[Series], names: Option<&SeriesNames>, from: Timestamp) -> Vec<Question> {
+pub fn further_questions(
+    instance: &Instance,
+    devices: &[Series],
+    names: Option<&SeriesNames>,
+    from: Timestamp,
+) -> Vec<Question> {
     let mut questions: Vec<Question> = [Signal::NetworkIn, Signal::NetworkOut, Signal::DiskRead, Signal::DiskWrite]
         .into_iter()
         .map(|signal| of_ec2(instance, signal, from))
@@ -123,7 +128,9 @@ pub fn devices(listed: &[Series], names: &SeriesNames, instances: &[&Instance]) 
     let by_id: BTreeMap<&str, &Instance> = instances.iter().map(|instance| (instance.id.as_str(), *instance)).collect();
     let mut found: BTreeMap<ResourceId, Vec<Series>> = BTreeMap::new();
     for series in listed {
-        let dimension = |name: &str| series.dimensions.iter().find(|(key, _)| !name.is_empty() && key == name).map(|(_, value)| value.as_str());
+        let dimension = |name: &str| {
+            series.dimensions.iter().find(|(key, _)| !name.is_empty() && key == name).map(|(_, value)| value.as_str())
+        };
         let instance = match dimension(&names.instance_dimension) {
             Some(id) => by_id.get(id),
             None => dimension(&names.host_dimension).and_then(|host| by_host.get(first_label(host))),

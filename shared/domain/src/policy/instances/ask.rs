@@ -27,7 +27,13 @@ pub struct Ask<'a> {
 
 /// Everybody to ask about now.
 #[must_use]
-pub fn asks<'a>(seen: &'a Observed<Instance>, activity: &Activity, memory: &Memory, policy: &Policy, now: Timestamp) -> Vec<Ask<'a>> {
+pub fn asks<'a>(
+    seen: &'a Observed<Instance>,
+    activity: &Activity,
+    memory: &Memory,
+    policy: &Policy,
+    now: Timestamp,
+) -> Vec<Ask<'a>> {
     let nothing_told = Notices::default();
     let due = |instance: &&Instance| {
         let notices = memory.get(&instance.region).unwrap_or(&nothing_told);
@@ -45,24 +51,35 @@ pub fn asks<'a>(seen: &'a Observed<Instance>, activity: &Activity, memory: &Memo
 impl Case<'_> {
     fn is_asked(self, asked: Option<&Asked>) -> bool {
         let spared = self.spared_at_sight().map(|spared| spared.because);
-        if self.instance.state != State::Running || spared.is_some_and(|because| because != SparedBecause::ForeignOwned) {
+        if self.instance.state != State::Running || spared.is_some_and(|because| because != SparedBecause::ForeignOwned)
+        {
             return false;
         }
-        let Ok(says) = Vocabulary::read(self.instance) else { return false };
+        let Ok(says) = Vocabulary::read(self.instance) else {
+            return false;
+        };
         let window = idle::window(&says, &self.policy.config);
         let untagged = self.spares_busy_untagged(&says);
         if window.is_none() && !untagged {
             return false;
         }
-        let marked = |mark: &Mark| mark.entries.contains_key(&Rule::Idle) || (untagged && mark.entries.contains_key(&Rule::Untagged));
+        let marked = |mark: &Mark| {
+            mark.entries.contains_key(&Rule::Idle) || (untagged && mark.entries.contains_key(&Rule::Untagged))
+        };
         if spared.is_none() && says.marked.as_ref().is_some_and(marked) {
             return true;
         }
-        if self.notices.shadow_marks.get(&self.instance.id).is_some_and(|mark| marked(mark) && self.would_act_untold(mark)) {
+        if self
+            .notices
+            .shadow_marks
+            .get(&self.instance.id)
+            .is_some_and(|mark| marked(mark) && self.would_act_untold(mark))
+        {
             return true;
         }
         let length = window.unwrap_or(self.policy.config.idle.window);
-        let old_enough = Window::ending_before(self.now, length).from >= self.instance.launched_at + self.policy.config.idle.boot_grace;
+        let old_enough = Window::ending_before(self.now, length).from
+            >= self.instance.launched_at + self.policy.config.idle.boot_grace;
         // A shorter window than last time can find an instance idle sooner than was written down.
         let once_a_window = |asked: &Asked| asked.at + length.max(PERIOD) + LAG + PERIOD;
         let due = asked.is_none_or(|asked| self.now >= asked.idle_not_before.min(once_a_window(asked)));
@@ -77,7 +94,8 @@ impl Case<'_> {
     /// Whether a shadow mark's deadline has passed and nobody has heard what would be done.
     fn would_act_untold(self, mark: &Mark) -> bool {
         mark.entries.iter().any(|(rule, announced)| {
-            announced.deadline <= self.now && !self.notices.was_told(&self.instance.id, &Topic::would(*rule), &would(*announced))
+            announced.deadline <= self.now
+                && !self.notices.was_told(&self.instance.id, &Topic::would(*rule), &would(*announced))
         })
     }
 }
@@ -85,7 +103,9 @@ impl Case<'_> {
 /// What an instance is believed to do that nobody asked about.
 #[must_use]
 pub fn usage_of_unasked(instance: &Instance, activity: &Activity, policy: &Policy, now: Timestamp) -> Usage {
-    let Ok(says) = Vocabulary::read(instance) else { return Usage::Unknown(Unknown::NotAsked) };
+    let Ok(says) = Vocabulary::read(instance) else {
+        return Usage::Unknown(Unknown::NotAsked);
+    };
     let length = idle::window(&says, &policy.config).unwrap_or(policy.config.idle.window);
     let window = Window::ending_before(now, length);
     let asked = activity.instances.get(&instance.id).filter(|asked| asked.at >= instance.launched_at);
@@ -104,16 +124,18 @@ pub fn asked(ask: &Ask<'_>, usage: &Usage, policy: &Policy, now: Timestamp) -> A
     let length = ask.window.to.duration_since(ask.window.from);
     let (busy_until, idle_not_before) = match usage {
         Usage::Busy(busy) => (Some(busy.until), busy.until + length + LAG),
-        Usage::Unknown(_) => (None, now + length),
         Usage::Idle(_) if may_be_enforced(ask.instance, usage, policy, now) => (None, now),
-        Usage::Idle(_) => (None, now + length),
+        Usage::Idle(_) | Usage::Unknown(_) => (None, now + length),
     };
     Asked { at: now, busy_until, idle_not_before }
 }
 
 fn may_be_enforced(instance: &Instance, usage: &Usage, policy: &Policy, now: Timestamp) -> bool {
-    let Ok(says) = Vocabulary::read(instance) else { return false };
+    let Ok(says) = Vocabulary::read(instance) else {
+        return false;
+    };
     let case = Case { instance, usage, notices: &Notices::default(), policy, now };
-    let ends = matches!(idle::judge(case.subject(&says)), Verdict::Broken(broken) if !matches!(broken.due, Due::Tell(_)));
+    let ends =
+        matches!(idle::judge(case.subject(&says)), Verdict::Broken(broken) if !matches!(broken.due, Due::Tell(_)));
     ends && case.mode(&says, Rule::Idle) == Mode::Enforce && controller(instance, &policy.config.managed).is_none()
 }

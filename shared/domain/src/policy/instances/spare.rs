@@ -1,10 +1,11 @@
 //! Whom to leave alone, and what to say about it.
 
-use super::{Case, Track};
+use super::Case;
+use super::track::Track;
 use crate::foreign::controller;
-use crate::notices::Topic;
 use crate::money;
-use crate::plan::{Finding, Spared, SparedBecause};
+use crate::notices::Topic;
+use crate::plan::{Finding, Memo, Spared, SparedBecause};
 use crate::policy::Verdict;
 use crate::usage::{Unknown, Usage};
 use crate::vocabulary::{PROTECTED, Vocabulary};
@@ -17,18 +18,20 @@ impl Case<'_> {
     /// Protected, kept, unreadable and foreign-owned ones, in this order.
     pub(super) fn spared_at_sight(self) -> Option<Spared> {
         if self.instance.tags.contains_key(PROTECTED) {
-            return Some(self.spared(SparedBecause::Protected, None, Vec::new()));
+            return Some(self.spared(SparedBecause::Protected, Memo::default()));
         }
         let says = match Vocabulary::read(self.instance) {
             Ok(says) => says,
             Err(unreadable) => {
-                let lines: Vec<String> =
-                    unreadable.iter().map(|tag| format!("the tag {}={} cannot be read: {}", tag.key, tag.value, tag.problem)).collect();
+                let lines: Vec<String> = unreadable
+                    .iter()
+                    .map(|tag| format!("the tag {}={} cannot be read: {}", tag.key, tag.value, tag.problem))
+                    .collect();
                 return Some(self.finding(SparedBecause::Unreadable, UNREADABLE, lines.join("; ")));
             }
         };
         if says.keep_until.is_some_and(|until| self.now < until) {
-            return Some(self.spared(SparedBecause::Kept, None, Vec::new()));
+            return Some(self.spared(SparedBecause::Kept, Memo::default()));
         }
         let owner = controller(self.instance, &self.policy.config.managed)?;
         Some(self.foreign_owned(&says, &owner))
@@ -37,61 +40,79 @@ impl Case<'_> {
     /// Told where a rule is broken: its controller would replace it, or miss it.
     fn foreign_owned(self, says: &Vocabulary, controller: &str) -> Spared {
         if self.instance.state != crate::instance::State::Running {
-            return self.spared(SparedBecause::ForeignOwned, None, Vec::new());
+            return self.spared(SparedBecause::ForeignOwned, Memo::default());
         }
         let verdicts = self.verdicts(says);
-        let broken: Vec<&str> =
-            verdicts.iter().filter(|(_, verdict)| matches!(verdict, Verdict::Broken(_))).map(|(rule, _)| rule.as_str()).collect();
+        let broken: Vec<&str> = verdicts
+            .iter()
+            .filter(|(_, verdict)| matches!(verdict, Verdict::Broken(_)))
+            .map(|(rule, _)| rule.as_str())
+            .collect();
         let unknown = verdicts.iter().any(|(_, verdict)| *verdict == Verdict::Unknown);
         if broken.is_empty() {
             let standing = if unknown { vec![Topic::named(FOREIGN_OWNED)] } else { Vec::new() };
-            return self.spared(SparedBecause::ForeignOwned, None, standing);
+            return self.spared(SparedBecause::ForeignOwned, Memo { standing, shadow_mark: None });
         }
-        let text = format!("{}, and belongs to {controller}, which would replace it or miss it: Curfew leaves it alone; mend it there", broken.join(" and "));
+        let text = format!(
+            "{}, and belongs to {controller}, which would replace it or miss it: Curfew leaves it alone; mend it there",
+            broken.join(" and ")
+        );
         self.finding(SparedBecause::ForeignOwned, FOREIGN_OWNED, text)
     }
 
     /// Why nothing is due for an instance that was judged.
-    pub(super) fn spared_after_judging(self, tracks: &[Track], standing: Vec<Topic>) -> Spared {
+    pub(super) fn spared_after_judging(self, tracks: &[Track], memo: Memo) -> Spared {
         let any = |found: fn(&Track) -> bool| tracks.iter().any(found);
         if any(|track| !track.settled.entries.is_empty()) {
-            return self.spared(SparedBecause::Marked, None, standing);
+            return self.spared(SparedBecause::Marked, memo);
         }
         if any(|track| !track.settled.only_told.is_empty()) {
-            return self.spared(SparedBecause::Told, None, standing);
+            return self.spared(SparedBecause::Told, memo);
         }
         match self.usage {
-            Usage::Busy(_) => self.spared(SparedBecause::Busy, None, standing),
-            Usage::Idle(_) => self.spared(SparedBecause::Compliant, None, standing),
-            Usage::Unknown(Unknown::Young) => self.spared(SparedBecause::Young, None, standing),
-            Usage::Unknown(_) if !self.is_judged_for_idleness() => self.spared(SparedBecause::Compliant, None, standing),
+            Usage::Busy(_) => self.spared(SparedBecause::Busy, memo),
+            Usage::Idle(_) => self.spared(SparedBecause::Compliant, memo),
+            Usage::Unknown(Unknown::Young) => self.spared(SparedBecause::Young, memo),
+            Usage::Unknown(_) if !self.is_judged_for_idleness() => self.spared(SparedBecause::Compliant, memo),
             Usage::Unknown(unknown) => {
                 let text = self.uninstrumented(unknown);
-                let finding = text.map(|text| Finding { topic: Topic::named(USAGE_UNKNOWN), what: USAGE_UNKNOWN.to_owned(), text });
-                self.spared(SparedBecause::UsageUnknown, finding, standing)
+                let finding = text.map(|text| Finding {
+                    topic: Topic::named(USAGE_UNKNOWN),
+                    what: USAGE_UNKNOWN.to_owned(),
+                    text,
+                });
+                Spared { finding, ..self.spared(SparedBecause::UsageUnknown, memo) }
             }
         }
     }
 
     fn is_judged_for_idleness(self) -> bool {
-        Vocabulary::read(self.instance).is_ok_and(|says| crate::policy::idle::window(&says, &self.policy.config).is_some())
+        Vocabulary::read(self.instance)
+            .is_ok_and(|says| crate::policy::idle::window(&says, &self.policy.config).is_some())
     }
 
     fn uninstrumented(self, unknown: &Unknown) -> Option<String> {
         let price = money::show(self.policy.prices.saved_by_ending(self.instance));
         let why = match unknown {
             Unknown::NotAsked | Unknown::Young => return None,
-            Unknown::NoMetric => "no metric is configured for its kind of accelerator ([metrics] in the configuration)".to_owned(),
+            Unknown::NoMetric => {
+                "no metric is configured for its kind of accelerator ([metrics] in the configuration)".to_owned()
+            }
             Unknown::Uninstrumented { reporting, devices } => {
-                format!("{reporting} of its {devices} accelerators report: install the CloudWatch agent with its nvidia_gpu section")
+                format!(
+                    "{reporting} of its {devices} accelerators report: install the CloudWatch agent with its nvidia_gpu section"
+                )
             }
             Unknown::TooFewSamples(signal) => format!("too few samples of {signal:?}"),
         };
-        Some(format!("an uninstrumented GPU, {price}: nobody can say whether it works, so it is never stopped for idleness; {why}"))
+        Some(format!(
+            "an uninstrumented GPU, {price}: nobody can say whether it works, so it is never stopped for idleness; {why}"
+        ))
     }
 
     fn finding(self, because: SparedBecause, topic: &str, text: String) -> Spared {
         let topic = Topic::named(topic);
-        self.spared(because, Some(Finding { topic: topic.clone(), what: text.clone(), text }), vec![topic])
+        let memo = Memo { standing: vec![topic.clone()], shadow_mark: None };
+        Spared { finding: Some(Finding { topic, what: text.clone(), text }), ..self.spared(because, memo) }
     }
 }

@@ -1,0 +1,232 @@
+//! What people should hear of a run: one paragraph per resource, only for what changed.
+//!
+//! A paragraph is an **event** (something was done: it is told, and owed where SNS did not take it), a **state** (something
+//! is so: told once, or once a day while it lasts, and remembered by topic), or an **announcement** (a mark, which is written
+//! only after its message was taken).
+
+mod message;
+mod paragraph;
+mod remember;
+
+use jiff::Timestamp;
+
+use crate::id::{Region, ResourceId};
+use crate::mark::Announced;
+use crate::notices::{Repeat, Told, Topic};
+use crate::observed::GapKind;
+use crate::plan::{Action, Spared, SparedBecause, Step, Target};
+use crate::policy::instances::{Memory, told_fingerprint, would};
+use crate::report::{OutcomeKind, Report};
+use crate::rule::Ending;
+
+pub use message::{Message, messages};
+pub use remember::remember;
+
+/// The `team` attribute of what belongs to no team.
+pub const NO_TEAM: &str = "untagged";
+
+/// How much it matters; for filter policies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Good to know.
+    Info,
+    /// Something will be done, or should be.
+    Warning,
+    /// Something was done.
+    Action,
+    /// Something went wrong.
+    Error,
+}
+
+impl Severity {
+    /// The attribute's value.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Action => "action",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// One paragraph.
+#[derive(Debug, Clone, PartialEq)]
+pub struct News {
+    /// The `team` attribute.
+    pub team: String,
+    /// How much it matters.
+    pub severity: Severity,
+    /// Where the resource is, and which; for a gap the region alone.
+    pub region: Region,
+    /// The resource.
+    pub resource: Option<ResourceId>,
+    /// How it is remembered.
+    pub kind: NewsKind,
+    /// For people.
+    pub text: String,
+    /// What is lost, for the message's first line.
+    pub loses: Option<String>,
+}
+
+/// How a paragraph is remembered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NewsKind {
+    /// Something was done.
+    Event,
+    /// Something is so.
+    State {
+        /// What it is about.
+        topic: Topic,
+        /// What was said; something else is told anew.
+        what: String,
+        /// Whether it is told again while it lasts.
+        repeat: Repeat,
+    },
+    /// An end is announced.
+    Announcement,
+}
+
+/// Everything to say of a run that earlier runs have not said. Marks count as announced now: call this before they are
+/// written, and write only those whose message was taken.
+#[must_use]
+pub fn news(report: &Report, memory: &Memory, home: &Region, now: Timestamp) -> Vec<News> {
+    let of_steps =
+        report.steps.iter().filter_map(|(step, outcome)| of_step(step, outcome.kind, outcome.error.as_deref(), now));
+    let of_spared = report.spared.iter().filter_map(of_spared);
+    let of_gaps = of_gaps(report, home);
+    of_steps.chain(of_spared).chain(of_gaps).filter(|news| !is_known(news, memory, now)).collect()
+}
+
+/// What could not be written although it was announced; too late for this run's message, so it is owed.
+#[must_use]
+pub fn late_news(report: &Report, memory: &Memory, now: Timestamp) -> Vec<News> {
+    let failed_marks = report
+        .steps
+        .iter()
+        .filter(|(step, outcome)| matches!(step.action, Action::Mark(_)) && outcome.kind == OutcomeKind::Failed);
+    failed_marks
+        .filter_map(|(step, outcome)| of_step(step, outcome.kind, outcome.error.as_deref(), now))
+        .filter(|news| !is_known(news, memory, now))
+        .collect()
+}
+
+/// Gaps and account-wide faults are remembered with the home region.
+fn is_known(news: &News, memory: &Memory, now: Timestamp) -> bool {
+    let NewsKind::State { topic, what, repeat } = &news.kind else {
+        return false;
+    };
+    let Some(notices) = memory.get(&news.region) else {
+        // Without a memory nothing could be remembered: a fault would be told in every run.
+        return news.resource.is_none();
+    };
+    let told = match &news.resource {
+        Some(resource) => notices.told.get(resource).and_then(|topics| topics.get(topic)),
+        None => notices.gaps.get(topic),
+    };
+    told.is_some_and(|told: &Told| told.covers(what, *repeat, now))
+}
+
+fn of_step(step: &Step, outcome: OutcomeKind, error: Option<&str>, now: Timestamp) -> Option<News> {
+    let (severity, kind) = weight(step, outcome, now)?;
+    Some(News {
+        team: team_attribute(&step.target),
+        severity,
+        region: step.target.region.clone(),
+        resource: Some(step.target.resource.clone()),
+        kind,
+        text: paragraph::of_step(step, outcome, error, now),
+        loses: paragraph::loses(step, outcome),
+    })
+}
+
+/// How much an outcome matters and how it is remembered; `None` where there is nothing to say.
+fn weight(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Option<(Severity, NewsKind)> {
+    use OutcomeKind::{Done, Failed, NotReached, Observed};
+    let rule = step.because.rule();
+    let once = |topic, what| NewsKind::State { topic, what, repeat: Repeat::Never };
+    let daily =
+        |what: &str| NewsKind::State { topic: Topic::undone(rule), what: what.to_owned(), repeat: Repeat::Daily };
+    let would_end = |ending| {
+        let announced = Announced { ending, deadline: step.deadline.unwrap_or(now) };
+        once(Topic::would(rule), would(announced))
+    };
+    let deadline = || step.deadline.map(|at| at.to_string()).unwrap_or_default();
+    Some(match (&step.action, outcome) {
+        (action, Failed) => (Severity::Error, daily(action.as_str())),
+        (_, NotReached) if step.held.is_some() => (Severity::Error, daily("held")),
+        (Action::Mark(_), NotReached | Observed) if !step.told_before => (announcing(step), NewsKind::Announcement),
+        (Action::Unmark { .. }, Done | Observed) if !step.told_before => (Severity::Info, NewsKind::Event),
+        (Action::Notify, Done | Observed) => {
+            let what = step.only_told.map(told_fingerprint).unwrap_or_default();
+            (announcing(step), once(Topic::rule(rule), what))
+        }
+        (Action::Stop { .. } | Action::Terminate { .. }, Done) => (Severity::Action, NewsKind::Event),
+        (Action::Stop { .. }, Observed) => (Severity::Info, would_end(Ending::Stop)),
+        (Action::Terminate { .. }, Observed) => (Severity::Info, would_end(Ending::Terminate)),
+        (Action::Start, Done) if step.last_start_failed().is_some() => (Severity::Error, daily("start")),
+        (Action::Start, Done) => (Severity::Action, once(Topic::started(), deadline())),
+        (Action::Start, Observed) => (Severity::Info, once(Topic::would(rule), deadline())),
+        _ => return None,
+    })
+}
+
+fn team_attribute(target: &Target) -> String {
+    target.team.as_ref().map_or(NO_TEAM, |team| team.as_str()).to_owned()
+}
+
+fn announcing(step: &Step) -> Severity {
+    match step.mode {
+        crate::mode::Mode::Enforce => Severity::Warning,
+        crate::mode::Mode::Observe => Severity::Info,
+    }
+}
+
+fn of_spared(spared: &Spared) -> Option<News> {
+    let finding = spared.finding.as_ref()?;
+    let severity = if spared.because == SparedBecause::Unreadable { Severity::Warning } else { Severity::Info };
+    Some(News {
+        team: team_attribute(&spared.target),
+        severity,
+        region: spared.target.region.clone(),
+        resource: Some(spared.target.resource.clone()),
+        kind: NewsKind::State { topic: finding.topic.clone(), what: finding.what.clone(), repeat: Repeat::Never },
+        text: format!("{}: {}.", paragraph::named(&spared.target), finding.text),
+        loses: None,
+    })
+}
+
+fn of_gaps(report: &Report, home: &Region) -> impl Iterator<Item = News> {
+    report.gaps.iter().map(|gap| News {
+        team: NO_TEAM.to_owned(),
+        severity: Severity::Error,
+        region: home.clone(),
+        resource: None,
+        kind: NewsKind::State {
+            topic: Topic::named(format!("{} {}", gap.region, gap.call)),
+            what: format!("{:?}", gap.kind),
+            repeat: if gap.kind == GapKind::ForbiddenRegion { Repeat::Never } else { Repeat::Daily },
+        },
+        text: format!("{}, {}: {}", gap.region, gap.call, gap.error),
+        loses: None,
+    })
+}
+
+/// The news of a configuration that was refused, or could not be read: told once a day.
+#[must_use]
+pub fn of_refused_configuration(home: &Region, refusal: &str, memory: &Memory, now: Timestamp) -> Option<News> {
+    let news = News {
+        team: NO_TEAM.to_owned(),
+        severity: Severity::Error,
+        region: home.clone(),
+        resource: None,
+        kind: NewsKind::State { topic: Topic::named("configuration"), what: refusal.to_owned(), repeat: Repeat::Daily },
+        text: format!("Curfew acts on nothing until this is mended: {refusal}"),
+        loses: None,
+    };
+    (!is_known(&news, memory, now)).then_some(news)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! What stays remembered after a run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::{News, NewsKind};
+use crate::id::{Region, ResourceId};
+use crate::mark::Mark;
+use crate::mode::Mode;
+use crate::notices::{Notices, Owed, REPEAT_AFTER, Told, Topic};
+use crate::observed::GapKind;
+use crate::plan::{Action, Memo, Step};
+use crate::policy::instances::Memory;
+use crate::report::{OutcomeKind, Report};
+
+/// The memory after a run, of which the messages to the teams in `delivered` were taken. What came too `late` for them is
+/// owed, and counts as told.
+///
+/// A region that was not seen keeps what it had. Of a resource that was seen stays what its memo says; of one that is gone,
+/// nothing.
+#[must_use]
+pub fn remember(
+    memory: &Memory,
+    report: &Report,
+    news: &[News],
+    late: &[News],
+    delivered: &BTreeSet<String>,
+    now: Timestamp,
+) -> Memory {
+    memory
+        .iter()
+        .map(|(region, before)| {
+            let of_region: Vec<&News> = news.iter().filter(|one| one.region == *region).collect();
+            let mut after = before.clone();
+            after.gaps = gaps(before, &of_region, report, delivered, now);
+            after.owed = owed(before, &of_region, delivered);
+            if !is_unseen(region, report) {
+                let told = |team: &str| delivered.contains(team);
+                after.told = told_about(region, before, &of_region, report, delivered, now);
+                after.shadow_marks = shadow_marks(region, report, told);
+                after.unwritten_marks = unwritten_marks(region, report, told);
+            }
+            for one in late.iter().filter(|one| one.region == *region) {
+                after.owed.push(owe(one));
+                remember_state(&mut after.told, one, now);
+            }
+            (region.clone(), after)
+        })
+        .collect()
+}
+
+fn is_unseen(region: &Region, report: &Report) -> bool {
+    !report.regions.contains(region) || report.gaps.iter().any(|gap| gap.region == *region && gap.kind != GapKind::Part)
+}
+
+fn gaps(
+    before: &Notices,
+    news: &[&News],
+    report: &Report,
+    delivered: &BTreeSet<String>,
+    now: Timestamp,
+) -> BTreeMap<Topic, Told> {
+    let stands =
+        |topic: &Topic| report.gaps.iter().any(|gap| *topic == Topic::named(format!("{} {}", gap.region, gap.call)));
+    let mut gaps = before.gaps.clone();
+    gaps.retain(|topic, told| stands(topic) || now.duration_since(told.at) < REPEAT_AFTER);
+    let new = news.iter().filter(|one| one.resource.is_none() && delivered.contains(&one.team));
+    gaps.extend(new.filter_map(|one| state_of(one, now)));
+    gaps
+}
+
+fn owed(before: &Notices, news: &[&News], delivered: &BTreeSet<String>) -> Vec<Owed> {
+    let events = news.iter().filter(|one| one.kind == NewsKind::Event);
+    let new = events.map(|one| owe(one));
+    before.owed.iter().cloned().chain(new).filter(|owed| !delivered.contains(&owed.team)).collect()
+}
+
+fn owe(news: &News) -> Owed {
+    Owed { team: news.team.clone(), text: news.text.clone() }
+}
+
+type AboutResources = BTreeMap<ResourceId, BTreeMap<Topic, Told>>;
+
+fn remember_state(told: &mut AboutResources, news: &News, now: Timestamp) {
+    if let (Some(resource), Some((topic, said))) = (&news.resource, state_of(news, now)) {
+        told.entry(resource.clone()).or_default().insert(topic, said);
+    }
+}
+
+fn told_about(
+    region: &Region,
+    before: &Notices,
+    news: &[&News],
+    report: &Report,
+    delivered: &BTreeSet<String>,
+    now: Timestamp,
+) -> AboutResources {
+    let mut told = AboutResources::new();
+    for (resource, memo) in memos(region, report) {
+        let Some(topics) = before.told.get(resource) else {
+            continue;
+        };
+        let standing: BTreeMap<Topic, Told> = topics
+            .iter()
+            .filter(|(topic, _)| memo.standing.contains(topic))
+            .map(|(topic, told)| (topic.clone(), told.clone()))
+            .collect();
+        if !standing.is_empty() {
+            told.insert(resource.clone(), standing);
+        }
+    }
+    for one in news.iter().filter(|one| delivered.contains(&one.team)) {
+        remember_state(&mut told, one, now);
+    }
+    told
+}
+
+fn state_of(news: &News, now: Timestamp) -> Option<(Topic, Told)> {
+    match &news.kind {
+        NewsKind::State { topic, what, .. } => Some((topic.clone(), Told { at: now, what: what.clone() })),
+        NewsKind::Event | NewsKind::Announcement => None,
+    }
+}
+
+fn memos<'a>(region: &'a Region, report: &'a Report) -> impl Iterator<Item = (&'a ResourceId, &'a Memo)> {
+    let of_steps = report.steps.iter().map(|(step, _)| (&step.target, &step.memo));
+    let of_spared = report.spared.iter().map(|spared| (&spared.target, &spared.memo));
+    of_steps
+        .chain(of_spared)
+        .filter(move |(target, _)| target.region == *region)
+        .map(|(target, memo)| (&target.resource, memo))
+}
+
+/// What was announced before, and what was announced now to a team that heard it.
+fn shadow_marks(region: &Region, report: &Report, told: impl Fn(&str) -> bool) -> BTreeMap<ResourceId, Mark> {
+    let before =
+        memos(region, report).filter_map(|(resource, memo)| Some((resource.clone(), memo.shadow_mark.clone()?)));
+    let now = announced(region, report, Mode::Observe, told)
+        .map(|(step, _, mark)| (step.target.resource.clone(), mark.clone()));
+    before.chain(now).collect()
+}
+
+/// What was announced, but could not be written on its resource.
+fn unwritten_marks(region: &Region, report: &Report, told: impl Fn(&str) -> bool) -> BTreeMap<ResourceId, Mark> {
+    announced(region, report, Mode::Enforce, told)
+        .filter(|(_, outcome, _)| *outcome != OutcomeKind::Done)
+        .map(|(step, _, mark)| (step.target.resource.clone(), mark.clone()))
+        .collect()
+}
+
+fn announced<'a>(
+    region: &'a Region,
+    report: &'a Report,
+    mode: Mode,
+    told: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = (&'a Step, OutcomeKind, &'a Mark)> {
+    report.steps.iter().filter_map(move |(step, outcome)| {
+        let Action::Mark(mark) = &step.action else {
+            return None;
+        };
+        let heard = step.told_before || told(step.target.team.as_ref().map_or(super::NO_TEAM, |team| team.as_str()));
+        (step.target.region == *region && step.mode == mode && heard).then_some((step, outcome.kind, mark))
+    })
+}

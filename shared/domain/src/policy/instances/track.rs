@@ -1,0 +1,174 @@
+//! The rules of one instance that share a mode: enforced ones remember on the resource, observed ones in memory.
+
+use jiff::Timestamp;
+
+use super::{Case, told_fingerprint, whole_second, would};
+use crate::mark::{Announced, Mark};
+use crate::mode::Mode;
+use crate::notices::Topic;
+use crate::plan::{Action, Because, Mended, OnlyTold, Step};
+use crate::policy::settle::{Entries, Settled, settle};
+use crate::policy::{Broken, Due, Verdict};
+use crate::rule::{Ending, Rule};
+use crate::vocabulary::Vocabulary;
+
+/// The rules of one mode, and what follows from them.
+pub(super) struct Track {
+    pub(super) mode: Mode,
+    /// What was announced before, and still binds.
+    pub(super) before: Entries,
+    pub(super) settled: Settled,
+}
+
+impl Case<'_> {
+    pub(super) fn track(self, says: &Vocabulary, verdicts: &[(Rule, Verdict)], mode: Mode) -> Track {
+        let before: Entries = Rule::ALL
+            .into_iter()
+            .filter(|rule| self.mode(says, *rule) == mode)
+            .filter_map(|rule| Some((rule, self.announced(says, rule, mode)?)))
+            .collect();
+        let of_mode = verdicts.iter().filter(|(rule, _)| self.mode(says, *rule) == mode);
+        Track { mode, settled: settle(of_mode, &before, self.now), before }
+    }
+
+    /// What was announced for a rule and still binds: on the resource, or where it could not be written there, in memory.
+    fn announced(self, says: &Vocabulary, rule: Rule, mode: Mode) -> Option<Announced> {
+        let id = &self.instance.id;
+        let on_tag = says.marked.as_ref().filter(|mark| mark.resource == *id);
+        let in_memory = match mode {
+            Mode::Enforce => self.notices.unwritten_marks.get(id),
+            Mode::Observe => self.notices.shadow_marks.get(id),
+        };
+        let binds = |mark: &Mark| {
+            let announced = mark.entries.get(&rule).copied()?;
+            let overtaken_by_keep = says.keep_until.is_some_and(|kept| kept <= self.now && kept > announced.deadline);
+            (announced.is_fresh(self.instance.launched_at, self.now) && !overtaken_by_keep).then_some(announced)
+        };
+        let (first, second) = if mode == Mode::Enforce { (on_tag, in_memory) } else { (in_memory, on_tag) };
+        first.and_then(binds).or_else(|| second.and_then(binds))
+    }
+
+    /// Everything announced but the news, which nobody has heard yet.
+    pub(super) fn still_announced(self, track: &Track) -> Option<Mark> {
+        let is_news = |rule: &Rule| track.settled.news.iter().any(|(broken, _)| broken.because.rule() == *rule);
+        let known: Entries = track
+            .settled
+            .entries
+            .iter()
+            .filter(|(rule, _)| !is_news(rule))
+            .map(|(rule, said)| (*rule, *said))
+            .collect();
+        (!known.is_empty()).then(|| self.mark_of(known))
+    }
+
+    /// The end whose deadline has passed. What was announced but could not be written yet is written first.
+    pub(super) fn due(self, says: &Vocabulary, track: &Track) -> Option<Step> {
+        let (broken, announced) = track.settled.due.as_ref()?;
+        let rule = broken.because.rule();
+        let owners_moment = matches!(broken.due, Due::Now(..));
+        let written = track.mode == Mode::Observe || self.written(says, track).contains_key(&rule);
+        if !written && !owners_moment {
+            return None;
+        }
+        // An owner's own moment is announced and carried out in one run.
+        let mark = (!written).then(|| self.mark_of(track.settled.entries.clone()));
+        let action = match announced.ending {
+            Ending::Stop => Action::Stop { mark, stopped: format!("{rule} {}", whole_second(self.now)) },
+            Ending::Terminate => Action::Terminate { mark },
+        };
+        let told_before = track.mode == Mode::Observe
+            && self.notices.was_told(&self.instance.id, &Topic::would(rule), &would(*announced));
+        Some(Step {
+            deadline: Some(announced.deadline),
+            told_before,
+            ..self.step(track.mode, action, broken.because.clone())
+        })
+    }
+
+    /// Marks or unmarks, where what is written is not what is announced.
+    pub(super) fn rewrite(self, says: &Vocabulary, track: &Track) -> Option<Step> {
+        let entries = &track.settled.entries;
+        let written = self.written(says, track);
+        if entries.iter().any(|(rule, announced)| written.get(rule) != Some(announced))
+            && let Some((because, deadline, besides)) = first_said(track)
+        {
+            let told_before = track.settled.news.is_empty();
+            let mark = Action::Mark(self.mark_of(entries.clone()));
+            return Some(Step {
+                deadline: Some(deadline),
+                besides,
+                told_before,
+                ..self.step(track.mode, mark, because)
+            });
+        }
+        let clear_stopped = track.mode == Mode::Enforce && self.carries_an_old_stop(says);
+        let on_record = self.of_mode(says, track.mode, self.mark_on_record(says, track.mode));
+        let gone = on_record.keys().find(|rule| !entries.contains_key(rule)).copied();
+        if gone.is_none() && !clear_stopped {
+            return None;
+        }
+        let remaining = (!entries.is_empty()).then(|| self.mark_of(entries.clone()));
+        let because = Because::Mended(Mended { rule: gone.unwrap_or(Rule::Hours), mended: true });
+        // What binds nobody (another's, of an earlier life) is taken away without a word.
+        let called_off = gone.and_then(|rule| track.before.get(&rule));
+        let deadline = called_off.map(|announced| announced.deadline);
+        Some(Step {
+            deadline,
+            told_before: called_off.is_none(),
+            ..self.step(track.mode, Action::Unmark { remaining, clear_stopped }, because)
+        })
+    }
+
+    /// What is written about this instance for the rules of a track, whether or not it still binds.
+    fn written(self, says: &Vocabulary, track: &Track) -> Entries {
+        let of_this_instance = |mark: &&Mark| mark.resource == self.instance.id;
+        self.of_mode(says, track.mode, self.mark_on_record(says, track.mode).filter(of_this_instance))
+    }
+
+    /// Where the rules of a mode remember, be it about this instance or another.
+    fn mark_on_record<'m>(self, says: &'m Vocabulary, mode: Mode) -> Option<&'m Mark>
+    where
+        Self: 'm,
+    {
+        match mode {
+            Mode::Enforce => says.marked.as_ref(),
+            Mode::Observe => self.notices.shadow_marks.get(&self.instance.id),
+        }
+    }
+
+    fn of_mode(self, says: &Vocabulary, mode: Mode, mark: Option<&Mark>) -> Entries {
+        let entries = mark.into_iter().flat_map(|mark| &mark.entries);
+        entries
+            .filter(|(rule, _)| self.mode(says, **rule) == mode)
+            .map(|(rule, announced)| (*rule, *announced))
+            .collect()
+    }
+
+    /// It runs, and yet says that Curfew stopped it: somebody started it again.
+    fn carries_an_old_stop(self, says: &Vocabulary) -> bool {
+        let rule = says.stopped.as_ref().and_then(|stopped| Rule::read(&stopped.rule));
+        rule.is_some_and(|rule| self.mode(says, rule) == Mode::Enforce)
+    }
+
+    pub(super) fn only_told(self, track: &Track) -> Option<Step> {
+        let untold = |(broken, why): &&(Broken, OnlyTold)| {
+            !self.notices.was_told(&self.instance.id, &Topic::rule(broken.because.rule()), &told_fingerprint(*why))
+        };
+        let (broken, why) = track.settled.only_told.iter().find(untold)?;
+        Some(Step { only_told: Some(*why), ..self.step(track.mode, Action::Notify, broken.because.clone()) })
+    }
+}
+
+/// Reasons with their deadlines.
+type Besides = Vec<(Because, Timestamp)>;
+
+/// What a mark says first, and what besides: the news, or where all is known, everything.
+fn first_said(track: &Track) -> Option<(Because, Timestamp, Besides)> {
+    let mut said = track.settled.news.iter().map(|(broken, announced)| (broken.because.clone(), announced.deadline));
+    let known = || {
+        let (rule, announced) = track.settled.entries.first_key_value()?;
+        Some((Because::Mended(Mended { rule: *rule, mended: false }), announced.deadline))
+    };
+    let (because, deadline) = said.next().or_else(known)?;
+    Some((because, deadline, said.collect()))
+}
