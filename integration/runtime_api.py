@@ -23,7 +23,7 @@ import uuid
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, NamedTuple, Union
 
 _ROOT = "/2018-06-01/runtime"
 _OUTCOME_PATH = re.compile(rf"{_ROOT}/invocation/(?P<id>[^/]+)/(?P<kind>response|error)")
@@ -31,7 +31,7 @@ _RESPONSE_MAX_BYTES = 6 * 1024 * 1024  # "Lambda quotas": synchronous invocation
 _SETTLE_SECONDS = 2.0  # for the function to ask for its next event, and so to have written its logs
 _STOP_SECONDS = 2.0
 
-Event = Union[bytes, str, Dict[str, Any], List[Any]]
+Event = Union[bytes, str, dict[str, Any], list[Any]]
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Invocation:
     """What became of one event. Exactly one of `body` and `error` is there."""
 
     request_id: str
-    body: Optional[bytes]  # as the function sent it
-    error: Optional[Dict[str, Any]]  # errorType, errorMessage
+    body: bytes | None  # as the function sent it
+    error: dict[str, Any] | None  # errorType, errorMessage
     logs: str  # stdout and stderr since the last invocation
     seconds: float
 
@@ -59,22 +59,20 @@ class _Task(NamedTuple):
 
 class _Outcome(NamedTuple):
     kind: str  # response, error, init-error, exit
-    request_id: Optional[str]
+    request_id: str | None
     body: bytes
 
 
 class Function:
     """One execution environment: at most one process, one invocation at a time."""
 
-    def __init__(
-        self, binary: Path, env: Dict[str, str], name: Optional[str] = None, memory_mb: int = 128
-    ) -> None:
+    def __init__(self, binary: Path, env: dict[str, str], name: str | None = None, memory_mb: int = 128) -> None:
         self.binary = Path(binary)
         self.name = name or self.binary.name
         self.memory_mb = memory_mb
         self.env = dict(env)
-        self._process: Optional[subprocess.Popen] = None
-        self._api: Optional[_RuntimeApi] = None
+        self._process: subprocess.Popen | None = None
+        self._api: _RuntimeApi | None = None
         self._log = tempfile.TemporaryFile()  # a file, not a pipe: what was written is there at once
         self._log_read = 0
 
@@ -87,7 +85,7 @@ class Function:
         self._log.close()
 
     @property
-    def init_seconds(self) -> Optional[float]:
+    def init_seconds(self) -> float | None:
         """From the start of the process to its first poll; None before that."""
         return self._api.init_seconds if self._api else None
 
@@ -163,7 +161,7 @@ class Function:
         self._log_read += len(text)
         return text.decode("utf-8", "replace")
 
-    def _lambda_environment(self, address: str) -> Dict[str, str]:
+    def _lambda_environment(self, address: str) -> dict[str, str]:
         """Nothing is inherited but PATH: a developer's AWS profile must not reach the function."""
         return {
             "PATH": os.environ.get("PATH", ""),
@@ -193,9 +191,9 @@ class _RuntimeApi:
 
     def __init__(self, function_name: str) -> None:
         self.function_arn = f"arn:aws:lambda:us-east-1:123456789012:function:{function_name}"
-        self.tasks: queue.Queue[Optional[_Task]] = queue.Queue()
+        self.tasks: queue.Queue[_Task | None] = queue.Queue()
         self.outcomes: queue.Queue[_Outcome] = queue.Queue()
-        self.init_seconds: Optional[float] = None
+        self.init_seconds: float | None = None
         self._state = "starting"  # then idle, busy, idle, ..., and at last why it ended
         self._changed = threading.Condition()
         self._began = time.monotonic()
@@ -220,7 +218,7 @@ class _RuntimeApi:
 
         threading.Thread(target=wait, daemon=True).start()
 
-    def next_task(self) -> Optional[_Task]:
+    def next_task(self) -> _Task | None:
         if self.init_seconds is None:
             self.init_seconds = time.monotonic() - self._began
         self._become("idle")
@@ -264,7 +262,7 @@ def _handler(api: _RuntimeApi) -> type:
                 ("Lambda-Runtime-Aws-Request-Id", task.request_id),
                 ("Lambda-Runtime-Deadline-Ms", str(task.deadline_ms)),
                 ("Lambda-Runtime-Invoked-Function-Arn", api.function_arn),
-                ("Lambda-Runtime-Trace-Id", "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700;Parent=9a9197af755a6419;Sampled=0"),
+                ("Lambda-Runtime-Trace-Id", "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700;Sampled=0"),
             )
 
         def do_POST(self) -> None:
@@ -283,7 +281,7 @@ def _handler(api: _RuntimeApi) -> type:
             api.outcomes.put(outcome)
             return None
 
-        def _answer(self, status: int, body: bytes, *headers: Tuple[str, str]) -> None:
+        def _answer(self, status: int, body: bytes, *headers: tuple[str, str]) -> None:
             self.send_response(status)
             for name, value in (*headers, ("Content-Type", "application/json"), ("Content-Length", str(len(body)))):
                 self.send_header(name, value)

@@ -21,8 +21,9 @@ What moto 5.2.5 gets wrong and this package corrects:
   - Concurrent calls race, conditional writes to S3 among them: calls are carried out one at a time.
 
 What it does not correct: RunInstances launches MinCount, not MaxCount; launch templates lose their shutdown
-behaviour and metadata options; terminating an instance of a persistent Spot request does not relaunch it; AMI ids
-and instance types are not checked; IAM has no tag conditions; no pricing, quotas or capacity reservations; states
+behaviour and metadata options; terminating an instance of a persistent Spot request does not relaunch it; AMI ids and
+instance types are not checked; completing a multipart upload answers no checksum; CreateFleet ignores parts of its
+template; IAM has no tag conditions; no pricing, quotas or capacity reservations; states
 change at once (`set_instance(state="pending")` shows the ones between).
 """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, Optional, Tuple
+from typing import Any
 
 import cbor2
 
@@ -32,8 +32,8 @@ class AwsCall:
     operation: str  # as in the SDKs: DescribeInstances, ListObjectsV2, ...
     region: str
     protocol: str  # ec2, query, json, cbor or s3
-    resources: Tuple[str, ...] = ()
-    permissions: Tuple[str, ...] = ()  # the IAM actions that the call needs
+    resources: tuple[str, ...] = ()
+    permissions: tuple[str, ...] = ()  # the IAM actions that the call needs
     metrics_asked: int = 0  # GetMetricData: what CloudWatch would bill
 
     @property
@@ -61,7 +61,7 @@ def identify(request: Request) -> AwsCall:
     return AwsCall(service, f"{request.method} {request.path}", region, "json")
 
 
-def bucket_and_key(request: Request) -> Tuple[str, str]:
+def bucket_and_key(request: Request) -> tuple[str, str]:
     """Bucket and key of an S3 request, in the path style or with the bucket as the host's first label."""
     host = request.headers.get("host", "").split(":")[0]
     path = request.path.lstrip("/")
@@ -72,14 +72,14 @@ def bucket_and_key(request: Request) -> Tuple[str, str]:
     return bucket, key
 
 
-def _credential_scope(request: Request) -> Optional[Dict[str, str]]:
+def _credential_scope(request: Request) -> dict[str, str] | None:
     presigned = request.query_parameters.get("X-Amz-Credential")
     text = f"Credential={presigned}" if presigned else request.headers.get("authorization", "")
     found = _CREDENTIAL_SCOPE.search(text)
     return found.groupdict() if found else None
 
 
-def _query(service: str, region: str, form: Dict[str, str]) -> AwsCall:
+def _query(service: str, region: str, form: dict[str, str]) -> AwsCall:
     named = [value for name, value in form.items() if _RESOURCE_PARAMETER.search(name)]
     operation = form["Action"]
     permissions = [f"{service}:{operation}"]
@@ -100,7 +100,7 @@ def _query(service: str, region: str, form: Dict[str, str]) -> AwsCall:
     )
 
 
-def _structured(service: str, operation: str, region: str, protocol: str, body: Dict[str, Any]) -> AwsCall:
+def _structured(service: str, operation: str, region: str, protocol: str, body: dict[str, Any]) -> AwsCall:
     named = [str(value) for name, value in body.items() if _RESOURCE_PARAMETER.search(name)]
     if isinstance(body.get("Namespace"), str):
         named.append("/".join(filter(None, (body["Namespace"], body.get("MetricName")))))
@@ -123,7 +123,7 @@ def _s3(request: Request, region: str) -> AwsCall:
     return AwsCall("s3", operation, region, "s3", (named,) if named else (), s3_operations.permissions(operation))
 
 
-def _decoded_json(body: bytes) -> Dict[str, Any]:
+def _decoded_json(body: bytes) -> dict[str, Any]:
     try:
         decoded = json.loads(body or b"{}")
     except ValueError:
@@ -131,7 +131,7 @@ def _decoded_json(body: bytes) -> Dict[str, Any]:
     return decoded if isinstance(decoded, dict) else {}
 
 
-def _decoded_cbor(body: bytes) -> Dict[str, Any]:
+def _decoded_cbor(body: bytes) -> dict[str, Any]:
     try:
         decoded = cbor2.loads(body) if body else {}
     except (cbor2.CBORDecodeError, ValueError):

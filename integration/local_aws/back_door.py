@@ -1,9 +1,9 @@
-"""Changes to the account that AWS offers no call for: launch times, Spot, states, owners, who does what behind our back."""
+"""Changes to the account that AWS offers no call for: launch times, states, Spot requests, owners, prices."""
 
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable
 
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.ec2.models import ec2_backends
@@ -19,28 +19,28 @@ class Unknown(ValueError):
     """The back door was asked for a resource or a field that it does not know."""
 
 
-def set_instance(instance_id: str, region: str, fields: Dict[str, Any]) -> None:
+def set_instance(instance_id: str, region: str, fields: dict[str, Any]) -> None:
     instance = _backend(region).get_instance_by_id(instance_id)
     if instance is None:
         raise Unknown(f"no instance {instance_id} in {region}")
     _set(instance, _INSTANCE_FIELDS, fields)
 
 
-def set_volume(volume_id: str, region: str, fields: Dict[str, Any]) -> None:
+def set_volume(volume_id: str, region: str, fields: dict[str, Any]) -> None:
     volume = _backend(region).volumes.get(volume_id)
     if volume is None:
         raise Unknown(f"no volume {volume_id} in {region}")
     _set(volume, _VOLUME_FIELDS, fields)
 
 
-def set_snapshot(snapshot_id: str, region: str, fields: Dict[str, Any]) -> None:
+def set_snapshot(snapshot_id: str, region: str, fields: dict[str, Any]) -> None:
     snapshot = _backend(region).snapshots.get(snapshot_id)
     if snapshot is None:
         raise Unknown(f"no snapshot {snapshot_id} in {region}")
     _set(snapshot, _SNAPSHOT_FIELDS, fields)
 
 
-def set_spot_price(instance_type: str, region: str, fields: Dict[str, Any]) -> None:
+def set_spot_price(instance_type: str, region: str, fields: dict[str, Any]) -> None:
     for zone, usd_per_hour in fields.items():
         if not zone.startswith(region):
             raise Unknown(f"{zone!r} is no zone of {region}")
@@ -52,7 +52,7 @@ def confirm_subscription(endpoint: str) -> None:
         raise Unknown(f"nobody subscribed {endpoint}")
 
 
-def apply(change: Dict[str, Any]) -> None:
+def apply(change: dict[str, Any]) -> None:
     """Carries out a rule's `before`: any of `tag`, `untag`, `instance`, `volume`, `snapshot`."""
     for kind, what in change.items():
         if kind not in _CHANGES:
@@ -60,7 +60,7 @@ def apply(change: Dict[str, Any]) -> None:
         _CHANGES[kind](dict(what))
 
 
-def messages() -> List[Dict[str, Any]]:
+def messages() -> list[dict[str, Any]]:
     """Everything that was published to SNS, topic by topic, oldest first."""
     return [
         {
@@ -76,7 +76,7 @@ def messages() -> List[Dict[str, Any]]:
     ]
 
 
-def _set(resource: Any, setters: Dict[str, Callable[[Any, Any], None]], fields: Dict[str, Any]) -> None:
+def _set(resource: Any, setters: dict[str, Callable[[Any, Any], None]], fields: dict[str, Any]) -> None:
     for name, value in fields.items():
         if name not in setters:
             raise Unknown(f"unknown field {name!r}; there are {', '.join(setters)}")
@@ -115,7 +115,7 @@ def _set_operator(instance: Instance, principal: Any) -> None:
     instance.operator = {"Managed": True, "Principal": principal} if principal else {"Managed": False}
 
 
-_INSTANCE_FIELDS: Dict[str, Callable[[Any, Any], None]] = {
+_INSTANCE_FIELDS: dict[str, Callable[[Any, Any], None]] = {
     "launch_time": _moment("launch_time"),
     "lifecycle": _attribute("lifecycle"),
     "instance_lifecycle": _attribute("lifecycle"),
@@ -129,29 +129,29 @@ _INSTANCE_FIELDS: Dict[str, Callable[[Any, Any], None]] = {
     "capacity_reservation_id": _attribute("capacity_reservation_id"),
     "disable_api_termination": _attribute("disable_api_termination"),
 }
-_VOLUME_FIELDS: Dict[str, Callable[[Any, Any], None]] = {"create_time": _moment("create_time")}
-_SNAPSHOT_FIELDS: Dict[str, Callable[[Any, Any], None]] = {
+_VOLUME_FIELDS: dict[str, Callable[[Any, Any], None]] = {"create_time": _moment("create_time")}
+_SNAPSHOT_FIELDS: dict[str, Callable[[Any, Any], None]] = {
     "start_time": _moment("start_time"),
     "state": _attribute("status"),
 }
 
 
-def _tag(what: Dict[str, Any]) -> None:
+def _tag(what: dict[str, Any]) -> None:
     _backend(what["region"]).create_tags([what["resource"]], what["tags"])
 
 
-def _untag(what: Dict[str, Any]) -> None:
+def _untag(what: dict[str, Any]) -> None:
     _backend(what["region"]).delete_tag_keys([what["resource"]], what["keys"])
 
 
-def _setting(set_resource: Callable[[str, str, Dict[str, Any]], None]) -> Callable[[Dict[str, Any]], None]:
-    def apply_fields(what: Dict[str, Any]) -> None:
+def _setting(set_resource: Callable[[str, str, dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+    def apply_fields(what: dict[str, Any]) -> None:
         set_resource(what.pop("resource"), what.pop("region"), what)
 
     return apply_fields
 
 
-_CHANGES: Dict[str, Callable[[Dict[str, Any]], None]] = {
+_CHANGES: dict[str, Callable[[dict[str, Any]], None]] = {
     "tag": _tag,
     "untag": _untag,
     "instance": _setting(set_instance),

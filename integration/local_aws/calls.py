@@ -6,7 +6,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 from .aws_call import AwsCall
 
@@ -14,18 +14,18 @@ from .aws_call import AwsCall
 @dataclass
 class RecordedCall:
     action: str  # service and SDK operation: `s3:ListObjectsV2`
-    permissions: Tuple[str, ...]  # IAM's names: `s3:ListBucket`
+    permissions: tuple[str, ...]  # IAM's names: `s3:ListBucket`
     region: str
     at: float  # seconds since the epoch, when it arrived
-    resources: Tuple[str, ...]
+    resources: tuple[str, ...]
     metrics_asked: int
-    fault: Optional[str] = None
-    status: Optional[int] = None  # None: never answered
+    fault: str | None = None
+    status: int | None = None  # None: never answered
 
 
 class Ledger:
     def __init__(self) -> None:
-        self._calls: List[RecordedCall] = []
+        self._calls: list[RecordedCall] = []
         self._lock = threading.Lock()
 
     def begin(self, call: AwsCall) -> RecordedCall:
@@ -40,7 +40,7 @@ class Ledger:
         with self._lock:
             self._calls.clear()
 
-    def listed(self) -> Dict[str, Any]:
+    def listed(self) -> dict[str, Any]:
         with self._lock:
             calls = [asdict(call) for call in self._calls]
         counts = Counter(call["action"] for call in calls)

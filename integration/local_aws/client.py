@@ -6,9 +6,10 @@ import json
 import urllib.error
 import urllib.request
 from collections import Counter
+from collections.abc import Iterable
 from datetime import datetime, timezone
 from functools import lru_cache
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any
 
 import boto3
 from botocore.config import Config
@@ -28,7 +29,7 @@ class LocalAws:
         self.endpoint = endpoint
         self.client = lru_cache(maxsize=None)(self._client)
 
-    def environment(self, region: str = REGION) -> Dict[str, str]:
+    def environment(self, region: str = REGION) -> dict[str, str]:
         """What a program needs in its environment to use this AWS instead of the real one."""
         return {
             **CREDENTIALS,
@@ -51,7 +52,7 @@ class LocalAws:
 
     # What was asked of AWS
 
-    def calls(self, action: Optional[str] = None, region: Optional[str] = None) -> List[Dict[str, Any]]:
+    def calls(self, action: str | None = None, region: str | None = None) -> list[dict[str, Any]]:
         """The recorded calls in order: action, permissions, region, at, resources, metrics_asked, fault, status."""
         return [
             call
@@ -62,14 +63,14 @@ class LocalAws:
     def counts(self) -> Counter:
         return Counter(self._control("GET", "calls")["counts"])
 
-    def permissions(self) -> List[str]:
+    def permissions(self) -> list[str]:
         """The IAM actions that the recorded calls needed."""
         return self._control("GET", "calls")["permissions"]
 
     def clear_calls(self) -> None:
         self._control("DELETE", "calls")
 
-    def messages(self) -> List[Dict[str, Any]]:
+    def messages(self) -> list[dict[str, Any]]:
         """Everything published to SNS: region, topic, subject, message, attributes."""
         return self._control("GET", "messages")
 
@@ -79,11 +80,11 @@ class LocalAws:
         """Makes calls fail: `fault("ec2:StopInstances", "throttle", match="i-0", skip=1, times=None)`."""
         self._control("POST", "faults", {"action": action, "fault": fault, **rule})
 
-    def before(self, action: str, change: Dict[str, Any], **rule: Any) -> None:
+    def before(self, action: str, change: dict[str, Any], **rule: Any) -> None:
         """Changes the account just before a call is carried out; see `change`."""
         self._control("POST", "faults", {"action": action, "before": change, **rule})
 
-    def faults(self) -> List[Dict[str, Any]]:
+    def faults(self) -> list[dict[str, Any]]:
         return self._control("GET", "faults")
 
     def clear_faults(self) -> None:
@@ -101,7 +102,7 @@ class LocalAws:
     def set_snapshot(self, snapshot_id: str, region: str = REGION, **fields: Any) -> None:
         self._control("POST", f"snapshots/{snapshot_id}", {"region": region, **fields})
 
-    def set_spot_price(self, instance_type: str, usd_per_hour_by_zone: Dict[str, float], region: str = REGION) -> None:
+    def set_spot_price(self, instance_type: str, usd_per_hour_by_zone: dict[str, float], region: str = REGION) -> None:
         """`set_spot_price("g5.xlarge", {"us-east-1a": 0.41})`; what is not set has no price history."""
         self._control("POST", f"spot-prices/{instance_type}", {"region": region, **usd_per_hour_by_zone})
 
@@ -110,7 +111,7 @@ class LocalAws:
         self._control("POST", "subscriptions/confirm", {"endpoint": endpoint})
 
     def change(self, **change: Any) -> None:
-        """Any of `tag={resource, region, tags}`, `untag={resource, region, keys}`, `instance={resource, region, ...}`."""
+        """Any of `tag={resource, region, tags}`, `untag={resource, region, keys}`, `instance={resource, region, …}`."""
         self._control("POST", "change", change)
 
     def reset(self) -> None:
@@ -119,7 +120,7 @@ class LocalAws:
 
     # Seeds
 
-    def run_instance(self, instance_type: str, tags: Dict[str, str], region: str = REGION, **fields: Any) -> str:
+    def run_instance(self, instance_type: str, tags: dict[str, str], region: str = REGION, **fields: Any) -> str:
         """One running instance with these tags and, by the back door, these fields. Answers its id."""
         launched = self.client("ec2", region).run_instances(
             ImageId="ami-0123456789abcdef0",
@@ -133,7 +134,7 @@ class LocalAws:
             self.set_instance(instance_id, region, **fields)
         return instance_id
 
-    def create_volume(self, size_gib: int, tags: Dict[str, str], region: str = REGION, **fields: Any) -> str:
+    def create_volume(self, size_gib: int, tags: dict[str, str], region: str = REGION, **fields: Any) -> str:
         """One unattached gp3 volume with these tags and, by the back door, these fields. Answers its id."""
         created = self.client("ec2", region).create_volume(
             AvailabilityZone=f"{region}a",
@@ -145,11 +146,11 @@ class LocalAws:
             self.set_volume(created["VolumeId"], region, **fields)
         return created["VolumeId"]
 
-    def instance(self, instance_id: str, region: str = REGION) -> Dict[str, Any]:
+    def instance(self, instance_id: str, region: str = REGION) -> dict[str, Any]:
         found = self.client("ec2", region).describe_instances(InstanceIds=[instance_id])
         return found["Reservations"][0]["Instances"][0]
 
-    def tags(self, resource_id: str, region: str = REGION) -> Dict[str, str]:
+    def tags(self, resource_id: str, region: str = REGION) -> dict[str, str]:
         filters = [{"Name": "resource-id", "Values": [resource_id]}]
         pages = self.client("ec2", region).get_paginator("describe_tags").paginate(Filters=filters)
         return {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"]}
@@ -158,7 +159,7 @@ class LocalAws:
         self,
         namespace: str,
         metric_name: str,
-        dimensions: Dict[str, str],
+        dimensions: dict[str, str],
         values: Iterable[float],
         start: datetime,
         step_seconds: int = 300,
@@ -179,7 +180,7 @@ class LocalAws:
             page = data[first : first + _PUT_METRIC_DATA_MAX]
             self.client("cloudwatch", region).put_metric_data(Namespace=namespace, MetricData=page)
 
-    def _control(self, method: str, route: str, body: Optional[Dict[str, Any]] = None) -> Any:
+    def _control(self, method: str, route: str, body: dict[str, Any] | None = None) -> Any:
         request = urllib.request.Request(
             f"{self.endpoint}/_local/{route}",
             method=method,
@@ -192,6 +193,6 @@ class LocalAws:
             raise LocalAwsError(json.load(error)["error"]) from error
 
 
-def _tag_specifications(resource_type: str, tags: Dict[str, str]) -> List[Dict[str, Any]]:
+def _tag_specifications(resource_type: str, tags: dict[str, str]) -> list[dict[str, Any]]:
     named = [{"Key": key, "Value": value} for key, value in tags.items()]
     return [{"ResourceType": resource_type, "Tags": named}] if named else []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from datetime import datetime, timezone
 from functools import lru_cache
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable
 
 import botocore.session
 import cbor2
@@ -59,7 +59,7 @@ def _error(answer: Response) -> Response:
     return Response(answer.status, headers + _kept(answer), body)
 
 
-def _kept(answer: Response) -> List[Tuple[str, str]]:
+def _kept(answer: Response) -> list[tuple[str, str]]:
     return [(name, value) for name, value in answer.headers if name.lower() in _KEPT_HEADERS]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable
 
 from . import back_door
 from .faults import Rule
@@ -12,7 +12,7 @@ from .http_message import Request, Response
 if TYPE_CHECKING:
     from .proxy import Proxy
 
-_SETTERS: Dict[str, Callable[[str, str, Dict[str, Any]], None]] = {
+_SETTERS: dict[str, Callable[[str, str, dict[str, Any]], None]] = {
     "instances": back_door.set_instance,
     "volumes": back_door.set_volume,
     "snapshots": back_door.set_snapshot,
@@ -32,8 +32,8 @@ def answer(proxy: Proxy, request: Request) -> Response:
     return _json(200, result)
 
 
-def _routed(proxy: Proxy, method: str, route: str, body: Dict[str, Any]) -> Optional[Any]:
-    plain: Dict[Tuple[str, str], Callable[[], Any]] = {
+def _routed(proxy: Proxy, method: str, route: str, body: dict[str, Any]) -> Any | None:
+    plain: dict[tuple[str, str], Callable[[], Any]] = {
         ("GET", "ready"): lambda: {"ready": True},
         ("GET", "calls"): proxy.ledger.listed,
         ("DELETE", "calls"): proxy.ledger.clear,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Tuple
 from uuid import uuid4
 from xml.sax.saxutils import escape
 
@@ -50,7 +49,7 @@ def cbor_error_body(code: str, message: str) -> bytes:
     return cbor2.dumps({"__type": f"com.amazonaws.cloudwatch#{code}", "message": message})
 
 
-def throttle(call: AwsCall) -> Tuple[int, str, str]:
+def throttle(call: AwsCall) -> tuple[int, str, str]:
     if call.service == "ec2":
         return 503, "RequestLimitExceeded", "Request limit exceeded."
     if call.service == "s3":
@@ -58,7 +57,7 @@ def throttle(call: AwsCall) -> Tuple[int, str, str]:
     return 400, "Throttling", "Rate exceeded"
 
 
-def error500(call: AwsCall) -> Tuple[int, str, str]:
+def error500(call: AwsCall) -> tuple[int, str, str]:
     if call.service == "ec2":
         return 500, "InternalError", "An internal error has occurred"
     if call.service == "s3":
@@ -66,16 +65,16 @@ def error500(call: AwsCall) -> Tuple[int, str, str]:
     return 500, "InternalFailure", "The request processing has failed because of an unknown error."
 
 
-def access_denied(call: AwsCall) -> Tuple[int, str, str]:
+def access_denied(call: AwsCall) -> tuple[int, str, str]:
     action = call.permissions[0] if call.permissions else call.action
     return _denied(call, f"because no identity-based policy allows the {action} action")
 
 
-def scp_denied(call: AwsCall) -> Tuple[int, str, str]:
+def scp_denied(call: AwsCall) -> tuple[int, str, str]:
     return _denied(call, "with an explicit deny in a service control policy")
 
 
-def not_found(call: AwsCall) -> Tuple[int, str, str]:
+def not_found(call: AwsCall) -> tuple[int, str, str]:
     resource = call.resources[0] if call.resources else "unknown"
     if call.service == "s3":
         return 404, "NoSuchKey", "The specified key does not exist."
@@ -88,7 +87,7 @@ def not_found(call: AwsCall) -> Tuple[int, str, str]:
     return 400, "InvalidInstanceID.NotFound", f"The instance ID '{resource}' does not exist"
 
 
-def insufficient_capacity(_call: AwsCall) -> Tuple[int, str, str]:
+def insufficient_capacity(_call: AwsCall) -> tuple[int, str, str]:
     # EC2 lists it among the server errors: the SDKs retry it.
     return (
         500,
@@ -98,7 +97,7 @@ def insufficient_capacity(_call: AwsCall) -> Tuple[int, str, str]:
     )
 
 
-def _denied(call: AwsCall, why: str) -> Tuple[int, str, str]:
+def _denied(call: AwsCall, why: str) -> tuple[int, str, str]:
     action = call.permissions[0] if call.permissions else call.action
     denied = f"User: {_PRINCIPAL} is not authorized to perform: {action} on resource: {_arn(call)} {why}"
     if call.service == "ec2":

@@ -9,13 +9,13 @@ from __future__ import annotations
 import threading
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable
 
 from . import errors
 from .aws_call import AwsCall
 from .http_message import Request, Response
 
-ERRORS: Dict[str, Callable[[AwsCall], Tuple[int, str, str]]] = {
+ERRORS: dict[str, Callable[[AwsCall], tuple[int, str, str]]] = {
     "throttle": errors.throttle,
     "error500": errors.error500,
     "access_denied": errors.access_denied,
@@ -30,12 +30,12 @@ FAULTS = (*ERRORS, "custom", "slow", "reset", "lost_answer")
 @dataclass
 class Rule:
     action: str  # `ec2:StopInstances`; `*` and `?` are wildcards
-    fault: Optional[str] = None
-    before: Optional[Dict[str, Any]] = None
-    region: Optional[str] = None
-    match: Optional[str] = None
+    fault: str | None = None
+    before: dict[str, Any] | None = None
+    region: str | None = None
+    match: str | None = None
     skip: int = 0
-    times: Optional[int] = 1  # None: always
+    times: int | None = 1  # None: always
     seconds: float = 1.0  # slow
     status: int = 400  # custom
     code: str = "CustomError"
@@ -61,7 +61,7 @@ class Rule:
         self.struck += 1
         return True
 
-    def error(self, call: AwsCall) -> Optional[Response]:
+    def error(self, call: AwsCall) -> Response | None:
         """The error answer of this rule; None for the faults of time and connection."""
         if self.fault == "custom":
             return errors.error_response(call, self.status, self.code, self.message)
@@ -72,7 +72,7 @@ class Rule:
 
 class RuleBook:
     def __init__(self) -> None:
-        self._rules: List[Rule] = []
+        self._rules: list[Rule] = []
         self._lock = threading.Lock()
 
     def add(self, rule: Rule) -> None:
@@ -83,13 +83,16 @@ class RuleBook:
         with self._lock:
             self._rules.clear()
 
-    def listed(self) -> List[Dict[str, Any]]:
+    def listed(self) -> list[dict[str, Any]]:
         with self._lock:
             return [asdict(rule) for rule in self._rules]
 
-    def striking(self, call: AwsCall, request: Request) -> Tuple[List[Rule], Optional[Rule]]:
-        """Every `before` whose turn it is, and the first fault; a later fault waits for the next call."""
+    def fault(self, call: AwsCall, request: Request) -> Rule | None:
+        """The first fault whose turn it is; the rules after it do not count this call."""
         with self._lock:
-            hooks = [rule for rule in self._rules if rule.before is not None and rule.strikes(call, request)]
-            faults = (rule for rule in self._rules if rule.fault is not None and rule.strikes(call, request))
-            return hooks, next(faults, None)
+            return next((rule for rule in self._rules if rule.fault and rule.strikes(call, request)), None)
+
+    def changes(self, call: AwsCall, request: Request) -> list[dict[str, Any]]:
+        """What every `before` whose turn it is wants changed."""
+        with self._lock:
+            return [rule.before for rule in self._rules if rule.before and rule.strikes(call, request)]

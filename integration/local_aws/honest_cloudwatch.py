@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import time
 from datetime import datetime, timezone
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple
 
 from moto.cloudwatch.exceptions import InvalidParameterCombination, InvalidParameterValue, ValidationError
 from moto.cloudwatch.models import CloudWatchBackend
@@ -32,7 +32,7 @@ _ID = re.compile(r"[a-z][a-zA-Z0-9_]*")
 class Series(NamedTuple):
     namespace: str
     name: str
-    dimensions: Tuple[Tuple[str, str], ...]  # sorted
+    dimensions: tuple[tuple[str, str], ...]  # sorted
 
 
 class Datum(NamedTuple):
@@ -41,7 +41,7 @@ class Datum(NamedTuple):
     total: float
     low: float
     high: float
-    unit: Optional[str]
+    unit: str | None
 
 
 STATISTICS = {
@@ -60,12 +60,12 @@ def apply() -> None:
     CloudWatchResponse.get_metric_statistics = _get_metric_statistics
 
 
-def _stored(backend: CloudWatchBackend) -> Dict[Series, List[Datum]]:
+def _stored(backend: CloudWatchBackend) -> dict[Series, list[Datum]]:
     """Lives in moto's backend, so that moto's reset empties it."""
     return backend.__dict__.setdefault("honest_series", {})
 
 
-def _put_metric_data(backend: CloudWatchBackend, namespace: str, metric_data: List[Dict[str, Any]]) -> None:
+def _put_metric_data(backend: CloudWatchBackend, namespace: str, metric_data: list[dict[str, Any]]) -> None:
     if len(metric_data) > _PUT_MAX:
         raise ValidationError(f"The collection MetricData must not have a size greater than {_PUT_MAX}.")
     for number, metric in enumerate(metric_data, 1):
@@ -75,7 +75,7 @@ def _put_metric_data(backend: CloudWatchBackend, namespace: str, metric_data: Li
         _stored(backend).setdefault(series, []).extend(_data(metric))
 
 
-def _data(metric: Dict[str, Any]) -> List[Datum]:
+def _data(metric: dict[str, Any]) -> list[Datum]:
     at = _epoch(metric["Timestamp"]) if metric.get("Timestamp") else time.time()
     unit = metric.get("Unit")
     if metric.get("StatisticValues"):
@@ -110,7 +110,7 @@ def _list_metrics(response: CloudWatchResponse) -> ActionResult:
     return ActionResult({"Metrics": metrics, "NextToken": str(end) if end < len(found) else None})
 
 
-def _is_asked_for(series: Series, asked: Dict[str, Any]) -> bool:
+def _is_asked_for(series: Series, asked: dict[str, Any]) -> bool:
     if asked.get("Namespace") not in (None, series.namespace) or asked.get("MetricName") not in (None, series.name):
         return False
     own = dict(series.dimensions)
@@ -137,7 +137,7 @@ def _get_metric_data(response: CloudWatchResponse) -> ActionResult:
     return ActionResult(_page(results, ascending, _offset(asked.get("NextToken")), size))
 
 
-def _validate(queries: List[Dict[str, Any]]) -> None:
+def _validate(queries: list[dict[str, Any]]) -> None:
     if len(queries) > _QUERIES_MAX:
         raise ValidationError(f"The collection MetricDataQueries must not have a size greater than {_QUERIES_MAX}.")
     seen = set()
@@ -154,7 +154,7 @@ def _validate(queries: List[Dict[str, Any]]) -> None:
         seen.add(query["Id"])
 
 
-def _page(results: List[Tuple[str, str, list]], ascending: bool, start: int, size: int) -> Dict[str, Any]:
+def _page(results: list[tuple[str, str, list]], ascending: bool, start: int, size: int) -> dict[str, Any]:
     """At most `size` datapoints, from the `start`-th of all. Each result that has some left is PartialData."""
     answered, position, end = [], 0, start + size
     for query_id, label, points in results:
@@ -180,7 +180,7 @@ def _get_metric_statistics(response: CloudWatchResponse) -> ActionResult:
     if not statistics or asked.get("ExtendedStatistics"):
         raise InvalidParameterCombination("The local AWS needs Statistics, and computes no ExtendedStatistics.")
     start, end = _span(asked)
-    datapoints: Dict[float, Dict[str, Any]] = {}
+    datapoints: dict[float, dict[str, Any]] = {}
     for statistic in statistics:
         stat = {"Stat": statistic, "Period": asked["Period"], "Unit": asked.get("Unit")}
         for at, value in _points(response.cloudwatch_backend, asked, stat, start, end):
@@ -190,8 +190,8 @@ def _get_metric_statistics(response: CloudWatchResponse) -> ActionResult:
 
 
 def _points(
-    backend: CloudWatchBackend, metric: Dict[str, Any], stat: Dict[str, Any], start: float, end: float
-) -> List[Tuple[float, float]]:
+    backend: CloudWatchBackend, metric: dict[str, Any], stat: dict[str, Any], start: float, end: float
+) -> list[tuple[float, float]]:
     """(start of the period, value), oldest first; a period without data has no point."""
     period = int(stat["Period"])
     if period < 1 or (period % 60 and period not in (1, 5, 10, 20, 30)):
@@ -199,7 +199,7 @@ def _points(
     if stat["Stat"] not in STATISTICS:
         raise ValidationError(f"The local AWS computes {', '.join(STATISTICS)}, not {stat['Stat']}.")
     series = Series(metric["Namespace"], metric["MetricName"], _dimensions(metric))
-    periods: Dict[float, List[Datum]] = {}
+    periods: dict[float, list[Datum]] = {}
     for datum in _stored(backend).get(series, ()):
         if start <= datum.at < end and stat.get("Unit") in (None, datum.unit):
             periods.setdefault(start + (datum.at - start) // period * period, []).append(datum)
@@ -207,18 +207,18 @@ def _points(
     return [(at, float(compute(periods[at]))) for at in sorted(periods)]
 
 
-def _span(asked: Dict[str, Any]) -> Tuple[float, float]:
+def _span(asked: dict[str, Any]) -> tuple[float, float]:
     start, end = _epoch(asked["StartTime"]), _epoch(asked["EndTime"])
     if start >= end:
         raise ValidationError("The parameter EndTime must be greater than StartTime.")
     return start // 60 * 60, end
 
 
-def _dimensions(metric: Dict[str, Any]) -> Tuple[Tuple[str, str], ...]:
+def _dimensions(metric: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((one["Name"], one["Value"]) for one in metric.get("Dimensions") or []))
 
 
-def _offset(token: Optional[str]) -> int:
+def _offset(token: str | None) -> int:
     if token and not token.isdigit():
         raise InvalidParameterValue("Request parameter NextToken is invalid")
     return int(token or 0)

@@ -6,7 +6,7 @@ The list of corrections is in the package's docstring. Each replaces one method 
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Tuple
+from typing import Any
 
 from moto.core.responses import ActionResult
 from moto.core.utils import utcnow
@@ -41,7 +41,7 @@ _moto_describe_volumes = ElasticBlockStore.describe_volumes
 _moto_describe_snapshots = ElasticBlockStore.describe_snapshots
 
 
-def apply(regions: Tuple[str, ...]) -> None:
+def apply(regions: tuple[str, ...]) -> None:
     """Corrects moto. `regions` is what DescribeRegions answers; empty: everything that moto knows."""
     EC2Backend.start_instances = _start_instances
     EC2Backend.stop_instances = _stop_instances
@@ -62,7 +62,7 @@ def apply(regions: Tuple[str, ...]) -> None:
     ec2_utils.instance_value_in_filter_values = _passes_filter
 
 
-def _start_instances(backend: EC2Backend, instance_ids: List[str]) -> List[Tuple[Any, Any]]:
+def _start_instances(backend: EC2Backend, instance_ids: list[str]) -> list[tuple[Any, Any]]:
     for instance in _existing(backend, instance_ids):
         if instance.state not in _STARTABLE:
             raise _incorrect_state(instance, "started")
@@ -73,7 +73,7 @@ def _start_instances(backend: EC2Backend, instance_ids: List[str]) -> List[Tuple
     return started
 
 
-def _stop_instances(backend: EC2Backend, instance_ids: List[str]) -> List[Tuple[Any, Any]]:
+def _stop_instances(backend: EC2Backend, instance_ids: list[str]) -> list[tuple[Any, Any]]:
     for instance in _existing(backend, instance_ids):
         if instance.state not in _STOPPABLE:
             raise _incorrect_state(instance, "stopped")
@@ -94,7 +94,7 @@ def _stop_instances(backend: EC2Backend, instance_ids: List[str]) -> List[Tuple[
     return stopped
 
 
-def _terminate_instances(backend: EC2Backend, instance_ids: List[str]) -> List[Tuple[Any, Any]]:
+def _terminate_instances(backend: EC2Backend, instance_ids: list[str]) -> list[tuple[Any, Any]]:
     """One protected instance spares its whole zone, and the call fails ("TerminateInstances", API Reference)."""
     instances = _existing(backend, instance_ids)
     protected = [instance for instance in instances if instance.disable_api_termination is True]
@@ -113,7 +113,7 @@ def _terminate_instances(backend: EC2Backend, instance_ids: List[str]) -> List[T
     return ended
 
 
-def _do_resources_exist(backend: EC2Backend, resource_ids: List[str]) -> bool:
+def _do_resources_exist(backend: EC2Backend, resource_ids: list[str]) -> bool:
     """Moto asks this before CreateTags, and lets instances, volumes and snapshots through that do not exist."""
     for resource_id in resource_ids:
         kind = resource_id.partition("-")[0]
@@ -126,8 +126,8 @@ def _do_resources_exist(backend: EC2Backend, resource_ids: List[str]) -> bool:
     return _moto_do_resources_exist(backend, resource_ids)
 
 
-def _described_regions(regions: Tuple[str, ...]) -> Any:
-    def describe_regions(backend: EC2Backend, region_names: Any = None) -> List[Any]:
+def _described_regions(regions: tuple[str, ...]) -> Any:
+    def describe_regions(backend: EC2Backend, region_names: Any = None) -> list[Any]:
         known = _moto_describe_regions(backend, region_names)
         return [region for region in known if not regions or region.name in regions]
 
@@ -158,7 +158,7 @@ def _paged(describe: Any, member: str) -> Any:
     return paged
 
 
-def _get_tags(resource: Any) -> List[Dict[str, str]]:
+def _get_tags(resource: Any) -> list[dict[str, str]]:
     """As moto's, but without searching the tags of all resources for those of one."""
     tags = resource.ec2_backend.tags
     if resource.id not in tags:
@@ -169,7 +169,7 @@ def _get_tags(resource: Any) -> List[Dict[str, str]]:
     ]
 
 
-def _passes_filter(value: Any, accepted: List[str]) -> bool:
+def _passes_filter(value: Any, accepted: list[str]) -> bool:
     """EC2's filters take `*` and `?`; moto compares whole values."""
     values = value if isinstance(value, list) else [value]
     texts = [str(one).lower() if isinstance(one, bool) else str(one) for one in values if one is not None]
@@ -180,7 +180,7 @@ def _wildcard(pattern: str) -> re.Pattern:
     return re.compile(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."))
 
 
-def _existing(backend: EC2Backend, instance_ids: List[str]) -> List[Instance]:
+def _existing(backend: EC2Backend, instance_ids: list[str]) -> list[Instance]:
     """In the order asked for. One unknown id fails the whole call, before anything is done."""
     return backend.get_multi_instances_by_id(instance_ids)
 

@@ -6,7 +6,7 @@ import gzip
 import io
 from dataclasses import dataclass, field
 from http.client import responses as reason_phrases
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable
 from urllib.parse import parse_qsl, unquote_plus
 
 
@@ -17,20 +17,18 @@ class Request:
     method: str
     path: str
     query: str
-    headers: Dict[str, str]  # lower-case names
+    headers: dict[str, str]  # lower-case names
     body: bytes
-    environ: Dict[str, Any] = field(repr=False, default_factory=dict)
+    environ: dict[str, Any] = field(repr=False, default_factory=dict)
 
     @classmethod
-    def from_environ(cls, environ: Dict[str, Any]) -> Request:
+    def from_environ(cls, environ: dict[str, Any]) -> Request:
         headers = {
-            name[5:].replace("_", "-").lower(): value
-            for name, value in environ.items()
-            if name.startswith("HTTP_")
+            name[5:].replace("_", "-").lower(): value for name, value in environ.items() if name.startswith("HTTP_")
         }
         headers["content-type"] = environ.get("CONTENT_TYPE", "")
         body = _read_body(environ)
-        if headers.get("content-encoding") == "gzip" and not environ["REQUEST_METHOD"] == "PUT":
+        if headers.get("content-encoding") == "gzip" and environ["REQUEST_METHOD"] != "PUT":
             # The SDKs compress large PutMetricData calls; an S3 object (PUT) stays as it came.
             body = gzip.decompress(body)
             environ.pop("HTTP_CONTENT_ENCODING")
@@ -39,11 +37,11 @@ class Request:
         return cls(environ["REQUEST_METHOD"], path, environ.get("QUERY_STRING", ""), headers, body, environ)
 
     @property
-    def query_parameters(self) -> Dict[str, str]:
+    def query_parameters(self) -> dict[str, str]:
         return dict(parse_qsl(self.query, keep_blank_values=True))
 
     @property
-    def form(self) -> Dict[str, str]:
+    def form(self) -> dict[str, str]:
         """The parameters of a query-protocol call (`Action=DescribeInstances&Filter.1.Name=...`)."""
         return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True))
 
@@ -52,7 +50,7 @@ class Request:
         body = self.body.decode("utf-8", "replace")
         return any(text in place for place in (self.path, self.query, body, unquote_plus(body)))
 
-    def as_environ(self, **changes: Any) -> Dict[str, Any]:
+    def as_environ(self, **changes: Any) -> dict[str, Any]:
         """The environ to hand on, with the body put back; `changes` override single entries."""
         body = changes.pop("body", self.body)
         environ = dict(self.environ)
@@ -67,10 +65,10 @@ class Request:
 @dataclass
 class Response:
     status: int
-    headers: List[Tuple[str, str]]
+    headers: list[tuple[str, str]]
     body: bytes
 
-    def send(self, start_response: Callable[..., Any]) -> List[bytes]:
+    def send(self, start_response: Callable[..., Any]) -> list[bytes]:
         headers = [(name, value) for name, value in self.headers if name.lower() != "transfer-encoding"]
         if not any(name.lower() == "content-length" for name, _ in headers):
             headers.append(("Content-Length", str(len(self.body))))
@@ -78,11 +76,11 @@ class Response:
         return [self.body]
 
 
-def call_wsgi(app: Callable[..., Any], environ: Dict[str, Any]) -> Response:
+def call_wsgi(app: Callable[..., Any], environ: dict[str, Any]) -> Response:
     """Calls a WSGI application in-process and gathers its whole answer."""
-    started: List[Any] = []
+    started: list[Any] = []
 
-    def start_response(status: str, headers: List[Tuple[str, str]], _exc_info: Any = None) -> None:
+    def start_response(status: str, headers: list[tuple[str, str]], _exc_info: Any = None) -> None:
         started[:] = [int(status.split(" ", 1)[0]), headers]
 
     answer = app(environ, start_response)
@@ -94,7 +92,7 @@ def call_wsgi(app: Callable[..., Any], environ: Dict[str, Any]) -> Response:
     return Response(started[0], started[1], body)
 
 
-def _read_body(environ: Dict[str, Any]) -> bytes:
+def _read_body(environ: dict[str, Any]) -> bytes:
     if environ.get("wsgi.input_terminated"):  # chunked transfer
         return environ["wsgi.input"].read()
     length = int(environ.get("CONTENT_LENGTH") or 0)

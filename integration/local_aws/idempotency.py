@@ -6,7 +6,7 @@ first time; with other parameters it is IdempotentParameterMismatch; in another 
 
 from __future__ import annotations
 
-from typing import Callable, Dict, Optional, Tuple
+from typing import Callable
 
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.ec2.models import ec2_backends
@@ -18,14 +18,14 @@ from .http_message import Request, Response
 _ACTIONS = ("ec2:RunInstances", "ec2:CreateFleet", "ec2:CreateVolume")
 _MISMATCH = "Arguments on this idempotent request are inconsistent with arguments used in previous request(s)."
 
-Key = Tuple[str, str, str, str]
+Key = tuple[str, str, str, str]
 
 
 class ClientTokens:
     """Not locked: the proxy carries out one call at a time."""
 
     def __init__(self) -> None:
-        self._answers: Dict[Key, Tuple[Dict[str, str], Response]] = {}
+        self._answers: dict[Key, tuple[dict[str, str], Response]] = {}
 
     def clear(self) -> None:
         self._answers.clear()
@@ -45,7 +45,7 @@ class ClientTokens:
         return answer
 
 
-def _zone(call: AwsCall, form: Dict[str, str]) -> Optional[str]:
+def _zone(call: AwsCall, form: dict[str, str]) -> str | None:
     subnet_id = form.get("SubnetId") or form.get("NetworkInterface.1.SubnetId")
     if not subnet_id:
         return form.get("Placement.AvailabilityZone") or form.get("AvailabilityZone")

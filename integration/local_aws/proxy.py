@@ -12,7 +12,8 @@ import struct
 import threading
 import time
 import traceback
-from typing import Any, Callable, Dict, Iterable, List, NoReturn
+from collections.abc import Iterable
+from typing import Any, Callable
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
@@ -37,7 +38,7 @@ class Proxy:
         self._moto = DomainDispatcherApplication(create_backend_app)
         self._one_at_a_time = threading.RLock()
 
-    def __call__(self, environ: Dict[str, Any], start_response: Callable[..., Any]) -> List[bytes]:
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         request = Request.from_environ(environ)
         if request.path.startswith("/_local/"):
             with self._one_at_a_time:
@@ -59,31 +60,31 @@ class Proxy:
     def _aws(self, request: Request) -> Response:
         call = identify(request)
         recorded = self.ledger.begin(call)
-        hooks, rule = self.rules.striking(call, request)
+        rule = self.rules.fault(call, request)
         if rule is None:
-            response = self._carry_out(call, request, hooks)
+            response = self._carry_out(call, request)
         else:
             recorded.fault = rule.fault
-            response = self._with_fault(rule, call, request, hooks)
+            response = self._with_fault(rule, call, request)
         recorded.status = response.status
         return response
 
-    def _with_fault(self, rule: Rule, call: AwsCall, request: Request, hooks: List[Rule]) -> Response:
+    def _with_fault(self, rule: Rule, call: AwsCall, request: Request) -> Response:
         error = rule.error(call)
         if error is not None:
             return error
         if rule.fault == "slow":
             time.sleep(rule.seconds)
-            return self._carry_out(call, request, hooks)
+            return self._carry_out(call, request)
         if rule.fault == "lost_answer":
-            self._carry_out(call, request, hooks)
-        _close_connection(request)
+            self._carry_out(call, request)
+        raise _close_connection(request)
 
-    def _carry_out(self, call: AwsCall, request: Request, hooks: List[Rule]) -> Response:
+    def _carry_out(self, call: AwsCall, request: Request) -> Response:
         try:
             with self._one_at_a_time:
-                for hook in hooks:
-                    back_door.apply(hook.before)
+                for change in self.rules.changes(call, request):
+                    back_door.apply(change)
                 if call.protocol == "cbor":
                     return cloudwatch_cbor.carry_out(request, call, self._forward)
                 return self._tokens.carry_out(call, request, lambda: self._forward(request))
@@ -96,9 +97,9 @@ class Proxy:
             return call_wsgi(self._moto, request.as_environ(**environ))
 
 
-def _close_connection(request: Request) -> NoReturn:
+def _close_connection(request: Request) -> ConnectionResetError:
     """Ends the connection with a TCP reset, so that the client sees neither an answer nor a clean end."""
     connection = request.environ["werkzeug.socket"]
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     os.close(connection.detach())  # close() would wait for the files that the handler made of it
-    raise ConnectionResetError("closed by a fault rule")
+    return ConnectionResetError("closed by a fault rule")

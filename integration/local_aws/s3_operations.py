@@ -5,8 +5,6 @@ Source: "Amazon S3 API Reference" (operations) and "Actions, resources, and cond
 
 from __future__ import annotations
 
-from typing import Dict, Tuple
-
 _BUCKET_SUBRESOURCES = {
     "versioning": "BucketVersioning",
     "lifecycle": "BucketLifecycleConfiguration",
@@ -32,7 +30,7 @@ _OBJECT_SUBRESOURCES = {
 _VERBS = {"GET": "Get", "PUT": "Put", "DELETE": "Delete"}
 
 # Operations whose IAM action is not their own name.
-_PERMISSIONS: Dict[str, Tuple[str, ...]] = {
+_PERMISSIONS: dict[str, tuple[str, ...]] = {
     "ListBuckets": ("s3:ListAllMyBuckets",),
     "ListObjects": ("s3:ListBucket",),
     "ListObjectsV2": ("s3:ListBucket",),
@@ -56,11 +54,11 @@ _PERMISSIONS: Dict[str, Tuple[str, ...]] = {
 }
 
 
-def permissions(operation: str) -> Tuple[str, ...]:
+def permissions(operation: str) -> tuple[str, ...]:
     return _PERMISSIONS.get(operation, (f"s3:{operation}",))
 
 
-def operation(method: str, bucket: str, key: str, query: Dict[str, str], headers: Dict[str, str]) -> str:
+def operation(method: str, bucket: str, key: str, query: dict[str, str], headers: dict[str, str]) -> str:
     """The operation's name, as in the SDKs. An unknown one answers `Unknown`, never a guess."""
     if not bucket:
         return "ListBuckets" if method == "GET" else "Unknown"
@@ -69,7 +67,7 @@ def operation(method: str, bucket: str, key: str, query: Dict[str, str], headers
     return _bucket_operation(method, query)
 
 
-def _bucket_operation(method: str, query: Dict[str, str]) -> str:
+def _bucket_operation(method: str, query: dict[str, str]) -> str:
     for name, resource in _BUCKET_SUBRESOURCES.items():
         if name in query and method in _VERBS:
             return _VERBS[method] + resource
@@ -84,7 +82,7 @@ def _bucket_operation(method: str, query: Dict[str, str]) -> str:
     return {"PUT": "CreateBucket", "DELETE": "DeleteBucket", "HEAD": "HeadBucket"}.get(method, "Unknown")
 
 
-def _object_operation(method: str, query: Dict[str, str], is_copy: bool) -> str:
+def _object_operation(method: str, query: dict[str, str], is_copy: bool) -> str:
     for name, resource in _OBJECT_SUBRESOURCES.items():
         if name in query and method in _VERBS:
             return _VERBS[method] + resource

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Iterable, Iterator
-
-# Read by moto while it is being used. Its hundreds of public AMIs cost most of the start time, and bring 1,301
-# foreign snapshots that OwnerIds=self would list; without them every AMI id is accepted.
-os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
+from typing import Any
 
 from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import make_server
 
 from .client import LocalAws
 from .proxy import Proxy
+
+# Read by moto while it is being used. Its hundreds of public AMIs cost most of the start time, and bring 1,301
+# foreign snapshots that OwnerIds=self would list; without them every AMI id is accepted.
+os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
 
 
 class _QuietHandler(MotoRequestHandler):

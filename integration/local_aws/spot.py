@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional
+from typing import Any
 
 from moto.core.utils import utcnow
 from moto.ec2.exceptions import EC2ClientError
@@ -39,13 +39,13 @@ def attach_request(instance: Instance, request_type: str) -> None:
     instance.ec2_backend.spot_instance_requests[request.id] = request
 
 
-def request_type(instance: Instance) -> Optional[str]:
+def request_type(instance: Instance) -> str | None:
     request_id = getattr(instance, "spot_instance_request_id", None)
     request = instance.ec2_backend.spot_instance_requests.get(request_id)
     return request.type if request else None
 
 
-def cancel(backend: Any, request_ids: List[str]) -> List[SpotRequest]:
+def cancel(backend: Any, request_ids: list[str]) -> list[SpotRequest]:
     """A cancelled request stays visible, and its instance runs on. Moto forgets the request."""
     for request_id in request_ids:
         if request_id not in backend.spot_instance_requests:

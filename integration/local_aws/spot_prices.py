@@ -6,7 +6,7 @@ Source: "DescribeSpotPriceHistory" (EC2 API Reference). A type without a set pri
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Any, Dict, List
+from typing import Any
 
 from moto.core.responses import ActionResult
 from moto.ec2.models import EC2Backend
@@ -21,7 +21,7 @@ def apply() -> None:
 
 def set_price(backend: EC2Backend, instance_type: str, zone: str, usd_per_hour: float) -> None:
     """From now on. The store lives in moto's backend, so that moto's reset empties it."""
-    prices: List[Dict[str, Any]] = backend.__dict__.setdefault("spot_prices", [])
+    prices: list[dict[str, Any]] = backend.__dict__.setdefault("spot_prices", [])
     prices.insert(
         0,
         {

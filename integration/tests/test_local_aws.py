@@ -9,7 +9,7 @@ import threading
 import time
 import urllib.request
 from pathlib import Path
-from typing import Any, Callable, Dict
+from typing import Any, Callable
 
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
@@ -134,7 +134,7 @@ def test_an_email_subscription_waits_for_its_confirmation(aws: LocalAws) -> None
         ("error500", 500, "InternalError", ""),
         ("not_found", 400, "InvalidInstanceID.NotFound", "i-"),
         ("insufficient_capacity", 500, "InsufficientInstanceCapacity", "sufficient capacity"),
-        ("access_denied", 403, "UnauthorizedOperation", "because no identity-based policy allows the ec2:StopInstances"),
+        ("access_denied", 403, "UnauthorizedOperation", "because no identity-based policy allows"),
         ("scp_denied", 403, "UnauthorizedOperation", "with an explicit deny in a service control policy"),
     ],
 )
@@ -164,7 +164,7 @@ def test_ec2_errors(aws: LocalAws, instance_id: str, fault: str, status: int, co
     ],
 )
 def test_errors_speak_each_protocol(
-    aws: LocalAws, service: str, operation: str, arguments: Dict[str, str], fault: str, code: str
+    aws: LocalAws, service: str, operation: str, arguments: dict[str, str], fault: str, code: str
 ) -> None:
     aws.fault(f"{service}:{operation}", fault)
     client = aws.client(service)
@@ -242,7 +242,7 @@ def succeeds(act: Callable[[], Any]) -> bool:
 
 
 @pytest.mark.parametrize("rule", [{"fault": "meteor"}, {}, {"fault": "reset", "unknown": 1}])
-def test_rules_that_make_no_sense_are_refused(aws: LocalAws, rule: Dict[str, Any]) -> None:
+def test_rules_that_make_no_sense_are_refused(aws: LocalAws, rule: dict[str, Any]) -> None:
     with pytest.raises(LocalAwsError):
         aws._control("POST", "faults", {"action": "ec2:*", **rule})
 
@@ -257,10 +257,21 @@ def test_somebody_protects_the_instance_between_look_and_act(aws: LocalAws, inst
 
 
 def test_somebody_terminates_the_instance_between_look_and_act(aws: LocalAws, instance_id: str) -> None:
-    aws.before("ec2:StopInstances", {"instance": {"resource": instance_id, "region": "us-east-1", "state": "terminated"}})
+    change = {"resource": instance_id, "region": "us-east-1", "state": "terminated"}
+    aws.before("ec2:StopInstances", {"instance": change})
 
     with pytest.raises(ClientError, match="IncorrectInstanceState"):
         stop(aws, instance_id)
+
+
+def test_a_hook_waits_for_a_call_that_is_carried_out(aws: LocalAws, instance_id: str) -> None:
+    aws.before("ec2:StopInstances", {"untag": {"resource": instance_id, "region": "us-east-1", "keys": ["Team"]}})
+    aws.fault("ec2:StopInstances", "throttle")
+
+    assert not succeeds(lambda: stop(aws, instance_id))
+    assert aws.tags(instance_id) == TAGS
+    stop(aws, instance_id)
+    assert aws.tags(instance_id) == {}
 
 
 # Life and death
@@ -298,9 +309,7 @@ def test_the_command_ends_with_its_parent() -> None:
         "child = subprocess.Popen([sys.executable, '-m', 'local_aws'], stdout=subprocess.PIPE)\n"
         "child.stdout.readline(); print(child.pid, flush=True); os._exit(0)\n"
     )
-    parent = subprocess.run([sys.executable, "-c", script], cwd=INTEGRATION, stdout=subprocess.PIPE, text=True, check=True)
-
-    orphan = int(parent.stdout)
+    orphan = int(subprocess.check_output([sys.executable, "-c", script], cwd=INTEGRATION))
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline and alive(orphan):
         time.sleep(0.05)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
-from typing import Any, Dict, List
+from typing import Any, Callable
 
 import pytest
 from botocore.exceptions import ClientError
@@ -18,9 +20,9 @@ def state(aws: LocalAws, instance_id: str) -> str:
     return aws.instance(instance_id)["State"]["Name"]
 
 
-def found(aws: LocalAws, name: str, *values: str) -> List[str]:
-    pages = aws.client("ec2").get_paginator("describe_instances").paginate(
-        Filters=[{"Name": name, "Values": list(values)}]
+def found(aws: LocalAws, name: str, *values: str) -> list[str]:
+    pages = (
+        aws.client("ec2").get_paginator("describe_instances").paginate(Filters=[{"Name": name, "Values": list(values)}])
     )
     return [i["InstanceId"] for page in pages for r in page["Reservations"] for i in r["Instances"]]
 
@@ -104,7 +106,7 @@ def test_stop_and_start(aws: LocalAws) -> None:
 @pytest.mark.parametrize(
     "fields", [{"spot_instance_request": "one-time"}, {"lifecycle": "spot"}, {"root_device_type": "instance-store"}]
 )
-def test_what_cannot_be_stopped(aws: LocalAws, fields: Dict[str, str]) -> None:
+def test_what_cannot_be_stopped(aws: LocalAws, fields: dict[str, str]) -> None:
     instance_id = aws.run_instance("g5.xlarge", TAGS, **fields)
 
     with pytest.raises(ClientError, match="UnsupportedOperation"):
@@ -167,7 +169,7 @@ def test_terminating_twice_is_no_error(aws: LocalAws) -> None:
 # Spot
 
 
-def spot_request(aws: LocalAws, instance_id: str) -> Dict[str, Any]:
+def spot_request(aws: LocalAws, instance_id: str) -> dict[str, Any]:
     [request] = aws.client("ec2").describe_spot_instance_requests(
         SpotInstanceRequestIds=[aws.instance(instance_id)["SpotInstanceRequestId"]]
     )["SpotInstanceRequests"]
@@ -194,7 +196,7 @@ def test_persistent_spot_can_be_stopped_and_its_request_cancelled(aws: LocalAws)
     assert spot_request(aws, instance_id)["State"] == "cancelled"
 
 
-def spot_prices(aws: LocalAws, **asked: Any) -> List[Any]:
+def spot_prices(aws: LocalAws, **asked: Any) -> list[Any]:
     history = aws.client("ec2").describe_spot_price_history(**asked)["SpotPriceHistory"]
     return [(price["InstanceType"], price["AvailabilityZone"], float(price["SpotPrice"])) for price in history]
 
@@ -259,7 +261,7 @@ def test_ages_of_volumes_and_snapshots(aws: LocalAws) -> None:
 
 
 @pytest.mark.parametrize("fields", [{"colour": "blue"}, {"state": "asleep"}, {"launch_time": "yesterday"}])
-def test_fields_that_are_none_are_refused(aws: LocalAws, fields: Dict[str, str]) -> None:
+def test_fields_that_are_none_are_refused(aws: LocalAws, fields: dict[str, str]) -> None:
     instance_id = aws.run_instance("g5.xlarge", TAGS)
 
     with pytest.raises(LocalAwsError):
@@ -308,10 +310,34 @@ def test_accelerators_of_instance_types(aws: LocalAws) -> None:
     assert "GpuInfo" not in types["m5.large"]
 
 
+# At once
+
+
+def outcomes(acts: list[Callable[[], Any]]) -> Counter:
+    """How often each answer, or error code, came of doing all of these at once."""
+
+    def outcome(act: Callable[[], Any]) -> str:
+        try:
+            return str(act())
+        except ClientError as error:
+            return error.response["Error"]["Code"]
+
+    with ThreadPoolExecutor(len(acts)) as pool:
+        return Counter(pool.map(outcome, acts))
+
+
 def test_a_conditional_write_has_one_winner(aws: LocalAws) -> None:
     s3 = aws.client("s3")
     s3.create_bucket(Bucket="state")
-    s3.put_object(Bucket="state", Key="k", Body=b"1", IfNoneMatch="*")
 
-    with pytest.raises(ClientError, match="PreconditionFailed"):
-        s3.put_object(Bucket="state", Key="k", Body=b"2", IfNoneMatch="*")
+    def write() -> str:
+        s3.put_object(Bucket="state", Key="k", Body=b"1", IfNoneMatch="*")
+        return "won"
+
+    assert outcomes([write] * 8) == {"won": 1, "PreconditionFailed": 7}
+
+
+def test_launches_at_once_with_one_token_are_one_launch(aws: LocalAws) -> None:
+    aws.client("ec2")  # made once, as boto3's clients are thread-safe but their making is not
+
+    assert list(outcomes([lambda: launch(aws, "t")] * 8).values()) == [8]
