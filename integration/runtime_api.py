@@ -28,6 +28,7 @@ from typing import Any, NamedTuple, Union
 _ROOT = "/2018-06-01/runtime"
 _OUTCOME_PATH = re.compile(rf"{_ROOT}/invocation/(?P<id>[^/]+)/(?P<kind>response|error)")
 _RESPONSE_MAX_BYTES = 6 * 1024 * 1024  # "Lambda quotas": synchronous invocation payload
+_INIT_SECONDS = 10.0  # "Lambda runtime environment lifecycle": the limit of the init phase
 _SETTLE_SECONDS = 2.0  # for the function to ask for its next event, and so to have written its logs
 _STOP_SECONDS = 2.0
 
@@ -42,7 +43,7 @@ class Invocation:
     body: bytes | None  # as the function sent it
     error: dict[str, Any] | None  # errorType, errorMessage
     logs: str  # stdout and stderr since the last invocation
-    seconds: float
+    seconds: float  # from the hand-over of the event to the answer
 
     @property
     def response(self) -> Any:
@@ -109,7 +110,9 @@ class Function:
         """
         if self._process is None or self._process.poll() is not None:
             self._start()
-        api, request_id, began = self._api, str(uuid.uuid4()), time.monotonic()
+        api, request_id = self._api, str(uuid.uuid4())
+        api.wait_until_idle(_INIT_SECONDS)  # as in Lambda, starting is not part of the invocation
+        began = time.monotonic()
         api.tasks.put(_Task(request_id, _encoded(event), int((time.time() + deadline_s) * 1000)))
         try:
             outcome = api.outcomes.get(timeout=min(deadline_s, patience_s))

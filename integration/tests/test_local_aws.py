@@ -204,13 +204,13 @@ def test_a_lost_answer_was_carried_out(aws: LocalAws, instance_id: str) -> None:
 
 
 def test_a_slow_call_holds_up_no_other(aws: LocalAws, instance_id: str) -> None:
-    aws.fault("ec2:StopInstances", "slow", seconds=0.5)
+    aws.fault("ec2:StopInstances", "slow", seconds=1.5)
     slow = threading.Thread(target=stop, args=(aws, instance_id))
     slow.start()
 
     began = time.monotonic()
     assert state(aws, instance_id) == "running"
-    assert time.monotonic() - began < 0.4
+    assert time.monotonic() - began < 1
     slow.join()
     assert state(aws, instance_id) == "stopped"
 
