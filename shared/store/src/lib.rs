@@ -1,1 +1,130 @@
-//! Laid next.
+//! The state bucket: what Curfew remembers from one run to the next.
+//!
+//! The only crate that names `aws_sdk_s3`. A document is read with its version and written only over that version
+//! (compare-and-swap: Amazon S3 user guide, "How to prevent object overwrites with conditional writes"), so of two runs at
+//! once one loses, and knows. Whoever loses reads again, or leaves it to the next run. What is unchanged need not be
+//! written: that is the caller's to see.
+
+mod bucket;
+mod config;
+mod document;
+mod error;
+
+use aws_config::SdkConfig;
+use domain::config::Config;
+use domain::id::Region;
+use domain::notices::Notices;
+use domain::report::AuditRecord;
+use domain::usage::Activity;
+
+use bucket::{Bucket, Condition, Object};
+use document::{Document, decode, encode};
+
+pub use bucket::Version;
+pub use config::ConfigFault;
+pub use error::StoreError;
+
+/// The largest document that is read, in bytes.
+const BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// A value as it was read, and the version that a write replaces.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Versioned<T> {
+    /// The value; of an absent document the default.
+    pub value: T,
+    /// What is there now.
+    pub version: Version,
+}
+
+/// The state bucket.
+#[derive(Debug, Clone)]
+pub struct Store {
+    bucket: Bucket,
+}
+
+impl Store {
+    /// The bucket of that name, in the configuration's region.
+    #[must_use]
+    pub fn new(config: &SdkConfig, bucket: String) -> Self {
+        Self { bucket: Bucket::new(config, bucket) }
+    }
+
+    /// The configuration; of an absent document the default.
+    ///
+    /// # Errors
+    /// Where the document was refused, or could not be read.
+    pub async fn read_config(&self) -> Result<Config, ConfigFault> {
+        match self.bucket.get(domain::config::KEY, domain::config::BYTES_MAX).await {
+            Ok(None) => Ok(Config::default()),
+            Ok(Some(object)) => config::parse(&object.bytes).map_err(ConfigFault::Refused),
+            Err(StoreError::TooLarge { bytes, .. }) => Err(ConfigFault::Refused(config::too_large(bytes))),
+            Err(error) => Err(ConfigFault::Unreachable(error)),
+        }
+    }
+
+    /// What a function told about a region.
+    ///
+    /// # Errors
+    /// Where the document could not be read, or is none of ours.
+    pub async fn read_notices(&self, function: &str, region: &Region) -> Result<Versioned<Notices>, StoreError> {
+        let key = notices_key(function, region);
+        match self.bucket.get(&key, BYTES_MAX).await? {
+            None => Ok(Versioned { value: Notices::default(), version: Version::ABSENT }),
+            Some(Object { bytes, version }) => {
+                Ok(Versioned { value: decode(&bytes, &self.bucket.address(&key))?, version })
+            }
+        }
+    }
+
+    /// Writes what a function told about a region over the version `last`, and gives the new one.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] where another version is there; else where S3 refused.
+    pub async fn write_notices(&self, function: &str, region: &Region, notices: &Notices, last: &Version) -> Result<Version, StoreError> {
+        self.write(&notices_key(function, region), notices, last).await
+    }
+
+    /// What earlier runs learnt about a region's instances. A document that cannot be understood counts as lost: it is a
+    /// cache, and the next write replaces it.
+    ///
+    /// # Errors
+    /// Where S3 refused.
+    pub async fn read_activity(&self, region: &Region) -> Result<Versioned<Activity>, StoreError> {
+        let key = activity_key(region);
+        let Some(Object { bytes, version }) = self.bucket.get(&key, BYTES_MAX).await? else {
+            return Ok(Versioned { value: Activity::default(), version: Version::ABSENT });
+        };
+        Ok(Versioned { value: decode(&bytes, &self.bucket.address(&key)).unwrap_or_default(), version })
+    }
+
+    /// Writes what runs learnt about a region's instances over the version `last`, and gives the new one.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] where another version is there; else where S3 refused.
+    pub async fn write_activity(&self, region: &Region, activity: &Activity, last: &Version) -> Result<Version, StoreError> {
+        self.write(&activity_key(region), activity, last).await
+    }
+
+    /// Writes the audit record of a run to its key, [`AuditRecord::key`]. A run that Lambda delivered twice writes it
+    /// twice; the bucket keeps both versions.
+    ///
+    /// # Errors
+    /// Where S3 refused.
+    pub async fn write_audit(&self, key: &str, record: &AuditRecord<'_>) -> Result<(), StoreError> {
+        let bytes = document::bytes_of(record, &self.bucket.address(key))?;
+        self.bucket.put(key, bytes, Condition::None).await.map(drop)
+    }
+
+    async fn write<T: Document>(&self, key: &str, value: &T, last: &Version) -> Result<Version, StoreError> {
+        let bytes = encode(value, &self.bucket.address(key))?;
+        self.bucket.put(key, bytes, Condition::Still(last)).await
+    }
+}
+
+fn notices_key(function: &str, region: &Region) -> String {
+    format!("notices/{function}/{region}.json")
+}
+
+fn activity_key(region: &Region) -> String {
+    format!("activity/{region}.json")
+}

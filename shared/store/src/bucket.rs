@@ -1,0 +1,113 @@
+//! Objects: bytes by key, with their versions.
+
+use aws_config::SdkConfig;
+use aws_sdk_s3::Client;
+use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_s3::operation::get_object::GetObjectOutput;
+use aws_sdk_s3::primitives::ByteStream;
+
+use crate::error::{StoreError, sentence};
+
+const GET: &str = "s3:GetObject";
+const PUT: &str = "s3:PutObject";
+
+/// What was there when a document was read: one `ETag`, or nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version(Option<String>);
+
+impl Version {
+    /// Nothing was there.
+    pub const ABSENT: Self = Self(None);
+}
+
+/// What must hold for a write.
+pub(crate) enum Condition<'a> {
+    /// Nothing.
+    None,
+    /// That this version is still there.
+    Still(&'a Version),
+}
+
+/// An object as it was read.
+pub(crate) struct Object {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) version: Version,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Bucket {
+    client: Client,
+    name: String,
+}
+
+impl Bucket {
+    pub(crate) fn new(config: &SdkConfig, name: String) -> Self {
+        // A stand-in for S3 has no host name of its own for each bucket.
+        let s3 = aws_sdk_s3::config::Builder::from(config).force_path_style(config.endpoint_url().is_some());
+        Self { client: Client::from_conf(s3.build()), name }
+    }
+
+    /// The object's name for people.
+    pub(crate) fn address(&self, key: &str) -> String {
+        format!("s3://{}/{key}", self.name)
+    }
+
+    /// Reads an object; `None` where there is none.
+    pub(crate) async fn get(&self, key: &str, bytes_max: usize) -> Result<Option<Object>, StoreError> {
+        match self.client.get_object().bucket(&self.name).key(key).send().await {
+            Ok(output) => self.body(key, output, bytes_max).await.map(Some),
+            Err(error) if error.code() == Some("NoSuchKey") => Ok(None),
+            Err(error) => Err(self.failed(GET, key, &error)),
+        }
+    }
+
+    async fn body(&self, key: &str, output: GetObjectOutput, bytes_max: usize) -> Result<Object, StoreError> {
+        let too_large = |bytes: usize| StoreError::TooLarge { address: self.address(key), bytes, bytes_max };
+        let length = output.content_length.and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
+        if length > bytes_max {
+            return Err(too_large(length));
+        }
+        let (mut bytes, mut body) = (Vec::with_capacity(length), output.body);
+        while let Some(chunk) = body.next().await {
+            let chunk = chunk.map_err(|error| StoreError::call(GET, self.address(key), None, &sentence(&error)))?;
+            if bytes.len() + chunk.len() > bytes_max {
+                return Err(too_large(bytes.len() + chunk.len()));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(Object { bytes, version: Version(output.e_tag) })
+    }
+
+    /// Writes an object and gives its version.
+    pub(crate) async fn put(&self, key: &str, bytes: Vec<u8>, condition: Condition<'_>) -> Result<Version, StoreError> {
+        let put = self.client.put_object().bucket(&self.name).key(key).content_type("application/json").body(ByteStream::from(bytes));
+        let (put, conditional) = match condition {
+            Condition::None => (put, false),
+            Condition::Still(Version(Some(etag))) => (put.if_match(etag), true),
+            Condition::Still(Version(None)) => (put.if_none_match("*"), true),
+        };
+        match put.send().await {
+            Ok(output) => Ok(Version(output.e_tag)),
+            Err(error) if conditional && is_lost(error.code()) => Err(StoreError::Lost { address: self.address(key) }),
+            Err(error) => Err(self.failed(PUT, key, &error)),
+        }
+    }
+
+    fn failed<E>(&self, action: &'static str, key: &str, error: &SdkError<E>) -> StoreError
+    where
+        E: ProvideErrorMetadata + std::error::Error + 'static,
+    {
+        let said = match (error.code(), error.message()) {
+            (Some(code), Some(message)) => format!("{code}: {message}"),
+            (Some(code), None) => code.to_owned(),
+            (None, _) => sentence(error),
+        };
+        StoreError::call(action, self.address(key), error.code(), &said)
+    }
+}
+
+/// Amazon S3 API reference, "`PutObject`": 412 to whom comes too late, 409 to one of two that come at once, and 404 where
+/// the object is gone that was to be replaced.
+fn is_lost(code: Option<&str>) -> bool {
+    matches!(code, Some("PreconditionFailed" | "ConditionalRequestConflict" | "NoSuchKey"))
+}
