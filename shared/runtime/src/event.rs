@@ -4,7 +4,7 @@ use aws_lambda_events::eventbridge::EventBridgeEvent;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The largest event, in bytes (EventBridge user guide, "Calculating PutEvents event entry size").
+/// The largest event, in bytes (EventBridge user guide, "Calculating `PutEvents` event entry size").
 const BYTES_MAX: usize = 256 * 1024;
 
 /// The longest foreign text that an error repeats, in characters.

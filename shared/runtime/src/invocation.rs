@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn nothing_leaves_the_folder_of_the_runs() {
         check_run_id("../../config/curfew.toml", "------config-curfew-toml");
-        check_run_id("ä b\n\u{0}", "----");
+        check_run_id("ä b\n\u{0}", "--b--");
         check_run_id(&"a".repeat(1000), &"a".repeat(128));
         check_run_id("", "unnamed-0");
     }

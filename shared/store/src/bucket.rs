@@ -1,4 +1,4 @@
-//! Objects: bytes by key, with their versions.
+//! Objects: bytes by key.
 
 use aws_config::SdkConfig;
 use aws_sdk_s3::Client;
@@ -11,27 +11,18 @@ use crate::error::{StoreError, sentence};
 const GET: &str = "s3:GetObject";
 const PUT: &str = "s3:PutObject";
 
-/// What was there when a document was read: one `ETag`, or nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version(Option<String>);
-
-impl Version {
-    /// Nothing was there.
-    pub const ABSENT: Self = Self(None);
-}
-
 /// What must hold for a write.
 pub(crate) enum Condition<'a> {
     /// Nothing.
     None,
-    /// That this version is still there.
-    Still(&'a Version),
+    /// That this `ETag` is still there; `None`: that there is still nothing.
+    StillAt(Option<&'a str>),
 }
 
 /// An object as it was read.
 pub(crate) struct Object {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) version: Version,
+    pub(crate) etag: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -75,19 +66,19 @@ impl Bucket {
             }
             bytes.extend_from_slice(&chunk);
         }
-        Ok(Object { bytes, version: Version(output.e_tag) })
+        Ok(Object { bytes, etag: output.e_tag })
     }
 
-    /// Writes an object and gives its version.
-    pub(crate) async fn put(&self, key: &str, bytes: Vec<u8>, condition: Condition<'_>) -> Result<Version, StoreError> {
+    /// Writes an object.
+    pub(crate) async fn put(&self, key: &str, bytes: Vec<u8>, condition: Condition<'_>) -> Result<(), StoreError> {
         let put = self.client.put_object().bucket(&self.name).key(key).content_type("application/json").body(ByteStream::from(bytes));
         let (put, conditional) = match condition {
             Condition::None => (put, false),
-            Condition::Still(Version(Some(etag))) => (put.if_match(etag), true),
-            Condition::Still(Version(None)) => (put.if_none_match("*"), true),
+            Condition::StillAt(Some(etag)) => (put.if_match(etag), true),
+            Condition::StillAt(None) => (put.if_none_match("*"), true),
         };
         match put.send().await {
-            Ok(output) => Ok(Version(output.e_tag)),
+            Ok(_) => Ok(()),
             Err(error) if conditional && is_lost(error.code()) => Err(StoreError::Lost { address: self.address(key) }),
             Err(error) => Err(self.failed(PUT, key, &error)),
         }

@@ -31,6 +31,7 @@ struct Written<'a, T> {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct Stamp {
     schema: Option<Value>,
 }

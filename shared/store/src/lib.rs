@@ -20,20 +20,19 @@ use domain::usage::Activity;
 use bucket::{Bucket, Condition, Object};
 use document::{Document, decode, encode};
 
-pub use bucket::Version;
 pub use config::ConfigFault;
 pub use error::StoreError;
 
 /// The largest document that is read, in bytes.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// A value as it was read, and the version that a write replaces.
+/// A value as it was read, and what a write of its successor replaces.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Versioned<T> {
     /// The value; of an absent document the default.
     pub value: T,
-    /// What is there now.
-    pub version: Version,
+    /// The object's `ETag`; `None` where there was no object.
+    pub etag: Option<String>,
 }
 
 /// The state bucket.
@@ -69,18 +68,18 @@ impl Store {
     pub async fn read_notices(&self, function: &str, region: &Region) -> Result<Versioned<Notices>, StoreError> {
         let key = notices_key(function, region);
         match self.bucket.get(&key, BYTES_MAX).await? {
-            None => Ok(Versioned { value: Notices::default(), version: Version::ABSENT }),
-            Some(Object { bytes, version }) => {
-                Ok(Versioned { value: decode(&bytes, &self.bucket.address(&key))?, version })
+            None => Ok(Versioned { value: Notices::default(), etag: None }),
+            Some(Object { bytes, etag }) => {
+                Ok(Versioned { value: decode(&bytes, &self.bucket.address(&key))?, etag })
             }
         }
     }
 
-    /// Writes what a function told about a region over the version `last`, and gives the new one.
+    /// Writes what a function told about a region over the object whose `ETag` was `last`; `None` where there was none.
     ///
     /// # Errors
-    /// [`StoreError::Lost`] where another version is there; else where S3 refused.
-    pub async fn write_notices(&self, function: &str, region: &Region, notices: &Notices, last: &Version) -> Result<Version, StoreError> {
+    /// [`StoreError::Lost`] where something else is there by now; else where S3 refused.
+    pub async fn write_notices(&self, function: &str, region: &Region, notices: &Notices, last: Option<&str>) -> Result<(), StoreError> {
         self.write(&notices_key(function, region), notices, last).await
     }
 
@@ -91,17 +90,17 @@ impl Store {
     /// Where S3 refused.
     pub async fn read_activity(&self, region: &Region) -> Result<Versioned<Activity>, StoreError> {
         let key = activity_key(region);
-        let Some(Object { bytes, version }) = self.bucket.get(&key, BYTES_MAX).await? else {
-            return Ok(Versioned { value: Activity::default(), version: Version::ABSENT });
+        let Some(Object { bytes, etag }) = self.bucket.get(&key, BYTES_MAX).await? else {
+            return Ok(Versioned { value: Activity::default(), etag: None });
         };
-        Ok(Versioned { value: decode(&bytes, &self.bucket.address(&key)).unwrap_or_default(), version })
+        Ok(Versioned { value: decode(&bytes, &self.bucket.address(&key)).unwrap_or_default(), etag })
     }
 
-    /// Writes what runs learnt about a region's instances over the version `last`, and gives the new one.
+    /// Writes what runs learnt about a region's instances over the object whose `ETag` was `last`; `None` where there was none.
     ///
     /// # Errors
-    /// [`StoreError::Lost`] where another version is there; else where S3 refused.
-    pub async fn write_activity(&self, region: &Region, activity: &Activity, last: &Version) -> Result<Version, StoreError> {
+    /// [`StoreError::Lost`] where something else is there by now; else where S3 refused.
+    pub async fn write_activity(&self, region: &Region, activity: &Activity, last: Option<&str>) -> Result<(), StoreError> {
         self.write(&activity_key(region), activity, last).await
     }
 
@@ -112,12 +111,12 @@ impl Store {
     /// Where S3 refused.
     pub async fn write_audit(&self, key: &str, record: &AuditRecord<'_>) -> Result<(), StoreError> {
         let bytes = document::bytes_of(record, &self.bucket.address(key))?;
-        self.bucket.put(key, bytes, Condition::None).await.map(drop)
+        self.bucket.put(key, bytes, Condition::None).await
     }
 
-    async fn write<T: Document>(&self, key: &str, value: &T, last: &Version) -> Result<Version, StoreError> {
+    async fn write<T: Document>(&self, key: &str, value: &T, last: Option<&str>) -> Result<(), StoreError> {
         let bytes = encode(value, &self.bucket.address(key))?;
-        self.bucket.put(key, bytes, Condition::Still(last)).await
+        self.bucket.put(key, bytes, Condition::StillAt(last)).await
     }
 }
 

@@ -1,0 +1,88 @@
+use std::fs;
+use std::path::Path;
+
+use super::*;
+
+/// Every file of a folder of `events/`.
+fn samples(folder: &str) -> Vec<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../events").join(folder);
+    let paths = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let json = paths.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
+    let samples: Vec<_> = json.map(|path| (path.display().to_string(), fs::read(path).unwrap())).collect();
+    assert!(!samples.is_empty(), "{}", folder.display());
+    samples
+}
+
+fn check_refused(payload: impl AsRef<[u8]>, what: &str) {
+    let sentence = Event::read(payload.as_ref()).unwrap_err().to_string();
+    assert_eq!(sentence, format!("this function is woken by Scheduled Event, and got {what}; nothing was done"));
+}
+
+#[test]
+fn the_reapers_samples_wake_it() {
+    for (name, payload) in samples("reap-instances") {
+        assert_eq!(Event::read(&payload), Ok(Event::Scheduled), "{name}");
+    }
+}
+
+#[test]
+fn foreign_samples_do_not() {
+    for (name, payload) in samples("foreign") {
+        assert!(Event::read(&payload).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn a_foreign_event_is_named() {
+    let event = |source: &str, detail_type: &str| {
+        serde_json::json!({ "source": source, "detail-type": detail_type, "detail": {} }).to_string()
+    };
+    check_refused(event("aws.ec2", "EC2 Spot Instance Interruption Warning"), "EC2 Spot Instance Interruption Warning from aws.ec2");
+    check_refused(event("aws.ec2", "Scheduled Event"), "Scheduled Event from aws.ec2");
+    let long = "x".repeat(10_000);
+    let head = format!("{}…", "x".repeat(100));
+    check_refused(event(&long, &long), &format!("{head} from {head}"));
+}
+
+#[test]
+fn what_is_no_json_object_is_refused() {
+    check_refused("", "an empty payload");
+    check_refused(" \n", "an empty payload");
+    check_refused("{\"source\":", "a payload that is no JSON (EOF while parsing a value at line 1 column 10)");
+    check_refused(b"\xff\xfe{}", "bytes that are no UTF-8");
+    check_refused("[".repeat(1000), "a payload that is no JSON (recursion limit exceeded at line 1 column 128)");
+    check_refused("null", "null, where EventBridge sends an object");
+    check_refused("[]", "an array, where EventBridge sends an object");
+    check_refused("\"Scheduled Event\"", "a string, where EventBridge sends an object");
+    check_refused("1", "a number, where EventBridge sends an object");
+    check_refused("true", "a boolean, where EventBridge sends an object");
+}
+
+#[test]
+fn an_object_of_another_shape_is_refused() {
+    check_refused("{}", "an object that is no event of EventBridge (missing field `detail-type`)");
+    check_refused(
+        r#"{"source": 1, "detail-type": "Scheduled Event", "detail": {}}"#,
+        "an object that is no event of EventBridge (invalid type: integer `1`, expected a string)",
+    );
+}
+
+#[test]
+fn only_what_eventbridge_can_send_is_read() {
+    let of_length = |length: usize| {
+        let head = r#"{"source":"aws.events","detail-type":"Scheduled Event","detail":""#;
+        format!("{head}{}\"}}", "x".repeat(length - head.len() - 2))
+    };
+    assert_eq!(Event::read(of_length(BYTES_MAX).as_bytes()), Ok(Event::Scheduled));
+    check_refused(of_length(BYTES_MAX + 1), "262145 bytes, where EventBridge sends 262144 at most");
+}
+
+#[test]
+fn what_was_read_survives_its_way_through_lambda_runtime() {
+    let there_and_back = |read: Result<Event, UnexpectedEvent>| {
+        let bytes = serde_json::to_vec(&read).unwrap();
+        assert_eq!(serde_json::from_slice::<Result<Event, UnexpectedEvent>>(&bytes).unwrap(), read);
+    };
+    there_and_back(Ok(Event::Scheduled));
+    there_and_back(Event::read(b""));
+}

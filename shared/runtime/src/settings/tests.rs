@@ -1,0 +1,91 @@
+use super::*;
+
+const BUCKET: &str = "curfew-statebucket-1x2y3z4w5v6u";
+const TOPIC_ARN: &str = "arn:aws:sns:eu-central-1:123456789012:curfew";
+
+fn read(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>) -> Result<Settings, String> {
+    let variable = |name: &str| match name {
+        "CURFEW_BUCKET" => bucket.map(OsString::from),
+        "CURFEW_TOPIC_ARN" => topic_arn.map(OsString::from),
+        "CURFEW_MODE" => mode.map(OsString::from),
+        other => panic!("nobody sets {other}"),
+    };
+    Settings::read(variable).map_err(|error| error.to_string())
+}
+
+fn check_refused(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>, mistakes: &str) {
+    let sentence = read(bucket, topic_arn, mode).unwrap_err();
+    assert_eq!(sentence, format!("the function's environment is wrong: {mistakes}"));
+}
+
+#[test]
+fn everything_is_read() {
+    let settings = |mode| Settings { bucket: BUCKET.to_owned(), topic_arn: TOPIC_ARN.to_owned(), mode };
+    assert_eq!(read(Some(BUCKET), Some(TOPIC_ARN), None), Ok(settings(Mode::Observe)));
+    assert_eq!(read(Some(BUCKET), Some(TOPIC_ARN), Some("observe")), Ok(settings(Mode::Observe)));
+    assert_eq!(read(Some(BUCKET), Some(TOPIC_ARN), Some("enforce")), Ok(settings(Mode::Enforce)));
+}
+
+#[test]
+fn every_mistake_is_told_at_once() {
+    check_refused(
+        None,
+        None,
+        Some("Enforce"),
+        "CURFEW_BUCKET is not set; set it to the name of the state bucket; \
+         CURFEW_TOPIC_ARN is not set; set it to the ARN of the SNS topic that people subscribe to; \
+         CURFEW_MODE is \"Enforce\"; set it to observe or enforce",
+    );
+}
+
+#[test]
+fn nothing_but_two_words_is_a_mode() {
+    for mode in ["", " enforce", "enforce ", "ENFORCE", "dry-run", "true", "1"] {
+        check_refused(Some(BUCKET), Some(TOPIC_ARN), Some(mode), &format!("CURFEW_MODE is {mode:?}; set it to observe or enforce"));
+    }
+}
+
+#[test]
+fn a_bucket_has_a_legal_name() {
+    for name in ["abc", "a.b-c", "0bucket9", &"a".repeat(63)] {
+        assert_eq!(read(Some(name), Some(TOPIC_ARN), None).map(|settings| settings.bucket), Ok(name.to_owned()));
+    }
+    for name in ["ab", "Bucket", "s3://bucket", "arn:aws:s3:::bucket", "bucket/", "-bucket", "bucket.", "a..b", "192.168.5.4", "bücket", &"a".repeat(64)] {
+        check_refused(
+            Some(name),
+            Some(TOPIC_ARN),
+            None,
+            &format!("CURFEW_BUCKET is {name:?}, which is no bucket's name; set it to the name alone, without s3:// or arn:"),
+        );
+    }
+    check_refused(Some(""), Some(TOPIC_ARN), None, "CURFEW_BUCKET is not set; set it to the name of the state bucket");
+}
+
+#[test]
+fn a_topic_is_a_standard_topics_arn() {
+    for arn in [TOPIC_ARN, "arn:aws-cn:sns:cn-north-1:123456789012:a", "arn:aws-us-gov:sns:us-gov-west-1:123456789012:Curfew_Topic-8Jx1"] {
+        assert_eq!(read(Some(BUCKET), Some(arn), None).map(|settings| settings.topic_arn), Ok(arn.to_owned()));
+    }
+    for arn in [
+        "curfew",
+        "arn:aws:sqs:eu-central-1:123456789012:curfew",
+        "arn:aws:sns:eu-central-1:123456789012:curfew.fifo",
+        "arn:aws:sns:eu-central-1:123456789012:",
+        "arn:aws:sns:eu-central-1:12345:curfew",
+        "arn:aws:sns::123456789012:curfew",
+        "arn:aws:sns:eu-central-1:123456789012:curfew:254078db-ff09-5f4f-8c04-266076dcf322",
+        " arn:aws:sns:eu-central-1:123456789012:curfew",
+    ] {
+        let sentence = read(Some(BUCKET), Some(arn), None).unwrap_err();
+        assert!(sentence.contains(&format!("CURFEW_TOPIC_ARN is {arn:?}, which is no standard topic's ARN")), "{sentence}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_utf8_is_a_mistake() {
+    use std::os::unix::ffi::OsStringExt;
+    let settings = Settings::read(|_| Some(OsString::from_vec(vec![0xff])));
+    let sentence = settings.unwrap_err().to_string();
+    assert!(sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_MODE is not UTF-8"), "{sentence}");
+}

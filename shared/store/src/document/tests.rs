@@ -1,0 +1,66 @@
+use domain::id::ResourceId;
+use domain::notices::{Told, Topic};
+use domain::rule::Rule;
+
+use super::*;
+
+const ADDRESS: &str = "s3://curfew/notices/reap-instances/eu-central-1.json";
+
+fn notices() -> Notices {
+    let told = Told { at: "2026-11-20T18:35:00Z".parse().unwrap(), what: "idle since 12:00".to_owned() };
+    let instance = ResourceId::from("i-0abc");
+    let mut notices = Notices::default();
+    notices.shadow_marks.insert(instance.clone(), "i-0abc idle=stop@2026-09-01T12:00:00Z".parse().unwrap());
+    notices.told.entry(instance).or_default().insert(Topic::would(Rule::Idle), told);
+    notices
+}
+
+fn check_refused<T: Document + std::fmt::Debug>(text: &str, sentence: &str) {
+    assert_eq!(decode::<T>(text.as_bytes(), ADDRESS).unwrap_err().to_string(), sentence);
+}
+
+#[test]
+fn a_document_survives_writing_and_reading() {
+    let bytes = encode(&notices(), ADDRESS).unwrap();
+    assert_eq!(decode::<Notices>(&bytes, ADDRESS), Ok(notices()));
+}
+
+#[test]
+fn the_schema_stands_beside_the_fields() {
+    let json: Value = serde_json::from_slice(&encode(&notices(), ADDRESS).unwrap()).unwrap();
+    assert_eq!(json["schema"], 1);
+    assert_eq!(json["shadow_marks"]["i-0abc"], "i-0abc idle=stop@2026-09-01T12:00:00Z");
+    assert_eq!(json["told"]["i-0abc"]["would-idle"]["what"], "idle since 12:00");
+}
+
+#[test]
+fn a_field_that_is_missing_is_its_default() {
+    assert_eq!(decode::<Notices>(br#"{"schema": 1}"#, ADDRESS), Ok(Notices::default()));
+}
+
+#[test]
+fn an_unknown_schema_is_refused_before_anything_else_is_read() {
+    let refused = |found: &str| {
+        format!(
+            "{ADDRESS} has schema {found}, and this version of Curfew knows schema 1; deploy the version that wrote it, or delete \
+             it: without it messages are repeated, and nothing else happens"
+        )
+    };
+    check_refused::<Notices>(r#"{"schema": 2, "told": "in another shape"}"#, &refused("2"));
+    check_refused::<Notices>(r#"{"schema": "1"}"#, &refused("\"1\""));
+    check_refused::<Notices>(r#"{"schema": null}"#, &refused("none"));
+    check_refused::<Notices>("{}", &refused("none"));
+}
+
+#[test]
+fn what_curfew_never_wrote_is_refused() {
+    let refused = |problem: &str| {
+        format!("{ADDRESS} cannot be understood ({problem}); delete it: without it messages are repeated, and nothing else happens")
+    };
+    check_refused::<Notices>("", &refused("EOF while parsing a value at line 1 column 0"));
+    check_refused::<Notices>("null", &refused("invalid type: null, expected an object at line 1 column 4"));
+    let error = decode::<Notices>(br#"{"schema": 1, "told": []}"#, ADDRESS).unwrap_err();
+    assert!(matches!(error, StoreError::Unreadable { .. }), "{error}");
+    let error = decode::<Activity>(br#"{"schema": 1, "instances": {"i-0abc": {}}}"#, ADDRESS).unwrap_err();
+    assert!(error.to_string().ends_with("; delete it: it is only a cache"), "{error}");
+}
