@@ -172,7 +172,7 @@ def test_the_reaper_may_do_what_it_does_and_no_more() -> None:
         "s3:GetObject",
         "s3:ListBucket",
         "s3:PutObject",
-        "sns:GetTopicAttributes",
+        "sns:ListSubscriptionsByTopic",
         "sns:Publish",
         "sqs:SendMessage",
     }
