@@ -1,1 +1,20 @@
-//! Laid next.
+//! Everything of AWS but the state bucket: observing, acting, telling. The SDK's types do not leave this crate.
+//!
+//! Observing hardly ever fails: what could not be seen is a [`Gap`](domain::observed::Gap) beside what could. Acting
+//! reads each resource again before it writes. Both speak of failure with one error type, [`CallError`], whose text says
+//! what was called, what AWS said, and what to do.
+
+mod act;
+mod aws;
+mod convert;
+mod error;
+mod observe;
+pub mod tell;
+
+#[cfg(test)]
+mod replay;
+
+pub use act::carry_out;
+pub use aws::{Aws, NoRegion};
+pub use error::{CallError, CallErrorKind};
+pub use observe::{instances, regions, usages};

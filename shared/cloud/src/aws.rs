@@ -1,0 +1,133 @@
+//! The connection to AWS: one configuration, one HTTP client, and a client per service and region, made on demand.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{AppName, BehaviorVersion, SdkConfig};
+use aws_sdk_ec2::config::RuntimeComponents;
+use aws_smithy_http_client::proxy::ProxyConfig;
+use aws_smithy_http_client::tls::Provider;
+use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
+use aws_smithy_http_client::{Builder, ConnectorBuilder};
+use domain::id::Region;
+
+/// The first try and its repeats.
+const ATTEMPTS_MAX: u32 = 4;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
+const OPERATION_TIMEOUT: Duration = Duration::from_secs(100);
+
+/// AWS, as the environment says where and who.
+#[derive(Debug)]
+pub struct Aws {
+    config: SdkConfig,
+    home: Region,
+    ec2: PerRegion<aws_sdk_ec2::Client>,
+    cloudwatch: PerRegion<aws_sdk_cloudwatch::Client>,
+    sns: PerRegion<aws_sdk_sns::Client>,
+}
+
+/// The environment names no region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no AWS region is configured; set AWS_REGION, as Lambda does")]
+pub struct NoRegion;
+
+impl Aws {
+    /// Reads the standard AWS variables; nothing is called yet.
+    ///
+    /// Retries are adaptive, because throttling is per account, region and API (EC2 API reference, "Request throttling"):
+    /// whoever is throttled slows down instead of taking the account's other callers along.
+    ///
+    /// # Errors
+    /// Where no region is configured.
+    pub async fn connect() -> Result<Self, NoRegion> {
+        let timeouts = TimeoutConfig::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .operation_attempt_timeout(ATTEMPT_TIMEOUT)
+            .operation_timeout(OPERATION_TIMEOUT)
+            .build();
+        // One for all clients: each of its own would read the trusted certificates and open its own connections.
+        let http_client = Builder::new().build_with_connector_fn(|settings, components| {
+            let mut connector = ConnectorBuilder::default()
+                .tls_provider(Provider::Rustls(CryptoMode::AwsLc))
+                .proxy_config(ProxyConfig::from_env());
+            connector.set_connector_settings(settings.cloned());
+            connector.set_sleep_impl(components.and_then(RuntimeComponents::sleep_impl));
+            connector.build()
+        });
+        let mut loader = aws_config::defaults(BehaviorVersion::latest())
+            .retry_config(RetryConfig::adaptive().with_max_attempts(ATTEMPTS_MAX))
+            .timeout_config(timeouts)
+            .http_client(http_client);
+        if let Ok(name) = AppName::new("curfew") {
+            loader = loader.app_name(name);
+        }
+        Self::with(loader.load().await)
+    }
+
+    /// With a configuration as it is.
+    pub(crate) fn with(config: SdkConfig) -> Result<Self, NoRegion> {
+        let home = Region::from(config.region().ok_or(NoRegion)?.as_ref());
+        Ok(Self {
+            config,
+            home,
+            ec2: PerRegion::default(),
+            cloudwatch: PerRegion::default(),
+            sns: PerRegion::default(),
+        })
+    }
+
+    /// The region that the environment names.
+    #[must_use]
+    pub const fn home(&self) -> &Region {
+        &self.home
+    }
+
+    /// The configuration that all clients share, for those of the state bucket.
+    #[must_use]
+    pub const fn sdk_config(&self) -> &SdkConfig {
+        &self.config
+    }
+
+    pub(crate) fn ec2(&self, region: &Region) -> aws_sdk_ec2::Client {
+        self.ec2.client(region, |region| {
+            let config = aws_sdk_ec2::config::Builder::from(&self.config).region(region).build();
+            aws_sdk_ec2::Client::from_conf(config)
+        })
+    }
+
+    pub(crate) fn cloudwatch(&self, region: &Region) -> aws_sdk_cloudwatch::Client {
+        self.cloudwatch.client(region, |region| {
+            let config = aws_sdk_cloudwatch::config::Builder::from(&self.config).region(region).build();
+            aws_sdk_cloudwatch::Client::from_conf(config)
+        })
+    }
+
+    pub(crate) fn sns(&self, region: &Region) -> aws_sdk_sns::Client {
+        self.sns.client(region, |region| {
+            let config = aws_sdk_sns::config::Builder::from(&self.config).region(region).build();
+            aws_sdk_sns::Client::from_conf(config)
+        })
+    }
+}
+
+/// Clients of one service.
+#[derive(Debug)]
+struct PerRegion<C>(Mutex<BTreeMap<Region, C>>);
+
+impl<C> Default for PerRegion<C> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<C: Clone> PerRegion<C> {
+    fn client(&self, region: &Region, make: impl FnOnce(aws_config::Region) -> C) -> C {
+        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = || make(aws_config::Region::new(region.as_str().to_owned()));
+        clients.entry(region.clone()).or_insert_with(first).clone()
+    }
+}

@@ -1,0 +1,171 @@
+//! What AWS answers when it does not do what it is asked, as one sentence: what was called, what AWS said, what to do.
+
+use std::error::Error;
+
+use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
+use domain::id::Region;
+use domain::observed::{Gap, GapKind};
+
+/// The most of AWS's own words that are passed on, in characters.
+const MESSAGE_MAX: usize = 400;
+
+/// A call that failed for good, all retries included.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{call} failed in {region}: {}", self.explained())]
+pub struct CallError {
+    /// The call by its IAM action, such as `ec2:DescribeInstances`.
+    pub call: &'static str,
+    /// Where.
+    pub region: Region,
+    /// What kind of failure it is.
+    pub kind: CallErrorKind,
+    /// AWS's code and words.
+    pub message: String,
+}
+
+/// The kinds of failure that want different answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallErrorKind {
+    /// The permission is missing, or denied.
+    Denied {
+        /// By a policy of the organisation, which nobody in the account can mend.
+        by_organisation: bool,
+    },
+    /// EC2 does not know the resource, now.
+    NotFound,
+    /// Too many calls, by whomever in the account.
+    Throttled,
+    /// AWS has no such capacity, now.
+    Capacity,
+    /// The resource is in a state that does not allow it.
+    WrongState,
+    /// The resource does not allow it in any state.
+    Unsupported,
+    /// Anything else.
+    Other,
+}
+
+impl CallError {
+    /// From any call of any service.
+    pub(crate) fn of<E>(call: &'static str, region: &Region, error: &SdkError<E>) -> Self
+    where
+        E: ProvideErrorMetadata + Error + 'static,
+    {
+        let message = match (error.code(), error.message()) {
+            (Some(code), Some(message)) => format!("{code}: {}", in_short(message)),
+            (Some(code), None) => code.to_owned(),
+            (None, _) => match error.raw_response().map(|response| response.status().as_u16()) {
+                Some(status) => format!("HTTP status {status}: {}", in_short(&chain(error))),
+                None => in_short(&chain(error)),
+            },
+        };
+        let kind = kind(error.code().unwrap_or_default(), error.message().unwrap_or_default());
+        Self { call, region: region.clone(), kind, message }
+    }
+
+    /// What AWS said and what to do, without the call and the region.
+    #[must_use]
+    pub fn explained(&self) -> String {
+        let said = self.message.trim_end_matches('.');
+        match self.advice() {
+            Some(advice) => format!("{said}; {advice}"),
+            None => said.to_owned(),
+        }
+    }
+
+    fn advice(&self) -> Option<String> {
+        let says = |words| self.message.contains(words);
+        let advice = match self.kind {
+            CallErrorKind::Denied { by_organisation: true } => {
+                "a policy of the organisation forbids it, which only its administrators can change".to_owned()
+            }
+            CallErrorKind::Denied { by_organisation: false } if says("explicit deny") => {
+                "a policy denies it explicitly, as Curfew's own does for what carries curfew:protected".to_owned()
+            }
+            CallErrorKind::Denied { by_organisation: false } => {
+                format!("grant {} to the function's role", self.call)
+            }
+            CallErrorKind::NotFound => {
+                "EC2 is eventually consistent, so this does not mean that it is gone; the next run looks again"
+                    .to_owned()
+            }
+            CallErrorKind::Throttled => "the account makes too many calls; the next run tries again".to_owned(),
+            CallErrorKind::Capacity => "AWS has none at the moment; the next run tries again".to_owned(),
+            CallErrorKind::WrongState => "its state has changed; the next run looks again".to_owned(),
+            CallErrorKind::Other if says("AuthFailure") || says("OptInRequired") || says("InvalidClientTokenId") => {
+                format!("check that the account has enabled {}, and the function's credentials", self.region)
+            }
+            CallErrorKind::Unsupported | CallErrorKind::Other => return None,
+        };
+        Some(advice)
+    }
+
+    /// Something of the region stayed unseen.
+    #[must_use]
+    pub fn gap(&self) -> Gap {
+        self.gap_of_kind(GapKind::Part)
+    }
+
+    /// The whole region stayed unseen.
+    #[must_use]
+    pub fn gap_of_region(&self) -> Gap {
+        match self.kind {
+            CallErrorKind::Denied { by_organisation: true } => self.gap_of_kind(GapKind::ForbiddenRegion),
+            _ => self.gap_of_kind(GapKind::Region),
+        }
+    }
+
+    fn gap_of_kind(&self, kind: GapKind) -> Gap {
+        Gap { region: self.region.clone(), call: self.call.to_owned(), error: self.explained(), kind }
+    }
+}
+
+/// EC2 API reference, "Error codes for the Amazon EC2 API", and the common errors of the other services.
+fn kind(code: &str, message: &str) -> CallErrorKind {
+    match code {
+        "UnauthorizedOperation" | "AccessDenied" | "AccessDeniedException" | "AuthorizationError" => {
+            // IAM user guide, "Troubleshoot access denied error messages".
+            let by_organisation =
+                message.contains("service control policy") || message.contains("resource control policy");
+            CallErrorKind::Denied { by_organisation }
+        }
+        "InvalidInstanceID.NotFound" | "NotFound" => CallErrorKind::NotFound,
+        "RequestLimitExceeded"
+        | "Throttling"
+        | "ThrottlingException"
+        | "Throttled"
+        | "ThrottledException"
+        | "TooManyRequestsException" => CallErrorKind::Throttled,
+        "InsufficientInstanceCapacity"
+        | "InsufficientHostCapacity"
+        | "InsufficientReservedInstanceCapacity"
+        | "InsufficientCapacityOnHost"
+        | "InsufficientCapacity" => CallErrorKind::Capacity,
+        "IncorrectInstanceState" | "IncorrectState" => CallErrorKind::WrongState,
+        "UnsupportedOperation" | "Unsupported" => CallErrorKind::Unsupported,
+        _ => CallErrorKind::Other,
+    }
+}
+
+/// Without the encoded part of a denial, which is long and says nothing to people, and cut to a length.
+fn in_short(message: &str) -> String {
+    let message = message.split("Encoded authorization failure message").next().unwrap_or(message).trim();
+    match message.char_indices().nth(MESSAGE_MAX) {
+        Some((end, _)) => format!("{}…", &message[..end]),
+        None => message.to_owned(),
+    }
+}
+
+/// An error and its sources, each once: the SDK says "dispatch failure" and hides why.
+fn chain(error: &dyn Error) -> String {
+    let mut said: Vec<String> = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let words = error.to_string();
+        if said.last() != Some(&words) {
+            said.push(words);
+        }
+        next = error.source();
+    }
+    said.join(": ")
+}

@@ -1,0 +1,184 @@
+//! The accelerated instances of all regions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws_sdk_ec2::Client;
+use aws_sdk_ec2::types::Filter;
+use domain::id::{Region, ResourceId, TypeName};
+use domain::instance::{Described, Instance, Machines, Purchase, State, accelerated};
+use domain::observed::{Gap, GapKind, Observed};
+use futures::future::join_all;
+
+use crate::aws::Aws;
+use crate::convert;
+use crate::error::{CallError, CallErrorKind};
+
+/// Instances of a page: the most (EC2 API reference, `DescribeInstances`).
+const PAGE_SIZE: i32 = 1000;
+/// So many pages are read of a region, and no more.
+const PAGES_MAX: usize = 200;
+/// A filter takes 200 values (EC2 user guide, "Filter resources"), and a page of types has 100.
+const TYPES_A_CALL_MAX: usize = 100;
+const SPOT_REQUESTS_A_CALL_MAX: usize = 200;
+
+const DESCRIBE_INSTANCES: &str = "ec2:DescribeInstances";
+const DESCRIBE_TYPES: &str = "ec2:DescribeInstanceTypes";
+const DESCRIBE_SPOT_REQUESTS: &str = "ec2:DescribeSpotInstanceRequests";
+
+/// Every instance with an accelerator that is not terminated, of all these regions at once.
+///
+/// A region of which one page could not be read is a gap and yields nothing: a half-seen fleet must not be judged as if it
+/// were whole.
+pub async fn instances(aws: &Aws, regions: &[Region]) -> Observed<Instance> {
+    let looks = regions.iter().map(|region| async move { of_region(&aws.ec2(region), region).await });
+    let mut seen = Observed::default();
+    for of_region in join_all(looks).await {
+        seen.extend(of_region);
+    }
+    seen
+}
+
+async fn of_region(ec2: &Client, region: &Region) -> Observed<Instance> {
+    let all = match described(ec2, region).await {
+        Ok(all) => all,
+        Err(error) => return Observed::nothing_but(error.gap_of_region()),
+    };
+    let types: BTreeSet<&TypeName> = all.described.iter().map(|one| &one.instance.instance_type).collect();
+    let (machines, gap) = machines(ec2, region, &types).await;
+    let mut seen = accelerated(region, all.described, &machines);
+    // One cause, one gap: those that follow from a failed call say no more than it.
+    if let Some(gap) = gap {
+        seen.gaps.retain(|other| other.call != gap.call);
+        seen.gaps.push(gap);
+    }
+    seen.gaps.extend(all.gap);
+    let gap = tell_spot_requests(ec2, region, &mut seen.items, &all.spot_requests).await;
+    seen.gaps.extend(gap);
+    seen
+}
+
+/// What `DescribeInstances` told of a region.
+struct All {
+    described: Vec<Described>,
+    spot_requests: BTreeMap<ResourceId, String>,
+    gap: Option<Gap>,
+}
+
+async fn described(ec2: &Client, region: &Region) -> Result<All, CallError> {
+    let states = ["pending", "running", "stopping", "stopped", "shutting-down"];
+    let mut pages = ec2
+        .describe_instances()
+        .filters(filter("instance-state-name", states))
+        .max_results(PAGE_SIZE)
+        .into_paginator()
+        .send();
+    let mut all = All { described: Vec::new(), spot_requests: BTreeMap::new(), gap: None };
+    let (mut pages_read, mut incomplete) = (0, 0);
+    while let Some(page) = pages.next().await {
+        let page = page.map_err(|error| CallError::of(DESCRIBE_INSTANCES, region, &error))?;
+        pages_read += 1;
+        if pages_read > PAGES_MAX {
+            let message = format!("more than {PAGES_MAX} pages of {PAGE_SIZE} instances, which nobody has foreseen");
+            return Err(CallError {
+                call: DESCRIBE_INSTANCES,
+                region: region.clone(),
+                kind: CallErrorKind::Other,
+                message,
+            });
+        }
+        let reservations = page.reservations.unwrap_or_default().into_iter();
+        for instance in reservations.flat_map(|reservation| reservation.instances.unwrap_or_default()) {
+            let request = instance.spot_instance_request_id.clone();
+            match convert::described(instance, region) {
+                Some(described) => {
+                    all.spot_requests.extend(request.map(|request| (described.instance.id.clone(), request)));
+                    all.described.push(described);
+                }
+                None => incomplete += 1,
+            }
+        }
+    }
+    all.gap = (incomplete > 0).then(|| Gap {
+        region: region.clone(),
+        call: DESCRIBE_INSTANCES.to_owned(),
+        error: format!("{incomplete} instance(s) came without id, type or launch time, and were not judged"),
+        kind: GapKind::Part,
+    });
+    Ok(all)
+}
+
+/// The facts of these types, and a gap where some could not be read. By a filter, which answers for the types that exist;
+/// one unknown name in `InstanceTypes` fails the whole call.
+async fn machines(ec2: &Client, region: &Region, types: &BTreeSet<&TypeName>) -> (Machines, Option<Gap>) {
+    let types: Vec<&str> = types.iter().map(|name| name.as_str()).collect();
+    let mut machines = Machines::new();
+    let mut gap = None;
+    for chunk in types.chunks(TYPES_A_CALL_MAX) {
+        let mut pages = ec2
+            .describe_instance_types()
+            .filters(filter("instance-type", chunk.iter().copied()))
+            .into_paginator()
+            .send();
+        // The paginator ends where a token repeats, and there are at most as many pages as types.
+        for _ in chunk {
+            match pages.next().await {
+                Some(Ok(page)) => {
+                    let named = page.instance_types().iter().filter_map(|info| Some((info.instance_type()?, info)));
+                    machines.extend(named.map(|(name, info)| (TypeName::from(name.as_str()), convert::machine(info))));
+                }
+                Some(Err(error)) => {
+                    gap = Some(CallError::of(DESCRIBE_TYPES, region, &error).gap());
+                    break;
+                }
+                None => break,
+            }
+        }
+    }
+    (machines, gap)
+}
+
+/// Tells persistent Spot requests from those for one life.
+async fn tell_spot_requests(
+    ec2: &Client,
+    region: &Region,
+    instances: &mut [Instance],
+    requests: &BTreeMap<ResourceId, String>,
+) -> Option<Gap> {
+    let mut open: BTreeMap<&str, &mut Instance> = instances
+        .iter_mut()
+        .filter(|instance| instance.purchase == Purchase::SpotUnknown && instance.state != State::Terminated)
+        .filter_map(|instance| Some((requests.get(&instance.id)?.as_str(), instance)))
+        .collect();
+    let ids: Vec<&str> = open.keys().copied().collect();
+    let mut gap = None;
+    for chunk in ids.chunks(SPOT_REQUESTS_A_CALL_MAX) {
+        let ask =
+            ec2.describe_spot_instance_requests().filters(filter("spot-instance-request-id", chunk.iter().copied()));
+        match ask.send().await {
+            Ok(answer) => {
+                for request in answer.spot_instance_requests() {
+                    let instance = request.spot_instance_request_id().and_then(|id| open.remove(id));
+                    if let Some(instance) = instance {
+                        instance.purchase = convert::purchase_by(request);
+                    }
+                }
+            }
+            Err(error) => gap = Some(CallError::of(DESCRIBE_SPOT_REQUESTS, region, &error).gap()),
+        }
+    }
+    let missing = open.iter().next().map(|(request, instance)| Gap {
+        region: region.clone(),
+        call: DESCRIBE_SPOT_REQUESTS.to_owned(),
+        error: format!("the Spot request {request} of {} (of {} in all) was not found", instance.id, open.len()),
+        kind: GapKind::Part,
+    });
+    gap.or(missing)
+}
+
+fn filter<'a>(name: &str, values: impl IntoIterator<Item = &'a str>) -> Filter {
+    let values = values.into_iter().map(str::to_owned).collect();
+    Filter::builder().name(name).set_values(Some(values)).build()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! Asking `CloudWatch`: which series there are, and what they say.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws_sdk_cloudwatch::Client;
+use aws_sdk_cloudwatch::types::{
+    Dimension, Metric, MetricDataQuery, MetricDataResult, MetricStat, RecentlyActive, StatusCode,
+};
+use domain::config::SeriesNames;
+use domain::id::{Region, ResourceId};
+use domain::usage::{Answers, PERIOD, Question, Sample, Series, Statistic};
+use futures::StreamExt;
+use futures::stream;
+use jiff::Timestamp;
+
+use super::batch::{Batch, batches};
+use crate::convert::{date_time, timestamp};
+use crate::error::{CallError, CallErrorKind};
+
+const CALLS_AT_ONCE_MAX: usize = 4;
+/// Of one `GetMetricData` call, which mostly answers in one.
+const DATA_PAGES_MAX: usize = 50;
+/// Of 500 series each.
+const LIST_PAGES_MAX: usize = 200;
+
+const GET_METRIC_DATA: &str = "cloudwatch:GetMetricData";
+const LIST_METRICS: &str = "cloudwatch:ListMetrics";
+
+/// What was answered, and whose questions were not.
+#[derive(Debug, Default)]
+pub(super) struct Answered {
+    /// A signal that was asked for and has no samples has an empty entry.
+    pub(super) answers: Answers,
+    /// Of these at least one question was not answered in full.
+    pub(super) missed: BTreeSet<ResourceId>,
+    /// Why, once for each call.
+    pub(super) errors: Vec<CallError>,
+}
+
+/// Puts all questions, some calls at a time.
+pub(super) async fn ask(client: &Client, region: &Region, questions: Vec<Question>, until: Timestamp) -> Answered {
+    let calls = batches(questions, until).into_iter().map(|batch| async move {
+        let samples = ask_batch(client, region, &batch).await;
+        (batch, samples)
+    });
+    let mut calls = stream::iter(calls).buffer_unordered(CALLS_AT_ONCE_MAX);
+    let mut answered = Answered::default();
+    while let Some((batch, samples)) = calls.next().await {
+        match samples {
+            Ok(samples) => answered.take(region, batch, samples),
+            Err(error) => {
+                answered.missed.extend(batch.questions.into_iter().map(|question| question.instance));
+                answered.errors.push(error);
+            }
+        }
+    }
+    answered
+}
+
+impl Answered {
+    fn take(&mut self, region: &Region, batch: Batch, mut samples: BTreeMap<usize, Vec<Sample>>) {
+        let asked = batch.questions.len();
+        let mut unanswered = 0;
+        for (place, question) in batch.questions.into_iter().enumerate() {
+            if let Some(samples) = samples.remove(&place) {
+                self.answers.entry(question.instance).or_default().insert(question.signal, samples);
+            } else {
+                unanswered += 1;
+                self.missed.insert(question.instance);
+            }
+        }
+        if unanswered > 0 {
+            let message = format!("{unanswered} of {asked} series were not answered in full; the next run asks again");
+            let (region, kind) = (region.clone(), CallErrorKind::Other);
+            self.errors.push(CallError { call: GET_METRIC_DATA, region, kind, message });
+        }
+    }
+}
+
+/// The samples of those questions, by their place in the batch, that were answered in full.
+async fn ask_batch(client: &Client, region: &Region, batch: &Batch) -> Result<BTreeMap<usize, Vec<Sample>>, CallError> {
+    let queries = batch.questions.iter().enumerate().map(|(place, question)| query(place, question)).collect();
+    let mut pages = client
+        .get_metric_data()
+        .start_time(date_time(batch.from))
+        .end_time(date_time(batch.until))
+        .set_metric_data_queries(Some(queries))
+        .into_paginator()
+        .send();
+    let mut samples: BTreeMap<usize, Vec<Sample>> = BTreeMap::new();
+    let mut complete: BTreeSet<usize> = BTreeSet::new();
+    for _ in 0..DATA_PAGES_MAX {
+        let Some(page) = pages.next().await else {
+            samples.retain(|place, _| complete.contains(place));
+            return Ok(samples);
+        };
+        let page = page.map_err(|error| CallError::of(GET_METRIC_DATA, region, &error))?;
+        for result in page.metric_data_results() {
+            if let Some(place) = place_of(result) {
+                samples.entry(place).or_default().extend(samples_of(result));
+                // A series that goes on in the next page is `PartialData` in this one.
+                if result.status_code == Some(StatusCode::Complete) {
+                    complete.insert(place);
+                } else {
+                    complete.remove(&place);
+                }
+            }
+        }
+    }
+    Err(too_many_pages(GET_METRIC_DATA, region, DATA_PAGES_MAX))
+}
+
+/// Ids begin with a lowercase letter (`CloudWatch` API reference, `MetricDataQuery`).
+fn query(place: usize, question: &Question) -> MetricDataQuery {
+    let statistic = match question.statistic {
+        Statistic::Maximum => "Maximum",
+        Statistic::Sum => "Sum",
+    };
+    let dimensions = question.series.dimensions.iter();
+    let dimensions = dimensions.map(|(name, value)| Dimension::builder().name(name).value(value).build()).collect();
+    let metric = Metric::builder()
+        .namespace(&question.series.namespace)
+        .metric_name(&question.series.metric)
+        .set_dimensions(Some(dimensions))
+        .build();
+    let period = i32::try_from(PERIOD.as_secs()).unwrap_or(i32::MAX);
+    let stat = MetricStat::builder().metric(metric).period(period).stat(statistic).build();
+    MetricDataQuery::builder().id(format!("q{place}")).metric_stat(stat).return_data(true).build()
+}
+
+fn place_of(result: &MetricDataResult) -> Option<usize> {
+    result.id()?.strip_prefix('q')?.parse().ok()
+}
+
+fn samples_of(result: &MetricDataResult) -> impl Iterator<Item = Sample> {
+    let times = result.timestamps().iter().map(timestamp);
+    times.zip(result.values()).filter_map(|(at, value)| Some((at?, *value)))
+}
+
+/// Every series of this metric that reported of late, once. `RecentlyActive` is approximate by 50 minutes (`CloudWatch`
+/// API reference, `ListMetrics`).
+pub(super) async fn series(client: &Client, region: &Region, names: &SeriesNames) -> Result<Vec<Series>, CallError> {
+    let mut pages = client
+        .list_metrics()
+        .namespace(&names.namespace)
+        .metric_name(&names.utilization)
+        .recently_active(RecentlyActive::Pt3H)
+        .into_paginator()
+        .send();
+    let mut found = BTreeSet::new();
+    for _ in 0..LIST_PAGES_MAX {
+        let Some(page) = pages.next().await else {
+            return Ok(found.into_iter().collect());
+        };
+        let page = page.map_err(|error| CallError::of(LIST_METRICS, region, &error))?;
+        found.extend(page.metrics().iter().filter_map(series_of));
+    }
+    Err(too_many_pages(LIST_METRICS, region, LIST_PAGES_MAX))
+}
+
+fn series_of(metric: &Metric) -> Option<Series> {
+    let dimensions = metric.dimensions().iter();
+    Some(Series {
+        namespace: metric.namespace()?.to_owned(),
+        metric: metric.metric_name()?.to_owned(),
+        dimensions: dimensions
+            .map(|dimension| Some((dimension.name()?.to_owned(), dimension.value()?.to_owned())))
+            .collect::<Option<_>>()?,
+    })
+}
+
+fn too_many_pages(call: &'static str, region: &Region, pages: usize) -> CallError {
+    let message = format!("more than {pages} pages, which nobody has foreseen");
+    CallError { call, region: region.clone(), kind: CallErrorKind::Other, message }
+}
