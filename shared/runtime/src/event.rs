@@ -43,7 +43,12 @@ impl Event {
         };
         let event: EventBridgeEvent = match serde_json::from_value(value) {
             Ok(event) => event,
-            Err(error) => return unexpected(format!("an object that is no event of EventBridge ({})", quoted(&error.to_string()))),
+            Err(error) => {
+                return unexpected(format!(
+                    "an object that is no event of EventBridge ({})",
+                    quoted(&error.to_string())
+                ));
+            }
         };
         match (event.source.as_str(), event.detail_type.as_str()) {
             ("aws.events" | "aws.scheduler", "Scheduled Event") => Ok(Self::Scheduled),

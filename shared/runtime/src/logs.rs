@@ -40,7 +40,11 @@ fn filter(rust_log: Option<&str>, lambda_level: Option<&str>) -> Targets {
             None => LevelFilter::INFO,
         };
         let foreign = if level == LevelFilter::INFO { LevelFilter::WARN } else { level };
-        Targets::new().with_default(level).with_targets([("aws_", foreign), ("hyper", foreign), ("lambda_runtime", foreign)])
+        Targets::new().with_default(level).with_targets([
+            ("aws_", foreign),
+            ("hyper", foreign),
+            ("lambda_runtime", foreign),
+        ])
     });
     // It would log the error of a handler in its own words, beside ours.
     filter.with_target("lambda_runtime::layers::panic", LevelFilter::OFF)

@@ -16,8 +16,12 @@ use crate::{Answer, Event, Failure, Invocation, Settings, UnexpectedEvent, logs}
 
 /// What Lambda tells every function (Lambda developer guide, "Using the Lambda runtime API for custom runtimes" and
 /// "Defined runtime environment variables"), and `lambda_runtime` panics without.
-const OF_LAMBDA: [&str; 4] =
-    ["AWS_LAMBDA_RUNTIME_API", "AWS_LAMBDA_FUNCTION_NAME", "AWS_LAMBDA_FUNCTION_VERSION", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE"];
+const OF_LAMBDA: [&str; 4] = [
+    "AWS_LAMBDA_RUNTIME_API",
+    "AWS_LAMBDA_FUNCTION_NAME",
+    "AWS_LAMBDA_FUNCTION_VERSION",
+    "AWS_LAMBDA_FUNCTION_MEMORY_SIZE",
+];
 
 /// So long Lambda has to take an init error; the log has it anyway.
 const INIT_ERROR_PATIENCE: Duration = Duration::from_secs(2);
@@ -52,7 +56,10 @@ async fn live<C>(
     handle: impl AsyncFn(&C, Invocation) -> Result<Answer, Failure>,
 ) -> Result<(), Failure> {
     if let Some(missing) = OF_LAMBDA.iter().find(|name| variable(name).is_none()) {
-        return Err(Failure::because("NotLambda", format!("{missing} is not set: this program is started by AWS Lambda, or by a stand-in for it")));
+        return Err(Failure::because(
+            "NotLambda",
+            format!("{missing} is not set: this program is started by AWS Lambda, or by a stand-in for it"),
+        ));
     }
     let settings = match Settings::read(variable) {
         Ok(settings) => settings,
@@ -65,7 +72,9 @@ async fn live<C>(
     let shared = start(settings).await;
     let service = service_fn(|event| answer(&shared, &handle, event));
     let served = Runtime::new(service).layer(MapRequestLayer::new(read_event)).run().await;
-    served.map_err(|error| Failure::because("RuntimeApi", format!("Lambda's runtime API does not answer: {}", chain(error.as_ref()))))
+    served.map_err(|error| {
+        Failure::because("RuntimeApi", format!("Lambda's runtime API does not answer: {}", chain(error.as_ref())))
+    })
 }
 
 /// What was read of a payload.
@@ -107,9 +116,13 @@ async fn answer<C>(
 /// Makes a panic a failure of this one invocation: the next one finds the process alive.
 async fn unwound(run: impl Future<Output = Result<Answer, Failure>>) -> Result<Answer, Failure> {
     AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|panic| {
-        let words = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        let words =
+            panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         let words = words.unwrap_or("without a message");
-        Err(Failure::because("Panic", format!("the function panicked: {words}; that is a mistake in Curfew, and the log says where")))
+        Err(Failure::because(
+            "Panic",
+            format!("the function panicked: {words}; that is a mistake in Curfew, and the log says where"),
+        ))
     })
 }
 

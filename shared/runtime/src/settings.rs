@@ -55,7 +55,9 @@ fn bucket(value: Option<&str>) -> Result<String, String> {
     match value {
         None | Some("") => Err("CURFEW_BUCKET is not set; set it to the name of the state bucket".to_owned()),
         Some(name) if is_bucket_name(name) => Ok(name.to_owned()),
-        Some(other) => Err(format!("CURFEW_BUCKET is {other:?}, which is no bucket's name; set it to the name alone, without s3:// or arn:")),
+        Some(other) => Err(format!(
+            "CURFEW_BUCKET is {other:?}, which is no bucket's name; set it to the name alone, without s3:// or arn:"
+        )),
     }
 }
 
@@ -73,7 +75,9 @@ fn is_bucket_name(name: &str) -> bool {
 
 fn topic_arn(value: Option<&str>) -> Result<String, String> {
     match value {
-        None | Some("") => Err("CURFEW_TOPIC_ARN is not set; set it to the ARN of the SNS topic that people subscribe to".to_owned()),
+        None | Some("") => {
+            Err("CURFEW_TOPIC_ARN is not set; set it to the ARN of the SNS topic that people subscribe to".to_owned())
+        }
         Some(arn) if is_topic_arn(arn) => Ok(arn.to_owned()),
         Some(other) => Err(format!(
             "CURFEW_TOPIC_ARN is {other:?}, which is no standard topic's ARN; one looks like arn:aws:sns:eu-central-1:123456789012:curfew"

@@ -71,7 +71,13 @@ impl Bucket {
 
     /// Writes an object.
     pub(crate) async fn put(&self, key: &str, bytes: Vec<u8>, condition: Condition<'_>) -> Result<(), StoreError> {
-        let put = self.client.put_object().bucket(&self.name).key(key).content_type("application/json").body(ByteStream::from(bytes));
+        let put = self
+            .client
+            .put_object()
+            .bucket(&self.name)
+            .key(key)
+            .content_type("application/json")
+            .body(ByteStream::from(bytes));
         let (put, conditional) = match condition {
             Condition::None => (put, false),
             Condition::StillAt(Some(etag)) => (put.if_match(etag), true),

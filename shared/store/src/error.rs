@@ -56,7 +56,9 @@ pub enum StoreError {
         if_lost: &'static str,
     },
     /// A value without a form in JSON.
-    #[error("{address} was not written, because its value has no form in JSON ({problem}); that is a mistake in Curfew")]
+    #[error(
+        "{address} was not written, because its value has no form in JSON ({problem}); that is a mistake in Curfew"
+    )]
     Unwritable {
         /// The object, as `s3://<bucket>/<key>`.
         address: String,
@@ -118,7 +120,9 @@ fn advice(action: &'static str, code: Option<&str>) -> &'static str {
         Some("AccessDenied") if action == "s3:GetObject" => {
             "grant the function's role s3:GetObject on it, and s3:ListBucket on the bucket, without which an absent object looks forbidden"
         }
-        Some("AccessDenied") => "grant the function's role s3:PutObject on it, and the use of the bucket's KMS key where it has one",
+        Some("AccessDenied") => {
+            "grant the function's role s3:PutObject on it, and the use of the bucket's KMS key where it has one"
+        }
         Some("PermanentRedirect" | "AuthorizationHeaderMalformed" | "IllegalLocationConstraintException") => {
             "deploy Curfew in the region of the state bucket"
         }

@@ -69,9 +69,7 @@ impl Store {
         let key = notices_key(function, region);
         match self.bucket.get(&key, BYTES_MAX).await? {
             None => Ok(Versioned { value: Notices::default(), etag: None }),
-            Some(Object { bytes, etag }) => {
-                Ok(Versioned { value: decode(&bytes, &self.bucket.address(&key))?, etag })
-            }
+            Some(Object { bytes, etag }) => Ok(Versioned { value: decode(&bytes, &self.bucket.address(&key))?, etag }),
         }
     }
 
@@ -79,7 +77,13 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Lost`] where something else is there by now; else where S3 refused.
-    pub async fn write_notices(&self, function: &str, region: &Region, notices: &Notices, last: Option<&str>) -> Result<(), StoreError> {
+    pub async fn write_notices(
+        &self,
+        function: &str,
+        region: &Region,
+        notices: &Notices,
+        last: Option<&str>,
+    ) -> Result<(), StoreError> {
         self.write(&notices_key(function, region), notices, last).await
     }
 
@@ -100,7 +104,12 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Lost`] where something else is there by now; else where S3 refused.
-    pub async fn write_activity(&self, region: &Region, activity: &Activity, last: Option<&str>) -> Result<(), StoreError> {
+    pub async fn write_activity(
+        &self,
+        region: &Region,
+        activity: &Activity,
+        last: Option<&str>,
+    ) -> Result<(), StoreError> {
         self.write(&activity_key(region), activity, last).await
     }
 
@@ -127,3 +136,6 @@ fn notices_key(function: &str, region: &Region) -> String {
 fn activity_key(region: &Region) -> String {
     format!("activity/{region}.json")
 }
+
+#[cfg(test)]
+mod tests;

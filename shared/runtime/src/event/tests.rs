@@ -37,7 +37,10 @@ fn a_foreign_event_is_named() {
     let event = |source: &str, detail_type: &str| {
         serde_json::json!({ "source": source, "detail-type": detail_type, "detail": {} }).to_string()
     };
-    check_refused(event("aws.ec2", "EC2 Spot Instance Interruption Warning"), "EC2 Spot Instance Interruption Warning from aws.ec2");
+    check_refused(
+        event("aws.ec2", "EC2 Spot Instance Interruption Warning"),
+        "EC2 Spot Instance Interruption Warning from aws.ec2",
+    );
     check_refused(event("aws.ec2", "Scheduled Event"), "Scheduled Event from aws.ec2");
     let long = "x".repeat(10_000);
     let head = format!("{}…", "x".repeat(100));

@@ -41,7 +41,12 @@ fn every_mistake_is_told_at_once() {
 #[test]
 fn nothing_but_two_words_is_a_mode() {
     for mode in ["", " enforce", "enforce ", "ENFORCE", "dry-run", "true", "1"] {
-        check_refused(Some(BUCKET), Some(TOPIC_ARN), Some(mode), &format!("CURFEW_MODE is {mode:?}; set it to observe or enforce"));
+        check_refused(
+            Some(BUCKET),
+            Some(TOPIC_ARN),
+            Some(mode),
+            &format!("CURFEW_MODE is {mode:?}; set it to observe or enforce"),
+        );
     }
 }
 
@@ -50,12 +55,26 @@ fn a_bucket_has_a_legal_name() {
     for name in ["abc", "a.b-c", "0bucket9", &"a".repeat(63)] {
         assert_eq!(read(Some(name), Some(TOPIC_ARN), None).map(|settings| settings.bucket), Ok(name.to_owned()));
     }
-    for name in ["ab", "Bucket", "s3://bucket", "arn:aws:s3:::bucket", "bucket/", "-bucket", "bucket.", "a..b", "192.168.5.4", "bücket", &"a".repeat(64)] {
+    for name in [
+        "ab",
+        "Bucket",
+        "s3://bucket",
+        "arn:aws:s3:::bucket",
+        "bucket/",
+        "-bucket",
+        "bucket.",
+        "a..b",
+        "192.168.5.4",
+        "bücket",
+        &"a".repeat(64),
+    ] {
         check_refused(
             Some(name),
             Some(TOPIC_ARN),
             None,
-            &format!("CURFEW_BUCKET is {name:?}, which is no bucket's name; set it to the name alone, without s3:// or arn:"),
+            &format!(
+                "CURFEW_BUCKET is {name:?}, which is no bucket's name; set it to the name alone, without s3:// or arn:"
+            ),
         );
     }
     check_refused(Some(""), Some(TOPIC_ARN), None, "CURFEW_BUCKET is not set; set it to the name of the state bucket");
@@ -63,7 +82,11 @@ fn a_bucket_has_a_legal_name() {
 
 #[test]
 fn a_topic_is_a_standard_topics_arn() {
-    for arn in [TOPIC_ARN, "arn:aws-cn:sns:cn-north-1:123456789012:a", "arn:aws-us-gov:sns:us-gov-west-1:123456789012:Curfew_Topic-8Jx1"] {
+    for arn in [
+        TOPIC_ARN,
+        "arn:aws-cn:sns:cn-north-1:123456789012:a",
+        "arn:aws-us-gov:sns:us-gov-west-1:123456789012:Curfew_Topic-8Jx1",
+    ] {
         assert_eq!(read(Some(BUCKET), Some(arn), None).map(|settings| settings.topic_arn), Ok(arn.to_owned()));
     }
     for arn in [
@@ -77,7 +100,10 @@ fn a_topic_is_a_standard_topics_arn() {
         " arn:aws:sns:eu-central-1:123456789012:curfew",
     ] {
         let sentence = read(Some(BUCKET), Some(arn), None).unwrap_err();
-        assert!(sentence.contains(&format!("CURFEW_TOPIC_ARN is {arn:?}, which is no standard topic's ARN")), "{sentence}");
+        assert!(
+            sentence.contains(&format!("CURFEW_TOPIC_ARN is {arn:?}, which is no standard topic's ARN")),
+            "{sentence}"
+        );
     }
 }
 
@@ -87,5 +113,8 @@ fn what_is_no_utf8_is_a_mistake() {
     use std::os::unix::ffi::OsStringExt;
     let settings = Settings::read(|_| Some(OsString::from_vec(vec![0xff])));
     let sentence = settings.unwrap_err().to_string();
-    assert!(sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_MODE is not UTF-8"), "{sentence}");
+    assert!(
+        sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_MODE is not UTF-8"),
+        "{sentence}"
+    );
 }

@@ -55,7 +55,9 @@ fn an_unknown_schema_is_refused_before_anything_else_is_read() {
 #[test]
 fn what_curfew_never_wrote_is_refused() {
     let refused = |problem: &str| {
-        format!("{ADDRESS} cannot be understood ({problem}); delete it: without it messages are repeated, and nothing else happens")
+        format!(
+            "{ADDRESS} cannot be understood ({problem}); delete it: without it messages are repeated, and nothing else happens"
+        )
     };
     check_refused::<Notices>("", &refused("EOF while parsing a value at line 1 column 0"));
     check_refused::<Notices>("null", &refused("invalid type: null, expected an object at line 1 column 4"));
