@@ -20,6 +20,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(100);
 
+/// Where nothing says otherwise: the region that every account has.
+const HOME_UNSAID: &str = "us-east-1";
+
 /// AWS, as the environment says where and who.
 #[derive(Debug)]
 pub struct Aws {
@@ -30,20 +33,12 @@ pub struct Aws {
     sns: PerRegion<aws_sdk_sns::Client>,
 }
 
-/// The environment names no region.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no AWS region is configured; set AWS_REGION, as Lambda does")]
-pub struct NoRegion;
-
 impl Aws {
     /// Reads the standard AWS variables; nothing is called yet.
     ///
     /// Retries are adaptive, because throttling is per account, region and API (EC2 API reference, "Request throttling"):
     /// whoever is throttled slows down instead of taking the account's other callers along.
-    ///
-    /// # Errors
-    /// Where no region is configured.
-    pub async fn connect() -> Result<Self, NoRegion> {
+    pub async fn connect() -> Self {
         let timeouts = TimeoutConfig::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .operation_attempt_timeout(ATTEMPT_TIMEOUT)
@@ -69,15 +64,14 @@ impl Aws {
     }
 
     /// With a configuration as it is.
-    pub(crate) fn with(config: SdkConfig) -> Result<Self, NoRegion> {
-        let home = Region::from(config.region().ok_or(NoRegion)?.as_ref());
-        Ok(Self {
-            config,
-            home,
-            ec2: PerRegion::default(),
-            cloudwatch: PerRegion::default(),
-            sns: PerRegion::default(),
-        })
+    pub(crate) fn with(config: SdkConfig) -> Self {
+        let home = config.region().map_or(HOME_UNSAID, |region| region.as_ref());
+        if config.region().is_none() {
+            tracing::error!("no AWS region is configured; set AWS_REGION, as Lambda does ({home} is assumed)");
+        }
+        let home = Region::from(home);
+        let (ec2, cloudwatch, sns) = (PerRegion::default(), PerRegion::default(), PerRegion::default());
+        Self { config, home, ec2, cloudwatch, sns }
     }
 
     /// The region that the environment names.

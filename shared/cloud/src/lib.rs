@@ -15,6 +15,6 @@ pub mod tell;
 mod replay;
 
 pub use act::carry_out;
-pub use aws::{Aws, NoRegion};
+pub use aws::Aws;
 pub use error::{CallError, CallErrorKind};
 pub use observe::{instances, regions, usages};

@@ -2,27 +2,13 @@
 
 use aws_sdk_sns::types::MessageAttributeValue;
 use domain::id::Region;
+use domain::news::Message;
 
 use crate::aws::Aws;
 use crate::error::{CallError, CallErrorKind};
 
 /// SNS API reference, "Publish": a subject has fewer than 100 characters.
 const SUBJECT_MAX: usize = 99;
-
-/// One message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
-    /// ASCII, one line.
-    pub subject: String,
-    /// Plain text, less than 256 KB.
-    pub body: String,
-    /// The attribute `team`, for filter policies.
-    pub team: String,
-    /// The attribute `function`.
-    pub function: String,
-    /// The attribute `severity`.
-    pub severity: String,
-}
 
 /// How many have confirmed that they listen.
 ///
@@ -46,7 +32,7 @@ pub async fn publish(aws: &Aws, topic_arn: &str, message: &Message) -> Result<()
     let region = region_of(topic_arn, aws.home());
     let mut call =
         aws.sns(&region).publish().topic_arn(topic_arn).subject(subject(&message.subject)).message(&message.body);
-    let attributes = [("team", &message.team), ("function", &message.function), ("severity", &message.severity)];
+    let attributes = [("team", message.team.as_str()), ("function", message.function), ("severity", message.severity)];
     for (name, value) in attributes {
         // An attribute without a value is refused, with the whole message (SNS developer guide, "Message attributes").
         if let (false, Ok(attribute)) = (value.is_empty(), attribute(value)) {
