@@ -1,0 +1,184 @@
+"""The cast: every machine of the account, what it does, and what must become of it in each run.
+
+Each accelerated machine is one case that Curfew must get right: every rule once, and every way to be spared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+EAST_1, EAST_2, FRANKFURT = "us-east-1", "us-east-2", "eu-central-1"
+REGIONS = (EAST_1, EAST_2, FRANKFURT)
+
+OWNERS = {"vision": "ada@example.com", "nlp": "grace@example.com", "research": "emmy@example.com"}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One accelerated instance.
+
+    `fate` says what must become of it in each of the five runs, in the words of `verdict.fates`.
+    """
+
+    name: str
+    region: str
+    type: str
+    team: str | None
+    does: str  # idle, busy, reserved (idle, but GPU memory is held), silent (nothing reports its GPUs)
+    fate: tuple[str, str, str, str, str]
+    tags: dict[str, str] = field(default_factory=dict)
+    launched: timedelta = timedelta(days=2)
+    fields: dict[str, Any] = field(default_factory=dict)  # for the local AWS's back door
+
+    @property
+    def all_tags(self) -> dict[str, str]:
+        owned = {"Name": self.name, "Team": self.team, "Owner": OWNERS[self.team]} if self.team else {}
+        return {**owned, **self.tags}
+
+
+def cast(now: datetime) -> list[Machine]:
+    """Every accelerated machine. `{id}` in a tag's value stands for the machine's own id."""
+    expired = rfc3339(now - timedelta(hours=2))
+    evening = now - timedelta(minutes=3)
+    morning = now - timedelta(minutes=10)
+    soon = now + timedelta(minutes=20)
+    told_half_an_hour_ago = "{id} hours=stop@" + rfc3339(evening.replace(second=0, microsecond=0))
+    stopped_last_night = f"hours {rfc3339(now - timedelta(hours=12))}"
+
+    ignored = ("would mark idle", "mark idle", "held stop idle", "stop idle", "not-running")
+    return [
+        # The rules
+        Machine("sweep-lr", EAST_1, "g5.12xlarge", "vision", "idle", ignored),
+        Machine("bench-l4", FRANKFURT, "g6.xlarge", "vision", "idle", ignored),
+        Machine(
+            "scratch-spot", FRANKFURT, "g6.2xlarge", "vision", "idle",
+            ("would mark idle", "mark idle", "held terminate idle", "terminate idle", "gone"),
+            {"curfew:on-idle": "terminate"}, fields={"spot_instance_request": "one-time"},
+        ),
+        Machine(
+            "no-name-1", EAST_1, "g4dn.12xlarge", None, "silent",
+            ("would mark untagged", "mark untagged", "held stop untagged", "stop untagged", "not-running"),
+        ),
+        Machine(
+            "distil", EAST_1, "trn1.32xlarge", "nlp", "silent",
+            ("would mark lifetime", "mark lifetime", "held stop lifetime", "stop lifetime", "not-running"),
+            launched=timedelta(days=11),
+        ),
+        Machine(
+            "demo-booth", EAST_1, "g4dn.xlarge", "vision", "busy",
+            ("would stop expired", "stop expired", "not-running", "not-running", "not-running"),
+            {"curfew:expires-at": expired},
+        ),
+        Machine(
+            "label-ui", EAST_1, "g6.xlarge", "nlp", "busy",
+            ("would stop hours", "stop hours", "not-running", "not-running", "not-running"),
+            {"curfew:hours": hours(evening - timedelta(hours=10), evening), "curfew:marked": told_half_an_hour_ago},
+        ),
+        Machine(
+            "dev-grace", EAST_1, "g5.xlarge", "nlp", "idle",
+            ("would start hours", "start hours", "young", "young", "young"),
+            {"curfew:hours": hours(morning, morning + timedelta(hours=10)), "curfew:stopped": stopped_last_night},
+            fields={"state": "stopped"},
+        ),
+        Machine(
+            "studio", FRANKFURT, "g6.8xlarge", "vision", "busy",
+            ("would mark hours", "mark hours", "marked", "marked", "marked"),
+            {"curfew:hours": hours(soon - timedelta(hours=10), soon)},
+        ),
+        # Announced, and then somebody does something about it
+        Machine(
+            "finetune-llava", EAST_1, "g6.12xlarge", "vision", "idle",
+            ("would mark idle", "mark idle", "unmark idle", "busy", "busy"),
+        ),
+        Machine(
+            "llama-ft", EAST_1, "p5.48xlarge", "nlp", "idle",
+            ("would mark idle", "mark idle", "protected", "protected", "protected"),
+            {"curfew:local-disk": "expendable"},
+        ),
+        # Only told
+        Machine("notebook-ada", EAST_1, "g5.xlarge", "vision", "reserved", told("idle reserved")),
+        Machine("rag-index", EAST_1, "g6e.12xlarge", "nlp", "idle", told("idle local-disk")),
+        Machine("no-name-2", EAST_1, "g5.48xlarge", None, "busy", told("untagged busy")),
+        Machine(
+            "spot-batch", EAST_2, "g5.4xlarge", "vision", "idle", told("idle cannot-be-stopped"),
+            fields={"spot_instance_request": "one-time"},
+        ),
+        Machine(
+            "spot-keeper", EAST_2, "g4dn.4xlarge", "vision", "idle", told("idle persistent-spot"),
+            fields={"spot_instance_request": "persistent"},
+        ),
+        Machine(
+            "prepaid", FRANKFURT, "g5.24xlarge", "vision", "idle", told("idle saves-nothing"),
+            fields={"capacity_reservation_id": "cr-0123456789abcdef0"},
+        ),
+        # Only observed: by the team's mode, and by the machine's own tag
+        Machine("world-model", EAST_2, "p6-b200.48xlarge", "research", "idle", observed()),
+        Machine(
+            "render-farm", EAST_2, "g7e.24xlarge", "vision", "idle", observed(), {"curfew:mode": "observe"},
+        ),
+        # Spared
+        Machine("train-detr", EAST_1, "p4d.24xlarge", "vision", "busy", always("busy")),
+        Machine(
+            "pretrain-2", EAST_1, "p4de.24xlarge", "nlp", "idle", always("young"), launched=timedelta(minutes=12)
+        ),
+        Machine(
+            "eval-nightly", EAST_1, "g6.48xlarge", "nlp", "idle", always("kept"),
+            {"curfew:keep-until": rfc3339(now + timedelta(days=3))[:10]},
+        ),
+        Machine("tokenizer", EAST_1, "g6e.xlarge", "nlp", "idle", always("unreadable"), {"curfew:idle-after": "soon"}),
+        Machine("embed-serve", EAST_1, "inf2.xlarge", "vision", "silent", always("usage-unknown")),
+        Machine("legacy-train", FRANKFURT, "g4dn.12xlarge", "nlp", "silent", always("usage-unknown")),
+        Machine("ci-gpu", FRANKFURT, "g6f.xlarge", "research", "idle", always("compliant"), {"curfew:idle-after": "off"}),
+        Machine(
+            "eks-node", EAST_2, "p5en.48xlarge", "research", "idle", always("foreign-owned"),
+            {"kubernetes.io/cluster/ml": "owned", "eks:cluster-name": "ml"},
+        ),
+        Machine(
+            "asg-serve", EAST_2, "g5.2xlarge", "vision", "idle", always("foreign-owned"),
+            {"aws:autoscaling:groupName": "serve-blue"},
+        ),
+        Machine(
+            "karpenter-7", EAST_2, "g6.4xlarge", "nlp", "busy", always("foreign-owned"),
+            {"karpenter.sh/nodepool": "gpu"},
+        ),
+        Machine(
+            "stack-gpu", EAST_2, "g5.xlarge", "nlp", "idle", always("foreign-owned"), {"spacelift:stack": "gpu-lab"}
+        ),
+    ]  # fmt: skip
+
+
+CPU_MACHINES = [
+    (EAST_1, "t3.medium", "vpn"),
+    (EAST_1, "m7i.large", "ci-runner"),
+    (EAST_1, "m7i.4xlarge", "airflow"),
+    (EAST_1, "r7i.2xlarge", "feature-store"),
+    (EAST_1, "c7i.8xlarge", "preprocess"),
+    (EAST_2, "c7i.2xlarge", "ray-head"),
+    (EAST_2, "m7i.xlarge", "grafana"),
+    (FRANKFURT, "t3.medium", "vpn"),
+    (FRANKFURT, "c7i.large", "web"),
+    (FRANKFURT, "r7i.large", "postgres"),
+]
+
+
+def always(reason: str) -> tuple[str, str, str, str, str]:
+    return (reason,) * 5
+
+
+def told(what: str) -> tuple[str, str, str, str, str]:
+    """Told once, in the rehearsal already: nothing is lost by hearing it."""
+    return (f"would notify {what}", "told", "told", "told", "told")
+
+
+def observed() -> tuple[str, str, str, str, str]:
+    return ("would mark idle", "would stop idle", "marked", "marked", "marked")
+
+
+def hours(start: datetime, end: datetime) -> str:
+    return f"Mon-Sun {start:%H:%M}-{end:%H:%M} UTC"
+
+
+def rfc3339(at: datetime) -> str:
+    return at.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,179 @@
+"""Builds the account: machines and what they report, the state bucket with its configuration, and the topic."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from local_aws import LocalAws
+
+from .fleet import CPU_MACHINES, EAST_1, OWNERS, REGIONS, Machine, cast
+
+BUCKET = "curfew-state"
+CONFIG_KEY = "config/curfew.toml"
+PLATFORM_EMAIL = "platform@example.com"
+
+# Shortened, so that nobody waits for hours. Everything else is as it would be written.
+CONFIG = """\
+regions = []                       # every enabled one
+
+[managed]
+tag_keys = ["spacelift:stack"]     # another controller of this company
+
+[untagged]
+mode = "enforce"
+grace = "{grace}"
+
+[idle]
+window = "15m"
+grace = "{grace}"
+
+[lifetime]
+grace = "{grace}"
+action = "stop"
+
+[limits]
+actions_max = {actions_max}
+
+[teams.vision]
+mode = "enforce"
+email = "ada@example.com"
+local_disk = "expendable"
+
+[teams.nlp]
+mode = "enforce"
+email = "grace@example.com"
+
+[teams.research]
+mode = "observe"                   # not yet
+local_disk = "expendable"
+"""
+GRACE_SECONDS = 2
+
+_PERIOD = timedelta(minutes=5)
+_PERIODS = 9  # 45 minutes: the window, and the 10 minutes by which CloudWatch may be late
+_BUSY = {"gpu": 96.0, "memory_mib": 21_000.0, "cpu": 55.0, "bytes": 9e8}
+_QUIET = {"gpu": 0.0, "memory_mib": 3.0, "cpu": 0.2, "bytes": 40_000.0}
+_ACTIVITY = {"busy": _BUSY, "idle": _QUIET, "silent": _QUIET, "reserved": {**_QUIET, "memory_mib": 18_200.0}}
+
+
+@dataclass(frozen=True)
+class Account:
+    """What was built."""
+
+    aws: LocalAws
+    topic_arn: str
+    machines: dict[str, Machine]  # by instance id
+    cpu_machines: list[tuple[str, str]]  # instance id, region
+    gpu_counts: dict[str, int]  # by type
+
+    def id_of(self, name: str) -> str:
+        return next(instance_id for instance_id, machine in self.machines.items() if machine.name == name)
+
+
+def seed(aws: LocalAws, progress: Callable[[str], None]) -> Account:
+    now = datetime.now(timezone.utc)
+    aws.client("s3").create_bucket(Bucket=BUCKET)
+    write_config(aws, actions_max=3)
+    topic_arn = _topic(aws)
+    gpu_counts = _gpu_counts(aws)
+    progress("state bucket, configuration, topic")
+    machines: dict[str, Machine] = {}
+    for machine in cast(now):
+        machines[_launch(aws, machine, now)] = machine
+        progress(f"{len(machines)} accelerated instances")
+    cpu_machines = [
+        (aws.run_instance(instance_type, {"Name": name, "Team": "platform"}, region), region)
+        for region, instance_type, name in CPU_MACHINES
+    ]
+    progress(f"{len(machines)} accelerated and {len(cpu_machines)} other instances")
+    for region in REGIONS:
+        own = {instance_id: machine for instance_id, machine in machines.items() if machine.region == region}
+        _report(aws, region, own, gpu_counts, now)
+        progress(f"metrics of {region}")
+    return Account(aws, topic_arn, machines, cpu_machines, gpu_counts)
+
+
+def write_config(aws: LocalAws, actions_max: int) -> None:
+    text = CONFIG.format(grace=f"{GRACE_SECONDS}s", actions_max=actions_max)
+    aws.client("s3").put_object(Bucket=BUCKET, Key=CONFIG_KEY, Body=text.encode())
+
+
+def begin_training(account: Account, name: str) -> None:
+    """One fresh sample of every GPU at work."""
+    instance_id = account.id_of(name)
+    machine = account.machines[instance_id]
+    now = datetime.now(timezone.utc) - timedelta(seconds=1)
+    gpus = account.gpu_counts[machine.type]
+    data = [_datum("nvidia_smi_utilization_gpu", 97.0, now, instance_id, index) for index in range(gpus)]
+    account.aws.client("cloudwatch", machine.region).put_metric_data(Namespace="CWAgent", MetricData=data)
+
+
+def _topic(aws: LocalAws) -> str:
+    """Somebody must listen before Curfew ends anything."""
+    sns = aws.client("sns", EAST_1)
+    arn = sns.create_topic(Name="curfew")["TopicArn"]
+    for team, email in OWNERS.items():
+        filter_policy = f'{{"team": ["{team}"]}}'
+        sns.subscribe(TopicArn=arn, Protocol="email", Endpoint=email, Attributes={"FilterPolicy": filter_policy})
+        aws.confirm_subscription(email)
+    sns.subscribe(TopicArn=arn, Protocol="email", Endpoint=PLATFORM_EMAIL)
+    aws.confirm_subscription(PLATFORM_EMAIL)
+    return arn
+
+
+def _gpu_counts(aws: LocalAws) -> dict[str, int]:
+    """GPUs by type, as EC2 tells them; none for what has no NVIDIA GPU."""
+    types = sorted({machine.type for machine in cast(datetime.now(timezone.utc))})
+    described = aws.client("ec2").describe_instance_types(InstanceTypes=types)["InstanceTypes"]
+    return {
+        one["InstanceType"]: sum(
+            gpu.get("LogicalGpuCount") or gpu["Count"] for gpu in one.get("GpuInfo", {}).get("Gpus", [])
+        )
+        for one in described
+    }
+
+
+def _launch(aws: LocalAws, machine: Machine, now: datetime) -> str:
+    fields = {"launch_time": now - machine.launched, **machine.fields}
+    instance_id = aws.run_instance(machine.type, machine.all_tags, machine.region, **fields)
+    own_id = {key: value.format(id=instance_id) for key, value in machine.tags.items() if "{id}" in value}
+    if own_id:
+        aws.change(tag={"resource": instance_id, "region": machine.region, "tags": own_id})
+    return instance_id
+
+
+def _report(
+    aws: LocalAws, region: str, machines: dict[str, Machine], gpu_counts: dict[str, int], now: datetime
+) -> None:
+    """What EC2 and the CloudWatch agents would have sent. Few large calls, for seeding must not take longer than the runs."""
+    data: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    this_period = datetime.fromtimestamp(now.timestamp() // _PERIOD.total_seconds() * _PERIOD.total_seconds(), timezone.utc)
+    for instance_id, machine in machines.items():
+        does = _ACTIVITY[machine.does]
+        for back in range(1, _PERIODS + 1):
+            at = this_period - back * _PERIOD
+            if at < now - machine.launched or machine.fields.get("state") == "stopped":
+                continue
+            data["AWS/EC2"].append(_datum("CPUUtilization", does["cpu"], at, instance_id))
+            for direction in ("NetworkIn", "NetworkOut"):
+                data["AWS/EC2"].append(_datum(direction, does["bytes"], at, instance_id))
+            if machine.does == "silent":
+                continue
+            for index in range(gpu_counts[machine.type]):
+                data["CWAgent"].append(_datum("nvidia_smi_utilization_gpu", does["gpu"], at, instance_id, index))
+                data["CWAgent"].append(_datum("nvidia_smi_memory_used", does["memory_mib"], at, instance_id, index))
+    client = aws.client("cloudwatch", region)
+    for namespace, all_data in data.items():
+        for first in range(0, len(all_data), 1000):
+            client.put_metric_data(Namespace=namespace, MetricData=all_data[first : first + 1000])
+
+
+def _datum(metric: str, value: float, at: datetime, instance_id: str, index: int | None = None) -> dict[str, Any]:
+    dimensions = [{"Name": "InstanceId", "Value": instance_id}]
+    if index is not None:
+        dimensions.append({"Name": "index", "Value": str(index)})
+    return {"MetricName": metric, "Dimensions": dimensions, "Value": value, "Timestamp": at}

@@ -1,0 +1,211 @@
+"""What happened, in words and tables for a person."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from datetime import datetime, timezone
+from typing import Any
+
+from .fleet import OWNERS, REGIONS, Machine
+from .run import Run
+from .screen import WIDTH, fit, heading, line, paint, paragraph
+from .seed import Account
+
+_HOURS_PER_MONTH = 730
+_GROUPS = {
+    "terminate": ("red", "terminated"),
+    "stop": ("red", "stopped"),
+    "held": ("yellow", "held: above the limits, so none of them was ended, and a person is asked"),
+    "start": ("green", "started"),
+    "mark": ("yellow", "announced: its owner was told, and a tag remembers the deadline"),
+    "unmark": ("green", "called off: the reason is gone"),
+    "notify": ("cyan", "only told, and why"),
+}
+_ONLY_TOLD = {
+    "reserved": "GPU memory is held",
+    "local-disk": "its NVMe data would be lost",
+    "busy": "but it is at work",
+    "cannot-be-stopped": "one-time Spot cannot be stopped",
+    "persistent-spot": "its Spot request would launch it again",
+    "saves-nothing": "its capacity is reserved",
+    "configured": "configured so",
+}
+_METRIC_USD = 0.01 / 1000  # "Amazon CloudWatch pricing": GetMetricData, by metric asked for
+
+
+def fleet(account: Account) -> None:
+    """How many machines of which family, by region."""
+    families = sorted({_family(machine.type) for machine in account.machines.values()})
+    counts: dict[str, Counter] = defaultdict(Counter)
+    for machine in account.machines.values():
+        counts[machine.region][_family(machine.type)] += 1
+    cpu = Counter(region for _, region in account.cpu_machines)
+    widths = [len(family) + 2 for family in families]
+    head = "".join(family.rjust(width) for family, width in zip(families, widths))
+    line(paint(f"{'':13}{head}  GPU  CPU", "bold"))
+    for region in REGIONS:
+        cells = "".join(str(counts[region][family] or ".").rjust(width) for family, width in zip(families, widths))
+        line(f"{region:13}{cells}{sum(counts[region].values()):5}{cpu[region]:5}")
+    line()
+    line(f"{'team':9}{'mode':9}{'machines':>9}   who hears of it")
+    teams = Counter(machine.team for machine in account.machines.values())
+    for team, owner in OWNERS.items():
+        mode = "observe" if team == "research" else "enforce"
+        line(f"{team:9}{mode:9}{teams[team]:9}   {owner}")
+    line(f"{'(none)':9}{'enforce':9}{teams[None]:9}   platform@example.com, who hears of everything")
+
+
+def run(run: Run, account: Account) -> None:
+    """One run: what it saw, did and left alone, and what that saves."""
+    record = run.record
+    line(
+        f"Saw {record['seen']} GPU instances in {len(record['regions'])} regions in {run.seconds:.1f} s, "
+        f"CURFEW_MODE={record['mode']}; the {len(account.cpu_machines)} CPU instances are none of its business."
+    )
+    for group, (colour, meaning) in _GROUPS.items():
+        steps = [step for step in record["steps"] if _group(step) == group]
+        if steps:
+            _steps(steps, group, colour, meaning, account)
+    _spared(record, account)
+    _savings(record)
+
+
+def _group(step: dict[str, Any]) -> str:
+    return "held" if step["outcome"] == "not-reached" else step["action"]
+
+
+def _steps(steps: list[dict[str, Any]], group: str, colour: str, meaning: str, account: Account) -> None:
+    would = [step for step in steps if step["outcome"] == "observed"]
+    done = [step for step in steps if step["outcome"] != "observed"]
+    for some, title in ((done, meaning), (would, f"would {group}: observe mode, so nothing was written")):
+        if not some:
+            continue
+        line()
+        line(paint(f"{group} ({len(some)})", "bold", colour) + paint(f"  {title}", "dim"))
+        for step in sorted(some, key=lambda one: -(one["saves_usd_per_hour"] or 0)):
+            _step(step, account.machines[step["resource"]])
+
+
+def _step(step: dict[str, Any], machine: Machine) -> None:
+    price = step["saves_usd_per_hour"]
+    shown = "" if step["action"] in ("start", "unmark") else "price ?" if price is None else f"${price:.2f}/h"
+    why = because(step["because"])
+    line(
+        f"  {fit(machine.name, 15)}{fit(machine.type, 15)}{fit(machine.region, 13)}"
+        f"{fit(machine.team or '-', 9)}{fit(why, 35)}{shown:>9}"
+    )
+    if step["error"] and step["outcome"] != "not-reached":
+        paragraph(step["error"], "    ", "red")
+
+
+def because(why: dict[str, Any]) -> str:
+    """The evidence in a few words."""
+    only_told = _ONLY_TOLD.get(why.get("only_told", ""))
+    rule = why["rule"]
+    if why.get("mended") is not None:
+        return f"{rule} no more" if why["mended"] else f"{rule}, as announced"
+    if only_told:
+        return f"{rule}; {only_told}"
+    if rule == "idle":
+        return f"idle: {why['devices']} GPU at {why['gpu_max_percent']:.0f} %, {why['cpu_max_vcpus']:.1f} vCPUs"
+    if rule == "untagged":
+        return f"lacks {', '.join(why['missing'])}"
+    if rule == "expired":
+        return f"expired at {_clock(why['expires_at'])}"
+    if rule == "hours":
+        return f"{why['hours'].removeprefix('Mon-Sun ')}, now {datetime.now(timezone.utc):%H:%M}"
+    if rule == "lifetime":
+        days = (datetime.now(timezone.utc) - _moment(why["launched_at"])).days
+        return f"runs for {days} days, {why['max_seconds'] // 86400} at most"
+    return rule
+
+
+def _spared(record: dict[str, Any], account: Account) -> None:
+    total = sum(len(ids) for ids in record["spared"].values())
+    if not total:
+        return
+    line()
+    line(paint(f"left alone ({total})", "bold"))
+    for reason, ids in sorted(record["spared"].items(), key=lambda item: (-len(item[1]), item[0])):
+        names = ", ".join(sorted(account.machines[one].name for one in ids if one in account.machines))
+        wrapped_indent = " " * 22
+        text = f"{len(ids):4}  {reason:14}  {names}"
+        if len(text) <= WIDTH:
+            line(text)
+        else:
+            line(f"{len(ids):4}  {reason:14}")
+            paragraph(names, wrapped_indent)
+
+
+def _savings(record: dict[str, Any]) -> None:
+    ends = [step for step in record["steps"] if step["action"] in ("stop", "terminate")]
+    done = [step for step in ends if step["outcome"] == "done"]
+    waiting = [step for step in record["steps"] if step["action"] == "mark"] + [s for s in ends if s not in done]
+    if done or waiting:
+        line()
+    if done:
+        line(paint(f"saved by what was ended:    {savings(done)}", "bold", "green"))
+    if waiting:
+        line(f"to be saved by what waits:  {savings(waiting)}")
+
+
+def savings(steps: list[dict[str, Any]]) -> str:
+    known = [step["saves_usd_per_hour"] for step in steps if step["saves_usd_per_hour"] is not None]
+    unknown = len(steps) - len(known)
+    rest = f"; {unknown} more of unknown price" if unknown else ""
+    return f"${sum(known):,.2f} an hour, ${sum(known) * _HOURS_PER_MONTH:,.0f} a month{rest}"
+
+
+def messages(run: Run, in_full: bool) -> None:
+    """What SNS delivered, word for word; or only the subjects."""
+    if not run.messages:
+        line()
+        line("Nobody was written to: there is nothing new.")
+        return
+    for message in run.messages:
+        line()
+        line(paint(f"mail to {message['attributes']['team']}: ", "dim") + paint(message["subject"], "bold"))
+        if in_full:
+            for part in message["message"].splitlines():
+                paragraph(part, "  | ")
+
+
+def calls(runs: list[Run]) -> None:
+    """AWS calls of all runs, by action."""
+    total: Counter = Counter()
+    for one in runs:
+        total.update(one.calls)
+    metrics = sum(one.metrics_asked for one in runs)
+    by_run = ", ".join(str(sum(one.calls.values())) for one in runs)
+    heading("AWS calls")
+    cells = [f"{count:4} {action}" for action, count in sorted(total.items(), key=lambda item: (-item[1], item[0]))]
+    rows = -(-len(cells) // 3)
+    for row in range(rows):
+        line("".join(cell.ljust(33) for cell in cells[row::rows]).rstrip())
+    line(f"In {len(runs)} runs: {by_run}. Metrics asked for: {metrics} (${metrics * _METRIC_USD:.4f} at CloudWatch's price).")
+
+
+def audit(runs: list[Run], step_of: str, copies: str) -> None:
+    """Where the records lie, and one step as it stands there."""
+    heading("The audit trail")
+    for one in runs:
+        line(f"  {one.audit_key}  {len(one.audit_text):,} bytes")
+    found = re.search(rf'\{{[^{{}}]*"{step_of}".*?"error":\s*null\s*\}}', runs[-2].audit_text, re.DOTALL)
+    line()
+    line("One step of the fourth, as it stands in the bucket:")
+    paragraph(found[0] if found else "(not found)", "  ", "dim")
+    line()
+    line(f"The bucket goes with the local AWS. Copies of it and of every message: {copies}")
+
+
+def _family(instance_type: str) -> str:
+    return instance_type.partition(".")[0]
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(re.sub(r"\.\d+", "", text).replace("Z", "+00:00"))
+
+
+def _clock(text: str) -> str:
+    return f"{_moment(text):%H:%M} UTC"
