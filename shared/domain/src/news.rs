@@ -99,17 +99,11 @@ pub fn news(report: &Report, memory: &Memory, home: &Region, now: Timestamp) -> 
     of_steps.chain(of_spared).chain(of_gaps).filter(|news| !is_known(news, memory, now)).collect()
 }
 
-/// What could not be written although it was announced; too late for this run's message, so it is owed.
+/// What there is to say that was not yet so when this run's messages were sent: it is owed.
 #[must_use]
-pub fn late_news(report: &Report, memory: &Memory, now: Timestamp) -> Vec<News> {
-    let failed_marks = report
-        .steps
-        .iter()
-        .filter(|(step, outcome)| matches!(step.action, Action::Mark(_)) && outcome.kind == OutcomeKind::Failed);
-    failed_marks
-        .filter_map(|(step, outcome)| of_step(step, outcome.kind, outcome.error.as_deref(), now))
-        .filter(|news| !is_known(news, memory, now))
-        .collect()
+pub fn late_news(report: &Report, sent: &[News], memory: &Memory, home: &Region, now: Timestamp) -> Vec<News> {
+    let all = news(report, memory, home, now).into_iter();
+    all.filter(|one| one.kind != NewsKind::Announcement && !sent.contains(one)).collect()
 }
 
 /// Gaps and account-wide faults are remembered with the home region.
@@ -172,7 +166,9 @@ fn weight(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Option<(Severity
     })
 }
 
-fn team_attribute(target: &Target) -> String {
+/// The `team` attribute of what is said about a resource.
+#[must_use]
+pub fn team_attribute(target: &Target) -> String {
     target.team.as_ref().map_or(NO_TEAM, |team| team.as_str()).to_owned()
 }
 

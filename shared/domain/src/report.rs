@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::id::{Region, RunId};
 use crate::mode::Mode;
-use crate::observed::Gap;
+use crate::observed::{Gap, GapKind};
 use crate::plan::{Plan, Spared, Step};
 
 pub use record::{AuditRecord, Response, SCHEMA, STEPS_MAX};
@@ -93,5 +93,12 @@ impl Report {
             spared: plan.spared,
             gaps: plan.gaps,
         }
+    }
+
+    /// Whether every region stayed unseen, so that the run achieved nothing.
+    #[must_use]
+    pub fn saw_nothing(&self) -> bool {
+        let unseen = |region: &Region| self.gaps.iter().any(|gap| gap.region == *region && gap.kind != GapKind::Part);
+        self.regions.iter().all(unseen)
     }
 }

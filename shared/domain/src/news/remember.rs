@@ -44,6 +44,7 @@ pub fn remember(
             for one in late.iter().filter(|one| one.region == *region) {
                 after.owed.push(owe(one));
                 remember_state(&mut after.told, one, now);
+                after.gaps.extend(state_of(one, now).filter(|_| one.resource.is_none()));
             }
             (region.clone(), after)
         })

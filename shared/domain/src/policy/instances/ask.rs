@@ -9,7 +9,6 @@ use crate::instance::{Instance, State};
 use crate::mark::Mark;
 use crate::mode::Mode;
 use crate::notices::{Notices, Topic};
-use crate::observed::Observed;
 use crate::plan::SparedBecause;
 use crate::policy::{Due, Policy, Verdict, idle};
 use crate::rule::Rule;
@@ -28,7 +27,7 @@ pub struct Ask<'a> {
 /// Everybody to ask about now.
 #[must_use]
 pub fn asks<'a>(
-    seen: &'a Observed<Instance>,
+    seen: &[&'a Instance],
     activity: &Activity,
     memory: &Memory,
     policy: &Policy,
@@ -45,7 +44,7 @@ pub fn asks<'a>(
         let length = idle::window(&says, &policy.config).unwrap_or(policy.config.idle.window);
         Ask { instance, window: Window::ending_before(now, length) }
     };
-    seen.items.iter().filter(due).map(of_window).collect()
+    seen.iter().copied().filter(due).map(of_window).collect()
 }
 
 impl Case<'_> {

@@ -1,0 +1,66 @@
+//! What earlier runs told, read before and written after.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::id::Region;
+use domain::notices::Notices;
+use domain::observed::{Gap, GapKind};
+use domain::policy::instances::Memory;
+use futures::{StreamExt, stream};
+use store::Versioned;
+
+use crate::{AT_ONCE, Run};
+
+/// What earlier runs told, and what could not be read of it.
+pub struct Recalled {
+    /// By region; a region whose notices could not be read is absent, and must not be judged: people would be told twice.
+    pub memory: Memory,
+    /// Where notices could not be read.
+    pub gaps: Vec<Gap>,
+    asked: Vec<Region>,
+    read: BTreeMap<Region, Versioned<Notices>>,
+}
+
+impl Recalled {
+    /// The regions that may be judged.
+    #[must_use]
+    pub fn regions(&self) -> Vec<Region> {
+        self.asked.iter().filter(|region| self.memory.contains_key(*region)).cloned().collect()
+    }
+}
+
+impl Run<'_> {
+    /// Reads what was told about these regions, and about the account with the home region.
+    pub async fn recall(&self, regions: &[Region]) -> Recalled {
+        let home = self.aws.home().clone();
+        let with_home: BTreeSet<Region> = regions.iter().cloned().chain([home]).collect();
+        let reads = stream::iter(with_home).map(|region| async move {
+            let read = self.store.read_notices(self.function, &region).await;
+            (region, read)
+        });
+        let mut recalled = Recalled { memory: Memory::new(), gaps: Vec::new(), asked: regions.to_vec(), read: BTreeMap::new() };
+        for (region, read) in reads.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
+            match read {
+                Ok(versioned) => {
+                    recalled.memory.insert(region.clone(), versioned.value.clone());
+                    recalled.read.insert(region, versioned);
+                }
+                Err(error) => recalled.gaps.push(Gap { kind: GapKind::Region, ..error.gap(&region) }),
+            }
+        }
+        recalled
+    }
+
+    /// Writes what has changed.
+    pub(crate) async fn memorise(&self, recalled: &Recalled, after: &Memory) -> Vec<Gap> {
+        let changed = after.iter().filter_map(|(region, notices)| {
+            let before = recalled.read.get(region)?;
+            (before.value != *notices).then_some((region, before, notices))
+        });
+        let writes = stream::iter(changed).map(|(region, before, notices)| async move {
+            let written = self.store.write_notices(self.function, region, notices, before.etag.as_deref()).await;
+            written.err().map(|error| error.gap(region))
+        });
+        writes.buffer_unordered(AT_ONCE).filter_map(std::future::ready).collect().await
+    }
+}

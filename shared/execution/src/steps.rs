@@ -1,0 +1,47 @@
+//! Acting: which steps are reached, and what became of each.
+
+use domain::plan::Step;
+use domain::report::{Outcome, OutcomeKind, Report};
+use futures::{StreamExt, stream};
+
+use crate::{AT_ONCE, RESERVE, Run};
+
+impl Run<'_> {
+    /// Carries out the steps that `wanted` names, as long as there is time. A held step waits for a person instead.
+    pub(crate) async fn act(&self, report: &mut Report, wanted: impl Fn(&Step) -> bool) {
+        let reached = report.steps.iter().enumerate().filter(|(_, (step, _))| wanted(step));
+        let outcomes: Vec<(usize, Outcome)> = stream::iter(reached)
+            .map(|(place, (step, _))| async move { (place, self.act_on(step).await) })
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await;
+        for (place, outcome) in outcomes {
+            if let Some((step, before)) = report.steps.get_mut(place) {
+                log(step, &outcome);
+                *before = outcome;
+            }
+        }
+    }
+
+    async fn act_on(&self, step: &Step) -> Outcome {
+        if let Some(held) = &step.held {
+            return Outcome::with(OutcomeKind::NotReached, held.to_string());
+        }
+        if (self.clock)() >= self.deadline - RESERVE {
+            return Outcome::with(OutcomeKind::NotReached, "the run's time was over; the next run takes it up");
+        }
+        cloud::carry_out(self.aws, step).await
+    }
+}
+
+fn log(step: &Step, outcome: &Outcome) {
+    tracing::info!(
+        region = step.target.region.as_str(),
+        resource = step.target.resource.as_str(),
+        action = step.action.as_str(),
+        rule = step.because.rule().as_str(),
+        outcome = ?outcome.kind,
+        error = outcome.error,
+        "step"
+    );
+}
