@@ -3,11 +3,12 @@
 //! - and it was launched longer than `settle` ago: tags of fleets and Auto Scaling groups arrive late.
 //!
 //! With `spare_busy`, positive evidence of work turns the action into notify; an announcement made before stays, and is
-//! carried out once the work is over.
+//! carried out once the work is over. Where nobody has asked whether it works, or nobody answered, nothing is announced or
+//! carried out.
 
 use super::{Broken, Due, Subject, Verdict};
 use crate::plan::{Because, OnlyTold};
-use crate::usage::Usage;
+use crate::usage::{Unknown, Usage};
 
 /// Judges one running instance.
 #[must_use]
@@ -20,6 +21,9 @@ pub fn judge(subject: Subject<'_>) -> Verdict {
     let due = match subject.feasible(rule.action, subject.own_local_disk()) {
         Err(only_told) => Due::Tell(only_told),
         Ok(_) if rule.spare_busy && matches!(subject.usage, Usage::Busy(_)) => Due::Tell(OnlyTold::Busy),
+        Ok(_) if rule.spare_busy && matches!(subject.usage, Usage::Unknown(Unknown::NotAsked)) => {
+            return Verdict::Unknown;
+        }
         Ok(ending) => Due::From(ending, subject.now + rule.grace),
     };
     Verdict::Broken(Broken { because: Because::Untagged { missing }, due })

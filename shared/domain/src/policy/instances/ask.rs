@@ -87,7 +87,7 @@ impl Case<'_> {
 
     fn spares_busy_untagged(self, says: &Vocabulary) -> bool {
         let rule = &self.policy.config.untagged;
-        rule.spare_busy && matches!(super::untagged::judge(self.subject(says)), Verdict::Broken(_))
+        rule.spare_busy && super::untagged::judge(self.subject(says)) != Verdict::Kept
     }
 
     /// Whether a shadow mark's deadline has passed and nobody has heard what would be done.
