@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::{Broken, Due, Verdict};
-use crate::mark::Announced;
-use crate::plan::OnlyTold;
-use crate::rule::Rule;
+use crate::mark::{Announced, whole_second};
+use crate::plan::{Because, OnlyTold};
+use crate::rule::{Ending, Rule};
 
 /// What was announced, by rule.
 pub(super) type Entries = BTreeMap<Rule, Announced>;
@@ -15,7 +15,7 @@ pub(super) type Entries = BTreeMap<Rule, Announced>;
 /// What follows.
 #[derive(Debug, PartialEq)]
 pub(super) struct Settled {
-    /// The broken rule whose deadline has passed, the earliest first announced.
+    /// The broken rule whose deadline has passed: what its owner wrote down before what was inferred, the earliest first.
     pub(super) due: Option<(Broken, Announced)>,
     /// Everything that is announced from now on.
     pub(super) entries: Entries,
@@ -28,7 +28,8 @@ pub(super) struct Settled {
 /// Settles the verdicts of rules that share a mode.
 ///
 /// `before` is what was announced and still binds. An entry stays while its rule is broken or unknown; an entry that
-/// announces something milder than is due now is replaced and told anew; one whose rule is mended goes.
+/// announces something milder than is due now, or an end of other hours, is replaced and told anew; one whose rule is
+/// mended goes.
 pub(super) fn settle<'a>(
     verdicts: impl Iterator<Item = &'a (Rule, Verdict)>,
     before: &Entries,
@@ -55,7 +56,7 @@ impl Settled {
             }
             Due::Tell(why) => self.only_told.push((broken.clone(), why)),
             Due::Now(ending, deadline) => self.becomes_due(rule, broken, Announced { ending, deadline }),
-            Due::From(ending, first_deadline) => match announced.filter(|announced| announced.ending >= ending) {
+            Due::From(ending, first_deadline) => match announced.filter(|announced| announced.covers(broken, ending)) {
                 Some(announced) if announced.deadline <= now => {
                     self.becomes_due(rule, broken, Announced { ending, ..announced });
                 }
@@ -63,7 +64,7 @@ impl Settled {
                     self.entries.insert(rule, announced);
                 }
                 None => {
-                    let announced = Announced { ending, deadline: whole_seconds_up(first_deadline) };
+                    let announced = Announced { ending, deadline: whole_second(first_deadline) };
                     self.entries.insert(rule, announced);
                     self.news.push((broken.clone(), announced));
                 }
@@ -73,14 +74,23 @@ impl Settled {
 
     fn becomes_due(&mut self, rule: Rule, broken: &Broken, announced: Announced) {
         self.entries.insert(rule, announced);
-        if self.due.as_ref().is_none_or(|(_, earliest)| announced.deadline < earliest.deadline) {
+        // What its owner wrote down comes first: the limits hold only what was inferred, and that must not hide it.
+        let order = |rule: Rule, announced: &Announced| (!rule.is_owners_own(), announced.deadline);
+        let is_first =
+            |(first, earliest): &(Broken, Announced)| order(rule, &announced) < order(first.because.rule(), earliest);
+        if self.due.as_ref().is_none_or(is_first) {
             self.due = Some((broken.clone(), announced));
         }
     }
 }
 
-/// Never earlier than was computed.
-fn whole_seconds_up(at: Timestamp) -> Timestamp {
-    let seconds = at.as_second() + i64::from(at.subsec_nanosecond() > 0);
-    Timestamp::from_second(seconds).unwrap_or(at)
+impl Announced {
+    /// Whether nobody needs to hear of this end: neither is it harsher, nor a later end of its hours than was announced.
+    fn covers(self, broken: &Broken, ending: Ending) -> bool {
+        let of_this_end = match broken.because {
+            Because::Hours { at, .. } => self.deadline >= at,
+            _ => true,
+        };
+        of_this_end && self.ending >= ending
+    }
 }
