@@ -103,7 +103,8 @@ impl Subject<'_> {
         if rule.is_owners_own() {
             return Mode::Enforce;
         }
-        if !self.missing_tags().is_empty() {
+        // Also once the tags are there: what was announced for their lack is called off in the mode it was announced in.
+        if rule == Rule::Untagged || !self.missing_tags().is_empty() {
             return self.config.untagged.mode;
         }
         self.team().and_then(|team| self.config.team(&team)?.mode).unwrap_or(self.config.mode)
