@@ -54,10 +54,10 @@ pub fn start_is_due(instance: &Instance, says: &Vocabulary, now: Timestamp) -> O
     let ends_with_the_night = [Rule::Hours, Rule::Idle].into_iter().any(|rule| stopped.rule == rule.as_str());
     let expired = says.expires_at.is_some_and(|at| at <= now);
     let began = match hours.position(now) {
-        Position::Inside { since, .. } => since.unwrap_or(stopped.at),
+        Position::Inside { since, .. } => since?,
         Position::Outside { .. } => return None,
     };
-    (instance.state == State::Stopped && ends_with_the_night && !expired && began >= stopped.at).then_some(began)
+    (instance.state == State::Stopped && ends_with_the_night && !expired && began > stopped.at).then_some(began)
 }
 
 #[cfg(test)]
