@@ -63,27 +63,20 @@ impl Case<'_> {
     /// Why nothing is due for an instance that was judged.
     pub(super) fn spared_after_judging(self, tracks: &[Track], memo: Memo) -> Spared {
         let any = |found: fn(&Track) -> bool| tracks.iter().any(found);
-        if any(|track| !track.settled.entries.is_empty()) {
-            return self.spared(SparedBecause::Marked, memo);
-        }
-        if any(|track| !track.settled.only_told.is_empty()) {
-            return self.spared(SparedBecause::Told, memo);
-        }
-        match self.usage {
-            Usage::Busy(_) => self.spared(SparedBecause::Busy, memo),
-            Usage::Idle(_) => self.spared(SparedBecause::Compliant, memo),
-            Usage::Unknown(Unknown::Young) => self.spared(SparedBecause::Young, memo),
-            Usage::Unknown(_) if !self.is_judged_for_idleness() => self.spared(SparedBecause::Compliant, memo),
-            Usage::Unknown(unknown) => {
-                let text = self.uninstrumented(unknown);
-                let finding = text.map(|text| Finding {
-                    topic: Topic::named(USAGE_UNKNOWN),
-                    what: USAGE_UNKNOWN.to_owned(),
-                    text,
-                });
-                Spared { finding, ..self.spared(SparedBecause::UsageUnknown, memo) }
+        let because = if any(|track| !track.settled.entries.is_empty()) {
+            SparedBecause::Marked
+        } else if any(|track| !track.settled.only_told.is_empty()) {
+            SparedBecause::Told
+        } else {
+            match self.usage {
+                Usage::Busy(_) => SparedBecause::Busy,
+                Usage::Idle(_) => SparedBecause::Compliant,
+                Usage::Unknown(Unknown::Young) => SparedBecause::Young,
+                Usage::Unknown(_) if !self.is_judged_for_idleness() => SparedBecause::Compliant,
+                Usage::Unknown(_) => SparedBecause::UsageUnknown,
             }
-        }
+        };
+        Spared { finding: self.uninstrumented(), ..self.spared(because, memo) }
     }
 
     fn is_judged_for_idleness(self) -> bool {
@@ -91,7 +84,14 @@ impl Case<'_> {
             .is_ok_and(|says| crate::policy::idle::window(&says, &self.policy.config).is_some())
     }
 
-    fn uninstrumented(self, unknown: &Unknown) -> Option<String> {
+    /// Said whatever else was said of it: nobody else would notice that it cannot be judged.
+    fn uninstrumented(self) -> Option<Finding> {
+        let Usage::Unknown(unknown) = self.usage else {
+            return None;
+        };
+        if !self.is_judged_for_idleness() {
+            return None;
+        }
         let price = money::show(self.policy.prices.saved_by_ending(self.instance));
         let why = match unknown {
             Unknown::NotAsked | Unknown::Young => return None,
@@ -105,9 +105,10 @@ impl Case<'_> {
             }
             Unknown::TooFewSamples(signal) => format!("too few samples of {signal:?}"),
         };
-        Some(format!(
+        let text = format!(
             "an uninstrumented GPU, {price}: nobody can say whether it works, so it is never stopped for idleness; {why}"
-        ))
+        );
+        Some(Finding { topic: Topic::named(USAGE_UNKNOWN), what: USAGE_UNKNOWN.to_owned(), text })
     }
 
     fn finding(self, because: SparedBecause, topic: &str, text: String) -> Spared {
