@@ -83,7 +83,11 @@ impl<'a> Case<'a> {
         match self.instance.state {
             State::Running => self.decide_running(&says),
             State::Stopped => self.decide_stopped(&says),
-            State::Pending => Line::Spared(Box::new(self.spared(SparedBecause::Young, Memo::default()))),
+            // A start that comes to nothing goes through here, and is told no more often for it.
+            State::Pending => {
+                let memo = Memo { standing: topics_of_a_start(), shadow_mark: None };
+                Line::Spared(Box::new(self.spared(SparedBecause::Young, memo)))
+            }
             State::Stopping | State::ShuttingDown | State::Terminated | State::Unknown => {
                 Line::Spared(Box::new(self.spared(SparedBecause::NotRunning, Memo::default())))
             }
@@ -121,12 +125,15 @@ impl<'a> Case<'a> {
         let observed = self.track(says, &verdicts, Mode::Observe);
         let memo = Memo { standing: standing(&verdicts, self.usage), shadow_mark: self.still_announced(&observed) };
         let action = self
-            .due(says, &enforced)
+            .owners_end_to_announce(says, &enforced)
+            .or_else(|| self.due(says, &enforced))
             .or_else(|| self.rewrite(says, &enforced))
             .or_else(|| self.only_told(&enforced))
             .or_else(|| self.only_told(&observed))
-            .or_else(|| self.due(says, &observed))
-            .or_else(|| self.rewrite(says, &observed));
+            // An observed end stays due in every run: once told, it hides nothing else.
+            .or_else(|| self.due(says, &observed).filter(|step| !step.told_before))
+            .or_else(|| self.rewrite(says, &observed))
+            .or_else(|| self.due(says, &observed));
         match action {
             Some(step) => Line::Step(Box::new(Step { memo, ..step })),
             None => Line::Spared(Box::new(self.spared_after_judging(&[enforced, observed], memo))),
@@ -143,8 +150,8 @@ impl<'a> Case<'a> {
         let told_before = mode == Mode::Observe
             && self.notices.was_told(&self.instance.id, &Topic::would(Rule::Hours), &began.to_string());
         let step = Step { deadline: Some(began), told_before, saves: None, ..self.step(mode, Action::Start, because) };
-        let standing = vec![Topic::would(Rule::Hours), Topic::undone(Rule::Hours), Topic::started()];
-        Line::Step(Box::new(Step { memo: Memo { standing, shadow_mark: None }, ..step }))
+        let memo = Memo { standing: topics_of_a_start(), shadow_mark: None };
+        Line::Step(Box::new(Step { memo, ..step }))
     }
 
     fn mark_of(self, entries: Entries) -> Mark {
@@ -187,6 +194,10 @@ impl<'a> Case<'a> {
     }
 }
 
+fn topics_of_a_start() -> Vec<Topic> {
+    vec![Topic::would(Rule::Hours), Topic::undone(Rule::Hours), Topic::started()]
+}
+
 /// Topics that may be remembered: those of rules that are broken, or that nobody can say anything about.
 fn standing(verdicts: &[(Rule, Verdict)], usage: &Usage) -> Vec<Topic> {
     let unsettled = verdicts.iter().filter(|(_, verdict)| *verdict != Verdict::Kept).map(|(rule, _)| *rule);
@@ -205,10 +216,6 @@ pub fn would(announced: Announced) -> String {
 #[must_use]
 pub fn told_fingerprint(why: OnlyTold) -> String {
     format!("{why:?}")
-}
-
-fn whole_second(at: Timestamp) -> Timestamp {
-    Timestamp::from_second(at.as_second()).unwrap_or(at)
 }
 
 impl Case<'_> {

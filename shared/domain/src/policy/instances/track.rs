@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
-use super::{Case, told_fingerprint, whole_second, would};
-use crate::mark::{Announced, Mark};
+use super::{Case, told_fingerprint, would};
+use crate::mark::{Announced, Mark, whole_second};
 use crate::mode::Mode;
 use crate::notices::Topic;
 use crate::plan::{Action, Because, Mended, OnlyTold, Step};
@@ -66,7 +66,10 @@ impl Case<'_> {
         let (broken, announced) = track.settled.due.as_ref()?;
         let rule = broken.because.rule();
         let owners_moment = matches!(broken.due, Due::Now(..));
-        let written = track.mode == Mode::Observe || self.written(says, track).contains_key(&rule);
+        let on_record = self.written(says, track).get(&rule).copied();
+        let says_this =
+            |on_record: Announced| on_record.deadline == announced.deadline && on_record.ending >= announced.ending;
+        let written = track.mode == Mode::Observe || on_record.is_some_and(says_this);
         if !written && !owners_moment {
             return None;
         }
@@ -85,6 +88,16 @@ impl Case<'_> {
         })
     }
 
+    /// The mark of an end that its owner wrote down, before an end that was inferred: that one may be held, run after run.
+    pub(super) fn owners_end_to_announce(self, says: &Vocabulary, track: &Track) -> Option<Step> {
+        let (due, _) = track.settled.due.as_ref()?;
+        let written = self.written(says, track);
+        let untold =
+            |(rule, announced): (&Rule, &Announced)| rule.is_owners_own() && written.get(rule) != Some(announced);
+        let waits = !due.because.rule().is_owners_own() && track.settled.entries.iter().any(untold);
+        if waits { self.rewrite(says, track) } else { None }
+    }
+
     /// Marks or unmarks, where what is written is not what is announced.
     pub(super) fn rewrite(self, says: &Vocabulary, track: &Track) -> Option<Step> {
         let entries = &track.settled.entries;
@@ -101,21 +114,21 @@ impl Case<'_> {
                 ..self.step(track.mode, mark, because)
             });
         }
-        let clear_stopped = track.mode == Mode::Enforce && self.carries_an_old_stop(says);
+        let old_stop = self.old_stop(says).filter(|_| track.mode == Mode::Enforce);
         let on_record = self.of_mode(says, track.mode, self.mark_on_record(says, track.mode));
-        let gone = on_record.keys().find(|rule| !entries.contains_key(rule)).copied();
-        if gone.is_none() && !clear_stopped {
-            return None;
-        }
-        let remaining = (!entries.is_empty()).then(|| self.mark_of(entries.clone()));
-        let because = Because::Mended(Mended { rule: gone.unwrap_or(Rule::Hours), mended: true });
+        let gone = || on_record.keys().filter(|rule| !entries.contains_key(rule)).copied();
         // What binds nobody (another's, of an earlier life) is taken away without a word.
-        let called_off = gone.and_then(|rule| track.before.get(&rule));
+        let (rule, called_off) = match gone().find_map(|rule| Some((rule, track.before.get(&rule)?))) {
+            Some((rule, announced)) => (rule, Some(announced)),
+            None => (gone().next().or(old_stop)?, None),
+        };
+        let remaining = (!entries.is_empty()).then(|| self.mark_of(entries.clone()));
+        let because = Because::Mended(Mended { rule, mended: true });
         let deadline = called_off.map(|announced| announced.deadline);
         Some(Step {
             deadline,
             told_before: called_off.is_none(),
-            ..self.step(track.mode, Action::Unmark { remaining, clear_stopped }, because)
+            ..self.step(track.mode, Action::Unmark { remaining, clear_stopped: old_stop.is_some() }, because)
         })
     }
 
@@ -144,10 +157,10 @@ impl Case<'_> {
             .collect()
     }
 
-    /// It runs, and yet says that Curfew stopped it: somebody started it again.
-    fn carries_an_old_stop(self, says: &Vocabulary) -> bool {
+    /// The rule by which it says that Curfew stopped it, and yet it runs: somebody started it again.
+    fn old_stop(self, says: &Vocabulary) -> Option<Rule> {
         let rule = says.stopped.as_ref().and_then(|stopped| Rule::read(&stopped.rule));
-        rule.is_some_and(|rule| self.mode(says, rule) == Mode::Enforce)
+        rule.filter(|rule| self.mode(says, *rule) == Mode::Enforce)
     }
 
     pub(super) fn only_told(self, track: &Track) -> Option<Step> {
