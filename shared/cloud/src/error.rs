@@ -169,3 +169,6 @@ fn chain(error: &dyn Error) -> String {
     }
     said.join(": ")
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,27 +1,40 @@
 //! Telling people, by SNS.
 
-use aws_sdk_sns::types::MessageAttributeValue;
+use aws_sdk_sns::types::{MessageAttributeValue, Subscription};
 use domain::id::Region;
 use domain::news::Message;
 
 use crate::aws::Aws;
-use crate::error::{CallError, CallErrorKind};
+use crate::error::CallError;
 
 /// SNS API reference, "Publish": a subject has fewer than 100 characters.
 const SUBJECT_MAX: usize = 99;
 
-/// How many have confirmed that they listen.
+/// Of 100 subscriptions each: whoever has more that nobody confirmed has other worries.
+const PAGES_MAX: usize = 20;
+
+/// Whether anybody has confirmed that they listen.
 ///
 /// # Errors
-/// Where the topic cannot be read.
-pub async fn listeners(aws: &Aws, topic_arn: &str) -> Result<u32, CallError> {
-    const CALL: &str = "sns:GetTopicAttributes";
+/// Where the subscriptions cannot be listed.
+pub async fn is_heard(aws: &Aws, topic_arn: &str) -> Result<bool, CallError> {
     let region = region_of(topic_arn, aws.home());
-    let answer = aws.sns(&region).get_topic_attributes().topic_arn(topic_arn).send().await;
-    let answer = answer.map_err(|error| CallError::of(CALL, &region, &error))?;
-    let confirmed = answer.attributes().and_then(|attributes| attributes.get("SubscriptionsConfirmed")?.parse().ok());
-    let message = "the answer does not say how many subscriptions are confirmed".to_owned();
-    confirmed.ok_or(CallError { call: CALL, region, kind: CallErrorKind::Other, message })
+    let client = aws.sns(&region);
+    let mut pages = client.list_subscriptions_by_topic().topic_arn(topic_arn).into_paginator().send();
+    for _ in 0..PAGES_MAX {
+        let Some(page) = pages.next().await else { break };
+        let page = page.map_err(|error| CallError::of("sns:ListSubscriptionsByTopic", &region, &error))?;
+        if page.subscriptions().iter().any(is_confirmed) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// An ARN comes with the confirmation; before it stands a word (SNS API reference, "Subscribe"), and after an
+/// unsubscription another.
+fn is_confirmed(subscription: &Subscription) -> bool {
+    subscription.subscription_arn().is_some_and(|arn| arn.starts_with("arn:"))
 }
 
 /// Sends one message.

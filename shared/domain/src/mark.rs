@@ -32,6 +32,11 @@ impl Announced {
     }
 }
 
+/// As tags are written. Rounded down, so that a grace of `0s` is over in the next run, however soon that comes.
+pub(crate) fn whole_second(at: Timestamp) -> Timestamp {
+    Timestamp::from_second(at.as_second()).unwrap_or(at)
+}
+
 /// What was announced for one resource, by rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Mark {

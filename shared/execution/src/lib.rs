@@ -94,8 +94,8 @@ impl Run<'_> {
         if self.mode == Mode::Observe {
             return (Mode::Observe, None);
         }
-        match cloud::tell::listeners(self.aws, self.topic_arn).await {
-            Ok(0) => {
+        match cloud::tell::is_heard(self.aws, self.topic_arn).await {
+            Ok(false) => {
                 let error = format!(
                     "nobody listens: the topic {} has no confirmed subscription, so Curfew enforces nothing and only observes; \
                      subscribe somebody and confirm the e-mail",
@@ -104,7 +104,7 @@ impl Run<'_> {
                 let call = "sns:ListSubscriptionsByTopic".to_owned();
                 (Mode::Observe, Some(Gap { region: self.aws.home().clone(), call, error, kind: GapKind::Part }))
             }
-            Ok(_) => (Mode::Enforce, None),
+            Ok(true) => (Mode::Enforce, None),
             Err(error) => (Mode::Observe, Some(error.gap())),
         }
     }
