@@ -62,7 +62,9 @@ def _demo() -> int:
         wrong = differences(runs, account)
     heading("The end")
     ended = [step for run in runs for step in run.record["steps"] if _ended(step)]
+    observed = [step for step in runs[1].record["steps"] if step["outcome"] == "observed"]
     paragraph(f"{len(ended)} machines were sent home, which saves {show.savings(ended)}.")
+    paragraph(f"{len(observed)} more would have been, but are in observe mode: {show.savings(observed)}.")
     paragraph(f"The local AWS is stopped. It took {time.monotonic() - began:.0f} s.")
     for one in wrong:
         line(paint(f"not as in the story: {one}", "red"))

@@ -78,7 +78,8 @@ def cast(now: datetime) -> list[Machine]:
         ),
         Machine(
             "dev-grace", EAST_1, "g5.xlarge", "nlp", "idle",
-            ("would start hours", "start hours", "young", "young", "young"),
+            # The tag that says who stopped it goes once it runs.
+            ("would start hours", "start hours", "unmark hours", "young", "young"),
             {"curfew:hours": hours(morning, morning + timedelta(hours=10)), "curfew:stopped": stopped_last_night},
             fields={"state": "stopped"},
         ),
@@ -100,7 +101,7 @@ def cast(now: datetime) -> list[Machine]:
         # Only told
         Machine("notebook-ada", EAST_1, "g5.xlarge", "vision", "reserved", told("idle reserved")),
         Machine("rag-index", EAST_1, "g6e.12xlarge", "nlp", "idle", told("idle local-disk")),
-        Machine("no-name-2", EAST_1, "g5.48xlarge", None, "busy", told("untagged busy")),
+        Machine("no-name-2", EAST_1, "g5.48xlarge", None, "busy", told("untagged busy", "told")),
         Machine(
             "spot-batch", EAST_2, "g5.4xlarge", "vision", "idle", told("idle cannot-be-stopped"),
             fields={"spot_instance_request": "one-time"},
@@ -167,9 +168,9 @@ def always(reason: str) -> tuple[str, str, str, str, str]:
     return (reason,) * 5
 
 
-def told(what: str) -> tuple[str, str, str, str, str]:
-    """Told once, in the rehearsal already: nothing is lost by hearing it."""
-    return (f"would notify {what}", "told", "told", "told", "told")
+def told(what: str, then: str = "usage-unknown") -> tuple[str, str, str, str, str]:
+    """Told once, in the rehearsal already. After that CloudWatch is asked once a window only, and until then nobody knows."""
+    return (f"would notify {what}", *(then,) * 4)
 
 
 def observed() -> tuple[str, str, str, str, str]:

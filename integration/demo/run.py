@@ -70,7 +70,7 @@ class Reaper:
             audit_key=new_keys[0],
             audit_text=body,
             record=json.loads(body),
-            messages=aws.messages()[told_before:],
+            messages=sorted(aws.messages()[told_before:], key=lambda one: one["attributes"]["team"]),
             calls=Counter(call["action"] for call in calls),
             metrics_asked=sum(call["metrics_asked"] or 0 for call in calls),
             seconds=invocation.seconds,

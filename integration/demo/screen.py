@@ -44,6 +44,12 @@ def paragraph(text: str, indent: str = "", *styles: str) -> None:
         line(paint(one, *styles))
 
 
+def hanging(label: str, text: str) -> None:
+    """A label, and the text in a column beside it."""
+    wrapped = textwrap.wrap(text, WIDTH - len(label), break_on_hyphens=False) or [""]
+    line(label + f"\n{' ' * len(label)}".join(wrapped))
+
+
 def fit(text: str, width: int) -> str:
     """The text in exactly that many columns."""
     return text.ljust(width) if len(text) <= width else text[: width - 2] + ".."

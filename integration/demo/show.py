@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter, defaultdict
 from datetime import datetime, timezone
@@ -9,7 +10,7 @@ from typing import Any
 
 from .fleet import OWNERS, REGIONS, Machine
 from .run import Run
-from .screen import WIDTH, fit, heading, line, paint, paragraph
+from .screen import fit, hanging, heading, line, paint, paragraph
 from .seed import Account
 
 _HOURS_PER_MONTH = 730
@@ -19,15 +20,15 @@ _GROUPS = {
     "held": ("yellow", "held: above the limits, so none of them was ended, and a person is asked"),
     "start": ("green", "started"),
     "mark": ("yellow", "announced: its owner was told, and a tag remembers the deadline"),
-    "unmark": ("green", "called off: the reason is gone"),
+    "unmark": ("green", "called off, or out of date: the tag is taken away"),
     "notify": ("cyan", "only told, and why"),
 }
 _ONLY_TOLD = {
     "reserved": "GPU memory is held",
     "local-disk": "its NVMe data would be lost",
     "busy": "but it is at work",
-    "cannot-be-stopped": "one-time Spot cannot be stopped",
-    "persistent-spot": "its Spot request would launch it again",
+    "cannot-be-stopped": "one-time Spot cannot stop",
+    "persistent-spot": "Spot would launch it again",
     "saves-nothing": "its capacity is reserved",
     "configured": "configured so",
 }
@@ -60,8 +61,8 @@ def run(run: Run, account: Account) -> None:
     """One run: what it saw, did and left alone, and what that saves."""
     record = run.record
     line(
-        f"Saw {record['seen']} GPU instances in {len(record['regions'])} regions in {run.seconds:.1f} s, "
-        f"CURFEW_MODE={record['mode']}; the {len(account.cpu_machines)} CPU instances are none of its business."
+        f"Saw {record['seen']} accelerated instances in {len(record['regions'])} regions in {run.seconds:.1f} s. "
+        f"The {len(account.cpu_machines)} others are none of its business."
     )
     for group, (colour, meaning) in _GROUPS.items():
         steps = [step for step in record["steps"] if _group(step) == group]
@@ -83,18 +84,23 @@ def _steps(steps: list[dict[str, Any]], group: str, colour: str, meaning: str, a
             continue
         line()
         line(paint(f"{group} ({len(some)})", "bold", colour) + paint(f"  {title}", "dim"))
-        for step in sorted(some, key=lambda one: -(one["saves_usd_per_hour"] or 0)):
+        for step in sorted(some, key=lambda one: _dearest_first(one, account)):
             _step(step, account.machines[step["resource"]])
+
+
+def _dearest_first(step: dict[str, Any], account: Account) -> tuple[float, str]:
+    return -(step["saves_usd_per_hour"] or 0), account.machines[step["resource"]].name
 
 
 def _step(step: dict[str, Any], machine: Machine) -> None:
     price = step["saves_usd_per_hour"]
     shown = "" if step["action"] in ("start", "unmark") else "price ?" if price is None else f"${price:.2f}/h"
     why = because(step["because"])
-    line(
-        f"  {fit(machine.name, 15)}{fit(machine.type, 15)}{fit(machine.region, 13)}"
-        f"{fit(machine.team or '-', 9)}{fit(why, 35)}{shown:>9}"
+    row = (
+        f"  {fit(machine.name, 15)}{fit(machine.type, 17)}{fit(machine.region, 13)}"
+        f"{fit(machine.team or '-', 9)}{fit(why, 34)}{shown:>9}"
     )
+    line(row.rstrip())
     if step["error"] and step["outcome"] != "not-reached":
         paragraph(step["error"], "    ", "red")
 
@@ -104,7 +110,7 @@ def because(why: dict[str, Any]) -> str:
     only_told = _ONLY_TOLD.get(why.get("only_told", ""))
     rule = why["rule"]
     if why.get("mended") is not None:
-        return f"{rule} no more" if why["mended"] else f"{rule}, as announced"
+        return f"{rule}: no longer so" if why["mended"] else f"{rule}, as announced"
     if only_told:
         return f"{rule}; {only_told}"
     if rule == "idle":
@@ -129,13 +135,7 @@ def _spared(record: dict[str, Any], account: Account) -> None:
     line(paint(f"left alone ({total})", "bold"))
     for reason, ids in sorted(record["spared"].items(), key=lambda item: (-len(item[1]), item[0])):
         names = ", ".join(sorted(account.machines[one].name for one in ids if one in account.machines))
-        wrapped_indent = " " * 22
-        text = f"{len(ids):4}  {reason:14}  {names}"
-        if len(text) <= WIDTH:
-            line(text)
-        else:
-            line(f"{len(ids):4}  {reason:14}")
-            paragraph(names, wrapped_indent)
+        hanging(f"{len(ids):4}  {reason:15}", names)
 
 
 def _savings(record: dict[str, Any]) -> None:
@@ -147,7 +147,7 @@ def _savings(record: dict[str, Any]) -> None:
     if done:
         line(paint(f"saved by what was ended:    {savings(done)}", "bold", "green"))
     if waiting:
-        line(f"to be saved by what waits:  {savings(waiting)}")
+        line(f"waiting, or only observed:  {savings(waiting)}")
 
 
 def savings(steps: list[dict[str, Any]]) -> str:
@@ -157,8 +157,14 @@ def savings(steps: list[dict[str, Any]]) -> str:
     return f"${sum(known):,.2f} an hour, ${sum(known) * _HOURS_PER_MONTH:,.0f} a month{rest}"
 
 
-def messages(run: Run, in_full: bool) -> None:
-    """What SNS delivered, word for word; or only the subjects."""
+def subjects(run: Run) -> None:
+    line()
+    for message in run.messages:
+        line(paint("mail  ", "dim") + message["subject"])
+
+
+def messages(run: Run) -> None:
+    """What SNS delivered, word for word."""
     if not run.messages:
         line()
         line("Nobody was written to: there is nothing new.")
@@ -166,9 +172,8 @@ def messages(run: Run, in_full: bool) -> None:
     for message in run.messages:
         line()
         line(paint(f"mail to {message['attributes']['team']}: ", "dim") + paint(message["subject"], "bold"))
-        if in_full:
-            for part in message["message"].splitlines():
-                paragraph(part, "  | ")
+        for part in message["message"].splitlines():
+            paragraph(part, "  | ")
 
 
 def calls(runs: list[Run]) -> None:
@@ -180,9 +185,11 @@ def calls(runs: list[Run]) -> None:
     by_run = ", ".join(str(sum(one.calls.values())) for one in runs)
     heading("AWS calls")
     cells = [f"{count:4} {action}" for action, count in sorted(total.items(), key=lambda item: (-item[1], item[0]))]
-    rows = -(-len(cells) // 3)
+    rows = -(-len(cells) // 2)
+    columns = [cells[first : first + rows] for first in range(0, len(cells), rows)]
+    widths = [max(map(len, column)) + 3 for column in columns]
     for row in range(rows):
-        line("".join(cell.ljust(33) for cell in cells[row::rows]).rstrip())
+        line("".join(column[row].ljust(width) for column, width in zip(columns, widths) if row < len(column)).rstrip())
     line(f"In {len(runs)} runs: {by_run}. Metrics asked for: {metrics} (${metrics * _METRIC_USD:.4f} at CloudWatch's price).")
 
 
@@ -191,10 +198,11 @@ def audit(runs: list[Run], step_of: str, copies: str) -> None:
     heading("The audit trail")
     for one in runs:
         line(f"  {one.audit_key}  {len(one.audit_text):,} bytes")
-    found = re.search(rf'\{{[^{{}}]*"{step_of}".*?"error":\s*null\s*\}}', runs[-2].audit_text, re.DOTALL)
+    fourth = json.loads(runs[3].audit_text)
+    step = next(step for step in fourth["steps"] if step["resource"] == step_of)
     line()
-    line("One step of the fourth, as it stands in the bucket:")
-    paragraph(found[0] if found else "(not found)", "  ", "dim")
+    line("One step of the fourth, read back from the bucket:")
+    paragraph(json.dumps(step), "  ", "dim")
     line()
     line(f"The bucket goes with the local AWS. Copies of it and of every message: {copies}")
 

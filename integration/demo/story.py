@@ -19,13 +19,13 @@ def play(account: Account) -> list[Run]:
         heading("Run 1: a rehearsal. CURFEW_MODE=observe, so nothing is written")
         runs.append(rehearsing.run())
         show.run(runs[-1], account)
-        show.messages(runs[-1], in_full=False)
+        show.subjects(runs[-1])
     _wait_for_deadlines(runs[-1])
     with reaper(account, "enforce") as enforcing:
         heading("Run 2: CURFEW_MODE=enforce. What its owner wrote down ends now, the rest is announced")
         runs.append(enforcing.run())
         show.run(runs[-1], account)
-        show.messages(runs[-1], in_full=True)
+        show.messages(runs[-1])
 
         heading("Meanwhile")
         paragraph("Ada starts training on finetune-llava. Nothing else: Curfew will see it.")
@@ -38,7 +38,7 @@ def play(account: Account) -> list[Run]:
         heading("Run 3: the deadlines have passed, but that is more than this account allows in one run")
         runs.append(enforcing.run())
         show.run(runs[-1], account)
-        show.messages(runs[-1], in_full=True)
+        show.messages(runs[-1])
 
         heading("Meanwhile")
         paragraph("The platform engineer reads that, agrees, and sets [limits] actions_max = 10.")
@@ -47,12 +47,12 @@ def play(account: Account) -> list[Run]:
         heading("Run 4: each machine is looked at once more, and ended")
         runs.append(enforcing.run())
         show.run(runs[-1], account)
-        show.messages(runs[-1], in_full=True)
+        show.messages(runs[-1])
 
-        heading("Run 5: five minutes later")
+        heading("Run 5: nothing has changed, so nothing is done, and nothing said")
         runs.append(enforcing.run())
         show.run(runs[-1], account)
-        show.messages(runs[-1], in_full=True)
+        show.messages(runs[-1])
     return runs
 
 

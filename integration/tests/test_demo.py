@@ -52,7 +52,7 @@ def test_the_story_ends_as_it_should() -> None:
     for line in ("Every machine met the fate that the story has for it.", "curfew:keep-until", "plans/"):
         assert line in told
     assert "\033[" not in told, "colour is for terminals"
-    assert max(len(line) for line in told.splitlines() if "aws ec2" not in line) <= 100
+    assert max(len(line) for line in told.splitlines()) <= 100
 
 
 @pytest.mark.parametrize("number", TOLD)
