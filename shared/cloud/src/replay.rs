@@ -6,8 +6,8 @@ use aws_config::retry::RetryConfig;
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_ec2::config::http::{HttpRequest, HttpResponse};
 use aws_sdk_ec2::config::{Credentials, SharedCredentialsProvider};
-use aws_sdk_ec2::primitives::SdkBody;
 use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture, SharedHttpConnector, http_client_fn};
+use aws_smithy_types::body::SdkBody;
 
 use crate::aws::Aws;
 

@@ -1,7 +1,7 @@
 use aws_sdk_ec2::config::http::HttpResponse;
 use aws_sdk_ec2::error::{ConnectorError, ErrorMetadata};
 use aws_sdk_ec2::operation::start_instances::StartInstancesError;
-use aws_sdk_ec2::primitives::SdkBody;
+use aws_smithy_types::body::SdkBody;
 
 use super::*;
 

@@ -13,26 +13,50 @@ fn message() -> Message {
     }
 }
 
-fn attributes(confirmed: &str) -> String {
+/// A page of subscriptions, by their ARNs, and the next page's token.
+fn page(arns: &[&str], next: &str) -> String {
+    let members: Vec<String> =
+        arns.iter().map(|arn| format!("<member><SubscriptionArn>{arn}</SubscriptionArn></member>")).collect();
+    let next = if next.is_empty() { String::new() } else { format!("<NextToken>{next}</NextToken>") };
+    let result = format!("<Subscriptions>{}</Subscriptions>{next}", members.concat());
     format!(
-        "<GetTopicAttributesResponse><GetTopicAttributesResult><Attributes>{confirmed}</Attributes>\
-         </GetTopicAttributesResult></GetTopicAttributesResponse>"
+        "<ListSubscriptionsByTopicResponse><ListSubscriptionsByTopicResult>{result}</ListSubscriptionsByTopicResult>\
+         </ListSubscriptionsByTopicResponse>"
     )
 }
 
+const CONFIRMED: &str = "arn:aws:sns:eu-central-1:123456789012:curfew:6b0e71bd";
+
 #[tokio::test]
-async fn confirmed_subscriptions_are_counted_where_the_topic_lives() {
-    let entry = "<entry><key>SubscriptionsConfirmed</key><value>2</value></entry>";
-    let (aws, calls) = aws(move |_| Answer::ok(attributes(entry)));
-    assert_eq!(listeners(&aws, TOPIC).await, Ok(2));
-    assert_eq!(calls.all()[0].region, "eu-central-1");
+async fn whoever_confirmed_listens() {
+    let table: [(&[&str], bool); 4] = [
+        (&[], false),
+        (&["PendingConfirmation"], false),
+        (&["PendingConfirmation", "Deleted"], false),
+        (&["PendingConfirmation", CONFIRMED], true),
+    ];
+    for (arns, expected) in table {
+        let (aws, calls) = aws(move |_| Answer::ok(page(arns, "")));
+        assert_eq!(is_heard(&aws, TOPIC).await, Ok(expected), "{arns:?}");
+        assert_eq!(calls.all()[0].region, "eu-central-1", "where the topic lives");
+    }
 }
 
 #[tokio::test]
-async fn an_answer_without_a_count_is_no_zero() {
-    let (aws, _) = aws(|_| Answer::ok(attributes("")));
-    let error = listeners(&aws, TOPIC).await.unwrap_err();
-    assert!(error.to_string().starts_with("sns:GetTopicAttributes failed in eu-central-1"), "{error}");
+async fn a_listener_may_stand_on_a_later_page() {
+    let (aws, calls) = aws(|call| {
+        let is_second = call.parameters.iter().any(|parameter| parameter == "NextToken=two");
+        Answer::ok(if is_second { page(&[CONFIRMED], "") } else { page(&["PendingConfirmation"], "two") })
+    });
+    assert_eq!(is_heard(&aws, TOPIC).await, Ok(true));
+    assert_eq!(calls.names().len(), 2);
+}
+
+#[tokio::test]
+async fn nobody_knows_who_listens_where_it_is_not_allowed_to_look() {
+    let (aws, _) = aws(|_| Answer::query_error("AuthorizationError", "Not you"));
+    let error = is_heard(&aws, TOPIC).await.unwrap_err();
+    assert!(error.to_string().ends_with("grant sns:ListSubscriptionsByTopic to the function's role"), "{error}");
 }
 
 #[tokio::test]
