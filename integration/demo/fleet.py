@@ -131,7 +131,9 @@ def cast(now: datetime) -> list[Machine]:
         Machine("tokenizer", EAST_1, "g6e.xlarge", "nlp", "idle", always("unreadable"), {"curfew:idle-after": "soon"}),
         Machine("embed-serve", EAST_1, "inf2.xlarge", "vision", "silent", always("usage-unknown")),
         Machine("legacy-train", FRANKFURT, "g4dn.12xlarge", "nlp", "silent", always("usage-unknown")),
-        Machine("ci-gpu", FRANKFURT, "g6f.xlarge", "research", "idle", always("compliant"), {"curfew:idle-after": "off"}),
+        Machine(
+            "ci-gpu", FRANKFURT, "g6f.xlarge", "research", "idle", always("compliant"), {"curfew:idle-after": "off"}
+        ),
         Machine(
             "eks-node", EAST_2, "p5en.48xlarge", "research", "idle", always("foreign-owned"),
             {"kubernetes.io/cluster/ml": "owned", "eks:cluster-name": "ml"},
@@ -169,7 +171,7 @@ def always(reason: str) -> tuple[str, str, str, str, str]:
 
 
 def told(what: str, then: str = "usage-unknown") -> tuple[str, str, str, str, str]:
-    """Told once, in the rehearsal already. After that CloudWatch is asked once a window only, and until then nobody knows."""
+    """Told once, in the rehearsal already. CloudWatch is asked again a window later, and until then nobody knows."""
     return (f"would notify {what}", *(then,) * 4)
 
 

@@ -149,9 +149,10 @@ def _launch(aws: LocalAws, machine: Machine, now: datetime) -> str:
 def _report(
     aws: LocalAws, region: str, machines: dict[str, Machine], gpu_counts: dict[str, int], now: datetime
 ) -> None:
-    """What EC2 and the CloudWatch agents would have sent. Few large calls, for seeding must not take longer than the runs."""
+    """What EC2 and the CloudWatch agents would have sent, in few large calls: seeding must not outlast the runs."""
     data: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    this_period = datetime.fromtimestamp(now.timestamp() // _PERIOD.total_seconds() * _PERIOD.total_seconds(), timezone.utc)
+    period_seconds = _PERIOD.total_seconds()
+    this_period = datetime.fromtimestamp(now.timestamp() // period_seconds * period_seconds, timezone.utc)
     for instance_id, machine in machines.items():
         does = _ACTIVITY[machine.does]
         for back in range(1, _PERIODS + 1):

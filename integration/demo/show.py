@@ -190,7 +190,8 @@ def calls(runs: list[Run]) -> None:
     widths = [max(map(len, column)) + 3 for column in columns]
     for row in range(rows):
         line("".join(column[row].ljust(width) for column, width in zip(columns, widths) if row < len(column)).rstrip())
-    line(f"In {len(runs)} runs: {by_run}. Metrics asked for: {metrics} (${metrics * _METRIC_USD:.4f} at CloudWatch's price).")
+    usd = metrics * _METRIC_USD
+    line(f"In {len(runs)} runs: {by_run}. Metrics asked for: {metrics} (${usd:.4f} at CloudWatch's price).")
 
 
 def audit(runs: list[Run], step_of: str, copies: str) -> None:
