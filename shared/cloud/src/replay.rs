@@ -23,27 +23,28 @@ pub(crate) struct Call {
 }
 
 /// What AWS answers.
-pub(crate) struct Answer(u16, Vec<u8>);
+pub(crate) enum Answer {
+    /// A good one in XML, without the element around it that bears the call's name.
+    Xml(String),
+    /// Anything else, as it is.
+    Raw(u16, Vec<u8>),
+}
 
 impl Answer {
-    pub(crate) fn ok(body: impl Into<Vec<u8>>) -> Self {
-        Self(200, body.into())
+    pub(crate) fn ok(xml: impl Into<String>) -> Self {
+        Self::Xml(xml.into())
     }
 
     /// As EC2 writes it.
     pub(crate) fn error(code: &str, message: &str) -> Self {
         let error = format!("<Error><Code>{code}</Code><Message>{message}</Message></Error>");
-        Self(400, format!("<Response><Errors>{error}</Errors><RequestID>1</RequestID></Response>").into())
+        Self::Raw(400, format!("<Response><Errors>{error}</Errors><RequestID>1</RequestID></Response>").into())
     }
 
     /// As SNS writes it.
     pub(crate) fn query_error(code: &str, message: &str) -> Self {
         let error = format!("<Error><Type>Sender</Type><Code>{code}</Code><Message>{message}</Message></Error>");
-        Self(400, format!("<ErrorResponse>{error}<RequestId>1</RequestId></ErrorResponse>").into())
-    }
-
-    pub(crate) fn with_status(status: u16, body: impl Into<Vec<u8>>) -> Self {
-        Self(status, body.into())
+        Self::Raw(400, format!("<ErrorResponse>{error}<RequestId>1</RequestId></ErrorResponse>").into())
     }
 }
 
@@ -87,7 +88,10 @@ impl std::fmt::Debug for Replay {
 impl HttpConnector for Replay {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let call = read(&request);
-        let Answer(status, body) = (self.script)(&call);
+        let (status, body) = match (self.script)(&call) {
+            Answer::Xml(xml) => (200, format!("<{0}Response>{xml}</{0}Response>", call.name).into_bytes()),
+            Answer::Raw(status, body) => (status, body),
+        };
         self.calls.0.lock().unwrap().push(call);
         let mut response = HttpResponse::new(status.try_into().unwrap(), SdkBody::from(body));
         response.headers_mut().insert("smithy-protocol", "rpc-v2-cbor");
@@ -133,4 +137,23 @@ fn decoded(text: &str) -> String {
         decoded.extend(rest.as_bytes());
     }
     String::from_utf8(decoded).unwrap()
+}
+
+/// One `instancesSet` item of a `g5.xlarge` that was launched a day before noon of 2026-09-01; `more` is further XML.
+pub(crate) fn instance_xml(id: &str, state: &str, tags: &[(&str, &str)], more: &str) -> String {
+    let tags: Vec<String> =
+        tags.iter().map(|(key, value)| format!("<item><key>{key}</key><value>{value}</value></item>")).collect();
+    let kind = if more.contains("<instanceType>") { "" } else { "<instanceType>g5.xlarge</instanceType>" };
+    format!(
+        "<item><instanceId>{id}</instanceId>{kind}<launchTime>2026-08-31T12:00:00.000Z</launchTime>\
+         <instanceState><code>16</code><name>{state}</name></instanceState><tagSet>{}</tagSet>{more}</item>",
+        tags.concat()
+    )
+}
+
+/// A page of `DescribeInstances`, and the next page's token.
+pub(crate) fn instances_page(instances: &[String], next: Option<&str>) -> Answer {
+    let next = next.map(|token| format!("<nextToken>{token}</nextToken>")).unwrap_or_default();
+    let reservation = format!("<item><instancesSet>{}</instancesSet></item>", instances.concat());
+    Answer::ok(format!("<reservationSet>{reservation}</reservationSet>{next}"))
 }
