@@ -18,7 +18,7 @@ pub(crate) struct Call {
     pub(crate) name: String,
     /// Such as `us-east-1`.
     pub(crate) region: String,
-    /// The parameters, `key=value` and sorted, of the services that take a form.
+    /// The parameters, `key=value` and sorted, of the services that take a form; of the others the whole body as a text.
     pub(crate) parameters: Vec<String>,
 }
 
@@ -117,10 +117,10 @@ fn read(request: &HttpRequest) -> Call {
     let uri = request.uri();
     let host = uri.trim_start_matches("https://").split('/').next().unwrap_or_default();
     let region = host.split('.').nth(1).unwrap_or_default().to_owned();
-    if let Some((_, name)) = uri.split_once("/operation/") {
-        return Call { name: name.to_owned(), region, parameters: Vec::new() };
-    }
     let body = String::from_utf8_lossy(request.body().bytes().unwrap_or_default()).into_owned();
+    if let Some((_, name)) = uri.split_once("/operation/") {
+        return Call { name: name.to_owned(), region, parameters: vec![body] };
+    }
     let mut parameters: Vec<String> = body.split('&').map(decoded).collect();
     parameters.sort();
     let name = parameters.iter().find_map(|parameter| parameter.strip_prefix("Action="));

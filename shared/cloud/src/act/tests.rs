@@ -102,18 +102,18 @@ async fn a_mark_is_one_tag() {
 
 #[tokio::test]
 async fn unmarking_removes_exactly_curfews_keys() {
-    let all = [("Team", "vision"), (MARKED, "x"), (STOPPED, "y")];
+    let all: &[(&str, &str)] = &[("Team", "vision"), (MARKED, "x"), (STOPPED, "y")];
     let unmark = |remaining, clear_stopped| Action::Unmark { remaining, clear_stopped };
     let kept = "CreateTags ResourceId.1=i-0abc Tag.1.Key=curfew:marked Tag.1.Value=".to_owned() + MARK;
-    let table: [(Action, &[(&str, &str)], Vec<&str>); 5] = [
-        (unmark(None, false), &all, vec!["DeleteTags ResourceId.1=i-0abc Tag.1.Key=curfew:marked"]),
+    let table = [
+        (unmark(None, false), all, vec!["DeleteTags ResourceId.1=i-0abc Tag.1.Key=curfew:marked"]),
         (
             unmark(None, true),
-            &all,
+            all,
             vec!["DeleteTags ResourceId.1=i-0abc Tag.1.Key=curfew:marked Tag.2.Key=curfew:stopped"],
         ),
-        (unmark(Some(mark()), false), &all, vec![&kept]),
-        (unmark(Some(mark()), true), &all, vec![&kept, "DeleteTags ResourceId.1=i-0abc Tag.1.Key=curfew:stopped"]),
+        (unmark(Some(mark()), false), all, vec![&kept]),
+        (unmark(Some(mark()), true), all, vec![&kept, "DeleteTags ResourceId.1=i-0abc Tag.1.Key=curfew:stopped"]),
         // DeleteTags without tags would remove all: there is no call.
         (unmark(None, true), &all[..1], vec![]),
     ];

@@ -34,3 +34,6 @@ async fn enabled(aws: &Aws) -> Observed<Region> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

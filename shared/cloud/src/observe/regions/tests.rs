@@ -1,0 +1,34 @@
+use super::*;
+use crate::replay::{Answer, aws};
+
+fn names(seen: &Observed<Region>) -> Vec<&str> {
+    seen.items.iter().map(Region::as_str).collect()
+}
+
+#[tokio::test]
+async fn configured_regions_cost_no_call() {
+    let (aws, calls) = aws(|_| Answer::error("Unexpected", "call"));
+    let config =
+        Config { regions: vec!["eu-west-1".into(), "eu-central-1".into(), "eu-west-1".into()], ..Config::default() };
+    let seen = regions(&aws, &config).await;
+    assert_eq!((names(&seen), calls.names().len()), (vec!["eu-central-1", "eu-west-1"], 0));
+}
+
+#[tokio::test]
+async fn without_configuration_all_that_are_enabled() {
+    let (aws, calls) = aws(|_| {
+        let item = |name| format!("<item><regionName>{name}</regionName></item>");
+        Answer::ok(format!("<regionInfo>{}{}</regionInfo>", item("us-east-1"), item("ap-south-1")))
+    });
+    let seen = regions(&aws, &Config::default()).await;
+    assert_eq!((names(&seen), seen.gaps.len()), (vec!["ap-south-1", "us-east-1"], 0));
+    assert_eq!(calls.said(), ["DescribeRegions "], "AllRegions would name those that are not enabled");
+}
+
+#[tokio::test]
+async fn where_nobody_says_it_is_home() {
+    let (aws, _) = aws(|_| Answer::error("UnauthorizedOperation", "No"));
+    let seen = regions(&aws, &Config::default()).await;
+    assert_eq!(names(&seen), ["us-east-1"]);
+    assert!(seen.gaps[0].error.ends_with("grant ec2:DescribeRegions to the function's role"), "{:?}", seen.gaps);
+}
