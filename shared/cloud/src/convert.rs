@@ -36,7 +36,7 @@ pub(crate) fn described(instance: types::Instance, region: &Region) -> Option<De
         prepaid,
         plain_linux,
         host: None,
-        state_reason: instance.state_reason.and_then(|reason| reason.code),
+        state_reason: instance.state_reason.and_then(|reason| reason.code).filter(|code| !code.is_empty()),
         machine: Machine::UNKNOWN,
     };
     Some(Described { private_dns_name, instance })
