@@ -191,10 +191,9 @@ fn show(step: &Step) -> String {
 }
 
 fn show_mark(mark: &Mark) -> String {
-    mark.entries
-        .iter()
-        .map(|(rule, Announced { ending, deadline })| format!(" {rule}={ending}@{}", deadline.strftime("%dT%H:%M")))
-        .collect()
+    let show =
+        |(rule, said): (&Rule, &Announced)| format!(" {rule}={}@{}", said.ending, said.deadline.strftime("%dT%H:%M"));
+    mark.entries.iter().map(show).collect::<Vec<_>>().concat()
 }
 
 fn show_outcome(outcome: OutcomeKind) -> &'static str {
