@@ -42,10 +42,14 @@ impl Settings {
         let bucket = text("CURFEW_BUCKET").and_then(|value| bucket(value.as_deref()));
         let topic_arn = text("CURFEW_TOPIC_ARN").and_then(|value| topic_arn(value.as_deref()));
         let mode = text("CURFEW_MODE").and_then(|value| mode(value.as_deref()));
-        match (bucket, topic_arn, mode) {
-            (Ok(bucket), Ok(topic_arn), Ok(mode)) => Ok(Self { bucket, topic_arn, mode }),
-            (bucket, topic_arn, mode) => {
-                Err(Misconfigured([bucket.err(), topic_arn.err(), mode.err()].into_iter().flatten().collect()))
+        let region =
+            ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().any(|name| variable(name).is_some_and(|at| !at.is_empty()));
+        let region = if region { Ok(()) } else { Err("AWS_REGION is not set; set it, as Lambda does".to_owned()) };
+        match (bucket, topic_arn, mode, region) {
+            (Ok(bucket), Ok(topic_arn), Ok(mode), Ok(())) => Ok(Self { bucket, topic_arn, mode }),
+            (bucket, topic_arn, mode, region) => {
+                let mistakes = [bucket.err(), topic_arn.err(), mode.err(), region.err()];
+                Err(Misconfigured(mistakes.into_iter().flatten().collect()))
             }
         }
     }

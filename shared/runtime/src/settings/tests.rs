@@ -8,6 +8,7 @@ fn read(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>) -> Re
         "CURFEW_BUCKET" => bucket.map(OsString::from),
         "CURFEW_TOPIC_ARN" => topic_arn.map(OsString::from),
         "CURFEW_MODE" => mode.map(OsString::from),
+        "AWS_REGION" => Some(OsString::from("eu-central-1")),
         other => panic!("nobody sets {other}"),
     };
     Settings::read(variable).map_err(|error| error.to_string())
@@ -117,4 +118,17 @@ fn what_is_no_utf8_is_a_mistake() {
         sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_MODE is not UTF-8"),
         "{sentence}"
     );
+}
+
+#[test]
+fn a_region_is_needed() {
+    let settings = |name: &'static str| {
+        let variables = [("CURFEW_BUCKET", BUCKET), ("CURFEW_TOPIC_ARN", TOPIC_ARN), (name, "eu-central-1")];
+        Settings::read(move |asked| {
+            variables.iter().find(|(set, _)| *set == asked).map(|(_, value)| OsString::from(value))
+        })
+    };
+    assert!(settings("AWS_REGION").is_ok());
+    assert!(settings("AWS_DEFAULT_REGION").is_ok());
+    assert!(settings("REGION").unwrap_err().to_string().ends_with("AWS_REGION is not set; set it, as Lambda does"));
 }
