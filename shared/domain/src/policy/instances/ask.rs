@@ -138,3 +138,6 @@ fn may_be_enforced(instance: &Instance, usage: &Usage, policy: &Policy, now: Tim
         matches!(idle::judge(case.subject(&says)), Verdict::Broken(broken) if !matches!(broken.due, Due::Tell(_)));
     ends && case.mode(&says, Rule::Idle) == Mode::Enforce && controller(instance, &policy.config.managed).is_none()
 }
+
+#[cfg(test)]
+mod tests;

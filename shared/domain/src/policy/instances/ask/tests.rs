@@ -1,0 +1,162 @@
+//! Whom it costs money to ask about, and when. Runs are 5 minutes apart; it is noon.
+
+use jiff::SignedDuration;
+
+use super::*;
+use crate::fixture::{InstanceBuilder, NOW, busy, enforcing, idle, instance, reserved, time, unknown, untagged};
+use crate::notices::Told;
+use crate::vocabulary::MARKED;
+
+const ENFORCED: &str = "mode = \"enforce\"";
+
+/// One instance, and what is remembered of it.
+struct Known {
+    instance: Instance,
+    policy: Policy,
+    activity: Activity,
+    memory: Memory,
+}
+
+fn known(of: InstanceBuilder, config: &str) -> Known {
+    let memory = Memory::from([("us-east-1".into(), Notices::default())]);
+    Known { instance: of.build(), policy: enforcing(config), activity: Activity::default(), memory }
+}
+
+fn clock(text: &str) -> Timestamp {
+    time(&format!("2026-09-01T{text}:00Z"))
+}
+
+impl Known {
+    /// It was asked about at noon, and did this.
+    fn answered(mut self, usage: &Usage) -> Self {
+        let now = time(NOW);
+        let window = Window::ending_before(now, self.policy.config.idle.window);
+        let remembered = asked(&Ask { instance: &self.instance, window }, usage, &self.policy, now);
+        self.activity.instances.insert(self.instance.id.clone(), remembered);
+        self
+    }
+
+    fn shadow_marked(mut self, mark: &str) -> Self {
+        let notices = self.memory.get_mut("us-east-1").unwrap();
+        notices.shadow_marks.insert(self.instance.id.clone(), mark.parse().unwrap());
+        self
+    }
+
+    fn told(mut self, topic: Topic, what: &str) -> Self {
+        let notices = self.memory.get_mut("us-east-1").unwrap();
+        let told = Told { at: time(NOW), what: what.to_owned() };
+        notices.told.entry(self.instance.id.clone()).or_default().insert(topic, told);
+        self
+    }
+
+    fn is_asked(&self, at: &str) -> bool {
+        !asks(&[&self.instance], &self.activity, &self.memory, &self.policy, clock(at)).is_empty()
+    }
+
+    fn believed(&self, at: &str) -> Usage {
+        usage_of_unasked(&self.instance, &self.activity, &self.policy, clock(at))
+    }
+}
+
+/// The first of the runs after noon in which it is asked about.
+fn check(known: &Known, expect: Option<&str>) {
+    let runs = (1..=36).map(|run| time(NOW) + SignedDuration::from_mins(5 * run));
+    let runs = runs.map(|at| at.strftime("%H:%M").to_string());
+    let found = runs.into_iter().find(|at| known.is_asked(at));
+    assert_eq!(found.as_deref(), expect);
+}
+
+#[test]
+fn nobody_knows_anything_of_it_yet() {
+    check(&known(instance(), ""), Some("12:05"));
+    check(&known(instance(), ENFORCED), Some("12:05"));
+}
+
+#[test]
+fn busy_ones_not_before_they_can_have_become_idle() {
+    // Busy until 11:55: a window of an hour that ends 10 minutes ago can be quiet at 13:05.
+    check(&known(instance(), ENFORCED).answered(&busy()), Some("13:05"));
+    check(&known(instance(), "").answered(&busy()), Some("13:05"));
+    check(&known(instance(), "[idle]\nwindow = \"2h\"").answered(&busy()), Some("14:05"));
+}
+
+#[test]
+fn a_window_that_is_shortened_is_not_waited_for() {
+    let mut shortened = known(instance(), "[idle]\nwindow = \"2h\"").answered(&busy());
+    shortened.instance.tags.insert("curfew:idle-after".to_owned(), "15m".to_owned());
+    check(&shortened, Some("12:30"));
+}
+
+#[test]
+fn unknown_observed_and_only_told_ones_once_a_window() {
+    check(&known(instance(), ENFORCED).answered(&unknown()), Some("13:00"));
+    check(&known(instance(), "").answered(&idle()), Some("13:00"));
+    check(&known(instance(), "mode = \"enforce\"\n[idle]\naction = \"notify\"").answered(&idle()), Some("13:00"));
+    check(&known(instance(), ENFORCED).answered(&reserved()), Some("13:00"));
+    check(&known(instance().tag("eks:cluster-name", "ml"), ENFORCED).answered(&idle()), Some("13:00"));
+}
+
+#[test]
+fn idle_and_marked_ones_in_every_run() {
+    check(&known(instance(), ENFORCED).answered(&idle()), Some("12:05"));
+    let marked = || instance().tag(MARKED, "i-0abc idle=stop@2026-09-01T13:00:00Z");
+    check(&known(marked(), ENFORCED).answered(&busy()), Some("12:05"));
+    check(&known(marked(), ENFORCED).answered(&unknown()), Some("12:05"));
+    let for_another_rule = instance().tag(MARKED, "i-0abc lifetime=stop@2026-09-01T13:00:00Z");
+    check(&known(for_another_rule, ENFORCED).answered(&busy()), Some("13:05"));
+}
+
+#[test]
+fn what_is_only_observed_also_at_its_deadline() {
+    let observed = || known(instance(), "").answered(&idle()).shadow_marked("i-0abc idle=stop@2026-09-01T12:20:00Z");
+    check(&observed(), Some("12:20"));
+    check(&observed().told(Topic::would(Rule::Idle), "stop@2026-09-01T12:20:00Z"), Some("13:00"));
+}
+
+#[test]
+fn young_ones_not_before_they_can_be_judged() {
+    check(&known(instance().launched("2026-09-01T11:00:00Z"), ENFORCED), Some("12:40"));
+    check(&known(instance().launched("2026-09-01T11:00:00Z").tag("curfew:idle-after", "5m"), ENFORCED), Some("12:05"));
+}
+
+#[test]
+fn untagged_ones_even_when_young_because_work_spares_them() {
+    check(&known(untagged().launched("2026-09-01T11:56:00Z"), ENFORCED), Some("12:10"));
+    let indifferent = "[untagged]\nspare_busy = false";
+    check(&known(untagged().launched("2026-09-01T11:56:00Z"), indifferent), Some("13:40"));
+    let marked = untagged().tag(MARKED, "i-0abc untagged=stop@2026-09-02T12:00:00Z");
+    check(&known(marked, "").answered(&busy()), Some("12:05"));
+}
+
+#[test]
+fn nobody_asks_about_what_is_spared_or_does_not_run() {
+    check(&known(instance().tag("curfew:protected", ""), ENFORCED), None);
+    check(&known(instance().tag("curfew:keep-until", "2026-09-01"), ENFORCED), None);
+    check(&known(instance().tag("curfew:idle-after", "soon"), ENFORCED), None);
+    check(&known(instance().tag("curfew:idle-after", "off"), ENFORCED), None);
+    check(&known(instance().state(State::Stopped), ENFORCED), None);
+    check(&known(instance().state(State::Pending), ENFORCED), None);
+    check(&known(untagged().tag("curfew:idle-after", "off"), ""), Some("12:05"));
+}
+
+#[test]
+fn its_own_window_is_asked_for() {
+    let own = instance().tag("curfew:idle-after", "30m").build();
+    let known = known(instance(), "");
+    let asks = asks(&[&own], &known.activity, &known.memory, &known.policy, time(NOW));
+    assert_eq!((asks[0].window.from, asks[0].window.to), (clock("11:20"), clock("11:50")));
+}
+
+#[test]
+fn what_is_believed_of_one_that_was_not_asked_about() {
+    let worked = || known(instance(), "").answered(&busy());
+    assert_eq!(worked().believed("12:05"), busy());
+    assert_eq!(worked().believed("13:00"), busy());
+    assert_eq!(worked().believed("13:05"), Usage::Unknown(Unknown::NotAsked));
+    assert_eq!(known(instance(), "").answered(&idle()).believed("12:05"), Usage::Unknown(Unknown::NotAsked));
+    let mut restarted = worked();
+    restarted.instance.launched_at = clock("12:02");
+    assert_eq!(restarted.believed("12:05"), Usage::Unknown(Unknown::Young));
+    let unreadable = known(instance().tag("curfew:mode", "on"), "").answered(&busy());
+    assert_eq!(unreadable.believed("12:05"), Usage::Unknown(Unknown::NotAsked));
+}
