@@ -170,8 +170,8 @@ def always(reason: str) -> tuple[str, str, str, str, str]:
     return (reason,) * 5
 
 
-def told(what: str, then: str = "usage-unknown") -> tuple[str, str, str, str, str]:
-    """Told once, in the rehearsal already. CloudWatch is asked again a window later, and until then nobody knows."""
+def told(what: str, then: str = "told") -> tuple[str, str, str, str, str]:
+    """Told once, in the rehearsal already; nothing more is due for it."""
     return (f"would notify {what}", *(then,) * 4)
 
 

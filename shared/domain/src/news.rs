@@ -12,6 +12,7 @@ use jiff::Timestamp;
 
 use crate::id::{Region, ResourceId};
 use crate::mark::Announced;
+use crate::mode::Mode;
 use crate::notices::{Repeat, Told, Topic};
 use crate::observed::GapKind;
 use crate::plan::{Action, Spared, SparedBecause, Step, Target};
@@ -66,6 +67,8 @@ pub struct News {
     pub kind: NewsKind,
     /// For people.
     pub text: String,
+    /// The mode of the step it is about; `None` where it is about none.
+    pub mode: Option<Mode>,
     /// What is lost, for the message's first line.
     pub loses: Option<String>,
 }
@@ -131,6 +134,7 @@ fn of_step(step: &Step, outcome: OutcomeKind, error: Option<&str>, now: Timestam
         resource: Some(step.target.resource.clone()),
         kind,
         text: paragraph::of_step(step, outcome, error, now),
+        mode: Some(step.mode),
         loses: paragraph::loses(step, outcome),
     })
 }
@@ -174,8 +178,8 @@ pub fn team_attribute(target: &Target) -> String {
 
 fn announcing(step: &Step) -> Severity {
     match step.mode {
-        crate::mode::Mode::Enforce => Severity::Warning,
-        crate::mode::Mode::Observe => Severity::Info,
+        Mode::Enforce => Severity::Warning,
+        Mode::Observe => Severity::Info,
     }
 }
 
@@ -189,6 +193,7 @@ fn of_spared(spared: &Spared) -> Option<News> {
         resource: Some(spared.target.resource.clone()),
         kind: NewsKind::State { topic: finding.topic.clone(), what: finding.what.clone(), repeat: Repeat::Never },
         text: format!("{}: {}.", paragraph::named(&spared.target), finding.text),
+        mode: None,
         loses: None,
     })
 }
@@ -205,6 +210,7 @@ fn of_gaps(report: &Report, home: &Region) -> impl Iterator<Item = News> {
             repeat: if gap.kind == GapKind::ForbiddenRegion { Repeat::Never } else { Repeat::Daily },
         },
         text: format!("{}, {}: {}", gap.region, gap.call, gap.error),
+        mode: None,
         loses: None,
     })
 }
@@ -219,6 +225,7 @@ pub fn of_refused_configuration(home: &Region, refusal: &str, memory: &Memory, n
         resource: None,
         kind: NewsKind::State { topic: Topic::named("configuration"), what: refusal.to_owned(), repeat: Repeat::Daily },
         text: format!("Curfew acts on nothing until this is mended: {refusal}"),
+        mode: None,
         loses: None,
     };
     (!is_known(&news, memory, now)).then_some(news)

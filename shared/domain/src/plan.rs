@@ -256,12 +256,14 @@ pub struct LimitsExceeded {
 
 impl fmt::Display for LimitsExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "held: this run would end {} of {} instances, above [limits] actions_max = {} or fleet_share_max_percent = {}; nothing inferred was ended. \
-             Review the audit record; raise the limit, or keep what should run",
-            self.ends, self.fleet, self.actions_max, self.fleet_share_max_percent
-        )
+        let Self { ends, fleet, actions_max, fleet_share_max_percent } = self;
+        write!(f, "this run would end {ends} of {fleet} instances, and [limits] allows ")?;
+        if *ends > usize::try_from(*actions_max).unwrap_or(usize::MAX) {
+            write!(f, "actions_max = {actions_max}")?;
+        } else {
+            write!(f, "fleet_share_max_percent = {fleet_share_max_percent}")?;
+        }
+        f.write_str(", so it ends none of them; review the audit record, then keep what should run, or raise the limit")
     }
 }
 

@@ -152,6 +152,12 @@ impl Vocabulary {
     }
 }
 
+/// Until when an instance is kept, whatever else it says; `None` where it does not say so, or not legibly.
+#[must_use]
+pub fn kept_until(instance: &Instance) -> Option<Timestamp> {
+    instance.tags.get(KEEP_UNTIL).and_then(|value| read_until(value).ok())
+}
+
 fn begins_with_curfew(key: &str) -> bool {
     key.as_bytes().get(..6).is_some_and(|start| start.eq_ignore_ascii_case(b"curfew"))
 }

@@ -19,7 +19,7 @@ pub struct Invocation {
     pub event: Event,
     /// Lambda's request id, safe as a part of an S3 key. A repeated delivery of the same event has the same one.
     pub run: RunId,
-    /// When the run began. Decisions are made for this moment.
+    /// When the run began, in whole seconds. Decisions are made for this moment.
     pub now: Timestamp,
     /// When Lambda will end the run.
     pub deadline: Timestamp,
@@ -34,7 +34,7 @@ pub struct Answer(Box<RawValue>);
 
 impl Invocation {
     pub(crate) fn beginning_now(event: Event, context: &Context) -> Self {
-        let now = clock();
+        let now = whole_second(clock());
         Self { event, run: run_id(&context.request_id, now), now, deadline: moment(context.deadline), clock }
     }
 }
@@ -59,6 +59,11 @@ fn run_id(request_id: &str, now: Timestamp) -> RunId {
     let safe = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
     let id: String = request_id.chars().map(safe).take(RUN_CHARACTERS_MAX).collect();
     RunId::new(if id.is_empty() { format!("unnamed-{}", now.as_millisecond()) } else { id })
+}
+
+/// As tags, messages and records show it.
+fn whole_second(at: Timestamp) -> Timestamp {
+    Timestamp::from_second(at.as_second()).unwrap_or(at)
 }
 
 /// Milliseconds since 1970, as `Lambda-Runtime-Deadline-Ms` gives them; what lies beyond the calendar is its end.

@@ -229,8 +229,10 @@ pub struct Metrics {
     /// NVIDIA GPUs; the default is the `CloudWatch` agent's `nvidia_gpu` section.
     pub nvidia: Option<SeriesNames>,
     /// AMD GPUs.
+    #[serde(deserialize_with = "complete")]
     pub amd: Option<SeriesNames>,
     /// AWS Trainium and Inferentia.
+    #[serde(deserialize_with = "complete")]
     pub neuron: Option<SeriesNames>,
 }
 
@@ -258,6 +260,17 @@ pub struct SeriesNames {
     pub host_dimension: String,
     /// How many series one device has (a Neuron device has one per core).
     pub series_per_device: u32,
+}
+
+/// The defaults are NVIDIA's, so another kind must at least say which metric tells its use.
+fn complete<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SeriesNames>, D::Error> {
+    let names = SeriesNames::deserialize(deserializer)?;
+    if names.utilization != SeriesNames::default().utilization {
+        return Ok(Some(names));
+    }
+    Err(serde::de::Error::custom(
+        "`utilization` is missing: name the metric of this kind of accelerator, for the default is NVIDIA's",
+    ))
 }
 
 /// `CloudWatch` user guide, "Collect NVIDIA GPU metrics".

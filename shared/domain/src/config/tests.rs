@@ -30,6 +30,7 @@ fn every_documented_key_is_read() {
         actions_max = 3
         [metrics.neuron]
         namespace = "Neuron"
+        utilization = "neuroncore_utilization"
         [teams.vision]
         mode = "enforce"
         email = "vision@example.com"
@@ -59,5 +60,6 @@ fn refusals_name_line_and_key() {
     assert_snapshot!(refusal("[teams.vision]\nemail = \"vision\"\n"), @r#"config/curfew.toml, line 2, column 9, key `teams.vision.email`: `vision` is not an e-mail address"#);
     assert_snapshot!(refusal("[idle]\ngpu_below_percent = nan\n"), @r#"config/curfew.toml, line 2, column 21, key `idle.gpu_below_percent`: NaN is not a threshold; write a number from 0 up"#);
     assert_snapshot!(refusal("[idle\nwindow = \"1h\"\n"), @r#"config/curfew.toml, line 1, column 6, key `[idle`: unclosed table, expected `]`"#);
+    assert_snapshot!(refusal("[metrics.neuron]\nnamespace = \"Neuron\"\n"), @"config/curfew.toml, line 1, column 1, key `metrics.neuron`: `utilization` is missing: name the metric of this kind of accelerator, for the default is NVIDIA's");
     assert_snapshot!(refusal("[tags]\nrequired = [\"\"]\n"), @r#"config/curfew.toml, line 2, column 12, key `tags.required`: `` is not a tag key; it has 1 to 128 characters"#);
 }

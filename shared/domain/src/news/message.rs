@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{News, Severity};
+use super::{NO_TEAM, News, Severity};
 use crate::mode::Mode;
 use crate::policy::instances::Memory;
 use crate::report::Report;
@@ -43,16 +43,14 @@ pub fn messages(report: &Report, news: &[News], memory: &Memory) -> Vec<Message>
 
 fn message(report: &Report, team: &str, news: &[&News], owed: &[&str]) -> Message {
     let severity = news.iter().map(|one| one.severity).max().unwrap_or(Severity::Action);
-    let loses: Vec<&str> = news.iter().filter_map(|one| one.loses.as_deref()).collect();
     let count = news.len() + owed.len();
     let noun = if count == 1 { "matter" } else { "matters" };
-    let mut body = match (loses.is_empty(), report.mode) {
-        (true, _) => format!("Curfew: {count} {noun} for team {team}."),
-        (false, Mode::Enforce) => format!("Lost by what Curfew ends: {}.", loses.join(", ")),
-        (false, Mode::Observe) => format!("Would be lost: {}.", loses.join(", ")),
+    let mut body = match first_line(news) {
+        Some(lost) => lost,
+        None => format!("Curfew: {count} {noun} for {}.", named(team)),
     };
-    if report.mode == Mode::Observe {
-        body += "\nObserve mode: Curfew only says this, and does nothing.";
+    if let Some(disclaimer) = disclaimer(report.mode, news) {
+        let _ = write!(body, "\n{disclaimer}");
     }
     let mut left_out = 0;
     for text in owed.iter().copied().chain(news.iter().map(|one| one.text.as_str())) {
@@ -82,8 +80,40 @@ fn message(report: &Report, team: &str, news: &[&News], owed: &[&str]) -> Messag
     }
 }
 
+/// What is lost, and what would be.
+fn first_line(news: &[&News]) -> Option<String> {
+    let of = |mode| -> Vec<&str> {
+        news.iter().filter(|one| one.mode == Some(mode)).filter_map(|one| one.loses.as_deref()).collect()
+    };
+    let (lost, would_be) = (of(Mode::Enforce).join(", "), of(Mode::Observe).join(", "));
+    match (lost.as_str(), would_be.as_str()) {
+        ("", "") => None,
+        (lost, "") => Some(format!("Lost by what Curfew ends: {lost}.")),
+        ("", would_be) => Some(format!("Would be lost: {would_be}.")),
+        (lost, would_be) => {
+            Some(format!("Lost by what Curfew ends: {lost}. Would be lost, if it were not observe mode: {would_be}."))
+        }
+    }
+}
+
+/// In observe mode a message says that it is only saying.
+fn disclaimer(ceiling: Mode, news: &[&News]) -> Option<&'static str> {
+    let any = |mode| news.iter().any(|one| one.mode == Some(mode));
+    match (any(Mode::Enforce), any(Mode::Observe)) {
+        (true, true) => {
+            Some("Where it says \"would\", the machine is in observe mode: Curfew only says this, and does nothing.")
+        }
+        (false, true) => Some("Observe mode: Curfew only says this, and does nothing."),
+        (false, false) if ceiling == Mode::Observe => Some("Observe mode: Curfew only says this, and does nothing."),
+        _ => None,
+    }
+}
+
+fn named(team: &str) -> String {
+    if team == NO_TEAM { "machines without a team".to_owned() } else { format!("team {team}") }
+}
+
 fn subject(team: &str, severity: Severity, count: usize, noun: &str) -> String {
-    let team: String = team.chars().map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).take(50).collect();
-    let subject = format!("Curfew ({}): {count} {noun} for team {team}", severity.as_str());
-    subject.chars().take(SUBJECT_MAX).collect()
+    let subject = format!("Curfew ({}): {count} {noun} for {}", severity.as_str(), named(team));
+    subject.chars().map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).take(SUBJECT_MAX).collect()
 }

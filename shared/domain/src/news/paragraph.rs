@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::duration;
 use crate::mode::Mode;
-use crate::money;
+use crate::money::{self, Rate};
 use crate::plan::{Action, Because, Step, Target};
 use crate::report::OutcomeKind;
 use crate::rule::Rule;
@@ -29,7 +29,7 @@ pub(super) fn of_step(step: &Step, outcome: OutcomeKind, error: Option<&str>, no
             error.unwrap_or("no reason was given")
         ),
         (_, OutcomeKind::NotReached) if step.held.is_some() => {
-            format!("{named}: {why}; {cost}. {}.", error.unwrap_or_default())
+            format!("{named}: {why}; {cost}. Not ended: {}.", error.unwrap_or_default())
         }
         (Action::Mark(_), _) => announcement(step, &named, &why, &cost, now),
         (Action::Unmark { .. }, _) => {
@@ -53,14 +53,19 @@ pub(super) fn of_step(step: &Step, outcome: OutcomeKind, error: Option<&str>, no
         }
         (action @ Action::Stop { .. }, _) => {
             format!(
-                "{named}: {why}. It was {}, which saves {cost}. Undo: aws ec2 start-instances --region {} --instance-ids {}",
+                "{named}: {why}. It was {}; {}. Undo: aws ec2 start-instances --region {} --instance-ids {}",
                 past(action),
+                saved(step.saves),
                 step.target.region,
                 step.target.resource
             )
         }
-        (action, _) => format!("{named}: {why}. It was {}, which saves {cost}.", past(action)),
+        (action, _) => format!("{named}: {why}. It was {}; {}.", past(action), saved(step.saves)),
     }
+}
+
+fn saved(rate: Option<Rate>) -> String {
+    rate.map_or("what that saves is not known".to_owned(), |rate| format!("that saves {}", money::show(Some(rate))))
 }
 
 fn announcement(step: &Step, named: &str, why: &str, cost: &str, now: Timestamp) -> String {
@@ -82,7 +87,7 @@ fn announcement(step: &Step, named: &str, why: &str, cost: &str, now: Timestamp)
     text += &mend(&step.because);
     let _ = write!(
         text,
-        " To keep it: aws ec2 create-tags --region {} --resources {} --tags Key=curfew:keep-until,Value={} (or Key=curfew:protected,Value= for ever).",
+        " To keep it: aws ec2 create-tags --region {} --resources {} --tags Key=curfew:keep-until,Value={} (for ever: Key=curfew:protected,Value=yes).",
         step.target.region,
         step.target.resource,
         (now + SignedDuration::from_hours(7 * 24)).strftime("%Y-%m-%d"),

@@ -7,8 +7,9 @@ use crate::money;
 use crate::notices::Topic;
 use crate::plan::{Finding, Memo, Spared, SparedBecause};
 use crate::policy::Verdict;
+use crate::rule::Rule;
 use crate::usage::{Unknown, Usage};
-use crate::vocabulary::{PROTECTED, Vocabulary};
+use crate::vocabulary::{PROTECTED, Unreadable, Vocabulary, kept_until};
 
 pub(super) const USAGE_UNKNOWN: &str = "usage-unknown";
 const UNREADABLE: &str = "unreadable";
@@ -20,21 +21,23 @@ impl Case<'_> {
         if self.instance.tags.contains_key(PROTECTED) {
             return Some(self.spared(SparedBecause::Protected, Memo::default()));
         }
-        let says = match Vocabulary::read(self.instance) {
-            Ok(says) => says,
-            Err(unreadable) => {
-                let lines: Vec<String> = unreadable
-                    .iter()
-                    .map(|tag| format!("the tag {}={} cannot be read: {}", tag.key, tag.value, tag.problem))
-                    .collect();
-                return Some(self.finding(SparedBecause::Unreadable, UNREADABLE, lines.join("; ")));
-            }
-        };
-        if says.keep_until.is_some_and(|until| self.now < until) {
-            return Some(self.spared(SparedBecause::Kept, Memo::default()));
+        let says = Vocabulary::read(self.instance);
+        let unreadable = says.as_ref().err().map(|unreadable| self.unreadable(unreadable));
+        if kept_until(self.instance).is_some_and(|until| self.now < until) {
+            return Some(Spared {
+                because: SparedBecause::Kept,
+                ..unreadable.unwrap_or_else(|| self.spared(SparedBecause::Kept, Memo::default()))
+            });
         }
+        let Ok(says) = says else { return unreadable };
         let owner = controller(self.instance, &self.policy.config.managed)?;
         Some(self.foreign_owned(&says, &owner))
+    }
+
+    fn unreadable(self, unreadable: &[Unreadable]) -> Spared {
+        let problem = |tag: &Unreadable| format!("the tag {}={} cannot be read: {}", tag.key, tag.value, tag.problem);
+        let text = unreadable.iter().map(problem).collect::<Vec<_>>().join("; ");
+        self.finding(SparedBecause::Unreadable, UNREADABLE, text.clone(), text)
     }
 
     /// Told where a rule is broken: its controller would replace it, or miss it.
@@ -57,7 +60,8 @@ impl Case<'_> {
             "{}, and belongs to {controller}, which would replace it or miss it: Curfew leaves it alone; mend it there",
             broken.join(" and ")
         );
-        self.finding(SparedBecause::ForeignOwned, FOREIGN_OWNED, text)
+        // Told once a controller: which rules are known to be broken changes with what is asked.
+        self.finding(SparedBecause::ForeignOwned, FOREIGN_OWNED, controller.to_owned(), text)
     }
 
     /// Why nothing is due for an instance that was judged.
@@ -73,10 +77,17 @@ impl Case<'_> {
                 Usage::Idle(_) => SparedBecause::Compliant,
                 Usage::Unknown(Unknown::Young) => SparedBecause::Young,
                 Usage::Unknown(_) if !self.is_judged_for_idleness() => SparedBecause::Compliant,
+                Usage::Unknown(Unknown::NotAsked) if self.was_told_idle() => SparedBecause::Told,
                 Usage::Unknown(_) => SparedBecause::UsageUnknown,
             }
         };
         Spared { finding: self.uninstrumented(), ..self.spared(because, memo) }
+    }
+
+    /// Found idle when last asked about, which is asked once a window.
+    fn was_told_idle(self) -> bool {
+        let topics = self.notices.told.get(&self.instance.id);
+        topics.is_some_and(|topics| topics.contains_key(&Topic::rule(Rule::Idle)))
     }
 
     fn is_judged_for_idleness(self) -> bool {
@@ -111,9 +122,9 @@ impl Case<'_> {
         Some(Finding { topic: Topic::named(USAGE_UNKNOWN), what: USAGE_UNKNOWN.to_owned(), text })
     }
 
-    fn finding(self, because: SparedBecause, topic: &str, text: String) -> Spared {
+    fn finding(self, because: SparedBecause, topic: &str, what: String, text: String) -> Spared {
         let topic = Topic::named(topic);
         let memo = Memo { standing: vec![topic.clone()], shadow_mark: None };
-        Spared { finding: Some(Finding { topic, what: text.clone(), text }), ..self.spared(because, memo) }
+        Spared { finding: Some(Finding { topic, what, text }), ..self.spared(because, memo) }
     }
 }
