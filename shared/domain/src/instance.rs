@@ -178,3 +178,73 @@ fn unique_hosts(described: &[Described]) -> BTreeSet<String> {
     }
     counts.into_iter().filter(|(_, count)| *count == 1).map(|(host, _)| host.to_owned()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{InstanceBuilder, instance};
+
+    fn described(of: InstanceBuilder, private_dns_name: &str) -> Described {
+        let instance = Instance { machine: Machine::UNKNOWN, ..of.build() };
+        Described { private_dns_name: Some(private_dns_name.to_owned()), instance }
+    }
+
+    fn machines() -> Machines {
+        let g5 = Machine { accelerator: Accelerator::Nvidia, accelerators: 1, vcpus: 4, instance_storage_gb: 250 };
+        Machines::from([("g5.xlarge".into(), Some(g5)), ("m7i.large".into(), None)])
+    }
+
+    /// `id host`, of those that are kept, and the gaps.
+    fn check(of: Vec<Described>, expect: &[&str], gaps: &[&str]) {
+        let seen = accelerated(&"us-east-1".into(), of, &machines());
+        let found: Vec<String> = seen
+            .items
+            .iter()
+            .map(|instance| format!("{} {}", instance.id, instance.host.as_deref().unwrap_or("-")))
+            .collect();
+        assert_eq!(found, expect);
+        let found: Vec<&str> = seen.gaps.iter().map(|gap| gap.error.as_str()).collect();
+        assert_eq!(found, gaps);
+    }
+
+    #[test]
+    fn only_what_has_an_accelerator_is_kept_and_told_its_types_facts() {
+        check(
+            vec![
+                described(instance().id("i-1"), "ip-10-0-0-1.ec2.internal"),
+                described(instance().id("i-2").of_type("m7i.large"), "ip-10-0-0-2.ec2.internal"),
+            ],
+            &["i-1 ip-10-0-0-1"],
+            &[],
+        );
+        let seen = accelerated(&"us-east-1".into(), vec![described(instance(), "")], &machines());
+        assert_eq!(seen.items[0].machine, machines()[&TypeName::from("g5.xlarge")].clone().unwrap());
+        assert_eq!(seen.items[0].host, None);
+    }
+
+    #[test]
+    fn a_host_name_that_repeats_is_nobodys_even_where_the_other_has_no_gpu() {
+        check(
+            vec![
+                described(instance().id("i-1"), "ip-10-0-0-1.ec2.internal"),
+                described(instance().id("i-2").of_type("m7i.large"), "ip-10-0-0-1.other.internal"),
+                described(instance().id("i-3"), "ip-10-0-0-3.ec2.internal"),
+            ],
+            &["i-1 -", "i-3 ip-10-0-0-3"],
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_type_that_was_not_described_is_a_gap() {
+        check(
+            vec![
+                described(instance().id("i-1").of_type("p9.48xlarge"), "a"),
+                described(instance().id("i-2").of_type("p9.48xlarge"), "b"),
+                described(instance().id("i-3"), "c"),
+            ],
+            &["i-3 c"],
+            &["the type p9.48xlarge was not described, so its 2 instance(s) were not judged"],
+        );
+    }
+}

@@ -26,3 +26,91 @@ pub fn hold_where_exceeded(steps: &mut [Step], fleet: usize, limits: &Limits) {
         step.held = Some(exceeded);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::fixture::instance;
+    use crate::id::ResourceId;
+    use crate::mode::Mode;
+    use crate::plan::{Action, Because, Memo, Target};
+
+    fn step(mode: Mode, action: Action, because: Because) -> Step {
+        let seen = instance().build();
+        let target = Target {
+            region: seen.region.clone(),
+            resource: ResourceId::from("i-0abc"),
+            team: None,
+            owner: None,
+            name: None,
+            instance_type: seen.instance_type.clone(),
+            instance_storage_gb: 0,
+        };
+        Step {
+            target,
+            action,
+            because,
+            deadline: None,
+            only_told: None,
+            besides: Vec::new(),
+            mode,
+            saves: None,
+            held: None,
+            told_before: false,
+            memo: Memo::default(),
+            seen,
+        }
+    }
+
+    fn stop() -> Action {
+        Action::Stop { mark: None, stopped: "untagged 2026-09-01T12:00:00Z".to_owned() }
+    }
+
+    fn untagged() -> Because {
+        Because::Untagged { missing: vec!["Owner".to_owned()] }
+    }
+
+    fn expired() -> Because {
+        Because::Expired { expires_at: "2026-09-01T12:00:00Z".parse().unwrap() }
+    }
+
+    /// How many of `inferred` ends are held in a fleet of that size, beside ones that never count.
+    fn check(inferred: usize, fleet: usize, config: &str, expect: usize) {
+        let mut steps = vec![
+            step(Mode::Enforce, stop(), expired()),
+            step(Mode::Enforce, Action::Terminate { mark: None }, expired()),
+            step(Mode::Enforce, Action::Notify, untagged()),
+            step(Mode::Enforce, Action::Start, untagged()),
+            step(Mode::Observe, stop(), untagged()),
+        ];
+        let uncounted = steps.len();
+        steps.extend((0..inferred).map(|_| step(Mode::Enforce, stop(), untagged())));
+        hold_where_exceeded(&mut steps, fleet, &Config::read(config).unwrap().limits);
+        assert!(steps[..uncounted].iter().all(|step| step.held.is_none()));
+        assert_eq!(
+            steps[uncounted..].iter().filter(|step| step.held.is_some()).count(),
+            expect,
+            "{inferred} of {fleet}"
+        );
+    }
+
+    #[test]
+    fn the_number_of_ends_is_limited() {
+        check(10, 1000, "", 0);
+        check(11, 1000, "", 11);
+        check(0, 0, "[limits]\nactions_max = 0", 0);
+        check(1, 1000, "[limits]\nactions_max = 0", 1);
+    }
+
+    #[test]
+    fn their_share_is_limited_where_the_fleet_has_ten() {
+        check(9, 9, "", 0);
+        check(2, 10, "", 0);
+        check(3, 10, "", 3);
+        check(3, 14, "", 3);
+        check(3, 15, "", 0);
+        check(1, 10, "[limits]\nfleet_share_max_percent = 0", 1);
+        check(10, 10, "[limits]\nfleet_share_max_percent = 100", 0);
+    }
+}

@@ -130,9 +130,19 @@ mod tests {
         let entries = Rule::ALL.iter().map(|rule| (*rule, Announced { ending: Ending::Terminate, deadline })).collect();
         let mark = Mark { resource: ResourceId::from("i-0123456789abcdef0"), entries };
         // EC2 user guide, "Tag restrictions": 256 characters.
-        assert!(
-            mark.to_string().len() <= 256 + " orphaned=terminate@2026-09-01T12:00:00Z".len(),
-            "no instance is both orphaned and idle"
-        );
+        assert!(mark.to_string().len() <= 256, "{mark}");
+    }
+
+    #[test]
+    fn an_announcement_binds_in_its_own_life_and_for_a_week() {
+        let check = |deadline: &str, since: &str, now: &str, expect: bool| {
+            let announced = Announced { ending: Ending::Stop, deadline: deadline.parse().unwrap() };
+            assert_eq!(announced.is_fresh(since.parse().unwrap(), now.parse().unwrap()), expect, "{deadline} at {now}");
+        };
+        check("2026-09-01T12:00:00Z", "2026-09-01T12:00:00Z", "2026-09-01T12:00:00Z", true);
+        check("2026-09-01T11:59:59Z", "2026-09-01T12:00:00Z", "2026-09-01T12:00:00Z", false);
+        check("2026-09-02T12:00:00Z", "2026-09-01T12:00:00Z", "2026-09-01T12:00:00Z", true);
+        check("2026-09-01T12:00:00Z", "2026-08-01T12:00:00Z", "2026-09-08T12:00:00Z", true);
+        check("2026-09-01T12:00:00Z", "2026-08-01T12:00:00Z", "2026-09-08T12:00:01Z", false);
     }
 }

@@ -111,3 +111,43 @@ impl Told {
         self.what == what && (repeat == Repeat::Never || now.duration_since(self.at) < REPEAT_AFTER)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lasting_fault_is_told_once_a_day_and_another_one_at_once() {
+        let told = Told { at: "2026-09-01T12:00:00Z".parse().unwrap(), what: "stop".to_owned() };
+        let check = |what: &str, repeat, now: &str, expect| {
+            assert_eq!(told.covers(what, repeat, now.parse().unwrap()), expect, "{what} {repeat:?} at {now}");
+        };
+        check("stop", Repeat::Daily, "2026-09-01T12:00:00Z", true);
+        check("stop", Repeat::Daily, "2026-09-02T11:59:59Z", true);
+        check("stop", Repeat::Daily, "2026-09-02T12:00:00Z", false);
+        check("stop", Repeat::Never, "2027-09-02T12:00:00Z", true);
+        check("start", Repeat::Daily, "2026-09-01T12:00:00Z", false);
+        check("start", Repeat::Never, "2026-09-01T12:00:00Z", false);
+    }
+
+    #[test]
+    fn notices_survive_writing_and_reading() {
+        let id = ResourceId::from("i-0abc");
+        let at = "2026-09-01T12:00:00Z".parse().unwrap();
+        let told = Told { at, what: "Configured".to_owned() };
+        let notices = Notices {
+            shadow_marks: BTreeMap::from([(id.clone(), "i-0abc idle=stop@2026-09-01T13:00:00Z".parse().unwrap())]),
+            unwritten_marks: BTreeMap::new(),
+            told: BTreeMap::from([(id, BTreeMap::from([(Topic::rule(Rule::Lifetime), told.clone())]))]),
+            gaps: BTreeMap::from([(Topic::named("eu-west-1 ec2:DescribeInstances"), told)]),
+            owed: vec![Owed { team: "vision".to_owned(), text: "i-0abc was stopped".to_owned() }],
+        };
+        let json = serde_json::to_string(&notices).unwrap();
+        assert_eq!(serde_json::from_str::<Notices>(&json).unwrap(), notices);
+    }
+
+    #[test]
+    fn an_older_document_lacks_what_came_later() {
+        assert_eq!(serde_json::from_str::<Notices>("{}").unwrap(), Notices::default());
+    }
+}

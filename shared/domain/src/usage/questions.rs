@@ -141,3 +141,93 @@ pub fn devices(listed: &[Series], names: &SeriesNames, instances: &[&Instance]) 
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{instance, time};
+
+    fn series(dimensions: &[(&str, &str)]) -> Series {
+        let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+        Series {
+            namespace: "CWAgent".to_owned(),
+            metric: "nvidia_smi_utilization_gpu".to_owned(),
+            dimensions: dimensions.iter().map(own).collect(),
+        }
+    }
+
+    /// Whose a listed series is: i-1 at host ip-1, i-2 at a host whose name repeats, or nobody's.
+    fn check(dimensions: &[(&str, &str)], expect: Option<&str>) {
+        let (one, two) = (instance().id("i-1").host("ip-1").build(), instance().id("i-2").build());
+        let found = devices(&[series(dimensions)], &SeriesNames::default(), &[&one, &two]);
+        let owners: Vec<&str> = found.keys().map(ResourceId::as_str).collect();
+        assert_eq!(owners, Vec::from_iter(expect), "{dimensions:?}");
+    }
+
+    #[test]
+    fn a_series_is_found_by_the_instances_id_else_by_its_host() {
+        check(&[("InstanceId", "i-2"), ("index", "0")], Some("i-2"));
+        check(&[("host", "ip-1"), ("index", "0")], Some("i-1"));
+        check(&[("host", "ip-1.ec2.internal"), ("index", "0")], Some("i-1"));
+        check(&[("host", "ip-2"), ("index", "0")], None);
+        check(&[("index", "0")], None);
+    }
+
+    #[test]
+    fn a_series_that_names_another_instance_is_not_taken_by_its_host() {
+        check(&[("InstanceId", "i-gone"), ("host", "ip-1")], None);
+        check(&[("InstanceId", "i-2"), ("host", "ip-1")], Some("i-2"));
+    }
+
+    #[test]
+    fn a_dimension_that_is_not_configured_names_nobody() {
+        let names =
+            SeriesNames { instance_dimension: String::new(), host_dimension: String::new(), ..SeriesNames::default() };
+        let one = instance().id("i-1").host("ip-1").build();
+        let listed = [series(&[("", "i-1"), ("InstanceId", "i-1"), ("host", "ip-1")])];
+        assert!(devices(&listed, &names, &[&one]).is_empty());
+    }
+
+    #[test]
+    fn all_series_of_a_device_are_kept() {
+        let one = instance().id("i-1").build();
+        let listed = [
+            series(&[("InstanceId", "i-1"), ("index", "0"), ("name", "A10G")]),
+            series(&[("InstanceId", "i-1"), ("index", "0"), ("name", "NVIDIA A10G")]),
+        ];
+        assert_eq!(devices(&listed, &SeriesNames::default(), &[&one])[&one.id].len(), 2);
+    }
+
+    /// `signal metric statistic`.
+    fn show(questions: &[Question]) -> Vec<String> {
+        questions
+            .iter()
+            .map(|question| format!("{:?} {} {:?}", question.signal, question.series.metric, question.statistic))
+            .collect()
+    }
+
+    #[test]
+    fn cpu_is_asked_first_and_memory_where_it_has_a_name() {
+        let one = instance().build();
+        let from = time("2026-09-01T10:50:00Z");
+        assert_eq!(show(&first_questions(&one, from)), ["Cpu CPUUtilization Maximum"]);
+        let listed = [series(&[("InstanceId", "i-0abc"), ("index", "0")])];
+        let names = SeriesNames::default();
+        let further = further_questions(&one, &listed, Some(&names), from);
+        assert_eq!(
+            show(&further),
+            [
+                "NetworkIn NetworkIn Sum",
+                "NetworkOut NetworkOut Sum",
+                "DiskRead EBSReadBytes Sum",
+                "DiskWrite EBSWriteBytes Sum",
+                "Gpu(0) nvidia_smi_utilization_gpu Maximum",
+                "GpuMemory(0) nvidia_smi_memory_used Maximum",
+            ]
+        );
+        assert_eq!(further[4].series, listed[0]);
+        assert_eq!(further[5].series.dimensions, listed[0].dimensions);
+        let nameless = SeriesNames { memory_used_mib: String::new(), ..names };
+        assert_eq!(further_questions(&one, &listed, Some(&nameless), from).len(), 5);
+    }
+}
