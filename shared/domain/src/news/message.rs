@@ -10,6 +10,8 @@ use crate::report::Report;
 
 /// SNS takes 256 KB (SNS developer guide, "Quotas"); e-mail readers take less.
 const BYTES_MAX: usize = 64 * 1024;
+/// The most losses of the first line.
+const LOSSES_MAX: usize = 50;
 /// SNS API reference, "Publish": fewer than 100 characters, ASCII.
 const SUBJECT_MAX: usize = 99;
 
@@ -85,7 +87,7 @@ fn first_line(news: &[&News]) -> Option<String> {
     let of = |mode| -> Vec<&str> {
         news.iter().filter(|one| one.mode == Some(mode)).filter_map(|one| one.loses.as_deref()).collect()
     };
-    let (lost, would_be) = (of(Mode::Enforce).join(", "), of(Mode::Observe).join(", "));
+    let (lost, would_be) = (listed(&of(Mode::Enforce)), listed(&of(Mode::Observe)));
     match (lost.as_str(), would_be.as_str()) {
         ("", "") => None,
         (lost, "") => Some(format!("Lost by what Curfew ends: {lost}.")),
@@ -94,6 +96,12 @@ fn first_line(news: &[&News]) -> Option<String> {
             Some(format!("Lost by what Curfew ends: {lost}. Would be lost, if it were not observe mode: {would_be}."))
         }
     }
+}
+
+fn listed(losses: &[&str]) -> String {
+    let (named, others) = losses.split_at(losses.len().min(LOSSES_MAX));
+    let others = if others.is_empty() { String::new() } else { format!(", and that of {} more", others.len()) };
+    format!("{}{others}", named.join(", "))
 }
 
 /// In observe mode a message says that it is only saying.
