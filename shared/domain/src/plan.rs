@@ -373,3 +373,49 @@ pub fn spared_counts(spared: &[Spared]) -> BTreeMap<SparedBecause, usize> {
     }
     counts
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{InstanceBuilder, enforcing, idle, instance, time};
+    use crate::instance::Prepaid;
+    use crate::observed::Observed;
+    use crate::policy::instances::{Memory, decide};
+
+    /// Whether a mark of the usual instance is still written on what it has become.
+    fn check(fresh: InstanceBuilder, expect: Result<(), NoLonger>) {
+        let seen = Observed { items: vec![instance().build()], gaps: Vec::new() };
+        let usages = BTreeMap::from([("i-0abc".into(), idle())]);
+        let now = time(crate::fixture::NOW);
+        let plan = decide(&seen, &usages, &Memory::new(), &enforcing("mode = \"enforce\""), now);
+        assert_eq!(still_holds(&plan.steps[0], &fresh.build()), expect);
+    }
+
+    #[test]
+    fn what_is_as_it_was_seen_is_acted_on() {
+        check(instance(), Ok(()));
+    }
+
+    #[test]
+    fn what_has_changed_since_is_left_to_the_next_run() {
+        for changed in [
+            instance().tag("curfew:protected", ""),
+            instance().tag("curfew:keep-until", "2026-12-31"),
+            instance().tag("Name", "renamed"),
+            instance().state(State::Stopped),
+            instance().state(State::Stopping),
+            instance().launched("2026-09-01T11:59:00Z"),
+            instance().of_type("g5.2xlarge"),
+            instance().operator("eks.amazonaws.com"),
+            instance().prepaid(Prepaid::CapacityReservation),
+        ] {
+            check(changed, Err(NoLonger::Changed));
+        }
+    }
+
+    #[test]
+    fn what_has_ended_by_itself_is_gone() {
+        check(instance().state(State::Terminated), Err(NoLonger::AlreadyGone));
+        check(instance().state(State::ShuttingDown), Err(NoLonger::AlreadyGone));
+    }
+}
