@@ -133,3 +133,6 @@ fn record<'a>(step: &'a Step, outcome: &'a Outcome) -> StepRecord<'a> {
         error: outcome.error.as_deref(),
     }
 }
+
+#[cfg(test)]
+mod tests;
