@@ -502,7 +502,7 @@ fn check_limits(plan: &Plan, fleet: usize, config: &Configured) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn everybody_is_in_the_plan_once_and_the_untouchable_are_spared(given in given()) {
@@ -631,7 +631,7 @@ fn turn() -> impl Strategy<Value = Turn> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Over any history, nothing is ended of which its team has not heard before: this end, from that moment on.
     #[test]
