@@ -58,6 +58,7 @@ mod tests {
             saves: None,
             held: None,
             told_before: false,
+            finding: None,
             memo: Memo::default(),
             seen,
         }

@@ -15,7 +15,7 @@ use crate::mark::Announced;
 use crate::mode::Mode;
 use crate::notices::{Repeat, Told, Topic};
 use crate::observed::GapKind;
-use crate::plan::{Action, Spared, SparedBecause, Step, Target};
+use crate::plan::{Action, Finding, Spared, SparedBecause, Step, Target};
 use crate::policy::instances::{Memory, told_fingerprint, would};
 use crate::report::{OutcomeKind, Report};
 use crate::rule::Ending;
@@ -97,9 +97,10 @@ pub enum NewsKind {
 pub fn news(report: &Report, memory: &Memory, home: &Region, now: Timestamp) -> Vec<News> {
     let of_steps =
         report.steps.iter().filter_map(|(step, outcome)| of_step(step, outcome.kind, outcome.error.as_deref(), now));
+    let besides = report.steps.iter().filter_map(|(step, _)| Some(of_finding(&step.target, step.finding.as_ref()?)));
     let of_spared = report.spared.iter().filter_map(of_spared);
     let of_gaps = of_gaps(report, home);
-    of_steps.chain(of_spared).chain(of_gaps).filter(|news| !is_known(news, memory, now)).collect()
+    of_steps.chain(besides).chain(of_spared).chain(of_gaps).filter(|news| !is_known(news, memory, now)).collect()
 }
 
 /// What there is to say that was not yet so when this run's messages were sent: it is owed.
@@ -184,18 +185,22 @@ fn announcing(step: &Step) -> Severity {
 }
 
 fn of_spared(spared: &Spared) -> Option<News> {
-    let finding = spared.finding.as_ref()?;
-    let severity = if spared.because == SparedBecause::Unreadable { Severity::Warning } else { Severity::Info };
-    Some(News {
-        team: team_attribute(&spared.target),
-        severity,
-        region: spared.target.region.clone(),
-        resource: Some(spared.target.resource.clone()),
+    let news = of_finding(&spared.target, spared.finding.as_ref()?);
+    let severity = if spared.because == SparedBecause::Unreadable { Severity::Warning } else { news.severity };
+    Some(News { severity, ..news })
+}
+
+fn of_finding(target: &Target, finding: &Finding) -> News {
+    News {
+        team: team_attribute(target),
+        severity: Severity::Info,
+        region: target.region.clone(),
+        resource: Some(target.resource.clone()),
         kind: NewsKind::State { topic: finding.topic.clone(), what: finding.what.clone(), repeat: Repeat::Never },
-        text: format!("{}: {}.", paragraph::named(&spared.target), finding.text),
+        text: format!("{}: {}.", paragraph::named(target), finding.text),
         mode: None,
         loses: None,
-    })
+    }
 }
 
 fn of_gaps(report: &Report, home: &Region) -> impl Iterator<Item = News> {

@@ -50,6 +50,8 @@ pub struct Step {
     pub held: Option<LimitsExceeded>,
     /// Whether people have heard of it, so that only the write is missing.
     pub told_before: bool,
+    /// What its owner should hear besides.
+    pub finding: Option<Finding>,
     /// What stays remembered about the resource.
     pub memo: Memo,
     /// The resource as it was seen; it must not have changed when the step is carried out.

@@ -55,6 +55,7 @@ fn step(action: Action, tags: &[(&str, &str)]) -> Step {
         saves: None,
         held: None,
         told_before: false,
+        finding: None,
         memo: Memo::default(),
         seen,
     }

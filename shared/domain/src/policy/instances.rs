@@ -135,7 +135,11 @@ impl<'a> Case<'a> {
             .or_else(|| self.rewrite(says, &observed))
             .or_else(|| self.due(says, &observed));
         match action {
-            Some(step) => Line::Step(Box::new(Step { memo, ..step })),
+            Some(step) => {
+                // In the same message as the step: the next run would have nothing else to say.
+                let finding = self.uninstrumented().filter(|_| !step.action.is_end());
+                Line::Step(Box::new(Step { memo, finding, ..step }))
+            }
             None => Line::Spared(Box::new(self.spared_after_judging(&[enforced, observed], memo))),
         }
     }
@@ -176,6 +180,7 @@ impl<'a> Case<'a> {
             saves,
             held: None,
             told_before: false,
+            finding: None,
             memo: Memo::default(),
             seen: self.instance.clone(),
         }

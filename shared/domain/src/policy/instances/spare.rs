@@ -96,7 +96,7 @@ impl Case<'_> {
     }
 
     /// Said whatever else was said of it: nobody else would notice that it cannot be judged.
-    fn uninstrumented(self) -> Option<Finding> {
+    pub(super) fn uninstrumented(self) -> Option<Finding> {
         let Usage::Unknown(unknown) = self.usage else {
             return None;
         };

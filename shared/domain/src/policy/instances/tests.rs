@@ -871,7 +871,7 @@ mod spared_ones {
         old.all_are(&unknown()).run("01 12:00").run("01 12:05").run("01 12:10");
         assert_snapshot!(old.log, @"
         01 12:00 notify lifetime, Configured | told vision (warning)
-        01 12:05 spared told | told vision (info)
+        01 12:05 spared told
         01 12:10 spared told
         ");
     }
