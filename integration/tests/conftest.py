@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from local_aws import LocalAws, running  # noqa: E402
 from local_aws.client import CREDENTIALS  # noqa: E402
+from reaping import Account  # noqa: E402
 
 # A boto3 client that a test makes without our factory must not find a developer's account.
 os.environ.update(CREDENTIALS, AWS_ENDPOINT_URL="http://127.0.0.1:9", AWS_EC2_METADATA_DISABLED="true")
@@ -27,3 +28,10 @@ def aws(_running_aws: LocalAws) -> LocalAws:
     """An empty account in two regions."""
     _running_aws.reset()
     return _running_aws
+
+
+@pytest.fixture
+def account(aws: LocalAws) -> Iterator[Account]:
+    """One with a state bucket and somebody who listens, reaped in enforce mode and without patience."""
+    with Account(aws) as account:
+        yield account

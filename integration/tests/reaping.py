@@ -1,0 +1,295 @@
+"""An account that is reaped: builders for what stands in it, and the real `reap-instances` run on it.
+
+    account = Account(aws)                          # in tests: the fixture `account`
+    account.configure(idle={"grace": "1h"})
+    gpu = account.idle(account.gpu(tags={"curfew:on-idle": "terminate"}))
+    run = account.tick()
+    assert run.step(gpu)["action"] == "mark"
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from copy import deepcopy
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+from local_aws import LocalAws
+from local_aws.client import REGION
+from runtime_api import Function, Invocation
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+BINARY = REPOSITORY / "target" / "debug" / "reap-instances"
+SCHEDULED = (REPOSITORY / "events" / "reap-instances" / "scheduled-rule.json").read_bytes()
+BUCKET = "curfew-state"
+EUROPE = "eu-central-1"
+REGIONS = [EUROPE, REGION]  # those that the account has enabled, in order
+TAGGED = {"Team": "vision", "Owner": "ada"}
+
+READS = {
+    "cloudwatch:GetMetricData",
+    "cloudwatch:ListMetrics",
+    "ec2:DescribeInstanceTypes",
+    "ec2:DescribeInstances",
+    "ec2:DescribeRegions",
+    "ec2:DescribeSpotInstanceRequests",
+    "s3:GetObject",
+    "sns:ListSubscriptionsByTopic",
+}
+EC2_WRITES = {"ec2:CreateTags", "ec2:DeleteTags", "ec2:StopInstances", "ec2:TerminateInstances", "ec2:StartInstances"}
+
+# Everybody enforces, nobody waits: what is marked by one run is ended by the next.
+EAGER: dict[str, Any] = {
+    "mode": "enforce",
+    "untagged": {"mode": "enforce", "settle": "0s", "grace": "0s"},
+    "idle": {"window": "15m", "grace": "0s", "local_disk": "expendable"},
+    "lifetime": {"grace": "0s"},
+    "limits": {"fleet_share_max_percent": 100},
+}
+
+_PERIOD = timedelta(minutes=5)
+_QUIET = {"gpu": 0.0, "cpu": 0.2, "bytes": 40_000.0}
+_BUSY = {"gpu": 97.0, "cpu": 60.0, "bytes": 9e8}
+
+
+def now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+def ago(**span: float) -> datetime:
+    return now() - timedelta(**span)
+
+
+def rfc3339(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one invocation answered, asked of AWS, and told."""
+
+    invocation: Invocation
+    calls: list[dict[str, Any]]
+    messages: list[dict[str, Any]]
+
+    @property
+    def response(self) -> dict[str, Any]:
+        return self.invocation.response
+
+    @property
+    def error(self) -> str:
+        """The sentence of an invocation that failed."""
+        assert self.invocation.error is not None, f"the function succeeded: {self.invocation.body!r}"
+        return self.invocation.error["errorMessage"]
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        return self.response["steps"]
+
+    @property
+    def spared(self) -> dict[str, int]:
+        return self.response["spared"]
+
+    @property
+    def gaps(self) -> list[dict[str, Any]]:
+        return self.response["gaps"]
+
+    @property
+    def counts(self) -> Counter:
+        return Counter(call["action"] for call in self.calls)
+
+    @property
+    def ec2_writes(self) -> list[tuple[str, ...]]:
+        """Every call that changes something on EC2: its action and the resources it names. Whatever is not known to only
+        look counts as one."""
+        return [
+            (call["action"].removeprefix("ec2:"), *call["resources"])
+            for call in self.calls
+            if call["action"].startswith("ec2:") and call["action"] not in READS
+        ]
+
+    def step(self, instance_id: str) -> dict[str, Any]:
+        found = [step for step in self.steps if step["resource"] == instance_id]
+        assert len(found) == 1, f"{len(found)} steps for {instance_id}: {self.response}"
+        return found[0]
+
+    def said(self, instance_id: str) -> tuple[str, str, str]:
+        """Action, rule and outcome of its step."""
+        step = self.step(instance_id)
+        return step["action"], step["because"]["rule"], step["outcome"]
+
+    def message(self, team: str = "vision") -> str:
+        found = [one["message"] for one in self.messages if one["attributes"]["team"] == team]
+        assert len(found) == 1, f"{len(found)} messages for {team}: {self.messages}"
+        return found[0]
+
+    def severities(self) -> dict[str, str]:
+        """Of each team's message; one that got two would be seen by `message`."""
+        return {one["attributes"]["team"]: one["attributes"]["severity"] for one in self.messages}
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing was told, nothing was changed on EC2, and nothing new is remembered of what was told."""
+        puts = [call["resources"] for call in self.calls if call["action"] == "s3:PutObject"]
+        return not self.messages and not self.ec2_writes and not any("/notices/" in key for keys in puts for key in keys)
+
+
+class Account:
+    """A state bucket, a topic that a queue listens to, and the reaper, in enforce mode unless said otherwise."""
+
+    def __init__(self, aws: LocalAws, heard: bool = True) -> None:
+        self.aws = aws
+        aws.client("s3").create_bucket(Bucket=BUCKET)
+        self.topic_arn = aws.client("sns").create_topic(Name="curfew")["TopicArn"]
+        if heard:
+            self.subscribe()
+        self.configure()
+        self._function: Function | None = None
+
+    def __enter__(self) -> Account:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.restart()
+
+    # What is there
+
+    def subscribe(self) -> None:
+        sqs = self.aws.client("sqs")
+        url = sqs.create_queue(QueueName="curfew-listener")["QueueUrl"]
+        arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        self.aws.client("sns").subscribe(TopicArn=self.topic_arn, Protocol="sqs", Endpoint=arn)
+
+    def configure(self, **sections: Any) -> None:
+        """Writes the configuration: `EAGER`, with these keys instead of its own or besides."""
+        config = deepcopy(EAGER)
+        for name, value in sections.items():
+            if isinstance(value, dict):
+                config.setdefault(name, {}).update(value)
+            else:
+                config[name] = value
+        self.write_config(_toml(config))
+
+    def write_config(self, text: str | bytes) -> None:
+        self.put("config/curfew.toml", text if isinstance(text, bytes) else text.encode())
+
+    def put(self, key: str, body: bytes) -> None:
+        self.aws.client("s3").put_object(Bucket=BUCKET, Key=key, Body=body)
+
+    def read(self, key: str) -> Any:
+        return json.load(self.aws.client("s3").get_object(Bucket=BUCKET, Key=key)["Body"])
+
+    def keys(self, prefix: str = "") -> list[str]:
+        listed = self.aws.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=prefix)
+        return [one["Key"] for one in listed.get("Contents", [])]
+
+    def gpu(
+        self,
+        instance_type: str = "g5.xlarge",
+        region: str = REGION,
+        launched: datetime | None = None,
+        tags: dict[str, str] | None = None,
+        **fields: Any,
+    ) -> str:
+        """A running instance of team vision that nothing is wrong with, 5 hours old; `tags` come on top."""
+        tags = {**TAGGED, **(tags or {})}
+        return self.aws.run_instance(instance_type, tags, region, launch_time=launched or ago(hours=5), **fields)
+
+    def untagged(self, instance_type: str = "g5.xlarge", region: str = REGION, **fields: Any) -> str:
+        """One without any tags but these."""
+        tags = fields.pop("tags", {})
+        launched = fields.pop("launched", ago(hours=5))
+        return self.aws.run_instance(instance_type, tags, region, launch_time=launched, **fields)
+
+    def idle(self, instance_id: str, region: str = REGION, gpus: int = 1, memory_mib: float = 3.0) -> str:
+        """Two hours of nothing, up to now."""
+        self._report(instance_id, region, gpus, _QUIET, memory_mib)
+        return instance_id
+
+    def busy(self, instance_id: str, region: str = REGION, gpus: int = 1) -> str:
+        self._report(instance_id, region, gpus, _BUSY, 20_000.0)
+        return instance_id
+
+    def wakes_up(self, instance_id: str, region: str = REGION) -> None:
+        """One fresh sample of work."""
+        at = {"InstanceId": instance_id, "index": "0"}
+        self.aws.put_metrics("CWAgent", "nvidia_smi_utilization_gpu", at, [80.0], now(), region=region)
+
+    def reports(self, instance_id: str, metric: str, values: list[float], region: str = REGION) -> None:
+        """One of EC2's metrics: the last value is the newest."""
+        start = now() - _PERIOD * len(values)
+        self.aws.put_metrics("AWS/EC2", metric, {"InstanceId": instance_id}, values, start, region=region)
+
+    def _report(self, instance_id: str, region: str, gpus: int, level: dict[str, float], memory_mib: float) -> None:
+        count = 24
+        start = now() - _PERIOD * count
+        for index in range(gpus):
+            device = {"InstanceId": instance_id, "index": str(index)}
+            for metric, value in (("utilization_gpu", level["gpu"]), ("memory_used", memory_mib)):
+                self.aws.put_metrics("CWAgent", f"nvidia_smi_{metric}", device, [value] * count, start, region=region)
+        for metric, value in (("CPUUtilization", level["cpu"]), ("NetworkIn", level["bytes"]), ("NetworkOut", 100.0)):
+            self.reports(instance_id, metric, [value] * count, region)
+
+    def state(self, instance_id: str, region: str = REGION) -> str:
+        return self.aws.instance(instance_id, region)["State"]["Name"]
+
+    def tag(self, instance_id: str, region: str = REGION, **tags: str) -> None:
+        """`tag(id, mode="enforce")` sets `curfew:mode`; an underscore is a hyphen."""
+        named = {f"curfew:{key.replace('_', '-')}": value for key, value in tags.items()}
+        self.aws.change(tag={"resource": instance_id, "region": region, "tags": named})
+
+    def mark(self, instance_id: str, region: str = REGION) -> str | None:
+        return self.aws.tags(instance_id, region).get("curfew:marked")
+
+    # The reaper
+
+    def environment(self, **over: str | None) -> dict[str, str]:
+        variables = {
+            **self.aws.environment(),
+            "CURFEW_BUCKET": BUCKET,
+            "CURFEW_TOPIC_ARN": self.topic_arn,
+            "CURFEW_MODE": "enforce",
+            **over,
+        }
+        return {name: value for name, value in variables.items() if value is not None}
+
+    def restart(self, **over: str | None) -> None:
+        """The next run is by a new process, with this environment."""
+        if self._function is not None:
+            self._function.__exit__(None, None, None)
+        self._function = None
+        self._over = over
+
+    _over: dict[str, str | None] = {}
+
+    def tick(self, event: Any = SCHEDULED, deadline_s: float = 900) -> Run:
+        """One run, and what it did: the calls and messages since the last one are not of it."""
+        if self._function is None:
+            self._function = Function(BINARY, env=self.environment(**self._over)).__enter__()
+        told_before = len(self.aws.messages())
+        self.aws.clear_calls()
+        invocation = self._function.invoke(event, deadline_s=deadline_s)
+        calls = self.aws.calls()
+        return Run(invocation, calls, self.aws.messages()[told_before:])
+
+    def audit(self, run: Run) -> dict[str, Any]:
+        """The audit record of a run."""
+        day = moment(run.response["at"]).strftime("%Y-%m-%d")
+        return self.read(f"plans/{day}/reap-instances/{run.response['run']}.json")
+
+
+def _toml(config: dict[str, Any], path: str = "") -> str:
+    """Nested dicts as a TOML document. JSON's texts, numbers, booleans and lists are TOML's too."""
+    tables = {name: value for name, value in config.items() if isinstance(value, dict)}
+    lines = [f"{json.dumps(name)} = {json.dumps(value)}" for name, value in config.items() if name not in tables]
+    text = "\n".join([f"[{path}]" if path else "", *lines, ""])
+    for name, table in tables.items():
+        text += _toml(table, f"{path}.{json.dumps(name)}" if path else json.dumps(name))
+    return text
