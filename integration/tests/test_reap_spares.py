@@ -1,0 +1,255 @@
+"""Every way to be spared: nothing is written on EC2, and who should hear of it hears of it once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from reaping import Account, Run, ago, now, rfc3339
+
+# Everything that could be held against an instance, so that each spare has something to spare from.
+DUE: dict[str, Any] = {"launched": ago(days=30)}
+
+
+def doomed(account: Account, **gpu: Any) -> str:
+    """Idle, too old, and announced for both, past the deadlines: it ends in this run unless something spares it."""
+    account.configure(lifetime={"action": "terminate"})
+    gpu_id = account.idle(account.gpu(**{**DUE, **gpu}))
+    past = rfc3339(ago(minutes=5))
+    account.tag(gpu_id, marked=f"{gpu_id} idle=stop@{past} lifetime=terminate@{past}")
+    return gpu_id
+
+
+def assert_spared(account: Account, gpu: str, reason: str) -> Run:
+    """Spared for that reason in two runs, of which the second says nothing."""
+    first, second = account.tick(), account.tick()
+    for run in (first, second):
+        assert (run.steps, run.spared) == ([], {reason: 1})
+        assert run.ec2_writes == []
+    assert account.state(gpu) == "running" and account.mark(gpu) is not None
+    assert second.is_quiet
+    return first
+
+
+def test_without_a_spare_it_would_end(account: Account) -> None:
+    gpu = doomed(account)
+    assert account.tick().step(gpu)["action"] in ("stop", "terminate")
+
+
+@pytest.mark.parametrize("value", ["", "yes", "false"])
+def test_protected(account: Account, value: str) -> None:
+    gpu = doomed(account, tags={"curfew:protected": value})
+    run = assert_spared(account, gpu, "protected")
+    assert run.messages == []
+    assert run.counts["cloudwatch:GetMetricData"] == 0
+
+
+def test_protected_and_expired_without_any_other_tag(account: Account) -> None:
+    gpu = account.untagged(tags={"curfew:protected": "", "curfew:expires-at": rfc3339(ago(hours=1))})
+    run = account.tick()
+    assert run.spared == {"protected": 1} and run.is_quiet
+    assert account.aws.tags(gpu).keys() == {"curfew:protected", "curfew:expires-at"}
+
+
+@pytest.mark.parametrize("until", [now().strftime("%Y-%m-%d"), "2099-12-31", rfc3339(now() + timedelta(hours=1))])
+def test_kept(account: Account, until: str) -> None:
+    gpu = doomed(account, tags={"curfew:keep-until": until})
+    assert assert_spared(account, gpu, "kept").messages == []
+
+
+@pytest.mark.parametrize("until", [ago(days=1).strftime("%Y-%m-%d"), rfc3339(ago(seconds=2))])
+def test_kept_no_longer_it_is_announced_anew(account: Account, until: str) -> None:
+    gpu = account.idle(account.gpu(tags={"curfew:keep-until": until}))
+    assert account.tick().said(gpu) == ("mark", "idle", "done")
+
+
+UNREADABLE = [
+    ("curfew:idle-after", "soon"),
+    ("curfew:idle-after", ""),
+    ("curfew:on-idle", "explode"),
+    ("curfew:mode", "Enforce"),
+    ("curfew:local-disk", "yes"),
+    ("curfew:expires-at", "tomorrow"),
+    ("curfew:expires-at", "2020-01-01T00:00:00Z"),  # before its launch: copied
+    ("curfew:hours", "9 to 5"),
+    ("curfew:hours", "Mon-Fri 08:00-20:00 Europe/Atlantis"),
+    ("curfew:keep-until", "forever"),
+    ("curfew:stopped", "yesterday"),
+    ("Curfew:Protected", ""),
+    ("curfew:protectd", ""),
+    ("CURFEW:MODE", "enforce"),
+    ("curfew", "please"),
+    ("curfewed", ""),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), UNREADABLE)
+def test_unreadable(account: Account, key: str, value: str) -> None:
+    gpu = doomed(account, tags={key: value})
+    run = assert_spared(account, gpu, "unreadable")
+    assert run.severities() == {"vision": "warning"}
+    assert gpu in run.message() and f"{key}={value}" in run.message()
+
+
+def test_an_unreadable_mark_is_not_carried_out(account: Account) -> None:
+    gpu = doomed(account)
+    account.tag(gpu, marked="stop it")
+    assert_spared(account, gpu, "unreadable")
+
+
+def test_an_unreadable_tag_spares_even_from_its_expiry(account: Account) -> None:
+    gpu = account.gpu(tags={"curfew:expires-at": rfc3339(ago(hours=1)), "curfew:keep-untill": "2030-01-01"})
+    run = account.tick()
+    assert (run.steps, run.spared) == ([], {"unreadable": 1})
+    assert account.state(gpu) == "running"
+
+
+def test_a_tag_that_was_mended_is_no_longer_a_finding(account: Account) -> None:
+    gpu = doomed(account, tags={"curfew:idle-after": "soon"})
+    account.tick()
+    account.tag(gpu, idle_after="15m")
+    assert account.tick().step(gpu)["action"] in ("stop", "terminate")
+
+
+# Keys that begin with `aws:` cannot be set by a caller: those come by the back door.
+FOREIGN = [
+    "aws:autoscaling:groupName",
+    "aws:ec2:fleet-id",
+    "aws:ec2spot:fleet-request-id",
+    "eks:cluster-name",
+    "eks:nodegroup-name",
+    "kubernetes.io/cluster/ml",
+    "karpenter.sh/nodepool",
+    "aws:ecs:clusterName",
+    "aws:elasticmapreduce:job-flow-id",
+    "aws:batch:compute-environment",
+    "AWSBatchServiceTag",
+    "parallelcluster:cluster-name",
+    "sagemaker:domain-arn",
+    "spacelift",
+]
+
+
+@pytest.mark.parametrize("key", FOREIGN)
+def test_foreign_owned(account: Account, key: str) -> None:
+    gpu = doomed(account)
+    account.configure(managed={"tag_keys": ["spacelift"]})
+    account.aws.change(tag={"resource": gpu, "region": "us-east-1", "tags": {key: "its-controller"}})
+    run = assert_spared(account, gpu, "foreign-owned")
+    assert run.severities() == {"vision": "info"}
+    assert gpu in run.message() and "idle" in run.message()
+
+
+def test_managed_by_an_operator(account: Account) -> None:
+    gpu = doomed(account, operator_managed=True)
+    assert_spared(account, gpu, "foreign-owned")
+
+
+def test_in_a_capacity_block(account: Account) -> None:
+    gpu = doomed(account, lifecycle="capacity-block")
+    assert_spared(account, gpu, "foreign-owned")
+
+
+def test_foreign_owned_and_well_is_not_even_mentioned(account: Account) -> None:
+    account.busy(account.gpu(tags={"eks:cluster-name": "ml"}))
+    run = account.tick()
+    assert run.spared == {"foreign-owned": 1} and run.is_quiet
+
+
+def test_foreign_owned_is_not_ended_for_its_own_expiry(account: Account) -> None:
+    gpu = account.gpu(tags={"eks:cluster-name": "ml", "curfew:expires-at": rfc3339(ago(hours=1))})
+    run = account.tick()
+    assert (run.spared, run.ec2_writes) == ({"foreign-owned": 1}, [])
+    assert "expired" in run.message() and account.state(gpu) == "running"
+
+
+def test_an_ec2_fleet_of_ours_is_not_foreign(account: Account) -> None:
+    gpu = account.gpu(tags={"curfew:job": "vision/a-1", "curfew:expires-at": rfc3339(ago(minutes=5))})
+    account.aws.change(tag={"resource": gpu, "region": "us-east-1", "tags": {"aws:ec2:fleet-id": "fleet-1"}})
+    assert account.tick().said(gpu) == ("terminate", "expired", "done")
+
+
+def test_without_metrics_nobody_can_say(account: Account) -> None:
+    gpu = account.gpu()
+    first = account.tick()
+    assert (first.steps, first.spared) == ([], {"usage-unknown": 1})
+    assert first.severities() == {"vision": "info"}
+    told = first.message()
+    assert gpu in told and "uninstrumented" in told and "$1.01/h" in told and "install" in told
+    assert account.tick().is_quiet
+
+
+@pytest.mark.parametrize("instance_type", ["trn1.32xlarge", "inf2.xlarge"])
+def test_trainium_and_inferentia_are_of_unknown_use(account: Account, instance_type: str) -> None:
+    gpu = account.idle(account.gpu(instance_type))
+    run = account.tick()
+    assert run.spared == {"usage-unknown": 1}
+    assert gpu in run.message() and "[metrics]" in run.message()
+
+
+@pytest.mark.parametrize("periods", [1, 2])
+def test_too_few_samples_are_unknown(account: Account, periods: int) -> None:
+    """Of a window of an hour only the last 5 to 10 minutes' periods, or twice that, reported."""
+    account.configure(idle={"window": "1h"})
+    gpu = account.gpu()
+    device = {"InstanceId": gpu, "index": "0"}
+    values = [0.0] * (3 + periods)
+    start = now() - timedelta(minutes=5) * len(values)
+    account.aws.put_metrics("CWAgent", "nvidia_smi_utilization_gpu", device, values, start)
+    for metric in ("CPUUtilization", "NetworkIn", "NetworkOut"):
+        account.reports(gpu, metric, [0.1] * 24)
+    run = account.tick()
+    assert (run.steps, run.spared) == ([], {"usage-unknown": 1})
+
+
+def test_without_cpu_metrics_the_gpu_alone_does_not_convict(account: Account) -> None:
+    gpu = account.gpu()
+    device = {"InstanceId": gpu, "index": "0"}
+    account.aws.put_metrics("CWAgent", "nvidia_smi_utilization_gpu", device, [0.0] * 24, ago(hours=2))
+    assert account.tick().spared == {"usage-unknown": 1}
+
+
+def test_two_with_one_host_name_are_told_apart_by_nobody(account: Account) -> None:
+    """Private DNS names repeat across VPCs."""
+    for _ in range(2):
+        account.idle(account.gpu(private_dns_name="ip-10-0-0-1.ec2.internal"), gpus=0)
+    device = {"host": "ip-10-0-0-1", "index": "0"}
+    account.aws.put_metrics("CWAgent", "nvidia_smi_utilization_gpu", device, [0.0] * 24, ago(hours=2))
+    run = account.tick()
+    assert (run.steps, run.spared) == ([], {"usage-unknown": 2})
+
+
+def test_busy(account: Account) -> None:
+    account.busy(account.gpu())
+    run = account.tick()
+    assert run.spared == {"busy": 1} and run.is_quiet
+
+
+def test_young(account: Account) -> None:
+    account.idle(account.gpu(launched=ago(minutes=30)))
+    run = account.tick()
+    assert run.spared == {"young": 1} and run.is_quiet
+
+
+def test_idle_after_off_is_never_idle(account: Account) -> None:
+    account.idle(account.gpu(tags={"curfew:idle-after": "off"}))
+    run = account.tick()
+    assert run.spared == {"compliant": 1} and run.is_quiet
+    assert run.counts["cloudwatch:GetMetricData"] == 0
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [("pending", "young"), ("stopped", "not-running"), ("stopping", "not-running"), ("shutting-down", "not-running")],
+)
+def test_what_does_not_run_costs_nothing_and_is_left_alone(account: Account, state: str, reason: str) -> None:
+    account.untagged(state=state)
+    run = account.tick()
+    assert (run.response["seen"], run.spared) == (1, {reason: 1}) and run.is_quiet
+
+
+def test_fractional_gpus_count_as_their_logical_ones(account: Account) -> None:
+    gpu = account.idle(account.gpu("g6f.large"))
+    assert account.tick().said(gpu) == ("mark", "idle", "done")
