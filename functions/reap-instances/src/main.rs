@@ -7,11 +7,12 @@ mod observe;
 use std::process::ExitCode;
 
 use cloud::Aws;
+use domain::mode::Mode;
 use domain::policy::Policy;
 use domain::policy::instances::decide;
 use domain::price::PriceBook;
 use domain::report::Response;
-use execution::Run;
+use execution::{Audience, Run};
 use runtime::{Answer, Failure, Invocation, Settings};
 use store::Store;
 
@@ -36,8 +37,17 @@ fn main() -> ExitCode {
 
 async fn reap(Reaper { settings, aws, store }: &Reaper, invocation: Invocation) -> Result<Answer, Failure> {
     let Invocation { run: id, now, deadline, clock, .. } = invocation;
-    let run =
-        Run { aws, store, topic_arn: &settings.topic_arn, function: FUNCTION, id, mode: settings.mode, now, deadline, clock };
+    let run = Run {
+        aws,
+        store,
+        topic_arn: &settings.topic_arn,
+        function: FUNCTION,
+        id,
+        mode: settings.mode,
+        now,
+        deadline,
+        clock,
+    };
     let config = match store.read_config().await {
         Ok(config) => config,
         Err(fault) => {
@@ -45,12 +55,12 @@ async fn reap(Reaper { settings, aws, store }: &Reaper, invocation: Invocation) 
             return Err(fault.into());
         }
     };
-    let (ceiling, unheard) = run.ceiling().await;
+    let audience = run.audience().await;
+    let ceiling = if matches!(audience, Audience::Nobody(_)) { Mode::Observe } else { settings.mode };
     let policy = Policy { config, ceiling, prices: PriceBook::dated() };
     let seen = observe::account(&run, &policy).await;
-    let mut plan = decide(&seen.instances, &seen.usages, &seen.recalled.memory, &policy, now);
-    plan.gaps.extend(unheard);
-    let report = run.carry_out(plan, seen.regions, seen.recalled).await;
+    let plan = decide(&seen.instances, &seen.usages, &seen.recalled.memory, &policy, now);
+    let report = run.carry_out(plan, seen.regions, audience, seen.recalled).await;
     if report.saw_nothing() {
         let gaps: Vec<String> = report.gaps.iter().map(|gap| format!("{}: {}", gap.region, gap.error)).collect();
         return Err(Failure::because("NothingSeen", format!("no region could be read: {}", gaps.join("; "))));

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cloud::Lines;
 use domain::id::{Region, ResourceId};
 use domain::instance::Instance;
 use domain::observed::{Gap, Observed};
 use domain::policy::Policy;
-use domain::policy::instances::{Ask, asked, asks, usage_of_unasked};
-use domain::usage::{Activity, Usage};
+use domain::policy::instances::{Ask, answered, asked, asks, usage_of_unasked};
+use domain::usage::{Activity, Unknown, Usage};
 use execution::{Recalled, Run};
 use futures::future::join_all;
 
@@ -23,7 +24,7 @@ pub(crate) struct Account {
 pub(crate) async fn account(run: &Run<'_>, policy: &Policy) -> Account {
     let Observed { items: regions, gaps } = cloud::regions(run.aws, &policy.config).await;
     let recalled = run.recall(&regions).await;
-    let mut instances = cloud::instances(run.aws, &recalled.regions()).await;
+    let mut instances = cloud::instances(run.aws, &recalled.regions(), run.patience()).await;
     instances.gaps.extend(gaps);
     instances.gaps.extend(recalled.gaps.iter().cloned());
     let by_region = join_all(regions.iter().map(|region| usages(run, region, &instances, &recalled, policy))).await;
@@ -53,13 +54,20 @@ async fn usages(
         Err(error) => (Activity::default(), vec![error.gap(region)]),
     };
     let due: Vec<Ask<'_>> = asks(&of_region, &activity, &recalled.memory, policy, run.now);
-    let (answered, unanswered) = cloud::usages(run.aws, region, &due, &policy.config.metrics, &policy.config.idle, run.now).await;
+    let lines = Lines { metrics: &policy.config.metrics, idle: &policy.config.idle };
+    let (usages, unanswered) = cloud::usages(run.aws, region, &due, lines, run.now, run.patience()).await;
     gaps.extend(unanswered);
+    let usages: BTreeMap<ResourceId, Usage> = due
+        .iter()
+        .filter_map(|ask| Some((ask.instance, usages.get(&ask.instance.id)?.clone())))
+        .map(|(instance, usage)| (instance.id.clone(), answered(instance, usage, &activity)))
+        .collect();
     let present: BTreeSet<&ResourceId> = of_region.iter().map(|instance| &instance.id).collect();
     let mut after = activity.clone();
     after.instances.retain(|id, _| present.contains(id));
     for ask in &due {
-        if let Some(usage) = answered.get(&ask.instance.id) {
+        let usage = usages.get(&ask.instance.id).filter(|usage| **usage != Usage::Unknown(Unknown::NotAsked));
+        if let Some(usage) = usage {
             after.instances.insert(ask.instance.id.clone(), asked(ask, usage, policy, run.now));
         }
     }
@@ -74,6 +82,5 @@ async fn usages(
         .iter()
         .filter(|instance| !asked_about.contains(&instance.id))
         .map(|instance| (instance.id.clone(), usage_of_unasked(instance, &activity, policy, run.now)));
-    let usages = believed.chain(answered).collect();
-    (usages, gaps)
+    (believed.chain(usages.clone()).collect(), gaps)
 }

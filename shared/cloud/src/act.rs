@@ -20,7 +20,9 @@ use crate::error::{CallError, CallErrorKind};
 /// Carries one step out. Whether it is held, or too late, is for the caller to say.
 pub async fn carry_out(aws: &Aws, step: &Step) -> Outcome {
     let ec2 = aws.ec2(&step.target.region);
-    if step.action != Action::Notify {
+    // What is only observed, and was told, is said of every run anew: nothing hangs on a second look.
+    let repeats_itself = step.mode == Mode::Observe && step.told_before;
+    if step.action != Action::Notify && !repeats_itself {
         let fresh = match read_again(&ec2, &step.target).await {
             Ok(fresh) => fresh,
             Err(error) => return Outcome::with(OutcomeKind::Failed, error.to_string()),
@@ -134,7 +136,7 @@ impl Writer<'_> {
         answer.map_err(|error| CallError::of("ec2:StopInstances", &self.target.region, &error))?;
         match if is_marked { self.untag(vec![MARKED]).await } else { Ok(()) } {
             Ok(()) => Ok(Outcome::of(OutcomeKind::Done)),
-            // The next run finds the mark overtaken and removes it.
+            // Once the instance runs again its mark is of an earlier life, and the next run removes it.
             Err(error) => Ok(Outcome::with(OutcomeKind::Done, format!("stopped, but the mark stayed: {error}"))),
         }
     }

@@ -1,6 +1,7 @@
 //! What AWS answers when it does not do what it is asked, as one sentence: what was called, what AWS said, what to do.
 
 use std::error::Error;
+use std::time::Duration;
 
 use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
 use domain::id::Region;
@@ -46,6 +47,12 @@ pub enum CallErrorKind {
 }
 
 impl CallError {
+    /// Of a call, or several, that took too long for this run.
+    pub(crate) fn impatient(call: &'static str, region: &Region, patience: Duration) -> Self {
+        let message = format!("no complete answer within {} s; the next run asks again", patience.as_secs());
+        Self { call, region: region.clone(), kind: CallErrorKind::Other, message }
+    }
+
     /// From any call of any service.
     pub(crate) fn of<E>(call: &'static str, region: &Region, error: &SdkError<E>) -> Self
     where

@@ -17,4 +17,4 @@ mod replay;
 pub use act::carry_out;
 pub use aws::Aws;
 pub use error::{CallError, CallErrorKind};
-pub use observe::{instances, regions, usages};
+pub use observe::{Lines, instances, regions, usages};

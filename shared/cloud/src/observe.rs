@@ -8,4 +8,4 @@ mod usages;
 
 pub use instances::instances;
 pub use regions::regions;
-pub use usages::usages;
+pub use usages::{Lines, usages};

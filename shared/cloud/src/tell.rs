@@ -7,9 +7,6 @@ use domain::news::Message;
 use crate::aws::Aws;
 use crate::error::CallError;
 
-/// SNS API reference, "Publish": a subject has fewer than 100 characters.
-const SUBJECT_MAX: usize = 99;
-
 /// Of 100 subscriptions each: whoever has more that nobody confirmed has other worries.
 const PAGES_MAX: usize = 20;
 
@@ -43,8 +40,7 @@ fn is_confirmed(subscription: &Subscription) -> bool {
 /// Where SNS did not take it.
 pub async fn publish(aws: &Aws, topic_arn: &str, message: &Message) -> Result<(), CallError> {
     let region = region_of(topic_arn, aws.home());
-    let mut call =
-        aws.sns(&region).publish().topic_arn(topic_arn).subject(subject(&message.subject)).message(&message.body);
+    let mut call = aws.sns(&region).publish().topic_arn(topic_arn).subject(&message.subject).message(&message.body);
     let attributes = [("team", message.team.as_str()), ("function", message.function), ("severity", message.severity)];
     for (name, value) in attributes {
         // An attribute without a value is refused, with the whole message (SNS developer guide, "Message attributes").
@@ -58,14 +54,6 @@ pub async fn publish(aws: &Aws, topic_arn: &str, message: &Message) -> Result<()
 
 fn attribute(value: &str) -> Result<MessageAttributeValue, aws_sdk_sns::error::BuildError> {
     MessageAttributeValue::builder().data_type("String").string_value(value).build()
-}
-
-/// A subject that SNS takes: a message must not fail by its title.
-fn subject(text: &str) -> String {
-    let line = text.chars().map(|letter| if letter.is_ascii_graphic() || letter == ' ' { letter } else { '?' });
-    let line: String = line.take(SUBJECT_MAX).collect();
-    let line = line.trim();
-    if line.is_empty() { "Curfew".to_owned() } else { line.to_owned() }
 }
 
 /// `arn:aws:sns:<region>:<account>:<name>`.

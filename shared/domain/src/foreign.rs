@@ -9,7 +9,7 @@ use crate::vocabulary::JOB;
 /// EC2 Auto Scaling user guide, "Tag Auto Scaling groups and instances"; EC2 user guide, "Tag an EC2 Fleet"; EKS user
 /// guide, "Managed node groups"; Karpenter documentation, "`NodePools`"; EMR management guide, "Tag cluster resources"; AWS
 /// `ParallelCluster`, "Tagging".
-const CONTROLLER_TAGS: [(&str, &str); 18] = [
+const CONTROLLER_TAGS: [(&str, &str); 20] = [
     ("aws:autoscaling:groupName", "an Auto Scaling group"),
     ("karpenter.sh/*", "Karpenter"),
     ("karpenter.k8s.aws/*", "Karpenter"),
@@ -23,6 +23,8 @@ const CONTROLLER_TAGS: [(&str, &str); 18] = [
     ("AWSBatchServiceTag", "AWS Batch"),
     ("parallelcluster:*", "ParallelCluster"),
     ("aws-parallelcluster-*", "ParallelCluster"),
+    ("aws:pcs:*", "AWS PCS"),
+    ("sigs.k8s.io/cluster-api-provider-aws/*", "Cluster API"),
     ("sagemaker:*", "SageMaker"),
     ("aws:sagemaker:*", "SageMaker"),
     ("aws:ec2spot:fleet-request-id", "a Spot Fleet"),

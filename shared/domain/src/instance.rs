@@ -126,6 +126,17 @@ pub struct Described {
     pub instance: Instance,
 }
 
+impl Instance {
+    /// How the last start of a stopped instance failed, where it did: a start may be accepted and still come to nothing
+    /// (EC2 user guide, "Troubleshoot instance launch issues", "Instance terminates immediately").
+    #[must_use]
+    pub fn last_start_failed(&self) -> Option<&str> {
+        self.state_reason
+            .as_deref()
+            .filter(|code| code.contains("InternalError") || code.contains("InsufficientInstanceCapacity"))
+    }
+}
+
 impl Machine {
     /// What stands there before the type is known.
     pub const UNKNOWN: Self =

@@ -8,13 +8,16 @@ mod message;
 mod paragraph;
 mod remember;
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::id::{Region, ResourceId};
 use crate::mark::Announced;
 use crate::mode::Mode;
 use crate::notices::{Repeat, Told, Topic};
-use crate::observed::GapKind;
+use crate::observed::{Gap, GapKind};
 use crate::plan::{Action, Finding, Spared, SparedBecause, Step, Target};
 use crate::policy::instances::{Memory, told_fingerprint, would};
 use crate::report::{OutcomeKind, Report};
@@ -27,7 +30,8 @@ pub use remember::remember;
 pub const NO_TEAM: &str = "untagged";
 
 /// How much it matters; for filter policies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// Good to know.
     Info,
@@ -73,8 +77,15 @@ pub struct News {
     pub loses: Option<String>,
 }
 
+impl News {
+    /// No two of a run share it.
+    fn key(&self) -> (&Region, Option<&ResourceId>, &NewsKind) {
+        (&self.region, self.resource.as_ref(), &self.kind)
+    }
+}
+
 /// How a paragraph is remembered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NewsKind {
     /// Something was done.
     Event,
@@ -99,15 +110,16 @@ pub fn news(report: &Report, memory: &Memory, home: &Region, now: Timestamp) -> 
         report.steps.iter().filter_map(|(step, outcome)| of_step(step, outcome.kind, outcome.error.as_deref(), now));
     let besides = report.steps.iter().filter_map(|(step, _)| Some(of_finding(&step.target, step.finding.as_ref()?)));
     let of_spared = report.spared.iter().filter_map(of_spared);
-    let of_gaps = of_gaps(report, home);
+    let of_gaps = report.gaps.iter().map(|gap| of_gap(gap, home));
     of_steps.chain(besides).chain(of_spared).chain(of_gaps).filter(|news| !is_known(news, memory, now)).collect()
 }
 
 /// What there is to say that was not yet so when this run's messages were sent: it is owed.
 #[must_use]
 pub fn late_news(report: &Report, sent: &[News], memory: &Memory, home: &Region, now: Timestamp) -> Vec<News> {
+    let sent: BTreeSet<_> = sent.iter().map(News::key).collect();
     let all = news(report, memory, home, now).into_iter();
-    all.filter(|one| one.kind != NewsKind::Announcement && !sent.contains(one)).collect()
+    all.filter(|one| one.kind != NewsKind::Announcement && !sent.contains(&one.key())).collect()
 }
 
 /// Gaps and account-wide faults are remembered with the home region.
@@ -153,6 +165,8 @@ fn weight(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Option<(Severity
     };
     let deadline = || step.deadline.map(|at| at.to_string()).unwrap_or_default();
     Some(match (&step.action, outcome) {
+        // Nothing would have been done, so nothing was missed.
+        (_, Failed) if step.mode == Mode::Observe => return None,
         (action, Failed) => (Severity::Error, daily(action.as_str())),
         (_, NotReached) if step.held.is_some() => (Severity::Error, daily("held")),
         (Action::Mark(_), NotReached | Observed) if !step.told_before => (announcing(step), NewsKind::Announcement),
@@ -164,7 +178,7 @@ fn weight(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Option<(Severity
         (Action::Stop { .. } | Action::Terminate { .. }, Done) => (Severity::Action, NewsKind::Event),
         (Action::Stop { .. }, Observed) => (Severity::Info, would_end(Ending::Stop)),
         (Action::Terminate { .. }, Observed) => (Severity::Info, would_end(Ending::Terminate)),
-        (Action::Start, Done) if step.last_start_failed().is_some() => (Severity::Error, daily("start")),
+        (Action::Start, Done) if step.seen.last_start_failed().is_some() => (Severity::Error, daily("start")),
         (Action::Start, Done) => (Severity::Action, once(Topic::started(), deadline())),
         (Action::Start, Observed) => (Severity::Info, once(Topic::would(rule), deadline())),
         _ => return None,
@@ -203,8 +217,10 @@ fn of_finding(target: &Target, finding: &Finding) -> News {
     }
 }
 
-fn of_gaps(report: &Report, home: &Region) -> impl Iterator<Item = News> {
-    report.gaps.iter().map(|gap| News {
+/// The news of a gap, remembered with the region `home`.
+#[must_use]
+pub fn of_gap(gap: &Gap, home: &Region) -> News {
+    News {
         team: NO_TEAM.to_owned(),
         severity: Severity::Error,
         region: home.clone(),
@@ -217,7 +233,7 @@ fn of_gaps(report: &Report, home: &Region) -> impl Iterator<Item = News> {
         text: format!("{}, {}: {}", gap.region, gap.call, gap.error),
         mode: None,
         loses: None,
-    })
+    }
 }
 
 /// The news of a configuration that was refused, or could not be read: told once a day.

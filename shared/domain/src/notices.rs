@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::ResourceId;
 use crate::mark::Mark;
+use crate::news::Severity;
 use crate::rule::Rule;
 
 /// A lasting error is told once in so long.
@@ -67,6 +68,9 @@ pub struct Notices {
     /// Marks that were told, and could not be written yet.
     #[serde(default)]
     pub unwritten_marks: BTreeMap<ResourceId, Mark>,
+    /// Marks that are still written on a resource and were called off where nothing could be written.
+    #[serde(default)]
+    pub void_marks: BTreeMap<ResourceId, Mark>,
     /// What was told about resources.
     #[serde(default)]
     pub told: BTreeMap<ResourceId, BTreeMap<Topic, Told>>,
@@ -83,12 +87,14 @@ pub struct Notices {
 pub struct Owed {
     /// The message's `team` attribute.
     pub team: String,
+    /// The least that the message's `severity` is.
+    pub severity: Severity,
     /// The paragraph.
     pub text: String,
 }
 
 /// Whether something is told again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Repeat {
     /// Once, until it is mended or changes.
     Never,
@@ -138,9 +144,14 @@ mod tests {
         let notices = Notices {
             shadow_marks: BTreeMap::from([(id.clone(), "i-0abc idle=stop@2026-09-01T13:00:00Z".parse().unwrap())]),
             unwritten_marks: BTreeMap::new(),
+            void_marks: BTreeMap::new(),
             told: BTreeMap::from([(id, BTreeMap::from([(Topic::rule(Rule::Lifetime), told.clone())]))]),
             gaps: BTreeMap::from([(Topic::named("eu-west-1 ec2:DescribeInstances"), told)]),
-            owed: vec![Owed { team: "vision".to_owned(), text: "i-0abc was stopped".to_owned() }],
+            owed: vec![Owed {
+                team: "vision".to_owned(),
+                severity: Severity::Action,
+                text: "i-0abc was stopped".to_owned(),
+            }],
         };
         let json = serde_json::to_string(&notices).unwrap();
         assert_eq!(serde_json::from_str::<Notices>(&json).unwrap(), notices);

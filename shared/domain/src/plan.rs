@@ -169,7 +169,7 @@ pub enum Because {
 pub struct Mended {
     /// The rule that was announced.
     pub rule: Rule,
-    /// What happened to it.
+    /// `true`: what happened to it.
     pub mended: bool,
 }
 
@@ -289,6 +289,8 @@ pub struct Memo {
     pub standing: Vec<Topic>,
     /// What was announced in observe mode before, and still binds.
     pub shadow_mark: Option<Mark>,
+    /// What is written on it and binds nobody any more: it was mended while nothing could be written.
+    pub void_mark: Option<Mark>,
 }
 
 /// Why something is spared.

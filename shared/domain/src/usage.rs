@@ -113,8 +113,13 @@ pub struct Busy {
 /// Why nobody can say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unknown {
-    /// Nothing was asked in this run: it cannot have become idle since last seen busy, or was asked about just now.
+    /// Nothing was asked in this run, or nobody answered, or the answer knows nothing of what was at work before.
     NotAsked,
+    /// There is not one sample of it.
+    Silent {
+        /// How many devices should report.
+        devices: u32,
+    },
     /// It was launched too recently to have been idle for a whole window.
     Young,
     /// No metric is configured for its kind of accelerator.

@@ -1,4 +1,4 @@
-//! Carries a plan out: act, tell, mark, remember, record. The same for every function, and for every mode.
+//! Carries a plan out: act, tell, mark, record, remember. The same for every function, and for every mode.
 //!
 //! The order is the contract. What ends something is acted on first, so that the message can say what became of it; the
 //! message is sent before a mark is written, so that nothing is marked of which nobody has heard; what was told is
@@ -8,14 +8,15 @@ mod memory;
 mod steps;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use cloud::Aws;
 use domain::id::{Region, RunId};
 use domain::mode::Mode;
 use domain::news::{self, News};
 use domain::observed::{Gap, GapKind};
-use domain::plan::{Action, Plan};
-use domain::report::{AuditRecord, OutcomeKind, Report};
+use domain::plan::{Action, Plan, Step};
+use domain::report::{AuditRecord, Outcome, OutcomeKind, Report};
 use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 use store::Store;
@@ -24,6 +25,9 @@ pub use memory::Recalled;
 
 /// No step is started later than this before the run's deadline: telling and recording come after it.
 const RESERVE: SignedDuration = SignedDuration::from_secs(20);
+
+/// However late it is, a look has so long.
+const PATIENCE_MIN: Duration = Duration::from_secs(1);
 
 /// Calls of one kind at once; EC2 lets an account write about 5 times a second in the long run (EC2 API reference,
 /// "Request throttling"), and the SDK slows down by itself.
@@ -51,50 +55,51 @@ pub struct Run<'a> {
     pub clock: fn() -> Timestamp,
 }
 
+/// Whether somebody hears what Curfew says.
+pub enum Audience {
+    /// Somebody has confirmed.
+    Listening,
+    /// Nobody has: enforcing is refused.
+    Nobody(Gap),
+    /// Nobody can say: nothing is ended in this run.
+    Unknown(Gap),
+}
+
 impl Run<'_> {
     /// Carries a plan out and reports what became of it.
-    pub async fn carry_out(&self, plan: Plan, regions: Vec<Region>, recalled: Recalled) -> Report {
-        let home = self.aws.home().clone();
+    pub async fn carry_out(&self, plan: Plan, regions: Vec<Region>, audience: Audience, recalled: Recalled) -> Report {
         let mut report = Report::of(plan, self.function, self.id.clone(), self.now, self.mode, regions);
-        let recorded = self.record_ahead(&mut report).await;
-        self.act(&mut report, |step| !matches!(step.action, Action::Mark(_)) && (recorded || !step.action.is_end())).await;
-        let news = news::news(&report, &recalled.memory, &home, self.now);
+        let may_end = self.hear(&mut report, audience) && self.record_ahead(&mut report).await;
+        self.act(&mut report, |step| !matches!(step.action, Action::Mark(_)) && (may_end || !step.action.is_end()))
+            .await;
+        let news = news::news(&report, &recalled.memory, recalled.home(), self.now);
         let delivered = self.tell(&mut report, &news, &recalled).await;
-        let heard = |step: &domain::plan::Step| step.told_before || delivered.contains(&news::team_attribute(&step.target));
+        let heard = |step: &Step| step.told_before || delivered.contains(&news::team_attribute(&step.target));
         self.act(&mut report, |step| matches!(step.action, Action::Mark(_)) && heard(step)).await;
         report.gaps.extend(self.record(&report).await);
-        let late = news::late_news(&report, &news, &recalled.memory, &home, self.now);
-        let after = news::remember(&recalled.memory, &report, &news, &late, &delivered, self.now);
-        report.gaps.extend(self.memorise(&recalled, &after).await);
-        for gap in &report.gaps {
-            tracing::warn!(region = gap.region.as_str(), call = gap.call, "{}", gap.error);
-        }
+        self.remember(&mut report, &news, &delivered, &recalled).await;
         report
     }
 
     /// Tells, once a day, that a configuration was refused.
     pub async fn refuse(&self, refusal: &str) {
-        let home = self.aws.home().clone();
-        let recalled = self.recall(std::slice::from_ref(&home)).await;
+        let home = self.aws.home();
+        let recalled = self.recall(std::slice::from_ref(home)).await;
         let nothing = Plan { steps: Vec::new(), spared: Vec::new(), gaps: Vec::new() };
         let mut report = Report::of(nothing, self.function, self.id.clone(), self.now, self.mode, Vec::new());
-        let news: Vec<News> =
-            news::of_refused_configuration(&home, refusal, &recalled.memory, self.now).into_iter().collect();
+        let news = news::of_refused_configuration(home, refusal, &recalled.memory, self.now);
+        let news: Vec<News> = news.into_iter().collect();
         let delivered = self.tell(&mut report, &news, &recalled).await;
-        let after = news::remember(&recalled.memory, &report, &news, &[], &delivered, self.now);
-        report.gaps.extend(self.memorise(&recalled, &after).await);
-        for gap in &report.gaps {
-            tracing::warn!(region = gap.region.as_str(), call = gap.call, "{}", gap.error);
-        }
+        self.remember(&mut report, &news, &delivered, &recalled).await;
     }
 
-    /// The mode that this run may act in: enforcing with nobody listening is refused, and so is enforcing where nobody can
-    /// say whether somebody listens.
-    pub async fn ceiling(&self) -> (Mode, Option<Gap>) {
+    /// Whether somebody listens; asked only where something could be enforced.
+    pub async fn audience(&self) -> Audience {
         if self.mode == Mode::Observe {
-            return (Mode::Observe, None);
+            return Audience::Listening;
         }
         match cloud::tell::is_heard(self.aws, self.topic_arn).await {
+            Ok(true) => Audience::Listening,
             Ok(false) => {
                 let error = format!(
                     "nobody listens: the topic {} has no confirmed subscription, so Curfew enforces nothing and only observes; \
@@ -102,34 +107,53 @@ impl Run<'_> {
                     self.topic_arn
                 );
                 let call = "sns:ListSubscriptionsByTopic".to_owned();
-                (Mode::Observe, Some(Gap { region: self.aws.home().clone(), call, error, kind: GapKind::Part }))
+                Audience::Nobody(Gap { region: self.aws.home().clone(), call, error, kind: GapKind::Part })
             }
-            Ok(true) => (Mode::Enforce, None),
-            Err(error) => (Mode::Observe, Some(error.gap())),
+            Err(error) => Audience::Unknown(error.gap()),
         }
     }
 
-    /// Sends one message a team; the teams whose message was taken.
+    /// Time for one of three parts of the run: looking, asking what instances do, and acting.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        let third = (self.deadline.duration_since(self.now) - RESERVE) / 3;
+        Duration::try_from(third).unwrap_or_default().max(PATIENCE_MIN)
+    }
+
+    /// Whether anything may be ended, as far as listeners go.
+    fn hear(&self, report: &mut Report, audience: Audience) -> bool {
+        let (gap, may_end) = match audience {
+            Audience::Listening => return true,
+            // The plan was made to observe.
+            Audience::Nobody(gap) => (gap, true),
+            Audience::Unknown(gap) => (gap, false),
+        };
+        if !may_end {
+            not_ended(report, &format!("not ended, because nobody could say whether somebody listens: {}", gap.error));
+        }
+        report.gaps.push(gap);
+        may_end
+    }
+
+    /// Sends each team its messages; the teams that were told everything.
     async fn tell(&self, report: &mut Report, news: &[News], recalled: &Recalled) -> BTreeSet<String> {
         let messages = news::messages(report, news, &recalled.memory);
+        let mut delivered: BTreeSet<String> = messages.iter().map(|message| message.team.clone()).collect();
         let sent = stream::iter(messages).map(|message| async move {
             let taken = cloud::tell::publish(self.aws, self.topic_arn, &message).await;
             (message.team, taken)
         });
-        let mut delivered = BTreeSet::new();
         for (team, taken) in sent.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
-            match taken {
-                Ok(()) => drop(delivered.insert(team)),
-                Err(error) => {
-                    let untold = |step: &domain::plan::Step| news::team_attribute(&step.target) == team && !step.told_before;
-                    for (step, outcome) in report.steps.iter_mut().filter(|(step, _)| untold(step)) {
-                        if matches!(step.action, Action::Mark(_)) && outcome.kind == OutcomeKind::NotReached {
-                            outcome.error = Some(format!("not marked, because its owner could not be told: {error}"));
-                        }
-                    }
-                    report.gaps.push(error.gap());
-                }
+            let Err(error) = taken else { continue };
+            delivered.remove(&team);
+            let unmarked = |(step, outcome): &&mut (Step, Outcome)| {
+                let of_team = news::team_attribute(&step.target) == team && !step.told_before;
+                of_team && matches!(step.action, Action::Mark(_)) && outcome.kind == OutcomeKind::NotReached
+            };
+            for (_, outcome) in report.steps.iter_mut().filter(unmarked) {
+                outcome.error = Some(format!("not marked, because its owner could not be told: {error}"));
             }
+            report.gaps.push(error.gap());
         }
         delivered
     }
@@ -137,13 +161,11 @@ impl Run<'_> {
     /// Writes the plan down before it ends anything: a run that is cut off leaves a trace. What cannot be recorded is not
     /// ended.
     async fn record_ahead(&self, report: &mut Report) -> bool {
-        let ends = report.steps.iter().any(|(step, _)| step.action.is_end() && step.mode == Mode::Enforce && step.held.is_none());
-        let Some(gap) = (if ends { self.record(report).await } else { None }) else { return true };
-        for (step, outcome) in &mut report.steps {
-            if step.action.is_end() && step.held.is_none() {
-                outcome.error = Some(format!("not ended, because the audit record could not be written: {}", gap.error));
-            }
+        if !report.steps.iter().any(|(step, _)| is_reached_end(step)) {
+            return true;
         }
+        let Some(gap) = self.record(report).await else { return true };
+        not_ended(report, &format!("not ended, because the audit record could not be written: {}", gap.error));
         report.gaps.push(gap);
         false
     }
@@ -151,5 +173,30 @@ impl Run<'_> {
     async fn record(&self, report: &Report) -> Option<Gap> {
         let written = self.store.write_audit(&AuditRecord::key(report), &AuditRecord::of(report)).await;
         written.err().map(|error| error.gap(self.aws.home()))
+    }
+
+    /// Writes down what was told. Where that fails the next run repeats itself, so at least the reason is told with it.
+    async fn remember(&self, report: &mut Report, news: &[News], delivered: &BTreeSet<String>, recalled: &Recalled) {
+        let late = news::late_news(report, news, &recalled.memory, recalled.home(), self.now);
+        let after = news::remember(&recalled.memory, report, news, &late, delivered, self.now);
+        let unwritten = self.memorise(recalled, &after).await;
+        if !unwritten.is_empty() {
+            let told: Vec<News> = unwritten.iter().map(|gap| news::of_gap(gap, recalled.home())).collect();
+            self.tell(report, &told, &Recalled::nothing()).await;
+            report.gaps.extend(unwritten);
+        }
+        for gap in &report.gaps {
+            tracing::warn!(region = gap.region.as_str(), call = gap.call, "{}", gap.error);
+        }
+    }
+}
+
+fn is_reached_end(step: &Step) -> bool {
+    step.action.is_end() && step.mode == Mode::Enforce && step.held.is_none()
+}
+
+fn not_ended(report: &mut Report, why: &str) {
+    for (_, outcome) in report.steps.iter_mut().filter(|(step, _)| is_reached_end(step)) {
+        outcome.error = Some(why.to_owned());
     }
 }

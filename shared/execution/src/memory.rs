@@ -18,10 +18,25 @@ pub struct Recalled {
     /// Where notices could not be read.
     pub gaps: Vec<Gap>,
     asked: Vec<Region>,
+    home: Region,
     read: BTreeMap<Region, Versioned<Notices>>,
 }
 
 impl Recalled {
+    /// Of a run that has nothing to recall.
+    pub(crate) fn nothing() -> Self {
+        let home = Region::from("nowhere");
+        Self { memory: Memory::new(), gaps: Vec::new(), asked: Vec::new(), home, read: BTreeMap::new() }
+    }
+
+    /// The region with which faults of the account are remembered: the home region, or where its notices could not be
+    /// read, another one; without any memory a fault could not be told just once a day.
+    #[must_use]
+    pub fn home(&self) -> &Region {
+        let remembered = self.memory.contains_key(&self.home);
+        self.memory.keys().next().filter(|_| !remembered).unwrap_or(&self.home)
+    }
+
     /// The regions that may be judged.
     #[must_use]
     pub fn regions(&self) -> Vec<Region> {
@@ -33,12 +48,13 @@ impl Run<'_> {
     /// Reads what was told about these regions, and about the account with the home region.
     pub async fn recall(&self, regions: &[Region]) -> Recalled {
         let home = self.aws.home().clone();
-        let with_home: BTreeSet<Region> = regions.iter().cloned().chain([home]).collect();
+        let with_home: BTreeSet<Region> = regions.iter().cloned().chain([home.clone()]).collect();
         let reads = stream::iter(with_home).map(|region| async move {
             let read = self.store.read_notices(self.function, &region).await;
             (region, read)
         });
-        let mut recalled = Recalled { memory: Memory::new(), gaps: Vec::new(), asked: regions.to_vec(), read: BTreeMap::new() };
+        let mut recalled =
+            Recalled { memory: Memory::new(), gaps: Vec::new(), asked: regions.to_vec(), home, read: BTreeMap::new() };
         for (region, read) in reads.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
             match read {
                 Ok(versioned) => {

@@ -1,5 +1,7 @@
 //! Acting: which steps are reached, and what became of each.
 
+use std::time::Duration;
+
 use domain::plan::Step;
 use domain::report::{Outcome, OutcomeKind, Report};
 use futures::{StreamExt, stream};
@@ -27,10 +29,15 @@ impl Run<'_> {
         if let Some(held) = &step.held {
             return Outcome::with(OutcomeKind::NotReached, held.to_string());
         }
-        if (self.clock)() >= self.deadline - RESERVE {
+        let left = self.deadline.duration_since((self.clock)());
+        if left <= RESERVE {
             return Outcome::with(OutcomeKind::NotReached, "the run's time was over; the next run takes it up");
         }
-        cloud::carry_out(self.aws, step).await
+        // What was begun in time may still hang: telling and recording must not wait for it.
+        let patience = Duration::try_from(left - RESERVE / 2).unwrap_or_default();
+        tokio::time::timeout(patience, cloud::carry_out(self.aws, step)).await.unwrap_or_else(|_| {
+            Outcome::with(OutcomeKind::Failed, "AWS did not answer before the run's end; the next run looks again")
+        })
     }
 }
 

@@ -71,7 +71,11 @@ async fn an_absent_document_is_the_default_and_its_first_write_expects_none() {
     let (store, served) = server(vec![(404, error("NoSuchKey")), (200, "")]);
     let Versioned { mut value, etag } = store.read_notices(FUNCTION, &home()).await.unwrap();
     assert_eq!((&value, &etag), (&Notices::default(), &None));
-    value.owed.push(domain::notices::Owed { team: "vision".to_owned(), text: "later".to_owned() });
+    value.owed.push(domain::notices::Owed {
+        team: "vision".to_owned(),
+        severity: domain::news::Severity::Action,
+        text: "later".to_owned(),
+    });
     store.write_notices(FUNCTION, &home(), &value, etag.as_deref()).await.unwrap();
 
     let requests = served.join().unwrap();

@@ -1,6 +1,7 @@
 //! The accelerated instances of all regions.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::Filter;
@@ -27,10 +28,17 @@ const DESCRIBE_SPOT_REQUESTS: &str = "ec2:DescribeSpotInstanceRequests";
 
 /// Every instance with an accelerator that is not terminated, of all these regions at once.
 ///
-/// A region of which one page could not be read is a gap and yields nothing: a half-seen fleet must not be judged as if it
-/// were whole.
-pub async fn instances(aws: &Aws, regions: &[Region]) -> Observed<Instance> {
-    let looks = regions.iter().map(|region| async move { of_region(&aws.ec2(region), region).await });
+/// A region of which one page, or the facts of one type, could not be read is a gap and yields nothing: a half-seen fleet
+/// must not be judged as if it were whole.
+///
+/// A region that has not answered in full after `patience` is a gap as well: the others must not wait for it.
+pub async fn instances(aws: &Aws, regions: &[Region], patience: Duration) -> Observed<Instance> {
+    let looks = regions.iter().map(|region| async move {
+        let ec2 = aws.ec2(region);
+        tokio::time::timeout(patience, of_region(&ec2, region)).await.unwrap_or_else(|_| {
+            Observed::nothing_but(CallError::impatient(DESCRIBE_INSTANCES, region, patience).gap_of_region())
+        })
+    });
     let mut seen = Observed::default();
     for of_region in join_all(looks).await {
         seen.extend(of_region);
@@ -44,13 +52,11 @@ async fn of_region(ec2: &Client, region: &Region) -> Observed<Instance> {
         Err(error) => return Observed::nothing_but(error.gap_of_region()),
     };
     let types: BTreeSet<&TypeName> = all.described.iter().map(|one| &one.instance.instance_type).collect();
-    let (machines, gap) = machines(ec2, region, &types).await;
+    let machines = match machines(ec2, region, &types).await {
+        Ok(machines) => machines,
+        Err(error) => return Observed::nothing_but(error.gap_of_region()),
+    };
     let mut seen = accelerated(region, all.described, &machines);
-    // One cause, one gap: those that follow from a failed call say no more than it.
-    if let Some(gap) = gap {
-        seen.gaps.retain(|other| other.call != gap.call);
-        seen.gaps.push(gap);
-    }
     seen.gaps.extend(all.gap);
     let gap = tell_spot_requests(ec2, region, &mut seen.items, &all.spot_requests).await;
     seen.gaps.extend(gap);
@@ -107,12 +113,11 @@ async fn described(ec2: &Client, region: &Region) -> Result<All, CallError> {
     Ok(all)
 }
 
-/// The facts of these types, and a gap where some could not be read. By a filter, which answers for the types that exist;
-/// one unknown name in `InstanceTypes` fails the whole call.
-async fn machines(ec2: &Client, region: &Region, types: &BTreeSet<&TypeName>) -> (Machines, Option<Gap>) {
+/// The facts of these types. By a filter, which answers for the types that exist; one unknown name in `InstanceTypes` fails
+/// the whole call.
+async fn machines(ec2: &Client, region: &Region, types: &BTreeSet<&TypeName>) -> Result<Machines, CallError> {
     let types: Vec<&str> = types.iter().map(|name| name.as_str()).collect();
     let mut machines = Machines::new();
-    let mut gap = None;
     for chunk in types.chunks(TYPES_A_CALL_MAX) {
         let mut pages = ec2
             .describe_instance_types()
@@ -121,20 +126,13 @@ async fn machines(ec2: &Client, region: &Region, types: &BTreeSet<&TypeName>) ->
             .send();
         // The paginator ends where a token repeats, and there are at most as many pages as types.
         for _ in chunk {
-            match pages.next().await {
-                Some(Ok(page)) => {
-                    let named = page.instance_types().iter().filter_map(|info| Some((info.instance_type()?, info)));
-                    machines.extend(named.map(|(name, info)| (TypeName::from(name.as_str()), convert::machine(info))));
-                }
-                Some(Err(error)) => {
-                    gap = Some(CallError::of(DESCRIBE_TYPES, region, &error).gap());
-                    break;
-                }
-                None => break,
-            }
+            let Some(page) = pages.next().await else { break };
+            let page = page.map_err(|error| CallError::of(DESCRIBE_TYPES, region, &error))?;
+            let named = page.instance_types().iter().filter_map(|info| Some((info.instance_type()?, info)));
+            machines.extend(named.map(|(name, info)| (TypeName::from(name.as_str()), convert::machine(info))));
         }
     }
-    (machines, gap)
+    Ok(machines)
 }
 
 /// Tells persistent Spot requests from those for one life.

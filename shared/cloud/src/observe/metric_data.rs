@@ -137,14 +137,19 @@ fn samples_of(result: &MetricDataResult) -> impl Iterator<Item = Sample> {
     times.zip(result.values()).filter_map(|(at, value)| Some((at?, *value)))
 }
 
-/// Every series of this metric that reported of late, once. `RecentlyActive` is approximate by 50 minutes (`CloudWatch`
-/// API reference, `ListMetrics`).
-pub(super) async fn series(client: &Client, region: &Region, names: &SeriesNames) -> Result<Vec<Series>, CallError> {
+/// Every series of this metric, once; with `of_late` only those that reported within three hours or so: `RecentlyActive` is
+/// approximate by 50 minutes (`CloudWatch` API reference, `ListMetrics`).
+pub(super) async fn series(
+    client: &Client,
+    region: &Region,
+    names: &SeriesNames,
+    of_late: bool,
+) -> Result<Vec<Series>, CallError> {
     let mut pages = client
         .list_metrics()
         .namespace(&names.namespace)
         .metric_name(&names.utilization)
-        .recently_active(RecentlyActive::Pt3H)
+        .set_recently_active(of_late.then_some(RecentlyActive::Pt3H))
         .into_paginator()
         .send();
     let mut found = BTreeSet::new();

@@ -35,6 +35,14 @@ fn threshold<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error
     Err(serde::de::Error::custom(format!("{number} is not a threshold; write a number from 0 up")))
 }
 
+fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let number = threshold(deserializer)?;
+    if number <= 100.0 {
+        return Ok(number);
+    }
+    Err(serde::de::Error::custom(format!("{number} is not a share; write a number from 0 to 100")))
+}
+
 /// A window that `CloudWatch` can still answer: 5-minute data are kept for 63 days
 /// (`CloudWatch` user guide, "Metrics retention").
 fn window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SignedDuration, D::Error> {
@@ -173,7 +181,7 @@ pub enum DiskPolicy {
 #[serde(deny_unknown_fields, default)]
 pub struct Idle {
     /// Every GPU stays below this utilisation, over the whole window.
-    #[serde(deserialize_with = "threshold")]
+    #[serde(deserialize_with = "share")]
     pub gpu_below_percent: f64,
     /// How long everything must have been quiet.
     #[serde(deserialize_with = "window")]

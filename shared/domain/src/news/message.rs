@@ -1,4 +1,4 @@
-//! One message a team and run.
+//! One message a team and run; more only where one could not hold all of it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,8 +8,8 @@ use crate::mode::Mode;
 use crate::policy::instances::Memory;
 use crate::report::Report;
 
-/// SNS takes 256 KB (SNS developer guide, "Quotas"); e-mail readers take less.
-const BYTES_MAX: usize = 64 * 1024;
+/// Of one message. SNS takes 256 KB with everything around it (SNS developer guide, "Quotas").
+const PARAGRAPHS_BYTES_MAX: usize = 192 * 1024;
 /// The most losses of the first line.
 const LOSSES_MAX: usize = 50;
 /// SNS API reference, "Publish": fewer than 100 characters, ASCII.
@@ -30,40 +30,63 @@ pub struct Message {
     pub body: String,
 }
 
-/// The messages for a run's news and for what earlier runs still owe, in order of teams.
+/// The messages for a run's news and for what earlier runs still owe, in order of teams: one a team, and more only where
+/// one could not hold all of it. Nothing is left out, for what is announced is carried out.
 #[must_use]
 pub fn messages(report: &Report, news: &[News], memory: &Memory) -> Vec<Message> {
-    let mut by_team: BTreeMap<&str, (Vec<&News>, Vec<&str>)> = BTreeMap::new();
-    for one in news {
-        by_team.entry(&one.team).or_default().0.push(one);
-    }
+    let mut by_team: BTreeMap<&str, Vec<Matter<'_>>> = BTreeMap::new();
     for owed in memory.values().flat_map(|notices| &notices.owed) {
-        by_team.entry(&owed.team).or_default().1.push(&owed.text);
+        by_team.entry(&owed.team).or_default().push(Matter { text: &owed.text, severity: owed.severity, news: None });
     }
-    by_team.into_iter().map(|(team, (news, owed))| message(report, team, &news, &owed)).collect()
+    for one in news {
+        by_team.entry(&one.team).or_default().push(Matter { text: &one.text, severity: one.severity, news: Some(one) });
+    }
+    let of_team = |(team, matters): (&str, Vec<Matter<'_>>)| -> Vec<Message> {
+        parts(matters).iter().map(|part| message(report, team, part)).collect()
+    };
+    by_team.into_iter().flat_map(of_team).collect()
 }
 
-fn message(report: &Report, team: &str, news: &[&News], owed: &[&str]) -> Message {
-    let severity = news.iter().map(|one| one.severity).max().unwrap_or(Severity::Action);
-    let count = news.len() + owed.len();
+/// One paragraph, of this run or owed by an earlier one.
+struct Matter<'a> {
+    text: &'a str,
+    severity: Severity,
+    news: Option<&'a News>,
+}
+
+fn parts(matters: Vec<Matter<'_>>) -> Vec<Vec<Matter<'_>>> {
+    let mut parts: Vec<Vec<Matter<'_>>> = Vec::new();
+    let mut room = 0;
+    for matter in matters {
+        let bytes = matter.text.len() + "\n\n".len();
+        match parts.last_mut() {
+            Some(part) if bytes <= room => {
+                room -= bytes;
+                part.push(matter);
+            }
+            _ => {
+                room = PARAGRAPHS_BYTES_MAX.saturating_sub(bytes);
+                parts.push(vec![matter]);
+            }
+        }
+    }
+    parts
+}
+
+fn message(report: &Report, team: &str, matters: &[Matter<'_>]) -> Message {
+    let severity = matters.iter().map(|matter| matter.severity).max().unwrap_or(Severity::Info);
+    let news: Vec<&News> = matters.iter().filter_map(|matter| matter.news).collect();
+    let count = matters.len();
     let noun = if count == 1 { "matter" } else { "matters" };
-    let mut body = match first_line(news) {
+    let mut body = match first_line(&news) {
         Some(lost) => lost,
         None => format!("Curfew: {count} {noun} for {}.", named(team)),
     };
-    if let Some(disclaimer) = disclaimer(report.mode, news) {
+    if let Some(disclaimer) = disclaimer(report.mode, &news) {
         let _ = write!(body, "\n{disclaimer}");
     }
-    let mut left_out = 0;
-    for text in owed.iter().copied().chain(news.iter().map(|one| one.text.as_str())) {
-        if body.len() + text.len() > BYTES_MAX {
-            left_out += 1;
-        } else {
-            let _ = write!(body, "\n\n{text}");
-        }
-    }
-    if left_out > 0 {
-        let _ = write!(body, "\n\n{left_out} more are in the audit record.");
+    for matter in matters {
+        let _ = write!(body, "\n\n{}", matter.text);
     }
     let _ = write!(
         body,

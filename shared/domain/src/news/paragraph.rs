@@ -44,7 +44,7 @@ pub(super) fn of_step(step: &Step, outcome: OutcomeKind, error: Option<&str>, no
         (Action::Start, OutcomeKind::Observed) => {
             format!("{named}: {why}. It would be started now.")
         }
-        (Action::Start, _) => match step.last_start_failed() {
+        (Action::Start, _) => match step.seen.last_start_failed() {
             Some(code) => format!("{named}: {why}. It was started again, but the last start failed with {code}."),
             None => format!("{named}: {why}. It was started."),
         },
@@ -160,17 +160,5 @@ fn past_of(action: &str) -> &'static str {
         "terminate" => "terminated",
         "start" => "started",
         _ => "ended",
-    }
-}
-
-impl Step {
-    /// How the last start of a stopped instance failed, where it did: a start may be accepted and still come to nothing
-    /// (EC2 user guide, "Troubleshoot instance launch issues", "Instance terminates immediately").
-    #[must_use]
-    pub fn last_start_failed(&self) -> Option<&str> {
-        self.seen
-            .state_reason
-            .as_deref()
-            .filter(|code| code.contains("InternalError") || code.contains("InsufficientInstanceCapacity"))
     }
 }

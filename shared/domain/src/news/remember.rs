@@ -14,6 +14,9 @@ use crate::plan::{Action, Memo, Step};
 use crate::policy::instances::Memory;
 use crate::report::{OutcomeKind, Report};
 
+/// Of one region, the newest: whoever cannot be told for so long finds the rest in the audit records.
+const OWED_MAX: usize = 1000;
+
 /// The memory after a run, of which the messages to the teams in `delivered` were taken. What came too `late` for them is
 /// owed, and counts as told.
 ///
@@ -40,6 +43,11 @@ pub fn remember(
                 after.told = told_about(region, before, &of_region, report, delivered, now);
                 after.shadow_marks = shadow_marks(region, report, told);
                 after.unwritten_marks = unwritten_marks(region, report, told);
+                after.void_marks = void_marks(region, report);
+                if is_half_seen(region, report) {
+                    let seen: BTreeSet<&ResourceId> = memos(region, report).map(|(resource, _)| resource).collect();
+                    after.keep_of_unseen(before, &seen);
+                }
             }
             for one in late.iter().filter(|one| one.region == *region) {
                 after.owed.push(owe(one));
@@ -53,6 +61,28 @@ pub fn remember(
 
 fn is_unseen(region: &Region, report: &Report) -> bool {
     !report.regions.contains(region) || report.gaps.iter().any(|gap| gap.region == *region && gap.kind != GapKind::Part)
+}
+
+/// Something that was there may be missing from what was seen.
+fn is_half_seen(region: &Region, report: &Report) -> bool {
+    report.gaps.iter().any(|gap| gap.region == *region && gap.call.starts_with("ec2:Describe"))
+}
+
+impl Notices {
+    fn keep_of_unseen(&mut self, before: &Self, seen: &BTreeSet<&ResourceId>) {
+        fn add<T: Clone>(
+            to: &mut BTreeMap<ResourceId, T>,
+            from: &BTreeMap<ResourceId, T>,
+            seen: &BTreeSet<&ResourceId>,
+        ) {
+            let unseen = from.iter().filter(|(resource, _)| !seen.contains(resource));
+            to.extend(unseen.map(|(resource, value)| (resource.clone(), value.clone())));
+        }
+        add(&mut self.told, &before.told, seen);
+        add(&mut self.shadow_marks, &before.shadow_marks, seen);
+        add(&mut self.unwritten_marks, &before.unwritten_marks, seen);
+        add(&mut self.void_marks, &before.void_marks, seen);
+    }
 }
 
 fn gaps(
@@ -74,11 +104,14 @@ fn gaps(
 fn owed(before: &Notices, news: &[&News], delivered: &BTreeSet<String>) -> Vec<Owed> {
     let events = news.iter().filter(|one| one.kind == NewsKind::Event);
     let new = events.map(|one| owe(one));
-    before.owed.iter().cloned().chain(new).filter(|owed| !delivered.contains(&owed.team)).collect()
+    let all = before.owed.iter().cloned().chain(new).filter(|owed| !delivered.contains(&owed.team));
+    let mut all: Vec<Owed> = all.collect();
+    all.drain(..all.len().saturating_sub(OWED_MAX));
+    all
 }
 
 fn owe(news: &News) -> Owed {
-    Owed { team: news.team.clone(), text: news.text.clone() }
+    Owed { team: news.team.clone(), severity: news.severity, text: news.text.clone() }
 }
 
 type AboutResources = BTreeMap<ResourceId, BTreeMap<Topic, Told>>;
@@ -142,6 +175,10 @@ fn shadow_marks(region: &Region, report: &Report, told: impl Fn(&str) -> bool) -
     before.chain(now).collect()
 }
 
+fn void_marks(region: &Region, report: &Report) -> BTreeMap<ResourceId, Mark> {
+    memos(region, report).filter_map(|(resource, memo)| Some((resource.clone(), memo.void_mark.clone()?))).collect()
+}
+
 /// What was announced, but could not be written on its resource.
 fn unwritten_marks(region: &Region, report: &Report, told: impl Fn(&str) -> bool) -> BTreeMap<ResourceId, Mark> {
     announced(region, report, Mode::Enforce, told)
@@ -160,7 +197,7 @@ fn announced<'a>(
         let Action::Mark(mark) = &step.action else {
             return None;
         };
-        let heard = step.told_before || told(step.target.team.as_ref().map_or(super::NO_TEAM, |team| team.as_str()));
+        let heard = step.told_before || told(&super::team_attribute(&step.target));
         (step.target.region == *region && step.mode == mode && heard).then_some((step, outcome.kind, mark))
     })
 }

@@ -57,7 +57,10 @@ pub fn start_is_due(instance: &Instance, says: &Vocabulary, now: Timestamp) -> O
         Position::Inside { since, .. } => since?,
         Position::Outside { .. } => return None,
     };
-    (instance.state == State::Stopped && ends_with_the_night && !expired && began > stopped.at).then_some(began)
+    // Somebody started it by hand after that, and stopped it again.
+    let overtaken = stopped.at < instance.launched_at && instance.launched_at < began;
+    (instance.state == State::Stopped && ends_with_the_night && !expired && !overtaken && began > stopped.at)
+        .then_some(began)
 }
 
 #[cfg(test)]

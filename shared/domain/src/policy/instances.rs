@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-pub use ask::{Ask, asked, asks, usage_of_unasked};
+pub use ask::{Ask, answered, asked, asks, usage_of_unasked};
 
 use super::settle::Entries;
 use super::{Policy, Subject, Verdict, expired, hours, idle, lifetime, owner_of, team_of, untagged, value_of};
@@ -85,7 +85,7 @@ impl<'a> Case<'a> {
             State::Stopped => self.decide_stopped(&says),
             // A start that comes to nothing goes through here, and is told no more often for it.
             State::Pending => {
-                let memo = Memo { standing: topics_of_a_start(), shadow_mark: None };
+                let memo = Memo { standing: topics_of_a_start(), ..Memo::default() };
                 Line::Spared(Box::new(self.spared(SparedBecause::Young, memo)))
             }
             State::Stopping | State::ShuttingDown | State::Terminated | State::Unknown => {
@@ -123,7 +123,15 @@ impl<'a> Case<'a> {
         let verdicts = self.verdicts(says);
         let enforced = self.track(says, &verdicts, Mode::Enforce);
         let observed = self.track(says, &verdicts, Mode::Observe);
-        let memo = Memo { standing: standing(&verdicts, self.usage), shadow_mark: self.still_announced(&observed) };
+        let mut standing = standing(&verdicts, self.usage);
+        if says.stopped.is_some() {
+            standing.extend(topics_of_a_start());
+        }
+        let memo = Memo {
+            standing,
+            shadow_mark: self.still_announced(&observed),
+            void_mark: self.called_off_unwritten(says, &verdicts),
+        };
         let action = self
             .owners_end_to_announce(says, &enforced)
             .or_else(|| self.due(says, &enforced))
@@ -145,17 +153,25 @@ impl<'a> Case<'a> {
     }
 
     fn decide_stopped(self, says: &Vocabulary) -> Line {
-        let Some(began) = hours::start_is_due(self.instance, says, self.now) else {
-            return Line::Spared(Box::new(self.spared(SparedBecause::NotRunning, Memo::default())));
+        let began = hours::start_is_due(self.instance, says, self.now);
+        let Some(began) = began.filter(|began| !self.was_stopped_again(*began)) else {
+            let memo = Memo { standing: topics_of_a_start(), ..Memo::default() };
+            return Line::Spared(Box::new(self.spared(SparedBecause::NotRunning, memo)));
         };
         let mode = self.mode(says, Rule::Hours);
         let because =
             Because::Hours { hours: says.hours.as_ref().map(ToString::to_string).unwrap_or_default(), at: began };
         let told_before = mode == Mode::Observe
             && self.notices.was_told(&self.instance.id, &Topic::would(Rule::Hours), &began.to_string());
-        let step = Step { deadline: Some(began), told_before, saves: None, ..self.step(mode, Action::Start, because) };
-        let memo = Memo { standing: topics_of_a_start(), shadow_mark: None };
-        Line::Step(Box::new(Step { memo, ..step }))
+        let memo = Memo { standing: topics_of_a_start(), ..Memo::default() };
+        let step = self.step(mode, Action::Start, because);
+        Line::Step(Box::new(Step { deadline: Some(began), told_before, saves: None, memo, ..step }))
+    }
+
+    /// Curfew has started it for these hours, the start did not fail, and it is stopped: somebody wants it so.
+    fn was_stopped_again(self, began: Timestamp) -> bool {
+        self.notices.was_told(&self.instance.id, &Topic::started(), &began.to_string())
+            && self.instance.last_start_failed().is_none()
     }
 
     fn mark_of(self, entries: Entries) -> Mark {

@@ -21,6 +21,8 @@ pub(super) struct Settled {
     pub(super) entries: Entries,
     /// Those of them that nobody has heard of.
     pub(super) news: Vec<(Broken, Announced)>,
+    /// Those of them that are broken and were announced before.
+    pub(super) known: Vec<(Broken, Announced)>,
     /// Broken rules that are only told.
     pub(super) only_told: Vec<(Broken, OnlyTold)>,
 }
@@ -35,7 +37,8 @@ pub(super) fn settle<'a>(
     before: &Entries,
     now: Timestamp,
 ) -> Settled {
-    let mut settled = Settled { due: None, entries: Entries::new(), news: Vec::new(), only_told: Vec::new() };
+    let mut settled =
+        Settled { due: None, entries: Entries::new(), news: Vec::new(), known: Vec::new(), only_told: Vec::new() };
     for (rule, verdict) in verdicts {
         let announced = before.get(rule).copied();
         match verdict {
@@ -52,7 +55,7 @@ impl Settled {
         match broken.due {
             // Work defers an announced end, and does not take it back: the reason for it still stands.
             Due::Tell(OnlyTold::Busy) if announced.is_some() => {
-                self.entries.extend(announced.map(|announced| (rule, announced)));
+                announced.into_iter().for_each(|announced| self.stays(rule, broken, announced));
             }
             Due::Tell(why) => self.only_told.push((broken.clone(), why)),
             Due::Now(ending, deadline) => self.becomes_due(rule, broken, Announced { ending, deadline }),
@@ -60,9 +63,7 @@ impl Settled {
                 Some(announced) if announced.deadline <= now => {
                     self.becomes_due(rule, broken, Announced { ending, ..announced });
                 }
-                Some(announced) => {
-                    self.entries.insert(rule, announced);
-                }
+                Some(announced) => self.stays(rule, broken, announced),
                 None => {
                     let announced = Announced { ending, deadline: whole_second(first_deadline) };
                     self.entries.insert(rule, announced);
@@ -72,8 +73,13 @@ impl Settled {
         }
     }
 
-    fn becomes_due(&mut self, rule: Rule, broken: &Broken, announced: Announced) {
+    fn stays(&mut self, rule: Rule, broken: &Broken, announced: Announced) {
         self.entries.insert(rule, announced);
+        self.known.push((broken.clone(), announced));
+    }
+
+    fn becomes_due(&mut self, rule: Rule, broken: &Broken, announced: Announced) {
+        self.stays(rule, broken, announced);
         // What its owner wrote down comes first: the limits hold only what was inferred, and that must not hide it.
         let order = |rule: Rule, announced: &Announced| (!rule.is_owners_own(), announced.deadline);
         let is_first =

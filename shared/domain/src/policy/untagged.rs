@@ -3,8 +3,8 @@
 //! - and it was launched longer than `settle` ago: tags of fleets and Auto Scaling groups arrive late.
 //!
 //! With `spare_busy`, positive evidence of work turns the action into notify; an announcement made before stays, and is
-//! carried out once the work is over. Where nobody has asked whether it works, or nobody answered, nothing is announced or
-//! carried out.
+//! carried out once the work is over. Where nobody has asked whether it works, or nobody answered, nothing is announced or carried
+//! out.
 
 use super::{Broken, Due, Subject, Verdict};
 use crate::plan::{Because, OnlyTold};

@@ -91,8 +91,12 @@ impl Readings<'_> {
         window: Window,
         idle: &Idle,
     ) -> Result<Quiet, Unknown> {
-        let places = self.reporting_devices(devices, names, window);
-        let expected = instance.machine.accelerators.saturating_mul(names.series_per_device.max(1));
+        let expected = devices_expected(instance, names);
+        let mut places = self.reporting_devices(devices, names, window);
+        if expected > 1 {
+            // A series without the dimension is of all devices together, and no device of its own.
+            places.remove("");
+        }
         let reporting = u32::try_from(places.len()).unwrap_or(u32::MAX);
         if reporting < expected || expected == 0 {
             return Err(Unknown::Uninstrumented { reporting, devices: expected });
@@ -100,6 +104,9 @@ impl Readings<'_> {
         let coverage_percent = places.values().copied().min().unwrap_or_default();
         if coverage_percent < idle.coverage_min_percent.get() {
             return Err(Unknown::TooFewSamples(Signal::Gpu(0)));
+        }
+        if instance.machine.vcpus == 0 {
+            return Err(Unknown::TooFewSamples(Signal::Cpu));
         }
         for signal in [Signal::Cpu, Signal::NetworkIn, Signal::NetworkOut] {
             if coverage(self.of(signal), window) < idle.coverage_min_percent.get() || self.of(signal).is_empty() {
@@ -153,6 +160,10 @@ impl Readings<'_> {
         periods.retain(|_, periods| !periods.is_empty());
         periods.into_iter().map(|(device, periods)| (device, percent(periods.len(), window))).collect()
     }
+}
+
+fn devices_expected(instance: &Instance, names: &SeriesNames) -> u32 {
+    instance.machine.accelerators.saturating_mul(names.series_per_device.max(1))
 }
 
 fn coverage(samples: &[Sample], window: Window) -> u8 {

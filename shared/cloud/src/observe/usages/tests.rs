@@ -9,6 +9,8 @@ use domain::usage::{Busy, PERIOD, Unknown, Window};
 use jiff::SignedDuration;
 
 use super::*;
+
+const PATIENCE: Duration = Duration::from_secs(60);
 use crate::replay::{Answer, Call, Calls, aws};
 
 fn now() -> Timestamp {
@@ -107,7 +109,8 @@ async fn told(
     let asks: Vec<Ask<'_>> = instances.iter().map(|instance| Ask { instance, window: window() }).collect();
     let config = Config::default();
     let region = Region::from("us-east-1");
-    let (usages, gaps) = usages(&aws, &region, &asks, &config.metrics, &config.idle, now()).await;
+    let (usages, gaps) =
+        usages(&aws, &region, &asks, Lines { metrics: &config.metrics, idle: &config.idle }, now(), PATIENCE).await;
     (usages, gaps, calls)
 }
 

@@ -10,7 +10,7 @@ use crate::mark::Mark;
 use crate::mode::Mode;
 use crate::notices::{Notices, Topic};
 use crate::plan::SparedBecause;
-use crate::policy::{Due, Policy, Verdict, idle};
+use crate::policy::{Due, Policy, Verdict, idle, untagged};
 use crate::rule::Rule;
 use crate::usage::{Activity, Asked, Busy, LAG, PERIOD, Unknown, Usage, Window};
 use crate::vocabulary::Vocabulary;
@@ -87,7 +87,7 @@ impl Case<'_> {
 
     fn spares_busy_untagged(self, says: &Vocabulary) -> bool {
         let rule = &self.policy.config.untagged;
-        rule.spare_busy && super::untagged::judge(self.subject(says)) != Verdict::Kept
+        rule.spare_busy && untagged::judge(self.subject(says)) != Verdict::Kept
     }
 
     /// Whether a shadow mark's deadline has passed and nobody has heard what would be done.
@@ -117,26 +117,45 @@ pub fn usage_of_unasked(instance: &Instance, activity: &Activity, policy: &Polic
     Usage::Unknown(Unknown::NotAsked)
 }
 
-/// What to remember of an instance that was asked about.
+/// What an answer is worth: where there is not one sample of what was at work when last seen, `CloudWatch` is late, and
+/// nobody can say.
+#[must_use]
+pub fn answered(instance: &Instance, usage: Usage, activity: &Activity) -> Usage {
+    let before = activity.instances.get(&instance.id).filter(|asked| asked.at >= instance.launched_at);
+    match usage {
+        Usage::Unknown(Unknown::Silent { .. }) if before.is_some_and(|asked| asked.busy_until.is_some()) => {
+            Usage::Unknown(Unknown::NotAsked)
+        }
+        usage => usage,
+    }
+}
+
+/// What to remember of an instance that was asked about; of one that was not answered, what was known before.
 #[must_use]
 pub fn asked(ask: &Ask<'_>, usage: &Usage, policy: &Policy, now: Timestamp) -> Asked {
     let length = ask.window.to.duration_since(ask.window.from);
     let (busy_until, idle_not_before) = match usage {
         Usage::Busy(busy) => (Some(busy.until), busy.until + length + LAG),
-        Usage::Idle(_) if may_be_enforced(ask.instance, usage, policy, now) => (None, now),
+        // Its end is announced in this run, or as soon as its owner can be told.
+        _ if may_be_ended(ask.instance, usage, policy, now) => (None, now),
         Usage::Idle(_) | Usage::Unknown(_) => (None, now + length),
     };
     Asked { at: now, busy_until, idle_not_before }
 }
 
-fn may_be_enforced(instance: &Instance, usage: &Usage, policy: &Policy, now: Timestamp) -> bool {
+/// Whether usage, or the lack of it, leads to an end that is enforced.
+fn may_be_ended(instance: &Instance, usage: &Usage, policy: &Policy, now: Timestamp) -> bool {
     let Ok(says) = Vocabulary::read(instance) else {
         return false;
     };
     let case = Case { instance, usage, notices: &Notices::default(), policy, now };
-    let ends =
-        matches!(idle::judge(case.subject(&says)), Verdict::Broken(broken) if !matches!(broken.due, Due::Tell(_)));
-    ends && case.mode(&says, Rule::Idle) == Mode::Enforce && controller(instance, &policy.config.managed).is_none()
+    let ends = |rule, verdict| {
+        let due = matches!(verdict, Verdict::Broken(broken) if !matches!(broken.due, Due::Tell(_)));
+        due && case.mode(&says, rule) == Mode::Enforce
+    };
+    let subject = case.subject(&says);
+    let any = ends(Rule::Idle, idle::judge(subject)) || ends(Rule::Untagged, untagged::judge(subject));
+    any && controller(instance, &policy.config.managed).is_none()
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ impl Case<'_> {
         let unknown = verdicts.iter().any(|(_, verdict)| *verdict == Verdict::Unknown);
         if broken.is_empty() {
             let standing = if unknown { vec![Topic::named(FOREIGN_OWNED)] } else { Vec::new() };
-            return self.spared(SparedBecause::ForeignOwned, Memo { standing, shadow_mark: None });
+            return self.spared(SparedBecause::ForeignOwned, Memo { standing, ..Memo::default() });
         }
         let text = format!(
             "{}, and belongs to {controller}, which would replace it or miss it: Curfew leaves it alone; mend it there",
@@ -109,11 +109,8 @@ impl Case<'_> {
             Unknown::NoMetric => {
                 "no metric is configured for its kind of accelerator ([metrics] in the configuration)".to_owned()
             }
-            Unknown::Uninstrumented { reporting, devices } => {
-                format!(
-                    "{reporting} of its {devices} accelerators report: install the CloudWatch agent with its nvidia_gpu section"
-                )
-            }
+            Unknown::Silent { devices } => not_reporting(0, *devices),
+            Unknown::Uninstrumented { reporting, devices } => not_reporting(*reporting, *devices),
             Unknown::TooFewSamples(signal) => format!("too few samples of {signal:?}"),
         };
         let text = format!(
@@ -124,7 +121,13 @@ impl Case<'_> {
 
     fn finding(self, because: SparedBecause, topic: &str, what: String, text: String) -> Spared {
         let topic = Topic::named(topic);
-        let memo = Memo { standing: vec![topic.clone()], shadow_mark: None };
+        let memo = Memo { standing: vec![topic.clone()], ..Memo::default() };
         Spared { finding: Some(Finding { topic, what, text }), ..self.spared(because, memo) }
     }
+}
+
+fn not_reporting(reporting: u32, devices: u32) -> String {
+    format!(
+        "{reporting} of its {devices} accelerators report: install the CloudWatch agent with its nvidia_gpu section"
+    )
 }

@@ -904,7 +904,7 @@ mod failures {
         account.run("01 13:10").run("01 13:15");
         assert_snapshot!(account.log, @"
         01 12:00 mark idle=stop@01T13:00 (failed) | told vision (warning)
-        01 12:05 mark idle=stop@01T13:00 (failed) | told vision (action)
+        01 12:05 mark idle=stop@01T13:00 (failed) | told vision (error)
         01 13:05 mark idle=stop@01T13:00 (failed)
         01 13:10 mark idle=stop@01T13:00
         01 13:15 stop for idle | told vision (action)
@@ -973,7 +973,7 @@ mod failures {
         account.run("01 13:00").run("01 13:05");
         assert_snapshot!(account.log, @"
         01 12:00 mark idle=stop@01T13:00 (failed) | told vision (warning)
-        01 13:00 mark idle=stop@01T13:00 | told vision (action)
+        01 13:00 mark idle=stop@01T13:00 | told vision (error)
         01 13:05 stop for idle | told vision (action)
         ");
     }

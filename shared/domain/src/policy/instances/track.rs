@@ -42,10 +42,29 @@ impl Case<'_> {
         let binds = |mark: &Mark| {
             let announced = mark.entries.get(&rule).copied()?;
             let overtaken_by_keep = says.keep_until.is_some_and(|kept| kept <= self.now && kept > announced.deadline);
-            (announced.is_fresh(self.instance.launched_at, self.now) && !overtaken_by_keep).then_some(announced)
+            let stands = announced.is_fresh(self.instance.launched_at, self.now) && !self.is_void(rule, announced);
+            (stands && !overtaken_by_keep).then_some(announced)
         };
         let (first, second) = if mode == Mode::Enforce { (on_tag, in_memory) } else { (in_memory, on_tag) };
         first.and_then(binds).or_else(|| second.and_then(binds))
+    }
+
+    /// What is written on the resource for rules that are observed, and were mended since: nothing may be written, so that it
+    /// must be remembered elsewhere, lest it be believed once they are enforced again.
+    pub(super) fn called_off_unwritten(self, says: &Vocabulary, verdicts: &[(Rule, Verdict)]) -> Option<Mark> {
+        let mark = says.marked.as_ref().filter(|mark| mark.resource == self.instance.id)?;
+        let mended = |rule: &Rule| {
+            let kept = verdicts.iter().any(|(judged, verdict)| judged == rule && *verdict == Verdict::Kept);
+            kept && self.mode(says, *rule) == Mode::Observe
+        };
+        let void = |(rule, announced): &(&Rule, &Announced)| mended(rule) || self.is_void(**rule, **announced);
+        let entries: Entries = mark.entries.iter().filter(void).map(|(rule, said)| (*rule, *said)).collect();
+        (!entries.is_empty()).then(|| self.mark_of(entries))
+    }
+
+    fn is_void(self, rule: Rule, announced: Announced) -> bool {
+        let void = self.notices.void_marks.get(&self.instance.id);
+        void.is_some_and(|mark| mark.entries.get(&rule) == Some(&announced))
     }
 
     /// Everything announced but the news, which nobody has heard yet.
@@ -160,7 +179,9 @@ impl Case<'_> {
     /// The rule by which it says that Curfew stopped it, and yet it runs: somebody started it again.
     fn old_stop(self, says: &Vocabulary) -> Option<Rule> {
         let rule = says.stopped.as_ref().and_then(|stopped| Rule::read(&stopped.rule));
-        rule.filter(|rule| self.mode(says, *rule) == Mode::Enforce)
+        let starts_by_hours = says.hours.is_some() && self.mode(says, Rule::Hours) == Mode::Enforce;
+        let enforced = |rule: Rule| Some(rule).filter(|rule| self.mode(says, *rule) == Mode::Enforce);
+        rule.and_then(|rule| enforced(rule).or(starts_by_hours.then_some(Rule::Hours)))
     }
 
     pub(super) fn only_told(self, track: &Track) -> Option<Step> {
@@ -177,11 +198,9 @@ type Besides = Vec<(Because, Timestamp)>;
 
 /// What a mark says first, and what besides: the news, or where all is known, everything.
 fn first_said(track: &Track) -> Option<(Because, Timestamp, Besides)> {
-    let mut said = track.settled.news.iter().map(|(broken, announced)| (broken.because.clone(), announced.deadline));
-    let known = || {
-        let (rule, announced) = track.settled.entries.first_key_value()?;
-        Some((Because::Mended(Mended { rule: *rule, mended: false }), announced.deadline))
-    };
-    let (because, deadline) = said.next().or_else(known)?;
+    let Settled { news, known, .. } = &track.settled;
+    let said = if news.is_empty() { known } else { news };
+    let mut said = said.iter().map(|(broken, announced)| (broken.because.clone(), announced.deadline));
+    let (because, deadline) = said.next()?;
     Some((because, deadline, said.collect()))
 }
