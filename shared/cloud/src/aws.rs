@@ -36,8 +36,10 @@ pub struct Aws {
 impl Aws {
     /// Reads the standard AWS variables; nothing is called yet.
     ///
-    /// Retries are adaptive, because throttling is per account, region and API (EC2 API reference, "Request throttling"):
-    /// whoever is throttled slows down instead of taking the account's other callers along.
+    /// Retries are those of the SDKs' standard mode: each call backs off by itself, and a quota of retries ends a storm.
+    /// Adaptive mode limits all calls of a service together, in every region and for the life of the process: one throttled
+    /// call held a run of ten calls for 20 seconds, and a throttled region held all others (AWS SDKs and tools reference
+    /// guide, "Retry behavior": it is experimental, and for clients of a single resource).
     pub async fn connect() -> Self {
         let timeouts = TimeoutConfig::builder()
             .connect_timeout(CONNECT_TIMEOUT)
@@ -54,7 +56,7 @@ impl Aws {
             connector.build()
         });
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
-            .retry_config(RetryConfig::adaptive().with_max_attempts(ATTEMPTS_MAX))
+            .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS_MAX))
             .timeout_config(timeouts)
             .http_client(http_client);
         if let Ok(name) = AppName::new("curfew") {

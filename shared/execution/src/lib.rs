@@ -69,7 +69,7 @@ impl Run<'_> {
     /// Carries a plan out and reports what became of it.
     pub async fn carry_out(&self, plan: Plan, regions: Vec<Region>, audience: Audience, recalled: Recalled) -> Report {
         let mut report = Report::of(plan, self.function, self.id.clone(), self.now, self.mode, regions);
-        let may_end = self.hear(&mut report, audience) && self.record_ahead(&mut report).await;
+        let may_end = hear(&mut report, audience) && self.record_ahead(&mut report).await;
         self.act(&mut report, |step| !matches!(step.action, Action::Mark(_)) && (may_end || !step.action.is_end()))
             .await;
         let news = news::news(&report, &recalled.memory, recalled.home(), self.now);
@@ -118,21 +118,6 @@ impl Run<'_> {
     pub fn patience(&self) -> Duration {
         let third = (self.deadline.duration_since(self.now) - RESERVE) / 3;
         Duration::try_from(third).unwrap_or_default().max(PATIENCE_MIN)
-    }
-
-    /// Whether anything may be ended, as far as listeners go.
-    fn hear(&self, report: &mut Report, audience: Audience) -> bool {
-        let (gap, may_end) = match audience {
-            Audience::Listening => return true,
-            // The plan was made to observe.
-            Audience::Nobody(gap) => (gap, true),
-            Audience::Unknown(gap) => (gap, false),
-        };
-        if !may_end {
-            not_ended(report, &format!("not ended, because nobody could say whether somebody listens: {}", gap.error));
-        }
-        report.gaps.push(gap);
-        may_end
     }
 
     /// Sends each team its messages; the teams that were told everything.
@@ -189,6 +174,21 @@ impl Run<'_> {
             tracing::warn!(region = gap.region.as_str(), call = gap.call, "{}", gap.error);
         }
     }
+}
+
+/// Whether anything may be ended, as far as listeners go.
+fn hear(report: &mut Report, audience: Audience) -> bool {
+    let (gap, may_end) = match audience {
+        Audience::Listening => return true,
+        // The plan was made to observe.
+        Audience::Nobody(gap) => (gap, true),
+        Audience::Unknown(gap) => (gap, false),
+    };
+    if !may_end {
+        not_ended(report, &format!("not ended, because nobody could say whether somebody listens: {}", gap.error));
+    }
+    report.gaps.push(gap);
+    may_end
 }
 
 fn is_reached_end(step: &Step) -> bool {

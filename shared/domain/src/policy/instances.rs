@@ -146,7 +146,7 @@ impl<'a> Case<'a> {
             Some(step) => {
                 // In the same message as the step: the next run would have nothing else to say.
                 let finding = self.uninstrumented().filter(|_| !step.action.is_end());
-                Line::Step(Box::new(Step { memo, finding, ..step }))
+                Line::Step(Box::new(Step { finding, memo, ..step }))
             }
             None => Line::Spared(Box::new(self.spared_after_judging(&[enforced, observed], memo))),
         }

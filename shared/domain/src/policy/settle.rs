@@ -55,7 +55,9 @@ impl Settled {
         match broken.due {
             // Work defers an announced end, and does not take it back: the reason for it still stands.
             Due::Tell(OnlyTold::Busy) if announced.is_some() => {
-                announced.into_iter().for_each(|announced| self.stays(rule, broken, announced));
+                if let Some(announced) = announced {
+                    self.stays(rule, broken, announced);
+                }
             }
             Due::Tell(why) => self.only_told.push((broken.clone(), why)),
             Due::Now(ending, deadline) => self.becomes_due(rule, broken, Announced { ending, deadline }),

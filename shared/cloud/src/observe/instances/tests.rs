@@ -18,7 +18,7 @@ fn types(call: &Call) -> Answer {
 async fn seen(script: impl Fn(&Call) -> Answer + Send + Sync + 'static) -> (Observed<Instance>, Calls) {
     let (aws, calls) = aws(script);
     let regions = [Region::from("us-east-1"), Region::from("eu-west-1")];
-    (instances(&aws, &regions, Duration::from_secs(60)).await, calls)
+    (instances(&aws, &regions, Duration::from_mins(1)).await, calls)
 }
 
 /// Home answers like that; the other region has nothing.

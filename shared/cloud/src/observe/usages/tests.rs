@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 
 use super::*;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 use crate::replay::{Answer, Call, Calls, aws};
 
 fn now() -> Timestamp {
