@@ -68,7 +68,7 @@ async fn usages(
     for ask in &due {
         let usage = usages.get(&ask.instance.id).filter(|usage| **usage != Usage::Unknown(Unknown::NotAsked));
         if let Some(usage) = usage {
-            after.instances.insert(ask.instance.id.clone(), asked(ask, usage, policy, run.now));
+            after.instances.insert(ask.instance.id.clone(), asked(ask, usage, run.now));
         }
     }
     if let Ok(before) = known

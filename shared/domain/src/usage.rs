@@ -150,6 +150,9 @@ pub struct Asked {
     /// The end of the last period in which it was busy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub busy_until: Option<Timestamp>,
+    /// Whether it was idle, and if so, whether with GPU memory held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found_idle_reserved: Option<bool>,
     /// The earliest moment at which it could be found idle.
     pub idle_not_before: Timestamp,
 }

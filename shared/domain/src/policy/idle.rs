@@ -11,6 +11,7 @@ use jiff::SignedDuration;
 use super::{Broken, Due, Subject, Verdict};
 use crate::config::{Config, DiskPolicy};
 use crate::plan::{Because, OnlyTold};
+use crate::rule::Ending;
 use crate::usage::{Unknown, Usage};
 use crate::vocabulary::{IdleAfter, Vocabulary};
 
@@ -36,12 +37,18 @@ pub fn judge(subject: Subject<'_>) -> Verdict {
         Usage::Busy(_) | Usage::Unknown(Unknown::Young) => return Verdict::Kept,
         Usage::Unknown(_) => return Verdict::Unknown,
     };
-    let due = match subject.feasible(subject.says.on_idle.unwrap_or(rule.action), local_disk(subject)) {
+    let due = match ending(subject, quiet.reserved) {
         Err(only_told) => Due::Tell(only_told),
-        Ok(_) if quiet.reserved => Due::Tell(OnlyTold::Reserved),
         Ok(ending) => Due::From(ending, subject.now + rule.grace),
     };
     Verdict::Broken(Broken { because: Because::Idle(quiet), due })
+}
+
+/// How one ends that is idle, with GPU memory held or not; or why its owner is only told.
+pub(crate) fn ending(subject: Subject<'_>, reserved: bool) -> Result<Ending, OnlyTold> {
+    let action = subject.says.on_idle.unwrap_or(subject.config.idle.action);
+    let ending = subject.feasible(action, local_disk(subject))?;
+    if reserved { Err(OnlyTold::Reserved) } else { Ok(ending) }
 }
 
 /// Its own tag, else its team's word, else the account's.
@@ -55,7 +62,6 @@ mod tests {
     use super::*;
     use crate::fixture::{Given, busy, idle, instance, reserved, unknown};
     use crate::instance::{Prepaid, Purchase};
-    use crate::rule::Ending;
 
     #[derive(Debug, PartialEq)]
     enum Found {

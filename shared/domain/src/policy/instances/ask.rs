@@ -4,13 +4,12 @@
 use jiff::Timestamp;
 
 use super::{Case, Memory, would};
-use crate::foreign::controller;
 use crate::instance::{Instance, State};
 use crate::mark::Mark;
 use crate::mode::Mode;
 use crate::notices::{Notices, Topic};
 use crate::plan::SparedBecause;
-use crate::policy::{Due, Policy, Verdict, idle, untagged};
+use crate::policy::{Policy, Verdict, idle, untagged};
 use crate::rule::Rule;
 use crate::usage::{Activity, Asked, Busy, LAG, PERIOD, Unknown, Usage, Window};
 use crate::vocabulary::Vocabulary;
@@ -76,13 +75,35 @@ impl Case<'_> {
         {
             return true;
         }
+        let worked = asked.is_some_and(|asked| asked.busy_until.is_some());
+        if spared.is_none() && !worked && self.waits_for_an_answer(&says) {
+            return true;
+        }
         let length = window.unwrap_or(self.policy.config.idle.window);
         let old_enough = Window::ending_before(self.now, length).from
             >= self.instance.launched_at + self.policy.config.idle.boot_grace;
         // A shorter window than last time can find an instance idle sooner than was written down.
         let once_a_window = |asked: &Asked| asked.at + length.max(PERIOD) + LAG + PERIOD;
-        let due = asked.is_none_or(|asked| self.now >= asked.idle_not_before.min(once_a_window(asked)));
+        let not_before = |asked: &Asked| match asked.found_idle_reserved {
+            Some(reserved) if spared.is_some() || !self.ends_if_idle(&says, reserved) => asked.at + length,
+            _ => asked.idle_not_before,
+        };
+        let due = asked.is_none_or(|asked| self.now >= not_before(asked).min(once_a_window(asked)));
         due && (old_enough || untagged)
+    }
+
+    /// Whether nothing but an answer is missing to announce that it lacks its tags.
+    fn waits_for_an_answer(self, says: &Vocabulary) -> bool {
+        let announced = |mark: &Mark| mark.entries.contains_key(&Rule::Untagged);
+        let id = &self.instance.id;
+        let marks =
+            says.marked.iter().chain(self.notices.shadow_marks.get(id)).chain(self.notices.unwritten_marks.get(id));
+        untagged::judge(self.subject(says)) == Verdict::Unknown && !marks.into_iter().any(announced)
+    }
+
+    /// Whether it would be announced and ended, by tags and configuration as they are now.
+    fn ends_if_idle(self, says: &Vocabulary, reserved: bool) -> bool {
+        idle::ending(self.subject(says), reserved).is_ok() && self.mode(says, Rule::Idle) == Mode::Enforce
     }
 
     fn spares_busy_untagged(self, says: &Vocabulary) -> bool {
@@ -132,30 +153,14 @@ pub fn answered(instance: &Instance, usage: Usage, activity: &Activity) -> Usage
 
 /// What to remember of an instance that was asked about; of one that was not answered, what was known before.
 #[must_use]
-pub fn asked(ask: &Ask<'_>, usage: &Usage, policy: &Policy, now: Timestamp) -> Asked {
+pub fn asked(ask: &Ask<'_>, usage: &Usage, now: Timestamp) -> Asked {
     let length = ask.window.to.duration_since(ask.window.from);
-    let (busy_until, idle_not_before) = match usage {
-        Usage::Busy(busy) => (Some(busy.until), busy.until + length + LAG),
-        // Its end is announced in this run, or as soon as its owner can be told.
-        _ if may_be_ended(ask.instance, usage, policy, now) => (None, now),
-        Usage::Idle(_) | Usage::Unknown(_) => (None, now + length),
+    let (busy_until, found_idle_reserved, idle_not_before) = match usage {
+        Usage::Busy(busy) => (Some(busy.until), None, busy.until + length + LAG),
+        Usage::Idle(quiet) => (None, Some(quiet.reserved), now),
+        Usage::Unknown(_) => (None, None, now + length),
     };
-    Asked { at: now, busy_until, idle_not_before }
-}
-
-/// Whether usage, or the lack of it, leads to an end that is enforced.
-fn may_be_ended(instance: &Instance, usage: &Usage, policy: &Policy, now: Timestamp) -> bool {
-    let Ok(says) = Vocabulary::read(instance) else {
-        return false;
-    };
-    let case = Case { instance, usage, notices: &Notices::default(), policy, now };
-    let ends = |rule, verdict| {
-        let due = matches!(verdict, Verdict::Broken(broken) if !matches!(broken.due, Due::Tell(_)));
-        due && case.mode(&says, rule) == Mode::Enforce
-    };
-    let subject = case.subject(&says);
-    let any = ends(Rule::Idle, idle::judge(subject)) || ends(Rule::Untagged, untagged::judge(subject));
-    any && controller(instance, &policy.config.managed).is_none()
+    Asked { at: now, busy_until, found_idle_reserved, idle_not_before }
 }
 
 #[cfg(test)]

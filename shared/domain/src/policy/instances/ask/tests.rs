@@ -31,7 +31,7 @@ impl Known {
     fn answered(mut self, usage: &Usage) -> Self {
         let now = time(NOW);
         let window = Window::ending_before(now, self.policy.config.idle.window);
-        let remembered = asked(&Ask { instance: &self.instance, window }, usage, &self.policy, now);
+        let remembered = asked(&Ask { instance: &self.instance, window }, usage, now);
         self.activity.instances.insert(self.instance.id.clone(), remembered);
         self
     }
@@ -94,6 +94,32 @@ fn unknown_observed_and_only_told_ones_once_a_window() {
     check(&known(instance(), "mode = \"enforce\"\n[idle]\naction = \"notify\"").answered(&idle()), Some("13:00"));
     check(&known(instance(), ENFORCED).answered(&reserved()), Some("13:00"));
     check(&known(instance().tag("eks:cluster-name", "ml"), ENFORCED).answered(&idle()), Some("13:00"));
+}
+
+#[test]
+fn what_is_to_be_enforced_from_now_on_is_not_waited_for() {
+    let mut opted_in = known(instance(), "").answered(&idle());
+    opted_in.instance.tags.insert("curfew:mode".to_owned(), "enforce".to_owned());
+    check(&opted_in, Some("12:05"));
+    let mut allowed = known(instance().instance_storage(250), ENFORCED).answered(&idle());
+    check(&allowed, Some("13:00"));
+    allowed.instance.tags.insert("curfew:local-disk".to_owned(), "expendable".to_owned());
+    check(&allowed, Some("12:05"));
+}
+
+#[test]
+fn what_lacks_its_tags_is_announced_as_soon_as_it_does() {
+    let lost = |usage: &Usage| {
+        let mut known = known(instance(), ENFORCED).answered(usage);
+        known.instance.tags.remove("Owner");
+        known
+    };
+    check(&lost(&unknown()), Some("12:05"));
+    check(&lost(&busy()), Some("13:05"));
+    check(&lost(&unknown()).shadow_marked("i-0abc untagged=stop@2026-09-02T12:00:00Z"), Some("13:00"));
+    let mut of_a_cluster = lost(&unknown());
+    of_a_cluster.instance.tags.insert("eks:cluster-name".to_owned(), "ml".to_owned());
+    check(&of_a_cluster, Some("13:00"));
 }
 
 #[test]
