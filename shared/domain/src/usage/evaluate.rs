@@ -42,6 +42,9 @@ pub fn evaluate(
     let Some(names) = names else {
         return Usage::Unknown(Unknown::NoMetric);
     };
+    if answers.values().all(Vec::is_empty) {
+        return Usage::Unknown(Unknown::Silent { devices: devices_expected(instance, names) });
+    }
     match readings.quiet(instance, devices, names, window, idle) {
         Ok(quiet) => Usage::Idle(quiet),
         Err(unknown) => Usage::Unknown(unknown),

@@ -94,11 +94,13 @@ impl Case<'_> {
 
     /// Whether nothing but an answer is missing to announce that it lacks its tags.
     fn waits_for_an_answer(self, says: &Vocabulary) -> bool {
-        let announced = |mark: &Mark| mark.entries.contains_key(&Rule::Untagged);
-        let id = &self.instance.id;
-        let marks =
-            says.marked.iter().chain(self.notices.shadow_marks.get(id)).chain(self.notices.unwritten_marks.get(id));
-        untagged::judge(self.subject(says)) == Verdict::Unknown && !marks.into_iter().any(announced)
+        let unwritten = match self.mode(says, Rule::Untagged) {
+            Mode::Enforce => &self.notices.unwritten_marks,
+            Mode::Observe => &self.notices.shadow_marks,
+        };
+        let mut marks = says.marked.iter().chain(unwritten.get(&self.instance.id));
+        untagged::judge(self.subject(says)) == Verdict::Unknown
+            && !marks.any(|mark| mark.entries.contains_key(&Rule::Untagged))
     }
 
     /// Whether it would be announced and ended, by tags and configuration as they are now.

@@ -331,6 +331,22 @@ mod modes {
     }
 
     #[test]
+    fn what_was_called_off_while_nothing_could_be_written_stays_called_off() {
+        let mut account = account(instance(), ENFORCED);
+        account.run("01 12:00").policy.ceiling = Mode::Observe;
+        account.all_are(&busy()).run("01 12:05");
+        account.all_are(&idle()).run("01 13:30").policy.ceiling = Mode::Enforce;
+        account.run("01 13:35").run("01 14:35");
+        assert_snapshot!(account.log, @"
+        01 12:00 mark idle=stop@01T13:00 | told vision (warning)
+        01 12:05 spared busy
+        01 13:30 mark idle=stop@01T14:30 (observed) | told vision (info)
+        01 13:35 mark idle=stop@01T14:35 | told vision (warning)
+        01 14:35 stop for idle | told vision (action)
+        ");
+    }
+
+    #[test]
     fn a_ceiling_of_observe_stops_everything() {
         let mut account = account(instance().tag("curfew:mode", "enforce").tag("curfew:hours", OFFICE), ENFORCED);
         account.policy.ceiling = Mode::Observe;
@@ -783,6 +799,33 @@ mod working_hours {
         01 13:00 stop for idle | told vision (action)
         01 13:05 spared not-running
         02 13:00 start | told vision (action)
+        ");
+    }
+
+    #[test]
+    fn what_people_stop_again_within_its_hours_stays_stopped() {
+        let mut account = office();
+        account.run("01 19:30").run("01 20:00").run("02 08:00").state(State::Stopped).run("02 08:05").run("02 12:00");
+        account.run("03 08:00");
+        assert_snapshot!(account.log, @"
+        01 19:30 mark hours=stop@01T20:00 | told vision (warning)
+        01 20:00 stop for hours | told vision (action)
+        02 08:00 start | told vision (action)
+        02 08:05 spared not-running
+        02 12:00 spared not-running
+        03 08:00 spared not-running
+        ");
+    }
+
+    #[test]
+    fn what_people_started_and_stopped_in_between_is_not_curfews_to_start() {
+        let mut account = office();
+        account.run("01 19:30").run("01 20:00").instances[0].launched_at = time("2026-09-01T21:00:00Z");
+        account.run("02 08:00");
+        assert_snapshot!(account.log, @"
+        01 19:30 mark hours=stop@01T20:00 | told vision (warning)
+        01 20:00 stop for hours | told vision (action)
+        02 08:00 spared not-running
         ");
     }
 

@@ -244,6 +244,22 @@ mod unknown {
     }
 
     #[test]
+    fn where_a_series_is_of_all_devices_together() {
+        let mut two = watched(instance().accelerators(Accelerator::Nvidia, 2), "");
+        two.devices[1].dimensions.retain(|(key, _)| key != "index");
+        check(&two, "1 of 2 report");
+        let mut one = quiet();
+        one.devices[0].dimensions.retain(|(key, _)| key != "index");
+        check(&one, "idle");
+    }
+
+    #[test]
+    fn where_there_is_not_one_sample() {
+        let silent = [Signal::Cpu, Signal::Gpu(0)].into_iter().chain(NETWORK).fold(quiet(), Watched::without);
+        assert_eq!(silent.usage(), Usage::Unknown(Unknown::Silent { devices: 1 }));
+    }
+
+    #[test]
     fn where_a_gpu_reports_only_after_the_window() {
         check(&quiet().without(Signal::Gpu(0)).at("11:55", Signal::Gpu(0), 0.0), "0 of 1 report");
     }

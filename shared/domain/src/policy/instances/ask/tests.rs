@@ -117,6 +117,9 @@ fn what_lacks_its_tags_is_announced_as_soon_as_it_does() {
     check(&lost(&unknown()), Some("12:05"));
     check(&lost(&busy()), Some("13:05"));
     check(&lost(&unknown()).shadow_marked("i-0abc untagged=stop@2026-09-02T12:00:00Z"), Some("13:00"));
+    let mut enforced = lost(&unknown()).shadow_marked("i-0abc untagged=stop@2026-09-02T12:00:00Z");
+    enforced.instance.tags.insert("curfew:mode".to_owned(), "enforce".to_owned());
+    check(&enforced, Some("12:05"));
     let mut of_a_cluster = lost(&unknown());
     of_a_cluster.instance.tags.insert("eks:cluster-name".to_owned(), "ml".to_owned());
     check(&of_a_cluster, Some("13:00"));
@@ -185,4 +188,13 @@ fn what_is_believed_of_one_that_was_not_asked_about() {
     assert_eq!(restarted.believed("12:05"), Usage::Unknown(Unknown::Young));
     let unreadable = known(instance().tag("curfew:mode", "on"), "").answered(&busy());
     assert_eq!(unreadable.believed("12:05"), Usage::Unknown(Unknown::NotAsked));
+}
+
+#[test]
+fn silence_about_what_was_at_work_is_no_answer() {
+    let silent = Usage::Unknown(Unknown::Silent { devices: 1 });
+    let after = |known: &Known| answered(&known.instance, silent.clone(), &known.activity);
+    assert_eq!(after(&known(instance(), "").answered(&busy())), Usage::Unknown(Unknown::NotAsked));
+    assert_eq!(after(&known(instance(), "").answered(&idle())), silent);
+    assert_eq!(after(&known(instance(), "")), silent);
 }
