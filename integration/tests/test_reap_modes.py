@@ -87,15 +87,42 @@ def test_observe_goes_the_same_way_by_its_own_memory(account: Account) -> None:
 
 
 def test_what_was_observed_is_announced_anew_before_it_is_enforced(account: Account) -> None:
-    account.configure(untagged={"spare_busy": False})
+    """And at once: nobody who switches Curfew on waits for a window."""
     account.restart(CURFEW_MODE="observe")
-    gpu = account.untagged("inf2.xlarge")
-    assert account.tick().said(gpu) == ("mark", "untagged", "observed")
-    assert account.tick().said(gpu) == ("stop", "untagged", "observed")
+    bare, idle = account.untagged(), account.idle(account.gpu())
+    for action in ("mark", "stop"):
+        run = account.tick()
+        assert run.said(idle) == (action, "idle", "observed")
     account.restart(CURFEW_MODE="enforce")
     run = account.tick()
-    assert run.said(gpu) == ("mark", "untagged", "done")
+    assert run.said(bare) == ("mark", "untagged", "done")
+    assert run.said(idle) == ("mark", "idle", "done")
+    assert {account.state(one) for one in (bare, idle)} == {"running"}
+    account.tick()
+    assert {account.state(one) for one in (bare, idle)} == {"stopped"}
+
+
+@pytest.mark.parametrize("how", ["tag", "team"])
+def test_opting_in_takes_effect_at_once(account: Account, how: str) -> None:
+    account.configure(mode="observe")
+    gpu = account.idle(account.gpu())
+    assert account.tick().said(gpu) == ("mark", "idle", "observed")
+    if how == "tag":
+        account.tag(gpu, mode="enforce")
+    else:
+        account.configure(mode="observe", teams={"vision": {"mode": "enforce"}})
+    assert account.tick().said(gpu) == ("mark", "idle", "done")
+
+
+def test_breaking_the_glass_stops_what_was_announced(account: Account) -> None:
+    gpu = account.idle(account.gpu())
+    account.tick()
+    account.restart(CURFEW_MODE="observe")
+    for _ in range(2):
+        assert account.tick().ec2_writes == []
     assert account.state(gpu) == "running"
+    account.restart(CURFEW_MODE="enforce")
+    assert account.tick().said(gpu) == ("stop", "idle", "done")
 
 
 OBSERVED, ENFORCED = "observed", "done"
@@ -171,13 +198,19 @@ def test_enforcing_with_nobody_listening_is_refused(aws: LocalAws, subscription:
         run = account.tick()
         assert run.response["mode"] == "enforce"
         assert [(gap["region"], gap["call"]) for gap in run.gaps] == [(REGION, "sns:ListSubscriptionsByTopic")]
-        assert {step["outcome"] for step in run.steps} == {"observed"} and len(run.steps) >= 5
-        assert run.ec2_writes == []
-        if subscription == "denied":
-            assert "sns:ListSubscriptionsByTopic" in run.gaps[0]["error"] and "grant" in run.gaps[0]["error"]
-            return
-        assert "nobody listens" in run.gaps[0]["error"]
-        account.subscribe()
+        assert len(run.steps) >= len(house) - 1
+        ended = {"StopInstances", "TerminateInstances"}
+        assert not ended & {write[0] for write in run.ec2_writes}
+        if subscription == "denied":  # then what is told may be marked, and nothing is ended
+            assert "grant sns:ListSubscriptionsByTopic" in run.gaps[0]["error"]
+            ends = [step for step in run.steps if step["action"] in ("stop", "terminate")]
+            assert {step["outcome"] for step in ends} == {"not-reached"}
+            assert all("listens" in step["error"] for step in ends)
+            account.aws.clear_faults()
+        else:
+            assert {step["outcome"] for step in run.steps} == {"observed"} and run.ec2_writes == []
+            assert "nobody listens" in run.gaps[0]["error"]
+            account.subscribe()
         after = account.tick()
         assert after.gaps == []
         assert after.said(house["expired"]) == ("stop", "expired", "done")

@@ -337,6 +337,21 @@ def test_reserved_is_only_told(account: Account) -> None:
     assert run.step(gpu)["because"]["gpu_memory_held_mib"] == 18_000
 
 
+def test_a_disk_that_may_go_after_all_is_not_waited_for(account: Account) -> None:
+    account.configure(idle={"local_disk": "keep", "window": "1h"})
+    gpu = account.idle(account.gpu())
+    assert account.tick().step(gpu)["because"]["only_told"] == "local-disk"
+    account.tag(gpu, local_disk="expendable")
+    assert_announced(account, gpu, "idle", "stop")
+
+
+def test_a_tag_that_is_lost_is_announced_at_once(account: Account) -> None:
+    gpu = account.gpu()
+    assert account.tick().spared == {"usage-unknown": 1}
+    account.aws.change(untag={"resource": gpu, "region": REGION, "keys": ["Owner"]})
+    assert account.tick().said(gpu) == ("mark", "untagged", "done")
+
+
 def test_a_notify_only_rule_hides_no_acting_one(account: Account) -> None:
     gpu = account.idle(account.gpu(launched=ago(days=8)))
     assert_announced(account, gpu, "idle", "stop")
