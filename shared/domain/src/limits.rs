@@ -1,7 +1,35 @@
 //! The blast radius: above its limits a run carries out none of the ends it inferred, and asks a person.
 
+use std::fmt;
+
 use crate::config::Limits;
-use crate::plan::{LimitsExceeded, Step};
+use crate::plan::Step;
+
+/// Why a run acts on none of what it inferred.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimitsExceeded {
+    /// Inferred ends that the run would carry out.
+    pub ends: usize,
+    /// Instances seen.
+    pub fleet: usize,
+    /// `[limits].actions_max`.
+    pub actions_max: u32,
+    /// `[limits].fleet_share_max_percent`.
+    pub fleet_share_max_percent: u8,
+}
+
+impl fmt::Display for LimitsExceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ends, fleet, actions_max, fleet_share_max_percent } = self;
+        write!(f, "this run would end {ends} of {fleet} instances, and [limits] allows ")?;
+        if *ends > usize::try_from(*actions_max).unwrap_or(usize::MAX) {
+            write!(f, "actions_max = {actions_max}")?;
+        } else {
+            write!(f, "fleet_share_max_percent = {fleet_share_max_percent}")?;
+        }
+        f.write_str(", so it ends none of them; review the audit record, then keep what should run, or raise the limit")
+    }
+}
 
 /// Below so many instances a share of the fleet means little.
 const FLEET_MIN_FOR_SHARE: usize = 10;

@@ -1,13 +1,13 @@
 //! The plan: what will be done to each observed thing and why, or why it is spared. Plain data.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Serialize, Serializer};
 
 use crate::id::{Region, ResourceId, TeamName, TypeName};
 use crate::instance::{Instance, State};
+use crate::limits::LimitsExceeded;
 use crate::mark::Mark;
 use crate::mode::Mode;
 use crate::money::Rate;
@@ -240,32 +240,6 @@ impl OnlyTold {
 impl Serialize for Action {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
-    }
-}
-
-/// Why a run acts on none of what it inferred.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LimitsExceeded {
-    /// Inferred ends that the run would carry out.
-    pub ends: usize,
-    /// Instances seen.
-    pub fleet: usize,
-    /// `[limits].actions_max`.
-    pub actions_max: u32,
-    /// `[limits].fleet_share_max_percent`.
-    pub fleet_share_max_percent: u8,
-}
-
-impl fmt::Display for LimitsExceeded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { ends, fleet, actions_max, fleet_share_max_percent } = self;
-        write!(f, "this run would end {ends} of {fleet} instances, and [limits] allows ")?;
-        if *ends > usize::try_from(*actions_max).unwrap_or(usize::MAX) {
-            write!(f, "actions_max = {actions_max}")?;
-        } else {
-            write!(f, "fleet_share_max_percent = {fleet_share_max_percent}")?;
-        }
-        f.write_str(", so it ends none of them; review the audit record, then keep what should run, or raise the limit")
     }
 }
 
