@@ -3,6 +3,7 @@
 //! Every value is checked while it is read, so that each mistake is reported with its line and key. Nothing here is
 //! optional in use: an absent document, section or key means the default.
 
+mod checks;
 mod sections;
 
 use std::collections::BTreeMap;

@@ -3,6 +3,7 @@
 use jiff::SignedDuration;
 use serde::{Deserialize, Deserializer};
 
+use super::checks;
 use crate::duration;
 use crate::mode::Mode;
 
@@ -27,81 +28,18 @@ impl<'de> Deserialize<'de> for Percent {
     }
 }
 
-fn threshold<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    let number = f64::deserialize(deserializer)?;
-    if number.is_finite() && number >= 0.0 {
-        return Ok(number);
-    }
-    Err(serde::de::Error::custom(format!("{number} is not a threshold; write a number from 0 up")))
-}
-
-fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    let number = threshold(deserializer)?;
-    if number <= 100.0 {
-        return Ok(number);
-    }
-    Err(serde::de::Error::custom(format!("{number} is not a share; write a number from 0 to 100")))
-}
-
-/// A window that `CloudWatch` can still answer: 5-minute data are kept for 63 days
-/// (`CloudWatch` user guide, "Metrics retention").
-fn window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SignedDuration, D::Error> {
-    let window = duration::deserialize(deserializer)?;
-    if window <= crate::usage::WINDOW_MAX {
-        return Ok(window);
-    }
-    Err(serde::de::Error::custom(format!(
-        "{} is longer than {}, the most that metrics can answer",
-        duration::show(window),
-        duration::show(crate::usage::WINDOW_MAX)
-    )))
-}
-
-fn usd<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
-    threshold(deserializer).map(Some)
-}
-
-fn email<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    let legal = text
-        .split_once('@')
-        .is_some_and(|(name, host)| !name.is_empty() && host.contains('.') && !text.contains(char::is_whitespace));
-    if legal {
-        return Ok(Some(text));
-    }
-    Err(serde::de::Error::custom(format!("`{text}` is not an e-mail address")))
-}
-
-fn tag_key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let key = String::deserialize(deserializer)?;
-    check_tag_key(&key).map(|()| key).map_err(serde::de::Error::custom)
-}
-
-fn tag_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    let keys = Vec::<String>::deserialize(deserializer)?;
-    keys.iter().try_for_each(|key| check_tag_key(key)).map(|()| keys).map_err(serde::de::Error::custom)
-}
-
-/// EC2 user guide, "Tag restrictions": 1 to 128 characters.
-fn check_tag_key(key: &str) -> Result<(), String> {
-    if (1..=128).contains(&key.chars().count()) {
-        return Ok(());
-    }
-    Err(format!("`{key}` is not a tag key; it has 1 to 128 characters"))
-}
-
 /// `[tags]`: the keys by which this account knows team and owner.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TagKeys {
     /// Whose value is the team.
-    #[serde(deserialize_with = "tag_key")]
+    #[serde(deserialize_with = "checks::tag_key")]
     pub team: String,
     /// Whose value is the owner.
-    #[serde(deserialize_with = "tag_key")]
+    #[serde(deserialize_with = "checks::tag_key")]
     pub owner: String,
     /// What every GPU instance must carry, each with a value.
-    #[serde(deserialize_with = "tag_keys")]
+    #[serde(deserialize_with = "checks::tag_keys")]
     pub required: Vec<String>,
 }
 
@@ -120,7 +58,7 @@ impl Default for TagKeys {
 #[serde(deny_unknown_fields, default)]
 pub struct Managed {
     /// Tag keys that mean "somebody else's controller owns this".
-    #[serde(deserialize_with = "tag_keys")]
+    #[serde(deserialize_with = "checks::tag_keys")]
     pub tag_keys: Vec<String>,
 }
 
@@ -181,24 +119,24 @@ pub enum DiskPolicy {
 #[serde(deny_unknown_fields, default)]
 pub struct Idle {
     /// Every GPU stays below this utilisation, over the whole window.
-    #[serde(deserialize_with = "share")]
+    #[serde(deserialize_with = "checks::share")]
     pub gpu_below_percent: f64,
     /// How long everything must have been quiet.
-    #[serde(deserialize_with = "window")]
+    #[serde(deserialize_with = "checks::window")]
     pub window: SignedDuration,
     /// In so many of the window's periods each GPU must have reported.
     pub coverage_min_percent: Percent,
     /// `CPUUtilization` times vCPUs stays below this.
-    #[serde(deserialize_with = "threshold")]
+    #[serde(deserialize_with = "checks::threshold")]
     pub cpu_below_vcpus: f64,
     /// Network, in and out together, in Mbit/s.
-    #[serde(deserialize_with = "threshold")]
+    #[serde(deserialize_with = "checks::threshold")]
     pub network_below_mbps: f64,
     /// EBS, read and written together, in Mbit/s; where the metric exists.
-    #[serde(deserialize_with = "threshold")]
+    #[serde(deserialize_with = "checks::threshold")]
     pub disk_below_mbps: f64,
     /// Held GPU memory above this is "reserved": notify only.
-    #[serde(deserialize_with = "threshold")]
+    #[serde(deserialize_with = "checks::threshold")]
     pub gpu_memory_held_mib: f64,
     /// For so long after the launch nothing is expected of an instance.
     #[serde(deserialize_with = "duration::deserialize")]
@@ -413,12 +351,12 @@ pub struct Team {
     /// The team's mode; absent: the account's.
     pub mode: Option<Mode>,
     /// Where the team reads its mail.
-    #[serde(deserialize_with = "email")]
+    #[serde(deserialize_with = "checks::email")]
     pub email: Option<String>,
     /// Instead of `[idle].local_disk`.
     pub local_disk: Option<DiskPolicy>,
     /// The team's budget of a calendar month.
-    #[serde(deserialize_with = "usd")]
+    #[serde(deserialize_with = "checks::usd")]
     pub monthly_budget_usd: Option<f64>,
     /// At which shares of the budget the team hears of it.
     pub notify_at_percent: Option<Vec<u16>>,

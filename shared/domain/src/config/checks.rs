@@ -1,0 +1,69 @@
+//! What single values must be, checked while they are read, so that a mistake is reported with its line and key.
+
+use jiff::SignedDuration;
+use serde::{Deserialize, Deserializer};
+
+use crate::duration;
+
+pub(super) fn threshold<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let number = f64::deserialize(deserializer)?;
+    if number.is_finite() && number >= 0.0 {
+        return Ok(number);
+    }
+    Err(serde::de::Error::custom(format!("{number} is not a threshold; write a number from 0 up")))
+}
+
+pub(super) fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let number = threshold(deserializer)?;
+    if number <= 100.0 {
+        return Ok(number);
+    }
+    Err(serde::de::Error::custom(format!("{number} is not a share; write a number from 0 to 100")))
+}
+
+/// A window that `CloudWatch` can still answer: 5-minute data are kept for 63 days
+/// (`CloudWatch` user guide, "Metrics retention").
+pub(super) fn window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SignedDuration, D::Error> {
+    let window = duration::deserialize(deserializer)?;
+    if window <= crate::usage::WINDOW_MAX {
+        return Ok(window);
+    }
+    Err(serde::de::Error::custom(format!(
+        "{} is longer than {}, the most that metrics can answer",
+        duration::show(window),
+        duration::show(crate::usage::WINDOW_MAX)
+    )))
+}
+
+pub(super) fn usd<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    threshold(deserializer).map(Some)
+}
+
+pub(super) fn email<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let legal = text
+        .split_once('@')
+        .is_some_and(|(name, host)| !name.is_empty() && host.contains('.') && !text.contains(char::is_whitespace));
+    if legal {
+        return Ok(Some(text));
+    }
+    Err(serde::de::Error::custom(format!("`{text}` is not an e-mail address")))
+}
+
+pub(super) fn tag_key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let key = String::deserialize(deserializer)?;
+    check_tag_key(&key).map(|()| key).map_err(serde::de::Error::custom)
+}
+
+pub(super) fn tag_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let keys = Vec::<String>::deserialize(deserializer)?;
+    keys.iter().try_for_each(|key| check_tag_key(key)).map(|()| keys).map_err(serde::de::Error::custom)
+}
+
+/// EC2 user guide, "Tag restrictions": 1 to 128 characters.
+fn check_tag_key(key: &str) -> Result<(), String> {
+    if (1..=128).contains(&key.chars().count()) {
+        return Ok(());
+    }
+    Err(format!("`{key}` is not a tag key; it has 1 to 128 characters"))
+}
