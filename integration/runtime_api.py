@@ -196,6 +196,7 @@ class _RuntimeApi:
         self.function_arn = f"arn:aws:lambda:us-east-1:123456789012:function:{function_name}"
         self.tasks: queue.Queue[_Task | None] = queue.Queue()
         self.outcomes: queue.Queue[_Outcome] = queue.Queue()
+        self.telling = threading.Lock()
         self.init_seconds: float | None = None
         self._state = "starting"  # then idle, busy, idle, ..., and at last why it ended
         self._changed = threading.Condition()
@@ -216,7 +217,8 @@ class _RuntimeApi:
         def wait() -> None:
             code = process.wait()
             told = f"exit status {code}" if code >= 0 else f"signal {-code}"
-            self.outcomes.put(_Outcome("exit", None, told.encode()))
+            with self.telling:  # what it said before it ended comes first
+                self.outcomes.put(_Outcome("exit", None, told.encode()))
             self._become(told)
 
         threading.Thread(target=wait, daemon=True).start()
@@ -280,8 +282,9 @@ def _handler(api: _RuntimeApi) -> type:
             else:
                 return self._answer(404, b"{}")
             # First the answer: after an init error the function may be stopped at once.
-            self._answer(202, b'{"status":"OK"}')
-            api.outcomes.put(outcome)
+            with api.telling:
+                self._answer(202, b'{"status":"OK"}')
+                api.outcomes.put(outcome)
             return None
 
         def _answer(self, status: int, body: bytes, *headers: tuple[str, str]) -> None:

@@ -267,6 +267,11 @@ class Account:
         self._function = None
         self._over = over
 
+    @property
+    def process_id(self) -> int:
+        assert self._function is not None, "nothing has run yet"
+        return self._function.process_id
+
     _over: dict[str, str | None] = {}
 
     def tick(self, event: Any = SCHEDULED, deadline_s: float = 900) -> Run:
