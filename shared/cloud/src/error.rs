@@ -4,6 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
+use domain::fault::sentence;
 use domain::id::Region;
 use domain::observed::{Gap, GapKind};
 
@@ -62,8 +63,8 @@ impl CallError {
             (Some(code), Some(message)) => format!("{code}: {}", in_short(message)),
             (Some(code), None) => code.to_owned(),
             (None, _) => match error.raw_response().map(|response| response.status().as_u16()) {
-                Some(status) => format!("HTTP status {status}: {}", in_short(&chain(error))),
-                None => in_short(&chain(error)),
+                Some(status) => format!("HTTP status {status}: {}", in_short(&sentence(error))),
+                None => in_short(&sentence(error)),
             },
         };
         let kind = kind(error.code().unwrap_or_default(), error.message().unwrap_or_default());
@@ -161,20 +162,6 @@ fn in_short(message: &str) -> String {
         Some((end, _)) => format!("{}…", &message[..end]),
         None => message.to_owned(),
     }
-}
-
-/// An error and its sources, each once: the SDK says "dispatch failure" and hides why.
-fn chain(error: &dyn Error) -> String {
-    let mut said: Vec<String> = Vec::new();
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let words = error.to_string();
-        if said.last() != Some(&words) {
-            said.push(words);
-        }
-        next = error.source();
-    }
-    said.join(": ")
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 pub mod config;
 pub mod duration;
+pub mod fault;
 pub mod foreign;
 pub mod hours;
 pub mod id;

@@ -1,8 +1,8 @@
 //! Why an invocation failed, as Lambda shows it.
 
 use std::error::Error;
-use std::fmt::Write;
 
+use domain::fault::sentence;
 use lambda_runtime::Diagnostic;
 
 /// The longest message, in characters: people read it in a list of failed invocations.
@@ -29,7 +29,7 @@ impl Failure {
 
 impl<E: Error> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self { kind: type_name::<E>().to_owned(), message: chain(&error) }
+        Self { kind: type_name::<E>().to_owned(), message: sentence(&error) }
     }
 }
 
@@ -37,17 +37,6 @@ impl From<Failure> for Diagnostic {
     fn from(failure: Failure) -> Self {
         Self { error_type: failure.kind, error_message: failure.message.chars().take(MESSAGE_CHARACTERS_MAX).collect() }
     }
-}
-
-/// An error's sentence and those of its sources.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut sentence = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let _ = write!(sentence, ": {error}");
-        source = error.source();
-    }
-    sentence
 }
 
 /// The name of a type without its module and its parameters.

@@ -5,13 +5,13 @@ use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use domain::fault::sentence;
 use futures::FutureExt;
 use lambda_runtime::tower::util::MapRequestLayer;
 use lambda_runtime::{Diagnostic, LambdaEvent, LambdaInvocation, Runtime, service_fn};
 use lambda_runtime_api_client::{body::Body, build_request};
 
 use crate::environment::variable;
-use crate::failure::chain;
 use crate::{Answer, Event, Failure, Invocation, Settings, UnexpectedEvent, logs};
 
 /// What Lambda tells every function (Lambda developer guide, "Using the Lambda runtime API for custom runtimes" and
@@ -73,7 +73,7 @@ async fn live<C>(
     let service = service_fn(|event| answer(&shared, &handle, event));
     let served = Runtime::new(service).layer(MapRequestLayer::new(read_event)).run().await;
     served.map_err(|error| {
-        Failure::because("RuntimeApi", format!("Lambda's runtime API does not answer: {}", chain(error.as_ref())))
+        Failure::because("RuntimeApi", format!("Lambda's runtime API does not answer: {}", sentence(error.as_ref())))
     })
 }
 
@@ -141,7 +141,7 @@ async fn tell_init_error(failure: &Failure) {
     };
     match tokio::time::timeout(INIT_ERROR_PATIENCE, told).await {
         Ok(Ok(_)) => {}
-        Ok(Err(error)) => tracing::error!("Lambda was not told: {}", chain(error.as_ref())),
+        Ok(Err(error)) => tracing::error!("Lambda was not told: {}", sentence(error.as_ref())),
         Err(_) => tracing::error!("Lambda was not told: it does not answer"),
     }
 }

@@ -5,8 +5,9 @@ use aws_sdk_s3::Client;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::get_object::GetObjectOutput;
 use aws_sdk_s3::primitives::ByteStream;
+use domain::fault::sentence;
 
-use crate::error::{StoreError, sentence};
+use crate::error::StoreError;
 
 const GET: &str = "s3:GetObject";
 const PUT: &str = "s3:PutObject";

@@ -97,21 +97,6 @@ impl StoreError {
     }
 }
 
-/// An error's text with those of its sources: the SDK's own say only "dispatch failure".
-pub(crate) fn sentence(error: &dyn std::error::Error) -> String {
-    let mut sentence = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let text = error.to_string();
-        if !sentence.ends_with(&text) {
-            sentence.push_str(": ");
-            sentence.push_str(&text);
-        }
-        source = error.source();
-    }
-    sentence
-}
-
 /// Amazon S3 API reference, "Error responses".
 fn advice(action: &'static str, code: Option<&str>) -> &'static str {
     match code {

@@ -21,12 +21,8 @@ pub const STEPS_MAX: usize = 1000;
 /// A function's response.
 #[derive(Debug, Serialize)]
 pub struct Response<'a> {
-    function: &'static str,
-    run: &'a RunId,
-    at: Timestamp,
-    mode: Mode,
-    regions: &'a [Region],
-    seen: usize,
+    #[serde(flatten)]
+    head: Head<'a>,
     steps: Vec<StepRecord<'a>>,
     spared: BTreeMap<SparedBecause, usize>,
     gaps: &'a [Gap],
@@ -36,15 +32,29 @@ pub struct Response<'a> {
 #[derive(Debug, Serialize)]
 pub struct AuditRecord<'a> {
     schema: u32,
+    #[serde(flatten)]
+    head: Head<'a>,
+    steps: Vec<StepRecord<'a>>,
+    spared: BTreeMap<SparedBecause, Vec<&'a ResourceId>>,
+    gaps: &'a [Gap],
+}
+
+/// Which run it was, and what it looked at.
+#[derive(Debug, Serialize)]
+struct Head<'a> {
     function: &'static str,
     run: &'a RunId,
     at: Timestamp,
     mode: Mode,
     regions: &'a [Region],
     seen: usize,
-    steps: Vec<StepRecord<'a>>,
-    spared: BTreeMap<SparedBecause, Vec<&'a ResourceId>>,
-    gaps: &'a [Gap],
+}
+
+impl<'a> Head<'a> {
+    fn of(report: &'a Report) -> Self {
+        let Report { function, run, at, mode, regions, seen, .. } = report;
+        Self { function, run, at: *at, mode: *mode, regions, seen: *seen }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -74,12 +84,7 @@ impl<'a> Response<'a> {
     #[must_use]
     pub fn of(report: &'a Report) -> Self {
         Self {
-            function: report.function,
-            run: &report.run,
-            at: report.at,
-            mode: report.mode,
-            regions: &report.regions,
-            seen: report.seen,
+            head: Head::of(report),
             steps: records(report).take(STEPS_MAX).collect(),
             spared: spared_counts(&report.spared),
             gaps: &report.gaps,
@@ -95,18 +100,7 @@ impl<'a> AuditRecord<'a> {
         for one in &report.spared {
             spared.entry(one.because).or_default().push(&one.target.resource);
         }
-        Self {
-            schema: SCHEMA,
-            function: report.function,
-            run: &report.run,
-            at: report.at,
-            mode: report.mode,
-            regions: &report.regions,
-            seen: report.seen,
-            steps: records(report).collect(),
-            spared,
-            gaps: &report.gaps,
-        }
+        Self { schema: SCHEMA, head: Head::of(report), steps: records(report).collect(), spared, gaps: &report.gaps }
     }
 
     /// Where a report's record lies: `plans/<yyyy-mm-dd>/<function>/<run>.json`.

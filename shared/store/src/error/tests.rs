@@ -42,33 +42,3 @@ fn what_aws_says_is_bounded() {
     let error = StoreError::call("s3:GetObject", ADDRESS.to_owned(), None, &"ä".repeat(100_000));
     assert!(error.to_string().chars().count() < 2 * SAID_CHARACTERS_MAX);
 }
-
-#[test]
-fn a_source_is_said_once() {
-    #[derive(Debug, thiserror::Error)]
-    #[error("dispatch failure")]
-    struct Dispatch(#[source] Io);
-    #[derive(Debug, thiserror::Error)]
-    #[error("io error: refused")]
-    struct Io(#[source] Refused);
-    #[derive(Debug, thiserror::Error)]
-    #[error("refused")]
-    struct Refused;
-
-    assert_eq!(sentence(&Dispatch(Io(Refused))), "dispatch failure: io error: refused");
-}
-
-#[test]
-fn a_gap_names_the_call() {
-    let lost = StoreError::Lost { address: ADDRESS.to_owned() };
-    let gap = lost.gap(&Region::from("eu-central-1"));
-    assert_eq!(gap.call, "s3:PutObject");
-    assert_eq!(gap.kind, GapKind::Part);
-    assert_eq!(
-        gap.error,
-        "s3://curfew/activity/eu-central-1.json was written by another run in the meantime, and not overwritten; the next run reads \
-         it again"
-    );
-    let large = StoreError::TooLarge { address: ADDRESS.to_owned(), bytes: 2, bytes_max: 1 };
-    assert_eq!(large.gap(&Region::from("eu-central-1")).call, "s3:GetObject");
-}
