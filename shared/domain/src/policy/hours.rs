@@ -53,14 +53,21 @@ pub fn start_is_due(instance: &Instance, says: &Vocabulary, now: Timestamp) -> O
     let (hours, stopped) = says.hours.as_ref().zip(says.stopped.as_ref())?;
     let ends_with_the_night = [Rule::Hours, Rule::Idle].into_iter().any(|rule| stopped.rule == rule.as_str());
     let expired = says.expires_at.is_some_and(|at| at <= now);
-    let began = match hours.position(now) {
-        Position::Inside { since, .. } => since?,
-        Position::Outside { .. } => return None,
-    };
-    // Somebody started it by hand after that, and stopped it again.
-    let overtaken = stopped.at < instance.launched_at && instance.launched_at < began;
-    (instance.state == State::Stopped && ends_with_the_night && !expired && !overtaken && began > stopped.at)
-        .then_some(began)
+    if instance.state != State::Stopped || !ends_with_the_night || expired {
+        return None;
+    }
+    match hours.position(now) {
+        Position::Outside { .. } => None,
+        Position::Inside { since: Some(began), .. } => {
+            // Somebody started it by hand after that, and stopped it again.
+            let overtaken = stopped.at < instance.launched_at && instance.launched_at < began;
+            (!overtaken && began > stopped.at).then_some(began)
+        }
+        // By now its hours are the whole week: there is no next start to wait for.
+        Position::Inside { since: None, .. } => {
+            (stopped.rule == Rule::Hours.as_str() && instance.launched_at <= stopped.at).then_some(stopped.at)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -112,10 +119,14 @@ mod tests {
     }
 
     fn check_start(stopped: &str, now: &str, expect: bool) {
+        check_start_of(OFFICE, stopped, now, expect);
+    }
+
+    fn check_start_of(hours: &str, stopped: &str, now: &str, expect: bool) {
         let instance = instance()
             .launched("2026-08-31T07:00:00Z")
             .state(State::Stopped)
-            .tag("curfew:hours", OFFICE)
+            .tag("curfew:hours", hours)
             .tag("curfew:stopped", stopped)
             .build();
         let says = Vocabulary::read(&instance).unwrap();
@@ -132,6 +143,14 @@ mod tests {
         check_start("hours 2026-09-01T18:00:05Z", "2026-09-02T06:00:00Z", true);
         check_start("hours 2026-09-01T18:00:05Z", "2026-09-02T09:00:00Z", true);
         check_start("idle 2026-09-01T12:00:00Z", "2026-09-02T06:00:00Z", true);
+    }
+
+    #[test]
+    fn starts_what_was_stopped_for_the_night_and_is_to_run_all_the_week() {
+        let always = "Mon-Sun 00:00-24:00 UTC";
+        check_start_of(always, "hours 2026-09-01T18:00:05Z", "2026-09-01T18:05:00Z", true);
+        check_start_of(always, "idle 2026-09-01T18:00:05Z", "2026-09-01T18:05:00Z", false);
+        check_start_of(always, "hours 2026-08-30T18:00:05Z", "2026-09-01T18:05:00Z", false);
     }
 
     #[test]
