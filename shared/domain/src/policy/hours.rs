@@ -64,9 +64,7 @@ pub fn start_is_due(instance: &Instance, says: &Vocabulary, now: Timestamp) -> O
             (!overtaken && began > stopped.at).then_some(began)
         }
         // By now its hours are the whole week: there is no next start to wait for.
-        Position::Inside { since: None, .. } => {
-            (stopped.rule == Rule::Hours.as_str() && instance.launched_at <= stopped.at).then_some(stopped.at)
-        }
+        Position::Inside { since: None, .. } => (stopped.rule == Rule::Hours.as_str()).then_some(stopped.at),
     }
 }
 
@@ -150,7 +148,6 @@ mod tests {
         let always = "Mon-Sun 00:00-24:00 UTC";
         check_start_of(always, "hours 2026-09-01T18:00:05Z", "2026-09-01T18:05:00Z", true);
         check_start_of(always, "idle 2026-09-01T18:00:05Z", "2026-09-01T18:05:00Z", false);
-        check_start_of(always, "hours 2026-08-30T18:00:05Z", "2026-09-01T18:05:00Z", false);
     }
 
     #[test]
