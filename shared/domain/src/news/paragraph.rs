@@ -20,7 +20,10 @@ pub(super) fn named(target: &Target) -> String {
 
 pub(super) fn of_step(step: &Step, outcome: OutcomeKind, error: Option<&str>, now: Timestamp) -> String {
     let named = named(&step.target);
-    let why = why(&step.because, now);
+    let why = match (&step.action, &step.because) {
+        (Action::Start, Because::Hours { hours, at }) => format!("within its hours ({hours}) since {at}"),
+        (_, because) => why(because, now),
+    };
     let cost = money::show(step.saves);
     match (&step.action, outcome) {
         (action, OutcomeKind::Failed) => format!(
@@ -124,7 +127,7 @@ fn why(because: &Because, now: Timestamp) -> String {
             )
         }
         Because::Hours { hours, at } if *at > now => format!("its hours ({hours}) end at {at}"),
-        Because::Hours { hours, at } => format!("by its hours ({hours}), since {at}"),
+        Because::Hours { hours, at } => format!("outside its hours ({hours}) since {at}"),
         Because::Lifetime { launched_at, max } => {
             format!("it has run since {launched_at}, longer than {}", duration::show(*max))
         }
