@@ -9,7 +9,9 @@ from typing import Any, Callable
 
 from moto.sns.models import Subscription, Topic, sns_backends
 
+_moto_private_key = Subscription.private_key
 _NEED_CONFIRMATION = ("email", "email-json", "http", "https")
+_signing_keys: list[Any] = []  # one, once it is needed
 
 
 def apply() -> None:
@@ -19,6 +21,8 @@ def apply() -> None:
     Subscription.subscription_arn = property(
         lambda subscription: "PendingConfirmation" if is_pending(subscription) else subscription.arn
     )
+    # Moto makes an RSA key for each subscription to sign with, which takes longer than most tests.
+    Subscription.private_key = _shared_private_key
 
 
 def is_pending(subscription: Subscription) -> bool:
@@ -37,6 +41,12 @@ def confirm(endpoint: str) -> int:
     for subscription in found:
         subscription.confirmed = True
     return len(found)
+
+
+def _shared_private_key(subscription: Subscription) -> Any:
+    if not _signing_keys:
+        _signing_keys.append(_moto_private_key(subscription))
+    return _signing_keys[0]
 
 
 def _counted(counts: Callable[[Subscription], bool]) -> property:

@@ -26,6 +26,19 @@ from .http_message import Request, Response, call_wsgi
 from .idempotency import ClientTokens
 
 
+class _Moto(DomainDispatcherApplication):
+    """Moto reads its own directory for every request, which took most of the time of one; the host alone decides."""
+
+    def __init__(self, create_app: Callable[[str], Any]) -> None:
+        super().__init__(create_app)
+        self._backends: dict[str | None, Any] = {}
+
+    def get_backend_for_host(self, host: str | None) -> Any:
+        if host not in self._backends:
+            self._backends[host] = super().get_backend_for_host(host)
+        return self._backends[host]
+
+
 class Proxy:
     def __init__(self, regions: Iterable[str] = ()) -> None:
         honest_ec2.apply(tuple(regions))
@@ -35,7 +48,7 @@ class Proxy:
         self.ledger = Ledger()
         self.rules = RuleBook()
         self._tokens = ClientTokens()
-        self._moto = DomainDispatcherApplication(create_backend_app)
+        self._moto = _Moto(create_backend_app)
         self._one_at_a_time = threading.RLock()
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:

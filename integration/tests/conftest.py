@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from local_aws import LocalAws, running  # noqa: E402
 from local_aws.client import CREDENTIALS  # noqa: E402
-from reaping import Account  # noqa: E402
+from reaping import Account, stop_the_warm  # noqa: E402
 
 # A boto3 client that a test makes without our factory must not find a developer's account.
 os.environ.update(CREDENTIALS, AWS_ENDPOINT_URL="http://127.0.0.1:9", AWS_EC2_METADATA_DISABLED="true")
@@ -21,6 +21,7 @@ os.environ.update(CREDENTIALS, AWS_ENDPOINT_URL="http://127.0.0.1:9", AWS_EC2_ME
 def _running_aws() -> Iterator[LocalAws]:
     with running(regions=["us-east-1", "eu-central-1"]) as aws:
         yield aws
+        stop_the_warm()
 
 
 @pytest.fixture

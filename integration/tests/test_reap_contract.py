@@ -174,7 +174,7 @@ def test_two_at_once_do_no_harm(aws: Any) -> None:
     """Lambda may run a function twice at the same time, and deliver an event twice."""
     with Account(aws) as one:
         other = Account.__new__(Account)
-        other.__dict__.update(one.__dict__, _function=None, _over={})
+        other.__dict__.update(one.__dict__)
         with other:
             gpus = [one.idle(one.gpu()) for _ in range(4)]
             runs: list[Run] = []

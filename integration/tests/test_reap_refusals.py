@@ -133,11 +133,12 @@ BAD_EVENTS: list[tuple[Any, str]] = [
     (b"\xff\xfe\x00", "UTF-8"),
     ({"source": "aws.events"}, "detail-type"),
     ({"source": "aws.s3", "detail-type": "Object Created", "detail": {}}, "Object Created"),
-    ({"source": "my.app", "detail-type": "Scheduled Event"}, "my.app"),
+    ({"source": "my.app", "detail-type": "Scheduled Event", "detail": {}}, "my.app"),
     ({"source": 3, "detail-type": []}, ""),
     ({"Records": [{"Sns": {"Message": "AWS Budgets"}}]}, ""),
     (b"[" * 100_000, ""),
-    (json.dumps({"source": "x" * 3_000_000, "detail-type": "y"}).encode(), "xxx…"),
+    (json.dumps({"source": "x" * 200_000, "detail-type": "y", "detail": {}}).encode(), "xxx…"),
+    (b"{" + b" " * 3_000_000 + b"}", "at most"),
 ]
 
 
