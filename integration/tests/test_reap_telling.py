@@ -178,3 +178,31 @@ def test_names_that_nobody_foresaw(account: Account) -> None:
     subject = run.messages[0]["subject"]
     assert subject.isascii() and len(subject) < 100 and "\n" not in subject
     json.dumps(run.response)
+
+
+@pytest.mark.parametrize("document", ["notices/", "activity/", "plans/"])
+@pytest.mark.parametrize("fault", ["lost_answer", "reset", "error500"])
+def test_a_document_whose_write_stumbled_is_written_once(account: Account, document: str, fault: str) -> None:
+    """Of a conditional write that was carried out unheard, the repeat is refused; nothing is told twice for it."""
+    marked = account.idle(account.gpu())
+    account.gpu(launched=ago(days=9), tags={"curfew:idle-after": "off"})
+    account.aws.fault("s3:PutObject", fault, match=document)
+    first = account.tick()
+    assert [rule["struck"] for rule in account.aws.faults()] == [1]
+    assert {step["outcome"] for step in first.steps} == {"done"} and len(first.messages) == 1
+    second = account.tick()
+    assert second.said(marked) == ("stop", "idle", "done")
+    assert second.severities() == {"vision": "action"} and "longer than" not in second.message()
+    assert account.tick().is_quiet
+
+
+def test_what_cannot_be_remembered_is_repeated_and_ends_nothing_early(account: Account) -> None:
+    account.configure(idle={"grace": "1h"})
+    gpu = account.idle(account.gpu())
+    account.gpu(launched=ago(days=9), tags={"curfew:idle-after": "off"})
+    account.aws.fault("s3:PutObject", "access_denied", match="notices/", times=None)
+    for _ in range(2):
+        run = account.tick()
+        assert {gap["call"] for gap in run.gaps} == {"s3:PutObject"}
+        assert "longer than" in run.message()
+    assert account.state(gpu) == "running" and account.mark(gpu) is not None

@@ -78,7 +78,7 @@ impl Bucket {
             .bucket(&self.name)
             .key(key)
             .content_type("application/json")
-            .body(ByteStream::from(bytes));
+            .body(ByteStream::from(bytes.clone()));
         let (put, conditional) = match condition {
             Condition::None => (put, false),
             Condition::StillAt(Some(etag)) => (put.if_match(etag), true),
@@ -86,9 +86,21 @@ impl Bucket {
         };
         match put.send().await {
             Ok(_) => Ok(()),
-            Err(error) if conditional && is_lost(error.code()) => Err(StoreError::Lost { address: self.address(key) }),
+            Err(error) if conditional && is_lost(error.code()) => {
+                if self.holds(key, &bytes).await {
+                    Ok(())
+                } else {
+                    Err(StoreError::Lost { address: self.address(key) })
+                }
+            }
             Err(error) => Err(self.failed(PUT, key, &error)),
         }
+    }
+
+    /// Whether exactly this is there. A write whose answer was lost is repeated by the SDK, and the repeat refused for what
+    /// the first one wrote.
+    async fn holds(&self, key: &str, bytes: &[u8]) -> bool {
+        matches!(self.get(key, bytes.len()).await, Ok(Some(object)) if object.bytes == bytes)
     }
 
     fn failed<E>(&self, action: &'static str, key: &str, error: &SdkError<E>) -> StoreError

@@ -101,16 +101,20 @@ impl Store {
     }
 
     /// Writes what runs learnt about a region's instances over the object whose `ETag` was `last`; `None` where there was none.
+    /// Where another run was faster, what that one learnt is as good.
     ///
     /// # Errors
-    /// [`StoreError::Lost`] where something else is there by now; else where S3 refused.
+    /// Where S3 refused.
     pub async fn write_activity(
         &self,
         region: &Region,
         activity: &Activity,
         last: Option<&str>,
     ) -> Result<(), StoreError> {
-        self.write(&activity_key(region), activity, last).await
+        match self.write(&activity_key(region), activity, last).await {
+            Err(StoreError::Lost { .. }) => Ok(()),
+            written => written,
+        }
     }
 
     /// Writes the audit record of a run to its key, [`AuditRecord::key`]. A run that Lambda delivered twice writes it

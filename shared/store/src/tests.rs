@@ -100,11 +100,33 @@ async fn a_later_write_expects_what_was_read() {
 #[tokio::test]
 async fn whoever_comes_too_late_loses() {
     for (status, code) in [(412, "PreconditionFailed"), (409, "ConditionalRequestConflict"), (404, "NoSuchKey")] {
-        let (store, served) = server(vec![(status, error(code))]);
-        let lost = store.write_notices(FUNCTION, &home(), &Notices::default(), Some("\"old\"")).await.unwrap_err();
-        assert!(matches!(lost, StoreError::Lost { .. }), "{code}: {lost}");
+        let (store, served) =
+            server(vec![(status, error(code)), (200, "another run's"), (status, error(code)), (404, "")]);
+        for _ in ["something else is there", "nothing is there any more"] {
+            let lost = store.write_notices(FUNCTION, &home(), &Notices::default(), Some("\"old\"")).await.unwrap_err();
+            assert!(matches!(lost, StoreError::Lost { .. }), "{code}: {lost}");
+        }
         served.join().unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_write_that_was_carried_out_unheard_is_not_lost() {
+    let (store, served) = server(vec![(200, "")]);
+    store.write_notices(FUNCTION, &home(), &Notices::default(), None).await.unwrap();
+    let request = served.join().unwrap().remove(0);
+    let written = request.split("\r\n\r\n").nth(1).unwrap().to_owned().leak();
+
+    let (store, served) = server(vec![(412, error("PreconditionFailed")), (200, written)]);
+    store.write_notices(FUNCTION, &home(), &Notices::default(), None).await.unwrap();
+    served.join().unwrap();
+}
+
+#[tokio::test]
+async fn a_cache_that_another_run_wrote_is_as_good() {
+    let (store, served) = server(vec![(412, error("PreconditionFailed")), (200, "another run's")]);
+    store.write_activity(&home(), &Activity::default(), None).await.unwrap();
+    served.join().unwrap();
 }
 
 #[tokio::test]
