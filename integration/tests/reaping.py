@@ -114,8 +114,8 @@ class Run:
 
     @property
     def ec2_writes(self) -> list[tuple[str, ...]]:
-        """Every call that changes something on EC2: its action and the resources it names. Whatever is not known to only
-        look counts as one."""
+        """Every call that changes something on EC2: its action and the resources it names. Whatever is not known to
+        only look counts as one."""
         return [
             (call["action"].removeprefix("ec2:"), *call["resources"])
             for call in self.calls
@@ -144,8 +144,8 @@ class Run:
     @property
     def is_quiet(self) -> bool:
         """Nothing was told, nothing was changed on EC2, and nothing new is remembered of what was told."""
-        puts = [call["resources"] for call in self.calls if call["action"] == "s3:PutObject"]
-        return not self.messages and not self.ec2_writes and not any("/notices/" in key for keys in puts for key in keys)
+        puts = [key for call in self.calls if call["action"] == "s3:PutObject" for key in call["resources"]]
+        return not self.messages and not self.ec2_writes and not any("/notices/" in key for key in puts)
 
 
 class Account:
@@ -167,8 +167,8 @@ class Account:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """As with Lambda, a process serves the next invocation, be it of another test; but not one that met faults, whose
-        quota of retries is not what it was."""
+        """As with Lambda, a process serves the next invocation, be it of another test; but not one that met faults,
+        whose quota of retries is not what it was."""
         if self._function is not None and self._is_as_new:
             _WARM.append(self._function)
         elif self._function is not None:

@@ -14,7 +14,7 @@ def metrics_asked(run: Run) -> int:
     return sum(call["metrics_asked"] for call in run.calls)
 
 
-# Of every run, whatever there is to do: the configuration and what was told (home first), where to look, the audit record.
+# Of every run, whatever there is to do: configuration, what was told, who listens, where to look, the audit record.
 ALWAYS = {
     "s3:GetObject": 1 + 2,
     "sns:ListSubscriptionsByTopic": 1,

@@ -1,4 +1,4 @@
-"""What is wrong from the start: configurations, environments and events. A sentence, nothing written, and the process lives."""
+"""What is wrong from the start: configurations, environments, events. A sentence, no write, and the process lives."""
 
 from __future__ import annotations
 

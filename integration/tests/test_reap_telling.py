@@ -158,7 +158,7 @@ def test_hundreds_of_ends_are_announced_by_name(account: Account) -> None:
     """SNS takes 256 KB a message, and e-mail readers less."""
     account.configure(untagged={"spare_busy": False})
     launched = account.aws.client("ec2").run_instances(
-        ImageId="ami-1", InstanceType="inf2.xlarge", MinCount=400, MaxCount=400
+        ImageId="ami-1", InstanceType="inf2.xlarge", MinCount=150, MaxCount=150
     )
     gpus = {one["InstanceId"] for one in launched["Instances"]}
     run = account.tick()
