@@ -33,6 +33,11 @@ fn foreign_samples_do_not() {
 }
 
 #[test]
+fn the_detail_may_be_left_out() {
+    assert_eq!(Event::read(br#"{"source":"aws.events","detail-type":"Scheduled Event"}"#), Ok(Event::Scheduled));
+}
+
+#[test]
 fn a_foreign_event_is_named() {
     let event = |source: &str, detail_type: &str| {
         serde_json::json!({ "source": source, "detail-type": detail_type, "detail": {} }).to_string()
