@@ -7,7 +7,7 @@ use domain::notices::Notices;
 use domain::observed::{Gap, GapKind};
 use domain::policy::instances::Memory;
 use futures::{StreamExt, stream};
-use store::Versioned;
+use store::{StoreError, Versioned};
 
 use crate::{AT_ONCE, Run};
 
@@ -75,7 +75,15 @@ impl Run<'_> {
         });
         let writes = stream::iter(changed).map(|(region, before, notices)| async move {
             let written = self.store.write_notices(self.function, region, notices, before.etag.as_deref()).await;
-            written.err().map(|error| error.gap(region))
+            match written {
+                Ok(()) => None,
+                // Of two runs at once one loses, quietly: what it told may be told once more, and nothing else is amiss.
+                Err(error @ StoreError::Lost { .. }) => {
+                    tracing::warn!(region = region.as_str(), "{error}");
+                    None
+                }
+                Err(error) => Some(error.gap(region)),
+            }
         });
         writes.buffer_unordered(AT_ONCE).filter_map(std::future::ready).collect().await
     }
