@@ -82,5 +82,5 @@ async fn usages(
         .iter()
         .filter(|instance| !asked_about.contains(&instance.id))
         .map(|instance| (instance.id.clone(), usage_of_unasked(instance, &activity, policy, run.now)));
-    (believed.chain(usages.clone()).collect(), gaps)
+    (believed.chain(usages).collect(), gaps)
 }

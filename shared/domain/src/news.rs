@@ -226,7 +226,7 @@ pub fn of_gap(gap: &Gap, home: &Region) -> News {
         region: home.clone(),
         resource: None,
         kind: NewsKind::State {
-            topic: Topic::named(format!("{} {}", gap.region, gap.call)),
+            topic: Topic::gap(gap),
             what: format!("{:?}", gap.kind),
             repeat: if gap.kind == GapKind::ForbiddenRegion { Repeat::Never } else { Repeat::Daily },
         },

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::ResourceId;
 use crate::mark::Mark;
 use crate::news::Severity;
+use crate::observed::Gap;
 use crate::rule::Rule;
 
 /// A lasting error is told once in so long.
@@ -43,7 +44,13 @@ impl Topic {
         Self("started".to_owned())
     }
 
-    /// Something that is said of a spared resource, or of a call.
+    /// A call that failed somewhere.
+    #[must_use]
+    pub fn gap(gap: &Gap) -> Self {
+        Self(format!("{} {}", gap.region, gap.call))
+    }
+
+    /// Something that is said of a spared resource, or of the account.
     #[must_use]
     pub fn named(name: impl Into<String>) -> Self {
         Self(name.into())

@@ -1,8 +1,8 @@
 //! Carries a plan out: act, tell, mark, record, remember. The same for every function, and for every mode.
 //!
 //! The order is the contract. What ends something is acted on first, so that the message can say what became of it; the
-//! message is sent before a mark is written, so that nothing is marked of which nobody has heard; what was told is
-//! remembered, and all of it is recorded. One failure never stops the rest.
+//! message is sent before a mark is written, so that nothing is marked of which nobody has heard; all of it is
+//! recorded, and what was told is remembered. One failure never stops the rest.
 
 mod memory;
 mod steps;
@@ -16,6 +16,7 @@ use domain::mode::Mode;
 use domain::news::{self, News};
 use domain::observed::{Gap, GapKind};
 use domain::plan::{Action, Plan, Step};
+use domain::policy::instances::Memory;
 use domain::report::{AuditRecord, Outcome, OutcomeKind, Report};
 use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
@@ -30,7 +31,7 @@ const RESERVE: SignedDuration = SignedDuration::from_secs(20);
 const PATIENCE_MIN: Duration = Duration::from_secs(1);
 
 /// Calls of one kind at once; EC2 lets an account write about 5 times a second in the long run (EC2 API reference,
-/// "Request throttling"), and the SDK slows down by itself.
+/// "Request throttling"), and the SDK backs off by itself.
 const AT_ONCE: usize = 8;
 
 /// One run of one function.
@@ -73,7 +74,7 @@ impl Run<'_> {
         self.act(&mut report, |step| !matches!(step.action, Action::Mark(_)) && (may_end || !step.action.is_end()))
             .await;
         let news = news::news(&report, &recalled.memory, recalled.home(), self.now);
-        let delivered = self.tell(&mut report, &news, &recalled).await;
+        let delivered = self.tell(&mut report, &news, &recalled.memory).await;
         let heard = |step: &Step| step.told_before || delivered.contains(&news::team_attribute(&step.target));
         self.act(&mut report, |step| matches!(step.action, Action::Mark(_)) && heard(step)).await;
         report.gaps.extend(self.record(&report).await);
@@ -89,7 +90,7 @@ impl Run<'_> {
         let mut report = Report::of(nothing, self.function, self.id.clone(), self.now, self.mode, Vec::new());
         let news = news::of_refused_configuration(home, refusal, &recalled.memory, self.now);
         let news: Vec<News> = news.into_iter().collect();
-        let delivered = self.tell(&mut report, &news, &recalled).await;
+        let delivered = self.tell(&mut report, &news, &recalled.memory).await;
         self.remember(&mut report, &news, &delivered, &recalled).await;
     }
 
@@ -121,8 +122,8 @@ impl Run<'_> {
     }
 
     /// Sends each team its messages; the teams that were told everything.
-    async fn tell(&self, report: &mut Report, news: &[News], recalled: &Recalled) -> BTreeSet<String> {
-        let messages = news::messages(report, news, &recalled.memory);
+    async fn tell(&self, report: &mut Report, news: &[News], memory: &Memory) -> BTreeSet<String> {
+        let messages = news::messages(report, news, memory);
         let mut delivered: BTreeSet<String> = messages.iter().map(|message| message.team.clone()).collect();
         let sent = stream::iter(messages).map(|message| async move {
             let taken = cloud::tell::publish(self.aws, self.topic_arn, &message).await;
@@ -167,7 +168,7 @@ impl Run<'_> {
         let unwritten = self.memorise(recalled, &after).await;
         if !unwritten.is_empty() {
             let told: Vec<News> = unwritten.iter().map(|gap| news::of_gap(gap, recalled.home())).collect();
-            self.tell(report, &told, &Recalled::nothing()).await;
+            self.tell(report, &told, &Memory::new()).await;
             report.gaps.extend(unwritten);
         }
         for gap in &report.gaps {

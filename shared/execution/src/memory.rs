@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::id::Region;
-use domain::notices::Notices;
 use domain::observed::{Gap, GapKind};
 use domain::policy::instances::Memory;
 use futures::{StreamExt, stream};
@@ -19,16 +18,11 @@ pub struct Recalled {
     pub gaps: Vec<Gap>,
     asked: Vec<Region>,
     home: Region,
-    read: BTreeMap<Region, Versioned<Notices>>,
+    /// The versions that were read, by which the next are written.
+    etags: BTreeMap<Region, Option<String>>,
 }
 
 impl Recalled {
-    /// Of a run that has nothing to recall.
-    pub(crate) fn nothing() -> Self {
-        let home = Region::from("nowhere");
-        Self { memory: Memory::new(), gaps: Vec::new(), asked: Vec::new(), home, read: BTreeMap::new() }
-    }
-
     /// The region with which faults of the account are remembered: the home region, or where its notices could not be
     /// read, another one; without any memory a fault could not be told just once a day.
     #[must_use]
@@ -54,12 +48,12 @@ impl Run<'_> {
             (region, read)
         });
         let mut recalled =
-            Recalled { memory: Memory::new(), gaps: Vec::new(), asked: regions.to_vec(), home, read: BTreeMap::new() };
+            Recalled { memory: Memory::new(), gaps: Vec::new(), asked: regions.to_vec(), home, etags: BTreeMap::new() };
         for (region, read) in reads.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
             match read {
-                Ok(versioned) => {
-                    recalled.memory.insert(region.clone(), versioned.value.clone());
-                    recalled.read.insert(region, versioned);
+                Ok(Versioned { value, etag }) => {
+                    recalled.memory.insert(region.clone(), value);
+                    recalled.etags.insert(region, etag);
                 }
                 Err(error) => recalled.gaps.push(Gap { kind: GapKind::Region, ..error.gap(&region) }),
             }
@@ -69,12 +63,10 @@ impl Run<'_> {
 
     /// Writes what has changed.
     pub(crate) async fn memorise(&self, recalled: &Recalled, after: &Memory) -> Vec<Gap> {
-        let changed = after.iter().filter_map(|(region, notices)| {
-            let before = recalled.read.get(region)?;
-            (before.value != *notices).then_some((region, before, notices))
-        });
-        let writes = stream::iter(changed).map(|(region, before, notices)| async move {
-            let written = self.store.write_notices(self.function, region, notices, before.etag.as_deref()).await;
+        let changed = after.iter().filter(|(region, notices)| recalled.memory.get(*region) != Some(*notices));
+        let writes = stream::iter(changed).map(|(region, notices)| async move {
+            let last = recalled.etags.get(region).and_then(Option::as_deref);
+            let written = self.store.write_notices(self.function, region, notices, last).await;
             match written {
                 Ok(()) => None,
                 // Of two runs at once one loses, quietly: what it told may be told once more, and nothing else is amiss.

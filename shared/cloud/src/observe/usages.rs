@@ -59,8 +59,8 @@ fn chunks<'a, 'i>(asks: Vec<&'a Ask<'i>>, metrics: &Metrics) -> Vec<Vec<&'a Ask<
     let mut chunks: Vec<Vec<&Ask<'_>>> = Vec::new();
     let mut room = 0;
     for ask in asks {
-        let devices = names_of(metrics, ask.instance.machine.accelerator)
-            .map_or(0, |names| ask.instance.machine.accelerators.saturating_mul(names.series_per_device));
+        let machine = &ask.instance.machine;
+        let devices = names_of(metrics, machine.accelerator).map_or(0, |names| names.series_of(machine));
         let series = 5 + 2 * usize::try_from(devices).unwrap_or(usize::MAX / 4);
         let samples = ask.window.periods().saturating_mul(series);
         match chunks.last_mut() {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::checks;
 use crate::duration;
+use crate::instance::Machine;
 use crate::mode::Mode;
 
 /// A whole number from 0 to 100.
@@ -217,6 +218,14 @@ fn complete<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SeriesN
     Err(serde::de::Error::custom(
         "`utilization` is missing: name the metric of this kind of accelerator, for the default is NVIDIA's",
     ))
+}
+
+impl SeriesNames {
+    /// How many series a machine has, where every device of it reports.
+    #[must_use]
+    pub fn series_of(&self, machine: &Machine) -> u32 {
+        machine.accelerators.saturating_mul(self.series_per_device.max(1))
+    }
 }
 
 /// `CloudWatch` user guide, "Collect NVIDIA GPU metrics".

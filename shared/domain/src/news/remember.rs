@@ -92,8 +92,7 @@ fn gaps(
     delivered: &BTreeSet<String>,
     now: Timestamp,
 ) -> BTreeMap<Topic, Told> {
-    let stands =
-        |topic: &Topic| report.gaps.iter().any(|gap| *topic == Topic::named(format!("{} {}", gap.region, gap.call)));
+    let stands = |topic: &Topic| report.gaps.iter().any(|gap| *topic == Topic::gap(gap));
     let mut gaps = before.gaps.clone();
     gaps.retain(|topic, told| stands(topic) || now.duration_since(told.at) < REPEAT_AFTER);
     let new = news.iter().filter(|one| one.resource.is_none() && delivered.contains(&one.team));

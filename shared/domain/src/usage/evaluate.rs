@@ -43,7 +43,7 @@ pub fn evaluate(
         return Usage::Unknown(Unknown::NoMetric);
     };
     if answers.values().all(Vec::is_empty) {
-        return Usage::Unknown(Unknown::Silent { devices: devices_expected(instance, names) });
+        return Usage::Unknown(Unknown::Silent { devices: names.series_of(&instance.machine) });
     }
     match readings.quiet(instance, devices, names, window, idle) {
         Ok(quiet) => Usage::Idle(quiet),
@@ -94,7 +94,7 @@ impl Readings<'_> {
         window: Window,
         idle: &Idle,
     ) -> Result<Quiet, Unknown> {
-        let expected = devices_expected(instance, names);
+        let expected = names.series_of(&instance.machine);
         let mut places = self.reporting_devices(devices, names, window);
         if expected > 1 {
             // A series without the dimension is of all devices together, and no device of its own.
@@ -163,10 +163,6 @@ impl Readings<'_> {
         periods.retain(|_, periods| !periods.is_empty());
         periods.into_iter().map(|(device, periods)| (device, percent(periods.len(), window))).collect()
     }
-}
-
-fn devices_expected(instance: &Instance, names: &SeriesNames) -> u32 {
-    instance.machine.accelerators.saturating_mul(names.series_per_device.max(1))
 }
 
 fn coverage(samples: &[Sample], window: Window) -> u8 {
