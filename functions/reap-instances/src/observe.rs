@@ -1,14 +1,14 @@
 //! Everything that the reaper looks at: instances, what they have been doing, and what earlier runs told.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use cloud::Lines;
 use domain::id::{Region, ResourceId};
 use domain::instance::Instance;
 use domain::observed::{Gap, Observed};
 use domain::policy::Policy;
-use domain::policy::instances::{Ask, answered, asked, asks, usage_of_unasked};
-use domain::usage::{Activity, Unknown, Usage};
+use domain::policy::instances::{asks, learn};
+use domain::usage::{Activity, Usage};
 use execution::{Recalled, Run};
 use futures::future::join_all;
 
@@ -53,34 +53,16 @@ async fn usages(
         Ok(versioned) => (versioned.value.clone(), Vec::new()),
         Err(error) => (Activity::default(), vec![error.gap(region)]),
     };
-    let due: Vec<Ask<'_>> = asks(&of_region, &activity, &recalled.memory, policy, run.now);
+    let due = asks(&of_region, &activity, &recalled.memory, policy, run.now);
     let lines = Lines { metrics: &policy.config.metrics, idle: &policy.config.idle };
-    let (usages, unanswered) = cloud::usages(run.aws, region, &due, lines, run.now, run.patience()).await;
+    let (found, unanswered) = cloud::usages(run.aws, region, &due, lines, run.now, run.patience()).await;
     gaps.extend(unanswered);
-    let usages: BTreeMap<ResourceId, Usage> = due
-        .iter()
-        .filter_map(|ask| Some((ask.instance, usages.get(&ask.instance.id)?.clone())))
-        .map(|(instance, usage)| (instance.id.clone(), answered(instance, usage, &activity)))
-        .collect();
-    let present: BTreeSet<&ResourceId> = of_region.iter().map(|instance| &instance.id).collect();
-    let mut after = activity.clone();
-    after.instances.retain(|id, _| present.contains(id));
-    for ask in &due {
-        let usage = usages.get(&ask.instance.id).filter(|usage| **usage != Usage::Unknown(Unknown::NotAsked));
-        if let Some(usage) = usage {
-            after.instances.insert(ask.instance.id.clone(), asked(ask, usage, run.now));
-        }
-    }
+    let learnt = learn(&of_region, &due, found, &activity, policy, run.now);
     if let Ok(before) = known
-        && before.value != after
-        && let Err(error) = run.store.write_activity(region, &after, before.etag.as_deref()).await
+        && before.value != learnt.activity
+        && let Err(error) = run.store.write_activity(region, &learnt.activity, before.etag.as_deref()).await
     {
         gaps.push(error.gap(region));
     }
-    let asked_about: BTreeSet<&ResourceId> = due.iter().map(|ask| &ask.instance.id).collect();
-    let believed = of_region
-        .iter()
-        .filter(|instance| !asked_about.contains(&instance.id))
-        .map(|instance| (instance.id.clone(), usage_of_unasked(instance, &activity, policy, run.now)));
-    (believed.chain(usages).collect(), gaps)
+    (learnt.usages, gaps)
 }

@@ -12,6 +12,7 @@
 //! (EC2 user guide, "Basic monitoring").
 
 mod evaluate;
+mod inquiry;
 mod questions;
 
 use std::collections::BTreeMap;
@@ -21,7 +22,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::ResourceId;
 
-pub use evaluate::evaluate;
+pub use evaluate::{evaluate, evidence};
+pub use inquiry::{Ask, Depth, First, Found, Open};
 pub use questions::{Question, Series, Signal, Statistic, devices, first_questions, further_questions};
 
 /// Of basic monitoring and of our windows.
@@ -135,6 +137,15 @@ pub enum Unknown {
     TooFewSamples(Signal),
 }
 
+/// A series that showed work, and is asked first the next time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// What it tells; of whichever GPU, the first, since it is asked alone.
+    pub signal: Signal,
+    /// Which it is.
+    pub series: Series,
+}
+
 /// What earlier runs learnt, so that fewer questions are asked. A cache: safe to lose.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Activity {
@@ -143,16 +154,22 @@ pub struct Activity {
 }
 
 /// When one instance was asked about last, and what it was seen doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     /// When.
     pub at: Timestamp,
     /// The end of the last period in which it was busy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub busy_until: Option<Timestamp>,
+    /// What showed it, unless it was the CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worked_by: Option<Evidence>,
     /// Whether it was idle, and if so, whether with GPU memory held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found_idle_reserved: Option<bool>,
+    /// When it was last asked about in full, of one that was not seen at work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_full_at: Option<Timestamp>,
     /// The earliest moment at which it could be found idle.
     pub idle_not_before: Timestamp,
 }

@@ -1,14 +1,15 @@
-//! What instances have been doing, in two rounds: CPU first, and everything else of those whose CPU showed no work.
+//! What instances have been doing, in two rounds: first what most likely shows work, then everything else of those of whom
+//! it showed none.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use aws_sdk_cloudwatch::Client;
 use domain::config::{Idle, Metrics, SeriesNames};
 use domain::id::{Region, ResourceId};
 use domain::instance::{Accelerator, Instance};
 use domain::observed::Gap;
-use domain::policy::instances::Ask;
-use domain::usage::{Series, Usage, devices, evaluate, first_questions, further_questions};
+use domain::usage::{Ask, First, Found, Open, Question, Series, Window, devices, first_questions};
 use jiff::{SignedDuration, Timestamp};
 
 use super::batch::end_of_period;
@@ -40,136 +41,139 @@ pub async fn usages(
     lines: Lines<'_>,
     now: Timestamp,
     patience: Duration,
-) -> (BTreeMap<ResourceId, Usage>, Vec<Gap>) {
-    let mut found = Found::default();
-    let all = async {
-        for some in chunks(asks.iter().filter(|ask| ask.instance.region == *region).collect(), lines.metrics) {
-            found.ask(aws, region, &some, lines, now).await;
-        }
-    };
-    let in_time = tokio::time::timeout(patience, all).await;
+) -> (BTreeMap<ResourceId, Found>, Vec<Gap>) {
+    let client = aws.cloudwatch(region);
+    let mut inquiry =
+        Inquiry { client, region, lines, until: end_of_period(now), found: BTreeMap::new(), errors: Vec::new() };
+    let asks = asks.iter().filter(|ask| ask.instance.region == *region).collect();
+    let in_time = tokio::time::timeout(patience, inquiry.ask(asks)).await;
     if in_time.is_err() {
-        found.errors.push(CallError::impatient("cloudwatch:GetMetricData", region, patience));
+        inquiry.errors.push(CallError::impatient("cloudwatch:GetMetricData", region, patience));
     }
-    (found.usages, gaps(found.errors.into_iter()))
+    (inquiry.found, gaps(inquiry.errors.into_iter()))
 }
 
-/// Whom to ask about together, so that their samples fit.
-fn chunks<'a, 'i>(asks: Vec<&'a Ask<'i>>, metrics: &Metrics) -> Vec<Vec<&'a Ask<'i>>> {
-    let mut chunks: Vec<Vec<&Ask<'_>>> = Vec::new();
+/// Parts of which so many series are asked for, so that the samples of each part fit.
+fn parts<T>(all: Vec<T>, series_of: impl Fn(&T) -> (Window, usize)) -> Vec<Vec<T>> {
+    let mut parts: Vec<Vec<T>> = Vec::new();
     let mut room = 0;
-    for ask in asks {
-        let machine = &ask.instance.machine;
-        let devices = names_of(metrics, machine.accelerator).map_or(0, |names| names.series_of(machine));
-        let series = 5 + 2 * usize::try_from(devices).unwrap_or(usize::MAX / 4);
-        let samples = ask.window.periods().saturating_mul(series);
-        match chunks.last_mut() {
-            Some(chunk) if samples <= room => {
-                chunk.push(ask);
+    for one in all {
+        let (window, series) = series_of(&one);
+        let samples = window.periods().saturating_mul(series);
+        match parts.last_mut() {
+            Some(part) if samples <= room => {
+                part.push(one);
                 room -= samples;
             }
             _ => {
-                chunks.push(vec![ask]);
+                parts.push(vec![one]);
                 room = SAMPLES_AT_ONCE_MAX.saturating_sub(samples);
             }
         }
     }
-    chunks
+    parts
 }
 
-#[derive(Default)]
-struct Found {
-    usages: BTreeMap<ResourceId, Usage>,
+/// The rounds in which one region is asked.
+struct Inquiry<'a> {
+    client: Client,
+    region: &'a Region,
+    lines: Lines<'a>,
+    until: Timestamp,
+    found: BTreeMap<ResourceId, Found>,
     errors: Vec<CallError>,
 }
 
-impl Found {
-    async fn ask(
-        &mut self,
-        aws: &Aws,
-        region: &Region,
-        asks: &[&Ask<'_>],
-        Lines { metrics, idle }: Lines<'_>,
-        now: Timestamp,
-    ) {
-        let client = aws.cloudwatch(region);
-        let until = end_of_period(now);
-        let first = asks.iter().flat_map(|ask| first_questions(ask.instance, ask.window.from)).collect();
-        let mut answered = ask(&client, region, first, until).await;
+/// An instance of the second round, with the utilisation series of its devices and what is to be asked.
+struct Further<'a> {
+    open: Open<'a>,
+    devices: Vec<Series>,
+    questions: Vec<Question>,
+}
+
+impl Inquiry<'_> {
+    async fn ask(&mut self, asks: Vec<&Ask<'_>>) {
+        // The samples of the first round are kept until the second is over.
+        for part in parts(asks, |ask| (ask.window, 1 + usize::from(ask.likely.is_some()))) {
+            let open = self.first_round(&part).await;
+            let further = self.list(open).await;
+            for part in parts(further, |further| (further.open.ask.window, further.questions.len())) {
+                self.second_round(part).await;
+            }
+        }
+    }
+
+    /// Whom the first round leaves open.
+    async fn first_round<'a>(&mut self, asks: &[&'a Ask<'a>]) -> Vec<Open<'a>> {
+        let questions = asks.iter().flat_map(|ask| first_questions(ask)).collect();
+        let mut answered = ask(&self.client, self.region, questions, self.until).await;
         self.errors.append(&mut answered.errors);
         let mut open = Vec::new();
-        for one in asks {
-            let Some(answers) = answered.answers.get(&one.instance.id) else { continue };
-            match evaluate(one.instance, answers, &[], None, one.window, idle) {
-                Usage::Busy(busy) => drop(self.usages.insert(one.instance.id.clone(), Usage::Busy(busy))),
-                Usage::Idle(_) | Usage::Unknown(_) => open.push(one),
+        for ask in asks {
+            let id = &ask.instance.id;
+            let Some(answers) = answered.answers.remove(id) else { continue };
+            match ask.after_first(answers, !answered.missed.contains(id), self.lines.idle) {
+                Some(First::Found(found)) => drop(self.found.insert(id.clone(), found)),
+                Some(First::Open(one)) => open.push(one),
+                None => {}
             }
         }
-        let known = all_devices(&client, region, metrics, &open, until).await;
-        self.errors.extend(known.errors);
-        open.retain(|one| !known.failed.contains(&one.instance.machine.accelerator));
-        let of = |instance: &Instance| known.by_instance.get(&instance.id).map_or(&[][..], Vec::as_slice);
-        let further = open.iter().flat_map(|one| {
-            let names = names_of(metrics, one.instance.machine.accelerator);
-            further_questions(one.instance, of(one.instance), names, one.window.from)
-        });
-        let second = ask(&client, region, further.collect(), until).await;
-        self.errors.extend(second.errors);
-        for (id, answers) in second.answers {
-            answered.answers.entry(id).or_default().extend(answers);
-        }
+        open
+    }
+
+    /// Whom to ask further, and what. Whoever's devices could not be listed is left out.
+    async fn list<'a>(&mut self, open: Vec<Open<'a>>) -> Vec<Further<'a>> {
+        let mut by_kind: BTreeMap<Accelerator, Vec<Open<'a>>> = BTreeMap::new();
         for one in open {
-            let names = names_of(metrics, one.instance.machine.accelerator);
-            let Some(answers) = answered.answers.get(&one.instance.id) else { continue };
-            let usage = evaluate(one.instance, answers, of(one.instance), names, one.window, idle);
-            if matches!(usage, Usage::Busy(_)) || !second.missed.contains(&one.instance.id) {
-                self.usages.insert(one.instance.id.clone(), usage);
+            by_kind.entry(one.ask.instance.machine.accelerator).or_default().push(one);
+        }
+        let mut further = Vec::new();
+        for (accelerator, open) in by_kind {
+            let names = self.lines.metrics.of(accelerator);
+            let mut by_instance = match names {
+                Some(names) => match self.devices(names, &open).await {
+                    Ok(devices) => devices,
+                    Err(error) => {
+                        self.errors.push(error);
+                        continue;
+                    }
+                },
+                None => BTreeMap::new(),
+            };
+            for open in open {
+                let devices = by_instance.remove(&open.ask.instance.id).unwrap_or_default();
+                match open.questions(&devices, names) {
+                    Some(questions) => further.push(Further { open, devices, questions }),
+                    None => drop(self.found.insert(open.ask.instance.id.clone(), Found::NoWork)),
+                }
             }
         }
+        further
     }
-}
 
-/// The utilisation series of each instance.
-struct Devices {
-    by_instance: BTreeMap<ResourceId, Vec<Series>>,
-    /// Of these nobody could list any.
-    failed: Vec<Accelerator>,
-    errors: Vec<CallError>,
-}
-
-async fn all_devices(
-    client: &aws_sdk_cloudwatch::Client,
-    region: &Region,
-    metrics: &Metrics,
-    asks: &[&&Ask<'_>],
-    until: Timestamp,
-) -> Devices {
-    let mut all = Devices { by_instance: BTreeMap::new(), failed: Vec::new(), errors: Vec::new() };
-    let mut by_kind: BTreeMap<Accelerator, Vec<&Ask<'_>>> = BTreeMap::new();
-    for ask in asks {
-        by_kind.entry(ask.instance.machine.accelerator).or_default().push(ask);
+    async fn devices(
+        &self,
+        names: &SeriesNames,
+        open: &[Open<'_>],
+    ) -> Result<BTreeMap<ResourceId, Vec<Series>>, CallError> {
+        let of_late = open.iter().all(|open| self.until.duration_since(open.ask.window.from) <= OF_LATE);
+        let instances: Vec<&Instance> = open.iter().map(|open| open.ask.instance).collect();
+        let listed = series(&self.client, self.region, names, of_late).await?;
+        Ok(devices(&listed, names, &instances))
     }
-    for (accelerator, asks) in by_kind {
-        let Some(names) = names_of(metrics, accelerator) else { continue };
-        let of_late = asks.iter().all(|ask| until.duration_since(ask.window.from) <= OF_LATE);
-        let instances: Vec<&Instance> = asks.iter().map(|ask| ask.instance).collect();
-        match series(client, region, names, of_late).await {
-            Ok(listed) => all.by_instance.extend(devices(&listed, names, &instances)),
-            Err(error) => {
-                all.failed.push(accelerator);
-                all.errors.push(error);
-            }
+
+    async fn second_round(&mut self, mut part: Vec<Further<'_>>) {
+        let questions = part.iter_mut().flat_map(|further| std::mem::take(&mut further.questions)).collect();
+        let mut answered = ask(&self.client, self.region, questions, self.until).await;
+        self.errors.append(&mut answered.errors);
+        for Further { open, devices, .. } in part {
+            let Ask { instance, .. } = open.ask;
+            let names = self.lines.metrics.of(instance.machine.accelerator);
+            let complete = !answered.missed.contains(&instance.id);
+            let answers = answered.answers.remove(&instance.id).unwrap_or_default();
+            let found = open.conclude(answers, complete, &devices, names, self.lines.idle);
+            self.found.extend(found.map(|found| (instance.id.clone(), found)));
         }
-    }
-    all
-}
-
-fn names_of(metrics: &Metrics, accelerator: Accelerator) -> Option<&SeriesNames> {
-    match accelerator {
-        Accelerator::Nvidia => metrics.nvidia.as_ref(),
-        Accelerator::Amd => metrics.amd.as_ref(),
-        Accelerator::Neuron => metrics.neuron.as_ref(),
-        Accelerator::Other => None,
     }
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::checks;
 use crate::duration;
-use crate::instance::Machine;
+use crate::instance::{Accelerator, Machine};
 use crate::mode::Mode;
 
 /// A whole number from 0 to 100.
@@ -186,6 +186,19 @@ pub struct Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         Self { nvidia: Some(SeriesNames::default()), amd: None, neuron: None }
+    }
+}
+
+impl Metrics {
+    /// How this kind of accelerator reports, where that is configured.
+    #[must_use]
+    pub const fn of(&self, accelerator: Accelerator) -> Option<&SeriesNames> {
+        match accelerator {
+            Accelerator::Nvidia => self.nvidia.as_ref(),
+            Accelerator::Amd => self.amd.as_ref(),
+            Accelerator::Neuron => self.neuron.as_ref(),
+            Accelerator::Other => None,
+        }
     }
 }
 

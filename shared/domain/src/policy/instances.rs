@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-pub use ask::{Ask, answered, asked, asks, usage_of_unasked};
+pub use ask::{Learnt, asks, learn};
 
 use super::settle::Entries;
 use super::{Policy, Subject, Verdict, expired, hours, idle, lifetime, owner_of, team_of, untagged, value_of};

@@ -1,10 +1,12 @@
 //! From samples to usage.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::{Busy, PERIOD, Quiet, Sample, Series, Signal, Unknown, Usage, Window};
+use super::questions::of_ec2;
+use super::{Busy, Evidence, PERIOD, Quiet, Sample, Series, Signal, Unknown, Usage, Window};
 use crate::config::{Idle, SeriesNames};
 use crate::instance::Instance;
 
@@ -21,63 +23,108 @@ pub fn evaluate(
     window: Window,
     idle: &Idle,
 ) -> Usage {
-    let lives_since = instance.launched_at;
-    let answers: BTreeMap<Signal, Vec<Sample>> = answers
-        .iter()
-        .map(|(signal, samples)| {
-            let own = samples
-                .iter()
-                .copied()
-                .filter(|(at, value)| *at + PERIOD > lives_since && *at >= window.from && value.is_finite());
-            (*signal, own.collect())
-        })
-        .collect();
-    let readings = Readings { answers: &answers, vcpus: f64::from(instance.machine.vcpus) };
+    let readings = Readings { answers, instance, window };
     if let Some(until) = readings.busy_until(idle) {
         return Usage::Busy(Busy { until });
     }
-    if window.from < lives_since + idle.boot_grace {
+    if window.from < instance.launched_at + idle.boot_grace {
         return Usage::Unknown(Unknown::Young);
     }
     let Some(names) = names else {
         return Usage::Unknown(Unknown::NoMetric);
     };
-    if answers.values().all(Vec::is_empty) {
+    if answers.keys().all(|signal| readings.is_silent(*signal)) {
         return Usage::Unknown(Unknown::Silent { devices: names.series_of(&instance.machine) });
     }
-    match readings.quiet(instance, devices, names, window, idle) {
+    match readings.quiet(devices, names, idle) {
         Ok(quiet) => Usage::Idle(quiet),
         Err(unknown) => Usage::Unknown(unknown),
     }
 }
 
+/// The series that showed work last, and that shows it alone; `None` where it is the CPU's, which is always asked first.
+#[must_use]
+pub fn evidence(
+    instance: &Instance,
+    answers: &BTreeMap<Signal, Vec<Sample>>,
+    devices: &[Series],
+    window: Window,
+    idle: &Idle,
+) -> Option<Evidence> {
+    let readings = Readings { answers, instance, window };
+    let shown_at = |signal: Signal| {
+        let line = readings.line_of(signal, idle)?;
+        readings.of(signal).filter(|(_, value)| *value >= line).map(|(at, _)| at).max()
+    };
+    let shown = answers.keys().filter_map(|signal| Some((shown_at(*signal)?, *signal)));
+    // Of several at once the first in the order of signals: the CPU, then traffic, then the first GPU.
+    let (_, signal) = shown.max_by_key(|(at, signal)| (*at, Reverse(*signal)))?;
+    let series = match signal {
+        Signal::Cpu | Signal::GpuMemory(_) => return None,
+        Signal::NetworkIn | Signal::NetworkOut | Signal::DiskRead | Signal::DiskWrite => of_ec2(instance, signal),
+        // Asked alone, it is the first of a list of one.
+        Signal::Gpu(place) => {
+            let series = devices.get(usize::try_from(place).ok()?)?.clone();
+            return Some(Evidence { signal: Signal::Gpu(0), series });
+        }
+    };
+    Some(Evidence { signal, series })
+}
+
+/// The samples of an instance's present life, from the window's start on.
 struct Readings<'a> {
     answers: &'a BTreeMap<Signal, Vec<Sample>>,
-    vcpus: f64,
+    instance: &'a Instance,
+    window: Window,
 }
 
 impl Readings<'_> {
-    fn of(&self, signal: Signal) -> &[Sample] {
-        self.answers.get(&signal).map_or(&[], Vec::as_slice)
+    fn of(&self, signal: Signal) -> impl Iterator<Item = Sample> {
+        let samples = self.answers.get(&signal).map_or(&[][..], Vec::as_slice).iter().copied();
+        let (since, from) = (self.instance.launched_at, self.window.from);
+        samples.filter(move |(at, value)| *at + PERIOD > since && *at >= from && value.is_finite())
+    }
+
+    fn is_silent(&self, signal: Signal) -> bool {
+        self.of(signal).next().is_none()
+    }
+
+    fn vcpus(&self) -> f64 {
+        f64::from(self.instance.machine.vcpus)
+    }
+
+    fn gpus(&self) -> impl Iterator<Item = Sample> {
+        let gpus = self.answers.keys().filter(|signal| matches!(signal, Signal::Gpu(_)));
+        gpus.flat_map(|signal| self.of(*signal))
     }
 
     /// Every sample since the window's start, in the unit of its line, with that line.
     fn against_their_lines(&self, idle: &Idle) -> impl Iterator<Item = (Timestamp, f64, f64)> {
-        let cpu =
-            self.of(Signal::Cpu).iter().map(|(at, percent)| (*at, percent / 100.0 * self.vcpus, idle.cpu_below_vcpus));
+        let cpu = self.of(Signal::Cpu).map(|(at, percent)| (at, percent / 100.0 * self.vcpus(), idle.cpu_below_vcpus));
         let network =
             self.traffic(Signal::NetworkIn, Signal::NetworkOut).map(|(at, mbps)| (at, mbps, idle.network_below_mbps));
         let disk = self.traffic(Signal::DiskRead, Signal::DiskWrite).map(|(at, mbps)| (at, mbps, idle.disk_below_mbps));
-        let gpus = self.answers.iter().filter(|(signal, _)| matches!(signal, Signal::Gpu(_)));
-        let gpus = gpus.flat_map(|(_, samples)| samples).map(|(at, percent)| (*at, *percent, idle.gpu_below_percent));
+        let gpus = self.gpus().map(|(at, percent)| (at, percent, idle.gpu_below_percent));
         cpu.chain(network).chain(disk).chain(gpus)
+    }
+
+    /// The line of one series in its own unit; of traffic, where one direction reaches that of both.
+    fn line_of(&self, signal: Signal, idle: &Idle) -> Option<f64> {
+        let bytes = |mbps: f64| mbps * PERIOD.as_secs_f64() * 1e6 / 8.0;
+        match signal {
+            Signal::Cpu => Some(idle.cpu_below_vcpus / self.vcpus() * 100.0),
+            Signal::NetworkIn | Signal::NetworkOut => Some(bytes(idle.network_below_mbps)),
+            Signal::DiskRead | Signal::DiskWrite => Some(bytes(idle.disk_below_mbps)),
+            Signal::Gpu(_) => Some(idle.gpu_below_percent),
+            Signal::GpuMemory(_) => None,
+        }
     }
 
     /// Bytes of both directions per period, as Mbit/s.
     fn traffic(&self, one: Signal, other: Signal) -> impl Iterator<Item = Sample> + use<> {
         let mut bytes: BTreeMap<Timestamp, f64> = BTreeMap::new();
-        for (at, count) in self.of(one).iter().chain(self.of(other)) {
-            *bytes.entry(*at).or_default() += count;
+        for (at, count) in self.of(one).chain(self.of(other)) {
+            *bytes.entry(at).or_default() += count;
         }
         bytes.into_iter().map(|(at, count)| (at, count * 8.0 / 1e6 / PERIOD.as_secs_f64()))
     }
@@ -86,16 +133,10 @@ impl Readings<'_> {
         self.against_their_lines(idle).filter(|(_, value, line)| value >= line).map(|(at, ..)| at + PERIOD).max()
     }
 
-    fn quiet(
-        &self,
-        instance: &Instance,
-        devices: &[Series],
-        names: &SeriesNames,
-        window: Window,
-        idle: &Idle,
-    ) -> Result<Quiet, Unknown> {
-        let expected = names.series_of(&instance.machine);
-        let mut places = self.reporting_devices(devices, names, window);
+    fn quiet(&self, devices: &[Series], names: &SeriesNames, idle: &Idle) -> Result<Quiet, Unknown> {
+        let window = self.window;
+        let expected = names.series_of(&self.instance.machine);
+        let mut places = self.reporting_devices(devices, names);
         if expected > 1 {
             // A series without the dimension is of all devices together, and no device of its own.
             places.remove("");
@@ -108,32 +149,24 @@ impl Readings<'_> {
         if coverage_percent < idle.coverage_min_percent.get() {
             return Err(Unknown::TooFewSamples(Signal::Gpu(0)));
         }
-        if instance.machine.vcpus == 0 {
+        if self.instance.machine.vcpus == 0 {
             return Err(Unknown::TooFewSamples(Signal::Cpu));
         }
         for signal in [Signal::Cpu, Signal::NetworkIn, Signal::NetworkOut] {
-            if coverage(self.of(signal), window) < idle.coverage_min_percent.get() || self.of(signal).is_empty() {
+            if coverage(self.of(signal), window) < idle.coverage_min_percent.get() || self.is_silent(signal) {
                 return Err(Unknown::TooFewSamples(signal));
             }
         }
-        let memory = self.answers.iter().filter(|(signal, _)| matches!(signal, Signal::GpuMemory(_)));
-        let gpu_memory_held_mib = memory
-            .filter_map(|(_, samples)| samples.iter().max_by_key(|(at, _)| *at))
-            .map(|(_, mib)| *mib)
-            .reduce(f64::max);
+        let memory = self.answers.keys().filter(|signal| matches!(signal, Signal::GpuMemory(_)));
+        let gpu_memory_held_mib =
+            memory.filter_map(|signal| self.of(*signal).max_by_key(|(at, _)| *at)).map(|(_, mib)| mib).reduce(f64::max);
         Ok(Quiet {
             from: window.from,
             to: window.to,
             devices: reporting,
             coverage_percent,
-            gpu_max_percent: maximum(
-                self.answers
-                    .iter()
-                    .filter(|(signal, _)| matches!(signal, Signal::Gpu(_)))
-                    .flat_map(|(_, samples)| samples)
-                    .copied(),
-            ),
-            cpu_max_vcpus: round(maximum(self.of(Signal::Cpu).iter().copied()) / 100.0 * self.vcpus),
+            gpu_max_percent: maximum(self.gpus()),
+            cpu_max_vcpus: round(maximum(self.of(Signal::Cpu)) / 100.0 * self.vcpus()),
             network_max_mbps: round(maximum(self.traffic(Signal::NetworkIn, Signal::NetworkOut))),
             disk_max_mbps: self
                 .traffic(Signal::DiskRead, Signal::DiskWrite)
@@ -147,26 +180,22 @@ impl Readings<'_> {
 
     /// Each device that reported within the window, by the dimension that tells it from others, with its coverage in
     /// percent. Several series of one device are one device: their periods add up.
-    fn reporting_devices<'d>(
-        &self,
-        devices: &'d [Series],
-        names: &SeriesNames,
-        window: Window,
-    ) -> BTreeMap<&'d str, u8> {
+    fn reporting_devices<'d>(&self, devices: &'d [Series], names: &SeriesNames) -> BTreeMap<&'d str, u8> {
         let mut periods: BTreeMap<&str, BTreeSet<Timestamp>> = BTreeMap::new();
         for (place, series) in (0..).zip(devices) {
             let device =
                 series.dimensions.iter().find(|(key, _)| *key == names.device_dimension).map_or("", |(_, value)| value);
-            let within = self.of(Signal::Gpu(place)).iter().map(|(at, _)| *at).filter(|at| *at < window.to);
+            let within = self.of(Signal::Gpu(place)).map(|(at, _)| at).filter(|at| *at < self.window.to);
             periods.entry(device).or_default().extend(within);
         }
         periods.retain(|_, periods| !periods.is_empty());
-        periods.into_iter().map(|(device, periods)| (device, percent(periods.len(), window))).collect()
+        periods.into_iter().map(|(device, periods)| (device, percent(periods.len(), self.window))).collect()
     }
 }
 
-fn coverage(samples: &[Sample], window: Window) -> u8 {
-    percent(samples.iter().filter(|(at, _)| *at < window.to).map(|(at, _)| at).collect::<BTreeSet<_>>().len(), window)
+fn coverage(samples: impl Iterator<Item = Sample>, window: Window) -> u8 {
+    let within = samples.map(|(at, _)| at).filter(|at| *at < window.to);
+    percent(within.collect::<BTreeSet<_>>().len(), window)
 }
 
 fn percent(periods: usize, window: Window) -> u8 {

@@ -1,16 +1,18 @@
-//! Which metrics to ask for, in two rounds: CPU first, because one sample of it clears most working machines.
+//! Which metrics to ask for, in two rounds: CPU first, and what showed work the last time, because one sample of either clears
+//! most working machines.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::Ask;
 use crate::config::SeriesNames;
 use crate::id::ResourceId;
 use crate::instance::{Instance, first_label};
 
 /// One thing to know about an instance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Signal {
     /// CPU, in percent of all vCPUs.
@@ -30,7 +32,7 @@ pub enum Signal {
 }
 
 /// One `CloudWatch` series.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Series {
     /// Namespace.
     pub namespace: String,
@@ -64,58 +66,52 @@ pub struct Question {
     pub from: Timestamp,
 }
 
-/// The first round: `CPUUtilization` (EC2 user guide, "Instance metrics").
+/// The first round: `CPUUtilization` (EC2 user guide, "Instance metrics"), and what showed work the last time.
 #[must_use]
-pub fn first_questions(instance: &Instance, from: Timestamp) -> Vec<Question> {
-    vec![of_ec2(instance, Signal::Cpu, from)]
+pub fn first_questions(ask: &Ask<'_>) -> Vec<Question> {
+    let cpu = question(ask, Signal::Cpu, of_ec2(ask.instance, Signal::Cpu));
+    let likely = ask.likely.iter().map(|evidence| question(ask, evidence.signal, evidence.series.clone()));
+    std::iter::once(cpu).chain(likely).collect()
 }
 
-/// The second round: everything else, about an instance whose CPU did not show work.
+/// Everything else that there is to know.
 #[must_use]
-pub fn further_questions(
-    instance: &Instance,
-    devices: &[Series],
-    names: Option<&SeriesNames>,
-    from: Timestamp,
-) -> Vec<Question> {
+pub fn further_questions(ask: &Ask<'_>, devices: &[Series], names: Option<&SeriesNames>) -> Vec<Question> {
     let mut questions: Vec<Question> = [Signal::NetworkIn, Signal::NetworkOut, Signal::DiskRead, Signal::DiskWrite]
         .into_iter()
-        .map(|signal| of_ec2(instance, signal, from))
+        .map(|signal| question(ask, signal, of_ec2(ask.instance, signal)))
         .collect();
     for (place, series) in (0..).zip(devices) {
-        let ask = |signal, metric: &str| Question {
-            instance: instance.id.clone(),
-            signal,
-            series: Series { metric: metric.to_owned(), ..series.clone() },
-            statistic: Statistic::Maximum,
-            from,
-        };
-        questions.push(ask(Signal::Gpu(place), &series.metric));
+        questions.push(question(ask, Signal::Gpu(place), series.clone()));
         if let Some(memory) = names.map(|names| &names.memory_used_mib).filter(|memory| !memory.is_empty()) {
-            questions.push(ask(Signal::GpuMemory(place), memory));
+            let held = Series { metric: memory.clone(), ..series.clone() };
+            questions.push(question(ask, Signal::GpuMemory(place), held));
         }
     }
     questions
 }
 
-fn of_ec2(instance: &Instance, signal: Signal, from: Timestamp) -> Question {
-    let (metric, statistic) = match signal {
-        Signal::NetworkIn => ("NetworkIn", Statistic::Sum),
-        Signal::NetworkOut => ("NetworkOut", Statistic::Sum),
-        Signal::DiskRead => ("EBSReadBytes", Statistic::Sum),
-        Signal::DiskWrite => ("EBSWriteBytes", Statistic::Sum),
-        Signal::Cpu | Signal::Gpu(_) | Signal::GpuMemory(_) => ("CPUUtilization", Statistic::Maximum),
+fn question(ask: &Ask<'_>, signal: Signal, series: Series) -> Question {
+    let statistic = match signal {
+        Signal::NetworkIn | Signal::NetworkOut | Signal::DiskRead | Signal::DiskWrite => Statistic::Sum,
+        Signal::Cpu | Signal::Gpu(_) | Signal::GpuMemory(_) => Statistic::Maximum,
     };
-    Question {
-        instance: instance.id.clone(),
-        signal,
-        series: Series {
-            namespace: "AWS/EC2".to_owned(),
-            metric: metric.to_owned(),
-            dimensions: vec![("InstanceId".to_owned(), instance.id.as_str().to_owned())],
-        },
-        statistic,
-        from,
+    Question { instance: ask.instance.id.clone(), signal, series, statistic, from: ask.window.from }
+}
+
+/// A series that EC2 itself publishes.
+pub(super) fn of_ec2(instance: &Instance, signal: Signal) -> Series {
+    let metric = match signal {
+        Signal::NetworkIn => "NetworkIn",
+        Signal::NetworkOut => "NetworkOut",
+        Signal::DiskRead => "EBSReadBytes",
+        Signal::DiskWrite => "EBSWriteBytes",
+        Signal::Cpu | Signal::Gpu(_) | Signal::GpuMemory(_) => "CPUUtilization",
+    };
+    Series {
+        namespace: "AWS/EC2".to_owned(),
+        metric: metric.to_owned(),
+        dimensions: vec![("InstanceId".to_owned(), instance.id.as_str().to_owned())],
     }
 }
 
@@ -144,8 +140,11 @@ pub fn devices(listed: &[Series], names: &SeriesNames, instances: &[&Instance]) 
 
 #[cfg(test)]
 mod tests {
+    use jiff::SignedDuration;
+
     use super::*;
-    use crate::fixture::{instance, time};
+    use crate::fixture::{NOW, instance, time};
+    use crate::usage::Window;
 
     fn series(dimensions: &[(&str, &str)]) -> Series {
         let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
@@ -209,11 +208,12 @@ mod tests {
     #[test]
     fn cpu_is_asked_first_and_memory_where_it_has_a_name() {
         let one = instance().build();
-        let from = time("2026-09-01T10:50:00Z");
-        assert_eq!(show(&first_questions(&one, from)), ["Cpu CPUUtilization Maximum"]);
+        let window = Window::ending_before(time(NOW), SignedDuration::from_hours(1));
+        let ask = Ask::in_full(&one, window);
+        assert_eq!(show(&first_questions(&ask)), ["Cpu CPUUtilization Maximum"]);
         let listed = [series(&[("InstanceId", "i-0abc"), ("index", "0")])];
         let names = SeriesNames::default();
-        let further = further_questions(&one, &listed, Some(&names), from);
+        let further = further_questions(&ask, &listed, Some(&names));
         assert_eq!(
             show(&further),
             [
@@ -228,6 +228,6 @@ mod tests {
         assert_eq!(further[4].series, listed[0]);
         assert_eq!(further[5].series.dimensions, listed[0].dimensions);
         let nameless = SeriesNames { memory_used_mib: String::new(), ..names };
-        assert_eq!(further_questions(&one, &listed, Some(&nameless), from).len(), 5);
+        assert_eq!(further_questions(&ask, &listed, Some(&nameless)).len(), 5);
     }
 }

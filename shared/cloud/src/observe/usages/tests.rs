@@ -5,7 +5,7 @@ use aws_smithy_cbor::Encoder;
 use domain::config::Config;
 use domain::instance::{Machine, Purchase, State};
 use domain::observed::GapKind;
-use domain::usage::{Busy, PERIOD, Unknown, Window};
+use domain::usage::{Busy, Depth, Evidence, PERIOD, Signal, Unknown, Usage, Window};
 use jiff::SignedDuration;
 
 use super::*;
@@ -95,6 +95,15 @@ fn quiet() -> Vec<Line> {
 
 type Told = (BTreeMap<ResourceId, Usage>, Vec<Gap>, Calls);
 
+/// What is known of whom.
+fn usages_of(found: BTreeMap<ResourceId, Found>) -> BTreeMap<ResourceId, Usage> {
+    let told = found.into_iter().filter_map(|(id, found)| match found {
+        Found::Told(usage, _) => Some((id, usage)),
+        Found::NoWork => None,
+    });
+    told.collect()
+}
+
 /// Asks about these, where the calls for data are answered one after another by this function of their number, from 0.
 async fn told(
     instances: &[Instance],
@@ -106,12 +115,12 @@ async fn told(
         "GetMetricData" => data(number.fetch_add(1, Ordering::Relaxed)),
         _ => list(),
     });
-    let asks: Vec<Ask<'_>> = instances.iter().map(|instance| Ask { instance, window: window() }).collect();
+    let asks: Vec<Ask<'_>> = instances.iter().map(|instance| Ask::in_full(instance, window())).collect();
     let config = Config::default();
     let region = Region::from("us-east-1");
-    let (usages, gaps) =
-        usages(&aws, &region, &asks, Lines { metrics: &config.metrics, idle: &config.idle }, now(), PATIENCE).await;
-    (usages, gaps, calls)
+    let lines = Lines { metrics: &config.metrics, idle: &config.idle };
+    let (found, gaps) = usages(&aws, &region, &asks, lines, now(), PATIENCE).await;
+    (usages_of(found), gaps, calls)
 }
 
 fn one() -> [Instance; 1] {
@@ -251,4 +260,63 @@ fn one_call_is_one_gap() {
     let gaps = gaps([error("a"), error("b"), error("a"), error("a")].into_iter());
     assert_eq!(gaps.len(), 2);
     assert!(gaps[0].error.ends_with("(and 2 more like it)"), "{gaps:?}");
+}
+
+/// Asks about one with one GPU, no further than this.
+async fn told_at_depth(depth: Depth, listed_gpus: &'static [&'static str]) -> (BTreeMap<ResourceId, Found>, Calls) {
+    let number = AtomicUsize::new(0);
+    let (aws, calls) = aws(move |call: &Call| match call.name.as_str() {
+        "GetMetricData" if number.fetch_add(1, Ordering::Relaxed) == 0 => data(&[Line(1.0, COMPLETE)], None),
+        "GetMetricData" => data(&quiet(), None),
+        _ => listed(listed_gpus),
+    });
+    let one = one();
+    let asks = [Ask { depth, ..Ask::in_full(&one[0], window()) }];
+    let config = Config::default();
+    let lines = Lines { metrics: &config.metrics, idle: &config.idle };
+    let (found, gaps) = usages(&aws, &"us-east-1".into(), &asks, lines, now(), PATIENCE).await;
+    assert_eq!(gaps, []);
+    (found, calls)
+}
+
+#[tokio::test]
+async fn nobody_is_asked_further_than_it_takes() {
+    let (found, calls) = told_at_depth(Depth::WorkOnly, &["i-1"]).await;
+    assert_eq!((&found["i-1"], calls.names().as_slice()), (&Found::NoWork, &["GetMetricData".to_owned()][..]));
+    let (found, calls) = told_at_depth(Depth::IfInstrumented, &["i-9"]).await;
+    assert_eq!((&found["i-1"], calls.names().len()), (&Found::NoWork, 2));
+    let (found, calls) = told_at_depth(Depth::IfInstrumented, &["i-1"]).await;
+    assert!(matches!(found["i-1"], Found::Told(Usage::Idle(_), None)));
+    assert_eq!(calls.names(), ["GetMetricData", "ListMetrics", "GetMetricData"]);
+}
+
+#[tokio::test]
+async fn what_showed_work_is_asked_with_the_cpu() {
+    let (aws, calls) = aws(|_| data(&[Line(1.0, COMPLETE), Line(90.0, COMPLETE)], None));
+    let series = Series { namespace: "CWAgent".to_owned(), metric: "gpu".to_owned(), dimensions: Vec::new() };
+    let evidence = Evidence { signal: Signal::Gpu(0), series };
+    let one = one();
+    let asks = [Ask { likely: Some(evidence.clone()), ..Ask::in_full(&one[0], window()) }];
+    let config = Config::default();
+    let lines = Lines { metrics: &config.metrics, idle: &config.idle };
+    let (found, _) = usages(&aws, &"us-east-1".into(), &asks, lines, now(), PATIENCE).await;
+    assert_eq!(found["i-1"], Found::Told(Usage::Busy(Busy { until: window().to }), Some(evidence)));
+    assert_eq!(calls.names(), ["GetMetricData"]);
+}
+
+#[test]
+fn parts_hold_no_more_samples_than_fit() {
+    // 12 periods of an hour, 21 series each: 252 samples.
+    let sizes = |count: usize| {
+        let all = vec![(window(), 21); count];
+        parts(all, |one| *one).iter().map(Vec::len).collect::<Vec<_>>()
+    };
+    assert_eq!(sizes(0), Vec::<usize>::new());
+    assert_eq!(sizes(1984), [1984]);
+    assert_eq!(sizes(1985), [1984, 1]);
+    assert_eq!(
+        parts(vec![(window(), usize::MAX), (window(), 1)], |one| *one).len(),
+        2,
+        "one that does not fit goes alone"
+    );
 }

@@ -1,9 +1,12 @@
 //! Whom to ask `CloudWatch` about, which bills per metric: instances that can have become idle since last seen busy;
-//! unknown, observed and only-told ones once a window; marked ones in every run.
+//! unknown, observed and only-told ones once a window, and not always in full; marked ones in every run.
 
-use jiff::Timestamp;
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
 
 use super::{Case, Memory, would};
+use crate::id::ResourceId;
 use crate::instance::{Instance, State};
 use crate::mark::Mark;
 use crate::mode::Mode;
@@ -11,17 +14,12 @@ use crate::notices::{Notices, Topic};
 use crate::plan::SparedBecause;
 use crate::policy::{Policy, Verdict, idle, untagged};
 use crate::rule::Rule;
-use crate::usage::{Activity, Asked, Busy, LAG, PERIOD, Unknown, Usage, Window};
+use crate::usage::{Activity, Ask, Asked, Busy, Depth, Evidence, Found, LAG, PERIOD, Unknown, Usage, Window};
 use crate::vocabulary::Vocabulary;
 
-/// One instance to ask about.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ask<'a> {
-    /// Whom.
-    pub instance: &'a Instance,
-    /// Over which window, and since.
-    pub window: Window,
-}
+/// Whoever is idle and would not be ended for it, or cannot be known for want of series, is asked about in full so seldom;
+/// in between only whether it works.
+const IN_FULL_AFTER: SignedDuration = SignedDuration::from_hours(12);
 
 /// Everybody to ask about now.
 #[must_use]
@@ -33,63 +31,89 @@ pub fn asks<'a>(
     now: Timestamp,
 ) -> Vec<Ask<'a>> {
     let nothing_told = Notices::default();
-    let due = |instance: &&Instance| {
+    let ask = |instance: &&'a Instance| {
         let notices = memory.get(&instance.region).unwrap_or(&nothing_told);
         let usage = &Usage::Unknown(Unknown::NotAsked);
-        (Case { instance, usage, notices, policy, now }).is_asked(activity.instances.get(&instance.id))
+        let asked = activity.instances.get(&instance.id).filter(|asked| asked.at >= instance.launched_at);
+        let (length, depth) = (Case { instance, usage, notices, policy, now }).how_to_ask(asked)?;
+        let likely = asked.and_then(|asked| asked.worked_by.clone());
+        Some(Ask { instance, window: Window::ending_before(now, length), likely, depth })
     };
-    let of_window = |instance: &'a Instance| {
-        let says = Vocabulary::read(instance).unwrap_or_default();
-        let length = idle::window(&says, &policy.config).unwrap_or(policy.config.idle.window);
-        Ask { instance, window: Window::ending_before(now, length) }
-    };
-    seen.iter().copied().filter(due).map(of_window).collect()
+    seen.iter().filter_map(ask).collect()
 }
 
 impl Case<'_> {
-    fn is_asked(self, asked: Option<&Asked>) -> bool {
+    /// Over which time to ask about it now, and how far, by what was learnt in its present life.
+    fn how_to_ask(self, asked: Option<&Asked>) -> Option<(SignedDuration, Depth)> {
         let spared = self.spared_at_sight().map(|spared| spared.because);
         if self.instance.state != State::Running || spared.is_some_and(|because| because != SparedBecause::ForeignOwned)
         {
-            return false;
+            return None;
         }
-        let Ok(says) = Vocabulary::read(self.instance) else {
-            return false;
-        };
+        let says = Vocabulary::read(self.instance).ok()?;
         let window = idle::window(&says, &self.policy.config);
         let untagged = self.spares_busy_untagged(&says);
         if window.is_none() && !untagged {
-            return false;
+            return None;
         }
+        let length = window.unwrap_or(self.policy.config.idle.window);
+        let is_foreign = spared.is_some();
+        if self.hangs_on_an_answer(&says, is_foreign, untagged, asked) {
+            return Some((length, Depth::Full));
+        }
+        Some((length, self.depth(&says, is_foreign, untagged, length, asked)?))
+    }
+
+    /// Whether an end, or the announcement of one, waits for what it is doing now.
+    fn hangs_on_an_answer(self, says: &Vocabulary, is_foreign: bool, untagged: bool, asked: Option<&Asked>) -> bool {
         let marked = |mark: &Mark| {
             mark.entries.contains_key(&Rule::Idle) || (untagged && mark.entries.contains_key(&Rule::Untagged))
         };
-        if spared.is_none() && says.marked.as_ref().is_some_and(marked) {
+        if !is_foreign && says.marked.as_ref().is_some_and(marked) {
             return true;
         }
-        if self
-            .notices
-            .shadow_marks
-            .get(&self.instance.id)
-            .is_some_and(|mark| marked(mark) && self.would_act_untold(mark))
-        {
+        let shadow = self.notices.shadow_marks.get(&self.instance.id);
+        if shadow.is_some_and(|mark| marked(mark) && self.would_act_untold(mark)) {
             return true;
         }
         let worked = asked.is_some_and(|asked| asked.busy_until.is_some());
-        if spared.is_none() && !worked && self.waits_for_an_answer(&says) {
-            return true;
-        }
-        let length = window.unwrap_or(self.policy.config.idle.window);
+        !is_foreign && !worked && self.waits_for_an_answer(says)
+    }
+
+    /// How far to ask about it, where it is time to.
+    fn depth(
+        self,
+        says: &Vocabulary,
+        is_foreign: bool,
+        untagged: bool,
+        length: SignedDuration,
+        asked: Option<&Asked>,
+    ) -> Option<Depth> {
         let old_enough = Window::ending_before(self.now, length).from
             >= self.instance.launched_at + self.policy.config.idle.boot_grace;
-        // A shorter window than last time can find an instance idle sooner than was written down.
-        let once_a_window = |asked: &Asked| asked.at + length.max(PERIOD) + LAG + PERIOD;
-        let not_before = |asked: &Asked| match asked.found_idle_reserved {
-            Some(reserved) if spared.is_some() || !self.ends_if_idle(&says, reserved) => asked.at + length,
+        if !old_enough && !untagged {
+            return None;
+        }
+        let Some(asked) = asked else { return Some(Depth::Full) };
+        let only_told = |reserved: bool| is_foreign || !self.ends_if_idle(says, reserved);
+        let not_before = match asked.found_idle_reserved {
+            Some(reserved) if only_told(reserved) => asked.at + length,
             _ => asked.idle_not_before,
         };
-        let due = asked.is_none_or(|asked| self.now >= not_before(asked).min(once_a_window(asked)));
-        due && (old_enough || untagged)
+        // A shorter window than last time can find an instance idle sooner than was written down.
+        let once_a_window = asked.at + length.max(PERIOD) + LAG + PERIOD;
+        if self.now < not_before.min(once_a_window) {
+            return None;
+        }
+        let known_in_full = asked.in_full_at.is_some_and(|at| self.now < at + IN_FULL_AFTER);
+        let depth = match asked.found_idle_reserved {
+            _ if !known_in_full => Depth::Full,
+            // GPU memory that is freed makes it one to be ended.
+            Some(_) if only_told(false) => Depth::WorkOnly,
+            Some(_) => Depth::Full,
+            None => Depth::IfInstrumented,
+        };
+        Some(depth)
     }
 
     /// Whether nothing but an answer is missing to announce that it lacks its tags.
@@ -122,9 +146,60 @@ impl Case<'_> {
     }
 }
 
-/// What an instance is believed to do that nobody asked about.
+/// What a run knows of a region's instances once all answers are in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Learnt {
+    /// What each has been doing.
+    pub usages: BTreeMap<ResourceId, Usage>,
+    /// What to remember: of whoever was not asked about, or not answered, what was known before.
+    pub activity: Activity,
+}
+
+/// What follows from what was found of those that were asked about; the others are believed to do what they did.
 #[must_use]
-pub fn usage_of_unasked(instance: &Instance, activity: &Activity, policy: &Policy, now: Timestamp) -> Usage {
+pub fn learn(
+    seen: &[&Instance],
+    asks: &[Ask<'_>],
+    mut found: BTreeMap<ResourceId, Found>,
+    before: &Activity,
+    policy: &Policy,
+    now: Timestamp,
+) -> Learnt {
+    let mut usages: BTreeMap<ResourceId, Usage> = BTreeMap::new();
+    let mut after: BTreeMap<ResourceId, Asked> = BTreeMap::new();
+    for instance in seen {
+        after.extend(before.instances.get(&instance.id).map(|asked| (instance.id.clone(), asked.clone())));
+        usages.insert(instance.id.clone(), usage_of_unasked(instance, before, policy, now));
+    }
+    for ask in asks {
+        let id = &ask.instance.id;
+        let known = before.instances.get(id).filter(|asked| asked.at >= ask.instance.launched_at);
+        let (usage, asked) = match found.remove(id) {
+            // Where there is not one sample of what was at work when last seen, `CloudWatch` is late.
+            Some(Found::Told(Usage::Unknown(Unknown::Silent { .. }), _))
+                if known.is_some_and(|asked| asked.busy_until.is_some()) =>
+            {
+                (Usage::Unknown(Unknown::NotAsked), None)
+            }
+            Some(Found::Told(usage, worked_by)) => {
+                let asked = remembered(ask, &usage, worked_by, now);
+                (usage, Some(asked))
+            }
+            Some(Found::NoWork) => {
+                let asked =
+                    known.map(|asked| Asked { at: now, idle_not_before: now + length_of(ask), ..asked.clone() });
+                (Usage::Unknown(Unknown::NotAsked), asked)
+            }
+            None => (Usage::Unknown(Unknown::NotAsked), None),
+        };
+        usages.insert(id.clone(), usage);
+        after.extend(asked.map(|asked| (id.clone(), asked)));
+    }
+    Learnt { usages, activity: Activity { instances: after } }
+}
+
+/// What an instance is believed to do that nobody asked about.
+fn usage_of_unasked(instance: &Instance, activity: &Activity, policy: &Policy, now: Timestamp) -> Usage {
     let Ok(says) = Vocabulary::read(instance) else {
         return Usage::Unknown(Unknown::NotAsked);
     };
@@ -140,29 +215,30 @@ pub fn usage_of_unasked(instance: &Instance, activity: &Activity, policy: &Polic
     Usage::Unknown(Unknown::NotAsked)
 }
 
-/// What an answer is worth: where there is not one sample of what was at work when last seen, `CloudWatch` is late, and
-/// nobody can say.
-#[must_use]
-pub fn answered(instance: &Instance, usage: Usage, activity: &Activity) -> Usage {
-    let before = activity.instances.get(&instance.id).filter(|asked| asked.at >= instance.launched_at);
+fn remembered(ask: &Ask<'_>, usage: &Usage, worked_by: Option<Evidence>, now: Timestamp) -> Asked {
+    let length = length_of(ask);
+    let asked = Asked {
+        at: now,
+        busy_until: None,
+        worked_by,
+        found_idle_reserved: None,
+        in_full_at: None,
+        idle_not_before: now + length,
+    };
     match usage {
-        Usage::Unknown(Unknown::Silent { .. }) if before.is_some_and(|asked| asked.busy_until.is_some()) => {
-            Usage::Unknown(Unknown::NotAsked)
+        Usage::Busy(busy) => {
+            Asked { busy_until: Some(busy.until), idle_not_before: busy.until + length + LAG, ..asked }
         }
-        usage => usage,
+        Usage::Idle(quiet) => {
+            Asked { found_idle_reserved: Some(quiet.reserved), in_full_at: Some(now), idle_not_before: now, ..asked }
+        }
+        Usage::Unknown(Unknown::Young | Unknown::NotAsked) => asked,
+        Usage::Unknown(_) => Asked { in_full_at: Some(now), ..asked },
     }
 }
 
-/// What to remember of an instance that was asked about; of one that was not answered, what was known before.
-#[must_use]
-pub fn asked(ask: &Ask<'_>, usage: &Usage, now: Timestamp) -> Asked {
-    let length = ask.window.to.duration_since(ask.window.from);
-    let (busy_until, found_idle_reserved, idle_not_before) = match usage {
-        Usage::Busy(busy) => (Some(busy.until), None, busy.until + length + LAG),
-        Usage::Idle(quiet) => (None, Some(quiet.reserved), now),
-        Usage::Unknown(_) => (None, None, now + length),
-    };
-    Asked { at: now, busy_until, found_idle_reserved, idle_not_before }
+fn length_of(ask: &Ask<'_>) -> SignedDuration {
+    ask.window.to.duration_since(ask.window.from)
 }
 
 #[cfg(test)]

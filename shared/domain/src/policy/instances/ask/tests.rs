@@ -5,9 +5,11 @@ use jiff::SignedDuration;
 use super::*;
 use crate::fixture::{InstanceBuilder, NOW, busy, enforcing, idle, instance, reserved, time, unknown, untagged};
 use crate::notices::Told;
+use crate::usage::{Series, Signal};
 use crate::vocabulary::MARKED;
 
 const ENFORCED: &str = "mode = \"enforce\"";
+const UNTAGGED_ENFORCED: &str = "[untagged]\nmode = \"enforce\"";
 
 /// One instance, and what is remembered of it.
 struct Known {
@@ -28,12 +30,21 @@ fn clock(text: &str) -> Timestamp {
 
 impl Known {
     /// It was asked about at noon, and did this.
-    fn answered(mut self, usage: &Usage) -> Self {
-        let now = time(NOW);
-        let window = Window::ending_before(now, self.policy.config.idle.window);
-        let remembered = asked(&Ask { instance: &self.instance, window }, usage, now);
-        self.activity.instances.insert(self.instance.id.clone(), remembered);
+    fn answered(self, usage: &Usage) -> Self {
+        self.found(NOW, Found::Told(usage.clone(), None))
+    }
+
+    fn found(mut self, at: &str, found: Found) -> Self {
+        self.activity = self.learn(at, found).activity;
         self
+    }
+
+    /// What follows from an answer to everything.
+    fn learn(&self, at: &str, found: Found) -> Learnt {
+        let window = Window::ending_before(time(at), self.policy.config.idle.window);
+        let asks = [Ask::in_full(&self.instance, window)];
+        let found = BTreeMap::from([(self.instance.id.clone(), found)]);
+        learn(&[&self.instance], &asks, found, &self.activity, &self.policy, time(at))
     }
 
     fn shadow_marked(mut self, mark: &str) -> Self {
@@ -49,12 +60,19 @@ impl Known {
         self
     }
 
-    fn is_asked(&self, at: &str) -> bool {
-        !asks(&[&self.instance], &self.activity, &self.memory, &self.policy, clock(at)).is_empty()
+    fn ask(&self, at: &str) -> Option<Ask<'_>> {
+        asks(&[&self.instance], &self.activity, &self.memory, &self.policy, clock(at)).pop()
     }
 
+    fn is_asked(&self, at: &str) -> bool {
+        self.ask(at).is_some()
+    }
+
+    /// What it is believed to do where nobody asks.
     fn believed(&self, at: &str) -> Usage {
-        usage_of_unasked(&self.instance, &self.activity, &self.policy, clock(at))
+        let nothing = BTreeMap::new();
+        let learnt = learn(&[&self.instance], &[], nothing, &self.activity, &self.policy, clock(at));
+        learnt.usages[&self.instance.id].clone()
     }
 }
 
@@ -193,8 +211,79 @@ fn what_is_believed_of_one_that_was_not_asked_about() {
 #[test]
 fn silence_about_what_was_at_work_is_no_answer() {
     let silent = Usage::Unknown(Unknown::Silent { devices: 1 });
-    let after = |known: &Known| answered(&known.instance, silent.clone(), &known.activity);
-    assert_eq!(after(&known(instance(), "").answered(&busy())), Usage::Unknown(Unknown::NotAsked));
-    assert_eq!(after(&known(instance(), "").answered(&idle())), silent);
-    assert_eq!(after(&known(instance(), "")), silent);
+    let after = |known: &Known| known.learn("2026-09-01T13:05:00Z", Found::Told(silent.clone(), None));
+    let worked = known(instance(), "").answered(&busy());
+    assert_eq!(after(&worked).usages["i-0abc"], Usage::Unknown(Unknown::NotAsked));
+    assert_eq!(after(&worked).activity, worked.activity, "nothing was learnt");
+    assert_eq!(after(&known(instance(), "").answered(&idle())).usages["i-0abc"], silent);
+    assert_eq!(after(&known(instance(), "")).usages["i-0abc"], silent);
+}
+
+/// How far it is asked about at 13:00, having been found so at noon and asked in full at that hour.
+fn check_depth(known: Known, usage: &Usage, in_full_at: &str, expect: Depth) {
+    let mut known = known.answered(usage);
+    for asked in known.activity.instances.values_mut() {
+        asked.in_full_at = asked.in_full_at.map(|_| time(in_full_at));
+    }
+    assert_eq!(known.ask("13:05").map(|ask| ask.depth), Some(expect), "{usage:?} {in_full_at}");
+}
+
+#[test]
+fn what_would_not_be_ended_is_asked_in_full_twice_a_day() {
+    let told_only = || known(instance(), "mode = \"enforce\"\n[idle]\naction = \"notify\"");
+    let of_a_cluster = || known(instance().tag("eks:cluster-name", "ml"), ENFORCED);
+    for of in [|| known(instance(), ""), told_only, of_a_cluster] {
+        check_depth(of(), &idle(), NOW, Depth::WorkOnly);
+        check_depth(of(), &idle(), "2026-09-01T01:10:00Z", Depth::WorkOnly);
+        check_depth(of(), &idle(), "2026-09-01T01:05:00Z", Depth::Full);
+        check_depth(of(), &unknown(), NOW, Depth::IfInstrumented);
+        check_depth(of(), &unknown(), "2026-09-01T01:05:00Z", Depth::Full);
+        check_depth(of(), &busy(), NOW, Depth::Full);
+        check_depth(of(), &Usage::Unknown(Unknown::Young), NOW, Depth::Full);
+    }
+}
+
+#[test]
+fn what_would_be_ended_is_always_asked_in_full() {
+    check_depth(known(instance(), ENFORCED), &idle(), NOW, Depth::Full);
+    check_depth(known(instance(), ENFORCED), &reserved(), NOW, Depth::Full);
+    let marked = || known(instance().tag(MARKED, "i-0abc idle=stop@2026-09-01T13:00:00Z"), ENFORCED);
+    check_depth(marked(), &unknown(), NOW, Depth::Full);
+    let at_its_deadline = || known(instance(), "").shadow_marked("i-0abc idle=stop@2026-09-01T12:20:00Z");
+    check_depth(at_its_deadline(), &idle(), NOW, Depth::Full);
+    let lost_its_tags = || known(untagged(), UNTAGGED_ENFORCED);
+    check_depth(lost_its_tags(), &unknown(), NOW, Depth::Full);
+}
+
+#[test]
+fn no_work_leaves_what_was_found_before() {
+    let idled = known(instance(), "").answered(&idle());
+    let learnt = idled.learn("2026-09-01T13:00:00Z", Found::NoWork);
+    assert_eq!(learnt.usages["i-0abc"], Usage::Unknown(Unknown::NotAsked));
+    let (before, after) = (&idled.activity.instances["i-0abc"], &learnt.activity.instances["i-0abc"]);
+    assert_eq!((before.found_idle_reserved, before.in_full_at), (after.found_idle_reserved, after.in_full_at));
+    assert_eq!((after.at, after.in_full_at), (clock("13:00"), Some(time(NOW))));
+    let again = Known { activity: learnt.activity, ..idled };
+    assert_eq!((again.is_asked("13:55"), again.is_asked("14:00")), (false, true));
+}
+
+#[test]
+fn what_showed_work_is_asked_about_first_the_next_time() {
+    let series = Series { namespace: "CWAgent".to_owned(), metric: "gpu".to_owned(), dimensions: Vec::new() };
+    let evidence = Evidence { signal: Signal::Gpu(0), series };
+    let worked = known(instance(), "").found(NOW, Found::Told(busy(), Some(evidence.clone())));
+    assert_eq!(worked.ask("13:05").unwrap().likely, Some(evidence));
+    let mut restarted = worked;
+    restarted.instance.launched_at = clock("12:02");
+    assert_eq!(restarted.ask("14:00").unwrap().likely, None, "that was another life");
+}
+
+#[test]
+fn who_is_gone_is_forgotten_and_who_is_not_answered_is_not() {
+    let worked = known(instance(), "").answered(&busy());
+    let learn = |seen: &[&Instance]| {
+        learn(seen, &[], BTreeMap::new(), &worked.activity, &worked.policy, clock("13:05")).activity
+    };
+    assert_eq!(learn(&[&worked.instance]), worked.activity);
+    assert_eq!(learn(&[]), Activity::default());
 }

@@ -1,0 +1,166 @@
+//! What is asked about a g5.12xlarge with four GPUs, round by round.
+
+use jiff::SignedDuration;
+
+use super::*;
+use crate::fixture::{NOW, instance, time};
+use crate::instance::Accelerator;
+use crate::usage::{Busy, PERIOD, Unknown};
+
+/// A value for each signal, the same in every period of the window.
+type Said = [(Signal, f64)];
+
+const QUIET_TRAFFIC: [(Signal, f64); 4] =
+    [(Signal::NetworkIn, 0.0), (Signal::NetworkOut, 0.0), (Signal::DiskRead, 0.0), (Signal::DiskWrite, 0.0)];
+
+fn window() -> Window {
+    Window::ending_before(time(NOW), SignedDuration::from_hours(1))
+}
+
+fn four_gpus() -> Instance {
+    instance().accelerators(Accelerator::Nvidia, 4).build()
+}
+
+fn gpu(index: usize) -> Series {
+    Series {
+        namespace: "CWAgent".to_owned(),
+        metric: "nvidia_smi_utilization_gpu".to_owned(),
+        dimensions: vec![("InstanceId".to_owned(), "i-0abc".to_owned()), ("index".to_owned(), index.to_string())],
+    }
+}
+
+fn gpus(count: usize) -> Vec<Series> {
+    (0..count).map(gpu).collect()
+}
+
+fn samples(said: &Said) -> BTreeMap<Signal, Vec<Sample>> {
+    let periods = (0..12).map(|period| window().from + PERIOD * period);
+    said.iter().map(|(signal, value)| (*signal, periods.clone().map(|at| (at, *value)).collect())).collect()
+}
+
+fn shown_by(signal: Signal, series: Series) -> Evidence {
+    Evidence { signal, series }
+}
+
+fn signals(questions: &[Question]) -> Vec<Signal> {
+    questions.iter().map(|question| question.signal).collect()
+}
+
+fn first<'a>(ask: &'a Ask<'a>, said: &Said) -> Option<First<'a>> {
+    ask.after_first(samples(said), true, &Idle::default())
+}
+
+fn open<'a>(ask: &'a Ask<'a>, said: &Said) -> Open<'a> {
+    match first(ask, said) {
+        Some(First::Open(open)) => open,
+        found => panic!("{found:?}"),
+    }
+}
+
+fn conclude(open: &Open<'_>, further: &Said, complete: bool) -> Option<Found> {
+    let names = SeriesNames::default();
+    open.conclude(samples(further), complete, &gpus(4), Some(&names), &Idle::default())
+}
+
+fn busy() -> Usage {
+    Usage::Busy(Busy { until: window().to })
+}
+
+#[test]
+fn a_busy_cpu_is_enough_and_needs_no_reminder() {
+    let one = four_gpus();
+    let ask = Ask { likely: Some(shown_by(Signal::Gpu(0), gpu(2))), ..Ask::in_full(&one, window()) };
+    let found = first(&ask, &[(Signal::Cpu, 90.0), (Signal::Gpu(0), 90.0)]);
+    assert_eq!(found, Some(First::Found(Found::Told(busy(), None))));
+}
+
+#[test]
+fn the_gpu_that_worked_the_last_time_is_enough() {
+    let one = four_gpus();
+    let ask = Ask { likely: Some(shown_by(Signal::Gpu(0), gpu(2))), ..Ask::in_full(&one, window()) };
+    let found = first(&ask, &[(Signal::Cpu, 1.0), (Signal::Gpu(0), 90.0)]);
+    assert_eq!(found, Some(First::Found(Found::Told(busy(), Some(shown_by(Signal::Gpu(0), gpu(2)))))));
+}
+
+#[test]
+fn nothing_is_asked_twice() {
+    let one = four_gpus();
+    let names = SeriesNames::default();
+    let in_full = Ask::in_full(&one, window());
+    let questions = open(&in_full, &[(Signal::Cpu, 1.0)]).questions(&gpus(4), Some(&names)).unwrap();
+    assert_eq!(questions.len(), 4 + 2 * 4);
+    let known = Ask { likely: Some(shown_by(Signal::Gpu(0), gpu(2))), ..in_full.clone() };
+    let open_but_for_one = open(&known, &[(Signal::Cpu, 1.0), (Signal::Gpu(0), 0.0)]);
+    let questions = signals(&open_but_for_one.questions(&gpus(4), Some(&names)).unwrap());
+    assert_eq!(questions.len(), 4 + 2 * 4 - 1);
+    assert!(!questions.contains(&Signal::Gpu(2)));
+    let of_traffic = Ask { likely: Some(shown_by(Signal::NetworkIn, gpu(0))), ..in_full };
+    let open_but_for_one = open(&of_traffic, &[(Signal::Cpu, 1.0), (Signal::NetworkIn, 0.0)]);
+    let questions = signals(&open_but_for_one.questions(&gpus(4), Some(&names)).unwrap());
+    assert_eq!(questions.len(), 4 + 2 * 4 - 1);
+    assert!(!questions.contains(&Signal::NetworkIn));
+}
+
+#[test]
+fn a_gpu_asked_first_counts_where_it_stands() {
+    let one = four_gpus();
+    let ask = Ask { likely: Some(shown_by(Signal::Gpu(0), gpu(2))), ..Ask::in_full(&one, window()) };
+    let open = open(&ask, &[(Signal::Cpu, 1.0), (Signal::Gpu(0), 0.0)]);
+    let others = [(Signal::Gpu(0), 0.0), (Signal::Gpu(1), 0.0), (Signal::Gpu(3), 0.0)];
+    let found = conclude(&open, &[&QUIET_TRAFFIC[..], &others[..]].concat(), true);
+    assert!(matches!(found, Some(Found::Told(Usage::Idle(quiet), None)) if quiet.devices == 4));
+    let without_the_third = conclude(&open, &[&QUIET_TRAFFIC[..], &others[..2]].concat(), true);
+    let uninstrumented = Usage::Unknown(Unknown::Uninstrumented { reporting: 3, devices: 4 });
+    assert_eq!(without_the_third, Some(Found::Told(uninstrumented, None)));
+    let elsewhere = Ask { likely: Some(shown_by(Signal::Gpu(0), gpu(9))), ..ask.clone() };
+    let open = self::open(&elsewhere, &[(Signal::Cpu, 1.0), (Signal::Gpu(0), 0.0)]);
+    let found = conclude(&open, &[&QUIET_TRAFFIC[..], &others[..]].concat(), true);
+    assert!(matches!(found, Some(Found::Told(Usage::Unknown(_), None))), "a series that is gone counts for no device");
+}
+
+#[test]
+fn what_showed_work_is_the_first_that_does_so_alone() {
+    let one = four_gpus();
+    let ask = Ask::in_full(&one, window());
+    let open = open(&ask, &[(Signal::Cpu, 1.0)]);
+    let found_by = |further: &Said| match conclude(&open, further, false) {
+        Some(Found::Told(Usage::Busy(_), evidence)) => evidence,
+        found => panic!("{found:?}"),
+    };
+    let second_gpu = shown_by(Signal::Gpu(0), gpu(1));
+    assert_eq!(found_by(&[(Signal::Gpu(1), 50.0), (Signal::Gpu(3), 90.0)]), Some(second_gpu));
+    let network = found_by(&[(Signal::NetworkIn, 1e12), (Signal::Gpu(3), 90.0)]).unwrap();
+    assert_eq!((network.signal, network.series.metric.as_str()), (Signal::NetworkIn, "NetworkIn"));
+    // 5 Mbit/s are 187.5 MB in 5 minutes; each direction alone stays below.
+    assert_eq!(found_by(&[(Signal::NetworkIn, 1e8), (Signal::NetworkOut, 1e8)]), None);
+}
+
+#[test]
+fn what_was_idle_and_stays_quiet_is_asked_no_further() {
+    let one = four_gpus();
+    let ask = Ask { depth: Depth::WorkOnly, ..Ask::in_full(&one, window()) };
+    assert_eq!(first(&ask, &[(Signal::Cpu, 1.0)]), Some(First::Found(Found::NoWork)));
+    assert_eq!(first(&ask, &[(Signal::Cpu, 90.0)]), Some(First::Found(Found::Told(busy(), None))));
+}
+
+#[test]
+fn what_was_unknown_is_asked_further_once_its_gpus_report() {
+    let one = four_gpus();
+    let names = SeriesNames::default();
+    let ask = Ask { depth: Depth::IfInstrumented, ..Ask::in_full(&one, window()) };
+    let open = open(&ask, &[(Signal::Cpu, 1.0)]);
+    assert_eq!(open.questions(&gpus(3), Some(&names)), None);
+    assert_eq!(open.questions(&gpus(4), None), None, "no metric is configured for its kind");
+    assert_eq!(open.questions(&gpus(4), Some(&names)).unwrap().len(), 4 + 2 * 4);
+}
+
+#[test]
+fn half_an_answer_can_show_work_and_nothing_else() {
+    let one = four_gpus();
+    let ask = Ask::in_full(&one, window());
+    let half = |value| ask.after_first(samples(&[(Signal::Cpu, value)]), false, &Idle::default());
+    assert_eq!(half(90.0), Some(First::Found(Found::Told(busy(), None))));
+    assert_eq!(half(1.0), None);
+    let open = open(&ask, &[(Signal::Cpu, 1.0)]);
+    assert_eq!(conclude(&open, &QUIET_TRAFFIC, false), None);
+}
