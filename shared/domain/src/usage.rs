@@ -137,10 +137,10 @@ pub enum Unknown {
     TooFewSamples(Signal),
 }
 
-/// A series that showed work, and is asked first the next time.
+/// A series that settled it alone, by work or by memory that is held, and is asked first the next time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// What it tells; of whichever GPU, the first, since it is asked alone.
+    /// What it tells; of whichever GPU, as of the first, since it is asked alone.
     pub signal: Signal,
     /// Which it is.
     pub series: Series,
@@ -161,9 +161,9 @@ pub struct Asked {
     /// The end of the last period in which it was busy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub busy_until: Option<Timestamp>,
-    /// What showed it, unless it was the CPU.
+    /// What showed that, or the memory that is held; the CPU is asked in any case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worked_by: Option<Evidence>,
+    pub shown_by: Option<Evidence>,
     /// Whether it was idle, and if so, whether with GPU memory held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found_idle_reserved: Option<bool>,

@@ -71,6 +71,32 @@ pub fn evidence(
     Some(Evidence { signal, series })
 }
 
+/// The most memory that is held on one device at the window's end, in MiB, and its signal.
+pub(super) fn memory_held(
+    instance: &Instance,
+    answers: &BTreeMap<Signal, Vec<Sample>>,
+    window: Window,
+) -> Option<(Signal, f64)> {
+    let readings = Readings { answers, instance, window };
+    let memory = answers.keys().filter(|signal| matches!(signal, Signal::GpuMemory(_)));
+    let last = memory.filter_map(|signal| Some((*signal, readings.of(*signal).max_by_key(|(at, _)| *at)?.1)));
+    last.max_by(|(_, one), (_, other)| one.total_cmp(other))
+}
+
+/// The series by which that is known.
+pub(super) fn held_by(
+    instance: &Instance,
+    answers: &BTreeMap<Signal, Vec<Sample>>,
+    devices: &[Series],
+    window: Window,
+    names: &SeriesNames,
+) -> Option<Evidence> {
+    let (Signal::GpuMemory(place), _) = memory_held(instance, answers, window)? else { return None };
+    let device = devices.get(usize::try_from(place).ok()?)?;
+    let series = Series { metric: names.memory_used_mib.clone(), ..device.clone() };
+    Some(Evidence { signal: Signal::GpuMemory(0), series })
+}
+
 /// The samples of an instance's present life, from the window's start on.
 struct Readings<'a> {
     answers: &'a BTreeMap<Signal, Vec<Sample>>,
@@ -157,9 +183,8 @@ impl Readings<'_> {
                 return Err(Unknown::TooFewSamples(signal));
             }
         }
-        let memory = self.answers.keys().filter(|signal| matches!(signal, Signal::GpuMemory(_)));
-        let gpu_memory_held_mib =
-            memory.filter_map(|signal| self.of(*signal).max_by_key(|(at, _)| *at)).map(|(_, mib)| mib).reduce(f64::max);
+        let held = memory_held(self.instance, self.answers, window);
+        let gpu_memory_held_mib = held.map(|(_, mib)| mib);
         Ok(Quiet {
             from: window.from,
             to: window.to,

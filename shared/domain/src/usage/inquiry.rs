@@ -1,10 +1,12 @@
 //! Asking about one instance, round by round, no further than it takes. Pure: whoever calls `CloudWatch` brings the answers.
 //!
 //! `CloudWatch` bills by the metric, and a machine of eight GPUs has twenty-one. The first round asks for the CPU and for
-//! what showed work the last time; whoever is at work is settled by that. What comes after it depends on [`Depth`].
+//! what showed work, or held memory, the last time; whoever is at work is settled by that. What comes after it depends on
+//! [`Depth`].
 
 use std::collections::BTreeMap;
 
+use super::evaluate::{held_by, memory_held};
 use super::{Evidence, Question, Sample, Series, Signal, Usage, Window, evaluate, evidence, further_questions};
 use crate::config::{Idle, SeriesNames};
 use crate::instance::Instance;
@@ -16,7 +18,7 @@ pub struct Ask<'a> {
     pub instance: &'a Instance,
     /// Over which window, and since.
     pub window: Window,
-    /// What showed work the last time.
+    /// What showed work, or held memory, the last time.
     pub likely: Option<Evidence>,
     /// How far.
     pub depth: Depth,
@@ -29,6 +31,8 @@ pub enum Depth {
     Full,
     /// Everything, if all of its devices are listed by now: without them it stays unknown.
     IfInstrumented,
+    /// Everything, unless the memory that was held the last time still is: freed, it makes it one to be ended.
+    UnlessHeld,
     /// Nothing: it was found idle before, and finding it so again would change nothing.
     WorkOnly,
 }
@@ -36,7 +40,7 @@ pub enum Depth {
 /// What came of asking about one instance.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found {
-    /// What it has been doing; and of work, what showed it, unless it was the CPU.
+    /// What it has been doing; and what showed work, or held memory, unless it was the CPU.
     Told(Usage, Option<Evidence>),
     /// No work was seen, and no more was asked: what was found before stands.
     NoWork,
@@ -83,8 +87,20 @@ impl<'a> Ask<'a> {
                 Some(First::Found(Found::Told(usage, shown_by)))
             }
             Usage::Idle(_) | Usage::Unknown(_) if !complete => None,
-            Usage::Idle(_) | Usage::Unknown(_) if self.depth == Depth::WorkOnly => Some(First::Found(Found::NoWork)),
+            Usage::Idle(_) | Usage::Unknown(_) if self.is_enough(&answers, idle) => Some(First::Found(Found::NoWork)),
             Usage::Idle(_) | Usage::Unknown(_) => Some(First::Open(Open { ask: self, answers })),
+        }
+    }
+}
+
+impl Ask<'_> {
+    /// Whether a first round that shows no work is all that is wanted.
+    fn is_enough(&self, answers: &BTreeMap<Signal, Vec<Sample>>, idle: &Idle) -> bool {
+        match self.depth {
+            Depth::Full | Depth::IfInstrumented => false,
+            Depth::UnlessHeld => memory_held(self.instance, answers, self.window)
+                .is_some_and(|(_, held_mib)| held_mib > idle.gpu_memory_held_mib),
+            Depth::WorkOnly => true,
         }
     }
 }
@@ -118,9 +134,14 @@ impl Open<'_> {
         let mut answers = self.answers_by_place(devices);
         answers.extend(further);
         let usage = evaluate(instance, &answers, devices, names, window, idle);
-        let is_busy = matches!(usage, Usage::Busy(_));
-        let shown_by = if is_busy { evidence(instance, &answers, devices, window, idle) } else { None };
-        (is_busy || complete).then_some(Found::Told(usage, shown_by))
+        let shown_by = match &usage {
+            Usage::Busy(_) => evidence(instance, &answers, devices, window, idle),
+            Usage::Idle(quiet) if quiet.reserved => {
+                names.and_then(|names| held_by(instance, &answers, devices, window, names))
+            }
+            Usage::Idle(_) | Usage::Unknown(_) => None,
+        };
+        (matches!(usage, Usage::Busy(_)) || complete).then_some(Found::Told(usage, shown_by))
     }
 
     /// The answers of the first round, with the GPU that was asked there where it stands among all.
@@ -129,14 +150,14 @@ impl Open<'_> {
         if let Some(likely) = &self.ask.likely
             && let Some(samples) = answers.remove(&likely.signal)
         {
-            let place = match likely.signal {
-                Signal::Gpu(_) => {
-                    let place = devices.iter().position(|series| *series == likely.series);
-                    place.and_then(|place| u32::try_from(place).ok()).map(Signal::Gpu)
-                }
+            let place = devices.iter().position(|series| series.dimensions == likely.series.dimensions);
+            let place = place.and_then(|place| u32::try_from(place).ok());
+            let signal = match likely.signal {
+                Signal::Gpu(_) => place.map(Signal::Gpu),
+                Signal::GpuMemory(_) => place.map(Signal::GpuMemory),
                 signal => Some(signal),
             };
-            answers.extend(place.map(|signal| (signal, samples)));
+            answers.extend(signal.map(|signal| (signal, samples)));
         }
         answers
     }

@@ -36,7 +36,7 @@ pub fn asks<'a>(
         let usage = &Usage::Unknown(Unknown::NotAsked);
         let asked = activity.instances.get(&instance.id).filter(|asked| asked.at >= instance.launched_at);
         let (length, depth) = (Case { instance, usage, notices, policy, now }).how_to_ask(asked)?;
-        let likely = asked.and_then(|asked| asked.worked_by.clone());
+        let likely = asked.and_then(|asked| asked.shown_by.clone());
         Some(Ask { instance, window: Window::ending_before(now, length), likely, depth })
     };
     seen.iter().filter_map(ask).collect()
@@ -108,9 +108,9 @@ impl Case<'_> {
         let known_in_full = asked.in_full_at.is_some_and(|at| self.now < at + IN_FULL_AFTER);
         let depth = match asked.found_idle_reserved {
             _ if !known_in_full => Depth::Full,
-            // GPU memory that is freed makes it one to be ended.
             Some(_) if only_told(false) => Depth::WorkOnly,
-            Some(_) => Depth::Full,
+            Some(true) => Depth::UnlessHeld,
+            Some(false) => Depth::Full,
             None => Depth::IfInstrumented,
         };
         Some(depth)
@@ -181,8 +181,8 @@ pub fn learn(
             {
                 (Usage::Unknown(Unknown::NotAsked), None)
             }
-            Some(Found::Told(usage, worked_by)) => {
-                let asked = remembered(ask, &usage, worked_by, now);
+            Some(Found::Told(usage, shown_by)) => {
+                let asked = remembered(ask, &usage, shown_by, now);
                 (usage, Some(asked))
             }
             Some(Found::NoWork) => {
@@ -215,12 +215,12 @@ fn usage_of_unasked(instance: &Instance, activity: &Activity, policy: &Policy, n
     Usage::Unknown(Unknown::NotAsked)
 }
 
-fn remembered(ask: &Ask<'_>, usage: &Usage, worked_by: Option<Evidence>, now: Timestamp) -> Asked {
+fn remembered(ask: &Ask<'_>, usage: &Usage, shown_by: Option<Evidence>, now: Timestamp) -> Asked {
     let length = length_of(ask);
     let asked = Asked {
         at: now,
         busy_until: None,
-        worked_by,
+        shown_by,
         found_idle_reserved: None,
         in_full_at: None,
         idle_not_before: now + length,

@@ -144,6 +144,26 @@ fn what_was_idle_and_stays_quiet_is_asked_no_further() {
 }
 
 #[test]
+fn what_holds_memory_is_asked_further_once_it_is_freed() {
+    let one = four_gpus();
+    let in_full = Ask::in_full(&one, window());
+    let held = [(Signal::Gpu(0), 0.0), (Signal::Gpu(1), 0.0), (Signal::Gpu(2), 0.0), (Signal::Gpu(3), 0.0)];
+    let memory = [(Signal::GpuMemory(0), 3.0), (Signal::GpuMemory(2), 20_000.0)];
+    let found = conclude(&open(&in_full, &[(Signal::Cpu, 1.0)]), &[&QUIET_TRAFFIC[..], &held, &memory].concat(), true);
+    let Some(Found::Told(Usage::Idle(quiet), Some(by))) = found else { panic!("{found:?}") };
+    assert!(quiet.reserved);
+    assert_eq!((by.signal, by.series.metric.as_str()), (Signal::GpuMemory(0), "nvidia_smi_memory_used"));
+    assert_eq!(by.series.dimensions, gpu(2).dimensions);
+    let ask = Ask { depth: Depth::UnlessHeld, likely: Some(by), ..in_full };
+    let still = first(&ask, &[(Signal::Cpu, 1.0), (Signal::GpuMemory(0), 20_000.0)]);
+    assert_eq!(still, Some(First::Found(Found::NoWork)));
+    let freed = open(&ask, &[(Signal::Cpu, 1.0), (Signal::GpuMemory(0), 3.0)]);
+    let questions = signals(&freed.questions(&gpus(4), Some(&SeriesNames::default())).unwrap());
+    assert!(questions.len() == 4 + 2 * 4 - 1 && !questions.contains(&Signal::GpuMemory(2)));
+    assert!(matches!(first(&ask, &[(Signal::Cpu, 1.0)]), Some(First::Open(_))), "nobody says that it is held");
+}
+
+#[test]
 fn what_was_unknown_is_asked_further_once_its_gpus_report() {
     let one = four_gpus();
     let names = SeriesNames::default();

@@ -244,9 +244,10 @@ fn what_would_not_be_ended_is_asked_in_full_twice_a_day() {
 }
 
 #[test]
-fn what_would_be_ended_is_always_asked_in_full() {
+fn what_would_be_ended_is_asked_in_full_unless_its_memory_is_held() {
     check_depth(known(instance(), ENFORCED), &idle(), NOW, Depth::Full);
-    check_depth(known(instance(), ENFORCED), &reserved(), NOW, Depth::Full);
+    check_depth(known(instance(), ENFORCED), &reserved(), NOW, Depth::UnlessHeld);
+    check_depth(known(instance(), ENFORCED), &reserved(), "2026-09-01T01:05:00Z", Depth::Full);
     let marked = || known(instance().tag(MARKED, "i-0abc idle=stop@2026-09-01T13:00:00Z"), ENFORCED);
     check_depth(marked(), &unknown(), NOW, Depth::Full);
     let at_its_deadline = || known(instance(), "").shadow_marked("i-0abc idle=stop@2026-09-01T12:20:00Z");
