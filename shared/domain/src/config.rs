@@ -15,6 +15,7 @@ pub use sections::{
     Team, Untagged, VolumeAction, Volumes,
 };
 
+use crate::fault::shortened;
 use crate::id::{Region, TeamName};
 use crate::mode::Mode;
 
@@ -23,6 +24,11 @@ pub const KEY: &str = "config/curfew.toml";
 
 /// The largest document that is read, in bytes: a configuration is written by hand.
 pub const BYTES_MAX: usize = 256 * 1024;
+
+/// The most that an error repeats of the document, in characters: SNS would refuse one that repeats it all, and nobody
+/// would hear that Curfew stands still.
+const KEY_CHARACTERS_MAX: usize = 200;
+const PROBLEM_CHARACTERS_MAX: usize = 1_000;
 
 /// The whole configuration. `Config::default()` is what an absent document means.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -77,7 +83,8 @@ impl Config {
         let fault = |key: String, error: &toml::de::Error| {
             let start = error.span().map_or(0, |span| span.start);
             let (line, column) = position(text, start);
-            ConfigError { line, column, key, problem: error.message().trim().to_owned() }
+            let key = shortened(&key, KEY_CHARACTERS_MAX);
+            ConfigError { line, column, key, problem: shortened(error.message().trim(), PROBLEM_CHARACTERS_MAX) }
         };
         if text.len() > BYTES_MAX {
             let problem = format!("the document has {} bytes; {BYTES_MAX} are the most", text.len());

@@ -19,6 +19,15 @@ pub fn sentence(error: &dyn Error) -> String {
     sentence
 }
 
+/// The first so many characters of a foreign text, and `…` where there are more: what people are told has to fit a message.
+#[must_use]
+pub fn shortened(text: &str, characters_max: usize) -> String {
+    match text.char_indices().nth(characters_max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,6 +39,13 @@ mod tests {
     #[derive(Debug, thiserror::Error)]
     #[error("the account is closed")]
     struct Inner;
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(shortened("Grüße", 5), "Grüße");
+        assert_eq!(shortened("Grüße", 3), "Grü…");
+        assert_eq!(shortened("", 0), "");
+    }
 
     #[test]
     fn each_is_said_once() {

@@ -1,6 +1,7 @@
 //! What woke the function: the event, as `EventBridge` delivers it.
 
 use aws_lambda_events::eventbridge::EventBridgeEvent;
+use domain::fault::shortened;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -70,12 +71,7 @@ fn kind_of(value: &Value) -> &'static str {
 }
 
 fn quoted(text: &str) -> String {
-    let mut characters = text.chars();
-    let mut head: String = characters.by_ref().take(QUOTED_CHARACTERS_MAX).collect();
-    if characters.next().is_some() {
-        head.push('…');
-    }
-    head
+    shortened(text, QUOTED_CHARACTERS_MAX)
 }
 
 #[cfg(test)]

@@ -63,3 +63,12 @@ fn refusals_name_line_and_key() {
     assert_snapshot!(refusal("[metrics.neuron]\nnamespace = \"Neuron\"\n"), @"config/curfew.toml, line 1, column 1, key `metrics.neuron`: `utilization` is missing: name the metric of this kind of accelerator, for the default is NVIDIA's");
     assert_snapshot!(refusal("[tags]\nrequired = [\"\"]\n"), @r#"config/curfew.toml, line 2, column 12, key `tags.required`: `` is not a tag key; it has 1 to 128 characters"#);
 }
+
+#[test]
+fn a_refusal_fits_a_message_whatever_it_repeats() {
+    let long = "x".repeat(250_000);
+    for text in [format!("mode = \"{long}\""), format!("{long} = 1"), format!("[teams.{long}]\nx = 1"), long.clone()] {
+        let refusal = refusal(&text);
+        assert!(refusal.starts_with("config/curfew.toml, line ") && refusal.len() < 2_000, "{refusal}");
+    }
+}
