@@ -12,6 +12,7 @@ pub mod instance;
 pub mod limits;
 pub mod mark;
 pub mod mode;
+pub mod moment;
 pub mod money;
 pub mod news;
 pub mod notices;

@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::id::ResourceId;
+use crate::moment;
 use crate::rule::{Ending, Rule};
 
 /// After so long an announcement is forgotten: whatever kept it from being carried out, people are told anew.
@@ -71,7 +72,7 @@ impl FromStr for Mark {
             let (ending, deadline) = announced.split_once('@').ok_or_else(unreadable)?;
             let announced = Announced {
                 ending: Ending::read(ending).ok_or_else(unreadable)?,
-                deadline: deadline.parse().map_err(|_| unreadable())?,
+                deadline: moment::read(deadline).ok_or_else(unreadable)?,
             };
             if entries.insert(Rule::read(rule).ok_or_else(unreadable)?, announced).is_some() {
                 return Err(unreadable());

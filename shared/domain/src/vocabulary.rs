@@ -10,6 +10,7 @@ use crate::hours::Hours;
 use crate::instance::Instance;
 use crate::mark::{Mark, UnreadableMark};
 use crate::mode::Mode;
+use crate::moment;
 
 /// The tag whose presence means: never touched.
 pub const PROTECTED: &str = "curfew:protected";
@@ -194,8 +195,7 @@ fn read_disk_policy(value: &str) -> Result<DiskPolicy, String> {
 }
 
 fn read_expiry(value: &str, launched_at: Timestamp) -> Result<Timestamp, String> {
-    let at: Timestamp =
-        value.parse().map_err(|_| "write a moment as RFC 3339, such as `2026-09-30T18:00:00Z`".to_owned())?;
+    let at = moment::read(value).ok_or("write a moment as RFC 3339, such as `2026-09-30T18:00:00Z`")?;
     if at < launched_at {
         return Err(format!(
             "earlier than this instance's own launch at {launched_at}, so it was copied from another or is of an earlier life; write a new one or remove it"
@@ -213,13 +213,14 @@ fn read_until(value: &str) -> Result<Timestamp, String> {
     {
         return Ok(end);
     }
-    value.parse().map_err(|_| "write a date such as `2026-09-30` (to its end, UTC) or a moment as RFC 3339".to_owned())
+    moment::read(value)
+        .ok_or_else(|| "write a date such as `2026-09-30` (to its end, UTC) or a moment as RFC 3339".to_owned())
 }
 
 fn read_stopped(value: &str) -> Result<Stopped, String> {
     let unreadable = || "not what Curfew writes there; remove the tag".to_owned();
     let (rule, at) = value.split_once(' ').ok_or_else(unreadable)?;
-    Ok(Stopped { rule: rule.to_owned(), at: at.parse().map_err(|_| unreadable())? })
+    Ok(Stopped { rule: rule.to_owned(), at: moment::read(at).ok_or_else(unreadable)? })
 }
 
 #[cfg(test)]
@@ -270,10 +271,12 @@ mod tests {
             (LOCAL_DISK, "yes"),
             (EXPIRES_AT, "tomorrow"),
             (EXPIRES_AT, "2026-09-30"),
+            (EXPIRES_AT, "2026-09-30T18:00:00+02:00[America/New_York]"),
             (EXPIRES_AT, "2001-01-01T00:00:00Z"),
             (HOURS, "9 to 5"),
             (KEEP_UNTIL, "friday"),
             (KEEP_UNTIL, "2026-02-30"),
+            (KEEP_UNTIL, "2026-09-30T18:00:00Z[Europe/Berlin]"),
             (MARKED, "yes"),
             (STOPPED, "idle"),
             ("Curfew:Protected", ""),
