@@ -51,8 +51,8 @@ impl Hours {
             return Err("write days, times and time zone, such as `Mon-Fri 08:00-20:00 Europe/Berlin`".to_owned());
         };
         let (start, end) = read_times(times)?;
-        let zone = TimeZone::get(zone)
-            .map_err(|_| format!("`{zone}` is no time zone of the IANA database, such as `Europe/Berlin` or `UTC`"))?;
+        let zone = read_zone(zone)
+            .ok_or_else(|| format!("`{zone}` is no time zone of the IANA database, such as `Europe/Berlin` or `UTC`"))?;
         Ok(Self { text: text.to_owned(), days: read_days(days)?, start, end, ends_next_day: end <= start, zone })
     }
 
@@ -103,6 +103,14 @@ impl fmt::Display for Hours {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
+}
+
+/// The database's own words for a zone that nobody has set; jiff takes both for UTC.
+const NOWHERE: [&str; 2] = ["Etc/Unknown", "Factory"];
+
+fn read_zone(name: &str) -> Option<TimeZone> {
+    let is_nowhere = NOWHERE.iter().any(|nowhere| name.eq_ignore_ascii_case(nowhere));
+    if is_nowhere { None } else { TimeZone::get(name).ok() }
 }
 
 const DAY_NAMES: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
@@ -211,6 +219,8 @@ mod tests {
             "Mon 08:00-25:00 UTC",
             "Mon 08:00-08:00 UTC",
             "Mon 08:00-20:00 Mars/Olympus",
+            "Mon 08:00-20:00 Etc/Unknown",
+            "Mon 08:00-20:00 factory",
             "Mon- 08:00-20:00 UTC",
             "Mon 24:00-08:00 UTC",
             "Mon +8:00-20:00 UTC",
