@@ -51,8 +51,9 @@ impl Hours {
             return Err("write days, times and time zone, such as `Mon-Fri 08:00-20:00 Europe/Berlin`".to_owned());
         };
         let (start, end) = read_times(times)?;
-        let zone = read_zone(zone)
-            .ok_or_else(|| format!("`{zone}` is no time zone of the IANA database, such as `Europe/Berlin` or `UTC`"))?;
+        let zone = read_zone(zone).ok_or_else(|| {
+            format!("`{zone}` is no time zone of the IANA database, such as `Europe/Berlin` or `UTC`")
+        })?;
         Ok(Self { text: text.to_owned(), days: read_days(days)?, start, end, ends_next_day: end <= start, zone })
     }
 

@@ -115,7 +115,7 @@ impl Vocabulary {
     ///
     /// # Errors
     /// Every tag that cannot be read, in order of keys: an unreadable value, an unknown key that begins with `curfew`
-    /// in any case, or an end that lies before the instance's own launch (a copied tag).
+    /// to its reader's eye, or an end that lies before the instance's own launch (a copied tag).
     pub fn read(instance: &Instance) -> Result<Self, Vec<Unreadable>> {
         let mut vocabulary = Self::default();
         let mut unreadable = Vec::new();
@@ -159,8 +159,24 @@ pub fn kept_until(instance: &Instance) -> Option<Timestamp> {
     instance.tags.get(KEEP_UNTIL).and_then(|value| read_until(value).ok())
 }
 
+/// Whether its owner sees a key that begins with `curfew`: in any case, after blanks, and with the two Cyrillic letters that
+/// lie on the keys of their Latin look-alikes.
 fn begins_with_curfew(key: &str) -> bool {
-    key.as_bytes().get(..6).is_some_and(|start| start.eq_ignore_ascii_case(b"curfew"))
+    let latin = |letter: char| match letter {
+        'с' | 'С' => 'c',
+        'е' | 'Е' => 'e',
+        other => other.to_ascii_lowercase(),
+    };
+    key.trim_start_matches(is_unseen).chars().map(latin).take(6).eq("curfew".chars())
+}
+
+/// Blanks, and what shows nothing at all: what is copied from a page or a chat brings them along.
+fn is_unseen(letter: char) -> bool {
+    let shows_nothing = matches!(
+        letter,
+        '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}'
+    );
+    letter.is_whitespace() || letter.is_control() || shows_nothing
 }
 
 fn read_idle_after(value: &str) -> Result<IdleAfter, String> {
@@ -255,6 +271,7 @@ mod tests {
             (PROTECTED, ""),
             ("Name", "curfew"),
             ("curfe", "x"),
+            ("my-curfew:mode", "x"),
         ] {
             assert_eq!(problem(key, value), None, "{key}={value}");
         }
@@ -283,6 +300,10 @@ mod tests {
             ("curfew:protectd", ""),
             ("CURFEW", "x"),
             ("curfew-protected", ""),
+            (" curfew:protected", ""),
+            ("\u{200b}curfew:protected", ""),
+            ("сurfew:protected", ""),
+            ("CURFЕW:keep-until", "2026-09-30"),
         ] {
             assert_eq!(problem(key, value).as_deref(), Some(key), "{key}={value}");
         }
