@@ -220,14 +220,13 @@ fn read_expiry(value: &str, launched_at: Timestamp) -> Result<Timestamp, String>
     Ok(at)
 }
 
-/// A date means its end, in UTC.
+/// A date means its end, in UTC; the calendar's last one, by which people write "for ever", the last moment there is.
 fn read_until(value: &str) -> Result<Timestamp, String> {
-    let end_of =
-        |date: Date| date.tomorrow().and_then(|next| next.to_zoned(TimeZone::UTC)).map(|zoned| zoned.timestamp());
+    let end_of = |date: Date| date.tomorrow().and_then(|next| TimeZone::UTC.to_timestamp(next.into()));
     if value.len() == "2026-09-30".len()
-        && let Ok(end) = value.parse::<Date>().and_then(end_of)
+        && let Ok(date) = value.parse::<Date>()
     {
-        return Ok(end);
+        return Ok(end_of(date).unwrap_or(Timestamp::MAX));
     }
     moment::read(value)
         .ok_or_else(|| "write a date such as `2026-09-30` (to its end, UTC) or a moment as RFC 3339".to_owned())
@@ -313,5 +312,7 @@ mod tests {
     fn a_date_is_kept_to_its_end_in_utc() {
         let read = Vocabulary::read(&instance().tag(KEEP_UNTIL, "2026-09-30").build()).unwrap();
         assert_eq!(read.keep_until.unwrap().to_string(), "2026-10-01T00:00:00Z");
+        let read = Vocabulary::read(&instance().tag(KEEP_UNTIL, "9999-12-31").build()).unwrap();
+        assert_eq!(read.keep_until, Some(Timestamp::MAX));
     }
 }
