@@ -118,10 +118,11 @@ impl Notices {
 }
 
 impl Told {
-    /// Whether it need not be told at `now`.
+    /// Whether it need not be told at `now`. A moment that lies further ahead than clocks differ is a damaged one, and must
+    /// not keep a fault quiet until then.
     #[must_use]
     pub fn covers(&self, what: &str, repeat: Repeat, now: Timestamp) -> bool {
-        self.what == what && (repeat == Repeat::Never || now.duration_since(self.at) < REPEAT_AFTER)
+        self.what == what && (repeat == Repeat::Never || now.duration_since(self.at).abs() < REPEAT_AFTER)
     }
 }
 
@@ -138,6 +139,8 @@ mod tests {
         check("stop", Repeat::Daily, "2026-09-01T12:00:00Z", true);
         check("stop", Repeat::Daily, "2026-09-02T11:59:59Z", true);
         check("stop", Repeat::Daily, "2026-09-02T12:00:00Z", false);
+        check("stop", Repeat::Daily, "2026-08-31T12:00:01Z", true);
+        check("stop", Repeat::Daily, "2026-08-31T12:00:00Z", false);
         check("stop", Repeat::Never, "2027-09-02T12:00:00Z", true);
         check("start", Repeat::Daily, "2026-09-01T12:00:00Z", false);
         check("start", Repeat::Never, "2026-09-01T12:00:00Z", false);
