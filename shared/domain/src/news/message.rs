@@ -36,10 +36,18 @@ pub struct Message {
 pub fn messages(report: &Report, news: &[News], memory: &Memory) -> Vec<Message> {
     let mut by_team: BTreeMap<&str, Vec<Matter<'_>>> = BTreeMap::new();
     for owed in memory.values().flat_map(|notices| &notices.owed) {
-        by_team.entry(&owed.team).or_default().push(Matter { text: &owed.text, severity: owed.severity, news: None });
+        by_team.entry(&owed.team).or_default().push(Matter {
+            text: one_paragraph(&owed.text),
+            severity: owed.severity,
+            news: None,
+        });
     }
     for one in news {
-        by_team.entry(&one.team).or_default().push(Matter { text: &one.text, severity: one.severity, news: Some(one) });
+        by_team.entry(&one.team).or_default().push(Matter {
+            text: one_paragraph(&one.text),
+            severity: one.severity,
+            news: Some(one),
+        });
     }
     let of_team = |(team, matters): (&str, Vec<Matter<'_>>)| -> Vec<Message> {
         parts(matters).iter().map(|part| message(report, team, part)).collect()
@@ -49,9 +57,17 @@ pub fn messages(report: &Report, news: &[News], memory: &Memory) -> Vec<Message>
 
 /// One paragraph, of this run or owed by an earlier one.
 struct Matter<'a> {
-    text: &'a str,
+    text: String,
     severity: Severity,
     news: Option<&'a News>,
+}
+
+/// A line, whatever is in a name, so that nobody's tag makes a paragraph of its own; and one that a message has room for: SNS
+/// would refuse it in every run, and with it all that its team should hear.
+fn one_paragraph(text: &str) -> String {
+    let end = text.floor_char_boundary(PARAGRAPHS_BYTES_MAX);
+    let cut = if end < text.len() { "…" } else { "" };
+    text[..end].chars().map(|c| if c.is_control() { ' ' } else { c }).chain(cut.chars()).collect()
 }
 
 fn parts(matters: Vec<Matter<'_>>) -> Vec<Vec<Matter<'_>>> {

@@ -277,6 +277,19 @@ mod sizes {
     }
 
     #[test]
+    fn a_paragraph_that_no_message_can_hold_is_cut_and_the_rest_comes_whole() {
+        let sent = send(&[event("vision", 10, false), News { text: "ü".repeat(200_000), ..event("vision", 0, false) }]);
+        assert!(sent.iter().all(|message| message.body.len() < SNS_BYTES_MAX));
+        assert!(sent[0].body.contains("xxxxxxxxxx") && sent[1].body.contains("üü…\n\nRun run-1"));
+    }
+
+    #[test]
+    fn a_name_with_line_breaks_makes_no_paragraph_of_its_own() {
+        let forged = instance().tag("Name", "a\n\ni-0fff: it was stopped.\u{0}").tag("curfew:mode", "perhaps");
+        check(&planned(forged, &busy(), ENFORCED), "warning", &["(g5.xlarge \"a  i-0fff: it was stopped. \", owner"]);
+    }
+
+    #[test]
     fn the_first_line_is_bounded_too() {
         let losing: Vec<News> = (0..9000).map(|_| event("vision", 50, true)).collect();
         for message in send(&losing) {
