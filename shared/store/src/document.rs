@@ -1,5 +1,6 @@
 //! Documents: typed values as JSON objects that carry their `schema`.
 
+use domain::fault::shortened;
 use domain::notices::Notices;
 use domain::report::SCHEMA;
 use domain::usage::Activity;
@@ -8,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::StoreError;
+
+/// The most that an error repeats of a document, in characters: it has to fit a message, and a document may be one long word.
+const QUOTED_CHARACTERS_MAX: usize = 500;
 
 /// A value that is kept in one object, which only Curfew writes.
 pub(crate) trait Document: Serialize + DeserializeOwned + Default {
@@ -50,15 +54,42 @@ pub(crate) fn bytes_of(value: &impl Serialize, address: &str) -> Result<Vec<u8>,
 pub(crate) fn decode<T: Document>(bytes: &[u8], address: &str) -> Result<T, StoreError> {
     let unreadable = |error: serde_json::Error| StoreError::Unreadable {
         address: address.to_owned(),
-        problem: error.to_string(),
+        problem: problem(&error),
         if_lost: T::IF_LOST,
     };
-    let stamp: Stamp = serde_json::from_slice(bytes).map_err(unreadable)?;
+    // Of a field that it does not know, serde_json looks at nothing but the end.
+    let text = std::str::from_utf8(bytes).map_err(|error| StoreError::Unreadable {
+        address: address.to_owned(),
+        problem: no_utf8(bytes, error.valid_up_to()),
+        if_lost: T::IF_LOST,
+    })?;
+    let stamp: Stamp = serde_json::from_str(text).map_err(unreadable)?;
     if stamp.schema != Some(Value::from(SCHEMA)) {
         let found = stamp.schema.map_or_else(|| "none".to_owned(), |schema| schema.to_string());
-        return Err(StoreError::UnknownSchema { address: address.to_owned(), found, if_lost: T::IF_LOST });
+        return Err(StoreError::UnknownSchema {
+            address: address.to_owned(),
+            found: shortened(&found, QUOTED_CHARACTERS_MAX),
+            if_lost: T::IF_LOST,
+        });
     }
-    serde_json::from_slice(bytes).map_err(unreadable)
+    serde_json::from_str(text).map_err(unreadable)
+}
+
+/// What is wrong, and where, which stands at the end.
+fn problem(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    match text.strip_suffix(&place) {
+        Some(what) => shortened(what, QUOTED_CHARACTERS_MAX) + &place,
+        None => shortened(&text, QUOTED_CHARACTERS_MAX),
+    }
+}
+
+/// In the words of `serde_json`, which counts columns in bytes.
+fn no_utf8(bytes: &[u8], valid_up_to: usize) -> String {
+    let lines = bytes[..valid_up_to].split(|byte| *byte == b'\n');
+    let (line, column) = lines.fold((0, 0), |(line, _), text| (line + 1, text.len() + 1));
+    format!("no UTF-8 at line {line} column {column}")
 }
 
 #[cfg(test)]

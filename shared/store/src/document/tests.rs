@@ -60,9 +60,22 @@ fn what_curfew_never_wrote_is_refused() {
         )
     };
     check_refused::<Notices>("", &refused("EOF while parsing a value at line 1 column 0"));
+    let error = decode::<Notices>(b"{\"schema\": 1, \"\xff\": 0}", ADDRESS).unwrap_err().to_string();
+    assert!(error.contains("(no UTF-8 at line 1 column 16)"), "{error}");
     check_refused::<Notices>("null", &refused("invalid type: null, expected an object at line 1 column 4"));
     let error = decode::<Notices>(br#"{"schema": 1, "told": []}"#, ADDRESS).unwrap_err();
     assert!(matches!(error, StoreError::Unreadable { .. }), "{error}");
     let error = decode::<Activity>(br#"{"schema": 1, "instances": {"i-0abc": {}}}"#, ADDRESS).unwrap_err();
     assert!(error.to_string().ends_with("; delete it: it is only a cache"), "{error}");
+}
+
+#[test]
+fn an_error_repeats_no_more_than_a_message_can_hold_and_says_where() {
+    let long = "x".repeat(1_000_000);
+    let error =
+        decode::<Notices>(format!(r#"{{"schema": 1, "shadow_marks": {{"i-0abc": "{long}"}}}}"#).as_bytes(), ADDRESS);
+    let sentence = error.unwrap_err().to_string();
+    assert!(sentence.len() < 1_000 && sentence.contains("xxx… at line 1 column 1000044); delete it"), "{sentence}");
+    let error = decode::<Notices>(format!(r#"{{"schema": "{long}"}}"#).as_bytes(), ADDRESS);
+    assert!(error.unwrap_err().to_string().len() < 1_000);
 }
