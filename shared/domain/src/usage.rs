@@ -21,6 +21,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::id::ResourceId;
+use crate::instance::Instance;
 
 pub use evaluate::{evaluate, evidence};
 pub use inquiry::{Ask, Depth, First, Found, Open};
@@ -151,6 +152,15 @@ pub struct Evidence {
 pub struct Activity {
     /// By instance; only running ones.
     pub instances: BTreeMap<ResourceId, Asked>,
+}
+
+impl Activity {
+    /// What was learnt of an instance in its present life. What says that it was learnt later than now is damaged, and counts as
+    /// lost: it would keep the instance from being asked about until then.
+    #[must_use]
+    pub fn of(&self, instance: &Instance, now: Timestamp) -> Option<&Asked> {
+        self.instances.get(&instance.id).filter(|asked| asked.at >= instance.launched_at && asked.at <= now)
+    }
 }
 
 /// When one instance was asked about last, and what it was seen doing.

@@ -34,7 +34,7 @@ pub fn asks<'a>(
     let ask = |instance: &&'a Instance| {
         let notices = memory.get(&instance.region).unwrap_or(&nothing_told);
         let usage = &Usage::Unknown(Unknown::NotAsked);
-        let asked = activity.instances.get(&instance.id).filter(|asked| asked.at >= instance.launched_at);
+        let asked = activity.of(instance, now);
         let (length, depth) = (Case { instance, usage, notices, policy, now }).how_to_ask(asked)?;
         let likely = asked.and_then(|asked| asked.shown_by.clone());
         Some(Ask { instance, window: Window::ending_before(now, length), likely, depth })
@@ -105,7 +105,7 @@ impl Case<'_> {
         if self.now < not_before.min(once_a_window) {
             return None;
         }
-        let known_in_full = asked.in_full_at.is_some_and(|at| self.now < at + IN_FULL_AFTER);
+        let known_in_full = asked.in_full_at.is_some_and(|at| self.now.duration_since(at).abs() < IN_FULL_AFTER);
         let depth = match asked.found_idle_reserved {
             _ if !known_in_full => Depth::Full,
             Some(_) if only_told(false) => Depth::WorkOnly,
@@ -173,7 +173,7 @@ pub fn learn(
     }
     for ask in asks {
         let id = &ask.instance.id;
-        let known = before.instances.get(id).filter(|asked| asked.at >= ask.instance.launched_at);
+        let known = before.of(ask.instance, now);
         let (usage, asked) = match found.remove(id) {
             // Where there is not one sample of what was at work when last seen, `CloudWatch` is late.
             Some(Found::Told(Usage::Unknown(Unknown::Silent { .. }), _))
@@ -205,7 +205,7 @@ fn usage_of_unasked(instance: &Instance, activity: &Activity, policy: &Policy, n
     };
     let length = idle::window(&says, &policy.config).unwrap_or(policy.config.idle.window);
     let window = Window::ending_before(now, length);
-    let asked = activity.instances.get(&instance.id).filter(|asked| asked.at >= instance.launched_at);
+    let asked = activity.of(instance, now);
     if let Some(until) = asked.and_then(|asked| asked.busy_until).filter(|until| *until > window.from) {
         return Usage::Busy(Busy { until });
     }

@@ -288,3 +288,14 @@ fn who_is_gone_is_forgotten_and_who_is_not_answered_is_not() {
     assert_eq!(learn(&[&worked.instance]), worked.activity);
     assert_eq!(learn(&[]), Activity::default());
 }
+
+#[test]
+fn what_was_learnt_in_the_future_counts_as_lost() {
+    for at in ["2026-09-01T12:00:01Z", "9999-12-30T22:00:00Z"] {
+        let mut known = known(instance(), ENFORCED).answered(&unknown());
+        let id = known.instance.id.clone();
+        let asked = known.activity.instances.get_mut(&id).unwrap();
+        *asked = Asked { at: time(at), in_full_at: Some(time(at)), idle_not_before: time(at), ..asked.clone() };
+        assert_eq!(asks(&[&known.instance], &known.activity, &known.memory, &known.policy, time(NOW)).len(), 1, "{at}");
+    }
+}
