@@ -39,24 +39,34 @@ pub struct Config {
     /// The regions to look at; empty means every enabled one.
     pub regions: Vec<Region>,
     /// The keys by which this account knows team and owner.
+    #[serde(deserialize_with = "checks::table")]
     pub tags: TagKeys,
     /// What else belongs to somebody's own controller.
+    #[serde(deserialize_with = "checks::table")]
     pub managed: Managed,
     /// GPU instances lacking a required tag.
+    #[serde(deserialize_with = "checks::table")]
     pub untagged: Untagged,
     /// Idle GPU instances.
+    #[serde(deserialize_with = "checks::table")]
     pub idle: Idle,
     /// By which metrics accelerators report.
+    #[serde(deserialize_with = "checks::table")]
     pub metrics: Metrics,
     /// Instances that have run for too long.
+    #[serde(deserialize_with = "checks::table")]
     pub lifetime: Lifetime,
     /// Orphaned volumes.
+    #[serde(deserialize_with = "checks::table")]
     pub volumes: Volumes,
     /// How much one run may end.
+    #[serde(deserialize_with = "checks::table")]
     pub limits: Limits,
     /// GPU jobs.
+    #[serde(deserialize_with = "checks::table")]
     pub jobs: Jobs,
     /// What teams set for themselves, by the value of the team tag.
+    #[serde(deserialize_with = "checks::tables")]
     pub teams: BTreeMap<TeamName, Team>,
 }
 

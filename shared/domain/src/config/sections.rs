@@ -174,6 +174,7 @@ impl Default for Idle {
 #[serde(deny_unknown_fields, default)]
 pub struct Metrics {
     /// NVIDIA GPUs; the default is the `CloudWatch` agent's `nvidia_gpu` section.
+    #[serde(deserialize_with = "checks::some_table")]
     pub nvidia: Option<SeriesNames>,
     /// AMD GPUs.
     #[serde(deserialize_with = "complete")]
@@ -224,7 +225,7 @@ pub struct SeriesNames {
 
 /// The defaults are NVIDIA's, so another kind must at least say which metric tells its use.
 fn complete<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SeriesNames>, D::Error> {
-    let names = SeriesNames::deserialize(deserializer)?;
+    let names: SeriesNames = checks::table(deserializer)?;
     if names.utilization != SeriesNames::default().utilization {
         return Ok(Some(names));
     }

@@ -72,3 +72,11 @@ fn a_refusal_fits_a_message_whatever_it_repeats() {
         assert!(refusal.starts_with("config/curfew.toml, line ") && refusal.len() < 2_000, "{refusal}");
     }
 }
+
+#[test]
+fn a_section_is_no_list() {
+    assert_snapshot!(refusal("limits = [1000, 100]\n"), @"config/curfew.toml, line 1, column 10, key `limits`: invalid type: sequence, expected a table of keys and values");
+    for text in ["idle = []", "teams.vision = [\"enforce\"]", "metrics.nvidia = []", "metrics.amd = []", "teams = []"] {
+        assert!(refusal(text).contains("expected a"), "{text}");
+    }
+}
