@@ -4,7 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
-use domain::fault::sentence;
+use domain::fault::{sentence, shortened};
 use domain::id::Region;
 use domain::observed::{Gap, GapKind};
 
@@ -158,10 +158,7 @@ fn kind(code: &str, message: &str) -> CallErrorKind {
 /// Without the encoded part of a denial, which is long and says nothing to people, and cut to a length.
 fn in_short(message: &str) -> String {
     let message = message.split("Encoded authorization failure message").next().unwrap_or(message).trim();
-    match message.char_indices().nth(MESSAGE_MAX) {
-        Some((end, _)) => format!("{}…", &message[..end]),
-        None => message.to_owned(),
-    }
+    shortened(message, MESSAGE_MAX)
 }
 
 #[cfg(test)]
