@@ -26,7 +26,7 @@ SAM := AWS_DEFAULT_REGION="$${AWS_DEFAULT_REGION:-us-east-1}" $(VENV_LINT)/bin/s
 # What `make test` runs, in this order: the cheapest first.
 PARTS := format clippy unit template integration
 
-.PHONY: help demo test test-fast fmt lint format clippy unit template integration build deploy clean
+.PHONY: help demo test test-fast fuzz fmt lint format clippy unit template integration build deploy clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -51,6 +51,12 @@ test: ## Run every check: format, clippy, all tests, the template, the real bina
 
 test-fast: ## Run the tests of the domain only: no AWS, no network, seconds
 	cargo test --package domain --locked
+
+# Each property tries a fixed multiple of this, so that all together take a few minutes.
+fuzz: export PROPTEST_CASES ?= 2500
+fuzz: ## Fuzz tags, configuration, events and documents for a few minutes
+	cargo test --locked --package domain --package runtime --test fuzz
+	cargo test --locked --package store --lib fuzz
 
 fmt: ## Format the code
 	cargo fmt --all

@@ -93,4 +93,6 @@ fn no_utf8(bytes: &[u8], valid_up_to: usize) -> String {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

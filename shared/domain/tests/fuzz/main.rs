@@ -1,0 +1,99 @@
+//! Anything that people, other programs or a damaged bucket may write: it is understood, or it is refused with a sentence;
+//! nothing panics, and what is not understood is never acted on. The judges read by a few lines of their own.
+//!
+//! `make fuzz` looks longer. Each mistake that was found has a named test where it was made.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a property that fails says so by panicking")]
+
+mod configuration;
+mod memory;
+mod mutate;
+mod read;
+mod tags;
+
+use std::collections::BTreeMap;
+
+use domain::config::Config;
+use domain::id::ResourceId;
+use domain::instance::{Accelerator, Instance, Machine, Purchase, State};
+use domain::mode::Mode;
+use domain::policy::Policy;
+use domain::price::PriceBook;
+use domain::usage::{Quiet, Usage};
+use jiff::{SignedDuration, Timestamp};
+use proptest::prelude::*;
+
+/// Everything enforced, at once, without a limit: whatever is not spared is ended.
+const MERCILESS: &str = r#"
+    mode = "enforce"
+    [untagged]
+    mode = "enforce"
+    grace = "0s"
+    spare_busy = false
+    [idle]
+    grace = "0s"
+    local_disk = "expendable"
+    [lifetime]
+    grace = "0s"
+    action = "stop"
+    [limits]
+    actions_max = 1000
+    fleet_share_max_percent = 100
+"#;
+
+/// So many times as many cases as proptest's own, which `PROPTEST_CASES` sets.
+fn cases(times: u32) -> ProptestConfig {
+    let own = ProptestConfig::default();
+    ProptestConfig { cases: own.cases * times, failure_persistence: None, ..own }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn now() -> Timestamp {
+    "2026-09-01T12:00:00Z".parse().unwrap()
+}
+
+fn merciless() -> Policy {
+    Policy { config: Config::read(MERCILESS).unwrap(), ceiling: Mode::Enforce, prices: PriceBook::dated() }
+}
+
+/// Running for two weeks.
+fn instance(id: &str, tags: BTreeMap<String, String>) -> Instance {
+    Instance {
+        id: id.into(),
+        region: "us-east-1".into(),
+        instance_type: "g5.xlarge".into(),
+        state: State::Running,
+        launched_at: now() - SignedDuration::from_hours(14 * 24),
+        tags,
+        purchase: Purchase::OnDemand,
+        root_on_instance_storage: false,
+        operator: None,
+        prepaid: None,
+        plain_linux: true,
+        host: None,
+        state_reason: None,
+        machine: Machine { accelerator: Accelerator::Nvidia, accelerators: 1, vcpus: 4, instance_storage_gb: 0 },
+    }
+}
+
+fn idle() -> Usage {
+    Usage::Idle(Quiet {
+        from: now() - SignedDuration::from_mins(75),
+        to: now() - SignedDuration::from_mins(15),
+        devices: 1,
+        coverage_percent: 100,
+        gpu_max_percent: 0.0,
+        cpu_max_vcpus: 0.1,
+        network_max_mbps: 0.1,
+        disk_max_mbps: None,
+        gpu_memory_held_mib: None,
+        reserved: false,
+    })
+}
+
+fn all_idle(instances: &[Instance]) -> BTreeMap<ResourceId, Usage> {
+    instances.iter().map(|instance| (instance.id.clone(), idle())).collect()
+}

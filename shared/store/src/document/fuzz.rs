@@ -1,0 +1,112 @@
+//! Any bytes as a document: it is read whole, or an error says which object, and where.
+
+use domain::rule::Rule;
+use proptest::prelude::*;
+
+use super::*;
+use mutate::mutated;
+
+#[path = "../../../domain/tests/fuzz/mutate.rs"]
+mod mutate;
+
+const ADDRESS: &str = "s3://curfew/notices/reap-instances/eu-central-1.json";
+
+/// The longest sentence, in characters.
+const SENTENCE_MAX: usize = 2_000;
+
+/// As Curfew writes them, and a little beside.
+fn samples() -> Vec<Vec<u8>> {
+    let mark = "i-0abc untagged=stop@2026-09-02T08:00:00Z idle=terminate@2026-09-01T12:00:00Z";
+    let told = serde_json::json!({ "at": "2026-11-20T18:35:00Z", "what": "stop@2026-09-01T12:00:00Z" });
+    let notices: Notices = serde_json::from_value(serde_json::json!({
+        "shadow_marks": { "i-0abc": mark }, "unwritten_marks": { "i-0abc": mark }, "void_marks": { "i-0abc": mark },
+        "told": { "i-0abc": { (Rule::Idle.as_str()): told } },
+        "gaps": { "us-east-1 ec2:DescribeInstances": told },
+        "owed": [{ "team": "vision", "severity": "action", "text": "i-0abc was stopped.\n" }],
+    }))
+    .unwrap();
+    let activity: Activity = serde_json::from_value(serde_json::json!({
+        "instances": {
+            "i-0abc": {
+                "at": "2026-09-01T12:00:00Z", "busy_until": "2026-09-01T11:55:00Z",
+                "idle_not_before": "2026-09-01T13:05:00Z",
+            },
+            "i-0def": {
+                "at": "2026-09-01T12:00:00.5Z", "found_idle_reserved": true, "idle_not_before": "2026-09-01T12:00:00Z",
+            },
+        }
+    }))
+    .unwrap();
+    let pretty: Value = serde_json::from_slice(&encode(&notices, ADDRESS).unwrap()).unwrap();
+    let mut samples = vec![
+        encode(&notices, ADDRESS).unwrap(),
+        encode(&activity, ADDRESS).unwrap(),
+        encode(&Notices::default(), ADDRESS).unwrap(),
+        serde_json::to_vec_pretty(&pretty).unwrap(),
+        br#"{"schema": 1, "instances": {}, "schema": 2}"#.to_vec(),
+        br#"{"schema": 1.0}"#.to_vec(),
+        b"[1, {}, {}]".to_vec(),
+        br#"{"schema": 2, "told": {}}"#.to_vec(),
+    ];
+    // As an editor on another system saves it.
+    let utf_16 = String::from_utf8(samples[0].clone()).unwrap();
+    samples.push(utf_16.encode_utf16().flat_map(u16::to_le_bytes).collect());
+    samples.push([b"\xef\xbb\xbf", samples[0].as_slice()].concat());
+    samples
+}
+
+fn check<T: Document + PartialEq + std::fmt::Debug>(bytes: &[u8]) {
+    match decode::<T>(bytes, ADDRESS) {
+        Ok(value) => {
+            // Fields that nobody knows may hold what is no text, such as half a surrogate pair.
+            if let Ok(json) = serde_json::from_slice::<Value>(bytes) {
+                assert_eq!(json["schema"].as_u64(), Some(1), "{json}");
+            }
+            let written = encode(&value, ADDRESS).unwrap();
+            assert_eq!(decode::<T>(&written, ADDRESS), Ok(value));
+        }
+        Err(error) => {
+            let sentence = error.to_string();
+            assert!(sentence.starts_with(ADDRESS) && sentence.ends_with(T::IF_LOST), "{sentence}");
+            assert!(sentence.chars().count() <= SENTENCE_MAX, "{} characters", sentence.chars().count());
+            let says_where = match error {
+                StoreError::Unreadable { problem, .. } => problem.contains(" at line "),
+                StoreError::UnknownSchema { .. } => true,
+                _ => false,
+            };
+            assert!(says_where, "{sentence}");
+        }
+    }
+}
+
+#[test]
+fn the_samples_are_read_or_refused_as_meant() {
+    let read: Vec<bool> = samples().iter().map(|bytes| decode::<Notices>(bytes, ADDRESS).is_ok()).collect();
+    assert_eq!(read, [true, true, true, true, false, false, false, false, false, false]);
+    assert!(decode::<Activity>(&samples()[1], ADDRESS).is_ok_and(|activity| activity.instances.len() == 2));
+}
+
+/// As deep and as large as an object that is read may be.
+#[test]
+fn what_nests_deeply_or_is_large_is_refused_at_once() {
+    for opening in ["[", "{\"schema\":", "{\"told\":{\"i\":"] {
+        let deep = opening.repeat(crate::BYTES_MAX / 16);
+        check::<Notices>(deep.as_bytes());
+        check::<Activity>(format!("{{\"schema\":1,\"instances\":{deep}").as_bytes());
+    }
+    let entries: Vec<String> = (0..10_000).map(|n| format!("idle=stop@2026-09-01T12:{:02}:00Z", n % 60)).collect();
+    check::<Notices>(format!(r#"{{"schema":1,"void_marks":{{"i":"i {}"}}}}"#, entries.join(" ")).as_bytes());
+}
+
+proptest! {
+    #![proptest_config({
+        let own = ProptestConfig::default();
+        ProptestConfig { cases: own.cases * 16, failure_persistence: None, ..own }
+    })]
+
+    #[test]
+    fn any_bytes_are_read_whole_or_refused_with_their_place(bytes in mutated(samples())) {
+        check::<Notices>(&bytes);
+        check::<Activity>(&bytes);
+    }
+}
