@@ -24,19 +24,18 @@ pub(super) struct Batch {
 /// Every question exactly once, in as few calls as the limits allow. Only questions with the same beginning share a call,
 /// so that none spans more than it asks for.
 pub(super) fn batches(questions: Vec<Question>, until: Timestamp) -> Vec<Batch> {
-    let mut by_start: BTreeMap<Timestamp, Vec<Question>> = BTreeMap::new();
-    for question in questions {
-        by_start.entry(question.from).or_default().push(question);
-    }
+    let mut open: BTreeMap<Timestamp, Vec<Question>> = BTreeMap::new();
     let mut batches = Vec::new();
-    for (from, mut questions) in by_start {
-        let most = queries_max(from, until);
-        while questions.len() > most {
-            let rest = questions.split_off(most);
-            batches.push(Batch { from, until, questions: std::mem::replace(&mut questions, rest) });
+    for question in questions {
+        let from = question.from;
+        let questions = open.entry(from).or_default();
+        questions.push(question);
+        if questions.len() == queries_max(from, until) {
+            batches.push(Batch { from, until, questions: std::mem::take(questions) });
         }
-        batches.push(Batch { from, until, questions });
     }
+    open.retain(|_, questions| !questions.is_empty());
+    batches.extend(open.into_iter().map(|(from, questions)| Batch { from, until, questions }));
     batches
 }
 

@@ -23,6 +23,7 @@ fn check(spans: &[(usize, SignedDuration)], expected: &[usize]) {
     for batch in &batches {
         let periods = usize::try_from(until.duration_since(batch.from).as_secs() / PERIOD.as_secs()).unwrap();
         assert!(batch.questions.len() <= QUERIES_MAX && batch.questions.len() * periods <= DATAPOINTS_MAX);
+        assert!(batch.questions.capacity() <= 2 * QUERIES_MAX, "none holds the room of all");
         assert!(batch.questions.iter().all(|question| question.from == batch.from && batch.until == until));
     }
     let mut put: Vec<Question> = batches.into_iter().flat_map(|batch| batch.questions).collect();
