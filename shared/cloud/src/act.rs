@@ -14,7 +14,7 @@ use domain::report::{Outcome, OutcomeKind};
 use domain::vocabulary::{MARKED, STOPPED};
 
 use crate::aws::Aws;
-use crate::convert;
+use crate::describe::{self, DESCRIBE_INSTANCES};
 use crate::error::{CallError, CallErrorKind};
 
 /// Carries one step out. Whether it is held, or too late, is for the caller to say.
@@ -40,21 +40,14 @@ pub async fn carry_out(aws: &Aws, step: &Step) -> Outcome {
 }
 
 async fn read_again(ec2: &Client, target: &Target) -> Result<Instance, CallError> {
-    const CALL: &str = "ec2:DescribeInstances";
-    let answer = ec2.describe_instances().instance_ids(target.resource.as_str()).send().await;
-    let answer = answer.map_err(|error| CallError::of(CALL, &target.region, &error))?;
-    let reservations = answer.reservations.unwrap_or_default().into_iter();
-    let mut instances = reservations.flat_map(|reservation| reservation.instances.unwrap_or_default());
-    instances
-        .next()
-        .and_then(|instance| convert::described(instance, &target.region))
-        .map(|one| one.instance)
-        .ok_or_else(|| CallError {
-            call: CALL,
-            region: target.region.clone(),
-            kind: CallErrorKind::NotFound,
-            message: format!("EC2 answered without {}", target.resource),
-        })
+    let call = ec2.describe_instances().instance_ids(target.resource.as_str());
+    let page = describe::page(call, &target.region).await?;
+    page.described.into_iter().next().map(|one| one.instance).ok_or_else(|| CallError {
+        call: DESCRIBE_INSTANCES,
+        region: target.region.clone(),
+        kind: CallErrorKind::NotFound,
+        message: format!("EC2 answered without {}", target.resource),
+    })
 }
 
 /// The only place that changes an instance.

@@ -1,91 +1,9 @@
 //! From the SDK's types to the domain's.
 
 use aws_sdk_ec2::primitives::DateTime;
-use aws_sdk_ec2::types::{
-    self, DeviceType, GpuDeviceInfo, InstanceLifecycleType, InstanceStateName, InstanceTypeInfo, SpotInstanceRequest,
-    SpotInstanceState, SpotInstanceType, Tenancy,
-};
-use domain::id::{Region, ResourceId, TypeName};
-use domain::instance::{Accelerator, Described, Instance, Machine, Prepaid, Purchase, State, Tags};
+use aws_sdk_ec2::types::{GpuDeviceInfo, InstanceTypeInfo, SpotInstanceRequest, SpotInstanceState, SpotInstanceType};
+use domain::instance::{Accelerator, Machine, Purchase};
 use jiff::Timestamp;
-
-/// One instance, before its type is known. `None` where EC2 leaves out its id, its type or its launch time: it cannot be
-/// judged.
-///
-/// A Spot instance that names its request is of [`Purchase::SpotUnknown`] until the request has been read.
-pub(crate) fn described(instance: types::Instance, region: &Region) -> Option<Described> {
-    let purchase = purchase(&instance);
-    let prepaid = prepaid(&instance);
-    let plain_linux = is_plain_linux(&instance);
-    // EC2 user guide, "Amazon EC2 managed instances".
-    let operator = instance
-        .operator
-        .filter(|operator| operator.managed == Some(true))
-        .map(|operator| operator.principal.unwrap_or_else(|| "an AWS service".to_owned()));
-    let private_dns_name = instance.private_dns_name;
-    let instance = Instance {
-        id: ResourceId::new(instance.instance_id?),
-        region: region.clone(),
-        instance_type: TypeName::new(instance.instance_type?.as_str()),
-        state: state(instance.state.and_then(|state| state.name).as_ref()),
-        launched_at: timestamp(instance.launch_time.as_ref()?)?,
-        tags: tags(instance.tags.unwrap_or_default()),
-        purchase,
-        root_on_instance_storage: instance.root_device_type == Some(DeviceType::InstanceStore),
-        operator,
-        prepaid,
-        plain_linux,
-        host: None,
-        state_reason: instance.state_reason.and_then(|reason| reason.code).filter(|code| !code.is_empty()),
-        machine: Machine::UNKNOWN,
-    };
-    Some(Described { private_dns_name, instance })
-}
-
-fn purchase(instance: &types::Instance) -> Purchase {
-    match &instance.instance_lifecycle {
-        _ if instance.capacity_block_id.is_some() => Purchase::CapacityBlock,
-        Some(InstanceLifecycleType::CapacityBlock) => Purchase::CapacityBlock,
-        Some(InstanceLifecycleType::Spot) if instance.spot_instance_request_id.is_some() => Purchase::SpotUnknown,
-        Some(InstanceLifecycleType::Spot) => Purchase::SpotOneTime,
-        _ => Purchase::OnDemand,
-    }
-}
-
-/// EC2 user guide, "On-Demand Capacity Reservations" and "Dedicated Hosts".
-fn prepaid(instance: &types::Instance) -> Option<Prepaid> {
-    if tenancy(instance) == Some(&Tenancy::Host) {
-        return Some(Prepaid::DedicatedHost);
-    }
-    instance.capacity_reservation_id.as_ref().map(|_| Prepaid::CapacityReservation)
-}
-
-/// EC2 user guide, "AMI billing information fields": `PlatformDetails`.
-fn is_plain_linux(instance: &types::Instance) -> bool {
-    let platform = instance.platform_details.as_deref().is_none_or(|details| details == "Linux/UNIX");
-    platform && instance.platform.is_none() && matches!(tenancy(instance), None | Some(Tenancy::Default))
-}
-
-fn tenancy(instance: &types::Instance) -> Option<&Tenancy> {
-    instance.placement.as_ref().and_then(|placement| placement.tenancy.as_ref())
-}
-
-fn state(name: Option<&InstanceStateName>) -> State {
-    match name {
-        Some(InstanceStateName::Pending) => State::Pending,
-        Some(InstanceStateName::Running) => State::Running,
-        Some(InstanceStateName::Stopping) => State::Stopping,
-        Some(InstanceStateName::Stopped) => State::Stopped,
-        Some(InstanceStateName::ShuttingDown) => State::ShuttingDown,
-        Some(InstanceStateName::Terminated) => State::Terminated,
-        _ => State::Unknown,
-    }
-}
-
-/// All of them, those of AWS (`aws:*`) included.
-fn tags(tags: Vec<types::Tag>) -> Tags {
-    tags.into_iter().filter_map(|tag| Some((tag.key?, tag.value.unwrap_or_default()))).collect()
-}
 
 /// The facts of a type; `None` where it has no accelerator. Never by the name's prefix: EC2 API reference,
 /// `InstanceTypeInfo`.

@@ -7,6 +7,7 @@
 mod act;
 mod aws;
 mod convert;
+mod describe;
 mod error;
 mod observe;
 pub mod tell;

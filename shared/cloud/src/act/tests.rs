@@ -285,3 +285,14 @@ async fn what_ec2_does_not_know_is_not_gone() {
         assert!(error.contains("i-0abc") && error.ends_with("the next run looks again"), "{error}");
     }
 }
+
+#[tokio::test]
+async fn a_second_look_that_is_cut_off_ends_nothing() {
+    let (aws, calls) = aws(|_| {
+        let instance = instance_xml("i-0abc", "running", &[], "");
+        Answer::Raw(200, format!("<DescribeInstancesResponse><reservationSet>{instance}").into())
+    });
+    let outcome = carry_out(&aws, &step(stop(None), &[])).await;
+    assert_eq!((outcome.kind, calls.names()), (OutcomeKind::Failed, vec!["DescribeInstances".to_owned()]));
+    assert!(outcome.error.unwrap().contains("the answer ends within an element"));
+}

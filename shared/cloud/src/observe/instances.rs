@@ -12,6 +12,7 @@ use futures::future::join_all;
 
 use crate::aws::Aws;
 use crate::convert;
+use crate::describe::{self, DESCRIBE_INSTANCES};
 use crate::error::{CallError, CallErrorKind};
 
 /// Instances of a page: the most (EC2 API reference, `DescribeInstances`).
@@ -22,7 +23,6 @@ const PAGES_MAX: usize = 200;
 const TYPES_A_CALL_MAX: usize = 100;
 const SPOT_REQUESTS_A_CALL_MAX: usize = 200;
 
-const DESCRIBE_INSTANCES: &str = "ec2:DescribeInstances";
 const DESCRIBE_TYPES: &str = "ec2:DescribeInstanceTypes";
 const DESCRIBE_SPOT_REQUESTS: &str = "ec2:DescribeSpotInstanceRequests";
 
@@ -72,45 +72,35 @@ struct All {
 
 async fn described(ec2: &Client, region: &Region) -> Result<All, CallError> {
     let states = ["pending", "running", "stopping", "stopped", "shutting-down"];
-    let mut pages = ec2
-        .describe_instances()
-        .filters(filter("instance-state-name", states))
-        .max_results(PAGE_SIZE)
-        .into_paginator()
-        .send();
+    let call = ec2.describe_instances().filters(filter("instance-state-name", states)).max_results(PAGE_SIZE);
     let mut all = All { described: Vec::new(), spot_requests: BTreeMap::new(), gap: None };
-    let (mut pages_read, mut incomplete) = (0, 0);
-    while let Some(page) = pages.next().await {
-        let page = page.map_err(|error| CallError::of(DESCRIBE_INSTANCES, region, &error))?;
-        pages_read += 1;
-        if pages_read > PAGES_MAX {
-            let message = format!("more than {PAGES_MAX} pages of {PAGE_SIZE} instances, which nobody has foreseen");
-            return Err(CallError {
-                call: DESCRIBE_INSTANCES,
+    let (mut token, mut incomplete) = (None, 0);
+    for _ in 0..PAGES_MAX {
+        let page = describe::page(call.clone().set_next_token(token.clone()), region).await?;
+        all.described.extend(page.described);
+        all.spot_requests.extend(page.spot_requests);
+        incomplete += page.incomplete;
+        let next = page.next_token.filter(|token| !token.is_empty());
+        if next.is_none() {
+            all.gap = (incomplete > 0).then(|| Gap {
                 region: region.clone(),
-                kind: CallErrorKind::Other,
-                message,
+                call: DESCRIBE_INSTANCES.to_owned(),
+                error: format!("{incomplete} instance(s) came without id, type or launch time, and were not judged"),
+                kind: GapKind::Part,
             });
+            return Ok(all);
         }
-        let reservations = page.reservations.unwrap_or_default().into_iter();
-        for instance in reservations.flat_map(|reservation| reservation.instances.unwrap_or_default()) {
-            let request = instance.spot_instance_request_id.clone();
-            match convert::described(instance, region) {
-                Some(described) => {
-                    all.spot_requests.extend(request.map(|request| (described.instance.id.clone(), request)));
-                    all.described.push(described);
-                }
-                None => incomplete += 1,
-            }
+        if next == token {
+            return Err(endless(region, "the next page has the token of this one"));
         }
+        token = next;
     }
-    all.gap = (incomplete > 0).then(|| Gap {
-        region: region.clone(),
-        call: DESCRIBE_INSTANCES.to_owned(),
-        error: format!("{incomplete} instance(s) came without id, type or launch time, and were not judged"),
-        kind: GapKind::Part,
-    });
-    Ok(all)
+    Err(endless(region, &format!("more than {PAGES_MAX} pages of {PAGE_SIZE} instances, which nobody has foreseen")))
+}
+
+fn endless(region: &Region, message: &str) -> CallError {
+    let (region, message) = (region.clone(), message.to_owned());
+    CallError { call: DESCRIBE_INSTANCES, region, kind: CallErrorKind::Other, message }
 }
 
 /// The facts of these types. By a filter, which answers for the types that exist; one unknown name in `InstanceTypes` fails

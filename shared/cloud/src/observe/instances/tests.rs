@@ -1,3 +1,5 @@
+use std::sync::Mutex;
+
 use domain::instance::{Accelerator, Machine};
 
 use super::*;
@@ -87,6 +89,30 @@ async fn a_half_seen_region_is_not_seen() {
     assert_eq!(ids(&seen), ["i-3"], "the other region is");
     assert_eq!(seen.gaps.len(), 1);
     assert_eq!((seen.gaps[0].region.as_str(), seen.gaps[0].kind), ("us-east-1", GapKind::Region));
+}
+
+#[tokio::test]
+async fn a_page_that_is_cut_off_is_not_a_shorter_page() {
+    let whole = format!("<reservationSet><item><instancesSet>{}</instancesSet></item>", running("i-2", ""));
+    let seen = with_second_page(move || Answer::Raw(200, format!("<DescribeInstancesResponse>{whole}").into())).await;
+    assert_eq!((ids(&seen), seen.gaps.len()), (vec!["i-3"], 1));
+    assert_eq!((seen.gaps[0].kind, seen.gaps[0].call.as_str()), (GapKind::Region, "ec2:DescribeInstances"));
+}
+
+#[tokio::test]
+async fn pages_that_never_end_are_given_up() {
+    let seen = with_second_page(|| instances_page(&[running("i-2", "")], Some("two"))).await;
+    assert_eq!(ids(&seen), ["i-3"]);
+    assert!(seen.gaps[0].error.contains("the token of this one"), "{:?}", seen.gaps);
+    let pages = Mutex::new(0);
+    let (seen, calls) = seen_at_home(move |_| {
+        let mut page = pages.lock().unwrap();
+        *page += 1;
+        instances_page(&[], Some(&page.to_string()))
+    })
+    .await;
+    assert!(seen.gaps[0].error.contains("more than 200 pages"), "{:?}", seen.gaps);
+    assert_eq!(calls.names().len(), 201, "200, and one of the other region");
 }
 
 #[tokio::test]
