@@ -1,0 +1,224 @@
+"""Serves a fleet: `python -m bench.endpoint --instances 10000 [--port 4570]`.
+
+Everything that is large is rendered before the first call is taken. When it is ready it prints one line of JSON with
+its address; it ends on SIGTERM, or when its standard input does. What it does not know it refuses, and counts.
+
+    GET /_bench/told     calls by action, bytes answered by action, metrics asked for, what was refused
+    POST /_bench/forget  an empty bucket but for the configuration, and nothing told
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+import cbor2
+from local_aws.aws_call import AwsCall, bucket_and_key, identify
+from local_aws.http_message import Request
+
+from . import ec2_xml
+from .cloudwatch_data import Metrics, Refused
+from .fleet import BUCKET, CONFIG, TOPIC_ARN, fleet
+
+PAGE_SIZE = 1000
+
+Answer = tuple[int, bytes, dict[str, str]]  # status, body, headers
+
+_CBOR = {"Content-Type": "application/cbor", "smithy-protocol": "rpc-v2-cbor"}
+_XML = {"Content-Type": "text/xml;charset=UTF-8"}
+
+
+class Endpoint:
+    """AWS, as far as a scan of this fleet needs it."""
+
+    def __init__(self, instances: int) -> None:
+        began = time.monotonic()
+        machines = fleet(instances)
+        self._machines = {machine.id: machine for machine in machines}
+        self._metrics = Metrics(machines)
+        last = (instances - 1) // PAGE_SIZE
+        self._pages = [
+            ec2_xml.instances(machines[PAGE_SIZE * page :][:PAGE_SIZE], f"page-{page + 1}" if page < last else None)
+            for page in range(last + 1)
+        ]
+        self._lock = threading.Lock()
+        self.forget()
+        self.rendered_seconds = time.monotonic() - began
+        self.rendered_bytes = sum(map(len, self._pages))
+
+    def forget(self) -> None:
+        with self._lock:
+            self._objects = {"config/curfew.toml": CONFIG.encode()}
+            self._calls: Counter = Counter()
+            self._bytes: Counter = Counter()
+            self._metrics_asked = 0
+            self._refused: list[str] = []
+
+    def told(self) -> dict[str, Any]:
+        with self._lock:
+            return {
+                "calls": dict(self._calls),
+                "bytes": dict(self._bytes),
+                "metrics_asked": self._metrics_asked,
+                "refused": self._refused[:10],
+            }
+
+    def answer(self, request: Request) -> Answer:
+        call = identify(request)
+        try:
+            answer = self._answer(call, request)
+        except (Refused, KeyError, ValueError, IndexError) as error:
+            answer = self._refuse(call, error)
+        with self._lock:
+            self._calls[call.action] += 1
+            self._bytes[call.action] += len(answer[1])
+            self._metrics_asked += call.metrics_asked
+        return answer
+
+    def _answer(self, call: AwsCall, request: Request) -> Answer:
+        if call.service == "s3":
+            return self._s3(call, request)
+        if call.service == "cloudwatch":
+            asked = cbor2.loads(request.body)
+            carry_out = {
+                "ListMetrics": self._metrics.list_metrics,
+                "GetMetricData": self._metrics.get_metric_data,
+                "GetMetricStatistics": self._metrics.get_metric_statistics,
+            }[call.operation]
+            return 200, carry_out(asked), _CBOR
+        return 200, self._form(call.action, request.form), _XML
+
+    def _form(self, action: str, form: dict[str, str]) -> bytes:
+        if action == "ec2:DescribeInstances":
+            named = _numbered(form, "InstanceId")
+            if named:
+                return ec2_xml.instances([self._machines[one] for one in named])
+            return self._pages[int(form.get("NextToken", "page-0").removeprefix("page-"))]
+        if action == "ec2:DescribeInstanceTypes":
+            named = _numbered(form, "InstanceType") or _filtered(form, "instance-type")
+            return ec2_xml.instance_types(named or None)
+        if action == "ec2:DescribeRegions":
+            return ec2_xml.regions()
+        return {
+            "sns:ListSubscriptionsByTopic": _SUBSCRIPTIONS,
+            "sns:Publish": _PUBLISHED,
+            "sts:GetCallerIdentity": _IDENTITY,
+        }[action].encode()
+
+    def _s3(self, call: AwsCall, request: Request) -> Answer:
+        bucket, key = bucket_and_key(request)
+        if bucket != BUCKET or call.operation not in ("GetObject", "PutObject"):
+            raise Refused(f"{call.operation} of {bucket}/{key}")
+        with self._lock:
+            body = self._objects.get(key)
+            etag = None if body is None else f'"{hashlib.md5(body).hexdigest()}"'
+            if call.operation == "GetObject":
+                return _NO_SUCH_KEY if body is None else (200, body, {"ETag": etag, "Content-Type": "application/json"})
+            wanted = request.headers.get("if-match")
+            if wanted not in (None, etag) or ("if-none-match" in request.headers and body is not None):
+                return _LOST
+            self._objects[key] = request.body
+            return 200, b"", {"ETag": f'"{hashlib.md5(request.body).hexdigest()}"'}
+
+    def _refuse(self, call: AwsCall, error: Exception) -> Answer:
+        with self._lock:
+            self._refused.append(f"{call.action}: {type(error).__name__}: {error}"[:500])
+        return 400, b"<Response><Errors><Error><Code>NotPrepared</Code></Error></Errors></Response>", _XML
+
+
+def _numbered(form: dict[str, str], name: str) -> list[str]:
+    """`InstanceId.1`, `InstanceId.2`, ..."""
+    return [value for key, value in form.items() if key.startswith(f"{name}.")]
+
+
+def _filtered(form: dict[str, str], name: str) -> list[str]:
+    places = [key.split(".")[1] for key, value in form.items() if key.endswith(".Name") and value == name]
+    return [value for key, value in form.items() if any(key.startswith(f"Filter.{place}.Value") for place in places)]
+
+
+_SUBSCRIPTIONS = f"""\
+<ListSubscriptionsByTopicResponse xmlns="http://sns.amazonaws.com/doc/2010-03-31/">
+  <ListSubscriptionsByTopicResult><Subscriptions><member>
+    <TopicArn>{TOPIC_ARN}</TopicArn><Protocol>email</Protocol><Owner>123456789012</Owner>
+    <SubscriptionArn>{TOPIC_ARN}:80289ba6-0fd4-4079-afb4-ce8c8260f0ca</SubscriptionArn>
+    <Endpoint>platform@example.com</Endpoint>
+  </member></Subscriptions></ListSubscriptionsByTopicResult>
+  <ResponseMetadata><RequestId>384ac68d-3775-11df-8963-01868b7c937a</RequestId></ResponseMetadata>
+</ListSubscriptionsByTopicResponse>
+"""
+_PUBLISHED = """\
+<PublishResponse xmlns="http://sns.amazonaws.com/doc/2010-03-31/">
+  <PublishResult><MessageId>94f20ce6-13c5-43a0-9a9e-ca52d816e90b</MessageId></PublishResult>
+  <ResponseMetadata><RequestId>f187a3c1-376f-11df-8963-01868b7c937a</RequestId></ResponseMetadata>
+</PublishResponse>
+"""
+_IDENTITY = """\
+<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
+  <GetCallerIdentityResult>
+    <Arn>arn:aws:iam::123456789012:user/bench</Arn><UserId>AIDAEXAMPLE</UserId><Account>123456789012</Account>
+  </GetCallerIdentityResult>
+  <ResponseMetadata><RequestId>01234567-89ab-cdef-0123-456789abcdef</RequestId></ResponseMetadata>
+</GetCallerIdentityResponse>
+"""
+_NO_SUCH_KEY = (404, b"<Error><Code>NoSuchKey</Code><Message>The specified key does not exist.</Message></Error>", _XML)
+_LOST = (412, b"<Error><Code>PreconditionFailed</Code><Message>Something else is there.</Message></Error>", _XML)
+
+
+def _handler(endpoint: Endpoint) -> type:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def _carry_out(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            parts = urlsplit(self.path)
+            if parts.path.startswith("/_bench/"):
+                if parts.path == "/_bench/forget":
+                    endpoint.forget()
+                return self._send(200, json.dumps(endpoint.told()).encode(), {})
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            return self._send(*endpoint.answer(Request(self.command, parts.path, parts.query, headers, body)))
+
+        do_GET = do_POST = do_PUT = do_HEAD = _carry_out
+
+        def _send(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+            lines = [f"HTTP/1.1 {status} -", f"Content-Length: {len(body)}", *(f"{k}: {v}" for k, v in headers.items())]
+            self.wfile.write("\r\n".join([*lines, "", ""]).encode())
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    return Handler
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.endpoint", description="Serves a fleet of GPU instances.")
+    parser.add_argument("--instances", type=int, default=10_000)
+    parser.add_argument("--port", type=int, default=0, help="0 (the default) takes a free one")
+    asked = parser.parse_args()
+    endpoint = Endpoint(asked.instances)
+    server = ThreadingHTTPServer(("127.0.0.1", asked.port), _handler(endpoint))
+    server.daemon_threads = True
+    threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
+    ready = {
+        "address": f"http://127.0.0.1:{server.server_port}",
+        "instances": asked.instances,
+        "rendered_bytes": endpoint.rendered_bytes,
+        "rendered_seconds": round(endpoint.rendered_seconds, 2),
+    }
+    print(json.dumps(ready), flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
