@@ -140,7 +140,7 @@ class Function:
         self._api = _RuntimeApi(self.name)
         self._process = subprocess.Popen(
             [str(self.binary.resolve())],
-            env={**self._lambda_environment(self._api.address), **self.env},
+            env=self.environment(self._api.address),
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=subprocess.STDOUT,
@@ -164,8 +164,9 @@ class Function:
         self._log_read += len(text)
         return text.decode("utf-8", "replace")
 
-    def _lambda_environment(self, address: str) -> dict[str, str]:
-        """Nothing is inherited but PATH: a developer's AWS profile must not reach the function."""
+    def environment(self, address: str) -> dict[str, str]:
+        """What the process gets, with the Runtime API at this address. Nothing is inherited but PATH: a developer's AWS
+        profile must not reach the function."""
         return {
             "PATH": os.environ.get("PATH", ""),
             "LANG": "en_US.UTF-8",
@@ -186,6 +187,7 @@ class Function:
             "AWS_SESSION_TOKEN": "testing",
             # Overridden by env; without it nothing may reach the real AWS. Port 9 is "discard".
             "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+            **self.env,
         }
 
 

@@ -3,8 +3,8 @@
 Everything that is large is rendered before the first call is taken. When it is ready it prints one line of JSON with
 its address; it ends on SIGTERM, or when its standard input does. What it does not know it refuses, and counts.
 
-    GET /_bench/told     calls by action, bytes answered by action, metrics asked for, what was refused
-    POST /_bench/forget  an empty bucket but for the configuration, and nothing told
+    GET /_bench/told    calls by action, bytes answered by action, metrics asked for, what was refused
+    GET /_bench/forget  an empty bucket but for the configuration, and nothing told
 """
 
 from __future__ import annotations
