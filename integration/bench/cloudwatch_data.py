@@ -1,4 +1,5 @@
-"""CloudWatch's answers: ListMetrics, GetMetricData and GetMetricStatistics, in CBOR.
+"""CloudWatch's answers: ListMetrics and GetMetricData in CBOR, which the Rust SDK speaks, and GetMetricStatistics in
+JSON, which boto3 does.
 
 A series is found by metric and dimensions. The agent's has a host, which the dimensions must name, and an aggregate by
 InstanceId alone besides, as `aggregation_dimensions` of its configuration makes them (CloudWatch user guide, "Create or
@@ -9,6 +10,7 @@ Source: "ListMetrics", "GetMetricData", "GetMetricStatistics" (CloudWatch API Re
 
 from __future__ import annotations
 
+import json
 import struct
 import time
 from datetime import datetime
@@ -58,11 +60,9 @@ class Metrics:
     def get_metric_statistics(self, asked: dict[str, Any]) -> bytes:
         value = VALUES[self._usage(asked)][asked["MetricName"]]
         times = _times(_epoch(asked["StartTime"]), _epoch(asked["EndTime"]), int(asked["Period"]))
-        points = [
-            {"Timestamp": cbor2.CBORTag(1, at), "Unit": "None", **{name: value for name in asked["Statistics"]}}
-            for at in times
-        ]
-        return cbor2.dumps({"Label": asked["MetricName"], "Datapoints": points})
+        statistics = {name: value for name in asked["Statistics"]}
+        points = [{"Timestamp": at, "Unit": "None", **statistics} for at in times]
+        return json.dumps({"Label": asked["MetricName"], "Datapoints": points}).encode()
 
     def _usage(self, metric: dict[str, Any]) -> str:
         dimensions = {one["Name"]: one["Value"] for one in metric["Dimensions"]}

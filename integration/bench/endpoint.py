@@ -34,6 +34,7 @@ PAGE_SIZE = 1000
 Answer = tuple[int, bytes, dict[str, str]]  # status, body, headers
 
 _CBOR = {"Content-Type": "application/cbor", "smithy-protocol": "rpc-v2-cbor"}
+_JSON = {"Content-Type": "application/x-amz-json-1.0"}
 _XML = {"Content-Type": "text/xml;charset=UTF-8"}
 
 
@@ -76,7 +77,7 @@ class Endpoint:
         call = identify(request)
         try:
             answer = self._answer(call, request)
-        except (Refused, KeyError, ValueError, IndexError) as error:
+        except Exception as error:  # whatever it is, the measurement must not pass as one
             answer = self._refuse(call, error)
         with self._lock:
             self._calls[call.action] += 1
@@ -88,14 +89,18 @@ class Endpoint:
         if call.service == "s3":
             return self._s3(call, request)
         if call.service == "cloudwatch":
-            asked = cbor2.loads(request.body)
-            carry_out = {
-                "ListMetrics": self._metrics.list_metrics,
-                "GetMetricData": self._metrics.get_metric_data,
-                "GetMetricStatistics": self._metrics.get_metric_statistics,
-            }[call.operation]
-            return 200, carry_out(asked), _CBOR
+            return self._cloudwatch(call, request.body)
         return 200, self._form(call.action, request.form), _XML
+
+    def _cloudwatch(self, call: AwsCall, body: bytes) -> Answer:
+        match call.operation, call.protocol:
+            case "ListMetrics", "cbor":
+                return 200, self._metrics.list_metrics(cbor2.loads(body)), _CBOR
+            case "GetMetricData", "cbor":
+                return 200, self._metrics.get_metric_data(cbor2.loads(body)), _CBOR
+            case "GetMetricStatistics", "json":
+                return 200, self._metrics.get_metric_statistics(json.loads(body)), _JSON
+        raise Refused(f"{call.operation} in {call.protocol} is not prepared")
 
     def _form(self, action: str, form: dict[str, str]) -> bytes:
         if action == "ec2:DescribeInstances":
