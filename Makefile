@@ -17,6 +17,7 @@ export PYTHON
 
 VENV := target/venv
 VENV_LINT := target/venv-lint
+VENV_PEER := target/venv-peer
 PYTEST := PYTHONPATH=integration $(VENV)/bin/python -m pytest
 
 # Linting and building need neither an account nor a region; SAM asks for the latter all the same.
@@ -26,7 +27,7 @@ SAM := AWS_DEFAULT_REGION="$${AWS_DEFAULT_REGION:-us-east-1}" $(VENV_LINT)/bin/s
 # What `make test` runs, in this order: the cheapest first.
 PARTS := format clippy unit template integration
 
-.PHONY: help demo test test-fast fuzz fmt lint format clippy unit template integration build deploy clean
+.PHONY: help demo test test-fast fuzz fmt lint format clippy unit template integration bench bench-peer build deploy clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -80,6 +81,18 @@ integration: $(VENV)/.installed ## Run the real binaries end to end against a lo
 	cargo build --workspace --locked
 	$(PYTEST) integration --quiet
 
+# Optimised, as it is deployed. It is built where `cargo build --release` always builds, for this machine.
+RELEASE := cargo build --release --locked --package reap-instances
+BENCH := PYTHONPATH=integration $(VENV)/bin/python -m bench
+
+bench: $(VENV)/.installed ## Measure the reaper on 1,000 to 50,000 instances: make bench [ARGS="--check"] (release: 10 minutes and more)
+	$(RELEASE)
+	$(BENCH) $(ARGS)
+
+bench-peer: $(VENV)/.installed $(VENV_PEER)/.installed ## Measure Cloud Custodian beside it: make bench-peer [ARGS="--instances 10000"]
+	$(RELEASE)
+	$(BENCH) peer $(ARGS)
+
 # SAM calls make again (deploy/package.mk), which must not think itself part of this one.
 build: $(VENV_LINT)/.installed ## Build the functions for AWS: make build [ARCHITECTURE=arm64] (release: 10 minutes and more)
 	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(SAM) build --parameter-overrides Architecture=$(ARCHITECTURE)
@@ -94,7 +107,8 @@ clean: ## Remove everything that was built or installed here
 # A virtual environment is made anew when its list of packages changes, and is complete only once it is stamped.
 $(VENV)/.installed: integration/requirements.txt
 $(VENV_LINT)/.installed: integration/requirements-lint.txt
-$(VENV)/.installed $(VENV_LINT)/.installed:
+$(VENV_PEER)/.installed: integration/requirements-peer.txt
+$(VENV)/.installed $(VENV_LINT)/.installed $(VENV_PEER)/.installed:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (make PYTHON=/path/to/python3)" >&2; exit 1; }
 	@echo "Installing $< into $(@D)"
 	$(PYTHON) -m venv --clear $(@D)

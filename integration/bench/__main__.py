@@ -42,7 +42,8 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--check", action="store_true", help="exit with 1 where a target is missed")
     asked = parser.parse_args()
     is_peer = asked.what == "peer"
-    asked.instances = [int(one) for one in (asked.instances or ("1000,10000" if is_peer else "1000,10000,50000")).split(",")]
+    fleets = asked.instances or ("1000,10000" if is_peer else "1000,10000,50000")
+    asked.instances = [int(one) for one in fleets.split(",")]
     asked.repeats = asked.repeats or (3 if is_peer else 5)
     return asked
 

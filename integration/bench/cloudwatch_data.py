@@ -127,6 +127,8 @@ def _result(usage: str, metric: str, start: float, end: float, period: int) -> b
 
 def _times(start: float, end: float, period: int) -> list[float]:
     """The start of every period that has samples by now."""
+    if period % 60:
+        raise Refused(f"a period of {period} s is no multiple of 60")
     first, until = start // 60 * 60, min(end, time.time() - _LATE_SECONDS)
     return [first + period * number for number in range(max(0, int((until - first + period - 1) // period)))]
 

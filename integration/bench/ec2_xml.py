@@ -1,4 +1,4 @@
-"""DescribeInstances and DescribeInstanceTypes as EC2 words them: indented XML, with everything that a real instance has.
+"""DescribeInstances and DescribeInstanceTypes as EC2 words them: indented XML, with all that a real instance has.
 
 Source: the responses in "DescribeInstances" and "DescribeInstanceTypes" (Amazon EC2 API Reference), and what the API
 sends beyond those examples for a Nitro instance in a VPC.

@@ -1,8 +1,8 @@
 """The fleet that is measured: so many GPU instances of a few types, and what each of them is doing.
 
-The same number gives the same fleet every time. Shares are exact where 20 divides the number. Nothing here makes a
-run write to EC2: whoever is idle keeps NVMe scratch that may not be lost (`local_disk = "keep"`, the default), so its
-owner is only told.
+The same number gives the same fleet every time, but for its launches, which count from now. Shares are exact where 20
+divides the number. Nothing here makes a run write to EC2: whoever is idle has NVMe scratch that may not be lost
+(`local_disk = "keep"`, the default), so its owner is only told.
 """
 
 from __future__ import annotations

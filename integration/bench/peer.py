@@ -10,12 +10,11 @@ import os
 import subprocess
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 
 from .fleet import IDLES, REGION, fleet
 from .measure import REPOSITORY, Runs, Spread, Usage
-from .report import TARGET_INSTANCES, Verdict, table
+from .report import TARGET_INSTANCES, Verdict, table, table_of_calls
 from .served import Served
 
 CPU_RATIO_MIN = 30
@@ -85,12 +84,10 @@ def comparison(compared: list[tuple[Runs, Runs]]) -> str:
 
 
 def calls_table(compared: list[tuple[Runs, Runs]]) -> str:
-    columns = [one for pair in compared for one in pair]
-    titles = [f"{name}, {ours.instances:,}" for ours, _ in compared for name in ("reap-instances", "Cloud Custodian")]
-    actions = sorted(Counter(action for one in columns for action in one.calls))
-    return table(
-        ["call", *titles], ([action, *(f"{one.calls.get(action, 0):,}" for one in columns)] for action in actions)
-    )
+    columns = {}
+    for ours, theirs in compared:
+        columns |= {f"reap-instances, {ours.instances:,}": ours, f"Cloud Custodian, {theirs.instances:,}": theirs}
+    return table_of_calls(columns)
 
 
 def starts_table(count: int) -> str:
@@ -111,12 +108,12 @@ def starts_table(count: int) -> str:
 def verdicts(compared: list[tuple[Runs, Runs]]) -> list[Verdict]:
     found = []
     for ours, theirs in compared:
-        at = f"at {ours.instances:,}"
+        ratio, wrong = _ratio(ours.cpu_seconds, theirs.cpu_seconds), ours.wrong + theirs.wrong
         if ours.instances == TARGET_INSTANCES:
-            ratio = _ratio(ours.cpu_seconds, theirs.cpu_seconds)
-            found.append(Verdict(f"CPU {at}: at least {CPU_RATIO_MIN} times less", f"x {ratio:.1f}", ratio >= CPU_RATIO_MIN))
-        wrong = ours.wrong + theirs.wrong
-        found.append(Verdict(f"both find the same idle instances {at}", "; ".join(wrong) or "they do", not wrong))
+            target = f"{ours.instances:,}: at least {CPU_RATIO_MIN} times less CPU"
+            found.append(Verdict(target, f"x {ratio:.1f}", ratio >= CPU_RATIO_MIN))
+        target = f"{ours.instances:,}: both find exactly the idle ones"
+        found.append(Verdict(target, "; ".join(wrong) or "they do", not wrong))
     return found
 
 
