@@ -1,7 +1,7 @@
 """`python -m bench`: measures the release binary. `python -m bench peer`: Cloud Custodian beside it.
 
-Prints Markdown, and writes it to target/bench.md or target/bench-peer.md. A missed target is said, and fails only
-with --check, because figures depend on the machine.
+Prints Markdown, and writes it to target/bench.md or target/bench-peer.md; with --record also to docs/measurements.md.
+A missed target is said, and fails only with --check, because figures depend on the machine.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from . import measure, peer, report
 from .measure import REPOSITORY, Runs
 from .served import serving
 
+_DOCS = REPOSITORY / "docs" / "measurements.md"
 _BINARY = REPOSITORY / "target" / "release" / "reap-instances"
 
 
@@ -23,10 +24,12 @@ def main() -> int:
         print(f"{asked.binary} is not there: cargo build --release --locked --package reap-instances", file=sys.stderr)
         return 2
     text, found = _peer(asked) if asked.what == "peer" else _reaper(asked)
-    name = "bench-peer.md" if asked.what == "peer" else "bench.md"
-    path = REPOSITORY / "target" / name
+    name = "bench-peer" if asked.what == "peer" else "bench"
+    path = REPOSITORY / "target" / f"{name}.md"
     path.write_text(text)
     print(text)
+    if asked.record:
+        _DOCS.write_text(report.recorded(_DOCS.read_text(), f"make {name}", text))
     missed = sum(not one.is_met for one in found)
     print(f"{len(found) - missed} targets met, {missed} MISSED. Written to {path.relative_to(REPOSITORY)}")
     return 1 if missed and asked.check else 0
@@ -39,6 +42,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, help="of each run (5; the peer's: 3)")
     parser.add_argument("--starts", type=int, default=20, help="of the process, to its first poll (20)")
     parser.add_argument("--binary", type=Path, default=_BINARY)
+    parser.add_argument("--record", action="store_true", help="put the figures into docs/measurements.md")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a target is missed")
     asked = parser.parse_args()
     is_peer = asked.what == "peer"
@@ -79,12 +83,11 @@ def _peer(asked: argparse.Namespace) -> tuple[str, list[report.Verdict]]:
     for count in asked.instances:
         with serving(count) as served:
             _progress(f"{count:,} instances, {asked.repeats} times Cloud Custodian and the reaper")
-            first, _ = measure.scans(served, asked.binary, asked.repeats)
-            compared.append((first, peer.scans(served, asked.repeats)))
+            compared.append(peer.compare(served, asked.binary, asked.repeats))
     found = peer.verdicts(compared)
     parts = {
         "Where, and what": where + f"\n{peer.version()}. Medians of {asked.repeats} (least–most).\n",
-        "The same fleet, seen for the first time": peer.comparison(compared),
+        "The same fleet": peer.comparison(compared),
         "AWS calls": peer.calls_table(compared),
         "Start": peer.starts_table(asked.starts),
         "Targets": report.verdicts_table(found),

@@ -127,3 +127,12 @@ def _of_runs(name: str, runs: list[Runs]) -> Iterator[Verdict]:
 def verdicts_table(found: list[Verdict]) -> str:
     return table(["target", "measured", ""], (one.row for one in found))
 
+
+def recorded(page: str, command: str, text: str) -> str:
+    """The page, with these figures between the marks of this command."""
+    begin, end = f"<!-- {command} -->\n", f"<!-- end of {command} -->"
+    before, found, rest = page.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise ValueError(f"the page has no place for the figures of {command}: {begin.strip()} and {end}")
+    return f"{before}{begin}\n{text}\n{end}{after}"

@@ -20,7 +20,7 @@ from bench.endpoint import PAGE_SIZE
 from bench.fleet import COMPUTES, IDLES, REGION, WORKS, fleet
 from bench.measure import Runs, Spread, Usage
 from bench.served import Served, serving
-from reaping import BINARY, ago, now
+from reaping import BINARY, REPOSITORY, ago, now
 
 SMALL = 60
 _NAMESPACE = "{http://ec2.amazonaws.com/doc/2016-11-15/}"
@@ -198,3 +198,20 @@ def test_a_late_first_poll_is_missed() -> None:
 def test_a_spread_says_its_ends() -> None:
     assert f"{Spread((0.3, 0.1, 0.2)):.1f}" == "0.2 (0.1–0.3)"
     assert f"{Spread((0.2, 0.2)):.1f}" == "0.2"
+
+
+def test_figures_are_recorded_in_their_own_place() -> None:
+    page = (REPOSITORY / "docs" / "measurements.md").read_text()
+    once = report.recorded(page, "make bench", "one figure\n")
+    assert "one figure" in once and "### Start" not in once.partition("<!-- end of make bench -->")[0]
+    assert once.partition("<!-- end of make bench -->")[2] == page.partition("<!-- end of make bench -->")[2]
+    assert report.recorded(once, "make bench", "one figure\n") == once
+    with pytest.raises(ValueError, match="no place for the figures of make tea"):
+        report.recorded(page, "make tea", "")
+
+
+@pytest.mark.parametrize(("theirs", "is_met"), [(15.1, True), (14.9, False)])
+def test_the_peer_is_compared_with_a_first_run(theirs: float, is_met: bool) -> None:
+    runs = [Runs(10_000, (usage(cpu_seconds),)) for cpu_seconds in (0.5, 0.1, theirs)]
+    found = peer.verdicts([peer.Compared(*runs)])
+    assert [one.is_met for one in found] == [is_met, True]
