@@ -1,0 +1,386 @@
+//! One account: a seed's life of owners, weather, configurations and runs, tick by tick.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use domain::config::Config;
+use domain::id::Region;
+use domain::instance::{Instance, State};
+use domain::mode::Mode;
+use domain::news::Message;
+use domain::notices::Notices;
+use domain::plan::Step;
+use domain::policy::Policy;
+use domain::price::PriceBook;
+use domain::report::Outcome;
+use domain::usage::Activity;
+use domain::vocabulary::{MARKED, STOPPED};
+
+use crate::chance::{Chance, DAY, HOUR, TICK, stamp};
+use crate::faults::{Fault, Faults};
+use crate::metrics::{Published, Publishing};
+use crate::oracle::{Oracle, Share};
+use crate::owners::{Behaviour, first_tags};
+use crate::reaper::{self, Cut, Facts, Run};
+use crate::settings::Settings;
+use crate::world::Machine;
+
+/// Monday, 2026-01-05.
+const EPOCH: i64 = 1_767_571_200;
+
+pub(crate) struct Account {
+    pub(crate) machines: Vec<Machine>,
+    pub(crate) regions: usize,
+    /// The bucket: documents with their versions.
+    pub(crate) notices: BTreeMap<Region, (u64, Notices)>,
+    pub(crate) activity: BTreeMap<Region, (u64, Activity)>,
+    pub(crate) faults: Faults,
+    pub(crate) oracle: Oracle,
+    pub(crate) settings: Rc<Settings>,
+    pub(crate) policy: Policy,
+    pub(crate) ceiling: Mode,
+    pub(crate) clock: i64,
+    pub(crate) runs: u64,
+    owners: Chance,
+    fleet: usize,
+    launched: u32,
+    next_edit: i64,
+    next_launch: i64,
+    listing: Vec<Instance>,
+    versions: Vec<u32>,
+    lent: bool,
+    /// A run that acts a tick after it looked.
+    slow: Option<Run>,
+    behaviours: Vec<u64>,
+    messages: u64,
+    verbosity: u8,
+}
+
+/// What one life came to.
+pub(crate) struct Life {
+    pub(crate) seed: u64,
+    pub(crate) days: u64,
+    pub(crate) runs: u64,
+    pub(crate) messages: u64,
+    pub(crate) ends: [[u64; 2]; 5],
+    pub(crate) faults: Vec<u64>,
+    pub(crate) behaviours: Vec<u64>,
+    pub(crate) violations: Vec<(i64, String)>,
+    pub(crate) share: Share,
+    pub(crate) clean: bool,
+}
+
+/// How long a seed's account lives.
+pub(crate) fn days_of(seed: u64) -> u64 {
+    u64::try_from(Chance::of(seed, 0).between(30, 90)).unwrap_or(30)
+}
+
+pub(crate) fn live(seed: u64, days: u64, verbosity: u8) -> Life {
+    let mut account = Account::found(seed, verbosity);
+    let ticks = i64::try_from(days).unwrap_or(0) * DAY / TICK;
+    for _ in 0..ticks {
+        account.tick();
+    }
+    Life {
+        seed,
+        days,
+        runs: account.runs,
+        messages: account.messages,
+        ends: account.oracle.ends,
+        faults: account.faults.counts().to_vec(),
+        behaviours: account.behaviours,
+        violations: account.oracle.violations,
+        share: account.oracle.share,
+        clean: account.faults.climate == crate::faults::Climate::Clean,
+    }
+}
+
+impl Account {
+    fn found(seed: u64, verbosity: u8) -> Self {
+        let mut owners = Chance::of(seed, 1);
+        let settings = Rc::new(Settings::draw(&mut owners));
+        let now = EPOCH + owners.between(0, 365) * DAY;
+        let fleet = owners.below(16) + 1;
+        Self {
+            machines: Vec::new(),
+            regions: if owners.one_in(3) { 2 } else { 1 },
+            notices: BTreeMap::new(),
+            activity: BTreeMap::new(),
+            faults: Faults::of(seed),
+            oracle: Oracle::default(),
+            policy: policy(&settings),
+            settings,
+            ceiling: Mode::Enforce,
+            clock: now,
+            runs: 0,
+            fleet,
+            launched: 0,
+            next_edit: now + owners.ticks(DAY, 15 * DAY),
+            next_launch: now,
+            owners,
+            listing: Vec::new(),
+            versions: Vec::new(),
+            lent: false,
+            slow: None,
+            behaviours: vec![0; Behaviour::ALL.len()],
+            messages: 0,
+            verbosity,
+        }
+    }
+
+    fn tick(&mut self) {
+        self.clock += TICK;
+        let now = self.clock;
+        self.refresh_listing();
+        self.faults.weather(now);
+        self.pass_time();
+        self.edit_configuration();
+        self.owners_live();
+        self.lose_documents();
+        self.runs_come();
+        self.oracle.last_fault = self.faults.last_at;
+        let Self { machines, oracle, settings, ceiling, .. } = self;
+        for machine in machines.iter() {
+            oracle.watch(machine, settings, *ceiling, now);
+        }
+    }
+
+    /// Machines work, and EC2 goes on with what it began.
+    fn pass_time(&mut self) {
+        let now = self.clock;
+        let publishing = Publishing {
+            missing: self.faults.rate(Fault::SampleMissing, now),
+            late: self.faults.rate(Fault::SampleLate, now),
+        };
+        for machine in &mut self.machines {
+            if machine.is(State::Running) {
+                match machine.work_a_period(now, publishing, &mut self.owners) {
+                    Published::InTime => {}
+                    Published::Missing => self.faults.count(Fault::SampleMissing, now),
+                    Published::Late => self.faults.count(Fault::SampleLate, now),
+                }
+            }
+            machine.settle(now);
+        }
+        // EC2 shows what was terminated for an hour.
+        self.machines.retain(|machine| now - machine.gone_at < HOUR);
+    }
+
+    fn edit_configuration(&mut self) {
+        if self.clock < self.next_edit {
+            return;
+        }
+        self.next_edit = self.clock + self.owners.ticks(HOUR, 15 * DAY);
+        self.oracle.configured_at = self.clock;
+        if self.owners.one_in(4) || self.ceiling == Mode::Observe {
+            let observes = self.ceiling == Mode::Observe;
+            self.ceiling = if observes { Mode::Enforce } else { Mode::Observe };
+            self.next_edit = self.clock + self.owners.ticks(HOUR, 2 * DAY);
+            self.log(|| "CURFEW_MODE is toggled".to_owned());
+        } else {
+            let mut settings = Settings::clone(&self.settings);
+            settings.edit(&mut self.owners);
+            self.policy = policy(&settings);
+            self.settings = Rc::new(settings);
+            let text = self.settings.toml().replace('\n', " ");
+            self.log(|| format!("configured {text}"));
+        }
+    }
+
+    fn owners_live(&mut self) {
+        let now = self.clock;
+        let living = self.machines.iter().filter(|machine| machine.is_listed()).count();
+        if living < self.fleet && now >= self.next_launch {
+            self.launch();
+            self.next_launch = now + self.owners.ticks(TICK, 12 * HOUR);
+        }
+        for place in 0..self.machines.len() {
+            let Self { machines, owners, behaviours, verbosity, .. } = &mut *self;
+            let machine = &mut machines[place];
+            if !machine.is_listed() || machine.is(State::ShuttingDown) {
+                continue;
+            }
+            let id = machine.id().to_owned();
+            let mut did = |behaviour: Behaviour| {
+                behaviours[behaviour as usize] += 1;
+                if *verbosity > 0 {
+                    println!("{} {id}: its owner: {}", stamp(now), behaviour.as_str());
+                }
+            };
+            let team = machine.says.team();
+            machine.follow_plan(now, owners, &mut did);
+            if now >= machine.next_whim {
+                machine.follow_whim(now, owners, &mut did);
+            }
+            if machine.retagged_at == now {
+                machine.team_before = team;
+            }
+        }
+    }
+
+    fn launch(&mut self) {
+        let now = self.clock;
+        self.launched += 1;
+        let (says, tags_at, behaviour) = first_tags(now, &mut self.owners);
+        let mut machine = Machine::launch(self.launched, self.regions, says, now, &mut self.owners);
+        machine.tags_at = tags_at;
+        self.behaviours[behaviour as usize] += 1;
+        self.behaviours[Behaviour::Launch as usize] += 1;
+        if !self.machines.is_empty() && self.owners.one_in(5) {
+            let place = self.owners.below(self.machines.len());
+            let other = &self.machines[place];
+            let written = [MARKED, STOPPED].map(|key| other.ec2.tags.get(key).cloned());
+            self.behaviours[Behaviour::CopyTags as usize] += 1;
+            self.behaviours[Behaviour::CopyMark as usize] += u64::from(written[0].is_some());
+            machine.copy_tags(&other.says, written, now);
+        }
+        let text = format!("{:?} {:?}", machine.ec2.tags, machine.ec2.machine);
+        self.log(|| format!("{} is launched: {text}", machine.id()));
+        self.machines.push(machine);
+    }
+
+    fn lose_documents(&mut self) {
+        if self.faults.strikes(Fault::NoticesLost, self.clock) {
+            self.notices.clear();
+            self.oracle.notices_are_lost();
+        }
+        if self.faults.strikes(Fault::ActivityLost, self.clock) {
+            self.activity.clear();
+        }
+    }
+
+    /// The schedule: mostly one run a tick.
+    fn runs_come(&mut self) {
+        let now = self.clock + 7;
+        if let Some(slow) = self.slow.take() {
+            let _ = self.rest_of(slow);
+        }
+        if self.faults.strikes(Fault::RunLost, now) {
+            return;
+        }
+        let late = self.faults.strikes(Fault::RunLate, now);
+        let now = if late { self.clock + self.owners.between(20, 280) } else { now };
+        if self.faults.strikes(Fault::ConfigurationRefused, now) {
+            reaper::refuse(self, now);
+            return;
+        }
+        let doubled = self.faults.strikes(Fault::RunDoubled, now);
+        let Ok(run) = reaper::look(self, now) else { return };
+        if doubled {
+            let other = reaper::look(self, now + 1);
+            self.two_at_once(run, other.ok());
+        } else if self.faults.strikes(Fault::RunSlow, now) {
+            self.slow = Some(run);
+        } else {
+            self.meddle(&run);
+            let _ = self.rest_of(run);
+        }
+    }
+
+    fn rest_of(&mut self, mut run: Run) -> Result<(), Cut> {
+        reaper::act(self, &mut run)?;
+        reaper::tell(self, &mut run)?;
+        reaper::mark(self, &mut run)?;
+        reaper::remember(self, run)
+    }
+
+    /// Two runs by the same look, each part of the one before the same part of the other.
+    fn two_at_once(&mut self, one: Run, other: Option<Run>) {
+        let mut under_way: Vec<Run> = std::iter::once(one).chain(other).collect();
+        for part in [reaper::act, reaper::tell, reaper::mark] {
+            under_way.retain_mut(|run| part(self, run).is_ok());
+        }
+        for run in under_way {
+            let _ = reaper::remember(self, run);
+        }
+    }
+
+    /// A colleague comes between a look and its act: rarely, but then where something is about to be ended.
+    fn meddle(&mut self, run: &Run) {
+        let ends: Vec<&Step> =
+            run.report.steps.iter().map(|(step, _)| step).filter(|step| step.action.is_end()).collect();
+        if ends.is_empty() || !self.owners.one_in(8) {
+            return;
+        }
+        let id = ends[self.owners.below(ends.len())].target.resource.as_str();
+        let now = self.clock + 8;
+        let Self { machines, owners, behaviours, .. } = &mut *self;
+        if let Some(machine) = machines.iter_mut().find(|machine| machine.id() == id) {
+            behaviours[Behaviour::Meddle as usize] += 1;
+            machine.change_mind(now, owners, |behaviour| behaviours[behaviour as usize] += 1);
+        }
+    }
+
+    /// Shows what is so now.
+    pub(crate) fn refresh_listing(&mut self) {
+        let mut place = 0;
+        for machine in self.machines.iter().filter(|machine| machine.is_listed()) {
+            let known = self.listing.get(place).is_some_and(|shown| shown.id == machine.ec2.id);
+            if !known || self.versions[place] != machine.version {
+                self.listing.truncate(if known { self.listing.len() } else { place });
+                self.versions.truncate(self.listing.len());
+                if known {
+                    self.listing[place] = machine.ec2.clone();
+                    self.versions[place] = machine.version;
+                } else {
+                    self.listing.push(machine.ec2.clone());
+                    self.versions.push(machine.version);
+                }
+            }
+            place += 1;
+        }
+        self.listing.truncate(place);
+        self.versions.truncate(place);
+    }
+
+    /// Lends the listing, which is not copied: most runs only read it.
+    pub(crate) fn take_listing(&mut self) -> Vec<Instance> {
+        self.lent = true;
+        std::mem::take(&mut self.listing)
+    }
+
+    /// What was lent will be changed.
+    pub(crate) fn keep_listing(&mut self, lent: &[Instance]) {
+        if std::mem::take(&mut self.lent) {
+            self.listing = lent.to_vec();
+        }
+    }
+
+    pub(crate) fn take_back(&mut self, listing: Vec<Instance>) {
+        if std::mem::take(&mut self.lent) {
+            self.listing = listing;
+        }
+    }
+
+    /// A message reaches people.
+    pub(crate) fn hear(&mut self, message: &Message, facts: &Facts) {
+        self.messages += 1;
+        if self.verbosity > 0 {
+            println!("{} told {}: {}", stamp(facts.now), message.team, message.body.replace('\n', "\n    "));
+        }
+        self.oracle.last_fault = self.faults.last_at;
+        self.oracle.heard(message, &self.machines, facts);
+    }
+
+    pub(crate) fn log_step(&mut self, step: &Step, outcome: &Outcome) {
+        self.log(|| {
+            let Step { target, action, because, mode, .. } = step;
+            format!("{} {action:?} for {} in {mode:?}: {outcome:?}", target.resource, because.rule())
+        });
+    }
+
+    fn log(&self, what: impl FnOnce() -> String) {
+        if self.verbosity > 0 {
+            println!("{} {}", stamp(self.clock), what());
+        }
+    }
+}
+
+fn policy(settings: &Settings) -> Policy {
+    // The document is written by the simulation: a refusal is a defect of its own.
+    let config = match Config::read(&settings.toml()) {
+        Ok(config) => config,
+        Err(error) => unreachable!("{error}"),
+    };
+    Policy { config, ceiling: Mode::Enforce, prices: PriceBook::dated() }
+}

@@ -1,0 +1,144 @@
+//! What goes wrong, and how often: in storms, between which the sky is clear.
+
+use crate::chance::{Chance, DAY, HOUR, TICK};
+
+macro_rules! named {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum $name { $($variant,)* }
+        impl $name {
+            pub(crate) const ALL: &[Self] = &[$(Self::$variant,)*];
+            pub(crate) const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+        }
+    };
+}
+pub(crate) use named;
+
+named! {
+    /// Every kind of fault.
+    Fault {
+        RunLost = "run lost",
+        RunLate = "run late",
+        RunDoubled = "run doubled",
+        RunSlow = "run that acts a tick later",
+        RunCut = "run cut off",
+        RunOutOfTime = "run out of time",
+        ConfigurationRefused = "configuration refused",
+        NobodyListens = "nobody listens",
+        AudienceUnknown = "nobody can say who listens",
+        NoticesUnreadable = "notices unreadable",
+        NoticesUnwritten = "notices not written",
+        NoticesLost = "notices lost",
+        ListingStale = "listing a tick old",
+        ListingFailed = "listing failed",
+        SpotUnread = "Spot request unread",
+        ActivityUnreadable = "activity unreadable",
+        ActivityUnwritten = "activity not written",
+        ActivityLost = "activity lost",
+        MetricsFailed = "metrics unanswered",
+        MetricsPartly = "metrics answered partly",
+        SeriesUnlisted = "series unlisted",
+        SampleMissing = "sample missing",
+        SampleLate = "sample late",
+        AuditUnwritten = "audit record not written",
+        SecondLookFailed = "second look failed",
+        WriteRefused = "write refused",
+        WriteUnheard = "write done unheard",
+        StartFell = "start came to nothing",
+        MessageRefused = "message refused",
+        MessageUnheard = "message sent unheard",
+    }
+}
+
+/// How nasty an account's life is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Climate {
+    Clean,
+    Mild,
+    Nasty,
+}
+
+pub(crate) struct Faults {
+    pub(crate) climate: Climate,
+    chance: Chance,
+    rates: Vec<f64>,
+    storm_until: i64,
+    calm_until: i64,
+    counts: Vec<u64>,
+    /// The last one of any kind.
+    pub(crate) last_at: i64,
+}
+
+impl Faults {
+    pub(crate) fn of(seed: u64) -> Self {
+        let mut chance = Chance::of(seed, 3);
+        let climate = match chance.below(10) {
+            0..3 => Climate::Clean,
+            3..7 => Climate::Mild,
+            _ => Climate::Nasty,
+        };
+        let kinds = Fault::ALL.len();
+        Self {
+            climate,
+            chance,
+            rates: vec![0.0; kinds],
+            storm_until: 0,
+            calm_until: 0,
+            counts: vec![0; kinds],
+            last_at: 0,
+        }
+    }
+
+    /// The weather of this tick.
+    pub(crate) fn weather(&mut self, now: i64) {
+        if self.climate == Climate::Clean || now < self.storm_until || now < self.calm_until {
+            return;
+        }
+        if self.calm_until > self.storm_until {
+            let worst = if self.climate == Climate::Nasty { 0.3 } else { 0.05 };
+            for rate in &mut self.rates {
+                let common = self.chance.pick(&[0.0, 0.0, 0.01, 0.1, 1.0]);
+                *rate = worst * common;
+            }
+            self.storm_until = now + self.chance.ticks(TICK, 12 * HOUR);
+        } else {
+            let longest = if self.climate == Climate::Nasty { 2 * DAY } else { 7 * DAY };
+            self.rates.fill(0.0);
+            self.calm_until = now + self.chance.ticks(HOUR, longest);
+        }
+    }
+
+    /// Whether it happens now.
+    pub(crate) fn strikes(&mut self, fault: Fault, now: i64) -> bool {
+        if self.rate(fault, now) <= 0.0 {
+            return false;
+        }
+        let struck = self.chance.happens(self.rate(fault, now));
+        if struck {
+            self.count(fault, now);
+        }
+        struck
+    }
+
+    /// How likely it is now.
+    pub(crate) fn rate(&self, fault: Fault, now: i64) -> f64 {
+        if now < self.storm_until { self.rates[fault as usize] } else { 0.0 }
+    }
+
+    pub(crate) fn count(&mut self, fault: Fault, now: i64) {
+        self.counts[fault as usize] += 1;
+        self.last_at = self.last_at.max(now);
+    }
+
+    pub(crate) fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
+    /// Between which effects a run is cut.
+    pub(crate) fn effects_before_cut(&mut self) -> u32 {
+        u32::try_from(self.chance.below(12)).unwrap_or(0)
+    }
+}

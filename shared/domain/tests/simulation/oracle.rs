@@ -1,0 +1,151 @@
+//! The oracle: what must never happen, and what must happen in the end. It is written from the contract and asks nothing of
+//! the policy: neither `decide`, nor how tags, configuration, usage or limits are read.
+
+mod ends;
+mod liveness;
+mod telling;
+mod truth;
+
+use domain::instance::Instance;
+use domain::mode::Mode;
+use domain::plan::Plan;
+use domain::rule::{Ending, Rule};
+use domain::vocabulary::MARKED;
+
+pub(crate) use liveness::Share;
+
+use crate::reaper::Facts;
+use crate::world::Machine;
+
+/// So many violations of one account are kept: the first ones say what is wrong.
+const VIOLATIONS_MAX: usize = 20;
+
+#[derive(Default)]
+pub(crate) struct Oracle {
+    pub(crate) violations: Vec<(i64, String)>,
+    pub(crate) share: Share,
+    /// The last fault of any kind, and the last edit of the configuration or of `CURFEW_MODE`.
+    pub(crate) last_fault: i64,
+    pub(crate) configured_at: i64,
+    /// Ends that were inferred, of one run.
+    inferred: (u64, i64),
+    records: Vec<Record>,
+    /// Ends by rule, stops and terminations.
+    pub(crate) ends: [[u64; 2]; 5],
+}
+
+/// What the oracle knows of one machine.
+#[derive(Default)]
+pub(crate) struct Record {
+    announced: Vec<Announced>,
+    /// Fingerprints of what was told, and when.
+    told: Vec<(u64, i64)>,
+    /// An end of which nobody has heard yet.
+    untold_end: Option<i64>,
+    /// Held by the limits, in this run.
+    held_at: i64,
+    /// Since when it should be ended or started, by what should do so.
+    overdue: [Option<i64>; 5],
+    /// The last end and the last start of its hours before a moment, for hours that were set then.
+    hours: Option<(i64, bool, i64)>,
+}
+
+/// What people were told will be done.
+struct Announced {
+    rule: Rule,
+    ending: Ending,
+    deadline: i64,
+    told_at: i64,
+    /// The rule's grace then.
+    grace: i64,
+    /// A run has found the rule mended since.
+    mended: bool,
+}
+
+impl Oracle {
+    pub(crate) fn violated(&mut self, now: i64, what: String) {
+        if self.violations.len() < VIOLATIONS_MAX {
+            self.violations.push((now, what));
+        }
+    }
+
+    /// The record of `i-<number>`.
+    fn record(&mut self, id: &str) -> &mut Record {
+        let number = id.strip_prefix("i-").and_then(|hex| usize::from_str_radix(hex, 16).ok()).unwrap_or(0);
+        if self.records.len() <= number {
+            self.records.resize_with(number + 1, Record::default);
+        }
+        &mut self.records[number]
+    }
+
+    /// A plan has every instance that was seen exactly once, and holds what exceeds the limits, and nothing else.
+    pub(crate) fn planned(&mut self, plan: &Plan, seen: &[Instance], facts: &Facts) {
+        let of_steps = plan.steps.iter().map(|step| &step.target);
+        let mut planned: Vec<&str> = of_steps
+            .chain(plan.spared.iter().map(|spared| &spared.target))
+            .map(|target| target.resource.as_str())
+            .collect();
+        let mut expected: Vec<&str> = seen.iter().map(|instance| instance.id.as_str()).collect();
+        planned.sort_unstable();
+        expected.sort_unstable();
+        if planned != expected {
+            self.violated(facts.now, format!("the plan has {planned:?}, and seen were {expected:?}"));
+        }
+        let is_inferred = |rule: Rule| !matches!(rule, Rule::Expired | Rule::Hours);
+        let inferred = || {
+            plan.steps
+                .iter()
+                .filter(|step| step.mode == Mode::Enforce && step.action.is_end() && is_inferred(step.because.rule()))
+        };
+        let exceeded = !within_limits(i64::try_from(inferred().count()).unwrap_or(i64::MAX), facts);
+        for step in inferred() {
+            let id = step.target.resource.as_str();
+            if step.held.is_some() != exceeded {
+                let what =
+                    if exceeded { "is not held, although the limits are exceeded" } else { "is held for nothing" };
+                self.violated(facts.now, format!("{id}: its end {what}"));
+            }
+            if step.held.is_some() {
+                self.record(id).held_at = facts.now;
+            }
+        }
+    }
+
+    /// Curfew writes tags: never on what it must not touch, and no mark of which nobody has heard.
+    pub(crate) fn tagged(&mut self, machine: &Machine, tags: &[(&'static str, String)], facts: &Facts) {
+        self.may_write(machine, "its tags are written", facts);
+        let Some((_, mark)) = tags.iter().find(|(key, _)| *key == MARKED) else { return };
+        let mut words = mark.split(' ');
+        if words.next() != Some(machine.id()) {
+            self.violated(facts.now, format!("{}: is given the mark of another: {mark}", machine.id()));
+        }
+        for word in words {
+            // An owner's own moment needs no announcement: it is marked and carried out in one run.
+            if word.starts_with("expired=") {
+                continue;
+            }
+            let heard = self.record(machine.id()).announced.iter().any(|announced| {
+                word == format!("{}={}@{}", announced.rule, announced.ending, crate::chance::stamp(announced.deadline))
+            });
+            if !heard {
+                self.violated(facts.now, format!("{}: is marked {word}, of which nobody has heard", machine.id()));
+            }
+        }
+    }
+
+    fn may_write(&mut self, machine: &Machine, what: &str, facts: &Facts) {
+        if facts.ceiling == Mode::Observe {
+            self.violated(facts.now, format!("{}: {what}, although Curfew only observes", machine.id()));
+        }
+        if let Some(spared) = machine.spared(facts.now) {
+            self.violated(facts.now, format!("{}: {what}, although it is {spared}", machine.id()));
+        }
+    }
+}
+
+/// Whether a run may carry out so many inferred ends.
+fn within_limits(ends: i64, facts: &Facts) -> bool {
+    let fleet = i64::try_from(facts.fleet).unwrap_or(i64::MAX);
+    let too_large_a_share = fleet >= 10 && ends * 100 > fleet * facts.settings.fleet_share_max_percent;
+    ends <= facts.settings.actions_max && !too_large_a_share
+}

@@ -1,0 +1,191 @@
+//! Ends and starts: whom they may befall, for which reason, and after which announcement.
+
+use domain::mode::Mode;
+use domain::rule::{Ending, Rule};
+
+use super::truth::{HOURS_NOTICE, Look};
+use super::{Oracle, within_limits};
+use crate::chance::{TICK, stamp};
+use crate::reaper::Facts;
+use crate::world::{Machine, StoppedBy, Work};
+
+impl Oracle {
+    /// EC2 carries out an end.
+    pub(crate) fn ended(&mut self, machine: &Machine, rule: Rule, ending: Ending, facts: &Facts) {
+        let what = format!("ended ({ending} for {rule})");
+        self.may_write(machine, &what, facts);
+        self.ends[rule_place(rule)][usize::from(ending == Ending::Terminate)] += 1;
+        if machine.mode(rule, &facts.settings, facts.ceiling) == Mode::Observe {
+            self.violated(facts.now, format!("{}: {what}, although it is only observed", machine.id()));
+        }
+        match machine.ending(rule, &facts.settings) {
+            Some(due) if due >= ending => {}
+            Some(due) => self.violated(facts.now, format!("{}: {what}, where {due} is due", machine.id())),
+            None => {
+                self.violated(facts.now, format!("{}: {what}, although its owner is only to be told", machine.id()))
+            }
+        }
+        if let Some(unfounded) = unfounded(machine, rule, facts) {
+            self.violated(facts.now, format!("{}: {what}, although {unfounded}", machine.id()));
+        }
+        self.is_announced(machine, rule, ending, facts);
+        if !matches!(rule, Rule::Expired | Rule::Hours) {
+            let count = if self.inferred.0 == facts.id { self.inferred.1 + 1 } else { 1 };
+            self.inferred = (facts.id, count);
+            if !within_limits(count, facts) {
+                self.violated(facts.now, format!("{}: {what}, the {count}th of a run, above the limits", machine.id()));
+            }
+        }
+        // What is gone stays idle no longer, for as long as its owner would have left it so.
+        if rule == Rule::Idle && ending == Ending::Terminate && machine.work == Work::Nothing {
+            self.share.recovered += (machine.work_until - facts.now).max(0);
+        }
+        self.record(machine.id()).untold_end = Some(facts.now);
+    }
+
+    /// A delivered message named it, promised nothing milder, and came its grace before.
+    fn is_announced(&mut self, machine: &Machine, rule: Rule, ending: Ending, facts: &Facts) {
+        // Its owner announced it.
+        if rule == Rule::Expired {
+            return;
+        }
+        let launched = machine.launched;
+        let announced = &self.record(machine.id()).announced;
+        let in_this_life = || announced.iter().filter(|one| one.rule == rule && one.told_at >= launched);
+        let in_time = |one: &&super::Announced| {
+            // Hours that were set, or found, within half an hour of their end are announced as late as that.
+            let graced = rule == Rule::Hours || one.told_at + one.grace <= one.deadline + 1;
+            one.deadline <= facts.now && graced
+        };
+        let complaint = if in_this_life().next().is_none() {
+            Some("of which nobody has heard")
+        } else if !in_this_life().any(|one| in_time(&one)) {
+            Some("before its time")
+        } else if !in_this_life().any(|one| in_time(&one) && one.ending >= ending) {
+            Some("of which something milder was heard")
+        } else if !in_this_life().any(|one| in_time(&one) && one.ending >= ending && !one.mended) {
+            Some("on an announcement that was mended since")
+        } else {
+            None
+        };
+        if let Some(complaint) = complaint {
+            let heard: Vec<String> =
+                in_this_life().map(|one| format!("at {} for {}", stamp(one.told_at), stamp(one.deadline))).collect();
+            let what = format!("{}: ended ({ending} for {rule}) {complaint}; told {heard:?}", machine.id());
+            self.violated(facts.now, what);
+        }
+    }
+
+    /// EC2 carries out a start.
+    pub(crate) fn started(&mut self, machine: &Machine, facts: &Facts) {
+        self.may_write(machine, "started", facts);
+        let now = facts.now;
+        let id = machine.id();
+        if machine.mode(Rule::Hours, &facts.settings, facts.ceiling) == Mode::Observe {
+            self.violated(now, format!("{id}: started, although it is only observed"));
+        }
+        if !machine.says.hours.is_some_and(|hours| hours.is_inside(now)) {
+            self.violated(now, format!("{id}: started outside its hours"));
+        }
+        if machine.says.expires_at.is_some_and(|at| at <= now) {
+            self.violated(now, format!("{id}: started after it expired"));
+        }
+        // A stop that Curfew began and could not finish leaves `curfew:stopped` on what its owner stops a moment later.
+        let clear = self.last_fault < machine.launched && machine.changed_at - machine.launched > 3 * TICK;
+        match machine.stopped_by {
+            Some(StoppedBy::Curfew(Rule::Hours | Rule::Idle)) => {}
+            Some(StoppedBy::Curfew(rule)) => self.violated(now, format!("{id}: started, although stopped for {rule}")),
+            Some(StoppedBy::Owner) if clear => {
+                self.violated(now, format!("{id}: started, although its owner stopped it"));
+            }
+            Some(StoppedBy::Owner) | None => {}
+        }
+    }
+
+    /// A run came to its end: what it saw mended may not be carried out any more.
+    pub(crate) fn ran(&mut self, facts: &Facts, machines: &[Machine], last_fault: i64) {
+        self.last_fault = last_fault;
+        // What a run saw and could not read, write or remember is no promise.
+        if last_fault >= facts.now {
+            return;
+        }
+        for machine in machines {
+            let id = machine.id();
+            if self.record(id).announced.is_empty() {
+                continue;
+            }
+            let seen = machine.changed_at < facts.now && machine.spared(facts.now).is_none();
+            let running = machine.is(domain::instance::State::Running);
+            for rule in Rule::ALL {
+                if seen && running && is_mended(machine, rule, facts) {
+                    let of_rule = self.record(id).announced.iter_mut().filter(|one| one.rule == rule);
+                    of_rule.for_each(|one| one.mended = true);
+                }
+            }
+            let launched = machine.launched;
+            self.record(id).announced.retain(|one| one.told_at >= launched);
+        }
+    }
+
+    /// The notices are lost, and with them which written marks bind nobody.
+    pub(crate) fn notices_are_lost(&mut self) {
+        for record in &mut self.records {
+            record.announced.iter_mut().for_each(|one| one.mended = false);
+        }
+    }
+}
+
+/// Why the reason that is given does not hold, by what can be read.
+fn unfounded(machine: &Machine, rule: Rule, facts: &Facts) -> Option<String> {
+    let (settings, now) = (&facts.settings, facts.now);
+    let window = machine.idle_window(settings);
+    match rule {
+        Rule::Expired => (machine.says.expires_at.is_none_or(|at| at > now)).then(|| "it has not expired".to_owned()),
+        Rule::Hours => {
+            let outside =
+                machine.says.hours.is_some_and(|hours| !hours.is_inside(now) && machine.launched < hours.last_end(now));
+            (!outside).then(|| "it is within its hours, or was started by hand after them".to_owned())
+        }
+        Rule::Lifetime => {
+            let young = now - machine.launched <= settings.lifetime.max || machine.says.expires_at.is_some();
+            young.then(|| "it is not too old".to_owned())
+        }
+        Rule::Untagged => {
+            if !machine.lacks_tags(settings) {
+                return Some("it has its tags".to_owned());
+            }
+            if machine.launched + settings.untagged.settle > now {
+                return Some("its tags may still arrive".to_owned());
+            }
+            let look = machine.look(window.unwrap_or(settings.idle.window), settings, now);
+            (settings.untagged.spare_busy && look == Look::Busy).then(|| "it is at work".to_owned())
+        }
+        Rule::Idle => match window.map(|window| machine.look(window, settings, now)) {
+            Some(Look::Idle { holds_memory: false }) => None,
+            look => Some(format!("it looks {look:?}")),
+        },
+    }
+}
+
+/// Whether whoever looks now sees that a rule is kept.
+fn is_mended(machine: &Machine, rule: Rule, facts: &Facts) -> bool {
+    let (settings, now) = (&facts.settings, facts.now);
+    let is_marked = || machine.ec2.tags.get(domain::vocabulary::MARKED).is_some_and(|mark| mark.contains("idle="));
+    match rule {
+        Rule::Expired => false,
+        Rule::Untagged => !machine.lacks_tags(settings),
+        Rule::Lifetime => now - machine.launched <= settings.lifetime.max || machine.says.expires_at.is_some(),
+        Rule::Hours => {
+            machine.says.hours.is_none_or(|hours| hours.is_inside(now) && hours.is_inside(now + HOURS_NOTICE + TICK))
+        }
+        // Marked ones are asked about in every run.
+        Rule::Idle => match machine.idle_window(settings) {
+            Some(window) => is_marked() && machine.look(window, settings, now) == Look::Busy,
+            None => true,
+        },
+    }
+}
+
+pub(crate) fn rule_place(rule: Rule) -> usize {
+    Rule::ALL.iter().position(|one| *one == rule).unwrap_or(0)
+}

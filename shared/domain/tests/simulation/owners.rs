@@ -1,0 +1,247 @@
+//! Owners: they launch, tag, mistype, train, hold memory, forget, come back and change their minds.
+
+use domain::config::{DiskPolicy, RuleAction};
+use domain::instance::{Purchase, State};
+use domain::mode::Mode;
+use domain::vocabulary::{MARKED, STOPPED};
+
+use crate::chance::{Chance, DAY, HOUR, MINUTE, TICK};
+use crate::faults::named;
+use crate::tags::{Hours, Says, TYPOS};
+use crate::world::{Machine, StoppedBy, Work};
+
+named! {
+    /// Everything that owners do.
+    Behaviour {
+        Launch = "launch",
+        TagAtOnce = "tag at once",
+        TagLate = "tag late",
+        TagNever = "tag never",
+        MistypeTeam = "mistype the team's key",
+        MistypeTag = "mistype a tag",
+        MendTypo = "mend a typo",
+        Start = "start again",
+        Stop = "stop",
+        Terminate = "terminate",
+        KeepUntil = "keep-until",
+        Protect = "protect",
+        Unprotect = "unprotect",
+        ExpiresAt = "expires-at",
+        SetHours = "hours",
+        ObserveMode = "mode=observe",
+        EnforceMode = "mode=enforce",
+        OnIdle = "on-idle",
+        IdleAfter = "idle-after",
+        LocalDisk = "local-disk",
+        CopyTags = "copy tags",
+        CopyMark = "copy a mark",
+        RemoveTags = "remove tags",
+        Retag = "retag",
+        Train = "train",
+        Bursts = "burst",
+        HoldMemory = "hold memory",
+        ForgetShortly = "forget shortly",
+        ForgetForDays = "forget for days",
+        ComeBack = "come back",
+        Meddle = "meddle between look and act",
+    }
+}
+
+/// How an owner tags a new machine.
+pub(crate) fn first_tags(now: i64, chance: &mut Chance) -> (Says, Option<i64>, Behaviour) {
+    let team = Some(chance.below(3));
+    let mut says = Says { team, owner: true, ..Says::default() };
+    match chance.below(20) {
+        0..2 => {
+            let at = now + chance.ticks(TICK, 30 * HOUR);
+            (Says::default(), Some(at), Behaviour::TagLate)
+        }
+        2 => (Says::default(), None, Behaviour::TagNever),
+        3 => {
+            says.team_mistyped = true;
+            (says, chance.one_in(2).then_some(now + 5 * HOUR), Behaviour::MistypeTeam)
+        }
+        _ => {
+            if chance.one_in(4) {
+                says.local_disk = Some(DiskPolicy::Expendable);
+            }
+            if chance.one_in(6) {
+                says.hours = Some(Hours::draw(chance));
+            }
+            (says, None, Behaviour::TagAtOnce)
+        }
+    }
+}
+
+impl Machine {
+    /// What its owner does by plan: the next work, and the tags that were put off.
+    pub(crate) fn follow_plan(&mut self, now: i64, chance: &mut Chance, mut did: impl FnMut(Behaviour)) {
+        if self.tags_at.is_some_and(|at| at <= now) {
+            self.tags_at = None;
+            self.says.team_mistyped = false;
+            self.says.owner = true;
+            self.change_team(Some(chance.below(3)));
+            self.retag(now);
+            did(Behaviour::Retag);
+        }
+        if self.work_until <= now {
+            let rested = matches!(self.work, Work::Nothing | Work::HoldsMemory);
+            if rested { self.take_up_work(now, chance, &mut did) } else { self.put_down_work(now, chance, &mut did) }
+        }
+        if self.wanted_up && self.is(State::Stopped) {
+            self.start(now);
+            did(Behaviour::Start);
+        }
+    }
+
+    fn take_up_work(&mut self, now: i64, chance: &mut Chance, did: &mut impl FnMut(Behaviour)) {
+        self.work = match chance.below(10) {
+            0..4 => Work::Train,
+            4 => Work::OneGpu(u32::try_from(chance.below(8)).unwrap_or(0) % self.ec2.machine.accelerators),
+            5 | 6 => Work::Bursts,
+            7 => Work::Cpu,
+            8 => Work::Network,
+            _ => Work::Disk,
+        };
+        did(if self.work == Work::Bursts { Behaviour::Bursts } else { Behaviour::Train });
+        self.work_until = now + chance.ticks(20 * MINUTE, 16 * HOUR);
+        if !self.is(State::Running) {
+            self.wanted_up = true;
+            did(Behaviour::ComeBack);
+        }
+    }
+
+    fn put_down_work(&mut self, now: i64, chance: &mut Chance, did: &mut impl FnMut(Behaviour)) {
+        let (work, behaviour, longest) = match chance.below(10) {
+            0 => (Work::HoldsMemory, Behaviour::HoldMemory, 20 * HOUR),
+            1..6 => (Work::Nothing, Behaviour::ForgetShortly, 5 * HOUR),
+            _ => (Work::Nothing, Behaviour::ForgetForDays, 70 * HOUR),
+        };
+        self.work = work;
+        self.work_until = now + chance.ticks(20 * MINUTE, longest);
+        did(behaviour);
+    }
+
+    /// What its owner does out of the blue.
+    pub(crate) fn follow_whim(&mut self, now: i64, chance: &mut Chance, did: impl FnMut(Behaviour)) {
+        self.next_whim = now + chance.ticks(TICK, 3 * DAY);
+        self.change_mind(now, chance, did);
+    }
+
+    pub(crate) fn change_mind(&mut self, now: i64, chance: &mut Chance, mut did: impl FnMut(Behaviour)) {
+        let says = &mut self.says;
+        let behaviour = match chance.below(26) {
+            0 => {
+                says.protected = true;
+                Behaviour::Protect
+            }
+            1 | 2 => {
+                says.protected = false;
+                Behaviour::Unprotect
+            }
+            3 => {
+                says.kept_until = Some(now + chance.between(HOUR, 2 * DAY));
+                Behaviour::KeepUntil
+            }
+            4 | 5 => {
+                says.expires_at = Some(now + chance.between(10 * MINUTE, 3 * DAY));
+                Behaviour::ExpiresAt
+            }
+            6 | 7 => {
+                says.hours = Some(Hours::draw(chance));
+                Behaviour::SetHours
+            }
+            8 => {
+                says.mode = Some(Mode::Observe);
+                Behaviour::ObserveMode
+            }
+            9 | 10 => {
+                says.mode = Some(Mode::Enforce);
+                Behaviour::EnforceMode
+            }
+            11 => {
+                let actions = [None, Some(RuleAction::Stop), Some(RuleAction::Terminate), Some(RuleAction::Notify)];
+                says.on_idle = chance.pick(&actions);
+                Behaviour::OnIdle
+            }
+            12 => {
+                says.idle_after = chance.pick(&[
+                    None,
+                    Some(None),
+                    Some(Some(30 * MINUTE)),
+                    Some(Some(2 * HOUR)),
+                    Some(Some(3 * HOUR)),
+                ]);
+                Behaviour::IdleAfter
+            }
+            13 => {
+                says.local_disk = chance.pick(&[None, Some(DiskPolicy::Keep), Some(DiskPolicy::Expendable)]);
+                Behaviour::LocalDisk
+            }
+            14 => {
+                says.typo = Some(chance.below(TYPOS.len()));
+                Behaviour::MistypeTag
+            }
+            15..17 => {
+                says.typo = None;
+                says.team_mistyped = false;
+                Behaviour::MendTypo
+            }
+            17 => {
+                let (team, owner) = (says.team, says.owner);
+                *says = Says { team: team.filter(|_| chance.one_in(2)), owner, ..Says::default() };
+                Behaviour::RemoveTags
+            }
+            18 => {
+                *says = Says { team: says.team, owner: says.owner, ..Says::default() };
+                Behaviour::RemoveTags
+            }
+            19 | 20 => {
+                says.owner = true;
+                let team = Some(chance.below(3));
+                self.change_team(team);
+                Behaviour::Retag
+            }
+            21 => {
+                self.stop_by_hand(now);
+                Behaviour::Stop
+            }
+            22 => {
+                self.wanted_up = true;
+                return;
+            }
+            23 => {
+                if chance.one_in(4) && !self.is(State::ShuttingDown) {
+                    self.enter(State::ShuttingDown, now);
+                    did(Behaviour::Terminate);
+                }
+                return;
+            }
+            _ => return,
+        };
+        self.retag(now);
+        did(behaviour);
+    }
+
+    fn change_team(&mut self, team: Option<usize>) {
+        self.says.team = team;
+    }
+
+    fn stop_by_hand(&mut self, now: i64) {
+        let can =
+            self.is(State::Running) && !self.ec2.root_on_instance_storage && self.ec2.purchase != Purchase::SpotOneTime;
+        if can {
+            self.enter(State::Stopping, now);
+            self.stopped_by = Some(StoppedBy::Owner);
+        }
+    }
+
+    /// "Launch more like this": also what Curfew wrote on the other.
+    pub(crate) fn copy_tags(&mut self, other: &Says, written: [Option<String>; 2], now: i64) {
+        self.says = other.clone();
+        for (key, value) in [MARKED, STOPPED].into_iter().zip(written) {
+            self.ec2.tags.extend(value.map(|value| (key.to_owned(), value)));
+        }
+        self.retag(now);
+    }
+}
