@@ -194,7 +194,8 @@ fn show(step: &Step) -> String {
             format!("notify {rule}, {}", step.only_told.map(|why| format!("{why:?}")).unwrap_or_default())
         }
         Action::Stop { mark, .. } | Action::Terminate { mark } => {
-            format!("{}{} for {rule}", if mark.is_some() { "mark and " } else { "" }, step.action.as_str())
+            let mark = mark.as_ref().map(|mark| format!("mark{} and ", show_mark(mark))).unwrap_or_default();
+            format!("{mark}{} for {rule}", step.action.as_str())
         }
         Action::Start => "start".to_owned(),
     }

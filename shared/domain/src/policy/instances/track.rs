@@ -92,8 +92,8 @@ impl Case<'_> {
         if !written && !owners_moment {
             return None;
         }
-        // An owner's own moment is announced and carried out in one run.
-        let mark = (!written).then(|| self.mark_of(track.settled.entries.clone()));
+        // An owner's own moment is announced and carried out in one run; what else is news, nobody has heard of.
+        let mark = if written { None } else { self.still_announced(track) };
         let action = match announced.ending {
             Ending::Stop => Action::Stop { mark, stopped: format!("{rule} {}", whole_second(self.now)) },
             Ending::Terminate => Action::Terminate { mark },

@@ -52,7 +52,7 @@ fn ends_that_owners_wrote_down_are_neither_counted_nor_held() {
     account.run("01 13:00");
     assert_snapshot!(account.log, @"
     01 12:00 i-000 mark idle=stop@01T13:00, i-001 mark idle=stop@01T13:00, i-002 mark idle=stop@01T13:00 | told vision (warning)
-    01 13:00 i-000 mark and stop for expired, i-001 stop for idle (not reached), i-002 stop for idle (not reached) | told vision (error)
+    01 13:00 i-000 mark expired=stop@01T12:30 idle=stop@01T13:00 and stop for expired, i-001 stop for idle (not reached), i-002 stop for idle (not reached) | told vision (error)
     ");
 }
 

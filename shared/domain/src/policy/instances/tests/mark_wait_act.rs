@@ -74,7 +74,7 @@ fn expired_is_marked_and_ended_in_one_run() {
     account.all_are(&busy()).run("01 11:55").run("01 12:00").run("01 12:05");
     assert_snapshot!(account.log, @"
     01 11:55 spared busy
-    01 12:00 mark and stop for expired | told vision (action)
+    01 12:00 mark expired=stop@01T12:00 and stop for expired | told vision (action)
     01 12:05 spared not-running
     ");
 }

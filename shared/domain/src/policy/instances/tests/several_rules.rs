@@ -53,3 +53,20 @@ fn a_held_memory_is_told_once_and_told_anew_after_work() {
     02 15:00 notify idle, Reserved | told vision (warning)
     ");
 }
+
+#[test]
+fn an_owners_own_end_marks_nothing_else_of_which_nobody_has_heard() {
+    let mut account = account(instance().tag("curfew:expires-at", "2026-09-01T12:00:00Z"), ENFORCED);
+    account.run("01 12:00");
+    assert_snapshot!(account.log, @"01 12:00 mark expired=stop@01T12:00 and stop for expired | told vision (action)");
+}
+
+#[test]
+fn an_owners_own_end_leaves_marked_what_was_announced_before() {
+    let mut account = account(instance().tag("curfew:expires-at", "2026-09-01T12:30:00Z"), ENFORCED);
+    account.run("01 12:00").run("01 12:30");
+    assert_snapshot!(account.log, @"
+    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
+    01 12:30 mark expired=stop@01T12:30 idle=stop@01T13:00 and stop for expired | told vision (action)
+    ");
+}

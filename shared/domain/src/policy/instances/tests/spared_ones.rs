@@ -49,7 +49,7 @@ fn protected_and_kept_are_left_alone_without_a_word() {
     assert_snapshot!(account.log, @"
     01 12:00 i-1 spared protected, i-2 spared kept, i-3 spared unreadable | told vision (warning)
     01 23:55 i-1 spared protected, i-2 spared kept, i-3 spared unreadable
-    02 00:00 i-2 mark and stop for expired, i-1 spared protected, i-3 spared unreadable | told vision (action)
+    02 00:00 i-2 mark expired=stop@01T11:00 and stop for expired, i-1 spared protected, i-3 spared unreadable | told vision (action)
     ");
 }
 
