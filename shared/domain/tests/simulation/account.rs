@@ -139,9 +139,11 @@ impl Account {
         self.lose_documents();
         self.runs_come();
         self.oracle.last_fault = self.faults.last_at;
-        let Self { machines, oracle, settings, ceiling, .. } = self;
+        let Self { machines, oracle, settings, ceiling, verbosity, .. } = self;
         for machine in machines.iter() {
-            oracle.watch(machine, settings, *ceiling, now);
+            if oracle.watch(machine, settings, *ceiling, now) && *verbosity > 1 {
+                println!("{} {} runs idle for too long", stamp(now), machine.id());
+            }
         }
     }
 

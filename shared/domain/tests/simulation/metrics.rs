@@ -6,7 +6,7 @@ use domain::instance::Accelerator;
 use domain::usage::{Sample, Series, Signal};
 
 use crate::chance::{Chance, TICK, stamp};
-use crate::world::{Machine, Work};
+use crate::world::{Does, Machine, Work};
 
 /// So many periods are kept: more than the longest window, a day less than nothing would need.
 const KEPT: usize = 100;
@@ -113,12 +113,18 @@ impl Machine {
         }
         let works =
             !matches!(work, Work::Nothing | Work::HoldsMemory) && (work != Work::Bursts || period.gpu_percent[0] > 0.0);
-        let quiet = !works && work != Work::HoldsMemory;
-        if !quiet {
+        let does = if works {
+            Does::Works
+        } else if work == Work::HoldsMemory {
+            Does::Holds
+        } else {
+            Does::Nothing
+        };
+        if does != Does::Nothing {
             self.idle_since = now;
         }
-        if quiet != self.quiet {
-            self.quiet = quiet;
+        if does != self.does {
+            self.does = does;
             self.work_changed_at = now;
         }
         self.periods.push(period);

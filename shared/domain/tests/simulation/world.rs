@@ -52,6 +52,15 @@ pub(crate) enum Work {
     Nothing,
 }
 
+/// What it did in the last period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Does {
+    Works,
+    /// Nothing, but GPU memory is held.
+    Holds,
+    Nothing,
+}
+
 /// Who stopped a machine last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StoppedBy {
@@ -85,9 +94,9 @@ pub(crate) struct Machine {
     pub(crate) team_before: Option<&'static str>,
     /// The end of the last period with work, or its launch.
     pub(crate) idle_since: i64,
-    /// When it last began or ceased to work or to hold memory.
+    pub(crate) does: Does,
+    /// When that changed last.
     pub(crate) work_changed_at: i64,
-    pub(crate) quiet: bool,
     pub(crate) gone_at: i64,
 }
 
@@ -170,7 +179,7 @@ impl Machine {
             retagged_at: now,
             idle_since: now,
             work_changed_at: now,
-            quiet: false,
+            does: Does::Works,
             gone_at: i64::MAX,
         };
         machine.retag(now);

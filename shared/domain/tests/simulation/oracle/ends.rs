@@ -51,7 +51,8 @@ impl Oracle {
         }
         let launched = machine.launched;
         let announced = &self.record(machine.id()).announced;
-        let in_this_life = || announced.iter().filter(|one| one.rule == rule && one.told_at >= launched);
+        // What was told of an earlier life holds in this one, if its moment comes in this one.
+        let in_this_life = || announced.iter().filter(|one| one.rule == rule && one.deadline >= launched);
         let in_time = |one: &&super::Announced| {
             // Hours that were set, or found, within half an hour of their end are announced as late as that.
             let graced = rule == Rule::Hours || one.told_at + one.grace <= one.deadline + 1;
@@ -123,7 +124,7 @@ impl Oracle {
                 }
             }
             let launched = machine.launched;
-            self.record(id).announced.retain(|one| one.told_at >= launched);
+            self.record(id).announced.retain(|one| one.deadline >= launched);
         }
     }
 

@@ -9,7 +9,7 @@ use super::Oracle;
 use super::truth::{HOURS_NOTICE, LAG};
 use crate::chance::{HOUR, MINUTE, TICK};
 use crate::settings::Settings;
-use crate::world::{Instrumented, Machine, StoppedBy, Work};
+use crate::world::{Does, Instrumented, Machine, StoppedBy, Work};
 
 /// Windows are whole periods, and a run comes once a tick: one for each of the two, one to mark, one to act.
 const TICKS_OF_A_STATE_MACHINE: i64 = 4 * TICK;
@@ -39,8 +39,8 @@ struct Due {
 }
 
 impl Oracle {
-    /// Looks at a machine once a tick.
-    pub(crate) fn watch(&mut self, machine: &Machine, settings: &Settings, ceiling: Mode, now: i64) {
+    /// Looks at a machine once a tick; whether it runs idle for longer than it should.
+    pub(crate) fn watch(&mut self, machine: &Machine, settings: &Settings, ceiling: Mode, now: i64) -> bool {
         self.is_every_end_told(machine, now);
         let record = self.record(machine.id());
         let held_lately = record.held_at >= now - 2 * TICK;
@@ -50,22 +50,19 @@ impl Oracle {
             }
             let start = self.start_due(machine, settings, ceiling, now);
             self.expect(4, start, machine, now);
-            return;
+            return false;
         }
         // Above the limits a run waits for a person; and what is spared is left alone.
         if !machine.is(State::Running) || held_lately || machine.spared(now).is_some() {
             self.record(machine.id()).overdue = [None; 5];
-            return;
+            return false;
         }
         let unchanged_since = machine.changed_at.max(self.configured_at).max(machine.says.kept_until.unwrap_or(0));
         let enforced =
             |rule| machine.mode(rule, settings, ceiling) == Mode::Enforce && machine.ending(rule, settings).is_some();
         let idle = enforced(Rule::Idle).then(|| idle_due(machine, settings, unchanged_since)).flatten();
-        if let Some(idle) = &idle
-            && now > idle.since + idle.within
-        {
-            self.share.lost += TICK;
-        }
+        let overdue = idle.as_ref().is_some_and(|idle| now > idle.since + idle.within);
+        self.share.lost += if overdue { TICK } else { 0 };
         self.expect(0, idle, machine, now);
         let untagged = enforced(Rule::Untagged).then(|| untagged_due(machine, settings, unchanged_since)).flatten();
         self.expect(1, untagged, machine, now);
@@ -81,6 +78,7 @@ impl Oracle {
             None
         };
         self.expect(3, owners, machine, now);
+        overdue
     }
 
     /// Complains where something stays due in clear weather, once.
@@ -158,7 +156,7 @@ fn idle_due(machine: &Machine, settings: &Settings, unchanged_since: i64) -> Opt
     let window = machine.idle_window(settings)?;
     let instrumented =
         machine.make.instrumented == Instrumented::Fully && machine.ec2.machine.accelerator == Accelerator::Nvidia;
-    if !machine.quiet || !instrumented {
+    if machine.does != Does::Nothing || !instrumented {
         return None;
     }
     let idle_since = machine.idle_since.max(machine.launched + settings.idle.boot_grace);
@@ -167,7 +165,7 @@ fn idle_due(machine: &Machine, settings: &Settings, unchanged_since: i64) -> Opt
 }
 
 fn untagged_due(machine: &Machine, settings: &Settings, unchanged_since: i64) -> Option<Due> {
-    if !machine.lacks_tags(settings) || (settings.untagged.spare_busy && !machine.quiet) {
+    if !machine.lacks_tags(settings) || (settings.untagged.spare_busy && machine.does != Does::Nothing) {
         return None;
     }
     let idle_since = if settings.untagged.spare_busy { machine.idle_since } else { 0 };
