@@ -20,14 +20,19 @@ VENV_LINT := target/venv-lint
 VENV_PEER := target/venv-peer
 PYTEST := PYTHONPATH=integration $(VENV)/bin/python -m pytest
 
+SIMULATION := cargo test --profile simulation --package domain --test simulation --locked --quiet --
+
 # Linting and building need neither an account nor a region; SAM asks for the latter all the same.
 export SAM_CLI_TELEMETRY := 0
 SAM := AWS_DEFAULT_REGION="$${AWS_DEFAULT_REGION:-us-east-1}" $(VENV_LINT)/bin/sam
 
 # What `make test` runs, in this order: the cheapest first.
-PARTS := format clippy unit template integration
+PARTS := format clippy unit template simulate integration
+# What `make test-all` runs besides.
+PARTS_ALL := simulate-all
 
-.PHONY: help demo test test-fast fuzz fmt lint format clippy unit template integration bench bench-peer build deploy clean
+.PHONY: help demo test test-all test-fast fuzz fmt lint format clippy unit simulate simulate-all template integration \
+	bench bench-peer build deploy clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -49,6 +54,9 @@ test: ## Run every check: format, clippy, all tests, the template, the real bina
 		times="$$times, $$part $$((SECONDS - start)) s"; \
 	done; \
 	printf '\nall passed in %s s: %s\n' "$$((SECONDS - begin))" "$${times#, }"
+
+test-all: ## Run every check, and those that take hours
+	@$(MAKE) test PARTS="$(PARTS) $(PARTS_ALL)"
 
 test-fast: ## Run the tests of the domain only: no AWS, no network, seconds
 	cargo test --package domain --locked
@@ -72,6 +80,14 @@ clippy: ## Lint the code, with warnings denied
 
 unit: ## Run the tests of every crate
 	cargo test --workspace --locked
+
+# ARGS: `make simulate ARGS=--help` lists them; those of a violation are printed with it.
+simulate: ARGS ?= --account-days 10000
+simulate: ## Live 10,000 days of simulated accounts, with all that goes wrong: make simulate [ARGS="--seed 7"]
+	$(SIMULATION) $(ARGS)
+
+simulate-all: ## Live a million days of simulated accounts (hours)
+	$(SIMULATION) --account-days 1000000
 
 template: $(VENV_LINT)/.installed ## Lint template.yaml (sam validate, cfn-lint), without an account
 	$(SAM) validate --lint
