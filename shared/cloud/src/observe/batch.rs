@@ -22,21 +22,21 @@ pub(super) struct Batch {
 }
 
 /// Every question exactly once, in as few calls as the limits allow. Only questions with the same beginning share a call,
-/// so that none spans more than it asks for.
-pub(super) fn batches(questions: Vec<Question>, until: Timestamp) -> Vec<Batch> {
+/// so that none spans more than it asks for. They are taken as calls are made, so that there are never many of them.
+pub(super) fn batches(questions: impl IntoIterator<Item = Question>, until: Timestamp) -> impl Iterator<Item = Batch> {
+    let mut questions = questions.into_iter();
     let mut open: BTreeMap<Timestamp, Vec<Question>> = BTreeMap::new();
-    let mut batches = Vec::new();
-    for question in questions {
-        let from = question.from;
-        let questions = open.entry(from).or_default();
-        questions.push(question);
-        if questions.len() == queries_max(from, until) {
-            batches.push(Batch { from, until, questions: std::mem::take(questions) });
+    std::iter::from_fn(move || {
+        for question in questions.by_ref() {
+            let from = question.from;
+            let of_start = open.entry(from).or_default();
+            of_start.push(question);
+            if of_start.len() == queries_max(from, until) {
+                return open.remove(&from).map(|questions| Batch { from, until, questions });
+            }
         }
-    }
-    open.retain(|_, questions| !questions.is_empty());
-    batches.extend(open.into_iter().map(|(from, questions)| Batch { from, until, questions }));
-    batches
+        open.pop_first().map(|(from, questions)| Batch { from, until, questions })
+    })
 }
 
 fn queries_max(from: Timestamp, until: Timestamp) -> usize {

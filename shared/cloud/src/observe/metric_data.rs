@@ -20,8 +20,8 @@ use crate::error::{CallError, CallErrorKind};
 const CALLS_AT_ONCE_MAX: usize = 4;
 /// Of one `GetMetricData` call, which mostly answers in one.
 const DATA_PAGES_MAX: usize = 50;
-/// Of 500 series each.
-const LIST_PAGES_MAX: usize = 200;
+/// Of 500 series each: half a million GPUs in one region.
+const LIST_PAGES_MAX: usize = 1000;
 
 const GET_METRIC_DATA: &str = "cloudwatch:GetMetricData";
 const LIST_METRICS: &str = "cloudwatch:ListMetrics";
@@ -38,8 +38,13 @@ pub(super) struct Answered {
 }
 
 /// Puts all questions, some calls at a time.
-pub(super) async fn ask(client: &Client, region: &Region, questions: Vec<Question>, until: Timestamp) -> Answered {
-    let calls = batches(questions, until).into_iter().map(|batch| async move {
+pub(super) async fn ask(
+    client: &Client,
+    region: &Region,
+    questions: impl Iterator<Item = Question>,
+    until: Timestamp,
+) -> Answered {
+    let calls = batches(questions, until).map(|batch| async move {
         let samples = ask_batch(client, region, &batch).await;
         (batch, samples)
     });

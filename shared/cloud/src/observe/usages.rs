@@ -9,7 +9,7 @@ use domain::config::{Idle, Metrics, SeriesNames};
 use domain::id::{Region, ResourceId};
 use domain::instance::{Accelerator, Instance};
 use domain::observed::Gap;
-use domain::usage::{Ask, First, Found, Open, Question, Series, Window, devices, first_questions};
+use domain::usage::{Ask, First, Found, Open, Series, Window, devices, first_questions};
 use jiff::{SignedDuration, Timestamp};
 
 use super::batch::end_of_period;
@@ -84,11 +84,11 @@ struct Inquiry<'a> {
     errors: Vec<CallError>,
 }
 
-/// An instance of the second round, with the utilisation series of its devices and what is to be asked.
+/// An instance of the second round, with the utilisation series of its devices, and how many series it is asked for.
 struct Further<'a> {
     open: Open<'a>,
     devices: Vec<Series>,
-    questions: Vec<Question>,
+    series: usize,
 }
 
 impl Inquiry<'_> {
@@ -97,15 +97,15 @@ impl Inquiry<'_> {
         for part in parts(asks, |ask| (ask.window, 1 + usize::from(ask.likely.is_some()))) {
             let open = self.first_round(&part).await;
             let further = self.list(open).await;
-            for part in parts(further, |further| (further.open.ask.window, further.questions.len())) {
-                self.second_round(part).await;
+            for part in parts(further, |further| (further.open.ask.window, further.series)) {
+                self.second_round(&part).await;
             }
         }
     }
 
     /// Whom the first round leaves open.
     async fn first_round<'a>(&mut self, asks: &[&'a Ask<'a>]) -> Vec<Open<'a>> {
-        let questions = asks.iter().flat_map(|ask| first_questions(ask)).collect();
+        let questions = asks.iter().flat_map(|ask| first_questions(ask));
         let mut answered = ask(&self.client, self.region, questions, self.until).await;
         self.errors.append(&mut answered.errors);
         let mut open = Vec::new();
@@ -143,7 +143,7 @@ impl Inquiry<'_> {
             for open in open {
                 let devices = by_instance.remove(&open.ask.instance.id).unwrap_or_default();
                 match open.questions(&devices, names) {
-                    Some(questions) => further.push(Further { open, devices, questions }),
+                    Some(questions) => further.push(Further { open, devices, series: questions.len() }),
                     None => drop(self.found.insert(open.ask.instance.id.clone(), Found::NoWork)),
                 }
             }
@@ -162,16 +162,20 @@ impl Inquiry<'_> {
         Ok(devices(&listed, names, &instances))
     }
 
-    async fn second_round(&mut self, mut part: Vec<Further<'_>>) {
-        let questions = part.iter_mut().flat_map(|further| std::mem::take(&mut further.questions)).collect();
+    async fn second_round(&mut self, part: &[Further<'_>]) {
+        let metrics = self.lines.metrics;
+        let names_of = |open: &Open<'_>| metrics.of(open.ask.instance.machine.accelerator);
+        // Made anew for each call: all at once they would take more room than all answers.
+        let questions = part
+            .iter()
+            .flat_map(|Further { open, devices, .. }| open.questions(devices, names_of(open)).unwrap_or_default());
         let mut answered = ask(&self.client, self.region, questions, self.until).await;
         self.errors.append(&mut answered.errors);
         for Further { open, devices, .. } in part {
             let Ask { instance, .. } = open.ask;
-            let names = self.lines.metrics.of(instance.machine.accelerator);
             let complete = !answered.missed.contains(&instance.id);
             let answers = answered.answers.remove(&instance.id).unwrap_or_default();
-            let found = open.conclude(answers, complete, &devices, names, self.lines.idle);
+            let found = open.conclude(answers, complete, devices, names_of(open), self.lines.idle);
             self.found.extend(found.map(|found| (instance.id.clone(), found)));
         }
     }

@@ -18,7 +18,7 @@ fn check(spans: &[(usize, SignedDuration)], expected: &[usize]) {
     let until = time("2026-09-01T12:00:00Z");
     let asked: Vec<Question> =
         spans.iter().flat_map(|(count, span)| (0..*count).map(|number| question(number, until - *span))).collect();
-    let batches = batches(asked.clone(), until);
+    let batches: Vec<Batch> = batches(asked.clone(), until).collect();
     assert_eq!(batches.iter().map(|batch| batch.questions.len()).collect::<Vec<_>>(), expected);
     for batch in &batches {
         let periods = usize::try_from(until.duration_since(batch.from).as_secs() / PERIOD.as_secs()).unwrap();
