@@ -191,6 +191,14 @@ def test_growth_that_is_not_linear_is_missed() -> None:
     assert missed(runs) == ["first run, 1,000 to 10,000: CPU per instance at most x 1.25"]
 
 
+def test_a_run_that_judges_wrong_proves_no_growth() -> None:
+    runs = [Runs(1000, (usage(0.05),)), Runs(50_000, (usage(1.0, wrong=("gaps",)),))]
+    assert missed(runs) == [
+        "first run at 50,000: every instance judged right",
+        "first run, 1,000 to 50,000: CPU per instance at most x 1.25",
+    ]
+
+
 def test_a_late_first_poll_is_missed() -> None:
     assert missed([], poll_seconds=0.0051) == ["start to first poll: 5 ms by the median"]
 
