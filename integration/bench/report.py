@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
 from .fleet import COMPUTES, IDLES, SHARES, TYPES, WORKS
-from .measure import Runs, Spread, growth
+from .measure import REPOSITORY, Runs, Spread, growth
 
 TARGET_INSTANCES = 10_000
 PEAK_MIB_BELOW = 64
@@ -44,7 +45,14 @@ def machine() -> str:
     model = next((line.split(":", 1)[1].strip() for line in info.splitlines() if line.startswith("model name")), "CPU")
     cores, load = os.cpu_count(), os.getloadavg()[0]
     date = datetime.now(timezone.utc).date()
-    return f"{date}, {cores} cores of {model}, Linux {platform.release()}, load {load:.1f} at the start.\n"
+    return f"{date}, {_commit()}{cores} cores of {model}, Linux {platform.release()}, load {load:.1f} at the start.\n"
+
+
+def _commit() -> str:
+    """Whose figures these are; a page keeps them for longer than the code stays as it is."""
+    describe = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    told = subprocess.run(describe, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    return f"commit {told.stdout.strip()}, " if told.returncode == 0 else ""
 
 
 def fleets(rendered: dict[int, int]) -> str:
