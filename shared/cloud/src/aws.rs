@@ -4,15 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use aws_config::default_provider::credentials::DefaultCredentialsChain;
+use aws_config::environment::EnvironmentVariableCredentialsProvider;
+use aws_config::meta::credentials::CredentialsProviderChain;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{AppName, BehaviorVersion, SdkConfig};
+use aws_credential_types::provider::{ProvideCredentials, future};
 use aws_sdk_ec2::config::RuntimeComponents;
 use aws_smithy_http_client::proxy::ProxyConfig;
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_http_client::{Builder, ConnectorBuilder};
 use domain::id::Region;
+use tokio::sync::OnceCell;
 
 /// The first try and its repeats.
 const ATTEMPTS_MAX: u32 = 4;
@@ -58,6 +63,7 @@ impl Aws {
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
             .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS_MAX))
             .timeout_config(timeouts)
+            .credentials_provider(credentials())
             .http_client(http_client);
         if let Ok(name) = AppName::new("curfew") {
             loader = loader.app_name(name);
@@ -106,6 +112,29 @@ impl Aws {
         self.sns.client(region, |region| {
             let config = aws_sdk_sns::config::Builder::from(&self.config).region(region).build();
             aws_sdk_sns::Client::from_conf(config)
+        })
+    }
+}
+
+/// From the environment, where Lambda puts them; else from wherever the SDK looks.
+fn credentials() -> CredentialsProviderChain {
+    let environment = EnvironmentVariableCredentialsProvider::new();
+    CredentialsProviderChain::first_try("Environment", environment).or_else("Elsewhere", Elsewhere::default())
+}
+
+/// The SDK's own chain, made when it is first needed: making it reads the trusted certificates, a quarter of the time to the
+/// first poll of an event.
+#[derive(Debug, Default)]
+struct Elsewhere(OnceCell<DefaultCredentialsChain>);
+
+impl ProvideCredentials for Elsewhere {
+    fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
+    where
+        Self: 'a,
+    {
+        future::ProvideCredentials::new(async {
+            let chain = self.0.get_or_init(|| DefaultCredentialsChain::builder().build()).await;
+            chain.provide_credentials().await
         })
     }
 }
