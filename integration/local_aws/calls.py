@@ -19,6 +19,7 @@ class RecordedCall:
     at: float  # seconds since the epoch, when it arrived
     resources: tuple[str, ...]
     metrics_asked: int
+    invocation: str | None = None  # the same for each attempt of the SDK at one call
     fault: str | None = None
     status: int | None = None  # None: never answered
 
@@ -28,9 +29,9 @@ class Ledger:
         self._calls: list[RecordedCall] = []
         self._lock = threading.Lock()
 
-    def begin(self, call: AwsCall) -> RecordedCall:
+    def begin(self, call: AwsCall, invocation: str | None = None) -> RecordedCall:
         recorded = RecordedCall(
-            call.action, call.permissions, call.region, time.time(), call.resources, call.metrics_asked
+            call.action, call.permissions, call.region, time.time(), call.resources, call.metrics_asked, invocation
         )
         with self._lock:
             self._calls.append(recorded)

@@ -1,4 +1,4 @@
-"""Rules that make chosen calls fail, hang or lose their answer, or that change the account just before a call.
+"""Rules that make chosen calls fail, hang, or lose or damage their answer, or that change the account just before a call.
 
 A rule says which calls it means (action, region, a text that the request must mention), how many of them it
 lets through first, how often it strikes, and what it does: a `fault`, or a `before` (see `back_door.apply`).
@@ -7,7 +7,7 @@ lets through first, how often it strikes, and what it does: a `fault`, or a `bef
 from __future__ import annotations
 
 import threading
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Callable
 
@@ -23,8 +23,10 @@ ERRORS: dict[str, Callable[[AwsCall], tuple[int, str, str]]] = {
     "not_found": errors.not_found,
     "insufficient_capacity": errors.insufficient_capacity,
 }
+# Carried out, and the answer comes damaged: half of it, none of it, or half of it and then the end of the connection.
+DAMAGED = ("garbled", "empty", "cut_off")
 # reset: closed before any answer, not carried out. lost_answer: carried out, then closed.
-FAULTS = (*ERRORS, "custom", "slow", "reset", "lost_answer")
+FAULTS = (*ERRORS, *DAMAGED, "custom", "slow", "reset", "lost_answer")
 
 
 @dataclass
@@ -36,12 +38,14 @@ class Rule:
     match: str | None = None
     skip: int = 0
     times: int | None = 1  # None: always
+    every_attempt: bool = False  # a struck call is struck again when the SDK repeats it
     seconds: float = 1.0  # slow
     status: int = 400  # custom
     code: str = "CustomError"
     message: str = ""
     seen: int = 0
     struck: int = 0
+    invocations: list[str] = field(default_factory=list)  # that were struck, as the SDK names them
 
     def __post_init__(self) -> None:
         if (self.fault is None) == (self.before is None):
@@ -55,10 +59,14 @@ class Rule:
             return False
         if self.match is not None and not request.mentions(self.match):
             return False
+        if self.every_attempt and request.invocation in self.invocations:
+            self.struck += 1
+            return True
         self.seen += 1
         if self.seen <= self.skip or (self.times is not None and self.struck >= self.times):
             return False
         self.struck += 1
+        self.invocations += filter(None, [request.invocation])
         return True
 
     def error(self, call: AwsCall) -> Response | None:

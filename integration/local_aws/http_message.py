@@ -6,6 +6,7 @@ import gzip
 import io
 from dataclasses import dataclass, field
 from http.client import responses as reason_phrases
+from socket import socket
 from typing import Any, Callable
 from urllib.parse import parse_qsl, unquote_plus
 
@@ -45,6 +46,11 @@ class Request:
         """The parameters of a query-protocol call (`Action=DescribeInstances&Filter.1.Name=...`)."""
         return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True))
 
+    @property
+    def invocation(self) -> str | None:
+        """What the SDK's attempts at one call have in common: each of them carries the same id."""
+        return self.headers.get("amz-sdk-invocation-id")
+
     def mentions(self, text: str) -> bool:
         """Whether the path, the query or the body contains this text, form-encoded or not."""
         body = self.body.decode("utf-8", "replace")
@@ -69,11 +75,27 @@ class Response:
     body: bytes
 
     def send(self, start_response: Callable[..., Any]) -> list[bytes]:
+        start_response(self._status_line(), self._framed_headers())
+        return [self.body]
+
+    def send_raw(self, connection: socket, body: bytes) -> None:
+        """Past WSGI, which would frame it anew: headers that promise the whole body, and this much of it."""
+        head = [f"HTTP/1.1 {self._status_line()}", *(f"{name}: {value}" for name, value in self._framed_headers())]
+        connection.sendall("\r\n".join([*head, "", ""]).encode("latin-1") + body)
+
+    def with_body(self, body: bytes) -> Response:
+        """The same answer with another body, and its length."""
+        headers = [(name, value) for name, value in self.headers if name.lower() != "content-length"]
+        return Response(self.status, headers, body)
+
+    def _status_line(self) -> str:
+        return f"{self.status} {reason_phrases.get(self.status, 'Unknown')}"
+
+    def _framed_headers(self) -> list[tuple[str, str]]:
         headers = [(name, value) for name, value in self.headers if name.lower() != "transfer-encoding"]
         if not any(name.lower() == "content-length" for name, _ in headers):
             headers.append(("Content-Length", str(len(self.body))))
-        start_response(f"{self.status} {reason_phrases.get(self.status, 'Unknown')}", headers)
-        return [self.body]
+        return headers
 
 
 def call_wsgi(app: Callable[..., Any], environ: dict[str, Any]) -> Response:

@@ -21,7 +21,7 @@ from . import back_door, cloudwatch_cbor, control, honest_cloudwatch, honest_ec2
 from .aws_call import AwsCall, identify
 from .calls import Ledger
 from .errors import error_response
-from .faults import Rule, RuleBook
+from .faults import DAMAGED, Rule, RuleBook
 from .http_message import Request, Response, call_wsgi
 from .idempotency import ClientTokens
 
@@ -72,7 +72,7 @@ class Proxy:
 
     def _aws(self, request: Request) -> Response:
         call = identify(request)
-        recorded = self.ledger.begin(call)
+        recorded = self.ledger.begin(call, request.invocation)
         rule = self.rules.fault(call, request)
         if rule is None:
             response = self._carry_out(call, request)
@@ -89,6 +89,8 @@ class Proxy:
         if rule.fault == "slow":
             time.sleep(rule.seconds)
             return self._carry_out(call, request)
+        if rule.fault in DAMAGED:
+            return _damaged(rule.fault, self._carry_out(call, request), request)
         if rule.fault == "lost_answer":
             self._carry_out(call, request)
         raise _close_connection(request)
@@ -110,9 +112,18 @@ class Proxy:
             return call_wsgi(self._moto, request.as_environ(**environ))
 
 
-def _close_connection(request: Request) -> ConnectionResetError:
-    """Ends the connection with a TCP reset, so that the client sees neither an answer nor a clean end."""
+def _damaged(fault: str, response: Response, request: Request) -> Response:
+    half = response.body[: len(response.body) // 2]
+    if fault == "cut_off":
+        response.send_raw(request.environ["werkzeug.socket"], half)
+        raise _close_connection(request, abruptly=False)
+    return response.with_body(b"" if fault == "empty" else half)
+
+
+def _close_connection(request: Request, abruptly: bool = True) -> ConnectionResetError:
+    """Ends the connection: with a TCP reset, so that the client sees neither an answer nor a clean end; or, where some of
+    an answer was sent, so that it gets there."""
     connection = request.environ["werkzeug.socket"]
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", abruptly, 0))
     os.close(connection.detach())  # close() would wait for the files that the handler made of it
     return ConnectionResetError("closed by a fault rule")

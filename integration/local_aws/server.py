@@ -38,7 +38,14 @@ def running(port: int = 0, regions: Iterable[str] = ()) -> Iterator[LocalAws]:
 
     Moto's state is global: two at once in one process would be one account with two doors.
     """
-    server = make_server("127.0.0.1", port, Proxy(regions), threaded=True, request_handler=_QuietHandler)
+    with serving(Proxy(regions), port) as aws:
+        yield aws
+
+
+@contextmanager
+def serving(proxy: Proxy, port: int = 0) -> Iterator[LocalAws]:
+    """The same for a proxy that is there already, which outlives the `with` block."""
+    server = make_server("127.0.0.1", port, proxy, threaded=True, request_handler=_QuietHandler)
     server.daemon_threads = True
     server.block_on_close = False  # a call held up by a `slow` rule must not hold up the end
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)

@@ -8,13 +8,17 @@ import sys
 import threading
 import time
 import urllib.request
+from http.client import IncompleteRead
 from pathlib import Path
 from typing import Any, Callable
 
+import boto3
 import pytest
+from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionClosedError
 
 from local_aws import LocalAws, LocalAwsError
+from local_aws.faults import DAMAGED
 
 INTEGRATION = Path(__file__).resolve().parents[1]
 TAGS = {"Team": "vision"}
@@ -201,6 +205,46 @@ def test_a_lost_answer_was_carried_out(aws: LocalAws, instance_id: str) -> None:
         stop(aws, instance_id)
 
     assert state(aws, instance_id) == "stopped"
+
+
+@pytest.mark.parametrize("fault", DAMAGED)
+def test_a_damaged_answer_was_carried_out(aws: LocalAws, instance_id: str, fault: str) -> None:
+    whole, damaged = answer_to_stop(aws, instance_id), None
+    aws.client("ec2").start_instances(InstanceIds=[instance_id])
+    aws.fault("ec2:StopInstances", fault)
+
+    if fault == "cut_off":
+        with pytest.raises(IncompleteRead) as raised:
+            answer_to_stop(aws, instance_id)
+        damaged = raised.value.partial
+    else:
+        damaged = answer_to_stop(aws, instance_id)
+
+    assert len(damaged) == (0 if fault == "empty" else len(whole) // 2)
+    assert state(aws, instance_id) == "stopped"
+
+
+def answer_to_stop(aws: LocalAws, instance_id: str) -> bytes:
+    """As it came over the wire."""
+    form = f"Action=StopInstances&InstanceId.1={instance_id}".encode()
+    scope = {"Authorization": "AWS4-HMAC-SHA256 Credential=testing/20260101/us-east-1/ec2/aws4_request"}
+    with urllib.request.urlopen(urllib.request.Request(aws.endpoint, form, scope)) as answer:
+        return answer.read()
+
+
+def test_every_attempt_at_a_struck_call_is_struck(aws: LocalAws, instance_id: str) -> None:
+    persistent = boto3.client(
+        "ec2", "us-east-1", endpoint_url=aws.endpoint, config=Config(retries={"total_max_attempts": 3})
+    )
+    aws.fault("ec2:StopInstances", "throttle", every_attempt=True)
+
+    assert not succeeds(lambda: persistent.stop_instances(InstanceIds=[instance_id]))
+    assert succeeds(lambda: persistent.stop_instances(InstanceIds=[instance_id]))
+
+    calls = aws.calls("ec2:StopInstances")
+    assert [call["fault"] for call in calls] == ["throttle", "throttle", "throttle", None]
+    assert len({call["invocation"] for call in calls}) == 2
+    assert [(rule["seen"], rule["struck"]) for rule in aws.faults()] == [(2, 3)]
 
 
 def test_a_slow_call_holds_up_no_other(aws: LocalAws, instance_id: str) -> None:
