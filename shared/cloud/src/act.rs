@@ -7,7 +7,7 @@ use std::fmt::Display;
 
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::Tag;
-use domain::instance::Instance;
+use domain::instance::{Instance, State};
 use domain::mode::Mode;
 use domain::plan::{Action, NoLonger, Step, Target, still_holds};
 use domain::report::{Outcome, OutcomeKind};
@@ -107,10 +107,11 @@ impl Writer<'_> {
         if keys.is_empty() {
             return Ok(());
         }
-        let tags = keys.into_iter().map(|key| Tag::builder().key(key).build()).collect();
+        let tags = keys.iter().map(|key| Tag::builder().key(*key).build()).collect();
         let call = self.ec2.delete_tags().resources(self.target.resource.as_str()).set_tags(Some(tags));
         let answer = call.send().await;
-        answer.map(drop).map_err(|error| CallError::of("ec2:DeleteTags", &self.target.region, &error))
+        let answer = answer.map(drop).map_err(|error| CallError::of("ec2:DeleteTags", &self.target.region, &error));
+        self.or_so_it_is(answer, |fresh| keys.iter().all(|key| !fresh.tags.contains_key(*key))).await
     }
 
     async fn retag(&self, kept: Option<Tag>, gone: Vec<&str>) -> Result<Outcome, CallError> {
@@ -126,7 +127,8 @@ impl Writer<'_> {
     async fn stop(&self, tags: Vec<Tag>, is_marked: bool) -> Result<Outcome, CallError> {
         self.tag(tags).await?;
         let answer = self.ec2.stop_instances().instance_ids(self.target.resource.as_str()).send().await;
-        answer.map_err(|error| CallError::of("ec2:StopInstances", &self.target.region, &error))?;
+        let answer = answer.map(drop).map_err(|error| CallError::of("ec2:StopInstances", &self.target.region, &error));
+        self.or_so_it_is(answer, |fresh| matches!(fresh.state, State::Stopping | State::Stopped)).await?;
         match if is_marked { self.untag(vec![MARKED]).await } else { Ok(()) } {
             Ok(()) => Ok(Outcome::of(OutcomeKind::Done)),
             // Once the instance runs again its mark is of an earlier life, and the next run removes it.
@@ -139,14 +141,33 @@ impl Writer<'_> {
             self.tag(vec![marked]).await?;
         }
         let answer = self.ec2.terminate_instances().instance_ids(self.target.resource.as_str()).send().await;
-        answer.map_err(|error| CallError::of("ec2:TerminateInstances", &self.target.region, &error))?;
+        let answer =
+            answer.map(drop).map_err(|error| CallError::of("ec2:TerminateInstances", &self.target.region, &error));
+        self.or_so_it_is(answer, |fresh| matches!(fresh.state, State::ShuttingDown | State::Terminated)).await?;
         Ok(Outcome::of(OutcomeKind::Done))
     }
 
     async fn start(&self) -> Result<Outcome, CallError> {
         let answer = self.ec2.start_instances().instance_ids(self.target.resource.as_str()).send().await;
-        answer.map_err(|error| CallError::of("ec2:StartInstances", &self.target.region, &error))?;
+        let answer = answer.map(drop).map_err(|error| CallError::of("ec2:StartInstances", &self.target.region, &error));
+        self.or_so_it_is(answer, |fresh| matches!(fresh.state, State::Pending | State::Running)).await?;
         Ok(Outcome::of(OutcomeKind::Done))
+    }
+
+    /// What was done and not answered is done: no later run would tell of it.
+    async fn or_so_it_is(
+        &self,
+        answer: Result<(), CallError>,
+        is_so: impl Fn(&Instance) -> bool,
+    ) -> Result<(), CallError> {
+        let error = match answer {
+            Err(error) if error.kind == CallErrorKind::Unanswered => error,
+            answer => return answer,
+        };
+        match read_again(self.ec2, self.target).await {
+            Ok(fresh) if is_so(&fresh) => Ok(()),
+            _ => Err(error),
+        }
     }
 }
 

@@ -43,6 +43,8 @@ pub enum CallErrorKind {
     WrongState,
     /// The resource does not allow it in any state.
     Unsupported,
+    /// No answer, or none that can be understood, or one of a server in trouble: it may have been carried out.
+    Unanswered,
     /// Anything else.
     Other,
 }
@@ -67,7 +69,10 @@ impl CallError {
                 None => in_short(&sentence(error)),
             },
         };
-        let kind = kind(error.code().unwrap_or_default(), error.message().unwrap_or_default());
+        let kind = match kind(error.code().unwrap_or_default(), error.message().unwrap_or_default()) {
+            CallErrorKind::Other if is_open(error) => CallErrorKind::Unanswered,
+            kind => kind,
+        };
         Self { call, region: region.clone(), kind, message }
     }
 
@@ -103,7 +108,7 @@ impl CallError {
             CallErrorKind::Other if says("AuthFailure") || says("OptInRequired") || says("InvalidClientTokenId") => {
                 format!("check that the account has enabled {}, and the function's credentials", self.region)
             }
-            CallErrorKind::Unsupported | CallErrorKind::Other => return None,
+            CallErrorKind::Unsupported | CallErrorKind::Unanswered | CallErrorKind::Other => return None,
         };
         Some(advice)
     }
@@ -126,6 +131,11 @@ impl CallError {
     fn gap_of_kind(&self, kind: GapKind) -> Gap {
         Gap { region: self.region.clone(), call: self.call.to_owned(), error: self.explained(), kind }
     }
+}
+
+/// Whether nobody can say what became of the call.
+fn is_open<E: ProvideErrorMetadata>(error: &SdkError<E>) -> bool {
+    error.code().is_none() || error.raw_response().is_some_and(|response| response.status().is_server_error())
 }
 
 /// EC2 API reference, "Error codes for the Amazon EC2 API", and the common errors of the other services.

@@ -1,3 +1,5 @@
+use std::sync::Mutex;
+
 use domain::id::{Region, ResourceId};
 use domain::instance::{Machine, Purchase, State};
 use domain::mark::Mark;
@@ -220,6 +222,64 @@ async fn protection_against_stopping_is_a_failure_in_ec2s_words() {
     let (outcome, _) = carried_out_where(&step(stop(None), &[]), refuse).await;
     assert_eq!(outcome.kind, OutcomeKind::Failed);
     assert!(outcome.error.unwrap().ends_with("Modify its 'disableApiStop' attribute and try again"));
+}
+
+/// Carries out a step whose write is answered like that, of an instance that is in this state by then.
+async fn after_a_write(step: &Step, write: Answer, by_then: &str) -> (Outcome, Vec<String>) {
+    let answers = Mutex::new(Some(write));
+    let tags: Vec<(String, String)> = step.seen.tags.clone().into_iter().collect();
+    let by_then = by_then.to_owned();
+    let (aws, calls) = aws(move |call| {
+        let tags: Vec<(&str, &str)> = tags.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let before = if by_then == "running" { "stopped" } else { "running" };
+        match call.name.as_str() {
+            "DescribeInstances" => {
+                let state = if answers.lock().unwrap().is_some() { before } else { &by_then };
+                instances_page(&[instance_xml("i-0abc", state, &tags, "")], None)
+            }
+            "CreateTags" | "DeleteTags" => Answer::ok(""),
+            _ => answers.lock().unwrap().take().unwrap(),
+        }
+    });
+    let outcome = carry_out(&aws, step).await;
+    (outcome, calls.names())
+}
+
+#[tokio::test]
+async fn what_was_carried_out_and_not_answered_is_done() {
+    let nothing = || Answer::Raw(200, Vec::new());
+    let in_trouble = || {
+        Answer::Raw(500, b"<Response><Errors><Error><Code>InternalError</Code></Error></Errors></Response>".to_vec())
+    };
+    let table = [
+        (step(stop(None), &[(MARKED, MARK)]), "stopped"),
+        (step(stop(None), &[(MARKED, MARK)]), "stopping"),
+        (step(Action::Terminate { mark: None }, &[(MARKED, MARK)]), "shutting-down"),
+        (start(), "running"),
+    ];
+    for (step, by_then) in table {
+        for answer in [nothing(), in_trouble()] {
+            let (outcome, calls) = after_a_write(&step, answer, by_then).await;
+            assert_eq!(outcome, done(), "{by_then}");
+            let marked_stop = matches!(step.action, Action::Stop { .. });
+            assert_eq!(
+                calls.last().unwrap() == "DeleteTags",
+                marked_stop,
+                "the mark goes as after any stop: {calls:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_not_answered_and_not_carried_out_has_failed() {
+    let (outcome, calls) = after_a_write(&step(stop(None), &[]), Answer::Raw(200, Vec::new()), "pending").await;
+    assert_eq!(outcome.kind, OutcomeKind::Failed);
+    assert_eq!(calls, ["DescribeInstances", "CreateTags", "StopInstances", "DescribeInstances"]);
+    let refused = Answer::error("UnauthorizedOperation", "No");
+    let (outcome, calls) = after_a_write(&step(stop(None), &[]), refused, "stopped").await;
+    assert_eq!(outcome.kind, OutcomeKind::Failed, "somebody else has stopped it");
+    assert_eq!(calls, ["DescribeInstances", "CreateTags", "StopInstances"]);
 }
 
 #[tokio::test]

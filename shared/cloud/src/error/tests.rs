@@ -90,7 +90,7 @@ fn a_connection_that_fails_says_why() {
     let refused = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "connection refused");
     let error: SdkError<StartInstancesError> = SdkError::dispatch_failure(ConnectorError::io(refused.into()));
     let error = CallError::of("ec2:StartInstances", &Region::from("eu-west-1"), &error);
-    assert_eq!(error.kind, CallErrorKind::Other);
+    assert_eq!(error.kind, CallErrorKind::Unanswered);
     assert!(error.to_string().ends_with("connection refused"), "{error}");
     assert!(!error.to_string().contains('{'), "no debug output: {error}");
 }
