@@ -53,8 +53,9 @@ pub(super) fn settle<'a>(
 impl Settled {
     fn take(&mut self, rule: Rule, broken: &Broken, announced: Option<Announced>, now: Timestamp) {
         match broken.due {
-            // Work defers an announced end, and does not take it back: the reason for it still stands.
-            Due::Tell(OnlyTold::Busy) if announced.is_some() => {
+            // Work defers an announced end, and so does a Spot request that could not be read; neither takes it back: the
+            // reason for it still stands.
+            Due::Tell(OnlyTold::Busy | OnlyTold::SpotRequestUnknown) if announced.is_some() => {
                 if let Some(announced) = announced {
                     self.stays(rule, broken, announced);
                 }
