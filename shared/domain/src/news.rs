@@ -1,6 +1,7 @@
 //! What people should hear of a run: one paragraph per resource, only for what changed.
 //!
-//! A paragraph is an **event** (something was done: it is told, and owed where SNS did not take it), a **state** (something
+//! A paragraph is an **event** (something was done: it is told, and owed where SNS did not take it; a start too, which is
+//! remembered like a state besides), a **state** (something
 //! is so: told once, or once a day while it lasts, and remembered by topic), or an **announcement** (a mark, which is written
 //! only after its message was taken).
 
@@ -71,6 +72,8 @@ pub struct News {
     pub kind: NewsKind,
     /// For people.
     pub text: String,
+    /// Whether something was done, which no later run sees again: it is owed where SNS did not take it.
+    pub happened: bool,
     /// The mode of the step it is about; `None` where it is about none.
     pub mode: Option<Mode>,
     /// What is lost, for the message's first line.
@@ -145,6 +148,7 @@ fn of_step(step: &Step, outcome: OutcomeKind, error: Option<&str>, now: Timestam
         severity,
         region: step.target.region.clone(),
         resource: Some(step.target.resource.clone()),
+        happened: kind == NewsKind::Event || (step.action == Action::Start && outcome == OutcomeKind::Done),
         kind,
         text: paragraph::of_step(step, outcome, error, now),
         mode: Some(step.mode),
@@ -212,6 +216,7 @@ fn of_finding(target: &Target, finding: &Finding) -> News {
         resource: Some(target.resource.clone()),
         kind: NewsKind::State { topic: finding.topic.clone(), what: finding.what.clone(), repeat: Repeat::Never },
         text: format!("{}: {}.", paragraph::named(target), finding.text),
+        happened: false,
         mode: None,
         loses: None,
     }
@@ -231,6 +236,7 @@ pub fn of_gap(gap: &Gap, home: &Region) -> News {
             repeat: if gap.kind == GapKind::ForbiddenRegion { Repeat::Never } else { Repeat::Daily },
         },
         text: format!("{}, {}: {}", gap.region, gap.call, gap.error),
+        happened: false,
         mode: None,
         loses: None,
     }
@@ -246,6 +252,7 @@ pub fn of_refused_configuration(home: &Region, refusal: &str, memory: &Memory, n
         resource: None,
         kind: NewsKind::State { topic: Topic::named("configuration"), what: refusal.to_owned(), repeat: Repeat::Daily },
         text: format!("Curfew acts on nothing until this is mended: {refusal}"),
+        happened: false,
         mode: None,
         loses: None,
     };

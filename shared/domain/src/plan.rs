@@ -263,6 +263,8 @@ pub struct Memo {
     pub standing: Vec<Topic>,
     /// What was announced in observe mode before, and still binds.
     pub shadow_mark: Option<Mark>,
+    /// What was announced before, still binds, and could not be written on it yet.
+    pub unwritten_mark: Option<Mark>,
     /// What is written on it and binds nobody any more: it was mended while nothing could be written.
     pub void_mark: Option<Mark>,
 }

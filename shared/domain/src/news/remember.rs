@@ -101,8 +101,7 @@ fn gaps(
 }
 
 fn owed(before: &Notices, news: &[&News], delivered: &BTreeSet<String>) -> Vec<Owed> {
-    let events = news.iter().filter(|one| one.kind == NewsKind::Event);
-    let new = events.map(|one| owe(one));
+    let new = news.iter().filter(|one| one.happened).map(|one| owe(one));
     let all = before.owed.iter().cloned().chain(new).filter(|owed| !delivered.contains(&owed.team));
     let mut all: Vec<Owed> = all.collect();
     all.drain(..all.len().saturating_sub(OWED_MAX));
@@ -143,7 +142,8 @@ fn told_about(
             told.insert(resource.clone(), standing);
         }
     }
-    for one in news.iter().filter(|one| delivered.contains(&one.team)) {
+    // What is owed counts as told.
+    for one in news.iter().filter(|one| one.happened || delivered.contains(&one.team)) {
         remember_state(&mut told, one, now);
     }
     told
@@ -180,10 +180,17 @@ fn void_marks(region: &Region, report: &Report) -> BTreeMap<ResourceId, Mark> {
 
 /// What was announced, but could not be written on its resource.
 fn unwritten_marks(region: &Region, report: &Report, told: impl Fn(&str) -> bool) -> BTreeMap<ResourceId, Mark> {
-    announced(region, report, Mode::Enforce, told)
-        .filter(|(_, outcome, _)| *outcome != OutcomeKind::Done)
-        .map(|(step, _, mark)| (step.target.resource.clone(), mark.clone()))
-        .collect()
+    let mut marks: BTreeMap<ResourceId, Mark> = memos(region, report)
+        .filter_map(|(resource, memo)| Some((resource.clone(), memo.unwritten_mark.clone()?)))
+        .collect();
+    for (step, outcome, mark) in announced(region, report, Mode::Enforce, told) {
+        if outcome == OutcomeKind::Done {
+            marks.remove(&step.target.resource);
+        } else {
+            marks.insert(step.target.resource.clone(), mark.clone());
+        }
+    }
+    marks
 }
 
 fn announced<'a>(

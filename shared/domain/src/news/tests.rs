@@ -244,6 +244,7 @@ mod sizes {
             resource: Some("i-0abc".into()),
             kind: NewsKind::Event,
             text: "x".repeat(bytes),
+            happened: true,
             mode: Some(crate::mode::Mode::Enforce),
             loses: loses.then(|| "y".repeat(bytes)),
         }

@@ -130,6 +130,7 @@ impl<'a> Case<'a> {
         let memo = Memo {
             standing,
             shadow_mark: self.still_announced(&observed),
+            unwritten_mark: self.still_unwritten(says, &enforced),
             void_mark: self.called_off_unwritten(says, &verdicts),
         };
         let action = self

@@ -80,6 +80,13 @@ impl Case<'_> {
         (!known.is_empty()).then(|| self.mark_of(known))
     }
 
+    /// What of it is not on the resource: an answer that nobody has must not make a run forget what it told.
+    pub(super) fn still_unwritten(self, says: &Vocabulary, track: &Track) -> Option<Mark> {
+        let written = self.written(says, track);
+        let is_written = |mark: &Mark| mark.entries.iter().all(|(rule, said)| written.get(rule) == Some(said));
+        self.still_announced(track).filter(|mark| !is_written(mark))
+    }
+
     /// The end whose deadline has passed. What was announced but could not be written yet is written first.
     pub(super) fn due(self, says: &Vocabulary, track: &Track) -> Option<Step> {
         let (broken, announced) = track.settled.due.as_ref()?;

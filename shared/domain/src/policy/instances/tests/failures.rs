@@ -32,6 +32,40 @@ fn a_mark_that_could_not_be_written_is_written_later_and_only_the_failure_is_tol
 }
 
 #[test]
+fn a_mark_that_could_not_be_written_outlives_a_run_in_which_nobody_can_say_whether_it_works() {
+    let mut account = account(instance(), ENFORCED);
+    account.refuses = Some("UnauthorizedOperation: ec2:CreateTags");
+    account.run("01 12:00");
+    account.refuses = None;
+    account.all_are(&NOT_ASKED).run("01 12:05").run("01 13:05");
+    account.all_are(&idle()).run("01 13:10").run("01 13:15");
+    assert_snapshot!(account.log, @"
+    01 12:00 mark idle=stop@01T13:00 (failed) | told vision (warning)
+    01 12:05 spared marked | told vision (error)
+    01 13:05 spared marked
+    01 13:10 mark idle=stop@01T13:00
+    01 13:15 stop for idle | told vision (action)
+    ");
+    assert!(account.memory[&Region::from("us-east-1")].unwritten_marks.is_empty());
+}
+
+#[test]
+fn a_spot_request_that_cannot_be_read_defers_what_was_announced_and_does_not_take_it_back() {
+    let spot = instance().purchase(Purchase::SpotOneTime).tag("curfew:on-idle", "terminate");
+    let mut account = account(spot, ENFORCED);
+    account.run("01 12:00");
+    account.instances[0].purchase = Purchase::SpotUnknown;
+    account.run("01 13:00");
+    account.instances[0].purchase = Purchase::SpotOneTime;
+    account.run("01 13:05");
+    assert_snapshot!(account.log, @"
+    01 12:00 mark idle=terminate@01T13:00 | told vision (warning)
+    01 13:00 spared marked
+    01 13:05 terminate for idle | told vision (action)
+    ");
+}
+
+#[test]
 fn what_was_done_and_could_not_be_told_is_owed() {
     let mut account = account(instance(), ENFORCED);
     account.run("01 12:00");

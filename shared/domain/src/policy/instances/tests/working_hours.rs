@@ -25,6 +25,24 @@ fn marked_stopped_and_started_in_the_morning() {
 }
 
 #[test]
+fn a_start_that_could_not_be_told_is_owed() {
+    let mut account = office();
+    account.run("01 19:30").run("01 20:00");
+    account.deaf.insert("vision");
+    account.run("02 08:00").run("02 08:05");
+    account.deaf.clear();
+    account.run("02 08:10").run("02 08:15");
+    assert_snapshot!(account.log, @"
+    01 19:30 mark hours=stop@01T20:00 | told vision (warning)
+    01 20:00 stop for hours | told vision (action)
+    02 08:00 start
+    02 08:05 unmark hours and stopped
+    02 08:10 spared busy | told vision (action)
+    02 08:15 spared busy
+    ");
+}
+
+#[test]
 fn a_start_that_fails_is_told_once_a_day_and_tried_again() {
     let mut account = office();
     account.run("01 19:30").run("01 20:00");
