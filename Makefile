@@ -29,10 +29,10 @@ SAM := AWS_DEFAULT_REGION="$${AWS_DEFAULT_REGION:-us-east-1}" $(VENV_LINT)/bin/s
 # What `make test` runs, in this order: the cheapest first.
 PARTS := format clippy unit template simulate integration
 # What `make test-all` runs besides.
-PARTS_ALL := simulate-all
+PARTS_ALL := simulate-all every-fault
 
 .PHONY: help demo test test-all test-fast fuzz fmt lint format clippy unit simulate simulate-all template integration \
-	bench bench-peer build deploy clean
+	every-fault bench bench-peer build deploy clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -108,6 +108,10 @@ bench: $(VENV)/.installed ## Measure the reaper on 1,000 to 50,000 instances: ma
 bench-peer: $(VENV)/.installed $(VENV_PEER)/.installed ## Measure Cloud Custodian beside it: make bench-peer [ARGS="--instances 10000"]
 	$(RELEASE)
 	$(BENCH) peer $(ARGS)
+
+every-fault: $(VENV)/.installed ## Try every fault at every call that a run makes (about half an hour)
+	cargo build --workspace --locked
+	$(PYTEST) integration/tests/test_every_fault.py --every-fault=all --quiet
 
 # SAM calls make again (deploy/package.mk), which must not think itself part of this one.
 build: $(VENV_LINT)/.installed ## Build the functions for AWS: make build [ARCHITECTURE=arm64] (release: 10 minutes and more)

@@ -79,9 +79,11 @@ class Response:
         return [self.body]
 
     def send_raw(self, connection: socket, body: bytes) -> None:
-        """Past WSGI, which would frame it anew: headers that promise the whole body, and this much of it."""
-        head = [f"HTTP/1.1 {self._status_line()}", *(f"{name}: {value}" for name, value in self._framed_headers())]
-        connection.sendall("\r\n".join([*head, "", ""]).encode("latin-1") + body)
+        """Past WSGI, which would frame it anew: headers that promise the whole body, and this much of it; of an answer
+        that has no body half of the headers."""
+        lines = [f"HTTP/1.1 {self._status_line()}", *(f"{name}: {value}" for name, value in self._framed_headers())]
+        head = "\r\n".join([*lines, "", ""]).encode("latin-1")
+        connection.sendall(head + body if self.body else head[: len(head) // 2])
 
     def with_body(self, body: bytes) -> Response:
         """The same answer with another body, and its length."""

@@ -17,6 +17,10 @@ from reaping import Account, stop_the_warm  # noqa: E402
 os.environ.update(CREDENTIALS, AWS_ENDPOINT_URL="http://127.0.0.1:9", AWS_EC2_METADATA_DISABLED="true")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--every-fault", choices=["some", "all"], default="some", help="see test_every_fault.py")
+
+
 @pytest.fixture(scope="session")
 def _running_aws() -> Iterator[LocalAws]:
     with running(regions=["us-east-1", "eu-central-1"]) as aws:

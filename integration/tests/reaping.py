@@ -278,11 +278,15 @@ class Account:
 
     def restart(self, **over: str | None) -> None:
         """The next run is by a new process, with this environment."""
+        self.stop()
+        self._over = over
+        self._is_as_new = False
+
+    def stop(self) -> None:
+        """Ends the process."""
         if self._function is not None:
             self._function.__exit__(None, None, None)
         self._function = None
-        self._over = over
-        self._is_as_new = False
 
     @property
     def init_seconds(self) -> float | None:
@@ -294,13 +298,13 @@ class Account:
         assert self._function is not None, "nothing has run yet"
         return self._function.process_id
 
-    def tick(self, event: Any = SCHEDULED, deadline_s: float = 900) -> Run:
+    def tick(self, event: Any = SCHEDULED, deadline_s: float = 900, patience_s: float = 60) -> Run:
         """One run, and what it did: the calls and messages since the last one are not of it."""
         if self._function is None:
             self._function = self._warm_or_new()
         self._is_as_new &= not self.aws.faults()
         self.aws.clear_calls()
-        invocation = self._function.invoke(event, deadline_s=deadline_s)
+        invocation = self._function.invoke(event, deadline_s, patience_s)
         told = self.aws.messages()
         run = Run(invocation, self.aws.calls(), told[self._told :])
         self._told = len(told)
