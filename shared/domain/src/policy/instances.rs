@@ -25,7 +25,7 @@ use crate::observed::Observed;
 use crate::plan::{Action, Because, Memo, OnlyTold, Plan, Spared, SparedBecause, Step, Target};
 use crate::rule::Rule;
 use crate::usage::{Unknown, Usage};
-use crate::vocabulary::Vocabulary;
+use crate::vocabulary::{MARKED, Vocabulary};
 
 /// What earlier runs told, by region.
 pub type Memory = BTreeMap<Region, Notices>;
@@ -85,11 +85,10 @@ impl<'a> Case<'a> {
             State::Stopped => self.decide_stopped(&says),
             // A start that comes to nothing goes through here, and is told no more often for it.
             State::Pending => {
-                let memo = Memo { standing: topics_of_a_start(), ..Memo::default() };
-                Line::Spared(Box::new(self.spared(SparedBecause::Young, memo)))
+                Line::Spared(Box::new(self.spared(SparedBecause::Young, self.unjudged(topics_of_a_start()))))
             }
             State::Stopping | State::ShuttingDown | State::Terminated | State::Unknown => {
-                Line::Spared(Box::new(self.spared(SparedBecause::NotRunning, Memo::default())))
+                Line::Spared(Box::new(self.spared(SparedBecause::NotRunning, self.unjudged(Vec::new()))))
             }
         }
     }
@@ -156,7 +155,7 @@ impl<'a> Case<'a> {
     fn decide_stopped(self, says: &Vocabulary) -> Line {
         let began = hours::start_is_due(self.instance, says, self.now);
         let Some(began) = began.filter(|began| !self.was_stopped_again(*began)) else {
-            let memo = Memo { standing: topics_of_a_start(), ..Memo::default() };
+            let memo = self.unjudged(topics_of_a_start());
             return Line::Spared(Box::new(self.spared(SparedBecause::NotRunning, memo)));
         };
         let mode = self.mode(says, Rule::Hours);
@@ -164,7 +163,7 @@ impl<'a> Case<'a> {
             Because::Hours { hours: says.hours.as_ref().map(ToString::to_string).unwrap_or_default(), at: began };
         let told_before = mode == Mode::Observe
             && self.notices.was_told(&self.instance.id, &Topic::would(Rule::Hours), &began.to_string());
-        let memo = Memo { standing: topics_of_a_start(), ..Memo::default() };
+        let memo = self.unjudged(topics_of_a_start());
         let step = self.step(mode, Action::Start, because);
         Line::Step(Box::new(Step { deadline: Some(began), told_before, saves: None, memo, ..step }))
     }
@@ -241,6 +240,13 @@ pub fn told_fingerprint(why: OnlyTold) -> String {
 }
 
 impl Case<'_> {
+    /// What stays remembered of one whose rules are not judged now: a mark that was called off is void as long as it is written.
+    fn unjudged(self, standing: Vec<Topic>) -> Memo {
+        let void = self.notices.void_marks.get(&self.instance.id);
+        let void_mark = void.filter(|_| self.instance.tags.contains_key(MARKED)).cloned();
+        Memo { standing, void_mark, ..Memo::default() }
+    }
+
     fn spared(self, because: SparedBecause, memo: Memo) -> Spared {
         Spared { target: self.target(), because, finding: None, memo }
     }

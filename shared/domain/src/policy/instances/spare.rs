@@ -19,14 +19,14 @@ impl Case<'_> {
     /// Protected, kept, unreadable and foreign-owned ones, in this order.
     pub(super) fn spared_at_sight(self) -> Option<Spared> {
         if self.instance.tags.contains_key(PROTECTED) {
-            return Some(self.spared(SparedBecause::Protected, Memo::default()));
+            return Some(self.spared(SparedBecause::Protected, self.unjudged(Vec::new())));
         }
         let says = Vocabulary::read(self.instance);
         let unreadable = says.as_ref().err().map(|unreadable| self.unreadable(unreadable));
         if kept_until(self.instance).is_some_and(|until| self.now < until) {
             return Some(Spared {
                 because: SparedBecause::Kept,
-                ..unreadable.unwrap_or_else(|| self.spared(SparedBecause::Kept, Memo::default()))
+                ..unreadable.unwrap_or_else(|| self.spared(SparedBecause::Kept, self.unjudged(Vec::new())))
             });
         }
         let Ok(says) = says else { return unreadable };
@@ -43,7 +43,7 @@ impl Case<'_> {
     /// Told where a rule is broken: its controller would replace it, or miss it.
     fn foreign_owned(self, says: &Vocabulary, controller: &str) -> Spared {
         if self.instance.state != crate::instance::State::Running {
-            return self.spared(SparedBecause::ForeignOwned, Memo::default());
+            return self.spared(SparedBecause::ForeignOwned, self.unjudged(Vec::new()));
         }
         let verdicts = self.verdicts(says);
         let broken: Vec<&str> = verdicts
@@ -54,7 +54,7 @@ impl Case<'_> {
         let unknown = verdicts.iter().any(|(_, verdict)| *verdict == Verdict::Unknown);
         if broken.is_empty() {
             let standing = if unknown { vec![Topic::named(FOREIGN_OWNED)] } else { Vec::new() };
-            return self.spared(SparedBecause::ForeignOwned, Memo { standing, ..Memo::default() });
+            return self.spared(SparedBecause::ForeignOwned, self.unjudged(standing));
         }
         let text = format!(
             "{}, and belongs to {controller}, which would replace it or miss it: Curfew leaves it alone; mend it there",
@@ -121,7 +121,7 @@ impl Case<'_> {
 
     fn finding(self, because: SparedBecause, topic: &str, what: String, text: String) -> Spared {
         let topic = Topic::named(topic);
-        let memo = Memo { standing: vec![topic.clone()], ..Memo::default() };
+        let memo = self.unjudged(vec![topic.clone()]);
         Spared { finding: Some(Finding { topic, what, text }), ..self.spared(because, memo) }
     }
 }

@@ -70,3 +70,33 @@ fn one_overtaken_by_keep_until_is_told_anew() {
     01 19:00 stop for idle | told vision (action)
     ");
 }
+
+#[test]
+fn one_called_off_while_nothing_could_be_written_stays_void_while_its_instance_is_spared() {
+    let mut account = account(instance(), ENFORCED);
+    account.run("01 12:00").config("").all_are(&busy()).run("01 12:05");
+    account.tag("curfew:keep-until", "2026-09-01T12:12:00Z").run("01 12:10");
+    account.config(ENFORCED).all_are(&idle()).run("01 13:00").run("01 14:00");
+    assert_snapshot!(account.log, @"
+    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
+    01 12:05 spared busy
+    01 12:10 spared kept
+    01 13:00 mark idle=stop@01T14:00 | told vision (warning)
+    01 14:00 stop for idle | told vision (action)
+    ");
+}
+
+#[test]
+fn one_called_off_while_nothing_could_be_written_stays_void_while_its_instance_is_stopped() {
+    let mut account = account(instance(), "mode = \"enforce\"\n[idle]\ngrace = \"4h\"");
+    account.run("01 12:00").config("").all_are(&busy()).run("01 12:05");
+    account.state(State::Stopped).run("01 12:10").state(State::Pending).run("01 12:15");
+    account.state(State::Running).config(ENFORCED).all_are(&idle()).run("01 16:00");
+    assert_snapshot!(account.log, @"
+    01 12:00 mark idle=stop@01T16:00 | told vision (warning)
+    01 12:05 spared busy
+    01 12:10 spared not-running
+    01 12:15 spared young
+    01 16:00 mark idle=stop@01T17:00 | told vision (warning)
+    ");
+}
