@@ -45,6 +45,8 @@ pub(crate) struct Account {
     fleet: usize,
     launched: u32,
     next_edit: i64,
+    /// The longest between two edits of the configuration.
+    edited_within: i64,
     next_launch: i64,
     listing: Vec<Instance>,
     versions: Vec<u32>,
@@ -101,6 +103,7 @@ impl Account {
         let settings = Rc::new(Settings::draw(&mut owners));
         let now = EPOCH + owners.between(0, 365) * DAY;
         let fleet = owners.below(16) + 1;
+        let edited_within = owners.pick(&[DAY, 5 * DAY, 15 * DAY]);
         Self {
             machines: Vec::new(),
             regions: if owners.one_in(3) { 2 } else { 1 },
@@ -115,7 +118,8 @@ impl Account {
             runs: 0,
             fleet,
             launched: 0,
-            next_edit: now + owners.ticks(DAY, 15 * DAY),
+            next_edit: now + owners.ticks(HOUR, edited_within),
+            edited_within,
             next_launch: now,
             owners,
             listing: Vec::new(),
@@ -172,7 +176,7 @@ impl Account {
         if self.clock < self.next_edit {
             return;
         }
-        self.next_edit = self.clock + self.owners.ticks(HOUR, 15 * DAY);
+        self.next_edit = self.clock + self.owners.ticks(HOUR, self.edited_within);
         self.oracle.configured_at = self.clock;
         if self.owners.one_in(4) || self.ceiling == Mode::Observe {
             let observes = self.ceiling == Mode::Observe;
@@ -195,6 +199,12 @@ impl Account {
         if living < self.fleet && now >= self.next_launch {
             self.launch();
             self.next_launch = now + self.owners.ticks(TICK, 12 * HOUR);
+        }
+        if !self.machines.is_empty() && self.owners.one_in(2000) {
+            let place = self.owners.below(self.machines.len());
+            let mut machine = self.machines.swap_remove(place);
+            self.copy_tags_to(&mut machine);
+            self.machines.push(machine);
         }
         for place in 0..self.machines.len() {
             let Self { machines, owners, behaviours, verbosity, .. } = &mut *self;
@@ -228,23 +238,35 @@ impl Account {
         machine.tags_at = tags_at;
         self.behaviours[behaviour as usize] += 1;
         self.behaviours[Behaviour::Launch as usize] += 1;
-        if !self.machines.is_empty() && self.owners.one_in(5) {
-            let place = self.owners.below(self.machines.len());
-            let other = &self.machines[place];
-            let written = [MARKED, STOPPED].map(|key| other.ec2.tags.get(key).cloned());
-            self.behaviours[Behaviour::CopyTags as usize] += 1;
-            self.behaviours[Behaviour::CopyMark as usize] += u64::from(written[0].is_some());
-            machine.copy_tags(&other.says, written, now);
+        if self.owners.one_in(4) {
+            self.copy_tags_to(&mut machine);
         }
         let text = format!("{:?} {:?}", machine.ec2.tags, machine.ec2.machine);
         self.log(|| format!("{} is launched: {text}", machine.id()));
         self.machines.push(machine);
     }
 
+    /// From another machine, rather from a marked one: what Curfew wrote on it comes along.
+    fn copy_tags_to(&mut self, machine: &mut Machine) {
+        let is_marked = |other: &&Machine| other.ec2.tags.contains_key(MARKED) && other.id() != machine.id();
+        let marked: Vec<&Machine> = self.machines.iter().filter(is_marked).collect();
+        let of_all: Vec<&Machine> = self.machines.iter().collect();
+        let others = if marked.is_empty() { of_all } else { marked };
+        if others.is_empty() {
+            return;
+        }
+        let other = others[self.owners.below(others.len())];
+        let written = [MARKED, STOPPED].map(|key| other.ec2.tags.get(key).cloned());
+        self.behaviours[Behaviour::CopyTags as usize] += 1;
+        self.behaviours[Behaviour::CopyMark as usize] += u64::from(written[0].is_some());
+        machine.copy_tags(&other.says, written, self.clock);
+    }
+
     fn lose_documents(&mut self) {
         if self.faults.strikes(Fault::NoticesLost, self.clock) {
             self.notices.clear();
             self.oracle.notices_are_lost();
+            self.log(|| "the notices are lost".to_owned());
         }
         if self.faults.strikes(Fault::ActivityLost, self.clock) {
             self.activity.clear();

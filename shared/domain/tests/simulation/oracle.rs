@@ -14,6 +14,7 @@ use domain::vocabulary::MARKED;
 
 pub(crate) use liveness::Share;
 
+use crate::chance::stamp;
 use crate::reaper::Facts;
 use crate::world::Machine;
 
@@ -58,8 +59,10 @@ struct Announced {
     told_at: i64,
     /// The rule's grace then.
     grace: i64,
-    /// A run has found the rule mended since.
+    /// A run has found the rule mended since, and could remember that.
     mended: bool,
+    /// The run that told it was called off.
+    called_off_by: Option<u64>,
 }
 
 impl Oracle {
@@ -124,8 +127,10 @@ impl Oracle {
             if word.starts_with("expired=") {
                 continue;
             }
-            let heard = self.record(machine.id()).announced.iter().any(|announced| {
-                word == format!("{}={}@{}", announced.rule, announced.ending, crate::chance::stamp(announced.deadline))
+            // What is due now may be milder than what was announced, and is marked so.
+            let heard = self.record(machine.id()).announced.iter().any(|one| {
+                let marked = |ending| word == format!("{}={ending}@{}", one.rule, stamp(one.deadline));
+                marked(one.ending) || (one.ending == Ending::Terminate && marked(Ending::Stop))
             });
             if !heard {
                 self.violated(facts.now, format!("{}: is marked {word}, of which nobody has heard", machine.id()));

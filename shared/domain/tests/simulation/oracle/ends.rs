@@ -123,12 +123,17 @@ impl Oracle {
                     of_rule.for_each(|one| one.mended = true);
                 }
             }
+            // Called off in a run that could remember it: else the mark that stayed may bind again.
+            for one in &mut self.record(id).announced {
+                one.mended |= one.called_off_by == Some(facts.id);
+            }
             let launched = machine.launched;
             self.record(id).announced.retain(|one| one.deadline >= launched);
         }
     }
 
-    /// The notices are lost, and with them which written marks bind nobody.
+    /// The notices are lost, and with them which marks bind nobody although they are still written: in observe mode nothing
+    /// may be taken away. Those may be believed again.
     pub(crate) fn notices_are_lost(&mut self) {
         for record in &mut self.records {
             record.announced.iter_mut().for_each(|one| one.mended = false);

@@ -61,14 +61,17 @@ impl Oracle {
         let enforced =
             |rule| machine.mode(rule, settings, ceiling) == Mode::Enforce && machine.ending(rule, settings).is_some();
         let idle = enforced(Rule::Idle).then(|| idle_due(machine, settings, unchanged_since)).flatten();
-        let overdue = idle.as_ref().is_some_and(|idle| now > idle.since + idle.within);
+        let promised = self.promised(machine, Rule::Idle) + 2 * TICK;
+        let overdue = idle.as_ref().is_some_and(|idle| now > (idle.since + idle.within).max(promised));
         self.share.lost += if overdue { TICK } else { 0 };
-        self.expect(0, idle, machine, now);
+        self.expect(0, idle.filter(|_| now > promised), machine, now);
         let untagged = enforced(Rule::Untagged).then(|| untagged_due(machine, settings, unchanged_since)).flatten();
-        self.expect(1, untagged, machine, now);
+        let promised = self.promised(machine, Rule::Untagged) + 2 * TICK;
+        self.expect(1, untagged.filter(|_| now > promised), machine, now);
         let lifetime =
             enforced(Rule::Lifetime).then(|| lifetime_due(machine, settings, unchanged_since, now)).flatten();
-        self.expect(2, lifetime, machine, now);
+        let promised = self.promised(machine, Rule::Lifetime) + 2 * TICK;
+        self.expect(2, lifetime.filter(|_| now > promised), machine, now);
         let owners = if enforced(Rule::Expired) && machine.says.expires_at.is_some_and(|at| at <= now) {
             let since = machine.says.expires_at.unwrap_or(0).max(unchanged_since);
             Some(Due { what: "it expired", place: 3, since, within: 2 * TICK - PATIENCE })
@@ -79,6 +82,12 @@ impl Oracle {
         };
         self.expect(3, owners, machine, now);
         overdue
+    }
+
+    /// When an end that was announced is due: an announcement keeps its deadline where the configuration's grace is cut.
+    fn promised(&mut self, machine: &Machine, rule: Rule) -> i64 {
+        let of_rule = self.record(machine.id()).announced.iter().filter(|one| one.rule == rule);
+        of_rule.map(|one| one.deadline).max().unwrap_or(0)
     }
 
     /// Complains where something stays due in clear weather, once.

@@ -30,11 +30,13 @@ impl Oracle {
             }
             for (rule, ending, deadline) in announcements {
                 let grace = grace(rule, &facts.settings);
-                let announced = Announced { rule, ending, deadline, told_at: facts.now, grace, mended: false };
+                let announced =
+                    Announced { rule, ending, deadline, told_at: facts.now, grace, mended: false, called_off_by: None };
                 self.record(id).announced.push(announced);
             }
             if let Some(rule) = called_off(paragraph) {
-                self.record(id).announced.retain(|one| one.rule != rule);
+                let of_rule = self.record(id).announced.iter_mut().filter(|one| one.rule == rule);
+                of_rule.for_each(|one| one.called_off_by = Some(facts.id));
             }
             let of_an_end =
                 ["It was stopped", "It was terminated", "Curfew could not stop", "Curfew could not terminate"];
