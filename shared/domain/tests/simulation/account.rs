@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use domain::config::Config;
 use domain::id::Region;
-use domain::instance::{Instance, State};
+use domain::instance::State;
 use domain::mode::Mode;
 use domain::news::Message;
 use domain::notices::Notices;
@@ -18,6 +18,7 @@ use domain::vocabulary::{MARKED, STOPPED};
 
 use crate::chance::{Chance, DAY, HOUR, TICK, stamp};
 use crate::faults::{Fault, Faults};
+use crate::listing::Listing;
 use crate::metrics::{Published, Publishing};
 use crate::oracle::{Oracle, Share};
 use crate::owners::{Behaviour, first_tags};
@@ -48,9 +49,7 @@ pub(crate) struct Account {
     /// The longest between two edits of the configuration.
     edited_within: i64,
     next_launch: i64,
-    listing: Vec<Instance>,
-    versions: Vec<u32>,
-    lent: bool,
+    pub(crate) listing: Listing,
     /// A run that acts a tick after it looked.
     slow: Option<Run>,
     behaviours: Vec<u64>,
@@ -122,9 +121,7 @@ impl Account {
             edited_within,
             next_launch: now,
             owners,
-            listing: Vec::new(),
-            versions: Vec::new(),
-            lent: false,
+            listing: Listing::default(),
             slow: None,
             behaviours: vec![0; Behaviour::ALL.len()],
             messages: 0,
@@ -135,7 +132,7 @@ impl Account {
     fn tick(&mut self) {
         self.clock += TICK;
         let now = self.clock;
-        self.refresh_listing();
+        self.listing.refresh(&self.machines);
         self.faults.weather(now);
         self.pass_time();
         self.edit_configuration();
@@ -332,47 +329,6 @@ impl Account {
         if let Some(machine) = machines.iter_mut().find(|machine| machine.id() == id) {
             behaviours[Behaviour::Meddle as usize] += 1;
             machine.change_mind(now, owners, |behaviour| behaviours[behaviour as usize] += 1);
-        }
-    }
-
-    /// Shows what is so now.
-    pub(crate) fn refresh_listing(&mut self) {
-        let mut place = 0;
-        for machine in self.machines.iter().filter(|machine| machine.is_listed()) {
-            let known = self.listing.get(place).is_some_and(|shown| shown.id == machine.ec2.id);
-            if !known || self.versions[place] != machine.version {
-                self.listing.truncate(if known { self.listing.len() } else { place });
-                self.versions.truncate(self.listing.len());
-                if known {
-                    self.listing[place] = machine.ec2.clone();
-                    self.versions[place] = machine.version;
-                } else {
-                    self.listing.push(machine.ec2.clone());
-                    self.versions.push(machine.version);
-                }
-            }
-            place += 1;
-        }
-        self.listing.truncate(place);
-        self.versions.truncate(place);
-    }
-
-    /// Lends the listing, which is not copied: most runs only read it.
-    pub(crate) fn take_listing(&mut self) -> Vec<Instance> {
-        self.lent = true;
-        std::mem::take(&mut self.listing)
-    }
-
-    /// What was lent will be changed.
-    pub(crate) fn keep_listing(&mut self, lent: &[Instance]) {
-        if std::mem::take(&mut self.lent) {
-            self.listing = lent.to_vec();
-        }
-    }
-
-    pub(crate) fn take_back(&mut self, listing: Vec<Instance>) {
-        if std::mem::take(&mut self.lent) {
-            self.listing = listing;
         }
     }
 

@@ -10,6 +10,7 @@ mod asking;
 mod chance;
 mod ec2;
 mod faults;
+mod listing;
 mod metrics;
 mod oracle;
 mod owners;

@@ -7,7 +7,7 @@ use domain::vocabulary::{MARKED, STOPPED};
 
 use crate::chance::{Chance, DAY, HOUR, MINUTE, TICK};
 use crate::faults::named;
-use crate::tags::{Hours, Says, TYPOS};
+use crate::tags::{Hours, IdleAfter, Says, TYPOS};
 use crate::world::{Machine, StoppedBy, Work};
 
 named! {
@@ -80,7 +80,7 @@ impl Machine {
             self.tags_at = None;
             self.says.team_mistyped = false;
             self.says.owner = true;
-            self.change_team(Some(chance.below(3)));
+            self.says.team = Some(chance.below(3));
             self.retag(now);
             did(Behaviour::Retag);
         }
@@ -129,102 +129,28 @@ impl Machine {
     }
 
     pub(crate) fn change_mind(&mut self, now: i64, chance: &mut Chance, mut did: impl FnMut(Behaviour)) {
-        let says = &mut self.says;
-        let behaviour = match chance.below(26) {
-            0 => {
-                says.protected = true;
-                Behaviour::Protect
-            }
-            1 | 2 => {
-                says.protected = false;
-                Behaviour::Unprotect
-            }
-            3 => {
-                says.kept_until = Some(now + chance.between(HOUR, 2 * DAY));
-                Behaviour::KeepUntil
-            }
-            4 | 5 => {
-                says.expires_at = Some(now + chance.between(10 * MINUTE, 3 * DAY));
-                Behaviour::ExpiresAt
-            }
-            6 | 7 => {
-                says.hours = Some(Hours::draw(chance));
-                Behaviour::SetHours
-            }
-            8 => {
-                says.mode = Some(Mode::Observe);
-                Behaviour::ObserveMode
-            }
-            9 | 10 => {
-                says.mode = Some(Mode::Enforce);
-                Behaviour::EnforceMode
-            }
-            11 => {
-                let actions = [None, Some(RuleAction::Stop), Some(RuleAction::Terminate), Some(RuleAction::Notify)];
-                says.on_idle = chance.pick(&actions);
-                Behaviour::OnIdle
-            }
-            12 => {
-                says.idle_after = chance.pick(&[
-                    None,
-                    Some(None),
-                    Some(Some(30 * MINUTE)),
-                    Some(Some(2 * HOUR)),
-                    Some(Some(3 * HOUR)),
-                ]);
-                Behaviour::IdleAfter
-            }
-            13 => {
-                says.local_disk = chance.pick(&[None, Some(DiskPolicy::Keep), Some(DiskPolicy::Expendable)]);
-                Behaviour::LocalDisk
-            }
-            14 => {
-                says.typo = Some(chance.below(TYPOS.len()));
-                Behaviour::MistypeTag
-            }
-            15..17 => {
-                says.typo = None;
-                says.team_mistyped = false;
-                Behaviour::MendTypo
-            }
-            17 => {
-                let (team, owner) = (says.team, says.owner);
-                *says = Says { team: team.filter(|_| chance.one_in(2)), owner, ..Says::default() };
-                Behaviour::RemoveTags
-            }
-            18 => {
-                *says = Says { team: says.team, owner: says.owner, ..Says::default() };
-                Behaviour::RemoveTags
-            }
-            19 | 20 => {
-                says.owner = true;
-                let team = Some(chance.below(3));
-                self.change_team(team);
-                Behaviour::Retag
-            }
+        let behaviour = match chance.below(25) {
+            0..5 => self.says.set_a_moment(now, chance),
+            5..14 => self.says.reword(chance),
+            14..21 => self.says.tidy(chance),
             21 => {
                 self.stop_by_hand(now);
-                Behaviour::Stop
+                did(Behaviour::Stop);
+                return;
             }
             22 => {
                 self.wanted_up = true;
                 return;
             }
-            23 => {
-                if chance.one_in(4) && !self.is(State::ShuttingDown) {
-                    self.enter(State::ShuttingDown, now);
-                    did(Behaviour::Terminate);
-                }
+            23 if chance.one_in(4) && !self.is(State::ShuttingDown) => {
+                self.enter(State::ShuttingDown, now);
+                did(Behaviour::Terminate);
                 return;
             }
             _ => return,
         };
         self.retag(now);
         did(behaviour);
-    }
-
-    fn change_team(&mut self, team: Option<usize>) {
-        self.says.team = team;
     }
 
     fn stop_by_hand(&mut self, now: i64) {
@@ -243,5 +169,88 @@ impl Machine {
             self.ec2.tags.extend(value.map(|value| (key.to_owned(), value)));
         }
         self.retag(now);
+    }
+}
+
+impl Says {
+    fn set_a_moment(&mut self, now: i64, chance: &mut Chance) -> Behaviour {
+        match chance.below(5) {
+            0 => {
+                self.kept_until = Some(now + chance.between(HOUR, 2 * DAY));
+                Behaviour::KeepUntil
+            }
+            1 | 2 => {
+                self.expires_at = Some(now + chance.between(10 * MINUTE, 3 * DAY));
+                Behaviour::ExpiresAt
+            }
+            _ => {
+                self.hours = Some(Hours::draw(chance));
+                Behaviour::SetHours
+            }
+        }
+    }
+
+    /// Says how it wants to be treated.
+    fn reword(&mut self, chance: &mut Chance) -> Behaviour {
+        match chance.below(9) {
+            0 => {
+                self.protected = true;
+                Behaviour::Protect
+            }
+            1 | 2 => {
+                self.protected = false;
+                Behaviour::Unprotect
+            }
+            3 => {
+                self.mode = Some(Mode::Observe);
+                Behaviour::ObserveMode
+            }
+            4 | 5 => {
+                self.mode = Some(Mode::Enforce);
+                Behaviour::EnforceMode
+            }
+            6 => {
+                let actions = [None, Some(RuleAction::Stop), Some(RuleAction::Terminate), Some(RuleAction::Notify)];
+                self.on_idle = chance.pick(&actions);
+                Behaviour::OnIdle
+            }
+            7 => {
+                let after = |minutes: i64| Some(IdleAfter::Seconds(minutes * MINUTE));
+                self.idle_after = chance.pick(&[None, Some(IdleAfter::Off), after(30), after(120), after(180)]);
+                Behaviour::IdleAfter
+            }
+            _ => {
+                self.local_disk = chance.pick(&[None, Some(DiskPolicy::Keep), Some(DiskPolicy::Expendable)]);
+                Behaviour::LocalDisk
+            }
+        }
+    }
+
+    /// Mistypes, mends, removes, and sets what the account requires.
+    fn tidy(&mut self, chance: &mut Chance) -> Behaviour {
+        match chance.below(7) {
+            0 => {
+                self.typo = Some(chance.below(TYPOS.len()));
+                Behaviour::MistypeTag
+            }
+            1 | 2 => {
+                self.typo = None;
+                self.team_mistyped = false;
+                Behaviour::MendTypo
+            }
+            3 => {
+                *self = Self { team: self.team.filter(|_| chance.one_in(2)), owner: self.owner, ..Self::default() };
+                Behaviour::RemoveTags
+            }
+            4 => {
+                *self = Self { team: self.team, owner: self.owner, ..Self::default() };
+                Behaviour::RemoveTags
+            }
+            _ => {
+                self.owner = true;
+                self.team = Some(chance.below(3));
+                Behaviour::Retag
+            }
+        }
     }
 }

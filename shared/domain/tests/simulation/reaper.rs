@@ -69,7 +69,7 @@ pub(crate) struct Run {
     delivered: BTreeSet<String>,
 }
 
-/// What stays the same from the look to the report.
+/// Looks at everything, and plans.
 pub(crate) fn look(account: &mut Account, now: i64) -> Result<Run, Cut> {
     let cut = account.faults.strikes(Fault::RunCut, now);
     let effects_left = cut.then(|| account.faults.effects_before_cut());
@@ -121,7 +121,7 @@ pub(crate) fn look(account: &mut Account, now: i64) -> Result<Run, Cut> {
         not_ended(&mut report, "nobody could say whether somebody listens");
     }
     report.gaps.extend(audience_gap);
-    account.take_back(seen.items);
+    account.listing.take_back(seen.items);
     Ok(Run { facts, pulse, memory, versions, home, may_end, report, news: Vec::new(), delivered: BTreeSet::new() })
 }
 
@@ -148,9 +148,9 @@ fn recall(account: &mut Account, regions: &[Region], now: i64) -> Recalled {
 /// The account's instances, of regions that may be judged.
 fn listing(account: &mut Account, memory: &Memory, now: i64) -> Observed<Instance> {
     if !account.faults.strikes(Fault::ListingStale, now) {
-        account.refresh_listing();
+        account.listing.refresh(&account.machines);
     }
-    let mut seen = Observed { items: account.take_listing(), gaps: Vec::new() };
+    let mut seen = Observed { items: account.listing.lend(), gaps: Vec::new() };
     for place in 0..account.regions {
         let region = region(place);
         let unseen = memory.contains_key(&region) && account.faults.strikes(Fault::ListingFailed, now);
@@ -158,12 +158,12 @@ fn listing(account: &mut Account, memory: &Memory, now: i64) -> Observed<Instanc
             seen.gaps.push(Gap { kind: GapKind::Region, ..gap(&region, "ec2:DescribeInstances") });
         }
         if unseen || !memory.contains_key(&region) {
-            account.keep_listing(&seen.items);
+            account.listing.keep(&seen.items);
             seen.items.retain(|instance| instance.region != region);
         }
     }
     if account.faults.strikes(Fault::SpotUnread, now) {
-        account.keep_listing(&seen.items);
+        account.listing.keep(&seen.items);
         for instance in &mut seen.items {
             if matches!(instance.purchase, Purchase::SpotOneTime | Purchase::SpotPersistent) {
                 instance.purchase = Purchase::SpotUnknown;

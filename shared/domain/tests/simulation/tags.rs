@@ -21,6 +21,13 @@ pub(crate) const TYPOS: [(&str, &str); 8] = [
     ("curfew-protected", ""),
 ];
 
+/// `curfew:idle-after`.
+#[derive(Clone, Copy)]
+pub(crate) enum IdleAfter {
+    Off,
+    Seconds(i64),
+}
+
 #[derive(Clone, Default)]
 pub(crate) struct Says {
     /// A place of [`TEAMS`].
@@ -33,8 +40,7 @@ pub(crate) struct Says {
     pub(crate) expires_at: Option<i64>,
     pub(crate) hours: Option<Hours>,
     pub(crate) mode: Option<Mode>,
-    /// `Some(None)`: off.
-    pub(crate) idle_after: Option<Option<i64>>,
+    pub(crate) idle_after: Option<IdleAfter>,
     pub(crate) on_idle: Option<RuleAction>,
     pub(crate) local_disk: Option<DiskPolicy>,
     /// A place of [`TYPOS`].
@@ -72,8 +78,8 @@ impl Says {
             tag("curfew:mode", settings::mode(mode).to_owned());
         }
         match self.idle_after {
-            Some(Some(seconds)) => tag("curfew:idle-after", format!("{seconds}s")),
-            Some(None) => tag("curfew:idle-after", "off".to_owned()),
+            Some(IdleAfter::Seconds(seconds)) => tag("curfew:idle-after", format!("{seconds}s")),
+            Some(IdleAfter::Off) => tag("curfew:idle-after", "off".to_owned()),
             None => {}
         }
         if let Some(action) = self.on_idle {

@@ -28,6 +28,13 @@ pub(crate) enum Foreign {
     Managed,
 }
 
+impl Foreign {
+    fn draw(chance: &mut Chance) -> Option<Self> {
+        let all = [Self::AutoScaling, Self::Kubernetes, Self::Operator, Self::CapacityBlock, Self::Managed];
+        chance.one_in(8).then(|| chance.pick(&all))
+    }
+}
+
 /// What does not change while a machine exists.
 pub(crate) struct Make {
     pub(crate) foreign: Option<Foreign>,
@@ -115,15 +122,7 @@ impl Machine {
         let (name, gpus, vcpus, instance_storage_gb) = chance.pick(&TYPES);
         let (name, accelerator) =
             if chance.one_in(25) { ("trn1.32xlarge", Accelerator::Neuron) } else { (name, Accelerator::Nvidia) };
-        let foreign = chance.one_in(8).then(|| {
-            chance.pick(&[
-                Foreign::AutoScaling,
-                Foreign::Kubernetes,
-                Foreign::Operator,
-                Foreign::CapacityBlock,
-                Foreign::Managed,
-            ])
-        });
+        let foreign = Foreign::draw(chance);
         let purchase = match chance.below(12) {
             _ if foreign == Some(Foreign::CapacityBlock) => Purchase::CapacityBlock,
             0 | 1 => Purchase::SpotOneTime,

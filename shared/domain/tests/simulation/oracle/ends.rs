@@ -22,7 +22,7 @@ impl Oracle {
             Some(due) if due >= ending => {}
             Some(due) => self.violated(facts.now, format!("{}: {what}, where {due} is due", machine.id())),
             None => {
-                self.violated(facts.now, format!("{}: {what}, although its owner is only to be told", machine.id()))
+                self.violated(facts.now, format!("{}: {what}, although its owner is only to be told", machine.id()));
             }
         }
         if let Some(unfounded) = unfounded(machine, rule, facts) {

@@ -8,6 +8,7 @@ use domain::rule::{Ending, Rule};
 
 use crate::chance::{MINUTE, TICK};
 use crate::settings::Settings;
+use crate::tags::IdleAfter;
 use crate::world::Machine;
 
 /// So late `CloudWatch` may be.
@@ -61,7 +62,11 @@ impl Machine {
 
     /// How long it must have been idle; none where it says `off`.
     pub(crate) fn idle_window(&self, settings: &Settings) -> Option<i64> {
-        self.says.idle_after.unwrap_or(Some(settings.idle.window))
+        match self.says.idle_after {
+            Some(IdleAfter::Off) => None,
+            Some(IdleAfter::Seconds(window)) => Some(window),
+            None => Some(settings.idle.window),
+        }
     }
 
     /// How it may be ended where `action` is wanted; none where its owner is only told.
