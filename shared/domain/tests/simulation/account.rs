@@ -140,6 +140,7 @@ impl Account {
         self.lose_documents();
         self.runs_come();
         self.oracle.last_fault = self.faults.last_at;
+        self.oracle.last_forgotten = self.faults.forgotten_at;
         let Self { machines, oracle, settings, ceiling, verbosity, .. } = self;
         for machine in machines.iter() {
             if oracle.watch(machine, settings, *ceiling, now) && *verbosity > 1 {

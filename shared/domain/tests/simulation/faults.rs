@@ -70,6 +70,19 @@ pub(crate) struct Faults {
     counts: Vec<u64>,
     /// The last one of any kind.
     pub(crate) last_at: i64,
+    /// The last one by which a run may forget what it still owes.
+    pub(crate) forgotten_at: i64,
+}
+
+impl Fault {
+    /// Whether a run cannot tell or remember what it did: it is cut off, its memory is not written or is lost, or it never
+    /// learns that it did it.
+    const fn is_forgetful(self) -> bool {
+        matches!(
+            self,
+            Self::RunCut | Self::RunDoubled | Self::NoticesUnwritten | Self::NoticesLost | Self::WriteUnheard
+        )
+    }
 }
 
 impl Faults {
@@ -89,6 +102,7 @@ impl Faults {
             calm_until: 0,
             counts: vec![0; kinds],
             last_at: 0,
+            forgotten_at: 0,
         }
     }
 
@@ -131,6 +145,9 @@ impl Faults {
     pub(crate) fn count(&mut self, fault: Fault, now: i64) {
         self.counts[fault as usize] += 1;
         self.last_at = self.last_at.max(now);
+        if fault.is_forgetful() {
+            self.forgotten_at = self.forgotten_at.max(now);
+        }
     }
 
     pub(crate) fn counts(&self) -> &[u64] {

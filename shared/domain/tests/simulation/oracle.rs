@@ -25,8 +25,10 @@ const VIOLATIONS_MAX: usize = 20;
 pub(crate) struct Oracle {
     pub(crate) violations: Vec<(i64, String)>,
     pub(crate) share: Share,
-    /// The last fault of any kind, and the last edit of the configuration or of `CURFEW_MODE`.
+    /// The last fault of any kind, the last by which a run may forget what it did, and the last edit of the configuration or
+    /// of `CURFEW_MODE`.
     pub(crate) last_fault: i64,
+    pub(crate) last_forgotten: i64,
     pub(crate) configured_at: i64,
     /// Ends that were inferred, of one run.
     inferred: (u64, i64),

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::truth::LAG;
 use super::{Announced, Oracle};
-use crate::chance::{HOUR, TICK};
+use crate::chance::{HOUR, MINUTE, TICK};
 use crate::reaper::Facts;
 use crate::settings::Settings;
 use crate::world::Machine;
@@ -16,7 +16,7 @@ use crate::world::Machine;
 /// What lasts is told once a day; hours end once a day, an hour earlier where clocks change.
 const REPEATED_WITHIN: i64 = 22 * HOUR;
 /// Once all is quiet, an end must have been told within so long.
-const TOLD_WITHIN: i64 = 2 * HOUR;
+const TOLD_WITHIN: i64 = 30 * MINUTE;
 
 impl Oracle {
     /// A message reached people.
@@ -29,6 +29,10 @@ impl Oracle {
                 self.is_the_right_team(message, machine, facts);
             }
             for (rule, ending, deadline) in announcements {
+                let too_early = |machine: &&Machine| facts.now < machine.launched + facts.settings.untagged.settle;
+                if let Some(machine) = machine.filter(too_early).filter(|_| rule == Rule::Untagged) {
+                    self.violated(facts.now, format!("{}: its tags may still arrive: {paragraph}", machine.id()));
+                }
                 let grace = grace(rule, &facts.settings);
                 let announced =
                     Announced { rule, ending, deadline, told_at: facts.now, grace, mended: false, called_off_by: None };
@@ -81,10 +85,11 @@ impl Oracle {
     pub(super) fn is_every_end_told(&mut self, machine: &Machine, now: i64) {
         let Some(ended_at) = self.record(machine.id()).untold_end else { return };
         // A run that is cut off between an end and its message tells nothing of that end: its audit record, which was
-        // written ahead, is the trace. The same goes for a run whose memory of what it owes was not written.
-        if self.last_fault >= ended_at {
+        // written ahead, is the trace. The same goes for a run whose memory of what it owes came to nothing, and for an
+        // end of which the run heard only that it failed.
+        if self.last_forgotten >= ended_at {
             self.record(machine.id()).untold_end = None;
-        } else if now - ended_at > TOLD_WITHIN {
+        } else if now - ended_at.max(self.last_fault) > TOLD_WITHIN {
             self.record(machine.id()).untold_end = None;
             self.violated(now, format!("{}: was ended, and nobody was told", machine.id()));
         }
