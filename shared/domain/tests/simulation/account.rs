@@ -38,7 +38,8 @@ pub(crate) struct Account {
     pub(crate) faults: Faults,
     pub(crate) oracle: Oracle,
     pub(crate) settings: Rc<Settings>,
-    pub(crate) policy: Policy,
+    /// What the document says, under either ceiling.
+    policies: [Rc<Policy>; 2],
     pub(crate) ceiling: Mode,
     pub(crate) clock: i64,
     pub(crate) runs: u64,
@@ -110,7 +111,7 @@ impl Account {
             activity: BTreeMap::new(),
             faults: Faults::of(seed),
             oracle: Oracle::default(),
-            policy: policy(&settings),
+            policies: policies(&settings),
             settings,
             ceiling: Mode::Enforce,
             clock: now,
@@ -184,7 +185,7 @@ impl Account {
         } else {
             let mut settings = Settings::clone(&self.settings);
             settings.edit(&mut self.owners);
-            self.policy = policy(&settings);
+            self.policies = policies(&settings);
             self.settings = Rc::new(settings);
             let text = self.settings.toml().replace('\n', " ");
             self.log(|| format!("configured {text}"));
@@ -350,6 +351,10 @@ impl Account {
         });
     }
 
+    pub(crate) fn policy(&self, ceiling: Mode) -> Rc<Policy> {
+        Rc::clone(&self.policies[usize::from(ceiling == Mode::Enforce)])
+    }
+
     fn log(&self, what: impl FnOnce() -> String) {
         if self.verbosity > 0 {
             println!("{} {}", stamp(self.clock), what());
@@ -357,11 +362,12 @@ impl Account {
     }
 }
 
-fn policy(settings: &Settings) -> Policy {
+fn policies(settings: &Settings) -> [Rc<Policy>; 2] {
     // The document is written by the simulation: a refusal is a defect of its own.
     let config = match Config::read(&settings.toml()) {
         Ok(config) => config,
         Err(error) => unreachable!("{error}"),
     };
-    Policy { config, ceiling: Mode::Enforce, prices: PriceBook::dated() }
+    [Mode::Observe, Mode::Enforce]
+        .map(|ceiling| Rc::new(Policy { config: config.clone(), ceiling, prices: PriceBook::dated() }))
 }

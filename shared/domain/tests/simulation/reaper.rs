@@ -94,7 +94,7 @@ pub(crate) fn look(account: &mut Account, now: i64) -> Result<Run, Cut> {
             audience_gap = Some(gap(&regions[0], "sns:ListSubscriptionsByTopic"));
         }
     }
-    let policy = Policy { ceiling, ..account.policy.clone() };
+    let policy = account.policy(ceiling);
     let mut seen = listing(account, &memory, now);
     seen.gaps.append(&mut gaps);
     let mut usages = BTreeMap::new();
