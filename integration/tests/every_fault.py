@@ -139,20 +139,6 @@ EXEMPTIONS = (
         "without the memory of its only region a run cannot tell a fault just once a day; it fails, which raises the alarm",
     ),
     Exemption(
-        "ec2:DescribeRegions",
-        "",
-        ("garbled",),
-        "silence",
-        "the SDK takes half of an answer for all of it: no region is left, and the run fails, which raises the alarm",
-    ),
-    Exemption(
-        "ec2:DescribeInstances",
-        "",
-        ("garbled",),
-        "repeats",
-        "the SDK takes half of an answer for all of it: what it lacks is forgotten as if it had been terminated",
-    ),
-    Exemption(
         "ec2:DescribeSpotInstanceRequests",
         "",
         _EVERY,

@@ -5,7 +5,7 @@ use domain::id::Region;
 use domain::observed::Observed;
 
 use crate::aws::Aws;
-use crate::error::CallError;
+use crate::error::{CallError, CallErrorKind};
 
 /// The configured regions; where there are none, all that the account has enabled, by `ec2:DescribeRegions`. Where that
 /// cannot be seen, the home region alone, and a gap.
@@ -21,18 +21,24 @@ pub async fn regions(aws: &Aws, config: &Config) -> Observed<Region> {
 }
 
 async fn enabled(aws: &Aws) -> Observed<Region> {
+    const CALL: &str = "ec2:DescribeRegions";
     let home = aws.home();
     // EC2 API reference, `DescribeRegions`: without AllRegions only those that are enabled.
-    match aws.ec2(home).describe_regions().send().await {
+    let answer = aws.ec2(home).describe_regions().send().await;
+    let error = match answer {
         Ok(answer) => {
             let names = answer.regions().iter().filter_map(|region| region.region_name());
-            Observed { items: names.map(Region::from).collect(), gaps: Vec::new() }
+            let items: Vec<Region> = names.map(Region::from).collect();
+            if !items.is_empty() {
+                return Observed { items, gaps: Vec::new() };
+            }
+            // The SDK takes half of an answer for all of it.
+            let message = "the answer names no region, and every account has some".to_owned();
+            CallError { call: CALL, region: home.clone(), kind: CallErrorKind::Other, message }
         }
-        Err(error) => {
-            let gap = CallError::of("ec2:DescribeRegions", home, &error).gap();
-            Observed { items: vec![home.clone()], gaps: vec![gap] }
-        }
-    }
+        Err(error) => CallError::of(CALL, home, &error),
+    };
+    Observed { items: vec![home.clone()], gaps: vec![error.gap()] }
 }
 
 #[cfg(test)]

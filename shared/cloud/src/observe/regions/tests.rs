@@ -32,3 +32,11 @@ async fn where_nobody_says_it_is_home() {
     assert_eq!(names(&seen), ["us-east-1"]);
     assert!(seen.gaps[0].error.ends_with("grant ec2:DescribeRegions to the function's role"), "{:?}", seen.gaps);
 }
+
+#[tokio::test]
+async fn an_answer_without_any_region_is_no_answer() {
+    let (aws, _) = aws(|_| Answer::ok("<regionInfo></regionInfo>".to_owned()));
+    let seen = regions(&aws, &Config::default()).await;
+    assert_eq!(names(&seen), ["us-east-1"]);
+    assert!(seen.gaps[0].error.contains("names no region"), "{:?}", seen.gaps);
+}

@@ -69,7 +69,8 @@ impl Case<'_> {
         let marked = |mark: &Mark| {
             mark.entries.contains_key(&Rule::Idle) || (untagged && mark.entries.contains_key(&Rule::Untagged))
         };
-        if !is_foreign && says.marked.as_ref().is_some_and(marked) {
+        let unwritten = self.notices.unwritten_marks.get(&self.instance.id);
+        if !is_foreign && says.marked.iter().chain(unwritten).any(marked) {
             return true;
         }
         let shadow = self.notices.shadow_marks.get(&self.instance.id);

@@ -149,6 +149,11 @@ fn idle_and_marked_ones_in_every_run() {
     let marked = || instance().tag(MARKED, "i-0abc idle=stop@2026-09-01T13:00:00Z");
     check(&known(marked(), ENFORCED).answered(&busy()), Some("12:05"));
     check(&known(marked(), ENFORCED).answered(&unknown()), Some("12:05"));
+    let mut told_and_unwritten = known(instance(), ENFORCED).answered(&unknown());
+    let mark = "i-0abc idle=stop@2026-09-01T13:00:00Z".parse().unwrap();
+    let notices = told_and_unwritten.memory.get_mut("us-east-1").unwrap();
+    notices.unwritten_marks.insert("i-0abc".into(), mark);
+    check(&told_and_unwritten, Some("12:05"));
     let for_another_rule = instance().tag(MARKED, "i-0abc lifetime=stop@2026-09-01T13:00:00Z");
     check(&known(for_another_rule, ENFORCED).answered(&busy()), Some("13:05"));
 }
