@@ -190,6 +190,12 @@ fn unwritten_marks(region: &Region, report: &Report, told: impl Fn(&str) -> bool
             marks.insert(step.target.resource.clone(), mark.clone());
         }
     }
+    // What has ended needs no mark any more, in this life.
+    for (step, _) in
+        report.steps.iter().filter(|(step, outcome)| step.action.is_end() && outcome.kind == OutcomeKind::Done)
+    {
+        marks.remove(&step.target.resource);
+    }
     marks
 }
 

@@ -154,3 +154,11 @@ fn a_gap_is_told_once_a_day() {
     09 12:05 notify lifetime, Configured (observed) | told vision (info)
     ");
 }
+
+#[test]
+fn what_is_announced_and_ended_in_one_run_leaves_nothing_to_write() {
+    let mut account = account(instance().tag("curfew:expires-at", "2026-09-01T11:59:00Z"), "");
+    account.run("01 12:00");
+    assert_eq!(account.memory["us-east-1"].unwritten_marks, BTreeMap::new());
+    assert_eq!(account.tag_of(MARKED), None);
+}
