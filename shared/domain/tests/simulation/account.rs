@@ -9,7 +9,7 @@ use domain::instance::State;
 use domain::mode::Mode;
 use domain::news::Message;
 use domain::notices::Notices;
-use domain::plan::Step;
+use domain::plan::{Plan, Spared, Step};
 use domain::policy::Policy;
 use domain::price::PriceBook;
 use domain::report::Outcome;
@@ -349,6 +349,14 @@ impl Account {
             let Step { target, action, because, mode, .. } = step;
             format!("{} {action:?} for {} in {mode:?}: {outcome:?}", target.resource, because.rule())
         });
+    }
+
+    pub(crate) fn log_spared(&self, plan: &Plan) {
+        if self.verbosity > 1 {
+            for Spared { target, because, .. } in &plan.spared {
+                println!("{} {} is spared: {because:?}", stamp(self.clock), target.resource);
+            }
+        }
     }
 
     pub(crate) fn policy(&self, ceiling: Mode) -> Rc<Policy> {

@@ -165,6 +165,8 @@ impl Machine {
     /// "Launch more like this": also what Curfew wrote on the other.
     pub(crate) fn copy_tags(&mut self, other: &Says, written: [Option<String>; 2], now: i64) {
         self.says = other.clone();
+        // Who copies `curfew:stopped` over that of a stopped machine makes Curfew believe another stop.
+        self.stopped_by = None;
         for (key, value) in [MARKED, STOPPED].into_iter().zip(written) {
             self.ec2.tags.extend(value.map(|value| (key.to_owned(), value)));
         }

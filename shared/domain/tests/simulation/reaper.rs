@@ -108,6 +108,7 @@ pub(crate) fn look(account: &mut Account, now: i64) -> Result<Run, Cut> {
     let facts =
         Facts { id: account.runs, now, settings: Rc::clone(&account.settings), ceiling, fleet: seen.items.len() };
     account.oracle.planned(&plan, &seen.items, &facts);
+    account.log_spared(&plan);
     // The run's mode is `CURFEW_MODE`; what nobody would hear is planned to be observed.
     let mut report = Report::of(
         plan,
