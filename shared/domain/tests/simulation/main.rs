@@ -28,7 +28,7 @@ use std::time::Instant;
 use tally::Tally;
 
 const HELP: &str = "\
---account-days N   live accounts until so many days have passed (default 80)
+--account-days N   live accounts until so many days have passed (default 40)
 --base-seed N      the first account's seed; the others follow (default 20260901)
 --threads N        accounts at once (default: one a core)
 --seed N           live exactly this account, and log its life
@@ -98,7 +98,7 @@ fn live_all(arguments: &Arguments) -> Tally {
 
 fn arguments() -> Result<Option<Arguments>, String> {
     let mut arguments = Arguments {
-        account_days: 80,
+        account_days: 40,
         base_seed: 20_260_901,
         threads: std::thread::available_parallelism().map_or(1, usize::from),
         seed: None,
