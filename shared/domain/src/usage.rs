@@ -25,7 +25,7 @@ use crate::instance::Instance;
 
 pub use evaluate::{evaluate, evidence};
 pub use inquiry::{Ask, Depth, First, Found, Open};
-pub use questions::{Question, Series, Signal, Statistic, devices, first_questions, further_questions};
+pub use questions::{Owners, Question, Series, Signal, Statistic, devices, first_questions, further_questions};
 
 /// Of basic monitoring and of our windows.
 pub const PERIOD: SignedDuration = SignedDuration::from_mins(5);

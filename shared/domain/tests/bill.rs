@@ -20,7 +20,9 @@ use domain::policy::Policy;
 use domain::policy::instances::{Memory, asks, decide, learn};
 use domain::price::PriceBook;
 use domain::report::{Outcome, OutcomeKind, Report};
-use domain::usage::{Activity, First, Found, LAG, PERIOD, Question, Sample, Series, Signal, devices, first_questions};
+use domain::usage::{
+    Activity, First, Found, LAG, Owners, PERIOD, Question, Sample, Series, Signal, devices, first_questions,
+};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
@@ -206,7 +208,8 @@ impl Month {
                 Some(First::Found(settled)) => settled,
                 Some(First::Open(open)) => {
                     listed = true;
-                    let own = devices(&self.series, names.unwrap(), &seen).remove(&ask.instance.id).unwrap_or_default();
+                    let owner = Owners::among(std::iter::once(ask.instance), names.unwrap());
+                    let own = devices(self.series.clone(), &owner).remove(&ask.instance.id).unwrap_or_default();
                     match open.questions(&own, names) {
                         Some(questions) => {
                             let further = self.answers(questions, now);

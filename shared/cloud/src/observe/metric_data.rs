@@ -8,7 +8,7 @@ use aws_sdk_cloudwatch::types::{
 };
 use domain::config::SeriesNames;
 use domain::id::{Region, ResourceId};
-use domain::usage::{Answers, PERIOD, Question, Sample, Series, Statistic};
+use domain::usage::{Answers, Owners, PERIOD, Question, Sample, Series, Statistic};
 use futures::StreamExt;
 use futures::stream;
 use jiff::Timestamp;
@@ -142,14 +142,15 @@ fn samples_of(result: &MetricDataResult) -> impl Iterator<Item = Sample> {
     times.zip(result.values()).filter_map(|(at, value)| Some((at?, *value)))
 }
 
-/// Every series of this metric, once; with `of_late` only those that reported within three hours or so: `RecentlyActive` is
+/// Every series of this metric that somebody owns, once, in order; with `of_late` only those that reported within three hours or so: `RecentlyActive` is
 /// approximate by 50 minutes (`CloudWatch` API reference, `ListMetrics`).
 pub(super) async fn series(
     client: &Client,
     region: &Region,
     names: &SeriesNames,
     of_late: bool,
-) -> Result<Vec<Series>, CallError> {
+    owners: &Owners<'_>,
+) -> Result<BTreeSet<Series>, CallError> {
     let mut pages = client
         .list_metrics()
         .namespace(&names.namespace)
@@ -160,10 +161,11 @@ pub(super) async fn series(
     let mut found = BTreeSet::new();
     for _ in 0..LIST_PAGES_MAX {
         let Some(page) = pages.next().await else {
-            return Ok(found.into_iter().collect());
+            return Ok(found);
         };
         let page = page.map_err(|error| CallError::of(LIST_METRICS, region, &error))?;
-        found.extend(page.metrics().iter().filter_map(series_of));
+        // Most are of machines that are known to be at work: kept, they would take more room than all else.
+        found.extend(page.metrics().iter().filter_map(series_of).filter(|series| owners.of(series).is_some()));
     }
     Err(too_many_pages(LIST_METRICS, region, LIST_PAGES_MAX))
 }

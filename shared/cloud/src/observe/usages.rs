@@ -7,9 +7,9 @@ use std::time::Duration;
 use aws_sdk_cloudwatch::Client;
 use domain::config::{Idle, Metrics, SeriesNames};
 use domain::id::{Region, ResourceId};
-use domain::instance::{Accelerator, Instance};
+use domain::instance::Accelerator;
 use domain::observed::Gap;
-use domain::usage::{Ask, First, Found, Open, Series, Window, devices, first_questions};
+use domain::usage::{Ask, First, Found, Open, Owners, Series, Window, devices, first_questions};
 use jiff::{SignedDuration, Timestamp};
 
 use super::batch::end_of_period;
@@ -157,9 +157,9 @@ impl Inquiry<'_> {
         open: &[Open<'_>],
     ) -> Result<BTreeMap<ResourceId, Vec<Series>>, CallError> {
         let of_late = open.iter().all(|open| self.until.duration_since(open.ask.window.from) <= OF_LATE);
-        let instances: Vec<&Instance> = open.iter().map(|open| open.ask.instance).collect();
-        let listed = series(&self.client, self.region, names, of_late).await?;
-        Ok(devices(&listed, names, &instances))
+        let owners = Owners::among(open.iter().map(|open| open.ask.instance), names);
+        let listed = series(&self.client, self.region, names, of_late, &owners).await?;
+        Ok(devices(listed, &owners))
     }
 
     async fn second_round(&mut self, part: &[Further<'_>]) {

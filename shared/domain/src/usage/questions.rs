@@ -115,24 +115,44 @@ pub(super) fn of_ec2(instance: &Instance, signal: Signal) -> Series {
     }
 }
 
-/// Which of the listed utilisation series are of which instance: by its id, else by a host name that is unique in the
-/// region. Of several series of one device (a driver update changes its `name`) all are kept, so that one busy one counts.
-#[must_use]
-pub fn devices(listed: &[Series], names: &SeriesNames, instances: &[&Instance]) -> BTreeMap<ResourceId, Vec<Series>> {
-    let by_host: BTreeMap<&str, &Instance> =
-        instances.iter().filter_map(|instance| instance.host.as_deref().map(|host| (host, *instance))).collect();
-    let by_id: BTreeMap<&str, &Instance> = instances.iter().map(|instance| (instance.id.as_str(), *instance)).collect();
-    let mut found: BTreeMap<ResourceId, Vec<Series>> = BTreeMap::new();
-    for series in listed {
+/// Whose a utilisation series is: by the instance's id, else by a host name that is unique in the region.
+#[derive(Debug)]
+pub struct Owners<'a> {
+    names: &'a SeriesNames,
+    by_id: BTreeMap<&'a str, &'a Instance>,
+    by_host: BTreeMap<&'a str, &'a Instance>,
+}
+
+impl<'a> Owners<'a> {
+    /// Among these instances, which report by these names.
+    #[must_use]
+    pub fn among(instances: impl Iterator<Item = &'a Instance> + Clone, names: &'a SeriesNames) -> Self {
+        let with_host = |instance: &'a Instance| Some((instance.host.as_deref()?, instance));
+        let by_host = instances.clone().filter_map(with_host).collect();
+        Self { names, by_host, by_id: instances.map(|instance| (instance.id.as_str(), instance)).collect() }
+    }
+
+    /// Whose this one is; `None` where it is of none of them.
+    #[must_use]
+    pub fn of(&self, series: &Series) -> Option<&'a Instance> {
         let dimension = |name: &str| {
             series.dimensions.iter().find(|(key, _)| !name.is_empty() && key == name).map(|(_, value)| value.as_str())
         };
-        let instance = match dimension(&names.instance_dimension) {
-            Some(id) => by_id.get(id),
-            None => dimension(&names.host_dimension).and_then(|host| by_host.get(first_label(host))),
-        };
-        if let Some(instance) = instance {
-            found.entry(instance.id.clone()).or_default().push(series.clone());
+        match dimension(&self.names.instance_dimension) {
+            Some(id) => self.by_id.get(id).copied(),
+            None => dimension(&self.names.host_dimension).and_then(|host| self.by_host.get(first_label(host)).copied()),
+        }
+    }
+}
+
+/// Which of the listed utilisation series are of which instance. Of several series of one device (a driver update changes its
+/// `name`) all are kept, so that one busy one counts.
+#[must_use]
+pub fn devices(listed: impl IntoIterator<Item = Series>, owners: &Owners<'_>) -> BTreeMap<ResourceId, Vec<Series>> {
+    let mut found: BTreeMap<ResourceId, Vec<Series>> = BTreeMap::new();
+    for series in listed {
+        if let Some(instance) = owners.of(&series) {
+            found.entry(instance.id.clone()).or_default().push(series);
         }
     }
     found
@@ -158,7 +178,8 @@ mod tests {
     /// Whose a listed series is: i-1 at host ip-1, i-2 at a host whose name repeats, or nobody's.
     fn check(dimensions: &[(&str, &str)], expect: Option<&str>) {
         let (one, two) = (instance().id("i-1").host("ip-1").build(), instance().id("i-2").build());
-        let found = devices(&[series(dimensions)], &SeriesNames::default(), &[&one, &two]);
+        let names = SeriesNames::default();
+        let found = devices([series(dimensions)], &Owners::among([&one, &two].into_iter(), &names));
         let owners: Vec<&str> = found.keys().map(ResourceId::as_str).collect();
         assert_eq!(owners, Vec::from_iter(expect), "{dimensions:?}");
     }
@@ -184,7 +205,7 @@ mod tests {
             SeriesNames { instance_dimension: String::new(), host_dimension: String::new(), ..SeriesNames::default() };
         let one = instance().id("i-1").host("ip-1").build();
         let listed = [series(&[("", "i-1"), ("InstanceId", "i-1"), ("host", "ip-1")])];
-        assert!(devices(&listed, &names, &[&one]).is_empty());
+        assert!(devices(listed, &Owners::among([&one].into_iter(), &names)).is_empty());
     }
 
     #[test]
@@ -194,7 +215,8 @@ mod tests {
             series(&[("InstanceId", "i-1"), ("index", "0"), ("name", "A10G")]),
             series(&[("InstanceId", "i-1"), ("index", "0"), ("name", "NVIDIA A10G")]),
         ];
-        assert_eq!(devices(&listed, &SeriesNames::default(), &[&one])[&one.id].len(), 2);
+        let names = SeriesNames::default();
+        assert_eq!(devices(listed, &Owners::among([&one].into_iter(), &names))[&one.id].len(), 2);
     }
 
     /// `signal metric statistic`.

@@ -9,7 +9,9 @@ use domain::instance::Instance;
 use domain::observed::{Gap, GapKind};
 use domain::policy::Policy;
 use domain::policy::instances::{Memory, asks, learn};
-use domain::usage::{Activity, Answers, Ask, First, Found, Open, Question, Series, Usage, devices, first_questions};
+use domain::usage::{
+    Activity, Answers, Ask, First, Found, Open, Owners, Question, Series, Usage, devices, first_questions,
+};
 
 use crate::chance::{HOUR, TICK, stamp};
 use crate::faults::{Fault, Faults};
@@ -130,8 +132,7 @@ impl CloudWatch<'_> {
         let mut listed: Vec<Series> =
             of_region.flat_map(|machine| machine.listed_series(since, self.now)).cloned().collect();
         listed.sort();
-        let instances: Vec<&Instance> = with_names.iter().map(|ask| ask.instance).collect();
-        devices(&listed, names, &instances)
+        devices(listed, &Owners::among(with_names.iter().map(|ask| ask.instance), names))
     }
 
     fn answer(

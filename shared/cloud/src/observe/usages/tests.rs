@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use aws_sdk_cloudwatch::primitives::DateTime;
 use aws_smithy_cbor::Encoder;
 use domain::config::Config;
-use domain::instance::{Machine, Purchase, State};
+use domain::instance::{Instance, Machine, Purchase, State};
 use domain::observed::GapKind;
 use domain::usage::{Busy, Depth, Evidence, PERIOD, Signal, Unknown, Usage, Window};
 use jiff::SignedDuration;
