@@ -47,6 +47,12 @@ def resources(kind: str | None = None) -> dict[str, dict[str, Any]]:
     }
 
 
+def fixed_environment() -> dict[str, str]:
+    """The variables of every function whose values the template itself says."""
+    variables = template()["Globals"]["Function"]["Environment"]["Variables"]
+    return {name: value for name, value in variables.items() if isinstance(value, str)}
+
+
 def logical_ids() -> dict[str, str]:
     """The functions' logical ids by the name of their directory, which is the name of their binary too."""
     found = resources("AWS::Serverless::Function")

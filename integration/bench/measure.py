@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from runtime_api import Function
+from template_actions import fixed_environment
 
 from .fleet import BUCKET, COMPUTES, IDLES, TOPIC_ARN, WORKS, fleet
 from .served import Served
@@ -85,6 +86,7 @@ class Runs:
 
 def function_on(served: Served, binary: Path) -> Function:
     env = {
+        **fixed_environment(),
         "AWS_ENDPOINT_URL": served.address,
         "CURFEW_BUCKET": BUCKET,
         "CURFEW_TOPIC_ARN": TOPIC_ARN,
@@ -156,7 +158,8 @@ def first_poll_seconds(binary: Path) -> tuple[float, float]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(10)
         address = f"127.0.0.1:{listener.getsockname()[1]}"
-        env = Function(binary, {"CURFEW_BUCKET": BUCKET, "CURFEW_TOPIC_ARN": TOPIC_ARN}).environment(address)
+        own = {**fixed_environment(), "CURFEW_BUCKET": BUCKET, "CURFEW_TOPIC_ARN": TOPIC_ARN}
+        env = Function(binary, own).environment(address)
         began = time.monotonic()
         process = subprocess.Popen(
             [str(binary)], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

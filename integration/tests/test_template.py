@@ -15,6 +15,7 @@ import pytest
 from template_actions import (
     REPOSITORY,
     Statement,
+    fixed_environment,
     functions,
     granted_actions,
     logical_ids,
@@ -240,7 +241,9 @@ def test_nothing_is_done_before_somebody_asks_for_it() -> None:
         "CURFEW_BUCKET": {"Ref": "StateBucket"},
         "CURFEW_TOPIC_ARN": {"Ref": "Topic"},
         "CURFEW_MODE": {"Ref": "Mode"},
+        "MALLOC_TRIM_THRESHOLD_": "1048576",
     }
+    assert fixed_environment() == {"MALLOC_TRIM_THRESHOLD_": "1048576"}
 
 
 def test_every_parameter_is_explained_and_checked() -> None:
