@@ -133,7 +133,7 @@ impl<'a> Case<'a> {
             void_mark: self.called_off_unwritten(says, &verdicts),
         };
         let action = self
-            .owners_end_to_announce(says, &enforced)
+            .before_an_inferred_end(says, &enforced)
             .or_else(|| self.due(says, &enforced))
             .or_else(|| self.rewrite(says, &enforced))
             .or_else(|| self.only_told(&enforced))

@@ -114,13 +114,17 @@ impl Case<'_> {
         })
     }
 
-    /// The mark of an end that its owner wrote down, before an end that was inferred: that one may be held, run after run.
-    pub(super) fn owners_end_to_announce(self, says: &Vocabulary, track: &Track) -> Option<Step> {
+    /// What must be written before an end that was inferred, which may be held, run after run: the mark of an end that its
+    /// owner wrote down, and that something else which was announced is called off.
+    pub(super) fn before_an_inferred_end(self, says: &Vocabulary, track: &Track) -> Option<Step> {
         let (due, _) = track.settled.due.as_ref()?;
+        let entries = &track.settled.entries;
         let written = self.written(says, track);
         let untold =
             |(rule, announced): (&Rule, &Announced)| rule.is_owners_own() && written.get(rule) != Some(announced);
-        let waits = !due.because.rule().is_owners_own() && track.settled.entries.iter().any(untold);
+        let called_off = |rule: &Rule| !entries.contains_key(rule);
+        let waits =
+            !due.because.rule().is_owners_own() && (entries.iter().any(untold) || track.before.keys().any(called_off));
         if waits { self.rewrite(says, track) } else { None }
     }
 

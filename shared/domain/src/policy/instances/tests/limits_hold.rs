@@ -69,3 +69,19 @@ fn an_end_that_is_held_does_not_hide_one_that_its_owner_wrote_down() {
     01 20:00 stop for hours | told vision (action)
     ");
 }
+
+#[test]
+fn a_held_end_does_not_keep_another_from_being_called_off() {
+    let both =
+        "mode = \"enforce\"\n[lifetime]\naction = \"stop\"\nmax = \"1d\"\ngrace = \"1h\"\n[limits]\nactions_max = 0";
+    let mut account = account(instance(), both);
+    account.run("01 12:05").run("01 13:05");
+    account.tag("curfew:expires-at", "2026-09-02T12:00:00Z").run("01 13:10").run("01 13:15");
+    assert_eq!(account.tag_of(MARKED), Some("i-0abc idle=stop@2026-09-01T13:05:00Z"));
+    assert_snapshot!(account.log, @"
+    01 12:05 mark idle=stop@01T13:05 lifetime=stop@01T13:05 | told vision (warning)
+    01 13:05 stop for idle (not reached) | told vision (error)
+    01 13:10 unmark lifetime leaving idle=stop@01T13:05 | told vision (info)
+    01 13:15 stop for idle (not reached)
+    ");
+}
