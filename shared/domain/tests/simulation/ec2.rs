@@ -17,6 +17,8 @@ use crate::world::StoppedBy;
 enum Halt {
     Cut,
     Refused(&'static str),
+    /// It was carried out, and nobody answered.
+    Unheard,
     WrongState,
 }
 
@@ -49,6 +51,7 @@ pub(crate) fn carry_out(account: &mut Account, facts: &Facts, pulse: &mut Pulse,
         Ok(()) => Ok(Outcome::of(OutcomeKind::Done)),
         Err(Halt::Cut) => Err(Cut),
         Err(Halt::Refused(why)) => Ok(Outcome::with(OutcomeKind::Failed, why)),
+        Err(Halt::Unheard) => Ok(Outcome::with(OutcomeKind::Failed, "dispatch failure: no answer")),
         Err(Halt::WrongState) => Ok(Outcome::with(OutcomeKind::Changed, "IncorrectInstanceState")),
     }
 }
@@ -105,7 +108,17 @@ impl Writer<'_> {
         }
         carry_out(self)?;
         if self.account.faults.strikes(Fault::WriteUnheard, self.facts.now) {
-            return Err(Halt::Refused("dispatch failure: no answer"));
+            return Err(Halt::Unheard);
+        }
+        Ok(())
+    }
+
+    /// What was done and not answered is done, if it can be seen.
+    fn or_so_it_is(&mut self, answer: Result<(), Halt>) -> Result<(), Halt> {
+        let Err(Halt::Unheard) = answer else { return answer };
+        if self.account.faults.strikes(Fault::SecondLookFailed, self.facts.now) {
+            self.account.faults.forgotten_at = self.facts.now;
+            return Err(Halt::Unheard);
         }
         Ok(())
     }
@@ -125,7 +138,7 @@ impl Writer<'_> {
         if keys.is_empty() {
             return Ok(());
         }
-        self.call(|writer| {
+        let answer = self.call(|writer| {
             let Account { machines, oracle, .. } = &mut *writer.account;
             let machine = &mut machines[writer.place];
             oracle.tagged(machine, &[], writer.facts);
@@ -134,11 +147,12 @@ impl Writer<'_> {
             }
             machine.version += 1;
             Ok(())
-        })
+        });
+        self.or_so_it_is(answer)
     }
 
     fn end(&mut self, ending: Ending) -> Result<(), Halt> {
-        self.call(|writer| {
+        let answer = self.call(|writer| {
             let Account { machines, oracle, clock, .. } = &mut *writer.account;
             let machine = &mut machines[writer.place];
             if !machine.is(State::Running) {
@@ -153,11 +167,12 @@ impl Writer<'_> {
             machine.enter(if ending == Ending::Stop { State::Stopping } else { State::ShuttingDown }, *clock);
             machine.stopped_by = Some(StoppedBy::Curfew(rule));
             Ok(())
-        })
+        });
+        self.or_so_it_is(answer)
     }
 
     fn start(&mut self) -> Result<(), Halt> {
-        self.call(|writer| {
+        let answer = self.call(|writer| {
             let Account { machines, oracle, faults, clock, .. } = &mut *writer.account;
             let machine = &mut machines[writer.place];
             if !machine.is(State::Stopped) {
@@ -171,6 +186,7 @@ impl Writer<'_> {
                 machine.stopped_by = stopped_by;
             }
             Ok(())
-        })
+        });
+        self.or_so_it_is(answer)
     }
 }

@@ -75,13 +75,9 @@ pub(crate) struct Faults {
 }
 
 impl Fault {
-    /// Whether a run cannot tell or remember what it did: it is cut off, its memory is not written or is lost, or it never
-    /// learns that it did it.
+    /// Whether a run cannot tell or remember what it did: it is cut off, or its memory is not written or is lost.
     const fn is_forgetful(self) -> bool {
-        matches!(
-            self,
-            Self::RunCut | Self::RunDoubled | Self::NoticesUnwritten | Self::NoticesLost | Self::WriteUnheard
-        )
+        matches!(self, Self::RunCut | Self::RunDoubled | Self::NoticesUnwritten | Self::NoticesLost)
     }
 }
 
