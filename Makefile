@@ -29,7 +29,7 @@ SAM := AWS_DEFAULT_REGION="$${AWS_DEFAULT_REGION:-us-east-1}" $(VENV_LINT)/bin/s
 # What `make test` runs, in this order: the cheapest first.
 PARTS := format clippy unit template simulate integration
 # What `make test-all` runs besides.
-PARTS_ALL := simulate-all every-fault
+PARTS_ALL := fuzz simulate-all every-fault
 
 .PHONY: help demo test test-all test-fast fuzz fmt lint format clippy unit simulate simulate-all template integration \
 	every-fault bench bench-peer build deploy clean
