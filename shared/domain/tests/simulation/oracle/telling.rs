@@ -38,9 +38,10 @@ impl Oracle {
                     Announced { rule, ending, deadline, told_at: facts.now, grace, mended: false, called_off_by: None };
                 self.record(id).announced.push(announced);
             }
-            if let Some(rule) = called_off(paragraph) {
-                let of_rule = self.record(id).announced.iter_mut().filter(|one| one.rule == rule);
-                of_rule.for_each(|one| one.called_off_by = Some(facts.id));
+            if let Some((rule, deadline)) = called_off(paragraph) {
+                let all = self.record(id).announced.iter_mut();
+                let these = all.filter(|one| one.rule == rule && one.deadline == deadline);
+                these.for_each(|one| one.called_off_by = Some(facts.id));
             }
             let of_an_end =
                 ["It was stopped", "It was terminated", "Curfew could not stop", "Curfew could not terminate"];
@@ -118,11 +119,12 @@ fn announcements(paragraph: &str) -> Vec<(Rule, Ending, i64)> {
     found
 }
 
-/// The rule whose announcement a paragraph takes back.
-fn called_off(paragraph: &str) -> Option<Rule> {
-    let before = paragraph.strip_suffix(") is called off.")?;
-    let (_, rule) = before.rsplit_once('(')?;
-    Rule::ALL.into_iter().find(|one| one.as_str() == rule)
+/// The rule and the deadline of an announcement that a paragraph takes back.
+fn called_off(paragraph: &str) -> Option<(Rule, i64)> {
+    let (_, announced) = paragraph.strip_suffix(") is called off.")?.split_once("what was announced for ")?;
+    let (deadline, rule) = announced.split_once(" (")?;
+    let rule = Rule::ALL.into_iter().find(|one| one.as_str() == rule)?;
+    Some((rule, deadline.parse::<Timestamp>().ok()?.as_second()))
 }
 
 fn fingerprint(paragraph: &str) -> u64 {
