@@ -93,13 +93,26 @@ struct Further<'a> {
 
 impl Inquiry<'_> {
     async fn ask(&mut self, asks: Vec<&Ask<'_>>) {
-        // The samples of the first round are kept until the second is over.
-        for part in parts(asks, |ask| (ask.window, 1 + usize::from(ask.likely.is_some()))) {
-            let open = self.first_round(&part).await;
-            let further = self.list(open).await;
-            for part in parts(further, |further| (further.open.ask.window, further.series)) {
-                self.second_round(&part).await;
+        let series_of = |ask: &Ask<'_>| 1 + usize::from(ask.likely.is_some());
+        let (mut open, mut samples_kept) = (Vec::new(), 0_usize);
+        for part in parts(asks, |ask| (ask.window, series_of(ask))) {
+            let more = self.first_round(&part).await;
+            let kept = more.iter().map(|one| one.ask.window.periods().saturating_mul(series_of(one.ask)));
+            samples_kept = samples_kept.saturating_add(kept.sum());
+            open.extend(more);
+            // All are listed together, unless what the first round said of them takes too much room.
+            if samples_kept > SAMPLES_AT_ONCE_MAX {
+                self.ask_further(std::mem::take(&mut open)).await;
+                samples_kept = 0;
             }
+        }
+        self.ask_further(open).await;
+    }
+
+    async fn ask_further(&mut self, open: Vec<Open<'_>>) {
+        let further = self.list(open).await;
+        for part in parts(further, |further| (further.open.ask.window, further.series)) {
+            self.second_round(&part).await;
         }
     }
 

@@ -5,7 +5,7 @@ use aws_smithy_cbor::Encoder;
 use domain::config::Config;
 use domain::instance::{Instance, Machine, Purchase, State};
 use domain::observed::GapKind;
-use domain::usage::{Busy, Depth, Evidence, PERIOD, Signal, Unknown, Usage, Window};
+use domain::usage::{Busy, Depth, Evidence, PERIOD, Signal, Unknown, Usage, WINDOW_MAX, Window};
 use jiff::SignedDuration;
 
 use super::*;
@@ -319,4 +319,23 @@ fn parts_hold_no_more_samples_than_fit() {
         2,
         "one that does not fit goes alone"
     );
+}
+
+#[tokio::test]
+async fn series_are_listed_once_for_all_parts_of_the_first_round() {
+    let five_quiet = || data(&[0.0; 5].map(|value| Line(value, COMPLETE)), None);
+    let (aws, calls) = aws(move |call: &Call| match call.name.as_str() {
+        "GetMetricData" => five_quiet(),
+        _ => listed(&[]),
+    });
+    let instances: Vec<Instance> =
+        (0..40).map(|number| instance(&format!("i-{number}"), Accelerator::Nvidia)).collect();
+    let sixty_days = Window::ending_before(now(), WINDOW_MAX);
+    let asks: Vec<Ask<'_>> = instances.iter().map(|instance| Ask::in_full(instance, sixty_days)).collect();
+    assert_eq!(parts(asks.clone(), |ask| (ask.window, 1)).len(), 2);
+    let config = Config::default();
+    let lines = Lines { metrics: &config.metrics, idle: &config.idle };
+    let (found, gaps) = usages(&aws, &"us-east-1".into(), &asks, lines, now(), PATIENCE).await;
+    assert_eq!((found.len(), gaps.len()), (40, 0));
+    assert_eq!(calls.names().iter().filter(|name| *name == "ListMetrics").count(), 1);
 }
