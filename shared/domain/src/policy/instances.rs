@@ -130,7 +130,7 @@ impl<'a> Case<'a> {
             standing,
             shadow_mark: self.still_announced(&observed),
             unwritten_mark: self.still_unwritten(says, &enforced),
-            void_mark: self.called_off_unwritten(says, &verdicts),
+            void_mark: self.called_off_unwritten(says, &observed),
         };
         let action = self
             .before_an_inferred_end(says, &enforced)

@@ -49,15 +49,13 @@ impl Case<'_> {
         first.and_then(binds).or_else(|| second.and_then(binds))
     }
 
-    /// What is written on the resource for rules that are observed, and were mended since: nothing may be written, so that it
-    /// must be remembered elsewhere, lest it be believed once they are enforced again.
-    pub(super) fn called_off_unwritten(self, says: &Vocabulary, verdicts: &[(Rule, Verdict)]) -> Option<Mark> {
+    /// What is written on the resource for rules that are observed, and is announced no more: nothing may be written, so that
+    /// it must be remembered elsewhere, lest it be believed once they are enforced again.
+    pub(super) fn called_off_unwritten(self, says: &Vocabulary, observed: &Track) -> Option<Mark> {
         let mark = says.marked.as_ref().filter(|mark| mark.resource == self.instance.id)?;
-        let mended = |rule: &Rule| {
-            let kept = verdicts.iter().any(|(judged, verdict)| judged == rule && *verdict == Verdict::Kept);
-            kept && self.mode(says, *rule) == Mode::Observe
-        };
-        let void = |(rule, announced): &(&Rule, &Announced)| mended(rule) || self.is_void(**rule, **announced);
+        let called_off =
+            |rule: &Rule| self.mode(says, *rule) == Mode::Observe && !observed.settled.entries.contains_key(rule);
+        let void = |(rule, announced): &(&Rule, &Announced)| called_off(rule) || self.is_void(**rule, **announced);
         let entries: Entries = mark.entries.iter().filter(void).map(|(rule, said)| (*rule, *said)).collect();
         (!entries.is_empty()).then(|| self.mark_of(entries))
     }

@@ -100,3 +100,17 @@ fn one_called_off_while_nothing_could_be_written_stays_void_while_its_instance_i
     01 16:00 mark idle=stop@01T17:00 | told vision (warning)
     ");
 }
+
+#[test]
+fn one_called_off_while_nothing_could_be_written_because_it_is_only_told_stays_void() {
+    let mut account = account(instance(), ENFORCED);
+    account.run("01 12:00").config("[idle]\naction = \"notify\"").run("01 12:05").run("01 13:05");
+    account.config(ENFORCED).run("01 13:10").run("01 14:10");
+    assert_snapshot!(account.log, @"
+    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
+    01 12:05 notify idle, Configured (observed) | told vision (info)
+    01 13:05 spared told
+    01 13:10 mark idle=stop@01T14:10 | told vision (warning)
+    01 14:10 stop for idle | told vision (action)
+    ");
+}
