@@ -7,11 +7,12 @@ use std::time::Duration;
 use aws_config::default_provider::credentials::DefaultCredentialsChain;
 use aws_config::environment::EnvironmentVariableCredentialsProvider;
 use aws_config::meta::credentials::CredentialsProviderChain;
+use aws_config::provider_config::ProviderConfig;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{AppName, BehaviorVersion, SdkConfig};
 use aws_credential_types::provider::{ProvideCredentials, future};
-use aws_sdk_ec2::config::RuntimeComponents;
+use aws_sdk_ec2::config::{RuntimeComponents, SharedHttpClient};
 use aws_smithy_http_client::proxy::ProxyConfig;
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
@@ -63,7 +64,7 @@ impl Aws {
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
             .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS_MAX))
             .timeout_config(timeouts)
-            .credentials_provider(credentials())
+            .credentials_provider(credentials(http_client.clone()))
             .http_client(http_client);
         if let Ok(name) = AppName::new("curfew") {
             loader = loader.app_name(name);
@@ -117,15 +118,26 @@ impl Aws {
 }
 
 /// From the environment, where Lambda puts them; else from wherever the SDK looks.
-fn credentials() -> CredentialsProviderChain {
+fn credentials(http_client: SharedHttpClient) -> CredentialsProviderChain {
     let environment = EnvironmentVariableCredentialsProvider::new();
-    CredentialsProviderChain::first_try("Environment", environment).or_else("Elsewhere", Elsewhere::default())
+    let elsewhere = Elsewhere { http_client, chain: OnceCell::new() };
+    CredentialsProviderChain::first_try("Environment", environment).or_else("Elsewhere", elsewhere)
 }
 
 /// The SDK's own chain, made when it is first needed: making it reads the trusted certificates, a quarter of the time to the
 /// first poll of an event.
-#[derive(Debug, Default)]
-struct Elsewhere(OnceCell<DefaultCredentialsChain>);
+#[derive(Debug)]
+struct Elsewhere {
+    http_client: SharedHttpClient,
+    chain: OnceCell<DefaultCredentialsChain>,
+}
+
+impl Elsewhere {
+    async fn chain(&self) -> DefaultCredentialsChain {
+        let config = ProviderConfig::without_region().with_http_client(self.http_client.clone());
+        DefaultCredentialsChain::builder().configure(config).build().await
+    }
+}
 
 impl ProvideCredentials for Elsewhere {
     fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
@@ -133,8 +145,7 @@ impl ProvideCredentials for Elsewhere {
         Self: 'a,
     {
         future::ProvideCredentials::new(async {
-            let chain = self.0.get_or_init(|| DefaultCredentialsChain::builder().build()).await;
-            chain.provide_credentials().await
+            self.chain.get_or_init(|| self.chain()).await.provide_credentials().await
         })
     }
 }

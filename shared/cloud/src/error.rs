@@ -135,7 +135,9 @@ impl CallError {
 
 /// Whether nobody can say what became of the call.
 fn is_open<E: ProvideErrorMetadata>(error: &SdkError<E>) -> bool {
-    error.code().is_none() || error.raw_response().is_some_and(|response| response.status().is_server_error())
+    let was_sent = !matches!(error, SdkError::ConstructionFailure(_));
+    was_sent && error.code().is_none()
+        || error.raw_response().is_some_and(|response| response.status().is_server_error())
 }
 
 /// EC2 API reference, "Error codes for the Amazon EC2 API", and the common errors of the other services.

@@ -1,6 +1,7 @@
 //! Moments as people write them: RFC 3339, and nothing else.
 
 use jiff::Timestamp;
+use jiff::civil::DateTime;
 
 /// Reads `2026-09-30T18:00:00Z` or `2026-09-30T20:00:00.5+02:00`; `None` for everything else.
 ///
@@ -9,6 +10,15 @@ use jiff::Timestamp;
 #[must_use]
 pub fn read(text: &str) -> Option<Timestamp> {
     if is_rfc_3339(text) { text.parse().ok() } else { None }
+}
+
+/// The same, of a moment until which something lasts: one past the last that there is lasts as long.
+#[must_use]
+pub fn read_until(text: &str) -> Option<Timestamp> {
+    read(text).or_else(|| {
+        let at: DateTime = text.get(.."2026-09-30T18:00:00".len())?.replace(' ', "T").parse().ok()?;
+        (is_rfc_3339(text) && at.year() == DateTime::MAX.year()).then_some(Timestamp::MAX)
+    })
 }
 
 /// Whether it looks like one. Whether there is such a day and such an hour is for jiff to say.
@@ -43,6 +53,15 @@ mod tests {
         check("2026-09-30t18:00:00z", Some("2026-09-30T18:00:00Z"));
         check("2026-09-30 20:00:00.5+02:00", Some("2026-09-30T18:00:00.5Z"));
         check("2026-12-31T23:59:60Z", Some("2026-12-31T23:59:59Z"));
+    }
+
+    #[test]
+    fn for_ever_is_as_long_as_there_is() {
+        assert_eq!(read("9999-12-31T23:59:59Z"), None);
+        assert_eq!(read_until("9999-12-31T23:59:59Z"), Some(Timestamp::MAX));
+        assert_eq!(read_until("9999-12-31T23:59:59"), None);
+        assert_eq!(read_until("9999-13-31T23:59:59Z"), None);
+        assert_eq!(read_until("2026-09-30T18:00:00Z"), read("2026-09-30T18:00:00Z"));
     }
 
     #[test]

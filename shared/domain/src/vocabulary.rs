@@ -228,7 +228,7 @@ fn read_until(value: &str) -> Result<Timestamp, String> {
     {
         return Ok(end_of(date).unwrap_or(Timestamp::MAX));
     }
-    moment::read(value)
+    moment::read_until(value)
         .ok_or_else(|| "write a date such as `2026-09-30` (to its end, UTC) or a moment as RFC 3339".to_owned())
 }
 

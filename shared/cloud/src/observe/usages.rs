@@ -17,7 +17,7 @@ use super::metric_data::{ask, series};
 use crate::aws::Aws;
 use crate::error::CallError;
 
-/// So many samples are held at once. Each takes 24 bytes, and the smallest Lambda has 128 MB.
+/// So many samples of each round are held at once. Each takes 24 bytes, and the smallest Lambda has 128 MB.
 const SAMPLES_AT_ONCE_MAX: usize = 500_000;
 
 /// Whoever looks back no further asks for series that reported of late; a longer window may have begun with one that ended.
@@ -95,16 +95,17 @@ impl Inquiry<'_> {
     async fn ask(&mut self, asks: Vec<&Ask<'_>>) {
         let series_of = |ask: &Ask<'_>| 1 + usize::from(ask.likely.is_some());
         let (mut open, mut samples_kept) = (Vec::new(), 0_usize);
+        let samples_of = |ask: &Ask<'_>| ask.window.periods().saturating_mul(series_of(ask));
         for part in parts(asks, |ask| (ask.window, series_of(ask))) {
-            let more = self.first_round(&part).await;
-            let kept = more.iter().map(|one| one.ask.window.periods().saturating_mul(series_of(one.ask)));
-            samples_kept = samples_kept.saturating_add(kept.sum());
-            open.extend(more);
+            let room = SAMPLES_AT_ONCE_MAX.saturating_sub(part.iter().map(|ask| samples_of(ask)).sum());
             // All are listed together, unless what the first round said of them takes too much room.
-            if samples_kept > SAMPLES_AT_ONCE_MAX {
+            if samples_kept > room {
                 self.ask_further(std::mem::take(&mut open)).await;
                 samples_kept = 0;
             }
+            let more = self.first_round(&part).await;
+            samples_kept += more.iter().map(|one| samples_of(one.ask)).sum::<usize>();
+            open.extend(more);
         }
         self.ask_further(open).await;
     }

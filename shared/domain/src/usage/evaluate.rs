@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::questions::of_ec2;
+use super::questions::{memory_of, of_ec2};
 use super::{Busy, Evidence, PERIOD, Quiet, Sample, Series, Signal, Unknown, Usage, Window};
 use crate::config::{Idle, SeriesNames};
 use crate::instance::Instance;
@@ -93,8 +93,7 @@ pub(super) fn held_by(
 ) -> Option<Evidence> {
     let (Signal::GpuMemory(place), _) = memory_held(instance, answers, window)? else { return None };
     let device = devices.get(usize::try_from(place).ok()?)?;
-    let series = Series { metric: names.memory_used_mib.clone(), ..device.clone() };
-    Some(Evidence { signal: Signal::GpuMemory(0), series })
+    Some(Evidence { signal: Signal::GpuMemory(0), series: memory_of(device, names) })
 }
 
 /// The samples of an instance's present life, from the window's start on.

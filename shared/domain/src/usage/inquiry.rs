@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::evaluate::{held_by, memory_held};
+use super::questions::memory_of;
 use super::{Evidence, Question, Sample, Series, Signal, Usage, Window, evaluate, evidence, further_questions};
 use crate::config::{Idle, SeriesNames};
 use crate::instance::Instance;
@@ -114,7 +115,7 @@ impl Open<'_> {
         if self.ask.depth == Depth::IfInstrumented && listed < expected {
             return None;
         }
-        let known = self.answers_by_place(devices);
+        let known = self.answers_by_place(devices, names);
         let mut questions = further_questions(self.ask, devices, names);
         questions.retain(|question| !known.contains_key(&question.signal));
         Some(questions)
@@ -131,7 +132,7 @@ impl Open<'_> {
         idle: &Idle,
     ) -> Option<Found> {
         let Ask { instance, window, .. } = *self.ask;
-        let mut answers = self.answers_by_place(devices);
+        let mut answers = self.answers_by_place(devices, names);
         answers.extend(further);
         let usage = evaluate(instance, &answers, devices, names, window, idle);
         let shown_by = match &usage {
@@ -145,12 +146,17 @@ impl Open<'_> {
     }
 
     /// The answers of the first round, with the GPU that was asked there where it stands among all.
-    fn answers_by_place(&self, devices: &[Series]) -> BTreeMap<Signal, Vec<Sample>> {
+    fn answers_by_place(&self, devices: &[Series], names: Option<&SeriesNames>) -> BTreeMap<Signal, Vec<Sample>> {
         let mut answers = self.answers.clone();
         if let Some(likely) = &self.ask.likely
             && let Some(samples) = answers.remove(&likely.signal)
         {
-            let place = devices.iter().position(|series| series.dimensions == likely.series.dimensions);
+            // Only by the very metric that is configured now.
+            let is_it = |device: &Series| match likely.signal {
+                Signal::GpuMemory(_) => names.is_some_and(|names| memory_of(device, names) == likely.series),
+                _ => *device == likely.series,
+            };
+            let place = devices.iter().position(is_it);
             let place = place.and_then(|place| u32::try_from(place).ok());
             let signal = match likely.signal {
                 Signal::Gpu(_) => place.map(Signal::Gpu),

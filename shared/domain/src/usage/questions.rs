@@ -83,9 +83,8 @@ pub fn further_questions(ask: &Ask<'_>, devices: &[Series], names: Option<&Serie
         .collect();
     for (place, series) in (0..).zip(devices) {
         questions.push(question(ask, Signal::Gpu(place), series.clone()));
-        if let Some(memory) = names.map(|names| &names.memory_used_mib).filter(|memory| !memory.is_empty()) {
-            let held = Series { metric: memory.clone(), ..series.clone() };
-            questions.push(question(ask, Signal::GpuMemory(place), held));
+        if let Some(names) = names.filter(|names| !names.memory_used_mib.is_empty()) {
+            questions.push(question(ask, Signal::GpuMemory(place), memory_of(series, names)));
         }
     }
     questions
@@ -97,6 +96,11 @@ fn question(ask: &Ask<'_>, signal: Signal, series: Series) -> Question {
         Signal::Cpu | Signal::Gpu(_) | Signal::GpuMemory(_) => Statistic::Maximum,
     };
     Question { instance: ask.instance.id.clone(), signal, series, statistic, from: ask.window.from }
+}
+
+/// The memory that is held on the device of a utilisation series.
+pub(super) fn memory_of(device: &Series, names: &SeriesNames) -> Series {
+    Series { metric: names.memory_used_mib.clone(), ..device.clone() }
 }
 
 /// A series that EC2 itself publishes.

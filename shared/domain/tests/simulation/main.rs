@@ -123,9 +123,12 @@ fn arguments() -> Result<Option<Arguments>, String> {
                 return Ok(None);
             }
             // `cargo test` passes its own arguments to every target; there is but one test to list or to leave out.
-            "--list" => return Ok(None),
+            "--list" | "--ignored" => return Ok(None),
+            "--skip" | "--test-threads" | "--format" | "--color" => drop(given.next()),
+            "--nocapture" | "--no-capture" | "--exact" | "--quiet" | "-q" | "--include-ignored" | "--show-output" => {}
             _ if name.starts_with('-') && name.len() > 1 => return Err(format!("there is no {name}")),
-            _ => {}
+            filter if "simulation".contains(filter) => {}
+            _ => return Ok(None),
         }
     }
     Ok(Some(arguments))

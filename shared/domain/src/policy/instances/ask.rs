@@ -186,11 +186,7 @@ pub fn learn(
                 let asked = remembered(ask, &usage, shown_by, now);
                 (usage, Some(asked))
             }
-            Some(Found::NoWork) => {
-                let asked =
-                    known.map(|asked| Asked { at: now, idle_not_before: now + length_of(ask), ..asked.clone() });
-                (Usage::Unknown(Unknown::NotAsked), asked)
-            }
+            Some(Found::NoWork) => (Usage::Unknown(Unknown::NotAsked), known.map(|known| seen_quiet(known, ask, now))),
             None => (Usage::Unknown(Unknown::NotAsked), None),
         };
         usages.insert(id.clone(), usage);
@@ -214,6 +210,13 @@ fn usage_of_unasked(instance: &Instance, activity: &Activity, policy: &Policy, n
         return Usage::Unknown(Unknown::Young);
     }
     Usage::Unknown(Unknown::NotAsked)
+}
+
+/// Asked about briefly. What was found idle would be ended at once if that were wanted from now on, so that moment stays.
+fn seen_quiet(known: &Asked, ask: &Ask<'_>, now: Timestamp) -> Asked {
+    let idle_not_before =
+        if known.found_idle_reserved.is_some() { known.idle_not_before } else { now + length_of(ask) };
+    Asked { at: now, idle_not_before, ..known.clone() }
 }
 
 fn remembered(ask: &Ask<'_>, usage: &Usage, shown_by: Option<Evidence>, now: Timestamp) -> Asked {

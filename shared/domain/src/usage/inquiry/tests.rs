@@ -112,6 +112,11 @@ fn a_gpu_asked_first_counts_where_it_stands() {
     let without_the_third = conclude(&open, &[&QUIET_TRAFFIC[..], &others[..2]].concat(), true);
     let uninstrumented = Usage::Unknown(Unknown::Uninstrumented { reporting: 3, devices: 4 });
     assert_eq!(without_the_third, Some(Found::Told(uninstrumented, None)));
+    let renamed = Series { metric: "of_old".to_owned(), ..gpu(2) };
+    let by_an_old_metric = Ask { likely: Some(shown_by(Signal::Gpu(0), renamed)), ..ask.clone() };
+    let open_all = self::open(&by_an_old_metric, &[(Signal::Cpu, 1.0), (Signal::Gpu(0), 0.0)]);
+    let questions = open_all.questions(&gpus(4), Some(&SeriesNames::default())).unwrap();
+    assert_eq!(questions.len(), 4 + 2 * 4, "another metric was configured since");
     let elsewhere = Ask { likely: Some(shown_by(Signal::Gpu(0), gpu(9))), ..ask.clone() };
     let open = self::open(&elsewhere, &[(Signal::Cpu, 1.0), (Signal::Gpu(0), 0.0)]);
     let found = conclude(&open, &[&QUIET_TRAFFIC[..], &others[..]].concat(), true);

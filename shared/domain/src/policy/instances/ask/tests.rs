@@ -119,6 +119,9 @@ fn what_is_to_be_enforced_from_now_on_is_not_waited_for() {
     let mut opted_in = known(instance(), "").answered(&idle());
     opted_in.instance.tags.insert("curfew:mode".to_owned(), "enforce".to_owned());
     check(&opted_in, Some("12:05"));
+    let mut still_quiet = known(instance(), "").answered(&idle()).found("2026-09-01T13:00:00Z", Found::NoWork);
+    still_quiet.instance.tags.insert("curfew:mode".to_owned(), "enforce".to_owned());
+    assert_eq!(still_quiet.ask("13:05").map(|ask| ask.depth), Some(Depth::Full));
     let mut allowed = known(instance().instance_storage(250), ENFORCED).answered(&idle());
     check(&allowed, Some("13:00"));
     allowed.instance.tags.insert("curfew:local-disk".to_owned(), "expendable".to_owned());
