@@ -1,5 +1,4 @@
-//! What asking costs in a month: 1,000 instances of 8 GPUs under the default configuration, a run every 5 minutes, every
-//! metric counted that a run asks for.
+//! What asking costs in a month: 1,000 instances of 8 GPUs, a run every 5 minutes, every metric counted that a run asks for.
 //!
 //!     cargo test --package domain --test bill -- --nocapture
 
@@ -23,13 +22,14 @@ use domain::report::{Outcome, OutcomeKind, Report};
 use domain::usage::{
     Activity, First, Found, LAG, Owners, PERIOD, Question, Sample, Series, Signal, devices, first_questions,
 };
+use domain::vocabulary::MARKED;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 const GPUS: u32 = 8;
 const INSTANCES: f64 = 1000.0;
 /// So many are lived through, and stand for all: they differ in when they were launched.
-const LIVED: usize = 5;
+const LIVED: usize = 3;
 const DAYS: i32 = 30;
 
 /// `CloudWatch` pricing, us-east-1: `GetMetricData` per metric asked for, other calls per request.
@@ -71,6 +71,13 @@ struct Fleet {
 
 const ENFORCED: &str = "mode = \"enforce\"\n";
 const EXPENDABLE: &str = "mode = \"enforce\"\n[idle]\nlocal_disk = \"expendable\"\n";
+
+/// Above the limits: announced, due, and ended by nobody. They are asked about in every run, lest one be ended that works.
+const HELD: Fleet = Fleet {
+    name: "idle, held by the limits",
+    life: Life::Idles,
+    config: "mode = \"enforce\"\n[idle]\nlocal_disk = \"expendable\"\n[limits]\nactions_max = 0\n",
+};
 
 const FLEETS: [Fleet; 8] = [
     Fleet { name: "trains, CPUs at work", life: Life::Trains, config: EXPENDABLE },
@@ -192,7 +199,7 @@ impl Month {
         questions.into_iter().map(of).collect()
     }
 
-    /// One run: ask, decide, tell, remember. Nothing of these fleets is ended.
+    /// One run: ask, decide, tell, mark, remember. Nothing of these fleets is ended.
     fn run(&mut self, now: Timestamp) {
         let instances = self.instances.clone();
         let seen: Vec<&Instance> = instances.iter().collect();
@@ -235,8 +242,17 @@ impl Month {
         let plan = decide(&seen, &usages, &self.memory, &self.policy, now);
         let mut report = Report::of(plan, "reap-instances", "run".into(), now, Mode::Enforce, vec![home.clone()]);
         for (step, outcome) in &mut report.steps {
-            assert!(step.mode == Mode::Observe || step.action == Action::Notify, "{step:?}");
-            let kind = if step.mode == Mode::Observe { OutcomeKind::Observed } else { OutcomeKind::Done };
+            let kind = match &step.action {
+                _ if step.mode == Mode::Observe => OutcomeKind::Observed,
+                _ if step.held.is_some() => OutcomeKind::NotReached,
+                Action::Notify => OutcomeKind::Done,
+                Action::Mark(mark) => {
+                    let marked = self.instances.iter_mut().find(|instance| instance.id == step.target.resource);
+                    marked.unwrap().tags.insert(MARKED.to_owned(), mark.to_string());
+                    OutcomeKind::Done
+                }
+                _ => panic!("{step:?}"),
+            };
             *outcome = Outcome::of(kind);
         }
         let said = news(&report, &self.memory, &home, now);
@@ -286,4 +302,10 @@ fn a_month_of_a_thousand_machines_costs_less_than_thirty_dollars() {
         let usd = bill(fleet);
         assert!(usd < 30.0, "{}: {usd:.2} USD", fleet.name);
     }
+}
+
+#[test]
+fn what_is_held_by_the_limits_is_dear_until_somebody_decides() {
+    let usd = bill(&HELD);
+    assert!((1000.0..2500.0).contains(&usd), "{usd:.2} USD");
 }
