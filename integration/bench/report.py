@@ -45,7 +45,8 @@ def machine() -> str:
     model = next((line.split(":", 1)[1].strip() for line in info.splitlines() if line.startswith("model name")), "CPU")
     cores, load = os.cpu_count(), os.getloadavg()[0]
     date = datetime.now(timezone.utc).date()
-    return f"{date}, {_commit()}{cores} cores of {model}, Linux {platform.release()}, load {load:.1f} at the start.\n"
+    kernel = ".".join(platform.release().split(".")[:2])
+    return f"{date}, {_commit()}{cores} cores of {model}, Linux {kernel}, load {load:.1f} at the start.\n"
 
 
 def _commit() -> str:
