@@ -9,8 +9,10 @@ instance, so no two tags have an equal value that one call could write.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from math import ceil
 
+import pytest
 from local_aws.client import REGION
 from reaping import EUROPE, REGIONS, Account, Run, ago, rfc3339
 
@@ -58,12 +60,12 @@ class Fewest:
         return self
 
     def act(self, run: Run) -> Fewest:
-        """What the run's own steps take, its messages, its records, and what it remembers."""
+        """What the run's own steps take, one message for each team that was told, its records, and what it remembers."""
         for step in run.steps:
             self.calls.update(CALLS_OF_A_STEP[step["action"]] if step["outcome"] == "done" else [])
         ends = any(step["action"] in ("stop", "terminate") for step in run.steps)
         self.calls["s3:PutObject"] += 2 if ends else 1
-        self.calls["sns:Publish"] += len(run.messages)
+        self.calls["sns:Publish"] += len({one["attributes"]["team"] for one in run.messages})
         return self
 
     def remember(self, regions: int) -> Fewest:
@@ -73,6 +75,8 @@ class Fewest:
 
 def check(run: Run, fewest: Fewest) -> None:
     assert run.gaps == []
+    # A message too many is read by people, so there are none to spare.
+    assert run.counts["sns:Publish"] == fewest.calls["sns:Publish"], f"a team got two messages: {run.messages}"
     made, needed = sum(run.counts.values()), sum(fewest.calls.values())
     over = {action: (count, fewest.calls[action]) for action, count in run.counts.items() if count > fewest.calls[action]}
     print(f"{made} calls, {needed} at least")
@@ -136,6 +140,18 @@ def test_a_check_that_can_fail(account: Account) -> None:
         assert "ec2:DescribeInstances" in str(error)
     else:
         raise AssertionError("a look at a second region went unnoticed")
+
+
+def test_a_team_that_is_told_twice_is_seen(account: Account) -> None:
+    account.idle(account.gpu())
+    run = account.tick()
+    published = [call for call in run.calls if call["action"] == "sns:Publish"]
+    assert len(published) == len(run.messages) == 1
+    twice = replace(run, calls=[*run.calls, *published], messages=run.messages * 2)
+    fewest = Fewest().look(instances=1, types=1).look(instances=0, types=0)
+    fewest.ask(first=3, further=0, listed=3).act(twice).remember(regions=1)
+    with pytest.raises(AssertionError, match="a team got two messages"):
+        check(twice, fewest)
 
 
 def test_what_every_run_reads_and_writes_is_what_the_bill_counts(account: Account) -> None:
