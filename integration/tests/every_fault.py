@@ -57,6 +57,11 @@ class Case:
     def __str__(self) -> str:
         return f"{self.call}: {self.fault}{', lasting' if self.lasting else ''}"
 
+    @property
+    def passes(self) -> bool:
+        """Whether the call succeeds in the end: its answer comes late, or upon the SDK's next attempt."""
+        return self.fault == "slow" or (repeats(self.call, self.fault) and not self.lasting)
+
     def rule(self, one_of_each: OneOfEach) -> dict[str, Any]:
         match = one_of_each.ids.get(self.call.on, self.call.on) or None
         rule = {"action": self.call.action, "match": match, "skip": self.call.nth, "every_attempt": self.lasting}
@@ -93,8 +98,10 @@ def some(calls: list[Call]) -> list[Case]:
 
 
 def repeats(call: Call, fault: str) -> bool:
-    """Whether the SDK tries again. An object's bytes come after its answer: for these it does not."""
-    return fault in REPEATED and not (fault == "cut_off" and call.action == "s3:GetObject")
+    """Whether the SDK tries again. An object's bytes come after its answer: for these it does not. In the first run there
+    are no objects yet but the configuration, and that there is none is an answer without bytes."""
+    has_bytes = call.action == "s3:GetObject" and (call.on == "config/" or call.run > 0)
+    return fault in REPEATED and not (fault == "cut_off" and has_bytes)
 
 
 @dataclass(frozen=True)
@@ -106,13 +113,14 @@ class Exemption:
     faults: tuple[str, ...]
     allows: str  # repeats: things told again; silence: the run fails, and people hear nothing; ...
     why: str
+    passing: bool = False  # also of a fault that passes
 
     def covers(self, case: Case) -> bool:
         here = (self.action, self.on) == (case.call.action, case.call.on)
-        return here and (case.fault in self.faults or not self.faults)
+        return here and case.fault in self.faults and (self.passing or not case.passes)
 
 
-_EVERY: tuple[str, ...] = ()
+_EVERY = (*FAULTS, "hang")
 EXEMPTIONS = (
     Exemption(
         "sns:Publish",
@@ -120,11 +128,12 @@ EXEMPTIONS = (
         ("lost_answer", "cut_off", "empty"),
         "repeats",
         "SNS took the message, and nobody knows: it is sent again, for it is better heard twice than not at all",
+        passing=True,
     ),
     Exemption(
         "s3:PutObject",
         "notices/",
-        tuple(fault for fault in (*FAULTS, "hang") if fault not in ("lost_answer", "slow")),
+        tuple(fault for fault in _EVERY if fault != "lost_answer"),
         "repeats",
         "what was told could not be written down, so the next run does not know of it",
     ),
@@ -134,7 +143,7 @@ EXEMPTIONS = (
     Exemption(
         "s3:GetObject",
         "notices/",
-        tuple(fault for fault in (*FAULTS, "hang") if fault != "not_found"),
+        tuple(fault for fault in _EVERY if fault != "not_found"),
         "silence",
         "without the memory of its only region a run cannot tell a fault just once a day; it fails, which raises the alarm",
     ),
@@ -150,11 +159,27 @@ EXEMPTIONS = (
         "config/",
         ("not_found",),
         "other telling",
-        "without a configuration everything is observed, and that is what people hear",
+        "without a configuration everything is observed by the defaults, and that is what people hear; what these do not"
+        " announce is void, and announced once more when the configuration is back",
     ),
 )
-# Once it runs again its mark is of an earlier life, and goes.
+# Of the instance whose mark could not be removed after its stop. Once it runs again the mark is of an earlier life, and goes.
 MARK_STAYS = "ec2:DeleteTags"
+
+# Of what its owner let expire: it is stopped unannounced, and marked just before, as the role stops nothing unmarked.
+OWN_WISH = " expired=stop@"
+
+# A mark that is void after a run that observed is removed, and nobody hears that it is called off.
+VOID_IN_SILENCE = ("mended", "called off")
+
+# What a run can do nothing without, in an account with one region: it fails, which raises the alarm.
+FAILS = {
+    ("s3:GetObject", "config/"): "ConfigFault: ",  # nobody knows what is wanted
+    ("s3:GetObject", "notices/"): "NothingSeen: ",  # nobody knows what people were told
+    ("ec2:DescribeRegions", ""): "NothingSeen: ",  # nobody knows where to look
+    ("ec2:DescribeInstances", ""): "NothingSeen: ",  # nothing is there to judge
+    ("ec2:DescribeInstanceTypes", ""): "NothingSeen: ",  # nobody knows what has a GPU
+}
 
 
 def _allowed(case: Case) -> set[str]:
@@ -267,19 +292,20 @@ def _in_order(case: Case, seen: dict[str, Any]) -> Iterator[str]:
         if number != case.call.run and (run["error"] or run["gaps"] or run["failed_steps"]):
             yield f"run {number + 1} was clean, and has {run['error']}, {run['gaps']}, {run['failed_steps']}"
     run = seen["runs"][case.call.run]
-    if run["error"] and not run["error"].startswith(("NothingSeen: ", "ConfigFault: ")):
+    fails = FAILS.get((case.call.action, case.call.on))
+    if run["error"] and (case.passes or fails is None or not run["error"].startswith(fails)):
         yield f"the run did not end in order: {run['error']}"
     if run["seconds"] > STRUCK_RUN_SECONDS_MAX:
         yield f"the run took {run['seconds']:.0f} s"
 
 
 def _nothing_wrong(seen: dict[str, Any], faultless: dict[str, Any]) -> Iterator[str]:
-    """What happened is a part of what would have happened, and no earlier; nothing is marked of which nobody has heard, and
-    nothing is ended without a record."""
+    """What happened is a part of what would have happened, and no earlier; nothing is marked before its
+    announcement was heard, and nothing is ended without a record."""
     may_be = {name: {one["state"]} for name, one in faultless["before"].items()}
     heard = {name for name, one in seen["before"].items() if "curfew:marked" in one["tags"]}
     for number, (run, model) in enumerate(zip(seen["runs"], faultless["runs"])):
-        heard |= {name for name, _ in run["told"]}
+        heard |= {name for name, thing in run["told"] if thing == "announced"}
         for name, one in run["world"].items():
             may_be[name].add(model["world"][name]["state"])
             if one["state"] not in may_be[name]:
@@ -287,16 +313,18 @@ def _nothing_wrong(seen: dict[str, Any], faultless: dict[str, Any]) -> Iterator[
             ended = one["state"] in ENDED and seen["before"][name]["state"] not in ENDED
             if ended and not {"stop", "terminate"} & set(seen["recorded"][name]):
                 yield f"run {number + 1}: {name} is {one['state']}, and no record says so"
-            if "curfew:marked" in one["tags"] and name not in heard:
+            mark = one["tags"].get("curfew:marked")
+            if mark is not None and name not in heard and OWN_WISH not in mark:
                 yield f"run {number + 1}: {name} is marked, and nobody was told"
 
 
 def _completed(case: Case, seen: dict[str, Any], faultless: dict[str, Any]) -> Iterator[str]:
     last, model = seen["runs"][-1], faultless["runs"][-1]
     for name, one in last["world"].items():
-        if case.call.action == MARK_STAYS and one["state"] == "stopped":
-            one["tags"].pop("curfew:marked", None)
-        if one != model["world"][name]:
+        tags = dict(one["tags"])
+        if (case.call.action, case.call.on, one["state"]) == (MARK_STAYS, name, "stopped"):
+            tags.pop("curfew:marked", None)
+        if {**one, "tags": tags} != model["world"][name]:
             yield f"{name} ended as {one}, not as {model['world'][name]}"
     if not last["quiet"]:
         yield f"the last run is not quiet: it told {last['told']}"
@@ -306,8 +334,7 @@ def _completed(case: Case, seen: dict[str, Any], faultless: dict[str, Any]) -> I
 
 def _told_once(case: Case, seen: dict[str, Any], faultless: dict[str, Any]) -> Iterator[str]:
     """Each thing of the faultless story exactly once, whatever run tells it; and the fault itself once."""
-    expected = Counter(tuple(thing) for run in faultless["runs"] for thing in run["told"])
-    told = Counter(tuple(thing) for run in seen["runs"] for thing in run["told"])
+    expected, told = _things(faultless["runs"]), _things(seen["runs"])
     struck = seen["runs"][case.call.run]
     faults = Counter(tuple(step) for step in struck["failed_steps"])
     faults.update(("", gap) for gap in struck["gaps"])
@@ -318,12 +345,29 @@ def _told_once(case: Case, seen: dict[str, Any], faultless: dict[str, Any]) -> I
     if "silence" in allowed and struck["error"]:
         missing.pop(("", "why the run failed"), None)
     if "repeats" in allowed:
-        more = Counter({thing: count for thing, count in more.items() if thing not in expected})
+        more -= _repeated(case, seen, expected)
     if "Spot told" in allowed:
         more -= Counter({(name, "notified"): 1 for name in ON_SPOT})
     if "other telling" in allowed:
-        return
+        more -= _things([struck])
+        again = _repeated(case, seen, expected)
+        more -= Counter({thing: 1 for thing in again if thing[1] in ("announced", "would be announced")})
+        missing -= Counter([VOID_IN_SILENCE])
     if missing:
         yield f"not told: {dict(missing)}"
     if more:
         yield f"told more than once, or wrongly: {dict(more)}"
+
+
+def _repeated(case: Case, seen: dict[str, Any], expected: Counter) -> Counter:
+    """What may be told again: each thing once, by the next run; or, as it rests on metrics, by the first that asks for them
+    again. SNS takes each attempt at a message of which no answer is heard."""
+    struck = next(call for call in seen["runs"][case.call.run]["calls"] if call["fault"])
+    times = struck["attempts"] if case.lasting and case.call.action == "sns:Publish" else 1
+    last = max(case.call.run + 1, STRUCK_RUNS)
+    late = _things(seen["runs"][last + 1 :])
+    return Counter({thing: times for thing in expected if thing not in late})
+
+
+def _things(runs: list[dict[str, Any]]) -> Counter:
+    return Counter(tuple(thing) for run in runs for thing in run["told"])

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from every_fault import RUNS, STRUCK_RUNS, Call, Case, calls_of, cases, repeats, some, story, violations
+from every_fault import RUNS, Call, Case, calls_of, cases, repeats, some, story, violations
 from forks import trials
 from one_of_each import one_of_each
 from reaping import EC2_WRITES, READS
@@ -123,6 +123,32 @@ def _another_call(told: Story) -> None:
     _strike(told, "ec2:DescribeRegions", fault="throttle", attempts=2)
 
 
+def _marked_after_a_failure_was_heard(told: Story) -> None:
+    told["runs"][0]["told"].remove(["idle", "announced"])
+    told["runs"][0]["told"].append(["idle", "failed to mark"])
+
+
+def _mark_stays_on_another(told: Story) -> None:
+    told["runs"][-1]["world"]["idle"]["tags"]["curfew:marked"] = "idle=stop"
+
+
+def _heard_in_the_struck_run_and_later(told: Story) -> None:
+    told["runs"][0]["told"].append(["idle", "would be announced"])
+    told["runs"][1]["told"].append(["busy", "would be announced"])
+
+
+def _heard_thrice(told: Story) -> None:
+    told["runs"][1]["told"] += [["idle", "announced"]] * 2
+
+
+def _told_of_spot(told: Story) -> None:
+    told["runs"][0]["told"].append(["idle to terminate", "notified"])
+
+
+def _failed_for_nothing(told: Story) -> None:
+    told["runs"][0]["error"] = "NothingSeen: no region could be read"
+
+
 DOCTORED: dict[Callable[[Story], None], str] = {
     _unheard: "not told",
     _heard_twice: "told more than once",
@@ -137,20 +163,51 @@ DOCTORED: dict[Callable[[Story], None], str] = {
     _died: "did not end in order",
     _late_gap: "run 3 was clean",
     _another_call: "another call was struck",
+    _marked_after_a_failure_was_heard: "idle is marked, and nobody was told",
+    _failed_for_nothing: "did not end in order",
 }
+LOOK = Case(Call(0, "ec2:DescribeInstances", "", 0), "throttle", lasting=False)
+
+# What must be found although an exemption covers the case.
+CONFIG_LOST = Case(Call(0, "s3:GetObject", "config/", 0), "not_found", lasting=False)
+MESSAGE_UNHEARD = Case(Call(0, "sns:Publish", "", 0), "empty", lasting=False)
+MARK_NOT_REMOVED = Case(Call(0, "ec2:DeleteTags", "after its hours", 0), "access_denied", lasting=False)
+MEMORY_LOST = Case(Call(0, "s3:GetObject", "notices/", 0), "not_found", lasting=False)
+PLAN_LOST = Case(Call(0, "s3:PutObject", "plans/", 0), "access_denied", lasting=False)
+SPOT_LATE = Case(Call(0, "ec2:DescribeSpotInstanceRequests", "", 0), "slow", lasting=False)
+DOCTORED_OF_EXEMPT: list[tuple[Case, Callable[[Story], None], str]] = [
+    (CONFIG_LOST, _unheard, "not told: {('idle', 'announced'): 1}"),
+    (CONFIG_LOST, _heard_in_the_struck_run_and_later, "or wrongly: {('busy', 'would be announced'): 1}"),
+    (MESSAGE_UNHEARD, _heard_thrice, "or wrongly: {('idle', 'announced'): 1}"),
+    (MESSAGE_UNHEARD, _heard_twice, "told more than once"),  # four runs later
+    (MEMORY_LOST, _heard_thrice, "or wrongly: {('idle', 'announced'): 1}"),
+    (MARK_NOT_REMOVED, _mark_stays_on_another, "idle ended as"),
+    (PLAN_LOST, _failed_for_nothing, "did not end in order"),
+    (SPOT_LATE, _told_of_spot, "told more than once"),
+]
 
 
 @pytest.mark.parametrize("doctor", DOCTORED)
 def test_the_judgement_finds(faultless: Story, doctor: Callable[[Story], None]) -> None:
-    look = Call(0, "ec2:DescribeInstances", "", 0)
-    case = Case(look, "throttle", lasting=False)
-    assert repeats(look, "throttle") and look.run < STRUCK_RUNS
+    _check_that_it_finds(faultless, LOOK, doctor, DOCTORED[doctor])
+
+
+@pytest.mark.parametrize("case, doctor, finding", DOCTORED_OF_EXEMPT)
+def test_the_judgement_finds_in_spite_of_an_exemption(
+    faultless: Story, case: Case, doctor: Callable[[Story], None], finding: str
+) -> None:
+    _check_that_it_finds(faultless, case, doctor, finding)
+
+
+def _check_that_it_finds(faultless: Story, case: Case, doctor: Callable[[Story], None], finding: str) -> None:
+    assert case.call in calls_of(faultless)
     doctored = deepcopy(faultless)
-    _strike(doctored, look.action, fault="throttle", attempts=2)
+    _strike(doctored, case.call.action, case.call.on, fault=case.fault, attempts=1 + repeats(case.call, case.fault))
     assert violations(case, doctored, faultless) == []
     doctor(doctored)
-    assert any(DOCTORED[doctor] in one for one in violations(case, doctored, faultless))
+    assert any(finding in one for one in violations(case, doctored, faultless))
 
 
-def _strike(told: Story, action: str, **what: Any) -> None:
-    next(call for call in told["runs"][0]["calls"] if call["action"] == action).update(what)
+def _strike(told: Story, action: str, on: str = "", **what: Any) -> None:
+    calls = told["runs"][0]["calls"]
+    next(call for call in calls if (call["action"], call["on"]) == (action, on)).update(what)
