@@ -169,10 +169,6 @@ MARK_STAYS = "ec2:DeleteTags"
 # Of what its owner let expire: it is stopped unannounced, and marked just before, as the role stops nothing unmarked.
 OWN_WISH = " expired=stop@"
 
-# What a run that observes finds mended is void, and the next one removes its mark without a word: nothing is ended that should
-# not be, but its owner never hears that it is called off.
-VOID_IN_SILENCE = ("mended", "called off")
-
 # What a run can do nothing without, in an account with one region: it fails, which raises the alarm.
 FAILS = {
     ("s3:GetObject", "config/"): "ConfigFault: ",  # nobody knows what is wanted
@@ -353,7 +349,6 @@ def _told_once(case: Case, seen: dict[str, Any], faultless: dict[str, Any]) -> I
         more -= _things([struck])
         again = _repeated(case, seen, expected)
         more -= Counter({thing: 1 for thing in again if thing[1] in ("announced", "would be announced")})
-        missing -= Counter([VOID_IN_SILENCE] if case.call.run == 0 else [])
     if missing:
         yield f"not told: {dict(missing)}"
     if more:

@@ -4,8 +4,13 @@ use jiff::Timestamp;
 
 const DAY: i64 = 86_400;
 
-/// Nanoseconds since 1970 of an RFC 3339 moment.
+/// Nanoseconds since 1970 of an RFC 3339 moment that can be told.
 pub(crate) fn moment(text: &str) -> Option<i128> {
+    let in_calendar = Timestamp::MIN.as_nanosecond()..=Timestamp::MAX.as_nanosecond();
+    any_moment(text).filter(|nanoseconds| in_calendar.contains(nanoseconds))
+}
+
+fn any_moment(text: &str) -> Option<i128> {
     let (date, clock) = text.split_at_checked(10)?;
     let day = date_number(date)?;
     let clock = clock.strip_prefix(['T', 't', ' '])?;
@@ -27,8 +32,7 @@ pub(crate) fn moment(text: &str) -> Option<i128> {
     };
     // jiff has no leap seconds: the sixtieth is the fifty-ninth.
     let seconds = day * DAY + hour * 3600 + minute * 60 + second.min(59) - offset(zone)?;
-    let nanoseconds = i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
-    (Timestamp::MIN.as_nanosecond()..=Timestamp::MAX.as_nanosecond()).contains(&nanoseconds).then_some(nanoseconds)
+    Some(i128::from(seconds) * 1_000_000_000 + i128::from(nanos))
 }
 
 fn offset(zone: &str) -> Option<i64> {
@@ -57,10 +61,11 @@ fn date_number(text: &str) -> Option<i64> {
     Some(years + (1..month).map(length).sum::<i64>() + day - 1 - 719_528)
 }
 
-/// The end of a date in UTC, or a moment.
+/// The end of a date in UTC, or a moment; the last that there is, where it lies beyond.
 pub(crate) fn until(text: &str) -> Option<i128> {
-    let end = |day: i64| (i128::from(day + 1) * i128::from(DAY) * 1_000_000_000).min(Timestamp::MAX.as_nanosecond());
-    date_number(text).map(end).or_else(|| moment(text))
+    let end = |day: i64| i128::from(day + 1) * i128::from(DAY) * 1_000_000_000;
+    let until = date_number(text).map(end).or_else(|| any_moment(text))?;
+    (until >= Timestamp::MIN.as_nanosecond()).then_some(until.min(Timestamp::MAX.as_nanosecond()))
 }
 
 /// Seconds.

@@ -144,7 +144,8 @@ impl Case<'_> {
         }
         let old_stop = self.old_stop(says).filter(|_| track.mode == Mode::Enforce);
         let on_record = self.of_mode(says, track.mode, self.mark_on_record(says, track.mode));
-        let gone = || on_record.keys().filter(|rule| !entries.contains_key(rule)).copied();
+        // What was announced may be on record in the other mode, or not written yet: it is called off all the same.
+        let gone = || on_record.keys().chain(track.before.keys()).filter(|rule| !entries.contains_key(rule)).copied();
         // What binds nobody (another's, of an earlier life) is taken away without a word.
         let (rule, called_off) = match gone().find_map(|rule| Some((rule, track.before.get(&rule)?))) {
             Some((rule, announced)) => (rule, Some(announced)),

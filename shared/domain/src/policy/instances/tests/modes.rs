@@ -27,7 +27,7 @@ fn what_was_called_off_while_nothing_could_be_written_stays_called_off() {
     account.run("01 13:35").run("01 14:35");
     assert_snapshot!(account.log, @"
     01 12:00 mark idle=stop@01T13:00 | told vision (warning)
-    01 12:05 spared busy
+    01 12:05 unmark idle (observed) | told vision (info)
     01 13:30 mark idle=stop@01T14:30 (observed) | told vision (info)
     01 13:35 mark idle=stop@01T14:35 | told vision (warning)
     01 14:35 stop for idle | told vision (action)

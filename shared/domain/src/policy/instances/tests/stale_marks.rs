@@ -79,7 +79,7 @@ fn one_called_off_while_nothing_could_be_written_stays_void_while_its_instance_i
     account.config(ENFORCED).all_are(&idle()).run("01 13:00").run("01 14:00");
     assert_snapshot!(account.log, @"
     01 12:00 mark idle=stop@01T13:00 | told vision (warning)
-    01 12:05 spared busy
+    01 12:05 unmark idle (observed) | told vision (info)
     01 12:10 spared kept
     01 13:00 mark idle=stop@01T14:00 | told vision (warning)
     01 14:00 stop for idle | told vision (action)
@@ -94,7 +94,7 @@ fn one_called_off_while_nothing_could_be_written_stays_void_while_its_instance_i
     account.state(State::Running).config(ENFORCED).all_are(&idle()).run("01 16:00");
     assert_snapshot!(account.log, @"
     01 12:00 mark idle=stop@01T16:00 | told vision (warning)
-    01 12:05 spared busy
+    01 12:05 unmark idle (observed) | told vision (info)
     01 12:10 spared not-running
     01 12:15 spared young
     01 16:00 mark idle=stop@01T17:00 | told vision (warning)
