@@ -9,7 +9,7 @@ use domain::config::{Idle, Metrics, SeriesNames};
 use domain::id::{Region, ResourceId};
 use domain::instance::Accelerator;
 use domain::observed::Gap;
-use domain::usage::{Ask, First, Found, Open, Owners, Series, Window, devices, first_questions};
+use domain::usage::{Ask, First, Found, Open, Owners, Series, devices, first_questions};
 use jiff::{SignedDuration, Timestamp};
 
 use super::batch::end_of_period;
@@ -53,13 +53,12 @@ pub async fn usages(
     (inquiry.found, gaps(inquiry.errors.into_iter()))
 }
 
-/// Parts of which so many series are asked for, so that the samples of each part fit.
-fn parts<T>(all: Vec<T>, series_of: impl Fn(&T) -> (Window, usize)) -> Vec<Vec<T>> {
+/// Parts whose samples fit, each of one at least.
+fn parts<T>(all: Vec<T>, samples_of: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
     let mut parts: Vec<Vec<T>> = Vec::new();
     let mut room = 0;
     for one in all {
-        let (window, series) = series_of(&one);
-        let samples = window.periods().saturating_mul(series);
+        let samples = samples_of(&one);
         match parts.last_mut() {
             Some(part) if samples <= room => {
                 part.push(one);
@@ -84,19 +83,23 @@ struct Inquiry<'a> {
     errors: Vec<CallError>,
 }
 
-/// An instance of the second round, with the utilisation series of its devices, and how many series it is asked for.
+/// An instance of the second round, with the utilisation series of its devices, and how many samples will answer for it.
 struct Further<'a> {
     open: Open<'a>,
     devices: Vec<Series>,
-    series: usize,
+    samples: usize,
+}
+
+/// How many samples answer so many questions about one instance.
+fn samples(ask: &Ask<'_>, questions: usize) -> usize {
+    ask.window.periods().saturating_mul(questions)
 }
 
 impl Inquiry<'_> {
     async fn ask(&mut self, asks: Vec<&Ask<'_>>) {
-        let series_of = |ask: &Ask<'_>| 1 + usize::from(ask.likely.is_some());
+        let samples_of = |ask: &Ask<'_>| samples(ask, 1 + usize::from(ask.likely.is_some()));
         let (mut open, mut samples_kept) = (Vec::new(), 0_usize);
-        let samples_of = |ask: &Ask<'_>| ask.window.periods().saturating_mul(series_of(ask));
-        for part in parts(asks, |ask| (ask.window, series_of(ask))) {
+        for part in parts(asks, |ask| samples_of(ask)) {
             let room = SAMPLES_AT_ONCE_MAX.saturating_sub(part.iter().map(|ask| samples_of(ask)).sum());
             // All are listed together, unless what the first round said of them takes too much room.
             if samples_kept > room {
@@ -112,7 +115,7 @@ impl Inquiry<'_> {
 
     async fn ask_further(&mut self, open: Vec<Open<'_>>) {
         let further = self.list(open).await;
-        for part in parts(further, |further| (further.open.ask.window, further.series)) {
+        for part in parts(further, |further| further.samples) {
             self.second_round(&part).await;
         }
     }
@@ -157,7 +160,10 @@ impl Inquiry<'_> {
             for open in open {
                 let devices = by_instance.remove(&open.ask.instance.id).unwrap_or_default();
                 match open.questions(&devices, names) {
-                    Some(questions) => further.push(Further { open, devices, series: questions.len() }),
+                    Some(questions) => {
+                        let samples = samples(open.ask, questions.len());
+                        further.push(Further { open, devices, samples });
+                    }
                     None => drop(self.found.insert(open.ask.instance.id.clone(), Found::NoWork)),
                 }
             }

@@ -82,19 +82,20 @@ impl<'a> Ask<'a> {
     ) -> Option<First<'a>> {
         let devices: Vec<Series> = self.likely.iter().map(|likely| likely.series.clone()).collect();
         let usage = evaluate(self.instance, &answers, &[], None, self.window, idle);
-        match usage {
-            Usage::Busy(_) => {
-                let shown_by = evidence(self.instance, &answers, &devices, self.window, idle);
-                Some(First::Found(Found::Told(usage, shown_by)))
-            }
-            Usage::Idle(_) | Usage::Unknown(_) if !complete => None,
-            Usage::Idle(_) | Usage::Unknown(_) if self.is_enough(&answers, idle) => Some(First::Found(Found::NoWork)),
-            Usage::Idle(_) | Usage::Unknown(_) => Some(First::Open(Open { ask: self, answers })),
+        if matches!(usage, Usage::Busy(_)) {
+            let shown_by = evidence(self.instance, &answers, &devices, self.window, idle);
+            return Some(First::Found(Found::Told(usage, shown_by)));
         }
+        if !complete {
+            return None;
+        }
+        Some(if self.is_enough(&answers, idle) {
+            First::Found(Found::NoWork)
+        } else {
+            First::Open(Open { ask: self, answers })
+        })
     }
-}
 
-impl Ask<'_> {
     /// Whether a first round that shows no work is all that is wanted.
     fn is_enough(&self, answers: &BTreeMap<Signal, Vec<Sample>>, idle: &Idle) -> bool {
         match self.depth {

@@ -308,17 +308,13 @@ async fn what_showed_work_is_asked_with_the_cpu() {
 fn parts_hold_no_more_samples_than_fit() {
     // 12 periods of an hour, 21 series each: 252 samples.
     let sizes = |count: usize| {
-        let all = vec![(window(), 21); count];
+        let all = vec![window().periods() * 21; count];
         parts(all, |one| *one).iter().map(Vec::len).collect::<Vec<_>>()
     };
     assert_eq!(sizes(0), Vec::<usize>::new());
     assert_eq!(sizes(1984), [1984]);
     assert_eq!(sizes(1985), [1984, 1]);
-    assert_eq!(
-        parts(vec![(window(), usize::MAX), (window(), 1)], |one| *one).len(),
-        2,
-        "one that does not fit goes alone"
-    );
+    assert_eq!(parts(vec![usize::MAX, window().periods()], |one| *one).len(), 2, "one that does not fit goes alone");
 }
 
 #[tokio::test]
@@ -335,7 +331,7 @@ async fn series_are_listed_once_for_all_parts_of_the_first_round() {
         (0..40).map(|number| instance(&format!("i-{number}"), Accelerator::Nvidia)).collect();
     let sixty_days = Window::ending_before(now(), WINDOW_MAX);
     let asks: Vec<Ask<'_>> = instances.iter().map(|instance| Ask::in_full(instance, sixty_days)).collect();
-    assert_eq!(parts(asks.clone(), |ask| (ask.window, 1)).len(), 2);
+    assert_eq!(parts(asks.clone(), |ask| samples(ask, 1)).len(), 2);
     let config = Config::default();
     let lines = Lines { metrics: &config.metrics, idle: &config.idle };
     let (found, gaps) = usages(&aws, &"us-east-1".into(), &asks, lines, now(), PATIENCE).await;
