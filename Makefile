@@ -20,7 +20,7 @@ VENV_LINT := target/venv-lint
 VENV_PEER := target/venv-peer
 PYTEST := PYTHONPATH=integration $(VENV)/bin/python -m pytest
 
-SIMULATION := cargo test --profile simulation --package domain --test simulation --locked --quiet --
+SIMULATION := cargo test --profile simulation --package domain --locked --quiet
 
 # Linting and building need neither an account nor a region; SAM asks for the latter all the same.
 export SAM_CLI_TELEMETRY := 0
@@ -31,11 +31,12 @@ PARTS := format clippy unit template simulate integration
 # What `make test-all` runs besides.
 PARTS_ALL := fuzz simulate-all every-fault
 
-.PHONY: help demo test test-all test-fast fuzz fmt lint format clippy unit simulate simulate-all template integration \
-	every-fault bench bench-peer build deploy clean
+.PHONY: help demo test test-all test-fast fuzz fmt lint format clippy unit simulate simulate-instances simulate-volumes \
+	simulate-all template integration \
+	every-fault bench bench-scan bench-peer install build deploy clean
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.installed ## Watch Curfew at work on a local AWS (about 6 minutes the first time)
 	cargo build --workspace --locked
@@ -82,12 +83,17 @@ unit: ## Run the tests of every crate
 	cargo test --workspace --locked
 
 # ARGS: `make simulate ARGS=--help` lists them; those of a violation are printed with it.
-simulate: ARGS ?= --account-days 10000
-simulate: ## Live 10,000 days of simulated accounts, with all that goes wrong: make simulate [ARGS="--seed 7"]
-	$(SIMULATION) $(ARGS)
+simulate simulate-instances simulate-volumes: ARGS ?= --account-days 10000
+simulate: simulate-instances simulate-volumes ## Live 10,000 days of simulated accounts of instances, and as many of volumes
 
-simulate-all: ## Live a million days of simulated accounts (hours)
-	$(SIMULATION) --account-days 1000000
+simulate-instances: ## Those of instances, with all that goes wrong: make simulate-instances [ARGS="--seed 7"]
+	$(SIMULATION) --test simulation -- $(ARGS)
+
+simulate-volumes: ## Those of volumes: make simulate-volumes [ARGS="--seed 7"]
+	$(SIMULATION) --test simulation-volumes -- $(ARGS)
+
+simulate-all: ## Live a million days of simulated accounts of each kind (hours)
+	@$(MAKE) simulate ARGS="--account-days 1000000"
 
 template: $(VENV_LINT)/.installed ## Lint template.yaml (sam validate, cfn-lint), without an account
 	$(SAM) validate --lint
@@ -97,21 +103,28 @@ integration: $(VENV)/.installed ## Run the real binaries end to end against a lo
 	cargo build --workspace --locked
 	$(PYTEST) integration --quiet
 
-# Optimised, as it is deployed. It is built where `cargo build --release` always builds, for this machine.
-RELEASE := cargo build --release --locked --package reap-instances
+# Optimised, as they are deployed. They are built where `cargo build --release` always builds, for this machine.
+RELEASE := cargo build --release --locked
 BENCH := PYTHONPATH=integration $(VENV)/bin/python -m bench
 
-bench: $(VENV)/.installed ## Measure the reaper on 1,000 to 50,000 instances: make bench [ARGS="--check"] (release: 10 minutes and more)
-	$(RELEASE)
+bench: $(VENV)/.installed ## Measure the reapers on 1,000 to 50,000 instances and volumes: make bench [ARGS="--check"] (release: 10 minutes and more)
+	$(RELEASE) --package reap-instances --package reap-volumes
 	$(BENCH) $(ARGS)
 
-bench-peer: $(VENV)/.installed $(VENV_PEER)/.installed ## Measure Cloud Custodian beside it: make bench-peer [ARGS="--instances 10000"]
-	$(RELEASE)
+bench-scan: $(VENV)/.installed ## Measure `curfew scan` on 10,000 instances in 17 regions: make bench-scan [ARGS="--check"] (release: 10 minutes and more)
+	$(RELEASE) --package cli
+	$(BENCH) scan $(ARGS)
+
+bench-peer: $(VENV)/.installed $(VENV_PEER)/.installed ## Measure Cloud Custodian beside it: make bench-peer [ARGS="--counts 10000"]
+	$(RELEASE) --package reap-instances
 	$(BENCH) peer $(ARGS)
 
-every-fault: $(VENV)/.installed ## Try every fault at every call that a run makes (about half an hour)
+every-fault: $(VENV)/.installed ## Try every fault at every call that a run makes (about an hour and a half)
 	cargo build --workspace --locked
 	$(PYTEST) integration/tests/test_every_fault.py --every-fault=all --quiet
+
+install: ## Install the command `curfew` for you, in ~/.cargo/bin (release: 10 minutes and more)
+	cargo install --path cli --locked
 
 # SAM calls make again (deploy/package.mk), which must not think itself part of this one.
 build: $(VENV_LINT)/.installed ## Build the functions for AWS: make build [ARCHITECTURE=arm64] (release: 10 minutes and more)

@@ -1,6 +1,6 @@
-"""Measures the release binary on fleets of thousands, beside what people use today.
+"""Measures the release binaries on accounts of thousands, beside what people use today.
 
-    make bench          the reaper: CPU, memory, calls, and how they grow with the fleet
+    make bench          every reaper: CPU, memory, calls, and how they grow with the account
     make bench-peer     Cloud Custodian, doing the same work against the same answers
 
 Moto takes half a minute to describe 10,000 instances, so the answers here are rendered beforehand and served by a

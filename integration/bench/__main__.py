@@ -1,7 +1,8 @@
-"""`python -m bench`: measures the release binary. `python -m bench peer`: Cloud Custodian beside it.
+"""`python -m bench`: measures the release binaries. `python -m bench peer`: Cloud Custodian beside that of instances.
+`python -m bench scan`: the command `curfew scan`.
 
-Prints Markdown, and writes it to target/bench.md or target/bench-peer.md; with --record also to docs/measurements.md.
-A missed target is said, and fails only with --check, because figures depend on the machine.
+Prints Markdown, and writes it to target/bench-FUNCTION.md, bench-peer.md or bench-scan.md there; with --record also to
+docs/measurements.md. A missed target is said, and fails only with --check, because figures depend on the machine.
 """
 
 from __future__ import annotations
@@ -10,68 +11,91 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import measure, peer, report
+from . import measure, peer, report, scan
 from .measure import REPOSITORY, Runs
 from .served import serving
+from .subjects import INSTANCES, SUBJECTS, Subject
 
 _DOCS = REPOSITORY / "docs" / "measurements.md"
-_BINARY = REPOSITORY / "target" / "release" / "reap-instances"
+_BINARIES = REPOSITORY / "target" / "release"
 
 
 def main() -> int:
     asked = _asked()
-    if not asked.binary.is_file():
-        print(f"{asked.binary} is not there: cargo build --release --locked --package reap-instances", file=sys.stderr)
+    if asked.what == "scan":
+        return _scan(asked)
+    absent = [binary for subject in asked.subjects if not (binary := _binary(asked, subject)).is_file()]
+    if absent:
+        packages = " ".join(f"--package {binary.name}" for binary in absent)
+        print(f"{absent[0]} is not there: cargo build --release --locked {packages}", file=sys.stderr)
         return 2
-    text, found = _peer(asked) if asked.what == "peer" else _reaper(asked)
-    name = "bench-peer" if asked.what == "peer" else "bench"
-    path = REPOSITORY / "target" / f"{name}.md"
-    path.write_text(text)
-    print(text)
-    if asked.record:
-        _DOCS.write_text(report.recorded(_DOCS.read_text(), f"make {name}", text))
-    missed = sum(not one.is_met for one in found)
-    print(f"{len(found) - missed} targets met, {missed} MISSED. Written to {path.relative_to(REPOSITORY)}")
-    return 1 if missed and asked.check else 0
+    if asked.what == "peer":
+        return _told(asked, "make bench-peer", *_peer(asked))
+    return max([_told(asked, f"make bench: {one.function}", *_function(asked, one)) for one in asked.subjects])
 
 
 def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench")
-    parser.add_argument("what", nargs="?", choices=["reaper", "peer"], default="reaper")
-    parser.add_argument("--instances", help="fleets, comma-separated (1000,10000,50000; the peer: 1000,10000)")
+    parser.add_argument("what", nargs="?", choices=["functions", "peer", "scan"], default="functions")
+    parser.add_argument("--function", choices=SUBJECTS, help="this one only")
+    of_each = "1000,10000,50000; peer: 1000,10000; scan: 10000"
+    parser.add_argument("--counts", help=f"instances or volumes, comma-separated ({of_each})")
     parser.add_argument("--repeats", type=int, help="of each run (5; the peer's: 3)")
     parser.add_argument("--starts", type=int, default=20, help="of the process, to its first poll (20)")
-    parser.add_argument("--binary", type=Path, default=_BINARY)
+    parser.add_argument("--binary", type=Path, help="another one of --function")
     parser.add_argument("--record", action="store_true", help="put the figures into docs/measurements.md")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a target is missed")
     asked = parser.parse_args()
     is_peer = asked.what == "peer"
-    fleets = asked.instances or ("1000,10000" if is_peer else "1000,10000,50000")
-    asked.instances = [int(one) for one in fleets.split(",")]
+    if is_peer and asked.function not in (None, INSTANCES.function):
+        parser.error(f"Cloud Custodian is measured beside {INSTANCES.function}")
+    if asked.binary and not (asked.function or is_peer or asked.what == "scan"):
+        parser.error("--binary wants --function")
+    asked.subjects = [SUBJECTS[asked.function]] if asked.function else [INSTANCES] if is_peer else [*SUBJECTS.values()]
+    counts = asked.counts or {"peer": "1000,10000", "scan": "10000"}.get(asked.what, "1000,10000,50000")
+    asked.counts = [int(one) for one in counts.split(",")]
     asked.repeats = asked.repeats or (3 if is_peer else 5)
     return asked
 
 
-def _reaper(asked: argparse.Namespace) -> tuple[str, list[report.Verdict]]:
-    where = report.machine()
+def _binary(asked: argparse.Namespace, subject: Subject) -> Path:
+    return asked.binary or _BINARIES / subject.function
+
+
+def _told(asked: argparse.Namespace, place: str, text: str, found: list[report.Verdict]) -> int:
+    """`place` is where the page has these figures."""
+    path = REPOSITORY / "target" / f"{place.removeprefix('make ').replace(': ', '-')}.md"
+    path.write_text(text)
+    print(text)
+    if asked.record:
+        _DOCS.write_text(report.recorded(_DOCS.read_text(), place, text))
+    missed = sum(not one.is_met for one in found)
+    met = len(found) - missed
+    print(f"{met} targets met, {missed} MISSED. Written to {path.relative_to(REPOSITORY)}\n", flush=True)
+    return 1 if missed and asked.check else 0
+
+
+def _function(asked: argparse.Namespace, subject: Subject) -> tuple[str, list[report.Verdict]]:
+    where, binary = report.machine(), _binary(asked, subject)
     first: list[Runs] = []
     second: list[Runs] = []
     rendered: dict[int, int] = {}
-    wall, cpu = measure.starts(asked.binary, asked.starts)
-    for count in asked.instances:
-        with serving(count) as served:
-            _progress(f"{count:,} instances, {asked.repeats} times two runs")
+    wall, cpu = measure.starts(binary, asked.starts)
+    for count in asked.counts:
+        with serving(subject.function, count) as served:
+            _progress(f"{count:,} {subject.noun}s, {asked.repeats} times two runs")
             rendered[count] = served.rendered_bytes
-            one_first, one_second = measure.scans(served, asked.binary, asked.repeats)
+            one_first, one_second = measure.scans(served, binary, asked.repeats)
             first.append(one_first)
             second.append(one_second)
-    found = report.verdicts(first, second, wall)
+    found = report.verdicts(subject, first, second, wall)
+    described = report.described(subject, rendered)
     parts = {
-        "Where, and what": where + "\n" + report.fleets(rendered) + f"\nMedians of {asked.repeats} (least–most).\n",
-        "The first run: nothing is known, everybody is asked about": report.runs_table(first),
-        "The second run: what is known is not asked again": report.runs_table(second),
+        "Where, and what": f"{where}\n{described}\nMedians of {asked.repeats} (least–most).\n",
+        subject.titles[0]: report.runs_table(subject, first),
+        subject.titles[1]: report.runs_table(subject, second),
         "AWS calls": report.calls_table(first, second),
-        "Start": report.starts_table(wall, cpu, asked.binary.stat().st_size),
+        "Start": report.starts_table(wall, cpu, binary.stat().st_size),
         "Targets": report.verdicts_table(found),
     }
     return _document(parts), found
@@ -80,10 +104,10 @@ def _reaper(asked: argparse.Namespace) -> tuple[str, list[report.Verdict]]:
 def _peer(asked: argparse.Namespace) -> tuple[str, list[report.Verdict]]:
     where = report.machine()
     compared = []
-    for count in asked.instances:
-        with serving(count) as served:
+    for count in asked.counts:
+        with serving(INSTANCES.function, count) as served:
             _progress(f"{count:,} instances, {asked.repeats} times Cloud Custodian and the reaper")
-            compared.append(peer.compare(served, asked.binary, asked.repeats))
+            compared.append(peer.compare(served, _binary(asked, INSTANCES), asked.repeats))
     found = peer.verdicts(compared)
     parts = {
         "Where, and what": where + f"\n{peer.version()}. Medians of {asked.repeats} (least–most).\n",
@@ -93,6 +117,28 @@ def _peer(asked: argparse.Namespace) -> tuple[str, list[report.Verdict]]:
         "Targets": report.verdicts_table(found),
     }
     return _document(parts), found
+
+
+def _scan(asked: argparse.Namespace) -> int:
+    binary = asked.binary or _BINARIES / "curfew"
+    if not binary.is_file():
+        print(f"{binary} is not there: cargo build --release --locked --package cli", file=sys.stderr)
+        return 2
+    where = report.machine()
+    runs = []
+    for count in asked.counts:
+        with serving("scan", count) as served:
+            _progress(f"{count:,} instances, {asked.repeats} scans")
+            runs.append(scan.scans(served, binary, asked.repeats))
+    found = scan.verdicts(runs)
+    parts = {
+        "Where, and what": f"{where}\n{scan.described(binary)}\n"
+        f"Medians of {asked.repeats} (least–most).\n",
+        "A scan": scan.runs_table(runs),
+        "AWS calls": scan.calls_table(runs),
+        "Targets": report.verdicts_table(found),
+    }
+    return _told(asked, "make bench-scan", _document(parts), found)
 
 
 def _document(parts: dict[str, str]) -> str:

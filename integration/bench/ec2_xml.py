@@ -9,10 +9,8 @@ from __future__ import annotations
 from textwrap import indent
 from typing import Iterable
 
-from .fleet import REGION, TYPES, Machine, Type
-
-_HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<%s xmlns="http://ec2.amazonaws.com/doc/2016-11-15/">\n'
-_REQUEST_ID = "    <requestId>8f7724cf-496f-496e-8fe3-example01234</requestId>\n"
+from .fleet import TYPES, Machine, Type
+from .xml_pages import listing, moment
 
 _RESERVATION = """\
         <item>
@@ -24,12 +22,12 @@ _RESERVATION = """\
                     <instanceId>%(id)s</instanceId>
                     <imageId>ami-0a1b2c3d4e5f67890</imageId>
                     <instanceState>
-                        <code>16</code>
-                        <name>running</name>
+                        <code>%(state_code)s</code>
+                        <name>%(state)s</name>
                     </instanceState>
                     <privateDnsName>%(host)s</privateDnsName>
                     <dnsName/>
-                    <reason/>
+%(reason)s\
                     <keyName>ml-platform</keyName>
                     <amiLaunchIndex>0</amiLaunchIndex>
                     <productCodes/>
@@ -123,11 +121,21 @@ _RESERVATION = """\
             </instancesSet>
         </item>
 """
+_RUNNING = """\
+                    <reason/>
+"""
+_STOPPED = """\
+                    <reason>User initiated (%s GMT)</reason>
+                    <stateReason>
+                        <code>Client.UserInitiatedShutdown</code>
+                        <message>Client.UserInitiatedShutdown: User initiated shutdown</message>
+                    </stateReason>
+"""
 _VOLUME = """\
                         <item>
                             <deviceName>%s</deviceName>
                             <ebs>
-                                <volumeId>vol-%s</volumeId>
+                                <volumeId>%s</volumeId>
                                 <status>attached</status>
                                 <attachTime>%s</attachTime>
                                 <deleteOnTermination>true</deleteOnTermination>
@@ -228,51 +236,45 @@ _TYPE = """\
 """
 
 
-def instances(page: Iterable[Machine], next_token: str | None = None) -> bytes:
+def instances(machines: Iterable[Machine], next_token: str | None = None) -> bytes:
     """One page of DescribeInstances: a reservation for each instance."""
-    token = f"    <nextToken>{next_token}</nextToken>\n" if next_token else ""
-    body = "".join(_reservation(machine) for machine in page)
-    return _answer("DescribeInstancesResponse", f"    <reservationSet>\n{body}    </reservationSet>\n{token}")
+    return listing("DescribeInstances", "reservationSet", map(reservation, machines), next_token)
 
 
 def instance_types(names: Iterable[str] | None = None) -> bytes:
     """DescribeInstanceTypes, of those named or of all."""
     known = {one.name: one for one in TYPES}
     asked = [known[name] for name in (known if names is None else names) if name in known]
-    body = "".join(_type(one) for one in asked)
-    return _answer("DescribeInstanceTypesResponse", f"    <instanceTypeSet>\n{body}    </instanceTypeSet>\n")
+    return listing("DescribeInstanceTypes", "instanceTypeSet", map(_type, asked))
 
 
-def regions() -> bytes:
-    item = f"""\
+def regions(names: list[str]) -> bytes:
+    item = """\
 <item>
-    <regionName>{REGION}</regionName>
-    <regionEndpoint>ec2.{REGION}.amazonaws.com</regionEndpoint>
+    <regionName>{0}</regionName>
+    <regionEndpoint>ec2.{0}.amazonaws.com</regionEndpoint>
     <optInStatus>opt-in-not-required</optInStatus>
 </item>
 """
-    body = indent(item, " " * 8)
-    return _answer("DescribeRegionsResponse", f"    <regionInfo>\n{body}    </regionInfo>\n")
+    return listing("DescribeRegions", "regionInfo", [indent(item.format(name), " " * 8) for name in names])
 
 
-def _answer(name: str, body: str) -> bytes:
-    return f"{_HEAD % name}{_REQUEST_ID}{body}</{name}>\n".encode()
-
-
-def _reservation(machine: Machine) -> str:
+def reservation(machine: Machine) -> str:
     unique = machine.id[2:]
-    launched = machine.launched.strftime("%Y-%m-%dT%H:%M:%S.000Z")
-    volumes = (("/dev/sda1", f"0{unique[1:]}"), ("/dev/sdf", f"1{unique[1:]}"))
+    launched = moment(machine.launched)
     return _RESERVATION % {
         "hex": unique,
         "id": machine.id,
         "host": machine.host,
         "type": machine.type.name,
         "launched": launched,
-        "zone": "abcd"[machine.number % 4],
+        "zone": machine.zone,
         "address": machine.address,
         "token": f"{unique[:8]}-{unique[8:12]}-4{unique[13:16]}-8{unique[1:4]}-{unique[5:]}",
-        "volumes": "".join(_VOLUME % (*volume, launched) for volume in volumes),
+        "state_code": 80 if machine.stopped else 16,
+        "state": "stopped" if machine.stopped else "running",
+        "reason": _STOPPED % f"{machine.stopped:%Y-%m-%d %H:%M:%S}" if machine.stopped else _RUNNING,
+        "volumes": "".join(_VOLUME % (*disk, launched) for disk in machine.disks),
         "tags": "".join(_TAG % tag for tag in _tags(machine)),
         "interfaces": "".join(_interface(machine, index, launched) for index in range(machine.type.interfaces)),
         "cores": machine.type.vcpus // 2,

@@ -1,9 +1,10 @@
-"""Serves a fleet: `python -m bench.endpoint --instances 10000 [--port 4570]`.
+"""Serves an account: `python -m bench.endpoint --function reap-volumes --count 10000 [--port 4570]`.
 
 Everything that is large is rendered before the first call is taken. When it is ready it prints one line of JSON with
 its address; it ends on SIGTERM, or when its standard input does. What it does not know it refuses, and counts.
 
-    GET /_bench/told    calls by action, bytes answered by action, metrics asked for, what was refused
+    GET /_bench/told    calls by action, bytes answered by action, metrics asked for, bytes published by team, what was
+                        refused
     GET /_bench/forget  an empty bucket but for the configuration, and nothing told
 """
 
@@ -21,46 +22,35 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-import cbor2
 from local_aws.aws_call import AwsCall, bucket_and_key, identify
 from local_aws.http_message import Request
 
-from . import ec2_xml
-from .cloudwatch_data import Metrics, Refused
-from .fleet import BUCKET, CONFIG, TOPIC_ARN, fleet
-
-PAGE_SIZE = 1000
+from .accounts import ACCOUNTS
+from .fleet import BUCKET, TOPIC_ARN
+from .refused import Refused
 
 Answer = tuple[int, bytes, dict[str, str]]  # status, body, headers
 
-_CBOR = {"Content-Type": "application/cbor", "smithy-protocol": "rpc-v2-cbor"}
-_JSON = {"Content-Type": "application/x-amz-json-1.0"}
 _XML = {"Content-Type": "text/xml;charset=UTF-8"}
 
 
 class Endpoint:
-    """AWS, as far as a scan of this fleet needs it."""
+    """AWS, as far as a run over this account needs it."""
 
-    def __init__(self, instances: int) -> None:
+    def __init__(self, function: str, count: int) -> None:
         began = time.monotonic()
-        machines = fleet(instances)
-        self._machines = {machine.id: machine for machine in machines}
-        self._metrics = Metrics(machines)
-        last = (instances - 1) // PAGE_SIZE
-        self._pages = [
-            ec2_xml.instances(machines[PAGE_SIZE * page :][:PAGE_SIZE], f"page-{page + 1}" if page < last else None)
-            for page in range(last + 1)
-        ]
+        self._account = ACCOUNTS[function](count)
         self._lock = threading.Lock()
         self.forget()
         self.rendered_seconds = time.monotonic() - began
-        self.rendered_bytes = sum(map(len, self._pages))
+        self.rendered_bytes = self._account.rendered_bytes
 
     def forget(self) -> None:
         with self._lock:
-            self._objects = {"config/curfew.toml": CONFIG.encode()}
+            self._objects = {"config/curfew.toml": self._account.config.encode()}
             self._calls: Counter = Counter()
             self._bytes: Counter = Counter()
+            self._published: Counter = Counter()
             self._metrics_asked = 0
             self._refused: list[str] = []
 
@@ -70,6 +60,7 @@ class Endpoint:
                 "calls": dict(self._calls),
                 "bytes": dict(self._bytes),
                 "metrics_asked": self._metrics_asked,
+                "published": dict(self._published),
                 "refused": self._refused[:10],
             }
 
@@ -89,35 +80,18 @@ class Endpoint:
         if call.service == "s3":
             return self._s3(call, request)
         if call.service == "cloudwatch":
-            return self._cloudwatch(call, request.body)
-        return 200, self._form(call.action, request.form), _XML
+            return 200, *self._account.cloudwatch(call, request.body)
+        if call.service == "ec2":
+            return 200, self._account.ec2(call, request.form), _XML
+        if call.action == "sns:Publish":
+            self._publish(request.form)
+        return 200, _ANSWERS[call.action].encode(), _XML
 
-    def _cloudwatch(self, call: AwsCall, body: bytes) -> Answer:
-        match call.operation, call.protocol:
-            case "ListMetrics", "cbor":
-                return 200, self._metrics.list_metrics(cbor2.loads(body)), _CBOR
-            case "GetMetricData", "cbor":
-                return 200, self._metrics.get_metric_data(cbor2.loads(body)), _CBOR
-            case "GetMetricStatistics", "json":
-                return 200, self._metrics.get_metric_statistics(json.loads(body)), _JSON
-        raise Refused(f"{call.operation} in {call.protocol} is not prepared")
-
-    def _form(self, action: str, form: dict[str, str]) -> bytes:
-        if action == "ec2:DescribeInstances":
-            named = _numbered(form, "InstanceId")
-            if named:
-                return ec2_xml.instances([self._machines[one] for one in named])
-            return self._pages[int(form.get("NextToken", "page-0").removeprefix("page-"))]
-        if action == "ec2:DescribeInstanceTypes":
-            named = _numbered(form, "InstanceType") or _filtered(form, "instance-type")
-            return ec2_xml.instance_types(named or None)
-        if action == "ec2:DescribeRegions":
-            return ec2_xml.regions()
-        return {
-            "sns:ListSubscriptionsByTopic": _SUBSCRIPTIONS,
-            "sns:Publish": _PUBLISHED,
-            "sts:GetCallerIdentity": _IDENTITY,
-        }[action].encode()
+    def _publish(self, form: dict[str, str]) -> None:
+        attributes = {value: key.removesuffix("Name") for key, value in form.items() if key.endswith(".Name")}
+        team = form[f"{attributes['team']}Value.StringValue"]
+        with self._lock:
+            self._published[team] += len(form["Message"].encode())
 
     def _s3(self, call: AwsCall, request: Request) -> Answer:
         bucket, key = bucket_and_key(request)
@@ -138,16 +112,6 @@ class Endpoint:
         with self._lock:
             self._refused.append(f"{call.action}: {type(error).__name__}: {error}"[:500])
         return 400, b"<Response><Errors><Error><Code>NotPrepared</Code></Error></Errors></Response>", _XML
-
-
-def _numbered(form: dict[str, str], name: str) -> list[str]:
-    """`InstanceId.1`, `InstanceId.2`, ..."""
-    return [value for key, value in form.items() if key.startswith(f"{name}.")]
-
-
-def _filtered(form: dict[str, str], name: str) -> list[str]:
-    places = [key.split(".")[1] for key, value in form.items() if key.endswith(".Name") and value == name]
-    return [value for key, value in form.items() if any(key.startswith(f"Filter.{place}.Value") for place in places)]
 
 
 _SUBSCRIPTIONS = f"""\
@@ -174,6 +138,11 @@ _IDENTITY = """\
   <ResponseMetadata><RequestId>01234567-89ab-cdef-0123-456789abcdef</RequestId></ResponseMetadata>
 </GetCallerIdentityResponse>
 """
+_ANSWERS = {
+    "sns:ListSubscriptionsByTopic": _SUBSCRIPTIONS,
+    "sns:Publish": _PUBLISHED,
+    "sts:GetCallerIdentity": _IDENTITY,
+}
 _NO_SUCH_KEY = (404, b"<Error><Code>NoSuchKey</Code><Message>The specified key does not exist.</Message></Error>", _XML)
 _LOST = (412, b"<Error><Code>PreconditionFailed</Code><Message>Something else is there.</Message></Error>", _XML)
 
@@ -207,17 +176,19 @@ def _handler(endpoint: Endpoint) -> type:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.endpoint", description="Serves a fleet of GPU instances.")
-    parser.add_argument("--instances", type=int, default=10_000)
+    parser = argparse.ArgumentParser(prog="python -m bench.endpoint", description="Serves an account to look at.")
+    parser.add_argument("--function", choices=ACCOUNTS, default="reap-instances")
+    parser.add_argument("--count", type=int, default=10_000, help="of instances, or of volumes (10000)")
     parser.add_argument("--port", type=int, default=0, help="0 (the default) takes a free one")
     asked = parser.parse_args()
-    endpoint = Endpoint(asked.instances)
+    endpoint = Endpoint(asked.function, asked.count)
     server = ThreadingHTTPServer(("127.0.0.1", asked.port), _handler(endpoint))
     server.daemon_threads = True
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     ready = {
         "address": f"http://127.0.0.1:{server.server_port}",
-        "instances": asked.instances,
+        "function": asked.function,
+        "count": asked.count,
         "rendered_bytes": endpoint.rendered_bytes,
         "rendered_seconds": round(endpoint.rendered_seconds, 2),
     }

@@ -46,6 +46,8 @@ TYPES = {
     Type("p5.48xlarge", 192, 2048, 8, "H100", 81920, 8, 3840, 4): 5,
 }
 
+_DEVICES = ("/dev/sda1", "/dev/sdf", "/dev/sdg", "/dev/sdh")
+
 WORKS = "works"  # its CPU shows it
 COMPUTES = "computes"  # its GPUs work; CPU and network are quiet
 IDLES = "idles"  # nothing at all
@@ -84,6 +86,17 @@ class Machine:
     usage: str
     team: str
     launched: datetime
+    volumes: int = 2
+    stopped: datetime | None = None
+
+    @property
+    def disks(self) -> list[tuple[str, str]]:
+        """Device and volume id of each."""
+        return [(device, f"vol-{number:x}{self.id[3:]}") for number, device in enumerate(_DEVICES[: self.volumes])]
+
+    @property
+    def zone(self) -> str:
+        return "abcd"[self.number % 4]
 
     @property
     def address(self) -> str:

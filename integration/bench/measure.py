@@ -16,13 +16,13 @@ from typing import Any
 from runtime_api import Function
 from template_actions import fixed_environment
 
-from .fleet import BUCKET, COMPUTES, IDLES, TOPIC_ARN, WORKS, fleet
+from .fleet import BUCKET, TOPIC_ARN
 from .served import Served
+from .subjects import STEPS_ANSWERED_MAX, SUBJECTS, Judged, Subject
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-_SCHEDULED = (REPOSITORY / "events" / "reap-instances" / "scheduled-rule.json").read_bytes()
+_EVENTS = REPOSITORY / "events"
 _PATIENCE_SECONDS = 600
-_STEPS_ANSWERED_MAX = 1000  # of a response; the audit record has all
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,15 @@ class Usage:
     peak_mib: float
     calls: dict[str, int]
     metrics_asked: int
-    wrong: tuple[str, ...]  # how the answer differs from what the fleet does
+    wrong: tuple[str, ...]  # how the answer differs from what the account holds
+    calls_fewest: int | None = None  # in which it could have been made, where that is known
 
 
 @dataclass(frozen=True)
 class Runs:
-    """One kind of run on one fleet, repeated."""
+    """One kind of run on one account, repeated."""
 
-    instances: int
+    count: int  # of instances, or of volumes
     runs: tuple[Usage, ...]
 
     def spread(self, of: Callable[[Usage], float]) -> Spread:
@@ -77,7 +78,15 @@ class Runs:
     @property
     def calls(self) -> dict[str, int]:
         """Of the run that made most; one that retries is seen here."""
-        return max((run.calls for run in self.runs), key=lambda calls: sum(calls.values()))
+        return self._most_calls.calls
+
+    @property
+    def calls_fewest(self) -> int | None:
+        return self._most_calls.calls_fewest
+
+    @property
+    def _most_calls(self) -> Usage:
+        return max(self.runs, key=lambda run: sum(run.calls.values()))
 
     @property
     def wrong(self) -> list[str]:
@@ -96,8 +105,7 @@ def function_on(served: Served, binary: Path) -> Function:
 
 
 def first_and_second_run(served: Served, binary: Path) -> tuple[Usage, Usage]:
-    """In one new process and an empty bucket: nothing is known, so everybody is asked about; then, as in the runs of
-    every five minutes, what is known need not be asked again."""
+    """In one new process: with an empty bucket, so that nothing is known; then, as the schedule does, once more."""
     served.forget()
     with function_on(served, binary) as function:
         function.wait_until_ready()
@@ -105,41 +113,51 @@ def first_and_second_run(served: Served, binary: Path) -> tuple[Usage, Usage]:
 
 
 def _run(served: Served, function: Function, is_first: bool) -> Usage:
+    subject = SUBJECTS[served.function]
+    event = (_EVENTS / subject.function / "scheduled-rule.json").read_bytes()
     before, pid = served.told(), function.process_id
     # proc_pid_clear_refs(5): 5 sets the peak to what is held now.
     Path(f"/proc/{pid}/clear_refs").write_text("5")
     cpu_before = _cpu_seconds(pid)
-    invocation = function.invoke(_SCHEDULED, patience_s=_PATIENCE_SECONDS)
+    invocation = function.invoke(event, patience_s=_PATIENCE_SECONDS)
     cpu_seconds = _cpu_seconds(pid) - cpu_before
     peak_mib = _peak_mib(pid)
     after = served.told()
-    wrong = _differences(served.instances, invocation.response, is_first) + after["refused"]
+    asked = after["metrics_asked"] - before["metrics_asked"]
+    wrong = _differences(subject.judged(served.count, is_first), invocation.response, asked) + after["refused"]
     return Usage(
         cpu_seconds,
         invocation.seconds,
         peak_mib,
-        dict(Counter(after["calls"]) - Counter(before["calls"])),
-        after["metrics_asked"] - before["metrics_asked"],
+        _since(before, after, "calls"),
+        asked,
         tuple(wrong),
+        _fewest(subject, served.count, is_first, asked, _since(before, after, "published")),
     )
 
 
-def _differences(instances: int, response: dict[str, Any], is_first: bool) -> list[str]:
-    """A fast run that judges wrongly is no measurement. Whoever is idle is told of in the first run, and was in the
-    second."""
-    usages = Counter(machine.usage for machine in fleet(instances))
-    spared = {"busy": usages[WORKS] + usages[COMPUTES]}
-    if not is_first:
-        spared["told"] = usages[IDLES]
-    steps = {("notify", "idle", "done"): min(usages[IDLES], _STEPS_ANSWERED_MAX)} if is_first else {}
+def _since(before: dict[str, Any], after: dict[str, Any], what: str) -> dict[str, int]:
+    return dict(Counter(after[what]) - Counter(before[what]))
+
+
+def _fewest(subject: Subject, count: int, is_first: bool, asked: int, published: dict[str, int]) -> int | None:
+    return subject.fewest(count, is_first, asked, published).total() if subject.fewest else None
+
+
+def _differences(judged: Judged, response: dict[str, Any], asked: int) -> list[str]:
+    """A fast run that judges wrongly is no measurement."""
+    steps = {step: min(count, STEPS_ANSWERED_MAX) for step, count in judged.steps.items() if count}
     answered = Counter((one["action"], one["because"]["rule"], one["outcome"]) for one in response["steps"])
     pairs = {
-        "seen": (response["seen"], instances),
-        "spared": (response["spared"], {because: count for because, count in spared.items() if count}),
-        "steps": (dict(answered), {step: count for step, count in steps.items() if count}),
+        "seen": (response["seen"], judged.seen),
+        "spared": (response["spared"], {because: count for because, count in judged.spared.items() if count}),
+        "steps": (dict(answered), steps),
         "gaps": ([f"{gap['call']}: {gap['error']}" for gap in response["gaps"]], []),
     }
-    return [f"{what} {told}, not {meant}" for what, (told, meant) in pairs.items() if told != meant]
+    wrong = [f"{what} {told}, not {meant}" for what, (told, meant) in pairs.items() if told != meant]
+    if judged.metrics_asked_max is not None and asked > judged.metrics_asked_max:
+        wrong.append(f"{asked} metrics asked, more than {judged.metrics_asked_max}")
+    return wrong
 
 
 def _cpu_seconds(pid: int) -> float:
@@ -186,10 +204,10 @@ def starts(binary: Path, count: int) -> tuple[Spread, Spread]:
 def scans(served: Served, binary: Path, repeats: int) -> tuple[Runs, Runs]:
     pairs = [first_and_second_run(served, binary) for _ in range(repeats)]
     first, second = zip(*pairs)
-    return Runs(served.instances, first), Runs(served.instances, second)
+    return Runs(served.count, first), Runs(served.count, second)
 
 
 def growth(smaller: Runs, larger: Runs) -> float:
-    """How CPU per instance grows: 1.0 is linear."""
+    """How CPU per instance, or volume, grows: 1.0 is linear."""
     ratio = larger.cpu_seconds.median / smaller.cpu_seconds.median
-    return ratio / (larger.instances / smaller.instances) if smaller.instances else math.nan
+    return ratio / (larger.count / smaller.count) if smaller.count else math.nan

@@ -16,10 +16,11 @@ from pathlib import Path
 from . import measure
 from .fleet import IDLES, REGION, fleet
 from .measure import REPOSITORY, Runs, Spread, Usage
-from .report import TARGET_INSTANCES, Verdict, table, table_of_calls
+from .report import Verdict, table, table_of_calls
 from .served import Served
 
 CPU_RATIO_MIN = 30
+TARGET_COUNT = 10_000
 
 POLICY = Path(__file__).with_name("custodian.yml")
 _POLICY_NAME = "idle-gpus"
@@ -33,7 +34,7 @@ def version() -> str:
 
 
 def scans(served: Served, repeats: int) -> Runs:
-    return Runs(served.instances, tuple(_scan(served) for _ in range(repeats)))
+    return Runs(served.count, tuple(_scan(served) for _ in range(repeats)))
 
 
 def _scan(served: Served) -> Usage:
@@ -44,7 +45,7 @@ def _scan(served: Served) -> Usage:
         found = Path(folder, _POLICY_NAME, "resources.json")
         resources = json.loads(found.read_text()) if found.is_file() else []
     told = served.told()
-    meant = {machine.id for machine in fleet(served.instances) if machine.usage == IDLES}
+    meant = {machine.id for machine in fleet(served.count) if machine.usage == IDLES}
     wrong = list(told["refused"])
     if status != 0 or {one["InstanceId"] for one in resources} != meant:
         wrong.append(f"exit status {status}, {len(resources)} of {len(meant)} idle instances found: {said[-500:]}")
@@ -87,7 +88,8 @@ class Compared:
 
     @property
     def by_name(self) -> dict[str, Runs]:
-        return {"reap-instances, first": self.first, "reap-instances, second": self.second, "Cloud Custodian": self.theirs}
+        ours = {"reap-instances, first": self.first, "reap-instances, second": self.second}
+        return {**ours, "Cloud Custodian": self.theirs}
 
 
 def compare(served: Served, binary: Path, repeats: int) -> Compared:
@@ -99,7 +101,7 @@ def comparison(compared: list[Compared]) -> str:
     for one in compared:
         for name, runs in one.by_name.items():
             figures = [f"{runs.cpu_seconds:.2f}", f"{runs.wall_seconds:.2f}", f"{runs.peak_mib:.1f}"]
-            rows.append([f"{runs.instances:,}: {name}", *figures, f"{_calls(runs):,}"])
+            rows.append([f"{runs.count:,}: {name}", *figures, f"{_calls(runs):,}"])
         for name, runs in (("first", one.first), ("second", one.second)):
             ratios = [
                 _ratio(runs.cpu_seconds, one.theirs.cpu_seconds),
@@ -107,14 +109,14 @@ def comparison(compared: list[Compared]) -> str:
                 _ratio(runs.peak_mib, one.theirs.peak_mib),
                 _calls(one.theirs) / _calls(runs),
             ]
-            title = f"{runs.instances:,}: Cloud Custodian to the {name} run"
+            title = f"{runs.count:,}: Cloud Custodian to the {name} run"
             rows.append([title, *(f"x {ratio:.1f}" for ratio in ratios)])
     return table(["", "CPU s", "wall s", "peak MiB", "AWS calls"], rows)
 
 
 def calls_table(compared: list[Compared]) -> str:
     return table_of_calls(
-        {f"{name}, {runs.instances:,}": runs for one in compared for name, runs in one.by_name.items()}
+        {f"{name}, {runs.count:,}": runs for one in compared for name, runs in one.by_name.items()}
     )
 
 
@@ -137,8 +139,8 @@ def verdicts(compared: list[Compared]) -> list[Verdict]:
     """The target is of the first run, which does what Cloud Custodian does."""
     found = []
     for one in compared:
-        count = one.first.instances
-        if count == TARGET_INSTANCES:
+        count = one.first.count
+        if count == TARGET_COUNT:
             target = f"{count:,}: the first run takes at least {CPU_RATIO_MIN} times less CPU"
             found.append(Verdict(target, f"x {one.cpu_ratio:.1f}", one.cpu_ratio >= CPU_RATIO_MIN))
         wrong = one.first.wrong + one.second.wrong + one.theirs.wrong

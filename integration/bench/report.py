@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-from .fleet import COMPUTES, IDLES, SHARES, TYPES, WORKS
 from .measure import REPOSITORY, Runs, Spread, growth
+from .subjects import Limits, Subject
 
-TARGET_INSTANCES = 10_000
-PEAK_MIB_BELOW = 64
-CPU_SECONDS_MAX = 0.8
 FIRST_POLL_MS_MAX = 5
 GROWTH_MAX = 1.25
+CALLS_MORE_MAX = 1.05
 
 
 @dataclass(frozen=True)
@@ -56,27 +54,22 @@ def _commit() -> str:
     return f"commit {told.stdout.strip()}, " if told.returncode == 0 else ""
 
 
-def fleets(rendered: dict[int, int]) -> str:
-    """`rendered` is the bytes of all DescribeInstances pages, by the number of instances."""
-    gpus = sum(one.gpus * percent for one, percent in TYPES.items()) / 100
+def described(subject: Subject, rendered: dict[int, int]) -> str:
+    """`rendered` is the bytes of all pages, by their number of instances or volumes."""
     count, size = max(rendered.items())
-    works, computes, idles = (f"{SHARES[usage]} %" for usage in (WORKS, COMPUTES, IDLES))
-    return (
-        f"One region, {gpus:.1f} GPUs an instance ({len(TYPES)} types of 1, 4 and 8), {size / count / 1024:.1f} KiB of "
-        f"XML each. {works} work by their CPU, {computes} by their GPUs only, {idles} are idle, and their owners are "
-        "only told: nothing is written to EC2.\n"
-    )
+    return subject.described(size / count / 1024) + "\n"
 
 
-def runs_table(runs: list[Runs]) -> str:
-    head = ["instances", "CPU s", "CPU µs an instance", "growth", "wall s", "peak MiB", "AWS calls", "metrics asked"]
+def runs_table(subject: Subject, runs: list[Runs]) -> str:
+    head = [f"{subject.noun}s", "CPU s", f"CPU µs per {subject.noun}", "growth", "wall s", "peak MiB", "AWS calls"]
+    head.append("metrics asked")
     rows = []
     for number, one in enumerate(runs):
         rows.append(
             [
-                f"{one.instances:,}",
+                f"{one.count:,}",
                 f"{one.cpu_seconds:.3f}",
-                f"{one.cpu_seconds.median / one.instances * 1e6:.0f}",
+                f"{one.cpu_seconds.median / one.count * 1e6:.0f}",
                 f"{growth(runs[number - 1], one):.2f}" if number else "",
                 f"{one.wall_seconds:.2f}",
                 f"{one.peak_mib:.1f}",
@@ -89,7 +82,7 @@ def runs_table(runs: list[Runs]) -> str:
 
 def calls_table(first: list[Runs], second: list[Runs]) -> str:
     return table_of_calls(
-        {f"{name}, {one.instances:,}": one for name, runs in (("first", first), ("second", second)) for one in runs}
+        {f"{name}, {one.count:,}": one for name, runs in (("first", first), ("second", second)) for one in runs}
     )
 
 
@@ -109,41 +102,52 @@ def starts_table(wall: Spread, cpu: Spread, size: int) -> str:
     return table([f"of {len(wall.values)} starts", ""], rows)
 
 
-def verdicts(first: list[Runs], second: list[Runs], wall: Spread) -> list[Verdict]:
-    found = [one for name, runs in (("first", first), ("second", second)) for one in _of_runs(name, runs)]
+def verdicts(subject: Subject, first: list[Runs], second: list[Runs], wall: Spread) -> list[Verdict]:
+    found = [one for name, runs in (("first", first), ("second", second)) for one in _of_runs(subject, name, runs)]
     poll_ms = wall.median * 1000
     measured = f"{poll_ms:.2f} ms (worst {max(wall.values) * 1000:.2f})"
     target = f"start to first poll: {FIRST_POLL_MS_MAX} ms by the median"
     return [*found, Verdict(target, measured, poll_ms <= FIRST_POLL_MS_MAX)]
 
 
-def _of_runs(name: str, runs: list[Runs]) -> Iterator[Verdict]:
+def _of_runs(subject: Subject, name: str, runs: list[Runs]) -> Iterator[Verdict]:
     for one in runs:
-        at = f"{name} run at {one.instances:,}"
-        if one.instances == TARGET_INSTANCES:
-            peak, cpu = one.peak_mib, one.cpu_seconds
-            is_met = max(peak.values) < PEAK_MIB_BELOW
-            yield Verdict(f"{at}: peak memory below {PEAK_MIB_BELOW} MiB", f"{peak:.1f} MiB", is_met)
-            yield Verdict(f"{at}: CPU at most {CPU_SECONDS_MAX} s", f"{cpu:.2f} s", cpu.median <= CPU_SECONDS_MAX)
-        yield Verdict(f"{at}: every instance judged right", "; ".join(one.wrong) or "all are", not one.wrong)
+        at = f"{name} run at {one.count:,}"
+        yield from _of_limits(at, subject.limits.get(one.count, Limits()), one)
+        if one.calls_fewest is not None:
+            made, most = sum(one.calls.values()), int(one.calls_fewest * CALLS_MORE_MAX)
+            target = f"{at}: at most {CALLS_MORE_MAX - 1:.0%} more calls than the fewest possible"
+            yield Verdict(target, f"{made:,} of {one.calls_fewest:,}", made <= most)
+        target = f"{at}: every {subject.noun} judged right"
+        yield Verdict(target, "; ".join(one.wrong) or "all are", not one.wrong)
     for smaller, larger in zip(runs, runs[1:]):
         grows = growth(smaller, larger)
-        span = f"{smaller.instances:,} to {larger.instances:,}"
-        target = f"{name} run, {span}: CPU per instance at most x {GROWTH_MAX}"
+        span = f"{smaller.count:,} to {larger.count:,}"
+        target = f"{name} run, {span}: CPU per {subject.noun} at most x {GROWTH_MAX}"
         is_right = not (smaller.wrong or larger.wrong)  # what gives up early grows less
         measured = f"x {grows:.2f}" + ("" if is_right else ", of runs that judged wrong")
         yield Verdict(target, measured, is_right and grows <= GROWTH_MAX)
+
+
+def _of_limits(at: str, limits: Limits, runs: Runs) -> Iterator[Verdict]:
+    peak, cpu = runs.peak_mib, runs.cpu_seconds
+    if limits.peak_mib_below is not None:
+        is_met = max(peak.values) < limits.peak_mib_below
+        yield Verdict(f"{at}: peak memory below {limits.peak_mib_below} MiB", f"{peak:.1f} MiB", is_met)
+    if limits.cpu_seconds_max is not None:
+        is_met = cpu.median <= limits.cpu_seconds_max
+        yield Verdict(f"{at}: CPU at most {limits.cpu_seconds_max} s", f"{cpu:.2f} s", is_met)
 
 
 def verdicts_table(found: list[Verdict]) -> str:
     return table(["target", "measured", ""], (one.row for one in found))
 
 
-def recorded(page: str, command: str, text: str) -> str:
-    """The page, with these figures between the marks of this command."""
-    begin, end = f"<!-- {command} -->\n", f"<!-- end of {command} -->"
+def recorded(page: str, place: str, text: str) -> str:
+    """The page, with these figures between the marks of their place."""
+    begin, end = f"<!-- {place} -->\n", f"<!-- end of {place} -->"
     before, found, rest = page.partition(begin)
     _, closed, after = rest.partition(end)
     if not (found and closed):
-        raise ValueError(f"the page has no place for the figures of {command}: {begin.strip()} and {end}")
+        raise ValueError(f"the page has no place for the figures of {place}: {begin.strip()} and {end}")
     return f"{before}{begin}\n{text}\n{end}{after}"

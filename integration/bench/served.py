@@ -19,12 +19,13 @@ _INTEGRATION = Path(__file__).resolve().parents[1]
 @dataclass(frozen=True)
 class Served:
     address: str
-    instances: int
-    rendered_bytes: int  # all pages of DescribeInstances
+    function: str
+    count: int  # of instances, or of volumes
+    rendered_bytes: int  # all that DescribeInstances, or DescribeVolumes, says of them
     rendered_seconds: float
 
     def told(self) -> dict[str, Any]:
-        """`calls`, `bytes`, `metrics_asked` and `refused` since the last `forget`."""
+        """`calls`, `bytes`, `metrics_asked`, `published` and `refused` since the last `forget`."""
         return self._get("told")
 
     def forget(self) -> None:
@@ -37,9 +38,9 @@ class Served:
 
 
 @contextmanager
-def serving(instances: int) -> Iterator[Served]:
+def serving(function: str, count: int) -> Iterator[Served]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "bench.endpoint", "--instances", str(instances)],
+        [sys.executable, "-m", "bench.endpoint", "--function", function, "--count", str(count)],
         env={**os.environ, "PYTHONPATH": str(_INTEGRATION)},
         stdin=subprocess.PIPE,  # its end is the server's, however we end
         stdout=subprocess.PIPE,
@@ -47,7 +48,7 @@ def serving(instances: int) -> Iterator[Served]:
     try:
         ready = process.stdout.readline()
         if not ready:
-            raise RuntimeError(f"the endpoint for {instances} instances did not start: see above")
+            raise RuntimeError(f"the endpoint for {function} at {count} did not start: see above")
         yield Served(**json.loads(ready))
     finally:
         process.stdin.close()

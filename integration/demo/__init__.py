@@ -1,10 +1,10 @@
-"""`make demo`: a believable account, a few runs of the real reaper, and what became of everybody.
+"""`make demo`: a believable account, a few runs of the real reapers, and what became of everybody.
 
 It is an acceptance test as well: it fails where the outcome differs from the story.
 
-- `fleet.py` is the cast: every machine, what it does, and what must become of it in each run;
-- `seed.py` builds the account of them;
-- `story.py` is the plot: the runs, and what people do between them;
-- `show.py`, `account.py` and `run.py` tell it in a terminal;
-- `verdict.py` compares what happened with the story.
+- `fleet.py` and `storage.py` are the cast: every machine and volume, and what must become of it in each run;
+- `seed.py` and `seed_storage.py` build the account of them;
+- `story.py` is the plot: the runs (`run.py`), and what people do between them (`undo.py`);
+- `show.py`, `show_volumes.py` and `screen.py` tell it in a terminal;
+- `verdict.py` and `verdict_volumes.py` compare what happened with the story.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import sys
@@ -12,13 +13,12 @@ from pathlib import Path
 
 from local_aws import running
 
-from . import show
+from . import show, show_volumes, verdict, verdict_volumes
 from .fleet import REGIONS
-from .run import REPOSITORY, Broken, Run
+from .run import REPOSITORY, Broken
 from .screen import Progress, heading, line, paint, paragraph
 from .seed import Account, seed
-from .story import play
-from .verdict import differences
+from .story import Played, play
 
 _COPIES = REPOSITORY / "target" / "demo"
 
@@ -38,6 +38,10 @@ def main() -> int:
     except _Interrupted as interrupted:
         line("\nInterrupted; the local AWS is stopped.")
         return 128 + interrupted.number
+    except BrokenPipeError:
+        # `python -m demo | head`: whoever has read enough. What is left to be written at the exit goes nowhere either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except Broken as broken:
         line(paint(f"\nFAILED: {broken}", "bold", "red"))
         return 1
@@ -55,23 +59,28 @@ def _demo() -> int:
     with _account() as account:
         heading("The account")
         show.fleet(account)
-        runs = play(account)
-        copies = _keep_copies(runs)
-        show.audit(runs, account.id_of("sweep-lr"), str(copies.relative_to(REPOSITORY)))
-        show.calls(runs)
-        wrong = differences(runs, account)
+        show_volumes.storage(account)
+        played = play(account)
+        copies = str(_keep_copies(played).relative_to(REPOSITORY))
+        show.audit(played.instances, played.volumes, played.applied, account.id_of("sweep-lr"), copies)
+        show.calls(played.instances, played.volumes)
+        wrong = [*verdict.differences(played.instances, played.applied, account), *verdict_volumes.differences(played, account)]
     heading("The end")
-    ended = [step for run in runs for step in run.record["steps"] if _ended(step)]
-    observed = [step for step in runs[1].record["steps"] if step["outcome"] == "observed"]
+    records = [*(run.record for run in played.instances), played.applied]
+    ended = [step for record in records for step in record["steps"] if _done(step, "stop", "terminate")]
+    observed = [step for step in played.instances[1].record["steps"] if step["outcome"] == "observed"]
+    deleted = [step for run in played.volumes for step in run.record["steps"] if _done(step, "delete")]
+    volumes = [step for step in deleted if step["because"]["rule"] == "orphaned"]
     paragraph(f"{len(ended)} machines were sent home, which saves {show.savings(ended)}.")
     paragraph(f"{len(observed)} more would have been, but are in observe mode: {show.savings(observed)}.")
+    paragraph(f"{len(volumes)} volumes were deleted, which saves {show_volumes.savings(volumes)}. One of them is back.")
     paragraph(f"The local AWS is stopped. It took {time.monotonic() - began:.0f} s.")
     for one in wrong:
         line(paint(f"not as in the story: {one}", "red"))
     line(
         paint(f"FAILED: {len(wrong)} differences from the story", "bold", "red")
         if wrong
-        else paint("Every machine met the fate that the story has for it.", "bold", "green")
+        else paint("Every machine and every volume met the fate that the story has for it.", "bold", "green")
     )
     return 1 if wrong else 0
 
@@ -86,15 +95,16 @@ def _account() -> Iterator[Account]:
         yield account
 
 
-def _ended(step: dict) -> bool:
-    return step["action"] in ("stop", "terminate") and step["outcome"] == "done"
+def _done(step: dict, *actions: str) -> bool:
+    return step["action"] in actions and step["outcome"] == "done"
 
 
-def _keep_copies(runs: list[Run]) -> Path:
+def _keep_copies(played: Played) -> Path:
     """The bucket goes with the local AWS: what a person may want to read afterwards stays under target/."""
     shutil.rmtree(_COPIES, ignore_errors=True)
-    for number, run in enumerate(runs, 1):
-        folder = _COPIES / f"run-{number}"
+    runs = [*enumerate(played.instances, 1), *enumerate(played.volumes, 1)]
+    for number, run in runs:
+        folder = _COPIES / f"run-{number}" / run.record["function"]
         folder.mkdir(parents=True)
         (folder / "plan.json").write_text(run.audit_text)
         for message in run.messages:

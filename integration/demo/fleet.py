@@ -47,23 +47,23 @@ def cast(now: datetime) -> list[Machine]:
     told_half_an_hour_ago = "{id} hours=stop@" + rfc3339(evening.replace(second=0, microsecond=0))
     stopped_last_night = f"hours {rfc3339(now - timedelta(hours=12))}"
 
-    ignored = ("would mark idle", "mark idle", "held stop idle", "stop idle", "not-running")
+    ignored = ("would mark idle", "mark idle", "held stop idle", "not-running", "not-running")
     return [
         # The rules
         Machine("sweep-lr", EAST_1, "g5.12xlarge", "vision", "idle", ignored),
         Machine("bench-l4", FRANKFURT, "g6.xlarge", "vision", "idle", ignored),
         Machine(
             "scratch-spot", FRANKFURT, "g6.2xlarge", "vision", "idle",
-            ("would mark idle", "mark idle", "held terminate idle", "terminate idle", "gone"),
+            ("would mark idle", "mark idle", "held terminate idle", "gone", "gone"),
             {"curfew:on-idle": "terminate"}, fields={"spot_instance_request": "one-time"},
         ),
         Machine(
             "no-name-1", EAST_1, "g4dn.12xlarge", None, "silent",
-            ("would mark untagged", "mark untagged", "held stop untagged", "stop untagged", "not-running"),
+            ("would mark untagged", "mark untagged", "held stop untagged", "not-running", "not-running"),
         ),
         Machine(
             "distil", EAST_1, "trn1.32xlarge", "nlp", "silent",
-            ("would mark lifetime", "mark lifetime", "held stop lifetime", "stop lifetime", "not-running"),
+            ("would mark lifetime", "mark lifetime", "held stop lifetime", "not-running", "not-running"),
             launched=timedelta(days=11),
         ),
         Machine(
@@ -152,17 +152,30 @@ def cast(now: datetime) -> list[Machine]:
     ]  # fmt: skip
 
 
+@dataclass(frozen=True)
+class CpuMachine:
+    """One instance without an accelerator: nothing of it but its volumes is any business of Curfew's."""
+
+    region: str
+    type: str
+    name: str
+    team: str = "platform"
+    stopped: timedelta | None = None  # for how long
+
+
 CPU_MACHINES = [
-    (EAST_1, "t3.medium", "vpn"),
-    (EAST_1, "m7i.large", "ci-runner"),
-    (EAST_1, "m7i.4xlarge", "airflow"),
-    (EAST_1, "r7i.2xlarge", "feature-store"),
-    (EAST_1, "c7i.8xlarge", "preprocess"),
-    (EAST_2, "c7i.2xlarge", "ray-head"),
-    (EAST_2, "m7i.xlarge", "grafana"),
-    (FRANKFURT, "t3.medium", "vpn"),
-    (FRANKFURT, "c7i.large", "web"),
-    (FRANKFURT, "r7i.large", "postgres"),
+    CpuMachine(EAST_1, "t3.medium", "vpn"),
+    CpuMachine(EAST_1, "m7i.large", "ci-runner"),
+    CpuMachine(EAST_1, "m7i.4xlarge", "airflow"),
+    CpuMachine(EAST_1, "r7i.2xlarge", "feature-store"),
+    CpuMachine(EAST_1, "c7i.8xlarge", "preprocess"),
+    CpuMachine(EAST_1, "r7i.4xlarge", "ray-worker", "nlp"),
+    CpuMachine(EAST_1, "m7i.xlarge", "annotate", "vision", timedelta(days=40)),
+    CpuMachine(EAST_2, "c7i.2xlarge", "ray-head"),
+    CpuMachine(EAST_2, "m7i.xlarge", "grafana"),
+    CpuMachine(FRANKFURT, "t3.medium", "vpn"),
+    CpuMachine(FRANKFURT, "c7i.large", "web"),
+    CpuMachine(FRANKFURT, "r7i.large", "postgres"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""One run of the real reaper, and everything that it left behind."""
+"""One run of a real reaper, and everything that it left behind."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from runtime_api import Function
 from .seed import BUCKET, Account
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-BINARY = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")) / "debug" / "reap-instances"
-EVENTS = sorted((REPOSITORY / "events" / "reap-instances").glob("*.json"))
-FUNCTION = "reap-instances"
+BINARIES = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")) / "debug"
+INSTANCES, VOLUMES = "reap-instances", "reap-volumes"
 
 
 class Broken(Exception):
@@ -45,6 +44,7 @@ class Reaper:
     def __init__(self, account: Account, function: Function) -> None:
         self._account = account
         self._function = function
+        self._samples = sorted((REPOSITORY / "events" / function.name).glob("*.json"))
         self._events = 0
 
     def run(self) -> Run:
@@ -52,7 +52,7 @@ class Reaper:
         told_before = len(aws.messages())
         audited_before = set(_audit_keys(self._account))
         aws.clear_calls()
-        event = EVENTS[self._events % len(EVENTS)].read_bytes()
+        event = self._samples[self._events % len(self._samples)].read_bytes()
         self._events += 1
         try:
             invocation = self._function.invoke(event)
@@ -78,16 +78,24 @@ class Reaper:
 
 
 @contextmanager
-def reaper(account: Account, mode: str) -> Iterator[Reaper]:
-    if not BINARY.exists():
-        raise Broken(f"{BINARY} is not built: run `make demo`, or `cargo build --package reap-instances`")
+def reapers(account: Account, mode: str) -> Iterator[tuple[Reaper, Reaper]]:
+    """Of the instances, and of the volumes."""
+    with _reaper(account, mode, INSTANCES) as instances, _reaper(account, mode, VOLUMES) as volumes:
+        yield instances, volumes
+
+
+@contextmanager
+def _reaper(account: Account, mode: str, name: str) -> Iterator[Reaper]:
+    binary = BINARIES / name
+    if not binary.exists():
+        raise Broken(f"{binary} is not built: run `make demo`, or `cargo build --package {name}`")
     env = {
         **account.aws.environment(),
         "CURFEW_BUCKET": BUCKET,
         "CURFEW_TOPIC_ARN": account.topic_arn,
         "CURFEW_MODE": mode,
     }
-    with Function(BINARY, env) as function:
+    with Function(binary, env) as function:
         try:
             function.wait_until_ready()
         except AssertionError as error:

@@ -30,6 +30,10 @@ def heading(text: str) -> None:
     line(paint(f"== {text} ".ljust(WIDTH, "="), "bold"))
 
 
+def subheading(text: str) -> None:
+    line(paint(f"-- {text} ".ljust(WIDTH, "-"), "bold"))
+
+
 def paragraph(text: str, indent: str = "", *styles: str) -> None:
     """Wraps text to the screen; words are never broken, so that commands can be copied."""
     wrapped = textwrap.wrap(

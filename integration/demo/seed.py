@@ -10,7 +10,8 @@ from typing import Any
 
 from local_aws import LocalAws
 
-from .fleet import CPU_MACHINES, EAST_1, OWNERS, REGIONS, Machine, cast
+from .fleet import CPU_MACHINES, EAST_1, OWNERS, REGIONS, CpuMachine, Machine, cast
+from .seed_storage import Storage, seed_storage
 
 BUCKET = "curfew-state"
 CONFIG_KEY = "config/curfew.toml"
@@ -35,8 +36,11 @@ grace = "{grace}"
 grace = "{grace}"
 action = "stop"
 
+[volumes]
+grace = "{grace}"
+
 [limits]
-actions_max = {actions_max}
+actions_max = 3
 
 [teams.vision]
 mode = "enforce"
@@ -67,17 +71,19 @@ class Account:
     aws: LocalAws
     topic_arn: str
     machines: dict[str, Machine]  # by instance id
-    cpu_machines: list[tuple[str, str]]  # instance id, region
+    cpu_machines: dict[str, CpuMachine]  # by instance id
     gpu_counts: dict[str, int]  # by type
+    storage: Storage
 
     def id_of(self, name: str) -> str:
-        return next(instance_id for instance_id, machine in self.machines.items() if machine.name == name)
+        everything = {**self.machines, **self.cpu_machines}
+        return next(instance_id for instance_id, machine in everything.items() if machine.name == name)
 
 
 def seed(aws: LocalAws, progress: Callable[[str], None]) -> Account:
     now = datetime.now(timezone.utc)
     aws.client("s3").create_bucket(Bucket=BUCKET)
-    write_config(aws, actions_max=3)
+    aws.client("s3").put_object(Bucket=BUCKET, Key=CONFIG_KEY, Body=config().encode())
     topic_arn = _topic(aws)
     gpu_counts = _gpu_counts(aws)
     progress("state bucket, configuration, topic")
@@ -85,21 +91,19 @@ def seed(aws: LocalAws, progress: Callable[[str], None]) -> Account:
     for machine in cast(now):
         machines[_launch(aws, machine, now)] = machine
         progress(f"{len(machines)} accelerated instances")
-    cpu_machines = [
-        (aws.run_instance(instance_type, {"Name": name, "Team": "platform"}, region), region)
-        for region, instance_type, name in CPU_MACHINES
-    ]
+    cpu_machines = {_launch_cpu(aws, machine, now): machine for machine in CPU_MACHINES}
     progress(f"{len(machines)} accelerated and {len(cpu_machines)} other instances")
     for region in REGIONS:
         own = {instance_id: machine for instance_id, machine in machines.items() if machine.region == region}
         _report(aws, region, own, gpu_counts, now)
         progress(f"metrics of {region}")
-    return Account(aws, topic_arn, machines, cpu_machines, gpu_counts)
+    storage = seed_storage(aws, {machine.name: one for one, machine in cpu_machines.items()}, now)
+    progress(f"{len(storage.disks)} volumes")
+    return Account(aws, topic_arn, machines, cpu_machines, gpu_counts, storage)
 
 
-def write_config(aws: LocalAws, actions_max: int) -> None:
-    text = CONFIG.format(grace=f"{GRACE_SECONDS}s", actions_max=actions_max)
-    aws.client("s3").put_object(Bucket=BUCKET, Key=CONFIG_KEY, Body=text.encode())
+def config() -> str:
+    return CONFIG.format(grace=f"{GRACE_SECONDS}s")
 
 
 def begin_training(account: Account, name: str) -> None:
@@ -144,6 +148,15 @@ def _launch(aws: LocalAws, machine: Machine, now: datetime) -> str:
     if own_id:
         aws.change(tag={"resource": instance_id, "region": machine.region, "tags": own_id})
     return instance_id
+
+
+def _launch_cpu(aws: LocalAws, machine: CpuMachine, now: datetime) -> str:
+    owner = {"Owner": OWNERS[machine.team]} if machine.team in OWNERS else {}
+    tags = {"Name": machine.name, "Team": machine.team, **owner}
+    if machine.stopped is None:
+        return aws.run_instance(machine.type, tags, machine.region)
+    reason = f"User initiated ({now - machine.stopped:%Y-%m-%d %H:%M:%S} GMT)"
+    return aws.run_instance(machine.type, tags, machine.region, state="stopped", state_transition_reason=reason)
 
 
 def _report(

@@ -41,7 +41,7 @@ def fleet(account: Account) -> None:
     counts: dict[str, Counter] = defaultdict(Counter)
     for machine in account.machines.values():
         counts[machine.region][_family(machine.type)] += 1
-    cpu = Counter(region for _, region in account.cpu_machines)
+    cpu = Counter(machine.region for machine in account.cpu_machines.values())
     widths = [len(family) + 2 for family in families]
     head = "".join(family.rjust(width) for family, width in zip(families, widths))
     line(paint(f"{'':13}{head}  GPU  CPU", "bold"))
@@ -122,7 +122,7 @@ def because(why: dict[str, Any]) -> str:
     if rule == "hours":
         return f"{why['hours'].removeprefix('Mon-Sun ')}, now {datetime.now(timezone.utc):%H:%M}"
     if rule == "lifetime":
-        days = (datetime.now(timezone.utc) - _moment(why["launched_at"])).days
+        days = (datetime.now(timezone.utc) - moment(why["launched_at"])).days
         return f"runs for {days} days, {why['max_seconds'] // 86400} at most"
     return rule
 
@@ -176,33 +176,36 @@ def messages(run: Run) -> None:
             paragraph(part, "  | ")
 
 
-def calls(runs: list[Run]) -> None:
+def calls(instances: list[Run], volumes: list[Run]) -> None:
     """AWS calls of all runs, by action."""
     total: Counter = Counter()
-    for one in runs:
+    for one in [*instances, *volumes]:
         total.update(one.calls)
-    metrics = sum(one.metrics_asked for one in runs)
-    by_run = ", ".join(str(sum(one.calls.values())) for one in runs)
     heading("AWS calls")
     cells = [f"{count:4} {action}" for action, count in sorted(total.items(), key=lambda item: (-item[1], item[0]))]
-    rows = -(-len(cells) // 2)
+    rows = -(-len(cells) // 3)
     columns = [cells[first : first + rows] for first in range(0, len(cells), rows)]
     widths = [max(map(len, column)) + 3 for column in columns]
     for row in range(rows):
         line("".join(column[row].ljust(width) for column, width in zip(columns, widths) if row < len(column)).rstrip())
-    usd = metrics * _METRIC_USD
-    line(f"In {len(runs)} runs: {by_run}. Metrics asked for: {metrics} (${usd:.4f} at CloudWatch's price).")
+    line()
+    for runs in (instances, volumes):
+        by_run = ", ".join(str(sum(one.calls.values())) for one in runs)
+        metrics = sum(one.metrics_asked for one in runs)
+        line(
+            f"{runs[0].response['function']}: {by_run}. "
+            f"Metrics asked for: {metrics} (${metrics * _METRIC_USD:.4f} at CloudWatch's price)."
+        )
 
 
-def audit(runs: list[Run], step_of: str, copies: str) -> None:
+def audit(instances: list[Run], volumes: list[Run], applied: dict[str, Any], step_of: str, copies: str) -> None:
     """Where the records lie, and one step as it stands there."""
     heading("The audit trail")
-    for one in runs:
+    for one in [*instances, *volumes]:
         line(f"  {one.audit_key}  {len(one.audit_text):,} bytes")
-    fourth = json.loads(runs[3].audit_text)
-    step = next(step for step in fourth["steps"] if step["resource"] == step_of)
+    step = next(step for step in applied["steps"] if step["resource"] == step_of)
     line()
-    line("One step of the fourth, read back from the bucket:")
+    line("One step of what the platform engineer had carried out, read back from the bucket:")
     paragraph(json.dumps(step), "  ", "dim")
     line()
     line(f"The bucket goes with the local AWS. Copies of it and of every message: {copies}")
@@ -212,9 +215,9 @@ def _family(instance_type: str) -> str:
     return instance_type.partition(".")[0]
 
 
-def _moment(text: str) -> datetime:
+def moment(text: str) -> datetime:
     return datetime.fromisoformat(re.sub(r"\.\d+", "", text).replace("Z", "+00:00"))
 
 
 def _clock(text: str) -> str:
-    return f"{_moment(text):%H:%M} UTC"
+    return f"{moment(text):%H:%M} UTC"

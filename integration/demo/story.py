@@ -1,73 +1,150 @@
-"""The plot: five runs of the reaper, and what people do between them."""
+"""The plot: five runs of each reaper, and what people do between them, most of it by the command `curfew`."""
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
-from . import show
-from .run import Run, reaper
-from .screen import heading, paragraph
-from .seed import Account, begin_training, write_config
+from . import command, show, show_volumes, undo
+from .fleet import rfc3339
+from .run import Reaper, Run, reapers
+from .screen import heading, line, paragraph
+from .seed import BUCKET, Account, begin_training, config
+from .seed_storage import attach
+from .storage import ATTACHED_AGAIN, NAMELESS, RESTORED
 
 _SOON = timedelta(seconds=30)  # deadlines within it are worth waiting for
 
 
-def play(account: Account) -> list[Run]:
-    runs: list[Run] = []
-    with reaper(account, "observe") as rehearsing:
+@dataclass
+class Played:
+    """Everything that happened."""
+
+    instances: list[Run] = field(default_factory=list)
+    volumes: list[Run] = field(default_factory=list)
+    applied: dict[str, Any] = field(default_factory=dict)  # the record of what a person carried out
+    differences: dict[str, tuple[Any, Any]] = field(default_factory=dict)  # of the volume that came back
+
+
+def play(account: Account) -> Played:
+    played = Played()
+    heading("Before anything is deployed: what costs, and does nothing")
+    command.before_deployment(account, config(), "scan", "--quiet", "--config", "curfew.toml")
+    with reapers(account, "observe") as rehearsing:
         heading("Run 1: a rehearsal. CURFEW_MODE=observe, so nothing is written")
-        runs.append(rehearsing.run())
-        show.run(runs[-1], account)
-        show.subjects(runs[-1])
-    _wait_for_deadlines(runs[-1])
-    with reaper(account, "enforce") as enforcing:
+        _run(played, rehearsing, account, show.subjects)
+        show_volumes.findings(played.volumes[-1])
+    heading("Meanwhile")
+    paragraph("Grace is done with ray-worker, and terminates it. Its data volume stays behind, without any tags.")
+    _terminate(account, "ray-worker")
+    _wait_for_deadlines(played)
+    with reapers(account, "enforce") as enforcing:
         heading("Run 2: CURFEW_MODE=enforce. What its owner wrote down ends now, the rest is announced")
-        runs.append(enforcing.run())
-        show.run(runs[-1], account)
-        show.messages(runs[-1])
+        _run(played, enforcing, account, show.messages)
 
         heading("Meanwhile")
         paragraph("Ada starts training on finetune-llava. Nothing else: Curfew will see it.")
         begin_training(account, "finetune-llava")
-        paragraph("Grace wants to keep llama-ft, and tags it curfew:protected.")
-        _protect(account, "llama-ft")
+        paragraph("Grace wants to keep llama-ft.")
+        command.curfew(account, "protect", account.id_of("llama-ft"))
+        line()
+        paragraph(f"Ada attaches {ATTACHED_AGAIN} to airflow.")
+        _attach(account, account.storage.id_of(ATTACHED_AGAIN), "airflow")
         paragraph("Nobody answers for the others.")
-        _wait_for_deadlines(runs[-1])
+        paragraph(
+            f"And nobody waits for two weeks: the demo sets the curfew:unattached-since of {NAMELESS} back by 15 days."
+        )
+        _let_days_pass(account, NAMELESS, timedelta(days=15))
+        _wait_for_deadlines(played)
 
         heading("Run 3: the deadlines have passed, but that is more than this account allows in one run")
-        runs.append(enforcing.run())
-        show.run(runs[-1], account)
-        show.messages(runs[-1])
+        _run(played, enforcing, account, show.messages)
+        account.storage.find_snapshots(account.aws)
 
         heading("Meanwhile")
-        paragraph("The platform engineer reads that, agrees, and sets [limits] actions_max = 10.")
-        write_config(account.aws, actions_max=10)
+        paragraph(f"Grace reads that {NAMELESS} was hers, and gives it a week.")
+        command.curfew(account, "keep", account.storage.id_of(NAMELESS), "7d")
+        line()
+        paragraph("The platform engineer reviews what waits, and agrees. Each machine is looked at once more, and ended.")
+        held = played.instances[-1].record["run"]
+        command.curfew(account, "plans")
+        command.curfew(account, "apply", held, "--yes")
+        played.applied = _record_of_apply(account, held)
 
-        heading("Run 4: each machine is looked at once more, and ended")
-        runs.append(enforcing.run())
-        show.run(runs[-1], account)
-        show.messages(runs[-1])
+        heading("Run 4: of the machines nothing is left to do; each volume with a whole snapshot is deleted")
+        _run(played, enforcing, account, show.messages)
+
+        heading("Meanwhile")
+        paragraph(f"Ada misses {RESTORED}, pastes the command of that message, and attaches the new volume.")
+        _restore(account, played)
 
         heading("Run 5: nothing has changed, so nothing is done, and nothing said")
-        runs.append(enforcing.run())
-        show.run(runs[-1], account)
-        show.messages(runs[-1])
-    return runs
+        _run(played, enforcing, account, show.messages)
+    return played
 
 
-def _protect(account: Account, name: str) -> None:
-    """As the owner would by hand: not a call of Curfew's."""
+def _run(played: Played, reapers: tuple[Reaper, Reaper], account: Account, tell: Callable[[Run], None]) -> None:
+    """The machines, then the volumes."""
+    of_instances, of_volumes = reapers
+    played.instances.append(of_instances.run())
+    show.run(played.instances[-1], account)
+    tell(played.instances[-1])
+    played.volumes.append(of_volumes.run())
+    show_volumes.run(played.volumes[-1], account)
+    tell(played.volumes[-1])
+
+
+def _record_of_apply(account: Account, plan: str) -> dict[str, Any]:
+    listed = account.aws.client("s3").list_objects_v2(Bucket=BUCKET, Prefix="plans/")
+    [key] = [one["Key"] for one in listed["Contents"] if f"/apply-{plan}" in one["Key"]]
+    return json.load(account.aws.client("s3").get_object(Bucket=BUCKET, Key=key)["Body"])
+
+
+# As people would by hand: not calls of Curfew's.
+
+
+def _tag(account: Account, resource: str, region: str, key: str, value: str = "") -> None:
+    account.aws.change(tag={"resource": resource, "region": region, "tags": {key: value}})
+
+
+def _terminate(account: Account, name: str) -> None:
     instance_id = account.id_of(name)
-    region = account.machines[instance_id].region
-    account.aws.change(tag={"resource": instance_id, "region": region, "tags": {"curfew:protected": ""}})
+    machine = account.cpu_machines.pop(instance_id)
+    account.aws.client("ec2", machine.region).terminate_instances(InstanceIds=[instance_id])
 
 
-def _wait_for_deadlines(run: Run) -> None:
+def _attach(account: Account, volume_id: str, name: str) -> None:
+    instance_id = account.id_of(name)
+    attach(account.aws, volume_id, instance_id, account.cpu_machines[instance_id].region)
+
+
+def _let_days_pass(account: Account, name: str, days: timedelta) -> None:
+    """The only clock that the volume reaper has of its own."""
+    volume_id = account.storage.id_of(name)
+    region = account.storage.disks[volume_id].region
+    written = account.aws.tags(volume_id, region)["curfew:unattached-since"]
+    _tag(account, volume_id, region, "curfew:unattached-since", rfc3339(show.moment(written) - days))
+
+
+def _restore(account: Account, played: Played) -> None:
+    old_id = account.storage.id_of(RESTORED)
+    new_id = undo.paste(account, undo.command(played.volumes[-1], old_id))
+    played.differences = undo.differences(account, new_id)
+    show_volumes.restored(account, old_id, new_id, played.differences)
+    account.storage.adopt(new_id, old_id)
+    _attach(account, new_id, "preprocess")
+
+
+def _wait_for_deadlines(played: Played) -> None:
     """Until everything that was announced for soon is due."""
     now = datetime.now(timezone.utc)
-    told = [step["because"].get("deadline") for step in run.record["steps"] if step["action"] == "mark"]
-    deadlines = [datetime.fromisoformat(at.replace("Z", "+00:00")) for at in told if at]
+    steps = [*played.instances[-1].record["steps"], *played.volumes[-1].record["steps"]]
+    told = [step["because"].get("deadline") for step in steps if step["action"] == "mark"]
+    deadlines = [show.moment(at) for at in told if at]
     soon = [at for at in deadlines if at - now < _SOON]
     if soon:
         time.sleep(max((max(soon) - now).total_seconds(), 0) + 0.05)

@@ -15,7 +15,7 @@ HEARD = [
     {"vision", "nlp", "research", "untagged"},
     {"vision", "nlp", "research", "untagged"},
     {"vision", "nlp", "untagged"},
-    {"vision", "nlp", "untagged"},
+    set(),
     set(),
 ]
 
@@ -23,24 +23,25 @@ HEARD = [
 def fates(run: Run, account: Account) -> dict[str, str]:
     """What became of every machine, by name: `mark idle`, `would stop idle`, `held stop idle`, or why it was spared."""
     spared = {one: reason for reason, ids in run.record["spared"].items() for one in ids}
-    steps = {step["resource"]: _in_words(step) for step in run.record["steps"]}
+    steps = {step["resource"]: in_words(step) for step in run.record["steps"]}
     both = spared.keys() & steps.keys()
     found = {**spared, **steps, **{one: "both acted on and spared" for one in both}}
     known = {machine.name: found.pop(one, "gone") for one, machine in account.machines.items()}
     return {**known, **{f"{one}, which is no GPU instance": fate for one, fate in found.items()}}
 
 
-def _in_words(step: dict[str, Any]) -> str:
+def in_words(step: dict[str, Any]) -> str:
     because = step["because"]
     outcome = {"done": "", "observed": "would ", "not-reached": "held "}.get(step["outcome"], step["outcome"] + " ")
     only_told = f" {because['only_told']}" if "only_told" in because else ""
     return f"{outcome}{step['action']} {because['rule']}{only_told}"
 
 
-def differences(runs: list[Run], account: Account) -> list[str]:
+def differences(runs: list[Run], applied: dict[str, Any], account: Account) -> list[str]:
     """Every way in which what happened is not the story. Empty: all is well."""
     return [
         *_other_fates(runs, account),
+        *_otherwise_applied(runs[2].record, applied),
         *_other_messages(runs),
         *_other_writes(runs),
         *_other_account(account),
@@ -56,6 +57,16 @@ def _other_fates(runs: list[Run], account: Account) -> Iterator[str]:
                 yield f"run {number + 1}: {name} was to be `{meant.get(name)}`, and is `{found.get(name)}`"
         for gap in run.record["gaps"]:
             yield f"run {number + 1} could not see {gap}"
+
+
+def _otherwise_applied(reviewed: dict[str, Any], applied: dict[str, Any]) -> Iterator[str]:
+    """Exactly what waited is carried out."""
+    ends = {(step["resource"], step["action"]) for step in reviewed["steps"] if step["outcome"] == "not-reached"}
+    for step in applied["steps"]:
+        if step["outcome"] != "done":
+            yield f"apply was to {step['action']} {step['resource']}, and it is {step['outcome']}: {step['error']}"
+    if (done := {(step["resource"], step["action"]) for step in applied["steps"]}) != ends:
+        yield f"apply was to carry out {sorted(ends)}, and did {sorted(done)}"
 
 
 def _other_messages(runs: list[Run]) -> Iterator[str]:
@@ -96,7 +107,8 @@ def _other_account(account: Account) -> Iterator[str]:
         tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", [])}
         if meant == "stopped" and ("curfew:stopped" not in tags or "curfew:marked" in tags):
             yield f"{machine.name} was stopped, but its tags do not say so: {tags}"
-    for instance_id, region in account.cpu_machines:
-        instance = aws.instance(instance_id, region)
-        if instance["State"]["Name"] != "running" or any(tag["Key"].startswith("curfew") for tag in instance["Tags"]):
+    for instance_id, cpu_machine in account.cpu_machines.items():
+        instance = aws.instance(instance_id, cpu_machine.region)
+        meant = "stopped" if cpu_machine.stopped else "running"
+        if instance["State"]["Name"] != meant or any(tag["Key"].startswith("curfew") for tag in instance["Tags"]):
             yield f"{instance_id} has no GPU, and was touched"

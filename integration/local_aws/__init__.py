@@ -12,7 +12,15 @@ What moto 5.2.5 gets wrong and this package corrects:
   - TerminateInstances with one protected instance ends those named before it; EC2 spares that instance's zone.
   - CreateTags tags what does not exist.
   - Filters of DescribeInstances know no wildcards, nor client-token, instance-lifecycle and others.
-  - DescribeVolumes and DescribeSnapshots ignore MaxResults.
+  - DescribeVolumes and DescribeSnapshots ignore MaxResults and OwnerIds, match several values of a filter as a set, and
+    take filters for any attribute (ebs_listing.py).
+  - Volumes lack baseline IOPS, throughput, MultiAttachEnabled, an empty SnapshotId and DeleteOnTermination;
+    CreateVolume takes any zone, size and numbers, pending snapshots and sizes below the snapshot's; AttachVolume
+    attaches what is attached; DetachVolume needs the instance named (honest_ebs.py).
+  - Snapshots grow with their volume, copies name the volume of their source, RegisterImage does not hold its snapshots
+    (honest_ebs.py). CreateSnapshot answers `pending`; the snapshot is `completed` at once, until a test holds them.
+  - Tags outlive their volume or snapshot, keys of AWS and any number and length are taken where resources are tagged or
+    created with tags, and DeleteTags without tags deletes none (honest_tags.py; RunInstances is not checked).
   - Tags of one resource are searched among those of all, which makes large accounts slow.
   - DescribeSpotPriceHistory answers 0.00001 USD of 2006 for everything (spot_prices.py).
   - SNS counts no subscribers, and takes e-mail subscriptions as confirmed (honest_sns.py).
@@ -20,10 +28,14 @@ What moto 5.2.5 gets wrong and this package corrects:
   - OwnerIds=self lists 1,301 foreign snapshots: the public AMIs that bring them are not loaded.
   - Concurrent calls race, conditional writes to S3 among them: calls are carried out one at a time.
 
+What moto does not have, and this package does: DescribeStackResources (stacks.py), ListServiceQuotas of EC2
+(service_quotas.py), IAM's policy simulator on the policies of moto's roles (policy_simulator.py).
+
 What it does not correct: RunInstances launches MinCount, not MaxCount; launch templates lose their shutdown
 behaviour and metadata options; terminating an instance of a persistent Spot request does not relaunch it; AMI ids and
-instance types are not checked; completing a multipart upload answers no checksum; CreateFleet ignores parts of its
-template; IAM has no tag conditions; no pricing, quotas or capacity reservations; states
+instance types are not checked; a volume is attached to one instance even with Multi-Attach; CreateImage photographs a
+volume of its own making; completing a multipart upload answers no checksum; CreateFleet ignores parts of its
+template; IAM does not enforce conditions; no pricing or capacity reservations; states
 change at once (`set_instance(state="pending")` shows the ones between).
 """
 

@@ -7,10 +7,12 @@ from typing import Any, Callable
 
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.ec2.models import ec2_backends
+from moto.ec2.models.elastic_block_store import Snapshot, Volume
 from moto.ec2.models.instances import Instance, StateReason
+from moto.s3.models import s3_backends
 from moto.sns.models import sns_backends
 
-from . import honest_sns, spot, spot_prices
+from . import honest_ebs, honest_sns, spot, spot_prices
 
 _STATE_CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
 
@@ -27,17 +29,23 @@ def set_instance(instance_id: str, region: str, fields: dict[str, Any]) -> None:
 
 
 def set_volume(volume_id: str, region: str, fields: dict[str, Any]) -> None:
-    volume = _backend(region).volumes.get(volume_id)
-    if volume is None:
-        raise Unknown(f"no volume {volume_id} in {region}")
-    _set(volume, _VOLUME_FIELDS, fields)
+    _set(_volume(volume_id, region), _VOLUME_FIELDS, fields)
 
 
 def set_snapshot(snapshot_id: str, region: str, fields: dict[str, Any]) -> None:
-    snapshot = _backend(region).snapshots.get(snapshot_id)
-    if snapshot is None:
-        raise Unknown(f"no snapshot {snapshot_id} in {region}")
-    _set(snapshot, _SNAPSHOT_FIELDS, fields)
+    _set(_snapshot(snapshot_id, region), _SNAPSHOT_FIELDS, fields)
+
+
+def hold_snapshots(region: str) -> None:
+    """What CreateSnapshot and CopySnapshot begin from now on stays `pending`."""
+    honest_ebs.hold_snapshots(_backend(region))
+
+
+def complete_snapshots(region: str, snapshot_ids: list[str]) -> None:
+    """Those that are pending, of these or of all."""
+    for snapshot_id in snapshot_ids:
+        _snapshot(snapshot_id, region)
+    honest_ebs.complete_snapshots(_backend(region), snapshot_ids)
 
 
 def set_spot_price(instance_type: str, region: str, fields: dict[str, Any]) -> None:
@@ -47,13 +55,21 @@ def set_spot_price(instance_type: str, region: str, fields: dict[str, Any]) -> N
         spot_prices.set_price(_backend(region), instance_type, zone, float(usd_per_hour))
 
 
+def set_object(bucket: str, key: str, last_modified: str) -> None:
+    """Of its newest version."""
+    found = s3_backends[DEFAULT_ACCOUNT_ID]["aws"].get_object(bucket, key)
+    if found is None:
+        raise Unknown(f"no object {key} in {bucket}")
+    found.last_modified = datetime.fromisoformat(last_modified).astimezone(timezone.utc).replace(tzinfo=None)
+
+
 def confirm_subscription(endpoint: str) -> None:
     if honest_sns.confirm(endpoint) == 0:
         raise Unknown(f"nobody subscribed {endpoint}")
 
 
 def apply(change: dict[str, Any]) -> None:
-    """Carries out a rule's `before`: any of `tag`, `untag`, `instance`, `volume`, `snapshot`."""
+    """Carries out a rule's `before`: any of the kinds in `_CHANGES`."""
     for kind, what in change.items():
         if kind not in _CHANGES:
             raise Unknown(f"unknown change {kind!r}; there are {', '.join(_CHANGES)}")
@@ -99,6 +115,28 @@ def _moment(name: str) -> Callable[[Any, str], None]:
     return assign
 
 
+def _one_of(name: str, values: tuple[str, ...]) -> Callable[[Any, str], None]:
+    def assign(resource: Any, value: str) -> None:
+        if value not in values:
+            raise Unknown(f"unknown {name} {value!r}; there are {', '.join(values)}")
+        setattr(resource, name, value)
+
+    return assign
+
+
+def _set_volume_state(volume: Volume, state: str) -> None:
+    """`available` and `in-use` follow from its attachment, unless something else was set."""
+    _one_of("status", honest_ebs.VOLUME_STATES)(volume, state)
+    if state == "available":
+        volume.status = None
+
+
+def _set_attachment_state(volume: Volume, state: str) -> None:
+    if volume.attachment is None:
+        raise Unknown(f"{volume.id} is not attached")
+    _one_of("status", honest_ebs.ATTACHMENT_STATES)(volume.attachment, state)
+
+
 def _set_state(instance: Instance, name: str) -> None:
     if name not in _STATE_CODES:
         raise Unknown(f"unknown state {name!r}; there are {', '.join(_STATE_CODES)}")
@@ -129,10 +167,22 @@ _INSTANCE_FIELDS: dict[str, Callable[[Any, Any], None]] = {
     "capacity_reservation_id": _attribute("capacity_reservation_id"),
     "disable_api_termination": _attribute("disable_api_termination"),
 }
-_VOLUME_FIELDS: dict[str, Callable[[Any, Any], None]] = {"create_time": _moment("create_time")}
+_VOLUME_FIELDS: dict[str, Callable[[Any, Any], None]] = {
+    "create_time": _moment("create_time"),
+    "state": _set_volume_state,
+    "attachment_state": _set_attachment_state,
+    "snapshot_id": _attribute("snapshot_id"),
+    "multi_attach_enabled": _attribute("multi_attach_enabled"),
+    "operator_managed": _set_operator,
+    "associated_resource": _attribute("associated_resource"),
+    "unlisted": _attribute("unlisted"),
+}
 _SNAPSHOT_FIELDS: dict[str, Callable[[Any, Any], None]] = {
     "start_time": _moment("start_time"),
-    "state": _attribute("status"),
+    "state": _one_of("status", honest_ebs.SNAPSHOT_STATES),
+    "volume_id": _attribute("volume_id"),
+    "owner_id": _attribute("owner_id"),
+    "unlisted": _attribute("unlisted"),
 }
 
 
@@ -142,6 +192,35 @@ def _tag(what: dict[str, Any]) -> None:
 
 def _untag(what: dict[str, Any]) -> None:
     _backend(what["region"]).delete_tag_keys([what["resource"]], what["keys"])
+
+
+def _attach(what: dict[str, Any]) -> None:
+    _volume(what["resource"], what["region"])
+    _backend(what["region"]).attach_volume(what["resource"], what["instance"], what.get("device", "/dev/sdf"))
+
+
+def _detach(what: dict[str, Any]) -> None:
+    volume = _volume(what["resource"], what["region"])
+    if volume.attachment is None:
+        raise Unknown(f"{volume.id} is not attached")
+    _backend(what["region"]).detach_volume(volume.id, volume.attachment.instance_id, volume.attachment.device)
+
+
+def _delete(what: dict[str, Any]) -> None:
+    resource_id, region = what["resource"], what["region"]
+    if resource_id.startswith("vol-"):
+        _backend(region).delete_volume(_volume(resource_id, region).id)
+    else:
+        _backend(region).delete_snapshot(_snapshot(resource_id, region).id)
+
+
+def _copy(what: dict[str, Any]) -> None:
+    """So many volumes like this one, with its tags: one call each would take a test minutes."""
+    backend, volume = _backend(what["region"]), _volume(what["resource"], what["region"])
+    for _ in range(what["count"]):
+        copied = backend.create_volume(volume.size, volume.availability_zone, volume_type=volume.volume_type)
+        copied.create_time = volume.create_time
+        backend.tags[copied.id] = dict(backend.tags.get(volume.id, {}))
 
 
 def _setting(set_resource: Callable[[str, str, dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
@@ -157,7 +236,23 @@ _CHANGES: dict[str, Callable[[dict[str, Any]], None]] = {
     "instance": _setting(set_instance),
     "volume": _setting(set_volume),
     "snapshot": _setting(set_snapshot),
+    "attach": _attach,
+    "detach": _detach,
+    "delete": _delete,
+    "copy": _copy,
 }
+
+
+def _volume(volume_id: str, region: str) -> Volume:
+    if volume_id not in _backend(region).volumes:
+        raise Unknown(f"no volume {volume_id} in {region}")
+    return _backend(region).volumes[volume_id]
+
+
+def _snapshot(snapshot_id: str, region: str) -> Snapshot:
+    if snapshot_id not in _backend(region).snapshots:
+        raise Unknown(f"no snapshot {snapshot_id} in {region}")
+    return _backend(region).snapshots[snapshot_id]
 
 
 def _backend(region: str) -> Any:

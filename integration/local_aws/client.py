@@ -98,14 +98,35 @@ class LocalAws:
         self._control("POST", f"instances/{instance_id}", {"region": region, **fields})
 
     def set_volume(self, volume_id: str, region: str = REGION, **fields: Any) -> None:
+        """`set_volume(id, create_time=datetime(...), state="error")`."""
         self._control("POST", f"volumes/{volume_id}", {"region": region, **fields})
 
     def set_snapshot(self, snapshot_id: str, region: str = REGION, **fields: Any) -> None:
         self._control("POST", f"snapshots/{snapshot_id}", {"region": region, **fields})
 
+    def hold_snapshots(self, region: str = REGION) -> None:
+        """A new snapshot is `completed` at once, if not for this: it stays `pending` until `complete_snapshots`."""
+        self._control("POST", "snapshots/hold", {"region": region})
+
+    def complete_snapshots(self, *snapshot_ids: str, region: str = REGION) -> None:
+        """Completes these, or all that are pending; new ones are still held."""
+        self._control("POST", "snapshots/complete", {"region": region, "snapshots": snapshot_ids})
+
     def set_spot_price(self, instance_type: str, usd_per_hour_by_zone: dict[str, float], region: str = REGION) -> None:
         """`set_spot_price("g5.xlarge", {"us-east-1a": 0.41})`; what is not set has no price history."""
         self._control("POST", f"spot-prices/{instance_type}", {"region": region, **usd_per_hour_by_zone})
+
+    def set_object(self, bucket: str, key: str, last_modified: datetime) -> None:
+        """When its newest version was written."""
+        self._control("POST", "objects", {"bucket": bucket, "key": key, "last_modified": last_modified})
+
+    def put_stack(self, name: str, resources: dict[str, tuple[str, str]], region: str = REGION) -> None:
+        """Says what a CloudFormation stack made: the type and the physical id of each logical id."""
+        self._control("POST", "stacks", {"name": name, "region": region, "resources": resources})
+
+    def set_quota(self, code: str, value: float, region: str = REGION) -> None:
+        """A quota of EC2; GPU families have 0 where nothing is set, as in a new account."""
+        self._control("POST", "quotas", {"code": code, "region": region, "value": value})
 
     def confirm_subscription(self, endpoint: str) -> None:
         """Clicks the link in the e-mail that SNS sends to a new subscriber."""
@@ -135,17 +156,32 @@ class LocalAws:
             self.set_instance(instance_id, region, **fields)
         return instance_id
 
-    def create_volume(self, size_gib: int, tags: dict[str, str], region: str = REGION, **fields: Any) -> str:
-        """One unattached gp3 volume with these tags and, by the back door, these fields. Answers its id."""
+    def create_volume(
+        self,
+        size_gib: int,
+        tags: dict[str, str],
+        region: str = REGION,
+        volume_type: str = "gp3",
+        asked: dict[str, Any] | None = None,
+        **fields: Any,
+    ) -> str:
+        """One unattached volume with these tags, with whatever else CreateVolume is asked for and, by the back door,
+        these fields. Answers its id."""
         created = self.client("ec2", region).create_volume(
-            AvailabilityZone=f"{region}a",
-            Size=size_gib,
-            VolumeType="gp3",
-            TagSpecifications=_tag_specifications("volume", tags),
+            **{
+                "AvailabilityZone": f"{region}a",
+                "Size": size_gib,
+                "VolumeType": volume_type,
+                "TagSpecifications": _tag_specifications("volume", tags),
+                **(asked or {}),
+            }
         )
         if fields:
             self.set_volume(created["VolumeId"], region, **fields)
         return created["VolumeId"]
+
+    def volume(self, volume_id: str, region: str = REGION) -> dict[str, Any]:
+        return self.client("ec2", region).describe_volumes(VolumeIds=[volume_id])["Volumes"][0]
 
     def instance(self, instance_id: str, region: str = REGION) -> dict[str, Any]:
         found = self.client("ec2", region).describe_instances(InstanceIds=[instance_id])

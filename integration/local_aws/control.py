@@ -42,7 +42,12 @@ def _routed(proxy: Proxy, method: str, route: str, body: dict[str, Any]) -> Any 
         ("DELETE", "faults"): proxy.rules.clear,
         ("GET", "messages"): back_door.messages,
         ("POST", "subscriptions/confirm"): lambda: back_door.confirm_subscription(body["endpoint"]),
+        ("POST", "snapshots/hold"): lambda: back_door.hold_snapshots(body["region"]),
+        ("POST", "snapshots/complete"): lambda: back_door.complete_snapshots(body["region"], body["snapshots"]),
         ("POST", "change"): lambda: back_door.apply(body),
+        ("POST", "objects"): lambda: back_door.set_object(**body),
+        ("POST", "stacks"): lambda: proxy.stacks.put(**body),
+        ("POST", "quotas"): lambda: proxy.quotas.put(**body),
         ("POST", "reset"): proxy.reset,
     }
     if (method, route) in plain:

@@ -4,8 +4,8 @@ Moto lists a series once per datum, adds up series whose dimensions merely conta
 expressions it cannot compute as empty and complete, and scans all data for each query. Here a series is found by
 exactly its namespace, name and dimensions, and what cannot be computed is an error.
 
-Source: "GetMetricData", "ListMetrics", "PutMetricData" (CloudWatch API Reference). Periods begin at the start time,
-rounded down to a whole minute.
+Source: "GetMetricData", "MetricStat", "ListMetrics", "PutMetricData" (CloudWatch API Reference). Periods begin at the
+start time, rounded down; older data is found by longer periods only.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ _LISTED_PER_PAGE = 500
 _PUT_MAX = 1000
 _LISTED_FOR_SECONDS = 14 * 24 * 3600
 _RECENTLY_ACTIVE_SECONDS = 3 * 3600
+# "GetMetricData", "MetricStat": up to this age, data is found by periods that are a multiple of this; and from this age
+# on a start time is rounded down to that.
+_HOUR, _DAY = 3600, 24 * 3600
+_PERIODS_BY_AGE = ((3 * _HOUR, 1), (15 * _DAY, 60), (63 * _DAY, 300), (455 * _DAY, _HOUR))
+_START_BY_AGE = ((63 * _DAY, _HOUR), (15 * _DAY, 300), (0, 60))
 _ID = re.compile(r"[a-z][a-zA-Z0-9_]*")
 
 
@@ -200,18 +205,25 @@ def _points(
         raise ValidationError(f"The local AWS computes {', '.join(STATISTICS)}, not {stat['Stat']}.")
     series = Series(metric["Namespace"], metric["MetricName"], _dimensions(metric))
     periods: dict[float, list[Datum]] = {}
+    now = time.time()
     for datum in _stored(backend).get(series, ()):
-        if start <= datum.at < end and stat.get("Unit") in (None, datum.unit):
+        if start <= datum.at < end and stat.get("Unit") in (None, datum.unit) and _is_kept(now - datum.at, period):
             periods.setdefault(start + (datum.at - start) // period * period, []).append(datum)
     compute = STATISTICS[stat["Stat"]]
     return [(at, float(compute(periods[at]))) for at in sorted(periods)]
+
+
+def _is_kept(age: float, period: int) -> bool:
+    """Whether CloudWatch still has what is that old in so fine a resolution."""
+    return any(age <= limit and period % finest == 0 for limit, finest in _PERIODS_BY_AGE)
 
 
 def _span(asked: dict[str, Any]) -> tuple[float, float]:
     start, end = _epoch(asked["StartTime"]), _epoch(asked["EndTime"])
     if start >= end:
         raise ValidationError("The parameter EndTime must be greater than StartTime.")
-    return start // 60 * 60, end
+    step = next((step for limit, step in _START_BY_AGE if time.time() - start >= limit), 60)
+    return start // step * step, end
 
 
 def _dimensions(metric: dict[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -15,10 +15,9 @@ from moto.ec2.exceptions import EC2ClientError, InvalidInstanceIdError, Operatio
 from moto.ec2.models import EC2Backend
 from moto.ec2.models.core import TaggedEC2Resource
 from moto.ec2.models.instances import Instance
-from moto.ec2.responses.elastic_block_store import ElasticBlockStore
 from moto.ec2.responses.instances import InstanceResponse
 
-from . import spot
+from . import honest_ebs, spot
 
 _STARTABLE = ("stopped", "running", "pending")
 _STOPPABLE = ("pending", "running", "stopping", "stopped")
@@ -37,8 +36,6 @@ _moto_do_resources_exist = EC2Backend.do_resources_exist
 _moto_describe_regions = EC2Backend.describe_regions
 _moto_run_instances = InstanceResponse.run_instances
 _moto_private_dns_name = Instance.private_dns_name
-_moto_describe_volumes = ElasticBlockStore.describe_volumes
-_moto_describe_snapshots = ElasticBlockStore.describe_snapshots
 
 
 def apply(regions: tuple[str, ...]) -> None:
@@ -50,8 +47,6 @@ def apply(regions: tuple[str, ...]) -> None:
     EC2Backend.describe_regions = _described_regions(regions)
     EC2Backend.cancel_spot_instance_requests = spot.cancel
     InstanceResponse.run_instances = _run_instances
-    ElasticBlockStore.describe_volumes = _paged(_moto_describe_volumes, "Volumes")
-    ElasticBlockStore.describe_snapshots = _paged(_moto_describe_snapshots, "Snapshots")
     Instance.instance_lifecycle = property(lambda instance: instance.lifecycle)
     Instance.private_dns_name = property(
         lambda instance: instance.__dict__.get("private_dns_name") or _moto_private_dns_name.fget(instance),
@@ -59,7 +54,7 @@ def apply(regions: tuple[str, ...]) -> None:
     )
     TaggedEC2Resource.get_tags = _get_tags
     ec2_utils.filter_dict_attribute_mapping.update(_MORE_FILTERS)
-    ec2_utils.instance_value_in_filter_values = _passes_filter
+    ec2_utils.instance_value_in_filter_values = passes_filter
 
 
 def _start_instances(backend: EC2Backend, instance_ids: list[str]) -> list[tuple[Any, Any]]:
@@ -119,10 +114,10 @@ def _do_resources_exist(backend: EC2Backend, resource_ids: list[str]) -> bool:
         kind = resource_id.partition("-")[0]
         if kind == "i" and backend.get_instance_by_id(resource_id) is None:
             raise InvalidInstanceIdError(resource_id)
-        if kind == "vol" and resource_id not in backend.volumes:
-            raise EC2ClientError("InvalidVolume.NotFound", f"The volume '{resource_id}' does not exist.")
-        if kind == "snap" and resource_id not in backend.snapshots:
-            raise EC2ClientError("InvalidSnapshot.NotFound", f"The snapshot '{resource_id}' does not exist.")
+        if kind == "vol":
+            honest_ebs.volume_of(backend, resource_id)
+        if kind == "snap":
+            honest_ebs.snapshot_of(backend, resource_id)
     return _moto_do_resources_exist(backend, resource_ids)
 
 
@@ -145,19 +140,6 @@ def _run_instances(response: InstanceResponse) -> ActionResult:
     return result
 
 
-def _paged(describe: Any, member: str) -> Any:
-    """DescribeVolumes and DescribeSnapshots with MaxResults and NextToken, which moto ignores."""
-
-    def paged(response: ElasticBlockStore) -> ActionResult:
-        items = describe(response).result[member]
-        start = int(response._get_param("NextToken") or 0)
-        size = int(response._get_param("MaxResults") or 0) or len(items)
-        end = start + size
-        return ActionResult({member: items[start:end], "NextToken": str(end) if end < len(items) else None})
-
-    return paged
-
-
 def _get_tags(resource: Any) -> list[dict[str, str]]:
     """As moto's, but without searching the tags of all resources for those of one."""
     tags = resource.ec2_backend.tags
@@ -169,7 +151,7 @@ def _get_tags(resource: Any) -> list[dict[str, str]]:
     ]
 
 
-def _passes_filter(value: Any, accepted: list[str]) -> bool:
+def passes_filter(value: Any, accepted: list[str]) -> bool:
     """EC2's filters take `*` and `?`; moto compares whole values."""
     values = value if isinstance(value, list) else [value]
     texts = [str(one).lower() if isinstance(one, bool) else str(one) for one in values if one is not None]

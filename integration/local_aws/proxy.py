@@ -17,13 +17,27 @@ from typing import Any, Callable
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
-from . import back_door, cloudwatch_cbor, control, honest_cloudwatch, honest_ec2, honest_sns, spot_prices
+from . import (
+    back_door,
+    cloudwatch_cbor,
+    control,
+    ebs_listing,
+    honest_cloudwatch,
+    honest_ebs,
+    honest_ec2,
+    honest_sns,
+    honest_tags,
+    policy_simulator,
+    spot_prices,
+)
 from .aws_call import AwsCall, identify
 from .calls import Ledger
 from .errors import error_response
 from .faults import DAMAGED, Rule, RuleBook
 from .http_message import Request, Response, call_wsgi
 from .idempotency import ClientTokens
+from .service_quotas import Quotas
+from .stacks import Stacks
 
 
 class _Moto(DomainDispatcherApplication):
@@ -42,11 +56,16 @@ class _Moto(DomainDispatcherApplication):
 class Proxy:
     def __init__(self, regions: Iterable[str] = ()) -> None:
         honest_ec2.apply(tuple(regions))
+        honest_ebs.apply()
+        ebs_listing.apply()
+        honest_tags.apply()
         honest_cloudwatch.apply()
         honest_sns.apply()
         spot_prices.apply()
         self.ledger = Ledger()
         self.rules = RuleBook()
+        self.stacks = Stacks()
+        self.quotas = Quotas()
         self._tokens = ClientTokens()
         self._moto = _Moto(create_backend_app)
         self._one_at_a_time = threading.RLock()
@@ -67,6 +86,8 @@ class Proxy:
         with self._one_at_a_time:
             moto_api_backend.reset()
             self._tokens.clear()
+            self.stacks.clear()
+            self.quotas.clear()
             self.rules.clear()
             self.ledger.clear()
 
@@ -100,12 +121,24 @@ class Proxy:
             with self._one_at_a_time:
                 for change in self.rules.changes(call, request):
                     back_door.apply(change)
+                if own := self._own_answer(call, request):
+                    return own
                 if call.protocol == "cbor":
                     return cloudwatch_cbor.carry_out(request, call, self._forward)
                 return self._tokens.carry_out(call, request, lambda: self._forward(request))
         except Exception as error:  # what moto does not know: 501 is not retried, so it is seen at once
             traceback.print_exc()
             return error_response(call, 501, "NotImplemented", f"the local AWS failed: {error!r}")
+
+    def _own_answer(self, call: AwsCall, request: Request) -> Response | None:
+        """Of services, and of one call, that moto does not have."""
+        if call.service == "cloudformation":
+            return self.stacks.answer(call, request)
+        if call.service == "servicequotas":
+            return self.quotas.answer(call, request)
+        if call.action == "iam:SimulatePrincipalPolicy":
+            return policy_simulator.answer(call, request)
+        return None
 
     def _forward(self, request: Request, **environ: Any) -> Response:
         with self._one_at_a_time:

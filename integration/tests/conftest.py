@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from local_aws import LocalAws, running  # noqa: E402
 from local_aws.client import CREDENTIALS  # noqa: E402
 from reaping import Account, stop_the_warm  # noqa: E402
+from reaping_volumes import VolumeAccount  # noqa: E402
 
 # A boto3 client that a test makes without our factory must not find a developer's account.
 os.environ.update(CREDENTIALS, AWS_ENDPOINT_URL="http://127.0.0.1:9", AWS_EC2_METADATA_DISABLED="true")
@@ -40,3 +41,10 @@ def account(aws: LocalAws) -> Iterator[Account]:
     """One with a state bucket and somebody who listens, reaped in enforce mode and without patience."""
     with Account(aws) as account:
         yield account
+
+
+@pytest.fixture
+def storage(aws: LocalAws) -> Iterator[VolumeAccount]:
+    """One whose volumes are reaped, in enforce mode and without patience after the announcement."""
+    with VolumeAccount(aws) as storage:
+        yield storage

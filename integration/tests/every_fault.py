@@ -1,32 +1,41 @@
-"""Every fault at every call: which there are, how one is tried, and what a run that met it must be judged by.
+"""Every fault at every call: which there are, how one is tried, and what is seen of it. What it must be judged by is in
+judgement.py.
 
-The calls are those that a faultless story makes, so that a new call is met by all faults by itself. A story is `RUNS`
-runs over an account with one of each; in one of the first `STRUCK_RUNS` one call meets one fault, and all others are clean.
+The calls are those that a faultless story makes, so that a new call is met by all faults by itself. A story is some runs
+of one function over an account with one of each; in one of the first, one call meets one fault, and all others are
+clean. What differs from function to function is its plot: plot_of_instances.py, plot_of_volumes.py.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
+from forks import trials
 from local_aws import LocalAws, faults
-from one_of_each import ENDED, OBSERVED, ON_SPOT, OneOfEach
-from reaping import Run
+from one_of_each import NOTICES, OneOfEach
+from reaping import EC2_LOOKS, Run
 
-STRUCK_RUNS = 3  # two with work, and the one that remembers that it is done
-RUNS = STRUCK_RUNS + 4  # three make up for what the fault cost, and in the last there is nothing left to do
-DEADLINE_SECONDS = 270  # the function's timeout in template.yaml
 # The SDK gives up an attempt after 30 s and a call after 100 s (shared/cloud/src/aws.rs).
 STRUCK_RUN_SECONDS_MAX = 120
 _SLOW_SECONDS = 2.0
 _HANG_SECONDS = 600.0
 
+_AT_ONCE = 12  # more than cores: most of the time the SDK waits before it tries again
+_OF_ONE_SEED = 100  # what instances report grows old within ten minutes
+_TRIAL_SECONDS_MAX = 300
+
+Story = dict[str, Any]  # everything that can be judged of its runs, as JSON
+
 # What the SDK repeats: "lasting" is each attempt of the call. All else is final at once, and lasts as it is.
 IN_TROUBLE = ("throttle", "error500", "insufficient_capacity", "reset")
 UNHEARD = ("lost_answer", "cut_off")
 REPEATED = (*IN_TROUBLE, *UNHEARD)
+# CreateSnapshot has no token by which a repeat is known (EC2 API reference, "Ensuring idempotency").
+NOT_REPEATED = ("ec2:CreateSnapshot",)
 REFUSED = ("access_denied", "scp_denied", "not_found", "unknown")
 DAMAGED = ("garbled", "empty")
 FAULTS = (*REPEATED, *REFUSED, *DAMAGED, "slow")
@@ -38,12 +47,18 @@ class Call:
     """One call of the faultless story."""
 
     run: int
+    region: str
     action: str
-    on: str  # the name of an instance, a folder of the bucket, or nothing
-    nth: int  # of those that a rule with this action and this match would mean
+    on: str  # the name of a resource, an object or a folder of the bucket, or nothing
+    nth: int  # of those that a rule with this action, region and match would mean
 
     def __str__(self) -> str:
-        return f"run {self.run + 1}, {self.action} {self.on or '-'} #{self.nth + 1}"
+        return f"run {self.run + 1}, {self.region}, {self.action} {self.on or '-'} #{self.nth + 1}"
+
+    @property
+    def is_look(self) -> bool:
+        """Whether it is known to change nothing in EC2."""
+        return self.action in EC2_LOOKS or not self.action.startswith("ec2:")
 
 
 @dataclass(frozen=True)
@@ -64,7 +79,8 @@ class Case:
 
     def rule(self, one_of_each: OneOfEach) -> dict[str, Any]:
         match = one_of_each.ids.get(self.call.on, self.call.on) or None
-        rule = {"action": self.call.action, "match": match, "skip": self.call.nth, "every_attempt": self.lasting}
+        rule = {"action": self.call.action, "region": self.call.region, "match": match, "skip": self.call.nth}
+        rule["every_attempt"] = self.lasting
         if self.fault == "unknown":
             return {**rule, "fault": "custom", "code": "InvalidMood", "message": "The mood is invalid."}
         if self.fault in ("slow", "hang"):
@@ -81,10 +97,11 @@ def cases(calls: list[Call]) -> list[Case]:
     return [*hang, *once, *lasting]
 
 
-def some(calls: list[Call]) -> list[Case]:
+def some(calls: list[Call], of_a_look: int | None) -> list[Case]:
     """Of each call three cases: it is refused, it is in trouble that lasts, it is carried out unheard or its answer
     damaged; of every fifth call two more, of those that pass; and one that hangs of each service. In which way it is
-    refused and so on goes round, from call to call."""
+    refused and so on goes round, from call to call. `of_a_look`: of a call that changes nothing in EC2 only so many of
+    these cases, by turns."""
     trouble, unheard = [(fault, True) for fault in IN_TROUBLE], [(fault, False) for fault in (*UNHEARD, *DAMAGED)]
     trouble_passes, unheard = [(fault, False) for fault in IN_TROUBLE], [*unheard, ("lost_answer", True)]
     first = {call.action.partition(":")[0]: call for call in reversed(calls)}
@@ -93,15 +110,19 @@ def some(calls: list[Call]) -> list[Case]:
         wanted = [(REFUSED[place % len(REFUSED)], False), trouble[place % len(trouble)], unheard[place % len(unheard)]]
         if place % 5 == 0:
             wanted += [trouble_passes[place // 5 % len(trouble)], ("slow", False)]
+        if call.is_look:
+            turn = (place + place // 5) % len(wanted)
+            wanted = [*wanted[turn:], *wanted[:turn]][:of_a_look]
         chosen += [Case(call, fault, lasting) for fault, lasting in wanted]
     return chosen
 
 
 def repeats(call: Call, fault: str) -> bool:
-    """Whether the SDK tries again. An object's bytes come after its answer: for these it does not. In the first run there
-    are no objects yet but the configuration, and that there is none is an answer without bytes."""
-    has_bytes = call.action == "s3:GetObject" and (call.on == "config/" or call.run > 0)
-    return fault in REPEATED and not (fault == "cut_off" and has_bytes)
+    """Whether the SDK tries again. An object's bytes come after its answer: for these it does not. In the first run nothing
+    has been told yet, and that there is no such object is an answer without bytes."""
+    is_absent = call.on.startswith((NOTICES, "activity/")) and call.run == 0
+    has_bytes = call.action == "s3:GetObject" and not is_absent
+    return fault in REPEATED and call.action not in NOT_REPEATED and not (fault == "cut_off" and has_bytes)
 
 
 @dataclass(frozen=True)
@@ -114,13 +135,18 @@ class Exemption:
     allows: str  # repeats: things told again; silence: the run fails, and people hear nothing; ...
     why: str
     passing: bool = False  # also of a fault that passes
+    besides: tuple[tuple[str, str], ...] = ()  # what may be told besides
+    untold: tuple[tuple[str, str], ...] = ()  # what may stay untold
+    more: tuple[str, ...] = ()  # what may be there besides
 
     def covers(self, case: Case) -> bool:
-        here = (self.action, self.on) == (case.call.action, case.call.on)
+        in_folder = self.on.endswith("/") and case.call.on.startswith(self.on)
+        here = self.action == case.call.action and (self.on == case.call.on or in_folder)
         return here and case.fault in self.faults and (self.passing or not case.passes)
 
 
-_EVERY = (*FAULTS, "hang")
+EVERY = (*FAULTS, "hang")
+# Of every function.
 EXEMPTIONS = (
     Exemption(
         "sns:Publish",
@@ -132,27 +158,13 @@ EXEMPTIONS = (
     ),
     Exemption(
         "s3:PutObject",
-        "notices/",
-        tuple(fault for fault in _EVERY if fault != "lost_answer"),
+        NOTICES,
+        tuple(fault for fault in EVERY if fault != "lost_answer"),
         "repeats",
         "what was told could not be written down, so the next run does not know of it",
     ),
     Exemption(
-        "s3:GetObject", "notices/", ("not_found",), "repeats", "an object that is gone was lost: messages are repeated"
-    ),
-    Exemption(
-        "s3:GetObject",
-        "notices/",
-        tuple(fault for fault in _EVERY if fault != "not_found"),
-        "silence",
-        "without the memory of its only region a run cannot tell a fault just once a day; it fails, which raises the alarm",
-    ),
-    Exemption(
-        "ec2:DescribeSpotInstanceRequests",
-        "",
-        _EVERY,
-        "Spot told",
-        "that a Spot request could not be read, and so nothing is done, is told of each instance besides",
+        "s3:GetObject", NOTICES, ("not_found",), "repeats", "an object that is gone was lost: messages are repeated"
     ),
     Exemption(
         "s3:GetObject",
@@ -163,43 +175,64 @@ EXEMPTIONS = (
         " announce is void, and announced once more when the configuration is back",
     ),
 )
-# Of the instance whose mark could not be removed after its stop. Once it runs again the mark is of an earlier life, and goes.
-MARK_STAYS = "ec2:DeleteTags"
-
-# Of what its owner let expire: it is stopped unannounced, and marked just before, as the role stops nothing unmarked.
-OWN_WISH = " expired=stop@"
-
-# What a run can do nothing without, in an account with one region: it fails, which raises the alarm.
+# What a run can do nothing without: it fails, which raises the alarm.
 FAILS = {
     ("s3:GetObject", "config/"): "ConfigFault: ",  # nobody knows what is wanted
-    ("s3:GetObject", "notices/"): "NothingSeen: ",  # nobody knows what people were told
     ("ec2:DescribeRegions", ""): "NothingSeen: ",  # nobody knows where to look
-    ("ec2:DescribeInstances", ""): "NothingSeen: ",  # nothing is there to judge
-    ("ec2:DescribeInstanceTypes", ""): "NothingSeen: ",  # nobody knows what has a GPU
 }
 
 
-def _allowed(case: Case) -> set[str]:
-    return {exemption.allows for exemption in EXEMPTIONS if exemption.covers(case)}
+@dataclass(frozen=True, eq=False)
+class Plot:
+    """What differs from function to function: the account, how many runs, and what they must be judged by."""
+
+    function: str
+    seed: Callable[[LocalAws], OneOfEach]
+    regions: tuple[str, ...]
+    deadline_seconds: float  # the function's timeout in template.yaml
+    struck_runs: int  # in which calls meet faults
+    runs: int  # enough to make up for what a fault cost, and in the last there is nothing left to do
+    asked_again: int  # the run up to which what was told is told once more where it was forgotten
+    ended: tuple[str, ...]  # the states of what is ended
+    ends: tuple[str, ...]  # the actions that lead there
+    exemptions: tuple[Exemption, ...]
+    fails: dict[tuple[str, str], str]
+    wrongs: Callable[[Story], Iterator[str]]  # what must never be, of this function
+    of_a_look: int | None = None  # how many cases of a call that changes nothing are tried if not all; none: as of others
+    stays: tuple[str, str, str] | None = None  # a call, the state of its resource, and the tag that may stay on it then
+    unannounced: str | None = None  # a mark with these words is written before anybody was told
+
+
+@cache
+def faultless_story(plot: Plot) -> Story:
+    return stories(plot, [None])[None]
+
+
+def stories(plot: Plot, subjects: list[Case | None]) -> dict[Case | None, Story]:
+    """What is seen of a story for each case, and of the faultless one for none."""
+    told: dict[Case | None, Story] = {}
+    for start in range(0, len(subjects), _OF_ONE_SEED):
+        some_of_them = subjects[start : start + _OF_ONE_SEED]
+        seen = trials(plot.seed, partial(story, plot), some_of_them, _AT_ONCE, _TRIAL_SECONDS_MAX, plot.regions)
+        told.update(seen)
+    return told
 
 
 # A story, and what is seen of it
 
 
-def story(aws: LocalAws, one_of_each: OneOfEach, case: Case | None) -> dict[str, Any]:
-    """Everything that can be judged of `RUNS` runs, as JSON."""
+def story(plot: Plot, aws: LocalAws, one_of_each: OneOfEach, case: Case | None) -> Story:
     account = one_of_each.account
     account.aws = aws
     runs, seeded = [], one_of_each.world()
     world = seeded
     try:
-        for number in range(RUNS):
-            if number >= STRUCK_RUNS:
-                one_of_each.a_window_passes()
+        for number in range(plot.runs):
+            one_of_each.before(number)
             if case is not None and number == case.call.run:
                 rule = case.rule(one_of_each)
                 aws.fault(rule.pop("action"), rule.pop("fault"), **rule)
-            run = account.tick(deadline_s=DEADLINE_SECONDS, patience_s=STRUCK_RUN_SECONDS_MAX)
+            run = account.tick(deadline_s=plot.deadline_seconds, patience_s=STRUCK_RUN_SECONDS_MAX)
             aws.clear_faults()
             world = one_of_each.world() if run.ec2_writes else world
             runs.append({**_facts(one_of_each, run), "world": world})
@@ -216,7 +249,8 @@ def _facts(one_of_each: OneOfEach, run: Run) -> dict[str, Any]:
         "failed_steps": [] if failed else _failed_steps(one_of_each, run),
         "gaps": [] if failed else sorted({f"{gap['region']}, {gap['call']}" for gap in run.gaps}),
         "told": one_of_each.told(run.messages),
-        "quiet": run.is_quiet,
+        "writes": sorted([write[0], one_of_each.names.get(write[1], "")] for write in run.ec2_writes),
+        "remembers": any("/notices/" in call["resources"][0] for call in run.calls if call["action"] == "s3:PutObject"),
         "calls": _calls(one_of_each, run),
     }
 
@@ -224,7 +258,7 @@ def _facts(one_of_each: OneOfEach, run: Run) -> dict[str, Any]:
 def _failed_steps(one_of_each: OneOfEach, run: Run) -> list[tuple[str, str]]:
     """What is observed would not have been done: of that nobody hears."""
     failed = [(one_of_each.names[step["resource"]], step["action"]) for step in run.steps if step["outcome"] == "failed"]
-    return [(name, f"failed to {action}") for name, action in failed if name != OBSERVED]
+    return [(name, f"failed to {action}") for name, action in failed if name != one_of_each.observed]
 
 
 def _calls(one_of_each: OneOfEach, run: Run) -> list[dict[str, Any]]:
@@ -235,135 +269,26 @@ def _calls(one_of_each: OneOfEach, run: Run) -> list[dict[str, Any]]:
         if attempt["invocation"] in calls:
             calls[attempt["invocation"]]["attempts"] += 1
             continue
-        action, on = attempt["action"], _on(one_of_each, attempt)
-        nth = of_rule[action, on]
+        region, action, on = attempt["region"], attempt["action"], _on(one_of_each, attempt)
+        nth = of_rule[region, action, on]
         for known in {on, ""}:
-            of_rule[action, known] += 1
-        call = {"action": action, "on": on, "nth": nth, "fault": attempt["fault"], "attempts": 1}
+            of_rule[region, action, known] += 1
+        call = {"region": region, "action": action, "on": on, "nth": nth, "fault": attempt["fault"], "attempts": 1}
         calls[attempt["invocation"]] = call
     return list(calls.values())
 
 
 def _on(one_of_each: OneOfEach, attempt: dict[str, Any]) -> str:
     named = attempt["resources"][0] if attempt["resources"] else ""
-    if attempt["action"].startswith("s3:"):
-        return named.split("/")[1] + "/"
-    return one_of_each.names.get(named, "")
+    if not attempt["action"].startswith("s3:"):
+        return one_of_each.names.get(named, "")
+    key = named.partition("/")[2]
+    return key if key.startswith(NOTICES) else key.partition("/")[0] + "/"
 
 
-def calls_of(faultless: dict[str, Any]) -> list[Call]:
+def calls_of(plot: Plot, faultless: Story) -> list[Call]:
     return [
-        Call(number, call["action"], call["on"], call["nth"])
-        for number, run in enumerate(faultless["runs"][:STRUCK_RUNS])
+        Call(number, call["region"], call["action"], call["on"], call["nth"])
+        for number, run in enumerate(faultless["runs"][: plot.struck_runs])
         for call in run["calls"]
     ]
-
-
-# The judgement
-
-
-def violations(case: Case, seen: dict[str, Any], faultless: dict[str, Any]) -> list[str]:
-    """Every way in which a story with a fault is worse than it may be."""
-    return [
-        *_struck(case, seen),
-        *_in_order(case, seen),
-        *_nothing_wrong(seen, faultless),
-        *_completed(case, seen, faultless),
-        *_told_once(case, seen, faultless),
-    ]
-
-
-def _struck(case: Case, seen: dict[str, Any]) -> Iterator[str]:
-    struck = [(n, call) for n, run in enumerate(seen["runs"]) for call in run["calls"] if call["fault"]]
-    if [(n, call["action"], call["on"]) for n, call in struck] != [(case.call.run, case.call.action, case.call.on)]:
-        yield f"another call was struck, or none: {struck}"
-        return
-    attempts = struck[0][1]["attempts"]
-    if case.fault != "hang" and (attempts > 1) != repeats(case.call, case.fault):
-        yield f"the SDK made {attempts} attempts: it does not repeat what it did"
-
-
-def _in_order(case: Case, seen: dict[str, Any]) -> Iterator[str]:
-    """A response, or an error where nothing could be achieved; the next run finds the function as it was."""
-    for number, run in enumerate(seen["runs"]):
-        if number != case.call.run and (run["error"] or run["gaps"] or run["failed_steps"]):
-            yield f"run {number + 1} was clean, and has {run['error']}, {run['gaps']}, {run['failed_steps']}"
-    run = seen["runs"][case.call.run]
-    fails = FAILS.get((case.call.action, case.call.on))
-    if run["error"] and (case.passes or fails is None or not run["error"].startswith(fails)):
-        yield f"the run did not end in order: {run['error']}"
-    if run["seconds"] > STRUCK_RUN_SECONDS_MAX:
-        yield f"the run took {run['seconds']:.0f} s"
-
-
-def _nothing_wrong(seen: dict[str, Any], faultless: dict[str, Any]) -> Iterator[str]:
-    """What happened is a part of what would have happened, and no earlier; nothing is marked before its
-    announcement was heard, and nothing is ended without a record."""
-    may_be = {name: {one["state"]} for name, one in faultless["before"].items()}
-    heard = {name for name, one in seen["before"].items() if "curfew:marked" in one["tags"]}
-    for number, (run, model) in enumerate(zip(seen["runs"], faultless["runs"])):
-        heard |= {name for name, thing in run["told"] if thing == "announced"}
-        for name, one in run["world"].items():
-            may_be[name].add(model["world"][name]["state"])
-            if one["state"] not in may_be[name]:
-                yield f"run {number + 1}: {name} is {one['state']}, which it is not in a faultless story"
-            ended = one["state"] in ENDED and seen["before"][name]["state"] not in ENDED
-            if ended and not {"stop", "terminate"} & set(seen["recorded"][name]):
-                yield f"run {number + 1}: {name} is {one['state']}, and no record says so"
-            mark = one["tags"].get("curfew:marked")
-            if mark is not None and name not in heard and OWN_WISH not in mark:
-                yield f"run {number + 1}: {name} is marked, and nobody was told"
-
-
-def _completed(case: Case, seen: dict[str, Any], faultless: dict[str, Any]) -> Iterator[str]:
-    last, model = seen["runs"][-1], faultless["runs"][-1]
-    for name, one in last["world"].items():
-        tags = dict(one["tags"])
-        if (case.call.action, case.call.on, one["state"]) == (MARK_STAYS, name, "stopped"):
-            tags.pop("curfew:marked", None)
-        if {**one, "tags": tags} != model["world"][name]:
-            yield f"{name} ended as {one}, not as {model['world'][name]}"
-    if not last["quiet"]:
-        yield f"the last run is not quiet: it told {last['told']}"
-    if seen["remembered"] != faultless["remembered"] and "other telling" not in _allowed(case):
-        yield f"{seen['remembered']} is remembered, not {faultless['remembered']}"
-
-
-def _told_once(case: Case, seen: dict[str, Any], faultless: dict[str, Any]) -> Iterator[str]:
-    """Each thing of the faultless story exactly once, whatever run tells it; and the fault itself once."""
-    expected, told = _things(faultless["runs"]), _things(seen["runs"])
-    struck = seen["runs"][case.call.run]
-    faults = Counter(tuple(step) for step in struck["failed_steps"])
-    faults.update(("", gap) for gap in struck["gaps"])
-    if struck["error"]:
-        faults.update({thing for thing in told if thing[0] == ""} or {("", "why the run failed")})
-    allowed = _allowed(case)
-    missing, more = expected + faults - told, told - expected - faults
-    if "silence" in allowed and struck["error"]:
-        missing.pop(("", "why the run failed"), None)
-    if "repeats" in allowed:
-        more -= _repeated(case, seen, expected)
-    if "Spot told" in allowed:
-        more -= Counter({(name, "notified"): 1 for name in ON_SPOT})
-    if "other telling" in allowed:
-        more -= _things([struck])
-        again = _repeated(case, seen, expected)
-        more -= Counter({thing: 1 for thing in again if thing[1] in ("announced", "would be announced")})
-    if missing:
-        yield f"not told: {dict(missing)}"
-    if more:
-        yield f"told more than once, or wrongly: {dict(more)}"
-
-
-def _repeated(case: Case, seen: dict[str, Any], expected: Counter) -> Counter:
-    """What may be told again: each thing once, by the next run; or, as it rests on metrics, by the first that asks for them
-    again. SNS takes each attempt at a message of which no answer is heard."""
-    struck = next(call for call in seen["runs"][case.call.run]["calls"] if call["fault"])
-    times = struck["attempts"] if case.lasting and case.call.action == "sns:Publish" else 1
-    last = max(case.call.run + 1, STRUCK_RUNS)
-    late = _things(seen["runs"][last + 1 :])
-    return Counter({thing: times for thing in expected if thing not in late})
-
-
-def _things(runs: list[dict[str, Any]]) -> Counter:
-    return Counter(tuple(thing) for run in runs for thing in run["told"])

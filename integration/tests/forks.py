@@ -21,7 +21,6 @@ from multiprocessing.connection import Connection
 from typing import IO, Any
 
 from local_aws import LocalAws
-from local_aws.client import REGION
 from local_aws.proxy import Proxy
 from local_aws.server import serving
 
@@ -36,7 +35,9 @@ class TrialFailed(AssertionError):
     """A trial raised, or took too long."""
 
 
-def trials(seed: Seed, trial: Trial, subjects: Sequence[Any], at_once: int, limit_s: float) -> Iterator[tuple[Any, Any]]:
+def trials(
+    seed: Seed, trial: Trial, subjects: Sequence[Any], at_once: int, limit_s: float, regions: Sequence[str]
+) -> Iterator[tuple[Any, Any]]:
     """Each subject with what its trial answered, in the order in which they end.
 
     `seed`, `trial` and the subjects go to another process, so they are functions of a module, and plain values. A trial
@@ -44,7 +45,8 @@ def trials(seed: Seed, trial: Trial, subjects: Sequence[Any], at_once: int, limi
     """
     spawn = multiprocessing.get_context("spawn")  # of this process, whose threads are many, no copy is safe
     receiver, sender = spawn.Pipe(duplex=False)
-    process = spawn.Process(target=_seed_and_fork, args=(sender, seed, trial, subjects, at_once, limit_s), daemon=True)
+    arguments = (sender, seed, trial, subjects, at_once, limit_s, regions)
+    process = spawn.Process(target=_seed_and_fork, args=arguments, daemon=True)
     process.start()
     sender.close()
     try:
@@ -70,11 +72,17 @@ class _Running:
 
 
 def _seed_and_fork(
-    results: Connection, seed: Seed, trial: Trial, subjects: Sequence[Any], at_once: int, limit_s: float
+    results: Connection,
+    seed: Seed,
+    trial: Trial,
+    subjects: Sequence[Any],
+    at_once: int,
+    limit_s: float,
+    regions: Sequence[str],
 ) -> None:
     running: dict[int, _Running] = {}
     signal.signal(signal.SIGTERM, lambda *_: _kill_all(running))
-    proxy = Proxy([REGION])
+    proxy = Proxy(regions)
     with serving(proxy) as aws:
         seeded = seed(aws)
         aws.client.cache_clear()

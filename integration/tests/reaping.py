@@ -1,10 +1,10 @@
-"""An account that is reaped: builders for what stands in it, and the real `reap-instances` run on it.
+"""An account that is reaped: builders for what stands in it, and the real function run on it.
 
-    account = Account(aws)                          # in tests: the fixture `account`
-    account.configure(idle={"grace": "1h"})
-    gpu = account.idle(account.gpu(tags={"curfew:on-idle": "terminate"}))
-    run = account.tick()
-    assert run.step(gpu)["action"] == "mark"
+account = Account(aws)                          # in tests: the fixture `account`
+account.configure(idle={"grace": "1h"})
+gpu = account.idle(account.gpu(tags={"curfew:on-idle": "terminate"}))
+run = account.tick()
+assert run.step(gpu)["action"] == "mark"
 """
 
 from __future__ import annotations
@@ -22,8 +22,18 @@ from local_aws.client import REGION
 from runtime_api import Function, Invocation
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-BINARY = REPOSITORY / "target" / "debug" / "reap-instances"
-SCHEDULED = (REPOSITORY / "events" / "reap-instances" / "scheduled-rule.json").read_bytes()
+
+
+def binary(function: str) -> Path:
+    return REPOSITORY / "target" / "debug" / function
+
+
+def scheduled(function: str) -> bytes:
+    return (REPOSITORY / "events" / function / "scheduled-rule.json").read_bytes()
+
+
+BINARY = binary("reap-instances")
+SCHEDULED = scheduled("reap-instances")
 BUCKET = "curfew-state"
 EUROPE = "eu-central-1"
 REGIONS = [EUROPE, REGION]  # those that the account has enabled, in order
@@ -40,6 +50,15 @@ READS = {
     "sns:ListSubscriptionsByTopic",
 }
 EC2_WRITES = {"ec2:CreateTags", "ec2:DeleteTags", "ec2:StopInstances", "ec2:TerminateInstances", "ec2:StartInstances"}
+# Of all functions: what changes nothing.
+EC2_LOOKS = {
+    "ec2:DescribeInstanceTypes",
+    "ec2:DescribeInstances",
+    "ec2:DescribeRegions",
+    "ec2:DescribeSnapshots",
+    "ec2:DescribeSpotInstanceRequests",
+    "ec2:DescribeVolumes",
+}
 
 # Everybody enforces, nobody waits: what is marked by one run is ended by the next.
 EAGER: dict[str, Any] = {
@@ -119,17 +138,17 @@ class Run:
         return [
             (call["action"].removeprefix("ec2:"), *call["resources"])
             for call in self.calls
-            if call["action"].startswith("ec2:") and call["action"] not in READS
+            if call["action"].startswith("ec2:") and call["action"] not in EC2_LOOKS
         ]
 
-    def step(self, instance_id: str) -> dict[str, Any]:
-        found = [step for step in self.steps if step["resource"] == instance_id]
-        assert len(found) == 1, f"{len(found)} steps for {instance_id}: {self.response}"
+    def step(self, resource_id: str) -> dict[str, Any]:
+        found = [step for step in self.steps if step["resource"] == resource_id]
+        assert len(found) == 1, f"{len(found)} steps for {resource_id}: {self.response}"
         return found[0]
 
-    def said(self, instance_id: str) -> tuple[str, str, str]:
+    def said(self, resource_id: str) -> tuple[str, str, str]:
         """Action, rule and outcome of its step."""
-        step = self.step(instance_id)
+        step = self.step(resource_id)
         return step["action"], step["because"]["rule"], step["outcome"]
 
     def message(self, team: str = "vision") -> str:
@@ -150,6 +169,9 @@ class Run:
 
 class Account:
     """A state bucket, a topic that a queue listens to, and the reaper, in enforce mode unless said otherwise."""
+
+    function = "reap-instances"
+    eager = EAGER
 
     def __init__(self, aws: LocalAws, heard: bool = True) -> None:
         self.aws = aws
@@ -184,8 +206,8 @@ class Account:
         self.aws.client("sns").subscribe(TopicArn=self.topic_arn, Protocol="sqs", Endpoint=arn)
 
     def configure(self, **sections: Any) -> None:
-        """Writes the configuration: `EAGER`, with these keys instead of its own or besides."""
-        config = deepcopy(EAGER)
+        """Writes the configuration: the eager one, with these keys instead of its own or besides."""
+        config = deepcopy(self.eager)
         for name, value in sections.items():
             if isinstance(value, dict):
                 config.setdefault(name, {}).update(value)
@@ -256,13 +278,13 @@ class Account:
     def state(self, instance_id: str, region: str = REGION) -> str:
         return self.aws.instance(instance_id, region)["State"]["Name"]
 
-    def tag(self, instance_id: str, region: str = REGION, **tags: str) -> None:
+    def tag(self, resource_id: str, region: str = REGION, **tags: str) -> None:
         """`tag(id, mode="enforce")` sets `curfew:mode`; an underscore is a hyphen."""
         named = {f"curfew:{key.replace('_', '-')}": value for key, value in tags.items()}
-        self.aws.change(tag={"resource": instance_id, "region": region, "tags": named})
+        self.aws.change(tag={"resource": resource_id, "region": region, "tags": named})
 
-    def mark(self, instance_id: str, region: str = REGION) -> str | None:
-        return self.aws.tags(instance_id, region).get("curfew:marked")
+    def mark(self, resource_id: str, region: str = REGION) -> str | None:
+        return self.aws.tags(resource_id, region).get("curfew:marked")
 
     # The reaper
 
@@ -298,12 +320,14 @@ class Account:
         assert self._function is not None, "nothing has run yet"
         return self._function.process_id
 
-    def tick(self, event: Any = SCHEDULED, deadline_s: float = 900, patience_s: float = 60) -> Run:
-        """One run, and what it did: the calls and messages since the last one are not of it."""
+    def tick(self, event: Any = None, deadline_s: float = 900, patience_s: float = 60) -> Run:
+        """One run, by its schedule if not by another event, and what it did: the calls and messages since the last one
+        are not of it."""
         if self._function is None:
             self._function = self._warm_or_new()
         self._is_as_new &= not self.aws.faults()
         self.aws.clear_calls()
+        event = scheduled(self.function) if event is None else event
         invocation = self._function.invoke(event, deadline_s, patience_s)
         told = self.aws.messages()
         run = Run(invocation, self.aws.calls(), told[self._told :])
@@ -312,14 +336,19 @@ class Account:
 
     def _warm_or_new(self) -> Function:
         environment = self.environment(**self._over)
-        if self._is_as_new and _WARM and _WARM[-1].env == environment:
-            return _WARM.pop()
-        return Function(BINARY, env=environment).__enter__()
+        for place, warm in enumerate(_WARM):
+            if self._is_as_new and (warm.name, warm.env) == (self.function, environment):
+                return _WARM.pop(place)
+        return Function(binary(self.function), env=environment).__enter__()
+
+    def notices(self, region: str = REGION) -> str:
+        """The key of what is remembered of a region."""
+        return f"notices/{self.function}/{region}.json"
 
     def audit(self, run: Run) -> dict[str, Any]:
         """The audit record of a run."""
         day = moment(run.response["at"]).strftime("%Y-%m-%d")
-        return self.read(f"plans/{day}/reap-instances/{run.response['run']}.json")
+        return self.read(f"plans/{day}/{self.function}/{run.response['run']}.json")
 
 
 def _toml(config: dict[str, Any], path: str = "") -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from xml.etree import ElementTree
@@ -15,11 +16,13 @@ import yaml
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from bench import ec2_xml, measure, peer, report
-from bench.endpoint import PAGE_SIZE
+from bench import ebs_xml, ec2_xml, measure, peer, report
 from bench.fleet import COMPUTES, IDLES, REGION, WORKS, fleet
 from bench.measure import Runs, Spread, Usage
 from bench.served import Served, serving
+from bench.storage import storage
+from bench.subjects import INSTANCES, SUBJECTS, VOLUMES, Subject
+from bench.xml_pages import PAGE_SIZE_MAX, listing
 from reaping import BINARY, REPOSITORY, ago, now
 
 SMALL = 60
@@ -28,7 +31,7 @@ _NAMESPACE = "{http://ec2.amazonaws.com/doc/2016-11-15/}"
 
 @pytest.fixture(scope="module")
 def small() -> Iterator[Served]:
-    with serving(SMALL) as served:
+    with serving(INSTANCES.function, SMALL) as served:
         yield served
 
 
@@ -38,12 +41,14 @@ def client(served: Served, service: str) -> Any:
     return boto3.client(service, region_name=REGION, endpoint_url=served.address, config=config, **keys)
 
 
-def usage(cpu_seconds: float = 0.5, peak_mib: float = 40, wrong: tuple[str, ...] = ()) -> Usage:
-    return Usage(cpu_seconds, 1.0, peak_mib, {"ec2:DescribeInstances": 10}, 0, wrong)
+def usage(
+    cpu_seconds: float = 0.5, peak_mib: float = 40, wrong: tuple[str, ...] = (), fewest: int | None = None
+) -> Usage:
+    return Usage(cpu_seconds, 1.0, peak_mib, {"ec2:DescribeInstances": 105}, 0, wrong, fewest)
 
 
-def missed(first: list[Runs], poll_seconds: float = 0.004) -> list[str]:
-    found = report.verdicts(first, [], Spread((poll_seconds,)))
+def missed(first: list[Runs], poll_seconds: float = 0.004, subject: Subject = INSTANCES) -> list[str]:
+    found = report.verdicts(subject, first, [], Spread((poll_seconds,)))
     assert found, "nothing was judged"
     return [one.target for one in found if not one.is_met]
 
@@ -69,7 +74,7 @@ def test_the_reaper_sees_the_fleet_for_what_it_is(small: Served) -> None:
 
 def test_an_answer_that_differs_is_no_measurement(small: Served) -> None:
     """The account of one fleet, compared with another."""
-    other = Served(small.address, SMALL + 20, small.rendered_bytes, small.rendered_seconds)
+    other = replace(small, count=SMALL + 20)
     first, _ = measure.first_and_second_run(other, BINARY)
     assert any(f"seen {SMALL}, not {SMALL + 20}" in wrong for wrong in first.wrong)
 
@@ -85,10 +90,11 @@ def test_what_is_not_prepared_is_refused_and_noticed(small: Served) -> None:
 
 
 def test_pages_bring_each_instance_once() -> None:
-    machines = {machine.id: machine for machine in fleet(PAGE_SIZE + 1)}
-    with serving(PAGE_SIZE + 1) as served:
-        pages = list(client(served, "ec2").get_paginator("describe_instances").paginate(MaxResults=PAGE_SIZE))
-    assert [len(page["Reservations"]) for page in pages] == [PAGE_SIZE, 1]
+    count = PAGE_SIZE_MAX + 1
+    machines = {machine.id: machine for machine in fleet(count)}
+    with serving(INSTANCES.function, count) as served:
+        pages = list(client(served, "ec2").get_paginator("describe_instances").paginate(MaxResults=PAGE_SIZE_MAX))
+    assert [len(page["Reservations"]) for page in pages] == [PAGE_SIZE_MAX, 1]
     seen = [one for page in pages for reservation in page["Reservations"] for one in reservation["Instances"]]
     assert sorted(one["InstanceId"] for one in seen) == sorted(machines)
     for one in seen:
@@ -103,9 +109,11 @@ def test_pages_bring_each_instance_once() -> None:
 @pytest.mark.parametrize(
     ("operation", "page"),
     [
-        ("DescribeInstances", ec2_xml.instances(fleet(20), "page-1")),
+        ("DescribeInstances", ec2_xml.instances([*fleet(20), *storage(20).machines], "page-1")),
+        ("DescribeVolumes", listing("DescribeVolumes", "volumeSet", map(ebs_xml.volume, storage(40).volumes), "next")),
+        ("DescribeSnapshots", listing("DescribeSnapshots", "snapshotSet", map(ebs_xml.snapshot, storage(40).own))),
         ("DescribeInstanceTypes", ec2_xml.instance_types()),
-        ("DescribeRegions", ec2_xml.regions()),
+        ("DescribeRegions", ec2_xml.regions([REGION])),
     ],
 )
 def test_pages_have_no_element_that_ec2_does_not_send(operation: str, page: bytes) -> None:
@@ -180,10 +188,16 @@ def test_targets_that_are_met() -> None:
         (Runs(10_000, (usage(0.81),)), "CPU at most 0.8 s"),
         (Runs(10_000, (usage(peak_mib=40), usage(peak_mib=64.0))), "peak memory below 64 MiB"),
         (Runs(10_000, (usage(), usage(wrong=("seen 9, not 10",)))), "every instance judged right"),
+        (Runs(10_000, (usage(fewest=99),)), "at most 5% more calls than the fewest possible"),
     ],
 )
 def test_targets_that_are_missed(runs: Runs, target: str) -> None:
     assert [one.partition(": ")[2] for one in missed([runs])] == [target]
+
+
+def test_each_function_has_its_own_targets() -> None:
+    runs = [Runs(10_000, (usage(9.0, peak_mib=70, fewest=100),)), Runs(50_000, (usage(45.0, peak_mib=128.0),))]
+    assert missed(runs, subject=VOLUMES) == ["first run at 50,000: peak memory below 128 MiB"]
 
 
 def test_growth_that_is_not_linear_is_missed() -> None:
@@ -210,10 +224,12 @@ def test_a_spread_says_its_ends() -> None:
 
 def test_figures_are_recorded_in_their_own_place() -> None:
     page = (REPOSITORY / "docs" / "measurements.md").read_text()
-    once = report.recorded(page, "make bench", "one figure\n")
-    assert "one figure" in once and "### Start" not in once.partition("<!-- end of make bench -->")[0]
-    assert once.partition("<!-- end of make bench -->")[2] == page.partition("<!-- end of make bench -->")[2]
-    assert report.recorded(once, "make bench", "one figure\n") == once
+    for subject in SUBJECTS:
+        place = f"make bench: {subject}"
+        before, after = page.partition(f"<!-- {place} -->")[0], page.partition(f"<!-- end of {place} -->")[2]
+        once = report.recorded(page, place, "one figure\n")
+        assert once == f"{before}<!-- {place} -->\n\none figure\n\n<!-- end of {place} -->{after}"
+        assert report.recorded(once, place, "one figure\n") == once
     with pytest.raises(ValueError, match="no place for the figures of make tea"):
         report.recorded(page, "make tea", "")
 

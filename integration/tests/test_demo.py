@@ -1,4 +1,4 @@
-"""`make demo` is the acceptance test of the reaper: it ends as its story says, and leaves nothing behind."""
+"""`make demo` is the acceptance test of the reapers: it ends as its story says, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -7,11 +7,23 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from moto.ec2.models import EC2Backend
+
+import local_aws
+from demo import verdict_volumes
+from demo.fleet import REGIONS
+from demo.run import Run
+from demo.seed import Account, seed
+from demo.storage import NAMELESS, RESTORED
+from demo.story import Played, play
 
 INTEGRATION = Path(__file__).resolve().parents[1]
 TOLD = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -43,16 +55,38 @@ def members(session: int) -> list[str]:
     return [" ".join(row[2:]) for row in rows if row[0] == str(session) and not row[1].startswith("Z")]
 
 
+def test_whoever_has_read_enough_closes_the_pipe() -> None:
+    """`python -m demo | head -1`, here without the demo: it only goes on writing."""
+    goes_on = "while True: demo.line('more')"
+    program = f"import sys\nfrom demo import __main__ as demo\ndef on():\n    {goes_on}\ndemo._demo = on\nsys.exit(demo.main())"
+    environment = {**os.environ, "PYTHONPATH": str(INTEGRATION)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stderr is not None and process.stdout.readline() == "more\n"
+    process.stdout.close()
+    assert process.stderr.read() == "" and process.wait(30) == 128 + signal.SIGPIPE
+
+
 def test_the_story_ends_as_it_should() -> None:
     with demo() as running:
         told, _ = running.communicate(timeout=120)
         assert running.returncode == 0, told
         assert members(running.pid) == []
 
-    for line in ("Every machine met the fate that the story has for it.", "curfew:keep-until", "plans/"):
+    for line in (
+        "Every machine and every volume met the fate that the story has for it.",
+        "curfew:keep-until",
+        "plans/",
+        "reap-volumes/",
+        "aws ec2 create-volume",
+        "Type, size, IOPS, throughput, zone, encryption and tags are those of the old one.",
+    ):
         assert line in told
     assert "\033[" not in told, "colour is for terminals"
-    assert max(len(line) for line in told.splitlines()) <= 100
+    # Commands can be copied: their words are not broken, and the tags of a volume are one.
+    assert max(len(line) for line in told.splitlines() if "ResourceType" not in line) <= 100
+    assert len(told.splitlines()) <= 750, "somebody is to read it"
 
 
 @pytest.mark.parametrize("number", TOLD)
@@ -60,7 +94,7 @@ def test_interrupted_it_leaves_nothing_behind(number: signal.Signals) -> None:
     """Ctrl-C reaches every process of the group at once; SIGTERM only the one it is sent to."""
     with demo() as running:
         wait_for("== Run 2", running)
-        assert len(members(running.pid)) == 2, "the demo and the function"
+        assert len(members(running.pid)) == 3, "the demo and the two functions"
 
         if number == signal.SIGINT:
             os.killpg(running.pid, number)
@@ -70,6 +104,111 @@ def test_interrupted_it_leaves_nothing_behind(number: signal.Signals) -> None:
         told, _ = running.communicate(timeout=20)
         assert running.returncode == TOLD[number], told
         assert members(running.pid) == []
+
+
+@pytest.fixture(scope="module")
+def told() -> Iterator[tuple[Account, Played]]:
+    """The account after a story that went as it should, told in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        # Which regions there are is as global as moto is: the tests after these have others.
+        patch.setattr(EC2Backend, "describe_regions", EC2Backend.describe_regions)
+        yield from _play()
+
+
+def _play() -> Iterator[tuple[Account, Played]]:
+    with local_aws.running(regions=REGIONS) as aws:
+        aws.reset()
+        account = seed(aws, lambda _: None)
+        played = play(account)
+        assert verdict_volumes.differences(played, account) == []
+        yield account, played
+
+
+def otherwise(played: Played, number: int, **fields: Any) -> Played:
+    """The same, but for this in one run of the volumes."""
+    runs = list(played.volumes)
+    runs[number - 1] = replace(runs[number - 1], **fields)
+    return replace(played, volumes=runs)
+
+
+def stepped(run: Run, resource_id: str, **fields: Any) -> dict[str, Any]:
+    """The record of a run, but for this in one step."""
+    steps = [{**step, **(fields if step["resource"] == resource_id else {})} for step in run.record["steps"]]
+    assert steps != run.record["steps"]
+    return {**run.record, "steps": steps}
+
+
+def spared(run: Run, because: str, *ids: str) -> dict[str, Any]:
+    """The record of a run that spared these for another reason."""
+    others = {reason: [one for one in found if one not in ids] for reason, found in run.record["spared"].items()}
+    return {**run.record, "spared": {**others, because: [*others.get(because, []), *ids]}}
+
+
+def test_another_fate_is_no_happy_end(told: tuple[Account, Played]) -> None:
+    account, played = told
+    fourth = played.volumes[3]
+    restored, golden = account.storage.id_of(RESTORED), account.storage.id_of("golden-set")
+    root = next(iter(account.storage.roots & set(fourth.record["spared"]["attached"])))
+    for record, says in (
+        (stepped(fourth, restored, outcome="failed"), "imagenet-copy was to be `delete orphaned`, and is `failed"),
+        (stepped(fourth, restored, action="mark"), "imagenet-copy was to be `delete orphaned`, and is `mark orphaned`"),
+        (spared(fourth, "young", golden), "golden-set was to be `protected`, and is `young`"),
+        (spared(fourth, "young", root), f"{root}, which is not in the cast was to be `None`, and is `young`"),
+        (spared(fourth, "attached", "vol-0abc"), "vol-0abc, which is not in the cast"),
+        ({**fourth.record, "gaps": ["us-east-1"]}, "could not see us-east-1"),
+    ):
+        assert says in accusation(otherwise(played, 4, record=record), account)
+
+
+def test_another_word_or_call_is_no_happy_end(told: tuple[Account, Played]) -> None:
+    account, played = told
+    first, second, fourth = played.volumes[0], played.volumes[1], played.volumes[3]
+    restored = account.storage.id_of(RESTORED)
+    unnamed = [{**one, "message": one["message"].replace(restored, "it")} for one in second.messages]
+    one_more = Counter({"ec2:DeleteVolume": 1})
+    for changed, says in (
+        (otherwise(played, 2, messages=second.messages[1:]), "run 2: messages were to go to"),
+        (otherwise(played, 2, messages=unnamed), "run 2: nobody was told of the mark of"),
+        (otherwise(played, 5, messages=fourth.messages), "run 5: messages were to go to []"),
+        (otherwise(played, 1, messages=second.messages), "does not say that it only says"),
+        (otherwise(played, 2, messages=[*second.messages, *first.messages]), "of labels-2024 it was to be told once"),
+        (otherwise(played, 1, calls=Counter({"ec2:CreateTags": 1})), "the rehearsal of volumes called ec2:CreateTags"),
+        (otherwise(played, 5, calls=Counter({"ec2:DeleteTags": 1})), "had nothing to do, and called ec2:DeleteTags"),
+        (otherwise(played, 4, calls=fourth.calls + one_more), "took 3 calls of ec2:DeleteVolume"),
+        (replace(played, differences={"Size": (2000, 1)}), "came back otherwise: Size was 2000, and is 1"),
+    ):
+        assert says in accusation(changed, account)
+
+
+def test_another_account_is_no_happy_end(told: tuple[Account, Played]) -> None:
+    """Whatever the records say. The last of these tests: it leaves the account in disorder."""
+    account, played = told
+    names = ("golden-set", "features", "eval-tmp", "thesis", NAMELESS)
+    golden, features, new, thesis, nameless = (account.storage.id_of(name) for name in names)
+    photographs = {safety.of: one for one, safety in account.storage.safeties.items()}
+    region = "us-east-1"
+    account.aws.change(tag={"resource": golden, "region": region, "tags": {"curfew:marked": "x"}})
+    account.aws.change(tag={"resource": features, "region": region, "tags": {"curfew:unattached-since": "x"}})
+    account.aws.change(untag={"resource": new, "region": region, "keys": ["curfew:unattached-since"]})
+    account.aws.change(untag={"resource": photographs["raw-audio"], "region": region, "keys": ["curfew:deleted-at"]})
+    for gone in (thesis, nameless, photographs[RESTORED]):
+        account.aws.change(delete={"resource": gone, "region": region})
+    said = accusation(played, account)
+    for says in (
+        "golden-set was to be left alone, and its tags are",
+        "features was to be left alone, and its tags are",
+        "features is in use, and its tags say otherwise",
+        "eval-tmp was to be remembered as unattached",
+        "the snapshot of raw-audio does not say since when its volume is gone",
+        "thesis was to be there at the end",
+        f"{NAMELESS} was to be there at the end",
+        f"the snapshot of {RESTORED} was to be there at the end",
+    ):
+        assert says in said
+
+
+def accusation(played: Played, account: Account) -> str:
+    return "\n".join(verdict_volumes.differences(played, account))
 
 
 def wait_for(text: str, running: subprocess.Popen) -> None:

@@ -281,17 +281,6 @@ def test_filters_take_wildcards(aws: LocalAws) -> None:
     assert set(found(aws, "instance-state-name", "running")) == {gpu, cpu}
 
 
-def test_volumes_and_snapshots_are_paged(aws: LocalAws) -> None:
-    ec2 = aws.client("ec2")
-    volumes = [ec2.create_volume(AvailabilityZone="us-east-1a", Size=8)["VolumeId"] for _ in range(5)]
-    for volume_id in volumes:
-        ec2.create_snapshot(VolumeId=volume_id)
-
-    for operation, member in (("describe_volumes", "Volumes"), ("describe_snapshots", "Snapshots")):
-        pages = list(ec2.get_paginator(operation).paginate(PaginationConfig={"PageSize": 2}))
-        assert [len(page[member]) for page in pages] == [2, 2, 1]
-
-
 def test_own_snapshots_only(aws: LocalAws) -> None:
     assert aws.client("ec2").describe_snapshots(OwnerIds=["self"])["Snapshots"] == []
 

@@ -225,3 +225,73 @@ def test_statistics_of_the_older_call(aws: LocalAws) -> None:
     )["Datapoints"]
 
     assert (datapoint["Timestamp"], datapoint["Sum"], datapoint["Maximum"]) == (START, 3.0, 2.0)
+
+
+IDLE = "VolumeIdleTime"
+
+
+def used(aws: LocalAws, volume_id: str, at: datetime) -> None:
+    """Three minutes of it, as EBS reports them."""
+    aws.put_metrics("AWS/EBS", IDLE, {"VolumeId": volume_id}, [60.0, 59.0, 60.0], at, step_seconds=60)
+
+
+def of_volumes(aws: LocalAws, start: datetime, asked: dict[str, tuple[str, int]]) -> dict[str, list]:
+    """When each of these volumes was in use since `start`, by the period that is asked for."""
+    queries = [
+        {
+            "Id": query_id,
+            "MetricStat": {
+                "Metric": {
+                    "Namespace": "AWS/EBS",
+                    "MetricName": IDLE,
+                    "Dimensions": [{"Name": "VolumeId", "Value": volume_id}],
+                },
+                "Period": period,
+                "Stat": "SampleCount",
+            },
+        }
+        for query_id, (volume_id, period) in asked.items()
+    ]
+    answer = aws.client("cloudwatch").get_metric_data(
+        StartTime=start, EndTime=datetime.now(timezone.utc), MetricDataQueries=queries
+    )
+    return {one["Id"]: list(zip(one["Timestamps"], one["Values"])) for one in answer["MetricDataResults"]}
+
+
+def test_several_periods_with_one_start(aws: LocalAws) -> None:
+    used(aws, "vol-1", START)
+    used(aws, "vol-2", START + timedelta(minutes=9))
+    start = START - timedelta(hours=1)
+
+    found = of_volumes(
+        aws, start, {"a": ("vol-1", 60), "b": ("vol-2", 300), "c": ("vol-1", 3600), "d": ("vol-3", 3600)}
+    )
+
+    assert found == {
+        "a": [(START + timedelta(minutes=minute), 1.0) for minute in (2, 1, 0)],
+        "b": [(START + timedelta(minutes=10), 2.0), (START + timedelta(minutes=5), 1.0)],
+        "c": [(START, 3.0)],
+        "d": [],
+    }
+
+
+@pytest.mark.parametrize(("days", "finest"), [(14, 60), (16, 300), (62, 300), (64, 3600), (456, None)])
+def test_what_is_old_is_found_by_longer_periods_only(aws: LocalAws, days: int, finest: int | None) -> None:
+    at = START - timedelta(days=days)
+    used(aws, "vol-1", at)
+
+    found = of_volumes(aws, at - timedelta(hours=2), {f"p{period}": ("vol-1", period) for period in (60, 300, 3600)})
+
+    assert {name for name, points in found.items() if points} == {
+        f"p{period}" for period in (60, 300, 3600) if finest and period >= finest
+    }
+
+
+@pytest.mark.parametrize(("days", "minutes"), [(1, 1), (20, 5), (70, 60)])
+def test_the_older_the_start_the_coarser_it_is(aws: LocalAws, days: int, minutes: int) -> None:
+    start = (START - timedelta(days=days)).replace(minute=57, second=33)
+    used(aws, "vol-1", start + timedelta(minutes=10))
+
+    [(at, _)] = of_volumes(aws, start, {"a": ("vol-1", 7200)})["a"]
+
+    assert at == start.replace(minute=57 // minutes * minutes, second=0)

@@ -88,6 +88,8 @@ def test_the_audit_record_tells_the_same_as_the_response(account: Account) -> No
         record = account.audit(run)
         assert record.pop("schema") == 1
         assert record.pop("spared")["protected"] == [protected]
+        for step in record["steps"]:
+            assert step.pop("what") and step.pop("name", "-")
         assert record == {name: value for name, value in run.response.items() if name != "spared"}
 
 

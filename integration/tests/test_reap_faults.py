@@ -36,7 +36,7 @@ def assert_gaps_say_why(run: Run, action: str) -> None:
     assert sorted(gap["region"] for gap in gaps) == sorted(REGIONS_OF[action])
     by_region = {gap["region"]: gap["error"] for gap in gaps}
     errors = {fault: by_region[region] for fault, region in zip(FAULTS, REGIONS_OF[action])}
-    assert f"grant {action} to the function's role" in errors["access_denied"]
+    assert f"grant {action} to the role that asked" in errors["access_denied"]
     assert "organisation" in errors["scp_denied"]
     ec2 = action.startswith("ec2:")
     assert ("RequestLimitExceeded" if ec2 else "Throttling") in errors["throttle"]

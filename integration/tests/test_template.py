@@ -25,13 +25,77 @@ from template_actions import (
 )
 
 FUNCTIONS = sorted(functions())
-ENDING = {"ec2:StopInstances", "ec2:TerminateInstances"}
 TAGGING = {"ec2:CreateTags", "ec2:DeleteTags"}
-CHANGING = ENDING | TAGGING | {"ec2:StartInstances"}
-ANNOUNCED = {"curfew:marked", "curfew:expires-at", "curfew:job"}
 
-# What each function may write on a resource, and nothing else.
-OWN_TAGS = {"reap-instances": {"curfew:marked", "curfew:stopped"}}
+# The ARN of a snapshot names no account (Service Authorization Reference, "Resource types defined by Amazon EC2").
+INSTANCES, VOLUMES, SNAPSHOTS = (
+    {"Fn::Sub": f"arn:${{AWS::Partition}}:ec2:*:{of}/*"}
+    for of in ("${AWS::AccountId}:instance", "${AWS::AccountId}:volume", ":snapshot")
+)
+
+# What ends something: on what, and by which tags it was announced. Any one of these sets is enough.
+ANNOUNCED_INSTANCE = [{"curfew:marked"}, {"curfew:expires-at"}, {"curfew:job"}]
+ENDING = {
+    "ec2:StopInstances": (INSTANCES, ANNOUNCED_INSTANCE),
+    "ec2:TerminateInstances": (INSTANCES, ANNOUNCED_INSTANCE),
+    "ec2:DeleteVolume": (VOLUMES, [{"curfew:marked"}]),
+    "ec2:DeleteSnapshot": (SNAPSHOTS, [{"curfew:snapshot-of", "curfew:deleted-at"}]),
+}
+
+# What each function may write on a resource that exists, which tags have to be there before, and nothing else.
+OWN_TAGS = {
+    "reap-instances": [(INSTANCES, TAGGING, {"curfew:marked", "curfew:stopped"}, set())],
+    "reap-volumes": [
+        (VOLUMES, TAGGING, {"curfew:marked", "curfew:unattached-since"}, set()),
+        (SNAPSHOTS, {"ec2:CreateTags"}, {"curfew:deleted-at"}, {"curfew:snapshot-of"}),
+    ],
+}
+
+# What people say, and the one occasion on which a function may say it too: on a snapshot that it creates.
+THEIRS = {"curfew:protected", "curfew:mode", "curfew:keep-until"}
+COPIED = {"reap-volumes": {"curfew:mode", "curfew:keep-until"}}
+
+MINUTES_BETWEEN_RUNS = {"reap-instances": 5, "reap-volumes": 60}
+MINUTES_OF_SILENCE = {"reap-instances": 15, "reap-volumes": 3 * 60}
+
+# What every function does: see its configuration and memory, tell, encrypt what it tells, log, keep what failed.
+ALL_DO = {
+    "cloudwatch:GetMetricData",
+    "ec2:DescribeInstances",
+    "ec2:DescribeRegions",
+    "kms:Decrypt",
+    "kms:GenerateDataKey",
+    "logs:CreateLogStream",
+    "logs:PutLogEvents",
+    "s3:GetObject",
+    "s3:ListBucket",
+    "s3:PutObject",
+    "sns:ListSubscriptionsByTopic",
+    "sns:Publish",
+    "sqs:SendMessage",
+}
+ONLY_THIS_ONE_DOES = {
+    "reap-instances": {
+        "cloudwatch:ListMetrics",
+        "ec2:CreateTags",
+        "ec2:DeleteTags",
+        "ec2:DescribeInstanceTypes",
+        "ec2:DescribeSpotInstanceRequests",
+        "ec2:StartInstances",
+        "ec2:StopInstances",
+        "ec2:TerminateInstances",
+        "kms:CreateGrant",
+    },
+    "reap-volumes": {
+        "ec2:CreateSnapshot",
+        "ec2:CreateTags",
+        "ec2:DeleteSnapshot",
+        "ec2:DeleteTags",
+        "ec2:DeleteVolume",
+        "ec2:DescribeSnapshots",
+        "ec2:DescribeVolumes",
+    },
+}
 
 
 def allowed(function: str) -> list[Statement]:
@@ -40,6 +104,15 @@ def allowed(function: str) -> list[Statement]:
 
 def denied(function: str) -> list[Statement]:
     return [statement for statement in statements(function) if statement.effect == "Deny"]
+
+
+def changing(function: str) -> set[str]:
+    """What a function may do to anything of EC2's that is not looking at it."""
+    return {
+        action
+        for action in granted_actions(function)
+        if action.startswith("ec2:") and not action.startswith("ec2:Describe")
+    }
 
 
 def required_tags(statement: Statement) -> set[str]:
@@ -51,10 +124,9 @@ def required_tags(statement: Statement) -> set[str]:
     }
 
 
-def on_instances_of_this_account(statement: Statement) -> bool:
-    return statement.resources == (
-        {"Fn::Sub": "arn:${AWS::Partition}:ec2:*:${AWS::AccountId}:instance/*"},
-    )
+def at_creation(statement: Statement) -> bool:
+    """Whether the statement is about tags that are given to something while it is created."""
+    return "ec2:CreateAction" in statement.conditions.get("StringEquals", {})
 
 
 # ------------------------------------------------------------------------------------------------------------- roles
@@ -78,15 +150,16 @@ def test_each_function_has_a_role_of_its_own_and_nothing_beside_it(function: str
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_nothing_ends_that_does_not_announce_it(function: str) -> None:
-    ending = [statement for statement in allowed(function) if ENDING & set(statement.actions)]
-    for statement in ending:
-        assert len(required_tags(statement)) == 1 and required_tags(statement) <= ANNOUNCED, statement.sid
-        assert on_instances_of_this_account(statement), statement.sid
-
-
-def test_every_announcement_is_one_that_the_reaper_can_act_on() -> None:
-    ending = [statement for statement in allowed("reap-instances") if ENDING <= set(statement.actions)]
-    assert {tag for statement in ending for tag in required_tags(statement)} == ANNOUNCED
+    announced: dict[str, list[set[str]]] = {}
+    for statement in allowed(function):
+        for action in ENDING.keys() & set(statement.actions):
+            resource, _ = ENDING[action]
+            assert statement.resources == (resource,), statement.sid
+            assert set(statement.conditions) == {"Null"}, statement.sid
+            announced.setdefault(action, []).append(required_tags(statement))
+    # All of them, or something announced would never end.
+    assert announced == {action: ENDING[action][1] for action in announced}
+    assert announced, f"{function} ends nothing: is it not a reaper?"
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -95,12 +168,22 @@ def test_only_what_curfew_stopped_is_started(function: str) -> None:
         if "ec2:StartInstances" in statement.actions:
             assert statement.actions == ("ec2:StartInstances",), statement.sid
             assert required_tags(statement) == {"curfew:stopped"}, statement.sid
-            assert on_instances_of_this_account(statement), statement.sid
+            assert statement.resources == (INSTANCES,), statement.sid
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_only_what_is_announced_is_snapshotted(function: str) -> None:
+    found = [statement for statement in allowed(function) if "ec2:CreateSnapshot" in statement.actions]
+    expected = [
+        (VOLUMES, {"Null": {"aws:ResourceTag/curfew:marked": "false"}}),
+        # It does not exist yet: of this one, only the request can say anything.
+        (SNAPSHOTS, {"Null": {"aws:RequestTag/curfew:snapshot-of": "false"}}),
+    ]
+    assert [(*statement.resources, statement.conditions) for statement in found] in ([], expected)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_the_protected_are_denied_every_change(function: str) -> None:
-    changing = granted_actions(function) & CHANGING
     protecting = [
         statement
         for statement in denied(function)
@@ -108,38 +191,55 @@ def test_the_protected_are_denied_every_change(function: str) -> None:
         and statement.resources == ("*",)
         and statement.only_if == ()
     ]
-    assert changing <= {action for statement in protecting for action in statement.actions}
+    assert changing(function) <= {action for statement in protecting for action in statement.actions}
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_tags_are_written_by_their_exact_keys(function: str) -> None:
+    written = []
     for statement in allowed(function):
-        if TAGGING & set(statement.actions):
-            assert set(statement.actions) <= TAGGING, statement.sid
-            assert set(statement.conditions["ForAllValues:StringEquals"]["aws:TagKeys"]) == OWN_TAGS[function]
+        if TAGGING & set(statement.actions) and not at_creation(statement):
+            assert set(statement.conditions) == {"ForAllValues:StringEquals", "Null"}, statement.sid
             # ForAllValues is true for an empty set, and DeleteTags without tags wipes all of them.
             assert statement.conditions["Null"]["aws:TagKeys"] == "false", statement.sid
-            assert on_instances_of_this_account(statement), statement.sid
+            keys = set(statement.conditions["ForAllValues:StringEquals"]["aws:TagKeys"])
+            written.append((*statement.resources, set(statement.actions), keys, required_tags(statement)))
+    assert written == OWN_TAGS[function]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_other_tags_are_given_to_new_snapshots_alone(function: str) -> None:
+    copying = [statement for statement in allowed(function) if at_creation(statement)]
+    assert bool(copying) == (function in COPIED)
+    for statement in copying:
+        assert statement.actions == ("ec2:CreateTags",)
+        assert statement.resources == (SNAPSHOTS,)
+        assert statement.conditions == {
+            "StringEquals": {"ec2:CreateAction": "CreateSnapshot"},
+            "Null": {"aws:RequestTag/curfew:snapshot-of": "false", "aws:RequestTag/curfew:deleted-at": "true"},
+        }
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_what_people_say_in_tags_is_never_changed(function: str) -> None:
-    theirs = {"curfew:protected", "curfew:mode", "curfew:keep-until"}
-    keeping = [
-        statement
-        for statement in denied(function)
-        if set(statement.conditions.get("ForAnyValue:StringEquals", {}).get("aws:TagKeys", [])) == theirs
-        and set(statement.conditions) == {"ForAnyValue:StringEquals"}
-        and statement.resources == ("*",)
-        and statement.only_if == ()
-    ]
-    assert granted_actions(function) & TAGGING <= {action for statement in keeping for action in statement.actions}
+    always, copied = set(), set()
+    for statement in denied(function):
+        if statement.resources == ("*",) and statement.only_if == () and TAGGING <= set(statement.actions):
+            conditions = dict(statement.conditions)
+            keys = conditions.pop("ForAnyValue:StringEquals", {}).get("aws:TagKeys", [])
+            if conditions == {}:
+                always |= {keys} if isinstance(keys, str) else set(keys)
+            # Where nothing is created the key is absent, and a negated condition true.
+            elif conditions == {"StringNotEquals": {"ec2:CreateAction": "CreateSnapshot"}}:
+                copied |= set(keys)
+    assert copied == COPIED.get(function, set())
+    assert always == THEIRS - copied
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_an_observing_role_can_change_nothing(function: str) -> None:
     for statement in allowed(function):
-        if (CHANGING | {"kms:CreateGrant"}) & set(statement.actions):
+        if (changing(function) | {"kms:CreateGrant"}) & set(statement.actions):
             assert "Enforcing" in statement.only_if, statement.sid
     assert template()["Conditions"]["Enforcing"] == {"Fn::Equals": [{"Ref": "Mode"}, "enforce"]}
 
@@ -152,31 +252,18 @@ def test_everything_is_granted_on_everything_only_where_aws_offers_no_less(funct
             assert all(unnarrowable.fullmatch(action) for action in statement.actions), statement.sid
 
 
-def test_the_reaper_may_do_what_it_does_and_no_more() -> None:
-    assert granted_actions("reap-instances") == {
-        "cloudwatch:GetMetricData",
-        "cloudwatch:ListMetrics",
-        "ec2:CreateTags",
-        "ec2:DeleteTags",
-        "ec2:DescribeInstanceTypes",
-        "ec2:DescribeInstances",
-        "ec2:DescribeRegions",
-        "ec2:DescribeSpotInstanceRequests",
-        "ec2:StartInstances",
-        "ec2:StopInstances",
-        "ec2:TerminateInstances",
-        "kms:CreateGrant",
-        "kms:Decrypt",
-        "kms:GenerateDataKey",
-        "logs:CreateLogStream",
-        "logs:PutLogEvents",
-        "s3:GetObject",
-        "s3:ListBucket",
-        "s3:PutObject",
-        "sns:ListSubscriptionsByTopic",
-        "sns:Publish",
-        "sqs:SendMessage",
-    }
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_function_may_do_what_it_does_and_no_more(function: str) -> None:
+    assert granted_actions(function) == ALL_DO | ONLY_THIS_ONE_DOES[function]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_the_policies_of_a_role_fit(function: str) -> None:
+    # IAM and STS quotas: 10,240 characters for all inline policies of a role together, blanks not counted.
+    role = functions()[function]["Properties"]["Role"]["Fn::GetAtt"][0]
+    policies = resources("AWS::IAM::Role")[role]["Properties"]["Policies"]
+    # Names and ARNs are longer than what stands for them here.
+    assert len(json.dumps(policies, separators=(",", ":"))) < 10_240 * 0.75
 
 
 # -------------------------------------------------------------------------------------------- functions and their house
@@ -216,11 +303,14 @@ def test_the_schedule_is_the_retry(function: str) -> None:
     assert invocation["DestinationConfig"]["OnFailure"]["Destination"] == {"Fn::GetAtt": ["FailedEvents", "Arn"]}
 
 
-def test_two_runs_of_the_reaper_do_not_overlap() -> None:
-    reaper = functions()["reap-instances"]["Properties"]
-    schedules = [event["Properties"]["Schedule"] for event in reaper["Events"].values()]
-    assert schedules == ["rate(5 minutes)"]
-    assert reaper["Timeout"] < 5 * 60
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_two_runs_of_a_function_do_not_overlap(function: str) -> None:
+    properties = functions()[function]["Properties"]
+    (schedule,) = (event["Properties"]["Schedule"] for event in properties["Events"].values())
+    minutes = MINUTES_BETWEEN_RUNS[function]
+    assert schedule == ("rate(1 hour)" if minutes == 60 else f"rate({minutes} minutes)")
+    assert properties["Timeout"] < minutes * 60
+    assert properties["EventInvokeConfig"]["MaximumEventAgeInSeconds"] < minutes * 60
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -321,15 +411,19 @@ def test_errors_of_every_function_raise_an_alarm(function: str) -> None:
     errors = alarm(function, "Errors")
     assert errors["Namespace"] == "AWS/Lambda"
     assert errors["AlarmActions"] == [{"Ref": "Topic"}]
+    # Two of the last three runs: a period holds one run.
+    assert errors["Period"] == MINUTES_BETWEEN_RUNS[function] * 60
+    assert (errors["DatapointsToAlarm"], errors["EvaluationPeriods"]) == (2, 3)
     assert errors["TreatMissingData"] == "notBreaching"
 
 
-def test_the_reaper_s_silence_raises_an_alarm() -> None:
-    silence = alarm("reap-instances", "Invocations")
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_the_silence_of_a_function_raises_an_alarm(function: str) -> None:
+    silence = alarm(function, "Invocations")
     assert silence["Namespace"] == "AWS/Lambda"
     assert silence["TreatMissingData"] == "breaching"
     assert silence["ComparisonOperator"] == "LessThanThreshold" and silence["Threshold"] == 1
-    assert silence["Period"] * silence["EvaluationPeriods"] == 15 * 60
+    assert silence["Period"] * silence["EvaluationPeriods"] == MINUTES_OF_SILENCE[function] * 60
     assert silence["AlarmActions"] == [{"Ref": "Topic"}]
 
 

@@ -10,7 +10,7 @@ use aws_config::meta::credentials::CredentialsProviderChain;
 use aws_config::provider_config::ProviderConfig;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
-use aws_config::{AppName, BehaviorVersion, SdkConfig};
+use aws_config::{AppName, BehaviorVersion, ConfigLoader, SdkConfig};
 use aws_credential_types::provider::{ProvideCredentials, future};
 use aws_sdk_ec2::config::{RuntimeComponents, SharedHttpClient};
 use aws_smithy_http_client::proxy::ProxyConfig;
@@ -47,29 +47,8 @@ impl Aws {
     /// call held a run of ten calls for 20 seconds, and a throttled region held all others (AWS SDKs and tools reference
     /// guide, "Retry behavior": it is experimental, and for clients of a single resource).
     pub async fn connect() -> Self {
-        let timeouts = TimeoutConfig::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .operation_attempt_timeout(ATTEMPT_TIMEOUT)
-            .operation_timeout(OPERATION_TIMEOUT)
-            .build();
-        // One for all clients: each of its own would read the trusted certificates and open its own connections.
-        let http_client = Builder::new().build_with_connector_fn(|settings, components| {
-            let mut connector = ConnectorBuilder::default()
-                .tls_provider(Provider::Rustls(CryptoMode::AwsLc))
-                .proxy_config(ProxyConfig::from_env());
-            connector.set_connector_settings(settings.cloned());
-            connector.set_sleep_impl(components.and_then(RuntimeComponents::sleep_impl));
-            connector.build()
-        });
-        let mut loader = aws_config::defaults(BehaviorVersion::latest())
-            .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS_MAX))
-            .timeout_config(timeouts)
-            .credentials_provider(credentials(http_client.clone()))
-            .http_client(http_client);
-        if let Ok(name) = AppName::new("curfew") {
-            loader = loader.app_name(name);
-        }
-        Self::with(loader.load().await)
+        let (loader, http_client) = loader();
+        Self::with(loader.credentials_provider(credentials(http_client)).load().await)
     }
 
     /// With a configuration as it is.
@@ -109,12 +88,57 @@ impl Aws {
         })
     }
 
+    /// In the home region, where Curfew is deployed.
+    #[cfg(feature = "operator")]
+    pub(crate) fn cloudformation(&self) -> aws_sdk_cloudformation::Client {
+        aws_sdk_cloudformation::Client::new(&self.config)
+    }
+
+    /// IAM is global; the SDK finds its one region by the home's partition.
+    #[cfg(feature = "operator")]
+    pub(crate) fn iam(&self) -> aws_sdk_iam::Client {
+        aws_sdk_iam::Client::new(&self.config)
+    }
+
+    #[cfg(feature = "operator")]
+    pub(crate) fn servicequotas(&self, region: &Region) -> aws_sdk_servicequotas::Client {
+        let region = aws_config::Region::new(region.as_str().to_owned());
+        let config = aws_sdk_servicequotas::config::Builder::from(&self.config).region(region).build();
+        aws_sdk_servicequotas::Client::from_conf(config)
+    }
+
     pub(crate) fn sns(&self, region: &Region) -> aws_sdk_sns::Client {
         self.sns.client(region, |region| {
             let config = aws_sdk_sns::config::Builder::from(&self.config).region(region).build();
             aws_sdk_sns::Client::from_conf(config)
         })
     }
+}
+
+/// What every connection has, and its one HTTP client.
+pub(crate) fn loader() -> (ConfigLoader, SharedHttpClient) {
+    let timeouts = TimeoutConfig::builder()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .operation_attempt_timeout(ATTEMPT_TIMEOUT)
+        .operation_timeout(OPERATION_TIMEOUT)
+        .build();
+    // One for all clients: each of its own would read the trusted certificates and open its own connections.
+    let http_client = Builder::new().build_with_connector_fn(|settings, components| {
+        let mut connector = ConnectorBuilder::default()
+            .tls_provider(Provider::Rustls(CryptoMode::AwsLc))
+            .proxy_config(ProxyConfig::from_env());
+        connector.set_connector_settings(settings.cloned());
+        connector.set_sleep_impl(components.and_then(RuntimeComponents::sleep_impl));
+        connector.build()
+    });
+    let mut loader = aws_config::defaults(BehaviorVersion::latest())
+        .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS_MAX))
+        .timeout_config(timeouts)
+        .http_client(http_client.clone());
+    if let Ok(name) = AppName::new("curfew") {
+        loader = loader.app_name(name);
+    }
+    (loader, http_client)
 }
 
 /// From the environment, where Lambda puts them; else from wherever the SDK looks.

@@ -1,11 +1,12 @@
 //! What AWS answers when it does not do what it is asked, as one sentence: what was called, what AWS said, what to do.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;
 
 use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
 use domain::fault::{sentence, shortened};
-use domain::id::Region;
+use domain::id::{Region, ResourceId};
 use domain::observed::{Gap, GapKind};
 
 /// The most of AWS's own words that are passed on, in characters.
@@ -33,7 +34,7 @@ pub enum CallErrorKind {
         /// By a policy of the organisation, which nobody in the account can mend.
         by_organisation: bool,
     },
-    /// EC2 does not know the resource, now.
+    /// EC2 says that it does not know the resource, now. An answer that leaves it out says nothing.
     NotFound,
     /// Too many calls, by whomever in the account.
     Throttled,
@@ -41,6 +42,8 @@ pub enum CallErrorKind {
     Capacity,
     /// The resource is in a state that does not allow it.
     WrongState,
+    /// Something hangs on the resource, by which it cannot go.
+    InUse,
     /// The resource does not allow it in any state.
     Unsupported,
     /// No answer, or none that can be understood, or one of a server in trouble: it may have been carried out.
@@ -53,6 +56,19 @@ impl CallError {
     /// Of a call, or several, that took too long for this run.
     pub(crate) fn impatient(call: &'static str, region: &Region, patience: Duration) -> Self {
         let message = format!("no complete answer within {} s; the next run asks again", patience.as_secs());
+        Self { call, region: region.clone(), kind: CallErrorKind::Other, message }
+    }
+
+    /// Of an answer that should be about one resource, and is not. `incomplete`: it is, but leaves out what must be known.
+    ///
+    /// It does not say that the resource is gone: EC2 says that in an error, and AWS's own waiters take nothing else for it
+    /// (AWS CLI reference, `wait volume-deleted`).
+    pub(crate) fn without(call: &'static str, region: &Region, resource: &ResourceId, incomplete: bool) -> Self {
+        let message = if incomplete {
+            format!("EC2 left out what must be known of {resource}")
+        } else {
+            format!("EC2 answered without {resource}, and not that it is gone")
+        };
         Self { call, region: region.clone(), kind: CallErrorKind::Other, message }
     }
 
@@ -96,17 +112,24 @@ impl CallError {
                 "a policy denies it explicitly, as Curfew's own does for what carries curfew:protected".to_owned()
             }
             CallErrorKind::Denied { by_organisation: false } => {
-                format!("grant {} to the function's role", self.call)
+                format!("grant {} to the role that asked", self.call)
             }
             CallErrorKind::NotFound => {
                 "EC2 is eventually consistent, so this does not mean that it is gone; the next run looks again"
                     .to_owned()
             }
+            CallErrorKind::Throttled if says("Snapshot") => {
+                "so many snapshots at once are all that EC2 makes; the next run tries again".to_owned()
+            }
             CallErrorKind::Throttled => "the account makes too many calls; the next run tries again".to_owned(),
             CallErrorKind::Capacity => "AWS has none at the moment; the next run tries again".to_owned(),
             CallErrorKind::WrongState => "its state has changed; the next run looks again".to_owned(),
+            CallErrorKind::InUse if says("InvalidSnapshot.InUse") => {
+                "an AMI is made of it, and deregistering that AMI frees it".to_owned()
+            }
+            CallErrorKind::InUse => "it is attached again; the next run looks again".to_owned(),
             CallErrorKind::Other if says("AuthFailure") || says("OptInRequired") || says("InvalidClientTokenId") => {
-                format!("check that the account has enabled {}, and the function's credentials", self.region)
+                format!("check that the account has enabled {}, and the credentials", self.region)
             }
             CallErrorKind::Unsupported | CallErrorKind::Unanswered | CallErrorKind::Other => return None,
         };
@@ -133,6 +156,19 @@ impl CallError {
     }
 }
 
+/// One gap a call: the first error of it, and how many more there were.
+pub(crate) fn gaps(errors: Vec<CallError>) -> Vec<Gap> {
+    let mut by_call: BTreeMap<&str, (Gap, usize)> = BTreeMap::new();
+    for error in errors {
+        by_call.entry(error.call).and_modify(|(_, more)| *more += 1).or_insert_with(|| (error.gap(), 0));
+    }
+    let with_count = |(gap, more): (Gap, usize)| match more {
+        0 => gap,
+        _ => Gap { error: format!("{} (and {more} more like it)", gap.error), ..gap },
+    };
+    by_call.into_values().map(with_count).collect()
+}
+
 /// Whether nobody can say what became of the call.
 fn is_open<E: ProvideErrorMetadata>(error: &SdkError<E>) -> bool {
     let was_sent = !matches!(error, SdkError::ConstructionFailure(_));
@@ -149,18 +185,24 @@ fn kind(code: &str, message: &str) -> CallErrorKind {
                 message.contains("service control policy") || message.contains("resource control policy");
             CallErrorKind::Denied { by_organisation }
         }
-        "InvalidInstanceID.NotFound" | "NotFound" => CallErrorKind::NotFound,
+        "InvalidInstanceID.NotFound" | "InvalidVolume.NotFound" | "InvalidSnapshot.NotFound" | "NotFound" => {
+            CallErrorKind::NotFound
+        }
         "RequestLimitExceeded"
         | "Throttling"
         | "ThrottlingException"
         | "Throttled"
         | "ThrottledException"
-        | "TooManyRequestsException" => CallErrorKind::Throttled,
+        | "TooManyRequestsException"
+        | "SnapshotCreationPerVolumeRateExceeded"
+        | "ConcurrentSnapshotLimitExceeded"
+        | "PendingSnapshotLimitExceeded" => CallErrorKind::Throttled,
         "InsufficientInstanceCapacity"
         | "InsufficientHostCapacity"
         | "InsufficientReservedInstanceCapacity"
         | "InsufficientCapacityOnHost"
         | "InsufficientCapacity" => CallErrorKind::Capacity,
+        "VolumeInUse" | "InvalidSnapshot.InUse" => CallErrorKind::InUse,
         "IncorrectInstanceState" | "IncorrectState" => CallErrorKind::WrongState,
         "UnsupportedOperation" | "Unsupported" => CallErrorKind::Unsupported,
         _ => CallErrorKind::Other,

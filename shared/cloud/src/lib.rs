@@ -10,6 +10,8 @@ mod convert;
 mod describe;
 mod error;
 mod observe;
+#[cfg(feature = "operator")]
+pub mod operator;
 pub mod tell;
 
 #[cfg(test)]
@@ -18,4 +20,4 @@ mod replay;
 pub use act::carry_out;
 pub use aws::Aws;
 pub use error::{CallError, CallErrorKind};
-pub use observe::{Lines, instances, regions, usages};
+pub use observe::{Hosts, Lines, instances, regions, storage, usages, volume_uses};

@@ -1,11 +1,25 @@
-//! Looking: regions, instances, and what instances have been doing.
+//! Looking: regions, instances, volumes, and what they have been doing.
 
 mod batch;
 mod instances;
-mod metric_data;
+pub(crate) mod metric_data;
+pub(crate) mod pages;
 mod regions;
+mod storage;
 mod usages;
+mod volume_use;
+
+use aws_sdk_ec2::types::Filter;
 
 pub use instances::instances;
 pub use regions::regions;
+#[cfg(feature = "operator")]
+pub use storage::unattached;
+pub use storage::{Hosts, storage};
 pub use usages::{Lines, usages};
+pub use volume_use::volume_uses;
+
+pub(crate) fn filter<'a>(name: &str, values: impl IntoIterator<Item = &'a str>) -> Filter {
+    let values = values.into_iter().map(str::to_owned).collect();
+    Filter::builder().name(name).set_values(Some(values)).build()
+}

@@ -1,8 +1,10 @@
 //! AWS for tests: a function from call to answer in place of the network, and a record of what was called.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_ec2::config::http::{HttpRequest, HttpResponse};
 use aws_sdk_ec2::config::{Credentials, SharedCredentialsProvider};
@@ -28,6 +30,8 @@ pub(crate) enum Answer {
     Xml(String),
     /// Anything else, as it is.
     Raw(u16, Vec<u8>),
+    /// Nothing, ever.
+    Silence,
 }
 
 impl Answer {
@@ -88,11 +92,14 @@ impl std::fmt::Debug for Replay {
 impl HttpConnector for Replay {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let call = read(&request);
-        let (status, body) = match (self.script)(&call) {
-            Answer::Xml(xml) => (200, format!("<{0}Response>{xml}</{0}Response>", call.name).into_bytes()),
-            Answer::Raw(status, body) => (status, body),
-        };
+        let answer = (self.script)(&call);
+        let name = call.name.clone();
         self.calls.0.lock().unwrap().push(call);
+        let (status, body) = match answer {
+            Answer::Xml(xml) => (200, format!("<{name}Response>{xml}</{name}Response>").into_bytes()),
+            Answer::Raw(status, body) => (status, body),
+            Answer::Silence => return HttpConnectorFuture::new(futures::future::pending()),
+        };
         let mut response = HttpResponse::new(status.try_into().unwrap(), SdkBody::from(body));
         response.headers_mut().insert("smithy-protocol", "rpc-v2-cbor");
         HttpConnectorFuture::ready(Ok(response))
@@ -101,13 +108,31 @@ impl HttpConnector for Replay {
 
 /// At home in `us-east-1`, without retries.
 pub(crate) fn aws(script: impl Fn(&Call) -> Answer + Send + Sync + 'static) -> (Aws, Calls) {
+    with(RetryConfig::disabled(), TimeoutConfig::disabled(), script)
+}
+
+/// The same with the SDK's own retries, each try of which waits so long.
+pub(crate) fn aws_that_repeats(
+    retries: RetryConfig,
+    patience: Duration,
+    script: impl Fn(&Call) -> Answer + Send + Sync + 'static,
+) -> (Aws, Calls) {
+    with(retries, TimeoutConfig::builder().operation_attempt_timeout(patience).build(), script)
+}
+
+fn with(
+    retries: RetryConfig,
+    timeouts: TimeoutConfig,
+    script: impl Fn(&Call) -> Answer + Send + Sync + 'static,
+) -> (Aws, Calls) {
     let calls = Calls::default();
     let connector = SharedHttpConnector::new(Replay { script: Box::new(script), calls: calls.clone() });
     let config = SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(aws_config::Region::new("us-east-1"))
         .credentials_provider(SharedCredentialsProvider::new(Credentials::new("key", "secret", None, None, "test")))
-        .retry_config(RetryConfig::disabled())
+        .retry_config(retries)
+        .timeout_config(timeouts)
         .http_client(http_client_fn(move |_, _| connector.clone()))
         .build();
     (Aws::with(config), calls)
@@ -141,13 +166,11 @@ fn decoded(text: &str) -> String {
 
 /// One `instancesSet` item of a `g5.xlarge` that was launched a day before noon of 2026-09-01; `more` is further XML.
 pub(crate) fn instance_xml(id: &str, state: &str, tags: &[(&str, &str)], more: &str) -> String {
-    let tags: Vec<String> =
-        tags.iter().map(|(key, value)| format!("<item><key>{key}</key><value>{value}</value></item>")).collect();
     let kind = if more.contains("<instanceType>") { "" } else { "<instanceType>g5.xlarge</instanceType>" };
     format!(
         "<item><instanceId>{id}</instanceId>{kind}<launchTime>2026-08-31T12:00:00.000Z</launchTime>\
-         <instanceState><code>16</code><name>{state}</name></instanceState><tagSet>{}</tagSet>{more}</item>",
-        tags.concat()
+         <instanceState><code>16</code><name>{state}</name></instanceState>{}{more}</item>",
+        tags_xml(tags)
     )
 }
 
@@ -156,4 +179,39 @@ pub(crate) fn instances_page(instances: &[String], next: Option<&str>) -> Answer
     let next = next.map(|token| format!("<nextToken>{token}</nextToken>")).unwrap_or_default();
     let reservation = format!("<item><instancesSet>{}</instancesSet></item>", instances.concat());
     Answer::ok(format!("<reservationSet>{reservation}</reservationSet>{next}"))
+}
+
+/// Tags as all of EC2's answers have them.
+pub(crate) fn tags_xml(tags: &[(&str, &str)]) -> String {
+    let item = |(key, value): &(&str, &str)| format!("<item><key>{key}</key><value>{value}</value></item>");
+    format!("<tagSet>{}</tagSet>", tags.iter().map(item).collect::<Vec<_>>().concat())
+}
+
+/// One `volumeSet` item of a `gp3` of 100 GiB, created at noon of 2026-08-01; `more` is further XML.
+pub(crate) fn volume_xml(id: &str, state: &str, tags: &[(&str, &str)], more: &str) -> String {
+    format!(
+        "<item><volumeId>{id}</volumeId><size>100</size><snapshotId/><availabilityZone>us-east-1a</availabilityZone>\
+         <status>{state}</status><createTime>2026-08-01T12:00:00.000Z</createTime><volumeType>gp3</volumeType>{}{more}</item>",
+        tags_xml(tags)
+    )
+}
+
+/// What makes a volume one that is attached.
+pub(crate) fn attached_xml(instance: &str) -> String {
+    format!("<attachmentSet><item><instanceId>{instance}</instanceId><status>attached</status></item></attachmentSet>")
+}
+
+/// One `snapshotSet` item of 100 GiB, begun at noon of 2026-08-20.
+pub(crate) fn snapshot_xml(id: &str, volume: &str, state: &str, tags: &[(&str, &str)]) -> String {
+    format!(
+        "<item><snapshotId>{id}</snapshotId><volumeId>{volume}</volumeId><status>{state}</status>\
+         <startTime>2026-08-20T12:00:00.000Z</startTime><volumeSize>100</volumeSize>{}</item>",
+        tags_xml(tags)
+    )
+}
+
+/// A page of a list that is one set, and the next page's token.
+pub(crate) fn page_of(set: &str, items: &[String], next: Option<&str>) -> Answer {
+    let next = next.map(|token| format!("<nextToken>{token}</nextToken>")).unwrap_or_default();
+    Answer::ok(format!("<{set}>{}</{set}>{next}", items.concat()))
 }

@@ -8,7 +8,7 @@ use crate::aws::Aws;
 use crate::error::CallError;
 
 /// Of 100 subscriptions each: whoever has more that nobody confirmed has other worries.
-const PAGES_MAX: usize = 20;
+pub(crate) const PAGES_MAX: usize = 20;
 
 /// Whether anybody has confirmed that they listen.
 ///
@@ -30,7 +30,7 @@ pub async fn is_heard(aws: &Aws, topic_arn: &str) -> Result<bool, CallError> {
 
 /// An ARN comes with the confirmation; before it stands a word (SNS API reference, "Subscribe"), and after an
 /// unsubscription another.
-fn is_confirmed(subscription: &Subscription) -> bool {
+pub(crate) fn is_confirmed(subscription: &Subscription) -> bool {
     subscription.subscription_arn().is_some_and(|arn| arn.starts_with("arn:"))
 }
 
@@ -57,7 +57,7 @@ fn attribute(value: &str) -> Result<MessageAttributeValue, aws_sdk_sns::error::B
 }
 
 /// `arn:aws:sns:<region>:<account>:<name>`.
-fn region_of(topic_arn: &str, home: &Region) -> Region {
+pub(crate) fn region_of(topic_arn: &str, home: &Region) -> Region {
     topic_arn.split(':').nth(3).filter(|region| !region.is_empty()).map_or_else(|| home.clone(), Region::from)
 }
 

@@ -3,17 +3,30 @@
 //! Every value is checked while it is read, so that each mistake is reported with its line and key. Nothing here is
 //! optional in use: an absent document, section or key means the default.
 
+mod changes;
 mod checks;
+mod mistakes;
+mod regions;
 mod sections;
+mod settings;
+mod words;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde::Deserialize;
+use toml::Spanned;
+use toml::de::DeTable;
+
+pub use changes::{Change, changes, teams_lost};
+pub use mistakes::{MISTAKES_MAX, mistakes};
+pub use regions::{misshapen_regions, unknown_regions};
 
 pub use sections::{
     DiskPolicy, Idle, Jobs, Lifetime, Limits, Managed, Metrics, OverBudget, Percent, RuleAction, SeriesNames, TagKeys,
     Team, Untagged, VolumeAction, Volumes,
 };
+pub use settings::{Setting, Settings, Source, as_toml};
 
 use crate::fault::shortened;
 use crate::id::{Region, TeamName};
@@ -84,28 +97,30 @@ pub struct ConfigError {
     pub problem: String,
 }
 
+/// A refusal, and where in the tree of the document its reason lies.
+struct Refused {
+    error: ConfigError,
+    path: serde_path_to_error::Path,
+    at: Range<usize>,
+}
+
 impl Config {
     /// Reads the document.
     ///
     /// # Errors
     /// On the first unknown key, wrong type or impossible value, with its line, column and key.
     pub fn read(text: &str) -> Result<Self, ConfigError> {
-        let fault = |key: String, error: &toml::de::Error| {
-            let start = error.span().map_or(0, |span| span.start);
-            let (line, column) = position(text, start);
-            let key = shortened(&key, KEY_CHARACTERS_MAX);
-            ConfigError { line, column, key, problem: shortened(error.message().trim(), PROBLEM_CHARACTERS_MAX) }
-        };
-        if text.len() > BYTES_MAX {
-            let problem = format!("the document has {} bytes; {BYTES_MAX} are the most", text.len());
-            return Err(ConfigError { line: 1, column: 1, key: "the whole document".to_owned(), problem });
-        }
-        let deserializer = toml::Deserializer::parse(text).map_err(|error| fault(key_on_line(text, &error), &error))?;
-        serde_path_to_error::deserialize(deserializer).map_err(|error| {
-            let path = error.path().to_string();
-            let key = if path == "." { key_on_line(text, error.inner()) } else { path };
-            fault(key, error.inner())
-        })
+        check_size(text)?;
+        let tree = DeTable::parse(text).map_err(|error| syntax(text, &error))?;
+        take(text, tree).map_err(|refused| refused.error)
+    }
+
+    /// Reads the document from its bytes.
+    ///
+    /// # Errors
+    /// As [`Config::read`], and where a byte is no UTF-8.
+    pub fn read_bytes(document: &[u8]) -> Result<Self, ConfigError> {
+        Self::read(utf8(document)?)
     }
 
     /// What a team set for itself, where it is named in the document.
@@ -113,6 +128,44 @@ impl Config {
     pub fn team(&self, name: &TeamName) -> Option<&Team> {
         self.teams.get(name)
     }
+}
+
+fn check_size(text: &str) -> Result<(), ConfigError> {
+    if text.len() <= BYTES_MAX {
+        return Ok(());
+    }
+    let problem = format!("the document has {} bytes; {BYTES_MAX} are the most", text.len());
+    Err(ConfigError { line: 1, column: 1, key: "the whole document".to_owned(), problem })
+}
+
+fn utf8(document: &[u8]) -> Result<&str, ConfigError> {
+    std::str::from_utf8(document).map_err(|error| {
+        let before = String::from_utf8_lossy(document.get(..error.valid_up_to()).unwrap_or_default());
+        let (line, column) = position(&before, before.len());
+        let problem = "here is a byte that is no UTF-8; save the document as UTF-8".to_owned();
+        ConfigError { line, column, key: "the whole document".to_owned(), problem }
+    })
+}
+
+/// What a parsed document means.
+fn take(text: &str, tree: Spanned<DeTable<'_>>) -> Result<Config, Refused> {
+    serde_path_to_error::deserialize(toml::Deserializer::from(tree)).map_err(|error| {
+        let named = error.path().to_string();
+        let key = if named == "." { key_on_line(text, error.inner()) } else { named };
+        let at = error.inner().span().unwrap_or_default();
+        Refused { error: fault(text, &key, error.inner()), path: error.path().clone(), at }
+    })
+}
+
+fn syntax(text: &str, error: &toml::de::Error) -> ConfigError {
+    fault(text, &key_on_line(text, error), error)
+}
+
+fn fault(text: &str, key: &str, error: &toml::de::Error) -> ConfigError {
+    let (line, column) = position(text, error.span().map_or(0, |span| span.start));
+    let problem = words::in_words(key, error.message().trim());
+    let key = shortened(key, KEY_CHARACTERS_MAX);
+    ConfigError { line, column, key, problem: shortened(&problem, PROBLEM_CHARACTERS_MAX) }
 }
 
 fn position(text: &str, byte: usize) -> (usize, usize) {

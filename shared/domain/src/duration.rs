@@ -1,9 +1,10 @@
 //! Durations as people write them: `90s`, `30m`, `1h30m`, `7d`, `2w`.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use jiff::SignedDuration;
-use serde::{Deserialize, Deserializer};
+use serde::Deserializer;
+use serde::de::Visitor;
 
 const UNITS: [(char, i64); 5] = [('w', 604_800), ('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
 
@@ -48,23 +49,46 @@ pub fn parse(text: &str) -> Result<SignedDuration, UnreadableDuration> {
 /// Writes a duration as [`parse`] reads it, by its two largest units: `3d4h`, `30m`, `0s`.
 #[must_use]
 pub fn show(duration: SignedDuration) -> String {
+    in_units(duration, 2)
+}
+
+/// Writes a duration as [`parse`] reads it, to the second: `3d4h30m5s`.
+#[must_use]
+pub fn exact(duration: SignedDuration) -> String {
+    in_units(duration, UNITS.len())
+}
+
+fn in_units(duration: SignedDuration, units_max: usize) -> String {
     let mut seconds = duration.as_secs().max(0);
     let mut text = String::new();
-    let mut units_left = 2;
+    let mut units_left = units_max;
     for (name, unit_seconds) in UNITS.into_iter().skip(1) {
         let count = seconds / unit_seconds;
         if count > 0 && units_left > 0 {
             let _ = write!(text, "{count}{name}");
             seconds -= count * unit_seconds;
         }
-        units_left -= i32::from(!text.is_empty());
+        units_left = units_left.saturating_sub(usize::from(!text.is_empty()));
     }
     if text.is_empty() { "0s".to_owned() } else { text }
 }
 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SignedDuration, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    parse(&text).map_err(serde::de::Error::custom)
+    deserializer.deserialize_str(Text)
+}
+
+struct Text;
+
+impl Visitor<'_> for Text {
+    type Value = SignedDuration;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a duration such as `30m`")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<SignedDuration, E> {
+        parse(text).map_err(E::custom)
+    }
 }
 
 #[cfg(test)]
@@ -113,5 +137,14 @@ mod tests {
         {
             assert_eq!(show(SignedDuration::from_secs(seconds)), text);
         }
+    }
+
+    #[test]
+    fn written_exactly_it_is_read_as_what_it_was() {
+        for seconds in [0, 1, 59, 3_601, 90_061, 604_800, 1_209_661, SECONDS_MAX] {
+            let duration = SignedDuration::from_secs(seconds);
+            assert_eq!(parse(&exact(duration)), Ok(duration));
+        }
+        assert_eq!(exact(SignedDuration::from_secs(90_061)), "1d1h1m1s");
     }
 }

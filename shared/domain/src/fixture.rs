@@ -11,6 +11,7 @@ use crate::policy::{Policy, Subject, Verdict};
 use crate::price::PriceBook;
 use crate::usage::{Busy, PERIOD, Quiet, Unknown, Usage, Window};
 use crate::vocabulary::Vocabulary;
+use crate::volume::{Volume, VolumeState};
 
 pub(crate) const NOW: &str = "2026-09-01T12:00:00Z";
 
@@ -41,6 +42,62 @@ pub(crate) fn untagged() -> InstanceBuilder {
         state_reason: None,
         machine: Machine { accelerator: Accelerator::Nvidia, accelerators: 1, vcpus: 4, instance_storage_gb: 0 },
     })
+}
+
+/// An unattached gp3 volume of 500 GiB of team vision, created a month ago.
+pub(crate) fn volume() -> VolumeBuilder {
+    VolumeBuilder(Volume {
+        id: "vol-0abc".into(),
+        region: "us-east-1".into(),
+        zone: "us-east-1a".to_owned(),
+        volume_type: "gp3".to_owned(),
+        size_gib: 500,
+        iops: Some(3000),
+        throughput_mibps: Some(125),
+        state: VolumeState::Available,
+        attached_to: Vec::new(),
+        multi_attach: false,
+        created_at: time("2026-08-01T12:00:00Z"),
+        tags: BTreeMap::new(),
+        from_snapshot: None,
+        operator: None,
+    })
+    .tag("Team", "vision")
+    .tag("Owner", "ada")
+}
+
+pub(crate) struct VolumeBuilder(Volume);
+
+impl VolumeBuilder {
+    pub(crate) fn build(self) -> Volume {
+        self.0
+    }
+
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut Volume)) -> Self {
+        change(&mut self.0);
+        self
+    }
+
+    pub(crate) fn id(self, id: &str) -> Self {
+        self.with(|volume| volume.id = id.into())
+    }
+
+    pub(crate) fn tag(self, key: &str, value: &str) -> Self {
+        self.with(|volume| {
+            volume.tags.insert(key.to_owned(), value.to_owned());
+        })
+    }
+
+    pub(crate) fn untagged(self) -> Self {
+        self.with(|volume| volume.tags.clear())
+    }
+
+    pub(crate) fn on(self, instance: &str) -> Self {
+        self.with(|volume| {
+            volume.state = VolumeState::InUse;
+            volume.attached_to = vec![instance.into()];
+        })
+    }
 }
 
 pub(crate) struct InstanceBuilder(Instance);
@@ -174,7 +231,7 @@ pub(crate) fn reserved() -> Usage {
 }
 
 pub(crate) fn busy() -> Usage {
-    Usage::Busy(Busy { until: time(NOW) - PERIOD })
+    Usage::Busy(Busy { until: time(NOW) - PERIOD, shown: None })
 }
 
 pub(crate) fn unknown() -> Usage {

@@ -1,8 +1,9 @@
-//! Whether an instance belongs to somebody else's controller, which would replace what we end, or miss it.
+//! Whether a resource belongs to somebody else's controller, which would replace what we end, or miss it.
 
 use crate::config::Managed;
-use crate::instance::{Instance, Purchase};
+use crate::instance::{Instance, Purchase, Tags};
 use crate::vocabulary::JOB;
+use crate::volume::Volume;
 
 /// Tag keys by which controllers mark what is theirs, and what they are called. A trailing `*` matches any rest.
 ///
@@ -32,6 +33,47 @@ const CONTROLLER_TAGS: [(&str, &str); 20] = [
     ("aws:ec2:managed-launch", "an AWS service"),
 ];
 
+/// Tag keys that say that a volume was made for a Kubernetes cluster. A claim that is scaled to zero leaves its volume
+/// unattached, with all its data (Kubernetes documentation, "Persistent Volumes"; AWS EBS CSI driver, "Driver options", "Tagging").
+const KUBERNETES_TAGS: [&str; 7] = [
+    "kubernetes.io/*",
+    "KubernetesCluster",
+    "CSIVolumeName",
+    "CSIVolumeSnapshotName",
+    "ebs.csi.aws.com/*",
+    "eks:*",
+    "karpenter.sh/*",
+];
+
+/// `CloudFormation` user guide, "Resource tag": what a stack made, it misses.
+const STACK_TAGS: &str = "aws:cloudformation:*";
+
+/// Who keeps a volume that is attached to nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VolumeKeeper {
+    /// A claim of a Kubernetes cluster.
+    Kubernetes,
+    /// A stack, another controller, or whoever `[managed]` names.
+    Other,
+}
+
+/// Who keeps a volume; `None` where it is its team's own.
+#[must_use]
+pub fn keeper(volume: &Volume, managed: &Managed) -> Option<VolumeKeeper> {
+    if volume.tags.keys().any(|key| KUBERNETES_TAGS.iter().any(|pattern| matches(pattern, key))) {
+        return Some(VolumeKeeper::Kubernetes);
+    }
+    other_keeper(volume, managed).map(|_| VolumeKeeper::Other)
+}
+
+/// The stack, the other controller, or whoever `[managed]` names, that keeps a volume, for people to read.
+#[must_use]
+pub fn other_keeper(volume: &Volume, managed: &Managed) -> Option<String> {
+    let made_by_stack = || volume.tags.keys().any(|key| matches(STACK_TAGS, key));
+    let stack = || made_by_stack().then(|| "a CloudFormation stack".to_owned());
+    volume.operator.clone().or_else(|| controller_by_tags(&volume.tags, managed)).or_else(stack)
+}
+
 /// The controller that owns an instance, for people to read; `None` where it is its team's own.
 #[must_use]
 pub fn controller(instance: &Instance, managed: &Managed) -> Option<String> {
@@ -41,12 +83,16 @@ pub fn controller(instance: &Instance, managed: &Managed) -> Option<String> {
     if instance.purchase == Purchase::CapacityBlock {
         return Some("a Capacity Block, which is paid in advance".to_owned());
     }
-    let launched_by_us = instance.tags.contains_key(JOB);
-    for key in instance.tags.keys() {
+    controller_by_tags(&instance.tags, managed)
+}
+
+fn controller_by_tags(tags: &Tags, managed: &Managed) -> Option<String> {
+    let launched_by_us = tags.contains_key(JOB);
+    for key in tags.keys() {
         if let Some((pattern, name)) = CONTROLLER_TAGS.iter().find(|(pattern, _)| matches(pattern, key))
             && !(launched_by_us && *pattern == "aws:ec2:fleet-id")
         {
-            let value = instance.tags.get(key).filter(|_| !pattern.ends_with('*')).map(|value| format!(" ({value})"));
+            let value = tags.get(key).filter(|_| !pattern.ends_with('*')).map(|value| format!(" ({value})"));
             return Some(format!("{name}{}", value.unwrap_or_default()));
         }
         if managed.tag_keys.contains(key) {

@@ -3,12 +3,14 @@
 //! Pure: no I/O, no async, no clock, no environment. Time is an argument, and the same arguments give the same answer.
 
 pub mod config;
+pub mod doctor;
 pub mod duration;
 pub mod fault;
 pub mod foreign;
 pub mod hours;
 pub mod id;
 pub mod instance;
+pub mod keep;
 pub mod limits;
 pub mod mark;
 pub mod mode;
@@ -21,9 +23,14 @@ pub mod plan;
 pub mod policy;
 pub mod price;
 pub mod report;
+pub mod restoration;
+pub mod review;
 pub mod rule;
+pub mod scan;
+pub mod undo;
 pub mod usage;
 pub mod vocabulary;
+pub mod volume;
 
 #[cfg(test)]
 mod fixture;

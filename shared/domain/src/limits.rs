@@ -3,31 +3,34 @@
 use std::fmt;
 
 use crate::config::Limits;
-use crate::plan::Step;
+use crate::plan::{Plan, Seen};
 
 /// Why a run acts on none of what it inferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitsExceeded {
     /// Inferred ends that the run would carry out.
     pub ends: usize,
-    /// Instances seen.
+    /// Instances, or volumes, seen.
     pub fleet: usize,
+    /// What they are, for people.
+    pub kind: &'static str,
     /// `[limits].actions_max`.
     pub actions_max: u32,
     /// `[limits].fleet_share_max_percent`.
     pub fleet_share_max_percent: u8,
 }
 
+/// For owners, whose mail has it, and for whoever carries the list out, alike.
 impl fmt::Display for LimitsExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { ends, fleet, actions_max, fleet_share_max_percent } = self;
-        write!(f, "this run would end {ends} of {fleet} instances, and [limits] allows ")?;
+        let Self { ends, fleet, kind, actions_max, fleet_share_max_percent } = self;
+        write!(f, "this run would end {ends} of {fleet} {kind}, and [limits] allows ")?;
         if *ends > usize::try_from(*actions_max).unwrap_or(usize::MAX) {
             write!(f, "actions_max = {actions_max}")?;
         } else {
             write!(f, "fleet_share_max_percent = {fleet_share_max_percent}")?;
         }
-        f.write_str(", so it ends none of them; review the audit record, then keep what should run, or raise the limit")
+        f.write_str(", so a person decides (`curfew plans`); keep what you need (`curfew keep ID`)")
     }
 }
 
@@ -36,7 +39,8 @@ const FLEET_MIN_FOR_SHARE: usize = 10;
 
 /// Holds every inferred end of a plan that exceeds a limit. Marks, messages, starts, and ends that owners wrote down are
 /// never counted and never held.
-pub fn hold_where_exceeded(steps: &mut [Step], fleet: usize, limits: &Limits) {
+pub fn hold_where_exceeded(plan: &mut Plan, limits: &Limits) {
+    let (steps, fleet) = (&mut plan.steps, plan.seen);
     let ends = steps.iter().filter(|step| step.is_inferred_end()).count();
     let share_max = usize::from(limits.fleet_share_max_percent.get());
     let too_many = ends > usize::try_from(limits.actions_max).unwrap_or(usize::MAX);
@@ -47,6 +51,7 @@ pub fn hold_where_exceeded(steps: &mut [Step], fleet: usize, limits: &Limits) {
     let exceeded = LimitsExceeded {
         ends,
         fleet,
+        kind: if steps.iter().any(|step| matches!(step.seen, Seen::Volume(_))) { "volumes" } else { "instances" },
         actions_max: limits.actions_max,
         fleet_share_max_percent: limits.fleet_share_max_percent.get(),
     };
@@ -62,7 +67,7 @@ mod tests {
     use crate::fixture::instance;
     use crate::id::ResourceId;
     use crate::mode::Mode;
-    use crate::plan::{Action, Because, Memo, Target};
+    use crate::plan::{Action, Because, Step, Target};
 
     fn step(mode: Mode, action: Action, because: Because) -> Step {
         let seen = instance().build();
@@ -72,24 +77,9 @@ mod tests {
             team: None,
             owner: None,
             name: None,
-            instance_type: seen.instance_type.clone(),
-            instance_storage_gb: 0,
+            what: seen.instance_type.to_string(),
         };
-        Step {
-            target,
-            action,
-            because,
-            deadline: None,
-            only_told: None,
-            besides: Vec::new(),
-            mode,
-            saves: None,
-            held: None,
-            told_before: false,
-            finding: None,
-            memo: Memo::default(),
-            seen,
-        }
+        Step::bare(target, action, because, mode, Seen::Instance(seen))
     }
 
     fn stop() -> Action {
@@ -115,13 +105,30 @@ mod tests {
         ];
         let uncounted = steps.len();
         steps.extend((0..inferred).map(|_| step(Mode::Enforce, stop(), untagged())));
-        hold_where_exceeded(&mut steps, fleet, &Config::read(config).unwrap().limits);
+        let mut plan = Plan { seen: fleet, steps, spared: Vec::new(), gaps: Vec::new() };
+        hold_where_exceeded(&mut plan, &Config::read(config).unwrap().limits);
+        let steps = plan.steps;
         assert!(steps[..uncounted].iter().all(|step| step.held.is_none()));
         assert_eq!(
             steps[uncounted..].iter().filter(|step| step.held.is_some()).count(),
             expect,
             "{inferred} of {fleet}"
         );
+    }
+
+    #[test]
+    fn it_says_the_limit_and_who_does_what() {
+        let check = |actions_max: u32, allows: &str| {
+            let (ends, fleet, kind) = (5, 30, "instances");
+            let exceeded = LimitsExceeded { ends, fleet, kind, actions_max, fleet_share_max_percent: 10 };
+            let said = format!(
+                "this run would end 5 of 30 instances, and [limits] allows {allows}, so a person decides (`curfew plans`); \
+                 keep what you need (`curfew keep ID`)"
+            );
+            assert_eq!(exceeded.to_string(), said);
+        };
+        check(3, "actions_max = 3");
+        check(5, "fleet_share_max_percent = 10");
     }
 
     #[test]

@@ -34,7 +34,8 @@ impl Announced {
 }
 
 /// As tags are written. Rounded down, so that a grace of `0s` is over in the next run, however soon that comes.
-pub(crate) fn whole_second(at: Timestamp) -> Timestamp {
+#[must_use]
+pub fn whole_second(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second()).unwrap_or(at)
 }
 
@@ -128,10 +129,16 @@ mod tests {
     #[test]
     fn the_longest_mark_fits_a_tag_value() {
         let deadline = "2026-09-01T12:00:00Z".parse().unwrap();
-        let entries = Rule::ALL.iter().map(|rule| (*rule, Announced { ending: Ending::Terminate, deadline })).collect();
-        let mark = Mark { resource: ResourceId::from("i-0123456789abcdef0"), entries };
-        // EC2 user guide, "Tag restrictions": 256 characters.
-        assert!(mark.to_string().len() <= 256, "{mark}");
+        let of_instance = Rule::OF_INSTANCES.map(|rule| (rule, Ending::Terminate));
+        for (resource, ends) in [
+            ("i-0123456789abcdef0", of_instance.as_slice()),
+            ("vol-0123456789abcdef0", &[(Rule::Orphaned, Ending::SnapshotAndDelete)]),
+        ] {
+            let entries = ends.iter().map(|(rule, ending)| (*rule, Announced { ending: *ending, deadline })).collect();
+            let mark = Mark { resource: ResourceId::from(resource), entries };
+            // EC2 user guide, "Tag restrictions": 256 characters.
+            assert!(mark.to_string().len() <= 256, "{mark}");
+        }
     }
 
     #[test]

@@ -9,6 +9,8 @@ use serde::{Serialize, Serializer};
 /// Hours in an average month (365.25 days / 12), as AWS's own calculators round it.
 const HOURS_PER_MONTH: u64 = 730;
 
+const USD_MICROS_PER_CENT: u64 = 10_000;
+
 /// What something costs while it runs, in micro-USD per hour. Serialised as USD per hour, a JSON number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Rate(u64);
@@ -21,6 +23,13 @@ impl Rate {
     #[must_use]
     pub const fn from_usd_micros_per_hour(usd_micros: u64) -> Self {
         Self(usd_micros)
+    }
+
+    /// The rate of so many micro-USD per month of 730 hours, rounded up to the next micro-USD per hour, so that a price in
+    /// whole cents a month is shown as the same price again.
+    #[must_use]
+    pub const fn from_usd_micros_per_month(usd_micros: u64) -> Self {
+        Self(usd_micros.div_ceil(HOURS_PER_MONTH))
     }
 
     /// Micro-USD per hour.
@@ -44,11 +53,18 @@ impl Rate {
     pub const fn usd_per_month(self) -> u64 {
         self.0 * HOURS_PER_MONTH / 1_000_000
     }
+
+    /// Cents of a month of 730 hours, rounded to the nearest, for showing only: volumes cost less than what is worth saying
+    /// by the hour.
+    #[must_use]
+    pub const fn usd_cents_per_month(self) -> u64 {
+        (self.0.saturating_mul(HOURS_PER_MONTH).saturating_add(USD_MICROS_PER_CENT / 2)) / USD_MICROS_PER_CENT
+    }
 }
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "${:.2}/h", self.usd_per_hour())
+        write!(f, "${}/h", grouped(&format!("{:.2}", self.usd_per_hour())))
     }
 }
 
@@ -71,11 +87,125 @@ impl Serialize for Rate {
     }
 }
 
-/// A rate for people: `$3.91/h ($2855 a month)`, or that it is not known.
+/// Cents as USD, for people: `195,394.73`.
+#[must_use]
+pub fn usd(cents: u64) -> String {
+    grouped(&format!("{}.{:02}", cents / 100, cents % 100))
+}
+
+/// A comma after every third digit before the point.
+fn grouped(number: &str) -> String {
+    let whole = number.find('.').unwrap_or(number.len());
+    let mut grouped = String::new();
+    for (place, digit) in number.char_indices() {
+        if place > 0 && place < whole && (whole - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A rate for people: `$3.91/h ($2,855 a month)`, or that it is not known.
 #[must_use]
 pub fn show(rate: Option<Rate>) -> String {
     match rate {
-        Some(rate) => format!("{rate} (${} a month)", rate.usd_per_month()),
+        Some(rate) => format!("{rate} (${} a month)", grouped(&rate.usd_per_month().to_string())),
         None => "price unknown".to_owned(),
+    }
+}
+
+/// A rate for people, of what is too small to be told by the hour: `$8.00 a month`, or that it is not known.
+#[must_use]
+pub fn show_monthly(rate: Option<Rate>) -> String {
+    match rate.map(Rate::usd_cents_per_month) {
+        Some(cents) => format!("${} a month", usd(cents)),
+        None => "price unknown".to_owned(),
+    }
+}
+
+/// Serialises a rate as USD per month to the cent, a JSON number, or null where it is not known:
+/// `#[serde(serialize_with = "money::as_usd_per_month")]`.
+///
+/// # Errors
+///
+/// The serializer's own.
+#[expect(clippy::cast_precision_loss, reason = "shown, never computed with; 2^52 cents a month are beyond any account")]
+pub fn as_usd_per_month<S: Serializer>(rate: &Option<Rate>, serializer: S) -> Result<S::Ok, S::Error> {
+    rate.map(|rate| rate.usd_cents_per_month() as f64 / 100.0).serialize(serializer)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Micro-USD per month of the largest volume that EBS offers (io2: 64 TiB, 256,000 IOPS), and then some.
+    const LARGEST: u64 = 100_000_000_000;
+
+    fn monthly(usd_micros: u64) -> Rate {
+        Rate::from_usd_micros_per_month(usd_micros)
+    }
+
+    #[test]
+    fn a_month_is_shown_to_the_cent() {
+        let shown = |usd_micros| show_monthly(Some(monthly(usd_micros)));
+        assert_eq!(shown(8_000_000), "$8.00 a month");
+        assert_eq!(shown(80_000), "$0.08 a month");
+        assert_eq!(shown(1_875_000), "$1.88 a month");
+        assert_eq!(shown(1_638_400_000), "$1,638.40 a month");
+        assert_eq!(shown(0), "$0.00 a month");
+        assert_eq!(show_monthly(None), "price unknown");
+    }
+
+    #[test]
+    fn thousands_are_set_apart() {
+        let by_the_hour = |usd_micros| show(Some(Rate::from_usd_micros_per_hour(usd_micros)));
+        assert_eq!(by_the_hour(999_994_999), "$999.99/h ($729,996 a month)");
+        assert_eq!(by_the_hour(1_234_567_890_000), "$1,234,567.89/h ($901,234,559 a month)");
+        assert_eq!(by_the_hour(1_006_000), "$1.01/h ($734 a month)");
+        assert_eq!([0, 99, 99_999, 100_000, 19_539_473].map(usd), ["0.00", "0.99", "999.99", "1,000.00", "195,394.73"]);
+    }
+
+    #[test]
+    fn a_month_is_a_number_with_at_most_two_decimals_or_null() {
+        #[derive(Serialize)]
+        struct Evidence {
+            #[serde(serialize_with = "as_usd_per_month")]
+            usd_per_month: Option<Rate>,
+        }
+        let json = |usd_per_month| serde_json::to_string(&Evidence { usd_per_month }).unwrap();
+        assert_eq!(json(Some(monthly(8_000_000))), r#"{"usd_per_month":8.0}"#);
+        assert_eq!(json(Some(monthly(3_661_640_000))), r#"{"usd_per_month":3661.64}"#);
+        assert_eq!(json(Some(monthly(70_000))), r#"{"usd_per_month":0.07}"#);
+        assert_eq!(json(None), r#"{"usd_per_month":null}"#);
+    }
+
+    #[test]
+    fn the_largest_rate_is_shown_and_does_not_overflow() {
+        assert!(Rate::from_usd_micros_per_hour(u64::MAX).usd_cents_per_month() > 0);
+        assert!(monthly(u64::MAX).usd_cents_per_month() > 0);
+    }
+
+    proptest! {
+        /// Never less than the true price, and more by less than a tenth of a cent a month.
+        #[test]
+        fn a_monthly_price_is_rounded_up_by_less_than_it_shows(usd_micros in 0..LARGEST) {
+            let kept = monthly(usd_micros).usd_micros_per_hour() * HOURS_PER_MONTH;
+            prop_assert!(kept >= usd_micros);
+            prop_assert!(kept - usd_micros < USD_MICROS_PER_CENT / 10);
+        }
+
+        #[test]
+        fn whole_cents_are_shown_as_they_are(cents in 0..LARGEST / USD_MICROS_PER_CENT) {
+            prop_assert_eq!(monthly(cents * USD_MICROS_PER_CENT).usd_cents_per_month(), cents);
+        }
+
+        #[test]
+        fn what_is_shown_is_within_a_cent_of_the_price(usd_micros in 0..LARGEST) {
+            let shown = monthly(usd_micros).usd_cents_per_month() * USD_MICROS_PER_CENT;
+            prop_assert!(shown.abs_diff(usd_micros) < USD_MICROS_PER_CENT, "{shown} micro-USD for {usd_micros}");
+        }
     }
 }

@@ -8,6 +8,7 @@
 mod message;
 mod paragraph;
 mod remember;
+mod undo;
 
 use std::collections::BTreeSet;
 
@@ -15,16 +16,18 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Region, ResourceId};
+use crate::instance::Instance;
 use crate::mark::Announced;
 use crate::mode::Mode;
-use crate::notices::{Repeat, Told, Topic};
+use crate::notices::{Memory, Repeat, Told, Topic, told_fingerprint, would};
 use crate::observed::{Gap, GapKind};
 use crate::plan::{Action, Finding, Spared, SparedBecause, Step, Target};
-use crate::policy::instances::{Memory, told_fingerprint, would};
 use crate::report::{OutcomeKind, Report};
 use crate::rule::Ending;
+use crate::vocabulary::DELETED_AT;
 
 pub use message::{Message, messages};
+pub(crate) use paragraph::why;
 pub use remember::remember;
 
 /// The `team` attribute of what belongs to no team.
@@ -109,11 +112,16 @@ pub enum NewsKind {
 /// written, and write only those whose message was taken.
 #[must_use]
 pub fn news(report: &Report, memory: &Memory, home: &Region, now: Timestamp) -> Vec<News> {
-    let of_steps =
-        report.steps.iter().filter_map(|(step, outcome)| of_step(step, outcome.kind, outcome.error.as_deref(), now));
+    // What a person has chosen to end, no later run tries again by itself.
+    let again = !report.of_chosen_only;
+    let of_steps = report
+        .steps
+        .iter()
+        .filter_map(|(step, outcome)| of_step(step, outcome.kind, outcome.error.as_deref(), again, now));
     let besides = report.steps.iter().filter_map(|(step, _)| Some(of_finding(&step.target, step.finding.as_ref()?)));
     let of_spared = report.spared.iter().filter_map(of_spared);
-    let of_gaps = report.gaps.iter().map(|gap| of_gap(gap, home));
+    // Whoever chose the resources sees the gaps, and it may be their own permission that is missing.
+    let of_gaps = report.gaps.iter().filter(|_| !report.of_chosen_only).map(|gap| of_gap(gap, home));
     of_steps.chain(besides).chain(of_spared).chain(of_gaps).filter(|news| !is_known(news, memory, now)).collect()
 }
 
@@ -141,7 +149,7 @@ fn is_known(news: &News, memory: &Memory, now: Timestamp) -> bool {
     told.is_some_and(|told: &Told| told.covers(what, *repeat, now))
 }
 
-fn of_step(step: &Step, outcome: OutcomeKind, error: Option<&str>, now: Timestamp) -> Option<News> {
+fn of_step(step: &Step, outcome: OutcomeKind, error: Option<&str>, again: bool, now: Timestamp) -> Option<News> {
     let (severity, kind) = weight(step, outcome, now)?;
     Some(News {
         team: team_attribute(&step.target),
@@ -150,7 +158,7 @@ fn of_step(step: &Step, outcome: OutcomeKind, error: Option<&str>, now: Timestam
         resource: Some(step.target.resource.clone()),
         happened: kind == NewsKind::Event || (step.action == Action::Start && outcome == OutcomeKind::Done),
         kind,
-        text: paragraph::of_step(step, outcome, error, now),
+        text: paragraph::of_step(step, outcome, error, again, now),
         mode: Some(step.mode),
         loses: paragraph::loses(step, outcome),
     })
@@ -179,10 +187,17 @@ fn weight(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Option<(Severity
             let what = step.only_told.map(told_fingerprint).unwrap_or_default();
             (announcing(step), once(Topic::rule(rule), what))
         }
-        (Action::Stop { .. } | Action::Terminate { .. }, Done) => (Severity::Action, NewsKind::Event),
+        (Action::Stop { .. } | Action::Terminate { .. } | Action::Delete { .. }, Done) => {
+            (Severity::Action, NewsKind::Event)
+        }
+        (Action::Snapshot { .. } | Action::Date { key: DELETED_AT, .. }, Done) => (Severity::Info, NewsKind::Event),
         (Action::Stop { .. }, Observed) => (Severity::Info, would_end(Ending::Stop)),
         (Action::Terminate { .. }, Observed) => (Severity::Info, would_end(Ending::Terminate)),
-        (Action::Start, Done) if step.seen.last_start_failed().is_some() => (Severity::Error, daily("start")),
+        (Action::Snapshot { .. } | Action::Delete { safety: Some(_), .. }, Observed) => {
+            (Severity::Info, would_end(Ending::SnapshotAndDelete))
+        }
+        (Action::Delete { safety: None, .. }, Observed) => (Severity::Info, would_end(Ending::Delete)),
+        (Action::Start, Done) if last_start_failed(step).is_some() => (Severity::Error, daily("start")),
         (Action::Start, Done) => (Severity::Action, once(Topic::started(), deadline())),
         (Action::Start, Observed) => (Severity::Info, once(Topic::would(rule), deadline())),
         _ => return None,
@@ -193,6 +208,16 @@ fn weight(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Option<(Severity
 #[must_use]
 pub fn team_attribute(target: &Target) -> String {
     target.team.as_ref().map_or(NO_TEAM, |team| team.as_str()).to_owned()
+}
+
+/// What would be lost for good by carrying a step out.
+#[must_use]
+pub fn would_lose(step: &Step) -> Option<String> {
+    paragraph::loses(step, OutcomeKind::NotReached)
+}
+
+fn last_start_failed(step: &Step) -> Option<&str> {
+    step.seen.instance().and_then(Instance::last_start_failed)
 }
 
 fn announcing(step: &Step) -> Severity {

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::id::ResourceId;
-use crate::mark::Mark;
+use crate::id::{Region, ResourceId};
+use crate::instance::Tags;
+use crate::mark::{Announced, Mark};
 use crate::news::Severity;
 use crate::observed::Gap;
+use crate::plan::OnlyTold;
 use crate::rule::Rule;
 
 /// A lasting error is told once in so long.
@@ -78,6 +80,15 @@ pub struct Notices {
     /// Marks that are still written on a resource and were called off where nothing could be written.
     #[serde(default)]
     pub void_marks: BTreeMap<ResourceId, Mark>,
+    /// Before these moments a volume was not unattached, where nothing on it says so.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub first_sights: BTreeMap<ResourceId, Timestamp>,
+    /// The instance that a volume was last seen on, where the volume's own tags do not say whose it is.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub seen_on: BTreeMap<ResourceId, ResourceId>,
+    /// What the tags of those instances say of their owner.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub hosts: BTreeMap<ResourceId, Tags>,
     /// What was told about resources.
     #[serde(default)]
     pub told: BTreeMap<ResourceId, BTreeMap<Topic, Told>>,
@@ -109,7 +120,31 @@ pub enum Repeat {
     Daily,
 }
 
+/// What earlier runs of one function told, by region.
+pub type Memory = BTreeMap<Region, Notices>;
+
+/// The fingerprint of an end in observe mode.
+#[must_use]
+pub fn would(announced: Announced) -> String {
+    format!("{}@{}", announced.ending, announced.deadline)
+}
+
+/// The fingerprint of something that is only told.
+#[must_use]
+pub fn told_fingerprint(why: OnlyTold) -> String {
+    format!("{why:?}")
+}
+
 impl Notices {
+    /// Whether anything is remembered about a resource.
+    #[must_use]
+    pub fn knows(&self, resource: &ResourceId) -> bool {
+        let marks = [&self.shadow_marks, &self.unwritten_marks, &self.void_marks];
+        marks.into_iter().any(|marks| marks.contains_key(resource))
+            || self.first_sights.contains_key(resource)
+            || self.told.contains_key(resource)
+    }
+
     /// Whether this was told about a resource.
     #[must_use]
     pub fn was_told(&self, resource: &ResourceId, topic: &Topic, what: &str) -> bool {
@@ -155,6 +190,9 @@ mod tests {
             shadow_marks: BTreeMap::from([(id.clone(), "i-0abc idle=stop@2026-09-01T13:00:00Z".parse().unwrap())]),
             unwritten_marks: BTreeMap::new(),
             void_marks: BTreeMap::new(),
+            first_sights: BTreeMap::from([(ResourceId::from("vol-1"), at)]),
+            seen_on: BTreeMap::from([(ResourceId::from("vol-1"), id.clone())]),
+            hosts: BTreeMap::from([(id.clone(), Tags::from([("Team".to_owned(), "vision".to_owned())]))]),
             told: BTreeMap::from([(id, BTreeMap::from([(Topic::rule(Rule::Lifetime), told.clone())]))]),
             gaps: BTreeMap::from([(Topic::named("eu-west-1 ec2:DescribeInstances"), told)]),
             owed: vec![Owed {

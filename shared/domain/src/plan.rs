@@ -1,24 +1,31 @@
 //! The plan: what will be done to each observed thing and why, or why it is spared. Plain data.
 
+mod because;
+mod still;
+
 use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
-use crate::id::{Region, ResourceId, TeamName, TypeName};
-use crate::instance::{Instance, State};
+use crate::id::{Region, ResourceId, TeamName};
+use crate::instance::{Instance, Tags};
 use crate::limits::LimitsExceeded;
 use crate::mark::Mark;
 use crate::mode::Mode;
 use crate::money::Rate;
 use crate::notices::Topic;
 use crate::observed::Gap;
-use crate::rule::Rule;
-use crate::usage::Quiet;
+use crate::volume::{Snapshot, Volume};
+
+pub use because::{Because, Mended, OnlyTold, Orphaned};
+pub use still::{NoLonger, is_safe, may_become_safe, still_holds};
 
 /// What a run will do. Every observed thing is in `steps` or in `spared`, exactly once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
+    /// How many instances, or volumes, were seen; snapshots do not count.
+    pub seen: usize,
     /// What will be done.
     pub steps: Vec<Step>,
     /// What will not be touched.
@@ -55,7 +62,7 @@ pub struct Step {
     /// What stays remembered about the resource.
     pub memo: Memo,
     /// The resource as it was seen; it must not have changed when the step is carried out.
-    pub seen: Instance,
+    pub seen: Seen,
 }
 
 /// Whom a step or a finding is about.
@@ -71,10 +78,50 @@ pub struct Target {
     pub owner: Option<String>,
     /// Its `Name` tag.
     pub name: Option<String>,
-    /// Its type.
-    pub instance_type: TypeName,
-    /// NVMe instance storage in GB.
-    pub instance_storage_gb: u64,
+    /// What it is, for people: `g5.xlarge`, `500 GiB gp3`.
+    pub what: String,
+}
+
+/// A resource as it was seen.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Seen {
+    /// An instance.
+    Instance(Instance),
+    /// A volume.
+    Volume(Volume),
+    /// A snapshot of Curfew's own.
+    Snapshot(Snapshot),
+}
+
+impl Seen {
+    /// Where it is.
+    #[must_use]
+    pub const fn region(&self) -> &Region {
+        match self {
+            Self::Instance(instance) => &instance.region,
+            Self::Volume(volume) => &volume.region,
+            Self::Snapshot(snapshot) => &snapshot.region,
+        }
+    }
+
+    /// Its tags.
+    #[must_use]
+    pub const fn tags(&self) -> &Tags {
+        match self {
+            Self::Instance(instance) => &instance.tags,
+            Self::Volume(volume) => &volume.tags,
+            Self::Snapshot(snapshot) => &snapshot.tags,
+        }
+    }
+
+    /// The instance, where it is one.
+    #[must_use]
+    pub const fn instance(&self) -> Option<&Instance> {
+        match self {
+            Self::Instance(instance) => Some(instance),
+            Self::Volume(_) | Self::Snapshot(_) => None,
+        }
+    }
 }
 
 /// Everything that can be done.
@@ -86,8 +133,8 @@ pub enum Action {
     Unmark {
         /// What is still announced.
         remaining: Option<Mark>,
-        /// Whether a `curfew:stopped` of an earlier stop goes too.
-        clear_stopped: bool,
+        /// A tag of Curfew's that goes too: it speaks of what is over.
+        also: Option<&'static str>,
     },
     /// Say so, and no more.
     Notify,
@@ -105,6 +152,36 @@ pub enum Action {
     },
     /// Start the instance.
     Start,
+    /// Write down in a tag of Curfew's when a volume was first seen unattached, of which nobody needs to hear, or found gone.
+    Date {
+        /// The tag.
+        key: &'static str,
+        /// Its value.
+        at: Timestamp,
+    },
+    /// Begin a snapshot of the volume.
+    Snapshot {
+        /// What the snapshot carries.
+        tags: Tags,
+    },
+    /// Delete the volume, or the snapshot.
+    Delete {
+        /// What a volume can be restored from, which must still be whole.
+        safety: Option<Safety>,
+        /// Every snapshot of the volume that Curfew made: they expire from now on.
+        expiring: Vec<ResourceId>,
+        /// When that is.
+        at: Timestamp,
+    },
+}
+
+/// The snapshot from which a deleted volume can be restored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Safety {
+    /// Its id.
+    pub snapshot: ResourceId,
+    /// Until when it is kept.
+    pub kept_until: Timestamp,
 }
 
 impl Action {
@@ -112,128 +189,21 @@ impl Action {
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
-            Self::Mark(_) => "mark",
+            Self::Mark(_) | Self::Date { .. } => "mark",
             Self::Unmark { .. } => "unmark",
             Self::Notify => "notify",
             Self::Stop { .. } => "stop",
             Self::Terminate { .. } => "terminate",
             Self::Start => "start",
+            Self::Snapshot { .. } => "snapshot",
+            Self::Delete { .. } => "delete",
         }
     }
 
     /// Whether it ends something.
     #[must_use]
     pub const fn is_end(&self) -> bool {
-        matches!(self, Self::Stop { .. } | Self::Terminate { .. })
-    }
-}
-
-/// The evidence of a broken rule.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "rule", rename_all = "kebab-case")]
-pub enum Because {
-    /// Its `curfew:expires-at` has passed.
-    Expired {
-        /// When it did.
-        expires_at: Timestamp,
-    },
-    /// Required tags are missing.
-    Untagged {
-        /// Which.
-        missing: Vec<String>,
-    },
-    /// Idle over the whole window.
-    Idle(Quiet),
-    /// Outside its hours, or soon; or, for a start, within them.
-    Hours {
-        /// As its owner wrote them.
-        hours: String,
-        /// The end of its hours; for a start, their beginning.
-        at: Timestamp,
-    },
-    /// Too old.
-    Lifetime {
-        /// Since when it runs.
-        launched_at: Timestamp,
-        /// How long it may, in seconds.
-        #[serde(rename = "max_seconds", serialize_with = "seconds")]
-        max: SignedDuration,
-    },
-    /// Nothing is broken any more; or the mark was another's, or of an earlier life.
-    #[serde(untagged)]
-    Mended(Mended),
-}
-
-/// Why something that was announced is taken back.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Mended {
-    /// The rule that was announced.
-    pub rule: Rule,
-    /// `true`: what happened to it.
-    pub mended: bool,
-}
-
-fn seconds<S: Serializer>(duration: &SignedDuration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_i64(duration.as_secs())
-}
-
-impl Because {
-    /// The rule.
-    #[must_use]
-    pub const fn rule(&self) -> Rule {
-        match self {
-            Self::Expired { .. } => Rule::Expired,
-            Self::Untagged { .. } => Rule::Untagged,
-            Self::Idle(_) => Rule::Idle,
-            Self::Hours { .. } => Rule::Hours,
-            Self::Lifetime { .. } => Rule::Lifetime,
-            Self::Mended(mended) => mended.rule,
-        }
-    }
-}
-
-/// Why a broken rule is told and not acted on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OnlyTold {
-    /// Tag or configuration says notify.
-    Configured,
-    /// One-time Spot or an instance-store root, and nothing says terminate.
-    CannotBeStopped,
-    /// Its Spot request would launch it again.
-    PersistentSpot,
-    /// Nobody could read whether its Spot request would launch it again.
-    SpotRequestUnknown,
-    /// Its capacity is paid for anyway.
-    SavesNothing,
-    /// NVMe storage that is to be kept would be lost.
-    LocalDisk,
-    /// GPU memory is held: a notebook, a waiting server.
-    Reserved,
-    /// It works.
-    Busy,
-}
-
-impl OnlyTold {
-    /// For people.
-    #[must_use]
-    pub const fn explained(self) -> &'static str {
-        match self {
-            Self::Configured => "the configured action is notify",
-            Self::CannotBeStopped => {
-                "it cannot be stopped, only terminated (curfew:on-idle=terminate allows that for idleness)"
-            }
-            Self::PersistentSpot => "its persistent Spot request would launch it again: cancel the request first",
-            Self::SpotRequestUnknown => "its Spot request could not be read, and might launch it again",
-            Self::SavesNothing => {
-                "its capacity is reserved or dedicated and paid for anyway, so ending it saves nothing until that is released"
-            }
-            Self::LocalDisk => {
-                "stopping loses its NVMe instance storage, which is to be kept (curfew:local-disk=expendable allows it)"
-            }
-            Self::Reserved => "GPU memory is held, as a notebook or a waiting server does",
-            Self::Busy => "it is at work",
-        }
+        matches!(self, Self::Stop { .. } | Self::Terminate { .. } | Self::Delete { .. })
     }
 }
 
@@ -267,6 +237,10 @@ pub struct Memo {
     pub unwritten_mark: Option<Mark>,
     /// What is written on it and binds nobody any more: it was mended while nothing could be written.
     pub void_mark: Option<Mark>,
+    /// Before this moment a volume was not unattached, or not seen to be.
+    pub first_sight: Option<Timestamp>,
+    /// The instance that a volume was last seen on, with what its tags say of its owner.
+    pub last_host: Option<(ResourceId, Tags)>,
 }
 
 /// Why something is spared.
@@ -295,6 +269,24 @@ pub enum SparedBecause {
     UsageUnknown,
     /// No rule is broken.
     Compliant,
+    /// A volume that is attached.
+    Attached,
+    /// A volume that is neither attached nor available.
+    NotAvailable,
+    /// A volume made for a claim of a Kubernetes cluster, which may be scaled to zero.
+    Kubernetes,
+    /// A volume that several instances may share.
+    MultiAttach,
+    /// A volume of a job that is not finished.
+    LiveJob,
+    /// A volume that is found orphaned, told, and only observed.
+    Observed,
+    /// A volume whose snapshot is not whole yet.
+    SnapshotPending,
+    /// A snapshot that Curfew made, of a volume that exists.
+    VolumeExists,
+    /// A snapshot from which a deleted volume can be restored.
+    Restorable,
 }
 
 /// What an owner should hear about something that is spared.
@@ -309,39 +301,31 @@ pub struct Finding {
 }
 
 impl Step {
+    /// A step with nothing but these.
+    #[must_use]
+    pub fn bare(target: Target, action: Action, because: Because, mode: Mode, seen: Seen) -> Self {
+        Self {
+            target,
+            action,
+            because,
+            deadline: None,
+            only_told: None,
+            besides: Vec::new(),
+            mode,
+            saves: None,
+            held: None,
+            told_before: false,
+            finding: None,
+            memo: Memo::default(),
+            seen,
+        }
+    }
+
     /// Whether it ends something for a reason that Curfew inferred, for real: what the limits count.
     #[must_use]
     pub fn is_inferred_end(&self) -> bool {
         self.mode == Mode::Enforce && self.action.is_end() && !self.because.rule().is_owners_own()
     }
-}
-
-/// Whether the reason for a step still stands, by the resource as it is now. Whatever has changed since the look, be it a
-/// tag, the state or a new life, the next run looks at again.
-///
-/// # Errors
-/// What keeps the step from being carried out.
-pub fn still_holds(step: &Step, fresh: &Instance) -> Result<(), NoLonger> {
-    let seen = &step.seen;
-    if matches!(fresh.state, State::Terminated | State::ShuttingDown) {
-        return Err(NoLonger::AlreadyGone);
-    }
-    let same = fresh.state == seen.state
-        && fresh.launched_at == seen.launched_at
-        && fresh.tags == seen.tags
-        && fresh.instance_type == seen.instance_type
-        && fresh.operator == seen.operator
-        && fresh.prepaid == seen.prepaid;
-    if same { Ok(()) } else { Err(NoLonger::Changed) }
-}
-
-/// What became of a reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoLonger {
-    /// The resource has ended by itself.
-    AlreadyGone,
-    /// It is not what it was.
-    Changed,
 }
 
 /// How many are spared, by reason.
@@ -352,50 +336,4 @@ pub fn spared_counts(spared: &[Spared]) -> BTreeMap<SparedBecause, usize> {
         *counts.entry(one.because).or_default() += 1;
     }
     counts
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fixture::{InstanceBuilder, enforcing, idle, instance, time};
-    use crate::instance::Prepaid;
-    use crate::observed::Observed;
-    use crate::policy::instances::{Memory, decide};
-
-    /// Whether a mark of the usual instance is still written on what it has become.
-    fn check(fresh: InstanceBuilder, expect: Result<(), NoLonger>) {
-        let seen = Observed { items: vec![instance().build()], gaps: Vec::new() };
-        let usages = BTreeMap::from([("i-0abc".into(), idle())]);
-        let now = time(crate::fixture::NOW);
-        let plan = decide(&seen, &usages, &Memory::new(), &enforcing("mode = \"enforce\""), now);
-        assert_eq!(still_holds(&plan.steps[0], &fresh.build()), expect);
-    }
-
-    #[test]
-    fn what_is_as_it_was_seen_is_acted_on() {
-        check(instance(), Ok(()));
-    }
-
-    #[test]
-    fn what_has_changed_since_is_left_to_the_next_run() {
-        for changed in [
-            instance().tag("curfew:protected", ""),
-            instance().tag("curfew:keep-until", "2026-12-31"),
-            instance().tag("Name", "renamed"),
-            instance().state(State::Stopped),
-            instance().state(State::Stopping),
-            instance().launched("2026-09-01T11:59:00Z"),
-            instance().of_type("g5.2xlarge"),
-            instance().operator("eks.amazonaws.com"),
-            instance().prepaid(Prepaid::CapacityReservation),
-        ] {
-            check(changed, Err(NoLonger::Changed));
-        }
-    }
-
-    #[test]
-    fn what_has_ended_by_itself_is_gone() {
-        check(instance().state(State::Terminated), Err(NoLonger::AlreadyGone));
-        check(instance().state(State::ShuttingDown), Err(NoLonger::AlreadyGone));
-    }
 }

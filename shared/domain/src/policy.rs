@@ -1,18 +1,22 @@
 //! The policies: what is done to whom, and why. One file per rule; each begins with what the rule means.
 
 pub mod expired;
+pub mod explain;
+mod follow;
 pub mod hours;
 pub mod idle;
 pub mod instances;
 pub mod lifetime;
+pub mod orphaned;
 mod settle;
 pub mod untagged;
+pub mod volumes;
 
 use jiff::Timestamp;
 
 use crate::config::{Config, DiskPolicy, RuleAction};
 use crate::id::TeamName;
-use crate::instance::{Instance, Purchase};
+use crate::instance::{Instance, Purchase, Tags};
 use crate::mode::Mode;
 use crate::plan::{Because, OnlyTold};
 use crate::price::PriceBook;
@@ -77,18 +81,32 @@ pub enum Due {
     Tell(OnlyTold),
 }
 
+/// What says in which mode a resource is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModeFrom {
+    /// Its own `curfew:mode`.
+    Tag,
+    /// Its owner wrote the end down.
+    OwnersOwnEnd,
+    /// `[untagged] mode`.
+    Untagged,
+    /// Its team's mode.
+    Team(TeamName),
+    /// `mode` at the top of the configuration.
+    Account,
+}
+
 impl Subject<'_> {
     /// The team, by the account's team tag; `None` where the tag is absent or blank.
     #[must_use]
     pub fn team(self) -> Option<TeamName> {
-        team_of(self.instance, self.config)
+        team_of(&self.instance.tags, self.config)
     }
 
     /// The required tags it lacks. A blank value is no value.
     #[must_use]
     pub fn missing_tags(self) -> Vec<String> {
-        let required = &self.config.tags.required;
-        required.iter().filter(|key| value_of(self.instance, key).is_none()).cloned().collect()
+        missing_tags(&self.instance.tags, self.config)
     }
 
     /// The effective mode for a rule, before the ceiling.
@@ -97,17 +115,18 @@ impl Subject<'_> {
     /// the account's mode for untagged ones; else its team's; else the account's.
     #[must_use]
     pub fn mode(self, rule: Rule) -> Mode {
-        if let Some(own) = self.says.mode {
-            return own;
-        }
-        if rule.is_owners_own() {
-            return Mode::Enforce;
+        self.mode_and_its_source(rule).0
+    }
+
+    fn mode_and_its_source(self, rule: Rule) -> (Mode, ModeFrom) {
+        if self.says.mode.is_none() && rule.is_owners_own() {
+            return (Mode::Enforce, ModeFrom::OwnersOwnEnd);
         }
         // Also once the tags are there: what was announced for their lack is called off in the mode it was announced in.
-        if rule == Rule::Untagged || !self.missing_tags().is_empty() {
-            return self.config.untagged.mode;
+        if self.says.mode.is_none() && rule == Rule::Untagged {
+            return (self.config.untagged.mode, ModeFrom::Untagged);
         }
-        self.team().and_then(|team| self.config.team(&team)?.mode).unwrap_or(self.config.mode)
+        effective_mode_and_its_source(self.says, &self.instance.tags, self.config)
     }
 
     /// What may be done where a rule wants `action`: the milder thing where the instance cannot be stopped, where
@@ -146,19 +165,41 @@ impl Subject<'_> {
     }
 }
 
+/// The effective mode of a resource for a reason that Curfew inferred, before the ceiling: its own `curfew:mode`; else, where
+/// it lacks a required tag, the account's mode for untagged ones; else its team's; else the account's.
+fn effective_mode(says: &Vocabulary, tags: &Tags, config: &Config) -> Mode {
+    effective_mode_and_its_source(says, tags, config).0
+}
+
+fn effective_mode_and_its_source(says: &Vocabulary, tags: &Tags, config: &Config) -> (Mode, ModeFrom) {
+    if let Some(own) = says.mode {
+        return (own, ModeFrom::Tag);
+    }
+    if !missing_tags(tags, config).is_empty() {
+        return (config.untagged.mode, ModeFrom::Untagged);
+    }
+    let of_team = team_of(tags, config).and_then(|team| Some((config.team(&team)?.mode?, ModeFrom::Team(team))));
+    of_team.unwrap_or((config.mode, ModeFrom::Account))
+}
+
+/// The required tags that are missing. A blank value is no value.
+fn missing_tags(tags: &Tags, config: &Config) -> Vec<String> {
+    config.tags.required.iter().filter(|key| value_of(tags, key).is_none()).cloned().collect()
+}
+
 /// The value of a tag, unless it is blank.
-pub(crate) fn value_of<'a>(instance: &'a Instance, key: &str) -> Option<&'a str> {
-    instance.tags.get(key).map(|value| value.trim()).filter(|value| !value.is_empty())
+pub(crate) fn value_of<'a>(tags: &'a Tags, key: &str) -> Option<&'a str> {
+    tags.get(key).map(|value| value.trim()).filter(|value| !value.is_empty())
 }
 
-/// The team of an instance, by the account's team tag.
+/// The team of a resource, by the account's team tag.
 #[must_use]
-pub fn team_of(instance: &Instance, config: &Config) -> Option<TeamName> {
-    value_of(instance, &config.tags.team).map(TeamName::from)
+pub fn team_of(tags: &Tags, config: &Config) -> Option<TeamName> {
+    value_of(tags, &config.tags.team).map(TeamName::from)
 }
 
-/// The owner of an instance, by the account's owner tag.
+/// The owner of a resource, by the account's owner tag.
 #[must_use]
-pub fn owner_of(instance: &Instance, config: &Config) -> Option<String> {
-    value_of(instance, &config.tags.owner).map(str::to_owned)
+pub fn owner_of(tags: &Tags, config: &Config) -> Option<String> {
+    value_of(tags, &config.tags.owner).map(str::to_owned)
 }

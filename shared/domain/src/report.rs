@@ -1,16 +1,20 @@
 //! What the plan said and what became of each step: the source of the response, the audit record and the messages.
 
 mod record;
+mod recorded;
+mod sequel;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::id::{Region, RunId};
 use crate::mode::Mode;
 use crate::observed::{Gap, GapKind};
 use crate::plan::{Plan, Spared, Step};
 
-pub use record::{AuditRecord, Response, SCHEMA, STEPS_MAX};
+pub use record::{AuditRecord, Response, SCHEMA, STEPS_MAX, folder_of};
+pub use recorded::{APPLIED, Recorded, RecordedBecause, RecordedGap, RecordedStep, Tally};
+pub use sequel::{Sequel, Trace};
 
 /// What became of one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +26,7 @@ pub struct Outcome {
 }
 
 /// What became of one step, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutcomeKind {
     /// It was done.
@@ -74,13 +78,14 @@ pub struct Report {
     pub spared: Vec<Spared>,
     /// What it could not see, or could not say.
     pub gaps: Vec<Gap>,
+    /// Whether it is about resources that a person has chosen: of all others everything stays remembered.
+    pub of_chosen_only: bool,
 }
 
 impl Report {
     /// A report of a plan of which nothing has been done yet.
     #[must_use]
     pub fn of(plan: Plan, function: &'static str, run: RunId, at: Timestamp, mode: Mode, regions: Vec<Region>) -> Self {
-        let seen = plan.steps.len() + plan.spared.len();
         let untouched = |step| (step, Outcome::of(OutcomeKind::NotReached));
         Self {
             function,
@@ -88,17 +93,21 @@ impl Report {
             at,
             mode,
             regions,
-            seen,
+            seen: plan.seen,
             steps: plan.steps.into_iter().map(untouched).collect(),
             spared: plan.spared,
             gaps: plan.gaps,
+            of_chosen_only: false,
         }
     }
 
-    /// Whether every region stayed unseen, so that the run achieved nothing.
+    /// Why every region stayed unseen, where it did, so that the run achieved nothing.
     #[must_use]
-    pub fn saw_nothing(&self) -> bool {
+    pub fn saw_nothing(&self) -> Option<String> {
         let unseen = |region: &Region| self.gaps.iter().any(|gap| gap.region == *region && gap.kind != GapKind::Part);
-        self.regions.iter().all(unseen)
+        self.regions.iter().all(unseen).then(|| {
+            let gaps: Vec<String> = self.gaps.iter().map(|gap| format!("{}: {}", gap.region, gap.error)).collect();
+            format!("no region could be read: {}", gaps.join("; "))
+        })
     }
 }

@@ -18,11 +18,15 @@ pub enum Rule {
     Hours,
     /// It has run for too long.
     Lifetime,
+    /// A volume that nobody has used for too long.
+    Orphaned,
 }
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Self; 5] = [Self::Expired, Self::Untagged, Self::Idle, Self::Hours, Self::Lifetime];
+    pub const ALL: [Self; 6] = [Self::Expired, Self::Untagged, Self::Idle, Self::Hours, Self::Lifetime, Self::Orphaned];
+    /// By which instances are judged.
+    pub const OF_INSTANCES: [Self; 5] = [Self::Expired, Self::Untagged, Self::Idle, Self::Hours, Self::Lifetime];
 
     /// The name in marks, messages and responses.
     #[must_use]
@@ -33,6 +37,7 @@ impl Rule {
             Self::Idle => "idle",
             Self::Hours => "hours",
             Self::Lifetime => "lifetime",
+            Self::Orphaned => "orphaned",
         }
     }
 
@@ -55,30 +60,39 @@ impl fmt::Display for Rule {
     }
 }
 
-/// How something ends. Ordered: the milder first.
+/// How something ends. Ordered: the milder first, among the ends of instances as among those of volumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
     /// EBS volumes stay, and it can be started again.
     Stop,
-    /// It is gone.
+    /// The instance is gone.
     Terminate,
+    /// The volume is gone, and can be restored from a snapshot.
+    SnapshotAndDelete,
+    /// The volume is gone.
+    Delete,
 }
 
 impl Ending {
+    /// Every end.
+    pub const ALL: [Self; 4] = [Self::Stop, Self::Terminate, Self::SnapshotAndDelete, Self::Delete];
+
     /// The name in marks, messages and responses.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Stop => "stop",
             Self::Terminate => "terminate",
+            Self::SnapshotAndDelete => "snapshot-and-delete",
+            Self::Delete => "delete",
         }
     }
 
     /// Reads the name.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
-        [Self::Stop, Self::Terminate].into_iter().find(|ending| ending.as_str() == text)
+        Self::ALL.into_iter().find(|ending| ending.as_str() == text)
     }
 }
 

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::ResourceId;
 use crate::instance::Instance;
 
-pub use evaluate::{evaluate, evidence};
+pub use evaluate::{device_of, evaluate, evidence};
 pub use inquiry::{Ask, Depth, First, Found, Open};
 pub use questions::{Owners, Question, Series, Signal, Statistic, devices, first_questions, further_questions};
 
@@ -111,6 +111,34 @@ pub struct Quiet {
 pub struct Busy {
     /// The end of the last period with a sample to the contrary.
     pub until: Timestamp,
+    /// What that sample says; `None` where it was seen by an earlier run.
+    pub shown: Option<Reading>,
+}
+
+/// A sample that reaches its line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// What was measured.
+    pub measure: Measure,
+    /// The start of its period.
+    pub at: Timestamp,
+    /// The value, in the unit of its line.
+    pub value: f64,
+    /// From here on it counts as work.
+    pub line: f64,
+}
+
+/// What counts as work, and its unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Measure {
+    /// Busy vCPUs.
+    Cpu,
+    /// Network, in and out together, in Mbit/s.
+    Network,
+    /// EBS, read and written together, in Mbit/s.
+    Disk,
+    /// Utilisation in percent of the accelerator of that name, where it has one.
+    Gpu(Option<String>),
 }
 
 /// Why nobody can say.

@@ -1,4 +1,4 @@
-//! The tags that teams use: what they mean on an instance, and what cannot be read.
+//! The tags that teams use: what they mean on a resource, and what cannot be read.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::config::{DiskPolicy, RuleAction};
 use crate::duration;
 use crate::hours::Hours;
-use crate::instance::Instance;
+use crate::instance::{Instance, Tags};
 use crate::mark::{Mark, UnreadableMark};
 use crate::mode::Mode;
 use crate::moment;
@@ -38,9 +38,15 @@ pub const JOB: &str = "curfew:job";
 pub const ATTEMPT: &str = "curfew:attempt";
 /// When a volume was first seen unattached.
 pub const UNATTACHED_SINCE: &str = "curfew:unattached-since";
+/// The volume that a snapshot of Curfew's own is of.
+pub const SNAPSHOT_OF: &str = "curfew:snapshot-of";
+/// How the volume of a snapshot was: `<zone>,<type>,<GiB>,<IOPS>,<MiB/s>`.
+pub const RESTORE: &str = "curfew:restore";
+/// When the volume of a snapshot was deleted.
+pub const DELETED_AT: &str = "curfew:deleted-at";
 
 /// Every key that means something, on whatever kind of resource.
-pub const KEYS: [&str; 13] = [
+pub const KEYS: [&str; 16] = [
     PROTECTED,
     MARKED,
     STOPPED,
@@ -54,9 +60,31 @@ pub const KEYS: [&str; 13] = [
     JOB,
     ATTEMPT,
     UNATTACHED_SINCE,
+    SNAPSHOT_OF,
+    RESTORE,
+    DELETED_AT,
 ];
 
-/// What one instance's tags say.
+/// When Curfew stopped an instance, as `curfew:stopped` says; `None` where it does not say so, or not legibly.
+#[must_use]
+pub fn stopped_at(tags: &Tags) -> Option<Timestamp> {
+    tags.get(STOPPED).and_then(|value| read_stopped(value).ok()).map(|stopped| stopped.at)
+}
+
+/// For people: every tag that cannot be read, and why.
+#[must_use]
+pub fn explained(unreadable: &[Unreadable]) -> String {
+    let problem = |tag: &Unreadable| format!("the tag {}={} cannot be read: {}", tag.key, tag.value, tag.problem);
+    unreadable.iter().map(problem).collect::<Vec<_>>().join("; ")
+}
+
+/// The same in a few words: which tags those are.
+pub(crate) fn named(unreadable: &[Unreadable]) -> String {
+    let keys: Vec<&str> = unreadable.iter().map(|tag| tag.key.as_str()).collect();
+    format!("tag {} unreadable", keys.join(", "))
+}
+
+/// What one resource's tags say.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Vocabulary {
     /// `curfew:mode`.
@@ -77,8 +105,22 @@ pub struct Vocabulary {
     pub marked: Option<Mark>,
     /// `curfew:stopped`.
     pub stopped: Option<Stopped>,
-    /// Whether `curfew:job` is there.
-    pub job: bool,
+    /// `curfew:job`.
+    pub job: Option<String>,
+    /// `curfew:unattached-since`.
+    pub unattached_since: Option<Timestamp>,
+    /// `curfew:deleted-at`.
+    pub deleted_at: Option<Timestamp>,
+}
+
+/// What carries the tags. What a tag of an instance says means nothing on a volume that it was copied to, but must be legible
+/// there too: whoever wrote it meant something.
+#[derive(Clone, Copy)]
+enum On {
+    /// An instance, launched then.
+    Instance(Timestamp),
+    Volume,
+    Snapshot,
 }
 
 /// `curfew:idle-after`.
@@ -117,34 +159,65 @@ impl Vocabulary {
     /// Every tag that cannot be read, in order of keys: an unreadable value, an unknown key that begins with `curfew`
     /// to its reader's eye, or an end that lies before the instance's own launch (a copied tag).
     pub fn read(instance: &Instance) -> Result<Self, Vec<Unreadable>> {
+        Self::read_instance(instance.launched_at, &instance.tags)
+    }
+
+    /// Reads all tags of `curfew` on an instance that was launched then.
+    ///
+    /// # Errors
+    /// As [`Vocabulary::read`].
+    pub fn read_instance(launched_at: Timestamp, tags: &Tags) -> Result<Self, Vec<Unreadable>> {
+        Self::read_on(On::Instance(launched_at), tags)
+    }
+
+    /// Reads all tags of `curfew` on a volume.
+    ///
+    /// # Errors
+    /// As [`Vocabulary::read`].
+    pub fn read_volume(tags: &Tags) -> Result<Self, Vec<Unreadable>> {
+        Self::read_on(On::Volume, tags)
+    }
+
+    /// Reads all tags of `curfew` on a snapshot that Curfew made.
+    ///
+    /// # Errors
+    /// As [`Vocabulary::read`].
+    pub fn read_snapshot(tags: &Tags) -> Result<Self, Vec<Unreadable>> {
+        Self::read_on(On::Snapshot, tags)
+    }
+
+    fn read_on(on: On, tags: &Tags) -> Result<Self, Vec<Unreadable>> {
         let mut vocabulary = Self::default();
         let mut unreadable = Vec::new();
-        for (key, value) in &instance.tags {
+        for (key, value) in tags {
             if !begins_with_curfew(key) {
                 continue;
             }
-            if let Err(problem) = vocabulary.take(key, value, instance) {
+            if let Err(problem) = vocabulary.take(key, value, on) {
                 unreadable.push(Unreadable { key: key.clone(), value: value.clone(), problem });
             }
         }
         if unreadable.is_empty() { Ok(vocabulary) } else { Err(unreadable) }
     }
 
-    fn take(&mut self, key: &str, value: &str, instance: &Instance) -> Result<(), String> {
+    fn take(&mut self, key: &str, value: &str, on: On) -> Result<(), String> {
         match key {
             MODE => self.mode = Some(Mode::read(value).ok_or("write `enforce` or `observe`")?),
             IDLE_AFTER => self.idle_after = Some(read_idle_after(value)?),
             ON_IDLE => self.on_idle = Some(read_action(value)?),
             LOCAL_DISK => self.local_disk = Some(read_disk_policy(value)?),
-            EXPIRES_AT => self.expires_at = Some(read_expiry(value, instance.launched_at)?),
+            EXPIRES_AT => self.expires_at = Some(read_expiry(value, on)?),
             HOURS => self.hours = Some(Hours::read(value)?),
-            KEEP_UNTIL => self.keep_until = Some(read_until(value)?),
+            KEEP_UNTIL => self.keep_until = Some(read_keep_until(value)?),
             MARKED => {
                 self.marked = Some(value.parse().map_err(|error: UnreadableMark| error.to_string())?);
             }
             STOPPED => self.stopped = Some(read_stopped(value)?),
-            JOB => self.job = true,
-            PROTECTED | ATTEMPT | UNATTACHED_SINCE => {}
+            JOB => self.job = Some(read_job(value, on)?),
+            UNATTACHED_SINCE => self.unattached_since = read_own_moment(value, matches!(on, On::Volume))?,
+            SNAPSHOT_OF | RESTORE | DELETED_AT if !matches!(on, On::Snapshot) => return Err(of_a_snapshot()),
+            DELETED_AT => self.deleted_at = read_own_moment(value, true)?,
+            PROTECTED | ATTEMPT | SNAPSHOT_OF | RESTORE => {}
             _ => {
                 return Err(format!("there is no such tag; Curfew knows {}", KEYS.join(", ")));
             }
@@ -153,15 +226,15 @@ impl Vocabulary {
     }
 }
 
-/// Until when an instance is kept, whatever else it says; `None` where it does not say so, or not legibly.
+/// Until when a resource is kept, whatever else it says; `None` where it does not say so, or not legibly.
 #[must_use]
-pub fn kept_until(instance: &Instance) -> Option<Timestamp> {
-    instance.tags.get(KEEP_UNTIL).and_then(|value| read_until(value).ok())
+pub fn kept_until(tags: &Tags) -> Option<Timestamp> {
+    tags.get(KEEP_UNTIL).and_then(|value| read_keep_until(value).ok())
 }
 
 /// Whether its owner sees a key that begins with `curfew`: in any case, after blanks, and with the two Cyrillic letters that
 /// lie on the keys of their Latin look-alikes.
-fn begins_with_curfew(key: &str) -> bool {
+pub(crate) fn begins_with_curfew(key: &str) -> bool {
     let latin = |letter: char| match letter {
         'с' | 'С' => 'c',
         'е' | 'Е' => 'e',
@@ -210,9 +283,11 @@ fn read_disk_policy(value: &str) -> Result<DiskPolicy, String> {
     }
 }
 
-fn read_expiry(value: &str, launched_at: Timestamp) -> Result<Timestamp, String> {
+fn read_expiry(value: &str, on: On) -> Result<Timestamp, String> {
     let at = moment::read(value).ok_or("write a moment as RFC 3339, such as `2026-09-30T18:00:00Z`")?;
-    if at < launched_at {
+    if let On::Instance(launched_at) = on
+        && at < launched_at
+    {
         return Err(format!(
             "earlier than this instance's own launch at {launched_at}, so it was copied from another or is of an earlier life; write a new one or remove it"
         ));
@@ -220,8 +295,9 @@ fn read_expiry(value: &str, launched_at: Timestamp) -> Result<Timestamp, String>
     Ok(at)
 }
 
-/// A date means its end, in UTC; the calendar's last one, by which people write "for ever", the last moment there is.
-fn read_until(value: &str) -> Result<Timestamp, String> {
+/// `curfew:keep-until`. A date means its end, in UTC; the calendar's last one, by which people write "for ever", the last moment
+/// there is.
+pub(crate) fn read_keep_until(value: &str) -> Result<Timestamp, String> {
     let end_of = |date: Date| date.tomorrow().and_then(|next| TimeZone::UTC.to_timestamp(next.into()));
     if value.len() == "2026-09-30".len()
         && let Ok(date) = value.parse::<Date>()
@@ -232,7 +308,26 @@ fn read_until(value: &str) -> Result<Timestamp, String> {
         .ok_or_else(|| "write a date such as `2026-09-30` (to its end, UTC) or a moment as RFC 3339".to_owned())
 }
 
-fn read_stopped(value: &str) -> Result<Stopped, String> {
+/// A job is looked up for its volumes alone; on an instance the tag speaks by being there.
+fn read_job(value: &str, on: On) -> Result<String, String> {
+    let named = value.split_once('/').is_some_and(|(team, job)| !team.is_empty() && !job.is_empty());
+    if matches!(on, On::Instance(_)) || named && value.chars().all(|c| c.is_ascii_graphic()) {
+        return Ok(value.to_owned());
+    }
+    Err("not what Curfew writes there (`<team>/<job>`); remove the tag".to_owned())
+}
+
+/// A moment that Curfew wrote. Elsewhere than on the kind of resource that it is for, it was copied and says nothing.
+fn read_own_moment(value: &str, here: bool) -> Result<Option<Timestamp>, String> {
+    let at = moment::read(value).ok_or("not what Curfew writes there; remove the tag")?;
+    Ok(Some(at).filter(|_| here))
+}
+
+fn of_a_snapshot() -> String {
+    "a tag of the snapshots that Curfew makes; remove it here".to_owned()
+}
+
+pub(crate) fn read_stopped(value: &str) -> Result<Stopped, String> {
     let unreadable = || "not what Curfew writes there; remove the tag".to_owned();
     let (rule, at) = value.split_once(' ').ok_or_else(unreadable)?;
     Ok(Stopped { rule: rule.to_owned(), at: moment::read(at).ok_or_else(unreadable)? })

@@ -12,11 +12,12 @@ use domain::id::{Region, ResourceId};
 use domain::instance::{Accelerator, Instance, Machine, Purchase, State};
 use domain::mode::Mode;
 use domain::news::{late_news, messages, news, remember};
+use domain::notices::Memory;
 use domain::notices::Notices;
 use domain::observed::Observed;
 use domain::plan::Action;
 use domain::policy::Policy;
-use domain::policy::instances::{Memory, asks, decide, learn};
+use domain::policy::instances::{asks, decide, learn};
 use domain::price::PriceBook;
 use domain::report::{Outcome, OutcomeKind, Report};
 use domain::usage::{

@@ -13,11 +13,13 @@ use domain::instance::{Accelerator, Instance, Machine, Prepaid, Purchase, State}
 use domain::mark::Announced;
 use domain::mode::Mode;
 use domain::news::{late_news, messages, news, remember};
+use domain::notices::Memory;
 use domain::notices::Notices;
 use domain::observed::Observed;
-use domain::plan::{Action, Plan, Step, still_holds};
+use domain::plan::{Action, Plan, Seen, SparedBecause, Step, still_holds};
 use domain::policy::Policy;
-use domain::policy::instances::{Memory, decide};
+use domain::policy::explain::{Decision, Explanation, Finds, RuleExplained};
+use domain::policy::instances::{decide, explain};
 use domain::price::PriceBook;
 use domain::report::{AuditRecord, Outcome, OutcomeKind, Report, Response};
 use domain::rule::{Ending, Rule};
@@ -88,7 +90,7 @@ fn minutes_ago() -> impl Strategy<Value = i64> {
 }
 
 fn mark(own: ResourceId, now: Timestamp) -> impl Strategy<Value = String> {
-    let entry = (select(Rule::ALL.to_vec()), select(vec!["stop", "terminate"]), minutes_ago());
+    let entry = (select(Rule::OF_INSTANCES.to_vec()), select(vec!["stop", "terminate"]), minutes_ago());
     (prop::bool::weighted(0.9), vec(entry, 1..4)).prop_map(move |(is_own, entries)| {
         let id = if is_own { own.as_str() } else { "i-copied" };
         let entries: BTreeMap<Rule, String> = entries
@@ -169,7 +171,7 @@ fn usage(now: Timestamp) -> impl Strategy<Value = Option<Usage>> {
     prop_oneof![
         6 => Just(Some(Usage::Idle(quiet(false)))),
         1 => Just(Some(Usage::Idle(quiet(true)))),
-        2 => Just(Some(Usage::Busy(Busy { until: now - SignedDuration::from_mins(5) }))),
+        2 => Just(Some(Usage::Busy(Busy { until: now - SignedDuration::from_mins(5), shown: None }))),
         1 => Just(None),
         2 => select(vec![
             Unknown::NotAsked,
@@ -412,10 +414,10 @@ impl World {
         match &step.action {
             Action::Notify => {}
             Action::Mark(mark) => drop(instance.tags.insert(marked(), mark.to_string())),
-            Action::Unmark { remaining, clear_stopped } => {
+            Action::Unmark { remaining, also } => {
                 instance.tags.remove("curfew:marked");
                 instance.tags.extend(remaining.iter().map(|mark| (marked(), mark.to_string())));
-                if *clear_stopped {
+                if also.is_some() {
                     instance.tags.remove("curfew:stopped");
                 }
             }
@@ -429,9 +431,16 @@ impl World {
                 instance.state = State::Pending;
                 instance.launched_at = self.now;
             }
+            Action::Date { .. } | Action::Snapshot { .. } | Action::Delete { .. } => {
+                panic!("an instance takes no {}", step.action.as_str())
+            }
         }
         Outcome::of(OutcomeKind::Done)
     }
+}
+
+fn instance(step: &Step) -> &Instance {
+    step.seen.instance().unwrap()
 }
 
 /// What a mark on an instance says of a rule: ending and deadline. Nothing where it is another's.
@@ -460,12 +469,12 @@ fn check_announced(step: &Step, now: Timestamp) {
     if step.mode == Mode::Observe || rule == Rule::Expired {
         return;
     }
-    let Some((announced, deadline)) = said(&step.seen, rule) else {
-        panic!("{} is ended for {rule}, which is not on it: {:?}", step.target.resource, step.seen.tags)
+    let Some((announced, deadline)) = said(instance(step), rule) else {
+        panic!("{} is ended for {rule}, which is not on it: {:?}", step.target.resource, step.seen.tags())
     };
     assert!(announced == ending.as_str() || announced == "terminate", "announced {announced}, and is to {ending}");
     assert!(deadline <= now, "{deadline} lies ahead of {now}");
-    assert!(deadline >= step.seen.launched_at, "{deadline} is of an earlier life");
+    assert!(deadline >= instance(step).launched_at, "{deadline} is of an earlier life");
     assert!(now.duration_since(deadline) <= WEEK, "{deadline} is long forgotten");
 }
 
@@ -474,8 +483,8 @@ fn check_reason(step: &Step, usage: Option<&Usage>, spare_busy: bool, now: Times
     if ending(&step.action).is_none() {
         return;
     }
-    assert_eq!(step.seen.state, State::Running);
-    let tag = |key: &str| step.seen.tags.get(key);
+    assert_eq!(instance(step).state, State::Running);
+    let tag = |key: &str| step.seen.tags().get(key);
     match step.because.rule() {
         Rule::Idle => assert!(matches!(usage, Some(Usage::Idle(quiet)) if !quiet.reserved), "{usage:?}"),
         Rule::Untagged => {
@@ -489,6 +498,7 @@ fn check_reason(step: &Step, usage: Option<&Usage>, spare_busy: bool, now: Times
             assert!(matches!(hours.position(now), Position::Outside { .. }), "within its hours");
         }
         Rule::Lifetime => assert_eq!(tag("curfew:expires-at"), None),
+        Rule::Orphaned => panic!("an instance is no volume"),
     }
 }
 
@@ -515,8 +525,8 @@ proptest! {
         for step in &plan.steps {
             let made = given.made(step);
             prop_assert!(!made.untouchable, "{} {:?}", step.target.resource, step.action);
-            prop_assert_eq!(&step.seen, &made.instance);
-            prop_assert_eq!(still_holds(step, &made.instance), Ok(()));
+            prop_assert_eq!(instance(step), &made.instance);
+            prop_assert_eq!(still_holds(step, &Seen::Instance(made.instance.clone())), Ok(()));
         }
     }
 
@@ -539,9 +549,9 @@ proptest! {
             check_reason(step, given.made(step).usage.as_ref(), given.config.spare_busy, given.now);
             check_announced(step, given.now);
             if step.action == Action::Start {
-                prop_assert_eq!(step.seen.state, State::Stopped);
-                prop_assert!(step.seen.tags.contains_key("curfew:stopped"));
-                let hours = Hours::read(&step.seen.tags["curfew:hours"]).unwrap();
+                prop_assert_eq!(instance(step).state, State::Stopped);
+                prop_assert!(step.seen.tags().contains_key("curfew:stopped"));
+                let hours = Hours::read(&step.seen.tags()["curfew:hours"]).unwrap();
                 let within = matches!(hours.position(given.now), Position::Inside { .. });
                 prop_assert!(within);
             }
@@ -673,12 +683,96 @@ proptest! {
                 let rule = step.because.rule();
                 let ended = step.mode == Mode::Enforce && step.held.is_none() && ending(&step.action).is_some();
                 if ended && rule != Rule::Expired {
-                    let (announced, deadline) = said(&step.seen, rule).unwrap();
+                    let (announced, deadline) = said(instance(step), rule).unwrap();
                     let said = format!("{} {rule}={announced}@{deadline}", step.target.resource);
                     prop_assert!(heard.contains(&said), "nobody heard {said}; heard {heard:?}");
                 }
             }
             heard.extend(did.announced);
+        }
+    }
+}
+
+impl World {
+    /// What is said of one of its instances.
+    fn explained(&self, instance: &Instance) -> Explanation {
+        let usage = self.usages.get(&instance.id);
+        explain(instance, usage, &self.memory[&instance.region], &self.policy, self.now).unwrap()
+    }
+}
+
+/// What is said of the rules is what the step does.
+fn check_explained(explained: &Explanation, step: &Step, now: Timestamp) {
+    let of = |rule: Rule| -> &RuleExplained { explained.rules.iter().find(|row| row.rule == rule).unwrap() };
+    match &step.action {
+        Action::Mark(mark) => {
+            for (rule, said) in mark.entries.iter().filter(|(rule, _)| of(**rule).mode.mode == step.mode) {
+                let row = of(*rule);
+                assert_eq!((row.action, row.deadline), (Some(said.ending.as_str()), Some(said.deadline)), "{row:?}");
+                assert!(row.announced || row.finds == Finds::Broken, "{row:?}");
+            }
+        }
+        Action::Stop { .. } | Action::Terminate { .. } => {
+            let row = of(step.because.rule());
+            assert_eq!((row.finds, row.deadline, row.mode.mode), (Finds::Broken, step.deadline, step.mode), "{row:?}");
+            assert!(row.announced || row.rule == Rule::Expired, "{row:?}");
+            assert!(row.deadline.unwrap() <= now, "{row:?}");
+            assert_eq!(row.when.contains("by the next run"), step.mode == Mode::Enforce, "{row:?}");
+        }
+        Action::Notify => {
+            let row = of(step.because.rule());
+            assert_eq!(
+                (row.finds, row.only_told, row.mode.mode),
+                (Finds::Broken, step.only_told, step.mode),
+                "{row:?}"
+            );
+        }
+        Action::Unmark { .. } | Action::Start => {}
+        action => panic!("an instance takes no {}", action.as_str()),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 20_000, ..ProptestConfig::default() })]
+
+    /// What is explained of one is what the plan for all says of it, limits aside, which count all.
+    #[test]
+    fn what_is_explained_is_what_is_planned(given in given()) {
+        let world = given.world();
+        let plan = world.plan();
+        for made in &given.fleet {
+            let explained = world.explained(&made.instance);
+            prop_assert_eq!(explained.spared.is_some(), made.untouchable, "{:?}", explained);
+            let rules: Vec<Rule> = explained.rules.iter().map(|row| row.rule).collect();
+            prop_assert_eq!(rules, Rule::OF_INSTANCES);
+            let step = plan.steps.iter().find(|step| step.target.resource == made.instance.id);
+            let spared = plan.spared.iter().find(|spared| spared.target.resource == made.instance.id);
+            match (&explained.decision, step, spared) {
+                (Decision::Step(said), Some(step), None) => {
+                    let (said, step) = (Step { held: None, ..Step::clone(said) }, Step { held: None, ..step.clone() });
+                    prop_assert_eq!(&said, &step);
+                    check_explained(&explained, &step, given.now);
+                }
+                (Decision::Spared(said), None, Some(spared)) => {
+                    prop_assert_eq!(said.as_ref(), spared);
+                    let announced = explained.rules.iter().any(|row| row.announced);
+                    prop_assert!(spared.because != SparedBecause::Marked || announced, "{:?}", explained);
+                }
+                other => prop_assert!(false, "{:?}", other),
+            }
+        }
+    }
+
+    /// Each rule's mode is the one that the contract gives it, and each says everything that people read.
+    #[test]
+    fn every_rule_is_explained_in_its_mode(given in given()) {
+        let world = given.world();
+        for made in given.fleet.iter().filter(|made| !made.untouchable) {
+            for row in world.explained(&made.instance).rules {
+                prop_assert_eq!(row.mode.mode, given.mode(&made.instance, row.rule).min(given.ceiling), "{:?}", row);
+                prop_assert!(!row.evidence.is_empty() && !row.when.is_empty(), "{:?}", row);
+                prop_assert_eq!(row.finds == Finds::NotJudged, made.instance.state != State::Running, "{:?}", row);
+            }
         }
     }
 }

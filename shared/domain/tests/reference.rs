@@ -6,20 +6,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::config::Config;
-use domain::instance::{Accelerator, Instance, Machine, Purchase, State};
+use domain::config::{Config, Settings};
+use domain::instance::{Accelerator, Instance, Machine, Purchase, State, Tags};
 use domain::mark::Mark;
 use domain::mode::Mode;
+use domain::money::Rate;
 use domain::news::Severity;
 use domain::observed::{Gap, GapKind, Observed};
-use domain::plan::{Action, Because, Mended, OnlyTold, SparedBecause};
+use domain::plan::{Action, Because, Mended, OnlyTold, Orphaned, SparedBecause};
 use domain::policy::Policy;
 use domain::policy::instances::decide;
 use domain::price::PriceBook;
 use domain::report::{AuditRecord, Outcome, OutcomeKind, Report, Response, SCHEMA};
 use domain::rule::Rule;
 use domain::usage::{Quiet, Unknown, Usage};
-use domain::vocabulary::{KEYS, PROTECTED, Vocabulary};
+use domain::vocabulary::{ATTEMPT, DELETED_AT, KEYS, PROTECTED, RESTORE, SNAPSHOT_OF, UNATTACHED_SINCE, Vocabulary};
+use domain::volume::{Volume, VolumeState};
+use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -105,8 +108,14 @@ fn every_tag_has_a_row_and_every_row_a_tag() {
 fn every_tags_example_is_read_and_means_something() {
     for (key, cells) in rows("## Tags") {
         let example = quoted(cells[2]).next().unwrap_or_else(|| panic!("{key} has no example"));
-        let read = Vocabulary::read(&tagged(key, example)).unwrap_or_else(|problem| panic!("{problem:?}"));
-        let is_not_looked_into = matches!(key, "curfew:protected" | "curfew:attempt" | "curfew:unattached-since");
+        let tags = tagged(key, example).tags;
+        let read = match key {
+            UNATTACHED_SINCE => Vocabulary::read_volume(&tags),
+            SNAPSHOT_OF | RESTORE | DELETED_AT => Vocabulary::read_snapshot(&tags),
+            _ => Vocabulary::read(&tagged(key, example)),
+        };
+        let read = read.unwrap_or_else(|problem| panic!("{problem:?}"));
+        let is_not_looked_into = matches!(key, PROTECTED | ATTEMPT | SNAPSHOT_OF | RESTORE);
         assert_eq!(read == Vocabulary::default(), is_not_looked_into, "{key}={example} is read as {read:?}");
     }
 }
@@ -172,6 +181,24 @@ fn every_accepted_key_is_documented_and_every_documented_one_accepted() {
 }
 
 #[test]
+fn every_documented_key_is_shown_and_those_with_a_default_in_their_order() {
+    let (defaults, examples) = configurations();
+    let shown = |document: &str| -> Vec<String> {
+        Settings::of(&Config::read(document).unwrap()).values().map(|setting| setting.key).collect()
+    };
+    let documented: BTreeSet<_> = keys(defaults).into_keys().chain(keys(examples).into_keys()).collect();
+    assert_eq!(documented, shown(examples).into_iter().collect(), "documented on the left, shown on the right");
+    let headings = defaults.lines().scan(String::new(), |section, line| {
+        let code = line.split('#').next().unwrap_or_default().trim();
+        if let Some(name) = code.strip_prefix('[').and_then(|code| code.strip_suffix(']')) {
+            *section = format!("{name}.");
+        }
+        Some(code.split_once(" = ").map(|(key, _)| format!("{section}{key}")))
+    });
+    assert_eq!(headings.flatten().collect::<Vec<_>>(), shown(""), "documented on the left, shown on the right");
+}
+
+#[test]
 fn every_key_is_explained_with_all_the_words_it_takes() {
     assert_eq!(words("idle.action"), ["stop", "terminate", "notify"]);
     let (defaults, examples) = configurations();
@@ -214,7 +241,7 @@ fn accepted(path: &str) -> Vec<String> {
 fn sections_keys(path: &str) -> Option<Vec<String>> {
     let header = if path.is_empty() { String::new() } else { format!("[{path}]\n") };
     let refusal = Config::read(&format!("{header}\"?\" = 0\n")).unwrap_err().problem;
-    let expected = refusal.strip_prefix("unknown field `?`, expected ")?;
+    let expected = refusal.strip_prefix("there is no key `?`; there are ")?;
     Some(quoted(expected).map(str::to_owned).collect())
 }
 
@@ -223,7 +250,7 @@ fn words(path: &str) -> Vec<String> {
     let (section, key) = path.rsplit_once('.').unwrap_or(("", path));
     let header = if section.is_empty() { String::new() } else { format!("[{section}]\n") };
     let Err(refusal) = Config::read(&format!("{header}{key} = \"?\"\n")) else { return Vec::new() };
-    let expected = refusal.problem.strip_prefix("unknown variant `?`, expected ").unwrap_or_default();
+    let expected = refusal.problem.strip_prefix("`?` is none of ").unwrap_or_default();
     quoted(expected).map(str::to_owned).collect()
 }
 
@@ -233,12 +260,17 @@ fn words(path: &str) -> Vec<String> {
 fn actions() {
     let mark: Mark = "i-0abc idle=stop@2026-09-01T12:00:00Z".parse().unwrap();
     let all = every(Action::Mark(mark), |action| match action {
-        Action::Mark(_) => Some(Action::Unmark { remaining: None, clear_stopped: false }),
+        Action::Mark(_) => Some(Action::Unmark { remaining: None, also: None }),
         Action::Unmark { .. } => Some(Action::Notify),
         Action::Notify => Some(Action::Stop { mark: None, stopped: String::new() }),
         Action::Stop { .. } => Some(Action::Terminate { mark: None }),
         Action::Terminate { .. } => Some(Action::Start),
-        Action::Start => None,
+        Action::Start => Some(Action::Date { key: DELETED_AT, at: Timestamp::UNIX_EPOCH }),
+        Action::Date { .. } => Some(Action::Snapshot { tags: Tags::new() }),
+        Action::Snapshot { .. } => {
+            Some(Action::Delete { safety: None, expiring: Vec::new(), at: Timestamp::UNIX_EPOCH })
+        }
+        Action::Delete { .. } => None,
     });
     check_names("### Actions", serialised(all));
 }
@@ -250,7 +282,8 @@ fn rules() {
         Rule::Untagged => Some(Rule::Idle),
         Rule::Idle => Some(Rule::Hours),
         Rule::Hours => Some(Rule::Lifetime),
-        Rule::Lifetime => None,
+        Rule::Lifetime => Some(Rule::Orphaned),
+        Rule::Orphaned => None,
     });
     let documented: Vec<_> = rows("### Rules").into_iter().map(|(name, _)| name.to_owned()).collect();
     assert_eq!(documented, serialised(all).collect::<Vec<_>>(), "in this order: documented on the left");
@@ -284,7 +317,16 @@ fn reasons_to_spare() {
         S::Busy => Some(S::Young),
         S::Young => Some(S::UsageUnknown),
         S::UsageUnknown => Some(S::Compliant),
-        S::Compliant => None,
+        S::Compliant => Some(S::Attached),
+        S::Attached => Some(S::NotAvailable),
+        S::NotAvailable => Some(S::Kubernetes),
+        S::Kubernetes => Some(S::MultiAttach),
+        S::MultiAttach => Some(S::LiveJob),
+        S::LiveJob => Some(S::Observed),
+        S::Observed => Some(S::SnapshotPending),
+        S::SnapshotPending => Some(S::VolumeExists),
+        S::VolumeExists => Some(S::Restorable),
+        S::Restorable => None,
     });
     check_names("### Reasons to spare", serialised(all));
 }
@@ -300,7 +342,8 @@ fn reasons_to_tell_only() {
         O::SavesNothing => Some(O::LocalDisk),
         O::LocalDisk => Some(O::Reserved),
         O::Reserved => Some(O::Busy),
-        O::Busy => None,
+        O::Busy => Some(O::TooManyTags),
+        O::TooManyTags => None,
     });
     check_names("### Reasons to tell only", serialised(all));
 }
@@ -338,7 +381,15 @@ fn the_evidence_of_each_rule() {
         Because::Untagged { .. } => Some(Because::Idle(quiet.clone())),
         Because::Idle(_) => Some(Because::Hours { hours: String::new(), at }),
         Because::Hours { .. } => Some(Because::Lifetime { launched_at: at, max: jiff::SignedDuration::ZERO }),
-        Because::Lifetime { .. } => Some(Because::Mended(Mended { rule: Rule::Idle, mended: true })),
+        Because::Lifetime { .. } => Some(Because::Orphaned(Orphaned {
+            unattached_since: at,
+            size_gib: 0,
+            volume_type: String::new(),
+            usd_per_month: None,
+            last_attached_to: Some("i-0abc".into()),
+        })),
+        Because::Orphaned(_) => Some(Because::Outlived { volume: "vol-0abc".into(), deleted_at: at, expires_at: at }),
+        Because::Outlived { .. } => Some(Because::Mended(Mended { rule: Rule::Idle, mended: true })),
         Because::Mended(_) => None,
     });
     for because in all {
@@ -350,7 +401,17 @@ fn the_evidence_of_each_rule() {
             assert!(section("### Rules").contains("An `unmark` has the rule that was announced, and `mended`."));
             continue;
         }
-        let rule = because.rule().as_str();
+        let rule = if matches!(because, Because::Outlived { .. }) {
+            "`expired`, of a snapshot"
+        } else {
+            because.rule().as_str()
+        };
+        if let Because::Outlived { .. } = because {
+            let sentence = format!("The evidence of an {rule}");
+            let line = section("### Rules").lines().find(|line| line.starts_with(&sentence)).unwrap();
+            assert_eq!(quoted(line).skip(1).collect::<BTreeSet<_>>(), evidence, "documented on the left");
+            continue;
+        }
         let (_, cells) = rows("### Rules").into_iter().find(|(name, _)| *name == rule).unwrap();
         assert_eq!(quoted(cells[2]).collect::<BTreeSet<_>>(), evidence, "{rule}: documented on the left");
     }
@@ -412,7 +473,56 @@ fn the_audit_record_is_the_response_and_what_the_page_says_besides() {
     let mut expect = documented_response();
     expect["schema"] = json!(SCHEMA);
     expect["spared"] = json!({ "protected": ["i-0bbb"] });
+    expect["steps"][0]["what"] = json!("g5.xlarge");
     assert_eq!(expect, serde_json::to_value(AuditRecord::of(&report)).unwrap(), "documented on the left");
+}
+
+/// What so many cost by a cell such as `$0.065 above 0; $0.0455 above 32,000`.
+fn by_tiers(cell: &str, count: u64) -> f64 {
+    let tiers = cell.split("; ").filter_map(|tier| tier.strip_prefix('$')?.split_once(" above "));
+    let tiers: Vec<(f64, u64)> =
+        tiers.map(|(each, above)| (each.parse().unwrap(), above.replace(',', "").parse().unwrap())).collect();
+    let ends = tiers.iter().skip(1).map(|(_, above)| *above).chain([count]);
+    tiers.iter().zip(ends).map(|((each, above), end)| each * units(end - above)).sum()
+}
+
+#[test]
+fn the_prices_of_volumes() {
+    let (gib, iops, mibps) = (1_000, 100_000, 1_000);
+    for (name, cells) in rows("## Prices") {
+        let size = units(gib) * cells[1].trim_start_matches('$').parse::<f64>().unwrap();
+        let documented = size + by_tiers(cells[2], iops) + by_tiers(cells[3], mibps);
+        let volume = Volume { volume_type: name.to_owned(), ..volume(gib, iops, mibps) };
+        let cents = PriceBook::dated().of_volume(&volume).map(Rate::usd_cents_per_month).unwrap();
+        assert!(
+            (documented * 100.0 - units(cents)).abs() < 1.0,
+            "{name}: ${documented} documented, {cents} cents told"
+        );
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "numbers of a page for people")]
+fn units(count: u64) -> f64 {
+    count as f64
+}
+
+fn volume(size_gib: u64, iops: u64, mibps: u64) -> Volume {
+    Volume {
+        id: "vol-0abc".into(),
+        region: "us-east-1".into(),
+        zone: "us-east-1a".to_owned(),
+        volume_type: String::new(),
+        size_gib,
+        iops: Some(iops),
+        throughput_mibps: Some(mibps),
+        state: VolumeState::Available,
+        attached_to: Vec::new(),
+        multi_attach: false,
+        created_at: Timestamp::UNIX_EPOCH,
+        tags: BTreeMap::new(),
+        from_snapshot: None,
+        operator: None,
+    }
 }
 
 /// Running, on demand, without tags, launched on the day before the documented response.

@@ -4,25 +4,32 @@
 //! message is sent before a mark is written, so that nothing is marked of which nobody has heard; all of it is
 //! recorded, and what was told is remembered. One failure never stops the rest.
 
+pub mod instances;
 mod memory;
 mod steps;
+pub mod volumes;
 
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use cloud::Aws;
-use domain::id::{Region, RunId};
+use domain::config::Config;
+use domain::id::{Region, ResourceId, RunId};
 use domain::mode::Mode;
 use domain::news::{self, News};
-use domain::observed::{Gap, GapKind};
-use domain::plan::{Action, Plan, Step};
-use domain::policy::instances::Memory;
+use domain::notices::Memory;
+use domain::observed::{Gap, GapKind, Observed};
+use domain::plan::{Action, Plan, Step, Target};
+use domain::policy::Policy;
+use domain::price::PriceBook;
 use domain::report::{AuditRecord, Outcome, OutcomeKind, Report};
 use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
-use store::Store;
+use store::{ConfigFault, Store};
 
 pub use memory::Recalled;
+pub use steps::log;
 
 /// No step is started later than this before the run's deadline: telling and recording come after it.
 const RESERVE: SignedDuration = SignedDuration::from_secs(20);
@@ -54,7 +61,17 @@ pub struct Run<'a> {
     pub deadline: Timestamp,
     /// To see how far that is.
     pub clock: fn() -> Timestamp,
+    /// The resources that it is about, where a person has chosen them. Of all others nothing is judged, told, marked, ended
+    /// or forgotten.
+    pub chosen: Option<&'a Chosen>,
+    /// Hears of each step as soon as it is known what became of it: [`log`].
+    pub progress: &'a (dyn Fn(&Step, &Outcome) + Sync),
+    /// Once it is true, no further step is begun.
+    pub halted: Option<&'a AtomicBool>,
 }
+
+/// Resources, each with its region.
+pub type Chosen = BTreeSet<(Region, ResourceId)>;
 
 /// Whether somebody hears what Curfew says.
 pub enum Audience {
@@ -67,13 +84,63 @@ pub enum Audience {
 }
 
 impl Run<'_> {
-    /// Carries a plan out and reports what became of it.
+    /// What the account wants, and whether anybody listens. A configuration that is refused, or cannot be read, is told.
+    ///
+    /// # Errors
+    /// Where the configuration was refused, or could not be read.
+    pub async fn prepare(&self) -> Result<(Policy, Audience), ConfigFault> {
+        let config = match self.store.read_config().await {
+            Ok(config) => config,
+            Err(fault) => {
+                self.refuse(&fault.to_string()).await;
+                return Err(fault);
+            }
+        };
+        let audience = self.audience().await;
+        let ceiling = if matches!(audience, Audience::Nobody(_)) { Mode::Observe } else { self.mode };
+        Ok((Policy { config, ceiling, prices: PriceBook::dated() }, audience))
+    }
+
+    /// Whether it is about a resource at all.
+    #[must_use]
+    pub fn is_about(&self, region: &Region, resource: &ResourceId) -> bool {
+        self.chosen.is_none_or(|chosen| chosen.contains(&(region.clone(), resource.clone())))
+    }
+
+    /// Where to look.
+    pub(crate) async fn regions(&self, config: &Config) -> Observed<Region> {
+        let mut regions = cloud::regions(self.aws, config).await;
+        if let Some(chosen) = self.chosen {
+            regions.items.retain(|region| chosen.iter().any(|(of_chosen, _)| of_chosen == region));
+        }
+        regions
+    }
+
+    /// Carries a plan out and reports what became of it. Of a run about chosen resources, what the plan says of any other is
+    /// not even looked at.
     pub async fn carry_out(&self, plan: Plan, regions: Vec<Region>, audience: Audience, recalled: Recalled) -> Report {
-        let mut report = Report::of(plan, self.function, self.id.clone(), self.now, self.mode, regions);
+        self.carry_out_and_tell(plan, regions, audience, recalled, Vec::new()).await
+    }
+
+    /// The same, and tells what an earlier run did and could not tell.
+    pub async fn carry_out_and_tell(
+        &self,
+        mut plan: Plan,
+        regions: Vec<Region>,
+        audience: Audience,
+        recalled: Recalled,
+        untold: Vec<News>,
+    ) -> Report {
+        let is_about = |target: &Target| self.is_about(&target.region, &target.resource);
+        plan.steps.retain(|step| is_about(&step.target));
+        plan.spared.retain(|spared| is_about(&spared.target));
+        let report = Report::of(plan, self.function, self.id.clone(), self.now, self.mode, regions);
+        let mut report = Report { of_chosen_only: self.chosen.is_some(), ..report };
         let may_end = hear(&mut report, audience) && self.record_ahead(&mut report).await;
         self.act(&mut report, |step| !matches!(step.action, Action::Mark(_)) && (may_end || !step.action.is_end()))
             .await;
-        let news = news::news(&report, &recalled.memory, recalled.home(), self.now);
+        let mut news = news::news(&report, &recalled.memory, recalled.home(), self.now);
+        news.extend(untold);
         let delivered = self.tell(&mut report, &news, &recalled.memory).await;
         let heard = |step: &Step| step.told_before || delivered.contains(&news::team_attribute(&step.target));
         self.act(&mut report, |step| matches!(step.action, Action::Mark(_)) && heard(step)).await;
@@ -83,10 +150,10 @@ impl Run<'_> {
     }
 
     /// Tells, once a day, that a configuration was refused.
-    pub async fn refuse(&self, refusal: &str) {
+    async fn refuse(&self, refusal: &str) {
         let home = self.aws.home();
         let recalled = self.recall(std::slice::from_ref(home)).await;
-        let nothing = Plan { steps: Vec::new(), spared: Vec::new(), gaps: Vec::new() };
+        let nothing = Plan { seen: 0, steps: Vec::new(), spared: Vec::new(), gaps: Vec::new() };
         let mut report = Report::of(nothing, self.function, self.id.clone(), self.now, self.mode, Vec::new());
         let news = news::of_refused_configuration(home, refusal, &recalled.memory, self.now);
         let news: Vec<News> = news.into_iter().collect();
@@ -95,7 +162,7 @@ impl Run<'_> {
     }
 
     /// Whether somebody listens; asked only where something could be enforced.
-    pub async fn audience(&self) -> Audience {
+    async fn audience(&self) -> Audience {
         if self.mode == Mode::Observe {
             return Audience::Listening;
         }
@@ -114,7 +181,8 @@ impl Run<'_> {
         }
     }
 
-    /// Time for one of three parts of the run: looking, asking what instances do, and acting.
+    /// A third of the run's time, for looking as for asking. Where jobs are looked up besides and all three hang, no time is left
+    /// to act, and the next run takes it up.
     #[must_use]
     pub fn patience(&self) -> Duration {
         let third = (self.deadline.duration_since(self.now) - RESERVE) / 3;
@@ -166,7 +234,10 @@ impl Run<'_> {
         let late = news::late_news(report, news, &recalled.memory, recalled.home(), self.now);
         let after = news::remember(&recalled.memory, report, news, &late, delivered, self.now);
         let unwritten = self.memorise(recalled, &after).await;
-        if !unwritten.is_empty() {
+        // A person who applies a plan sees it, and it may be their own permission that is missing.
+        if !unwritten.is_empty() && self.chosen.is_some() {
+            report.gaps.extend(unwritten);
+        } else if !unwritten.is_empty() {
             let told: Vec<News> = unwritten.iter().map(|gap| news::of_gap(gap, recalled.home())).collect();
             self.tell(report, &told, &Memory::new()).await;
             report.gaps.extend(unwritten);

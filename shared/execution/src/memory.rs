@@ -3,12 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::id::Region;
+use domain::notices::{Memory, Owed};
 use domain::observed::{Gap, GapKind};
-use domain::policy::instances::Memory;
 use futures::{StreamExt, stream};
 use store::{StoreError, Versioned};
 
 use crate::{AT_ONCE, Run};
+
+/// Whoever loses so often does not lose to another run.
+const OWE_TRIES_MAX: usize = 3;
 
 /// What earlier runs told, and what could not be read of it.
 pub struct Recalled {
@@ -69,14 +72,31 @@ impl Run<'_> {
             let written = self.store.write_notices(self.function, region, notices, last).await;
             match written {
                 Ok(()) => None,
-                // Of two runs at once one loses, quietly: what it told may be told once more, and nothing else is amiss.
+                // Of two runs at once one loses, quietly: what it told may be told once more. What it owes no later run sees.
                 Err(error @ StoreError::Lost { .. }) => {
                     tracing::warn!(region = region.as_str(), "{error}");
-                    None
+                    let before = recalled.memory.get(region).map(|notices| notices.owed.as_slice()).unwrap_or_default();
+                    let new = notices.owed.iter().filter(|owed| !before.contains(owed)).cloned().collect();
+                    self.owe(region, new).await.err().map(|error| error.gap(region))
                 }
                 Err(error) => Some(error.gap(region)),
             }
         });
         writes.buffer_unordered(AT_ONCE).filter_map(std::future::ready).collect().await
+    }
+
+    /// Adds to what is owed by now, whoever wrote that.
+    async fn owe(&self, region: &Region, new: Vec<Owed>) -> Result<(), StoreError> {
+        let mut tries = 1..=OWE_TRIES_MAX;
+        while !new.is_empty() {
+            let Versioned { mut value, etag } = self.store.read_notices(self.function, region).await?;
+            value.owed.extend(new.iter().cloned());
+            let written = self.store.write_notices(self.function, region, &value, etag.as_deref()).await;
+            match written {
+                Err(StoreError::Lost { .. }) if tries.next().is_some() => {}
+                written => return written,
+            }
+        }
+        Ok(())
     }
 }

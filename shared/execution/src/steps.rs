@@ -1,5 +1,6 @@
 //! Acting: which steps are reached, and what became of each.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use domain::plan::Step;
@@ -13,13 +14,16 @@ impl Run<'_> {
     pub(crate) async fn act(&self, report: &mut Report, wanted: impl Fn(&Step) -> bool) {
         let reached = report.steps.iter().enumerate().filter(|(_, (step, _))| wanted(step));
         let outcomes: Vec<(usize, Outcome)> = stream::iter(reached)
-            .map(|(place, (step, _))| async move { (place, self.act_on(step).await) })
+            .map(|(place, (step, _))| async move {
+                let outcome = self.act_on(step).await;
+                (self.progress)(step, &outcome);
+                (place, outcome)
+            })
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
         for (place, outcome) in outcomes {
-            if let Some((step, before)) = report.steps.get_mut(place) {
-                log(step, &outcome);
+            if let Some((_, before)) = report.steps.get_mut(place) {
                 *before = outcome;
             }
         }
@@ -28,6 +32,9 @@ impl Run<'_> {
     async fn act_on(&self, step: &Step) -> Outcome {
         if let Some(held) = &step.held {
             return Outcome::with(OutcomeKind::NotReached, held.to_string());
+        }
+        if self.halted.is_some_and(is_set) {
+            return Outcome::with(OutcomeKind::NotReached, "the run was interrupted before it came to this");
         }
         let left = self.deadline.duration_since((self.clock)());
         if left <= RESERVE {
@@ -41,7 +48,12 @@ impl Run<'_> {
     }
 }
 
-fn log(step: &Step, outcome: &Outcome) {
+fn is_set(flag: &AtomicBool) -> bool {
+    flag.load(Ordering::Relaxed)
+}
+
+/// Writes down what became of a step, as every function does.
+pub fn log(step: &Step, outcome: &Outcome) {
     tracing::info!(
         region = step.target.region.as_str(),
         resource = step.target.resource.as_str(),

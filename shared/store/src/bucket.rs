@@ -6,11 +6,13 @@ use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::get_object::GetObjectOutput;
 use aws_sdk_s3::primitives::ByteStream;
 use domain::fault::sentence;
+use jiff::Timestamp;
 
 use crate::error::StoreError;
 
 const GET: &str = "s3:GetObject";
 const PUT: &str = "s3:PutObject";
+pub(crate) const LIST: &str = "s3:ListBucket";
 
 /// What must hold for a write.
 pub(crate) enum Condition<'a> {
@@ -24,6 +26,13 @@ pub(crate) enum Condition<'a> {
 pub(crate) struct Object {
     pub(crate) bytes: Vec<u8>,
     pub(crate) etag: Option<String>,
+}
+
+/// An object by its name.
+pub(crate) struct Listed {
+    pub(crate) key: String,
+    /// To the second.
+    pub(crate) written_at: Timestamp,
 }
 
 #[derive(Debug, Clone)]
@@ -68,6 +77,25 @@ impl Bucket {
             bytes.extend_from_slice(&chunk);
         }
         Ok(Object { bytes, etag: output.e_tag })
+    }
+
+    /// Every object whose key begins so, in order of keys.
+    pub(crate) async fn list(&self, prefix: &str, keys_max: usize) -> Result<Vec<Listed>, StoreError> {
+        let mut pages = self.client.list_objects_v2().bucket(&self.name).prefix(prefix).into_paginator().send();
+        let mut all = Vec::new();
+        // Of 1,000 keys each (Amazon S3 API reference, "ListObjectsV2").
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|error| self.failed(LIST, prefix, &error))?;
+            for object in page.contents.unwrap_or_default() {
+                let written_at = object.last_modified.and_then(|at| Timestamp::from_second(at.secs()).ok());
+                let written_at = written_at.unwrap_or(Timestamp::MIN);
+                all.extend(object.key.map(|key| Listed { key, written_at }));
+            }
+            if all.len() > keys_max {
+                return Err(StoreError::TooMany { address: self.address(prefix), keys_max });
+            }
+        }
+        Ok(all)
     }
 
     /// Writes an object.

@@ -52,16 +52,21 @@ pub(crate) fn bytes_of(value: &impl Serialize, address: &str) -> Result<Vec<u8>,
 
 /// The document of those bytes; `address` names it in errors.
 pub(crate) fn decode<T: Document>(bytes: &[u8], address: &str) -> Result<T, StoreError> {
+    read(bytes, address, T::IF_LOST)
+}
+
+/// The same of whatever carries its schema; `if_lost` says what it means to delete it.
+pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8], address: &str, if_lost: &'static str) -> Result<T, StoreError> {
     let unreadable = |error: serde_json::Error| StoreError::Unreadable {
         address: address.to_owned(),
         problem: problem(&error),
-        if_lost: T::IF_LOST,
+        if_lost,
     };
     // Of a field that it does not know, serde_json looks at nothing but the end.
     let text = std::str::from_utf8(bytes).map_err(|error| StoreError::Unreadable {
         address: address.to_owned(),
         problem: no_utf8(bytes, error.valid_up_to()),
-        if_lost: T::IF_LOST,
+        if_lost,
     })?;
     let stamp: Stamp = serde_json::from_str(text).map_err(unreadable)?;
     if stamp.schema != Some(Value::from(SCHEMA)) {
@@ -69,7 +74,7 @@ pub(crate) fn decode<T: Document>(bytes: &[u8], address: &str) -> Result<T, Stor
         return Err(StoreError::UnknownSchema {
             address: address.to_owned(),
             found: shortened(&found, QUOTED_CHARACTERS_MAX),
-            if_lost: T::IF_LOST,
+            if_lost,
         });
     }
     serde_json::from_str(text).map_err(unreadable)

@@ -4,6 +4,8 @@ use domain::id::Region;
 use domain::observed::{Gap, GapKind};
 use domain::report::SCHEMA;
 
+use crate::bucket::LIST;
+
 /// The longest text of AWS that an error repeats, in characters.
 const SAID_CHARACTERS_MAX: usize = 500;
 
@@ -31,6 +33,14 @@ pub enum StoreError {
         bytes: usize,
         /// The most that is read.
         bytes_max: usize,
+    },
+    /// More objects than are listed.
+    #[error("{address} has more than {keys_max} objects; look at what wrote them")]
+    TooMany {
+        /// What their names begin with, as `s3://<bucket>/<prefix>`.
+        address: String,
+        /// The most that are listed.
+        keys_max: usize,
     },
     /// A document of another version of Curfew.
     #[error(
@@ -86,6 +96,7 @@ impl StoreError {
         match self {
             Self::Call { action, .. } => action,
             Self::TooLarge { .. } | Self::UnknownSchema { .. } | Self::Unreadable { .. } => "s3:GetObject",
+            Self::TooMany { .. } => LIST,
             Self::Unwritable { .. } | Self::Lost { .. } => "s3:PutObject",
         }
     }
@@ -103,10 +114,11 @@ fn advice(action: &'static str, code: Option<&str>) -> &'static str {
         Some("NoSuchBucket") => "set CURFEW_BUCKET to the name of the state bucket",
         // Amazon S3 API reference, "GetObject": without s3:ListBucket an absent object answers 403.
         Some("AccessDenied") if action == "s3:GetObject" => {
-            "grant the function's role s3:GetObject on it, and s3:ListBucket on the bucket, without which an absent object looks forbidden"
+            "grant the role that asked s3:GetObject on it, and s3:ListBucket on the bucket, without which an absent object looks forbidden"
         }
+        Some("AccessDenied") if action == LIST => "grant the role that asked s3:ListBucket on the bucket",
         Some("AccessDenied") => {
-            "grant the function's role s3:PutObject on it, and the use of the bucket's KMS key where it has one"
+            "grant the role that asked s3:PutObject on it, and the use of the bucket's KMS key where it has one"
         }
         Some("PermanentRedirect" | "AuthorizationHeaderMalformed" | "IllegalLocationConstraintException") => {
             "deploy Curfew in the region of the state bucket"

@@ -9,6 +9,7 @@ mod bucket;
 mod config;
 mod document;
 mod error;
+mod plans;
 
 use aws_config::SdkConfig;
 use domain::config::Config;
@@ -22,6 +23,7 @@ use document::{Document, decode, encode};
 
 pub use config::ConfigFault;
 pub use error::StoreError;
+pub use plans::PlanKey;
 
 /// The largest document that is read, in bytes.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -53,9 +55,20 @@ impl Store {
     /// # Errors
     /// Where the document was refused, or could not be read.
     pub async fn read_config(&self) -> Result<Config, ConfigFault> {
+        Ok(self.read_config_document().await?.map_or_else(Config::default, |(config, _)| config))
+    }
+
+    /// The configuration, and the document that says so; `None` where there is none.
+    ///
+    /// # Errors
+    /// As [`Store::read_config`].
+    pub async fn read_config_document(&self) -> Result<Option<(Config, String)>, ConfigFault> {
         match self.bucket.get(domain::config::KEY, domain::config::BYTES_MAX).await {
-            Ok(None) => Ok(Config::default()),
-            Ok(Some(object)) => config::parse(&object.bytes).map_err(ConfigFault::Refused),
+            Ok(None) => Ok(None),
+            Ok(Some(object)) => {
+                let config = Config::read_bytes(&object.bytes).map_err(ConfigFault::Refused)?;
+                Ok(Some((config, String::from_utf8_lossy(&object.bytes).into_owned())))
+            }
             Err(StoreError::TooLarge { bytes, .. }) => Err(ConfigFault::Refused(config::too_large(bytes))),
             Err(error) => Err(ConfigFault::Unreachable(error)),
         }
@@ -114,6 +127,18 @@ impl Store {
         match self.write(&activity_key(region), activity, last).await {
             Err(StoreError::Lost { .. }) => Ok(()),
             written => written,
+        }
+    }
+
+    /// Whether a job, `<team>/<job>`, is unfinished.
+    ///
+    /// # Errors
+    /// Where S3 refused.
+    pub async fn is_active(&self, job: &str) -> Result<bool, StoreError> {
+        match self.bucket.get(&format!("active/{job}"), BYTES_MAX).await {
+            Ok(object) => Ok(object.is_some()),
+            Err(StoreError::TooLarge { .. }) => Ok(true),
+            Err(error) => Err(error),
         }
     }
 

@@ -8,6 +8,7 @@ use aws_sdk_s3::config::{
     BehaviorVersion, Credentials, Region as AwsRegion, SharedCredentialsProvider, retry::RetryConfig,
 };
 use domain::config::ConfigError;
+use jiff::Timestamp;
 
 use super::*;
 
@@ -188,4 +189,109 @@ async fn nobody_listening_is_told_with_its_cause() {
     let unreachable = store.read_activity(&home()).await.unwrap_err().to_string();
     assert!(unreachable.contains("refused"), "{unreachable}");
     assert!(unreachable.ends_with("; the next run tries again"), "{unreachable}");
+}
+
+/// A page of keys with the second at which each was written.
+fn listing(keys: &[(&str, u8)], next: Option<&str>) -> &'static str {
+    let listed = |(key, second): &(&str, u8)| {
+        format!("<Contents><Key>{key}</Key><LastModified>2026-09-01T12:00:{second:02}.000Z</LastModified></Contents>")
+    };
+    let contents = keys.iter().map(listed).collect::<Vec<_>>().concat();
+    let next = next.map(|token| format!("<NextContinuationToken>{token}</NextContinuationToken>")).unwrap_or_default();
+    let truncated = !next.is_empty();
+    format!("<ListBucketResult>{contents}<IsTruncated>{truncated}</IsTruncated>{next}</ListBucketResult>").leak()
+}
+
+fn record(run: &str, second: u8, mode: &str) -> &'static str {
+    format!(
+        r#"{{"schema":1,"function":"{FUNCTION}","run":"{run}","at":"2026-09-01T12:00:{second:02}Z","mode":"{mode}","steps":[]}}"#
+    )
+    .leak()
+}
+
+fn noon() -> Timestamp {
+    "2026-09-01T12:00:30Z".parse().unwrap()
+}
+
+#[tokio::test]
+async fn records_are_listed_page_by_page_newest_first() {
+    let (store, served) = server(vec![
+        (200, listing(&[("plans/2026-09-01/reap-instances/a.json", 1), ("plans/2026-09-01/x", 9)], Some("more"))),
+        (200, listing(&[("plans/2026-09-01/reap-instances/b.json", 2)], None)),
+    ]);
+    let listed = store.list_plans(noon(), Some(FUNCTION)).await.unwrap();
+    let runs: Vec<&str> = listed.iter().map(|one| one.run.as_str()).collect();
+    assert_eq!(runs, ["b", "a"]);
+    let requests = served.join().unwrap();
+    assert!(requests[0].contains("prefix=plans%2F2026-09-01%2Freap-instances%2F"), "{}", requests[0]);
+    assert!(requests[1].contains("continuation-token=more"), "{}", requests[1]);
+}
+
+#[tokio::test]
+async fn a_record_is_read_if_it_is_one() {
+    let (store, served) = server(vec![
+        (200, record("a", 1, "enforce")),
+        (404, error("NoSuchKey")),
+        (200, r#"{"schema":2}"#),
+        (200, r#"{"schema":1}"#),
+    ]);
+    assert_eq!(store.read_plan("plans/a").await.unwrap().unwrap().run.as_str(), "a");
+    assert_eq!(store.read_plan("plans/a").await.unwrap(), None);
+    assert!(matches!(store.read_plan("plans/a").await.unwrap_err(), StoreError::UnknownSchema { .. }));
+    assert!(matches!(store.read_plan("plans/a").await.unwrap_err(), StoreError::Unreadable { .. }));
+    served.join().unwrap();
+}
+
+#[tokio::test]
+async fn the_newest_is_the_functions_own_and_of_one_second_the_lesser_mode() {
+    let of = |run: &str| format!("plans/2026-09-01/reap-instances/{run}.json").leak() as &str;
+    let keys = [(of("a"), 5), (of("apply-a-1"), 9), (of("b"), 5), (of("c"), 5)];
+    let (store, served) = server(vec![
+        (200, listing(&keys, None)),
+        (200, record("a", 4, "enforce")),
+        (200, record("b", 4, "observe")),
+        (200, record("c", 3, "enforce")),
+    ]);
+    let newest = store.newest_plan(FUNCTION, noon()).await.unwrap().unwrap();
+    assert_eq!((newest.run.as_str(), newest.mode), ("b", domain::mode::Mode::Observe));
+    served.join().unwrap();
+}
+
+#[tokio::test]
+async fn without_a_record_of_today_there_may_be_one_of_yesterday() {
+    let empty = listing(&[], None);
+    let (store, served) = server(vec![
+        (200, empty),
+        (200, listing(&[("plans/2026-08-31/reap-instances/a.json", 5)], None)),
+        (200, record("a", 4, "enforce")),
+        (200, empty),
+        (200, empty),
+    ]);
+    assert!(store.newest_plan(FUNCTION, noon()).await.unwrap().is_some());
+    assert!(store.newest_plan(FUNCTION, noon()).await.unwrap().is_none());
+    assert!(served.join().unwrap()[1].contains("plans%2F2026-08-31"));
+}
+
+#[tokio::test]
+async fn just_before_midnight_it_may_be_one_of_tomorrow() {
+    let (store, served) = server(vec![
+        (200, listing(&[("plans/2026-09-02/reap-instances/a.json", 5)], None)),
+        (200, record("a", 4, "observe")),
+    ]);
+    let late = "2026-09-01T23:59:58Z".parse().unwrap();
+    assert!(store.newest_plan(FUNCTION, late).await.unwrap().is_some());
+    assert!(served.join().unwrap()[0].contains("plans%2F2026-09-02"));
+}
+
+#[tokio::test]
+async fn where_a_newest_record_cannot_be_read_nobody_can_say() {
+    let (store, served) = server(vec![
+        (200, listing(&[("plans/2026-09-01/reap-instances/a.json", 5)], None)),
+        (200, "{"),
+        (403, error("AccessDenied")),
+    ]);
+    assert!(store.newest_plan(FUNCTION, noon()).await.is_err());
+    let denied = store.newest_plan(FUNCTION, noon()).await.unwrap_err();
+    assert!(denied.to_string().contains("grant the role that asked s3:ListBucket on the bucket"), "{denied}");
+    served.join().unwrap();
 }

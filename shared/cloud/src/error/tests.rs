@@ -22,7 +22,7 @@ fn a_missing_permission_is_named() {
     assert_eq!(
         error.to_string(),
         "ec2:StartInstances failed in eu-west-1: UnauthorizedOperation: You are not authorized to perform this operation; \
-         grant ec2:StartInstances to the function's role"
+         grant ec2:StartInstances to the role that asked"
     );
     assert_eq!(error.gap_of_region().kind, GapKind::Region);
 }
@@ -59,7 +59,14 @@ fn codes_have_kinds() {
         ("AccessDeniedException", denied),
         ("AuthorizationError", denied),
         ("InvalidInstanceID.NotFound", CallErrorKind::NotFound),
+        ("InvalidVolume.NotFound", CallErrorKind::NotFound),
+        ("InvalidSnapshot.NotFound", CallErrorKind::NotFound),
+        ("VolumeInUse", CallErrorKind::InUse),
+        ("InvalidSnapshot.InUse", CallErrorKind::InUse),
         ("RequestLimitExceeded", CallErrorKind::Throttled),
+        ("SnapshotCreationPerVolumeRateExceeded", CallErrorKind::Throttled),
+        ("ConcurrentSnapshotLimitExceeded", CallErrorKind::Throttled),
+        ("PendingSnapshotLimitExceeded", CallErrorKind::Throttled),
         ("Throttling", CallErrorKind::Throttled),
         ("InsufficientInstanceCapacity", CallErrorKind::Capacity),
         ("IncorrectInstanceState", CallErrorKind::WrongState),
@@ -79,10 +86,32 @@ fn not_found_does_not_claim_that_it_is_gone() {
 }
 
 #[test]
+fn what_holds_a_resource_is_said() {
+    let said = answered("InvalidSnapshot.InUse", "The snapshot snap-1 is currently in use by ami-1").to_string();
+    assert!(said.ends_with("in use by ami-1; an AMI is made of it, and deregistering that AMI frees it"), "{said}");
+    let said = answered("VolumeInUse", "Volume vol-1 is currently attached to i-1").to_string();
+    assert!(said.ends_with("attached to i-1; it is attached again; the next run looks again"), "{said}");
+    let said = answered("ConcurrentSnapshotLimitExceeded", "Maximum allowed").to_string();
+    assert!(said.ends_with("so many snapshots at once are all that EC2 makes; the next run tries again"), "{said}");
+    let said = answered("RequestLimitExceeded", "Request limit exceeded.").to_string();
+    assert!(said.ends_with("the account makes too many calls; the next run tries again"), "{said}");
+}
+
+#[test]
+fn an_answer_about_nothing_does_not_say_that_it_is_gone() {
+    let without = |incomplete| {
+        CallError::without("ec2:DescribeVolumes", &Region::from("eu-west-1"), &ResourceId::from("vol-1"), incomplete)
+    };
+    assert_eq!((without(false).kind, without(true).kind), (CallErrorKind::Other, CallErrorKind::Other));
+    let said = without(false).to_string();
+    assert_eq!(said, "ec2:DescribeVolumes failed in eu-west-1: EC2 answered without vol-1, and not that it is gone");
+}
+
+#[test]
 fn a_gap_leaves_out_what_stands_beside_it() {
     let gap = answered("UnauthorizedOperation", "No.").gap();
     assert_eq!((gap.region.as_str(), gap.call.as_str()), ("eu-west-1", "ec2:StartInstances"));
-    assert_eq!(gap.error, "UnauthorizedOperation: No; grant ec2:StartInstances to the function's role");
+    assert_eq!(gap.error, "UnauthorizedOperation: No; grant ec2:StartInstances to the role that asked");
 }
 
 #[test]
@@ -108,4 +137,17 @@ fn long_words_are_cut() {
     let error = answered("Odd", &"é".repeat(10_000));
     assert!(error.message.chars().count() < MESSAGE_MAX + 20);
     assert!(error.message.ends_with('…'));
+}
+
+#[test]
+fn one_call_is_one_gap() {
+    let error = |call| CallError {
+        call,
+        region: "us-east-1".into(),
+        kind: CallErrorKind::Throttled,
+        message: "Slowly".to_owned(),
+    };
+    let gaps = gaps(vec![error("a"), error("b"), error("a"), error("a")]);
+    assert_eq!(gaps.len(), 2);
+    assert!(gaps[0].error.ends_with("(and 2 more like it)"), "{gaps:?}");
 }

@@ -4,21 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aws_sdk_ec2::Client;
-use aws_sdk_ec2::types::Filter;
 use domain::id::{Region, ResourceId, TypeName};
 use domain::instance::{Described, Instance, Machines, Purchase, State, accelerated};
 use domain::observed::{Gap, GapKind, Observed};
 use futures::future::join_all;
 
+use super::filter;
+use super::pages::{PAGE_SIZE, all_pages};
 use crate::aws::Aws;
 use crate::convert;
 use crate::describe::{self, DESCRIBE_INSTANCES};
-use crate::error::{CallError, CallErrorKind};
+use crate::error::CallError;
 
-/// Instances of a page: the most (EC2 API reference, `DescribeInstances`).
-const PAGE_SIZE: i32 = 1000;
-/// So many pages are read of a region, and no more.
-const PAGES_MAX: usize = 200;
 /// A filter takes 200 values (EC2 user guide, "Filter resources"), and a page of types has 100.
 const TYPES_A_CALL_MAX: usize = 100;
 const SPOT_REQUESTS_A_CALL_MAX: usize = 200;
@@ -74,33 +71,22 @@ async fn described(ec2: &Client, region: &Region) -> Result<All, CallError> {
     let states = ["pending", "running", "stopping", "stopped", "shutting-down"];
     let call = ec2.describe_instances().filters(filter("instance-state-name", states)).max_results(PAGE_SIZE);
     let mut all = All { described: Vec::new(), spot_requests: BTreeMap::new(), gap: None };
-    let (mut token, mut incomplete) = (None, 0);
-    for _ in 0..PAGES_MAX {
-        let page = describe::page(call.clone().set_next_token(token.clone()), region).await?;
+    let mut incomplete = 0;
+    all_pages(DESCRIBE_INSTANCES, region, async |token| {
+        let page = describe::page(call.clone().set_next_token(token), region).await?;
         all.described.extend(page.described);
         all.spot_requests.extend(page.spot_requests);
         incomplete += page.incomplete;
-        let next = page.next_token.filter(|token| !token.is_empty());
-        if next.is_none() {
-            all.gap = (incomplete > 0).then(|| Gap {
-                region: region.clone(),
-                call: DESCRIBE_INSTANCES.to_owned(),
-                error: format!("{incomplete} instance(s) came without id, type or launch time, and were not judged"),
-                kind: GapKind::Part,
-            });
-            return Ok(all);
-        }
-        if next == token {
-            return Err(endless(region, "the next page has the token of this one"));
-        }
-        token = next;
-    }
-    Err(endless(region, &format!("more than {PAGES_MAX} pages of {PAGE_SIZE} instances, which nobody has foreseen")))
-}
-
-fn endless(region: &Region, message: &str) -> CallError {
-    let (region, message) = (region.clone(), message.to_owned());
-    CallError { call: DESCRIBE_INSTANCES, region, kind: CallErrorKind::Other, message }
+        Ok(page.next_token)
+    })
+    .await?;
+    all.gap = (incomplete > 0).then(|| Gap {
+        region: region.clone(),
+        call: DESCRIBE_INSTANCES.to_owned(),
+        error: format!("{incomplete} instance(s) came without id, type or launch time, and were not judged"),
+        kind: GapKind::Part,
+    });
+    Ok(all)
 }
 
 /// The facts of these types. By a filter, which answers for the types that exist; one unknown name in `InstanceTypes` fails
@@ -161,11 +147,6 @@ async fn tell_spot_requests(
         kind: GapKind::Part,
     });
     gap.or(missing)
-}
-
-fn filter<'a>(name: &str, values: impl IntoIterator<Item = &'a str>) -> Filter {
-    let values = values.into_iter().map(str::to_owned).collect();
-    Filter::builder().name(name).set_values(Some(values)).build()
 }
 
 #[cfg(test)]

@@ -11,19 +11,19 @@ use domain::id::{Region, ResourceId};
 use domain::usage::{Answers, Owners, PERIOD, Question, Sample, Series, Statistic};
 use futures::StreamExt;
 use futures::stream;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::batch::{Batch, batches};
 use crate::convert::{date_time, timestamp};
 use crate::error::{CallError, CallErrorKind};
 
-const CALLS_AT_ONCE_MAX: usize = 4;
+pub(super) const CALLS_AT_ONCE_MAX: usize = 4;
 /// Of one `GetMetricData` call, which mostly answers in one.
 const DATA_PAGES_MAX: usize = 50;
 /// Of 500 series each: half a million GPUs in one region.
 const LIST_PAGES_MAX: usize = 1000;
 
-const GET_METRIC_DATA: &str = "cloudwatch:GetMetricData";
+pub(super) const GET_METRIC_DATA: &str = "cloudwatch:GetMetricData";
 const LIST_METRICS: &str = "cloudwatch:ListMetrics";
 
 /// What was answered, and whose questions were not.
@@ -74,35 +74,64 @@ impl Answered {
                 self.missed.insert(question.instance);
             }
         }
-        if unanswered > 0 {
-            let message = format!("{unanswered} of {asked} series were not answered in full; the next run asks again");
-            let (region, kind) = (region.clone(), CallErrorKind::Other);
-            self.errors.push(CallError { call: GET_METRIC_DATA, region, kind, message });
-        }
+        self.errors.extend(not_in_full(region, unanswered, asked));
     }
+}
+
+/// What there is to say where so many of the series asked for were not answered in full.
+pub(super) fn not_in_full(region: &Region, unanswered: usize, asked: usize) -> Option<CallError> {
+    let message = format!("{unanswered} of {asked} series were not answered in full; the next run asks again");
+    let (region, kind) = (region.clone(), CallErrorKind::Other);
+    (unanswered > 0).then_some(CallError { call: GET_METRIC_DATA, region, kind, message })
 }
 
 /// The samples of those questions, by their place in the batch, that were answered in full.
 async fn ask_batch(client: &Client, region: &Region, batch: &Batch) -> Result<BTreeMap<usize, Vec<Sample>>, CallError> {
-    let queries = batch.questions.iter().enumerate().map(|(place, question)| query(place, question)).collect();
+    let queries = batch.questions.iter().enumerate();
+    let queries = queries.map(|(place, question)| query(place, &question.series, question.statistic, PERIOD));
+    let span = Span { from: batch.from, until: batch.until };
+    let mut samples: BTreeMap<usize, Vec<Sample>> = BTreeMap::new();
+    let complete = answers(client, region, span, queries.collect(), DATA_PAGES_MAX, |place, more| {
+        samples.entry(place).or_default().extend(more);
+    })
+    .await?;
+    samples.retain(|place, _| complete.contains(place));
+    Ok(samples)
+}
+
+/// From the start of one period to the end of another.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    pub(super) from: Timestamp,
+    pub(super) until: Timestamp,
+}
+
+/// Puts one call, page by page, and hands `each` the samples of a query by its place, some at a time. The places of those
+/// queries that were answered in full.
+pub(super) async fn answers(
+    client: &Client,
+    region: &Region,
+    span: Span,
+    queries: Vec<MetricDataQuery>,
+    pages_max: usize,
+    mut each: impl FnMut(usize, &mut dyn Iterator<Item = Sample>),
+) -> Result<BTreeSet<usize>, CallError> {
     let mut pages = client
         .get_metric_data()
-        .start_time(date_time(batch.from))
-        .end_time(date_time(batch.until))
+        .start_time(date_time(span.from))
+        .end_time(date_time(span.until))
         .set_metric_data_queries(Some(queries))
         .into_paginator()
         .send();
-    let mut samples: BTreeMap<usize, Vec<Sample>> = BTreeMap::new();
     let mut complete: BTreeSet<usize> = BTreeSet::new();
-    for _ in 0..DATA_PAGES_MAX {
+    for _ in 0..pages_max {
         let Some(page) = pages.next().await else {
-            samples.retain(|place, _| complete.contains(place));
-            return Ok(samples);
+            return Ok(complete);
         };
         let page = page.map_err(|error| CallError::of(GET_METRIC_DATA, region, &error))?;
         for result in page.metric_data_results() {
             if let Some(place) = place_of(result) {
-                samples.entry(place).or_default().extend(samples_of(result));
+                each(place, &mut samples_of(result));
                 // A series that goes on in the next page is `PartialData` in this one.
                 if result.status_code == Some(StatusCode::Complete) {
                     complete.insert(place);
@@ -112,23 +141,23 @@ async fn ask_batch(client: &Client, region: &Region, batch: &Batch) -> Result<BT
             }
         }
     }
-    Err(too_many_pages(GET_METRIC_DATA, region, DATA_PAGES_MAX))
+    Err(too_many_pages(GET_METRIC_DATA, region, pages_max))
 }
 
 /// Ids begin with a lowercase letter (`CloudWatch` API reference, `MetricDataQuery`).
-fn query(place: usize, question: &Question) -> MetricDataQuery {
-    let statistic = match question.statistic {
+pub(super) fn query(place: usize, series: &Series, statistic: Statistic, period: SignedDuration) -> MetricDataQuery {
+    let statistic = match statistic {
         Statistic::Maximum => "Maximum",
         Statistic::Sum => "Sum",
     };
-    let dimensions = question.series.dimensions.iter();
+    let dimensions = series.dimensions.iter();
     let dimensions = dimensions.map(|(name, value)| Dimension::builder().name(name).value(value).build()).collect();
     let metric = Metric::builder()
-        .namespace(&question.series.namespace)
-        .metric_name(&question.series.metric)
+        .namespace(&series.namespace)
+        .metric_name(&series.metric)
         .set_dimensions(Some(dimensions))
         .build();
-    let period = i32::try_from(PERIOD.as_secs()).unwrap_or(i32::MAX);
+    let period = i32::try_from(period.as_secs()).unwrap_or(i32::MAX);
     let stat = MetricStat::builder().metric(metric).period(period).stat(statistic).build();
     MetricDataQuery::builder().id(format!("q{place}")).metric_stat(stat).return_data(true).build()
 }
@@ -144,7 +173,7 @@ fn samples_of(result: &MetricDataResult) -> impl Iterator<Item = Sample> {
 
 /// Every series of this metric that somebody owns, once, in order; with `of_late` only those that reported within three hours or so: `RecentlyActive` is
 /// approximate by 50 minutes (`CloudWatch` API reference, `ListMetrics`).
-pub(super) async fn series(
+pub(crate) async fn series(
     client: &Client,
     region: &Region,
     names: &SeriesNames,

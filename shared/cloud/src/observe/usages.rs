@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::batch::end_of_period;
 use super::metric_data::{ask, series};
 use crate::aws::Aws;
-use crate::error::CallError;
+use crate::error::{CallError, gaps};
 
 /// So many samples of each round are held at once. Each takes 24 bytes, and the smallest Lambda has 128 MB.
 const SAMPLES_AT_ONCE_MAX: usize = 500_000;
@@ -50,7 +50,7 @@ pub async fn usages(
     if in_time.is_err() {
         inquiry.errors.push(CallError::impatient("cloudwatch:GetMetricData", region, patience));
     }
-    (inquiry.found, gaps(inquiry.errors.into_iter()))
+    (inquiry.found, gaps(inquiry.errors))
 }
 
 /// Parts whose samples fit, each of one at least.
@@ -199,19 +199,6 @@ impl Inquiry<'_> {
             self.found.extend(found.map(|found| (instance.id.clone(), found)));
         }
     }
-}
-
-/// One gap a call: the first error of it, and how many more there were.
-fn gaps(errors: impl Iterator<Item = CallError>) -> Vec<Gap> {
-    let mut by_call: BTreeMap<&str, (Gap, usize)> = BTreeMap::new();
-    for error in errors {
-        by_call.entry(error.call).and_modify(|(_, more)| *more += 1).or_insert_with(|| (error.gap(), 0));
-    }
-    let with_count = |(gap, more): (Gap, usize)| match more {
-        0 => gap,
-        _ => Gap { error: format!("{} (and {more} more like it)", gap.error), ..gap },
-    };
-    by_call.into_values().map(with_count).collect()
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ async fn a_listener_may_stand_on_a_later_page() {
 async fn nobody_knows_who_listens_where_it_is_not_allowed_to_look() {
     let (aws, _) = aws(|_| Answer::query_error("AuthorizationError", "Not you"));
     let error = is_heard(&aws, TOPIC).await.unwrap_err();
-    assert!(error.to_string().ends_with("grant sns:ListSubscriptionsByTopic to the function's role"), "{error}");
+    assert!(error.to_string().ends_with("grant sns:ListSubscriptionsByTopic to the role that asked"), "{error}");
 }
 
 #[tokio::test]
@@ -84,7 +84,7 @@ async fn a_refused_message_is_an_error() {
     let error = publish(&aws, TOPIC, &message()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "sns:Publish failed in eu-central-1: AuthorizationError: Not you; grant sns:Publish to the function's role"
+        "sns:Publish failed in eu-central-1: AuthorizationError: Not you; grant sns:Publish to the role that asked"
     );
 }
 

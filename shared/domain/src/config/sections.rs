@@ -1,7 +1,7 @@
 //! The sections of the configuration, each with its defaults beside it.
 
 use jiff::SignedDuration;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::checks;
 use crate::duration;
@@ -9,7 +9,7 @@ use crate::instance::{Accelerator, Machine};
 use crate::mode::Mode;
 
 /// A whole number from 0 to 100.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Percent(u8);
 
 impl Percent {
@@ -64,7 +64,7 @@ pub struct Managed {
 }
 
 /// What a rule does at its deadline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleAction {
     /// Stop the instance: its EBS volumes stay.
@@ -106,7 +106,7 @@ impl Default for Untagged {
 }
 
 /// What stopping may do to NVMe instance storage, which does not survive it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DiskPolicy {
     /// Never lose it: notify only.
@@ -282,7 +282,7 @@ impl Default for Lifetime {
 }
 
 /// What happens to an orphaned volume.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VolumeAction {
     /// Keep a snapshot, then delete.
@@ -356,7 +356,7 @@ impl Default for Jobs {
 }
 
 /// What a team over its budget gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OverBudget {
     /// A message.

@@ -51,12 +51,12 @@ fn every_documented_key_is_read() {
 
 #[test]
 fn refusals_name_line_and_key() {
-    assert_snapshot!(refusal("mode = \"enforce\"\n[idle]\nwindw = \"1h\"\n"), @r#"config/curfew.toml, line 3, column 1, key `idle.windw`: unknown field `windw`, expected one of `gpu_below_percent`, `window`, `coverage_min_percent`, `cpu_below_vcpus`, `network_below_mbps`, `disk_below_mbps`, `gpu_memory_held_mib`, `boot_grace`, `grace`, `action`, `local_disk`"#);
+    assert_snapshot!(refusal("mode = \"enforce\"\n[idle]\nwindw = \"1h\"\n"), @r#"config/curfew.toml, line 3, column 1, key `idle.windw`: there is no key `windw` here; did you mean `window`?"#);
     assert_snapshot!(refusal("[idle]\nwindow = \"soon\"\n"), @r#"config/curfew.toml, line 2, column 10, key `idle.window`: `soon` is not a duration; write a number and a unit of s, m, h, d or w, such as `30m`, `1h30m` or `0s`, ten years at most"#);
     assert_snapshot!(refusal("[idle]\nwindow = \"90d\"\n"), @r#"config/curfew.toml, line 2, column 10, key `idle.window`: 90d is longer than 60d, the most that metrics can answer"#);
     assert_snapshot!(refusal("[idle]\n\ncoverage_min_percent = 150\n"), @r#"config/curfew.toml, line 3, column 24, key `idle.coverage_min_percent`: 150 is not a percentage; write a whole number from 0 to 100"#);
-    assert_snapshot!(refusal("mode = \"destroy\"\n"), @r#"config/curfew.toml, line 1, column 8, key `mode`: unknown variant `destroy`, expected `observe` or `enforce`"#);
-    assert_snapshot!(refusal("[limits]\nactions_max = -1\n"), @r#"config/curfew.toml, line 2, column 15, key `limits.actions_max`: invalid value: integer `-1`, expected u32"#);
+    assert_snapshot!(refusal("mode = \"destroy\"\n"), @r#"config/curfew.toml, line 1, column 8, key `mode`: `destroy` is none of `observe`, `enforce`"#);
+    assert_snapshot!(refusal("[limits]\nactions_max = -1\n"), @r#"config/curfew.toml, line 2, column 15, key `limits.actions_max`: write a whole number, 0 or more, not -1"#);
     assert_snapshot!(refusal("[teams.vision]\nemail = \"vision\"\n"), @r#"config/curfew.toml, line 2, column 9, key `teams.vision.email`: `vision` is not an e-mail address"#);
     assert_snapshot!(refusal("[idle]\ngpu_below_percent = nan\n"), @r#"config/curfew.toml, line 2, column 21, key `idle.gpu_below_percent`: NaN is not a threshold; write a number from 0 up"#);
     assert_snapshot!(refusal("[idle\nwindow = \"1h\"\n"), @r#"config/curfew.toml, line 1, column 6, key `[idle`: unclosed table, expected `]`"#);
@@ -75,8 +75,18 @@ fn a_refusal_fits_a_message_whatever_it_repeats() {
 
 #[test]
 fn a_section_is_no_list() {
-    assert_snapshot!(refusal("limits = [1000, 100]\n"), @"config/curfew.toml, line 1, column 10, key `limits`: invalid type: sequence, expected a table of keys and values");
+    assert_snapshot!(refusal("limits = [1000, 100]\n"), @"config/curfew.toml, line 1, column 10, key `limits`: write a table of keys and values, not a list");
     for text in ["idle = []", "teams.vision = [\"enforce\"]", "metrics.nvidia = []", "metrics.amd = []", "teams = []"] {
-        assert!(refusal(text).contains("expected a"), "{text}");
+        assert!(refusal(text).contains("write a table of keys and values, not a list"), "{text}");
     }
+}
+
+#[test]
+fn a_byte_that_is_no_utf8_is_refused_with_its_place() {
+    let refused = |document: &[u8]| Config::read_bytes(document).unwrap_err();
+    let error = refused(b"mode = \"observe\"\n# gr\xc3\xbc\xdfe\n");
+    assert_eq!((error.line, error.column), (2, 6));
+    let error = refused(b"\xff\xfe");
+    assert_eq!((error.line, error.column), (1, 1));
+    assert!(Config::read_bytes(b"mode = \"enforce\"").is_ok() && Config::read_bytes(b"mode = \"perhaps\"").is_err());
 }

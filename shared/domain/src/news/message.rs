@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::{NO_TEAM, News, Severity};
 use crate::mode::Mode;
-use crate::policy::instances::Memory;
+use crate::notices::Memory;
 use crate::report::Report;
 
 /// Of one message. SNS takes 256 KB with everything around it (SNS developer guide, "Quotas").
@@ -148,7 +148,7 @@ fn disclaimer(ceiling: Mode, news: &[&News]) -> Option<&'static str> {
     let any = |mode| news.iter().any(|one| one.mode == Some(mode));
     match (any(Mode::Enforce), any(Mode::Observe)) {
         (true, true) => {
-            Some("Where it says \"would\", the machine is in observe mode: Curfew only says this, and does nothing.")
+            Some("Where it says \"would\", the resource is in observe mode: Curfew only says this, and does nothing.")
         }
         (false, true) => Some("Observe mode: Curfew only says this, and does nothing."),
         (false, false) if ceiling == Mode::Observe => Some("Observe mode: Curfew only says this, and does nothing."),
@@ -157,7 +157,7 @@ fn disclaimer(ceiling: Mode, news: &[&News]) -> Option<&'static str> {
 }
 
 fn named(team: &str) -> String {
-    if team == NO_TEAM { "machines without a team".to_owned() } else { format!("team {team}") }
+    if team == NO_TEAM { "resources without a team".to_owned() } else { format!("team {team}") }
 }
 
 fn subject(team: &str, severity: Severity, count: usize, noun: &str) -> String {

@@ -2,33 +2,36 @@
 
 use std::fmt::Write as _;
 
+use super::undo;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::duration;
 use crate::mode::Mode;
-use crate::money::{self, Rate};
-use crate::plan::{Action, Because, Step, Target};
+use crate::money;
+use crate::plan::{Action, Because, Seen, Step, Target};
 use crate::report::OutcomeKind;
-use crate::rule::Rule;
+use crate::rule::{Ending, Rule};
 
 /// `i-0abc (g5.xlarge "bench", owner ada, us-east-1)`.
 pub(super) fn named(target: &Target) -> String {
     let name = target.name.as_ref().map(|name| format!(" \"{name}\"")).unwrap_or_default();
     let owner = target.owner.as_ref().map_or("no owner".to_owned(), |owner| format!("owner {owner}"));
-    format!("{} ({}{name}, {owner}, {})", target.resource, target.instance_type, target.region)
+    format!("{} ({}{name}, {owner}, {})", target.resource, target.what, target.region)
 }
 
-pub(super) fn of_step(step: &Step, outcome: OutcomeKind, error: Option<&str>, now: Timestamp) -> String {
+/// `again`: whether what failed is tried again by the next run.
+pub(super) fn of_step(step: &Step, outcome: OutcomeKind, error: Option<&str>, again: bool, now: Timestamp) -> String {
     let named = named(&step.target);
     let why = match (&step.action, &step.because) {
         (Action::Start, Because::Hours { hours, at }) => format!("within its hours ({hours}) since {at}"),
         (_, because) => why(because, now),
     };
-    let cost = money::show(step.saves);
+    let cost = cost(step);
     match (&step.action, outcome) {
         (action, OutcomeKind::Failed) => format!(
-            "{named}: {why}. Curfew could not {} it, and tries again: {}.",
+            "{named}: {why}. Curfew could not {} it{}: {}.",
             action.as_str(),
+            if again { ", and tries again" } else { "" },
             error.unwrap_or("no reason was given")
         ),
         (_, OutcomeKind::NotReached) if step.held.is_some() => {
@@ -47,7 +50,7 @@ pub(super) fn of_step(step: &Step, outcome: OutcomeKind, error: Option<&str>, no
         (Action::Start, OutcomeKind::Observed) => {
             format!("{named}: {why}. It would be started now.")
         }
-        (Action::Start, _) => match step.seen.last_start_failed() {
+        (Action::Start, _) => match super::last_start_failed(step) {
             Some(code) => format!("{named}: {why}. It was started again, but the last start failed with {code}."),
             None => format!("{named}: {why}. It was started."),
         },
@@ -58,17 +61,31 @@ pub(super) fn of_step(step: &Step, outcome: OutcomeKind, error: Option<&str>, no
             format!(
                 "{named}: {why}. It was {}; {}. Undo: aws ec2 start-instances --region {} --instance-ids {}",
                 past(action),
-                saved(step.saves),
+                saved(step),
                 step.target.region,
                 step.target.resource
             )
         }
-        (action, _) => format!("{named}: {why}. It was {}; {}.", past(action), saved(step.saves)),
+        (Action::Date { .. }, _) => format!("{named}: its volume is gone.{}", undo::of_what_is_gone(step)),
+        (Action::Snapshot { .. }, _) => {
+            format!("{named}: {why}; {cost}. A snapshot of it was begun; once that is complete, the volume is deleted.")
+        }
+        (action, _) => {
+            format!("{named}: {why}. It was {}; {}.{}", past(action), saved(step), undo::of_deletion(step))
+        }
     }
 }
 
-fn saved(rate: Option<Rate>) -> String {
-    rate.map_or("what that saves is not known".to_owned(), |rate| format!("that saves {}", money::show(Some(rate))))
+/// What it costs, or, where it is to end, what ending it saves. Volumes are billed by the month.
+fn cost(step: &Step) -> String {
+    match step.seen {
+        Seen::Instance(_) => money::show(step.saves),
+        Seen::Volume(_) | Seen::Snapshot(_) => money::show_monthly(step.saves),
+    }
+}
+
+fn saved(step: &Step) -> String {
+    step.saves.map_or("what that saves is not known".to_owned(), |_| format!("that saves {}", cost(step)))
 }
 
 fn announcement(step: &Step, named: &str, why: &str, cost: &str, now: Timestamp) -> String {
@@ -105,12 +122,13 @@ fn mend(because: &Because) -> String {
         Because::Idle(_) => "Use it, or stop it yourself.".to_owned(),
         Because::Hours { .. } => "Change curfew:hours if it should run on.".to_owned(),
         Because::Lifetime { .. } => "Set curfew:expires-at to say how long it may run.".to_owned(),
-        Because::Expired { .. } | Because::Mended(_) => String::new(),
+        Because::Orphaned(_) => "Attach it, or delete it yourself.".to_owned(),
+        Because::Expired { .. } | Because::Outlived { .. } | Because::Mended(_) => String::new(),
     }
 }
 
 /// The evidence in words.
-fn why(because: &Because, now: Timestamp) -> String {
+pub(crate) fn why(because: &Because, now: Timestamp) -> String {
     match because {
         Because::Expired { expires_at } => {
             format!("its curfew:expires-at, {expires_at}, has passed")
@@ -131,26 +149,44 @@ fn why(because: &Because, now: Timestamp) -> String {
         Because::Lifetime { launched_at, max } => {
             format!("it has run since {launched_at}, longer than {}", duration::show(*max))
         }
+        Because::Orphaned(orphaned) => {
+            let on = orphaned.last_attached_to.as_ref();
+            let on = on.map(|instance| format!(", last seen on {instance}")).unwrap_or_default();
+            format!("attached to nothing, and not used, since {}{on}", orphaned.unattached_since)
+        }
+        Because::Outlived { volume, deleted_at, expires_at } => {
+            format!("the safety snapshot of {volume}, which was deleted at {deleted_at}, was kept until {expires_at}")
+        }
         Because::Mended(mended) => format!("{} was announced", mended.rule),
     }
 }
 
 /// What is lost by what was done or will be, for the message's first line.
 pub(super) fn loses(step: &Step, outcome: OutcomeKind) -> Option<String> {
-    let Target { resource, instance_storage_gb, .. } = &step.target;
-    let terminates = match &step.action {
-        Action::Mark(mark) => mark.entries.values().any(|announced| announced.ending.as_str() == "terminate"),
-        Action::Terminate { .. } => true,
-        Action::Stop { .. } => false,
-        Action::Unmark { .. } | Action::Notify | Action::Start => return None,
-    };
     if outcome == OutcomeKind::Failed || step.held.is_some() {
         return None;
     }
-    if *instance_storage_gb > 0 {
-        return Some(format!("the NVMe scratch of {resource} ({instance_storage_gb} GB)"));
+    let resource = &step.target.resource;
+    let announces =
+        |ending| matches!(&step.action, Action::Mark(mark) if mark.entries.values().any(|said| said.ending == ending));
+    match &step.seen {
+        Seen::Instance(instance) => {
+            let terminates = announces(Ending::Terminate) || matches!(step.action, Action::Terminate { .. });
+            let ends = terminates || announces(Ending::Stop) || matches!(step.action, Action::Stop { .. });
+            let scratch_gb = instance.machine.instance_storage_gb;
+            if ends && scratch_gb > 0 {
+                return Some(format!("the NVMe scratch of {resource} ({scratch_gb} GB)"));
+            }
+            terminates.then(|| format!("{resource} with its root volume"))
+        }
+        Seen::Volume(volume) => {
+            let for_good = announces(Ending::Delete) || matches!(step.action, Action::Delete { safety: None, .. });
+            for_good
+                .then(|| format!("{resource} with its data ({} GiB), of which no snapshot is kept", volume.size_gib))
+        }
+        Seen::Snapshot(snapshot) => matches!(step.action, Action::Delete { .. })
+            .then(|| format!("{resource}, from which {} could be restored", snapshot.of_volume)),
     }
-    terminates.then(|| format!("{resource} with its root volume"))
 }
 
 fn past(action: &Action) -> &'static str {
@@ -162,6 +198,8 @@ fn past_of(action: &str) -> &'static str {
         "stop" => "stopped",
         "terminate" => "terminated",
         "start" => "started",
+        "snapshot" | "snapshot-and-delete" => "snapshotted and deleted",
+        "delete" => "deleted",
         _ => "ended",
     }
 }

@@ -8,10 +8,10 @@ use super::{News, NewsKind};
 use crate::id::{Region, ResourceId};
 use crate::mark::Mark;
 use crate::mode::Mode;
+use crate::notices::Memory;
 use crate::notices::{Notices, Owed, REPEAT_AFTER, Told, Topic};
 use crate::observed::GapKind;
 use crate::plan::{Action, Memo, Step};
-use crate::policy::instances::Memory;
 use crate::report::{OutcomeKind, Report};
 
 /// Of one region, the newest: whoever cannot be told for so long finds the rest in the audit records.
@@ -20,8 +20,8 @@ const OWED_MAX: usize = 1000;
 /// The memory after a run, of which the messages to the teams in `delivered` were taken. What came too `late` for them is
 /// owed, and counts as told.
 ///
-/// A region that was not seen keeps what it had. Of a resource that was seen stays what its memo says; of one that is gone,
-/// nothing.
+/// A region that was not seen keeps what it had, and so does a resource that was not among the chosen ones. Of a resource that
+/// was seen stays what its memo says; of one that is gone, nothing.
 #[must_use]
 pub fn remember(
     memory: &Memory,
@@ -44,6 +44,7 @@ pub fn remember(
                 after.shadow_marks = shadow_marks(region, report, told);
                 after.unwritten_marks = unwritten_marks(region, report, told);
                 after.void_marks = void_marks(region, report);
+                after.remember_volumes(region, report);
                 if is_half_seen(region, report) {
                     let seen: BTreeSet<&ResourceId> = memos(region, report).map(|(resource, _)| resource).collect();
                     after.keep_of_unseen(before, &seen);
@@ -65,10 +66,23 @@ fn is_unseen(region: &Region, report: &Report) -> bool {
 
 /// Something that was there may be missing from what was seen.
 fn is_half_seen(region: &Region, report: &Report) -> bool {
-    report.gaps.iter().any(|gap| gap.region == *region && gap.call.starts_with("ec2:Describe"))
+    report.of_chosen_only || report.gaps.iter().any(|gap| gap.region == *region && gap.call.starts_with("ec2:Describe"))
 }
 
 impl Notices {
+    fn remember_volumes(&mut self, region: &Region, report: &Report) {
+        self.first_sights.clear();
+        self.seen_on.clear();
+        self.hosts.clear();
+        for (volume, memo) in memos(region, report) {
+            self.first_sights.extend(memo.first_sight.map(|at| (volume.clone(), at)));
+            if let Some((host, tags)) = &memo.last_host {
+                self.seen_on.insert(volume.clone(), host.clone());
+                self.hosts.entry(host.clone()).or_insert_with(|| tags.clone());
+            }
+        }
+    }
+
     fn keep_of_unseen(&mut self, before: &Self, seen: &BTreeSet<&ResourceId>) {
         fn add<T: Clone>(
             to: &mut BTreeMap<ResourceId, T>,
@@ -82,6 +96,11 @@ impl Notices {
         add(&mut self.shadow_marks, &before.shadow_marks, seen);
         add(&mut self.unwritten_marks, &before.unwritten_marks, seen);
         add(&mut self.void_marks, &before.void_marks, seen);
+        add(&mut self.first_sights, &before.first_sights, seen);
+        add(&mut self.seen_on, &before.seen_on, seen);
+        let hosts: BTreeSet<&ResourceId> = self.seen_on.values().collect();
+        let lost = before.hosts.iter().filter(|(host, _)| hosts.contains(host) && !self.hosts.contains_key(*host));
+        self.hosts.extend(lost.map(|(host, tags)| (host.clone(), tags.clone())).collect::<Vec<_>>());
     }
 }
 
@@ -94,7 +113,7 @@ fn gaps(
 ) -> BTreeMap<Topic, Told> {
     let stands = |topic: &Topic| report.gaps.iter().any(|gap| *topic == Topic::gap(gap));
     let mut gaps = before.gaps.clone();
-    gaps.retain(|topic, told| stands(topic) || now.duration_since(told.at) < REPEAT_AFTER);
+    gaps.retain(|topic, told| report.of_chosen_only || stands(topic) || now.duration_since(told.at) < REPEAT_AFTER);
     let new = news.iter().filter(|one| one.resource.is_none() && delivered.contains(&one.team));
     gaps.extend(new.filter_map(|one| state_of(one, now)));
     gaps

@@ -11,6 +11,7 @@ use crate::id::ResourceId;
 use crate::instance::State;
 use crate::notices::{Notices, Owed};
 use crate::observed::{Gap, Observed};
+use crate::plan::Seen;
 use crate::policy::instances::decide;
 use crate::report::{AuditRecord, Outcome};
 use crate::usage::Usage;
@@ -161,6 +162,8 @@ mod words {
         let failed = Outcome::with(OutcomeKind::Failed, "UnauthorizedOperation: ec2:StopInstances");
         let report = with(planned(instance().tag(MARKED, DUE), &idle(), ENFORCED), &failed);
         check(&report, "error", &["could not stop", "UnauthorizedOperation: ec2:StopInstances", "tries again"]);
+        let applied = Report { of_chosen_only: true, ..report };
+        check(&applied, "error", &["could not stop it: UnauthorizedOperation: ec2:StopInstances"]);
     }
 
     #[test]
@@ -169,7 +172,11 @@ mod words {
             planned(instance().tag(MARKED, DUE), &idle(), "mode = \"enforce\"\n[limits]\nactions_max = 0\n");
         let held = report.steps[0].0.held.unwrap().to_string();
         report = with(report, &Outcome::with(OutcomeKind::NotReached, held));
-        check(&report, "error", &["actions_max = 0", "review the audit record"]);
+        check(
+            &report,
+            "error",
+            &["actions_max = 0", "Not ended: this run would end", "so a person decides (`curfew plans`)"],
+        );
         assert_eq!(told(&report)[0].loses, None);
     }
 
@@ -183,7 +190,8 @@ mod words {
         };
         check(&done(night(), &unknown(), ""), "action", &["started", "Mon-Fri 08:00-20:00 UTC"]);
         let mut again = done(night(), &unknown(), "");
-        again.steps[0].0.seen.state_reason = Some("Client.InternalError".to_owned());
+        let failed = Instance { state_reason: Some("Client.InternalError".to_owned()), ..night().build() };
+        again.steps[0].0.seen = Seen::Instance(failed);
         check(&again, "error", &["Client.InternalError"]);
         let refused = Outcome::with(OutcomeKind::Failed, "InsufficientInstanceCapacity");
         check(&with(planned(night(), &unknown(), ""), &refused), "error", &["could not start", "InsufficientInstance"]);
@@ -408,6 +416,8 @@ mod once {
         assert_eq!(told(&after(&nothing(Some(GapKind::Region), &["us-east-1"]), &memory, &[], time(NOW))), 1);
         assert_eq!(told(&after(&nothing(None, &["eu-west-1"]), &memory, &[], time(NOW))), 1);
         assert_eq!(told(&after(&nothing(None, &["us-east-1"]), &memory, &[], time(NOW))), 0);
+        let of_others = Report { of_chosen_only: true, ..nothing(None, &["us-east-1"]) };
+        assert_eq!(after(&of_others, &memory, &[], time(NOW)), memory);
     }
 
     #[test]

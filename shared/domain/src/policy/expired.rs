@@ -17,8 +17,9 @@ pub fn judge(subject: Subject<'_>) -> Verdict {
     let Some(expires_at) = subject.says.expires_at.filter(|at| *at <= subject.now) else {
         return Verdict::Kept;
     };
-    let terminate =
-        subject.says.job || subject.says.on_idle == Some(RuleAction::Terminate) || subject.cannot_be_stopped();
+    let terminate = subject.says.job.is_some()
+        || subject.says.on_idle == Some(RuleAction::Terminate)
+        || subject.cannot_be_stopped();
     let due = match subject.instance.purchase {
         Purchase::SpotPersistent => Due::Tell(OnlyTold::PersistentSpot),
         Purchase::SpotUnknown => Due::Tell(OnlyTold::SpotRequestUnknown),

@@ -4,31 +4,31 @@
 //! own deadline, the earliest that may be enforced acts, and one that is only told or only observed never hides it.
 
 mod ask;
+mod explain;
+mod scan;
 mod spare;
-mod track;
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
 pub use ask::{Learnt, asks, learn};
+pub use explain::{ask, explain};
+pub use scan::{scan, unjudged};
 
-use super::settle::Entries;
+use super::follow::Followed;
 use super::{Policy, Subject, Verdict, expired, hours, idle, lifetime, owner_of, team_of, untagged, value_of};
-use crate::id::{Region, ResourceId};
+use crate::id::ResourceId;
 use crate::instance::{Instance, State};
 use crate::limits;
-use crate::mark::{Announced, Mark};
+use crate::mark::{Mark, whole_second};
 use crate::mode::Mode;
-use crate::notices::{Notices, Topic};
+use crate::notices::{Memory, Notices, Topic};
 use crate::observed::Observed;
-use crate::plan::{Action, Because, Memo, OnlyTold, Plan, Spared, SparedBecause, Step, Target};
-use crate::rule::Rule;
+use crate::plan::{Action, Because, Memo, Plan, Seen, Spared, SparedBecause, Step, Target};
+use crate::rule::{Ending, Rule};
 use crate::usage::{Unknown, Usage};
-use crate::vocabulary::{MARKED, Vocabulary};
-
-/// What earlier runs told, by region.
-pub type Memory = BTreeMap<Region, Notices>;
+use crate::vocabulary::{MARKED, STOPPED, Vocabulary};
 
 const NOT_ASKED: Usage = Usage::Unknown(Unknown::NotAsked);
 
@@ -41,7 +41,7 @@ pub fn decide(
     policy: &Policy,
     now: Timestamp,
 ) -> Plan {
-    let mut plan = Plan { steps: Vec::new(), spared: Vec::new(), gaps: seen.gaps.clone() };
+    let mut plan = Plan { seen: seen.items.len(), steps: Vec::new(), spared: Vec::new(), gaps: seen.gaps.clone() };
     let nothing_told = Notices::default();
     let mut instances: Vec<&Instance> = seen.items.iter().collect();
     instances.sort_by_key(|instance| (&instance.region, &instance.id));
@@ -53,7 +53,7 @@ pub fn decide(
             Line::Spared(spared) => plan.spared.push(*spared),
         }
     }
-    limits::hold_where_exceeded(&mut plan.steps, seen.items.len(), &policy.config.limits);
+    limits::hold_where_exceeded(&mut plan, &policy.config.limits);
     plan
 }
 
@@ -103,7 +103,7 @@ impl<'a> Case<'a> {
 
     fn verdicts(self, says: &'a Vocabulary) -> Vec<(Rule, Verdict)> {
         let subject = self.subject(says);
-        Rule::ALL
+        Rule::OF_INSTANCES
             .into_iter()
             .map(|rule| {
                 let verdict = match rule {
@@ -112,6 +112,7 @@ impl<'a> Case<'a> {
                     Rule::Idle => idle::judge(subject),
                     Rule::Hours => hours::judge(subject),
                     Rule::Lifetime => lifetime::judge(subject),
+                    Rule::Orphaned => Verdict::Kept,
                 };
                 (rule, verdict)
             })
@@ -120,28 +121,30 @@ impl<'a> Case<'a> {
 
     fn decide_running(self, says: &'a Vocabulary) -> Line {
         let verdicts = self.verdicts(says);
-        let enforced = self.track(says, &verdicts, Mode::Enforce);
-        let observed = self.track(says, &verdicts, Mode::Observe);
+        let running = Running { case: self, says };
+        let enforced = running.track(&verdicts, Mode::Enforce);
+        let observed = running.track(&verdicts, Mode::Observe);
         let mut standing = standing(&verdicts, self.usage);
         if says.stopped.is_some() {
             standing.extend(topics_of_a_start());
         }
         let memo = Memo {
             standing,
-            shadow_mark: self.still_announced(&observed),
-            unwritten_mark: self.still_unwritten(says, &enforced),
-            void_mark: self.called_off_unwritten(says, &observed),
+            shadow_mark: running.still_announced(&observed),
+            unwritten_mark: running.still_unwritten(&enforced),
+            void_mark: running.called_off_unwritten(&observed),
+            ..Memo::default()
         };
-        let action = self
-            .before_an_inferred_end(says, &enforced)
-            .or_else(|| self.due(says, &enforced))
-            .or_else(|| self.rewrite(says, &enforced))
-            .or_else(|| self.only_told(&enforced))
-            .or_else(|| self.only_told(&observed))
+        let action = running
+            .before_an_inferred_end(&enforced)
+            .or_else(|| running.due(&enforced))
+            .or_else(|| running.rewrite(&enforced))
+            .or_else(|| running.only_told(&enforced))
+            .or_else(|| running.only_told(&observed))
             // An observed end stays due in every run: once told, it hides nothing else.
-            .or_else(|| self.due(says, &observed).filter(|step| !step.told_before))
-            .or_else(|| self.rewrite(says, &observed))
-            .or_else(|| self.due(says, &observed));
+            .or_else(|| running.due(&observed).filter(|step| !step.told_before))
+            .or_else(|| running.rewrite(&observed))
+            .or_else(|| running.due(&observed));
         match action {
             Some(step) => {
                 // In the same message as the step: the next run would have nothing else to say.
@@ -174,43 +177,22 @@ impl<'a> Case<'a> {
             && self.instance.last_start_failed().is_none()
     }
 
-    fn mark_of(self, entries: Entries) -> Mark {
-        Mark { resource: self.instance.id.clone(), entries }
-    }
-
     fn step(self, mode: Mode, action: Action, because: Because) -> Step {
         let saves = match action {
             Action::Unmark { .. } | Action::Start => None,
-            Action::Mark(_) | Action::Notify | Action::Stop { .. } | Action::Terminate { .. } => {
-                self.policy.prices.saved_by_ending(self.instance)
-            }
+            _ => self.policy.prices.saved_by_ending(self.instance),
         };
-        Step {
-            target: self.target(),
-            action,
-            because,
-            deadline: None,
-            only_told: None,
-            besides: Vec::new(),
-            mode,
-            saves,
-            held: None,
-            told_before: false,
-            finding: None,
-            memo: Memo::default(),
-            seen: self.instance.clone(),
-        }
+        Step { saves, ..Step::bare(self.target(), action, because, mode, Seen::Instance(self.instance.clone())) }
     }
 
     fn target(self) -> Target {
         Target {
             region: self.instance.region.clone(),
             resource: self.instance.id.clone(),
-            team: team_of(self.instance, &self.policy.config),
-            owner: owner_of(self.instance, &self.policy.config),
-            name: value_of(self.instance, "Name").map(str::to_owned),
-            instance_type: self.instance.instance_type.clone(),
-            instance_storage_gb: self.instance.machine.instance_storage_gb,
+            team: team_of(&self.instance.tags, &self.policy.config),
+            owner: owner_of(&self.instance.tags, &self.policy.config),
+            name: value_of(&self.instance.tags, "Name").map(str::to_owned),
+            what: self.instance.instance_type.to_string(),
         }
     }
 }
@@ -227,16 +209,58 @@ fn standing(verdicts: &[(Rule, Verdict)], usage: &Usage) -> Vec<Topic> {
     of_rules.chain(usage_unknown).collect()
 }
 
-/// The fingerprint of an end in observe mode.
-#[must_use]
-pub fn would(announced: Announced) -> String {
-    format!("{}@{}", announced.ending, announced.deadline)
+/// A running instance whose tags can be read.
+#[derive(Clone, Copy)]
+struct Running<'a> {
+    case: Case<'a>,
+    says: &'a Vocabulary,
 }
 
-/// The fingerprint of something that is only told.
-#[must_use]
-pub fn told_fingerprint(why: OnlyTold) -> String {
-    format!("{why:?}")
+impl Followed for Running<'_> {
+    fn id(&self) -> &ResourceId {
+        &self.case.instance.id
+    }
+
+    fn since(self) -> Timestamp {
+        self.case.instance.launched_at
+    }
+
+    fn says(&self) -> &Vocabulary {
+        self.says
+    }
+
+    fn notices(&self) -> &Notices {
+        self.case.notices
+    }
+
+    fn now(self) -> Timestamp {
+        self.case.now
+    }
+
+    fn mode(self, rule: Rule) -> Mode {
+        self.case.mode(self.says, rule)
+    }
+
+    fn step(self, mode: Mode, action: Action, because: Because) -> Step {
+        self.case.step(mode, action, because)
+    }
+
+    fn end(self, ending: Ending, rule: Rule, mark: Option<Mark>) -> Option<Action> {
+        match ending {
+            Ending::Stop => Some(Action::Stop { mark, stopped: format!("{rule} {}", whole_second(self.case.now)) }),
+            Ending::Terminate => Some(Action::Terminate { mark }),
+            Ending::SnapshotAndDelete | Ending::Delete => None,
+        }
+    }
+
+    /// It says that Curfew stopped it, and yet it runs: somebody started it again.
+    fn outlived(self) -> Option<(Rule, &'static str)> {
+        let rule = self.says.stopped.as_ref().and_then(|stopped| Rule::read(&stopped.rule));
+        let starts_by_hours = self.says.hours.is_some() && self.mode(Rule::Hours) == Mode::Enforce;
+        let enforced = |rule: Rule| Some(rule).filter(|rule| self.mode(*rule) == Mode::Enforce);
+        let rule = rule.and_then(|rule| enforced(rule).or(starts_by_hours.then_some(Rule::Hours)))?;
+        Some((rule, STOPPED))
+    }
 }
 
 impl Case<'_> {

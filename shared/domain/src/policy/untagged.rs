@@ -10,14 +10,19 @@ use super::{Broken, Due, Subject, Verdict};
 use crate::plan::{Because, OnlyTold};
 use crate::usage::{Unknown, Usage};
 
+/// The required tags that it lacks, and had time to get.
+#[must_use]
+pub fn lacks(subject: Subject<'_>) -> Option<Vec<String>> {
+    let missing = subject.missing_tags();
+    let settled = subject.instance.launched_at + subject.config.untagged.settle <= subject.now;
+    (settled && !missing.is_empty()).then_some(missing)
+}
+
 /// Judges one running instance.
 #[must_use]
 pub fn judge(subject: Subject<'_>) -> Verdict {
     let rule = &subject.config.untagged;
-    let missing = subject.missing_tags();
-    if missing.is_empty() || subject.instance.launched_at + rule.settle > subject.now {
-        return Verdict::Kept;
-    }
+    let Some(missing) = lacks(subject) else { return Verdict::Kept };
     let due = match subject.feasible(rule.action, subject.own_local_disk()) {
         Err(only_told) => Due::Tell(only_told),
         Ok(_) if rule.spare_busy && matches!(subject.usage, Usage::Busy(_)) => Due::Tell(OnlyTold::Busy),

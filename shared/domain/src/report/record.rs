@@ -34,7 +34,7 @@ pub struct AuditRecord<'a> {
     schema: u32,
     #[serde(flatten)]
     head: Head<'a>,
-    steps: Vec<StepRecord<'a>>,
+    steps: Vec<AuditedStep<'a>>,
     spared: BTreeMap<SparedBecause, Vec<&'a ResourceId>>,
     gaps: &'a [Gap],
 }
@@ -69,6 +69,16 @@ struct StepRecord<'a> {
     error: Option<&'a str>,
 }
 
+/// A step, and what people know its resource by.
+#[derive(Debug, Serialize)]
+struct AuditedStep<'a> {
+    #[serde(flatten)]
+    step: StepRecord<'a>,
+    what: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+}
+
 #[derive(Debug, Serialize)]
 struct BecauseRecord<'a> {
     #[serde(flatten)]
@@ -85,7 +95,7 @@ impl<'a> Response<'a> {
     pub fn of(report: &'a Report) -> Self {
         Self {
             head: Head::of(report),
-            steps: records(report).take(STEPS_MAX).collect(),
+            steps: report.steps.iter().take(STEPS_MAX).map(|(step, outcome)| record(step, outcome)).collect(),
             spared: spared_counts(&report.spared),
             gaps: &report.gaps,
         }
@@ -100,19 +110,29 @@ impl<'a> AuditRecord<'a> {
         for one in &report.spared {
             spared.entry(one.because).or_default().push(&one.target.resource);
         }
-        Self { schema: SCHEMA, head: Head::of(report), steps: records(report).collect(), spared, gaps: &report.gaps }
+        let steps = report.steps.iter().map(|(step, outcome)| AuditedStep {
+            step: record(step, outcome),
+            what: &step.target.what,
+            name: step.target.name.as_deref(),
+        });
+        Self { schema: SCHEMA, head: Head::of(report), steps: steps.collect(), spared, gaps: &report.gaps }
     }
 
     /// Where a report's record lies: `plans/<yyyy-mm-dd>/<function>/<run>.json`.
     #[must_use]
     pub fn key(report: &Report) -> String {
-        let day = report.at.strftime("%Y-%m-%d");
-        format!("plans/{day}/{}/{}.json", report.function, report.run)
+        key_of(report.at, report.function, &report.run)
     }
 }
 
-fn records(report: &Report) -> impl Iterator<Item = StepRecord<'_>> {
-    report.steps.iter().map(|(step, outcome)| record(step, outcome))
+/// The folder of a day's records.
+#[must_use]
+pub fn folder_of(day: Timestamp) -> String {
+    format!("plans/{}/", day.strftime("%Y-%m-%d"))
+}
+
+pub(super) fn key_of(at: Timestamp, function: &str, run: &RunId) -> String {
+    format!("{}{function}/{run}.json", folder_of(at))
 }
 
 fn record<'a>(step: &'a Step, outcome: &'a Outcome) -> StepRecord<'a> {

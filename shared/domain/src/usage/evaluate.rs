@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::questions::{memory_of, of_ec2};
-use super::{Busy, Evidence, PERIOD, Quiet, Sample, Series, Signal, Unknown, Usage, Window};
+use super::{Busy, Evidence, Measure, PERIOD, Quiet, Reading, Sample, Series, Signal, Unknown, Usage, Window};
 use crate::config::{Idle, SeriesNames};
 use crate::instance::Instance;
 
@@ -24,8 +24,8 @@ pub fn evaluate(
     idle: &Idle,
 ) -> Usage {
     let readings = Readings { answers, instance, window };
-    if let Some(until) = readings.busy_until(idle) {
-        return Usage::Busy(Busy { until });
+    if let Some(reading) = readings.work(devices, names, idle) {
+        return Usage::Busy(Busy { until: reading.at + PERIOD, shown: Some(reading) });
     }
     if window.from < instance.launched_at + idle.boot_grace {
         return Usage::Unknown(Unknown::Young);
@@ -119,18 +119,33 @@ impl Readings<'_> {
     }
 
     fn gpus(&self) -> impl Iterator<Item = Sample> {
-        let gpus = self.answers.keys().filter(|signal| matches!(signal, Signal::Gpu(_)));
-        gpus.flat_map(|signal| self.of(*signal))
+        self.gpus_by_place().map(|(_, sample)| sample)
     }
 
-    /// Every sample since the window's start, in the unit of its line, with that line.
-    fn against_their_lines(&self, idle: &Idle) -> impl Iterator<Item = (Timestamp, f64, f64)> {
-        let cpu = self.of(Signal::Cpu).map(|(at, percent)| (at, percent / 100.0 * self.vcpus(), idle.cpu_below_vcpus));
-        let network =
-            self.traffic(Signal::NetworkIn, Signal::NetworkOut).map(|(at, mbps)| (at, mbps, idle.network_below_mbps));
-        let disk = self.traffic(Signal::DiskRead, Signal::DiskWrite).map(|(at, mbps)| (at, mbps, idle.disk_below_mbps));
-        let gpus = self.gpus().map(|(at, percent)| (at, percent, idle.gpu_below_percent));
-        cpu.chain(network).chain(disk).chain(gpus)
+    fn gpus_by_place(&self) -> impl Iterator<Item = (u32, Sample)> {
+        let places = self.answers.keys().filter_map(|signal| match signal {
+            Signal::Gpu(place) => Some(*place),
+            _ => None,
+        });
+        places.flat_map(|place| self.of(Signal::Gpu(place)).map(move |sample| (place, sample)))
+    }
+
+    /// Every sample since the window's start, with its line. Those of accelerators come last, and without their names.
+    fn against_their_lines(&self, idle: &Idle) -> impl Iterator<Item = (Option<u32>, Reading)> {
+        let reading = |measure: Measure, line: f64| {
+            move |(at, value): Sample| (None, Reading { measure: measure.clone(), at, value, line })
+        };
+        let vcpus = self.of(Signal::Cpu).map(|(at, percent)| (at, percent / 100.0 * self.vcpus()));
+        let network = self.traffic(Signal::NetworkIn, Signal::NetworkOut);
+        let disk = self.traffic(Signal::DiskRead, Signal::DiskWrite);
+        let gpus = self.gpus_by_place().map(|(place, (at, value))| {
+            (Some(place), Reading { measure: Measure::Gpu(None), at, value, line: idle.gpu_below_percent })
+        });
+        vcpus
+            .map(reading(Measure::Cpu, idle.cpu_below_vcpus))
+            .chain(network.map(reading(Measure::Network, idle.network_below_mbps)))
+            .chain(disk.map(reading(Measure::Disk, idle.disk_below_mbps)))
+            .chain(gpus)
     }
 
     /// The line of one series in its own unit; of traffic, where one direction reaches that of both.
@@ -154,8 +169,21 @@ impl Readings<'_> {
         bytes.into_iter().map(|(at, count)| (at, count * 8.0 / 1e6 / PERIOD.as_secs_f64()))
     }
 
-    fn busy_until(&self, idle: &Idle) -> Option<Timestamp> {
-        self.against_their_lines(idle).filter(|(_, value, line)| value >= line).map(|(at, ..)| at + PERIOD).max()
+    /// The newest sample that reaches its line; of several at once an accelerator's, and the highest.
+    fn work(&self, devices: &[Series], names: Option<&SeriesNames>, idle: &Idle) -> Option<Reading> {
+        let at_work = self.against_their_lines(idle).filter(|(_, reading)| reading.value >= reading.line);
+        let (place, reading) = at_work.max_by(|(place, one), (other_place, other)| {
+            let newer = one.at.cmp(&other.at).then(place.is_some().cmp(&other_place.is_some()));
+            newer.then(one.value.total_cmp(&other.value))
+        })?;
+        let name_of = |place: u32| {
+            let series = devices.get(usize::try_from(place).ok()?)?;
+            Some(device_of(series, names?)).filter(|name| !name.is_empty()).map(str::to_owned)
+        };
+        Some(match place {
+            Some(place) => Reading { measure: Measure::Gpu(name_of(place)), ..reading },
+            None => reading,
+        })
     }
 
     fn quiet(&self, devices: &[Series], names: &SeriesNames, idle: &Idle) -> Result<Quiet, Unknown> {
@@ -207,14 +235,19 @@ impl Readings<'_> {
     fn reporting_devices<'d>(&self, devices: &'d [Series], names: &SeriesNames) -> BTreeMap<&'d str, u8> {
         let mut periods: BTreeMap<&str, BTreeSet<Timestamp>> = BTreeMap::new();
         for (place, series) in (0..).zip(devices) {
-            let device =
-                series.dimensions.iter().find(|(key, _)| *key == names.device_dimension).map_or("", |(_, value)| value);
+            let device = device_of(series, names);
             let within = self.of(Signal::Gpu(place)).map(|(at, _)| at).filter(|at| *at < self.window.to);
             periods.entry(device).or_default().extend(within);
         }
         periods.retain(|_, periods| !periods.is_empty());
         periods.into_iter().map(|(device, periods)| (device, percent(periods.len(), self.window))).collect()
     }
+}
+
+/// What the dimension says that tells one device of an instance from another; empty where the series has none.
+#[must_use]
+pub fn device_of<'s>(series: &'s Series, names: &SeriesNames) -> &'s str {
+    series.dimensions.iter().find(|(key, _)| *key == names.device_dimension).map_or("", |(_, value)| value)
 }
 
 fn coverage(samples: impl Iterator<Item = Sample>, window: Window) -> u8 {

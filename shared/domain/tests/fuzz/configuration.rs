@@ -1,8 +1,8 @@
 //! Any text as the configuration: every value in its range, or a fault that says where and why.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use domain::config::{Config, ConfigError, SeriesNames};
+use domain::config::{Config, ConfigError, MISTAKES_MAX, SeriesNames, Setting, Settings, Source, changes, mistakes};
 use jiff::SignedDuration;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -97,6 +97,21 @@ fn check_legal(config: &Config) {
     }
 }
 
+/// What is said to come from a line is written there, and what differs from the default comes from one.
+fn check_sources(settings: &Settings, text: &str) {
+    let defaults: BTreeMap<String, serde_json::Value> =
+        Settings::of(&Config::default()).values().map(|setting| (setting.key, setting.value)).collect();
+    let lines: Vec<&str> = text.split('\n').collect();
+    for Setting { key, value, source } in settings.values() {
+        match source {
+            Source::Document { line } => assert!(line <= lines.len(), "{key}"),
+            Source::Default if key.starts_with("teams.") => panic!("{key} has no default"),
+            Source::Default if key.starts_with("metrics.") => {}
+            Source::Default => assert_eq!(Some(&value), defaults.get(&key), "{key}"),
+        }
+    }
+}
+
 fn check_fault(fault: &ConfigError, text: &str) {
     let lines: Vec<&str> = text.split('\n').collect();
     let line = lines.get(fault.line - 1).unwrap_or_else(|| panic!("line {} of {}", fault.line, lines.len()));
@@ -122,10 +137,24 @@ proptest! {
         let text = text(&bytes);
         let read = Config::read(&text);
         prop_assert_eq!(&read, &Config::read(&text));
+        let mistakes = mistakes(text.as_bytes());
+        prop_assert!(mistakes.len() <= MISTAKES_MAX && mistakes.is_sorted_by_key(|fault| (fault.line, fault.column)));
+        for fault in &mistakes {
+            check_fault(fault, &text);
+        }
+        match &read {
+            Err(first) => prop_assert!(mistakes.contains(first), "{} is not among {:?}", first, mistakes),
+            Ok(_) => prop_assert!(mistakes.is_empty(), "{:?}", mistakes),
+        }
         match read {
             Err(fault) => check_fault(&fault, &text),
             Ok(config) => {
                 check_legal(&config);
+                let settings = Settings::from_document(&config, &text);
+                check_sources(&settings, &text);
+                let again = Config::read(&settings.to_string());
+                prop_assert!(changes(&config, again.as_ref().unwrap()).is_empty());
+                prop_assert_eq!(again.as_ref(), Ok(&config), "{}", settings);
                 let mut keys = BTreeSet::new();
                 collect("", &text.trim_start_matches('\u{feff}').parse().unwrap(), &mut keys);
                 prop_assert!(keys.is_subset(&known_keys()), "{:?}", keys.difference(&known_keys()));
@@ -145,6 +174,36 @@ proptest! {
         let fault = Config::read(&text).unwrap_err();
         check_fault(&fault, &text);
         prop_assert!(text.lines().nth(fault.line - 1).unwrap().ends_with(value), "{fault}");
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(1))]
+
+    /// Several keys of a legal document get a value that none takes, or become another: each is found where it stands, and
+    /// nothing else is.
+    #[test]
+    fn every_mistake_is_found_where_it_stands(
+        which in any::<Index>(),
+        planted in prop::collection::btree_map(0..200_usize, any::<bool>(), 1..12),
+    ) {
+        let document = select_document(which);
+        let mut lines: Vec<String> = document.lines().map(str::to_owned).collect();
+        let keys: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].contains(" = ") && !lines[*at].starts_with('#')).collect();
+        let mut expect = BTreeSet::new();
+        for (place, is_unknown) in planted {
+            let at = keys[place % keys.len()];
+            let (key, _) = lines[at].split_once(" = ").unwrap();
+            let column = if is_unknown { 1 } else { key.chars().count() + 4 };
+            if expect.iter().any(|(line, _)| *line == at + 1) {
+                continue;
+            }
+            lines[at] = if is_unknown { format!("no-{key} = 1") } else { format!("{key} = 1979-05-27") };
+            expect.insert((at + 1, column));
+        }
+        let found: BTreeSet<_> =
+            mistakes(lines.join("\n").as_bytes()).iter().map(|fault| (fault.line, fault.column)).collect();
+        prop_assert_eq!(found, expect, "{}", lines.join("\n"));
     }
 }
 
@@ -178,11 +237,15 @@ fn the_largest_documents_are_read_or_refused_at_once() {
         (format!("idle = {}", "{window = ".repeat(25_000)), false),
         ("[[teams.vision]]\n".repeat(15_000), false),
         ("mode = 1\n".repeat(25_000), false),
+        (teams.iter().take(9_000).map(|team| [team, "\nx = 1\n"].concat()).collect(), false),
     ] {
         let read = Config::read(&text);
         assert_eq!(read.is_ok(), is_legal, "{}", text.chars().take(100).collect::<String>());
+        let mistakes = mistakes(text.as_bytes());
+        assert_eq!(mistakes.is_empty(), is_legal);
         if let Err(fault) = read {
             check_fault(&fault, &text);
+            assert!(mistakes.contains(&fault), "{fault}");
         }
     }
 }

@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::id::ResourceId;
 use domain::instance::Instance;
 use domain::news::{late_news, messages, news, of_refused_configuration, remember};
+use domain::notices::Memory;
 use domain::notices::Notices;
 use domain::observed::{Gap, GapKind, Observed};
 use domain::plan::Action;
-use domain::policy::instances::{Memory, asks, decide, learn};
+use domain::policy::instances::{asks, decide, learn};
 use domain::report::{Outcome, OutcomeKind, Report};
 use domain::rule::Rule;
 use domain::usage::{Activity, Busy, Found, Unknown, Usage};
@@ -44,7 +45,7 @@ fn id() -> impl Strategy<Value = String> {
 
 fn mark() -> impl Strategy<Value = String> {
     let deadline = moment().prop_filter("no RFC 3339", |at| read::moment(at).is_some());
-    let entries = btree_map(select(Rule::ALL.to_vec()), (select(vec!["stop", "terminate"]), deadline), 1..4);
+    let entries = btree_map(select(Rule::OF_INSTANCES.to_vec()), (select(vec!["stop", "terminate"]), deadline), 1..4);
     (id(), entries).prop_map(|(id, entries)| {
         let entry = |(rule, (ending, at)): (&Rule, &(&str, String))| format!(" {rule}={ending}@{at}");
         format!("{id}{}", entries.iter().map(entry).collect::<String>())
@@ -162,10 +163,10 @@ proptest! {
                 _ => continue,
             };
             if rule == Rule::Expired {
-                let at = step.seen.tags.get("curfew:expires-at").and_then(|at| read::moment(at)).unwrap();
+                let at = step.seen.tags().get("curfew:expires-at").and_then(|at| read::moment(at)).unwrap();
                 prop_assert!(at <= now().as_nanosecond());
             } else if step.mode == domain::mode::Mode::Enforce {
-                prop_assert!(is_announced(&step.seen, rule, ending), "{rule} {ending}: {:?} {memory:?}", step.seen.tags);
+                prop_assert!(is_announced(step.seen.instance().unwrap(), rule, ending), "{rule} {ending}: {:?} {memory:?}", step.seen.tags());
             }
         }
     }
@@ -242,7 +243,7 @@ proptest! {
 fn found() -> impl Strategy<Value = Found> {
     let told = vec![
         idle(),
-        Usage::Busy(Busy { until: now() - SignedDuration::from_mins(5) }),
+        Usage::Busy(Busy { until: now() - SignedDuration::from_mins(5), shown: None }),
         Usage::Unknown(Unknown::Silent { devices: 1 }),
         Usage::Unknown(Unknown::NoMetric),
     ];

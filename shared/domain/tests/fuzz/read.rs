@@ -128,8 +128,10 @@ pub(crate) fn mark(text: &str) -> bool {
     rules.dedup();
     let legal = |entry: &&str| {
         let Some((rule, said)) = entry.split_once('=') else { return false };
-        let at = said.strip_prefix("stop@").or_else(|| said.strip_prefix("terminate@"));
-        ["expired", "untagged", "idle", "hours", "lifetime"].contains(&rule) && at.and_then(moment).is_some()
+        let ends = ["stop@", "terminate@", "snapshot-and-delete@", "delete@"];
+        let at = ends.into_iter().find_map(|end| said.strip_prefix(end));
+        ["expired", "untagged", "idle", "hours", "lifetime", "orphaned"].contains(&rule)
+            && at.and_then(moment).is_some()
     };
     names_somebody && !entries.is_empty() && rules.len() == entries.len() && entries.iter().all(legal)
 }

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use domain::config::{DiskPolicy, RuleAction};
 use domain::instance::Instance;
 use domain::mode::Mode;
+use domain::notices::Memory;
 use domain::observed::Observed;
 use domain::plan::{Action, Plan, SparedBecause};
-use domain::policy::instances::{Memory, decide};
+use domain::policy::instances::decide;
 use domain::vocabulary::{self, IdleAfter, KEYS, Vocabulary};
 use jiff::Timestamp;
 use proptest::collection::vec;
@@ -132,7 +133,8 @@ fn reads(key: &str, value: &str, launched_at: Timestamp) -> bool {
         "curfew:keep-until" => read::until(value).is_some(),
         "curfew:marked" => read::mark(value),
         "curfew:stopped" => value.split_once(' ').is_some_and(|(_, at)| read::moment(at).is_some()),
-        "curfew:protected" | "curfew:job" | "curfew:attempt" | "curfew:unattached-since" => true,
+        "curfew:protected" | "curfew:job" | "curfew:attempt" => true,
+        "curfew:unattached-since" => read::moment(value).is_some(),
         _ => !looks_like_ours(key),
     }
 }
@@ -160,7 +162,7 @@ fn canonical(says: &Vocabulary) -> Tags {
         (vocabulary::KEEP_UNTIL, says.keep_until.map(|at| at.to_string())),
         (vocabulary::MARKED, says.marked.as_ref().map(ToString::to_string)),
         (vocabulary::STOPPED, says.stopped.as_ref().map(|stopped| format!("{} {}", stopped.rule, stopped.at))),
-        (vocabulary::JOB, says.job.then(String::new)),
+        (vocabulary::JOB, says.job.clone()),
     ];
     written.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
 }

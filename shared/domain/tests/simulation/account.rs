@@ -17,8 +17,10 @@ use domain::usage::Activity;
 use domain::vocabulary::{MARKED, STOPPED};
 
 use crate::chance::{Chance, DAY, HOUR, TICK, stamp};
-use crate::faults::{Fault, Faults};
+use crate::fault::Fault;
+use crate::faults::Faults;
 use crate::listing::Listing;
+use crate::look::look;
 use crate::metrics::{Published, Publishing};
 use crate::oracle::{Oracle, Share};
 use crate::owners::{Behaviour, first_tags};
@@ -288,9 +290,9 @@ impl Account {
             return;
         }
         let doubled = self.faults.strikes(Fault::RunDoubled, now);
-        let Ok(run) = reaper::look(self, now) else { return };
+        let Ok(run) = look(self, now) else { return };
         if doubled {
-            let other = reaper::look(self, now + 1);
+            let other = look(self, now + 1);
             self.two_at_once(run, other.ok());
         } else if self.faults.strikes(Fault::RunSlow, now) {
             self.slow = Some(run);
@@ -342,6 +344,11 @@ impl Account {
         }
         self.oracle.last_fault = self.faults.last_at;
         self.oracle.heard(message, &self.machines, facts);
+    }
+
+    /// A run came to its end.
+    pub(crate) fn ran(&mut self, facts: &Facts) {
+        self.oracle.ran(facts, &self.machines, self.faults.last_at);
     }
 
     pub(crate) fn log_step(&mut self, step: &Step, outcome: &Outcome) {

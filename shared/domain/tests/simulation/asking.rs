@@ -6,15 +6,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::config::SeriesNames;
 use domain::id::{Region, ResourceId};
 use domain::instance::Instance;
-use domain::observed::{Gap, GapKind};
+use domain::notices::Memory;
+use domain::observed::Gap;
 use domain::policy::Policy;
-use domain::policy::instances::{Memory, asks, learn};
+use domain::policy::instances::{asks, learn};
 use domain::usage::{
     Activity, Answers, Ask, First, Found, Open, Owners, Question, Series, Usage, devices, first_questions,
 };
 
 use crate::chance::{HOUR, TICK, stamp};
-use crate::faults::{Fault, Faults};
+use crate::fault::Fault;
+use crate::faults::Faults;
+use crate::reaper::gap;
 use crate::world::Machine;
 
 /// What is known about one region.
@@ -165,9 +168,4 @@ impl CloudWatch<'_> {
         }
         (answers, missed)
     }
-}
-
-pub(crate) fn gap(region: &Region, call: &str) -> Gap {
-    let error = format!("{call} failed: the simulation refuses it");
-    Gap { region: region.clone(), call: call.to_owned(), error, kind: GapKind::Part }
 }

@@ -3,13 +3,13 @@
 
 use domain::instance::{Purchase, State};
 use domain::mode::Mode;
-use domain::plan::{Action, NoLonger, Step, still_holds};
+use domain::plan::{Action, NoLonger, Seen, Step, still_holds};
 use domain::report::{Outcome, OutcomeKind};
 use domain::rule::Ending;
 use domain::vocabulary::{MARKED, STOPPED};
 
 use crate::account::Account;
-use crate::faults::Fault;
+use crate::fault::Fault;
 use crate::reaper::{Cut, Facts, Pulse};
 use crate::world::StoppedBy;
 
@@ -38,7 +38,7 @@ pub(crate) fn carry_out(account: &mut Account, facts: &Facts, pulse: &mut Pulse,
         if account.faults.strikes(Fault::SecondLookFailed, facts.now) {
             return Ok(Outcome::with(OutcomeKind::Failed, "ec2:DescribeInstances failed"));
         }
-        match still_holds(step, &account.machines[place].ec2) {
+        match still_holds(step, &Seen::Instance(account.machines[place].ec2.clone())) {
             Ok(()) => {}
             Err(NoLonger::AlreadyGone) => return Ok(Outcome::of(OutcomeKind::AlreadyGone)),
             Err(NoLonger::Changed) => return Ok(Outcome::of(OutcomeKind::Changed)),
@@ -58,16 +58,16 @@ pub(crate) fn carry_out(account: &mut Account, facts: &Facts, pulse: &mut Pulse,
 
 fn write(account: &mut Account, facts: &Facts, pulse: &mut Pulse, step: &Step, place: usize) -> Result<(), Halt> {
     let mut instance = Writer { account, facts, pulse, step, place };
-    let is_marked = step.seen.tags.contains_key(MARKED);
+    let is_marked = step.seen.tags().contains_key(MARKED);
     match &step.action {
         Action::Notify => Ok(()),
         Action::Mark(mark) => instance.tag(vec![(MARKED, mark.to_string())]),
-        Action::Unmark { remaining, clear_stopped } => {
+        Action::Unmark { remaining, also } => {
             if let Some(mark) = remaining {
                 instance.tag(vec![(MARKED, mark.to_string())])?;
             }
-            let gone = [(MARKED, remaining.is_none()), (STOPPED, *clear_stopped)];
-            let gone = gone.into_iter().filter(|(key, goes)| *goes && step.seen.tags.contains_key(*key));
+            let gone = [(MARKED, remaining.is_none()), (STOPPED, also.is_some())];
+            let gone = gone.into_iter().filter(|(key, goes)| *goes && step.seen.tags().contains_key(*key));
             instance.untag(gone.map(|(key, _)| key).collect())
         }
         Action::Stop { mark, stopped } => {
@@ -88,6 +88,9 @@ fn write(account: &mut Account, facts: &Facts, pulse: &mut Pulse, step: &Step, p
             instance.end(Ending::Terminate)
         }
         Action::Start => instance.start(),
+        Action::Date { .. } | Action::Snapshot { .. } | Action::Delete { .. } => {
+            Err(Halt::Refused("an instance takes none of these"))
+        }
     }
 }
 

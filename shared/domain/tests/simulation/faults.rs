@@ -1,57 +1,7 @@
-//! What goes wrong, and how often: in storms, between which the sky is clear.
+//! How often something goes wrong: in storms, between which the sky is clear.
 
-use crate::chance::{Chance, DAY, HOUR, TICK};
-
-macro_rules! named {
-    ($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub(crate) enum $name { $($variant,)* }
-        impl $name {
-            pub(crate) const ALL: &[Self] = &[$(Self::$variant,)*];
-            pub(crate) const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $text,)* }
-            }
-        }
-    };
-}
-pub(crate) use named;
-
-named! {
-    /// Every kind of fault.
-    Fault {
-        RunLost = "run lost",
-        RunLate = "run late",
-        RunDoubled = "run doubled",
-        RunSlow = "run that acts a tick later",
-        RunCut = "run cut off",
-        RunOutOfTime = "run out of time",
-        ConfigurationRefused = "configuration refused",
-        NobodyListens = "nobody listens",
-        AudienceUnknown = "nobody can say who listens",
-        NoticesUnreadable = "notices unreadable",
-        NoticesUnwritten = "notices not written",
-        NoticesLost = "notices lost",
-        ListingStale = "listing a tick old",
-        ListingFailed = "listing failed",
-        SpotUnread = "Spot request unread",
-        ActivityUnreadable = "activity unreadable",
-        ActivityUnwritten = "activity not written",
-        ActivityLost = "activity lost",
-        MetricsFailed = "metrics unanswered",
-        MetricsPartly = "metrics answered partly",
-        SeriesUnlisted = "series unlisted",
-        SampleMissing = "sample missing",
-        SampleLate = "sample late",
-        AuditUnwritten = "audit record not written",
-        SecondLookFailed = "second look failed",
-        WriteRefused = "write refused",
-        WriteUnheard = "write done unheard",
-        StartFell = "start came to nothing",
-        MessageRefused = "message refused",
-        MessageUnheard = "message sent unheard",
-    }
-}
+use crate::chance::{Chance, HOUR, TICK};
+use crate::fault::{CALM_MAX, Fault, STORM_MAX};
 
 /// How nasty an account's life is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,13 +22,6 @@ pub(crate) struct Faults {
     pub(crate) last_at: i64,
     /// The last one by which a run may forget what it still owes.
     pub(crate) forgotten_at: i64,
-}
-
-impl Fault {
-    /// Whether a run cannot tell or remember what it did: it is cut off, or its memory is not written or is lost.
-    const fn is_forgetful(self) -> bool {
-        matches!(self, Self::RunCut | Self::RunDoubled | Self::NoticesUnwritten | Self::NoticesLost)
-    }
 }
 
 impl Faults {
@@ -113,9 +56,9 @@ impl Faults {
                 let common = self.chance.pick(&[0.0, 0.0, 0.01, 0.1, 1.0]);
                 *rate = worst * common;
             }
-            self.storm_until = now + self.chance.ticks(TICK, 12 * HOUR);
+            self.storm_until = now + self.chance.ticks(TICK, STORM_MAX);
         } else {
-            let longest = if self.climate == Climate::Nasty { 2 * DAY } else { 7 * DAY };
+            let longest = CALM_MAX[usize::from(self.climate == Climate::Nasty)];
             self.rates.fill(0.0);
             self.calm_until = now + self.chance.ticks(HOUR, longest);
         }

@@ -6,7 +6,7 @@ use domain::mode::Mode;
 use domain::vocabulary::{MARKED, STOPPED};
 
 use crate::chance::{Chance, DAY, HOUR, MINUTE, TICK};
-use crate::faults::named;
+use crate::named::named;
 use crate::tags::{Hours, IdleAfter, Says, TYPOS};
 use crate::world::{Machine, StoppedBy, Work};
 

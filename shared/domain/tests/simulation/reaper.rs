@@ -1,24 +1,23 @@
-//! One run of the reaper, in the order of the product: look, decide, record ahead, act, tell, mark, record, remember. Each
-//! part is a function, so that two runs can be under way at once; a run may be cut off before any effect.
+//! One run of a reaper, in the order of the product: look, decide, record ahead, act, tell, mark, record, remember. Each
+//! part is a function, so that two runs can be under way at once; a run may be cut off before any effect. What it looks at,
+//! and how it writes, is each reaper's own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use domain::id::Region;
-use domain::instance::{Instance, Purchase};
 use domain::mode::Mode;
 use domain::news::{self, News};
-use domain::observed::{Gap, GapKind, Observed};
-use domain::plan::{Action, Step};
-use domain::policy::Policy;
-use domain::policy::instances::{Memory, decide};
+use domain::notices::Memory;
+use domain::observed::{Gap, GapKind};
+use domain::plan::{Action, Plan, Step};
 use domain::report::{Outcome, OutcomeKind, Report};
 
 use crate::account::Account;
-use crate::asking::{self, CloudWatch, gap};
 use crate::chance::{region, stamp};
 use crate::ec2;
-use crate::faults::Fault;
+use crate::fault::Fault;
+use crate::look::FUNCTION;
 use crate::settings::Settings;
 
 /// The run is over, wherever it was.
@@ -69,14 +68,29 @@ pub(crate) struct Run {
     delivered: BTreeSet<String>,
 }
 
-/// Looks at everything, and plans.
-pub(crate) fn look(account: &mut Account, now: i64) -> Result<Run, Cut> {
+/// What a run knows before it looks.
+pub(crate) struct Start {
+    pub(crate) pulse: Pulse,
+    pub(crate) memory: Memory,
+    /// Where notices could not be read.
+    pub(crate) gaps: Vec<Gap>,
+    /// `CURFEW_MODE`, and observe where nobody listens.
+    pub(crate) ceiling: Mode,
+    regions: Vec<Region>,
+    versions: BTreeMap<Region, u64>,
+    home: Region,
+    may_end: bool,
+    audience_gap: Option<Gap>,
+}
+
+/// Reads what earlier runs told, and asks who listens.
+pub(crate) fn start(account: &mut Account, now: i64) -> Start {
     let cut = account.faults.strikes(Fault::RunCut, now);
     let effects_left = cut.then(|| account.faults.effects_before_cut());
     let steps_left = account.faults.strikes(Fault::RunOutOfTime, now).then(|| u32::try_from(now % 3).unwrap_or(0));
-    let mut pulse = Pulse { effects_left, steps_left };
+    let pulse = Pulse { effects_left, steps_left };
     let regions: Vec<Region> = (0..account.regions).map(region).collect();
-    let Recalled { memory, versions, mut gaps } = recall(account, &regions, now);
+    let Recalled { memory, versions, gaps } = recall(account, &regions, now);
     let home = memory
         .keys()
         .next()
@@ -94,36 +108,22 @@ pub(crate) fn look(account: &mut Account, now: i64) -> Result<Run, Cut> {
             audience_gap = Some(gap(&regions[0], "sns:ListSubscriptionsByTopic"));
         }
     }
-    let policy = account.policy(ceiling);
-    let mut seen = listing(account, &memory, now);
-    seen.gaps.append(&mut gaps);
-    let mut usages = BTreeMap::new();
-    for region in &regions {
-        let of_region = ask(account, region, &seen.items, &memory, &policy, now, &mut pulse)?;
-        usages.extend(of_region.usages);
-        seen.gaps.extend(of_region.gaps);
+    Start { pulse, memory, gaps, ceiling, regions, versions, home, may_end, audience_gap }
+}
+
+impl Start {
+    /// A run that has looked and planned.
+    pub(crate) fn run(self, account: &Account, plan: Plan, facts: Facts) -> Run {
+        let Self { pulse, memory, regions, versions, home, may_end, audience_gap, .. } = self;
+        let (id, at) = (format!("run-{}", facts.id), stamp(facts.now));
+        // The run's mode is `CURFEW_MODE`; what nobody would hear is planned to be observed.
+        let mut report = Report::of(plan, FUNCTION, id.as_str().into(), at, account.ceiling, regions);
+        if !may_end {
+            not_ended(&mut report, "nobody could say whether somebody listens");
+        }
+        report.gaps.extend(audience_gap);
+        Run { facts, pulse, memory, versions, home, may_end, report, news: Vec::new(), delivered: BTreeSet::new() }
     }
-    let plan = decide(&seen, &usages, &memory, &policy, stamp(now));
-    account.runs += 1;
-    let facts =
-        Facts { id: account.runs, now, settings: Rc::clone(&account.settings), ceiling, fleet: seen.items.len() };
-    account.oracle.planned(&plan, &seen.items, &facts);
-    account.log_spared(&plan);
-    // The run's mode is `CURFEW_MODE`; what nobody would hear is planned to be observed.
-    let mut report = Report::of(
-        plan,
-        "reap-instances",
-        format!("run-{}", facts.id).as_str().into(),
-        stamp(now),
-        account.ceiling,
-        regions,
-    );
-    if !may_end {
-        not_ended(&mut report, "nobody could say whether somebody listens");
-    }
-    report.gaps.extend(audience_gap);
-    account.listing.take_back(seen.items);
-    Ok(Run { facts, pulse, memory, versions, home, may_end, report, news: Vec::new(), delivered: BTreeSet::new() })
 }
 
 struct Recalled {
@@ -144,61 +144,6 @@ fn recall(account: &mut Account, regions: &[Region], now: i64) -> Recalled {
         recalled.memory.insert(region.clone(), document.1.clone());
     }
     recalled
-}
-
-/// The account's instances, of regions that may be judged.
-fn listing(account: &mut Account, memory: &Memory, now: i64) -> Observed<Instance> {
-    if !account.faults.strikes(Fault::ListingStale, now) {
-        account.listing.refresh(&account.machines);
-    }
-    let mut seen = Observed { items: account.listing.lend(), gaps: Vec::new() };
-    for place in 0..account.regions {
-        let region = region(place);
-        let unseen = memory.contains_key(&region) && account.faults.strikes(Fault::ListingFailed, now);
-        if unseen {
-            seen.gaps.push(Gap { kind: GapKind::Region, ..gap(&region, "ec2:DescribeInstances") });
-        }
-        if unseen || !memory.contains_key(&region) {
-            account.listing.keep(&seen.items);
-            seen.items.retain(|instance| instance.region != region);
-        }
-    }
-    if account.faults.strikes(Fault::SpotUnread, now) {
-        account.listing.keep(&seen.items);
-        for instance in &mut seen.items {
-            if matches!(instance.purchase, Purchase::SpotOneTime | Purchase::SpotPersistent) {
-                instance.purchase = Purchase::SpotUnknown;
-            }
-        }
-        seen.gaps.push(gap(&region(0), "ec2:DescribeSpotInstanceRequests"));
-    }
-    seen
-}
-
-fn ask(
-    account: &mut Account,
-    region: &Region,
-    seen: &[Instance],
-    memory: &Memory,
-    policy: &Policy,
-    now: i64,
-    pulse: &mut Pulse,
-) -> Result<asking::Asked, Cut> {
-    let unreadable = account.faults.strikes(Fault::ActivityUnreadable, now);
-    let known = account.activity.entry(region.clone()).or_default();
-    let (version, known) = (known.0, Some(&known.1).filter(|_| !unreadable));
-    let cloudwatch = CloudWatch { machines: &account.machines, faults: &mut account.faults, now };
-    let mut asked = asking::usages(region, seen, known, memory, policy, cloudwatch);
-    if let Some(after) = asked.after.take() {
-        pulse.beat()?;
-        let document = account.activity.entry(region.clone()).or_default();
-        if document.0 != version || account.faults.strikes(Fault::ActivityUnwritten, now) {
-            asked.gaps.push(gap(region, "s3:PutObject"));
-        } else {
-            *document = (version + 1, after);
-        }
-    }
-    Ok(asked)
 }
 
 /// Writes the plan down where it ends anything, then acts, all but marks.
@@ -299,8 +244,7 @@ pub(crate) fn remember(account: &mut Account, mut run: Run) -> Result<(), Cut> {
         let told: Vec<News> = unwritten.iter().map(|gap| news::of_gap(gap, &run.home)).collect();
         publish(account, &mut run, Some(&told))?;
     }
-    let last_fault = account.faults.last_at;
-    account.oracle.ran(&run.facts, &account.machines, last_fault);
+    account.ran(&run.facts);
     Ok(())
 }
 
@@ -311,8 +255,8 @@ pub(crate) fn refuse(account: &mut Account, now: i64) {
     let facts =
         Facts { id: account.runs, now, settings: Rc::clone(&account.settings), ceiling: account.ceiling, fleet: 0 };
     let news = news::of_refused_configuration(&home[0], "line 3, key `idle.windw`: unknown", &memory, stamp(now));
-    let nothing = domain::plan::Plan { steps: Vec::new(), spared: Vec::new(), gaps: Vec::new() };
-    let report = Report::of(nothing, "reap-instances", "run-0".into(), stamp(now), account.ceiling, Vec::new());
+    let nothing = Plan { seen: 0, steps: Vec::new(), spared: Vec::new(), gaps: Vec::new() };
+    let report = Report::of(nothing, FUNCTION, "run-0".into(), stamp(now), account.ceiling, Vec::new());
     let [home] = home;
     let news: Vec<News> = news.into_iter().collect();
     let pulse = Pulse { effects_left: None, steps_left: None };
@@ -332,4 +276,9 @@ fn not_ended(report: &mut Report, why: &str) {
     for (_, outcome) in report.steps.iter_mut().filter(|(step, _)| is_reached_end(step)) {
         outcome.error = Some(format!("not ended, because {why}"));
     }
+}
+
+pub(crate) fn gap(region: &Region, call: &str) -> Gap {
+    let error = format!("{call} failed: the simulation refuses it");
+    Gap { region: region.clone(), call: call.to_owned(), error, kind: GapKind::Part }
 }

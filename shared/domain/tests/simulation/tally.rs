@@ -6,7 +6,7 @@ use domain::rule::Rule;
 
 use crate::account::Life;
 use crate::chance::{HOUR, stamp};
-use crate::faults::Fault;
+use crate::fault::Fault;
 use crate::oracle::Share;
 use crate::owners::Behaviour;
 
@@ -54,7 +54,7 @@ impl Tally {
             "{} accounts, {} account-days, {} runs, {} messages",
             self.accounts, self.days, self.runs, self.messages
         );
-        let ends = Rule::ALL.iter().zip(self.ends);
+        let ends = Rule::OF_INSTANCES.iter().zip(self.ends);
         let ends =
             ends.map(|(rule, [stops, terminations])| format!("{rule} {stops} stopped + {terminations} terminated"));
         println!("ends: {}", ends.collect::<Vec<_>>().join(", "));
@@ -73,7 +73,7 @@ impl Tally {
         println!("{} violations", self.violations.len());
         for (seed, days, at, what) in self.violations.iter().take(VIOLATIONS_PRINTED_MAX) {
             println!("  {} seed {seed}: {what}", stamp(*at));
-            println!("    make simulate ARGS=\"--seed {seed} --days {days}\"");
+            println!("    make simulate-instances ARGS=\"--seed {seed} --days {days}\"");
         }
         println!("{:.1} s", took.as_secs_f64());
         passes && self.violations.is_empty()
@@ -89,7 +89,7 @@ impl Tally {
         };
         let faults: Vec<&str> = Fault::ALL.iter().map(|fault| fault.as_str()).collect();
         let behaviours: Vec<&str> = Behaviour::ALL.iter().map(|one| one.as_str()).collect();
-        let rules: Vec<&str> = Rule::ALL.iter().map(|rule| rule.as_str()).collect();
+        let rules: Vec<&str> = Rule::OF_INSTANCES.iter().map(|rule| rule.as_str()).collect();
         let ends = self.ends.map(|[stops, terminations]| stops + terminations);
         let never: Vec<&str> =
             [never(&faults, &self.faults), never(&behaviours, &self.behaviours), never(&rules, &ends)].concat();

@@ -12,14 +12,14 @@ fn a_failed_call_says_what_to_do() {
         "s3:GetObject",
         Some("AccessDenied"),
         "AccessDenied: Access Denied.",
-        "s3:GetObject on s3://curfew/activity/eu-central-1.json failed: AccessDenied: Access Denied; grant the function's role \
+        "s3:GetObject on s3://curfew/activity/eu-central-1.json failed: AccessDenied: Access Denied; grant the role that asked \
          s3:GetObject on it, and s3:ListBucket on the bucket, without which an absent object looks forbidden",
     );
     check(
         "s3:PutObject",
         Some("AccessDenied"),
         "AccessDenied",
-        "s3:PutObject on s3://curfew/activity/eu-central-1.json failed: AccessDenied; grant the function's role s3:PutObject on it, \
+        "s3:PutObject on s3://curfew/activity/eu-central-1.json failed: AccessDenied; grant the role that asked s3:PutObject on it, \
          and the use of the bucket's KMS key where it has one",
     );
     check(

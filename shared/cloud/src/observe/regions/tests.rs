@@ -30,7 +30,7 @@ async fn where_nobody_says_it_is_home() {
     let (aws, _) = aws(|_| Answer::error("UnauthorizedOperation", "No"));
     let seen = regions(&aws, &Config::default()).await;
     assert_eq!(names(&seen), ["us-east-1"]);
-    assert!(seen.gaps[0].error.ends_with("grant ec2:DescribeRegions to the function's role"), "{:?}", seen.gaps);
+    assert!(seen.gaps[0].error.ends_with("grant ec2:DescribeRegions to the role that asked"), "{:?}", seen.gaps);
 }
 
 #[tokio::test]

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Case, Memory, would};
+use super::Case;
 use crate::id::ResourceId;
 use crate::instance::{Instance, State};
 use crate::mark::Mark;
 use crate::mode::Mode;
-use crate::notices::{Notices, Topic};
+use crate::notices::{Memory, Notices, Topic, would};
 use crate::plan::SparedBecause;
 use crate::policy::{Policy, Verdict, idle, untagged};
 use crate::rule::Rule;
@@ -204,7 +204,7 @@ fn usage_of_unasked(instance: &Instance, activity: &Activity, policy: &Policy, n
     let window = Window::ending_before(now, length);
     let asked = activity.of(instance, now);
     if let Some(until) = asked.and_then(|asked| asked.busy_until).filter(|until| *until > window.from) {
-        return Usage::Busy(Busy { until });
+        return Usage::Busy(Busy { until, shown: None });
     }
     if window.from < instance.launched_at + policy.config.idle.boot_grace {
         return Usage::Unknown(Unknown::Young);

@@ -1,21 +1,21 @@
 //! Whom to leave alone, and what to say about it.
 
 use super::Case;
-use super::track::Track;
 use crate::foreign::controller;
 use crate::money;
 use crate::notices::Topic;
 use crate::plan::{Finding, Memo, Spared, SparedBecause};
 use crate::policy::Verdict;
+use crate::policy::follow::Track;
 use crate::rule::Rule;
-use crate::usage::{Unknown, Usage};
-use crate::vocabulary::{PROTECTED, Unreadable, Vocabulary, kept_until};
+use crate::usage::{Signal, Unknown, Usage};
+use crate::vocabulary::{PROTECTED, Unreadable, Vocabulary, explained, kept_until};
 
 pub(super) const USAGE_UNKNOWN: &str = "usage-unknown";
 const UNREADABLE: &str = "unreadable";
 const FOREIGN_OWNED: &str = "foreign-owned";
 
-impl Case<'_> {
+impl<'a> Case<'a> {
     /// Protected, kept, unreadable and foreign-owned ones, in this order.
     pub(super) fn spared_at_sight(self) -> Option<Spared> {
         if self.instance.tags.contains_key(PROTECTED) {
@@ -23,7 +23,7 @@ impl Case<'_> {
         }
         let says = Vocabulary::read(self.instance);
         let unreadable = says.as_ref().err().map(|unreadable| self.unreadable(unreadable));
-        if kept_until(self.instance).is_some_and(|until| self.now < until) {
+        if kept_until(&self.instance.tags).is_some_and(|until| self.now < until) {
             return Some(Spared {
                 because: SparedBecause::Kept,
                 ..unreadable.unwrap_or_else(|| self.spared(SparedBecause::Kept, self.unjudged(Vec::new())))
@@ -35,8 +35,7 @@ impl Case<'_> {
     }
 
     fn unreadable(self, unreadable: &[Unreadable]) -> Spared {
-        let problem = |tag: &Unreadable| format!("the tag {}={} cannot be read: {}", tag.key, tag.value, tag.problem);
-        let text = unreadable.iter().map(problem).collect::<Vec<_>>().join("; ");
+        let text = explained(unreadable);
         self.finding(SparedBecause::Unreadable, UNREADABLE, text.clone(), text)
     }
 
@@ -90,39 +89,72 @@ impl Case<'_> {
         topics.is_some_and(|topics| topics.contains_key(&Topic::rule(Rule::Idle)))
     }
 
-    fn is_judged_for_idleness(self) -> bool {
+    pub(super) fn is_judged_for_idleness(self) -> bool {
         Vocabulary::read(self.instance)
             .is_ok_and(|says| crate::policy::idle::window(&says, &self.policy.config).is_some())
     }
 
     /// Said whatever else was said of it: nobody else would notice that it cannot be judged.
     pub(super) fn uninstrumented(self) -> Option<Finding> {
-        let Usage::Unknown(unknown) = self.usage else {
-            return None;
-        };
-        if !self.is_judged_for_idleness() {
-            return None;
-        }
+        let why = why_unknown(self.cannot_be_judged()?);
         let price = money::show(self.policy.prices.saved_by_ending(self.instance));
-        let why = match unknown {
-            Unknown::NotAsked | Unknown::Young => return None,
-            Unknown::NoMetric => {
-                "no metric is configured for its kind of accelerator ([metrics] in the configuration)".to_owned()
-            }
-            Unknown::Silent { devices } => not_reporting(0, *devices),
-            Unknown::Uninstrumented { reporting, devices } => not_reporting(*reporting, *devices),
-            Unknown::TooFewSamples(signal) => format!("too few samples of {signal:?}"),
-        };
         let text = format!(
             "an uninstrumented GPU, {price}: nobody can say whether it works, so it is never stopped for idleness; {why}"
         );
         Some(Finding { topic: Topic::named(USAGE_UNKNOWN), what: USAGE_UNKNOWN.to_owned(), text })
     }
 
+    /// Why nobody can say whether it works, of one that was asked about and is old enough.
+    pub(super) fn cannot_be_judged(self) -> Option<&'a Unknown> {
+        let Usage::Unknown(unknown) = self.usage else {
+            return None;
+        };
+        if !self.is_judged_for_idleness() {
+            return None;
+        }
+        (!matches!(unknown, Unknown::NotAsked | Unknown::Young)).then_some(unknown)
+    }
+
     fn finding(self, because: SparedBecause, topic: &str, what: String, text: String) -> Spared {
         let topic = Topic::named(topic);
         let memo = self.unjudged(vec![topic.clone()]);
         Spared { finding: Some(Finding { topic, what, text }), ..self.spared(because, memo) }
+    }
+}
+
+/// Why nobody can say whether it works, for people.
+pub(super) fn why_unknown(unknown: &Unknown) -> String {
+    match unknown {
+        Unknown::NotAsked => "nobody was asked, or nobody answered".to_owned(),
+        Unknown::Young => "it was launched too recently".to_owned(),
+        Unknown::NoMetric => {
+            "no metric is configured for its kind of accelerator ([metrics] in the configuration)".to_owned()
+        }
+        Unknown::Silent { devices } => not_reporting(0, *devices),
+        Unknown::Uninstrumented { reporting, devices } => not_reporting(*reporting, *devices),
+        Unknown::TooFewSamples(signal) => format!("{} reported too seldom in the window", in_words(*signal)),
+    }
+}
+
+/// The same in a few words, for a column of a table.
+pub(super) fn why_unknown_in_short(unknown: &Unknown) -> String {
+    match unknown {
+        Unknown::NotAsked => "nobody answered".to_owned(),
+        Unknown::Young => "launched too recently".to_owned(),
+        Unknown::NoMetric => "no metric configured".to_owned(),
+        Unknown::Silent { devices } => format!("0 of {devices} GPUs report"),
+        Unknown::Uninstrumented { reporting, devices } => format!("{reporting} of {devices} GPUs report"),
+        Unknown::TooFewSamples(signal) => format!("{} reports too seldom", in_words(*signal)),
+    }
+}
+
+fn in_words(signal: Signal) -> String {
+    match signal {
+        Signal::Cpu => "the CPU".to_owned(),
+        Signal::NetworkIn | Signal::NetworkOut => "the network".to_owned(),
+        Signal::DiskRead | Signal::DiskWrite => "the disks".to_owned(),
+        Signal::Gpu(place) => format!("GPU {place}"),
+        Signal::GpuMemory(place) => format!("the memory of GPU {place}"),
     }
 }
 

@@ -19,10 +19,12 @@ use jiff::SignedDuration;
 use super::*;
 use crate::config::Config;
 use crate::fixture::{InstanceBuilder, NOW, busy, enforcing, idle, instance, reserved, time, unknown, untagged};
+use crate::id::Region;
 use crate::instance::Purchase;
 use crate::mark::Announced;
 use crate::news::{NewsKind, late_news, messages, news, remember};
 use crate::observed::{Gap, GapKind};
+use crate::policy::explain::Decision;
 use crate::report::{Outcome, OutcomeKind, Report};
 use crate::vocabulary::{MARKED, STOPPED};
 
@@ -95,12 +97,29 @@ impl Account {
         self.instances[0].tags.get(key).map(String::as_str)
     }
 
+    /// What would be explained of each is what is planned, limits aside, which count all.
+    fn is_explained_as(&self, plan: &Plan) {
+        for instance in &self.instances {
+            let nothing_told = Notices::default();
+            let notices = self.memory.get(&instance.region).unwrap_or(&nothing_told);
+            let explained = explain(instance, self.usages.get(&instance.id), notices, &self.policy, self.now).unwrap();
+            match explained.decision {
+                Decision::Step(said) => {
+                    let step = plan.steps.iter().find(|step| step.target.resource == instance.id).unwrap();
+                    assert_eq!(Step { held: None, ..*said }, Step { held: None, ..step.clone() });
+                }
+                Decision::Spared(said) => assert!(plan.spared.contains(&said), "{said:?}"),
+            }
+        }
+    }
+
     /// One run at `day hour:minute` of September 2026: decide, act, tell, mark, remember.
     fn run(&mut self, at: &str) -> &mut Self {
         let (day, clock) = at.split_once(' ').unwrap();
         self.now = time(&format!("2026-09-{day}T{clock}:00Z"));
         let seen = Observed { items: self.instances.clone(), gaps: self.gaps.clone() };
         let plan = decide(&seen, &self.usages, &self.memory, &self.policy, self.now);
+        self.is_explained_as(&plan);
         let home = Region::from("us-east-1");
         let mut report =
             Report::of(plan, "reap-instances", "run-1".into(), self.now, self.policy.ceiling, vec![home.clone()]);
@@ -144,10 +163,10 @@ impl Account {
         match &step.action {
             Action::Notify => {}
             Action::Mark(mark) => drop(instance.tags.insert(MARKED.to_owned(), mark.to_string())),
-            Action::Unmark { remaining, clear_stopped } => {
+            Action::Unmark { remaining, also } => {
                 instance.tags.remove(MARKED);
                 instance.tags.extend(remaining.iter().map(|mark| (MARKED.to_owned(), mark.to_string())));
-                if *clear_stopped {
+                if also.is_some() {
                     instance.tags.remove(STOPPED);
                 }
             }
@@ -160,6 +179,9 @@ impl Account {
             Action::Start => {
                 instance.state = State::Running;
                 instance.launched_at = self.now;
+            }
+            Action::Date { .. } | Action::Snapshot { .. } | Action::Delete { .. } => {
+                panic!("an instance takes no {}", step.action.as_str())
             }
         }
     }
@@ -186,9 +208,9 @@ fn show(step: &Step) -> String {
     let rule = step.because.rule();
     match &step.action {
         Action::Mark(mark) => format!("mark{}", show_mark(mark)),
-        Action::Unmark { remaining, clear_stopped } => {
+        Action::Unmark { remaining, also } => {
             let remaining = remaining.as_ref().map(|mark| format!(" leaving{}", show_mark(mark))).unwrap_or_default();
-            format!("unmark {rule}{remaining}{}", if *clear_stopped { " and stopped" } else { "" })
+            format!("unmark {rule}{remaining}{}", if also.is_some() { " and stopped" } else { "" })
         }
         Action::Notify => {
             format!("notify {rule}, {}", step.only_told.map(|why| format!("{why:?}")).unwrap_or_default())
@@ -198,6 +220,9 @@ fn show(step: &Step) -> String {
             format!("{mark}{} for {rule}", step.action.as_str())
         }
         Action::Start => "start".to_owned(),
+        Action::Date { .. } | Action::Snapshot { .. } | Action::Delete { .. } => {
+            panic!("an instance takes no {}", step.action.as_str())
+        }
     }
 }
 

@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::fixture::{NOW, busy, enforcing, idle, instance, time, unknown};
 use crate::instance::{Instance, State};
+use crate::notices::Memory;
 use crate::notices::Notices;
 use crate::observed::{GapKind, Observed};
-use crate::policy::instances::{Memory, decide};
+use crate::policy::instances::decide;
 use crate::report::Outcome;
 use crate::usage::Usage;
 use crate::vocabulary::{MARKED, STOPPED};
@@ -176,7 +177,18 @@ fn an_audit_record_says_its_schema_and_who_was_spared() {
     let record = serde_json::to_value(AuditRecord::of(&report)).unwrap();
     assert_eq!(record["schema"], 1);
     assert_eq!(record["spared"], json!({ "protected": ["i-8"], "usage-unknown": ["i-9"], "foreign-owned": ["i-10"] }));
-    assert_eq!(record["steps"], serde_json::to_value(Response::of(&report)).unwrap()["steps"]);
+    let mut steps = record["steps"].clone();
+    for step in steps.as_array_mut().unwrap().iter_mut().map(|step| step.as_object_mut().unwrap()) {
+        assert_eq!((step.remove("what"), step.remove("name")), (Some(json!("g5.xlarge")), None), "{step:?}");
+    }
+    assert_eq!(steps, serde_json::to_value(Response::of(&report)).unwrap()["steps"]);
+}
+
+#[test]
+fn an_audit_record_says_what_people_know_a_resource_by() {
+    let report = report(vec![(instance().id("i-1").tag("Name", "trainer").build(), idle())]);
+    let record = serde_json::to_value(AuditRecord::of(&report)).unwrap();
+    assert_eq!((&record["steps"][0]["what"], &record["steps"][0]["name"]), (&json!("g5.xlarge"), &json!("trainer")));
 }
 
 #[test]

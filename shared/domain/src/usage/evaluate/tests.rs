@@ -165,6 +165,18 @@ mod busy {
     }
 
     #[test]
+    fn what_shows_it_is_said_by_its_name() {
+        let eight = watched(instance().accelerators(Accelerator::Nvidia, 8), "")
+            .at("11:20", Signal::Gpu(7), 30.0)
+            .at("11:20", Signal::Gpu(3), 97.0)
+            .at("11:20", Signal::Cpu, 90.0)
+            .at("11:15", Signal::Gpu(0), 100.0);
+        let Usage::Busy(Busy { shown: Some(reading), .. }) = eight.usage() else { panic!("{:?}", eight.usage()) };
+        let at = time("2026-09-01T11:20:00Z");
+        assert_eq!(reading, Reading { measure: Measure::Gpu(Some("3".to_owned())), at, value: 97.0, line: 5.0 });
+    }
+
+    #[test]
     fn it_needs_no_instrument_and_no_age() {
         let young = instance().launched("2026-09-01T11:40:00Z");
         check(&watched(young, "").at("11:50", Signal::Cpu, 90.0), "busy until 11:55");

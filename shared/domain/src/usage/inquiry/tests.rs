@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use super::*;
 use crate::fixture::{NOW, instance, time};
 use crate::instance::Accelerator;
-use crate::usage::{Busy, PERIOD, Unknown};
+use crate::usage::{Busy, Measure, PERIOD, Reading, Unknown};
 
 /// A value for each signal, the same in every period of the window.
 type Said = [(Signal, f64)];
@@ -62,8 +62,11 @@ fn conclude(open: &Open<'_>, further: &Said, complete: bool) -> Option<Found> {
     open.conclude(samples(further), complete, &gpus(4), Some(&names), &Idle::default())
 }
 
-fn busy() -> Usage {
-    Usage::Busy(Busy { until: window().to })
+fn busy(measure: Measure, value: f64) -> Usage {
+    let idle = Idle::default();
+    let line = if measure == Measure::Cpu { idle.cpu_below_vcpus } else { idle.gpu_below_percent };
+    let at = window().to - PERIOD;
+    Usage::Busy(Busy { until: window().to, shown: Some(Reading { measure, at, value, line }) })
 }
 
 #[test]
@@ -71,7 +74,7 @@ fn a_busy_cpu_is_enough_and_needs_no_reminder() {
     let one = four_gpus();
     let ask = Ask { likely: Some(shown_by(Signal::Gpu(0), gpu(2))), ..Ask::in_full(&one, window()) };
     let found = first(&ask, &[(Signal::Cpu, 90.0), (Signal::Gpu(0), 90.0)]);
-    assert_eq!(found, Some(First::Found(Found::Told(busy(), None))));
+    assert_eq!(found, Some(First::Found(Found::Told(busy(Measure::Gpu(None), 90.0), None))));
 }
 
 #[test]
@@ -79,7 +82,10 @@ fn the_gpu_that_worked_the_last_time_is_enough() {
     let one = four_gpus();
     let ask = Ask { likely: Some(shown_by(Signal::Gpu(0), gpu(2))), ..Ask::in_full(&one, window()) };
     let found = first(&ask, &[(Signal::Cpu, 1.0), (Signal::Gpu(0), 90.0)]);
-    assert_eq!(found, Some(First::Found(Found::Told(busy(), Some(shown_by(Signal::Gpu(0), gpu(2)))))));
+    assert_eq!(
+        found,
+        Some(First::Found(Found::Told(busy(Measure::Gpu(None), 90.0), Some(shown_by(Signal::Gpu(0), gpu(2))))))
+    );
 }
 
 #[test]
@@ -145,7 +151,7 @@ fn what_was_idle_and_stays_quiet_is_asked_no_further() {
     let one = four_gpus();
     let ask = Ask { depth: Depth::WorkOnly, ..Ask::in_full(&one, window()) };
     assert_eq!(first(&ask, &[(Signal::Cpu, 1.0)]), Some(First::Found(Found::NoWork)));
-    assert_eq!(first(&ask, &[(Signal::Cpu, 90.0)]), Some(First::Found(Found::Told(busy(), None))));
+    assert_eq!(first(&ask, &[(Signal::Cpu, 90.0)]), Some(First::Found(Found::Told(busy(Measure::Cpu, 3.6), None))));
 }
 
 #[test]
@@ -184,7 +190,7 @@ fn half_an_answer_can_show_work_and_nothing_else() {
     let one = four_gpus();
     let ask = Ask::in_full(&one, window());
     let half = |value| ask.after_first(samples(&[(Signal::Cpu, value)]), false, &Idle::default());
-    assert_eq!(half(90.0), Some(First::Found(Found::Told(busy(), None))));
+    assert_eq!(half(90.0), Some(First::Found(Found::Told(busy(Measure::Cpu, 3.6), None))));
     assert_eq!(half(1.0), None);
     let open = open(&ask, &[(Signal::Cpu, 1.0)]);
     assert_eq!(conclude(&open, &QUIET_TRAFFIC, false), None);

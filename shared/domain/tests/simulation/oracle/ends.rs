@@ -117,7 +117,7 @@ impl Oracle {
             }
             let seen = machine.changed_at < facts.now && machine.spared(facts.now).is_none();
             let running = machine.is(domain::instance::State::Running);
-            for rule in Rule::ALL {
+            for rule in Rule::OF_INSTANCES {
                 if seen && running && is_mended(machine, rule, facts) {
                     let of_rule = self.record(id).announced.iter_mut().filter(|one| one.rule == rule);
                     of_rule.for_each(|one| one.mended = true);
@@ -170,6 +170,7 @@ fn unfounded(machine: &Machine, rule: Rule, facts: &Facts) -> Option<String> {
             Some(Look::Idle { holds_memory: false }) => None,
             look => Some(format!("it looks {look:?}")),
         },
+        Rule::Orphaned => Some("it is no volume".to_owned()),
     }
 }
 
@@ -178,7 +179,7 @@ fn is_mended(machine: &Machine, rule: Rule, facts: &Facts) -> bool {
     let (settings, now) = (&facts.settings, facts.now);
     let is_marked = || machine.ec2.tags.get(domain::vocabulary::MARKED).is_some_and(|mark| mark.contains("idle="));
     match rule {
-        Rule::Expired => false,
+        Rule::Expired | Rule::Orphaned => false,
         Rule::Untagged => !machine.lacks_tags(settings),
         Rule::Lifetime => now - machine.launched <= settings.lifetime.max || machine.says.expires_at.is_some(),
         Rule::Hours => {
@@ -193,5 +194,5 @@ fn is_mended(machine: &Machine, rule: Rule, facts: &Facts) -> bool {
 }
 
 pub(crate) fn rule_place(rule: Rule) -> usize {
-    Rule::ALL.iter().position(|one| *one == rule).unwrap_or(0)
+    Rule::OF_INSTANCES.iter().position(|one| *one == rule).unwrap_or(0)
 }

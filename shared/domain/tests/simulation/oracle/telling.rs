@@ -123,7 +123,7 @@ fn announcements(paragraph: &str) -> Vec<(Rule, Ending, i64)> {
 fn called_off(paragraph: &str) -> Option<(Rule, i64)> {
     let (_, announced) = paragraph.strip_suffix(") is called off.")?.split_once("what was announced for ")?;
     let (deadline, rule) = announced.split_once(" (")?;
-    let rule = Rule::ALL.into_iter().find(|one| one.as_str() == rule)?;
+    let rule = Rule::OF_INSTANCES.into_iter().find(|one| one.as_str() == rule)?;
     Some((rule, deadline.parse::<Timestamp>().ok()?.as_second()))
 }
 
@@ -138,6 +138,6 @@ fn grace(rule: Rule, settings: &Settings) -> i64 {
         Rule::Idle => settings.idle.grace,
         Rule::Untagged => settings.untagged.grace,
         Rule::Lifetime => settings.lifetime.grace,
-        Rule::Hours | Rule::Expired => 0,
+        Rule::Hours | Rule::Expired | Rule::Orphaned => 0,
     }
 }

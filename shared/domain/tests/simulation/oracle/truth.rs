@@ -86,6 +86,7 @@ impl Machine {
             Rule::Lifetime => settings.lifetime.action,
             Rule::Idle => says.on_idle.unwrap_or(settings.idle.action),
             Rule::Hours => RuleAction::Stop,
+            Rule::Orphaned => return None,
         };
         let ending = match action {
             RuleAction::Stop => Ending::Stop,

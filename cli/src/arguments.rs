@@ -1,0 +1,142 @@
+//! The command line.
+
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use crate::commands::{apply, completions, config, doctor, explain, keep, plans, scan, undo};
+
+/// Keeps GPU spend on EC2 honest: see what costs before you deploy, review before Curfew acts, undo after.
+#[derive(Debug, Parser)]
+#[command(name = "curfew", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = "Exit codes: 0 all is well, or done; 1 something was found, or not done; 2 nobody can say: \
+                        wrong usage, or a call failed.\n\nExample:\n  curfew scan --profile research")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// Profile of the AWS configuration files [default: as the AWS CLI]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    /// Region in which Curfew is deployed [default: as the AWS CLI]
+    #[arg(long, global = true, value_name = "REGION")]
+    pub(crate) region: Option<String>,
+    /// CloudFormation stack of Curfew
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        env = "CURFEW_STACK",
+        default_value = "curfew",
+        hide_env_values = true
+    )]
+    pub(crate) stack: String,
+    /// State bucket [default: the stack's]
+    #[arg(long, global = true, value_name = "NAME", env = "CURFEW_BUCKET", hide_env_values = true)]
+    pub(crate) bucket: Option<String>,
+    /// Topic of messages [default: the stack's]
+    #[arg(long, global = true, value_name = "ARN", env = "CURFEW_TOPIC_ARN", hide_env_values = true)]
+    pub(crate) topic_arn: Option<String>,
+    /// Print the result as JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Scan(scan::Scan),
+    #[command(subcommand)]
+    Config(config::Config),
+    Explain(explain::Explain),
+    Plans(plans::Plans),
+    Apply(apply::Apply),
+    Keep(keep::Keep),
+    Protect(keep::Protect),
+    Release(keep::Release),
+    Undo(undo::Undo),
+    Doctor(doctor::Doctor),
+    Completions(completions::Completions),
+}
+
+/// What was typed; help and errors are printed here, and end it.
+pub(crate) fn read() -> Arguments {
+    let mut command = command();
+    let matches = command.get_matches_mut();
+    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
+}
+
+/// The command line. Each command's usage is written down before it is parsed: else an error's would list as mandatory whatever
+/// a variable has set.
+pub(crate) fn command() -> clap::Command {
+    let mut named = Arguments::command();
+    named.build();
+    with_usage(Arguments::command(), &mut named)
+}
+
+/// `named` is the same command, built, so that it knows its whole name and the global options.
+fn with_usage(command: clap::Command, named: &mut clap::Command) -> clap::Command {
+    let subs: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    let usage = named.render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage:").trim().to_owned();
+    subs.iter().fold(command.override_usage(usage), |command, name| match named.find_subcommand_mut(name) {
+        Some(named) => command.mut_subcommand(name, |sub| with_usage(sub, named)),
+        None => command,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_fits_together() {
+        command().debug_assert();
+    }
+
+    /// Every command, by its words.
+    fn commands(command: &clap::Command, words: &[String]) -> Vec<(Vec<String>, clap::Command)> {
+        let mut found = vec![(words.to_vec(), command.clone())];
+        for sub in command.get_subcommands() {
+            found.extend(commands(sub, &[words, &[sub.get_name().to_owned()]].concat()));
+        }
+        found
+    }
+
+    #[test]
+    fn every_help_ends_with_an_example_of_itself_that_parses() {
+        for (words, command) in commands(&command(), &["curfew".to_owned()]) {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let is_group = command.has_subcommands() && words.len() > 1;
+            if help.is_empty() && is_group {
+                continue;
+            }
+            let (_, examples) = help.split_once("Example:\n").unwrap_or_else(|| panic!("{words:?} has no example"));
+            for example in examples.lines() {
+                let line = example.split(['>', '|']).next().unwrap_or_default();
+                let typed: Vec<&str> = line.split_whitespace().collect();
+                assert!(
+                    typed.iter().zip(&words).all(|(typed, word)| typed == word),
+                    "{example} is no example of {words:?}"
+                );
+                let parsed = Arguments::try_parse_from(&typed);
+                assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
+            }
+        }
+    }
+
+    #[test]
+    fn every_argument_is_explained() {
+        for (words, command) in commands(&command(), &["curfew".to_owned()]) {
+            assert!(command.get_about().is_some() || words.len() == 1, "{words:?}");
+            for argument in command.get_arguments() {
+                assert!(argument.get_help().is_some(), "{words:?} {}", argument.get_id());
+            }
+        }
+    }
+}

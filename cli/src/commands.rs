@@ -1,0 +1,43 @@
+//! One file a command: its arguments, what it asks and does, and how it is shown.
+
+pub(crate) mod apply;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod doctor;
+pub(crate) mod explain;
+pub(crate) mod keep;
+pub(crate) mod plans;
+pub(crate) mod scan;
+pub(crate) mod undo;
+
+use crate::arguments::{Arguments, Command};
+use crate::context::Context;
+use crate::ending::Ending;
+use crate::failure::Failure;
+
+/// Does what was asked. Whatever speaks to AWS says in its error whose credentials it had.
+pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Ending, Failure> {
+    if let Command::Completions(completions) = command {
+        return Ok(completions.run());
+    }
+    if let Command::Config(config) = command {
+        return config.run(global).await;
+    }
+    if let Command::Keep(keep) = &command {
+        keep.resources()?;
+    }
+    let context = Context::connect(global).await?;
+    let done = match command {
+        Command::Scan(scan) => scan.run(&context).await,
+        Command::Explain(explain) => explain.run(&context).await,
+        Command::Plans(plans) => plans.run(&context).await,
+        Command::Apply(apply) => apply.run(&context).await,
+        Command::Keep(keep) => keep.run(&context).await,
+        Command::Protect(protect) => protect.run(&context).await,
+        Command::Release(release) => release.run(&context).await,
+        Command::Undo(undo) => undo.run(&context).await,
+        Command::Doctor(doctor) => doctor.run(&context).await,
+        Command::Completions(_) | Command::Config(_) => Ok(Ending::Fine),
+    };
+    done.map_err(|failure| context.blame(failure))
+}

@@ -1,0 +1,145 @@
+//! `curfew apply`: carries out what a run left for a person to review.
+//!
+//! 1. Find the record and what of it waits.
+//! 2. Refuse where nothing may be ended: [`gate`].
+//! 3. Look again and judge again, as the function does: what is no longer as it was reviewed is left alone.
+//! 4. Show the list, and ask.
+//! 5. Act, tell, record and remember, as the function does.
+
+mod again;
+mod carry;
+mod ended;
+mod gate;
+mod unheard;
+mod unseen;
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+use domain::report::{Outcome, Recorded, RecordedStep};
+use jiff::SignedDuration;
+
+use super::plans::find;
+use crate::context::Context;
+use crate::ending::Ending;
+use crate::failure::Failure;
+use crate::screen;
+use crate::world::clock;
+
+use again::{Again, Task};
+use ended::Ended;
+use gate::Gate;
+
+/// Whoever takes longer to answer gets a second look before anything is ended.
+const ANSWER_WITHIN: SignedDuration = SignedDuration::from_secs(10);
+
+/// Carry out what a run left for a person to review: exactly that list, each item checked again
+///
+/// What has changed since is left alone, and so is whatever is not on the list. It may be interrupted: the same command goes
+/// on where it was.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit codes: 0 all of it is done; 1 some of it is not; 2 refused, nothing was done.\n\n\
+                        Example:\n  curfew apply 5f1c2a7e\n  curfew apply 5f1c2a7e --only i-0123456789abcdef0 --yes")]
+pub(crate) struct Apply {
+    /// The run or the beginning of its id, or its record's key in the state bucket: `curfew plans` lists them
+    #[arg(value_name = "PLAN")]
+    pub(crate) plan: String,
+    /// Of the list only this resource; may be given several times
+    #[arg(long, value_name = "RESOURCE")]
+    pub(crate) only: Vec<String>,
+    /// Do it without being asked
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+impl Apply {
+    pub(crate) async fn run(self, context: &Context) -> Result<Ending, Failure> {
+        let deployed = context.needs_deployed().await?;
+        let record = find(context, &deployed, &self.plan).await?;
+        let items = self.items(&record)?;
+        if items.is_empty() {
+            return nothing_waits(context, &record);
+        }
+        let gate = Gate::pass(context, &deployed, &record, clock()).await?;
+        let task = Task { context, deployed: &deployed, record: &record, gate, narrowed: !self.only.is_empty() };
+        if let Some(observed) = only_observed(&record) {
+            screen::progress(format!("{observed}."));
+        }
+        screen::progress(format!("Checking {} again …", screen::counted(items.len(), "end")));
+        let Some((task, again)) = self.confirmed(task, &items).await? else {
+            screen::progress("Nothing was done.");
+            return Ok(Ending::Found);
+        };
+        let (run, outcomes) = task.carry_out(again, &items).await;
+        Ended::of(&record, run, &outcomes).show(context.global.json)
+    }
+
+    /// What waits, or of it what was named.
+    fn items(&self, record: &Recorded) -> Result<Vec<RecordedStep>, Failure> {
+        if record.is_of_apply() {
+            let advice = "apply the plan itself again: its run is the middle of that one's id";
+            return Err(Failure::with(format!("{} is itself the record of an apply", record.run), advice));
+        }
+        let waiting: Vec<RecordedStep> = record.waiting().cloned().collect();
+        let mut named = BTreeSet::new();
+        if let Some(twice) = waiting.iter().find(|item| !named.insert((&item.region, &item.resource))) {
+            let problem = format!("{} is on the list of run {} twice", twice.resource, record.run);
+            return Err(Failure::with(problem, "no run wrote that: look at who did"));
+        }
+        if self.only.is_empty() {
+            return Ok(waiting);
+        }
+        let listed: BTreeSet<&str> = waiting.iter().map(|item| item.resource.as_str()).collect();
+        if let Some(stranger) = self.only.iter().find(|only| !listed.contains(only.as_str())) {
+            let problem = format!("{stranger} is not on the list of what waits in run {}", record.run);
+            return Err(Failure::with(problem, format!("curfew plans {} shows the list", record.run)));
+        }
+        Ok(waiting.into_iter().filter(|item| self.only.iter().any(|only| only == item.resource.as_str())).collect())
+    }
+
+    /// What is to be carried out, as it is now; `None` where the person does not want it. Whoever took their time gets a
+    /// second look, by the configuration as it is by then, which can only leave out more.
+    async fn confirmed<'t>(
+        &self,
+        task: Task<'t>,
+        items: &[RecordedStep],
+    ) -> Result<Option<(Task<'t>, Again)>, Failure> {
+        let again = task.look(items).await;
+        again.show(task.context.global.json);
+        if again.is_empty() {
+            return Ok(Some((task, again)));
+        }
+        if !screen::confirm(again.question(), self.yes)? {
+            return Ok(None);
+        }
+        if clock().duration_since(again.began) <= ANSWER_WITHIN {
+            return Ok(Some((task, again)));
+        }
+        screen::progress("That took a while: checking again …");
+        let gate = Gate::pass(task.context, task.deployed, task.record, clock()).await?;
+        let task = Task { gate, ..task };
+        let approved = again.approved(items);
+        let second = task.look(&approved).await;
+        Ok(Some((task, Again { left: [again.left, second.left].concat(), ..second })))
+    }
+}
+
+fn only_observed(record: &Recorded) -> Option<String> {
+    let observed = record.tally().observed;
+    let were = if observed == 1 { "was" } else { "were" };
+    (observed > 0).then(|| {
+        format!(
+            "{} {were} only observed, and nothing that is in observe mode is applied",
+            screen::counted(observed, "step")
+        )
+    })
+}
+
+fn nothing_waits(context: &Context, record: &Recorded) -> Result<Ending, Failure> {
+    let observed = only_observed(record).map(|observed| format!("; {observed}")).unwrap_or_default();
+    screen::progress(format!("Nothing of run {} waits for a person{observed}.", record.run));
+    if context.global.json { Ended::of(record, None, &Vec::new()).show(true) } else { Ok(Ending::Fine) }
+}
+
+/// What became of each item.
+type Outcomes = Vec<(RecordedStep, Outcome)>;

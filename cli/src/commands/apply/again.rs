@@ -1,0 +1,201 @@
+//! Looking again, and judging again.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use domain::mark::whole_second;
+use domain::mode::Mode;
+use domain::money::Rate;
+use domain::news::would_lose;
+use domain::plan::{Plan, Seen, Step, Target};
+use domain::policy::{Policy, instances, volumes};
+use domain::price::PriceBook;
+use domain::report::{APPLIED, Outcome, Recorded, RecordedBecause, RecordedStep};
+use domain::review::{Fresh, Reviewed, review};
+use execution::{Chosen, Recalled, Run};
+use jiff::{SignedDuration, Timestamp};
+
+use super::Outcomes;
+use super::gate::{Function, Gate};
+use crate::commands::plans::worth;
+use crate::context::{Context, Deployed};
+use crate::screen::{self, Side, Table};
+use crate::world::clock;
+
+/// Looking takes a third of it at most. What is not done by then is left to the next try.
+const RUN_MAX: SignedDuration = SignedDuration::from_mins(30);
+
+/// How the ids of runs end that carried out a part of a plan.
+pub(super) const NARROWED: &str = "-only";
+
+/// What is to be carried out, and where.
+pub(super) struct Task<'a> {
+    pub(super) context: &'a Context,
+    pub(super) deployed: &'a Deployed,
+    pub(super) record: &'a Recorded,
+    pub(super) gate: Gate,
+    /// Whether it is about a part of the list.
+    pub(super) narrowed: bool,
+}
+
+/// A list, looked at again.
+pub(super) struct Again {
+    /// When the look began.
+    pub(super) began: Timestamp,
+    /// The steps to carry out, and no others.
+    pub(super) plan: Plan,
+    /// Where was looked.
+    pub(super) regions: Vec<domain::id::Region>,
+    /// What earlier runs told.
+    pub(super) recalled: Recalled,
+    /// What is left alone.
+    pub(super) left: Outcomes,
+    pub(super) function: &'static str,
+}
+
+impl Task<'_> {
+    /// A run about these resources alone.
+    pub(super) fn run<'r>(
+        &'r self,
+        began: Timestamp,
+        chosen: &'r Chosen,
+        progress: &'r (dyn Fn(&Step, &Outcome) + Sync),
+        halted: Option<&'r AtomicBool>,
+    ) -> Run<'r> {
+        let narrowed = if self.narrowed { NARROWED } else { "" };
+        let at = clock();
+        let millisecond = at.subsec_millisecond();
+        let id = format!("{}{}{millisecond:03}Z{narrowed}", self.ids(), at.strftime("%Y%m%dT%H%M%S"));
+        Run {
+            aws: &self.context.aws,
+            store: &self.deployed.store,
+            topic_arn: &self.gate.topic_arn,
+            function: self.gate.function.as_str(),
+            id: id.as_str().into(),
+            mode: Mode::Enforce,
+            now: began,
+            deadline: clock() + RUN_MAX,
+            clock,
+            chosen: Some(chosen),
+            progress,
+            halted,
+        }
+    }
+
+    /// How the ids of all runs begin that carried out this plan, or a part of it.
+    pub(super) fn ids(&self) -> String {
+        format!("{APPLIED}{}-", self.record.run)
+    }
+
+    /// Looks at the items as the function does, and judges them again.
+    pub(super) async fn look(&self, items: &[RecordedStep]) -> Again {
+        let began = whole_second(clock());
+        let chosen = items.iter().map(|item| (item.region.clone(), item.resource.clone())).collect();
+        let run = self.run(began, &chosen, &|_, _| (), None);
+        let config = self.gate.config.clone();
+        let policy = &Policy { config, ceiling: Mode::Enforce, prices: PriceBook::dated() };
+        let (mut fresh, recalled) = match self.gate.function {
+            Function::ReapInstances => {
+                let account = execution::instances::account(&run, policy).await;
+                let memory = &account.recalled.memory;
+                let plan = instances::decide(&account.instances, &account.usages, memory, policy, began);
+                let seen = account.instances.items.into_iter().map(Seen::Instance).collect();
+                (Fresh { regions: account.regions, seen, plan }, account.recalled)
+            }
+            Function::ReapVolumes => {
+                let account = execution::volumes::account(&run, policy).await;
+                let memory = &account.recalled.memory;
+                let (storage, uses) = (&account.storage, &account.uses);
+                let plan = volumes::decide(storage, uses, &account.live_jobs, memory, policy, began);
+                let seen = account.storage.volumes.items.into_iter().map(Seen::Volume).collect();
+                (Fresh { regions: account.regions, seen, plan }, account.recalled)
+            }
+        };
+        if self.gate.function == Function::ReapInstances {
+            self.look_for_the_unseen(items, &mut fresh).await;
+        }
+        let regions = fresh.regions.clone();
+        for gap in &fresh.plan.gaps {
+            screen::warn(format!("{}, {}: {}", gap.region, gap.call, crate::failure::for_who_waits(&gap.error)));
+        }
+        let Reviewed { plan, left } = review(items, fresh);
+        Again { began, plan, regions, recalled, left, function: self.gate.function.as_str() }
+    }
+}
+
+impl Again {
+    /// Whether nothing is to be carried out.
+    pub(super) fn is_empty(&self) -> bool {
+        self.plan.steps.is_empty()
+    }
+
+    /// The items that are to be carried out.
+    pub(super) fn approved(&self, items: &[RecordedStep]) -> Vec<RecordedStep> {
+        let targets: Vec<&Target> = self.plan.steps.iter().map(|step| &step.target).collect();
+        let is_approved = |item: &&RecordedStep| {
+            targets.iter().any(|target| target.region == item.region && target.resource == item.resource)
+        };
+        items.iter().filter(is_approved).cloned().collect()
+    }
+
+    fn saves(&self) -> Rate {
+        self.plan.steps.iter().filter_map(|step| step.saves).sum()
+    }
+
+    pub(super) fn question(&self) -> String {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for step in &self.plan.steps {
+            *counts.entry(step.action.as_str()).or_default() += 1;
+        }
+        let counts = counts.iter().map(|(action, count)| format!("{action} {count}"));
+        format!("Carry this out ({})?", counts.collect::<Vec<_>>().join(", "))
+    }
+
+    /// What will be done to what and whose, why, what that saves, and what is lost; and what is left alone.
+    pub(super) fn show(&self, json: bool) {
+        let show = |text: &dyn std::fmt::Display| if json { screen::progress(text) } else { screen::say(text) };
+        if !self.is_empty() {
+            show(&self.table());
+            let ends = screen::counted(self.plan.steps.len(), "end");
+            show(&format!("total: {ends}, saving {}", worth(self.function, self.saves())));
+        }
+        for loss in self.plan.steps.iter().filter_map(would_lose) {
+            show(&format!("lost for good: {loss}"));
+        }
+        for (item, outcome) in &self.left {
+            let (region, resource) = (&item.region, &item.resource);
+            let why = outcome.error.as_deref().unwrap_or_default();
+            screen::progress(format!("left alone: {resource} ({region}): {why}"));
+        }
+    }
+
+    fn table(&self) -> Table<7> {
+        let mut steps: Vec<&Step> = self.plan.steps.iter().collect();
+        steps.sort_by_key(|step| std::cmp::Reverse(step.saves));
+        let mut table = Table::new([
+            ("resource", Side::Whole),
+            ("do", Side::Whole),
+            ("saves", Side::Right),
+            ("what", Side::Left),
+            ("whose", Side::Left),
+            ("region", Side::Left),
+            ("why", Side::Left),
+        ]);
+        for step in steps {
+            let Target { region, resource, team, owner, name, what } = &step.target;
+            let name = name.as_ref().map(|name| format!(" \"{name}\"")).unwrap_or_default();
+            let team = team.as_ref().map_or("-", |team| team.as_str());
+            let owner = owner.as_ref().map(|owner| format!(", {owner}")).unwrap_or_default();
+            table.row([
+                resource.to_string(),
+                step.action.as_str().to_owned(),
+                step.saves.map_or("?".to_owned(), |saves| worth(self.function, saves)),
+                format!("{what}{name}"),
+                format!("{team}{owner}"),
+                region.to_string(),
+                format!("{}: {}", step.because.rule(), RecordedBecause::of(step).in_words(step.action.as_str())),
+            ]);
+        }
+        table
+    }
+}

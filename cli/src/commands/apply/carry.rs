@@ -1,0 +1,83 @@
+//! Carrying out what was confirmed, under the eyes of a person who may interrupt it.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use domain::id::RunId;
+use domain::plan::Step;
+use domain::report::{Outcome, OutcomeKind};
+use execution::{Audience, Chosen};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::Outcomes;
+use super::again::{Again, Task};
+use crate::commands::plans::outcome_name;
+use crate::screen;
+
+impl Task<'_> {
+    /// Acts, tells, records and remembers, as the function does; the run that did, where there was anything to do.
+    pub(super) async fn carry_out(
+        &self,
+        again: Again,
+        items: &[domain::report::RecordedStep],
+    ) -> (Option<RunId>, Outcomes) {
+        let untold = self.unheard(&again.left).await;
+        if again.is_empty() && untold.is_empty() {
+            return (None, again.left);
+        }
+        let chosen: Chosen =
+            again.plan.steps.iter().map(|step| (step.target.region.clone(), step.target.resource.clone())).collect();
+        let (total, count, halted) = (again.plan.steps.len(), AtomicUsize::new(0), AtomicBool::new(false));
+        let progress = |step: &Step, outcome: &Outcome| {
+            let number = count.fetch_add(1, Ordering::Relaxed) + 1;
+            screen::progress(format!("[{number}/{total}] {}", line(step, outcome)));
+        };
+        let approved = again.approved(items);
+        let run = self.run(again.began, &chosen, &progress, Some(&halted));
+        let work = run.carry_out_and_tell(again.plan, again.regions, Audience::Listening, again.recalled, untold);
+        let report = unless_halted(Box::pin(work), &halted).await;
+        for gap in &report.gaps {
+            screen::warn(format!("{}, {}: {}", gap.region, gap.call, crate::failure::for_who_waits(&gap.error)));
+        }
+        let mut outcomes = again.left;
+        for item in approved {
+            let of_item = |(step, _): &&(Step, Outcome)| {
+                step.target.region == item.region && step.target.resource == item.resource
+            };
+            let outcome = report.steps.iter().find(of_item).map(|(_, outcome)| outcome.clone());
+            outcomes.push((item, outcome.unwrap_or_else(|| Outcome::of(OutcomeKind::NotReached))));
+        }
+        (Some(report.run), outcomes)
+    }
+}
+
+fn line(step: &Step, outcome: &Outcome) -> String {
+    let error = outcome.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+    let (action, target) = (step.action.as_str(), &step.target);
+    format!("{action} {} ({}): {}{error}", target.resource, target.region, outcome_name(outcome.kind))
+}
+
+/// What has begun is finished, told and recorded, whoever interrupts it; only nothing more is begun.
+async fn unless_halted<T>(mut work: Pin<Box<impl Future<Output = T>>>, halted: &AtomicBool) -> T {
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt()).ok(), signal(SignalKind::terminate()).ok());
+    // Whose terminal is closed, or whose connection to it breaks.
+    let mut hangup = signal(SignalKind::hangup()).ok();
+    loop {
+        tokio::select! {
+            done = &mut work => return done,
+            () = comes(&mut interrupt) => {}
+            () = comes(&mut terminate) => {}
+            () = comes(&mut hangup) => {}
+        }
+        if !halted.swap(true, Ordering::Relaxed) {
+            screen::warn("interrupted: nothing more is begun; what has begun is finished, told and recorded");
+        }
+    }
+}
+
+async fn comes(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,26 @@
+//! `curfew completions`.
+
+use clap::Args;
+use clap_complete::Shell;
+
+use crate::arguments;
+use crate::ending::Ending;
+use crate::screen;
+
+/// Print the completions of a shell
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  curfew completions bash > ~/.local/share/bash-completion/completions/curfew")]
+pub(crate) struct Completions {
+    /// Which shell
+    pub(crate) shell: Shell,
+}
+
+impl Completions {
+    pub(crate) fn run(self) -> Ending {
+        // To stdout itself it would panic where the pipe is closed.
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut arguments::command(), "curfew", &mut script);
+        screen::say(String::from_utf8_lossy(&script).trim_end());
+        Ending::Fine
+    }
+}

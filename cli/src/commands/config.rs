@@ -1,0 +1,35 @@
+//! `curfew config`: what a configuration says, before and after it is put in place.
+
+mod check;
+mod document;
+mod show;
+
+use std::path::Path;
+
+use clap::Subcommand;
+
+use crate::arguments::Global;
+use crate::ending::Ending;
+use crate::failure::Failure;
+
+/// Check a configuration before it is put in place, or show the one that is
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    Check(check::Check),
+    Show(show::Show),
+}
+
+impl Config {
+    /// A file needs neither region nor credentials, so nothing is connected before something is to be asked.
+    pub(crate) async fn run(self, global: Global) -> Result<Ending, Failure> {
+        match self {
+            Self::Check(check) => check.run(global).await,
+            Self::Show(show) => show.run(global).await,
+        }
+    }
+}
+
+/// The configuration that a file has; `-` is standard input.
+pub(super) fn of_file(file: &Path) -> Result<domain::config::Config, Failure> {
+    Ok(document::of_file(file)?.config)
+}

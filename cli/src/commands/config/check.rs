@@ -1,0 +1,174 @@
+//! `curfew config check`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use domain::config::{
+    self, Change, Config, ConfigError, as_toml, changes, misshapen_regions, mistakes, teams_lost, unknown_regions,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::document;
+use crate::arguments::Global;
+use crate::context::Context;
+use crate::ending::Ending;
+use crate::failure::Failure;
+use crate::screen;
+
+/// So long AWS has to answer: a file can be checked where nobody ever answers.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Find every mistake in a file, and say what it would change
+///
+/// Needs no access to AWS; without it, nothing is compared with what is deployed.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit codes: 0 legal; 1 mistakes; 2 the file cannot be read.\n\nExample:\n  \
+                        curfew config check curfew.toml")]
+pub(crate) struct Check {
+    /// The file; - for standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+#[derive(Serialize)]
+struct Found {
+    schema: u32,
+    file: String,
+    mistakes: Vec<Mistake>,
+    /// Null where it was not compared.
+    compared_with: Option<String>,
+    changes: Vec<Changed>,
+    /// Teams of which the other says something, and this nothing.
+    teams_lost: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Mistake {
+    line: usize,
+    column: usize,
+    key: String,
+    problem: String,
+}
+
+#[derive(Serialize)]
+struct Changed {
+    key: String,
+    from: Option<Value>,
+    to: Option<Value>,
+    beware: Option<&'static str>,
+}
+
+impl From<ConfigError> for Mistake {
+    fn from(ConfigError { line, column, key, problem }: ConfigError) -> Self {
+        Self { line, column, key, problem }
+    }
+}
+
+impl From<Change> for Changed {
+    fn from(Change { key, from, to, beware }: Change) -> Self {
+        Self { key, from, to, beware }
+    }
+}
+
+impl Check {
+    pub(super) async fn run(self, global: Global) -> Result<Ending, Failure> {
+        let as_json = global.json;
+        let bytes = document::read(&self.file)?;
+        let mut found = Found {
+            schema: screen::SCHEMA,
+            file: self.file.display().to_string(),
+            mistakes: mistakes(&bytes).into_iter().map(Mistake::from).collect(),
+            compared_with: None,
+            changes: Vec::new(),
+            teams_lost: Vec::new(),
+        };
+        if let Ok(config) = Config::read_bytes(&bytes) {
+            let context = Context::connect(global).await;
+            let context = context.as_ref();
+            found.look_at_regions(context.ok(), &config, &String::from_utf8_lossy(&bytes)).await;
+            let compared = match context {
+                Ok(context) => found.compare(context, &config).await.map_err(|failure| failure.problem),
+                Err(failure) => Err(failure.problem.clone()),
+            };
+            if let Err(problem) = compared {
+                screen::warn(format!("not compared with what is deployed: {problem}"));
+            }
+        }
+        let ending = if found.mistakes.is_empty() { Ending::Fine } else { Ending::Found };
+        if as_json {
+            screen::json(&found)?;
+        } else {
+            show(&found, &document::named(&self.file));
+        }
+        Ok(ending)
+    }
+}
+
+impl Found {
+    /// By those that the account has enabled; where nobody says which, by their shape, which is no proof.
+    async fn look_at_regions(&mut self, context: Option<&Context>, config: &Config, document: &str) {
+        if config.regions.is_empty() {
+            return;
+        }
+        let enabled = match context {
+            Some(context) => {
+                let every = Config::default();
+                let asked = tokio::time::timeout(PATIENCE, cloud::regions(&context.aws, &every)).await;
+                asked.ok().filter(|seen| seen.gaps.is_empty())
+            }
+            None => None,
+        };
+        if let Some(enabled) = enabled {
+            self.mistakes.extend(unknown_regions(config, document, &enabled.items).into_iter().map(Mistake::from));
+            return;
+        }
+        for ConfigError { line, column, problem, .. } in misshapen_regions(config, document) {
+            screen::warn(format!("{}:{line}:{column}: {problem}", self.file));
+        }
+    }
+
+    /// With what is deployed.
+    async fn compare(&mut self, context: &Context, config: &Config) -> Result<(), Failure> {
+        let deployed = async { document::deployed(context).await.map_err(|failure| context.blame(failure)) };
+        let in_time = tokio::time::timeout(PATIENCE, deployed).await;
+        let deployed = in_time.map_err(|_| Failure::of(format!("AWS did not answer within {PATIENCE:?}")))??;
+        self.changes = changes(&deployed.config, config).into_iter().map(Changed::from).collect();
+        self.teams_lost = teams_lost(&deployed.config, config).iter().map(ToString::to_string).collect();
+        self.compared_with = Some(deployed.from);
+        Ok(())
+    }
+}
+
+fn show(found: &Found, file: &str) {
+    for Mistake { line, column, key, problem } in &found.mistakes {
+        screen::say(format_args!("{file}:{line}:{column}: key `{key}`: {problem}"));
+    }
+    match found.mistakes.len() {
+        0 => screen::say(format_args!("{file} is legal")),
+        1 => screen::progress("1 mistake"),
+        config::MISTAKES_MAX.. => screen::progress(format_args!("{} mistakes, and perhaps more", config::MISTAKES_MAX)),
+        count => screen::progress(format_args!("{count} mistakes")),
+    }
+    let Some(with) = &found.compared_with else { return };
+    let with = if with == "defaults" { "the defaults: no configuration is deployed" } else { with };
+    if found.changes.is_empty() && found.teams_lost.is_empty() {
+        return screen::say(format_args!("it changes nothing, compared with {with}"));
+    }
+    screen::say(format_args!("it changes, compared with {with}:"));
+    let shown = |value: &Option<Value>| value.as_ref().map_or("(absent)".to_owned(), as_toml);
+    for Changed { key, from, to, .. } in &found.changes {
+        screen::say(format_args!("  {key}: {} -> {}", shown(from), shown(to)));
+    }
+    for Changed { key, beware, .. } in &found.changes {
+        if let Some(beware) = beware {
+            screen::say(format_args!("beware of {key}: {beware}"));
+        }
+    }
+    match found.teams_lost.as_slice() {
+        [] => {}
+        [team] => screen::say(format_args!("beware: team {team} loses its entry")),
+        teams => screen::say(format_args!("beware: teams {} lose their entry", teams.join(", "))),
+    }
+}

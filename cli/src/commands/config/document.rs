@@ -1,0 +1,74 @@
+//! Documents: a file, standard input, or the one that is deployed.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use domain::config::{self, Config, Settings, mistakes};
+
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// A configuration that is in force, or would be, and where it was read.
+pub(super) struct Document {
+    pub(super) config: Config,
+    pub(super) settings: Settings,
+    /// `s3://…`, or a file; `defaults` where there is no document.
+    pub(super) from: String,
+}
+
+impl Document {
+    pub(super) fn of(config: Config, text: &str, from: String) -> Self {
+        Self { settings: Settings::from_document(&config, text), config, from }
+    }
+}
+
+/// The bytes of a file; `-` is standard input. No more of them than tells that they are too many.
+pub(super) fn read(file: &Path) -> Result<Vec<u8>, Failure> {
+    let bytes_max = u64::try_from(config::BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    let read = if is_stdin(file) {
+        std::io::stdin().lock().take(bytes_max).read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(file).and_then(|open| open.take(bytes_max).read_to_end(&mut bytes))
+    };
+    read.map_err(|error| Failure::of(format!("{} cannot be read: {error}", named(file))))?;
+    Ok(bytes)
+}
+
+fn is_stdin(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}
+
+/// As compilers name it.
+pub(super) fn named(file: &Path) -> String {
+    if is_stdin(file) { "<stdin>".to_owned() } else { file.display().to_string().replace(char::is_control, "?") }
+}
+
+/// What a file says that is legal; else its first mistake.
+pub(super) fn of_file(file: &Path) -> Result<Document, Failure> {
+    let bytes = read(file)?;
+    let config = Config::read_bytes(&bytes).map_err(|first| {
+        let name = named(file);
+        let problem = format!("{name}:{}:{}: key `{}`: {}", first.line, first.column, first.key, first.problem);
+        match mistakes(&bytes).len() {
+            0 | 1 => Failure::of(problem),
+            count => Failure::with(problem, format!("one of {count}: curfew config check {}", file.display())),
+        }
+    })?;
+    Ok(Document::of(config, &String::from_utf8_lossy(&bytes), named(file)))
+}
+
+/// What is in force: the deployed document, or the defaults where nothing is deployed, or nothing is configured.
+pub(super) async fn deployed(context: &Context) -> Result<Document, Failure> {
+    let document = match context.deployed().await? {
+        Some(deployed) => {
+            let read = deployed.store.read_config_document().await?;
+            read.map(|document| (document, format!("s3://{}/{}", deployed.bucket, config::KEY)))
+        }
+        None => None,
+    };
+    Ok(match document {
+        Some(((config, text), from)) => Document::of(config, &text, from),
+        None => Document::of(Config::default(), "", "defaults".to_owned()),
+    })
+}

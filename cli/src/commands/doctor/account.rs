@@ -1,0 +1,100 @@
+//! What is looked up of the account, in every region at once: telemetry, quotas and tags.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use cloud::CallError;
+use domain::config::Config;
+use domain::doctor::telemetry::{Reporting, should_report};
+use domain::doctor::{Finding, quotas, telemetry};
+use domain::id::Region;
+use domain::instance::Instance;
+use domain::mode::Mode;
+use domain::observed::{GapKind, Observed};
+use domain::price::PriceBook;
+use futures::future::join_all;
+use futures::{StreamExt as _, join, stream};
+
+use super::section::{Section, unanswered, unseen};
+use super::tags;
+use crate::context::{Context, Deployed};
+
+/// For the instances of one region.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// Service Quotas takes few calls a second.
+const QUOTAS_AT_ONCE: usize = 8;
+
+/// A region and its quotas by their codes.
+type Answered<'a> = (&'a Region, Result<BTreeMap<String, f64>, CallError>);
+
+/// Looks at every region that the configuration names, or that the account has.
+pub(super) async fn look(
+    context: &Context,
+    deployed: &Deployed,
+    config: &Config,
+    ceiling: Option<Mode>,
+) -> Vec<Section> {
+    let Observed { items: regions, gaps } = cloud::regions(&context.aws, config).await;
+    let unlisted: Vec<Finding> = gaps.iter().map(unseen).collect();
+    let quotas =
+        regions.iter().map(|region| async move { (region, cloud::operator::quotas(&context.aws, region).await) });
+    let (instances, tagged, quotas) = join!(
+        cloud::instances(&context.aws, &regions, PATIENCE),
+        join_all(regions.iter().map(|region| cloud::operator::tagged(&context.aws, region))),
+        stream::iter(quotas).buffered(QUOTAS_AT_ONCE).collect::<Vec<_>>(),
+    );
+    let tagged: Vec<tags::Listed> = regions.iter().cloned().zip(tagged).collect();
+    let (telemetry, tags) = join!(
+        telemetry_of(context, config, &instances, unlisted.clone()),
+        tags::check(context, deployed, ceiling, &instances, tagged, unlisted.clone()),
+    );
+    vec![telemetry, quotas_of(quotas, &instances, unlisted), tags]
+}
+
+/// A region that could not be seen in full, or whose metrics could not be listed, is not judged.
+async fn telemetry_of(
+    context: &Context,
+    config: &Config,
+    instances: &Observed<Instance>,
+    mut findings: Vec<Finding>,
+) -> Section {
+    findings.extend(instances.gaps.iter().map(unseen));
+    let mut by_region: BTreeMap<&Region, Vec<&Instance>> = BTreeMap::new();
+    for instance in instances.items.iter().filter(|instance| should_report(instance, context.now)) {
+        by_region.entry(&instance.region).or_default().push(instance);
+    }
+    let looks = by_region.into_iter().map(|(region, here)| async move {
+        let listed = cloud::operator::reporting(&context.aws, region, &here, &config.metrics).await;
+        listed.map(|listed| (here, listed))
+    });
+    let mut all = Vec::new();
+    for looked in join_all(looks).await {
+        match looked {
+            Ok((here, listed)) => all.extend(here.into_iter().map(|instance| {
+                let series = listed.get(&instance.id).map(Vec::as_slice).unwrap_or_default();
+                Reporting::of(instance, series, config.metrics.of(instance.machine.accelerator))
+            })),
+            Err(error) => findings.push(unanswered(&error)),
+        }
+    }
+    findings.extend(telemetry::check(&all, &PriceBook::dated()));
+    Section::of(telemetry::CHECK, findings, telemetry::summary(&all))
+}
+
+fn quotas_of(answers: Vec<Answered<'_>>, instances: &Observed<Instance>, mut findings: Vec<Finding>) -> Section {
+    let mut values = BTreeMap::new();
+    for (region, answered) in answers {
+        match answered {
+            Ok(quotas) => drop(values.insert(region.clone(), quotas)),
+            Err(error) => findings.push(unanswered(&error)),
+        }
+    }
+    // What runs there is not known.
+    let unseen_there =
+        instances.gaps.iter().filter(|gap| gap.kind != GapKind::Part && values.contains_key(&gap.region));
+    findings.extend(unseen_there.map(unseen));
+    let quotas = quotas::quotas(&values, &instances.items);
+    findings.extend(quotas::check(&quotas));
+    let summary = if quotas::of_interest(&quotas).is_empty() { "" } else { "vCPUs that run, of those granted:" };
+    Section { quotas: Some(quotas), ..Section::of(quotas::CHECK, findings, summary) }
+}

@@ -1,0 +1,83 @@
+//! `curfew plans`: what runs found and did, and what waits for a person.
+
+mod find;
+mod list;
+mod show;
+mod unread;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use domain::doctor::runs::FUNCTIONS;
+use domain::duration;
+use jiff::SignedDuration;
+
+use crate::context::Context;
+use crate::ending::Ending;
+use crate::failure::Failure;
+
+pub(super) use find::find;
+pub(super) use show::{outcome_name, worth};
+
+/// Records are listed day by day, so that there is an end to it.
+const SINCE_MAX: SignedDuration = SignedDuration::from_hours(92 * 24);
+
+/// List what recent runs found and did, or show one run to be reviewed
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit codes: 0 nothing waits; 1 something waits for a person; 2 a record could not be read.\n\n\
+                        Example:\n  curfew plans --since 7d --function reap-volumes\n  curfew plans 5f1c2a7e"
+)]
+pub(crate) struct Plans {
+    /// One run: its id or the beginning of it, or its record's key in the state bucket
+    #[arg(value_name = "PLAN", conflicts_with_all = ["since", "function", "all", "limit"])]
+    pub(crate) plan: Option<String>,
+    /// How far back to look
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = since)]
+    pub(crate) since: Since,
+    /// Of one function only
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(FUNCTIONS.map(|known| known.function)))]
+    pub(crate) function: Option<String>,
+    /// Also runs that found nothing
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// How many runs at most, the newest first
+    #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = limit)]
+    pub(crate) limit: u16,
+}
+
+impl Plans {
+    pub(crate) async fn run(self, context: &Context) -> Result<Ending, Failure> {
+        let deployed = context.needs_deployed().await?;
+        match &self.plan {
+            Some(plan) => {
+                let record = find(context, &deployed, plan).await?;
+                let sequel = find::sequel(context, &deployed, &record).await;
+                show::show(&record, sequel, context.global.json)
+            }
+            None => list::list(&self, context, &deployed).await,
+        }
+    }
+}
+
+/// How far back, and in the words of whoever asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Since {
+    duration: SignedDuration,
+    text: String,
+}
+
+fn since(text: &str) -> Result<Since, String> {
+    let duration = duration::parse(text).map_err(|error| error.to_string())?;
+    if duration > SINCE_MAX {
+        return Err(format!("{} is the most", duration::show(SINCE_MAX)));
+    }
+    Ok(Since { duration, text: text.to_owned() })
+}
+
+fn limit(text: &str) -> Result<u16, String> {
+    match text.parse() {
+        Ok(0) => Err("it is at least 1".to_owned()),
+        Ok(limit) => Ok(limit),
+        Err(_) => Err(format!("write a number from 1 to {}", u16::MAX)),
+    }
+}

@@ -1,0 +1,297 @@
+//! The list of recent runs.
+
+use std::cmp::Reverse;
+
+use domain::id::RunId;
+use domain::mode::Mode;
+use domain::money::Rate;
+use domain::report::{APPLIED, Recorded, Sequel, Tally, Trace, folder_of};
+use futures::{StreamExt, stream};
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+use store::PlanKey;
+
+use super::Plans;
+use super::find::of_days;
+use super::show::{minute, worth};
+use super::unread::Unread;
+use crate::context::{Context, Deployed};
+use crate::ending::Ending;
+use crate::failure::Failure;
+use crate::screen::{self, Side, Table};
+
+/// Of a run's id in a table; more where that is not enough to tell it from others.
+const SHORT: usize = 8;
+/// Records may have some megabytes each.
+const READS_AT_ONCE: usize = 16;
+/// From the beginning of a run to its record, with room: half an hour is the longest, of an apply.
+const RUN_MAX: SignedDuration = SignedDuration::from_hours(1);
+
+#[derive(Serialize)]
+struct Listed {
+    schema: u32,
+    plans: Vec<Row>,
+    /// Whether there are more than were asked for.
+    more: bool,
+    /// How many records could not be read.
+    unread: usize,
+    warnings: Vec<String>,
+}
+
+/// One run in short; of what it left to a person only what still waits.
+#[derive(Serialize)]
+struct Row {
+    key: String,
+    function: String,
+    run: RunId,
+    at: Timestamp,
+    mode: Mode,
+    seen: usize,
+    #[serde(flatten)]
+    tally: Tally,
+    gaps: usize,
+    /// The runs by which a person carried some of that out.
+    applied_by: Vec<RunId>,
+    /// How many of it these have done.
+    applied: usize,
+    /// The newest run of the function, where that has found again what this one left.
+    overtaken_by: Option<RunId>,
+}
+
+impl Row {
+    fn of(record: &Recorded) -> Self {
+        Self {
+            key: record.key(),
+            function: record.function.clone(),
+            run: record.run.clone(),
+            at: record.at,
+            mode: record.mode,
+            seen: record.seen,
+            tally: record.tally(),
+            gaps: record.gaps.len(),
+            applied_by: Vec::new(),
+            applied: 0,
+            overtaken_by: None,
+        }
+    }
+
+    fn followed_by(mut self, sequel: Sequel) -> Self {
+        self.applied = sequel.done();
+        let Sequel { applied_by, overtaken_by, waiting, at_stake, .. } = sequel;
+        self.tally = Tally { waiting, at_stake, ..self.tally };
+        Self { applied_by, overtaken_by, ..self }
+    }
+
+    /// What has become of what it left to a person.
+    fn since_then(&self, all: &[Self]) -> String {
+        let applied = match self.applied_by.as_slice() {
+            [] => None,
+            [one] => Some(format!("applied by {}: {} done", short(one, all), self.applied)),
+            several => Some(format!("applied by {} runs: {} done", several.len(), self.applied)),
+        };
+        let overtaken = self.overtaken_by.as_ref().map(|by| format!("overtaken by {}", short(by, all)));
+        let parts: Vec<String> = applied.into_iter().chain(overtaken).collect();
+        parts.join("; ")
+    }
+}
+
+pub(super) async fn list(asked: &Plans, context: &Context, deployed: &Deployed) -> Result<Ending, Failure> {
+    let since = context.now - asked.since.duration;
+    let keys = keys(asked, deployed, since, context.now).await?;
+    let mut listed = read(asked, deployed, since, keys).await;
+    listed.plans.sort_by_key(|row| Reverse(row.at));
+    for warning in &listed.warnings {
+        screen::warn(warning);
+    }
+    if context.global.json {
+        screen::json(&listed)?;
+    } else {
+        show(&listed, asked);
+    }
+    Ok(match listed {
+        Listed { unread: 1.., .. } => Ending::Trouble,
+        _ if listed.plans.iter().any(|row| row.tally.waiting > 0) => Ending::Found,
+        _ => Ending::Fine,
+    })
+}
+
+/// As many as were asked for. What follows a run is written down after it, and so has been read before it.
+async fn read(asked: &Plans, deployed: &Deployed, since: Timestamp, keys: Vec<PlanKey>) -> Listed {
+    let (mut rows, mut traces, mut more) = (Vec::new(), Vec::new(), false);
+    let (mut unread, mut total) = (Unread::default(), 0);
+    let reads = stream::iter(keys).map(|PlanKey { key, .. }| async move {
+        let read = deployed.store.read_plan(&key).await;
+        (key, read)
+    });
+    let mut reads = reads.buffered(READS_AT_ONCE);
+    while let Some((key, read)) = reads.next().await {
+        total += 1;
+        match read {
+            Ok(Some(record)) if record.at < since => {}
+            Ok(Some(record)) => {
+                let is_shown = asked.all || !record.is_quiet();
+                if is_shown && rows.len() == usize::from(asked.limit) {
+                    more = true;
+                    break;
+                }
+                let trace = Trace::of(&record);
+                if is_shown {
+                    rows.push((Row::of(&record), trace.clone()));
+                }
+                traces.push(trace);
+            }
+            Ok(None) => {}
+            Err(error) => unread.add(&key, &error.to_string()),
+        }
+    }
+    let plans = rows.into_iter().map(|(row, trace)| row.followed_by(Sequel::of(&trace, &traces))).collect();
+    Listed { schema: screen::SCHEMA, plans, more, unread: unread.count(), warnings: unread.warnings(total) }
+}
+
+/// Newest first. A run is written down when it ends, which may be on the day after it began.
+async fn keys(asked: &Plans, deployed: &Deployed, since: Timestamp, now: Timestamp) -> Result<Vec<PlanKey>, Failure> {
+    let mut keys = of_days(deployed, days(since, now), asked.function.as_deref()).await?;
+    keys.retain(|key| key.written_at >= since);
+    Ok(keys)
+}
+
+/// A moment of each day, by the calendar, on which a run may have begun that ended since.
+fn days(since: Timestamp, now: Timestamp) -> impl Iterator<Item = Timestamp> {
+    let first = folder_of(since - RUN_MAX);
+    (0..).map(move |day| now - SignedDuration::from_hours(24 * day)).take_while(move |day| folder_of(*day) >= first)
+}
+
+fn show(listed: &Listed, asked: &Plans) {
+    let table = table(&listed.plans);
+    if table.is_empty() {
+        // Of records that nobody could read nobody knows what they found.
+        if listed.unread == 0 {
+            let quiet = if asked.all { "" } else { " found anything (--all shows quiet runs too)" };
+            screen::say(format!("No run of the last {}{quiet}.", asked.since.text));
+        }
+        return;
+    }
+    screen::say(table);
+    if listed.more {
+        screen::progress(format!("There are more: --limit shows more than {}.", asked.limit));
+    }
+    for row in listed.plans.iter().filter(|row| row.tally.waiting > 0) {
+        let run = short(&row.run, &listed.plans);
+        let (ends, wait) =
+            (screen::counted(row.tally.waiting, "end"), if row.tally.waiting == 1 { "waits" } else { "wait" });
+        screen::say(format!(
+            "\n{ends} of {} {wait} for a person. Review: curfew plans {run}\nCarry out:  curfew apply {run}",
+            row.function
+        ));
+    }
+}
+
+fn table(rows: &[Row]) -> Table<13> {
+    let mut table = Table::new([
+        ("when (UTC)", Side::Whole),
+        ("function", Side::Whole),
+        ("run", Side::Whole),
+        ("waiting", Side::Right),
+        ("ended", Side::Right),
+        ("since then", Side::Left),
+        ("observed", Side::Right),
+        ("other", Side::Right),
+        ("seen", Side::Right),
+        ("saved", Side::Right),
+        ("mode", Side::Whole),
+        ("failed", Side::Right),
+        ("gaps", Side::Right),
+    ])
+    .sparing(4);
+    for row in rows {
+        let Tally { done, ended, observed, failed, waiting, saved, at_stake, .. } = row.tally;
+        let count = |count: usize| if count == 0 { "-".to_owned() } else { count.to_string() };
+        let at_stake = match worth(&row.function, at_stake) {
+            _ if at_stake == Rate::ZERO => count(waiting),
+            worth => format!("{waiting} ({worth})"),
+        };
+        table.row([
+            minute(row.at),
+            row.function.clone(),
+            short(&row.run, rows),
+            at_stake,
+            count(ended),
+            row.since_then(rows),
+            count(observed),
+            count(done - ended),
+            row.seen.to_string(),
+            if saved == Rate::ZERO { "-".to_owned() } else { worth(&row.function, saved) },
+            if row.mode == Mode::Enforce { "enforce" } else { "observe" }.to_owned(),
+            count(failed),
+            count(row.gaps),
+        ]);
+    }
+    table
+}
+
+/// As much of a run's id as tells it from the others.
+fn short(run: &RunId, all: &[Row]) -> String {
+    let run = run.as_str();
+    let from = if run.starts_with(APPLIED) { APPLIED.len() + SHORT } else { SHORT };
+    let is_alone = |length: &usize| {
+        let beginning = run.get(..*length).unwrap_or(run);
+        all.iter().filter(|other| other.run.as_str().starts_with(beginning)).count() <= 1
+    };
+    let length = (from..run.len()).find(is_alone).unwrap_or(run.len());
+    run.get(..length).unwrap_or(run).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_while_after_midnight_began_yesterday() {
+        let check = |since: &str, now: &str, expect: &[&str]| {
+            let days = days(since.parse().unwrap(), now.parse().unwrap());
+            assert_eq!(days.map(folder_of).collect::<Vec<_>>(), expect);
+        };
+        check("2026-08-31T22:30:00Z", "2026-09-01T00:30:00Z", &["plans/2026-09-01/", "plans/2026-08-31/"]);
+        check("2026-09-01T00:30:00Z", "2026-09-01T02:30:00Z", &["plans/2026-09-01/", "plans/2026-08-31/"]);
+        check("2026-09-01T10:00:00Z", "2026-09-01T12:00:00Z", &["plans/2026-09-01/"]);
+        check("2026-08-31T12:00:00Z", "2026-09-01T12:00:00Z", &["plans/2026-09-01/", "plans/2026-08-31/"]);
+    }
+
+    fn row(run: &str) -> Row {
+        Row {
+            key: String::new(),
+            function: "reap-instances".to_owned(),
+            run: run.into(),
+            at: Timestamp::UNIX_EPOCH,
+            mode: Mode::Enforce,
+            seen: 0,
+            tally: Tally::default(),
+            gaps: 0,
+            applied_by: Vec::new(),
+            applied: 0,
+            overtaken_by: None,
+        }
+    }
+
+    #[test]
+    fn a_run_is_named_by_as_much_as_tells_it_from_others() {
+        let all = ["aaaaaaaa-1", "aaaaaaaa-2", "bbbbbbbb-1", "apply-bbbbbbbb-1-x", "apply-bbbbbbbb-1-y", "cc"];
+        let rows: Vec<Row> = all.iter().map(|run| row(run)).collect();
+        let shown: Vec<String> = rows.iter().map(|row| short(&row.run, &rows)).collect();
+        assert_eq!(shown, ["aaaaaaaa-1", "aaaaaaaa-2", "bbbbbbbb", "apply-bbbbbbbb-1-x", "apply-bbbbbbbb-1-y", "cc"]);
+    }
+
+    #[test]
+    fn what_became_of_what_was_left_is_said() {
+        let check = |applied_by: &[&str], applied: usize, overtaken_by: Option<&str>, expect: &str| {
+            let applied_by = applied_by.iter().map(|run| RunId::from(*run)).collect();
+            let of = Row { applied_by, applied, overtaken_by: overtaken_by.map(RunId::from), ..row("aaaaaaaa-1") };
+            assert_eq!(of.since_then(&[]), expect);
+        };
+        check(&[], 0, None, "");
+        check(&["apply-aaaaaaaa-1-x"], 8, None, "applied by apply-aaaaaaaa: 8 done");
+        check(&["apply-aaaaaaaa-1-x", "apply-aaaaaaaa-1-y"], 8, None, "applied by 2 runs: 8 done");
+        check(&[], 0, Some("bbbbbbbb-1"), "overtaken by bbbbbbbb");
+        check(&["apply-aaaaaaaa-1-x"], 1, Some("b"), "applied by apply-aaaaaaaa: 1 done; overtaken by b");
+    }
+}

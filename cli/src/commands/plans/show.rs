@@ -1,0 +1,223 @@
+//! One run, to be reviewed.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use domain::id::RunId;
+use domain::money::{self, Rate};
+use domain::report::{OutcomeKind, Recorded, RecordedStep, Sequel, Tally, Trace};
+use jiff::Timestamp;
+use serde::Serialize;
+use store::StoreError;
+
+use crate::ending::Ending;
+use crate::failure::Failure;
+use crate::screen::{self, Side, Table};
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    schema: u32,
+    key: String,
+    #[serde(flatten)]
+    record: &'a Recorded,
+    tally: Tally,
+    applied_by: &'a [RunId],
+    applied: usize,
+    overtaken_by: Option<&'a RunId>,
+}
+
+/// A record, and what has become since of what it left to a person. Where nobody can say that, it may all wait still.
+pub(super) fn show(record: &Recorded, sequel: Result<Sequel, StoreError>, json: bool) -> Result<Ending, Failure> {
+    let trouble = sequel.as_ref().err().map(|error| format!("what has become of it since cannot be read: {error}"));
+    if let Some(trouble) = &trouble {
+        screen::warn(trouble);
+    }
+    let sequel = sequel.unwrap_or_else(|_| Sequel::of(&Trace::of(record), &[]));
+    let tally = Tally { waiting: sequel.waiting, at_stake: sequel.at_stake, ..record.tally() };
+    if json {
+        screen::json(&Shown {
+            schema: screen::SCHEMA,
+            key: record.key(),
+            record,
+            tally,
+            applied_by: &sequel.applied_by,
+            applied: sequel.done(),
+            overtaken_by: sequel.overtaken_by.as_ref(),
+        })?;
+    } else {
+        say(record, &sequel, tally);
+    }
+    Ok(match trouble {
+        Some(_) => Ending::Trouble,
+        None if tally.waiting > 0 => Ending::Found,
+        None => Ending::Fine,
+    })
+}
+
+fn say(record: &Recorded, sequel: &Sequel, tally: Tally) {
+    let mode = if record.mode == domain::mode::Mode::Enforce { "enforce" } else { "observe" };
+    screen::say(format!("{}, run {}", record.function, record.run));
+    screen::say(format!("{} UTC, mode {mode}, {} seen in {}", minute(record.at), record.seen, regions(record)));
+    screen::say("");
+    if record.steps.is_empty() {
+        screen::say("It found nothing to do.");
+    } else {
+        screen::say(table(record, sequel));
+    }
+    errors(record);
+    for gap in &record.gaps {
+        screen::say(format!("not seen: {}, {}: {}", gap.region, gap.call, gap.error));
+    }
+    if !record.spared.is_empty() {
+        let spared = record.spared.iter().map(|(why, whom)| format!("{} {why}", whom.len()));
+        screen::say(format!("left alone: {}", spared.collect::<Vec<_>>().join(", ")));
+    }
+    screen::say(totals(record, tally));
+    if !sequel.applied_by.is_empty() {
+        let by: Vec<&str> = sequel.applied_by.iter().map(RunId::as_str).collect();
+        screen::say(format!("applied by {}: {} done", by.join(", "), sequel.done()));
+    }
+    if let Some(by) = &sequel.overtaken_by {
+        screen::say(format!("overtaken by {by}, which has found again what is left:  curfew plans {by}"));
+    }
+    if tally.waiting > 0 {
+        screen::say(format!("\nCarry out what waits, each item checked again:  curfew apply {}", record.run));
+    }
+}
+
+fn regions(record: &Recorded) -> String {
+    match record.regions.as_slice() {
+        [one] => one.to_string(),
+        several => format!("{} regions", several.len()),
+    }
+}
+
+fn table(record: &Recorded, sequel: &Sequel) -> Table<8> {
+    let mut steps: Vec<&RecordedStep> = record.steps.iter().collect();
+    let worth_of = |step: &RecordedStep| step.saves_usd_per_hour.filter(|_| step.is_end()).unwrap_or_default();
+    steps.sort_by(|one, other| {
+        worth_of(other)
+            .cmp(&worth_of(one))
+            .then_with(|| (&one.region, &one.resource).cmp(&(&other.region, &other.resource)))
+    });
+    let mut table = Table::new([
+        ("resource", Side::Whole),
+        ("region", Side::Left),
+        ("what", Side::Left),
+        ("team", Side::Left),
+        ("do", Side::Left),
+        ("saves", Side::Right),
+        ("outcome", Side::Left),
+        ("why", Side::Left),
+    ]);
+    for step in steps {
+        let saves = match step.saves_usd_per_hour {
+            _ if !step.is_end() => "-".to_owned(),
+            None => "?".to_owned(),
+            Some(saves) => worth(&record.function, saves),
+        };
+        table.row([
+            step.resource.to_string(),
+            step.region.to_string(),
+            what(step),
+            step.team.clone().unwrap_or_else(|| "-".to_owned()),
+            step.action.clone(),
+            saves,
+            outcome(record, sequel, step).to_owned(),
+            why(step),
+        ]);
+    }
+    table
+}
+
+/// What became of it, by now.
+fn outcome(record: &Recorded, sequel: &Sequel, step: &RecordedStep) -> &'static str {
+    if !record.waits(step) {
+        return outcome_name(step.outcome);
+    }
+    match sequel.settled.get(&(step.region.clone(), step.resource.clone())) {
+        Some(OutcomeKind::Done) => "applied",
+        Some(outcome) => outcome_name(*outcome),
+        None if sequel.overtaken_by.is_some() => "overtaken",
+        None => "waits",
+    }
+}
+
+/// What people know it by, as far as the record says it.
+fn what(RecordedStep { what, name, .. }: &RecordedStep) -> String {
+    let name = name.as_ref().map(|name| format!("\"{name}\""));
+    let parts: Vec<String> = what.iter().cloned().chain(name).collect();
+    if parts.is_empty() { "-".to_owned() } else { parts.join(" ") }
+}
+
+fn why(step: &RecordedStep) -> String {
+    let because = &step.because;
+    let only_told = because.only_told().map(|why| format!("; only told: {}", why.explained())).unwrap_or_default();
+    format!("{}: {}{only_told}", because.rule, because.in_words(&step.action))
+}
+
+/// The same error of many is said once.
+fn errors(record: &Recorded) {
+    let mut errors: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for step in &record.steps {
+        if let Some(error) = &step.error {
+            errors.entry(error).or_default().push(step.resource.as_str());
+        }
+    }
+    for (error, resources) in errors {
+        let whose = match resources.as_slice() {
+            [one] => (*one).to_owned(),
+            [first, ..] => format!("{first} and {} more", resources.len() - 1),
+            [] => continue,
+        };
+        screen::say(format!("{whose}: {error}"));
+    }
+}
+
+fn totals(record: &Recorded, tally: Tally) -> String {
+    let Tally { done, ended, observed, overtaken, failed, not_reached, waiting, saved, would_save, at_stake } = tally;
+    let counts = [
+        (ended, "ended"),
+        (done - ended, "otherwise done"),
+        (observed, "only observed"),
+        (overtaken, "changed or gone by themselves"),
+        (failed, "failed"),
+        (not_reached, "not reached"),
+        (waiting, "waiting for a person"),
+    ];
+    let counts: Vec<String> =
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    let mut totals = format!("total: {}", if counts.is_empty() { "nothing".to_owned() } else { counts.join(", ") });
+    for (rate, what) in [(saved, "saved"), (would_save, "of what is only observed"), (at_stake, "of what waits")] {
+        if rate > Rate::ZERO {
+            let _ = write!(totals, "; {} {what}", worth(&record.function, rate));
+        }
+    }
+    totals
+}
+
+/// As in responses.
+pub(crate) const fn outcome_name(kind: OutcomeKind) -> &'static str {
+    match kind {
+        OutcomeKind::Done => "done",
+        OutcomeKind::Observed => "observed",
+        OutcomeKind::AlreadyGone => "already-gone",
+        OutcomeKind::Changed => "changed",
+        OutcomeKind::NotReached => "not-reached",
+        OutcomeKind::Failed => "failed",
+    }
+}
+
+/// `2026-09-01 12:00`, in UTC.
+pub(crate) fn minute(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M").to_string()
+}
+
+/// What instances cost is said by the hour, and what volumes cost by the month.
+pub(crate) fn worth(function: &str, rate: Rate) -> String {
+    match function {
+        _ if rate == Rate::ZERO => "-".to_owned(),
+        "reap-volumes" => money::show_monthly(Some(rate)).replace(" a month", "/mo"),
+        _ => rate.to_string(),
+    }
+}

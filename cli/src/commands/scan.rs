@@ -1,0 +1,212 @@
+//! `curfew scan`: each region is looked at by itself and forgotten but for what was found there, so that the largest
+//! account takes little room, and the first rows are there as soon as one region has answered.
+
+mod document;
+mod look;
+mod show;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::time::Duration;
+
+use clap::Args;
+use domain::config::Config;
+use domain::id::Region;
+use domain::mode::Mode;
+use domain::observed::{Gap, GapKind, Observed};
+use domain::policy::Policy;
+use domain::price::PriceBook;
+use domain::scan::{self, Finding};
+use futures::future::{Either, select};
+use futures::{StreamExt as _, stream};
+
+use super::config::of_file;
+use crate::context::Context;
+use crate::ending::Ending;
+use crate::failure::Failure;
+use crate::screen;
+use look::{Looked, look};
+use show::Progress;
+
+/// Of each, a fleet and a list of volumes are held at a time.
+const REGIONS_AT_ONCE_MAX: usize = 6;
+
+/// After so long without an answer, people hear what is waited for.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// Find GPU instances and volumes that cost and do nothing, in every region, with read permissions alone
+///
+/// Nothing has to be deployed, and nothing is changed. An instance is told where it is idle, idle with GPU memory held
+/// (reserved), without its required tags (untagged), or without the metrics that would say whether it works
+/// (uninstrumented); a volume where it is attached to nothing (orphaned). What is protected or kept by tag is left out.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Needs ec2:DescribeRegions, ec2:DescribeInstances, ec2:DescribeInstanceTypes, ec2:DescribeSpotInstanceRequests, \
+ec2:DescribeVolumes, ec2:DescribeSnapshots, cloudwatch:GetMetricData and cloudwatch:ListMetrics; to judge by a \
+deployment's configuration also cloudformation:DescribeStackResources, and s3:GetObject and s3:ListBucket on its \
+bucket. CloudWatch bills GetMetricData by the metric: $0.01 for 1,000.
+
+Exit codes: 0 nothing was found; 1 something was; 2 nothing was found, but not everything could be seen, or it was \
+interrupted.
+
+Example:
+  curfew scan --profile research --regions us-east-1,eu-central-1")]
+pub(crate) struct Scan {
+    /// Look in these regions only, comma-separated [default: those of the configuration, else every enabled one]
+    #[arg(long, value_name = "REGIONS", value_delimiter = ',', value_parser = region)]
+    regions: Vec<Region>,
+    /// Judge by this configuration [default: the deployed one; where nothing is deployed, the defaults]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Show no progress: only the result, and what could not be seen
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// All that was found, and what it was found in.
+struct Found {
+    regions: Vec<Region>,
+    instances: usize,
+    unjudged: usize,
+    volumes: usize,
+    findings: Vec<Finding>,
+    gaps: Vec<Gap>,
+    saw_nothing: bool,
+    /// The regions that had not answered when somebody interrupted the look.
+    unanswered: BTreeSet<Region>,
+}
+
+impl Scan {
+    pub(crate) async fn run(self, context: &Context) -> Result<Ending, Failure> {
+        let progress = Progress { quiet: self.quiet };
+        let (config, is_deployed) = self.config(context, progress).await?;
+        let config = if self.regions.is_empty() { config } else { Config { regions: self.regions, ..config } };
+        let seen = cloud::regions(&context.aws, &config).await;
+        if !seen.gaps.is_empty() {
+            let home = context.aws.home();
+            screen::warn(format_args!(
+                "the regions could not be listed, so {home} is looked at alone; name others by --regions"
+            ));
+        }
+        let policy = Policy { config, ceiling: Mode::Observe, prices: PriceBook::dated() };
+        let found = find(context, seen, &policy, progress).await;
+        show::gaps(&found, context);
+        if context.global.json {
+            screen::json(&document::of(&found, context.now))?;
+        } else {
+            show::result(&found);
+            progress.next(&found, is_deployed);
+        }
+        Ok(found.ending())
+    }
+
+    /// The configuration to judge by, and whether something may be deployed. A look must not fail for want of one; but
+    /// whoever names a file or a bucket means that.
+    async fn config(&self, context: &Context, progress: Progress) -> Result<(Config, bool), Failure> {
+        if let Some(file) = &self.config {
+            let advice = || Some("curfew config check FILE finds every mistake in it".to_owned());
+            let config =
+                of_file(file).map_err(|failure| Failure { advice: failure.advice.or_else(advice), ..failure })?;
+            return Ok((config, true));
+        }
+        progress.say(format_args!("Looking for a deployment in {}", context.aws.home()));
+        let read = async {
+            let Some(deployed) = context.deployed().await? else { return Ok(None) };
+            Ok::<_, Failure>(Some(deployed.store.read_config().await?))
+        };
+        match read.await {
+            Ok(Some(config)) => Ok((config, true)),
+            Ok(None) => {
+                let stack = &context.global.stack;
+                progress.say(format_args!("There is no stack {stack}, so the default configuration counts"));
+                Ok((Config::default(), false))
+            }
+            Err(failure) if context.global.bucket.is_some() => Err(failure),
+            Err(failure) => {
+                screen::warn(screen::plain(&format!("{}; the default configuration counts", failure.problem)));
+                Ok((Config::default(), true))
+            }
+        }
+    }
+}
+
+/// Looks at some regions at a time, at home first, and says of each what was found.
+async fn find(context: &Context, seen: Observed<Region>, policy: &Policy, progress: Progress) -> Found {
+    let Observed { items: mut regions, gaps } = seen;
+    regions.sort_by_key(|region| region != context.aws.home());
+    let mut found = Found {
+        regions,
+        instances: 0,
+        unjudged: 0,
+        volumes: 0,
+        findings: Vec::new(),
+        gaps,
+        saw_nothing: true,
+        unanswered: BTreeSet::new(),
+    };
+    progress.begin(&found.regions);
+    let looks = found.regions.clone().into_iter().map(|region| look(&context.aws, region, policy, context.now));
+    let mut looks = stream::iter(looks).buffer_unordered(REGIONS_AT_ONCE_MAX);
+    let mut waited_for: BTreeSet<Region> = found.regions.iter().cloned().collect();
+    let mut interrupted = pin!(tokio::signal::ctrl_c());
+    loop {
+        let next = tokio::time::timeout(SILENCE, looks.next());
+        let next = match select(&mut interrupted, pin!(next)).await {
+            Either::Left(_) => {
+                found.unanswered = waited_for;
+                break;
+            }
+            Either::Right((next, _)) => next,
+        };
+        match next {
+            Ok(Some(mut looked)) => {
+                waited_for.remove(&looked.region);
+                scan::sort(&mut looked.findings);
+                progress.region(&looked, found.regions.len() - waited_for.len(), found.regions.len());
+                found.add(looked);
+            }
+            Ok(None) => break,
+            Err(_) => progress.waiting(&waited_for),
+        }
+    }
+    found.regions.sort();
+    scan::sort(&mut found.findings);
+    found
+}
+
+impl Found {
+    fn add(&mut self, looked: Looked) {
+        self.saw_nothing &= looked.saw_nothing();
+        self.instances += looked.instances;
+        self.unjudged += looked.unjudged;
+        self.volumes += looked.volumes;
+        self.findings.extend(looked.findings);
+        self.gaps.extend(looked.gaps);
+    }
+
+    /// What the organisation forbids, nobody here can mend, and nothing runs there.
+    fn saw_everything(&self) -> bool {
+        self.unanswered.is_empty() && self.gaps.iter().all(|gap| gap.kind == GapKind::ForbiddenRegion)
+    }
+
+    fn ending(&self) -> Ending {
+        if !self.unanswered.is_empty() {
+            Ending::Trouble
+        } else if !self.findings.is_empty() {
+            Ending::Found
+        } else if self.saw_everything() {
+            Ending::Fine
+        } else {
+            Ending::Trouble
+        }
+    }
+}
+
+/// Becomes part of an address (EC2 user guide, "Regions and Zones").
+fn region(text: &str) -> Result<Region, String> {
+    let text = text.trim();
+    let is_legal = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'-';
+    let legal = !text.is_empty() && text.bytes().all(is_legal);
+    if legal { Ok(Region::from(text)) } else { Err("write it as us-east-1".to_owned()) }
+}

@@ -1,0 +1,137 @@
+//! The result as JSON. Its shape is a promise: fields are added, none changes its meaning.
+//!
+//! ```json
+//! {
+//!   "schema": 1,
+//!   "at": "2026-09-01T12:00:00Z",
+//!   "regions": ["us-east-1"],
+//!   "seen": {"instances": 12, "volumes": 3, "unjudged": 0},
+//!   "findings": [{
+//!     "region": "us-east-1", "resource": "i-0abc", "kinds": ["idle", "untagged"],
+//!     "team": "vision", "owner": null, "name": null, "what": "g5.xlarge",
+//!     "usd_per_hour": 1.006, "usd_per_month": 734.38,
+//!     "because": "idle from …", "created_at": null, "controller": null
+//!   }],
+//!   "kinds": [{"kind": "idle", "findings": 1, "usd_per_month": 734.38, "unknown_prices": 0}],
+//!   "teams": [{"team": "vision", "findings": 1, "usd_per_month": 734.38, "unknown_prices": 0}],
+//!   "total": {"findings": 1, "usd_per_month": 734.38, "unknown_prices": 0},
+//!   "gaps": [{"region": "eu-west-3", "call": "ec2:DescribeInstances", "error": "…"}],
+//!   "unanswered": []
+//! }
+//! ```
+//!
+//! `seen` counts instances with an accelerator, how many of these nobody could judge for idleness as `CloudWatch` did not
+//! answer, and volumes that are attached to nothing. `unanswered` are the regions that had not answered when the look was
+//! interrupted. What is of two kinds counts in each entry of `kinds`, and once in `teams` and `total`. A month has 730 hours. A
+//! price that is not known is null, and is in no sum; `created_at` is of volumes. What has no team is in the entry of
+//! `teams` whose team is null. These lists begin with the dearest; what has no known price comes last, the largest first.
+
+use std::collections::BTreeSet;
+
+use domain::id::{Region, ResourceId, TeamName};
+use domain::money::{self, Rate};
+use domain::observed::Gap;
+use domain::scan::{self, Finding, Kind, Total};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::Found;
+use crate::screen;
+
+#[derive(Serialize)]
+pub(super) struct Document<'a> {
+    schema: u32,
+    at: Timestamp,
+    regions: &'a [Region],
+    seen: Seen,
+    findings: Vec<Row<'a>>,
+    kinds: Vec<OfKind>,
+    teams: Vec<OfTeam<'a>>,
+    total: Sum,
+    gaps: &'a [Gap],
+    unanswered: &'a BTreeSet<Region>,
+}
+
+#[derive(Serialize)]
+struct Seen {
+    instances: usize,
+    volumes: usize,
+    unjudged: usize,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    region: &'a Region,
+    resource: &'a ResourceId,
+    kinds: &'a [Kind],
+    team: Option<&'a TeamName>,
+    owner: Option<&'a str>,
+    name: Option<&'a str>,
+    what: &'a str,
+    usd_per_hour: Option<Rate>,
+    #[serde(serialize_with = "money::as_usd_per_month")]
+    usd_per_month: Option<Rate>,
+    because: &'a str,
+    created_at: Option<Timestamp>,
+    controller: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct OfKind {
+    kind: Kind,
+    #[serde(flatten)]
+    sum: Sum,
+}
+
+#[derive(Serialize)]
+struct OfTeam<'a> {
+    team: Option<&'a TeamName>,
+    #[serde(flatten)]
+    sum: Sum,
+}
+
+#[derive(Serialize)]
+struct Sum {
+    findings: usize,
+    #[serde(serialize_with = "money::as_usd_per_month")]
+    usd_per_month: Option<Rate>,
+    unknown_prices: usize,
+}
+
+pub(super) fn of(found: &Found, at: Timestamp) -> Document<'_> {
+    let teams = scan::by_team(&found.findings);
+    Document {
+        schema: screen::SCHEMA,
+        at,
+        regions: &found.regions,
+        seen: Seen { instances: found.instances, volumes: found.volumes, unjudged: found.unjudged },
+        findings: found.findings.iter().map(row).collect(),
+        kinds: scan::by_kind(&found.findings).into_iter().map(|(kind, of)| OfKind { kind, sum: sum(of) }).collect(),
+        teams: teams.into_iter().map(|(team, total)| OfTeam { team, sum: sum(total) }).collect(),
+        total: sum(Total::of(&found.findings)),
+        gaps: &found.gaps,
+        unanswered: &found.unanswered,
+    }
+}
+
+fn row(finding: &Finding) -> Row<'_> {
+    Row {
+        region: &finding.region,
+        resource: &finding.resource,
+        kinds: &finding.kinds,
+        team: finding.team.as_ref(),
+        owner: finding.owner.as_deref(),
+        name: finding.name.as_deref(),
+        what: &finding.what,
+        usd_per_hour: finding.rate,
+        usd_per_month: finding.rate,
+        because: &finding.because,
+        created_at: finding.created_at,
+        controller: finding.controller.as_deref(),
+    }
+}
+
+fn sum(total: Total) -> Sum {
+    let usd_per_month = Some(total.rate().unwrap_or_default());
+    Sum { findings: total.findings, usd_per_month, unknown_prices: total.unknown_prices }
+}

@@ -1,0 +1,268 @@
+//! The result and the progress for people.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{Display, Write as _};
+
+use domain::fault::shortened;
+use domain::id::{Region, TeamName};
+use domain::money::{self, Rate};
+use domain::observed::GapKind;
+use domain::scan::{self, Finding, Kind, Total};
+
+use super::Found;
+use super::look::Looked;
+use crate::context::Context;
+use crate::screen::{self, Side, Table, plain};
+
+/// Rows of a region that are shown at once; the table at the end has all.
+const ROWS_OF_REGION_MAX: usize = 5;
+/// Regions that a sentence names.
+const REGIONS_NAMED_MAX: usize = 6;
+/// Of a tag's value in a table, in characters: it may have 256.
+const CELL_CHARACTERS_MAX: usize = 32;
+
+/// Why, where and whose: a narrow terminal shows who it is first; `--json` and `curfew explain` have the rest.
+const SPARED: usize = 3;
+
+const NOBODY: &str = "(no team)";
+
+/// What is going on, unless nobody wants to know.
+#[derive(Clone, Copy)]
+pub(super) struct Progress {
+    pub(super) quiet: bool,
+}
+
+impl Progress {
+    pub(super) fn say(self, text: impl Display) {
+        if !self.quiet {
+            screen::progress(text);
+        }
+    }
+
+    pub(super) fn begin(self, regions: &[Region]) {
+        self.say(format_args!("Looking at {}: {}", screen::counted(regions.len(), "region"), listed(regions.iter())));
+    }
+
+    pub(super) fn waiting(self, regions: &BTreeSet<Region>) {
+        self.say(format_args!("Still waiting for {}", listed(regions.iter())));
+    }
+
+    /// One line of a region that has answered, and its dearest rows.
+    pub(super) fn region(self, looked: &Looked, place: usize, of: usize) {
+        let Looked { region, instances, volumes, findings, gaps, .. } = looked;
+        let seen = if gaps.iter().any(|gap| gap.kind == GapKind::ForbiddenRegion) {
+            "forbidden by the organisation".to_owned()
+        } else if looked.saw_nothing() {
+            "could not be seen".to_owned()
+        } else {
+            let incomplete = if gaps.is_empty() { "" } else { ", not all of it seen" };
+            let found = if findings.is_empty() { "nothing found".to_owned() } else { summary(Total::of(findings)) };
+            let instances = screen::counted(*instances, "GPU instance");
+            format!("{instances}, {}{incomplete}: {found}", screen::counted(*volumes, "unattached volume"))
+        };
+        let mut text = format!("[{place}/{of}] {region}: {seen}");
+        let shown = &findings[..findings.len().min(ROWS_OF_REGION_MAX)];
+        let wide = |of: &dyn Fn(&Finding) -> usize| shown.iter().map(of).max().unwrap_or_default();
+        let (ids, whats) = (wide(&|of| of.resource.as_str().len()), wide(&|of| of.what.chars().count()));
+        let whys = wide(&|of| kinds(of).len());
+        for finding in shown {
+            let Finding { resource, what, .. } = finding;
+            let (money, kinds) = (money(finding.rate), kinds(finding));
+            let team = finding.team.as_ref().map_or(NOBODY, TeamName::as_str);
+            let resource = resource.as_str();
+            let _ = write!(text, "\n  {money:>10}  {resource:ids$}  {what:whats$}  {kinds:whys$}  {}", cell(team));
+        }
+        if findings.len() > ROWS_OF_REGION_MAX {
+            let _ = write!(text, "\n  and {} more", findings.len() - ROWS_OF_REGION_MAX);
+        }
+        self.say(text);
+    }
+
+    /// What a person does next.
+    pub(super) fn next(self, found: &Found, is_deployed: bool) {
+        if found.saw_nothing || !found.unanswered.is_empty() {
+            return;
+        }
+        let deploy = "`make deploy` puts Curfew in place, which only tells until you let it act";
+        match found.findings.first().map(|finding| &finding.resource) {
+            Some(resource) if is_deployed => {
+                self.say(format_args!("Next: `curfew explain {resource}` says what every rule finds of one."));
+            }
+            Some(resource) => self.say(format_args!("Next: `curfew explain {resource}` says why; {deploy}.")),
+            None if is_deployed => {}
+            None => self.say(format_args!("Next: {deploy}.")),
+        }
+    }
+}
+
+/// What could not be seen: the same refusal of several regions once, as that of several calls; and who was refused.
+pub(super) fn gaps(found: &Found, context: &Context) {
+    let mut regions_of: BTreeMap<(bool, &str, &str), BTreeSet<&Region>> = BTreeMap::new();
+    for gap in &found.gaps {
+        let forbidden = gap.kind == GapKind::ForbiddenRegion;
+        regions_of.entry((forbidden, &gap.error, &gap.call)).or_default().insert(&gap.region);
+    }
+    let mut calls_of: BTreeMap<(bool, &str, BTreeSet<&Region>), Vec<&str>> = BTreeMap::new();
+    for ((forbidden, error, call), regions) in regions_of {
+        calls_of.entry((forbidden, error, regions)).or_default().push(call);
+    }
+    for ((forbidden, error, regions), calls) in calls_of {
+        let regions = listed(regions.into_iter());
+        if forbidden {
+            screen::progress(plain(&format!("Not looked at, as the organisation forbids it: {regions}")));
+        } else {
+            let error = crate::failure::for_who_waits(error);
+            screen::warn(plain(&format!("{} failed in {regions}: {error}", calls.join(", "))));
+        }
+    }
+    if !found.saw_everything() {
+        screen::progress(plain(&format!("({})", context.whereabouts())));
+    }
+}
+
+/// The table of everything, the teams, and the sum.
+pub(super) fn result(found: &Found) {
+    let seen = format!(
+        "{} and {} in {}",
+        screen::counted(found.instances, "GPU instance"),
+        screen::counted(found.volumes, "unattached volume"),
+        screen::counted(found.regions.len(), "region")
+    );
+    let unseen = unseen(found);
+    if found.saw_nothing {
+        return screen::say(match found.unanswered.len() {
+            0 => "Nothing could be seen.".to_owned(),
+            _ => format!("Nothing was seen yet; {}.", unseen.join("; ")),
+        });
+    }
+    if found.findings.is_empty() {
+        let but = if found.saw_everything() { "" } else { ", but not everything could be seen" };
+        screen::say(format_args!("Nothing found among {seen}{but}."));
+        return unseen.into_iter().for_each(screen::say);
+    }
+    screen::say(format_args!("{}\n", rows(&found.findings)));
+    screen::say(format_args!("{}\n", teams(&found.findings)));
+    screen::say(format_args!("{}, among {seen}.", summary(Total::of(&found.findings))));
+    screen::say(by_kind(&found.findings));
+    unseen.into_iter().for_each(screen::say);
+}
+
+/// `By finding, a month: idle $734.38 (1).`
+fn by_kind(findings: &[Finding]) -> String {
+    let kinds = scan::by_kind(findings).into_iter().map(|(kind, total)| {
+        let name = match kind {
+            Kind::Uninstrumented => "cannot be judged (uninstrumented)",
+            Kind::Orphaned => "unattached (orphaned)",
+            Kind::Idle | Kind::Reserved | Kind::Untagged => kind.as_str(),
+        };
+        let usd = total.rate().map_or_else(|| "unknown".to_owned(), |rate| format!("${}", money(Some(rate))));
+        format!("{name} {usd} ({})", total.findings)
+    });
+    let kinds = kinds.collect::<Vec<_>>().join("; ");
+    let twice = findings.iter().any(|finding| finding.kinds.len() > 1);
+    format!("By finding, a month: {kinds}.{}", if twice { " What is of two counts in each." } else { "" })
+}
+
+/// What is in no total, since nobody saw it.
+fn unseen(found: &Found) -> Vec<String> {
+    let mut lines = Vec::new();
+    let of = |call: &str| {
+        let gaps = found.gaps.iter().filter(|gap| gap.call == call && gap.kind == GapKind::Region);
+        gaps.map(|gap| &gap.region).collect::<BTreeSet<&Region>>()
+    };
+    let lists = [("instances", of("ec2:DescribeInstances")), ("volumes", of("ec2:DescribeVolumes"))];
+    let lists = lists.into_iter().filter(|(_, regions)| !regions.is_empty());
+    let lists: Vec<String> = lists.map(|(what, of)| format!("{what} of {}", listed(of.into_iter()))).collect();
+    if !lists.is_empty() {
+        lines.push(format!("Not seen: {}.", lists.join("; ")));
+    }
+    if found.unjudged > 0 {
+        let count = screen::counted(found.unjudged, "instance");
+        lines.push(format!("Idleness not judged for {count}: CloudWatch did not answer."));
+    }
+    if !found.unanswered.is_empty() {
+        let (all, unanswered) = (found.regions.len(), found.unanswered.len());
+        let seen = all - unanswered;
+        lines.push(format!(
+            "interrupted: {seen} of {} seen, not {}",
+            screen::counted(all, "region"),
+            listed(found.unanswered.iter())
+        ));
+    }
+    lines
+}
+
+fn rows(findings: &[Finding]) -> Table<9> {
+    let table = Table::new([
+        ("USD/month", Side::Right),
+        ("Finding", Side::Left),
+        ("Resource", Side::Whole),
+        ("What", Side::Left),
+        ("Name", Side::Left),
+        ("Team", Side::Left),
+        ("Why", Side::Left),
+        ("Region", Side::Left),
+        ("Owner", Side::Left),
+    ]);
+    let mut table = table.sparing(SPARED);
+    for finding in findings {
+        let belongs = finding.controller.as_ref().map(|owner| format!("; belongs to {owner}")).unwrap_or_default();
+        table.row([
+            money(finding.rate),
+            kinds(finding),
+            finding.resource.to_string(),
+            finding.what.clone(),
+            cell(finding.name.as_deref().unwrap_or_default()),
+            cell(finding.team.as_ref().map_or(NOBODY, TeamName::as_str)),
+            format!("{}{belongs}", finding.in_short),
+            finding.region.to_string(),
+            cell(finding.owner.as_deref().unwrap_or_default()),
+        ]);
+    }
+    table
+}
+
+fn teams(findings: &[Finding]) -> Table<4> {
+    let mut table = Table::new([
+        ("USD/month", Side::Right),
+        ("Findings", Side::Right),
+        ("Price unknown", Side::Right),
+        ("Team", Side::Left),
+    ]);
+    for (team, total) in scan::by_team(findings) {
+        let team = cell(team.map_or(NOBODY, TeamName::as_str));
+        table.row([money(total.rate()), total.findings.to_string(), total.unknown_prices.to_string(), team]);
+    }
+    table
+}
+
+/// `3 findings, $734.38 a month and 1 of unknown price`.
+fn summary(total: Total) -> String {
+    let Total { findings, unknown_prices, .. } = total;
+    let found = screen::counted(findings, "finding");
+    match unknown_prices {
+        0 => format!("{found}, ${} a month", money(total.rate())),
+        _ if unknown_prices == findings => format!("{found} of unknown price"),
+        _ => format!("{found}, ${} a month and {unknown_prices} of unknown price", money(total.rate())),
+    }
+}
+
+/// USD of a month, to the cent.
+fn money(rate: Option<Rate>) -> String {
+    rate.map(Rate::usd_cents_per_month).map_or("unknown".to_owned(), money::usd)
+}
+
+fn kinds(finding: &Finding) -> String {
+    finding.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn cell(text: &str) -> String {
+    plain(&shortened(text, CELL_CHARACTERS_MAX))
+}
+
+fn listed<'a>(regions: impl ExactSizeIterator<Item = &'a Region>) -> String {
+    let more = regions.len().saturating_sub(REGIONS_NAMED_MAX);
+    let named: Vec<&str> = regions.take(REGIONS_NAMED_MAX).map(Region::as_str).collect();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", named.join(", "))
+}

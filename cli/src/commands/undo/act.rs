@@ -1,0 +1,149 @@
+//! Doing it, and looking until it is done.
+
+use std::time::Duration;
+
+use cloud::operator::{Kind, Located, create_volume, locate, start};
+use cloud::{CallError, CallErrorKind};
+use domain::id::{Region, ResourceId};
+use domain::instance::{Instance, State};
+use domain::plan::Seen;
+use domain::restoration::Restoration;
+use domain::volume::VolumeState;
+use jiff::Timestamp;
+use tokio::time::{Instant, sleep};
+
+use crate::context::Context;
+use crate::failure::of_call;
+use crate::screen;
+
+/// An instance runs within seconds, bare metal within minutes; a volume is available within seconds.
+const PATIENCE: Duration = Duration::from_mins(3);
+const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
+/// For so long EC2 may show what was before, or not know what is new (EC2 API reference, "Eventual consistency").
+const NOT_YET: Duration = Duration::from_secs(30);
+
+/// Why it was not done, and whether nobody can say so.
+pub(super) struct NotDone {
+    pub(super) why: String,
+    pub(super) unanswered: bool,
+}
+
+fn not_done(why: impl Into<String>) -> NotDone {
+    NotDone { why: why.into(), unanswered: false }
+}
+
+impl From<CallError> for NotDone {
+    fn from(error: CallError) -> Self {
+        let more = match error.kind {
+            CallErrorKind::Unanswered => "; nobody can say whether it was done: undo it again, which does it once only",
+            _ if error.message.starts_with("IdempotentParameterMismatch") => {
+                "; within the last day it was made again with other tags: --again makes another"
+            }
+            _ => "",
+        };
+        Self { why: format!("{}{more}", of_call(&error)), unanswered: true }
+    }
+}
+
+/// Starts an instance, and looks until it runs: a start may be accepted and come to nothing.
+pub(super) async fn start_instance(context: &Context, before: &Instance) -> Result<(), NotDone> {
+    let Instance { id, region, .. } = before;
+    let asked = start(&context.aws, region, id).await;
+    let unanswered = match asked {
+        Ok(()) => None,
+        Err(error) if error.kind == CallErrorKind::Unanswered => Some(error),
+        Err(error) => return Err(error.into()),
+    };
+    let began = Instant::now();
+    let mut told = None;
+    while began.elapsed() < PATIENCE {
+        if let Located::Here(seen) = look(context, region, Kind::Instance, id).await
+            && let Some(now) = seen.instance()
+        {
+            match now.state {
+                State::Running => return Ok(()),
+                State::Pending => tell(&mut told, &format!("{id} is starting")),
+                // A new life that is over already; or the old one, which EC2 still shows.
+                _ if now.launched_at != before.launched_at || began.elapsed() > NOT_YET => {
+                    return Err(match unanswered {
+                        Some(error) => error.into(),
+                        None => not_done(came_to_nothing(now)),
+                    });
+                }
+                _ => {}
+            }
+        }
+        sleep(BETWEEN_LOOKS).await;
+    }
+    Err(not_done(format!("EC2 took the start, but {id} does not run after {} s: look at it again", PATIENCE.as_secs())))
+}
+
+/// AWS re:Post, knowledge center, `kms-iam-ec2-permission`: with volumes under a customer's key, whoever starts it must be allowed to make EC2 a grant for the key.
+fn came_to_nothing(instance: &Instance) -> String {
+    let code = instance.state_reason.as_deref().unwrap_or("no reason");
+    let advice = match instance.last_start_failed() {
+        Some(code) if code.contains("InternalError") => {
+            "; as a rule the KMS key of an encrypted volume: grant kms:CreateGrant on it to whoever starts the instance"
+        }
+        Some(_) => "; AWS has none of its type there at the moment: try again later",
+        None => "",
+    };
+    format!("EC2 took the start and gave it up ({code}){advice}")
+}
+
+/// Makes a volume again, and looks until it is available. Answers its id.
+pub(super) async fn restore_volume(
+    context: &Context,
+    restoration: &Restoration,
+    again: bool,
+) -> Result<ResourceId, NotDone> {
+    let token = token(restoration, again.then_some(context.now));
+    let made = create_volume(&context.aws, restoration, &token).await?;
+    let Restoration { region, snapshot, .. } = restoration;
+    let began = Instant::now();
+    let mut told = None;
+    while began.elapsed() < PATIENCE {
+        match look(context, region, Kind::Volume, &made).await {
+            Located::Here(seen) => match *seen {
+                Seen::Volume(volume) if matches!(volume.state, VolumeState::Available | VolumeState::InUse) => {
+                    return Ok(made);
+                }
+                Seen::Volume(volume) if volume.state == VolumeState::Creating => {
+                    tell(&mut told, &format!("{made} is being made"));
+                }
+                _ => return Err(not_done(given_up(&made, snapshot))),
+            },
+            Located::Nowhere if began.elapsed() > NOT_YET => return Err(not_done(given_up(&made, snapshot))),
+            Located::Nowhere | Located::Unknown(_) => {}
+        }
+        sleep(BETWEEN_LOOKS).await;
+    }
+    Err(not_done(format!("{made} is not available after {} s: look at it again", PATIENCE.as_secs())))
+}
+
+/// EC2 API reference, `CreateVolume`: the KMS key is checked asynchronously, so that the call can succeed and the volume fail.
+fn given_up(made: &ResourceId, snapshot: &ResourceId) -> String {
+    format!(
+        "EC2 began {made} and gave it up: where {snapshot} is encrypted, grant kms:CreateGrant and kms:Decrypt on its key to \
+         whoever restores it; where {made} was restored before and deleted, --again makes another"
+    )
+}
+
+/// At most 64 characters (EC2 API reference, "Ensuring idempotency"): the longest ids make 55.
+fn token(restoration: &Restoration, again_at: Option<Timestamp>) -> String {
+    let Restoration { volume, snapshot, .. } = restoration;
+    let again = again_at.map(|at| format!("-{}", at.as_second())).unwrap_or_default();
+    format!("{volume}-{snapshot}{again}")
+}
+
+async fn look(context: &Context, region: &Region, kind: Kind, id: &ResourceId) -> Located {
+    locate(&context.aws, std::slice::from_ref(region), kind, id).await
+}
+
+/// Says what is new.
+fn tell(told: &mut Option<String>, news: &str) {
+    if told.as_deref() != Some(news) {
+        screen::progress(news);
+        *told = Some(news.to_owned());
+    }
+}

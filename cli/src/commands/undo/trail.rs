@@ -1,0 +1,236 @@
+//! What the audit trail says of one resource: which run ended it, when, by which rule, for whom.
+
+use std::cell::Cell;
+use std::fmt;
+
+use cloud::operator::Kind;
+use domain::id::{ResourceId, RunId};
+use domain::report::{OutcomeKind, Recorded, RecordedStep};
+use futures::stream::{self, StreamExt as _};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Span, Timestamp};
+use serde::Serialize;
+use serde_json::Value;
+use store::{Store, StoreError};
+
+use crate::context::Context;
+use crate::failure::of_store;
+use crate::screen;
+
+/// A record is written last at the end of its run, which takes half an hour at most, where a person applies a plan; Lambda ends
+/// those of functions after 15 minutes (Lambda developer guide, "Lambda quotas").
+const RUN_MAX: SignedDuration = SignedDuration::from_mins(40);
+/// By so much the clock of S3 may be behind that of the run.
+const CLOCKS_APART: SignedDuration = SignedDuration::from_mins(1);
+
+/// Records that are read at the same time.
+const READS_AT_ONCE: usize = 16;
+
+/// How far back is read where nothing says when it was: a run every five minutes, and one every hour, make records by the
+/// thousand.
+const INSTANCE_DAYS: i64 = 7;
+const VOLUME_DAYS: i64 = 30;
+
+/// The step that ended something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Ended {
+    function: String,
+    run: RunId,
+    at: Timestamp,
+    action: String,
+    rule: String,
+    team: Option<String>,
+    /// Of a volume: where it was.
+    pub(super) last_attached_to: Option<String>,
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { function, run, at, rule, team, .. } = self;
+        let team = team.as_ref().map(|team| format!(", of team {team}")).unwrap_or_default();
+        write!(f, "the run {run} of {function} at {at}, for the rule {rule}{team}")
+    }
+}
+
+/// The trail, where there is a deployment and somebody may read it.
+pub(super) struct Trail {
+    store: Option<Store>,
+    now: Timestamp,
+    /// Nobody needs to hear of it once more.
+    gave_up: Cell<bool>,
+}
+
+/// What was found.
+pub(super) enum Found {
+    Ended(Ended),
+    /// It was read that far back, and says nothing of it.
+    Silent {
+        since: Date,
+    },
+    Unread,
+}
+
+impl Trail {
+    /// Where it cannot be read, a person hears of it once, and the tags are all there is.
+    pub(super) async fn of(context: &Context) -> Self {
+        let store = match context.deployed().await {
+            Ok(Some(deployed)) => Some(deployed.store),
+            Ok(None) => {
+                let Context { global, aws, .. } = context;
+                let stack = format!("there is no stack {} in {}", global.stack, aws.home());
+                screen::warn(format!("the audit trail is not read: {stack}; name it by --stack, --region or --bucket"));
+                None
+            }
+            Err(failure) => {
+                screen::warn(format!("the audit trail is not read: {}", failure.problem));
+                None
+            }
+        };
+        Self { store, now: context.now, gave_up: Cell::new(false) }
+    }
+
+    /// Who stopped an instance of which its tag says when.
+    pub(super) async fn of_stop(&self, instance: &ResourceId, at: Timestamp) -> Found {
+        self.search(instance, "reap-instances", "stop", around(at)).await
+    }
+
+    /// Who terminated an instance.
+    pub(super) async fn of_termination(&self, instance: &ResourceId) -> Found {
+        self.search(instance, "reap-instances", "terminate", self.last(INSTANCE_DAYS)).await
+    }
+
+    /// Who deleted a volume, of which its snapshot may say when.
+    pub(super) async fn of_deletion(&self, volume: &ResourceId, at: Option<Timestamp>) -> Found {
+        let span = at.map_or_else(|| self.last(VOLUME_DAYS), around);
+        self.search(volume, "reap-volumes", "delete", span).await
+    }
+
+    fn last(&self, days: i64) -> (Timestamp, Timestamp) {
+        (self.now - SignedDuration::from_hours(days * 24), self.now + RUN_MAX)
+    }
+
+    async fn search(&self, resource: &ResourceId, function: &str, action: &str, span: (Timestamp, Timestamp)) -> Found {
+        let Some(store) = self.store.as_ref().filter(|_| !self.gave_up.get()) else { return Found::Unread };
+        let days = day_of(span.1).since(day_of(span.0)).map_or(0, |days| days.get_days());
+        if days > 1 {
+            screen::progress(format!("looking for {resource} in the audit trail of {days} days"));
+        }
+        match newest(store, function, span, |record| ended(record, resource, action)).await {
+            Ok(Some(ended)) => Found::Ended(ended),
+            Ok(None) => Found::Silent { since: day_of(span.0) },
+            Err(error) => {
+                screen::warn(format!("the audit trail is not read: {}", of_store(&error)));
+                self.gave_up.set(true);
+                Found::Unread
+            }
+        }
+    }
+}
+
+/// Reads a function's records that were written in that time, the newest first, to the one in which `is_it` sees something.
+async fn newest<T>(
+    store: &Store,
+    function: &str,
+    span: (Timestamp, Timestamp),
+    is_it: impl Fn(&Recorded) -> Option<T>,
+) -> Result<Option<T>, StoreError> {
+    for day in days(span).into_iter().rev() {
+        let mut keys = store.list_plans(day, Some(function)).await?;
+        keys.retain(|key| (span.0..=span.1).contains(&key.written_at));
+        let mut records = stream::iter(&keys).map(|key| store.read_plan(&key.key)).buffered(READS_AT_ONCE);
+        while let Some(record) = records.next().await {
+            if let Some(found) = record?.as_ref().and_then(&is_it) {
+                return Ok(Some(found));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn around(at: Timestamp) -> (Timestamp, Timestamp) {
+    (at - CLOCKS_APART, at + RUN_MAX)
+}
+
+fn day_of(at: Timestamp) -> Date {
+    at.to_zoned(TimeZone::UTC).date()
+}
+
+/// A moment of each day of the span.
+fn days((from, to): (Timestamp, Timestamp)) -> Vec<Timestamp> {
+    let (first, last) = (day_of(from), day_of(to));
+    let days = first.series(Span::new().days(1)).take_while(|day| *day <= last);
+    days.filter_map(|day| TimeZone::UTC.to_timestamp(day.into()).ok()).collect()
+}
+
+/// The step of a record by which this was ended.
+fn ended(record: &Recorded, resource: &ResourceId, action: &str) -> Option<Ended> {
+    let is_it =
+        |step: &&RecordedStep| step.resource == *resource && step.action == action && step.outcome == OutcomeKind::Done;
+    let step = record.steps.iter().find(is_it)?;
+    // It ends up in a command, and no command is made of words that somebody else wrote.
+    let is_instance = |host: &&str| Kind::of(&ResourceId::from(*host)) == Some(Kind::Instance);
+    let host = step.because.evidence.get("last_attached_to").and_then(Value::as_str).filter(is_instance);
+    Some(Ended {
+        function: record.function.clone(),
+        run: record.run.clone(),
+        at: record.at,
+        action: step.action.clone(),
+        rule: step.because.rule.clone(),
+        team: step.team.clone(),
+        last_attached_to: host.map(str::to_owned),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const HOST: &str = "i-0123456789abcdef0";
+
+    fn record(outcome: &str, host: &str) -> Recorded {
+        let step = |resource: &str, outcome: &str| {
+            json!({
+                "region": "us-east-1", "resource": resource, "team": "vision", "action": "delete", "outcome": outcome,
+                "because": { "rule": "orphaned", "last_attached_to": host },
+            })
+        };
+        let record = json!({
+            "function": "reap-volumes", "run": "r-1", "at": "2026-09-01T12:00:00Z", "mode": "enforce",
+            "steps": [step("vol-2", "done"), step("vol-1", outcome)],
+        });
+        serde_json::from_value(record).unwrap()
+    }
+
+    #[test]
+    fn the_step_that_ended_it_is_found() {
+        let found = ended(&record("done", HOST), &"vol-1".into(), "delete").unwrap();
+        assert_eq!(
+            found.to_string(),
+            "the run r-1 of reap-volumes at 2026-09-01T12:00:00Z, for the rule orphaned, of team vision"
+        );
+        assert_eq!(found.last_attached_to.as_deref(), Some(HOST));
+    }
+
+    #[test]
+    fn no_words_of_somebody_else_are_where_it_was() {
+        let found = ended(&record("done", "i-1; reboot"), &"vol-1".into(), "delete").unwrap();
+        assert_eq!(found.last_attached_to, None);
+    }
+
+    #[test]
+    fn what_was_not_done_or_is_of_another_is_not_it() {
+        assert_eq!(ended(&record("failed", HOST), &"vol-1".into(), "delete"), None);
+        assert_eq!(ended(&record("done", HOST), &"vol-3".into(), "delete"), None);
+        assert_eq!(ended(&record("done", HOST), &"vol-1".into(), "stop"), None);
+    }
+
+    #[test]
+    fn the_days_of_a_span_are_in_utc() {
+        let span = ("2026-08-31T23:50:00Z".parse().unwrap(), "2026-09-01T00:10:00Z".parse().unwrap());
+        let expect = ["2026-08-31T00:00:00Z", "2026-09-01T00:00:00Z"];
+        assert_eq!(days(span).iter().map(ToString::to_string).collect::<Vec<_>>(), expect);
+    }
+}

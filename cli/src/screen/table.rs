@@ -1,0 +1,187 @@
+//! Tables for people.
+
+use std::fmt;
+
+use super::{BOLD, columns, plain};
+
+/// Between two columns.
+const GAP: usize = 2;
+/// In a terminal that is too narrow for all of it, no column but the last is wider: one long name must not cost every row.
+const WIDTH_MAX: usize = 24;
+/// Narrower than this, columns that can be spared are left out first.
+const WIDTH_READABLE: usize = 11;
+/// Narrower than this, no column says anything.
+const WIDTH_MIN: usize = 6;
+
+/// On which side a column's words stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// Words, which are cut where the terminal is too narrow.
+    Left,
+    /// Names that are of use only whole, such as ids.
+    Whole,
+    /// Figures.
+    Right,
+}
+
+/// Rows under headings, each column as wide as its widest cell. The last column is not filled up. Where `COLUMNS` or the
+/// terminal says how wide a row may be, words are cut to fit, the longest first.
+#[derive(Debug, Clone)]
+pub(crate) struct Table<const COLUMNS: usize> {
+    headings: [(&'static str, Side); COLUMNS],
+    rows: Vec<[String; COLUMNS]>,
+    spare: usize,
+}
+
+impl<const COLUMNS: usize> Table<COLUMNS> {
+    /// Without rows.
+    pub(crate) const fn new(headings: [(&'static str, Side); COLUMNS]) -> Self {
+        Self { headings, rows: Vec::new(), spare: 0 }
+    }
+
+    /// So many of the last columns are left out, one by one, before the others are cut until nobody can read them.
+    pub(crate) fn sparing(self, spare: usize) -> Self {
+        Self { spare, ..self }
+    }
+
+    /// One more row, of whose words none moves the cursor.
+    pub(crate) fn row(&mut self, cells: [String; COLUMNS]) {
+        self.rows.push(cells.map(|cell| plain(&cell)));
+    }
+
+    /// Whether there is no row.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The width of each column that is shown.
+    fn widths(&self, available: Option<usize>) -> Vec<usize> {
+        let mut natural = self.headings.map(|(heading, _)| heading.chars().count());
+        for row in &self.rows {
+            for (width, cell) in natural.iter_mut().zip(row) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        let Some(available) = available.filter(|available| whole(&natural) > *available) else {
+            return natural.to_vec();
+        };
+        for shown in (1..=COLUMNS).rev() {
+            let min = if COLUMNS - shown < self.spare { WIDTH_READABLE } else { WIDTH_MIN };
+            let fits = (min..=WIDTH_MAX).rev().map(|max| self.cut(&natural[..shown], max));
+            if let Some(mut widths) = fits.into_iter().find(|widths| whole(widths) <= available) {
+                // What is left over helps whoever is cut, the last one first.
+                let mut over = available - whole(&widths);
+                for (place, width) in widths.iter_mut().enumerate().rev() {
+                    let max =
+                        if place + 1 == shown { natural[place] } else { natural[place].min(WIDTH_MAX).max(*width) };
+                    let more = over.min(max - *width);
+                    *width += more;
+                    over -= more;
+                }
+                return widths;
+            }
+        }
+        natural[..1].to_vec()
+    }
+
+    fn cut(&self, natural: &[usize], max: usize) -> Vec<usize> {
+        let width = |(natural, (_, side)): (&usize, &(&str, Side))| match side {
+            Side::Left => (*natural).min(max),
+            Side::Whole | Side::Right => *natural,
+        };
+        natural.iter().zip(&self.headings).map(width).collect()
+    }
+
+    fn line(&self, cells: [&str; COLUMNS], widths: &[usize]) -> String {
+        let mut line = Vec::new();
+        for (place, ((cell, &width), (_, side))) in cells.into_iter().zip(widths).zip(self.headings).enumerate() {
+            let cell = shortened(cell, width);
+            let last = place + 1 == widths.len();
+            line.push(match side {
+                Side::Left | Side::Whole if last => cell,
+                Side::Left | Side::Whole => format!("{cell:width$}"),
+                Side::Right => format!("{cell:>width$}"),
+            });
+        }
+        line.join(&" ".repeat(GAP))
+    }
+
+    fn show(&self, available: Option<usize>) -> String {
+        let widths = self.widths(available);
+        let headings = self.line(self.headings.map(|(heading, _)| heading), &widths);
+        let rows = self.rows.iter().map(|row| self.line(row.each_ref().map(String::as_str), &widths));
+        let headings = format!("{BOLD}{headings}{BOLD:#}");
+        std::iter::once(headings).chain(rows).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Of a row of such columns.
+fn whole(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+}
+
+fn shortened(cell: &str, width: usize) -> String {
+    if cell.chars().count() <= width {
+        return cell.to_owned();
+    }
+    let kept: String = cell.chars().take(width.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}
+
+impl<const COLUMNS: usize> fmt::Display for Table<COLUMNS> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.show(columns()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<const COLUMNS: usize>(table: &Table<COLUMNS>, available: Option<usize>, expect: &str) {
+        assert_eq!(anstream::adapter::strip_str(&table.show(available)).to_string(), expect);
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let mut table = Table::new([("name", Side::Left), ("USD/h", Side::Right), ("why", Side::Left)]);
+        table.row(["zürich".to_owned(), "1.00".to_owned(), "idle".to_owned()]);
+        table.row(["a\u{1b}[31m".to_owned(), "113.93".to_owned(), String::new()]);
+        check(&table, None, "name     USD/h  why\nzürich    1.00  idle\na?[31m  113.93  ");
+        check(&table, Some(20), "name     USD/h  why\nzürich    1.00  idle\na?[31m  113.93  ");
+    }
+
+    fn long(name: &str, why: &str) -> Table<4> {
+        let columns = [("id", Side::Whole), ("name", Side::Left), ("USD", Side::Right), ("why", Side::Left)];
+        let mut table = Table::new(columns);
+        table.row(["i-0123456789abcdef0".to_owned(), name.to_owned(), "1,000.00".to_owned(), why.to_owned()]);
+        table
+    }
+
+    #[test]
+    fn where_the_terminal_is_too_narrow_the_longest_words_are_cut_and_no_id() {
+        let table = long("llama", "it does nothing at all");
+        check(
+            &table,
+            Some(50),
+            "id                   name        USD  why\ni-0123456789abcdef0  llama  1,000.00  it does not…",
+        );
+        let name = "n".repeat(200);
+        for width in 44..300 {
+            let shown = anstream::adapter::strip_str(&long(&name, "why").show(Some(width))).to_string();
+            assert!(shown.lines().all(|line| line.chars().count() <= width), "{width}: {shown}");
+            assert!(shown.contains("i-0123456789abcdef0") && shown.contains("why"), "{width}: {shown}");
+            let row = shown.lines().last().unwrap_or_default();
+            let fits = long(&name, "why").widths(None).iter().sum::<usize>() + 3 * GAP <= width;
+            assert!(fits || row.matches('n').count() < WIDTH_MAX, "{width}: {shown}");
+        }
+    }
+
+    #[test]
+    fn what_can_be_spared_is_left_out_before_the_rest_is_cut_beyond_reading() {
+        let (name, why) = ("a-name-of-twenty-two-c", "twenty-five characters of");
+        let shown = |width| anstream::adapter::strip_str(&long(name, why).sparing(1).show(Some(width))).to_string();
+        assert!(shown(55).contains("why") && !shown(54).contains("why"), "{}", shown(54));
+        assert!(long(name, why).show(Some(54)).contains("why"));
+    }
+}

@@ -1,0 +1,115 @@
+"""`curfew scan` measured: one process a scan, as a person starts it, over an account in which nothing is deployed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from . import report
+from .accounts import AT_HOME_PERCENT, REGIONS
+from .fleet import IDLES, REGION, fleet
+from .measure import Runs, Usage
+from .report import Verdict
+from .served import Served
+from .storage import ATTACHED, storage
+
+PEAK_MIB_BELOW = 128
+_PATIENCE_SECONDS = 600
+_FOUND = 1  # the exit code
+
+# The process that starts it is small: what a process held before it became another counts into its peak (getrusage(2)).
+_START = """
+import json, os, sys
+pid = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ)
+_, status, used = os.wait4(pid, 0)
+said = [os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, used.ru_maxrss / 1024]
+open(sys.argv[1], "w").write(json.dumps(said))
+"""
+
+
+def scans(served: Served, binary: Path, repeats: int) -> Runs:
+    return Runs(served.count, tuple(scan(served, binary) for _ in range(repeats)))
+
+
+def scan(served: Served, binary: Path) -> Usage:
+    served.forget()
+    keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_EC2_METADATA_DISABLED": "true"}
+    env = {**keys, "AWS_ENDPOINT_URL": served.address, "AWS_REGION": REGION}
+    with tempfile.TemporaryDirectory() as folder:
+        used, out, config = (Path(folder) / name for name in ("used", "out", "curfew.toml"))
+        config.touch()  # the defaults, so that no deployment is looked for
+        command = [binary, "scan", "--json", "--quiet", "--config", config]
+        began = time.monotonic()
+        with out.open("w") as stdout:
+            starter = [sys.executable, "-I", "-S", "-c", _START, used, *command]
+            subprocess.run(starter, env=env, stdout=stdout, check=True, timeout=_PATIENCE_SECONDS)
+        wall_seconds = time.monotonic() - began
+        code, cpu_seconds, peak_mib = json.loads(used.read_text())
+        document = json.loads(out.read_text())
+    told = served.told()
+    wrong = tuple([*_differences(served.count, code, document), *told["refused"]])
+    return Usage(cpu_seconds, wall_seconds, peak_mib, told["calls"], told["metrics_asked"], wrong)
+
+
+def _differences(count: int, code: int, document: dict[str, Any]) -> list[str]:
+    """A fast scan that judges wrongly is no measurement."""
+    unattached = sum(volume.usage != ATTACHED for volume in storage(count).volumes)
+    idle = sum(machine.usage == IDLES for machine in fleet(count))
+    kinds = Counter(kind for finding in document["findings"] for kind in finding["kinds"])
+    pairs = {
+        "exit code": (code, _FOUND),
+        "regions": (document["regions"], sorted(REGIONS)),
+        "seen": (document["seen"], {"instances": count, "volumes": unattached, "unjudged": 0}),
+        "findings": (dict(kinds), {"idle": idle, "orphaned": unattached}),
+        "gaps": ([f"{gap['call']}: {gap['error']}" for gap in document["gaps"]], []),
+    }
+    return [f"{what} {told}, not {meant}" for what, (told, meant) in pairs.items() if told != meant]
+
+
+def verdicts(runs: list[Runs]) -> list[Verdict]:
+    wrong = [f"{one.count:,}: {text}" for one in runs for text in one.wrong]
+    right = Verdict("everything is judged as it was made", "; ".join(wrong) or "it is", not wrong)
+    peaks = [
+        Verdict(
+            f"peak memory of {one.count:,} instances in {len(REGIONS)} regions below {PEAK_MIB_BELOW} MiB",
+            f"{max(one.peak_mib.values):.0f} MiB at most",
+            max(one.peak_mib.values) < PEAK_MIB_BELOW,
+        )
+        for one in runs
+    ]
+    return [right, *peaks]
+
+
+def described(binary: Path) -> str:
+    return (
+        f"`{os.path.relpath(binary)}`. The instances and, of as many volumes, those attached to nothing lie in "
+        f"{len(REGIONS)} regions, {AT_HOME_PERCENT} % in the first. Nothing is deployed.\n"
+    )
+
+
+def runs_table(runs: list[Runs]) -> str:
+    rows = [
+        (
+            f"{one.count:,}",
+            f"{one.cpu_seconds:.2f}",
+            f"{one.wall_seconds:.1f}",
+            f"{one.peak_mib:.0f}",
+            f"{sum(one.calls.values()):,}",
+            f"{max(run.metrics_asked for run in one.runs):,}",
+        )
+        for one in runs
+    ]
+    return report.table(["instances", "CPU s", "wall s", "peak MiB", "calls", "metrics"], rows)
+
+
+def calls_table(runs: list[Runs]) -> str:
+    actions = sorted({action for one in runs for action in one.calls})
+    rows = [(action, *(one.calls.get(action, 0) for one in runs)) for action in actions]
+    return report.table(["call", *(f"{one.count:,}" for one in runs)], rows)

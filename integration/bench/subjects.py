@@ -1,0 +1,129 @@
+"""The functions that are measured: what each must answer of its account, in how many calls, and within which limits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+
+from .fleet import COMPUTES, IDLES, SHARES, TYPES, WORKS, fleet
+from .storage import ATTACHED, BARE_EVERY, ORPHANED, STOPPED_EVERY, VOLUMES_AN_INSTANCE, YOUNG, storage
+from .storage import SHARES as VOLUME_SHARES
+
+STEPS_ANSWERED_MAX = 1000  # of a response; the audit record has all
+_PAGE = 1000  # EC2 API reference, DescribeVolumes, DescribeInstances, DescribeSnapshots
+_FILTER_VALUES = 200  # EC2 user guide, "Filter resources"
+_METRICS_A_CALL = 500  # CloudWatch API reference, GetMetricData
+_MESSAGE_BYTES = 192 * 1024  # of paragraphs; SNS takes 256 KB with all around them (SNS developer guide, "Quotas")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the answer of a right run says."""
+
+    seen: int
+    spared: dict[str, int]
+    steps: dict[tuple[str, str, str], int]  # by action, rule and outcome
+    metrics_asked_max: int | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Targets of a run at one size; None is none."""
+
+    peak_mib_below: int | None = None
+    cpu_seconds_max: float | None = None
+
+
+@dataclass(frozen=True)
+class Subject:
+    function: str
+    noun: str
+    limits: dict[int, Limits]
+    titles: tuple[str, str]  # of the first run and of the second
+    judged: Callable[[int, bool], Judged]  # by the count, and whether it is the first run
+    described: Callable[[float], str]  # by the KiB that one of them has of XML
+    # The fewest calls that a run can be made in, given the metrics that it asked for and the bytes that it told each
+    # team; None is not known.
+    fewest: Callable[[int, bool, int, dict[str, int]], Counter] | None = None
+
+
+def _instances_judged(count: int, is_first: bool) -> Judged:
+    """Whoever is idle is told of in the first run, and was in the second."""
+    usages = Counter(machine.usage for machine in fleet(count))
+    spared = {"busy": usages[WORKS] + usages[COMPUTES], "told": 0 if is_first else usages[IDLES]}
+    return Judged(count, spared, {("notify", "idle", "done"): usages[IDLES] if is_first else 0})
+
+
+def _instances_described(kib: float) -> str:
+    gpus = sum(one.gpus * percent for one, percent in TYPES.items()) / 100
+    works, computes, idles = (f"{SHARES[usage]} %" for usage in (WORKS, COMPUTES, IDLES))
+    return (
+        f"One region, {gpus:.1f} GPUs an instance ({len(TYPES)} types of 1, 4 and 8), {kib:.1f} KiB of XML each. "
+        f"{works} work by their CPU, {computes} by their GPUs only, {idles} are idle, and their owners are only told: "
+        "nothing is written to EC2."
+    )
+
+
+def _volumes_judged(count: int, is_first: bool) -> Judged:
+    """Whoever is orphaned is told of in the first run, and was in the second, where one in 24 is asked about: each has
+    its hour of the day."""
+    seen = storage(count)
+    usages = Counter(volume.usage for volume in seen.volumes)
+    told = 0 if is_first else usages[ORPHANED]
+    spared = {"attached": usages[ATTACHED], "young": usages[YOUNG], "told": told, "restorable": len(seen.own)}
+    asked_max = usages[ORPHANED] if is_first else max(10, usages[ORPHANED] // 12)
+    return Judged(count, spared, {("notify", "orphaned", "done"): usages[ORPHANED] if is_first else 0}, asked_max)
+
+
+def _volumes_fewest(count: int, is_first: bool, metrics_asked: int, published: dict[str, int]) -> Counter:
+    seen = storage(count)
+    sources = {volume.source for volume in seen.volumes if volume.source and volume.usage != ATTACHED}
+    calls = {
+        "ec2:DescribeVolumes": ceil(count / _PAGE),
+        "ec2:DescribeInstances": ceil(len(seen.machines) / _PAGE),
+        "ec2:DescribeSnapshots": max(1, ceil(len(seen.own) / _PAGE)) + ceil(len(sources) / _FILTER_VALUES),
+        "cloudwatch:GetMetricData": ceil(metrics_asked / _METRICS_A_CALL),
+        "s3:GetObject": 2,  # the configuration, and what earlier runs told
+        "s3:PutObject": 2 if is_first else 1,  # the audit record, and what this run told
+        "sns:ListSubscriptionsByTopic": 1,
+        "sns:Publish": sum(ceil(told / _MESSAGE_BYTES) for told in published.values()),
+    }
+    return Counter({call: number for call, number in calls.items() if number})
+
+
+def _volumes_described(kib: float) -> str:
+    attached, young, orphaned = (f"{VOLUME_SHARES[usage]} %" for usage in (ATTACHED, YOUNG, ORPHANED))
+    return (
+        f"One region, {kib:.1f} KiB of XML a volume. {attached} are attached, {VOLUMES_AN_INSTANCE} to an instance, of "
+        f"which every {STOPPED_EVERY}th is stopped; {young} are unattached for less than `orphaned_after`; {orphaned} "
+        f"are orphaned, and their owners are only told: nothing is written to EC2. Every {BARE_EVERY}th volume has no "
+        "tags of its own."
+    )
+
+
+INSTANCES = Subject(
+    "reap-instances",
+    "instance",
+    {10_000: Limits(peak_mib_below=64, cpu_seconds_max=0.8)},
+    (
+        "The first run: nothing is known, everybody is asked about",
+        "The second run: what is known is not asked again",
+    ),
+    _instances_judged,
+    _instances_described,
+)
+VOLUMES = Subject(
+    "reap-volumes",
+    "volume",
+    {50_000: Limits(peak_mib_below=128)},
+    (
+        "The first run: the orphaned ones are asked about and told",
+        "The second run: an hour later, nothing is new",
+    ),
+    _volumes_judged,
+    _volumes_described,
+    _volumes_fewest,
+)
+SUBJECTS = {one.function: one for one in (INSTANCES, VOLUMES)}

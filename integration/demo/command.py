@@ -1,0 +1,58 @@
+"""The real command `curfew`, typed by the people of the story, and what it answers."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from .run import BINARIES, Broken
+from .screen import WIDTH, line, paint, paragraph
+from .seed import BUCKET, Account
+
+_COMMAND = BINARIES / "curfew"
+_NOBODYS_SETTINGS = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
+
+
+def before_deployment(account: Account, config: str, *arguments: str) -> str:
+    """Nothing names a deployment; what is idle is said by a file `curfew.toml`."""
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "curfew.toml").write_text(config)
+        return _type(account, {}, folder, *arguments)
+
+
+def curfew(account: Account, *arguments: str) -> str:
+    """Shows what is typed and answered. Answers what it printed."""
+    return _type(account, {"CURFEW_BUCKET": BUCKET, "CURFEW_TOPIC_ARN": account.topic_arn}, ".", *arguments)
+
+
+def _type(account: Account, deployment: dict[str, str], folder: str, *arguments: str) -> str:
+    if not _COMMAND.exists():
+        raise Broken(f"{_COMMAND} is not built: run `make demo`, or `cargo build --package cli`")
+    line()
+    line(paint(f"$ curfew {shlex.join(arguments)}", "bold"))
+    told = subprocess.run(
+        [_COMMAND, *arguments],
+        env={**account.aws.environment(), **_NOBODYS_SETTINGS, **deployment, "COLUMNS": str(WIDTH)},
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+    )
+    for one in told.stdout.splitlines():
+        _show(one)
+    # 1: it found something.
+    if told.returncode not in (0, 1):
+        raise Broken(f"`curfew {shlex.join(arguments)}` ended with {told.returncode}")
+    return told.stdout
+
+
+def _show(text: str) -> None:
+    """A row of a table is as wide as the command makes it, and a sentence goes on in the next line."""
+    if "  " in text.strip():
+        line(text.rstrip())
+    else:
+        paragraph(text.strip(), " " * (len(text) - len(text.lstrip())))

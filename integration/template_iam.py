@@ -1,0 +1,140 @@
+"""Whether a role of template.yaml may do something: IAM's evaluation, as far as its policies use it.
+
+No local AWS evaluates conditions on tags. What is here follows the IAM user guide, "Policy evaluation logic" and "IAM JSON
+policy elements: Condition operators": above all what a condition means whose key is not in the request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Iterable
+
+from template_actions import Statement, statements
+
+ACCOUNT = "123456789012"
+_PSEUDO_PARAMETERS = {"${AWS::Partition}": "aws", "${AWS::AccountId}": ACCOUNT, "${AWS::Region}": "us-east-1"}
+
+VOLUME = f"arn:aws:ec2:eu-west-1:{ACCOUNT}:volume/vol-0abc"
+INSTANCE = f"arn:aws:ec2:eu-west-1:{ACCOUNT}:instance/i-0abc"
+SNAPSHOT = "arn:aws:ec2:eu-west-1::snapshot/snap-0abc"
+
+
+@dataclass(frozen=True)
+class Request:
+    """One question of a service to IAM: one action on one resource."""
+
+    action: str
+    resource: str
+    # The tags that are on the resource.
+    tags: Iterable[str] = ()
+    # The tags that the request gives or takes.
+    tag_keys: Iterable[str] = ()
+    # The action that creates the resource, where it is created with tags.
+    create_action: str | None = None
+    # Further keys of the request, such as s3:prefix; of a key with several values all of them.
+    context: dict[str, str | list[str]] = field(default_factory=dict)
+
+    def values(self, key: str) -> list[str] | None:
+        """What the request says for a condition key; None where it says nothing. Case does not matter in these keys."""
+        found = {
+            key.lower(): [value] if isinstance(value, str) else value for key, value in self.context.items()
+        }
+        found |= {f"aws:resourcetag/{tag}".lower(): ["any"] for tag in self.tags}
+        found |= {f"aws:requesttag/{tag}".lower(): ["any"] for tag in self.tag_keys}
+        if self.tag_keys:
+            found["aws:tagkeys"] = list(self.tag_keys)
+        if self.create_action is not None:
+            found["ec2:createaction"] = [self.create_action]
+        return found.get(key.lower())
+
+
+def may(function: str, request: Request, *, enforcing: bool = True, besides: tuple[Statement, ...] = ()) -> bool:
+    """Whether the role of a function may: something allows it, and nothing denies it."""
+    own = (one for one in statements(function) if enforcing or "Enforcing" not in one.only_if)
+    return decision((*own, *besides), request) == "allowed"
+
+
+def decision(policies: Iterable[Statement], request: Request) -> str:
+    """In the words of IAM's policy simulator."""
+    effects = {statement.effect for statement in policies if _applies(statement, request)}
+    if "Deny" in effects:
+        return "explicitDeny"
+    return "allowed" if effects else "implicitDeny"
+
+
+def statements_of(document: dict[str, Any]) -> list[Statement]:
+    """The statements of a policy as IAM keeps it."""
+
+    def listed(value: Any) -> tuple[Any, ...]:
+        return tuple(value) if isinstance(value, list) else (value,)
+
+    return [
+        Statement(
+            sid=one.get("Sid", ""),
+            effect=one["Effect"],
+            actions=listed(one["Action"]),
+            resources=listed(one["Resource"]),
+            conditions=one.get("Condition", {}),
+            only_if=(),
+        )
+        for one in listed(document["Statement"])
+    ]
+
+
+# What a role could be given beside its own policies, by mistake.
+ADMINISTRATOR = Statement("Administrator", "Allow", ("*",), ("*",), {}, ())
+
+
+def _applies(statement: Statement, request: Request) -> bool:
+    return (
+        any(fnmatchcase(request.action, action) for action in statement.actions)
+        and any(fnmatchcase(request.resource, _arn(resource)) for resource in statement.resources)
+        # All of the conditions, and all keys of each: any one value of a key is enough.
+        and all(
+            _holds(operator, request.values(key), [wanted] if isinstance(wanted, str) else wanted)
+            for operator, keys in statement.conditions.items()
+            for key, wanted in keys.items()
+        )
+    )
+
+
+def _arn(resource: Any) -> str:
+    if isinstance(resource, str):
+        return resource
+    ((kind, value),) = resource.items()
+    if kind == "Fn::Sub":
+        for name, stands_for in _PSEUDO_PARAMETERS.items():
+            value = value.replace(name, stands_for)
+        return value.replace("${", "").replace("}", "")
+    return ".".join(value) if kind == "Fn::GetAtt" else value
+
+
+def _holds(operator: str, values: list[str] | None, wanted: list[Any]) -> bool:
+    if operator == "Null":
+        return (values is None) == (wanted == ["true"])
+    if operator.endswith("IfExists"):
+        return values is None or _holds(operator.removesuffix("IfExists"), values, wanted)
+    quantifier, _, comparison = operator.rpartition(":")
+    if quantifier == "ForAllValues":
+        return all(_compare(comparison, value, wanted) for value in values or [])
+    if quantifier == "ForAnyValue":
+        return any(_compare(comparison, value, wanted) for value in values or [])
+    if values is None:
+        # "If the key is not present, the condition is false; if it must not match, the condition is true."
+        return comparison.startswith("StringNot")
+    (value,) = values
+    return _compare(comparison, value, wanted)
+
+
+def _compare(comparison: str, value: str, wanted: list[Any]) -> bool:
+    match comparison:
+        case "StringEquals":
+            return value in wanted
+        case "StringNotEquals":
+            return value not in wanted
+        case "StringLike":
+            return any(fnmatchcase(value, pattern) for pattern in wanted)
+        case "Bool":
+            return value.lower() in wanted
+    raise NotImplementedError(f"template.yaml uses {comparison}: add it here")

@@ -1,0 +1,43 @@
+"""The real command `curfew`, run against the local AWS.
+
+    said = curfew(account.environment(), "keep", gpu, "3d")
+    assert said.code == 0 and said.json()["kept"]
+
+`said.out` is what a pipe would get, `said.err` what only a person sees.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reaping import binary
+
+COMMAND = binary("curfew")
+_SECONDS_MAX = 120
+
+
+@dataclass(frozen=True)
+class Said:
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        """The whole of stdout, which is one document."""
+        return json.loads(self.out)
+
+    def fine(self) -> Said:
+        assert self.code == 0, self
+        return self
+
+
+def curfew(environment: Mapping[str, str], *arguments: str, stdin: str = "") -> Said:
+    """Nothing of this process's own environment reaches it, so that no developer's profile does."""
+    ended = subprocess.run(
+        [COMMAND, *arguments], env=dict(environment), input=stdin, capture_output=True, text=True, timeout=_SECONDS_MAX
+    )
+    return Said(ended.returncode, ended.stdout, ended.stderr)

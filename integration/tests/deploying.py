@@ -1,0 +1,173 @@
+"""A deployment of Curfew in the local AWS, as `sam deploy` would make it: what template.yaml says, with its references resolved.
+
+stack = deploy(account, mode="enforce")
+stack.ran("reap-instances", minutes_ago=2)
+assert findings(doctor(stack), "runs") == []
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from command import Said, curfew
+from local_aws.client import ACCOUNT, REGION
+from reaping import BUCKET, Account, now
+from template_actions import logical_ids, resources, statements
+
+STACK = "curfew"
+ON_DEMAND_G = "L-DB2E81BA"  # Running On-Demand G and VT instances
+_QUEUE = f"{STACK}-FailedEvents-1ABC"
+_KEY = "11111111-2222-3333-4444-555555555555"
+
+
+@dataclass
+class Deployment:
+    account: Account
+    mode: str
+    # The physical ids by logical id.
+    made: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def environment(self, **over: str | None) -> dict[str, str]:
+        """Of somebody who has not deployed Curfew by hand: nothing names the bucket but the stack."""
+        unsaid: dict[str, str | None] = {"CURFEW_BUCKET": None, "CURFEW_TOPIC_ARN": None, "CURFEW_MODE": None}
+        return self.account.environment(**{**unsaid, **over})
+
+    def role(self, function: str) -> str:
+        return self.made[f"{logical_ids()[function]}Role"][1]
+
+    def ran(self, function: str, minutes_ago: float = 1, days_ago: int = 0, **record: Any) -> None:
+        """Leaves the record of a run, under the day it began."""
+        at = now() - timedelta(minutes=minutes_ago)
+        # Whatever the hour is: what counts is when it was written.
+        key = f"plans/{now() - timedelta(days=days_ago):%Y-%m-%d}/{function}/{minutes_ago}.json"
+        head = {"schema": 1, "function": function, "run": str(minutes_ago), "at": f"{at:%Y-%m-%dT%H:%M:%SZ}"}
+        body = {**head, "mode": self.mode, "regions": [], "seen": 0, "steps": [], "spared": {}, "gaps": [], **record}
+        self.account.put(key, json.dumps(body).encode())
+        self.account.aws.set_object(BUCKET, key, at)
+
+    def attach(self, function: str, *allowed: dict[str, Any]) -> None:
+        """Somebody gives a role more than the template does."""
+        document = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **one} for one in allowed]}
+        self.account.aws.client("iam").put_role_policy(
+            RoleName=self.role(function), PolicyName="by-hand", PolicyDocument=json.dumps(document)
+        )
+
+
+def deploy(account: Account, mode: str = "enforce") -> Deployment:
+    """The stack with its roles and alarms; both functions have just run."""
+    stack = Deployment(account, mode)
+    stack.made = {
+        "StateBucket": ("AWS::S3::Bucket", BUCKET),
+        "Topic": ("AWS::SNS::Topic", account.topic_arn),
+        "TopicKey": ("AWS::KMS::Key", _KEY),
+        "FailedEvents": ("AWS::SQS::Queue", f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{_QUEUE}"),
+    }
+    for function, logical_id in logical_ids().items():
+        stack.made[logical_id] = ("AWS::Lambda::Function", f"{STACK}-{function}")
+        stack.made[f"{logical_id}Logs"] = ("AWS::Logs::LogGroup", f"/aws/lambda/{STACK}-{function}")
+        stack.made[f"{logical_id}Role"] = ("AWS::IAM::Role", f"{STACK}-{logical_id}Role-1ABC")
+        _create_role(stack, function)
+        stack.ran(function)
+    for logical_id, alarm in resources("AWS::CloudWatch::Alarm").items():
+        name = f"{STACK}-{logical_id}-1ABC"
+        stack.made[logical_id] = ("AWS::CloudWatch::Alarm", name)
+        put_alarm(account, name, alarm["Properties"]["AlarmDescription"])
+    account.aws.put_stack(STACK, stack.made)
+    account.aws.set_quota(ON_DEMAND_G, 64)
+    return stack
+
+
+def put_alarm(account: Account, name: str, description: str = "", state: str = "OK") -> None:
+    cloudwatch = account.aws.client("cloudwatch")
+    cloudwatch.put_metric_alarm(
+        AlarmName=name,
+        AlarmDescription=description,
+        MetricName="Errors",
+        Namespace="AWS/Lambda",
+        Period=300,
+        EvaluationPeriods=1,
+        Threshold=0,
+        ComparisonOperator="GreaterThanThreshold",
+        AlarmActions=[account.topic_arn],
+    )
+    cloudwatch.set_alarm_state(AlarmName=name, StateValue=state, StateReason="as a test says")
+
+
+def doctor(stack: Deployment, *arguments: str, **over: str | None) -> Said:
+    return curfew(stack.environment(**over), "doctor", "--json", *arguments)
+
+
+def findings(said: Said, check: str) -> list[dict[str, Any]]:
+    (found,) = [one for one in said.json()["checks"] if one["check"] == check]
+    return found["findings"]
+
+
+def the_only(said: Said, check: str) -> dict[str, Any]:
+    """The one finding that there is, in any check."""
+    others = {one["check"]: one["findings"] for one in said.json()["checks"] if one["check"] != check}
+    assert not any(others.values()), others
+    (finding,) = findings(said, check)
+    return finding
+
+
+def _create_role(stack: Deployment, function: str) -> None:
+    iam = stack.account.aws.client("iam")
+    role = stack.role(function)
+    iam.create_role(RoleName=role, AssumeRolePolicyDocument="{}")
+    kept = [
+        one
+        for one in statements(function)
+        if "HasVolumeKeys" not in one.only_if and (stack.mode == "enforce" or "Enforcing" not in one.only_if)
+    ]
+    document = {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Sid": one.sid,
+                "Effect": one.effect,
+                "Action": list(one.actions),
+                "Resource": [_resolved(stack, resource) for resource in one.resources],
+                "Condition": _resolved(stack, one.conditions),
+            }
+            for one in kept
+        ],
+    }
+    iam.put_role_policy(RoleName=role, PolicyName="of-the-template", PolicyDocument=json.dumps(document))
+
+
+def _resolved(stack: Deployment, value: Any) -> Any:
+    """The value with Ref, Fn::GetAtt and Fn::Sub replaced by what they stand for."""
+    if isinstance(value, list):
+        return [_resolved(stack, one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if "Ref" in value:
+        return stack.made[value["Ref"]][1]
+    if "Fn::GetAtt" in value:
+        logical_id, attribute = value["Fn::GetAtt"]
+        assert attribute == "Arn", attribute
+        return _arn(stack, logical_id)
+    if "Fn::Sub" in value:
+        text = value["Fn::Sub"]
+        pseudo = {"AWS::Partition": "aws", "AWS::AccountId": ACCOUNT, "AWS::Region": REGION, "AWS::StackName": STACK}
+        for name, stands_for in pseudo.items():
+            text = text.replace(f"${{{name}}}", stands_for)
+        for logical_id in stack.made:
+            text = text.replace(f"${{{logical_id}.Arn}}", _arn(stack, logical_id))
+        assert "${" not in text, text
+        return text
+    return {key: _resolved(stack, one) for key, one in value.items()}
+
+
+def _arn(stack: Deployment, logical_id: str) -> str:
+    kind, physical_id = stack.made[logical_id]
+    name = physical_id.rpartition("/")[2]
+    return {
+        "AWS::S3::Bucket": f"arn:aws:s3:::{name}",
+        "AWS::KMS::Key": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{name}",
+        "AWS::SQS::Queue": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}",
+        "AWS::Logs::LogGroup": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{physical_id}:*",
+    }.get(kind, physical_id)

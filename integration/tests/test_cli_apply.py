@@ -1,0 +1,413 @@
+"""`curfew apply`: exactly the reviewed list, each item checked again; and nothing where nothing may be ended."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from time import sleep
+from typing import Any
+
+import pytest
+
+from held import applied, apply, due, held, hold, key_of, rewrite
+from local_aws.client import REGION
+from reaping import EC2_LOOKS, EUROPE, Account, Run, ago, rfc3339
+
+
+def ec2_writes(account: Account) -> set[tuple[str, str]]:
+    """Every EC2 call that changes something, with each resource that it names."""
+    return {
+        (call["action"], resource)
+        for call in account.aws.calls()
+        if call["action"].startswith("ec2:") and call["action"] not in EC2_LOOKS
+        for resource in call["resources"]
+    }
+
+
+def touched(account: Account) -> set[str]:
+    return {resource for _, resource in ec2_writes(account)}
+
+
+def is_untouched(account: Account) -> bool:
+    """Nothing ended, told, recorded or remembered."""
+    puts = [call for call in account.aws.calls() if call["action"] == "s3:PutObject"]
+    return not ec2_writes(account) and not account.aws.calls("sns:Publish") and not puts
+
+
+def says_nothing(run: Run) -> bool:
+    """But for what an apply said since the run before."""
+    own = [one for one in run.messages if "Run apply-" not in one["message"]]
+    return not own and not run.ec2_writes
+
+
+def test_the_whole_list(account: Account) -> None:
+    """Carried out, told to its team, recorded as a run of its own; and the next run of the function has nothing to say."""
+    gpus, plan = held(account, 3)
+    told = len(account.aws.messages())
+    said, outcomes = applied(account, plan)
+    assert said.code == 0, said
+    assert outcomes == {gpu: "done" for gpu in gpus}
+    assert {account.state(gpu) for gpu in gpus} == {"stopped"}
+    answer = said.json()
+    assert (answer["schema"], answer["done"], answer["plan"]) == (1, 3, key_of(account, plan))
+    assert answer["saved_usd_per_hour"] == pytest.approx(3 * 1.006)
+    assert touched(account) == set(gpus)
+    [message] = account.aws.messages()[told:]
+    assert message["attributes"]["team"] == "vision" and message["attributes"]["severity"] == "action"
+    assert all(gpu in message["message"] for gpu in gpus) and answer["run"] in message["message"]
+    record = account.read(key_of(account, answer["run"]))
+    assert (record["function"], record["mode"]) == ("reap-instances", "enforce")
+    assert {step["resource"]: step["outcome"] for step in record["steps"]} == outcomes
+    assert answer["run"].startswith(f"apply-{plan}-")
+    assert all(f"/3] stop {gpu} (us-east-1): done" in said.err for gpu in gpus)
+    assert says_nothing(account.tick())
+
+
+def test_for_people(account: Account) -> None:
+    [gpu], plan = held(account, 1)
+    said = apply(account, plan[:8], "--yes").fine()
+    assert all(word in said.out for word in (gpu, "g5.xlarge", "vision, ada", "$1.01/h", "GPU at 0 %", "1 done"))
+    assert "total: 1 end, saving $1.01/h" in said.out and "Checking 1 end again" in said.err
+    again = apply(account, plan[:8], "--yes").fine()
+    assert "1 ended before" in again.out and is_untouched(account)
+
+
+def test_it_asks_first(account: Account) -> None:
+    [gpu], plan = held(account, 1)
+    said = apply(account, plan)
+    assert said.code == 2 and "pass --yes" in said.err and gpu in said.out
+    assert is_untouched(account) and account.state(gpu) == "running"
+
+
+def test_what_is_lost_is_said(account: Account) -> None:
+    [gpu] = due(account, 1, instance_type="g4dn.xlarge")
+    plan = hold(account).response["run"]
+    said = apply(account, plan)
+    assert f"lost for good: the NVMe scratch of {gpu} (125 GB)" in said.out, said
+
+
+def test_what_changed_since_is_left_alone(account: Account) -> None:
+    """Each for its own reason, and the rest is done."""
+    gpus, plan = held(account, 7)
+    busy, protected, kept, observed, off, gone, last = gpus
+    account.wakes_up(busy)
+    account.tag(protected, protected="")
+    account.tag(kept, keep_until="2099-01-01")
+    account.tag(observed, mode="observe")
+    account.tag(off, idle_after="off")
+    account.aws.client("ec2").terminate_instances(InstanceIds=[gone])
+    said, outcomes = applied(account, plan)
+    assert said.code == 1
+    changed = {busy, protected, kept, observed, off}
+    assert outcomes == {gpu: "changed" for gpu in changed} | {gone: "already-gone", last: "done"}
+    reasons = {step["resource"]: step["error"] for step in said.json()["steps"]}
+    assert "spared: protected" in reasons[protected] and "spared: kept" in reasons[kept]
+    assert "only observed" in reasons[observed] and "(idle) holds no longer" in reasons[off]
+    assert "(idle) holds no longer" in reasons[busy]
+    assert touched(account) == {last}
+    assert {account.state(gpu) for gpu in changed} == {"running"}
+
+
+def test_what_changes_in_the_last_second_is_left_alone(account: Account) -> None:
+    [gpu], plan = held(account, 1)
+    change = {"tag": {"resource": gpu, "region": REGION, "tags": {"curfew:protected": ""}}}
+    account.aws.before("ec2:DescribeInstances", change, match="InstanceId.1")
+    said, outcomes = applied(account, plan)
+    assert said.code == 1 and outcomes == {gpu: "changed"} and touched(account) == set()
+
+
+@pytest.mark.parametrize("outcome", ["changed", "not-reached"])
+def test_what_has_no_gpu_any_more_is_not_gone(account: Account, outcome: str) -> None:
+    [gpu], plan = held(account, 1)
+    ec2 = account.aws.client("ec2")
+    ec2.stop_instances(InstanceIds=[gpu])
+    ec2.modify_instance_attribute(InstanceId=gpu, InstanceType={"Value": "m5.large"})
+    ec2.start_instances(InstanceIds=[gpu])
+    if outcome == "not-reached":
+        account.aws.fault("ec2:DescribeInstances", "access_denied", times=None, match="InstanceId.1")
+    said, outcomes = applied(account, plan)
+    assert said.code == 1 and outcomes == {gpu: outcome} and touched(account) == set(), said
+
+
+def test_what_is_not_on_the_list_is_left_alone(account: Account) -> None:
+    """Due as well, but not reviewed: others in the place of those that were, in this region and the next."""
+    gpus, plan = held(account, 2)
+    account.aws.client("ec2").terminate_instances(InstanceIds=[gpus[0]])
+    others = [*due(account, 2), account.idle(account.gpu()), account.untagged()]
+    far = due(account, 1, EUROPE)
+    said, outcomes = applied(account, plan)
+    assert said.code == 0 and outcomes == {gpus[0]: "already-gone", gpus[1]: "done"}
+    assert touched(account) == {gpus[1]} and account.aws.calls("ec2:DescribeInstances", EUROPE) == []
+    assert {account.state(gpu) for gpu in others} | {account.state(gpu, EUROPE) for gpu in far} == {"running"}
+
+
+def test_a_forged_list_ends_nothing_that_is_not_due(account: Account) -> None:
+    """Whoever can write a record can make a list, and no more than that."""
+    [gpu], plan = held(account, 1)
+    [observed], fine, unmarked = due(account, 1), account.gpu(), account.idle(account.gpu())
+    account.tag(observed, mode="observe")
+    [step] = account.read(key_of(account, plan))["steps"]
+    forged: list[dict[str, Any]] = [
+        *({"resource": other} for other in (observed, fine, unmarked, "../../x")),
+        {"region": EUROPE},
+        {"region": "eu-nowhere-1"},
+        {"action": "terminate"},
+        {"resource": fine, "because": {"rule": "expired"}},
+        {"resource": fine, "action": "destroy"},
+    ]
+    rewrite(account, plan, steps=[{**step, **one} for one in forged])
+    said, outcomes = applied(account, plan)
+    assert said.code == 1 and set(outcomes.values()) <= {"changed", "already-gone"} and is_untouched(account), said
+    assert {outcomes[one] for one in (gpu, observed, fine, unmarked)} == {"changed"}
+
+
+@pytest.mark.parametrize(
+    "record", [b"", b"null", b"\xff", b"[" * 100_000, b" " * (17 << 20), {"steps": [{}]}, {"at": "today"}, {"run": "../x"}]
+)
+def test_what_is_no_record(account: Account, record: Any) -> None:
+    _, plan = held(account, 1)
+    key = key_of(account, plan)
+    account.put(key, record if isinstance(record, bytes) else json.dumps(account.read(key) | record).encode())
+    check_refused(account, key, "error: ")
+
+
+def test_what_its_owner_started_again_is_left_alone(account: Account) -> None:
+    [gpu], plan = held(account, 1)
+    assert applied(account, plan)[1] == {gpu: "done"}
+    account.aws.client("ec2").start_instances(InstanceIds=[gpu])
+    assert applied(account, plan)[1] == {gpu: "changed"} and account.state(gpu) == "running"
+
+
+def test_only_narrows(account: Account) -> None:
+    gpus, plan = held(account, 2)
+    [stranger] = due(account, 1)
+    for other in (stranger, "", "*", gpus[0][:-1], ",".join(gpus)):
+        said = apply(account, plan, "--only", other, "--yes")
+        assert said.code == 2 and f"{other} is not on the list" in said.err and is_untouched(account)
+    said, outcomes = applied(account, plan, "--only", gpus[0], "--only", gpus[0])
+    assert said.code == 0 and outcomes == {gpus[0]: "done"} and touched(account) == {gpus[0]}
+
+
+def test_what_is_remembered_of_others_survives(account: Account) -> None:
+    """Told once: the finding of an instance that is not on the list, and what it would have been stopped for."""
+    account.configure(limits={"actions_max": 0}, teams={"nlp": {"mode": "observe"}})
+    account.gpu(tags={"curfew:idle-after": "soon"})
+    account.gpu(launched=ago(days=9), tags={"curfew:idle-after": "off"})
+    account.idle(account.gpu(tags={"Team": "nlp"}))
+    account.idle(account.gpu(region=EUROPE, tags={"Team": "nlp"}), EUROPE)
+    due(account, 2)
+    account.tick()
+    plan = account.tick().response["run"]
+    activity = account.read(f"activity/{REGION}.json")
+    notices = [account.read(account.notices(region)) for region in (REGION, EUROPE)]
+    assert notices[0]["told"] and notices[0]["shadow_marks"] and notices[1]["shadow_marks"]
+    said, _ = applied(account, plan)
+    assert said.code == 0 and said.json()["done"] == 2
+    assert [account.read(account.notices(region)) for region in (REGION, EUROPE)] == notices
+    assert account.read(f"activity/{REGION}.json") == activity
+    assert says_nothing(account.tick())
+
+
+def test_ends_of_owners_and_of_observe_mode_do_not_wait(account: Account) -> None:
+    account.configure(mode="observe", limits={"actions_max": 0})
+    [gpu] = due(account, 1)
+    expired = account.gpu(tags={"curfew:expires-at": rfc3339(ago(minutes=5))})
+    run = account.tick()
+    assert run.said(gpu) == ("stop", "idle", "observed") and run.said(expired) == ("stop", "expired", "done")
+    said = apply(account, run.response["run"], "--yes").fine()
+    assert "; 1 step was only observed, and nothing that is in observe mode is applied" in said.err
+    assert is_untouched(account)
+    assert applied(account, run.response["run"])[0].json()["steps"] == []
+
+
+def check_refused(account: Account, plan: str, why: str, **over: str | None) -> None:
+    said = apply(account, plan, "--yes", **over)
+    assert said.code == 2 and why in said.err, said
+    assert said.out == "" and is_untouched(account), account.aws.counts()
+
+
+def test_too_old(account: Account) -> None:
+    gpus, plan = held(account)
+    rewrite(account, plan, at=ago(hours=25))
+    check_refused(account, plan, "is 1d1h old, and a plan is carried out within 1d only")
+    account.tick()
+    check_refused(account, plan, "is 1d1h old")
+    assert {account.state(gpu) for gpu in gpus} == {"running"}
+
+
+def test_yet_to_come(account: Account) -> None:
+    """It would never be too old."""
+    _, plan = held(account)
+    check_refused(account, rewrite(account, plan, at=ago(minutes=-20)), "which is yet to come")
+
+
+def test_the_function_is_paused(account: Account) -> None:
+    """Reserved concurrency 0 is the break-glass that no CURFEW_MODE shows."""
+    _, plan = held(account)
+    rewrite(account, plan, at=ago(minutes=16))
+    check_refused(account, plan, "has left no record for 16m")
+    before = apply(account, plan, "--yes")
+    assert before.code == 2
+    account.tick()
+    assert applied(account, plan)[0].code == 0
+
+
+def test_an_apply_is_no_sign_of_life(account: Account) -> None:
+    gpus, plan = held(account)
+    applied(account, plan, "--only", gpus[0])
+    rewrite(account, plan, at=ago(hours=4))
+    check_refused(account, plan, "it is paused, or dead")
+
+
+def test_break_glass(account: Account) -> None:
+    """The function went to observe mode since; and whoever has CURFEW_MODE=observe themselves."""
+    _, plan = held(account)
+    check_refused(account, plan, "CURFEW_MODE=observe is set here", CURFEW_MODE="observe")
+    check_refused(account, plan, "CURFEW_MODE is \"perhaps\"", CURFEW_MODE="perhaps")
+    account.restart(CURFEW_MODE="observe")
+    account.tick()
+    check_refused(account, plan, "ran in observe mode")
+    check_refused(account, plan, "ran in observe mode", CURFEW_MODE=None)
+    account.restart()
+    account.aws.client("s3")
+    rewrite(account, newest(account), at=ago(hours=1))
+    assert applied(account, plan, CURFEW_MODE=None)[0].code == 0
+
+
+def newest(account: Account) -> str:
+    records = {key: account.read(key) for key in account.keys("plans/")}
+    return max(records.values(), key=lambda record: (record["at"], record["mode"] == "observe"))["run"]
+
+
+def test_nobody_listens(account: Account) -> None:
+    _, plan = held(account)
+    check_refused(account, plan, "no topic is named", CURFEW_TOPIC_ARN=None)
+    deaf = account.aws.client("sns").create_topic(Name="deaf")["TopicArn"]
+    check_refused(account, plan, "nobody listens", CURFEW_TOPIC_ARN=deaf)
+    account.aws.fault("sns:ListSubscriptionsByTopic", "access_denied")
+    check_refused(account, plan, "sns:ListSubscriptionsByTopic")
+
+
+def test_a_configuration_that_cannot_be_read(account: Account) -> None:
+    _, plan = held(account)
+    account.write_config("mode = 1")
+    check_refused(account, plan, "mode")
+    account.configure(limits={"actions_max": 0})
+    account.aws.fault("s3:GetObject", "access_denied", match="config/curfew.toml")
+    check_refused(account, plan, "s3:GetObject")
+
+
+def test_the_configuration_of_now_counts(account: Account) -> None:
+    """Its mode, its regions, and what it says of teams."""
+    gpus, plan = held(account, 2)
+    account.configure(mode="observe")
+    assert set(applied(account, plan)[1].values()) == {"changed"}
+    account.configure(regions=[EUROPE])
+    assert set(applied(account, plan)[1].values()) == {"changed"}
+    account.configure(idle={"action": "terminate"})
+    assert set(applied(account, plan)[1].values()) == {"changed"}
+    assert touched(account) == set()
+    account.configure(limits={"actions_max": 0, "fleet_share_max_percent": 0})
+    assert applied(account, plan)[1] == {gpu: "done" for gpu in gpus}
+
+
+def test_what_is_no_plan(account: Account) -> None:
+    _, plan = held(account)
+    key = key_of(account, plan)
+    for wrong, why in [
+        ("plans/2026-01-01/reap-instances/x.json", "there is no record"),
+        ("s3://elsewhere/" + key, "not in the state bucket"),
+        ("abc", "at least 4 characters"),
+        ("../../x", "is no run"),
+        (f"./{key}", "is no run"),
+        (f"plans/../{key}", "there is no record"),
+        (f"{key}?x", "there is no record"),
+        ("plans/../config/curfew.toml", "there is no record"),
+        ("config/curfew.toml", "is no run"),
+        ("zzzz", "no run of the last 8 days"),
+    ]:
+        check_refused(account, wrong, why)
+    forged = key.replace(plan, "00000000-forged")
+    account.put(forged, account.aws.client("s3").get_object(Bucket="curfew-state", Key=key)["Body"].read())
+    check_refused(account, forged, "says of itself")
+    account.put(forged, b'{"schema": 2}')
+    check_refused(account, forged, "schema 2")
+    check_refused(account, plan, "schema 2")  # it is the newest, and could say that nothing may be ended
+    account.aws.client("s3").delete_object(Bucket="curfew-state", Key=forged)
+    assert applied(account, f"s3://curfew-state/{key}")[0].code == 0
+
+
+def test_a_function_that_the_command_does_not_know(account: Account) -> None:
+    _, plan = held(account)
+    rewrite(account, plan, function="reap-clusters")
+    check_refused(account, plan, "does not know what reap-clusters does")
+
+
+def test_a_list_that_names_one_twice(account: Account) -> None:
+    """It would be ended twice, and told twice."""
+    _, plan = held(account, 1)
+    [step] = account.read(key_of(account, plan))["steps"]
+    rewrite(account, plan, steps=[step, step])
+    check_refused(account, plan, f"{step['resource']} is on the list of run {plan} twice")
+
+
+def test_an_apply_is_not_applied(account: Account) -> None:
+    _, plan = held(account)
+    run = applied(account, plan)[0].json()["run"]
+    check_refused(account, run, "is itself the record of an apply")
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome"),
+    [
+        ({"action": "ec2:StopInstances", "fault": "access_denied"}, "failed"),
+        ({"action": "ec2:CreateTags", "fault": "access_denied"}, "failed"),
+        ({"action": "ec2:DescribeInstances", "fault": "access_denied", "times": 1}, "not-reached"),
+        ({"action": "ec2:DescribeInstanceTypes", "fault": "access_denied"}, "not-reached"),
+        ({"action": "s3:GetObject", "fault": "access_denied", "match": "notices/"}, "not-reached"),
+        ({"action": "s3:PutObject", "fault": "access_denied", "match": "apply-"}, "not-reached"),
+    ],
+)
+def test_a_call_that_fails(account: Account, fault: dict[str, Any], outcome: str) -> None:
+    """Nothing is ended that could not be checked, or recorded first; the same command goes on."""
+    [gpu], plan = held(account, 1)
+    account.aws.fault(**{"times": None, **fault})
+    said, outcomes = applied(account, plan)
+    assert said.code == 1 and outcomes == {gpu: outcome}, said
+    assert "curfew apply" in said.err and account.state(gpu) == "running"
+    account.aws.clear_faults()
+    assert applied(account, plan)[1] == {gpu: "done"}
+
+
+def test_usage_that_nobody_knows_is_no_reason(account: Account) -> None:
+    [gpu], plan = held(account, 1)
+    account.aws.fault("cloudwatch:GetMetricData", "access_denied", times=None)
+    said, outcomes = applied(account, plan)
+    assert outcomes == {gpu: "changed"} and "cloudwatch:GetMetricData" in said.err and touched(account) == set()
+    assert account.aws.calls("sns:Publish") == []
+
+
+def test_what_sns_does_not_take_is_owed(account: Account) -> None:
+    [gpu], plan = held(account, 1)
+    account.aws.fault("sns:Publish", "access_denied", times=None)
+    said, outcomes = applied(account, plan)
+    assert outcomes == {gpu: "done"} and "sns:Publish" in said.err
+    account.aws.clear_faults()
+    assert gpu in account.tick().message()
+
+
+def test_what_is_owed_is_owed_though_another_run_wrote_meanwhile(account: Account) -> None:
+    """Whoever may apply may not be allowed to publish, and the function runs every five minutes."""
+    [gpu], plan = held(account, 1)
+    account.aws.fault("sns:Publish", "access_denied", times=None)
+    account.aws.fault("ec2:StopInstances", "slow", seconds=1)
+    notices = {"schema": 1, "owed": [{"team": "vision", "severity": "info", "text": "what the other owes"}]}
+    with ThreadPoolExecutor() as meanwhile:
+        applying = meanwhile.submit(applied, account, plan)
+        while account.aws.calls("ec2:StopInstances") == [] and not applying.done():
+            sleep(0.05)
+        account.put(account.notices(), json.dumps({**account.read(account.notices()), **notices}).encode())
+        assert applying.result()[1] == {gpu: "done"}
+    account.aws.clear_faults()
+    message = account.tick().message()
+    assert f"{gpu} (g5.xlarge" in message and "what the other owes" in message

@@ -1,0 +1,195 @@
+"""`curfew apply`, interrupted or killed in the middle: the same command goes on, and nothing is done twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from command import COMMAND
+from held import applied, held, key_of, rewrite
+from local_aws.client import REGION
+from reaping import Account, ago, rfc3339
+from terminal import Terminal
+
+SECONDS_MAX = 30
+ANSWER_WITHIN_SECONDS = 10  # see ANSWER_WITHIN in cli/src/commands/apply.rs
+AT_ONCE = 8  # steps, see AT_ONCE in shared/execution
+
+
+@contextmanager
+def applying(account: Account, plan: str, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    arguments = [str(COMMAND), "apply", plan, "--yes", "--json"]
+    with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:
+        process = subprocess.Popen(arguments, env=account.environment(), stdout=out, stderr=err, text=True)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait(SECONDS_MAX)
+
+
+def asked(account: Account, plan: str, answer: str) -> tuple[int, str]:
+    """The exit code of the command at a terminal, and what that shows."""
+    ours, its = pty.openpty()
+    process = subprocess.Popen([str(COMMAND), "apply", plan], env=account.environment(), stdin=its, stdout=its, stderr=its)
+    os.close(its)
+    shown = ""
+    try:
+        while "[y/N]" not in shown:
+            shown += os.read(ours, 4096).decode()
+        os.write(ours, answer.encode() + b"\n")
+        # Linux ends the reading with an error once the other end is closed.
+        while chunk := _read(ours):
+            shown += chunk
+        return process.wait(SECONDS_MAX), shown
+    finally:
+        process.kill()
+        os.close(ours)
+
+
+def _read(terminal: int) -> str:
+    try:
+        return os.read(terminal, 4096).decode()
+    except OSError:
+        return ""
+
+
+def wait_for(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + SECONDS_MAX
+    while not holds():
+        assert time.monotonic() < end, "that never came"
+        time.sleep(0.05)
+
+
+def stops(account: Account) -> list[str]:
+    return [resource for call in account.aws.calls("ec2:StopInstances") for resource in call["resources"]]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupted(account: Account, tmp_path: Path, how: signal.Signals) -> None:
+    """What has begun is finished, told and recorded; nothing more is begun; then the same command does the rest."""
+    gpus, plan = held(account, AT_ONCE + 2)
+    account.aws.clear_calls()
+    account.aws.fault("ec2:StopInstances", "slow", seconds=1, times=AT_ONCE)
+    told = len(account.aws.messages())
+    with applying(account, plan, tmp_path) as process:
+        wait_for(lambda: len(account.aws.calls("ec2:CreateTags")) == AT_ONCE)
+        process.send_signal(how)
+        assert process.wait(SECONDS_MAX) == 1
+    answer, said = json.loads((tmp_path / "out").read_text()), (tmp_path / "err").read_text()
+    assert (answer["done"], answer["not_reached"]) == (AT_ONCE, 2)
+    assert "interrupted" in said and f"curfew apply {plan}" in said
+    done = {step["resource"] for step in answer["steps"] if step["outcome"] == "done"}
+    assert sorted(stops(account)) == sorted(done)
+    [message] = account.aws.messages()[told:]
+    assert all((gpu in message["message"]) == (gpu in done) for gpu in gpus)
+    record = account.read(key_of(account, answer["run"]))
+    assert {step["resource"] for step in record["steps"] if step["outcome"] == "done"} == done
+
+    said, outcomes = applied(account, plan)
+    assert said.code == 0
+    assert outcomes == {gpu: "already-gone" if gpu in done else "done" for gpu in gpus}
+    assert set(stops(account)) == set(gpus) - done
+    [rest] = account.aws.messages()[told + 1 :]
+    assert all((gpu in rest["message"]) == (gpu not in done) for gpu in gpus)
+
+
+def test_killed(account: Account, tmp_path: Path) -> None:
+    """The record was written first, so the next one knows what nobody has heard of, and tells it once."""
+    gpus, plan = held(account, 3)
+    told = len(account.aws.messages())
+    account.aws.fault("ec2:DescribeInstances", "slow", seconds=SECONDS_MAX, match=f"InstanceId.1={gpus[2]}")
+    with applying(account, plan, tmp_path):
+        wait_for(lambda: [account.state(gpu) for gpu in gpus[:2]] == ["stopped"] * 2)
+        wait_for(lambda: not any(account.mark(gpu) for gpu in gpus[:2]))
+    account.aws.clear_faults()
+    assert (tmp_path / "out").read_text() == "" and account.aws.messages()[told:] == []
+    [cut_off] = [key for key in account.keys("plans/") if f"/apply-{plan}-" in key]
+    assert {step["outcome"] for step in account.read(cut_off)["steps"]} == {"not-reached"}
+
+    said, outcomes = applied(account, plan, "--only", gpus[0])
+    assert outcomes == {gpus[0]: "already-gone"} and account.aws.messages()[told:] == []
+    said, outcomes = applied(account, plan)
+    assert said.code == 0 and stops(account) == [gpus[2]]
+    assert outcomes == {gpus[0]: "already-gone", gpus[1]: "already-gone", gpus[2]: "done"}
+    [message] = account.aws.messages()[told:]
+    assert all(gpu in message["message"] for gpu in gpus) and message["message"].count("was cut off") == 2
+    assert message["attributes"]["team"] == "vision"
+
+    said, outcomes = applied(account, plan)
+    assert said.code == 0 and set(outcomes.values()) == {"already-gone"}
+    assert len(account.aws.messages()[told:]) == 1 and account.aws.calls("s3:PutObject") == []
+
+
+def test_killed_the_day_before(account: Account) -> None:
+    """Its record lies in the folder of another day."""
+    [gpu], plan = held(account, 1)
+    account.tick()
+    [step] = account.read(rewrite(account, plan, at=ago(hours=23, minutes=50)))["steps"]
+    at = ago(hours=23, minutes=45)
+    run = f"apply-{plan}-{at:%Y%m%dT%H%M%S000Z}"
+    record = account.read(key_of(account, plan)) | {"run": run, "at": rfc3339(at), "steps": [{**step, "error": None}]}
+    account.put(f"plans/{at:%Y-%m-%d}/reap-instances/{run}.json", json.dumps(record).encode())
+    account.aws.client("ec2").stop_instances(InstanceIds=[gpu])
+    told = len(account.aws.messages())
+    assert [applied(account, plan)[1] for _ in range(2)] == [{gpu: "already-gone"}] * 2
+    [message] = account.aws.messages()[told:]
+    assert gpu in message["message"] and "was cut off" in message["message"]
+
+
+def test_killed_before_it_began(account: Account, tmp_path: Path) -> None:
+    """Nothing is recorded, and nothing done."""
+    [gpu], plan = held(account, 1)
+    account.aws.fault("cloudwatch:GetMetricData", "slow", seconds=SECONDS_MAX)
+    with applying(account, plan, tmp_path):
+        wait_for(lambda: bool(account.aws.calls("ec2:DescribeInstances", REGION)))
+    account.aws.clear_faults()
+    assert account.state(gpu) == "running" and not any("apply-" in key for key in account.keys("plans/"))
+    assert applied(account, plan)[1] == {gpu: "done"}
+
+
+def test_the_terminal_is_closed(account: Account) -> None:
+    """Nobody sees any more what becomes of it, and all of it is done, told and recorded."""
+    gpus, plan = held(account, 3)
+    account.aws.clear_calls()
+    account.aws.fault("ec2:StopInstances", "slow", seconds=1)
+    told = len(account.aws.messages())
+    ours, its = pty.openpty()
+    arguments = [str(COMMAND), "apply", plan, "--yes"]
+    process = subprocess.Popen(arguments, env=account.environment(), stdin=its, stdout=its, stderr=its)
+    os.close(its)
+    try:
+        wait_for(lambda: bool(account.aws.calls("ec2:CreateTags")))
+        os.close(ours)
+        assert process.wait(SECONDS_MAX) == 0
+    finally:
+        process.kill()
+    [message] = account.aws.messages()[told:]
+    assert all(gpu in message["message"] for gpu in gpus) and {account.state(gpu) for gpu in gpus} == {"stopped"}
+
+
+@pytest.mark.parametrize(("answer", "code", "state"), [("", 1, "running"), ("no", 1, "running"), ("y", 0, "stopped")])
+def test_asked(account: Account, answer: str, code: int, state: str) -> None:
+    [gpu], plan = held(account, 1)
+    ended, shown = asked(account, plan, answer)
+    assert ended == code and "Carry this out (stop 1)? [y/N]" in shown, shown
+    assert ("Nothing was done." in shown) == (state == "running") and account.state(gpu) == state
+
+
+def test_whoever_took_their_time_gets_a_second_look_by_what_is_wanted_by_then(account: Account) -> None:
+    [gpu], plan = held(account, 1)
+    terminal = Terminal(account.environment(), "apply", plan)
+    terminal.wait_for("[y/N]")
+    account.configure(mode="observe")
+    time.sleep(ANSWER_WITHIN_SECONDS + 1)
+    terminal.type("y\n")
+    assert terminal.end() == 1 and "checking again" in terminal.shown and account.state(gpu) == "running"

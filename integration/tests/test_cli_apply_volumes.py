@@ -1,0 +1,114 @@
+"""`curfew apply` of a plan over volumes: each goes only with its snapshot whole, as it was reviewed."""
+
+from __future__ import annotations
+
+from held import applied, apply, hold
+from local_aws.client import REGION
+from reaping import EUROPE, TAGGED, Account, ago
+from reaping_volumes import VolumeAccount, soon
+from test_cli_apply import check_refused, says_nothing, touched
+
+
+def held(storage: VolumeAccount, count: int = 2) -> tuple[list[str], str]:
+    """So many volumes whose deletion waits, their snapshots whole; and the run that left it to a person."""
+    volumes = [storage.marked() for _ in range(count)]
+    storage.tick()
+    run = hold(storage)
+    assert {run.said(volume) for volume in volumes} == {("delete", "orphaned", "not-reached")}
+    return volumes, run.response["run"]
+
+
+def test_the_whole_list(storage: VolumeAccount) -> None:
+    """Deleted, their snapshots dated, told with how it is undone; other snapshots and volumes are not looked at twice."""
+    volumes, plan = held(storage)
+    others = [storage.marked(), storage.orphan()]
+    left_behind = storage.left_behind()
+    snapshots = {storage.snapshot(volume) for volume in volumes}
+    told = len(storage.aws.messages())
+    said, outcomes = applied(storage, plan)
+    assert said.code == 0 and outcomes == {volume: "done" for volume in volumes}, said
+    assert touched(storage) == set(volumes) | snapshots
+    assert not any(storage.exists(volume) for volume in volumes)
+    assert all("curfew:deleted-at" in storage.aws.tags(snapshot) for snapshot in snapshots)
+    assert all(storage.exists(volume) for volume in others)
+    assert "curfew:deleted-at" not in storage.aws.tags(left_behind)
+    [message] = storage.aws.messages()[told:]
+    assert all(snapshot in message["message"] for snapshot in snapshots)
+
+
+def test_the_next_run_says_nothing(storage: VolumeAccount) -> None:
+    _, plan = held(storage)
+    assert applied(storage, plan)[0].code == 0
+    assert says_nothing(storage.tick())
+    again = apply(storage, plan, "--yes").fine()
+    assert "2 ended before" in again.out
+
+
+def test_what_changed_since_is_left_alone(storage: VolumeAccount) -> None:
+    volumes, plan = held(storage, 6)
+    attached, unsafe, pending, used, protected, last = volumes
+    storage.attach(attached)
+    storage.aws.change(delete={"resource": storage.snapshot(unsafe), "region": REGION})
+    storage.aws.set_snapshot(storage.snapshot(pending), REGION, state="pending")
+    storage.used_at(used, soon(minutes=-30))
+    storage.tag(protected, protected="")
+    said, outcomes = applied(storage, plan)
+    changed = {attached, unsafe, pending, used, protected}
+    assert outcomes == {volume: "changed" for volume in changed} | {last: "done"}, said
+    reasons = {step["resource"]: step["error"] for step in said.json()["steps"]}
+    assert "no whole snapshot" in reasons[unsafe] and "not whole yet" in reasons[pending]
+    assert touched(storage) - {storage.snapshot(last)} == {last}
+    assert all(storage.exists(volume) for volume in changed)
+
+
+def test_without_its_snapshot_it_stays(storage: VolumeAccount) -> None:
+    """One that failed, is another account's, is of another volume, or older; and one that vanishes in the last second."""
+    volumes, plan = held(storage, 5)
+    *_, last = snapshots = [storage.snapshot(volume) for volume in volumes]
+    meddled = [{"state": "error"}, {"owner_id": "999999999999"}, {"volume_id": "vol-ffffffff"}, {"start_time": ago(days=30)}]
+    for snapshot, fields in zip(snapshots, meddled, strict=False):
+        storage.aws.set_snapshot(snapshot, REGION, **fields)
+    storage.aws.before("ec2:DescribeVolumes", {"delete": {"resource": last, "region": REGION}}, match="VolumeId.1")
+    said, outcomes = applied(storage, plan)
+    assert outcomes == {volume: "changed" for volume in volumes} and touched(storage) == set(), said
+    assert not storage.snapshot_exists(last)
+
+
+def test_what_is_remembered_of_others_survives(storage: VolumeAccount) -> None:
+    """First sights, hosts, what is in observe mode, what was told; here and in the next region."""
+    nlp = {"Team": "nlp"}
+    storage.configure(limits={"actions_max": 0}, teams={"nlp": {"mode": "observe"}})
+    volumes = [storage.marked() for _ in range(2)]
+    for tags in (nlp, {"curfew:keep-until": "soon"}):
+        storage.orphan(tags=tags)
+    storage.volume(tags=nlp)
+    storage.orphan(region=EUROPE, tags=nlp)
+    storage.left_behind(deleted_at=ago(days=31), tags={"curfew:mode": "observe"})
+    storage.attach(nameless := storage.untagged_volume(), storage.host(tags=TAGGED))
+    storage.tick()
+    storage.detach(nameless)
+    storage.tick()
+    plan = storage.tick().response["run"]
+    before = [storage.read(storage.notices(region)) for region in (REGION, EUROPE)]
+    assert all(before[0][kind] for kind in ("shadow_marks", "first_sights", "seen_on", "hosts", "told"))
+    assert applied(storage, plan)[1] == {volume: "done" for volume in volumes}
+    assert [storage.read(storage.notices(region)) for region in (REGION, EUROPE)] == before
+    assert says_nothing(storage.tick())
+
+
+def test_what_is_lost_is_said(storage: VolumeAccount) -> None:
+    """Where no snapshot is kept."""
+    storage.configure(volumes={"action": "delete"}, limits={"actions_max": 0})
+    volume = storage.marked("delete", size=500)
+    plan = storage.tick().response["run"]
+    said = apply(storage, plan)
+    assert said.code == 2 and f"lost for good: {volume} with its data (500 GiB)" in said.out
+    assert "$40.00/mo" in said.out and storage.exists(volume)
+
+
+def test_break_glass_reaches_what_is_woken_every_hour(storage: VolumeAccount, account: Account) -> None:
+    """CURFEW_MODE is the account's: the reaper of instances shows within minutes that it is observe."""
+    _, plan = held(storage, 1)
+    account.restart(CURFEW_MODE="observe")
+    account.tick()
+    check_refused(storage, plan, "reap-instances ran in observe mode")

@@ -1,0 +1,236 @@
+"""`curfew config`: every mistake before it is put in place, what it would change, and what is in force and why."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from command import Said, curfew
+from local_aws import LocalAws
+from reaping import BUCKET, Account
+
+DEPLOYED = f"s3://{BUCKET}/config/curfew.toml"
+NOTHING: dict[str, str] = {}  # neither region nor credentials
+
+WRONG = """\
+mode = "destroy"
+[idle]
+windw = "1h"
+grace = "soon"
+[limits]
+actions_max = -1
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "curfew.toml"
+
+
+def check(environment: dict[str, str], file: Path, text: str, *arguments: str) -> Said:
+    file.write_text(text)
+    return curfew(environment, "config", "check", str(file), *arguments)
+
+
+def undeployed(aws: LocalAws) -> None:
+    """As CloudFormation says it (API reference, DescribeStackResources)."""
+    message = "Stack with id curfew does not exist"
+    aws.fault("cloudformation:DescribeStackResources", "custom", code="ValidationError", message=message, times=None)
+
+
+# Mistakes
+
+
+def test_every_mistake_has_its_line_and_column(file: Path) -> None:
+    said = check(NOTHING, file, WRONG)
+    assert said.code == 1
+    assert [line.split(": ")[:2] for line in said.out.splitlines()] == [
+        [f"{file}:1:8", "key `mode`"],
+        [f"{file}:3:1", "key `idle.windw`"],
+        [f"{file}:4:9", "key `idle.grace`"],
+        [f"{file}:6:15", "key `limits.actions_max`"],
+    ]
+    assert "4 mistakes" in said.err and "compared" not in said.err
+
+
+def test_mistakes_as_json_of_standard_input() -> None:
+    said = curfew(NOTHING, "config", "check", "-", "--json", stdin='mode = "enforce"\nx = 1\n')
+    found = said.json()
+    [mistake] = found.pop("mistakes")
+    assert said.code == 1
+    assert found == {"schema": 1, "file": "-", "compared_with": None, "changes": [], "teams_lost": []}
+    assert mistake.pop("problem").startswith("there is no key `x`; there are `mode`, ")
+    assert mistake == {"line": 2, "column": 1, "key": "x"}
+
+
+def test_bytes_that_are_no_text(file: Path) -> None:
+    file.write_bytes(b'mode = "observe"\n# gr\xfc\xdfe\n')
+    said = curfew(NOTHING, "config", "check", str(file))
+    assert said.code == 1 and said.out.startswith(f"{file}:2:5: ") and "UTF-8" in said.out
+
+
+def test_a_file_that_is_not_there(file: Path) -> None:
+    said = curfew(NOTHING, "config", "check", str(file))
+    assert said.code == 2 and said.out == "" and f"{file} cannot be read" in said.err
+
+
+def test_what_is_too_large(file: Path) -> None:
+    said = check(NOTHING, file, "#" * 300_000)
+    assert said.code == 1 and f"{file}:1:1: " in said.out
+
+
+def test_a_run_refuses_what_is_found_here(account: Account, file: Path) -> None:
+    account.write_config(WRONG)
+    refused = account.tick().error
+    problems = [line.split(": ", 2)[2] for line in check(NOTHING, file, WRONG).out.splitlines()]
+    assert any(problem in refused for problem in problems)
+
+
+# What it would change
+
+
+def test_without_access_the_file_is_checked_all_the_same(file: Path) -> None:
+    for environment in (NOTHING, {"AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"}):
+        said = check(environment, file, 'mode = "enforce"')
+        assert (said.code, said.out) == (0, f"{file} is legal\n")
+        assert "not compared with what is deployed" in said.err
+    assert check(NOTHING, file, "", "--json").json()["compared_with"] is None
+
+
+def test_what_changes_against_what_is_deployed(account: Account, file: Path) -> None:
+    account.write_config('mode = "enforce"\n[idle]\ngrace = "2h"\n[teams.vision]\nemail = "v@example.com"\n')
+    text = '[idle]\ngrace = "10m"\n[limits]\nactions_max = 5\n'
+    said = check(account.environment(), file, text).fine()
+    assert said.out.splitlines() == [
+        f"{file} is legal",
+        f"it changes, compared with {DEPLOYED}:",
+        '  mode: "enforce" -> "observe"',
+        '  idle.grace: "2h" -> "10m"',
+        "  limits.actions_max: 10 -> 5",
+        '  teams.vision.email: "v@example.com" -> (absent)',
+        "beware of idle.grace: people have less time after the announcement",
+        "beware: team vision loses its entry",
+    ]
+    found = check(account.environment(), file, text, "--json").json()
+    assert found["compared_with"] == DEPLOYED
+    assert found["changes"][1] == {
+        "key": "idle.grace",
+        "from": "2h",
+        "to": "10m",
+        "beware": "people have less time after the announcement",
+    }
+    assert found["changes"][3]["to"] is None
+
+
+def test_what_changes_nothing(account: Account, file: Path) -> None:
+    account.write_config('mode = "enforce"\n')
+    said = check(account.environment(), file, 'mode = "enforce" # as it was\n[idle]\nwindow = "60m"\n').fine()
+    assert said.out.splitlines()[1] == f"it changes nothing, compared with {DEPLOYED}"
+
+
+def test_against_the_defaults_where_nothing_is_deployed(aws: LocalAws, file: Path) -> None:
+    undeployed(aws)
+    said = check(aws.environment(), file, 'mode = "enforce"', "--json").fine()
+    assert said.json()["compared_with"] == "defaults"
+    assert [change["key"] for change in said.json()["changes"]] == ["mode"]
+
+
+def test_against_the_defaults_where_nothing_is_configured(account: Account, file: Path) -> None:
+    account.aws.client("s3").delete_object(Bucket=BUCKET, Key="config/curfew.toml")
+    assert check(account.environment(), file, "", "--json").json()["compared_with"] == "defaults"
+
+
+def test_what_is_deployed_may_be_wrong_itself(account: Account, file: Path) -> None:
+    account.write_config(WRONG)
+    said = check(account.environment(), file, 'mode = "enforce"')
+    assert said.code == 0 and "not compared" in said.err and "config/curfew.toml, line" in said.err
+
+
+def test_a_bucket_that_denies_is_named(account: Account, file: Path) -> None:
+    account.aws.fault("s3:GetObject", "access_denied", times=None)
+    said = check(account.environment(), file, 'mode = "enforce"')
+    assert said.code == 0 and "not compared" in said.err and "s3:GetObject" in said.err
+
+
+# Regions
+
+
+def test_a_region_that_is_none_is_a_mistake_with_its_line(account: Account, file: Path) -> None:
+    said = check(account.environment(), file, 'regions = [\n  "us-east-1",\n  "us-eats-1",\n]\n')
+    assert said.code == 1
+    assert said.out.startswith(f"{file}:3:3: key `regions`: there is no region us-eats-1 enabled; enabled are ")
+    assert "us-east-1" in said.out.split("enabled are")[1]
+    assert check(account.environment(), file, 'regions = ["us-east-1"]').code == 0
+
+
+def test_without_access_a_region_is_known_by_its_shape(account: Account, file: Path) -> None:
+    account.aws.fault("ec2:DescribeRegions", "access_denied", times=None)
+    for environment in (NOTHING, account.environment()):
+        said = check(environment, file, 'regions = ["us-eats-1", "frankfurt"]').fine()
+        assert f"{file}:1:25: `frankfurt` does not look like a region" in said.err and "us-eats-1" not in said.err
+
+
+def test_what_is_wrong_is_said_in_words(file: Path) -> None:
+    said = check(NOTHING, file, 'mod = "enforced"\n[limits]\nactions_max = "many"\n[idle\ngrace = "1h"\n')
+    assert said.out.splitlines() == [
+        f"{file}:1:1: key `mod`: there is no key `mod` here; did you mean `mode`?",
+        f'{file}:3:15: key `limits.actions_max`: write a whole number, 0 or more, not the text "many"',
+        f"{file}:4:6: key `[idle`: unclosed table, expected `]`",
+    ]
+
+
+# What is in force
+
+
+def test_every_value_and_its_line(account: Account) -> None:
+    account.write_config('mode = "enforce"\n\n[idle]\ngrace = "90s"\n[teams."computer vision"]\nmode = "observe"\n')
+    said = curfew(account.environment(), "config", "show").fine()
+    lines = [line.split() for line in said.out.splitlines() if "# line" in line]
+    assert lines == [
+        ["mode", "=", '"enforce"', "#", "line", "1"],
+        ["grace", "=", '"1m30s"', "#", "line", "4"],
+        ["mode", "=", '"observe"', "#", "line", "6"],
+    ]
+    assert said.out.startswith(f"# {DEPLOYED}\n")
+    shown = curfew(account.environment(), "config", "show", "--json").fine().json()
+    assert (shown["schema"], shown["from"]) == (1, DEPLOYED)
+    values = {one["key"]: (one["value"], one["source"]) for one in shown["values"]}
+    assert values["idle.grace"] == ("1m30s", {"kind": "document", "line": 4})
+    assert values["idle.window"] == ("1h", {"kind": "default"})
+    assert values['teams."computer vision".mode'] == ("observe", {"kind": "document", "line": 6})
+
+
+def test_what_is_shown_is_a_configuration_that_means_the_same(account: Account, file: Path) -> None:
+    account.configure(teams={"vision": {"mode": "enforce", "monthly_budget_usd": 5000, "notify_at_percent": [50]}})
+    shown = curfew(account.environment(), "config", "show").fine().out
+    assert tomllib.loads(shown)["teams"]["vision"]["monthly_budget_usd"] == 5000
+    assert "changes nothing" in check(account.environment(), file, shown).fine().out
+
+
+def test_the_defaults_where_nothing_is_deployed(aws: LocalAws) -> None:
+    undeployed(aws)
+    shown = curfew(aws.environment(), "config", "show", "--json").fine().json()
+    assert shown["from"] == "defaults"
+    assert {one["source"]["kind"] for one in shown["values"]} == {"default"}
+
+
+def test_a_file_is_shown_without_aws(file: Path) -> None:
+    file.write_text('mode = "enforce"')
+    said = curfew(NOTHING, "config", "show", "--file", str(file)).fine()
+    assert said.out.splitlines()[1].startswith('mode = "enforce" ')
+    file.write_text(WRONG)
+    said = curfew(NOTHING, "config", "show", "--file", str(file))
+    assert said.code == 2 and "one of 4" in said.err and "config check" in said.err
+
+
+def test_what_is_deployed_and_wrong_cannot_be_shown(account: Account) -> None:
+    account.write_config(WRONG)
+    said = curfew(account.environment(), "config", "show")
+    assert said.code == 2 and said.out == "" and "config/curfew.toml, line" in said.err
+
+
+def test_without_a_region_it_says_what_to_set() -> None:
+    said = curfew(NOTHING, "config", "show")
+    assert said.code == 2 and "--region" in said.err

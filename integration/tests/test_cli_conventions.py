@@ -1,0 +1,380 @@
+"""What holds for every command: help with an example, completions, colours, exit codes, and errors that say what to do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from command import COMMAND, Said, curfew
+from reaping import Account
+from terminal import Terminal
+
+NOBODY = "i-0123456789abcdef0"
+ESCAPE = "\x1b["
+OFFLINE = {"AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_EC2_METADATA_DISABLED": "true"}
+
+
+def commands(*words: str) -> Iterator[tuple[str, ...]]:
+    """Every command and subcommand, as the help of each lists them; the first is `curfew` itself."""
+    yield words
+    listed = curfew({}, *words, "--help").fine().out.partition("Commands:\n")[2]
+    for name in re.findall(r"^  (\w+) ", listed.partition("\n\n")[0], re.MULTILINE):
+        if name != "help":
+            yield from commands(*words, name)
+
+
+ALL = list(commands())
+GROUPS = {("config",)}  # their help lists commands that have examples
+
+
+def test_there_are_the_commands_of_the_readme() -> None:
+    assert {words[0] for words in ALL if words} == {
+        *("scan", "config", "explain", "plans", "apply", "keep", "protect", "release", "undo", "doctor", "completions")
+    }
+
+
+@pytest.mark.parametrize("words", ALL, ids=lambda words: " ".join(words) or "curfew")
+def test_help_says_what_it_is_and_has_an_example(words: tuple[str, ...]) -> None:
+    """Whether the example parses is for the tests of `arguments.rs`, which every command's passes."""
+    help_ = curfew({}, *words, "--help").fine()
+    assert help_.err == "" and "Usage: curfew" in help_.out and ESCAPE not in help_.out
+    if words not in GROUPS:
+        example = help_.out.partition("Example:\n")[2].strip().splitlines()[0]
+        assert shlex.split(example)[: len(words) + 1] == ["curfew", *words]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completions_know_every_command(shell: str, tmp_path: Path) -> None:
+    script = curfew({}, "completions", shell).fine().out
+    for words in ALL:
+        for word in words:
+            assert word in script
+    if shell == "bash":
+        path = tmp_path / "curfew"
+        path.write_text(script)
+        subprocess.run(["bash", "-n", path], check=True)
+        typed = 'COMP_WORDS=(curfew pro); COMP_CWORD=1; _curfew curfew pro curfew; echo "${COMPREPLY[@]}"'
+        shell_line = ["bash", "--norc", "-c", f"source {path}; {typed}"]
+        asked = subprocess.run(shell_line, capture_output=True, text=True, check=True)
+        assert asked.stdout.split() == ["protect"]
+
+
+def test_version() -> None:
+    assert re.fullmatch(r"curfew \d+\.\d+\.\d+\n", curfew({}, "--version").fine().out)
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("nonsense",), ("keep",), ("undo", "llama"), ("explain",), ("scan", "--nonsense")]
+)
+def test_wrong_usage_ends_with_2_and_says_what_is_right(words: tuple[str, ...]) -> None:
+    answer = curfew({}, *words)
+    assert answer.code == 2 and answer.out == "", answer
+    assert "Usage:" in answer.err or "try '--help'" in answer.err
+
+
+@pytest.mark.parametrize("words", [(), *ALL], ids=lambda words: " ".join(words) or "curfew")
+def test_what_a_variable_sets_is_not_called_mandatory(words: tuple[str, ...]) -> None:
+    named = {"CURFEW_BUCKET": "state", "CURFEW_TOPIC_ARN": "arn:aws:sns:us-east-1:1:t", "CURFEW_STACK": "ours"}
+    usage = curfew(named, *words, "--help").out.partition("Usage: ")[2].splitlines()[0]
+    wrong = curfew(named, *words)
+    if "required" in wrong.err:
+        assert f"Usage: {usage}\n" in wrong.err
+    assert usage.startswith(" ".join(["curfew", *words])) and "--bucket" not in usage + wrong.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((NOBODY,), f"for how long? curfew keep {NOBODY} 3d"),
+        ((NOBODY, "3", "days"), f"how long comes last, in one word: curfew keep {NOBODY} 3d"),
+        (("3d", NOBODY), f"how long comes last, in one word: curfew keep {NOBODY} 3d"),
+        (("llama", "3d"), '"llama" is not the id of an instance (i-0123456789abcdef0), a volume'),
+    ],
+)
+def test_keep_asks_for_what_lacks_before_it_asks_aws(words: tuple[str, ...], said: str) -> None:
+    assert one_error(curfew({}, "keep", *words)).startswith(f"error: {said}")
+
+
+# Who and where
+
+
+def test_a_profile_that_is_not_there_is_named() -> None:
+    for environment, arguments in ((OFFLINE, ("--profile", "nope")), ({**OFFLINE, "AWS_PROFILE": "nope"}, ())):
+        answer = curfew(environment, "protect", NOBODY, *arguments)
+        assert answer.code == 2 and "there is no profile nope" in answer.err and "list-profiles" in answer.err
+
+
+def test_a_profile_that_is_there_is_used(account: Account, tmp_path: Path) -> None:
+    """Before credentials of the environment, as with the AWS CLI."""
+    gpu = account.gpu(region="eu-central-1")
+    files = {"AWS_CONFIG_FILE": "[profile research]\nregion = eu-central-1\n", "AWS_SHARED_CREDENTIALS_FILE": ""}
+    files["AWS_SHARED_CREDENTIALS_FILE"] = "[research]\naws_access_key_id = AKIARESEARCH\naws_secret_access_key = x\n"
+    environment = account.environment(AWS_REGION=None, AWS_DEFAULT_REGION=None)
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+        environment[name] = str(tmp_path / name)
+    account.aws.clear_calls()
+    curfew(environment, "protect", gpu, "--profile", "research").fine()
+    assert {call["region"] for call in account.aws.calls()} == {"eu-central-1"}
+
+
+def test_without_a_region_it_says_where_one_can_be_named() -> None:
+    answer = curfew({"AWS_EC2_METADATA_DISABLED": "true"}, "protect", NOBODY)
+    assert answer.code == 2 and "no AWS region" in answer.err
+    for words in ("--region", "AWS_REGION", "aws configure set region"):
+        assert words in answer.err
+
+
+SPEAKING_TO_AWS = (
+    *("scan", "config show", "plans", "doctor", f"explain {NOBODY}", f"keep {NOBODY} 1d", f"release {NOBODY}"),
+    *(f"undo {NOBODY}", "apply 20300101T000000Z-0123456789abcdef"),
+)
+
+
+def one_error(answer: Said) -> str:
+    assert answer.code == 2 and answer.out == "", answer
+    [line] = answer.err.splitlines()
+    return line
+
+
+@pytest.mark.parametrize("words", SPEAKING_TO_AWS)
+def test_without_credentials_it_says_where_to_get_them_and_nothing_else(words: str) -> None:
+    """Even where a bucket is named, so that no stack has to be looked for."""
+    for deployed in ({}, {"CURFEW_BUCKET": "state", "CURFEW_TOPIC_ARN": "arn:aws:sns:us-east-1:1:t"}):
+        said = one_error(curfew({**OFFLINE, **deployed}, *words.split()))
+        assert said.startswith("error: no credentials: ") and said.endswith("; set AWS_PROFILE, or pass --profile")
+
+
+def test_a_file_is_checked_without_credentials(tmp_path: Path) -> None:
+    (tmp_path / "curfew.toml").write_text("")
+    answer = curfew(OFFLINE, "config", "check", str(tmp_path / "curfew.toml")).fine()
+    assert "not compared with what is deployed: no credentials" in answer.err and len(answer.err.splitlines()) == 1
+
+
+LOGIN = "sso_session = ours\nsso_account_id = 123456789012\nsso_role_name = Admin\n"
+PROFILES = f"""
+[sso-session ours]
+sso_start_url = https://example.awsapps.com/start
+sso_region = us-east-1
+sso_registration_scopes = sso:account:access
+[profile people]
+{LOGIN}
+[profile old]
+{LOGIN.replace("sso_session = ours", "sso_start_url = https://example.awsapps.com/start")}sso_region = us-east-1
+[profile role]
+role_arn = arn:aws:iam::123456789012:role/Curfew
+source_profile = people
+[profile process]
+credential_process = sh -c 'echo one more >> "$HOME/asked"; test -f "$HOME/keys" && cat "$HOME/keys" || {{ echo "no ticket" >&2; echo "ask for one" >&2; exit 3; }}'
+[profile assumed]
+role_arn = arn:aws:iam::123456789012:role/Curfew
+source_profile = keys
+[profile keys]
+aws_access_key_id = AKIAKEYS
+aws_secret_access_key = secret
+[profile empty]
+output = json
+"""
+
+
+@pytest.fixture
+def profiled(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "config").write_text(PROFILES)
+    return {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "AWS_CONFIG_FILE": str(tmp_path / "config")}
+
+
+def expire(home: str) -> None:
+    """The token that `aws sso login` left there long ago."""
+    cache = Path(home) / ".aws/sso/cache"
+    cache.mkdir(parents=True)
+    for name in ("ours", "https://example.awsapps.com/start"):
+        token = {"accessToken": "token", "expiresAt": "2020-01-01T00:00:00Z", "region": "us-east-1"}
+        token["startUrl"] = "https://example.awsapps.com/start"
+        (cache / f"{hashlib.sha1(name.encode()).hexdigest()}.json").write_text(json.dumps(token))
+
+
+@pytest.mark.parametrize(
+    ("profile", "logs_in", "expired"),
+    [("people", "people", False), ("people", "people", True), ("old", "old", False), ("role", "people", False)],
+)
+def test_who_is_not_logged_in_hears_how_to(
+    profiled: dict[str, str], profile: str, logs_in: str, expired: bool
+) -> None:
+    if expired:
+        expire(profiled["HOME"])
+    wanted = f"error: no credentials: the login of profile {logs_in} is missing or has expired: aws sso login --profile {logs_in}"
+    for named, arguments in (({"AWS_PROFILE": profile}, ()), ({}, ("--profile", profile))):
+        environment = {**OFFLINE, **profiled, **named, "CURFEW_BUCKET": "state"}
+        for words in ("scan", f"explain {NOBODY}"):
+            assert one_error(curfew(environment, *words.split(), *arguments)) == wanted
+
+
+def test_of_other_credentials_the_last_cause_is_said(account: Account, profiled: dict[str, str]) -> None:
+    environment = {**account.environment(AWS_ACCESS_KEY_ID=None, AWS_SECRET_ACCESS_KEY=None), **profiled}
+    said = one_error(curfew(environment, "protect", NOBODY, "--profile", "process"))
+    assert "those of profile process cannot be loaded: " in said and "Stderr: no ticket ask for one; mend that" in said
+    account.aws.fault("sts:AssumeRole", "access_denied", times=None)
+    said = one_error(curfew(environment, "protect", NOBODY, "--profile", "assumed"))
+    assert "those of profile assumed cannot be loaded: AccessDenied: " in said
+    said = one_error(curfew(environment, "protect", NOBODY, "--profile", "empty"))
+    assert "no credentials" in said and "profile" in said
+
+
+def test_credentials_are_loaded_once(account: Account, profiled: dict[str, str]) -> None:
+    """A process may ask for a code, and a role that is assumed is a call."""
+    gpu = account.gpu()
+    keys = {"Version": 1, "AccessKeyId": "AKIAPROCESS", "SecretAccessKey": "secret"}
+    keys |= {"SessionToken": "token", "Expiration": "2099-01-01T00:00:00Z"}
+    (Path(profiled["HOME"]) / "keys").write_text(json.dumps(keys))
+    environment = {**account.environment(AWS_ACCESS_KEY_ID=None, AWS_SECRET_ACCESS_KEY=None), **profiled}
+    curfew(environment, "protect", gpu, "--profile", "process").fine()
+    assert (Path(profiled["HOME"]) / "asked").read_text() == "one more\n"
+    account.aws.clear_calls()
+    curfew(environment, "release", gpu, "--profile", "assumed").fine()
+    assert len(account.aws.calls("sts:AssumeRole")) == 1
+
+
+def test_nobody_promises_a_next_run(profiled: dict[str, str]) -> None:
+    """Nobody is at the endpoint, and no function runs again."""
+    environment = {**OFFLINE, **profiled, "AWS_PROFILE": "keys", "CURFEW_BUCKET": "state"}
+    for answer in at_once(environment, SPEAKING_TO_AWS):
+        assert answer.code == 2 and "next run" not in answer.err + answer.out, answer
+        assert "check the network or AWS_ENDPOINT_URL, then try again" in answer.err + answer.out, answer
+
+
+def test_nor_where_there_are_too_many_calls(account: Account) -> None:
+    gpu = account.gpu()
+    account.aws.fault("ec2:DescribeInstances", "throttle", times=None)
+    for answer in at_once(account.environment(), ("scan", f"explain {gpu}", f"keep {gpu} 1d", "doctor")):
+        said = answer.err + answer.out
+        assert "RequestLimitExceeded" in said and "next run" not in said and "again" in said, answer
+
+
+def at_once(environment: Mapping[str, str], commands: Sequence[str]) -> list[Said]:
+    """Each repeats its calls for some seconds."""
+    with ThreadPoolExecutor(len(commands)) as pool:
+        return list(pool.map(lambda words: curfew(environment, *words.split()), commands))
+
+
+def test_without_any_profile_none_is_named(account: Account) -> None:
+    """Of a machine with a role, say: there the credentials come from elsewhere."""
+    account.aws.fault("ec2:CreateTags", "access_denied", times=None)
+    environment = account.environment()
+    keys = {name: environment.pop(name) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
+    with credentials_of_a_container(keys) as address:
+        answer = curfew({**environment, "AWS_CONTAINER_CREDENTIALS_FULL_URI": address}, "protect", account.gpu())
+    assert answer.code == 2 and "(no profile, home region us-east-1)" in answer.err, answer
+
+
+@contextmanager
+def credentials_of_a_container(keys: Mapping[str, str]) -> Iterator[str]:
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            told = {"AccessKeyId": keys["AWS_ACCESS_KEY_ID"], "SecretAccessKey": keys["AWS_SECRET_ACCESS_KEY"]}
+            told |= {"Token": "token", "Expiration": "2099-01-01T00:00:00Z"}
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(told).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Answers) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+
+
+@pytest.mark.parametrize("call", ["ec2:DescribeRegions", "ec2:DescribeInstances", "ec2:CreateTags"])
+def test_who_lacks_a_permission_hears_which_where_and_whose(account: Account, call: str) -> None:
+    gpu = account.gpu(region="eu-central-1") if call == "ec2:DescribeRegions" else account.gpu()
+    account.aws.fault(call, "access_denied", times=None)
+    answer = curfew(account.environment(), "protect", gpu)
+    assert answer.code == 2 and f"{call} failed in us-east-1" in answer.err
+    assert f"grant {call} to the role" in answer.err and "credentials of the environment" in answer.err
+
+
+# The terminal
+
+
+def asleep(account: Account) -> str:
+    stopped = "idle 2030-01-01T00:00:00Z"
+    return account.gpu(tags={"curfew:stopped": stopped}, state="stopped")
+
+
+@pytest.mark.parametrize(("answer", "state", "code"), [("y", "running", 0), ("n", "stopped", 1), ("", "stopped", 1)])
+def test_whoever_is_asked_decides(account: Account, answer: str, state: str, code: int) -> None:
+    gpu = asleep(account)
+    terminal = Terminal(account.environment(), "undo", gpu)
+    terminal.wait_for("[y/N]")
+    assert "start 1 instance, for $1.01/h" in terminal.shown and account.state(gpu) == "stopped"
+    terminal.type(f"{answer}\n")
+    assert terminal.end() == code and account.state(gpu) == state
+    assert ("it was not confirmed" in terminal.shown) == (code == 1)
+
+
+def test_what_is_typed_ahead_is_no_answer(account: Account) -> None:
+    gpu = asleep(account)
+    account.aws.fault("ec2:DescribeRegions", "slow", seconds=1)
+    terminal = Terminal(account.environment(), "undo", gpu)
+    terminal.type("y\n")
+    terminal.wait_for("[y/N]")
+    time.sleep(0.2)  # somebody reads it
+    assert account.state(gpu) == "stopped"
+    terminal.type("n\n")
+    assert terminal.end() == 1 and account.state(gpu) == "stopped"
+
+
+def test_yes_asks_nobody(account: Account) -> None:
+    gpu = asleep(account)
+    terminal = Terminal(account.environment(), "undo", "--yes", gpu)
+    assert terminal.end() == 0 and "[y/N]" not in terminal.shown and account.state(gpu) == "running"
+
+
+def test_colours_are_for_terminals_whose_owner_wants_them() -> None:
+    def shown(**environment: str) -> str:
+        terminal = Terminal({**OFFLINE, **environment}, "protect", NOBODY, "--profile", "nope")
+        assert terminal.end() == 2
+        return terminal.shown
+
+    assert ESCAPE in shown()
+    for plain in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        assert ESCAPE not in shown(**plain)
+    assert ESCAPE not in curfew(OFFLINE, "protect", NOBODY, "--profile", "nope").err
+    forced = curfew({**OFFLINE, "CLICOLOR_FORCE": "1"}, "protect", NOBODY, "--profile", "nope")
+    assert ESCAPE in forced.err
+
+
+def test_json_is_one_document_and_all_that_is_on_stdout(account: Account) -> None:
+    gpu = account.gpu()
+    terminal_free = curfew({**account.environment(), "CLICOLOR_FORCE": "1"}, "keep", gpu, NOBODY, "1d", "--json")
+    assert list(json.loads(terminal_free.out))[0] == "schema" and ESCAPE not in terminal_free.out
+
+
+@pytest.mark.parametrize("words", ["completions bash", "--help", "protect GPU", "keep GPU 1d --json", "release"])
+def test_whoever_has_read_enough_closes_the_pipe(account: Account, words: str) -> None:
+    """`curfew … | head -1`, and with nobody at stderr either."""
+    arguments = words.replace("GPU", account.gpu()).split()
+    read, write = os.pipe()
+    os.close(read)
+    for err in (subprocess.PIPE, write):
+        ended = subprocess.run(
+            [COMMAND, *arguments], env=account.environment(), stdout=write, stderr=err, text=True, timeout=60
+        )
+        assert ended.returncode == (2 if words == "release" else 0) and "panicked" not in (ended.stderr or "")
+    os.close(write)

@@ -1,0 +1,104 @@
+"""`curfew doctor` on the roles of the functions, as IAM's policy simulator would tell of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from deploying import Deployment, deploy, doctor, findings, the_only
+from reaping import Account
+
+
+@pytest.fixture
+def stack(account: Account) -> Deployment:
+    return deploy(account)
+
+
+def test_the_roles_of_the_template_are_as_they_should_be_in_both_modes(account: Account) -> None:
+    for mode in ("observe", "enforce"):
+        account.aws.reset()
+        account = Account(account.aws)
+        said = doctor(deploy(account, mode))
+        assert findings(said, "permissions") == [], mode
+        simulated = [call for call in account.aws.calls("iam:SimulatePrincipalPolicy")]
+        assert 60 < len(simulated) < 120
+
+
+EVERYTHING = {"Action": "*", "Resource": "*"}
+STOP = {"Action": "ec2:StopInstances", "Resource": "*"}
+
+
+def test_a_role_that_may_stop_what_nobody_marked_is_a_problem(stack: Deployment) -> None:
+    stack.attach("reap-instances", STOP)
+    finding = the_only(doctor(stack), "permissions")
+    assert finding["severity"] == "problem"
+    assert finding["where"] == f"reap-instances (role {stack.role('reap-instances')})"
+    assert finding["found"].startswith("it may do ec2:StopInstances on an instance without any tag, and must not")
+    assert "deploy the stack again" in finding["remedy"]
+
+
+def test_an_observing_role_that_may_act_is_a_problem(account: Account) -> None:
+    stack = deploy(account, mode="observe")
+    stack.attach("reap-instances", {**STOP, "Condition": {"Null": {"aws:ResourceTag/curfew:marked": "false"}}})
+    (finding,) = findings(doctor(stack), "permissions")
+    assert "the deployment only observes" in finding["found"]
+
+
+def test_a_role_without_its_denials_is_found_by_what_is_protected(stack: Deployment) -> None:
+    iam = stack.account.aws.client("iam")
+    role = stack.role("reap-volumes")
+    document = iam.get_role_policy(RoleName=role, PolicyName="of-the-template")["PolicyDocument"]
+    document["Statement"] = [one for one in document["Statement"] if one["Effect"] == "Allow"]
+    iam.put_role_policy(RoleName=role, PolicyName="of-the-template", PolicyDocument=json.dumps(document))
+    found = [one["found"] for one in findings(doctor(stack), "permissions")]
+    assert any("ec2:DeleteVolume" in one and "also carries curfew:protected" in one for one in found), found
+
+
+def test_a_denial_that_is_gone_is_found_although_nothing_is_allowed_by_it(account: Account) -> None:
+    stack = deploy(account, mode="observe")
+    iam = account.aws.client("iam")
+    role = stack.role("reap-instances")
+    document = iam.get_role_policy(RoleName=role, PolicyName="of-the-template")["PolicyDocument"]
+    document["Statement"] = [one for one in document["Statement"] if one["Sid"] != "NeverChangeWhatPeopleSay"]
+    iam.put_role_policy(RoleName=role, PolicyName="of-the-template", PolicyDocument=json.dumps(document))
+    found = [one["found"] for one in findings(doctor(stack), "permissions")]
+    assert len(found) == 4 and all(one.startswith("no policy denies ec2:") for one in found), found
+
+
+def test_a_role_that_lacks_what_it_needs_is_a_problem(stack: Deployment) -> None:
+    iam = stack.account.aws.client("iam")
+    document = {"Version": "2012-10-17", "Statement": {"Effect": "Deny", "Action": "sns:Publish", "Resource": "*"}}
+    role = stack.role("reap-instances")
+    iam.put_role_policy(RoleName=role, PolicyName="by-hand", PolicyDocument=json.dumps(document))
+    finding = the_only(doctor(stack), "permissions")
+    assert finding["found"].startswith("it may not do sns:Publish on the topic, and has to")
+
+
+def test_every_statement_of_the_template_is_missed_when_it_is_gone(stack: Deployment) -> None:
+    """Whoever changes a policy of the template has to tell the doctor's cases what it is for."""
+    iam = stack.account.aws.client("iam")
+    roles = {function: stack.role(function) for function in ("reap-instances", "reap-volumes")}
+    policies = {
+        function: iam.get_role_policy(RoleName=role, PolicyName="of-the-template")["PolicyDocument"]
+        for function, role in roles.items()
+    }
+    for gone in range(max(len(policy["Statement"]) for policy in policies.values())):
+        lacking = {}
+        for function, policy in policies.items():
+            statements = policy["Statement"]
+            left = [one for place, one in enumerate(statements) if place != gone]
+            document = json.dumps({**policy, "Statement": left})
+            iam.put_role_policy(RoleName=roles[function], PolicyName="of-the-template", PolicyDocument=document)
+            if gone < len(statements):
+                lacking[f"{function} (role {roles[function]})"] = statements[gone]["Sid"]
+        found = {one["where"] for one in findings(doctor(stack), "permissions")}
+        assert found == set(lacking), lacking
+
+
+def test_of_a_role_that_may_everything_the_worst_is_shown(stack: Deployment) -> None:
+    stack.attach("reap-volumes", EVERYTHING)
+    found = findings(doctor(stack), "permissions")
+    assert len(found) == 21 and found[20]["found"].endswith("more permissions like these")
+    # But for what is denied explicitly.
+    assert not any("also carries curfew:protected" in one["found"] for one in found)

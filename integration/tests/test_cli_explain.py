@@ -1,0 +1,400 @@
+"""`curfew explain`: what every rule finds of one resource, why it is or is not acted on, and when it would be."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from command import Said, curfew
+from held import apply, due, held
+from local_aws import LocalAws
+from reaping import BUCKET, EUROPE, Account, ago, moment, now, rfc3339
+from reaping_volumes import VolumeAccount
+
+
+def explain(account: Account, *resources: str, **over: str | None) -> Said:
+    return curfew(account.environment(**over), "explain", *resources)
+
+
+def explained(account: Account, resource: str, **over: str | None) -> dict[str, Any]:
+    [one] = explain(account, resource, "--json", **over).fine().json()["explained"]
+    assert one["resource"] == resource
+    return one
+
+
+def rule(one: dict[str, Any], name: str) -> dict[str, Any]:
+    [found] = [row for row in one["rules"] if row["rule"] == name]
+    return found
+
+
+def verdicts(one: dict[str, Any]) -> dict[str, str]:
+    return {row["rule"]: row["verdict"] for row in one["rules"]}
+
+
+# Instances
+
+
+def test_one_that_is_idle_is_marked_and_stopped_as_explained(account: Account) -> None:
+    account.configure(idle={"grace": "1h"})
+    gpu = account.idle(account.gpu())
+    before = explained(account, gpu)
+    assert (before["mode"], before["mode_from"], before["ceiling"]) == ("enforce", "account", "enforce")
+    row = rule(before, "idle")
+    assert (row["verdict"], row["action"], row["announced"]) == ("broken", "stop", False)
+    assert before["decision"] == {
+        "kind": "step",
+        "action": "mark",
+        "because": "idle",
+        "words": f"the next run tells its owner, and writes the mark: idle, to be stopped from {row['deadline']} on",
+    }
+    assert account.tick().said(gpu) == ("mark", "idle", "done")
+
+    marked = explained(account, gpu)
+    row = rule(marked, "idle")
+    assert row["announced"] and f"idle=stop@{row['deadline']}" in (account.mark(gpu) or "")
+    assert row["when"] == f"stopped by the first run from {row['deadline']} on that finds it still so"
+    assert (marked["decision"]["kind"], marked["decision"]["because"]) == ("spared", "marked")
+    assert account.tick().spared == {"marked": 1}
+
+    account.tag(gpu, marked=f"{gpu} idle=stop@{rfc3339(ago(minutes=5))}")
+    due = explained(account, gpu)
+    assert rule(due, "idle")["when"] == "stopped by the next run, unless [limits] hold what it ends"
+    assert (due["decision"]["action"], due["decision"]["because"]) == ("stop", "idle")
+    assert account.tick().said(gpu) == ("stop", "idle", "done")
+    assert explained(account, gpu)["decision"]["because"] == "not-running"
+
+
+def test_it_changes_nothing(account: Account) -> None:
+    gpu = account.idle(account.gpu())
+    before = account.keys()
+    account.aws.clear_calls()
+    explained(account, gpu)
+    writes = [call["action"] for call in account.aws.calls() if call["action"].split(":")[1][:3] in ("Put", "Cre", "Del")]
+    assert writes == [] and account.keys() == before and account.mark(gpu) is None
+
+
+def test_why_each_rule_is_kept(account: Account) -> None:
+    gpu = account.busy(account.gpu(launched=ago(days=2)))
+    account.wakes_up(gpu)
+    one = explained(account, gpu)
+    assert verdicts(one) == dict.fromkeys(["expired", "untagged", "idle", "hours", "lifetime"], "kept")
+    assert rule(one, "untagged")["evidence"] == "all required tags are there (Team, Owner)"
+    assert rule(one, "lifetime")["evidence"] == "it has run for 2d, 7d at most"
+    assert "is work" in rule(one, "idle")["evidence"]
+    assert one["decision"]["because"] == "busy" and one["spared"] is None
+    assert (one["team"], one["owner"], one["what"], one["state"]) == ("vision", "ada", "g5.xlarge", "running")
+    assert account.tick().spared == {"busy": 1}
+
+
+def test_work_is_shown_by_the_gpu_and_when(account: Account) -> None:
+    gpu = account.idle(account.gpu())
+    account.wakes_up(gpu)
+    said = explain(account, gpu).fine().out
+    assert "GPU 0 at 80 % at " in said and "where 5 % is work" in said
+
+
+@pytest.mark.parametrize(
+    ("tags", "because", "words"),
+    [
+        ({"curfew:protected": ""}, "protected", "until that tag is removed"),
+        ({"curfew:keep-until": "2099-12-31"}, "kept", "spares it until 2100-01-01"),
+        ({"curfew:idle-after": "soon"}, "unreadable", "curfew:idle-after=soon cannot be read"),
+        ({"eks:cluster-name": "ml"}, "foreign-owned", "it belongs to EKS"),
+    ],
+)
+def test_what_spares_it(account: Account, tags: dict[str, str], because: str, words: str) -> None:
+    gpu = account.idle(account.gpu(tags=tags))
+    one = explained(account, gpu)
+    assert one["spared"]["because"] == because and words in one["spared"]["words"]
+    assert (one["decision"]["kind"], one["decision"]["because"]) == ("spared", because)
+    idle = rule(one, "idle")
+    assert idle["verdict"] == ("not-judged" if because == "unreadable" else "broken")
+    assert because == "unreadable" or idle["when"] == "not while it is spared"
+    assert account.tick().spared == {because: 1}
+
+
+def test_a_young_one(account: Account) -> None:
+    gpu = account.gpu(launched=ago(minutes=20))
+    one = explained(account, gpu)
+    idle = rule(one, "idle")
+    assert idle["verdict"] == "kept" and idle["when"].startswith("announced from ")
+    assert one["decision"]["because"] == "young"
+
+
+def test_one_that_reports_nothing(account: Account) -> None:
+    gpu = account.gpu()
+    idle = rule(explained(account, gpu), "idle")
+    assert idle["verdict"] == "unknown" and "install the CloudWatch agent" in idle["evidence"]
+
+
+def test_one_that_lacks_its_tags_and_is_in_another_region(account: Account) -> None:
+    gpu = account.idle(account.untagged(region=EUROPE), EUROPE)
+    one = explained(account, gpu)
+    assert (one["region"], one["team"], one["mode_from"]) == (EUROPE, None, "untagged")
+    assert rule(one, "untagged")["evidence"] == "it lacks the required tags Team, Owner"
+    assert one["decision"]["action"] == "mark"
+
+
+def test_one_that_is_only_observed(account: Account) -> None:
+    gpu = account.idle(account.gpu(tags={"curfew:mode": "observe"}))
+    one = explained(account, gpu)
+    assert (one["mode"], one["mode_from"]) == ("observe", "tag")
+    assert rule(one, "idle")["when"].startswith("never in observe mode")
+    assert one["decision"]["words"].startswith("the next run only says what it would do in enforce mode: it tells")
+    account.tick()
+    due = explained(account, gpu)["decision"]
+    assert due["action"] == "stop" and "only says" in due["words"]
+    assert account.tick().said(gpu) == ("stop", "idle", "observed")
+    assert "its owner has heard of it" in explained(account, gpu)["decision"]["words"]
+
+
+def test_one_without_an_accelerator(account: Account) -> None:
+    cpu = account.gpu("m5.large")
+    one = explained(account, cpu)
+    assert one["rules"] == [] and one["decision"]["because"] == "no-accelerator"
+    assert "none of Curfew's business" in explain(account, cpu).fine().out
+
+
+def test_one_that_waits_for_a_person(account: Account) -> None:
+    [gpu, _], run = held(account)
+    account.configure(limits={"actions_max": 1})
+    one = explained(account, gpu)
+    assert one["held"]["run"] == run and "[limits] allows actions_max = 0" in one["held"]["error"]
+    words = f"above [limits]; curfew plans {run}, curfew apply {run}"
+    assert rule(one, "idle")["when"].startswith("held for a person since ")
+    assert rule(one, "idle")["when"].endswith(words) and one["decision"]["words"].endswith(words)
+    assert "stopped by the next run" not in explain(account, gpu).fine().out
+    [not_seen_yet] = due(account, 1)
+    assert explained(account, not_seen_yet)["held"] is None
+    assert apply(account, run, "--yes").code == 0
+    assert explained(account, gpu)["held"] is None
+
+
+def test_one_that_curfew_stopped(account: Account) -> None:
+    at = rfc3339(ago(hours=1))
+    night = account.gpu(tags={"curfew:stopped": f"idle {at}"}, state="stopped")
+    one = explained(account, night)
+    assert one["stopped"] == {"at": at, "rule": "idle"}
+    lines = explain(account, night).fine().out.splitlines()
+    assert lines[1] == f"  state     stopped by Curfew at {at} (idle); curfew undo {night} starts it"
+    assert [line for line in lines if "it is stopped" in line] == [
+        "  rules     none is judged, not before it runs (it is stopped)"
+    ]
+    by_hand = account.gpu(state="stopped")
+    assert explained(account, by_hand)["stopped"] is None
+    assert "  state     stopped, launched " in explain(account, by_hand).fine().out
+
+
+def test_tags_that_cannot_be_read_are_said_once(account: Account) -> None:
+    gpu = account.gpu(tags={"curfew:hours": "always"})
+    said = explain(account, gpu).fine().out
+    assert said.count("cannot be read") <= 2 and "none is judged, not before its tags can be read" in said
+
+
+def test_the_note_of_a_stop_is_taken_away(account: Account) -> None:
+    gpu = account.busy(account.gpu(tags={"curfew:stopped": f"idle {rfc3339(ago(days=30))}"}))
+    one = explained(account, gpu)
+    assert one["decision"]["words"] == "the next run removes its note of having stopped it"
+    assert account.tick().step(gpu)["action"] == "unmark"
+
+
+def test_hours_that_end_soon_are_not_broken_yet(account: Account) -> None:
+    end = now() + timedelta(minutes=20)
+    start = end - timedelta(hours=6)
+    gpu = account.busy(account.gpu(tags={"curfew:hours": f"Mon-Sun {start:%H:%M}-{end:%H:%M} UTC"}))
+    assert rule(explained(account, gpu), "hours")["verdict"] == "broken"
+    said = explain(account, gpu).fine().out
+    assert "  hours     soon " in said and "broken" not in said
+
+
+# The ceiling
+
+
+def test_the_ceiling_is_that_of_the_newest_run(account: Account) -> None:
+    gpu = account.idle(account.gpu())
+    unknown = explained(account, gpu, CURFEW_MODE=None)
+    assert unknown["ceiling"] is None and unknown["mode"] == "observe"
+    assert "no record of today or yesterday" in unknown["notes"][0]
+    account.tick()
+    known = explained(account, gpu, CURFEW_MODE=None)
+    assert (known["ceiling"], known["mode"], known["notes"]) == ("enforce", "enforce", [])
+
+
+def test_where_nobody_listens_nothing_is_enforced(aws: LocalAws) -> None:
+    with Account(aws, heard=False) as account:
+        gpu = account.idle(account.gpu())
+        one = explained(account, gpu)
+        assert (one["ceiling"], one["mode"]) == ("observe", "observe")
+        assert "nobody listens" in one["notes"][0]
+        assert "the most that Curfew may do at present; else enforce" in explain(account, gpu).fine().out
+
+
+def test_where_nothing_is_deployed_the_defaults_hold(account: Account) -> None:
+    message = "Stack with id curfew does not exist"
+    account.aws.fault("cloudformation:*", "custom", code="ValidationError", message=message, times=None)
+    gpu = account.idle(account.gpu())
+    one = explained(account, gpu, CURFEW_BUCKET=None, CURFEW_TOPIC_ARN=None, CURFEW_MODE=None)
+    assert (one["mode"], one["ceiling"]) == ("observe", None)
+    assert "nothing is deployed" in one["notes"][0]
+    assert rule(one, "idle")["verdict"] == "broken"
+
+
+def test_a_region_where_no_run_looks(account: Account) -> None:
+    account.configure(regions=[EUROPE])
+    gpu = account.idle(account.gpu())
+    assert "no run looks at us-east-1" in explained(account, gpu)["notes"][0]
+
+
+def test_a_bucket_without_its_topic(account: Account) -> None:
+    gpu = account.idle(account.gpu())
+    one = explained(account, gpu, CURFEW_TOPIC_ARN=None)
+    assert one["mode"] == "enforce" and "--topic-arn" in one["notes"][0]
+
+
+def test_a_ceiling_that_is_none(account: Account) -> None:
+    said = explain(account, account.gpu(), CURFEW_MODE="perhaps")
+    assert said.code == 2 and "CURFEW_MODE" in said.err
+
+
+# What cannot be explained
+
+
+def test_what_is_no_id(account: Account) -> None:
+    said = explain(account, "llama")
+    assert said.code == 2 and "not the id of an instance" in said.err and "i-0123456789abcdef0" in said.err
+
+
+def test_what_is_nowhere(account: Account) -> None:
+    said = explain(account, "i-0123456789abcdef0", "--json")
+    assert said.code == 2 and "i-0123456789abcdef0" in said.err
+    [unexplained] = said.json()["unexplained"]
+    assert "none of the account's 2 regions has it" in unexplained["error"]
+
+
+def test_several_of_which_one_is_missing(account: Account) -> None:
+    gpu, other = account.gpu(), account.gpu()
+    said = explain(account, gpu, "vol-0123456789abcdef0", other, "--json")
+    assert said.code == 2
+    assert [one["resource"] for one in said.json()["explained"]] == [gpu, other]
+    assert [one["resource"] for one in said.json()["unexplained"]] == ["vol-0123456789abcdef0"]
+
+
+def test_a_volume_that_curfew_deleted_can_be_undone(storage: VolumeAccount) -> None:
+    volume = storage.orphan(size=500, tags={"Name": "data"})
+    for _ in range(3):
+        storage.tick()
+    assert not storage.exists(volume)
+    one = explained(storage, volume)
+    assert (one["state"], one["what"], one["name"]) == ("deleted", "500 GiB gp3", "data")
+    words = one["decision"]["words"]
+    assert words.startswith(f"deleted at {one['since']}, after Curfew's snapshot") and f"; curfew undo {volume} makes it again" in words
+    assert moment(words.rsplit(" ", 1)[1]) - moment(one["since"]) == timedelta(days=30)
+    undone = curfew(storage.environment(), "undo", volume, "--yes", "--json").json()["resources"]
+    assert f"as {undone[0]['restored_as']}" in explained(storage, volume)["decision"]["words"]
+
+
+def test_what_may_not_be_asked_is_a_gap_and_no_reason(account: Account) -> None:
+    gpu = account.idle(account.gpu())
+    account.aws.fault("cloudwatch:GetMetricData", "access_denied", times=None)
+    one = explained(account, gpu)
+    assert rule(one, "idle")["verdict"] == "unknown"
+    assert [gap["call"] for gap in one["gaps"]] == ["cloudwatch:GetMetricData"]
+
+
+def test_a_region_that_may_not_be_looked_at(account: Account) -> None:
+    gpu = account.gpu()
+    account.aws.fault("ec2:DescribeInstances", "access_denied", times=None)
+    said = explain(account, gpu)
+    assert said.code == 2 and "ec2:DescribeInstances" in said.err
+
+
+def test_a_configuration_that_is_refused(account: Account) -> None:
+    account.write_config("mode = 1")
+    said = explain(account, account.gpu())
+    assert said.code == 2 and "config/curfew.toml, line 1" in said.err
+
+
+# Volumes
+
+
+def test_an_orphan_is_deleted_as_explained(storage: VolumeAccount) -> None:
+    volume = storage.orphan(size=500)
+    first = explained(storage, volume)
+    row = rule(first, "orphaned")
+    assert (row["verdict"], row["action"], row["announced"]) == ("broken", "snapshot-and-delete", False)
+    assert first["decision"]["action"] == "mark" and first["what"] == "500 GiB gp3"
+    assert storage.tick().said(volume) == ("mark", "orphaned", "done")
+
+    second = explained(storage, volume)
+    row = rule(second, "orphaned")
+    assert row["announced"] and f"@{row['deadline']}" in (storage.mark(volume) or "")
+    assert second["decision"]["action"] == "snapshot"
+    assert storage.tick().said(volume) == ("snapshot", "orphaned", "done")
+
+    snapshot = storage.snapshot(volume)
+    assert rule(explained(storage, snapshot), "expired")["evidence"] == f"{volume} exists"
+    assert explained(storage, volume)["decision"]["action"] == "delete"
+    assert storage.tick().said(volume) == ("delete", "orphaned", "done")
+    kept = rule(explained(storage, snapshot), "expired")
+    assert kept["verdict"] == "kept" and "can be restored from it" in kept["evidence"]
+
+
+def test_volumes_that_are_left_alone(storage: VolumeAccount) -> None:
+    attached = storage.attached()
+    kubernetes = storage.orphan(tags={"kubernetes.io/created-for/pvc/name": "data"})
+    used = storage.orphan()
+    storage.used_at(used, ago(days=3))
+    said = explain(storage, attached, kubernetes, used, "--json").fine().json()["explained"]
+    decided = [(one["decision"]["action"], one["decision"]["because"]) for one in said]
+    assert decided == [(None, "attached"), (None, "kubernetes"), ("unmark", "orphaned")]
+    assert "attached to i-" in rule(said[0], "orphaned")["evidence"]
+    assert said[1]["spared"]["because"] == "kubernetes"
+    assert "in use at" in rule(said[2], "orphaned")["evidence"]
+
+
+def test_a_volume_seen_for_the_first_time(storage: VolumeAccount) -> None:
+    volume = storage.volume()
+    one = explained(storage, volume)
+    assert one["decision"]["action"] == "mark" and "curfew:unattached-since" in one["decision"]["words"]
+    row = rule(one, "orphaned")
+    assert row["verdict"] == "kept" and "for the first time" in row["evidence"]
+    assert moment(row["when"].split()[2]) - now() > timedelta(days=13)
+
+
+def test_a_snapshot_that_curfew_did_not_make(storage: VolumeAccount) -> None:
+    volume = storage.volume()
+    snapshot = storage.aws.client("ec2").create_snapshot(VolumeId=volume)["SnapshotId"]
+    one = explained(storage, snapshot)
+    assert one["rules"] == [] and one["decision"]["because"] == "not-of-curfew"
+
+
+def test_a_snapshot_whose_time_is_over(storage: VolumeAccount) -> None:
+    snapshot = storage.left_behind(deleted_at=ago(days=31))
+    one = explained(storage, snapshot)
+    assert rule(one, "expired")["when"] == "deleted by the next run"
+    assert storage.tick().said(snapshot) == ("delete", "expired", "done")
+
+
+def test_a_volume_of_a_job_that_is_not_finished(storage: VolumeAccount) -> None:
+    volume = storage.orphan(tags={"curfew:job": "vision/llama-1"})
+    storage.aws.client("s3").put_object(Bucket=BUCKET, Key="active/vision/llama-1", Body=b"")
+    assert explained(storage, volume)["spared"]["because"] == "live-job"
+
+
+# For people
+
+
+def test_it_reads_well(account: Account) -> None:
+    account.configure(idle={"grace": "1h"})
+    gpu = account.idle(account.gpu(tags={"Name": "bench"}))
+    said = explain(account, gpu).fine()
+    lines = said.out.splitlines()
+    assert lines[0] == f'{gpu}  g5.xlarge "bench", team vision, owner ada, us-east-1'
+    assert lines[1].startswith("  state     running, launched ") and "$1.01/h" in lines[1]
+    assert lines[2] == "  mode      enforce, by mode at the top of the configuration"
+    assert lines[3].startswith("  now       the next run tells its owner, and writes the mark: idle")
+    assert lines[4] == "  expired   ok       it carries no curfew:expires-at"
+    assert any(line.startswith("  idle      broken   idle from ") for line in lines)
+    assert "\x1b" not in said.out and said.err == ""

@@ -1,0 +1,302 @@
+"""`curfew plans`: what runs found and did, and what waits for a person."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from command import Said, curfew
+from held import applied, due, held, hold, key_of, rewrite
+from reaping import EUROPE, Account, ago, rfc3339
+from reaping_volumes import VolumeAccount
+
+
+def plans(account: Account, *arguments: str) -> Said:
+    return curfew(account.environment(), "plans", *arguments)
+
+
+def listed(account: Account, *arguments: str) -> list[dict[str, Any]]:
+    said = plans(account, *arguments, "--json")
+    assert said.json()["schema"] == 1
+    return said.json()["plans"]
+
+
+def test_none(account: Account) -> None:
+    said = plans(account).fine()
+    assert said.out == "No run of the last 24h found anything (--all shows quiet runs too).\n"
+    assert listed(account) == []
+
+
+def test_quiet_runs_are_shown_if_asked_for(account: Account) -> None:
+    account.gpu(tags={"curfew:protected": ""})
+    run = account.tick().response["run"]
+    assert listed(account) == [] and [one["run"] for one in listed(account, "--all")] == [run]
+    assert run[:8] in plans(account, "--all").fine().out
+
+
+def test_a_run_that_acted(account: Account) -> None:
+    due(account, 2)
+    account.idle(account.gpu())
+    run = account.tick()
+    [row] = listed(account)
+    assert row == {
+        "key": key_of(account, run.response["run"]),
+        "function": "reap-instances",
+        "run": run.response["run"],
+        "at": run.response["at"],
+        "mode": "enforce",
+        "seen": 3,
+        "done": 3,
+        "ended": 2,
+        "observed": 0,
+        "overtaken": 0,
+        "failed": 0,
+        "not_reached": 0,
+        "waiting": 0,
+        "saved_usd_per_hour": pytest.approx(2 * 1.006),
+        "would_save_usd_per_hour": 0,
+        "at_stake_usd_per_hour": 0,
+        "gaps": 0,
+        "applied_by": [],
+        "applied": 0,
+        "overtaken_by": None,
+    }
+    said = plans(account).fine()
+    assert "$2.01/h" in said.out and "curfew apply" not in said.out
+
+
+def test_what_waits_is_pointed_out(account: Account) -> None:
+    """Of the newest run alone, and no longer once it has been carried out."""
+    gpus, _ = held(account)
+    account.restart()
+    run = account.tick().response["run"]
+    older = newest_but(account, run)
+    rewrite(account, older, at=ago(minutes=10))
+    said = plans(account)
+    assert said.code == 1
+    assert re.findall(r"curfew apply (\S+)", said.out) == [run[:8]]
+    assert "2 ends of reap-instances wait for a person" in said.out and f"overtaken by {run[:8]}" in said.out
+    newest, oldest = listed(account)
+    assert newest["waiting"] == 2 and newest["at_stake_usd_per_hour"] == pytest.approx(2.012)
+    assert (oldest["waiting"], oldest["at_stake_usd_per_hour"], oldest["overtaken_by"]) == (0, 0, run)
+    applied(account, run, "--only", gpus[0])
+    said = plans(account)
+    assert said.code == 1 and "1 end of reap-instances waits for a person" in said.out
+    applied(account, run)
+    said = plans(account).fine()
+    assert "for a person" not in said.out and "applied by 2 runs: 2 done" in said.out
+    assert [row["waiting"] for row in listed(account)] == [0, 0, 0, 0]
+
+
+def test_what_has_been_applied_or_overtaken_waits_no_more_in_its_own_view(account: Account) -> None:
+    gpus, run = held(account)
+    done = applied(account, run)[0].json()["run"]
+    said = plans(account, run).fine()
+    assert re.findall(r"^(i-\S+) .* applied ", said.out, re.MULTILINE) == sorted(gpus)
+    assert f"applied by {done}: 2 done" in said.out
+    assert "curfew apply" not in said.out and "waiting" not in said.out
+    [also] = due(account, 1)
+    later = account.tick().response["run"]
+    rewrite(account, run, at=ago(minutes=10))
+    assert plans(account, run).fine()
+    assert plans(account, later).code == 1
+    last = account.tick().response["run"]
+    rewrite(account, later, at=ago(minutes=5))
+    said = plans(account, later).fine()
+    assert re.search(rf"^{also} .* overtaken ", said.out, re.MULTILINE) and f"curfew plans {last}" in said.out
+    whole = plans(account, later, "--json").json()
+    assert (whole["tally"]["waiting"], whole["overtaken_by"], whole["applied_by"]) == (0, last, [])
+    account.aws.fault("s3:ListObjectsV2", "access_denied", times=None)
+    said = plans(account, whole["key"])
+    assert said.code == 2 and also in said.out and "cannot be read" in said.err
+
+
+def test_a_quiet_run_overtakes_as_well(account: Account) -> None:
+    """What was held has been mended since: nothing is found, and nothing waits."""
+    [gpu], run = held(account, 1)
+    rewrite(account, run, at=ago(minutes=10))
+    account.aws.client("ec2").terminate_instances(InstanceIds=[gpu])
+    account.tick()
+    account.tick()
+    plans(account).fine()
+
+
+def newest_but(account: Account, run: str) -> str:
+    [other] = [key for key in account.keys("plans/") if run not in key]
+    return other.split("/")[-1].removesuffix(".json")
+
+
+def test_newest_first_as_many_as_asked_for(account: Account) -> None:
+    due(account, 1)
+    runs = [hold(account).response["run"] for _ in range(3)]
+    for hours, run in enumerate(runs):
+        rewrite(account, run, at=ago(hours=hours))
+    assert [one["run"] for one in listed(account)] == runs
+    said = plans(account, "--limit", "1")
+    assert "There are more" in said.err
+    assert plans(account, "--limit", "1", "--json").json()["more"] is True
+    rewrite(account, runs[2], at=ago(hours=30))
+    assert [one["run"] for one in listed(account)] == runs[:2]
+    assert [one["run"] for one in listed(account, "--since", "7d")] == runs
+
+
+def test_of_one_function(account: Account, storage: VolumeAccount) -> None:
+    account.idle(account.gpu())
+    account.tick()
+    storage.orphan()
+    storage.configure()
+    storage.tick()
+    assert {one["function"] for one in listed(account)} == {"reap-instances", "reap-volumes"}
+    assert [one["function"] for one in listed(account, "--function", "reap-volumes")] == ["reap-volumes"]
+
+
+def test_a_damaged_record_is_a_warning(account: Account) -> None:
+    """The others are listed, and nobody can say what that one has."""
+    due(account, 1)
+    run = account.tick().response["run"]
+    folder = key_of(account, run).rsplit("/", 1)[0]
+    account.put(f"{folder}/damaged.json", b"{")
+    account.put(f"{folder}/later.json", b'{"schema": 7}')
+    account.put(f"{folder}/deeper/x.json", b"")
+    account.put("plans/notes.txt", b"")
+    said = plans(account, "--json")
+    assert said.code == 2 and [one["run"] for one in said.json()["plans"]] == [run]
+    assert said.json()["unread"] == 2 and len(said.json()["warnings"]) == 2 and said.err.count("warning:") == 2
+    assert "damaged.json cannot be understood" in said.err and "schema 7" in said.err
+    assert said.err.count("1 of 3 records could not be read: ") == 2
+
+
+def test_records_that_may_not_be_read_are_not_nothing(account: Account) -> None:
+    account.idle(account.gpu())
+    for _ in range(3):
+        account.tick()
+    account.aws.fault("s3:GetObject", "access_denied", match="plans/", times=None)
+    said = plans(account)
+    assert said.code == 2 and said.out == "" and said.err.count("warning:") == 1, said
+    assert "3 of 3 records could not be read: s3:GetObject on s3://curfew-state/plans/… failed" in said.err
+    said = plans(account, "--json")
+    assert said.code == 2 and said.json()["unread"] == 3 and said.json()["plans"] == []
+
+
+def test_one_run_to_be_reviewed(account: Account) -> None:
+    """Every step, the dearest first, with the errors, the totals and the command."""
+    account.gpu(tags={"curfew:protected": ""})
+    [dear] = due(account, 1)
+    [cheap] = due(account, 1, instance_type="g4dn.xlarge")
+    [far] = due(account, 1, region=EUROPE)
+    account.aws.fault("cloudwatch:GetMetricData", "access_denied", region=EUROPE, times=None)
+    run = hold(account)
+    said = plans(account, run.response["run"])
+    assert said.code == 1
+    rows = [line.split()[0] for line in said.out.splitlines() if line.startswith("i-") and " waits " in line]
+    assert rows == [dear, cheap], said
+    assert "actions_max = 0" in said.out and "1 protected" in said.out and "2 waiting for a person" in said.out
+    assert "not seen: eu-central-1, cloudwatch:GetMetricData" in said.out
+    assert f"curfew apply {run.response['run']}" in said.out and far not in rows
+    whole = plans(account, run.response["run"], "--json").json()
+    assert whole.pop("schema") == 1 and whole.pop("key") == key_of(account, run.response["run"])
+    assert whole.pop("tally")["waiting"] == 2
+    assert (whole.pop("applied_by"), whole.pop("applied"), whole.pop("overtaken_by")) == ([], 0, None)
+    record = account.audit(run)
+    record.pop("schema")
+    assert whole == record
+
+
+def test_a_run_by_any_of_its_names(account: Account) -> None:
+    account.idle(account.gpu())
+    run = account.tick().response["run"]
+    key = key_of(account, run)
+    for name in (run, run[:4], key, f"s3://curfew-state/{key}"):
+        assert plans(account, name, "--json").fine().json()["run"] == run
+    record = account.read(key)
+    twin = run[:20] + "twin"
+    account.put(key.replace(run, twin), json.dumps({**record, "run": twin}).encode())
+    said = plans(account, run[:8])
+    assert said.code == 2 and run in said.err and twin in said.err and "2 runs begin with" in said.err
+    assert plans(account, run, "--json").fine().json()["run"] == run
+
+
+def test_a_run_of_last_week_is_found(account: Account) -> None:
+    account.idle(account.gpu())
+    run = account.tick().response["run"]
+    rewrite(account, run, at=ago(days=6))
+    assert plans(account, run[:8]).fine()
+    rewrite(account, run, at=ago(days=9))
+    assert plans(account, run[:8]).code == 2
+
+
+def test_what_is_wrong(account: Account) -> None:
+    for arguments, why in [
+        (["--since", "soon"], "`soon` is not a duration"),
+        (["--since", "100d"], "92d is the most"),
+        (["--limit", "0"], "it is at least 1"),
+        (["--limit", "many"], "write a number from 1 to 65535"),
+        (["--function", "reap-instance"], "[possible values: reap-instances, reap-volumes]"),
+        (["zzzz"], "plans/<day>/<function>/<run>.json"),
+        (["abc"], "at least 4 characters"),
+        (["abcd", "--all"], "cannot be used with"),
+    ]:
+        said = plans(account, *arguments)
+        assert said.code == 2 and why in said.err and said.out == "", said
+    account.aws.fault("s3:ListObjectsV2", "access_denied", times=None)
+    said = plans(account)
+    assert said.code == 2 and "grant the role that asked s3:ListBucket" in said.err
+
+
+def test_what_is_only_told_or_announced_saves_nothing_yet(account: Account) -> None:
+    """And why it is only told is said."""
+    old = account.gpu(launched=ago(days=9), tags={"curfew:idle-after": "off"})
+    marked = account.idle(account.gpu())
+    [dear] = due(account, 1)
+    run = account.tick().response["run"]
+    out = plans(account, run).fine().out
+    assert re.search(rf"^{old} .* notify +- +done +lifetime: .*; only told: the configured action is notify$", out, re.M)
+    assert re.search(rf"^{marked} .* mark +- +done +idle: ", out, re.M)
+    assert re.search(rf"^{dear} .* stop +\$1.01/h +done +idle: ", out, re.M)
+    assert "total: 1 ended, 2 otherwise done; $1.01/h saved" in out
+    assert re.search(r" - +1 +- +2 +3 +\$1.01/h ", plans(account).out)
+
+
+def test_a_resource_is_shown_as_people_know_it(account: Account) -> None:
+    """An older record does not say it."""
+    gpu = account.idle(account.gpu(tags={"Name": "trainer"}))
+    run = account.tick()
+    assert re.search(rf'^{gpu} .* g5.xlarge "trainer" +vision +mark ', plans(account, run.response["run"]).out, re.M)
+    steps = [{k: v for k, v in step.items() if k not in ("what", "name")} for step in account.audit(run)["steps"]]
+    rewrite(account, run.response["run"], steps=steps)
+    assert re.search(rf"^{gpu} +us-east-1 +- +vision +mark ", plans(account, run.response["run"]).out, re.M)
+
+
+def test_what_is_only_observed_is_not_at_stake(account: Account) -> None:
+    account.configure(teams={"nlp": {"mode": "observe"}}, limits={"actions_max": 0})
+    due(account, 1)
+    other = account.idle(account.gpu(tags={"Team": "nlp"}))
+    account.tag(other, marked=f"{other} idle=stop@{rfc3339(ago(minutes=5))}")
+    run = account.tick().response["run"]
+    [row] = listed(account)
+    assert (row["waiting"], row["observed"]) == (1, 1)
+    assert row["at_stake_usd_per_hour"] == row["would_save_usd_per_hour"] == pytest.approx(1.006)
+    assert "$1.01/h of what is only observed; $1.01/h of what waits" in plans(account, run).out
+
+
+def test_an_owner_who_tries_a_terminal(account: Account) -> None:
+    """Names and tags reach a table without what would move its cursor."""
+    account.idle(account.gpu())
+    run = account.tick()
+    steps = [{**step, "team": "vi\u001b[31msion"} for step in account.audit(run)["steps"]]
+    rewrite(account, run.response["run"], steps=steps)
+    out = plans(account, run.response["run"]).fine().out
+    assert "\u001b" not in out and "vi?[31msion" in out
+
+
+def test_expired_and_called_off(account: Account) -> None:
+    expired = account.gpu(tags={"curfew:expires-at": rfc3339(ago(minutes=5))})
+    [mended] = due(account, 1)
+    account.busy(mended)
+    run = account.tick()
+    out = plans(account, run.response["run"]).fine().out
+    assert re.search(rf"{expired} .* stop .* done .* expired: expired ", out)
+    assert re.search(rf"{mended} .* unmark .* done .* idle: called off", out)

@@ -1,0 +1,339 @@
+"""`curfew scan` in an account in which nothing is deployed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import COMMAND, Said, curfew
+from local_aws import LocalAws
+from local_aws.client import REGION
+from reaping import EUROPE, REGIONS, TAGGED, Account, ago, now
+
+READS = {
+    "cloudformation:DescribeStackResources",
+    "cloudwatch:GetMetricData",
+    "cloudwatch:ListMetrics",
+    "ec2:DescribeInstanceTypes",
+    "ec2:DescribeInstances",
+    "ec2:DescribeRegions",
+    "ec2:DescribeSnapshots",
+    "ec2:DescribeSpotInstanceRequests",
+    "ec2:DescribeVolumes",
+}
+G5_XLARGE_MONTH = 734.38
+
+
+class Undeployed(Account):
+    """Builders for what stands in an account; there is neither a bucket, nor a topic, nor a stack."""
+
+    def __init__(self, aws: LocalAws) -> None:
+        self.aws = aws
+        aws.fault(
+            "cloudformation:DescribeStackResources",
+            "custom",
+            code="ValidationError",
+            message="Stack with id curfew does not exist",
+            times=None,
+        )
+
+    def volume(self, size: int = 500, region: str = REGION, tags: dict[str, str] | None = None) -> str:
+        return self.aws.create_volume(size, TAGGED if tags is None else tags, region, create_time=ago(days=40))
+
+    def scan(self, *arguments: str) -> Said:
+        return curfew(self.aws.environment(), "scan", *arguments)
+
+    def found(self, *arguments: str) -> dict[str, dict[str, Any]]:
+        """The findings by resource."""
+        findings = self.scan("--json", "--quiet", *arguments).json()["findings"]
+        by_resource = {finding["resource"]: finding for finding in findings}
+        assert len(by_resource) == len(findings), "a resource is in one row"
+        return by_resource
+
+
+@pytest.fixture
+def bare(aws: LocalAws) -> Iterator[Undeployed]:
+    yield Undeployed(aws)
+
+
+def test_each_kind_is_found_and_nothing_else(bare: Undeployed) -> None:
+    idle, reserved = bare.idle(bare.gpu()), bare.idle(bare.gpu(), memory_mib=20_000)
+    untagged, uninstrumented = bare.busy(bare.untagged()), bare.gpu("trn1.32xlarge")
+    both, volume = bare.idle(bare.untagged(region=EUROPE), EUROPE), bare.volume()
+    grouped = bare.idle(bare.gpu(tags={"aws:autoscaling:groupName": "train"}))
+    # Nothing is wrong with these.
+    bare.busy(bare.gpu())
+    bare.idle(bare.gpu(tags={"curfew:protected": "yes"}))
+    bare.idle(bare.gpu(tags={"curfew:keep-until": f"{now() + timedelta(days=9):%Y-%m-%d}"}))
+    bare.gpu(launched=ago(minutes=20))
+    bare.gpu(tags={"curfew:idle-after": "off"})
+    bare.volume(tags={**TAGGED, "kubernetes.io/created-for/pvc/name": "data"})
+    bare.volume(tags={**TAGGED, "curfew:protected": ""})
+
+    found = bare.found()
+
+    assert {resource: finding["kinds"] for resource, finding in found.items()} == {
+        idle: ["idle"],
+        reserved: ["reserved"],
+        untagged: ["untagged"],
+        uninstrumented: ["uninstrumented"],
+        both: ["idle", "untagged"],
+        grouped: ["idle"],
+        volume: ["orphaned"],
+    }
+    assert found[grouped]["controller"] == "an Auto Scaling group (train)" and found[idle]["controller"] is None
+    assert "20000 MiB of GPU memory held" in found[reserved]["because"]
+    assert found[both]["because"].endswith("it lacks the required tags Team, Owner")
+    assert found[volume]["created_at"] is not None and found[idle]["created_at"] is None
+
+
+def test_the_result_as_json(bare: Undeployed) -> None:
+    gpu, volume = bare.idle(bare.gpu(tags={"Name": "llama"})), bare.volume()
+    far = bare.idle(bare.untagged(region=EUROPE), EUROPE)
+    said = bare.scan("--json")
+    document = said.json()
+    assert (said.code, document["schema"], document["regions"], document["gaps"]) == (1, 1, REGIONS, [])
+    assert document["seen"] == {"instances": 2, "volumes": 1, "unjudged": 0} and document["unanswered"] == []
+    first, second, third = document["findings"]  # the dearest first, and last what has no price
+    assert [first["resource"], second["resource"], third["resource"]] == [gpu, volume, far]
+    assert {**first, "because": ""} == {
+        "region": REGION,
+        "resource": gpu,
+        "kinds": ["idle"],
+        "team": "vision",
+        "owner": "ada",
+        "name": "llama",
+        "what": "g5.xlarge",
+        "usd_per_hour": 1.006,
+        "usd_per_month": G5_XLARGE_MONTH,
+        "because": "",
+        "created_at": None,
+        "controller": None,
+    }
+    assert (second["what"], second["usd_per_month"]) == ("500 GiB gp3", 40.0)
+    assert (third["usd_per_hour"], third["usd_per_month"], third["team"]) == (None, None, None)
+    assert document["kinds"] == [
+        {"kind": "idle", "findings": 2, "usd_per_month": G5_XLARGE_MONTH, "unknown_prices": 1},
+        {"kind": "orphaned", "findings": 1, "usd_per_month": 40.0, "unknown_prices": 0},
+        {"kind": "untagged", "findings": 1, "usd_per_month": 0.0, "unknown_prices": 1},
+    ]
+    assert document["teams"] == [
+        {"team": "vision", "findings": 2, "usd_per_month": G5_XLARGE_MONTH + 40, "unknown_prices": 0},
+        {"team": None, "findings": 1, "usd_per_month": 0.0, "unknown_prices": 1},
+    ]
+    assert document["total"] == {"findings": 3, "usd_per_month": G5_XLARGE_MONTH + 40, "unknown_prices": 1}
+
+
+def test_the_result_as_a_table(bare: Undeployed) -> None:
+    gpu, volume = bare.idle(bare.gpu("g5.12xlarge"), gpus=4), bare.volume()
+    far = bare.idle(bare.untagged(region=EUROPE), EUROPE)
+    said = bare.scan()
+    lines = said.out.splitlines()
+    assert said.code == 1 and lines[0].split()[:3] == ["USD/month", "Finding", "Resource"]
+    money = {line.split()[0] for line in lines[1:4]}
+    assert [gpu in lines[1], volume in lines[2], far in lines[3]] == [True] * 3, said.out
+    assert money == {"4,140.56", "40.00", "unknown"}
+    assert [line.split() for line in lines[6:8]] == [
+        ["4,180.56", "2", "0", "vision"],
+        ["unknown", "1", "1", "(no", "team)"],
+    ]
+    assert lines[-2:] == [
+        "3 findings, $4,180.56 a month and 1 of unknown price, "
+        "among 2 GPU instances and 1 unattached volume in 2 regions.",
+        "By finding, a month: idle $4,140.56 (2); unattached (orphaned) $40.00 (1); untagged unknown (1). "
+        "What is of two counts in each.",
+    ]
+    assert "4 GPUs at" in lines[1] and "unattached, created" in lines[2] and "lacks Team, Owner" in lines[3]
+    assert f"`curfew explain {gpu}`" in said.err and "make deploy" in said.err
+    assert "[2/2]" in said.err and bare.scan("--quiet").err == ""
+
+
+def test_rows_fit_the_terminal_and_ids_are_whole(bare: Undeployed) -> None:
+    long = {"Name": "n" * 200, "Team": "t" * 200, "Owner": "o" * 200}
+    ids = [bare.idle(bare.gpu("g5.12xlarge", tags=long), gpus=4), bare.gpu("trn1.32xlarge"), bare.volume(tags=long)]
+    for columns in (80, 100, 160):
+        said = curfew({**bare.aws.environment(), "COLUMNS": str(columns)}, "scan", "--quiet")
+        rows = said.out.split("\n\n")[0].splitlines()
+        assert len(rows) == 4 and max(len(row) for row in rows) <= columns, said.out
+        assert all(any(one in row for row in rows) for one in ids) and "n" * 24 not in said.out
+        assert ("Why" in rows[0]) == (columns > 80) and ("Owner" in rows[0]) == (columns == 160), rows[0]
+    assert "n" * 31 in bare.scan("--quiet").out, "nothing is cut for a pipe but what no table needs"
+
+
+def test_nothing_found_is_said_and_ends_with_0(bare: Undeployed) -> None:
+    bare.busy(bare.gpu())
+    said = bare.scan()
+    assert (said.code, said.out) == (0, "Nothing found among 1 GPU instance and 0 unattached volumes in 2 regions.\n")
+
+
+def test_nothing_is_written_and_each_region_is_asked_for_what_it_may_have(bare: Undeployed, aws: LocalAws) -> None:
+    bare.idle(bare.gpu())
+    bare.volume()
+    bare.volume(tags={})
+    aws.clear_calls()
+    bare.scan()
+    counts = aws.counts()
+    assert set(counts) <= READS
+    assert counts["ec2:DescribeInstances"] == counts["ec2:DescribeVolumes"] == len(REGIONS)
+
+
+def test_only_the_regions_that_are_named(bare: Undeployed, aws: LocalAws) -> None:
+    here, there = bare.idle(bare.gpu()), bare.idle(bare.gpu(region=EUROPE), EUROPE)
+    aws.clear_calls()
+    assert set(bare.found("--regions", EUROPE)) == {there}
+    assert not aws.calls("ec2:DescribeRegions") and not aws.calls(region=REGION, action="ec2:DescribeInstances")
+    assert set(bare.found("--regions", f"{EUROPE},{REGION}")) == {here, there}
+    assert set(bare.found("--regions", f" {EUROPE}, {REGION} ")) == {here, there}
+    said = bare.scan("--regions", "../x")
+    assert said.code == 2 and "write it as us-east-1" in said.err
+
+
+def test_a_region_that_denies_is_named_and_the_others_are_seen(bare: Undeployed, aws: LocalAws) -> None:
+    here = bare.idle(bare.gpu())
+    for call in ("ec2:DescribeInstances", "ec2:DescribeVolumes"):
+        aws.fault(call, "access_denied", region=EUROPE, times=None)
+    said = bare.scan("--json")
+    document = said.json()
+    assert said.code == 1 and [finding["resource"] for finding in document["findings"]] == [here]
+    assert [(gap["region"], gap["call"]) for gap in document["gaps"]] == [
+        (EUROPE, "ec2:DescribeInstances"),
+        (EUROPE, "ec2:DescribeVolumes"),
+    ]
+    assert f"ec2:DescribeInstances failed in {EUROPE}" in said.err and "grant ec2:DescribeInstances" in said.err
+    assert f"Not seen: instances of {EUROPE}; volumes of {EUROPE}." in bare.scan().out
+    assert f"{EUROPE}: could not be seen" in said.err and "AWS_ACCESS_KEY_ID" in said.err
+
+
+def test_nothing_found_where_not_everything_was_seen_ends_with_2(bare: Undeployed, aws: LocalAws) -> None:
+    aws.fault("ec2:DescribeVolumes", "access_denied", region=EUROPE, times=None)
+    said = bare.scan()
+    assert said.code == 2 and said.out.endswith(
+        f"in 2 regions, but not everything could be seen.\nNot seen: volumes of {EUROPE}.\n"
+    )
+    aws.fault("ec2:Describe*", "access_denied", times=None)
+    said = bare.scan()
+    assert (said.code, said.out) == (2, "Nothing could be seen.\n")
+    assert "make deploy" not in said.err, "whoever sees nothing has something else to do first"
+    # The regions are not known either, so that home is looked at alone.
+    assert "ec2:DescribeRegions failed in us-east-1" in said.err and "[1/1] us-east-1" in said.err
+    assert "us-east-1 is looked at alone; name others by --regions" in said.err
+
+
+def test_a_region_that_the_organisation_forbids_is_no_trouble(bare: Undeployed, aws: LocalAws) -> None:
+    aws.fault("ec2:Describe*", "scp_denied", region=EUROPE, times=None)
+    said = bare.scan()
+    assert said.code == 0 and "warning" not in said.err
+    assert said.err.count(f"forbids it: {EUROPE}") == 1
+    assert [gap["region"] for gap in bare.scan("--json").json()["gaps"]] == [EUROPE]
+    aws.clear_faults()
+    aws.fault("ec2:DescribeVolumes", "scp_denied", region=EUROPE, times=None)
+    said = bare.scan()
+    assert said.code == 2 and f"ec2:DescribeVolumes failed in {EUROPE}" in said.err and "forbids it:" not in said.err
+
+
+def test_without_metrics_the_rest_is_found(bare: Undeployed, aws: LocalAws) -> None:
+    bare.idle(bare.gpu())
+    untagged, volume = bare.idle(bare.untagged()), bare.volume()
+    aws.fault("cloudwatch:*", "access_denied", times=None)
+    said = bare.scan("--json")
+    kinds = {finding["resource"]: finding["kinds"] for finding in said.json()["findings"]}
+    assert kinds == {untagged: ["untagged"], volume: ["orphaned"]}
+    assert said.code == 1 and "grant cloudwatch:GetMetricData" in said.err
+    assert said.json()["seen"]["unjudged"] == 2
+    assert bare.scan().out.endswith("Idleness not judged for 2 instances: CloudWatch did not answer.\n")
+
+
+def test_whose_a_volume_is_stands_on_its_snapshot_if_that_can_be_seen(bare: Undeployed, aws: LocalAws) -> None:
+    source = bare.volume()
+    ec2 = aws.client("ec2", REGION)
+    snapshot = ec2.create_snapshot(VolumeId=source)["SnapshotId"]
+    aws.change(tag={"resource": snapshot, "region": REGION, "tags": {"Team": "audio"}})
+    volume = aws.create_volume(500, {}, asked={"SnapshotId": snapshot})
+    assert bare.found()[volume]["team"] == "audio"
+    aws.fault("ec2:DescribeSnapshots", "access_denied", times=None)
+    said = bare.scan("--json")
+    assert {finding["resource"]: finding["team"] for finding in said.json()["findings"]}[volume] is None
+    assert "grant ec2:DescribeSnapshots" in said.err
+
+
+def test_the_first_rows_are_there_before_the_slowest_region(bare: Undeployed, aws: LocalAws) -> None:
+    here = bare.idle(bare.gpu())
+    aws.fault("ec2:DescribeInstances", "slow", seconds=3, region=EUROPE)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([COMMAND, "scan"], env=aws.environment(), **pipes) as scan:
+        assert scan.stdout is not None and scan.stderr is not None
+        shown = ""
+        while here not in shown:
+            read = os.read(scan.stderr.fileno(), 4096)
+            assert read, shown
+            shown += read.decode()
+        assert scan.poll() is None and f"[1/2] {REGION}: 1 GPU instance" in shown and "[2/2]" not in shown, shown
+        assert scan.wait(timeout=30) == 1
+
+
+def test_interrupted_it_says_what_it_saw_until_then(bare: Undeployed, aws: LocalAws) -> None:
+    here = bare.idle(bare.gpu())
+    aws.fault("ec2:DescribeInstances", "slow", seconds=5, region=EUROPE)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([COMMAND, "scan"], env=aws.environment(), **pipes) as scan:
+        assert scan.stdout is not None and scan.stderr is not None
+        while here not in os.read(scan.stderr.fileno(), 4096).decode():
+            assert scan.poll() is None
+        scan.send_signal(signal.SIGINT)
+        out = scan.stdout.read().decode()
+        assert scan.wait(timeout=4) == 2
+    assert here in out and out.endswith(f"interrupted: 1 of 2 regions seen, not {EUROPE}\n"), out
+
+
+def test_words_of_others_do_not_reach_the_terminal_as_commands(bare: Undeployed) -> None:
+    bare.idle(bare.gpu(tags={"Name": "a\u009b31mb", "Owner": "c\u202e\u0085\u009d0;d\x7f", "Team": "e\u009bf"}))
+    bare.busy(bare.gpu(tags={"aws:autoscaling:groupName": "g\u009bh", "Owner": ""}))
+    said = bare.scan()
+    shown = said.out + said.err
+    assert said.code == 1 and "a?31mb" in shown and "e?f" in shown and "g?h" in shown
+    as_json = bare.scan("--json", "--quiet")
+    assert {finding["team"] for finding in as_json.json()["findings"]} == {"e\u009bf", "vision"}
+    for text in (shown, as_json.out):
+        letters = set(text) - {"\n"}
+        assert not [one for one in letters if one < " " or "\x7f" <= one <= "\u009f" or one == "\u202e"]
+
+
+def test_judged_by_the_file_that_is_named(bare: Undeployed, tmp_path: Path, aws: LocalAws) -> None:
+    bare.idle(bare.gpu())
+    mine = bare.idle(bare.untagged(tags={"Squad": "nlp"}))
+    file = tmp_path / "curfew.toml"
+    file.write_text(f'regions = ["{REGION}"]\n[tags]\nteam = "Squad"\nrequired = ["Squad"]\n')
+    aws.clear_calls()
+    found = bare.found("--config", str(file))
+    assert (found[mine]["team"], found[mine]["kinds"]) == ("nlp", ["idle"])
+    assert "cloudformation:DescribeStackResources" not in aws.counts()
+    file.write_text("[idle]\nwindow = 5\n")
+    said = bare.scan("--config", str(file))
+    assert said.code == 2 and f"{file}:2:10: key `idle.window`" in said.err and not said.out
+    said = bare.scan("--config", "/nowhere/curfew.toml")
+    assert said.code == 2 and "No such file" in said.err and "AWS_ACCESS_KEY_ID" not in said.err
+
+
+def test_judged_by_the_deployment_that_is_named(account: Account, aws: LocalAws) -> None:
+    gpu = account.idle(account.gpu())
+    account.configure(tags={"required": ["Team", "CostCenter"]})
+    said = curfew(account.environment(), "scan", "--json")
+    assert [(one["resource"], one["kinds"]) for one in said.json()["findings"]] == [(gpu, ["idle", "untagged"])]
+    account.write_config("mode = 1")
+    said = curfew(account.environment(), "scan", "--json")
+    assert said.code == 2 and "config/curfew.toml, line 1" in said.err and not said.out
+
+
+def test_a_deployment_that_cannot_be_looked_up_is_said_and_the_defaults_count(bare: Undeployed, aws: LocalAws) -> None:
+    gpu = bare.idle(bare.gpu())
+    aws.clear_faults()
+    aws.fault("cloudformation:DescribeStackResources", "access_denied", times=None)
+    said = bare.scan()
+    assert said.code == 1 and gpu in said.out
+    assert "grant cloudformation:DescribeStackResources" in said.err and "the default configuration counts" in said.err

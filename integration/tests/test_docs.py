@@ -1,0 +1,278 @@
+"""Every command line of the documentation, run as a reader would: in order, against an account in which it makes sense.
+
+Of the pages, `curfew …` and `aws …` are run as they stand, but for the ids, which are those of the account; and so are the
+programs of a shell around them. Of `make …` it is tried that there is such a target, by `make --dry-run`. `cargo` and the rest are
+named in `_NOT_RUN`, each with its reason.
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from command import COMMAND
+from deploying import deploy
+from local_aws import LocalAws
+from reaping import BUCKET, REPOSITORY, Account
+from reaping_volumes import VolumeAccount
+
+PAGES = ("README.md", "docs/cookbook.md", "docs/command.md", "docs/reference.md", "docs/measurements.md", "CONTRIBUTING.md")
+
+_PROGRAMS = ("curfew", "aws", "make", "cargo", "for", "mkdir")
+# What ends with 1 where there is something to say.
+_FINDS = re.compile(r"^curfew (scan|doctor|plans)\b")
+_NOT_RUN = {
+    "cargo": "builds and tests: the rest of `make test` does",
+    "make": "a dry run: the others would test this test",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    page: str
+    number: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.number}: {self.text}"
+
+
+def lines(page: str) -> Iterator[Line]:
+    """What is indented as code, and what stands in backticks within a sentence, where a program's name comes first. In a sentence
+    `curfew` with one word is the name of a command, of which it is tried that it has one."""
+    fenced, taken = False, 0
+    text = (REPOSITORY / page).read_text().splitlines()
+    for number, line in enumerate(text, 1):
+        fenced ^= line.lstrip().startswith("```")
+        if fenced or number <= taken:
+            continue
+        indented = re.match(r" {4,}(?=\S)", line)
+        first = line.split()[0] if line.split() else ""
+        if indented and first in _PROGRAMS and "…" not in line:  # else it is what a message says
+            block = [line.strip()]
+            while block[-1].endswith("\\") or (block[0].startswith("for ") and block[-1] != "done"):
+                block.append(text[number - 1 + len(block)].strip())
+            taken = number + len(block) - 1
+            yield Line(page, number, "\n".join(block))
+        elif not indented:
+            for span in re.findall(r"`([^`]+)`", line):
+                words = span.split()
+                if words[0] in _PROGRAMS and len(words) > 1:
+                    is_name = words[0] == "curfew" and len(words) == 2
+                    yield Line(page, number, f"{span} --help" if is_name else span)
+
+
+@dataclass(frozen=True)
+class Section:
+    """What stands under one heading: commands, and the last `curfew.toml` that the page showed by then."""
+
+    page: str
+    heading: str
+    commands: tuple[Line, ...]
+    config: str
+
+    def __str__(self) -> str:
+        return f"{self.page}, {self.heading}"
+
+
+def sections(page: str) -> Iterator[Section]:
+    every = list(lines(page))
+    heading, config, fence, block, start = "", "", None, [], 0
+    text = (REPOSITORY / page).read_text().splitlines()
+    for number, line in enumerate([*text, "## "], 1):
+        if line.lstrip().startswith("```"):
+            if fence == "toml":
+                config = "\n".join(block)
+            fence, block = (None, []) if fence is not None else (line.strip("` "), [])
+        elif fence is not None:
+            block.append(line)
+        elif line.startswith("## "):
+            here = tuple(one for one in every if start < one.number < number)
+            if here:
+                yield Section(page, heading, here, config)
+            heading, config, start = line.removeprefix("## "), "", number
+
+
+class Reader:
+    """Somebody with a shell, an AWS profile, and the account that the page speaks of."""
+
+    def __init__(self, aws: LocalAws, folder: Path) -> None:
+        self.aws, self.folder = aws, folder
+        self.account = Account(aws)
+        deploy(self.account)
+        programs = folder / "bin"
+        programs.mkdir()
+        (programs / "curfew").symlink_to(COMMAND)
+        path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), "/usr/bin", "/bin"])
+        self.environment = {
+            **aws.environment(),
+            "PATH": path,
+            "HOME": str(folder),
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        }
+        self._make_functions()
+        self._names: dict[str, str] = {"BUCKET": BUCKET, "TOPIC": self.account.topic_arn, "FILE": "curfew.toml"}
+        self._made: dict[str, Callable[[], str]] = {
+            "i-0123456789abcdef0": lambda: self.account.busy(self.account.gpu()),
+            "i-0fedcba9876543210": lambda: self.account.busy(self.account.gpu()),
+            "vol-0123456789abcdef0": lambda: VolumeAccount(aws).orphan(),
+            "i-0a1b2c3d4e5f60718": self._stopped,
+            "vol-0a1b2c3d4e5f60718": self._deleted,
+            "RUN": self._held,
+            "ID": self._stopped,
+        }
+
+    def prepared(self, text: str) -> str:
+        """The same, with what it names made, and by its real name."""
+        for name, make in self._made.items():
+            if re.search(rf"\b{name}\b", text) and name not in self._names:
+                self._names[name] = make()
+        for name, real in self._names.items():
+            text = re.sub(rf"\b{name}\b", real, text)
+        return text
+
+    def types(self, text: str) -> tuple[int, str]:
+        """Runs it in a shell at a terminal, and answers yes to whatever is asked. How it ended, and what it said."""
+        ours, theirs = pty.openpty()
+        seen: list[bytes] = []
+        reading = threading.Thread(target=_drain, args=(ours, seen), daemon=True)
+        try:
+            reading.start()
+            ended = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", text],
+                env=self.environment,
+                cwd=self.folder,
+                stdin=theirs,
+                stdout=subprocess.PIPE,
+                stderr=theirs,
+                text=True,
+                timeout=60,
+            )
+        finally:
+            os.close(theirs)
+            reading.join()
+            os.close(ours)
+        return ended.returncode, f"{ended.stdout}\n{b''.join(seen).decode(errors='replace')}"
+
+    def _make_functions(self) -> None:
+        """What the stack would have made besides: of these only that they can be paused matters."""
+        functions, iam = self.aws.client("lambda"), self.aws.client("iam")
+        [role, *_] = iam.list_roles()["Roles"]
+        for name in ("curfew-reap-instances", "curfew-reap-volumes"):
+            functions.create_function(
+                FunctionName=name,
+                Role=role["Arn"],
+                Runtime="provided.al2023",
+                Handler="bootstrap",
+                Code={"ZipFile": b"none"},
+            )
+
+    def _stopped(self) -> str:
+        gpu = self.account.idle(self.account.gpu())
+        assert self.account.tick().said(gpu)[0] == "mark"
+        assert self.account.tick().said(gpu)[0] == "stop"
+        return gpu
+
+    def _deleted(self) -> str:
+        with VolumeAccount(self.aws) as storage:
+            volume = storage.marked()
+            storage.snapshot_of(volume)
+            assert storage.tick().said(volume) == ("delete", "orphaned", "done")
+        return volume
+
+    def _held(self) -> str:
+        gpus = [self.account.idle(self.account.gpu()) for _ in range(3)]
+        self.account.tick()
+        self.account.configure(limits={"actions_max": 1})
+        run = self.account.tick()
+        assert {run.said(gpu)[2] for gpu in gpus} == {"not-reached"}
+        return run.response["run"]
+
+
+def _drain(terminal: int, seen: list[bytes]) -> None:
+    """Whatever is written there, until its other end is closed; each question is answered once it is seen."""
+    answered = 0
+    try:
+        while some := os.read(terminal, 4096):
+            seen.append(some)
+            asked = b"".join(seen).count(b"[y/N]")
+            os.write(terminal, b"y\n" * (asked - answered))
+            answered = asked
+    except OSError:  # how Linux says that nobody writes there any more
+        pass
+
+
+@pytest.fixture
+def reader(aws: LocalAws, tmp_path: Path) -> Iterator[Reader]:
+    reader = Reader(aws, tmp_path)
+    with reader.account:
+        yield reader
+
+
+def _is_run(line: Line) -> bool:
+    return line.text.split()[0] not in _NOT_RUN
+
+
+def _command(text: str) -> str | None:
+    """Which command of `curfew` it is, where docs/command.md says what that needs."""
+    words = text.split()
+    if words[0] != "curfew" or "--help" in words:
+        return None
+    name = " ".join(words[1:3]) if words[1] == "config" else words[1]
+    return None if name in ("apply", "completions", "protect") else name
+
+
+@cache
+def permissions() -> dict[str, set[str]]:
+    """By command, what docs/command.md says that it needs. `apply` needs what its function needs."""
+    needs: dict[str, set[str]] = {}
+    page = (REPOSITORY / "docs/command.md").read_text().partition("## Permissions")[2]
+    for row in re.findall(r"^\| (`.*?) \| (.*) \|$", page, re.MULTILINE):
+        needed = set(re.findall(r"`([a-z0-9]+:\w+)`", row[1]))
+        for other in re.findall(r"those of `(\w+)`", row[1]):
+            needed |= needs[other]
+        needs |= {name: needed for name in re.findall(r"`([a-z ]+)`", row[0])}
+    return needs
+
+
+@pytest.mark.parametrize("section", [one for page in PAGES for one in sections(page)], ids=str)
+def test_a_section(section: Section, reader: Reader) -> None:
+    (reader.folder / "curfew.toml").write_text(section.config)
+    for line in filter(_is_run, section.commands):
+        text = reader.prepared(line.text)
+        reader.aws.clear_calls()
+        code, said = reader.types(text)
+        assert code in ({0, 1} if _FINDS.match(line.text) else {0}), f"{line}\n{said}"
+        if (command := _command(line.text)) is not None:
+            needed = set(reader.aws.permissions()) - {"cloudformation:DescribeStackResources"}
+            assert needed <= permissions()[command], f"{line} needs more than docs/command.md says"
+
+
+@pytest.mark.parametrize("line", [one for page in PAGES for one in lines(page) if one.text.startswith("make ")], ids=str)
+def test_a_make_target_is_there(line: Line) -> None:
+    command = line.text.split("  ")[0].removeprefix("make ")
+    told = subprocess.run(
+        ["bash", "-c", f"make --dry-run {command}"], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
+    )
+    assert told.returncode == 0, f"{line}\n{told.stderr}"
+
+
+def test_every_page_and_every_command_is_found() -> None:
+    """What is not found is not run."""
+    found = {line.text for page in PAGES for line in lines(page)}
+    for known in ("curfew scan", "curfew doctor", "curfew apply RUN", "make demo"):
+        assert known in found
+    pages = {str(path.relative_to(REPOSITORY)) for path in [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md")]}
+    assert pages - {"ARCHITECTURE.md"} == set(PAGES)
+    assert {line.text.split()[0] for page in PAGES for line in lines(page)} <= {*_PROGRAMS}

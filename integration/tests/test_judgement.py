@@ -1,0 +1,251 @@
+"""The judgement of every fault itself: what it must find in a story that was doctored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import plot_of_instances
+import plot_of_volumes
+import pytest
+from every_fault import Call, Case, Plot, Story, calls_of, faultless_story, repeats
+from judgement import violations
+from local_aws.client import REGION
+from one_of_each import NOTICES
+from reaping import EUROPE
+
+INSTANCES, VOLUMES = plot_of_instances.PLOT, plot_of_volumes.PLOT
+NOTICES_HERE = f"{NOTICES}reap-instances/{REGION}.json"
+
+
+def check(plot: Plot, case: Case, doctor: Callable[[Story], None], finding: str) -> None:
+    faultless = faultless_story(plot)
+    assert case.call in calls_of(plot, faultless)
+    doctored = deepcopy(faultless)
+    _strike(doctored, case.call, fault=case.fault, attempts=1 + repeats(case.call, case.fault))
+    assert violations(plot, case, doctored, faultless) == []
+    doctor(doctored)
+    found = violations(plot, case, doctored, faultless)
+    assert any(finding in one for one in found), found
+
+
+def _strike(told: Story, struck: Call, **what: Any) -> None:
+    of_it = (struck.region, struck.action, struck.on)
+    calls = told["runs"][struck.run]["calls"]
+    next(call for call in calls if (call["region"], call["action"], call["on"]) == of_it).update(what)
+
+
+# Of instances
+
+
+def _unheard(told: Story) -> None:
+    told["runs"][0]["told"].remove(["idle", "announced"])
+
+
+def _heard_twice(told: Story) -> None:
+    told["runs"][4]["told"].append(["idle", "stopped"])
+
+
+def _heard_wrongly(told: Story) -> None:
+    told["runs"][1]["told"].append(["busy", "announced"])
+
+
+def _ended_wrongly(told: Story) -> None:
+    told["runs"][1]["world"]["busy"]["state"] = "stopped"
+
+
+def _ended_early(told: Story) -> None:
+    told["runs"][0]["world"]["idle"]["state"] = "stopped"
+
+
+def _not_ended(told: Story) -> None:
+    for run in told["runs"]:
+        run["world"]["old"]["state"] = "running"
+
+
+def _ended_without_a_record(told: Story) -> None:
+    told["recorded"]["idle to terminate"] = ["mark"]
+
+
+def _marked_in_silence(told: Story) -> None:
+    told["runs"][0]["world"]["busy"]["tags"]["curfew:marked"] = "idle=stop"
+
+
+def _never_quiet(told: Story) -> None:
+    told["runs"][-1]["remembers"] = True
+
+
+def _forgotten(told: Story) -> None:
+    told["remembered"][NOTICES_HERE.removeprefix(NOTICES)]["told"].pop("mistyped")
+
+
+def _died(told: Story) -> None:
+    told["runs"][0]["error"] = "Sandbox.Timedout: Task timed out after 270.00 seconds"
+
+
+def _late_gap(told: Story) -> None:
+    told["runs"][2]["gaps"] = ["us-east-1, ec2:DescribeInstances"]
+
+
+def _another_call(told: Story) -> None:
+    _strike(told, LOOK.call, fault=None, attempts=1)
+    _strike(told, Call(0, REGION, "ec2:DescribeRegions", "", 0), fault="throttle", attempts=2)
+
+
+def _marked_after_a_failure_was_heard(told: Story) -> None:
+    told["runs"][0]["told"].remove(["idle", "announced"])
+    told["runs"][0]["told"].append(["idle", "failed to mark"])
+
+
+def _mark_stays_on_another(told: Story) -> None:
+    told["runs"][-1]["world"]["idle"]["tags"]["curfew:marked"] = "idle=stop"
+
+
+def _heard_in_the_struck_run_and_later(told: Story) -> None:
+    told["runs"][0]["told"].append(["idle", "would be announced"])
+    told["runs"][1]["told"].append(["busy", "would be announced"])
+
+
+def _heard_thrice(told: Story) -> None:
+    told["runs"][1]["told"] += [["idle", "announced"]] * 2
+
+
+def _told_of_spot(told: Story) -> None:
+    told["runs"][0]["told"].append(["idle to terminate", "notified"])
+
+
+def _failed_for_nothing(told: Story) -> None:
+    told["runs"][0]["error"] = "NothingSeen: no region could be read"
+
+
+DOCTORED: dict[Callable[[Story], None], str] = {
+    _unheard: "not told",
+    _heard_twice: "told more than once",
+    _heard_wrongly: "told more than once",
+    _ended_wrongly: "busy is stopped, which it is not in a faultless story",
+    _ended_early: "idle is stopped, which it is not in a faultless story",
+    _not_ended: "old ended as",
+    _ended_without_a_record: "no record says so",
+    _marked_in_silence: "busy is marked, and nobody was told",
+    _never_quiet: "the last run is not quiet",
+    _forgotten: "is remembered, not",
+    _died: "did not end in order",
+    _late_gap: "run 3 was clean",
+    _another_call: "another call was struck",
+    _marked_after_a_failure_was_heard: "idle is marked, and nobody was told",
+    _failed_for_nothing: "did not end in order",
+}
+LOOK = Case(Call(0, REGION, "ec2:DescribeInstances", "", 0), "throttle", lasting=False)
+
+# What must be found although an exemption covers the case.
+CONFIG_LOST = Case(Call(0, REGION, "s3:GetObject", "config/", 0), "not_found", lasting=False)
+MESSAGE_UNHEARD = Case(Call(0, REGION, "sns:Publish", "", 0), "empty", lasting=False)
+MARK_NOT_REMOVED = Case(Call(0, REGION, "ec2:DeleteTags", "after its hours", 0), "access_denied", lasting=False)
+MEMORY_LOST = Case(Call(0, REGION, "s3:GetObject", NOTICES_HERE, 0), "not_found", lasting=False)
+PLAN_LOST = Case(Call(0, REGION, "s3:PutObject", "plans/", 0), "access_denied", lasting=False)
+SPOT_LATE = Case(Call(0, REGION, "ec2:DescribeSpotInstanceRequests", "", 0), "slow", lasting=False)
+DOCTORED_OF_EXEMPT: list[tuple[Case, Callable[[Story], None], str]] = [
+    (CONFIG_LOST, _unheard, "not told: {('idle', 'announced'): 1}"),
+    (CONFIG_LOST, _heard_in_the_struck_run_and_later, "or wrongly: {('busy', 'would be announced'): 1}"),
+    (MESSAGE_UNHEARD, _heard_thrice, "or wrongly: {('idle', 'announced'): 1}"),
+    (MESSAGE_UNHEARD, _heard_twice, "told more than once"),  # four runs later
+    (MEMORY_LOST, _heard_thrice, "or wrongly: {('idle', 'announced'): 1}"),
+    (MARK_NOT_REMOVED, _mark_stays_on_another, "idle ended as"),
+    (PLAN_LOST, _failed_for_nothing, "did not end in order"),
+    (SPOT_LATE, _told_of_spot, "told more than once"),
+]
+
+
+@pytest.mark.parametrize("doctor", DOCTORED)
+def test_the_judgement_finds(doctor: Callable[[Story], None]) -> None:
+    check(INSTANCES, LOOK, doctor, DOCTORED[doctor])
+
+
+@pytest.mark.parametrize("case, doctor, finding", DOCTORED_OF_EXEMPT)
+def test_the_judgement_finds_in_spite_of_an_exemption(case: Case, doctor: Callable[[Story], None], finding: str) -> None:
+    check(INSTANCES, case, doctor, finding)
+
+
+# Of volumes
+
+
+def _deleted_without_a_snapshot(told: Story) -> None:
+    told["runs"][1]["world"].pop("snapshot of due")
+
+
+def _deleted_with_half_a_snapshot(told: Story) -> None:
+    told["runs"][1]["world"]["snapshot of due"]["state"] = "pending"
+
+
+def _deleted_in_the_run_of_its_snapshot(told: Story) -> None:
+    told["runs"][0]["world"].pop("due")
+
+
+def _protected_one_deleted(told: Story) -> None:
+    for run in told["runs"]:
+        run["world"].pop("protected")
+
+
+def _kept_one_written_on(told: Story) -> None:
+    for run in told["runs"]:
+        run["world"]["kept"]["tags"].pop("curfew:marked")
+
+
+def _snapshot_ended_with_its_volume(told: Story) -> None:
+    for run in told["runs"]:
+        run["world"].pop("snapshot of protected")
+
+
+def _snapshot_ended_too_soon(told: Story) -> None:
+    for run in told["runs"][2:]:
+        run["world"].pop("snapshot of safe", None)
+
+
+def _two_snapshots(told: Story) -> None:
+    for run in told["runs"]:
+        run["world"]["another snapshot of due"] = told["runs"][0]["world"]["snapshot of due"]
+
+
+def _undated(told: Story) -> None:
+    told["runs"][-1]["world"]["snapshot of behind an AMI"]["tags"].pop("curfew:deleted-at")
+
+
+def _not_unmarked(told: Story) -> None:
+    told["runs"][-1]["world"]["attached again"]["tags"]["curfew:marked"] = "orphaned=delete"
+
+
+def _deletion_unheard(told: Story) -> None:
+    told["runs"][0]["told"].remove(["safe", "deleted, kept as snapshot of safe"])
+
+
+def _deletion_heard_with_another_snapshot(told: Story) -> None:
+    _deletion_unheard(told)
+    told["runs"][0]["told"].append(["safe", "deleted, kept as snapshot of due"])
+
+
+def _deletion_unrecorded(told: Story) -> None:
+    told["recorded"]["safe"].clear()
+
+
+DOCTORED_VOLUMES: dict[Callable[[Story], None], str] = {
+    _deleted_without_a_snapshot: "due is deleted, and there is no whole snapshot of it",
+    _deleted_with_half_a_snapshot: "due is deleted, and there is no whole snapshot of it",
+    _deleted_in_the_run_of_its_snapshot: "due is absent, which it is not in a faultless story",
+    _protected_one_deleted: "protected is None, and was",
+    _kept_one_written_on: "kept is",
+    _snapshot_ended_with_its_volume: "snapshot of protected is deleted, and its volume was there",
+    _snapshot_ended_too_soon: "snapshot of safe is deleted before its time",
+    _two_snapshots: "another snapshot of due ended as",
+    _undated: "snapshot of behind an AMI is",
+    _not_unmarked: "attached again ended as",
+    _deletion_unheard: "not told: {('safe', 'deleted, kept as snapshot of safe'): 1}",
+    _deletion_heard_with_another_snapshot: "told more than once, or wrongly",
+    _deletion_unrecorded: "safe is absent, and no record says so",
+}
+LOOK_IN_EUROPE = Case(Call(0, EUROPE, "ec2:DescribeVolumes", "", 0), "throttle", lasting=False)
+
+
+@pytest.mark.parametrize("doctor", DOCTORED_VOLUMES)
+def test_the_judgement_of_volumes_finds(doctor: Callable[[Story], None]) -> None:
+    check(VOLUMES, LOOK_IN_EUROPE, doctor, DOCTORED_VOLUMES[doctor])

@@ -1,0 +1,102 @@
+"""What a run asks of AWS, and no permission that the template lacks. That it makes the fewest calls: test_fewest_calls.py."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import pytest
+
+from local_aws.client import REGION
+from reaping import EUROPE, REGIONS, Run, ago
+from reaping_volumes import EC2_WRITES, READS, VolumeAccount
+from template_actions import granted_actions
+
+VOLUMES_A_PAGE = 500  # what DescribeVolumes gives at most ("DescribeVolumes", EC2 API reference, as it was)
+METRICS_A_CALL = 500  # GetMetricData
+
+# Of every run, whatever there is to do: configuration, what was told, who listens, where to look, volumes and Curfew's
+# snapshots, and the audit record.
+ALWAYS = {
+    "s3:GetObject": 1 + len(REGIONS),
+    "sns:ListSubscriptionsByTopic": 1,
+    "ec2:DescribeRegions": 1,
+    "ec2:DescribeVolumes": len(REGIONS),
+    "ec2:DescribeSnapshots": len(REGIONS),
+    "s3:PutObject": 1,
+}
+
+
+def test_an_empty_account_costs_ten_calls(storage: VolumeAccount) -> None:
+    assert dict(storage.tick().counts) == ALWAYS
+
+
+def test_hundreds_of_volumes_are_few_calls(storage: VolumeAccount) -> None:
+    storage.configure(volumes={"action": "notify"})
+    count = 520
+    storage.aws.change(copy={"resource": storage.orphan(), "region": REGION, "count": count - 1})
+    run = storage.tick()
+    assert run.response["seen"] == len(run.steps) == count
+    assert run.counts["ec2:DescribeVolumes"] == 1 + ceil(count / VOLUMES_A_PAGE)
+    assert run.counts["cloudwatch:GetMetricData"] == ceil(count / METRICS_A_CALL)
+    assert sum(run.counts.values()) == sum(ALWAYS.values()) + 1 + 2 + len(run.messages) + 1
+
+
+def test_every_write_names_its_volume(storage: VolumeAccount) -> None:
+    """A batch with one bad id would shield the others."""
+    for _ in range(5):
+        storage.orphan()
+    for _ in range(3):
+        assert all(len(write) == 2 for write in storage.tick().ec2_writes)
+
+
+# Granted, and not seen here, each for a reason.
+NOT_SEEN = {
+    "kms:GenerateDataKey",  # an encrypted bucket and topic: the local AWS asks for no key
+    "kms:Decrypt",
+    "sqs:SendMessage",  # Lambda's: the on-failure destination
+    "logs:CreateLogStream",  # Lambda's
+    "logs:PutLogEvents",
+    "s3:ListBucket",  # without it an absent object looks forbidden; nothing is listed
+}
+
+
+def test_the_role_may_do_what_was_done_and_nothing_else(storage: VolumeAccount) -> None:
+    seen = {permission for run in _everything(storage) for call in run.calls for permission in call["permissions"]}
+    assert READS | EC2_WRITES <= seen, "a run of everything left something out"
+    granted = granted_actions("reap-volumes")
+    assert seen - granted == set(), "the deployed function would be denied"
+    assert granted - seen == NOT_SEEN & granted
+
+
+def _everything(storage: VolumeAccount) -> list[Run]:
+    """Runs that mark, unmark, notify, photograph, delete, and fail."""
+    storage.orphan(tags={"curfew:job": "vision/a-0123abcd"})
+    storage.untagged_volume(EUROPE, unattached_since=ago(days=20), snapshot_id="snap-0123456789abcdef0")
+    storage.orphan(tags={f"k{number}": "" for number in range(46)})
+    storage.attach(storage.marked())
+    storage.left_behind(ago(days=40))
+    storage.left_behind()
+    runs = [storage.tick() for _ in range(3)]
+    done = {step["action"] for run in runs for step in run.steps if step["outcome"] == "done"}
+    assert done == {"mark", "unmark", "notify", "snapshot", "delete"}
+    storage.write_config("mood = 1")
+    return [*runs, storage.tick(), storage.tick(b"{}")]
+
+
+def test_the_bucket_is_used_where_the_role_reaches(storage: VolumeAccount) -> None:
+    """config/ and active/ are only read; notices/ and plans/ are the function's own."""
+    touched: dict[str, set[str]] = {"s3:GetObject": set(), "s3:PutObject": set()}
+    for run in _everything(storage):
+        for call in run.calls:
+            if call["action"] in touched:
+                touched[call["action"]] |= {"/".join(key.split("/")[1:3]) for key in call["resources"]}
+    assert touched["s3:GetObject"] == {"config/curfew.toml", "notices/reap-volumes", "active/vision"}
+    days = {key for key in touched["s3:PutObject"] if key.startswith("plans/")}
+    assert touched["s3:PutObject"] - days == {"notices/reap-volumes"} and days
+
+
+def test_nothing_is_asked_of_other_functions_objects(storage: VolumeAccount) -> None:
+    storage.orphan()
+    keys = {key for call in storage.tick().calls for key in call["resources"] if key.startswith("curfew-state/")}
+    assert not any("reap-instances" in key or "activity" in key for key in keys)
+    assert f"curfew-state/notices/reap-volumes/{REGION}.json" in keys

@@ -1,0 +1,175 @@
+"""The undo: the message's own command, in a real shell, by the real AWS CLI; then compared with what was deleted."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local_aws.client import REGION
+from reaping import EUROPE, REPOSITORY, TAGGED, Run, moment
+from reaping_volumes import VolumeAccount
+
+CLI = REPOSITORY / "target" / "venv" / "bin"
+
+# What belongs to the new volume, and not to the old one.
+OF_ITS_OWN = {"VolumeId", "CreateTime", "SnapshotId"}
+
+AWKWARD = {
+    "Name": "ada's data",
+    "quotes": "\"double\", 'single', `backticks`",
+    "money": "$HOME $(touch undone) ${x:-y} !! \\n \\",
+    "blanks": "  two  before,\tand a tab ",
+    "lines": "one\ntwo",
+    "far": "ñ 東京 🚀 \u200d \u202e",
+    "markup": "<b>&amp;</b> https://example.com?a=1&b=2",
+    "json": '[{"a": 1}]',
+    "file": "file:///etc/passwd",
+    "empty": "",
+    'it\'s a "key" $HOME 🚀': "x",
+    "long": "v" * 256,
+    "curfew:mode": "enforce",
+}
+
+
+def command(run: Run, volume: str, team: str = "vision") -> str:
+    """From its first letter to the end of its paragraph, as people copy it."""
+    [said] = [one for one in run.message(team).split("\n\n") if one.startswith(f"{volume} (")]
+    assert said.count("aws ec2 create-volume") == 1
+    undo = said[said.index("aws ec2 create-volume") :]
+    assert "\n" not in undo, "one line, whatever its tags are"
+    return undo
+
+
+def paste(storage: VolumeAccount, text: str, folder: Path) -> dict[str, Any]:
+    """Runs it in a shell of somebody whose own default region is another; answers what the CLI says."""
+    environment = {
+        **storage.aws.environment("ap-southeast-2"),
+        "PATH": f"{CLI}:/usr/bin:/bin",
+        "HOME": str(folder),
+        "LC_ALL": "C.UTF-8",
+    }
+    done = subprocess.run(["bash", "-c", text], env=environment, cwd=folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert list(folder.iterdir()) == [], "the shell carried out something that stood in a tag"
+    return json.loads(done.stdout)
+
+
+def deleted(storage: VolumeAccount, region: str = REGION, **volume: Any) -> tuple[dict[str, Any], Run]:
+    """What it was before anything was announced, and the run that deleted it."""
+    volume_id = storage.orphan(region=region, **volume)
+    before = storage.aws.volume(volume_id, region)
+    actions = []
+    while storage.exists(volume_id, region):
+        run = storage.tick()
+        actions.append(run.step(volume_id)["action"])
+    assert actions == ["mark", "snapshot", "delete"]
+    return before, run
+
+
+def described(volume: dict[str, Any]) -> dict[str, Any]:
+    """Everything but what must differ."""
+    tags = {tag["Key"]: tag["Value"] for tag in volume.get("Tags", [])}
+    hidden = ("curfew:marked", "curfew:unattached-since")
+    tags = {key: value for key, value in tags.items() if key not in hidden and not key.startswith("aws:")}
+    return {**{key: value for key, value in volume.items() if key not in OF_ITS_OWN}, "Tags": tags}
+
+
+def assert_undone(storage: VolumeAccount, before: dict[str, Any], run: Run, folder: Path, region: str = REGION) -> None:
+    volume_id = before["VolumeId"]
+    snapshot = storage.snapshot(volume_id, region)
+    said = paste(storage, command(run, volume_id), folder)
+    restored = storage.aws.volume(said["VolumeId"], region)
+    assert restored["SnapshotId"] == snapshot
+    assert described(restored) == described(before)
+    tags = {tag["Key"] for tag in restored.get("Tags", [])}
+    assert not tags & {"curfew:marked", "curfew:unattached-since", "curfew:snapshot-of", "curfew:restore"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "asked"),
+    [
+        ("gp3", 100, {}),
+        ("gp3", 500, {"Iops": 6000, "Throughput": 500, "AvailabilityZone": "us-east-1c"}),
+        ("gp2", 1, {}),
+        ("gp2", 16_384, {}),
+        ("io1", 100, {"Iops": 5000}),
+        ("io2", 65_536, {"Iops": 256_000}),
+        ("st1", 500, {}),
+        ("sc1", 125, {"AvailabilityZone": "us-east-1b"}),
+        ("standard", 40, {}),
+    ],
+)
+def test_every_type_comes_back_as_it_was(
+    storage: VolumeAccount, tmp_path: Path, kind: str, size: int, asked: dict[str, Any]
+) -> None:
+    before, run = deleted(storage, size=size, volume_type=kind, asked=asked)
+    assert_undone(storage, before, run, tmp_path)
+
+
+def test_in_another_region(storage: VolumeAccount, tmp_path: Path) -> None:
+    before, run = deleted(storage, EUROPE)
+    assert_undone(storage, before, run, tmp_path, EUROPE)
+
+
+def test_with_an_encrypted_volume(storage: VolumeAccount, tmp_path: Path) -> None:
+    before, run = deleted(storage, asked={"Encrypted": True})
+    assert before["Encrypted"] and before["KmsKeyId"]
+    assert_undone(storage, before, run, tmp_path)
+
+
+def test_with_tags_that_no_shell_likes(storage: VolumeAccount, tmp_path: Path) -> None:
+    before, run = deleted(storage, tags=AWKWARD)
+    assert_undone(storage, before, run, tmp_path)
+    [restored] = storage.aws.client("ec2").describe_volumes()["Volumes"]
+    assert {tag["Key"]: tag["Value"] for tag in restored["Tags"]} == {**TAGGED, **AWKWARD}
+
+
+def test_tags_of_aws_are_left_to_aws(storage: VolumeAccount, tmp_path: Path) -> None:
+    before, run = deleted(storage, tags={"aws:backup:source-resource": "x"})
+    assert_undone(storage, before, run, tmp_path)
+
+
+def test_without_any_tags(storage: VolumeAccount, tmp_path: Path) -> None:
+    volume = storage.untagged_volume()
+    storage.configure(volumes={"orphaned_after": "0s"})
+    before = storage.aws.volume(volume)
+    for _ in range(3):
+        run = storage.tick()
+    said = paste(storage, command(run, volume, "untagged"), tmp_path)
+    assert described(storage.aws.volume(said["VolumeId"])) == described(before)
+
+
+def test_grown_after_its_snapshot_it_comes_back_as_large(storage: VolumeAccount, tmp_path: Path) -> None:
+    volume = storage.marked(size=100)
+    storage.tick()
+    storage.aws.client("ec2").modify_volume(VolumeId=volume, Size=200)
+    before = storage.aws.volume(volume)
+    assert storage.tick().said(volume) == ("snapshot", "orphaned", "done"), "that of the smaller volume is not it"
+    run = storage.tick()
+    assert run.said(volume) == ("delete", "orphaned", "done")
+    restored = storage.aws.volume(paste(storage, command(run, volume), tmp_path)["VolumeId"])
+    assert restored["Size"] == 200 and described(restored) == described(before)
+
+
+def test_until_when_it_can_be_undone(storage: VolumeAccount) -> None:
+    storage.configure(volumes={"keep_snapshots": "10d"})
+    before, run = deleted(storage)
+    snapshot = storage.snapshot(before["VolumeId"])
+    until = moment(run.message().partition("Undo until ")[2].partition(": ")[0])
+    deleted_at = moment(storage.aws.tags(snapshot)["curfew:deleted-at"])
+    assert abs(until - deleted_at - timedelta(days=10)) < timedelta(minutes=1)
+    assert storage.tick().spared == {"restorable": 1}
+
+
+def test_what_was_restored_begins_anew(storage: VolumeAccount, tmp_path: Path) -> None:
+    """And what it came from is kept as long as was promised."""
+    before, run = deleted(storage)
+    restored = paste(storage, command(run, before["VolumeId"]), tmp_path)["VolumeId"]
+    run = storage.tick()
+    assert run.said(restored) == ("mark", "orphaned", "done") and run.messages == []
+    assert storage.tick().spared == {"young": 1, "restorable": 1}

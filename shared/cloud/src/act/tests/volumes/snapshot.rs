@@ -1,0 +1,157 @@
+//! Beginning a snapshot: once, whatever is answered.
+
+use std::time::Duration;
+
+use aws_sdk_ec2::config::retry::RetryConfig;
+
+use super::*;
+use crate::replay::aws_that_repeats;
+
+const CREATION: &str = "CreateSnapshot Description=Curfew: vol-0abc before its deletion \
+                        TagSpecification.1.ResourceType=snapshot TagSpecification.1.Tag.1.Key=Team \
+                        TagSpecification.1.Tag.1.Value=vision TagSpecification.1.Tag.2.Key=curfew:restore \
+                        TagSpecification.1.Tag.2.Value=a,gp3,100,, TagSpecification.1.Tag.3.Key=curfew:snapshot-of \
+                        TagSpecification.1.Tag.3.Value=vol-0abc VolumeId=vol-0abc";
+const SEARCH: &str = "DescribeSnapshots Filter.1.Name=tag:curfew:snapshot-of Filter.1.Value.1=vol-0abc Owner.1=self";
+
+fn unanswered() -> Answer {
+    Answer::Raw(500, IN_TROUBLE.into())
+}
+
+/// Begins a snapshot, is not answered, and then finds these.
+async fn unanswered_where(found: impl Fn() -> Answer + Send + Sync + 'static) -> (Outcome, Vec<String>) {
+    carried_out_where(&step(snapshot(), BOTH), move |_, call| match call.name.as_str() {
+        "CreateSnapshot" => Some(unanswered()),
+        "DescribeSnapshots" => Some(found()),
+        _ => None,
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_snapshot_has_all_its_tags_from_its_first_moment() {
+    let (outcome, calls) = carried_out(&step(snapshot(), BOTH)).await;
+    assert_eq!(outcome, done());
+    called(&calls, &[LOOK, CREATION]);
+}
+
+/// What the SDK's retries make of these answers: how often what was called.
+async fn calls_with(retries: RetryConfig, answer: fn() -> Answer) -> (Outcome, Vec<String>) {
+    let step = step(snapshot(), BOTH);
+    let (as_seen, looks) = (as_seen(&step), std::sync::atomic::AtomicUsize::new(0));
+    let retries = retries.with_max_attempts(4).with_initial_backoff(Duration::from_millis(1));
+    // Only silence lasts so long.
+    let patience = Duration::from_secs(2);
+    let (aws, calls) = aws_that_repeats(retries, patience, move |call| match call.name.as_str() {
+        "CreateSnapshot" => answer(),
+        "DescribeVolumes" if looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0 => unanswered(),
+        "DescribeSnapshots" => page_of("snapshotSet", &[], None),
+        _ => as_seen(call),
+    });
+    let outcome = carry_out(&aws, &step).await;
+    (outcome, calls.said())
+}
+
+#[tokio::test]
+async fn no_retry_of_the_sdk_begins_a_second_snapshot() {
+    let open: [fn() -> Answer; 5] = [
+        unanswered,
+        || Answer::Raw(500, Vec::new()),
+        || Answer::Raw(503, b"<html>".into()),
+        || Answer::Raw(200, Vec::new()),
+        || Answer::Silence,
+    ];
+    for retries in [RetryConfig::standard(), RetryConfig::adaptive()] {
+        for answer in open {
+            let (outcome, calls) = calls_with(retries.clone(), answer).await;
+            assert_eq!(outcome.kind, OutcomeKind::Failed);
+            assert!(outcome.error.unwrap().starts_with("ec2:CreateSnapshot failed"));
+            // The look, which may be repeated, is.
+            called(&calls, &[LOOK, LOOK, CREATION, SEARCH]);
+        }
+        let (outcome, calls) = calls_with(retries, throttled).await;
+        assert_eq!(outcome.kind, OutcomeKind::Failed);
+        called(&calls, &[LOOK, LOOK, CREATION]);
+    }
+}
+
+#[tokio::test]
+async fn a_snapshot_that_was_begun_and_not_answered_is_found() {
+    for state in ["pending", "completed"] {
+        let found = move || {
+            let older = snapshot_xml("snap-1", "vol-0abc", "error", OF_IT);
+            page_of("snapshotSet", &[older, snapshot_xml("snap-2", "vol-0abc", state, OF_IT)], None)
+        };
+        let (outcome, calls) = unanswered_where(found).await;
+        assert_eq!(outcome, done(), "{state}");
+        called(&calls, &[LOOK, CREATION, SEARCH]);
+    }
+}
+
+#[tokio::test]
+async fn another_snapshot_is_not_the_one_that_was_not_answered() {
+    let begun =
+        |time: &str| snapshot_xml("snap-1", "vol-0abc", "completed", OF_IT).replace("2026-08-20T12:00:00.000Z", time);
+    let whole = snapshot_xml("snap-1", "vol-0abc", "completed", OF_IT);
+    let others = [
+        String::new(),
+        begun("2026-08-10T11:59:59.999Z"),
+        begun("2025-08-20T12:00:00.000Z"),
+        snapshot_xml("snap-1", "vol-0abc", "error", OF_IT),
+        snapshot_xml("snap-1", "vol-0abc", "recoverable", OF_IT),
+        snapshot_xml("snap-1", "vol-1", "pending", &[(SNAPSHOT_OF, "vol-1")]),
+        snapshot_xml("snap-1", "vol-0abc", "pending", &[]),
+        snapshot_xml("snap-1", "vol-0abc", "pending", &[(SNAPSHOT_OF, "vol-1")]),
+        // A copy has the tags.
+        snapshot_xml("snap-1", "vol-ffffffff", "completed", OF_IT),
+        whole.replace("<volumeSize>100", "<volumeSize>200"),
+        whole.replace("<startTime>2026-08-20T12:00:00.000Z</startTime>", ""),
+    ];
+    for other in others {
+        let item = other.clone();
+        let (outcome, calls) =
+            unanswered_where(move || page_of("snapshotSet", std::slice::from_ref(&item), None)).await;
+        assert_eq!(outcome.kind, OutcomeKind::Failed, "{other}");
+        assert!(outcome.error.unwrap().starts_with("ec2:CreateSnapshot failed in us-east-1: InternalError"));
+        called(&calls, &[LOOK, CREATION, SEARCH]);
+    }
+    let begun_at_once =
+        unanswered_where(move || page_of("snapshotSet", &[begun("2026-08-10T12:00:00.000Z")], None)).await;
+    assert_eq!(begun_at_once.0, done());
+}
+
+#[tokio::test]
+async fn a_search_that_fails_finds_nothing() {
+    let failed: [fn() -> Answer; 3] = [denied, unanswered, || cut_off("DescribeSnapshots", "snapshotSet")];
+    for answer in failed {
+        let (outcome, _) = unanswered_where(answer).await;
+        assert_eq!(outcome.kind, OutcomeKind::Failed);
+        assert!(outcome.error.unwrap().starts_with("ec2:CreateSnapshot failed in us-east-1: InternalError"));
+    }
+}
+
+#[tokio::test]
+async fn a_refused_snapshot_is_not_searched_for() {
+    let failed = OutcomeKind::Failed;
+    let table = [
+        ("UnauthorizedOperation", failed, "grant ec2:CreateSnapshot to the role that asked"),
+        (
+            "ConcurrentSnapshotLimitExceeded",
+            failed,
+            "so many snapshots at once are all that EC2 makes; the next run tries again",
+        ),
+        ("SnapshotCreationPerVolumeRateExceeded", failed, "the next run tries again"),
+        ("RequestLimitExceeded", failed, "the account makes too many calls; the next run tries again"),
+        ("SnapshotLimitExceeded", failed, "SnapshotLimitExceeded: No"),
+        ("IncorrectState", OutcomeKind::Changed, "its state has changed; the next run looks again"),
+    ];
+    for (code, expected, advice) in table {
+        let (outcome, calls) =
+            carried_out_with(&step(snapshot(), BOTH), "CreateSnapshot", || Answer::error(code, "No")).await;
+        assert_eq!(outcome.kind, expected, "{code}");
+        let error = outcome.error.unwrap();
+        assert!(error.starts_with(&format!("ec2:CreateSnapshot failed in us-east-1: {code}: No")), "{error}");
+        assert!(error.ends_with(advice), "{error}");
+        called(&calls, &[LOOK, CREATION]);
+    }
+}

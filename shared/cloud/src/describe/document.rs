@@ -1,0 +1,220 @@
+//! The XML in which EC2 answers, element by element.
+//!
+//! What nobody asks for is skipped, at any depth. An answer that is not well-formed to its end is an error, never a shorter
+//! list.
+
+use std::borrow::Cow;
+use std::str::{FromStr, Utf8Error};
+
+use aws_sdk_ec2::primitives::{DateTime, DateTimeFormat};
+use domain::instance::Tags;
+use quick_xml::Reader;
+use quick_xml::escape::resolve_xml_entity;
+use quick_xml::events::{BytesRef, BytesStart, Event};
+
+/// Why an answer could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unreadable {
+    #[error("the answer is not UTF-8")]
+    NotUtf8(#[from] Utf8Error),
+    #[error("the answer is not well-formed XML")]
+    IllFormed(#[from] quick_xml::Error),
+    #[error("the answer ends within an element")]
+    CutOff,
+    #[error("the answer is not a {root}: {found}")]
+    SomethingElse { root: &'static str, found: String },
+    #[error("the answer has a {element} of {value:?}")]
+    Value { element: &'static str, value: String },
+    #[error("the answer has one without {0}")]
+    Nameless(&'static str),
+    #[error("the answer has the unknown reference &{0};")]
+    Reference(String),
+}
+
+/// An answer with one set of items in it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Answer {
+    /// Its outermost element.
+    pub(super) root: &'static str,
+    /// The element of the items.
+    pub(super) set: &'static str,
+}
+
+impl Answer {
+    /// Has `each` read every item of the set, in order; and the token of the next page. Where this fails, `each` may have
+    /// read some of the page.
+    pub(super) fn read<'a>(
+        self,
+        body: &'a [u8],
+        mut each: impl FnMut(&mut Document<'a>) -> Result<(), Unreadable>,
+    ) -> Result<Option<String>, Unreadable> {
+        let Self { root, set } = self;
+        let mut document = Document::of(str::from_utf8(body)?, root);
+        match document.outermost()? {
+            Some(found) if is(&found, root) => {}
+            Some(found) => return Err(Unreadable::SomethingElse { root, found: format!("<{}>", name(&found)) }),
+            None => return Err(Unreadable::CutOff),
+        }
+        let mut next_token = None;
+        while let Some(child) = document.child()? {
+            match name(&child) {
+                "nextToken" => next_token = Some(document.text()?.into_owned()),
+                found if found == set => document.items(&mut each)?,
+                _ => document.skip(&child)?,
+            }
+        }
+        match document.outermost()? {
+            None => Ok(next_token),
+            Some(more) => {
+                Err(Unreadable::SomethingElse { root, found: format!("it is followed by <{}>", name(&more)) })
+            }
+        }
+    }
+}
+
+/// `managed` and `principal` of the open `operator`.
+pub(super) fn operator<'a>(document: &mut Document<'a>) -> Result<(Option<bool>, Option<Cow<'a, str>>), Unreadable> {
+    let (mut managed, mut principal) = (None, None);
+    while let Some(child) = document.child()? {
+        match name(&child) {
+            "managed" => managed = Some(document.value("managed")?),
+            "principal" => principal = Some(document.text()?),
+            _ => document.skip(&child)?,
+        }
+    }
+    Ok((managed, principal))
+}
+
+/// Adds the open tag; one without a value has an empty one.
+pub(super) fn tag(document: &mut Document<'_>, tags: &mut Tags) -> Result<(), Unreadable> {
+    let (mut key, mut value) = (None, None);
+    while let Some(child) = document.child()? {
+        match name(&child) {
+            "key" => key = Some(document.text()?.into_owned()),
+            "value" => value = Some(document.text()?.into_owned()),
+            _ => document.skip(&child)?,
+        }
+    }
+    tags.extend(key.map(|key| (key, value.unwrap_or_default())));
+    Ok(())
+}
+
+/// A place in the answer. What opens an element is followed by what reads it to its end.
+pub(super) struct Document<'a> {
+    reader: Reader<&'a [u8]>,
+    root: &'static str,
+}
+
+impl<'a> Document<'a> {
+    fn of(text: &'a str, root: &'static str) -> Self {
+        let mut reader = Reader::from_str(text);
+        reader.config_mut().expand_empty_elements = true;
+        Self { reader, root }
+    }
+
+    /// Opens the next element that lies in no other.
+    fn outermost(&mut self) -> Result<Option<BytesStart<'a>>, Unreadable> {
+        loop {
+            match self.reader.read_event()? {
+                Event::Start(element) => return Ok(Some(element)),
+                Event::Eof => return Ok(None),
+                Event::Text(text) if !text.trim_ascii().is_empty() => {
+                    let found = "it has text around it".to_owned();
+                    return Err(Unreadable::SomethingElse { root: self.root, found });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Opens the next child of the open element; `None` closes that.
+    pub(super) fn child(&mut self) -> Result<Option<BytesStart<'a>>, Unreadable> {
+        loop {
+            match self.reader.read_event()? {
+                Event::Start(child) => return Ok(Some(child)),
+                Event::End(_) => return Ok(None),
+                Event::Eof => return Err(Unreadable::CutOff),
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) fn skip(&mut self, child: &BytesStart<'_>) -> Result<(), Unreadable> {
+        self.reader.read_to_end(child.name())?;
+        Ok(())
+    }
+
+    /// The text of the open element, as it was before it was escaped.
+    pub(super) fn text(&mut self) -> Result<Cow<'a, str>, Unreadable> {
+        let mut text = Cow::Borrowed("");
+        loop {
+            match self.reader.read_event()? {
+                Event::Text(more) => text += more.into_inner(),
+                Event::CData(more) => text += more.into_inner(),
+                Event::GeneralRef(reference) => text.to_mut().push_str(&resolved(&reference)?),
+                Event::End(_) => return Ok(text),
+                Event::Start(child) => {
+                    let value = format!("<{}>", name(&child));
+                    return Err(Unreadable::Value { element: "text", value });
+                }
+                Event::Eof => return Err(Unreadable::CutOff),
+                _ => {}
+            }
+        }
+    }
+
+    /// The text of the child of that name.
+    pub(super) fn text_within(&mut self, wanted: &str) -> Result<Option<Cow<'a, str>>, Unreadable> {
+        let mut text = None;
+        while let Some(child) = self.child()? {
+            if is(&child, wanted) {
+                text = Some(self.text()?);
+            } else {
+                self.skip(&child)?;
+            }
+        }
+        Ok(text)
+    }
+
+    /// Reads the `item`s of the open element.
+    pub(super) fn items(
+        &mut self,
+        mut read: impl FnMut(&mut Self) -> Result<(), Unreadable>,
+    ) -> Result<(), Unreadable> {
+        while let Some(child) = self.child()? {
+            if is(&child, "item") { read(self)? } else { self.skip(&child)? }
+        }
+        Ok(())
+    }
+
+    pub(super) fn time(&mut self, element: &'static str) -> Result<DateTime, Unreadable> {
+        let text = self.text()?;
+        DateTime::from_str(&text, DateTimeFormat::DateTimeWithOffset)
+            .map_err(|_| Unreadable::Value { element, value: text.into_owned() })
+    }
+
+    /// A number or a truth value.
+    pub(super) fn value<T: FromStr>(&mut self, element: &'static str) -> Result<T, Unreadable> {
+        let text = self.text()?;
+        text.parse().map_err(|_| Unreadable::Value { element, value: text.into_owned() })
+    }
+}
+
+/// The five entities of XML, and characters by their number.
+fn resolved(reference: &BytesRef<'_>) -> Result<String, Unreadable> {
+    if let Some(character) = reference.resolve_char_ref()? {
+        return Ok(character.to_string());
+    }
+    match resolve_xml_entity(reference) {
+        Some(text) => Ok(text.to_owned()),
+        None => Err(Unreadable::Reference(reference.to_string())),
+    }
+}
+
+pub(super) fn is(element: &BytesStart<'_>, wanted: &str) -> bool {
+    name(element) == wanted
+}
+
+pub(super) fn name<'a>(element: &'a BytesStart<'_>) -> &'a str {
+    element.local_name().into_inner()
+}

@@ -1,0 +1,158 @@
+//! `DescribeInstances`.
+
+mod xml;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use aws_sdk_ec2::operation::describe_instances::builders::DescribeInstancesFluentBuilder;
+use aws_sdk_ec2::operation::describe_instances::{DescribeInstances, DescribeInstancesError, DescribeInstancesOutput};
+use aws_smithy_runtime_api::client::interceptors::context::{Error, Output};
+use domain::id::{Region, ResourceId, TypeName};
+use domain::instance::{Described, Instance, Machine, Prepaid, Purchase, State};
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+
+use self::xml::Told;
+use super::document::Unreadable;
+use super::manager;
+use super::reading::{self, OwnAnswer};
+use crate::convert::timestamp;
+use crate::error::CallError;
+
+/// The call by its IAM action.
+pub(crate) const DESCRIBE_INSTANCES: &str = "ec2:DescribeInstances";
+
+/// One answer.
+#[derive(Debug, Default)]
+pub(crate) struct Page {
+    /// The instances of all its reservations, in order.
+    pub(crate) described: Vec<Described>,
+    /// The Spot requests that instances name.
+    pub(crate) spot_requests: BTreeMap<ResourceId, String>,
+    /// When those that are stopped were, where EC2 says so in words that can be read.
+    pub(crate) stopped_at: BTreeMap<ResourceId, Timestamp>,
+    /// So many came without id, type or launch time.
+    pub(crate) incomplete: usize,
+    /// Where the next page begins.
+    pub(crate) next_token: Option<String>,
+}
+
+/// Sends one `DescribeInstances`. An answer that cannot be read to its end is an error.
+pub(crate) async fn page(call: DescribeInstancesFluentBuilder, region: &Region) -> Result<Page, CallError> {
+    reading::read::<DescribeInstances, _, _>(region, async |own| call.customize().interceptor(own).send().await).await
+}
+
+impl OwnAnswer for DescribeInstances {
+    const CALL: &'static str = DESCRIBE_INSTANCES;
+    type Page = Page;
+
+    fn read(body: &[u8], region: &Region) -> Result<Page, Unreadable> {
+        Page::read(body, region)
+    }
+
+    fn nothing() -> Output {
+        Output::erase(DescribeInstancesOutput::builder().build())
+    }
+
+    fn refusal(error: Unreadable) -> Error {
+        Error::erase(DescribeInstancesError::unhandled(error))
+    }
+}
+
+impl Page {
+    fn read(body: &[u8], region: &Region) -> Result<Self, Unreadable> {
+        let mut page = Self::default();
+        let next_token = xml::read(body, |told| page.take(told, region))?;
+        Ok(Self { next_token, ..page })
+    }
+
+    fn take(&mut self, told: Told<'_>, region: &Region) {
+        let request = told.spot_request.clone();
+        let stopped_at = told.transition_reason.as_deref().and_then(time_of_stop);
+        match described(told, region) {
+            Some(described) => {
+                let request = request.map(|request| (described.instance.id.clone(), request.into_owned()));
+                self.spot_requests.extend(request);
+                let stopped_at = stopped_at.filter(|_| described.instance.state == State::Stopped);
+                self.stopped_at.extend(stopped_at.map(|at| (described.instance.id.clone(), at)));
+                self.described.push(described);
+            }
+            None => self.incomplete += 1,
+        }
+    }
+}
+
+/// One instance, before its type is known. `None` where EC2 leaves out its id, its type or its launch time: it cannot be
+/// judged.
+///
+/// A Spot instance that names its request is of [`Purchase::SpotUnknown`] until the request has been read.
+fn described(told: Told<'_>, region: &Region) -> Option<Described> {
+    let (purchase, prepaid, plain_linux) = (purchase(&told), prepaid(&told), is_plain_linux(&told));
+    let instance = Instance {
+        id: ResourceId::new(told.instance_id?),
+        region: region.clone(),
+        instance_type: TypeName::new(told.instance_type?),
+        state: state(told.state.as_deref()),
+        launched_at: timestamp(&told.launch_time?)?,
+        tags: told.tags,
+        purchase,
+        root_on_instance_storage: told.root_device_type.as_deref() == Some("instance-store"),
+        operator: manager(told.managed, told.principal),
+        prepaid,
+        plain_linux,
+        host: None,
+        state_reason: told.state_reason.filter(|code| !code.is_empty()).map(Cow::into_owned),
+        machine: Machine::UNKNOWN,
+    };
+    Some(Described { private_dns_name: told.private_dns_name.map(Cow::into_owned), instance })
+}
+
+/// `StateTransitionReason` of an instance that somebody stopped, such as `User initiated (2026-01-01 12:00:00 GMT)` (EC2 API
+/// reference, `Instance`). EC2 promises no wording: what does not end with a moment says nothing.
+fn time_of_stop(reason: &str) -> Option<Timestamp> {
+    let (_, time) = reason.strip_suffix(')')?.rsplit_once('(')?;
+    let time = time.strip_suffix(" GMT").or_else(|| time.strip_suffix(" UTC"))?;
+    let time = DateTime::strptime("%Y-%m-%d %H:%M:%S", time).ok()?;
+    TimeZone::UTC.to_timestamp(time).ok()
+}
+
+fn purchase(told: &Told<'_>) -> Purchase {
+    match told.lifecycle.as_deref() {
+        _ if told.capacity_block.is_some() => Purchase::CapacityBlock,
+        Some("capacity-block") => Purchase::CapacityBlock,
+        Some("spot") if told.spot_request.is_some() => Purchase::SpotUnknown,
+        Some("spot") => Purchase::SpotOneTime,
+        _ => Purchase::OnDemand,
+    }
+}
+
+/// EC2 user guide, "On-Demand Capacity Reservations" and "Dedicated Hosts".
+fn prepaid(told: &Told<'_>) -> Option<Prepaid> {
+    if told.tenancy.as_deref() == Some("host") {
+        return Some(Prepaid::DedicatedHost);
+    }
+    told.capacity_reservation.as_ref().map(|_| Prepaid::CapacityReservation)
+}
+
+/// EC2 user guide, "AMI billing information fields": `PlatformDetails`.
+fn is_plain_linux(told: &Told<'_>) -> bool {
+    let platform = told.platform_details.as_deref().is_none_or(|details| details == "Linux/UNIX");
+    platform && told.platform.is_none() && matches!(told.tenancy.as_deref(), None | Some("default"))
+}
+
+fn state(name: Option<&str>) -> State {
+    match name {
+        Some("pending") => State::Pending,
+        Some("running") => State::Running,
+        Some("stopping") => State::Stopping,
+        Some("stopped") => State::Stopped,
+        Some("shutting-down") => State::ShuttingDown,
+        Some("terminated") => State::Terminated,
+        _ => State::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! Our reading of an answer, in place of the SDK's.
+
+use std::error::Error as StdError;
+use std::fmt::Debug;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_sdk_ec2::config::interceptors::BeforeSerializationInterceptorContextMut;
+use aws_sdk_ec2::config::{ConfigBag, Intercept, RuntimeComponents, RuntimePlugin};
+use aws_sdk_ec2::error::{BoxError, ProvideErrorMetadata, SdkError};
+use aws_smithy_runtime_api::client::interceptors::context::{Error, Output, OutputOrError};
+use aws_smithy_runtime_api::client::orchestrator::{HttpResponse, OrchestratorError};
+use aws_smithy_runtime_api::client::ser_de::{DeserializeResponse, SharedResponseDeserializer};
+use domain::id::Region;
+
+use super::document::Unreadable;
+use crate::error::{CallError, CallErrorKind};
+
+/// An operation of the SDK whose good answers are read here.
+pub(super) trait OwnAnswer: RuntimePlugin + Default + 'static {
+    /// The call by its IAM action.
+    const CALL: &'static str;
+    /// What an answer is read into.
+    type Page: Debug + Send + 'static;
+
+    fn read(body: &[u8], region: &Region) -> Result<Self::Page, Unreadable>;
+    /// What the SDK is given as the answer.
+    fn nothing() -> Output;
+    /// What the SDK is given where there is none.
+    fn refusal(error: Unreadable) -> Error;
+}
+
+/// Sends one call with our reading of its answer. An answer that cannot be read to its end is an error.
+pub(super) async fn read<D, O, E>(
+    region: &Region,
+    send: impl AsyncFnOnce(OwnReading<D>) -> Result<O, SdkError<E, HttpResponse>>,
+) -> Result<D::Page, CallError>
+where
+    D: OwnAnswer,
+    E: ProvideErrorMetadata + StdError + 'static,
+{
+    let reading = OwnReading::<D> { region: region.clone(), slot: Slot::empty(), operation: PhantomData };
+    let slot = reading.slot.clone();
+    send(reading).await.map_err(|error| CallError::of(D::CALL, region, &error))?;
+    slot.take().ok_or_else(|| CallError {
+        call: D::CALL,
+        region: region.clone(),
+        kind: CallErrorKind::Other,
+        message: "the answer was not read by Curfew's own reader".to_owned(),
+    })
+}
+
+/// Where the page of the last attempt lies: the SDK's output types have no room for it.
+#[derive(Debug)]
+struct Slot<P>(Arc<Mutex<Option<P>>>);
+
+impl<P> Clone for Slot<P> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<P> Slot<P> {
+    fn empty() -> Self {
+        Self(Arc::new(Mutex::new(None)))
+    }
+
+    fn put(&self, page: P) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(page);
+    }
+
+    fn take(&self) -> Option<P> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Our reading, and what puts it in place of the SDK's.
+#[derive(Debug)]
+pub(super) struct OwnReading<D: OwnAnswer> {
+    region: Region,
+    slot: Slot<D::Page>,
+    operation: PhantomData<D>,
+}
+
+impl<D: OwnAnswer> Intercept for OwnReading<D> {
+    fn name(&self) -> &'static str {
+        "OwnReading"
+    }
+
+    fn modify_before_serialization(
+        &self,
+        _: &mut BeforeSerializationInterceptorContextMut<'_>,
+        _: &RuntimeComponents,
+        settings: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let own = Self { region: self.region.clone(), slot: self.slot.clone(), operation: PhantomData };
+        settings.interceptor_state().store_put(SharedResponseDeserializer::new(own));
+        Ok(())
+    }
+}
+
+impl<D: OwnAnswer> DeserializeResponse for OwnReading<D> {
+    fn deserialize_nonstreaming_with_config(&self, response: &HttpResponse, settings: &ConfigBag) -> OutputOrError {
+        if !response.status().is_success() {
+            let of_sdk = D::default().config();
+            return match of_sdk.as_ref().and_then(|of_sdk| of_sdk.load::<SharedResponseDeserializer>()) {
+                Some(reading) => reading.deserialize_nonstreaming_with_config(response, settings),
+                None => Err(OrchestratorError::other(format!("the SDK has no reading of {}", D::CALL))),
+            };
+        }
+        let page = D::read(response.body().bytes().unwrap_or_default(), &self.region)
+            .map_err(|error| OrchestratorError::operation(D::refusal(error)))?;
+        self.slot.put(page);
+        Ok(D::nothing())
+    }
+}

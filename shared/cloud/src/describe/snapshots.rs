@@ -1,0 +1,102 @@
+//! `DescribeSnapshots`.
+
+mod xml;
+
+use aws_sdk_ec2::Client;
+use aws_sdk_ec2::operation::describe_snapshots::builders::DescribeSnapshotsFluentBuilder;
+use aws_sdk_ec2::operation::describe_snapshots::{DescribeSnapshots, DescribeSnapshotsError, DescribeSnapshotsOutput};
+use aws_smithy_runtime_api::client::interceptors::context::{Error, Output};
+use domain::id::{Region, ResourceId};
+use domain::volume::{Snapshot, SnapshotState};
+
+use self::xml::Told;
+use super::document::Unreadable;
+use super::reading::{self, OwnAnswer};
+use super::whole;
+use crate::convert::timestamp;
+use crate::error::CallError;
+
+/// The call by its IAM action.
+pub(crate) const DESCRIBE_SNAPSHOTS: &str = "ec2:DescribeSnapshots";
+
+/// One answer.
+#[derive(Debug, Default)]
+pub(crate) struct SnapshotsPage {
+    /// Its snapshots, in order.
+    pub(crate) snapshots: Vec<Snapshot>,
+    /// Those of which EC2 left out what must be known to judge them.
+    pub(crate) incomplete: Vec<ResourceId>,
+    /// Where the next page begins.
+    pub(crate) next_token: Option<String>,
+}
+
+/// Sends one `DescribeSnapshots`. An answer that cannot be read to its end is an error.
+pub(crate) async fn snapshots_page(
+    call: DescribeSnapshotsFluentBuilder,
+    region: &Region,
+) -> Result<SnapshotsPage, CallError> {
+    reading::read::<DescribeSnapshots, _, _>(region, async |own| call.customize().interceptor(own).send().await).await
+}
+
+/// One snapshot as it is now.
+pub(crate) async fn snapshot(ec2: &Client, region: &Region, id: &ResourceId) -> Result<Snapshot, CallError> {
+    let page = snapshots_page(ec2.describe_snapshots().snapshot_ids(id.as_str()), region).await?;
+    let found = page.snapshots.into_iter().find(|snapshot| snapshot.id == *id);
+    found.ok_or_else(|| CallError::without(DESCRIBE_SNAPSHOTS, region, id, page.incomplete.contains(id)))
+}
+
+impl OwnAnswer for DescribeSnapshots {
+    const CALL: &'static str = DESCRIBE_SNAPSHOTS;
+    type Page = SnapshotsPage;
+
+    fn read(body: &[u8], region: &Region) -> Result<SnapshotsPage, Unreadable> {
+        let mut page = SnapshotsPage::default();
+        page.next_token = xml::read(body, |told| page.take(told, region))?;
+        Ok(page)
+    }
+
+    fn nothing() -> Output {
+        Output::erase(DescribeSnapshotsOutput::builder().build())
+    }
+
+    fn refusal(error: Unreadable) -> Error {
+        Error::erase(DescribeSnapshotsError::unhandled(error))
+    }
+}
+
+impl SnapshotsPage {
+    fn take(&mut self, mut told: Told<'_>, region: &Region) -> Result<(), Unreadable> {
+        let id = told.snapshot_id.take().filter(|id| !id.is_empty()).ok_or(Unreadable::Nameless("snapshotId"))?;
+        let id = ResourceId::new(id);
+        match judgeable(told, id.clone(), region) {
+            Some(snapshot) => self.snapshots.push(snapshot),
+            None => self.incomplete.push(id),
+        }
+        Ok(())
+    }
+}
+
+/// `None` where EC2 leaves out its volume, size or time: it cannot be judged.
+fn judgeable(told: Told<'_>, id: ResourceId, region: &Region) -> Option<Snapshot> {
+    Some(Snapshot {
+        id,
+        region: region.clone(),
+        of_volume: told.volume_id.filter(|id| !id.is_empty()).map(ResourceId::new)?,
+        state: state(told.state.as_deref()),
+        started_at: timestamp(&told.start_time?)?,
+        size_gib: whole(told.volume_size)?,
+        tags: told.tags,
+    })
+}
+
+fn state(name: Option<&str>) -> SnapshotState {
+    match name {
+        Some("pending") => SnapshotState::Pending,
+        Some("completed") => SnapshotState::Completed,
+        Some("error") => SnapshotState::Error,
+        _ => SnapshotState::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! `DescribeVolumes`.
+
+mod xml;
+
+use aws_sdk_ec2::Client;
+use aws_sdk_ec2::operation::describe_volumes::builders::DescribeVolumesFluentBuilder;
+use aws_sdk_ec2::operation::describe_volumes::{DescribeVolumes, DescribeVolumesError, DescribeVolumesOutput};
+use aws_smithy_runtime_api::client::interceptors::context::{Error, Output};
+use domain::id::{Region, ResourceId};
+use domain::volume::{Volume, VolumeState};
+
+use self::xml::{Attachment, Told};
+use super::document::Unreadable;
+use super::reading::{self, OwnAnswer};
+use super::{manager, whole};
+use crate::convert::timestamp;
+use crate::error::CallError;
+
+/// The call by its IAM action.
+pub(crate) const DESCRIBE_VOLUMES: &str = "ec2:DescribeVolumes";
+
+/// One answer.
+#[derive(Debug, Default)]
+pub(crate) struct VolumesPage {
+    /// Its volumes, in order.
+    pub(crate) volumes: Vec<Volume>,
+    /// Those of which EC2 left out what must be known to judge them.
+    pub(crate) incomplete: Vec<ResourceId>,
+    /// Where the next page begins.
+    pub(crate) next_token: Option<String>,
+}
+
+/// Sends one `DescribeVolumes`. An answer that cannot be read to its end is an error.
+pub(crate) async fn volumes_page(
+    call: DescribeVolumesFluentBuilder,
+    region: &Region,
+) -> Result<VolumesPage, CallError> {
+    reading::read::<DescribeVolumes, _, _>(region, async |own| call.customize().interceptor(own).send().await).await
+}
+
+/// One volume as it is now.
+pub(crate) async fn volume(ec2: &Client, region: &Region, id: &ResourceId) -> Result<Volume, CallError> {
+    let page = volumes_page(ec2.describe_volumes().volume_ids(id.as_str()), region).await?;
+    let found = page.volumes.into_iter().find(|volume| volume.id == *id);
+    found.ok_or_else(|| CallError::without(DESCRIBE_VOLUMES, region, id, page.incomplete.contains(id)))
+}
+
+impl OwnAnswer for DescribeVolumes {
+    const CALL: &'static str = DESCRIBE_VOLUMES;
+    type Page = VolumesPage;
+
+    fn read(body: &[u8], region: &Region) -> Result<VolumesPage, Unreadable> {
+        let mut page = VolumesPage::default();
+        page.next_token = xml::read(body, |told| page.take(told, region))?;
+        Ok(page)
+    }
+
+    fn nothing() -> Output {
+        Output::erase(DescribeVolumesOutput::builder().build())
+    }
+
+    fn refusal(error: Unreadable) -> Error {
+        Error::erase(DescribeVolumesError::unhandled(error))
+    }
+}
+
+impl VolumesPage {
+    /// A volume without a name could be any: then nobody can say of any volume that it is gone.
+    fn take(&mut self, mut told: Told<'_>, region: &Region) -> Result<(), Unreadable> {
+        let id = told.volume_id.take().filter(|id| !id.is_empty()).ok_or(Unreadable::Nameless("volumeId"))?;
+        let id = ResourceId::new(id);
+        match judgeable(told, id.clone(), region) {
+            Some(volume) => self.volumes.push(volume),
+            None => self.incomplete.push(id),
+        }
+        Ok(())
+    }
+}
+
+/// `None` where EC2 leaves out its zone, type, size or time, or what it is attached to: it cannot be judged.
+fn judgeable(told: Told<'_>, id: ResourceId, region: &Region) -> Option<Volume> {
+    Some(Volume {
+        id,
+        region: region.clone(),
+        zone: told.zone.filter(|zone| !zone.is_empty())?.into_owned(),
+        volume_type: told.volume_type.filter(|name| !name.is_empty())?.into_owned(),
+        size_gib: whole(told.size)?,
+        iops: whole(told.iops),
+        throughput_mibps: whole(told.throughput),
+        state: state(told.state.as_deref()),
+        attached_to: attached_to(told.attachments)?,
+        multi_attach: told.multi_attach == Some(true),
+        created_at: timestamp(&told.create_time?)?,
+        tags: told.tags,
+        from_snapshot: told.snapshot_id.filter(|id| !id.is_empty()).map(ResourceId::new),
+        operator: manager(told.managed, told.principal),
+    })
+}
+
+/// What AWS manages has no instance, but a resource by its ARN (EC2 API reference, `VolumeAttachment`).
+fn attached_to(attachments: Vec<Attachment<'_>>) -> Option<Vec<ResourceId>> {
+    let to_something = attachments.into_iter().filter(|attachment| attachment.state.as_deref() != Some("detached"));
+    let holder = |attachment: Attachment<'_>| {
+        let instance = attachment.instance_id.filter(|id| !id.is_empty());
+        instance.or_else(|| attachment.associated_resource.filter(|arn| !arn.is_empty())).map(ResourceId::new)
+    };
+    let mut holders: Vec<ResourceId> = to_something.map(holder).collect::<Option<_>>()?;
+    // A vector that grew has room for four, and an account has tens of thousands of these.
+    holders.shrink_to_fit();
+    Some(holders)
+}
+
+fn state(name: Option<&str>) -> VolumeState {
+    match name {
+        Some("creating") => VolumeState::Creating,
+        Some("available") => VolumeState::Available,
+        Some("in-use") => VolumeState::InUse,
+        Some("deleting") => VolumeState::Deleting,
+        Some("deleted") => VolumeState::Deleted,
+        Some("error") => VolumeState::Error,
+        _ => VolumeState::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! The few fields of a `DescribeVolumes` answer that decisions need, by their path in its XML.
+
+use std::borrow::Cow;
+
+use aws_sdk_ec2::primitives::DateTime;
+use domain::instance::Tags;
+
+use crate::describe::document::{Answer, Document, Unreadable, name, operator, tag};
+
+const ANSWER: Answer = Answer { root: "DescribeVolumesResponse", set: "volumeSet" };
+
+/// One volume in EC2's words (EC2 API reference, `Volume`). `None` where the answer leaves the element out.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Told<'a> {
+    pub(super) volume_id: Option<Cow<'a, str>>,
+    /// `availabilityZone`
+    pub(super) zone: Option<Cow<'a, str>>,
+    pub(super) volume_type: Option<Cow<'a, str>>,
+    /// GiB
+    pub(super) size: Option<i32>,
+    pub(super) iops: Option<i32>,
+    /// MiB per second
+    pub(super) throughput: Option<i32>,
+    /// `status`
+    pub(super) state: Option<Cow<'a, str>>,
+    pub(super) create_time: Option<DateTime>,
+    pub(super) snapshot_id: Option<Cow<'a, str>>,
+    /// `multiAttachEnabled`
+    pub(super) multi_attach: Option<bool>,
+    /// `attachmentSet`
+    pub(super) attachments: Vec<Attachment<'a>>,
+    /// `operator.managed`
+    pub(super) managed: Option<bool>,
+    /// `operator.principal`
+    pub(super) principal: Option<Cow<'a, str>>,
+    /// All of them, those of AWS (`aws:*`) included; one without a value has an empty one.
+    pub(super) tags: Tags,
+}
+
+/// What a volume is attached to (EC2 API reference, `VolumeAttachment`).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Attachment<'a> {
+    pub(super) instance_id: Option<Cow<'a, str>>,
+    pub(super) associated_resource: Option<Cow<'a, str>>,
+    /// `status`
+    pub(super) state: Option<Cow<'a, str>>,
+}
+
+/// Every volume of the page, in order, to `each`; and the token of the next page. Where this fails, `each` may have had some
+/// of the page.
+pub(super) fn read<'a>(
+    body: &'a [u8],
+    mut each: impl FnMut(Told<'a>) -> Result<(), Unreadable>,
+) -> Result<Option<String>, Unreadable> {
+    ANSWER.read(body, |document| each(volume(document)?))
+}
+
+fn volume<'a>(document: &mut Document<'a>) -> Result<Told<'a>, Unreadable> {
+    let mut told = Told::default();
+    while let Some(child) = document.child()? {
+        match name(&child) {
+            "volumeId" => told.volume_id = Some(document.text()?),
+            "availabilityZone" => told.zone = Some(document.text()?),
+            "volumeType" => told.volume_type = Some(document.text()?),
+            "size" => told.size = Some(document.value("size")?),
+            "iops" => told.iops = Some(document.value("iops")?),
+            "throughput" => told.throughput = Some(document.value("throughput")?),
+            "status" => told.state = Some(document.text()?),
+            "createTime" => told.create_time = Some(document.time("createTime")?),
+            "snapshotId" => told.snapshot_id = Some(document.text()?),
+            "multiAttachEnabled" => told.multi_attach = Some(document.value("multiAttachEnabled")?),
+            "attachmentSet" => document.items(|document| {
+                told.attachments.push(attachment(document)?);
+                Ok(())
+            })?,
+            "operator" => (told.managed, told.principal) = operator(document)?,
+            "tagSet" => document.items(|document| tag(document, &mut told.tags))?,
+            _ => document.skip(&child)?,
+        }
+    }
+    Ok(told)
+}
+
+fn attachment<'a>(document: &mut Document<'a>) -> Result<Attachment<'a>, Unreadable> {
+    let mut told = Attachment::default();
+    while let Some(child) = document.child()? {
+        match name(&child) {
+            "instanceId" => told.instance_id = Some(document.text()?),
+            "associatedResource" => told.associated_resource = Some(document.text()?),
+            "status" => told.state = Some(document.text()?),
+            _ => document.skip(&child)?,
+        }
+    }
+    Ok(told)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! The volumes of all regions, Curfew's snapshots of them, the instances that they hang on, and where they came from.
+
+#[cfg(feature = "operator")]
+mod unattached;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use aws_sdk_ec2::Client;
+use domain::id::{Region, ResourceId};
+use domain::instance::{State, Tags};
+use domain::observed::{Gap, GapKind, Observed};
+use domain::vocabulary::SNAPSHOT_OF;
+use domain::volume::{Host, Snapshot, Storage, Volume};
+use futures::future::join_all;
+
+use super::filter;
+use super::pages::{PAGE_SIZE, all_pages};
+use crate::aws::Aws;
+use crate::describe::{self, DESCRIBE_INSTANCES, DESCRIBE_SNAPSHOTS, DESCRIBE_VOLUMES};
+use crate::error::CallError;
+
+#[cfg(feature = "operator")]
+pub use unattached::unattached;
+
+/// A filter takes 200 values (EC2 user guide, "Filter resources").
+const SOURCES_A_CALL_MAX: usize = 200;
+
+/// The instances of a region by their id.
+pub type Hosts = BTreeMap<ResourceId, Host>;
+
+/// What decisions read of a volume. Nothing else is kept, or looked up.
+struct Reads<T, S> {
+    tags: T,
+    source: S,
+}
+
+/// Every volume of all these regions at once, with what decisions about it need.
+///
+/// `tags` says whether those of a volume tell anything, given the instances of its region; others are not kept: an account
+/// has tens of thousands of volumes, and tags are two thirds of the room that they take. `source` says it of the snapshot
+/// that an unattached volume came from.
+///
+/// A region of which one page of one call could not be read is a gap and yields nothing: a volume that was not seen would
+/// seem to be gone, and its snapshots to be no longer needed.
+///
+/// A region that has not answered in full after `patience` is a gap as well: the others must not wait for it.
+pub async fn storage(
+    aws: &Aws,
+    regions: &[Region],
+    patience: Duration,
+    tags: impl Fn(&Volume, &Hosts) -> bool,
+    source: impl Fn(&Volume) -> bool,
+) -> Storage {
+    let reads = &Reads { tags, source };
+    let looks = regions.iter().map(|region| async move {
+        let ec2 = aws.ec2(region);
+        let look = tokio::time::timeout(patience, of_region(&ec2, region, reads)).await;
+        let seen = look.unwrap_or_else(|_| Err(CallError::impatient(DESCRIBE_VOLUMES, region, patience)));
+        seen.unwrap_or_else(|error| Storage {
+            volumes: Observed::nothing_but(error.gap_of_region()),
+            ..Storage::default()
+        })
+    });
+    let mut seen = Storage::default();
+    for of_region in join_all(looks).await {
+        seen.extend(of_region);
+    }
+    seen
+}
+
+/// One list after the other: two pages at once would take twice the room. Snapshots come first, so that the volume of each
+/// is among the volumes unless it is gone by then.
+async fn of_region(
+    ec2: &Client,
+    region: &Region,
+    reads: &Reads<impl Fn(&Volume, &Hosts) -> bool, impl Fn(&Volume) -> bool>,
+) -> Result<Storage, CallError> {
+    let mut snapshots = snapshots(ec2, region).await?;
+    let Seen { volumes, incomplete, hosts } = volumes(ec2, region, &reads.tags).await?;
+    // Their volumes are not gone, although they are not among those that were seen.
+    snapshots.retain(|snapshot| !incomplete.contains(&snapshot.of_volume) && !names_one_of(snapshot, &incomplete));
+    let from = volumes.iter().filter(|volume| volume.is_unattached() && volume.from_snapshot.is_some());
+    let from = from.filter(|volume| (reads.source)(volume));
+    let sources = sources(ec2, region, from.filter_map(|volume| volume.from_snapshot.as_ref()).collect()).await?;
+    let hosts = with_volumes(hosts, &volumes);
+    let gaps = Vec::from_iter((!incomplete.is_empty()).then(|| gap_of(region, &incomplete)));
+    Ok(Storage { volumes: Observed { items: volumes, gaps }, snapshots, hosts, sources })
+}
+
+fn with_volumes(hosts: Hosts, volumes: &[Volume]) -> Vec<Host> {
+    let named: BTreeSet<&ResourceId> = volumes.iter().flat_map(|volume| &volume.attached_to).collect();
+    hosts.into_values().filter(|host| named.contains(&host.id)).collect()
+}
+
+fn names_one_of(snapshot: &Snapshot, volumes: &BTreeSet<ResourceId>) -> bool {
+    snapshot.tags.get(SNAPSHOT_OF).is_some_and(|volume| volumes.contains(volume.as_str()))
+}
+
+fn gap_of(region: &Region, incomplete: &BTreeSet<ResourceId>) -> Gap {
+    let first = incomplete.first().map(ResourceId::as_str).unwrap_or_default();
+    let count = incomplete.len();
+    Gap {
+        region: region.clone(),
+        call: DESCRIBE_VOLUMES.to_owned(),
+        error: format!(
+            "{count} volume(s), {first} among them, came without zone, type, size, creation time or what they are attached \
+             to, and were not judged"
+        ),
+        kind: GapKind::Part,
+    }
+}
+
+/// Every snapshot that Curfew took. One that cannot be judged fails all: its volume would be snapshotted again, every hour.
+async fn snapshots(ec2: &Client, region: &Region) -> Result<Vec<Snapshot>, CallError> {
+    let call = ec2.describe_snapshots().owner_ids("self").filters(filter("tag-key", [SNAPSHOT_OF]));
+    let call = call.max_results(PAGE_SIZE);
+    let mut all = Vec::new();
+    all_pages(DESCRIBE_SNAPSHOTS, region, async |token| {
+        let page = describe::snapshots_page(call.clone().set_next_token(token), region).await?;
+        if let Some(incomplete) = page.incomplete.first() {
+            return Err(CallError::without(DESCRIBE_SNAPSHOTS, region, incomplete, true));
+        }
+        all.extend(page.snapshots);
+        Ok(page.next_token)
+    })
+    .await?;
+    Ok(all)
+}
+
+/// The volumes of a region.
+#[derive(Default)]
+struct Seen {
+    volumes: Vec<Volume>,
+    /// The names of those that cannot be judged.
+    incomplete: BTreeSet<ResourceId>,
+    /// All instances, where a volume is attached to any.
+    hosts: Hosts,
+}
+
+async fn volumes(
+    ec2: &Client,
+    region: &Region,
+    tags_tell: &impl Fn(&Volume, &Hosts) -> bool,
+) -> Result<Seen, CallError> {
+    let call = ec2.describe_volumes().max_results(PAGE_SIZE);
+    let (mut seen, mut knows_hosts) = (Seen::default(), false);
+    all_pages(DESCRIBE_VOLUMES, region, async |token| {
+        let mut page = describe::volumes_page(call.clone().set_next_token(token), region).await?;
+        if !knows_hosts && page.volumes.iter().any(|volume| !volume.attached_to.is_empty()) {
+            seen.hosts = hosts(ec2, region).await?;
+            knows_hosts = true;
+        }
+        for volume in &mut page.volumes {
+            if !tags_tell(volume, &seen.hosts) {
+                (volume.tags, volume.attached_to) = (Tags::new(), Vec::new());
+            }
+        }
+        seen.volumes.extend(page.volumes);
+        seen.incomplete.extend(page.incomplete);
+        Ok(page.next_token)
+    })
+    .await?;
+    Ok(seen)
+}
+
+/// All instances that EC2 tells of.
+async fn hosts(ec2: &Client, region: &Region) -> Result<Hosts, CallError> {
+    let states = ["pending", "running", "stopping", "stopped", "shutting-down"];
+    let call = ec2.describe_instances().filters(filter("instance-state-name", states)).max_results(PAGE_SIZE);
+    let mut all = Hosts::new();
+    all_pages(DESCRIBE_INSTANCES, region, async |token| {
+        let mut page = describe::page(call.clone().set_next_token(token), region).await?;
+        let instances = page.described.into_iter().map(|one| one.instance);
+        all.extend(instances.map(|instance| {
+            let host = Host {
+                id: instance.id.clone(),
+                region: region.clone(),
+                stopped: instance.state == State::Stopped,
+                stopped_at: page.stopped_at.remove(&instance.id),
+                tags: instance.tags,
+            };
+            (instance.id, host)
+        }));
+        Ok(page.next_token)
+    })
+    .await?;
+    Ok(all)
+}
+
+/// The tags of these snapshots, of those that exist and are this account's: it sees the tags of no other's (EC2 user guide,
+/// "Tag your Amazon EC2 resources").
+async fn sources(
+    ec2: &Client,
+    region: &Region,
+    named: BTreeSet<&ResourceId>,
+) -> Result<BTreeMap<ResourceId, Tags>, CallError> {
+    let named: Vec<&str> = named.into_iter().map(ResourceId::as_str).collect();
+    let mut all = BTreeMap::new();
+    for chunk in named.chunks(SOURCES_A_CALL_MAX) {
+        let call = ec2.describe_snapshots().owner_ids("self");
+        let call = call.filters(filter("snapshot-id", chunk.iter().copied())).max_results(PAGE_SIZE);
+        all_pages(DESCRIBE_SNAPSHOTS, region, async |token| {
+            let page = describe::snapshots_page(call.clone().set_next_token(token), region).await?;
+            all.extend(page.snapshots.into_iter().map(|snapshot| (snapshot.id, snapshot.tags)));
+            Ok(page.next_token)
+        })
+        .await?;
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests;

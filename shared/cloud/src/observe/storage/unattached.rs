@@ -1,0 +1,104 @@
+//! The volumes of one region that are attached to nothing, and no other: all that a look before deploying wants to
+//! know.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use aws_sdk_ec2::Client;
+use domain::id::{Region, ResourceId};
+use domain::observed::Observed;
+use domain::volume::{Storage, Volume};
+
+use super::{gap_of, sources};
+use crate::aws::Aws;
+use crate::describe::{self, DESCRIBE_VOLUMES};
+use crate::error::CallError;
+use crate::observe::filter;
+use crate::observe::pages::{PAGE_SIZE, all_pages};
+
+/// Every volume that EC2 calls available (EC2 API reference, `DescribeVolumes`, the filter `status`), and the tags of
+/// the snapshot it came from where `source` asks for them. One list instead of three: what they hang on and what
+/// Curfew made is not looked at.
+///
+/// Where those tags cannot be seen, the volumes are there all the same, and there is a gap. Where a page of them could
+/// not be read, or not within `patience`, the region is a gap and yields nothing.
+pub async fn unattached(aws: &Aws, region: &Region, patience: Duration, source: impl Fn(&Volume) -> bool) -> Storage {
+    let ec2 = aws.ec2(region);
+    let look = tokio::time::timeout(patience, of_region(&ec2, region, source)).await;
+    let seen = look.unwrap_or_else(|_| Err(CallError::impatient(DESCRIBE_VOLUMES, region, patience)));
+    seen.unwrap_or_else(|error| Storage { volumes: Observed::nothing_but(error.gap_of_region()), ..Storage::default() })
+}
+
+async fn of_region(ec2: &Client, region: &Region, source: impl Fn(&Volume) -> bool) -> Result<Storage, CallError> {
+    let call = ec2.describe_volumes().filters(filter("status", ["available"])).max_results(PAGE_SIZE);
+    let (mut seen, mut incomplete) = (Storage::default(), BTreeSet::<ResourceId>::new());
+    all_pages(DESCRIBE_VOLUMES, region, async |token| {
+        let page = describe::volumes_page(call.clone().set_next_token(token), region).await?;
+        seen.volumes.items.extend(page.volumes);
+        incomplete.extend(page.incomplete);
+        Ok(page.next_token)
+    })
+    .await?;
+    seen.volumes.gaps.extend((!incomplete.is_empty()).then(|| gap_of(region, &incomplete)));
+    let of_interest = seen.volumes.items.iter().filter(|volume| volume.is_unattached() && source(volume));
+    match sources(ec2, region, of_interest.filter_map(|volume| volume.from_snapshot.as_ref()).collect()).await {
+        Ok(found) => seen.sources = found,
+        Err(error) => seen.volumes.gaps.push(error.gap()),
+    }
+    Ok(seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use domain::observed::GapKind;
+
+    use super::*;
+    use crate::replay::{Answer, Call, aws, page_of, snapshot_xml, volume_xml};
+
+    async fn seen(script: impl Fn(&Call) -> Answer + Send + Sync + 'static) -> (Storage, Vec<String>) {
+        let (aws, calls) = aws(script);
+        let seen = unattached(&aws, &"us-east-1".into(), Duration::from_mins(1), |volume| volume.tags.is_empty()).await;
+        let of_interest = |parameter: &&String| parameter.contains("status") || parameter.contains("available");
+        let said = calls.all().into_iter().map(|call| {
+            let filters: Vec<&str> = call.parameters.iter().filter(of_interest).map(String::as_str).collect();
+            format!("{} {}", call.name, filters.join(" "))
+        });
+        (seen, said.collect())
+    }
+
+    fn volumes() -> Answer {
+        let from = |id: &str, tags: &[(&str, &str)]| {
+            volume_xml(id, "available", tags, "").replace("<snapshotId/>", "<snapshotId>snap-1</snapshotId>")
+        };
+        page_of("volumeSet", &[from("vol-1", &[]), from("vol-2", &[("Team", "vision")])], None)
+    }
+
+    #[tokio::test]
+    async fn one_list_and_whose_they_are() {
+        let (seen, said) = seen(|call| match call.name.as_str() {
+            "DescribeVolumes" => volumes(),
+            _ => page_of("snapshotSet", &[snapshot_xml("snap-1", "vol-9", "completed", &[("Team", "audio")])], None),
+        })
+        .await;
+        assert_eq!((seen.volumes.items.len(), seen.volumes.gaps.len()), (2, 0));
+        let tags = BTreeMap::from([("Team".to_owned(), "audio".to_owned())]);
+        assert_eq!(seen.sources, BTreeMap::from([("snap-1".into(), tags)]));
+        assert_eq!(said, ["DescribeVolumes Filter.1.Name=status Filter.1.Value.1=available", "DescribeSnapshots "]);
+    }
+
+    #[tokio::test]
+    async fn whose_they_are_may_stay_unknown_but_not_which_there_are() {
+        let denied = |call: &'static str| {
+            move |made: &Call| match made.name.as_str() {
+                name if name == call => Answer::error("UnauthorizedOperation", "No"),
+                _ => volumes(),
+            }
+        };
+        let (of_snapshots, _) = seen(denied("DescribeSnapshots")).await;
+        assert_eq!((of_snapshots.volumes.items.len(), of_snapshots.volumes.gaps[0].kind), (2, GapKind::Part));
+        let (of_volumes, _) = seen(denied("DescribeVolumes")).await;
+        assert_eq!((of_volumes.volumes.items.len(), of_volumes.volumes.gaps[0].kind), (0, GapKind::Region));
+    }
+}

@@ -1,0 +1,90 @@
+//! Whether volumes have been in use, from `CloudWatch`.
+
+mod spans;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aws_sdk_cloudwatch::Client;
+use domain::id::{Region, ResourceId};
+use domain::observed::Gap;
+use domain::usage::{Series, Statistic};
+use domain::volume::{VolumeAsk, VolumeUse};
+use futures::{StreamExt, stream};
+use jiff::Timestamp;
+
+use self::spans::{Call, calls};
+use super::metric_data::{CALLS_AT_ONCE_MAX, GET_METRIC_DATA, Span, answers, not_in_full, query};
+use crate::aws::Aws;
+use crate::error::{CallError, gaps};
+
+/// Of all pages of one call: 500 volumes in use in each minute of 15 days.
+const PAGES_MAX: usize = 120;
+
+/// What `CloudWatch` says of the volumes of this region, of all that are asked about. Whichever could not be asked about in
+/// full, or within `patience`, is not among them, and there is a gap.
+pub async fn volume_uses(
+    aws: &Aws,
+    region: &Region,
+    asks: &[VolumeAsk],
+    now: Timestamp,
+    patience: Duration,
+) -> (BTreeMap<ResourceId, VolumeUse>, Vec<Gap>) {
+    let client = aws.cloudwatch(region);
+    let (mut found, mut errors) = (BTreeMap::new(), Vec::new());
+    let all = async {
+        let asks = asks.iter().filter(|ask| ask.region == *region);
+        let client = &client;
+        let answers = calls(asks, now).into_iter().map(|call| async move {
+            let asked = call.questions.len();
+            (asked, uses(client, region, call).await)
+        });
+        let mut answers = stream::iter(answers).buffer_unordered(CALLS_AT_ONCE_MAX);
+        while let Some((asked, uses)) = answers.next().await {
+            match uses {
+                Ok(uses) => {
+                    errors.extend(not_in_full(region, asked - uses.len(), asked));
+                    found.extend(uses);
+                }
+                Err(error) => errors.push(error),
+            }
+        }
+    };
+    if tokio::time::timeout(patience, all).await.is_err() {
+        errors.push(CallError::impatient(GET_METRIC_DATA, region, patience));
+    }
+    (found, gaps(errors))
+}
+
+/// What was answered in full.
+async fn uses(client: &Client, region: &Region, call: Call<'_>) -> Result<Vec<(ResourceId, VolumeUse)>, CallError> {
+    let span = Span { from: call.from(), until: call.until };
+    let questions = call.questions.iter().enumerate();
+    // Any statistic of a period says that there is one.
+    let queries =
+        questions.map(|(place, question)| query(place, &series(&question.ask.volume), Statistic::Sum, call.period));
+    let mut newest: Vec<Option<Timestamp>> = vec![None; call.questions.len()];
+    let complete = answers(client, region, span, queries.collect(), PAGES_MAX, |place, samples| {
+        if let Some((question, newest)) = call.questions.get(place).zip(newest.get_mut(place)) {
+            *newest = samples.map(|(at, _)| at).filter(|at| *at >= question.from).chain(*newest).max();
+        }
+    })
+    .await?;
+    let answered = call.questions.iter().zip(newest).enumerate().filter(|(place, _)| complete.contains(place));
+    let said = answered.map(|(_, (question, newest))| {
+        (question.ask.volume.clone(), newest.map_or(VolumeUse::None, VolumeUse::UsedAt))
+    });
+    Ok(said.collect())
+}
+
+/// EBS user guide, "Amazon CloudWatch metrics for Amazon EBS".
+fn series(volume: &ResourceId) -> Series {
+    Series {
+        namespace: "AWS/EBS".to_owned(),
+        metric: "VolumeIdleTime".to_owned(),
+        dimensions: vec![("VolumeId".to_owned(), volume.as_str().to_owned())],
+    }
+}
+
+#[cfg(test)]
+mod tests;

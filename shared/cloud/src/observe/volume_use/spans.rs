@@ -1,0 +1,142 @@
+//! How `CloudWatch` is asked about volumes in few calls. Pure.
+
+use domain::volume::VolumeAsk;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::observe::batch::{DATAPOINTS_MAX, QUERIES_MAX};
+
+/// From fine to coarse. Each is a part of a day, so that periods of every length begin where days do.
+const GRAINS: [Grain; 13] = [
+    Grain::of_minutes(1, 15),
+    Grain::of_minutes(5, 63),
+    Grain::of_minutes(10, 63),
+    Grain::of_minutes(15, 63),
+    Grain::of_minutes(30, 63),
+    Grain::of_minutes(60, OLDEST_KEPT_DAYS),
+    Grain::of_minutes(2 * 60, OLDEST_KEPT_DAYS),
+    Grain::of_minutes(3 * 60, OLDEST_KEPT_DAYS),
+    Grain::of_minutes(4 * 60, OLDEST_KEPT_DAYS),
+    Grain::of_minutes(6 * 60, OLDEST_KEPT_DAYS),
+    Grain::of_minutes(8 * 60, OLDEST_KEPT_DAYS),
+    Grain::of_minutes(12 * 60, OLDEST_KEPT_DAYS),
+    Grain::of_minutes(24 * 60, OLDEST_KEPT_DAYS),
+];
+const MINUTE: SignedDuration = SignedDuration::from_mins(1);
+const OLDEST_KEPT_DAYS: i64 = 455;
+/// A question goes back over so many periods at least, because up to one of them is lost.
+const PERIODS_MIN: i32 = 24;
+
+/// A length of periods, and for how long `CloudWatch` has what they are made of: minutes for 15 days, five minutes for 63 and
+/// hours for 455 (`CloudWatch` API reference, `GetMetricData`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Grain {
+    period: SignedDuration,
+    kept: SignedDuration,
+}
+
+/// One question: has this volume been in use at or after that moment?
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Since<'a> {
+    pub(super) ask: &'a VolumeAsk,
+    /// The start of the first period that counts.
+    pub(super) from: Timestamp,
+}
+
+/// The questions of one call.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Call<'a> {
+    /// The length of each period.
+    pub(super) period: SignedDuration,
+    /// The end of the period that now lies in.
+    pub(super) until: Timestamp,
+    /// The earliest comes first.
+    pub(super) questions: Vec<Since<'a>>,
+}
+
+impl Call<'_> {
+    /// What is asked about begins with the earliest question; samples before a question's own moment do not count.
+    pub(super) fn from(&self) -> Timestamp {
+        self.questions.first().map_or(self.until, |question| question.from)
+    }
+}
+
+/// Every question once, in few calls: the oldest together, each call with periods as short as it can have them.
+///
+/// Also a volume without one sample counts with all periods that are asked for: `CloudWatch` estimates how many data points it
+/// would have to look up, and refuses what is too many (`CloudWatch` user guide, "CloudWatch service quotas": data points per
+/// second). 500 volumes over 14 days are ten million minutes.
+pub(super) fn calls<'a>(asks: impl Iterator<Item = &'a VolumeAsk>, now: Timestamp) -> Vec<Call<'a>> {
+    let mut asks: Vec<&VolumeAsk> = asks.collect();
+    asks.sort_by_key(|ask| ask.since);
+    let mut rest = &asks[..];
+    let mut calls = Vec::new();
+    while !rest.is_empty() {
+        let prefixes = (1..=rest.len().min(QUERIES_MAX)).map(|count| (count, grain(&rest[..count], now)));
+        let fitting = prefixes.map_while(|(count, grain)| Some((count, grain?))).last();
+        let (count, grain) = fitting.unwrap_or((1, GRAINS[GRAINS.len() - 1]));
+        let (together, later) = rest.split_at(count);
+        let questions = together.iter().map(|ask| Since { ask, from: grain.start(ask.since, now) }).collect();
+        calls.push(Call { period: grain.period, until: grain.end(now), questions });
+        rest = later;
+    }
+    calls
+}
+
+/// The finest grain that goes back to the oldest of these questions, which comes first, is not too long for the youngest, and
+/// of which they have not too many together.
+fn grain(asks: &[&VolumeAsk], now: Timestamp) -> Option<Grain> {
+    let (oldest, youngest) = (asks.first()?.since, asks.last()?.since);
+    let fits = |grain: &&Grain| {
+        grain.goes_back_to(oldest, now)
+            && (grain.period == MINUTE || grain.period * PERIODS_MIN <= now.duration_since(youngest))
+            && asks.len() * grain.periods(oldest, now) <= DATAPOINTS_MAX
+    };
+    GRAINS.iter().find(fits).copied()
+}
+
+impl Grain {
+    /// With an hour to spare, because the call comes later than the clock was read.
+    const fn of_minutes(minutes: i64, kept_days: i64) -> Self {
+        Self { period: SignedDuration::from_mins(minutes), kept: SignedDuration::from_hours(kept_days * 24 - 1) }
+    }
+
+    /// What nothing is kept for is asked about as far as anything is.
+    fn goes_back_to(self, since: Timestamp, now: Timestamp) -> bool {
+        now.duration_since(since) < self.kept || self.kept.as_hours() > (OLDEST_KEPT_DAYS - 1) * 24
+    }
+
+    /// How many begin at or after that moment and are not over by now.
+    fn periods(self, since: Timestamp, now: Timestamp) -> usize {
+        let seconds = self.end(now).as_second() - self.start(since, now).as_second();
+        usize::try_from(seconds / self.period.as_secs()).unwrap_or(1)
+    }
+
+    /// The start of the first period that counts. Minutes begin with the one that `since` lies in. Longer periods begin with the
+    /// first that lies after `since` as a whole: of an earlier one nobody could say on which side of `since` its samples lie.
+    ///
+    /// Not in the future and not before what is kept, because `CloudWatch` would refuse the call with all its questions.
+    fn start(self, since: Timestamp, now: Timestamp) -> Timestamp {
+        let since = since.as_second().max((now - self.kept).as_second());
+        let start = if self.period == MINUTE {
+            self.rounded_down(since)
+        } else {
+            self.rounded_down(since + self.period.as_secs() - 1)
+        };
+        second(start.min(self.rounded_down(now.as_second() - 1)), now)
+    }
+
+    fn end(self, now: Timestamp) -> Timestamp {
+        second(self.rounded_down(now.as_second() + self.period.as_secs() - 1), now)
+    }
+
+    const fn rounded_down(self, second: i64) -> i64 {
+        second.div_euclid(self.period.as_secs()) * self.period.as_secs()
+    }
+}
+
+fn second(second: i64, now: Timestamp) -> Timestamp {
+    Timestamp::from_second(second).unwrap_or(now)
+}
+
+#[cfg(test)]
+mod tests;

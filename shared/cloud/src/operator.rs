@@ -1,0 +1,28 @@
+//! What a person with a terminal needs besides: whose credentials, where Curfew is deployed, and how it fares. No function has
+//! any of it.
+
+mod alarms;
+mod all_tags;
+mod deployment;
+mod identity;
+mod locate;
+mod permissions;
+mod quotas;
+mod restore;
+mod subscriptions;
+mod tags;
+mod telemetry;
+
+pub use alarms::alarms;
+pub use all_tags::{tagged, tagged_instances, volumes};
+pub use deployment::{Deployment, deployment};
+pub use identity::{Identity, Unconnected, has_profile};
+pub use locate::{Kind, Located, locate};
+pub use permissions::simulate;
+pub use quotas::quotas;
+pub use restore::{create_volume, snapshots_of, start, volumes_from};
+pub use subscriptions::subscriptions;
+pub use tags::{remove_tags, write_tag};
+pub use telemetry::reporting;
+
+pub use crate::observe::unattached;

@@ -1,0 +1,106 @@
+//! Where Curfew is deployed: what its `CloudFormation` stack made.
+
+use std::collections::BTreeMap;
+
+use domain::id::Region;
+
+use crate::aws::Aws;
+use crate::error::{CallError, CallErrorKind};
+
+const CALL: &str = "cloudformation:DescribeStackResources";
+
+/// What the stack made, by the logical ids of `template.yaml`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deployment {
+    /// The stack's name.
+    pub stack: String,
+    /// The state bucket.
+    pub bucket: String,
+    /// The topic's ARN.
+    pub topic_arn: String,
+    /// Each function's deployed name and its role's name, by its own name, such as `reap-instances`.
+    pub functions: BTreeMap<String, Function>,
+    /// The physical id of everything that it made, by its logical id.
+    pub made: BTreeMap<String, String>,
+}
+
+/// One function as it is deployed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// The Lambda function's name.
+    pub name: String,
+    /// Its role's name.
+    pub role: String,
+}
+
+impl Deployment {
+    /// The log group of each function, by the function's own name.
+    pub fn log_groups(&self) -> impl Iterator<Item = (String, String)> {
+        let groups =
+            self.made.iter().filter_map(|(id, group)| Some((kebab_case(id.strip_suffix("Logs")?), group.clone())));
+        groups.filter(|(function, _)| self.functions.contains_key(function))
+    }
+}
+
+/// What this stack made, in the home region; `None` where there is no such stack.
+///
+/// # Errors
+/// Where `CloudFormation` refused, or the stack is not one of Curfew's.
+pub async fn deployment(aws: &Aws, stack: &str) -> Result<Option<Deployment>, CallError> {
+    let answer = aws.cloudformation().describe_stack_resources().stack_name(stack).send().await;
+    let made = match answer {
+        Ok(answer) => answer.stack_resources.unwrap_or_default(),
+        // CloudFormation API reference, `DescribeStackResources`: a stack that is not there is a ValidationError.
+        Err(error) => {
+            let error = CallError::of(CALL, aws.home(), &error);
+            return if error.message.contains("does not exist") { Ok(None) } else { Err(error) };
+        }
+    };
+    let by_logical_id: BTreeMap<&str, &str> =
+        made.iter().filter_map(|one| Some((one.logical_resource_id()?, one.physical_resource_id()?))).collect();
+    let (Some(bucket), Some(topic_arn)) = (by_logical_id.get("StateBucket"), by_logical_id.get("Topic")) else {
+        return Err(not_ours(aws.home(), stack));
+    };
+    let functions = by_logical_id.iter().filter_map(|(id, role)| {
+        let id = id.strip_suffix("Role")?;
+        let name = by_logical_id.get(id)?;
+        Some((kebab_case(id), Function { name: (*name).to_owned(), role: (*role).to_owned() }))
+    });
+    Ok(Some(Deployment {
+        stack: stack.to_owned(),
+        bucket: (*bucket).to_owned(),
+        topic_arn: (*topic_arn).to_owned(),
+        functions: functions.collect(),
+        made: by_logical_id.iter().map(|(id, made)| ((*id).to_owned(), (*made).to_owned())).collect(),
+    }))
+}
+
+fn not_ours(region: &Region, stack: &str) -> CallError {
+    let message = format!(
+        "the stack {stack} made no StateBucket and no Topic, so it is not one of Curfew's; name another by --stack"
+    );
+    CallError { call: CALL, region: region.clone(), kind: CallErrorKind::Other, message }
+}
+
+/// `ReapInstances` is `reap-instances`.
+fn kebab_case(pascal: &str) -> String {
+    let mut name = String::new();
+    for (place, letter) in pascal.char_indices() {
+        if letter.is_ascii_uppercase() && place > 0 {
+            name.push('-');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_is_called_as_its_directory() {
+        assert_eq!(kebab_case("ReapInstances"), "reap-instances");
+        assert_eq!(kebab_case(""), "");
+    }
+}

@@ -1,0 +1,212 @@
+//! Whose credentials, and which region.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::sync::{Mutex, PoisonError};
+
+use aws_config::profile::{self, ProfileFileCredentialsProvider, ProfileSet};
+use aws_config::provider_config::ProviderConfig;
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::error::CredentialsError;
+use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider, future};
+use aws_sdk_ec2::error::ErrorMetadata;
+use domain::fault::{sentence, shortened};
+use domain::id::Region;
+
+use crate::aws::{Aws, loader};
+
+/// What a person says about who they are and where; what is absent is as the AWS CLI would find it (AWS SDKs and tools
+/// reference guide, "Settings reference").
+#[derive(Debug, Clone, Default)]
+pub struct Identity {
+    /// A profile of the shared configuration files. Named, it comes before credentials of the environment, as with the AWS CLI.
+    pub profile: Option<String>,
+    /// The home region.
+    pub region: Option<Region>,
+}
+
+/// Why nobody is connected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unconnected {
+    /// No region is named anywhere.
+    NoRegion,
+    /// There are no credentials wherever the SDK looks.
+    NoCredentials,
+    /// Of the profile that has to log in once more: its `aws sso login` is missing, or is over.
+    LoggedOut(String),
+    /// There should be credentials, and why there are none.
+    Refused(String),
+}
+
+/// The longest cause that is passed on, in characters: a process may write whatever it likes.
+const CAUSE_MAX: usize = 300;
+/// So many profiles may name each other as their source.
+const SOURCES_MAX: usize = 10;
+
+/// Whether the shared configuration files have such a profile; where they cannot be read, why.
+///
+/// Without it the SDK looks for credentials elsewhere, and would say at the first call that it found none.
+///
+/// # Errors
+/// What is wrong with the files.
+pub async fn has_profile(name: &str) -> Result<bool, String> {
+    Ok(profiles(None).await?.get_profile(name).is_some())
+}
+
+#[expect(clippy::default_trait_access, reason = "the SDK keeps the names of these types to itself")]
+async fn profiles(selected: Option<&str>) -> Result<ProfileSet, String> {
+    let selected = selected.map(|name| Cow::Owned(name.to_owned()));
+    // By default the real file system, the real environment, and the files that it names.
+    let profiles = profile::load(&Default::default(), &Default::default(), &Default::default(), selected).await;
+    profiles.map_err(|error| sentence(&error))
+}
+
+impl Aws {
+    /// The connection of a person. Nothing is called but what loading the credentials takes: once, and before anything else.
+    ///
+    /// # Errors
+    /// Where no region is named anywhere, or there are no credentials.
+    pub async fn connect_as(identity: &Identity) -> Result<Self, Unconnected> {
+        let (mut loader, http_client) = loader();
+        if let Some(region) = &identity.region {
+            loader = loader.region(aws_config::Region::new(region.as_str().to_owned()));
+        }
+        if let Some(profile) = &identity.profile {
+            loader = loader.profile_name(profile);
+        }
+        let config = loader.load().await;
+        let region = config.region().cloned().ok_or(Unconnected::NoRegion)?;
+        let provider = match &identity.profile {
+            // The SDK's chain would take credentials of the environment first.
+            Some(profile) => {
+                let of_profile =
+                    ProviderConfig::without_region().with_region(Some(region)).with_http_client(http_client);
+                let of_profile =
+                    ProfileFileCredentialsProvider::builder().configure(&of_profile).profile_name(profile).build();
+                SharedCredentialsProvider::new(of_profile)
+            }
+            None => config.credentials_provider().ok_or(Unconnected::NoCredentials)?,
+        };
+        let first = match provider.provide_credentials().await {
+            Ok(credentials) => Mutex::new(Some(credentials)),
+            Err(error) => return Err(unconnected(&error, identity.profile.as_deref()).await),
+        };
+        let credentials = SharedCredentialsProvider::new(Loaded { first, provider });
+        Ok(Self::with(config.into_builder().credentials_provider(credentials).build()))
+    }
+}
+
+/// Credentials that are loaded already, once; the SDK keeps them until they expire. Asking their provider again would assume a
+/// role, or start a process, twice.
+#[derive(Debug)]
+struct Loaded {
+    first: Mutex<Option<Credentials>>,
+    provider: SharedCredentialsProvider,
+}
+
+impl ProvideCredentials for Loaded {
+    fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
+    where
+        Self: 'a,
+    {
+        match self.first.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(first) => future::ProvideCredentials::ready(Ok(first)),
+            None => self.provider.provide_credentials(),
+        }
+    }
+}
+
+async fn unconnected(error: &CredentialsError, profile: Option<&str>) -> Unconnected {
+    if let CredentialsError::CredentialsNotLoaded(_) = error {
+        return Unconnected::NoCredentials;
+    }
+    let profiles = if is_of_login(&sentence(error)) { profiles(profile).await.ok() } else { None };
+    match profiles.as_ref().and_then(logs_in) {
+        Some(profile) => Unconnected::LoggedOut(profile),
+        None => Unconnected::Refused(last_cause(error)),
+    }
+}
+
+/// By the words of the SDK about the token that `aws sso login` leaves, and of IAM Identity Center about one that is over (AWS
+/// IAM Identity Center portal API reference, `GetRoleCredentials`).
+fn is_of_login(said: &str) -> bool {
+    ["/sso/cache/", "SSO token", "UnauthorizedException"].iter().any(|words| said.contains(words))
+}
+
+/// The profile whose login is used: the selected one, or the one that its role is assumed from (AWS SDKs and tools reference
+/// guide, "IAM Identity Center credential provider" and "Assume role credential provider").
+fn logs_in(profiles: &ProfileSet) -> Option<String> {
+    let mut name = profiles.selected_profile();
+    for _ in 0..SOURCES_MAX {
+        let profile = profiles.get_profile(name)?;
+        if ["sso_session", "sso_start_url"].iter().any(|key| profile.get(key).is_some()) {
+            return Some(name.to_owned());
+        }
+        name = profile.get("source_profile")?;
+    }
+    None
+}
+
+/// The innermost error in one line: those around it say where the SDK was.
+fn last_cause(error: &CredentialsError) -> String {
+    let mut last: &dyn Error = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    let said = match last.downcast_ref::<ErrorMetadata>().map(|of_aws| (of_aws.code(), of_aws.message())) {
+        Some((Some(code), Some(message))) => format!("{code}: {message}"),
+        _ => last.to_string(),
+    };
+    let words: Vec<&str> = said.split_whitespace().collect();
+    shortened(words.join(" ").trim_end_matches('.'), CAUSE_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[expect(deprecated, reason = "the SDK moved these types to a crate of its own")]
+    #[expect(clippy::default_trait_access, reason = "the SDK keeps the names of these types to itself")]
+    async fn check(config: &str, profile: &str, expect: Option<&str>) {
+        use aws_config::profile::profile_file::{ProfileFileKind, ProfileFiles};
+        let files = ProfileFiles::builder().with_contents(ProfileFileKind::Config, config).build();
+        let profile = Cow::Owned(profile.to_owned());
+        let profiles = profile::load(&Default::default(), &Default::default(), &files, Some(profile)).await.unwrap();
+        assert_eq!(logs_in(&profiles).as_deref(), expect, "{config}");
+    }
+
+    #[tokio::test]
+    async fn the_profile_that_logs_in_is_found() {
+        const LOGS_IN: &str = "[profile people]\nsso_session = ours\n[profile old]\nsso_start_url = https://x\n\
+            [profile role]\nrole_arn = a\nsource_profile = people\n\
+            [profile keys]\naws_access_key_id = AKIA\n\
+            [profile lost]\nsource_profile = none\n\
+            [profile round]\nsource_profile = round\n";
+        check(LOGS_IN, "people", Some("people")).await;
+        check(LOGS_IN, "old", Some("old")).await;
+        check(LOGS_IN, "role", Some("people")).await;
+        for none in ["keys", "lost", "round", "default"] {
+            check(LOGS_IN, none, None).await;
+        }
+    }
+
+    #[test]
+    fn only_the_last_cause_is_said_in_one_line() {
+        let check = |error: CredentialsError, expect: &str| assert_eq!(last_cause(&error), expect);
+        check(CredentialsError::provider_error("exited with 3.\n  No\tticket.\n"), "exited with 3. No ticket");
+        let refused = ErrorMetadata::builder().code("AccessDenied").message("Not you.").build();
+        let around = CredentialsError::provider_error(refused);
+        check(CredentialsError::provider_error(around), "AccessDenied: Not you");
+        check(CredentialsError::provider_error("x".repeat(1000)), &format!("{}…", "x".repeat(CAUSE_MAX)));
+    }
+
+    #[tokio::test]
+    async fn what_is_loaded_is_used_once_and_then_loaded_again() {
+        let credentials = |key: &str| Credentials::new(key, "secret", None, None, "test");
+        let first = Mutex::new(Some(credentials("first")));
+        let loaded = Loaded { first, provider: SharedCredentialsProvider::new(credentials("again")) };
+        for expect in ["first", "again", "again"] {
+            assert_eq!(loaded.provide_credentials().await.unwrap().access_key_id(), expect);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What a role may do, asked of IAM's policy simulator. Nothing is done: it only evaluates policies.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_iam::Client;
+use aws_sdk_iam::types::{ContextEntry, ContextKeyTypeEnum, PolicyEvaluationDecisionType};
+use domain::doctor::permissions::{Case, EVERYTHING, Entry};
+use futures::{StreamExt as _, stream};
+
+use crate::aws::Aws;
+use crate::error::CallError;
+
+const CALL: &str = "iam:SimulatePrincipalPolicy";
+
+/// IAM takes few calls a second, and the SDK repeats those that it throttles.
+const AT_ONCE: usize = 4;
+/// Of 100 results each, and no request has as many actions.
+const PAGES_MAX: usize = 10;
+
+/// One request: all actions that are asked about with the same resource and context.
+struct Request<'a> {
+    resource: &'a str,
+    context: &'a [Entry],
+    even_so: bool,
+    cases: Vec<&'a Case>,
+}
+
+/// Whether IAM allows each of these to a role, of those that it said it of; and the first error, where there was one. Needs
+/// `iam:SimulatePrincipalPolicy` on the role.
+pub async fn simulate<'a>(aws: &Aws, role_arn: &str, cases: &'a [Case]) -> (Vec<(&'a Case, bool)>, Option<CallError>) {
+    let mut grouped: BTreeMap<(&str, &[Entry], bool), Vec<&Case>> = BTreeMap::new();
+    for case in cases {
+        grouped.entry((&case.resource, &case.context, case.even_so)).or_default().push(case);
+    }
+    let request = |((resource, context, even_so), cases)| Request { resource, context, even_so, cases };
+    let mut requests: Vec<Request<'_>> = grouped.into_iter().map(request).collect();
+    let client = aws.iam();
+    // One alone at first: where it is denied, so are all others.
+    let Some(first) = requests.pop() else { return (Vec::new(), None) };
+    let mut answers = match ask(aws, &client, role_arn, first).await {
+        Ok(answers) => answers,
+        Err(error) => return (Vec::new(), Some(error)),
+    };
+    let asks = requests.into_iter().map(|request| ask(aws, &client, role_arn, request));
+    let mut error = None;
+    for answered in stream::iter(asks).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
+        match answered {
+            Ok(more) => answers.extend(more),
+            Err(one) => error = error.or(Some(one)),
+        }
+    }
+    (answers, error)
+}
+
+async fn ask<'a>(
+    aws: &Aws,
+    client: &Client,
+    role_arn: &str,
+    Request { resource, context, even_so, cases }: Request<'a>,
+) -> Result<Vec<(&'a Case, bool)>, CallError> {
+    let call = client
+        .simulate_principal_policy()
+        .policy_source_arn(role_arn)
+        .resource_arns(resource)
+        .set_policy_input_list(even_so.then(|| vec![EVERYTHING.to_owned()]))
+        .set_context_entries(Some(context.iter().map(entry).collect()))
+        .set_action_names(Some(cases.iter().map(|case| case.action.to_owned()).collect()));
+    let mut pages = call.into_paginator().send();
+    let mut allowed: BTreeMap<String, bool> = BTreeMap::new();
+    for _ in 0..PAGES_MAX {
+        let Some(page) = pages.next().await else { break };
+        let page = page.map_err(|error| CallError::of(CALL, aws.home(), &error))?;
+        // One result for each action; with one resource its decision is that of the resource (IAM API reference,
+        // `EvaluationResult`).
+        allowed.extend(page.evaluation_results().iter().map(|result| {
+            (result.eval_action_name().to_owned(), *result.eval_decision() == PolicyEvaluationDecisionType::Allowed)
+        }));
+    }
+    Ok(cases.into_iter().filter_map(|case| Some((case, *allowed.get(case.action)?))).collect())
+}
+
+fn entry(Entry { key, values, is_list }: &Entry) -> ContextEntry {
+    let kind = if *is_list { ContextKeyTypeEnum::StringList } else { ContextKeyTypeEnum::String };
+    ContextEntry::builder()
+        .context_key_name(key)
+        .set_context_key_values(Some(values.clone()))
+        .context_key_type(kind)
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::doctor::permissions::Expected;
+
+    use super::*;
+    use crate::replay::{Answer, Call, aws};
+
+    const ROLE: &str = "arn:aws:iam::123456789012:role/reaper";
+
+    fn case(action: &'static str, resource: &str, even_so: bool) -> Case {
+        let entry =
+            Entry { key: "aws:TagKeys".to_owned(), values: vec!["a".to_owned(), "b".to_owned()], is_list: true };
+        let (resource, about, context) = (resource.to_owned(), String::new(), vec![entry]);
+        Case { action, resource, about, context, expected: Expected::Never, even_so, why: "" }
+    }
+
+    /// Stopping is allowed, and nothing else.
+    fn simulated(call: &Call) -> Answer {
+        let actions = call.parameters.iter().filter(|parameter| parameter.starts_with("ActionNames.member."));
+        let results: Vec<String> = actions
+            .filter_map(|parameter| parameter.split_once('='))
+            .map(|(_, action)| {
+                let said = if action == "ec2:StopInstances" { "allowed" } else { "implicitDeny" };
+                format!("<member><EvalActionName>{action}</EvalActionName><EvalDecision>{said}</EvalDecision></member>")
+            })
+            .collect();
+        let results = format!("<EvaluationResults>{}</EvaluationResults>", results.concat());
+        Answer::ok(format!("<SimulatePrincipalPolicyResult>{results}</SimulatePrincipalPolicyResult>"))
+    }
+
+    #[tokio::test]
+    async fn actions_on_the_same_resource_are_asked_about_together() {
+        let (aws, calls) = aws(simulated);
+        let cases = [
+            case("ec2:StopInstances", "one", false),
+            case("ec2:StartInstances", "one", false),
+            case("ec2:StopInstances", "two", false),
+            case("ec2:StopInstances", "two", true),
+        ];
+        let (answers, error) = simulate(&aws, ROLE, &cases).await;
+        assert_eq!(error, None);
+        let allowed = |case: &Case| answers.iter().find(|(asked, _)| *asked == case).map(|(_, allowed)| *allowed);
+        assert_eq!(cases.each_ref().map(allowed), [Some(true), Some(false), Some(true), Some(true)]);
+        let said = calls.said();
+        assert_eq!(said.len(), 3);
+        assert_eq!(said.iter().filter(|call| call.contains("PolicyInputList")).count(), 1);
+        assert!(said.iter().all(|call| call.contains("ContextKeyType=stringList")), "{said:?}");
+        assert!(said.iter().all(|call| call.contains("ContextKeyValues.member.2=b")), "{said:?}");
+    }
+
+    #[tokio::test]
+    async fn where_the_first_is_denied_no_other_is_asked() {
+        let (aws, calls) = aws(|_| Answer::query_error("AccessDenied", "Not you"));
+        let cases = [case("ec2:StopInstances", "one", false), case("ec2:StopInstances", "two", false)];
+        let (answers, error) = simulate(&aws, ROLE, &cases).await;
+        assert!(answers.is_empty());
+        assert!(error.unwrap().to_string().ends_with("grant iam:SimulatePrincipalPolicy to the role that asked"));
+        assert_eq!(calls.names().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_iam_does_not_answer_is_no_answer() {
+        let (aws, _) = aws(|_| Answer::ok("<SimulatePrincipalPolicyResult/>"));
+        let cases = [case("ec2:StopInstances", "one", false)];
+        let (answers, error) = simulate(&aws, ROLE, &cases).await;
+        assert_eq!((answers.len(), error), (0, None));
+    }
+}

@@ -1,0 +1,84 @@
+//! How much EC2 gives this account.
+
+use std::collections::BTreeMap;
+
+use domain::doctor::quotas::QUOTAS;
+use domain::id::Region;
+
+use crate::aws::Aws;
+use crate::error::CallError;
+
+const CALL: &str = "servicequotas:ListServiceQuotas";
+
+/// The most that `ListServiceQuotas` gives (Service Quotas API reference). EC2 has less than 200 in all, so two calls tell what ten
+/// of `GetServiceQuota` would, which are slower: 5 a second (Service Quotas user guide, "Service quotas for Service Quotas").
+const PAGE_SIZE: i32 = 100;
+const PAGES_MAX: usize = 20;
+
+/// The quotas of GPU instances in one region, in vCPUs by their code; needs `servicequotas:ListServiceQuotas`. A code that is not
+/// there has no value of this account's own.
+///
+/// # Errors
+/// Where they cannot be listed.
+pub async fn quotas(aws: &Aws, region: &Region) -> Result<BTreeMap<String, f64>, CallError> {
+    let call = aws.servicequotas(region).list_service_quotas().service_code("ec2").max_results(PAGE_SIZE);
+    let mut pages = call.into_paginator().send();
+    let mut found = BTreeMap::new();
+    for _ in 0..PAGES_MAX {
+        let Some(page) = pages.next().await else { break };
+        let page = page.map_err(|error| CallError::of(CALL, region, &error))?;
+        let of_interest = page.quotas().iter().filter_map(|quota| Some((quota.quota_code()?, quota.value?)));
+        let of_interest = of_interest.filter(|(code, _)| QUOTAS.iter().any(|(_, _, known)| known == code));
+        found.extend(of_interest.map(|(code, vcpus)| (code.to_owned(), vcpus)));
+        if found.len() == QUOTAS.len() {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::{Answer, Call, aws};
+
+    fn listed(codes: &[(&str, f64)], next: &str) -> Answer {
+        let one = |(code, value): &(&str, f64)| format!(r#"{{"QuotaCode":"{code}","Value":{value}}}"#);
+        let quotas: Vec<String> = codes.iter().map(one).collect();
+        let next = if next.is_empty() { "null".to_owned() } else { format!("\"{next}\"") };
+        Answer::Raw(200, format!(r#"{{"Quotas":[{}],"NextToken":{next}}}"#, quotas.join(",")).into())
+    }
+
+    fn says(call: &Call, words: &str) -> bool {
+        call.parameters.iter().any(|parameter| parameter.contains(words))
+    }
+
+    #[tokio::test]
+    async fn only_those_of_gpu_instances_are_kept_of_all_pages() {
+        let (aws, calls) = aws(|call| {
+            if says(call, r#""NextToken":"two""#) {
+                listed(&[("L-417A185B", 96.0)], "")
+            } else {
+                listed(&[("L-1216C47A", 5.0), ("L-DB2E81BA", 64.0)], "two")
+            }
+        });
+        let found = quotas(&aws, &Region::from("eu-west-1")).await.unwrap();
+        assert_eq!(found, BTreeMap::from([("L-417A185B".to_owned(), 96.0), ("L-DB2E81BA".to_owned(), 64.0)]));
+        assert_eq!(calls.all()[0].region, "eu-west-1");
+    }
+
+    #[tokio::test]
+    async fn no_page_is_read_once_all_are_known() {
+        let all: Vec<(&str, f64)> = QUOTAS.iter().map(|(_, _, code)| (*code, 0.0)).collect();
+        let (aws, calls) = aws(move |_| listed(&all, "two"));
+        assert_eq!(quotas(&aws, &Region::from("eu-west-1")).await.unwrap().len(), QUOTAS.len());
+        assert_eq!(calls.all().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_is_denied_is_an_error() {
+        let (aws, _) = aws(|_| Answer::Raw(400, br#"{"__type":"AccessDeniedException","Message":"Not you"}"#.to_vec()));
+        let error = quotas(&aws, &Region::from("eu-west-1")).await.unwrap_err();
+        assert!(error.to_string().contains("grant servicequotas:ListServiceQuotas"), "{error}");
+    }
+}

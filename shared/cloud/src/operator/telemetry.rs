@@ -1,0 +1,34 @@
+//! Which instances report what their GPUs do. Only the names of metrics are listed; no metric is paid for.
+
+use std::collections::BTreeMap;
+
+use domain::config::Metrics;
+use domain::id::{Region, ResourceId};
+use domain::instance::{Accelerator, Instance};
+use domain::usage::{Owners, Series, devices};
+
+use crate::aws::Aws;
+use crate::error::CallError;
+use crate::observe::metric_data::series;
+
+/// The utilisation series of these instances of one region, of those that reported within three hours or so. Needs
+/// `cloudwatch:ListMetrics`.
+///
+/// # Errors
+/// Where they cannot be listed.
+pub async fn reporting(
+    aws: &Aws,
+    region: &Region,
+    instances: &[&Instance],
+    metrics: &Metrics,
+) -> Result<BTreeMap<ResourceId, Vec<Series>>, CallError> {
+    let client = aws.cloudwatch(region);
+    let mut found = BTreeMap::new();
+    for accelerator in [Accelerator::Nvidia, Accelerator::Amd, Accelerator::Neuron] {
+        let of_kind = instances.iter().copied().filter(|one| one.machine.accelerator == accelerator);
+        let Some(names) = metrics.of(accelerator).filter(|_| of_kind.clone().next().is_some()) else { continue };
+        let owners = Owners::among(of_kind, names);
+        found.extend(devices(series(&client, region, names, true, &owners).await?, &owners));
+    }
+    Ok(found)
+}

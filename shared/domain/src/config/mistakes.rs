@@ -1,0 +1,198 @@
+//! Every mistake of a document, where [`Config::read`](super::Config::read) stops at the first.
+//!
+//! There is one word on what is legal, that of reading. So the document is read again and again, each time without what was
+//! wrong the last time, until nothing is.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use serde_path_to_error::Segment;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{ConfigError, Refused, check_size, syntax, take, utf8};
+
+/// So many are found at most: whoever has more begins with these.
+pub const MISTAKES_MAX: usize = 100;
+
+/// Every mistake, in the order of the document; none where [`Config::read_bytes`](super::Config::read_bytes) takes it.
+///
+/// What is only wrong because something else is (a broken heading makes the keys below it unknown) may be found as well. Beyond
+/// [`MISTAKES_MAX`] nothing is looked for.
+#[must_use]
+pub fn mistakes(document: &[u8]) -> Vec<ConfigError> {
+    let text = match utf8(document).and_then(|text| check_size(text).map(|()| text)) {
+        Ok(text) => text,
+        Err(error) => return vec![error],
+    };
+    let (mut tree, broken) = DeTable::parse_recoverable(text);
+    let mut found: Vec<ConfigError> = broken.iter().take(MISTAKES_MAX).map(|error| syntax(text, error)).collect();
+    let broken_lines = lost(text, &found);
+    let mut taken_out: Vec<Vec<String>> = Vec::new();
+    while found.len() < MISTAKES_MAX
+        && let Err(Refused { error, path, at }) = take(text, tree.clone())
+    {
+        let Some(out) = take_out(tree.get_mut(), &path, &at) else {
+            found.extend(Some(error).filter(|_| found.is_empty()));
+            break;
+        };
+        // A section that is wrong as a whole, or a line that could not be parsed, is wrong for what was found there already.
+        let follows = taken_out.iter().any(|before| before.starts_with(&out)) || broken_lines.contains(&error.line);
+        if !follows {
+            found.push(error);
+        }
+        taken_out.push(out);
+    }
+    found.sort_by_key(|error| (error.line, error.column));
+    found.dedup();
+    found
+}
+
+/// The lines on which nothing is judged: those that could not be parsed, and what stands below a heading that could not, of which
+/// nobody can say what section it is of.
+fn lost(text: &str, broken: &[ConfigError]) -> BTreeSet<usize> {
+    let is_heading = |line: &str| line.trim_start().starts_with('[');
+    let mut lost: BTreeSet<usize> = broken.iter().map(|error| error.line).collect();
+    let mut below_a_broken_one = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        if is_heading(line) {
+            below_a_broken_one = lost.contains(&number);
+        } else if below_a_broken_one {
+            lost.insert(number);
+        }
+    }
+    lost
+}
+
+/// Takes the entry out that this path leads to, else what lies there; the full key of what is gone.
+fn take_out(root: &mut DeTable<'_>, path: &serde_path_to_error::Path, at: &Range<usize>) -> Option<Vec<String>> {
+    let keys: Vec<String> = path
+        .iter()
+        .map_while(|segment| match segment {
+            Segment::Map { key } => Some(key.clone()),
+            Segment::Seq { .. } | Segment::Enum { .. } | Segment::Unknown => None,
+        })
+        .collect();
+    let is_there = depth_of(root, &keys);
+    if let Some(keys) = keys.get(..is_there).filter(|keys| !keys.is_empty()) {
+        remove(root, keys);
+        return Some(keys.to_vec());
+    }
+    let covers = |span: Range<usize>| span.start <= at.start && at.start <= span.end;
+    let entry = root.iter().find(|(key, value)| covers(key.span()) || covers(value.span()));
+    let keys = vec![entry?.0.get_ref().to_string()];
+    remove(root, &keys);
+    Some(keys)
+}
+
+/// How many of the keys lead somewhere, each within the one before.
+fn depth_of(root: &DeTable<'_>, keys: &[String]) -> usize {
+    let Some((first, rest)) = keys.split_first() else { return 0 };
+    match root.get(first.as_str()).map(Spanned::get_ref) {
+        Some(DeValue::Table(table)) => 1 + depth_of(table, rest),
+        Some(_) => 1,
+        None => 0,
+    }
+}
+
+fn remove(root: &mut DeTable<'_>, keys: &[String]) {
+    match keys {
+        [] => {}
+        [last] => drop(root.remove(last.as_str())),
+        [first, rest @ ..] => {
+            if let Some(DeValue::Table(table)) = root.get_mut(first.as_str()).map(Spanned::get_mut) {
+                remove(table, rest);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    /// `line:column key` of each.
+    fn check(text: &str, expect: &[&str]) {
+        let found = mistakes(text.as_bytes());
+        let shown: Vec<String> =
+            found.iter().map(|error| format!("{}:{} {}", error.line, error.column, error.key)).collect();
+        assert_eq!(shown, expect, "{text}\n{found:#?}");
+        match Config::read(text) {
+            Ok(_) => assert!(found.is_empty()),
+            Err(first) => assert!(found.contains(&first), "{first} is not among {found:#?}"),
+        }
+    }
+
+    #[test]
+    fn a_legal_document_has_none() {
+        check("", &[]);
+        check("mode = \"enforce\"\n[teams.\"computer vision\"]\nmode = \"enforce\"", &[]);
+    }
+
+    #[test]
+    fn all_are_found_with_their_places() {
+        check(
+            "mode = \"destroy\"\nregons = []\n[idle]\nwindw = \"1h\"\nwindow = \"soon\"\ngrace = 3\n[limits]\nactions_max = -1\n\
+             [teams.vision]\nemail = \"vision\"\nmode = \"on\"\n[tags]\nrequired = [\"\", \"x\"]\n",
+            &[
+                "1:8 mode",
+                "2:1 regons",
+                "4:1 idle.windw",
+                "5:10 idle.window",
+                "6:9 idle.grace",
+                "8:15 limits.actions_max",
+                "10:9 teams.vision.email",
+                "11:8 teams.vision.mode",
+                "13:12 tags.required",
+            ],
+        );
+    }
+
+    #[test]
+    fn within_one_line_too() {
+        check(
+            "idle = { window = \"sööner\", grace = \"later\", windw = 1 }",
+            &["1:19 idle.window", "1:37 idle.grace", "1:46 idle.windw"],
+        );
+        check("teams.\"a.b\".mode = 1\nteams.\"a.b\".email = 2", &["1:20 teams.a.b.mode", "2:21 teams.a.b.email"]);
+    }
+
+    #[test]
+    fn what_cannot_be_parsed_hides_nothing_else() {
+        check("mode = \nregons = []\n[idle]\nwindow = \"soon\"\n", &["1:8 mode", "2:1 regons", "4:10 idle.window"]);
+        check("mode = \"observe\"\nmode = \"enforce\"\nx = 1\n", &["2:1 mode", "3:1 x"]);
+    }
+
+    #[test]
+    fn what_follows_from_another_mistake_is_none_of_its_own() {
+        check("[metrics.neuron]\nutilization = 3\n", &["2:15 metrics.neuron.utilization"]);
+        check("[metrics.neuron]\nutilisation = \"x\"\n", &["2:1 metrics.neuron.utilisation"]);
+        check("[metrics.neuron]\nnamespace = \"Neuron\"\n[idle]\nx = 1", &["1:1 metrics.neuron", "4:1 idle.x"]);
+    }
+
+    #[test]
+    fn below_a_heading_that_is_broken_nothing_is_judged() {
+        check("[idle\nwindow = \"1h\"\ngrace = \"1h\"\n[limits]\nx = 1\n", &["1:6 [idle", "5:1 limits.x"]);
+        check("[teams.a b]\nmode = \"enforce\"\nemail = \"x\"", &["1:9 [teams.a b]"]);
+    }
+
+    #[test]
+    fn a_section_that_is_none() {
+        check("limits = [1000, 100]\nidle = 3\n[jobs]\nx = 1", &["1:10 limits", "2:8 idle", "4:1 jobs.x"]);
+        check("[[teams.vision]]\nmode = true\n", &["1:1 teams.vision"]);
+    }
+
+    #[test]
+    fn no_more_than_anybody_reads() {
+        let lines: Vec<String> = (0..500).map(|number| format!("x{number} = 1")).collect();
+        assert_eq!(mistakes(lines.join("\n").as_bytes()).len(), MISTAKES_MAX);
+        assert_eq!(mistakes("mode = 1\n".repeat(25_000).as_bytes()).len(), MISTAKES_MAX);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text() {
+        let found = mistakes(b"mode = \"observe\"\n# gr\xff");
+        assert_eq!(found.iter().map(|error| (error.line, error.column)).collect::<Vec<_>>(), [(2, 5)]);
+    }
+}

@@ -1,0 +1,163 @@
+//! What is wrong with a document, in words for whoever wrote it: what the parser says speaks of types and variants.
+
+use super::settings::every_key;
+
+/// What is taken for a slip of the hand.
+const SLIPS_MAX: usize = 2;
+
+/// What the parser said about that key; what it says of syntax is left as it is.
+pub(super) fn in_words(key: &str, said: &str) -> String {
+    let told = said
+        .strip_prefix("unknown field `")
+        .and_then(|rest| rest.rsplit_once("`, expected "))
+        .map(|(unknown, legal)| no_key(unknown, &quoted(legal)))
+        .or_else(|| {
+            let (unknown, legal) = said.strip_prefix("unknown variant `")?.rsplit_once("`, expected ")?;
+            Some(format!("`{unknown}` is none of {}", listed(&quoted(legal))))
+        })
+        .or_else(|| {
+            let rest = said.strip_prefix("invalid type: ").or_else(|| said.strip_prefix("invalid value: "))?;
+            let (found, wanted) = rest.rsplit_once(", expected ")?;
+            Some(format!("write {}, not {}", legal(key, wanted, found), shown(found)))
+        });
+    // Of a word that is no text at all.
+    let told =
+        told.or_else(|| said.starts_with("wanted string").then(|| "write one of its words, as a text".to_owned()));
+    told.unwrap_or_else(|| said.to_owned())
+}
+
+/// The names between backticks.
+fn quoted(list: &str) -> Vec<&str> {
+    list.split('`').skip(1).step_by(2).collect()
+}
+
+fn listed(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn no_key(unknown: &str, legal: &[&str]) -> String {
+    let slips = |name: &&&str| slips(unknown, name);
+    let near = legal.iter().filter(|name| slips(name) <= SLIPS_MAX && 2 * slips(name) <= unknown.chars().count());
+    let near = near.min_by_key(slips).map(|name| format!("did you mean `{name}`?"));
+    let elsewhere = sections_of(unknown);
+    let elsewhere = (!elsewhere.is_empty()).then(|| format!("`{unknown}` belongs to {}", elsewhere.join(", ")));
+    let hints: Vec<String> = near.into_iter().chain(elsewhere).collect();
+    if hints.is_empty() {
+        return format!("there is no key `{unknown}`; there are {}", listed(legal));
+    }
+    format!("there is no key `{unknown}` here; {}", hints.join(" "))
+}
+
+/// Where a key of that name is legal.
+fn sections_of(name: &str) -> Vec<String> {
+    let sections = every_key().into_iter().filter_map(|key| match key.rsplit_once('.') {
+        Some((section, last)) => (last == name).then(|| format!("[{section}]")),
+        None => (key == name).then(|| "the top of the document".to_owned()),
+    });
+    sections.collect()
+}
+
+/// How many characters are to be put in, left out or changed to make one of the other; more than [`SLIPS_MAX`] are not counted.
+fn slips(one: &str, other: &str) -> usize {
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().take(100).collect(), other.chars().collect());
+    if one.len().abs_diff(other.len()) > SLIPS_MAX {
+        return usize::MAX / 2;
+    }
+    let mut above: Vec<usize> = (0..=other.len()).collect();
+    for (row, from) in one.iter().enumerate() {
+        let mut left = row + 1;
+        let mut diagonal = row;
+        for (to, cell) in other.iter().zip(above.iter_mut().skip(1)) {
+            let best = (diagonal + usize::from(from != to)).min(left + 1).min(*cell + 1);
+            diagonal = std::mem::replace(cell, best);
+            left = best;
+        }
+        if let Some(first) = above.first_mut() {
+            *first = row + 1;
+        }
+    }
+    above.last().copied().unwrap_or_default()
+}
+
+/// What a key takes, by the parser's word for it.
+fn legal(key: &str, wanted: &str, found: &str) -> String {
+    let is_whole = found.starts_with("integer `") && !found.contains('-');
+    let text = match wanted {
+        "u8" | "u16" | "u32" | "u64" | "usize" if is_whole => "a smaller whole number",
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more",
+        // Only percentages are read so, which may be too large for their type.
+        "i64" => "a whole number from 0 to 100",
+        "f64" | "f32" => "a number",
+        "a boolean" => "true or false",
+        "a string" => "a text",
+        "a sequence" if key.ends_with("notify_at_percent") => "a list of whole numbers",
+        "a sequence" => "a list of texts",
+        "a map" => "a table of keys and values",
+        other => other,
+    };
+    text.to_owned()
+}
+
+/// A value as it is written, by the parser's word for it.
+fn shown(found: &str) -> String {
+    let literal = ["integer `", "floating point `", "boolean `"].iter().find_map(|kind| found.strip_prefix(kind));
+    match (literal, found) {
+        (Some(literal), _) => literal.trim_end_matches('`').to_owned(),
+        (None, "sequence") => "a list".to_owned(),
+        (None, "map") => "a table".to_owned(),
+        (None, other) => other.replacen("string ", "the text ", 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Config, mistakes};
+
+    /// Of the first mistake.
+    fn check(text: &str, expect: &str) {
+        let first = Config::read(text).unwrap_err();
+        assert_eq!(first.problem, expect, "{text}");
+        assert!(mistakes(text.as_bytes()).contains(&first), "{text}");
+    }
+
+    #[test]
+    fn types_are_said_as_what_to_write() {
+        check("[limits]\nactions_max = -1", "write a whole number, 0 or more, not -1");
+        check("[limits]\nactions_max = 5000000000", "write a smaller whole number, not 5000000000");
+        check("[limits]\nactions_max = \"many\"", "write a whole number, 0 or more, not the text \"many\"");
+        check("[idle]\ngrace = 3", "write a duration such as `30m`, not 3");
+        check("[idle]\nwindow = [1]", "write a duration such as `30m`, not a list");
+        check("[idle]\ncoverage_min_percent = 0.5", "write a whole number from 0 to 100, not 0.5");
+        check("[idle]\ngpu_below_percent = \"5\"", "write a number, not the text \"5\"");
+        check("[untagged]\nspare_busy = \"yes\"", "write true or false, not the text \"yes\"");
+        check("[tags]\nteam = 3", "write a text, not 3");
+        check("[tags]\nrequired = \"Team\"", "write a list of texts, not the text \"Team\"");
+        check("[teams.a]\nnotify_at_percent = 3", "write a list of whole numbers, not 3");
+        check("idle = 3", "write a table of keys and values, not 3");
+    }
+
+    #[test]
+    fn words_that_are_none() {
+        check("mode = \"enforced\"", "`enforced` is none of `observe`, `enforce`");
+        check("[idle]\naction = \"kill\"", "`kill` is none of `stop`, `terminate`, `notify`");
+        check("mode = 1", "write one of its words, as a text");
+        check("[teams.a]\nlocal_disk = true", "write one of its words, as a text");
+    }
+
+    #[test]
+    fn the_key_that_was_meant() {
+        check("mod = \"enforce\"", "there is no key `mod` here; did you mean `mode`?");
+        check("[idel]\nx = 1", "there is no key `idel` here; did you mean `idle`?");
+        check("[idle]\nwindwo = \"1h\"", "there is no key `windwo` here; did you mean `window`?");
+        check("required = [\"Team\"]", "there is no key `required` here; `required` belongs to [tags]");
+        check(
+            "[limits]\nlocal_disk = \"keep\"",
+            "there is no key `local_disk` here; `local_disk` belongs to [idle], [teams.NAME]",
+        );
+        check(
+            "[team.x]\nmode = \"enforce\"",
+            "there is no key `team` here; did you mean `teams`? `team` belongs to [tags]",
+        );
+        check("[lifetime]\nx = 1", "there is no key `x`; there are `max`, `grace`, `action`");
+    }
+}

@@ -1,0 +1,130 @@
+//! **Alive**, of a function, if and only if its newest record in `plans/` is no older than three periods of its schedule. What
+//! that run could not see is a warning each.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Finding, ago, at_most};
+use crate::duration;
+use crate::mode::Mode;
+use crate::report::{Recorded, RecordedGap};
+
+/// The check's name.
+pub const CHECK: &str = "runs";
+
+/// So many runs may be missing.
+const PERIODS_MAX: i32 = 3;
+/// The most gaps of one run that are shown.
+const GAPS_SHOWN_MAX: usize = 10;
+
+/// A function and how often it runs, as `template.yaml` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scheduled {
+    /// Its name, such as `reap-instances`.
+    pub function: &'static str,
+    /// From one run to the next.
+    pub every: SignedDuration,
+}
+
+impl Scheduled {
+    /// A function that left no record for longer is paused, or dead.
+    #[must_use]
+    pub fn alive_within(self) -> SignedDuration {
+        self.every * PERIODS_MAX
+    }
+}
+
+/// Every function.
+pub const FUNCTIONS: [Scheduled; 2] = [
+    Scheduled { function: "reap-instances", every: SignedDuration::from_mins(5) },
+    Scheduled { function: "reap-volumes", every: SignedDuration::from_hours(1) },
+];
+
+/// Judges one function by the newest record of it; `deployed` is its name in Lambda, where that is known.
+#[must_use]
+pub fn check(scheduled: Scheduled, deployed: Option<&str>, last: Option<&Recorded>, now: Timestamp) -> Vec<Finding> {
+    let Scheduled { function, every } = scheduled;
+    let Some(last) = last else {
+        let found = "there is no record of a run of today or yesterday";
+        return vec![Finding::problem(function, found, remedy(function, deployed))];
+    };
+    let mut findings = Vec::new();
+    if now.duration_since(last.at) > scheduled.alive_within() {
+        let (when, every) = (ago(now, last.at), duration::show(every));
+        let found = format!("its last run was {when} ago, and it should run every {every}");
+        findings.push(Finding::problem(function, found, remedy(function, deployed)));
+    }
+    let missed = last.gaps.iter().map(|RecordedGap { region, call, error }| {
+        let found = format!("its last run, {} ago, could not see something in {region}", ago(now, last.at));
+        Finding::warning(function, found, format!("{call}: {error}"))
+    });
+    findings.extend(at_most(GAPS_SHOWN_MAX, missed.collect(), "gaps"));
+    findings
+}
+
+/// For people, where all is well: when it ran last, and in which mode.
+#[must_use]
+pub fn summary(scheduled: Scheduled, last: &Recorded, now: Timestamp) -> String {
+    let mode = match last.mode {
+        Mode::Enforce => "enforce",
+        Mode::Observe => "observe",
+    };
+    format!("{} ran {} ago in {mode} mode", scheduled.function, ago(now, last.at))
+}
+
+fn remedy(function: &str, deployed: Option<&str>) -> String {
+    let name = deployed.unwrap_or(function);
+    format!(
+        "look whether the schedule of the Lambda function {name} is enabled, whether its reserved concurrency is 0, what its \
+         log group says, and what lies in the queue of failed events"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::doctor::Severity;
+    use crate::fixture::{NOW, time};
+
+    /// A run so many minutes ago of a function that runs every five, and how many gaps it had.
+    fn check(minutes_ago: Option<i64>, gaps: usize, expect: &[Severity]) {
+        let missed =
+            RecordedGap { region: "us-east-1".into(), call: "ec2:DescribeInstances".to_owned(), error: String::new() };
+        let last = minutes_ago.map(|minutes| Recorded {
+            function: FUNCTIONS[0].function.to_owned(),
+            run: "5f1c2a7e".into(),
+            at: time(NOW) - SignedDuration::from_mins(minutes),
+            mode: Mode::Enforce,
+            regions: Vec::new(),
+            seen: 0,
+            steps: Vec::new(),
+            spared: BTreeMap::new(),
+            gaps: vec![missed; gaps],
+        });
+        let findings = super::check(FUNCTIONS[0], None, last.as_ref(), time(NOW));
+        let severities: Vec<Severity> = findings.iter().map(|finding| finding.severity).collect();
+        assert_eq!(severities, expect, "{minutes_ago:?} {gaps}");
+    }
+
+    #[test]
+    fn three_missing_runs_are_too_many() {
+        check(Some(0), 0, &[]);
+        check(Some(15), 0, &[]);
+        check(Some(16), 0, &[Severity::Problem]);
+        check(None, 0, &[Severity::Problem]);
+    }
+
+    #[test]
+    fn each_gap_is_a_warning() {
+        check(Some(1), 2, &[Severity::Warning; 2]);
+        check(Some(1), 200, &[Severity::Warning; GAPS_SHOWN_MAX + 1]);
+        check(Some(60), 1, &[Severity::Problem, Severity::Warning]);
+    }
+
+    #[test]
+    fn the_remedy_names_the_deployed_function() {
+        let findings = super::check(FUNCTIONS[1], Some("curfew-reap-volumes"), None, time(NOW));
+        assert!(findings[0].remedy.contains("Lambda function curfew-reap-volumes"), "{findings:?}");
+    }
+}

@@ -1,0 +1,62 @@
+//! How a deleted volume is made again from its safety snapshot: by the command that a message names, or by `curfew undo`.
+
+use crate::id::{Region, ResourceId};
+use crate::instance::Tags;
+use crate::money::Rate;
+use crate::price::PriceBook;
+use crate::vocabulary::RESTORE;
+use crate::volume::{Origin, Snapshot, SnapshotState, Volume, own_tags};
+
+/// Everything that the new volume is made with. The snapshot brings the data, and the key where it is encrypted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restoration {
+    /// Where.
+    pub region: Region,
+    /// The volume that was deleted, or is about to be.
+    pub volume: ResourceId,
+    /// From what.
+    pub snapshot: ResourceId,
+    /// As what: zone, type, size, and what is provisioned.
+    pub origin: Origin,
+    /// What its owner wrote on it.
+    pub tags: Tags,
+}
+
+impl Restoration {
+    /// Of a volume that is still known, from this snapshot of it.
+    #[must_use]
+    pub fn of_volume(volume: &Volume, snapshot: &ResourceId) -> Self {
+        Self {
+            region: volume.region.clone(),
+            volume: volume.id.clone(),
+            snapshot: snapshot.clone(),
+            origin: Origin::of(volume),
+            tags: owned(&volume.tags),
+        }
+    }
+
+    /// Of a volume that is gone, by what Curfew wrote on its snapshot; `None` where the snapshot is not whole, or somebody
+    /// wrote something else into it.
+    #[must_use]
+    pub fn of_snapshot(snapshot: &Snapshot) -> Option<Self> {
+        // The snapshot says as well how large its volume was.
+        let origin = Origin::read(snapshot.tags.get(RESTORE)?).filter(|origin| origin.size_gib == snapshot.size_gib)?;
+        (snapshot.state == SnapshotState::Completed).then(|| Self {
+            region: snapshot.region.clone(),
+            volume: snapshot.of_volume.clone(),
+            snapshot: snapshot.id.clone(),
+            origin,
+            tags: owned(&snapshot.tags),
+        })
+    }
+
+    /// What the new volume costs, where that is known.
+    #[must_use]
+    pub fn costs(&self, prices: &PriceBook) -> Option<Rate> {
+        prices.of_origin(&self.region, &self.origin)
+    }
+}
+
+fn owned(tags: &Tags) -> Tags {
+    own_tags(tags).map(|(key, value)| (key.clone(), value.clone())).collect()
+}

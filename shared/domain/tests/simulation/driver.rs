@@ -1,0 +1,127 @@
+//! Lives as many accounts as are asked for, or one of them again.
+
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+const HELP: &str = "\
+--account-days N   live accounts until so many days have passed (default 40)
+--base-seed N      the first account's seed; the others follow (default 20260901)
+--threads N        accounts at once (default: one a core)
+--seed N           live exactly this account, and log its life
+--days N           with --seed: only so many days of it
+--verbose          with --seed: log spared ones too";
+
+struct Arguments {
+    account_days: u64,
+    base_seed: u64,
+    threads: usize,
+    seed: Option<u64>,
+    days: Option<u64>,
+    verbose: bool,
+}
+
+/// What is simulated: how a seed's account lives, and what many lives come to.
+pub(crate) struct Simulation<L, T> {
+    /// The test target's.
+    pub(crate) name: &'static str,
+    /// How many days a seed's account lives.
+    pub(crate) days_of: fn(u64) -> u64,
+    /// Lives an account, by seed, days and verbosity.
+    pub(crate) live: fn(u64, u64, u8) -> L,
+    /// Adds a life to the tally.
+    pub(crate) add: fn(&mut T, L),
+    /// Prints the tally; whether it passes.
+    pub(crate) print: fn(T, Duration) -> bool,
+}
+
+pub(crate) fn run<L, T: Default + Send>(simulation: &Simulation<L, T>) -> ExitCode {
+    let arguments = match arguments(simulation.name) {
+        Ok(Some(arguments)) => arguments,
+        Ok(None) => return ExitCode::SUCCESS,
+        Err(problem) => {
+            println!("{problem}\n{HELP}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let begin = Instant::now();
+    let mut tally = T::default();
+    if let Some(seed) = arguments.seed {
+        let days = arguments.days.unwrap_or_else(|| (simulation.days_of)(seed));
+        (simulation.add)(&mut tally, (simulation.live)(seed, days, 1 + u8::from(arguments.verbose)));
+    } else {
+        println!("base seed {}", arguments.base_seed);
+        tally = live_all(simulation, &arguments);
+    }
+    if (simulation.print)(tally, begin.elapsed()) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Lives accounts until their days are enough. The same arguments give the same result, whatever the threads.
+fn live_all<L, T: Default + Send>(simulation: &Simulation<L, T>, arguments: &Arguments) -> T {
+    let mut plan = Vec::new();
+    let mut days_left = arguments.account_days;
+    // A short simulation is of several accounts all the same.
+    let days_max = days_left.div_ceil(8);
+    for seed in arguments.base_seed.. {
+        if days_left == 0 {
+            break;
+        }
+        let days = (simulation.days_of)(seed).min(days_left).min(days_max);
+        days_left -= days;
+        plan.push((seed, days));
+    }
+    let next = AtomicUsize::new(0);
+    let tally = Mutex::new(T::default());
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.threads {
+            scope.spawn(|| {
+                while let Some((seed, days)) = plan.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let life = (simulation.live)(*seed, *days, 0);
+                    if let Ok(mut tally) = tally.lock() {
+                        (simulation.add)(&mut tally, life);
+                    }
+                }
+            });
+        }
+    });
+    tally.into_inner().unwrap_or_default()
+}
+
+fn arguments(target: &str) -> Result<Option<Arguments>, String> {
+    let mut arguments = Arguments {
+        account_days: 40,
+        base_seed: 20_260_901,
+        threads: std::thread::available_parallelism().map_or(1, usize::from),
+        seed: None,
+        days: None,
+        verbose: false,
+    };
+    let mut given = std::env::args().skip(1);
+    while let Some(name) = given.next() {
+        let mut number = || -> Result<u64, String> {
+            let value = given.next().unwrap_or_default();
+            value.replace('_', "").parse().map_err(|_| format!("{name} takes a whole number, and not `{value}`"))
+        };
+        match name.as_str() {
+            "--account-days" => arguments.account_days = number()?,
+            "--base-seed" => arguments.base_seed = number()?,
+            "--threads" => arguments.threads = usize::try_from(number()?.clamp(1, 256)).unwrap_or(1),
+            "--seed" => arguments.seed = Some(number()?),
+            "--days" => arguments.days = Some(number()?),
+            "--verbose" => arguments.verbose = true,
+            "--help" => {
+                println!("{HELP}");
+                return Ok(None);
+            }
+            // `cargo test` passes its own arguments to every target; there is but one test to list or to leave out.
+            "--list" | "--ignored" => return Ok(None),
+            "--skip" | "--test-threads" | "--format" | "--color" => drop(given.next()),
+            "--nocapture" | "--no-capture" | "--exact" | "--quiet" | "-q" | "--include-ignored" | "--show-output" => {}
+            _ if name.starts_with('-') && name.len() > 1 => return Err(format!("there is no {name}")),
+            filter if target.contains(filter) => {}
+            _ => return Ok(None),
+        }
+    }
+    Ok(Some(arguments))
+}
