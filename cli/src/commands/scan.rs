@@ -11,6 +11,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use clap::Args;
+use domain::budget::Standings;
 use domain::config::Config;
 use domain::id::Region;
 use domain::mode::Mode;
@@ -89,7 +90,8 @@ impl Scan {
                 "the regions could not be listed, so {home} is looked at alone; name others by --regions"
             ));
         }
-        let policy = Policy { config, ceiling: Mode::Observe, prices: PriceBook::dated() };
+        let policy =
+            Policy { config, ceiling: Mode::Observe, prices: PriceBook::dated(), budgets: Standings::default() };
         let found = find(context, seen, &policy, progress).await;
         show::gaps(&found, context);
         if context.global.json {

@@ -27,7 +27,7 @@ pub async fn carry_out(aws: &Aws, step: &Step) -> Outcome {
     let resource = Resource { ec2: &ec2, step };
     // What is only observed, and was told, is said of every run anew: nothing hangs on a second look.
     let repeats_itself = step.mode == Mode::Observe && step.told_before;
-    if step.action != Action::Notify
+    if !matches!(step.action, Action::Notify | Action::Hold)
         && !repeats_itself
         && let Err(outcome) = resource.still_holds().await
     {
@@ -54,10 +54,11 @@ impl Resource<'_> {
     /// The resource as it is now.
     async fn read_again(&self) -> Result<Seen, CallError> {
         let Target { region, resource, .. } = self.target();
-        Ok(match self.step.seen {
+        Ok(match &self.step.seen {
             Seen::Instance(_) => Seen::Instance(self.instance().await?),
             Seen::Volume(_) => Seen::Volume(describe::volume(self.ec2, region, resource).await?),
             Seen::Snapshot(_) => Seen::Snapshot(describe::snapshot(self.ec2, region, resource).await?),
+            Seen::Budget { .. } => self.step.seen.clone(),
         })
     }
 
@@ -84,7 +85,8 @@ impl Resource<'_> {
     async fn write(&self) -> Outcome {
         let done = Ok(Outcome::of(OutcomeKind::Done));
         let written = match &self.step.action {
-            Action::Notify => done,
+            // What holds jobs is the budget document, which is written with every beat.
+            Action::Notify | Action::Hold => done,
             Action::Mark(mark) => self.tag([tag(MARKED, mark)].into_iter().chain(self.first_sight()).collect()).await,
             Action::Date { key, at } => self.date(key, *at).await,
             Action::Unmark { remaining, also } => {
@@ -99,7 +101,7 @@ impl Resource<'_> {
             Action::Snapshot { tags } => self.snapshot(tags).await,
             Action::Delete { expiring, at, .. } => match &self.step.seen {
                 Seen::Snapshot(_) => self.delete_snapshot().await,
-                Seen::Volume(_) | Seen::Instance(_) => self.delete_volume(expiring, *at).await,
+                Seen::Volume(_) | Seen::Instance(_) | Seen::Budget { .. } => self.delete_volume(expiring, *at).await,
             },
         };
         written.unwrap_or_else(|error| outcome_of(&error, self.step))

@@ -23,8 +23,8 @@ pub use mistakes::{MISTAKES_MAX, mistakes};
 pub use regions::{misshapen_regions, unknown_regions};
 
 pub use sections::{
-    DiskPolicy, Idle, Jobs, Lifetime, Limits, Managed, Metrics, OverBudget, Percent, RuleAction, SeriesNames, TagKeys,
-    Team, Untagged, VolumeAction, Volumes,
+    Account, DiskPolicy, Idle, Jobs, Lifetime, Limits, Managed, Metrics, OverBudget, Percent, Prices, RuleAction,
+    SeriesNames, TagKeys, Team, Untagged, VolumeAction, Volumes,
 };
 pub use settings::{Setting, Settings, Source, as_toml};
 
@@ -78,6 +78,12 @@ pub struct Config {
     /// GPU jobs.
     #[serde(deserialize_with = "checks::table")]
     pub jobs: Jobs,
+    /// The budget above those of the teams.
+    #[serde(deserialize_with = "checks::table")]
+    pub account: Account,
+    /// What this account pays less than the list says.
+    #[serde(deserialize_with = "checks::table")]
+    pub prices: Prices,
     /// What teams set for themselves, by the value of the team tag.
     #[serde(deserialize_with = "checks::tables")]
     pub teams: BTreeMap<TeamName, Team>,

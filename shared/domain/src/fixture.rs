@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use crate::budget::Standings;
 use crate::config::Config;
 use crate::instance::{Accelerator, Instance, Machine, Prepaid, Purchase, State};
 use crate::mode::Mode;
@@ -198,12 +199,24 @@ impl Given {
 
     pub(crate) fn judge(&self, rule: impl Fn(Subject<'_>) -> Verdict) -> Verdict {
         let says = Vocabulary::read(&self.instance).unwrap();
-        rule(Subject { instance: &self.instance, says: &says, usage: &self.usage, config: &self.config, now: self.now })
+        rule(Subject {
+            instance: &self.instance,
+            says: &says,
+            usage: &self.usage,
+            config: &self.config,
+            budgets: &Standings::default(),
+            now: self.now,
+        })
     }
 }
 
 pub(crate) fn enforcing(config: &str) -> Policy {
-    Policy { config: Config::read(config).unwrap(), ceiling: Mode::Enforce, prices: PriceBook::dated() }
+    Policy {
+        config: Config::read(config).unwrap(),
+        ceiling: Mode::Enforce,
+        prices: PriceBook::dated(),
+        budgets: Standings::default(),
+    }
 }
 
 fn quiet() -> Quiet {

@@ -131,6 +131,7 @@ fn is_there(seen: &Seen) -> Result<(), String> {
         Seen::Snapshot(_) => {
             Err("Curfew did not make it, and touches no snapshot but its own: there is nothing to say".to_owned())
         }
+        Seen::Budget { .. } => Err("it is a budget, which nothing ends".to_owned()),
     }
 }
 
@@ -188,7 +189,7 @@ fn announced(seen: &Seen, spared: Spared, now: Timestamp) -> Option<String> {
     let (id, since) = match seen {
         Seen::Instance(instance) => (&instance.id, instance.launched_at),
         Seen::Volume(volume) => (&volume.id, volume.created_at),
-        Seen::Snapshot(_) => return None,
+        Seen::Snapshot(_) | Seen::Budget { .. } => return None,
     };
     let mark: Mark = seen.tags().get(MARKED)?.parse().ok()?;
     let fresh = mark.entries.iter().filter(|(_, said)| mark.resource == *id && said.is_fresh(since, now));
@@ -222,6 +223,7 @@ fn mistyped(seen: &Seen) -> Option<String> {
         Seen::Instance(instance) => Vocabulary::read(instance),
         Seen::Volume(volume) => Vocabulary::read_volume(&volume.tags),
         Seen::Snapshot(snapshot) => Vocabulary::read_snapshot(&snapshot.tags),
+        Seen::Budget { .. } => return None,
     };
     let is_other = |tag: &Unreadable| tag.key != KEEP_UNTIL;
     let unreadable: Vec<Unreadable> = read.err()?.into_iter().filter(is_other).collect();

@@ -1,10 +1,10 @@
-//! Money in exact integers: rates in micro-USD per hour.
+//! Money in exact integers: rates in micro-USD per hour, amounts as rate times seconds.
 
 use std::fmt;
 use std::iter::Sum;
 use std::ops::Add;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Hours in an average month (365.25 days / 12), as AWS's own calculators round it.
 const HOURS_PER_MONTH: u64 = 730;
@@ -87,6 +87,106 @@ impl Serialize for Rate {
     }
 }
 
+/// An amount of money: a rate times seconds, and so exact. It is divided only to be shown or written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Amount(u128);
+
+/// Seconds of an hour: a rate in micro-USD per hour, times seconds, is this many times an amount in micro-USD.
+const SECONDS_PER_HOUR: u128 = 3_600;
+
+impl Amount {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+
+    /// What something of that rate costs in so many seconds.
+    #[must_use]
+    pub const fn of(rate: Rate, seconds: u64) -> Self {
+        Self(rate.0 as u128 * seconds as u128)
+    }
+
+    /// So many micro-USD.
+    #[must_use]
+    pub const fn from_usd_micros(usd_micros: u64) -> Self {
+        Self(usd_micros as u128 * SECONDS_PER_HOUR)
+    }
+
+    /// USD as people write them, to the nearest micro-USD; what is negative or no number is nothing.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a cast of floats saturates, and makes 0 of what is negative or no number"
+    )]
+    pub fn from_usd(usd: f64) -> Self {
+        Self::from_usd_micros((usd * 1e6).round() as u64)
+    }
+
+    /// Micro-USD, rounded to the nearest.
+    #[must_use]
+    pub fn usd_micros(self) -> u64 {
+        u64::try_from(self.0.saturating_add(SECONDS_PER_HOUR / 2) / SECONDS_PER_HOUR).unwrap_or(u64::MAX)
+    }
+
+    /// USD to the micro-USD, for writing down.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "written down, never computed with; 2^53 micro-USD are beyond any account"
+    )]
+    pub fn usd(self) -> f64 {
+        self.usd_micros() as f64 / 1e6
+    }
+
+    /// What is left after taking that away; never less than nothing.
+    #[must_use]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// So many whole percent of a budget, rounded down; `None` of a budget of nothing.
+    #[must_use]
+    pub fn percent_of(self, budget: Self) -> Option<u64> {
+        u64::try_from(self.0.saturating_mul(100).checked_div(budget.0)?).ok()
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "${}", usd((self.usd_micros().saturating_add(USD_MICROS_PER_CENT / 2)) / USD_MICROS_PER_CENT))
+    }
+}
+
+impl Add for Amount {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sum for Amount {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self::ZERO, Self::add)
+    }
+}
+
+/// USD, a JSON number, to the micro-USD.
+impl Serialize for Amount {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.usd())
+    }
+}
+
+/// Of what was written down, the same to the micro-USD.
+impl<'de> Deserialize<'de> for Amount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let usd = f64::deserialize(deserializer)?;
+        if usd.is_finite() && usd >= 0.0 {
+            return Ok(Self::from_usd(usd));
+        }
+        Err(serde::de::Error::custom(format!("{usd} is no amount; it is a number of USD from 0 up")))
+    }
+}
+
 /// Cents as USD, for people: `195,394.73`.
 #[must_use]
 pub fn usd(cents: u64) -> String {
@@ -160,6 +260,18 @@ mod tests {
     }
 
     #[test]
+    fn an_amount_is_exact_until_it_is_shown() {
+        let second = Amount::of(Rate::from_usd_micros_per_hour(1), 1);
+        assert_eq!((second.usd_micros(), (0..3_600).map(|_| second).sum::<Amount>().usd_micros()), (0, 1));
+        let month = Amount::of(Rate::from_usd_micros_per_hour(55_040_000), 730 * 3_600);
+        assert_eq!((month.to_string(), month.usd()), ("$40,179.20".to_owned(), 40_179.2));
+        let of_budget = |usd| Amount::from_usd(usd).percent_of(Amount::from_usd(5_000.0));
+        assert_eq!([3_999.99, 4_000.0, 12_500.0].map(of_budget), [Some(79), Some(80), Some(250)]);
+        assert_eq!(Amount::from_usd(1.0).percent_of(Amount::ZERO), None);
+        assert_eq!([-1.0, f64::NAN].map(Amount::from_usd), [Amount::ZERO; 2]);
+    }
+
+    #[test]
     fn thousands_are_set_apart() {
         let by_the_hour = |usd_micros| show(Some(Rate::from_usd_micros_per_hour(usd_micros)));
         assert_eq!(by_the_hour(999_994_999), "$999.99/h ($729,996 a month)");
@@ -195,6 +307,13 @@ mod tests {
             let kept = monthly(usd_micros).usd_micros_per_hour() * HOURS_PER_MONTH;
             prop_assert!(kept >= usd_micros);
             prop_assert!(kept - usd_micros < USD_MICROS_PER_CENT / 10);
+        }
+
+        /// What is written down is read back to the micro-USD.
+        #[test]
+        fn an_amount_survives_writing_and_reading(usd_micros in 0..1_u64 << 49) {
+            let json = serde_json::to_string(&Amount::from_usd_micros(usd_micros)).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Amount>(&json).unwrap().usd_micros(), usd_micros, "{}", json);
         }
 
         #[test]

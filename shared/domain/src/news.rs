@@ -19,9 +19,9 @@ use crate::id::{Region, ResourceId};
 use crate::instance::Instance;
 use crate::mark::Announced;
 use crate::mode::Mode;
-use crate::notices::{Memory, Repeat, Told, Topic, told_fingerprint, would};
+use crate::notices::{Memory, Repeat, Told, Topic, told_fingerprint, told_of_budget, would};
 use crate::observed::{Gap, GapKind};
-use crate::plan::{Action, Finding, Spared, SparedBecause, Step, Target};
+use crate::plan::{Action, Because, Finding, Seen, Spared, SparedBecause, Step, Target};
 use crate::report::{OutcomeKind, Report};
 use crate::rule::Ending;
 use crate::vocabulary::DELETED_AT;
@@ -183,6 +183,9 @@ fn weight(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Option<(Severity
         (_, NotReached) if step.held.is_some() => (Severity::Error, daily("held")),
         (Action::Mark(_), NotReached | Observed) if !step.told_before => (announcing(step), NewsKind::Announcement),
         (Action::Unmark { .. }, Done | Observed) if !step.told_before => (Severity::Info, NewsKind::Event),
+        (Action::Notify | Action::Hold, Done | Observed) if matches!(step.seen, Seen::Budget { .. }) => {
+            return of_budget(&step.because).filter(|_| !step.told_before);
+        }
         (Action::Notify, Done | Observed) => {
             let what = step.only_told.map(told_fingerprint).unwrap_or_default();
             (announcing(step), once(Topic::rule(rule), what))
@@ -202,6 +205,14 @@ fn weight(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Option<(Severity
         (Action::Start, Observed) => (Severity::Info, once(Topic::would(rule), deadline())),
         _ => return None,
     })
+}
+
+/// Each share of a budget speaks once a month, and again only after the budget was changed.
+fn of_budget(because: &Because) -> Option<(Severity, NewsKind)> {
+    let Because::OverBudget(over) = because else { return None };
+    let severity = if over.percent < 100 { Severity::Warning } else { Severity::Action };
+    let (topic, what) = (Topic::budget(over.threshold_percent), told_of_budget(&over.month, over.budget_usd));
+    Some((severity, NewsKind::State { topic, what, repeat: Repeat::Never }))
 }
 
 /// The `team` attribute of what is said about a resource.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Region, ResourceId};
 use crate::instance::Tags;
 use crate::mark::{Announced, Mark};
+use crate::money::Amount;
 use crate::news::Severity;
 use crate::observed::Gap;
 use crate::plan::OnlyTold;
@@ -44,6 +45,12 @@ impl Topic {
     #[must_use]
     pub fn started() -> Self {
         Self("started".to_owned())
+    }
+
+    /// A share of a budget that was reached.
+    #[must_use]
+    pub fn budget(threshold_percent: u16) -> Self {
+        Self(format!("budget-{threshold_percent}"))
     }
 
     /// A call that failed somewhere.
@@ -127,6 +134,12 @@ pub type Memory = BTreeMap<Region, Notices>;
 #[must_use]
 pub fn would(announced: Announced) -> String {
     format!("{}@{}", announced.ending, announced.deadline)
+}
+
+/// The fingerprint of a share of a budget: another month, or another budget, is told anew.
+#[must_use]
+pub fn told_of_budget(month: &str, budget: Amount) -> String {
+    format!("{month} {budget}")
 }
 
 /// The fingerprint of something that is only told.

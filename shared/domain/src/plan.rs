@@ -91,6 +91,17 @@ pub enum Seen {
     Volume(Volume),
     /// A snapshot of Curfew's own.
     Snapshot(Snapshot),
+    /// The budget of a team, or of the account: nothing of EC2, and nothing that a step changes.
+    Budget {
+        /// With which region it is remembered.
+        region: Region,
+        /// The team's name, or `account`.
+        holder: ResourceId,
+        /// When it stood so.
+        as_of: Timestamp,
+        /// None, ever.
+        tags: Tags,
+    },
 }
 
 impl Seen {
@@ -101,6 +112,7 @@ impl Seen {
             Self::Instance(instance) => &instance.region,
             Self::Volume(volume) => &volume.region,
             Self::Snapshot(snapshot) => &snapshot.region,
+            Self::Budget { region, .. } => region,
         }
     }
 
@@ -111,6 +123,7 @@ impl Seen {
             Self::Instance(instance) => &instance.tags,
             Self::Volume(volume) => &volume.tags,
             Self::Snapshot(snapshot) => &snapshot.tags,
+            Self::Budget { tags, .. } => tags,
         }
     }
 
@@ -119,7 +132,7 @@ impl Seen {
     pub const fn instance(&self) -> Option<&Instance> {
         match self {
             Self::Instance(instance) => Some(instance),
-            Self::Volume(_) | Self::Snapshot(_) => None,
+            Self::Volume(_) | Self::Snapshot(_) | Self::Budget { .. } => None,
         }
     }
 }
@@ -138,6 +151,8 @@ pub enum Action {
     },
     /// Say so, and no more.
     Notify,
+    /// Launch no further job of a team: its budget document says so, and launches read it.
+    Hold,
     /// Stop the instance.
     Stop {
         /// Written first, where the end is announced and carried out in one run.
@@ -192,6 +207,7 @@ impl Action {
             Self::Mark(_) | Self::Date { .. } => "mark",
             Self::Unmark { .. } => "unmark",
             Self::Notify => "notify",
+            Self::Hold => "hold",
             Self::Stop { .. } => "stop",
             Self::Terminate { .. } => "terminate",
             Self::Start => "start",
@@ -287,6 +303,10 @@ pub enum SparedBecause {
     VolumeExists,
     /// A snapshot from which a deleted volume can be restored.
     Restorable,
+    /// A budget of which not so much is spent that anybody is to hear of it.
+    WithinBudget,
+    /// A team without a budget.
+    WithoutBudget,
 }
 
 /// What an owner should hear about something that is spared.

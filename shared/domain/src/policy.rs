@@ -8,12 +8,14 @@ pub mod idle;
 pub mod instances;
 pub mod lifetime;
 pub mod orphaned;
+pub mod over_budget;
 mod settle;
 pub mod untagged;
 pub mod volumes;
 
 use jiff::Timestamp;
 
+use crate::budget::Standings;
 use crate::config::{Config, DiskPolicy, RuleAction};
 use crate::id::TeamName;
 use crate::instance::{Instance, Purchase, Tags};
@@ -33,6 +35,8 @@ pub struct Policy {
     pub ceiling: Mode,
     /// What things cost.
     pub prices: PriceBook,
+    /// Where budgets stand, of those by which instances may be stopped.
+    pub budgets: Standings,
 }
 
 /// One instance with everything a rule may look at.
@@ -46,6 +50,8 @@ pub struct Subject<'a> {
     pub usage: &'a Usage,
     /// The configuration.
     pub config: &'a Config,
+    /// Where budgets stand.
+    pub budgets: &'a Standings,
     /// When it is.
     pub now: Timestamp,
 }

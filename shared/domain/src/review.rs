@@ -90,6 +90,7 @@ fn is_it(item: &RecordedStep, seen: &Seen) -> bool {
         Seen::Instance(instance) => (&instance.region, &instance.id),
         Seen::Volume(volume) => (&volume.region, &volume.id),
         Seen::Snapshot(snapshot) => (&snapshot.region, &snapshot.id),
+        Seen::Budget { region, holder, .. } => (region, holder),
     };
     *region == item.region && *id == item.resource
 }
@@ -103,7 +104,7 @@ fn has_ended(item: &RecordedStep, seen: &Seen) -> bool {
             State::Pending | State::Running | State::Unknown => false,
         },
         Seen::Volume(volume) => matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted),
-        Seen::Snapshot(_) => false,
+        Seen::Snapshot(_) | Seen::Budget { .. } => false,
     }
 }
 

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub enum Rule {
     /// Its own `curfew:expires-at` has passed.
     Expired,
+    /// Its team, or the account, has spent more than its budget of the month.
+    OverBudget,
     /// A required tag is missing.
     Untagged,
     /// Its GPUs do nothing.
@@ -24,15 +26,18 @@ pub enum Rule {
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Self; 6] = [Self::Expired, Self::Untagged, Self::Idle, Self::Hours, Self::Lifetime, Self::Orphaned];
+    pub const ALL: [Self; 7] =
+        [Self::Expired, Self::OverBudget, Self::Untagged, Self::Idle, Self::Hours, Self::Lifetime, Self::Orphaned];
     /// By which instances are judged.
-    pub const OF_INSTANCES: [Self; 5] = [Self::Expired, Self::Untagged, Self::Idle, Self::Hours, Self::Lifetime];
+    pub const OF_INSTANCES: [Self; 6] =
+        [Self::Expired, Self::OverBudget, Self::Untagged, Self::Idle, Self::Hours, Self::Lifetime];
 
     /// The name in marks, messages and responses.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Expired => "expired",
+            Self::OverBudget => "over-budget",
             Self::Untagged => "untagged",
             Self::Idle => "idle",
             Self::Hours => "hours",

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use domain::budget::Standings;
 use domain::config::Config;
 use domain::id::{Region, ResourceId};
 use domain::instance::{Accelerator, Instance, Machine, Purchase, State};
@@ -177,7 +178,12 @@ impl Month {
         let instances: Vec<Instance> = (0..LIVED).map(|number| p4d(number, began)).collect();
         Self {
             life: fleet.life,
-            policy: Policy { config, ceiling: Mode::Enforce, prices: PriceBook::dated() },
+            policy: Policy {
+                config,
+                ceiling: Mode::Enforce,
+                prices: PriceBook::dated(),
+                budgets: Standings::default(),
+            },
             series: listed(&instances, fleet.life),
             instances,
             activity: Activity::default(),

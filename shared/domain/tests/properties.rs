@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use domain::budget::Standings;
 use domain::config::Config;
 use domain::hours::{Hours, Position};
 use domain::id::{Region, ResourceId};
@@ -293,7 +294,7 @@ fn given() -> impl Strategy<Value = Given> {
 impl Given {
     fn policy(&self) -> Policy {
         let config = Config::read(&self.config.text).unwrap_or_else(|error| panic!("{error}\n{}", self.config.text));
-        Policy { config, ceiling: self.ceiling, prices: PriceBook::dated() }
+        Policy { config, ceiling: self.ceiling, prices: PriceBook::dated(), budgets: Standings::default() }
     }
 
     fn world(&self) -> World {
@@ -412,7 +413,7 @@ impl World {
         let instance = self.instances.iter_mut().find(|instance| instance.id == step.target.resource).unwrap();
         let marked = || "curfew:marked".to_owned();
         match &step.action {
-            Action::Notify => {}
+            Action::Notify | Action::Hold => {}
             Action::Mark(mark) => drop(instance.tags.insert(marked(), mark.to_string())),
             Action::Unmark { remaining, also } => {
                 instance.tags.remove("curfew:marked");
@@ -498,6 +499,7 @@ fn check_reason(step: &Step, usage: Option<&Usage>, spare_busy: bool, now: Times
             assert!(matches!(hours.position(now), Position::Outside { .. }), "within its hours");
         }
         Rule::Lifetime => assert_eq!(tag("curfew:expires-at"), None),
+        Rule::OverBudget => panic!("nobody has a budget"),
         Rule::Orphaned => panic!("an instance is no volume"),
     }
 }

@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::config::{Config, Settings};
+use domain::budget::{OverBudgetBecause, Standings};
+use domain::config::{Config, OverBudget, Settings};
 use domain::instance::{Accelerator, Instance, Machine, Purchase, State, Tags};
 use domain::mark::Mark;
 use domain::mode::Mode;
-use domain::money::Rate;
+use domain::money::{Amount, Rate};
 use domain::news::Severity;
 use domain::observed::{Gap, GapKind, Observed};
 use domain::plan::{Action, Because, Mended, OnlyTold, Orphaned, SparedBecause};
@@ -262,7 +263,8 @@ fn actions() {
     let all = every(Action::Mark(mark), |action| match action {
         Action::Mark(_) => Some(Action::Unmark { remaining: None, also: None }),
         Action::Unmark { .. } => Some(Action::Notify),
-        Action::Notify => Some(Action::Stop { mark: None, stopped: String::new() }),
+        Action::Notify => Some(Action::Hold),
+        Action::Hold => Some(Action::Stop { mark: None, stopped: String::new() }),
         Action::Stop { .. } => Some(Action::Terminate { mark: None }),
         Action::Terminate { .. } => Some(Action::Start),
         Action::Start => Some(Action::Date { key: DELETED_AT, at: Timestamp::UNIX_EPOCH }),
@@ -278,7 +280,8 @@ fn actions() {
 #[test]
 fn rules() {
     let all = every(Rule::Expired, |rule| match rule {
-        Rule::Expired => Some(Rule::Untagged),
+        Rule::Expired => Some(Rule::OverBudget),
+        Rule::OverBudget => Some(Rule::Untagged),
         Rule::Untagged => Some(Rule::Idle),
         Rule::Idle => Some(Rule::Hours),
         Rule::Hours => Some(Rule::Lifetime),
@@ -326,7 +329,9 @@ fn reasons_to_spare() {
         S::Observed => Some(S::SnapshotPending),
         S::SnapshotPending => Some(S::VolumeExists),
         S::VolumeExists => Some(S::Restorable),
-        S::Restorable => None,
+        S::Restorable => Some(S::WithinBudget),
+        S::WithinBudget => Some(S::WithoutBudget),
+        S::WithoutBudget => None,
     });
     check_names("### Reasons to spare", serialised(all));
 }
@@ -377,7 +382,19 @@ fn the_evidence_of_each_rule() {
         reserved: false,
     };
     let all = every(Because::Expired { expires_at: at }, |because| match because {
-        Because::Expired { .. } => Some(Because::Untagged { missing: Vec::new() }),
+        Because::Expired { .. } => Some(Because::OverBudget(OverBudgetBecause {
+            month: String::new(),
+            of: "team",
+            budget_usd: Amount::ZERO,
+            spent_usd: Amount::ZERO,
+            reserved_usd: Amount::ZERO,
+            percent: 0,
+            threshold_percent: 0,
+            over_budget: OverBudget::Notify,
+            as_of: at,
+            told: String::new(),
+        })),
+        Because::OverBudget(_) => Some(Because::Untagged { missing: Vec::new() }),
         Because::Untagged { .. } => Some(Because::Idle(quiet.clone())),
         Because::Idle(_) => Some(Because::Hours { hours: String::new(), at }),
         Because::Hours { .. } => Some(Because::Lifetime { launched_at: at, max: jiff::SignedDuration::ZERO }),
@@ -436,7 +453,7 @@ fn real_report() -> Report {
     let protected = Instance { tags: tags(&[(PROTECTED, "")]), ..instance("i-0bbb") };
     let seen = Observed { items: vec![ownerless, protected], gaps: vec![gap] };
     let config = Config::read("[untagged]\nmode = \"enforce\"").unwrap();
-    let policy = Policy { config, ceiling: Mode::Enforce, prices: PriceBook::dated() };
+    let policy = Policy { config, ceiling: Mode::Enforce, prices: PriceBook::dated(), budgets: Standings::default() };
     let now = documented["at"].as_str().unwrap().parse().unwrap();
     let unknown = Usage::Unknown(Unknown::Uninstrumented { reporting: 0, devices: 1 });
     let plan = decide(&seen, &BTreeMap::from([("i-0aaa".into(), unknown)]), &BTreeMap::new(), &policy, now);

@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use cloud::Aws;
+use domain::budget::Standings;
 use domain::config::Config;
 use domain::id::{Region, ResourceId, RunId};
 use domain::mode::Mode;
@@ -98,7 +99,7 @@ impl Run<'_> {
         };
         let audience = self.audience().await;
         let ceiling = if matches!(audience, Audience::Nobody(_)) { Mode::Observe } else { self.mode };
-        Ok((Policy { config, ceiling, prices: PriceBook::dated() }, audience))
+        Ok((Policy { config, ceiling, prices: PriceBook::dated(), budgets: Standings::default() }, audience))
     }
 
     /// Whether it is about a resource at all.

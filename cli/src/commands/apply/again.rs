@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
+use domain::budget::Standings;
 use domain::mark::whole_second;
 use domain::mode::Mode;
 use domain::money::Rate;
@@ -93,7 +94,8 @@ impl Task<'_> {
         let chosen = items.iter().map(|item| (item.region.clone(), item.resource.clone())).collect();
         let run = self.run(began, &chosen, &|_, _| (), None);
         let config = self.gate.config.clone();
-        let policy = &Policy { config, ceiling: Mode::Enforce, prices: PriceBook::dated() };
+        let policy =
+            &Policy { config, ceiling: Mode::Enforce, prices: PriceBook::dated(), budgets: Standings::default() };
         let (mut fresh, recalled) = match self.gate.function {
             Function::ReapInstances => {
                 let account = execution::instances::account(&run, policy).await;

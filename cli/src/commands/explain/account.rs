@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cloud::Lines;
 use cloud::operator::Kind;
+use domain::budget::Standings;
 use domain::config::Config;
 use domain::id::{Region, ResourceId};
 use domain::instance::{Instance, State};
@@ -76,6 +77,7 @@ impl<'a> Account<'a> {
             Seen::Instance(instance) => &instance.region,
             Seen::Volume(volume) => &volume.region,
             Seen::Snapshot(snapshot) => &snapshot.region,
+            Seen::Budget { region, .. } => region,
         };
         let function = if named.kind == Kind::Instance { OF_INSTANCES } else { OF_VOLUMES };
         let mut besides = Besides::default();
@@ -88,10 +90,11 @@ impl<'a> Account<'a> {
             config: self.config.clone(),
             ceiling: besides.ceiling.unwrap_or(Mode::Observe),
             prices: PriceBook::dated(),
+            budgets: Standings::default(),
         };
         match &seen {
             Seen::Instance(instance) => self.instance(instance, &notices, &policy, besides).await,
-            Seen::Volume(_) | Seen::Snapshot(_) => {
+            Seen::Volume(_) | Seen::Snapshot(_) | Seen::Budget { .. } => {
                 let memory = Memory::from([(region.clone(), notices)]);
                 self.storage(&named.id, region, &seen, &memory, &policy, besides).await
             }

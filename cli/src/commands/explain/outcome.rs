@@ -149,6 +149,9 @@ impl Explained {
             Seen::Snapshot(one) => {
                 (&one.region, &one.id, format!("snapshot of {}", one.of_volume), word(&one.state), one.started_at)
             }
+            Seen::Budget { region, holder, as_of, .. } => {
+                (region, holder, "budget".to_owned(), serde_json::Value::Null, *as_of)
+            }
         };
         let state = state.as_str().unwrap_or_default().to_owned();
         let target = Target {

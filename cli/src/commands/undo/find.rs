@@ -76,6 +76,7 @@ impl Search<'_> {
                 Some(nothing) => (Some(volume.region), (way_of(nothing), None)),
                 None => self.deleted(&volume.id, None).await,
             },
+            (_, Ok(Seen::Budget { region, .. })) => (Some(region), (none("it is a budget".to_owned()), None)),
             (Kind::Volume, Err(missing)) => self.deleted(&named.id, Some(&missing.unseen)).await,
             (_, Err(Missing { why, unseen })) if !unseen.is_empty() => (None, (unknown(why), None)),
             (Kind::Instance, Err(Missing { why, .. })) => (None, self.gone_instance(&named.id, why).await),

@@ -84,6 +84,25 @@ pub(super) fn usd<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f
     threshold(deserializer).map(Some)
 }
 
+/// Shares by name.
+pub(super) fn shares<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, f64>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(transparent)]
+    struct Share(#[serde(deserialize_with = "share")] f64);
+
+    let shares = BTreeMap::<String, Share>::deserialize(deserializer)?;
+    Ok(shares.into_iter().map(|(name, share)| (name, share.0)).collect())
+}
+
+/// A name that the IANA time zone database has.
+pub(super) fn time_zone<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    if jiff::tz::TimeZone::get(&name).is_ok() {
+        return Ok(name);
+    }
+    Err(serde::de::Error::custom(format!("`{name}` is no time zone; write one as `Europe/Berlin` or `UTC`")))
+}
+
 pub(super) fn email<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let text = String::deserialize(deserializer)?;
     let legal = text

@@ -1,5 +1,7 @@
 //! The sections of the configuration, each with its defaults beside it.
 
+use std::collections::BTreeMap;
+
 use jiff::SignedDuration;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -365,6 +367,49 @@ pub enum OverBudget {
     Hold,
     /// Running instances end too.
     Stop,
+}
+
+/// `[account]`: the budget above those of the teams, and how months and shares are counted for all of them.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Account {
+    /// What the account may spend in a calendar month.
+    #[serde(deserialize_with = "checks::usd")]
+    pub monthly_budget_usd: Option<f64>,
+    /// At which shares of a budget its holder hears of it, in percent; teams may say otherwise.
+    pub notify_at_percent: Vec<u16>,
+    /// What happens above the account's budget.
+    pub over_budget: OverBudget,
+    /// From mark to stop of what runs over a budget, the account's or a team's.
+    #[serde(deserialize_with = "duration::deserialize")]
+    pub over_budget_grace: SignedDuration,
+    /// Where months begin and end: an IANA name, such as `Europe/Berlin`.
+    #[serde(deserialize_with = "checks::time_zone")]
+    pub time_zone: String,
+    /// Whether Cost Explorer is asked once a day ($0.01 a request), to be shown beside the ledger.
+    pub cost_explorer: bool,
+}
+
+impl Default for Account {
+    fn default() -> Self {
+        Self {
+            monthly_budget_usd: None,
+            notify_at_percent: vec![50, 80, 100],
+            over_budget: OverBudget::Notify,
+            over_budget_grace: SignedDuration::from_hours(1),
+            time_zone: "UTC".to_owned(),
+            cost_explorer: false,
+        }
+    }
+}
+
+/// `[prices]`: what this account pays less than the list says.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Prices {
+    /// By instance family (`p5`), in percent of the on-demand price. Spot is as it is.
+    #[serde(deserialize_with = "checks::shares")]
+    pub discount_percent: BTreeMap<String, f64>,
 }
 
 /// `[teams.<name>]`: what one team sets for itself.

@@ -9,8 +9,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Config, DiskPolicy, Idle, Jobs, Lifetime, Limits, Managed, Metrics, OverBudget, SeriesNames, TagKeys, Team,
-    Untagged, Volumes, position,
+    Account, Config, DiskPolicy, Idle, Jobs, Lifetime, Limits, Managed, Metrics, OverBudget, Prices, SeriesNames,
+    TagKeys, Team, Untagged, Volumes, position,
 };
 use crate::duration;
 use crate::mode::Mode;
@@ -60,8 +60,22 @@ impl Settings {
     #[must_use]
     pub fn of(config: &Config) -> Self {
         // Taken apart by name: a key that is added does not compile until it is listed.
-        let Config { mode, regions, tags, managed, untagged, idle, metrics, lifetime, volumes, limits, jobs, teams } =
-            config;
+        let Config {
+            mode,
+            regions,
+            tags,
+            managed,
+            untagged,
+            idle,
+            metrics,
+            lifetime,
+            volumes,
+            limits,
+            jobs,
+            account,
+            prices,
+            teams,
+        } = config;
         let Metrics { nvidia, amd, neuron } = metrics;
         let mut sections = vec![
             section(&[], [Some(("mode", value(mode))), Some(("regions", value(regions)))]),
@@ -72,6 +86,7 @@ impl Settings {
         ];
         sections.extend(nvidia.iter().map(|names| of_series("nvidia", names)));
         sections.extend([of_lifetime(lifetime), of_limits(limits), of_volumes(volumes), of_jobs(jobs)]);
+        sections.extend([of_account(account), of_prices(prices)]);
         sections.extend(teams.iter().map(|(name, team)| of_team(name.as_str(), team)));
         sections.extend(neuron.iter().map(|names| of_series("neuron", names)));
         sections.extend(amd.iter().map(|names| of_series("amd", names)));
@@ -154,7 +169,9 @@ pub(super) fn every_key() -> Vec<String> {
     let names = || Some(SeriesNames::default());
     let metrics = Metrics { nvidia: names(), amd: names(), neuron: names() };
     let teams = [("NAME".into(), team)].into();
-    let settings = Settings::of(&Config { metrics, teams, ..Config::default() });
+    let account = Account { monthly_budget_usd: Some(0.0), ..Account::default() };
+    let prices = Prices { discount_percent: [("FAMILY".to_owned(), 0.0)].into() };
+    let settings = Settings::of(&Config { metrics, teams, account, prices, ..Config::default() });
     settings.values().map(|setting| setting.key).collect()
 }
 
@@ -314,6 +331,29 @@ fn of_jobs(Jobs { checkpoint_keep, no_progress_attempts_max, instance_profiles }
     section(&["jobs"], settings.map(Some))
 }
 
+fn of_account(account: &Account) -> Section {
+    let Account { monthly_budget_usd, notify_at_percent, over_budget, over_budget_grace, time_zone, cost_explorer } =
+        account;
+    let settings = [
+        monthly_budget_usd.as_ref().map(|usd| ("monthly_budget_usd", value(usd))),
+        Some(("notify_at_percent", value(notify_at_percent))),
+        Some(("over_budget", value(over_budget))),
+        Some(("over_budget_grace", length(over_budget_grace))),
+        Some(("time_zone", value(time_zone))),
+        Some(("cost_explorer", value(cost_explorer))),
+    ];
+    section(&["account"], settings)
+}
+
+fn of_prices(Prices { discount_percent }: &Prices) -> Section {
+    let of_family =
+        |(family, percent)| Setting { key: String::clone(family), value: value(percent), source: Source::Default };
+    Section {
+        settings: discount_percent.iter().map(of_family).collect(),
+        ..section(&["prices", "discount_percent"], [])
+    }
+}
+
 fn of_team(name: &str, team: &Team) -> Section {
     let Team { mode, email, local_disk, monthly_budget_usd, notify_at_percent, over_budget } = team;
     let settings = [
@@ -353,6 +393,8 @@ mod tests {
         [limits]
         [volumes]
         [jobs]
+        [account]
+        [prices.discount_percent]
         [teams."a b"]                                    # line 3
         [teams.vision]
         monthly_budget_usd = 5000                        # line 5

@@ -21,6 +21,9 @@ pub(super) fn named(target: &Target) -> String {
 
 /// `again`: whether what failed is tried again by the next run.
 pub(super) fn of_step(step: &Step, outcome: OutcomeKind, error: Option<&str>, again: bool, now: Timestamp) -> String {
+    if let (Seen::Budget { .. }, Because::OverBudget(over)) = (&step.seen, &step.because) {
+        return over.told.clone();
+    }
     let named = named(&step.target);
     let why = match (&step.action, &step.because) {
         (Action::Start, Because::Hours { hours, at }) => format!("within its hours ({hours}) since {at}"),
@@ -79,7 +82,7 @@ pub(super) fn of_step(step: &Step, outcome: OutcomeKind, error: Option<&str>, ag
 /// What it costs, or, where it is to end, what ending it saves. Volumes are billed by the month.
 fn cost(step: &Step) -> String {
     match step.seen {
-        Seen::Instance(_) => money::show(step.saves),
+        Seen::Instance(_) | Seen::Budget { .. } => money::show(step.saves),
         Seen::Volume(_) | Seen::Snapshot(_) => money::show_monthly(step.saves),
     }
 }
@@ -122,6 +125,7 @@ fn mend(because: &Because) -> String {
         Because::Idle(_) => "Use it, or stop it yourself.".to_owned(),
         Because::Hours { .. } => "Change curfew:hours if it should run on.".to_owned(),
         Because::Lifetime { .. } => "Set curfew:expires-at to say how long it may run.".to_owned(),
+        Because::OverBudget(_) => "Ask for a larger budget, or stop it yourself.".to_owned(),
         Because::Orphaned(_) => "Attach it, or delete it yourself.".to_owned(),
         Because::Expired { .. } | Because::Outlived { .. } | Because::Mended(_) => String::new(),
     }
@@ -133,6 +137,10 @@ pub(crate) fn why(because: &Because, now: Timestamp) -> String {
         Because::Expired { expires_at } => {
             format!("its curfew:expires-at, {expires_at}, has passed")
         }
+        Because::OverBudget(over) => format!(
+            "its {} has spent {} of its budget of {} for {}, as of {}",
+            over.of, over.spent_usd, over.budget_usd, over.month, over.as_of
+        ),
         Because::Untagged { missing } => {
             format!("it lacks the required tags {}", missing.join(", "))
         }
@@ -184,6 +192,7 @@ pub(super) fn loses(step: &Step, outcome: OutcomeKind) -> Option<String> {
             for_good
                 .then(|| format!("{resource} with its data ({} GiB), of which no snapshot is kept", volume.size_gib))
         }
+        Seen::Budget { .. } => None,
         Seen::Snapshot(snapshot) => matches!(step.action, Action::Delete { .. })
             .then(|| format!("{resource}, from which {} could be restored", snapshot.of_volume)),
     }

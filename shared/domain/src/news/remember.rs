@@ -11,7 +11,7 @@ use crate::mode::Mode;
 use crate::notices::Memory;
 use crate::notices::{Notices, Owed, REPEAT_AFTER, Told, Topic};
 use crate::observed::GapKind;
-use crate::plan::{Action, Memo, Step};
+use crate::plan::{Action, Memo, Seen, Step};
 use crate::report::{OutcomeKind, Report};
 
 /// Of one region, the newest: whoever cannot be told for so long finds the rest in the audit records.
@@ -60,7 +60,12 @@ pub fn remember(
         .collect()
 }
 
+/// Of a region that was not looked at, nothing was judged, unless it is where budgets are remembered.
 fn is_unseen(region: &Region, report: &Report) -> bool {
+    let is_of_budgets = |(step, _): &(Step, _)| matches!(step.seen, Seen::Budget { .. });
+    if memos(region, report).next().is_some() && report.steps.iter().all(is_of_budgets) {
+        return false;
+    }
     !report.regions.contains(region) || report.gaps.iter().any(|gap| gap.region == *region && gap.kind != GapKind::Part)
 }
 

@@ -3,6 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::budget::OverBudgetBecause;
 use crate::id::ResourceId;
 use crate::money::{self, Rate};
 use crate::rule::Rule;
@@ -17,6 +18,8 @@ pub enum Because {
         /// When it did.
         expires_at: Timestamp,
     },
+    /// Too much of a budget is spent, or enough that people are to hear of it.
+    OverBudget(OverBudgetBecause),
     /// Required tags are missing.
     Untagged {
         /// Which.
@@ -92,6 +95,7 @@ impl Because {
     pub const fn rule(&self) -> Rule {
         match self {
             Self::Expired { .. } | Self::Outlived { .. } => Rule::Expired,
+            Self::OverBudget(_) => Rule::OverBudget,
             Self::Untagged { .. } => Rule::Untagged,
             Self::Idle(_) => Rule::Idle,
             Self::Hours { .. } => Rule::Hours,

@@ -17,7 +17,9 @@ pub use explain::{ask, explain};
 pub use scan::{scan, unjudged};
 
 use super::follow::Followed;
-use super::{Policy, Subject, Verdict, expired, hours, idle, lifetime, owner_of, team_of, untagged, value_of};
+use super::{
+    Policy, Subject, Verdict, expired, hours, idle, lifetime, over_budget, owner_of, team_of, untagged, value_of,
+};
 use crate::id::ResourceId;
 use crate::instance::{Instance, State};
 use crate::limits;
@@ -94,7 +96,14 @@ impl<'a> Case<'a> {
     }
 
     fn subject(self, says: &'a Vocabulary) -> Subject<'a> {
-        Subject { instance: self.instance, says, usage: self.usage, config: &self.policy.config, now: self.now }
+        Subject {
+            instance: self.instance,
+            says,
+            usage: self.usage,
+            config: &self.policy.config,
+            budgets: &self.policy.budgets,
+            now: self.now,
+        }
     }
 
     fn mode(self, says: &'a Vocabulary, rule: Rule) -> Mode {
@@ -108,6 +117,7 @@ impl<'a> Case<'a> {
             .map(|rule| {
                 let verdict = match rule {
                     Rule::Expired => expired::judge(subject),
+                    Rule::OverBudget => over_budget::judge(subject),
                     Rule::Untagged => untagged::judge(subject),
                     Rule::Idle => idle::judge(subject),
                     Rule::Hours => hours::judge(subject),

@@ -13,6 +13,7 @@ mod tags;
 
 use std::collections::BTreeMap;
 
+use domain::budget::Standings;
 use domain::config::Config;
 use domain::id::ResourceId;
 use domain::instance::{Accelerator, Instance, Machine, Purchase, State};
@@ -56,7 +57,12 @@ fn now() -> Timestamp {
 }
 
 fn merciless() -> Policy {
-    Policy { config: Config::read(MERCILESS).unwrap(), ceiling: Mode::Enforce, prices: PriceBook::dated() }
+    Policy {
+        config: Config::read(MERCILESS).unwrap(),
+        ceiling: Mode::Enforce,
+        prices: PriceBook::dated(),
+        budgets: Standings::default(),
+    }
 }
 
 /// Running for two weeks.

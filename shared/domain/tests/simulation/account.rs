@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use domain::budget::Standings;
 use domain::config::Config;
 use domain::id::Region;
 use domain::instance::State;
@@ -383,6 +384,7 @@ fn policies(settings: &Settings) -> [Rc<Policy>; 2] {
         Ok(config) => config,
         Err(error) => unreachable!("{error}"),
     };
-    [Mode::Observe, Mode::Enforce]
-        .map(|ceiling| Rc::new(Policy { config: config.clone(), ceiling, prices: PriceBook::dated() }))
+    [Mode::Observe, Mode::Enforce].map(|ceiling| {
+        Rc::new(Policy { config: config.clone(), ceiling, prices: PriceBook::dated(), budgets: Standings::default() })
+    })
 }

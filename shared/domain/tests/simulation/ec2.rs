@@ -60,7 +60,7 @@ fn write(account: &mut Account, facts: &Facts, pulse: &mut Pulse, step: &Step, p
     let mut instance = Writer { account, facts, pulse, step, place };
     let is_marked = step.seen.tags().contains_key(MARKED);
     match &step.action {
-        Action::Notify => Ok(()),
+        Action::Notify | Action::Hold => Ok(()),
         Action::Mark(mark) => instance.tag(vec![(MARKED, mark.to_string())]),
         Action::Unmark { remaining, also } => {
             if let Some(mark) = remaining {

@@ -19,6 +19,8 @@ pub(crate) struct Settings {
     pub(crate) untagged: Untagged,
     pub(crate) idle: Idle,
     pub(crate) lifetime: Lifetime,
+    /// From mark to stop of what runs over a budget.
+    pub(crate) over_budget_grace: i64,
     pub(crate) actions_max: i64,
     pub(crate) fleet_share_max_percent: i64,
     pub(crate) teams: [Team; 3],
@@ -91,6 +93,7 @@ impl Settings {
                 action: chance.pick(&STOP_MOSTLY),
                 local_disk: chance.pick(&DISKS),
             },
+            over_budget_grace: HOUR,
             lifetime: Lifetime {
                 max: chance.pick(&[2 * DAY, 7 * DAY, 30 * DAY]),
                 grace: chance.pick(&[0, HOUR, DAY]),

@@ -146,7 +146,7 @@ impl Writer<'_> {
     fn write(&mut self) -> Result<(), Halt> {
         let seen = self.step.seen.tags();
         match &self.step.action {
-            Action::Notify => Ok(()),
+            Action::Notify | Action::Hold => Ok(()),
             Action::Mark(mark) => {
                 let since = self.since().to_string();
                 let first_sight = (seen.get(UNATTACHED_SINCE) != Some(&since)).then_some((UNATTACHED_SINCE, since));

@@ -55,7 +55,7 @@ pub(crate) fn name_of(step: &Step) -> &'static str {
         (Action::Date { .. }, _) => ACTIONS[1],
         (Action::Mark(_), _) => ACTIONS[2],
         (Action::Unmark { .. }, _) => ACTIONS[3],
-        (Action::Notify, _) => ACTIONS[4],
+        (Action::Notify | Action::Hold, _) => ACTIONS[4],
         (Action::Snapshot { .. }, _) => ACTIONS[5],
         (Action::Delete { safety: Some(_), .. }, _) => ACTIONS[6],
         (Action::Delete { .. }, Seen::Volume(_)) => ACTIONS[7],

@@ -36,6 +36,7 @@ fn words_of_step(step: &Step) -> String {
         Action::Notify => {
             format!("tells its owner: {rule}{}", step.only_told.map(explained_after).unwrap_or_default())
         }
+        Action::Hold => format!("launches no further job of it: {rule}"),
         Action::Stop { .. } => format!("stops it: {rule}"),
         Action::Terminate { .. } => format!("terminates it: {rule}"),
         Action::Start => "starts it: its hours have begun".to_owned(),
@@ -79,5 +80,7 @@ const fn words_of_spared(because: SparedBecause) -> &'static str {
         SparedBecause::SnapshotPending => "left alone until its snapshot is whole",
         SparedBecause::VolumeExists => "left alone: its volume exists",
         SparedBecause::Restorable => "left alone: its volume can be restored from it",
+        SparedBecause::WithinBudget => "left alone: it is within its budget",
+        SparedBecause::WithoutBudget => "left alone: it has no budget",
     }
 }

@@ -148,6 +148,8 @@ fn evidence(subject: Subject<'_>, rule: Rule, verdict: &Verdict) -> String {
             Some(at) => format!("its curfew:expires-at, {at}, lies ahead"),
             None => "it carries no curfew:expires-at".to_owned(),
         },
+        (Verdict::Unknown, Rule::OverBudget) => "nobody can say where its budget stands".to_owned(),
+        (_, Rule::OverBudget) => "no budget that stops it is spent".to_owned(),
         (_, Rule::Untagged) => of_tags(subject, verdict),
         (_, Rule::Idle) => of_usage(subject),
         (_, Rule::Hours) => of_hours(subject),
@@ -252,7 +254,8 @@ fn coming(subject: Subject<'_>, rule: Rule, verdict: &Verdict) -> Option<Coming>
             let at = after(instance.launched_at + config.lifetime.max);
             (at, due(at, lifetime::judge))
         }
-        Rule::Orphaned => return None,
+        // When it will be spent, nobody can say.
+        Rule::OverBudget | Rule::Orphaned => return None,
     };
     Some(Coming { at, due })
 }

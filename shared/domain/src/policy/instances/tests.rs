@@ -161,7 +161,7 @@ impl Account {
         let place = self.instances.iter().position(|instance| instance.id == step.target.resource).unwrap();
         let instance = &mut self.instances[place];
         match &step.action {
-            Action::Notify => {}
+            Action::Notify | Action::Hold => {}
             Action::Mark(mark) => drop(instance.tags.insert(MARKED.to_owned(), mark.to_string())),
             Action::Unmark { remaining, also } => {
                 instance.tags.remove(MARKED);
@@ -207,6 +207,7 @@ impl Account {
 fn show(step: &Step) -> String {
     let rule = step.because.rule();
     match &step.action {
+        Action::Hold => "hold".to_owned(),
         Action::Mark(mark) => format!("mark{}", show_mark(mark)),
         Action::Unmark { remaining, also } => {
             let remaining = remaining.as_ref().map(|mark| format!(" leaving{}", show_mark(mark))).unwrap_or_default();

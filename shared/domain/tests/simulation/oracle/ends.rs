@@ -170,6 +170,7 @@ fn unfounded(machine: &Machine, rule: Rule, facts: &Facts) -> Option<String> {
             Some(Look::Idle { holds_memory: false }) => None,
             look => Some(format!("it looks {look:?}")),
         },
+        Rule::OverBudget => Some("no budget is spent".to_owned()),
         Rule::Orphaned => Some("it is no volume".to_owned()),
     }
 }
@@ -179,7 +180,7 @@ fn is_mended(machine: &Machine, rule: Rule, facts: &Facts) -> bool {
     let (settings, now) = (&facts.settings, facts.now);
     let is_marked = || machine.ec2.tags.get(domain::vocabulary::MARKED).is_some_and(|mark| mark.contains("idle="));
     match rule {
-        Rule::Expired | Rule::Orphaned => false,
+        Rule::Expired | Rule::OverBudget | Rule::Orphaned => false,
         Rule::Untagged => !machine.lacks_tags(settings),
         Rule::Lifetime => now - machine.launched <= settings.lifetime.max || machine.says.expires_at.is_some(),
         Rule::Hours => {

@@ -107,6 +107,7 @@ fn announcements(paragraph: &str) -> Vec<(Rule, Ending, i64)> {
         let deadline = deadline.and_then(|word| word.parse::<Timestamp>().ok()).map(Timestamp::as_second);
         let signs = [
             ("idle from ", Rule::Idle),
+            ("of its budget of", Rule::OverBudget),
             ("lacks the required tags", Rule::Untagged),
             ("its hours (", Rule::Hours),
             ("it has run since", Rule::Lifetime),
@@ -138,6 +139,7 @@ fn grace(rule: Rule, settings: &Settings) -> i64 {
         Rule::Idle => settings.idle.grace,
         Rule::Untagged => settings.untagged.grace,
         Rule::Lifetime => settings.lifetime.grace,
+        Rule::OverBudget => settings.over_budget_grace,
         Rule::Hours | Rule::Expired | Rule::Orphaned => 0,
     }
 }

@@ -85,7 +85,7 @@ impl Machine {
             Rule::Untagged => settings.untagged.action,
             Rule::Lifetime => settings.lifetime.action,
             Rule::Idle => says.on_idle.unwrap_or(settings.idle.action),
-            Rule::Hours => RuleAction::Stop,
+            Rule::Hours | Rule::OverBudget => RuleAction::Stop,
             Rule::Orphaned => return None,
         };
         let ending = match action {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::budget::Standings;
 use crate::fixture::{InstanceBuilder, NOW, busy, enforcing, idle, instance, reserved, time, unknown, untagged};
 use crate::policy::explain::Finds;
 
@@ -285,7 +286,14 @@ fn what_is_coming_comes_then() {
     let check = |of: InstanceBuilder, rule: Rule, judge: fn(Subject<'_>) -> Verdict| {
         let (instance, config) = (of.build(), crate::config::Config::read(ENFORCED).unwrap());
         let says = Vocabulary::read(&instance).unwrap();
-        let subject = Subject { instance: &instance, says: &says, usage: &idle(), config: &config, now: time(NOW) };
+        let subject = Subject {
+            instance: &instance,
+            says: &says,
+            usage: &idle(),
+            config: &config,
+            budgets: &Standings::default(),
+            now: time(NOW),
+        };
         let coming = coming(subject, rule, &judge(subject)).unwrap();
         let second = SignedDuration::from_secs(1);
         assert_eq!(judge(Subject { now: coming.at - second, ..subject }), Verdict::Kept, "{rule}");

@@ -1,0 +1,227 @@
+//! Budgets of a calendar month: where a team, or the account, stands, and what follows.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::config::OverBudget;
+use crate::id::{Region, ResourceId, TeamName};
+use crate::mode::Mode;
+use crate::money::{Amount, Rate};
+
+/// What is older says nothing any more: it neither ends anything nor allows a launch. Four beats of a quarter of an hour.
+pub const STALE_AFTER: SignedDuration = SignedDuration::from_hours(1);
+
+/// Whose budget it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Holder {
+    /// All teams together, and what belongs to none.
+    Account,
+    /// A team; what belongs to none is held under [`crate::news::NO_TEAM`], and has no budget.
+    Team(TeamName),
+}
+
+/// What follows from where a budget stands. Ordered: the milder first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It is not spent, or there is none.
+    #[default]
+    Ok,
+    /// It is spent, and people are told.
+    Notify,
+    /// It is spent: no further job is launched.
+    Hold,
+    /// It is spent: running instances end too.
+    Stop,
+}
+
+/// `budgets/<team>/<yyyy-mm>.json`, and of the account `budgets/<yyyy-mm>.json`: where a budget stood at the last beat, and
+/// what is reserved on it. Only the reservations are more than a cache: all else is made anew from the ledger.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Budget {
+    /// The team; absent for the account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<TeamName>,
+    /// The month, `yyyy-mm`, in the account's time zone.
+    #[serde(default)]
+    pub month: String,
+    /// When it stood so; absent where only a reservation was made yet.
+    #[serde(default)]
+    pub as_of: Option<Timestamp>,
+    /// What may be spent in the month, where anybody said.
+    #[serde(default)]
+    pub budget_usd: Option<Amount>,
+    /// What is known to be spent.
+    #[serde(default)]
+    pub spent_usd: Amount,
+    /// By how much more it may be: ends that nobody saw.
+    #[serde(default)]
+    pub uncertain_usd: Amount,
+    /// What is reserved for jobs and not spent yet.
+    #[serde(default)]
+    pub reserved_usd: Amount,
+    /// What will be spent by the end of the month, and how that is estimated; absent where nobody can say.
+    #[serde(default)]
+    pub forecast_usd: Option<Amount>,
+    /// How the forecast is made, in words.
+    #[serde(default)]
+    pub forecast_method: String,
+    /// What is left: budget less spent and reserved, never below 0.
+    #[serde(default)]
+    pub remaining_usd: Option<Amount>,
+    /// What runs now costs, as far as its price is known.
+    #[serde(default)]
+    pub usd_per_hour: f64,
+    /// What follows.
+    #[serde(default)]
+    pub verdict: Verdict,
+    /// Whether that is enforced, or only said.
+    #[serde(default)]
+    pub mode: Mode,
+    /// What the most was spent on, the dearest first; five at most.
+    #[serde(default)]
+    pub top: Vec<Spender>,
+    /// How many more there are, and what they cost together.
+    #[serde(default)]
+    pub others: Others,
+    /// What nobody knows the price of.
+    #[serde(default)]
+    pub unpriced: Vec<Unpriced>,
+    /// Of the account: each team's spend. Those of a team: empty.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub teams: BTreeMap<String, Amount>,
+    /// What would bring the holder back under its budget, for people.
+    #[serde(default)]
+    pub remedy: Vec<String>,
+    /// What Cost Explorer says, where it is enabled: shown beside, never used to act.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub billed: Option<Billed>,
+    /// What is reserved, by job `<team>/<job>`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reservations: BTreeMap<String, Reservation>,
+}
+
+/// One instance or volume that money was spent on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Spender {
+    /// Its id.
+    pub resource: ResourceId,
+    /// Where it is.
+    pub region: Region,
+    /// What it is: `g5.xlarge`, `500 GiB gp3`.
+    pub what: String,
+    /// Its `Name` tag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// What was spent on it this month.
+    pub usd: Amount,
+    /// What it costs while it runs on, where it does and the price is known.
+    #[serde(default)]
+    pub usd_per_hour: Option<f64>,
+    /// Whether it is still billed.
+    pub running: bool,
+}
+
+/// All spenders but the top.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Others {
+    /// How many.
+    pub count: usize,
+    /// What was spent on them.
+    pub usd: Amount,
+}
+
+/// Something whose price nobody knows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unpriced {
+    /// Its id.
+    pub resource: ResourceId,
+    /// Where it is.
+    pub region: Region,
+    /// What it is.
+    pub what: String,
+    /// For how long it ran at an unknown price this month, in seconds.
+    pub seconds: u64,
+}
+
+/// What Cost Explorer says of the month.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Billed {
+    /// What AWS billed until then: unblended, EC2 compute and EBS.
+    pub usd: Amount,
+    /// Up to the beginning of this day, UTC, `yyyy-mm-dd`.
+    pub until: String,
+    /// When it was asked.
+    pub asked_at: Timestamp,
+    /// By how much the ledger says more (or less, where negative), in USD, up to the same moment.
+    pub ledger_says_more_usd: f64,
+}
+
+/// Money that is set aside for a job before it is launched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reservation {
+    /// The most that the job may cost from `since` on.
+    pub usd: Amount,
+    /// When it was made: what the job's instances cost from then on settles it.
+    pub since: Timestamp,
+    /// When the job ends at the latest: after this it is void.
+    pub until: Timestamp,
+}
+
+/// What the reaper knows of budgets: of every team that may be stopped, and of the account.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Standings(pub BTreeMap<Holder, Standing>);
+
+/// What is known of one budget.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    /// What follows.
+    pub verdict: Verdict,
+    /// When it stood so.
+    pub as_of: Timestamp,
+    /// The month.
+    pub month: String,
+    /// What is spent of it.
+    pub spent: Amount,
+    /// What may be.
+    pub budget: Amount,
+}
+
+/// The evidence against whoever has spent too much, or enough that people are to hear of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OverBudgetBecause {
+    /// The month.
+    pub month: String,
+    /// Whose budget it is: `team` or `account`.
+    pub of: &'static str,
+    /// What may be spent.
+    pub budget_usd: Amount,
+    /// What is spent.
+    pub spent_usd: Amount,
+    /// What is reserved besides.
+    pub reserved_usd: Amount,
+    /// The spend in whole percent of the budget, rounded down.
+    pub percent: u64,
+    /// The share that was reached, of those at which people want to hear of it.
+    pub threshold_percent: u16,
+    /// What follows above the budget.
+    pub over_budget: OverBudget,
+    /// When it stood so.
+    pub as_of: Timestamp,
+    /// All that people should hear, in words; not in the response.
+    #[serde(skip)]
+    pub told: String,
+}
+
+impl Budget {
+    /// What runs now costs, as a rate.
+    #[must_use]
+    pub fn burn(&self) -> Rate {
+        Rate::from_usd_micros_per_hour(Amount::from_usd(self.usd_per_hour).usd_micros())
+    }
+}
