@@ -6,9 +6,10 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from local_aws import running
@@ -22,22 +23,50 @@ from .story import Played, play
 
 _COPIES = REPOSITORY / "target" / "demo"
 
-
-class _Interrupted(BaseException):
-    """A signal: everything that was started is stopped on the way out."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
+_AWAITED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD}
+_GONE_SECONDS_MAX = 5.0
+_POLL_SECONDS = 0.01
 
 
 def main() -> int:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
+    """Plays in a process group of its own, and here only waits: no signal can come at a moment at which it is lost, or at
+    which what was just started is not known yet, and Ctrl-C reaches nothing that would fail of it and be blamed."""
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # what is ignored, as this is at first, need not be waited for
+    signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
+    scratch = tempfile.mkdtemp()
+    player = os.fork()
+    if player == 0:
+        return _play(scratch)
+    _to_its_group(player)
+    try:
+        return _wait_for(player)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _wait_for(player: int) -> int:
+    while True:
+        ended, status = os.waitpid(player, os.WNOHANG)
+        if ended:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+        number = signal.sigwait(_AWAITED)
+        if number != signal.SIGCHLD:
+            _end(player)
+            with suppress(OSError):  # the terminal is gone, too
+                os.write(sys.stdout.fileno(), b"\nInterrupted; the local AWS is stopped.\n")
+            return 128 + number
+
+
+def _play(scratch: str) -> int:
+    _to_its_group(0)
+    # It is not in the foreground of the terminal: what it writes is shown all the same, and it reads nothing.
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _AWAITED)
+    tempfile.tempdir = os.environ["TMPDIR"] = scratch
     try:
         return _demo()
-    except _Interrupted as interrupted:
-        line("\nInterrupted; the local AWS is stopped.")
-        return 128 + interrupted.number
     except BrokenPipeError:
         # `python -m demo | head`: whoever has read enough. What is left to be written at the exit goes nowhere either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -47,11 +76,21 @@ def main() -> int:
         return 1
 
 
-def _interrupt(number: int, _frame: object) -> None:
-    """Only the first counts: a second Ctrl-C must not leave something behind."""
-    for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(one, signal.SIG_IGN)
-    raise _Interrupted(number)
+def _to_its_group(player: int) -> None:
+    """Both sides do it, so that it is done whoever comes first."""
+    with suppress(OSError):  # it is done, or the player has ended
+        os.setpgid(player, player)
+
+
+def _end(player: int) -> None:
+    """Nothing of the group is left when this is over."""
+    os.killpg(player, signal.SIGKILL)
+    os.waitpid(player, 0)
+    until = time.monotonic() + _GONE_SECONDS_MAX
+    with suppress(OSError):  # there is no such group any more
+        while time.monotonic() < until:
+            os.killpg(player, 0)
+            time.sleep(_POLL_SECONDS)
 
 
 def _demo() -> int:

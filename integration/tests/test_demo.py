@@ -9,7 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,11 @@ TOLD = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
 @contextmanager
-def demo() -> Iterator[subprocess.Popen]:
+def demo(**environment: str) -> Iterator[subprocess.Popen]:
     """The demo, in a session of its own: whatever it starts can be found by that, and is gone after the test."""
     process = subprocess.Popen(
         [sys.executable, "-m", "demo"],
-        env={**os.environ, "PYTHONPATH": str(INTEGRATION)},
+        env={**os.environ, "PYTHONPATH": str(INTEGRATION), **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -43,8 +43,9 @@ def demo() -> Iterator[subprocess.Popen]:
     try:
         yield process
     finally:
-        if process.poll() is None or members(process.pid):
-            os.killpg(process.pid, signal.SIGKILL)
+        for one in members(process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(int(one.split()[0]), signal.SIGKILL)
         process.wait()
 
 
@@ -90,11 +91,11 @@ def test_the_story_ends_as_it_should() -> None:
 
 
 @pytest.mark.parametrize("number", TOLD)
-def test_interrupted_it_leaves_nothing_behind(number: signal.Signals) -> None:
+def test_interrupted_it_leaves_nothing_behind(number: signal.Signals, tmp_path: Path) -> None:
     """Ctrl-C reaches every process of the group at once; SIGTERM only the one it is sent to."""
-    with demo() as running:
+    with demo(TMPDIR=str(tmp_path)) as running:
         wait_for("== Run 2", running)
-        assert len(members(running.pid)) == 3, "the demo and the two functions"
+        assert len(members(running.pid)) == 4, "the demo, who plays it, and the two functions"
 
         if number == signal.SIGINT:
             os.killpg(running.pid, number)
@@ -103,7 +104,8 @@ def test_interrupted_it_leaves_nothing_behind(number: signal.Signals) -> None:
 
         told, _ = running.communicate(timeout=20)
         assert running.returncode == TOLD[number], told
-        assert members(running.pid) == []
+        assert told.endswith("\nInterrupted; the local AWS is stopped.\n")
+        assert members(running.pid) == [] and list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture(scope="module")
