@@ -10,7 +10,9 @@ assert run.step(gpu)["action"] == "mark"
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -72,6 +74,7 @@ EAGER: dict[str, Any] = {
 _WARM: list[Function] = []
 
 _PERIOD = timedelta(minutes=5)
+_TEST_SECONDS_MAX = 20.0  # of one that needs a date to last
 _QUIET = {"gpu": 0.0, "cpu": 0.2, "bytes": 40_000.0}
 _BUSY = {"gpu": 97.0, "cpu": 60.0, "bytes": 9e8}
 
@@ -88,8 +91,28 @@ def rfc3339(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def today() -> str:
+    """A date that is still today's when the test is over: in its last seconds a day is let pass."""
+    left = 86_400 - now().timestamp() % 86_400
+    if left < _TEST_SECONDS_MAX:
+        time.sleep(left + 0.1)
+    return f"{now():%Y-%m-%d}"
+
+
 def moment(text: str) -> datetime:
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+# What `curfew:keep-until` says of what is kept, at the moment of the test.
+KEPT: dict[str, Callable[[], str]] = {
+    "today": today,
+    "for an hour": lambda: rfc3339(now() + timedelta(hours=1)),
+    "for long": lambda: "2999-12-31",
+}
+NO_LONGER_KEPT: dict[str, Callable[[], str]] = {
+    "yesterday": lambda: f"{ago(days=1):%Y-%m-%d}",
+    "two seconds ago": lambda: rfc3339(ago(seconds=2)),
+}
 
 
 def stop_the_warm() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from datetime import date, timedelta
+
 import pytest
 
 from local_aws.client import REGION
@@ -149,9 +152,11 @@ def _two_days_pass(account: Account) -> None:
     """What was remembered was remembered two days ago."""
     key = f"notices/reap-instances/{REGION}.json"
     body = account.aws.client("s3").get_object(Bucket="curfew-state", Key=key)["Body"].read().decode()
-    today, before = ago(days=0), ago(days=2)
-    assert today.strftime("%Y-%m-%dT") in body
-    account.put(key, body.replace(today.strftime("%Y-%m-%dT"), before.strftime("%Y-%m-%dT")).encode())
+    earlier, times = re.subn(
+        r"\d{4}-\d\d-\d\d(?=T)", lambda day: f"{date.fromisoformat(day[0]) - timedelta(days=2)}", body
+    )
+    assert times
+    account.put(key, earlier.encode())
 
 
 @pytest.mark.parametrize("fault", DENIALS)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reaping import Account, Run, ago, now, rfc3339
+from reaping import KEPT, NO_LONGER_KEPT, Account, Run, ago, now, rfc3339
 
 # Everything that could be held against an instance, so that each spare has something to spare from.
 DUE: dict[str, Any] = {"launched": ago(days=30)}
@@ -53,15 +53,15 @@ def test_protected_and_expired_without_any_other_tag(account: Account) -> None:
     assert account.aws.tags(gpu).keys() == {"curfew:protected", "curfew:expires-at"}
 
 
-@pytest.mark.parametrize("until", [now().strftime("%Y-%m-%d"), "2099-12-31", rfc3339(now() + timedelta(hours=1))])
+@pytest.mark.parametrize("until", KEPT)
 def test_kept(account: Account, until: str) -> None:
-    gpu = doomed(account, tags={"curfew:keep-until": until})
+    gpu = doomed(account, tags={"curfew:keep-until": KEPT[until]()})
     assert assert_spared(account, gpu, "kept").messages == []
 
 
-@pytest.mark.parametrize("until", [ago(days=1).strftime("%Y-%m-%d"), rfc3339(ago(seconds=2))])
+@pytest.mark.parametrize("until", NO_LONGER_KEPT)
 def test_kept_no_longer_it_is_announced_anew(account: Account, until: str) -> None:
-    gpu = account.idle(account.gpu(tags={"curfew:keep-until": until}))
+    gpu = account.idle(account.gpu(tags={"curfew:keep-until": NO_LONGER_KEPT[until]()}))
     assert account.tick().said(gpu) == ("mark", "idle", "done")
 
 

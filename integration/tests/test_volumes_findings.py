@@ -23,18 +23,19 @@ def test_a_volume_on_an_instance_that_is_stopped_for_long(storage: VolumeAccount
 
 
 @pytest.mark.parametrize(
-    "fields",
+    ("state", "reason"),
     [
-        {"state": "stopped", "state_transition_reason": f"User initiated ({ago(days=3):%Y-%m-%d %H:%M:%S} GMT)"},
-        {"state": "stopped", "state_transition_reason": "Server.ScheduledStop"},
-        {"state": "stopped", "state_transition_reason": ""},
-        {"state": "running", "state_transition_reason": f"User initiated ({ago(days=20):%Y-%m-%d %H:%M:%S} GMT)"},
-        {"state": "stopping", "state_transition_reason": f"User initiated ({ago(days=20):%Y-%m-%d %H:%M:%S} GMT)"},
+        ("stopped", "User initiated ({days_ago[3]:%Y-%m-%d %H:%M:%S} GMT)"),
+        ("stopped", "Server.ScheduledStop"),
+        ("stopped", ""),
+        ("running", "User initiated ({days_ago[20]:%Y-%m-%d %H:%M:%S} GMT)"),
+        ("stopping", "User initiated ({days_ago[20]:%Y-%m-%d %H:%M:%S} GMT)"),
     ],
 )
-def test_on_others_there_is_nothing_to_say(storage: VolumeAccount, fields: dict[str, str]) -> None:
+def test_on_others_there_is_nothing_to_say(storage: VolumeAccount, state: str, reason: str) -> None:
     """Not stopped for long, or nobody can say since when."""
-    storage.attached(storage.host(**fields))
+    reason = reason.format(days_ago={days: ago(days=days) for days in (3, 20)})
+    storage.attached(storage.host(state=state, state_transition_reason=reason))
     run = storage.tick()
     assert run.is_quiet and run.spared == {"attached": 1}
 

@@ -49,11 +49,11 @@ def test_a_volume_that_somebody_else_deleted(storage: VolumeAccount) -> None:
     assert again.is_quiet and again.spared == {"restorable": 1}
 
 
-@pytest.mark.parametrize("deleted_at", [None, ago(days=400)])
-def test_never_while_its_volume_exists(storage: VolumeAccount, deleted_at: Any) -> None:
+@pytest.mark.parametrize("is_dated", [False, True])
+def test_never_while_its_volume_exists(storage: VolumeAccount, is_dated: bool) -> None:
     """Also where it says otherwise."""
     volume = storage.volume(tags={"curfew:protected": ""})
-    snapshot = storage.snapshot_of(volume, started=ago(days=400), deleted_at=deleted_at)
+    snapshot = storage.snapshot_of(volume, started=ago(days=400), deleted_at=ago(days=400) if is_dated else None)
     run = storage.tick()
     assert (run.steps, run.spared, run.ec2_writes) == ([], {"protected": 1, "volume-exists": 1}, [])
     assert storage.snapshot_exists(snapshot)

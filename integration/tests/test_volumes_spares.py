@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from local_aws.client import REGION
-from reaping import BUCKET, EUROPE, Run, ago, now, rfc3339
+from reaping import BUCKET, EUROPE, KEPT, NO_LONGER_KEPT, Run, ago, now, rfc3339
 from reaping_volumes import VolumeAccount
 
 
@@ -41,14 +41,16 @@ def test_protected(storage: VolumeAccount, value: str) -> None:
     assert run.messages == [] and run.counts["cloudwatch:GetMetricData"] == 0
 
 
-@pytest.mark.parametrize("until", [now().strftime("%Y-%m-%d"), "2099-12-31", rfc3339(now() + timedelta(hours=1))])
+@pytest.mark.parametrize("until", KEPT)
 def test_kept(storage: VolumeAccount, until: str) -> None:
-    assert assert_spared(storage, [doomed(storage, tags={"curfew:keep-until": until})], "kept").messages == []
+    volume = doomed(storage, tags={"curfew:keep-until": KEPT[until]()})
+    assert assert_spared(storage, [volume], "kept").messages == []
 
 
-def test_kept_no_longer_it_is_announced_anew(storage: VolumeAccount) -> None:
+@pytest.mark.parametrize("until", NO_LONGER_KEPT)
+def test_kept_no_longer_it_is_announced_anew(storage: VolumeAccount, until: str) -> None:
     storage.configure(volumes={"grace": "3d"})
-    volume = doomed(storage, tags={"curfew:keep-until": ago(days=1).strftime("%Y-%m-%d")})
+    volume = doomed(storage, tags={"curfew:keep-until": NO_LONGER_KEPT[until]()})
     storage.announce(volume, at=ago(days=3))
     run = storage.tick()
     assert run.said(volume) == ("mark", "orphaned", "done")
