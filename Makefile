@@ -99,9 +99,15 @@ template: $(VENV_LINT)/.installed ## Lint template.yaml (sam validate, cfn-lint)
 	$(SAM) validate --lint
 	$(VENV_LINT)/bin/cfn-lint
 
+# Whole files go to one process or the other, so that what shares a file shares no moment. The trials of every fault are many
+# at once by themselves, and nothing else is timed beside them.
+TESTS_AT_ONCE ?= 2
+EVERY_FAULT := integration/tests/test_every_fault.py
+
 integration: $(VENV)/.installed ## Run the real binaries end to end against a local AWS
 	cargo build --workspace --locked
-	$(PYTEST) integration --quiet
+	$(PYTEST) integration --ignore $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist loadfile --quiet
+	$(PYTEST) $(EVERY_FAULT) --quiet
 
 # Optimised, as they are deployed. They are built where `cargo build --release` always builds, for this machine.
 RELEASE := cargo build --release --locked
@@ -121,7 +127,7 @@ bench-peer: $(VENV)/.installed $(VENV_PEER)/.installed ## Measure Cloud Custodia
 
 every-fault: $(VENV)/.installed ## Try every fault at every call that a run makes (about an hour and a half)
 	cargo build --workspace --locked
-	$(PYTEST) integration/tests/test_every_fault.py --every-fault=all --quiet
+	$(PYTEST) $(EVERY_FAULT) --every-fault=all --quiet
 
 install: ## Install the command `curfew` for you, in ~/.cargo/bin (release: 10 minutes and more)
 	cargo install --path cli --locked
