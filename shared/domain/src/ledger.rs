@@ -20,6 +20,7 @@
 
 mod bill;
 mod document;
+mod look;
 mod month;
 mod observe;
 mod run;
@@ -34,6 +35,7 @@ use crate::id::{Region, ResourceId};
 use crate::money::Rate;
 
 pub use bill::{Charge, End, Run, Spent};
+pub use look::{Attached, Inspected, Known, Look};
 pub use month::{Month, Span};
 pub use run::{Facts, Kind, Terms};
 pub use sighting::{Beat, Life, Sighting};

@@ -13,6 +13,9 @@ use crate::money::Rate;
 /// neighbours are left out.
 const RATES_MAX: usize = 1_000;
 
+/// So long a look takes, at most: what it found ended without a word of when may have ended while it lasted.
+const LOOK: SignedDuration = SignedDuration::from_mins(1);
+
 impl Ledger {
     /// Takes down what a beat saw. The same beats leave the same ledger, in whatever order and however often they come.
     ///
@@ -122,7 +125,7 @@ fn entry(sighting: &Sighting, began: Timestamp, at: Timestamp, month: Span) -> E
             match said.map(whole_second).filter(|said| *said >= began) {
                 Some(said) if terminated => entry.terminated = Some(said),
                 Some(said) => entry.stopped = Some(said),
-                None => entry.ended_by = Some(at),
+                None => entry.ended_by = Some(at + LOOK),
             }
         }
     }
