@@ -1,5 +1,12 @@
 //! Budgets of a calendar month: where a team, or the account, stands, and what follows.
 
+mod decide;
+mod explain;
+mod forecast;
+mod period;
+mod reserve;
+mod standing;
+
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
@@ -9,6 +16,11 @@ use crate::config::OverBudget;
 use crate::id::{Region, ResourceId, TeamName};
 use crate::mode::Mode;
 use crate::money::{Amount, Rate};
+
+pub use decide::{decide, resource_of};
+pub use period::Period;
+pub use reserve::{Refused, Reserved, Wanted, release, reserve};
+pub use standing::{Books, HOLDERS_MAX, Limit, Spend, needed_by_the_reaper};
 
 /// What is older says nothing any more: it neither ends anything nor allows a launch. Four beats of a quarter of an hour.
 pub const STALE_AFTER: SignedDuration = SignedDuration::from_hours(1);
@@ -53,6 +65,12 @@ pub struct Budget {
     /// What may be spent in the month, where anybody said.
     #[serde(default)]
     pub budget_usd: Option<Amount>,
+    /// What happens above it, where anybody said.
+    #[serde(default)]
+    pub over_budget: Option<OverBudget>,
+    /// Until when something that ran was last seen, where that is not as young as `as_of`: what it cost since is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blind_since: Option<Timestamp>,
     /// What is known to be spent.
     #[serde(default)]
     pub spent_usd: Amount,
@@ -167,6 +185,9 @@ pub struct Billed {
 pub struct Reservation {
     /// The most that the job may cost from `since` on.
     pub usd: Amount,
+    /// What of it is spent, as of the document.
+    #[serde(default)]
+    pub spent_usd: Amount,
     /// When it was made: what the job's instances cost from then on settles it.
     pub since: Timestamp,
     /// When the job ends at the latest: after this it is void.
@@ -223,5 +244,28 @@ impl Budget {
     #[must_use]
     pub fn burn(&self) -> Rate {
         Rate::from_usd_micros_per_hour(Amount::from_usd(self.usd_per_hour).usd_micros())
+    }
+
+    /// What the reaper needs to know of it; `None` where nothing is known, or nothing is set.
+    #[must_use]
+    pub fn standing(&self) -> Option<Standing> {
+        let (as_of, budget) = (self.as_of?, self.budget_usd?);
+        let (verdict, month, spent) = (self.verdict, self.month.clone(), self.spent_usd);
+        Some(Standing { verdict, as_of, month, spent, budget })
+    }
+
+    /// Counts anew what the reservations still hold, and what is left then.
+    fn count_reservations(&mut self, now: Timestamp) {
+        self.reserved_usd = self.reservations.values().map(|one| one.outstanding(now)).sum();
+        self.remaining_usd =
+            self.budget_usd.map(|budget| budget.saturating_sub(self.spent_usd).saturating_sub(self.reserved_usd));
+    }
+}
+
+impl Reservation {
+    /// What it still holds: nothing once the job has ended.
+    #[must_use]
+    pub fn outstanding(&self, now: Timestamp) -> Amount {
+        if now > self.until { Amount::ZERO } else { self.usd.saturating_sub(self.spent_usd) }
     }
 }

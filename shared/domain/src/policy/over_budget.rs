@@ -1,11 +1,11 @@
 //! **Over budget**, if and only if
 //! - the configuration says `over_budget = "stop"` for the instance's team, or for the account,
-//! - and of that budget more is spent this month than may be, by a beat no older than [`STALE_AFTER`].
+//! - and of that budget all is spent this month, by a beat of this month no older than [`STALE_AFTER`].
 //!
 //! Where nothing so young says where the budget stands, nobody can say.
 
 use super::{Broken, Due, Subject, Verdict};
-use crate::budget::{self, Holder, OverBudgetBecause, STALE_AFTER, Standing};
+use crate::budget::{self, Holder, OverBudgetBecause, Period, STALE_AFTER, Standing};
 use crate::config::{OverBudget, RuleAction};
 use crate::money::Amount;
 use crate::plan::Because;
@@ -24,7 +24,8 @@ pub fn judge(subject: Subject<'_>) -> Verdict {
     let holders = team.map(Holder::Team).into_iter().chain(of_account.then_some(Holder::Account));
     let mut found = Verdict::Kept;
     for holder in holders {
-        match subject.budgets.0.get(&holder).filter(|standing| is_fresh(standing, subject)) {
+        let standing = subject.budgets.0.get(&holder);
+        match standing.filter(|standing| is_fresh(standing, subject) && is_of_this_month(standing, subject)) {
             None => found = Verdict::Unknown,
             Some(standing) if standing.verdict == budget::Verdict::Stop => return broken(&holder, standing, subject),
             Some(_) => {}
@@ -35,6 +36,11 @@ pub fn judge(subject: Subject<'_>) -> Verdict {
 
 fn is_fresh(standing: &Standing, subject: Subject<'_>) -> bool {
     subject.now.duration_since(standing.as_of).abs() <= STALE_AFTER
+}
+
+/// The last beat of a month says nothing of the next one.
+fn is_of_this_month(standing: &Standing, subject: Subject<'_>) -> bool {
+    standing.month == Period::of(subject.now, subject.config).month
 }
 
 fn broken(holder: &Holder, standing: &Standing, subject: Subject<'_>) -> Verdict {
