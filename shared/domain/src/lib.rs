@@ -12,6 +12,7 @@ pub mod hours;
 pub mod id;
 pub mod instance;
 pub mod keep;
+pub mod ledger;
 pub mod limits;
 pub mod mark;
 pub mod mode;

@@ -1,0 +1,192 @@
+//! A look at a region, and the beat that it is.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::run::{Facts, Kind, Terms};
+use super::sighting::{Beat, Life, Sighting};
+use super::{Tariff, whole_second};
+use crate::config::Config;
+use crate::id::{Region, ResourceId};
+use crate::instance::{Instance, Purchase, State, Tags};
+use crate::money::Rate;
+use crate::policy::{owner_of, team_of, value_of};
+use crate::vocabulary::JOB;
+use crate::volume::Volume;
+
+/// EC2 took a Spot instance back: terminated it, or stopped it (EC2 API reference, `StateReason`).
+const RECLAIMED: [&str; 2] = ["Server.SpotInstanceTermination", "Server.SpotInstanceShutdown"];
+
+const DAY: SignedDuration = SignedDuration::from_hours(24);
+
+/// The accelerated instances of a region in every state, those that are terminated included, and the volumes on them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Look {
+    /// Where.
+    pub region: Region,
+    /// Whether all was seen, and could be read.
+    pub whole: bool,
+    /// The instances.
+    pub instances: Vec<Inspected>,
+    /// The volumes that hang on one that is not terminated.
+    pub volumes: Vec<Attached>,
+}
+
+/// An instance, with what only the ledger reads of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inspected {
+    /// The instance.
+    pub instance: Instance,
+    /// Its availability zone, by name.
+    pub zone: Option<String>,
+    /// When it was stopped or terminated, where EC2 says so in words that can be read.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// A volume that hangs on an accelerated instance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attached {
+    /// The volume.
+    pub volume: Volume,
+    /// The instance; of several, the one that it was attached to first.
+    pub on: ResourceId,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// What is known of prices, each with the moment from which it holds: of a list or a table the moment that it is of, not that of
+/// the launch nor of the beat; of Spot that of the change. Empty where nobody knows, and of what is paid in advance.
+pub type Known = Vec<(Timestamp, Rate)>;
+
+impl Look {
+    /// The beat that this look is, begun at that moment.
+    #[must_use]
+    pub fn beat(
+        &self,
+        at: Timestamp,
+        config: &Config,
+        of_instance: impl Fn(&Inspected) -> Known,
+        of_volume: impl Fn(&Volume) -> Known,
+    ) -> Beat {
+        let hosts: BTreeMap<&ResourceId, &Tags> =
+            self.instances.iter().map(|one| (&one.instance.id, &one.instance.tags)).collect();
+        let instances = self.instances.iter().filter_map(|one| one.sighting(config, of_instance(one)));
+        let volumes = self.volumes.iter().map(|one| one.sighting(&hosts, config, of_volume(&one.volume)));
+        Beat {
+            at,
+            region: self.region.clone(),
+            whole: self.whole && self.instances.iter().all(|one| one.instance.state != State::Unknown),
+            items: instances.chain(volumes).collect(),
+        }
+    }
+}
+
+impl Inspected {
+    /// `None` where nobody can say whether it runs.
+    fn sighting(&self, config: &Config, known: Known) -> Option<Sighting> {
+        let Instance { id, launched_at, tags, .. } = &self.instance;
+        let terms = terms(&self.instance);
+        let prices = match terms {
+            Terms::Spot => known,
+            // Once a day is enough: the ledger keeps each moment.
+            Terms::OnDemand | Terms::Prepaid => known.into_iter().map(|(from, rate)| (day_of(from), rate)).collect(),
+        };
+        Some(Sighting {
+            resource: id.clone(),
+            began: *launched_at,
+            facts: Facts {
+                kind: Kind::Instance,
+                team: team_of(tags, config),
+                owner: owner_of(tags, config),
+                name: value_of(tags, "Name").map(str::to_owned),
+                what: self.instance.instance_type.to_string(),
+                terms,
+                job: value_of(tags, JOB).map(str::to_owned),
+                attached_to: None,
+                tariff: self.tariff(terms),
+            },
+            life: self.life()?,
+            prices,
+        })
+    }
+
+    /// `shutting-down` and `stopping` are not billed any more (EC2 user guide, "Amazon EC2 instance state changes").
+    fn life(&self) -> Option<Life> {
+        let terminated = match self.instance.state {
+            State::Pending | State::Running => return Some(Life::Live),
+            State::Stopping | State::Stopped => false,
+            State::ShuttingDown | State::Terminated => true,
+            State::Unknown => return None,
+        };
+        let reclaimed = self.instance.state_reason.as_deref().is_some_and(|code| RECLAIMED.contains(&code));
+        Some(Life::Ended { at: self.ended_at, terminated, reclaimed })
+    }
+
+    fn tariff(&self, terms: Terms) -> Tariff {
+        let Instance { instance_type, plain_linux, prepaid, .. } = &self.instance;
+        let how = match (terms, &self.zone) {
+            (Terms::OnDemand, Some(zone)) if is_local(zone) => format!("on demand in {zone}"),
+            (Terms::OnDemand, _) => "on demand".to_owned(),
+            (Terms::Spot, Some(zone)) => format!("on Spot in {zone}"),
+            (Terms::Spot, None) => "on Spot, nobody knows where".to_owned(),
+            (Terms::Prepaid, _) if prepaid.is_some() => "in reserved capacity".to_owned(),
+            (Terms::Prepaid, _) => "in a capacity block".to_owned(),
+        };
+        let software = if *plain_linux { "" } else { ", not plain Linux" };
+        Tariff::new(format!("{instance_type} {how}{software}"))
+    }
+}
+
+impl Attached {
+    fn sighting(&self, hosts: &BTreeMap<&ResourceId, &Tags>, config: &Config, known: Known) -> Sighting {
+        let Volume { id, tags, size_gib, volume_type, iops, throughput_mibps, zone, .. } = &self.volume;
+        let none = Tags::new();
+        let host = hosts.get(&self.on).copied().unwrap_or(&none);
+        let number = |number: &Option<u64>| number.map_or_else(|| "?".to_owned(), |number| number.to_string());
+        Sighting {
+            resource: id.clone(),
+            began: self.since,
+            facts: Facts {
+                kind: Kind::Volume,
+                team: team_of(tags, config).or_else(|| team_of(host, config)),
+                owner: owner_of(tags, config).or_else(|| owner_of(host, config)),
+                name: value_of(tags, "Name").map(str::to_owned),
+                what: format!("{size_gib} GiB {volume_type}"),
+                terms: Terms::OnDemand,
+                job: value_of(tags, JOB).or_else(|| value_of(host, JOB)).map(str::to_owned),
+                attached_to: Some(self.on.clone()),
+                tariff: Tariff::new(format!(
+                    "{size_gib} GiB {volume_type}, {} IOPS, {} MiB/s, in {zone}",
+                    number(iops),
+                    number(throughput_mibps)
+                )),
+            },
+            life: Life::Live,
+            prices: known.into_iter().map(|(from, rate)| (day_of(from), rate)).collect(),
+        }
+    }
+}
+
+fn terms(instance: &Instance) -> Terms {
+    match instance.purchase {
+        _ if instance.prepaid.is_some() => Terms::Prepaid,
+        Purchase::CapacityBlock => Terms::Prepaid,
+        Purchase::OnDemand => Terms::OnDemand,
+        Purchase::SpotOneTime | Purchase::SpotPersistent | Purchase::SpotUnknown => Terms::Spot,
+    }
+}
+
+/// Local Zones and Wavelength Zones (`us-east-1-bos-1a`) have prices of their own (EC2 user guide, "Regions and Zones").
+fn is_local(zone: &str) -> bool {
+    zone.bytes().filter(|byte| *byte == b'-').count() > 2
+}
+
+/// The beginning of the day in UTC.
+fn day_of(at: Timestamp) -> Timestamp {
+    let seconds = at.as_second();
+    Timestamp::from_second(seconds - seconds.rem_euclid(DAY.as_secs())).unwrap_or_else(|_| whole_second(at))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+use super::*;
+use crate::fixture::{InstanceBuilder, NOW, instance, time, volume};
+use crate::instance::Prepaid;
+
+fn inspected(of: InstanceBuilder) -> Inspected {
+    Inspected { instance: of.build(), zone: Some("us-east-1a".to_owned()), ended_at: Some(time(NOW)) }
+}
+
+fn beat(instances: Vec<Inspected>, volumes: Vec<Attached>) -> Beat {
+    let look = Look { region: "us-east-1".into(), whole: true, instances, volumes };
+    let known = vec![(time("2026-09-24T17:45:00Z"), Rate::ZERO)];
+    look.beat(time(NOW), &Config::default(), |_| known.clone(), |_| known.clone())
+}
+
+fn one(of: InstanceBuilder) -> Sighting {
+    beat(vec![inspected(of)], vec![]).items.remove(0)
+}
+
+#[test]
+fn what_is_on_its_way_to_an_end_is_not_billed_any_more() {
+    let life = |state| one(instance().state(state)).life;
+    let ended = |terminated| Life::Ended { at: Some(time(NOW)), terminated, reclaimed: false };
+    assert_eq!([State::Pending, State::Running].map(life), [Life::Live; 2]);
+    assert_eq!([State::Stopping, State::Stopped].map(life), [ended(false); 2]);
+    assert_eq!([State::ShuttingDown, State::Terminated].map(life), [ended(true); 2]);
+}
+
+#[test]
+fn of_what_nobody_can_say_whether_it_runs_a_look_is_not_whole() {
+    let beat = beat(vec![inspected(instance().state(State::Unknown))], vec![]);
+    assert_eq!((beat.whole, beat.items.len()), (false, 0));
+}
+
+#[test]
+fn ec2_takes_spot_instances_back_by_two_codes() {
+    let reclaimed = |code: &str| {
+        let mut seen = inspected(instance().state(State::Terminated));
+        seen.instance.state_reason = Some(code.to_owned());
+        matches!(seen.life(), Some(Life::Ended { reclaimed: true, .. }))
+    };
+    let codes = ["Server.SpotInstanceTermination", "Server.SpotInstanceShutdown", "Client.UserInitiatedShutdown"];
+    assert_eq!(codes.map(reclaimed), [true, true, false]);
+}
+
+#[test]
+fn what_sets_a_price_is_in_the_tariff() {
+    let check = |of: InstanceBuilder, expect: &str| assert_eq!(one(of).facts.tariff.as_str(), expect);
+    check(instance(), "g5.xlarge on demand");
+    check(instance().purchase(Purchase::SpotOneTime), "g5.xlarge on Spot in us-east-1a");
+    check(instance().prepaid(Prepaid::DedicatedHost), "g5.xlarge in reserved capacity");
+    check(instance().purchase(Purchase::CapacityBlock), "g5.xlarge in a capacity block");
+    let mut windows = inspected(instance());
+    windows.instance.plain_linux = false;
+    windows.zone = Some("us-east-1-bos-1a".to_owned());
+    let sighting = beat(vec![windows], vec![]).items.remove(0);
+    assert_eq!(sighting.facts.tariff.as_str(), "g5.xlarge on demand in us-east-1-bos-1a, not plain Linux");
+}
+
+#[test]
+fn a_list_counts_from_its_day_and_spot_from_the_second() {
+    let from = |of: InstanceBuilder| one(of).prices[0].0;
+    assert_eq!(from(instance()), time("2026-09-24T00:00:00Z"));
+    assert_eq!(from(instance().purchase(Purchase::SpotPersistent)), time("2026-09-24T17:45:00Z"));
+}
+
+#[test]
+fn a_volume_is_its_hosts_where_its_own_tags_do_not_say_whose() {
+    let host = inspected(instance().id("i-1").tag("Name", "host").tag(JOB, "vision/llama-1"));
+    let on = |volume| Attached { volume, on: "i-1".into(), since: time(NOW) };
+    let volumes = vec![on(volume().untagged().build()), on(volume().untagged().tag("Team", "nlp").build())];
+    let facts: Vec<Facts> =
+        beat(vec![host], volumes).items.into_iter().skip(1).map(|sighting| sighting.facts).collect();
+    let teams: Vec<&str> = facts.iter().filter_map(|facts| facts.team.as_ref()).map(|team| team.as_str()).collect();
+    assert_eq!((teams, facts[1].owner.as_deref()), (vec!["vision", "nlp"], Some("ada")));
+    assert_eq!((facts[0].name.as_deref(), facts[0].job.as_deref()), (None, Some("vision/llama-1")));
+    let words = (facts[0].what.as_str(), facts[0].tariff.as_str());
+    assert_eq!(words, ("500 GiB gp3", "500 GiB gp3, 3000 IOPS, 125 MiB/s, in us-east-1a"));
+}
