@@ -5,6 +5,7 @@ mod explain;
 mod forecast;
 mod period;
 mod reserve;
+mod spend;
 mod standing;
 
 use std::collections::BTreeMap;
@@ -20,7 +21,8 @@ use crate::money::{Amount, Rate};
 pub use decide::{decide, resource_of};
 pub use period::Period;
 pub use reserve::{Refused, Reserved, Wanted, release, reserve};
-pub use standing::{Books, HOLDERS_MAX, Limit, Spend, needed_by_the_reaper};
+pub use spend::{Spend, Spends};
+pub use standing::{Books, HOLDERS_MAX, Limit, needed_by_the_reaper};
 
 /// What is older says nothing any more: it neither ends anything nor allows a launch. Four beats of a quarter of an hour.
 pub const STALE_AFTER: SignedDuration = SignedDuration::from_hours(1);

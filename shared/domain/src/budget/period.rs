@@ -1,9 +1,10 @@
 //! The month that a budget is of.
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan, Zoned};
 
 use crate::config::Config;
+use crate::ledger::{Month, Span};
 
 /// A calendar month in the account's time zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,13 +22,9 @@ impl Period {
     #[must_use]
     pub fn of(now: Timestamp, config: &Config) -> Self {
         let zone = TimeZone::get(&config.account.time_zone).unwrap_or(TimeZone::UTC);
-        let here = now.to_zoned(zone);
-        let first = here.date().first_of_month();
-        let begins = |date: jiff::civil::Date| date.to_zoned(here.time_zone().clone()).map(|start| start.timestamp());
-        // Neither fails within the years that a timestamp can name, but for the last.
-        let from = begins(first).unwrap_or(now);
-        let to = first.checked_add(1.month()).and_then(begins).unwrap_or(Timestamp::MAX);
-        Self { month: month(&here), from, to }
+        let month = Month::of(now, &zone);
+        let Span { from, to } = month.span();
+        Self { month: month.to_string(), from, to }
     }
 
     /// Whole seconds from a moment to its end.
@@ -35,10 +32,6 @@ impl Period {
     pub fn seconds_left(&self, now: Timestamp) -> u64 {
         u64::try_from(self.to.duration_since(now).as_secs()).unwrap_or_default()
     }
-}
-
-fn month(here: &Zoned) -> String {
-    format!("{:04}-{:02}", here.year(), here.month())
 }
 
 #[cfg(test)]

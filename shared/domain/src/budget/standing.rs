@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Budget, Holder, Others, Period, Reservation, STALE_AFTER, Spender, Unpriced, Verdict, explain, forecast};
+use super::{
+    Budget, Holder, Others, Period, Reservation, STALE_AFTER, Spend, Spender, Spends, Unpriced, Verdict, explain,
+    forecast,
+};
 use crate::config::{Config, OverBudget};
-use crate::id::{Region, ResourceId, TeamName};
+use crate::id::{Region, ResourceId};
 use crate::mode::Mode;
 use crate::money::{Amount, Rate};
 use crate::news::NO_TEAM;
@@ -74,43 +77,6 @@ pub fn needed_by_the_reaper(config: &Config) -> BTreeSet<Holder> {
     config.teams.keys().cloned().map(Holder::Team).chain([Holder::Account]).filter(stops).collect()
 }
 
-/// What one run of an instance, or of a volume beside one, cost in one month.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Spend {
-    /// Its id.
-    pub resource: ResourceId,
-    /// Where it is.
-    pub region: Region,
-    /// What it is: `g5.xlarge`, `500 GiB gp3`.
-    pub what: String,
-    /// Whether it is an instance, and could be stopped; volumes go on.
-    pub is_instance: bool,
-    /// Its `Name` tag.
-    pub name: Option<String>,
-    /// Its owner.
-    pub owner: Option<String>,
-    /// Its team.
-    pub team: Option<TeamName>,
-    /// The job that it runs, `<team>/<job>`.
-    pub job: Option<String>,
-    /// What it is known to have cost in the month.
-    pub spent: Amount,
-    /// By how much more it may be.
-    pub uncertain: Amount,
-    /// For how long it ran in the month at an unknown price.
-    pub unpriced_seconds: u64,
-    /// Whether it is still billed.
-    pub is_running: bool,
-    /// Until when it was seen.
-    pub seen_until: Timestamp,
-    /// What it costs now, where it runs and that is known.
-    pub rate: Option<Rate>,
-    /// What of it was spent in the time that the forecast looks back to.
-    pub lately: Amount,
-    /// What of it was spent since certain moments: those at which something was reserved for its job.
-    pub since: BTreeMap<Timestamp, Amount>,
-}
-
 /// All that one beat knows.
 #[derive(Debug)]
 pub struct Books<'a> {
@@ -125,33 +91,18 @@ pub struct Books<'a> {
 }
 
 impl<'a> Books<'a> {
-    /// The books of the month in which `now` lies. `of_month` and `before` are what was spent in it and in the month before,
-    /// of all regions; `earlier` the documents of the month before, whose reservations may go on.
+    /// The books of the month in which `now` lies; `earlier` are the documents of the month before, whose reservations may
+    /// go on.
     #[must_use]
     pub fn new(
         (config, ceiling): (&'a Config, Mode),
-        of_month: &'a [Spend],
-        before: &'a [Spend],
+        spends: &'a Spends,
         earlier: &'a BTreeMap<Holder, Budget>,
-        ledger_began: Timestamp,
         now: Timestamp,
     ) -> Self {
-        Self {
-            config,
-            ceiling,
-            period: Period::of(now, config),
-            now,
-            ledger_began,
-            of_month: by_holder(of_month),
-            before: by_holder(before),
-            earlier,
-        }
-    }
-
-    /// From when on [`Spend::lately`] counts.
-    #[must_use]
-    pub fn counts_from(ledger_began: Timestamp, now: Timestamp) -> Timestamp {
-        forecast::counts_from(ledger_began, now)
+        let (of_month, before) = (by_holder(&spends.of_month), by_holder(&spends.before));
+        let ledger_began = spends.ledger_began.unwrap_or(now);
+        Self { config, ceiling, period: Period::of(now, config), now, ledger_began, of_month, before, earlier }
     }
 
     /// Who has a document: the account, and every team that has a section, spends, or has something reserved; at most
