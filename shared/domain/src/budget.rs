@@ -20,7 +20,7 @@ use crate::money::{Amount, Rate};
 
 pub use decide::{decide, resource_of};
 pub use period::Period;
-pub use reserve::{Refused, Reserved, Wanted, release, reserve};
+pub use reserve::{Refused, Reserved, Wanted, release, reserve, withdraw};
 pub use spend::{Spend, Spends};
 pub use standing::{Books, HOLDERS_MAX, Limit, needed_by_the_reaper};
 
@@ -192,8 +192,11 @@ pub struct Reservation {
     pub spent_usd: Amount,
     /// When it was made: what the job's instances cost from then on settles it.
     pub since: Timestamp,
-    /// When the job ends at the latest: after this it is void.
+    /// When the job ends at the latest: the first beat after this forgets it.
     pub until: Timestamp,
+    /// When the job ended: the first beat after this, which knows all that it spent, forgets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Timestamp>,
 }
 
 /// What the reaper knows of budgets: of every team that may be stopped, and of the account.
@@ -257,17 +260,22 @@ impl Budget {
     }
 
     /// Counts anew what the reservations still hold, and what is left then.
-    fn count_reservations(&mut self, now: Timestamp) {
-        self.reserved_usd = self.reservations.values().map(|one| one.outstanding(now)).sum();
+    fn count_reservations(&mut self) {
+        self.reserved_usd = self.reservations.values().map(Reservation::outstanding).sum();
         self.remaining_usd =
             self.budget_usd.map(|budget| budget.saturating_sub(self.spent_usd).saturating_sub(self.reserved_usd));
     }
 }
 
 impl Reservation {
-    /// What it still holds: nothing once the job has ended.
+    /// What it still holds, as of the document: what of it is not known to be spent.
     #[must_use]
-    pub fn outstanding(&self, now: Timestamp) -> Amount {
-        if now > self.until { Amount::ZERO } else { self.usd.saturating_sub(self.spent_usd) }
+    pub fn outstanding(&self) -> Amount {
+        self.usd.saturating_sub(self.spent_usd)
+    }
+
+    /// Whether a beat of that moment knows all that the job spent.
+    fn is_over(&self, as_of: Timestamp) -> bool {
+        self.until < as_of || self.ended.is_some_and(|ended| ended < as_of)
     }
 }

@@ -1,7 +1,11 @@
 //! Money is set aside for a job before it is launched, and given back when the job has ended.
 //!
 //! Both work on one document that was just read, which is then written over that very version and no other. A job reserves
-//! with its team first, then with the account; where the account refuses, it releases what the team gave.
+//! with its team first, then with the account; where the account refuses, it withdraws what the team gave.
+//!
+//! So at the moment of a launch, what is spent and what is reserved exceed the budget by no more than what was spent since the
+//! beat that the document is of by what reserves nothing: people's own instances. An attempt that takes the place of another
+//! one of its job counts anew; what that one spent since the beat is not known until the next.
 
 use jiff::Timestamp;
 
@@ -66,17 +70,24 @@ pub fn reserve(
     if document.month.is_empty() {
         document.month = month;
     }
-    let reservation = Reservation { usd: wanted.usd, spent_usd: Amount::ZERO, since: now, until: wanted.until };
-    document.reservations.insert(wanted.job.clone(), reservation);
-    document.count_reservations(now);
+    let (usd, spent_usd, since, until) = (wanted.usd, Amount::ZERO, now, wanted.until);
+    document.reservations.insert(wanted.job.clone(), Reservation { usd, spent_usd, since, until, ended: None });
+    document.count_reservations();
     Ok(objection.map_or(Reserved::Fits, Reserved::Anyway))
 }
 
-/// Gives back what a job had reserved; whether there was anything. It is given back in the month before first, then in this
-/// one: in the other order a beat in between would carry it over again.
+/// A job has ended, and what it had reserved can be given back; whether there was anything. The first beat after this gives it
+/// back: until then nobody knows what the job spent last. It is released in the month before first, then in this one: in the
+/// other order a beat in between would carry it over again.
 pub fn release(document: &mut Budget, job: &str, now: Timestamp) -> bool {
+    let reservation = document.reservations.get_mut(job);
+    reservation.map(|one| one.ended = one.ended.or(Some(now))).is_some()
+}
+
+/// Gives back at once what was reserved for a job that was not launched; whether there was anything.
+pub fn withdraw(document: &mut Budget, job: &str) -> bool {
     let had = document.reservations.remove(job).is_some();
-    document.count_reservations(now);
+    document.count_reservations();
     had
 }
 
@@ -104,7 +115,7 @@ fn objection(
         return unknown(format!("something that runs was last seen at {blind}; see the gaps of enforce-budgets"));
     }
     let others = document.reservations.iter().filter(|(job, _)| **job != wanted.job);
-    let reserved: Amount = others.map(|(_, one)| one.outstanding(now)).sum();
+    let reserved: Amount = others.map(|(_, one)| one.outstanding()).sum();
     let left = limit.budget.saturating_sub(document.spent_usd).saturating_sub(reserved);
     if wanted.usd <= left {
         return Ok(());

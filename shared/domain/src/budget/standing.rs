@@ -174,7 +174,7 @@ impl<'a> Books<'a> {
             reservations: self.reservations(holder, stored),
             ..Budget::default()
         };
-        budget.count_reservations(self.now);
+        budget.count_reservations();
         budget.remedy = explain::remedy(&budget, spends, &self.period, self.now);
         budget
     }
@@ -205,7 +205,7 @@ impl<'a> Books<'a> {
                 ..one.clone()
             });
         }
-        kept.retain(|_, one| self.now <= one.until);
+        kept.retain(|_, one| !one.is_over(self.now));
         for (job, one) in &mut kept {
             // What counts since the month began, counts in full: its ledger holds nothing of before.
             let of_job = self.spends(holder).iter().filter(|spend| spend.job.as_ref() == Some(job));
@@ -219,7 +219,8 @@ impl<'a> Books<'a> {
     }
 
     fn going_on<'b>(&self, earlier: &'b Budget) -> BTreeMap<&'b String, &'b Reservation> {
-        earlier.reservations.iter().filter(|(_, one)| one.until > self.period.from && one.until >= self.now).collect()
+        let goes_on = |one: &Reservation| !one.is_over(self.period.from) && !one.is_over(self.now);
+        earlier.reservations.iter().filter(|(_, one)| goes_on(one)).collect()
     }
 
     /// What each team spent, and what belongs to none.
