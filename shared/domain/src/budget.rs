@@ -1,5 +1,13 @@
 //! Budgets of a calendar month: where a team, or the account, stands, and what follows.
 
+mod decide;
+mod explain;
+mod forecast;
+mod period;
+mod reserve;
+mod spend;
+mod standing;
+
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
@@ -9,6 +17,12 @@ use crate::config::OverBudget;
 use crate::id::{Region, ResourceId, TeamName};
 use crate::mode::Mode;
 use crate::money::{Amount, Rate};
+
+pub use decide::{decide, resource_of};
+pub use period::Period;
+pub use reserve::{Refused, Reserved, Wanted, release, reserve, withdraw};
+pub use spend::{Spend, Spends};
+pub use standing::{Books, HOLDERS_MAX, Limit, needed_by_the_reaper};
 
 /// What is older says nothing any more: it neither ends anything nor allows a launch. Four beats of a quarter of an hour.
 pub const STALE_AFTER: SignedDuration = SignedDuration::from_hours(1);
@@ -53,6 +67,12 @@ pub struct Budget {
     /// What may be spent in the month, where anybody said.
     #[serde(default)]
     pub budget_usd: Option<Amount>,
+    /// What happens above it, where anybody said.
+    #[serde(default)]
+    pub over_budget: Option<OverBudget>,
+    /// Until when something that ran was last seen, where that is not as young as `as_of`: what it cost since is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blind_since: Option<Timestamp>,
     /// What is known to be spent.
     #[serde(default)]
     pub spent_usd: Amount,
@@ -167,10 +187,16 @@ pub struct Billed {
 pub struct Reservation {
     /// The most that the job may cost from `since` on.
     pub usd: Amount,
+    /// What of it is spent, as of the document.
+    #[serde(default)]
+    pub spent_usd: Amount,
     /// When it was made: what the job's instances cost from then on settles it.
     pub since: Timestamp,
-    /// When the job ends at the latest: after this it is void.
+    /// When the job ends at the latest: the first beat after this forgets it.
     pub until: Timestamp,
+    /// When the job ended: the first beat after this, which knows all that it spent, forgets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Timestamp>,
 }
 
 /// What the reaper knows of budgets: of every team that may be stopped, and of the account.
@@ -223,5 +249,33 @@ impl Budget {
     #[must_use]
     pub fn burn(&self) -> Rate {
         Rate::from_usd_micros_per_hour(Amount::from_usd(self.usd_per_hour).usd_micros())
+    }
+
+    /// What the reaper needs to know of it; `None` where nothing is known, or nothing is set.
+    #[must_use]
+    pub fn standing(&self) -> Option<Standing> {
+        let (as_of, budget) = (self.as_of?, self.budget_usd?);
+        let (verdict, month, spent) = (self.verdict, self.month.clone(), self.spent_usd);
+        Some(Standing { verdict, as_of, month, spent, budget })
+    }
+
+    /// Counts anew what the reservations still hold, and what is left then.
+    fn count_reservations(&mut self) {
+        self.reserved_usd = self.reservations.values().map(Reservation::outstanding).sum();
+        self.remaining_usd =
+            self.budget_usd.map(|budget| budget.saturating_sub(self.spent_usd).saturating_sub(self.reserved_usd));
+    }
+}
+
+impl Reservation {
+    /// What it still holds, as of the document: what of it is not known to be spent.
+    #[must_use]
+    pub fn outstanding(&self) -> Amount {
+        self.usd.saturating_sub(self.spent_usd)
+    }
+
+    /// Whether a beat of that moment knows all that the job spent.
+    fn is_over(&self, as_of: Timestamp) -> bool {
+        self.until < as_of || self.ended.is_some_and(|ended| ended < as_of)
     }
 }

@@ -180,12 +180,19 @@ pub(crate) struct Given {
     instance: Instance,
     usage: Usage,
     config: Config,
+    budgets: Standings,
     now: Timestamp,
 }
 
 impl From<InstanceBuilder> for Given {
     fn from(builder: InstanceBuilder) -> Self {
-        Self { instance: builder.build(), usage: unknown(), config: Config::default(), now: time(NOW) }
+        Self {
+            instance: builder.build(),
+            usage: unknown(),
+            config: Config::default(),
+            budgets: Standings::default(),
+            now: time(NOW),
+        }
     }
 }
 
@@ -196,6 +203,10 @@ impl Given {
 
     pub(crate) fn config(self, text: &str) -> Self {
         Self { config: Config::read(text).unwrap(), ..self }
+    }
+
+    pub(crate) fn budgets(self, budgets: Standings) -> Self {
+        Self { budgets, ..self }
     }
 
     pub(crate) fn at(self, now: &str) -> Self {
@@ -209,7 +220,7 @@ impl Given {
             says: &says,
             usage: &self.usage,
             config: &self.config,
-            budgets: &Standings::default(),
+            budgets: &self.budgets,
             now: self.now,
         })
     }

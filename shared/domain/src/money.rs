@@ -38,6 +38,12 @@ impl Rate {
         self.0
     }
 
+    /// What is left after taking that away; never less than nothing.
+    #[must_use]
+    pub const fn less(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
     /// USD per hour, for showing only.
     #[must_use]
     #[expect(
@@ -141,6 +147,24 @@ impl Amount {
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
+    }
+
+    /// That share of it, rounded down by less than a micro-USD; nothing, of a share of nothing.
+    #[must_use]
+    pub fn scaled(self, numerator: u64, denominator: u64) -> Self {
+        Self(self.0.saturating_mul(u128::from(numerator)).checked_div(u128::from(denominator)).unwrap_or_default())
+    }
+
+    /// For how many whole seconds it lasts at that rate; `None` where it lasts for ever.
+    #[must_use]
+    pub fn lasts_at(self, rate: Rate) -> Option<u64> {
+        self.0.checked_div(u128::from(rate.0)).map(|seconds| u64::try_from(seconds).unwrap_or(u64::MAX))
+    }
+
+    /// The rate at which it is spent in so many seconds, rounded down; `None` where there is no time.
+    #[must_use]
+    pub fn spread_over(self, seconds: u64) -> Option<Rate> {
+        self.0.checked_div(u128::from(seconds)).map(|rate| Rate(u64::try_from(rate).unwrap_or(u64::MAX)))
     }
 
     /// So many whole percent of a budget, rounded down; `None` of a budget of nothing.
@@ -269,6 +293,15 @@ mod tests {
         assert_eq!([3_999.99, 4_000.0, 12_500.0].map(of_budget), [Some(79), Some(80), Some(250)]);
         assert_eq!(Amount::from_usd(1.0).percent_of(Amount::ZERO), None);
         assert_eq!([-1.0, f64::NAN].map(Amount::from_usd), [Amount::ZERO; 2]);
+    }
+
+    #[test]
+    fn an_amount_is_divided_without_leaving_integers() {
+        let (day, rate) = (86_400, Rate::from_usd_micros_per_hour(55_040_000));
+        let spent = Amount::of(rate, day);
+        assert_eq!((spent.lasts_at(rate), spent.lasts_at(Rate::ZERO)), (Some(day), None));
+        assert_eq!((spent.spread_over(day), spent.spread_over(0)), (Some(rate), None));
+        assert_eq!((spent.scaled(7 * day, day), spent.scaled(1, 0)), (Amount::of(rate, 7 * day), Amount::ZERO));
     }
 
     #[test]

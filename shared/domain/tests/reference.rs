@@ -234,6 +234,10 @@ fn accepted(path: &str) -> Vec<String> {
         let dot = if path.is_empty() { "" } else { "." };
         return children.iter().flat_map(|key| accepted(&format!("{path}{dot}{key}"))).collect();
     }
+    // A table of numbers by names that are the account's own takes any name.
+    if Config::read(&format!("[{path}]\n\"?\" = 0\n")).is_ok() {
+        return vec![format!("{path}.p5")];
+    }
     // A section whose keys are the account's own, such as its teams, takes any.
     let one_of_any = format!("{path}.vision");
     if sections_keys(&one_of_any).is_some() { accepted(&one_of_any) } else { vec![path.to_owned()] }
@@ -241,7 +245,7 @@ fn accepted(path: &str) -> Vec<String> {
 
 fn sections_keys(path: &str) -> Option<Vec<String>> {
     let header = if path.is_empty() { String::new() } else { format!("[{path}]\n") };
-    let refusal = Config::read(&format!("{header}\"?\" = 0\n")).unwrap_err().problem;
+    let refusal = Config::read(&format!("{header}\"?\" = 0\n")).err()?.problem;
     let expected = refusal.strip_prefix("there is no key `?`; there are ")?;
     Some(quoted(expected).map(str::to_owned).collect())
 }

@@ -81,7 +81,11 @@ pub(super) fn window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Signe
 }
 
 pub(super) fn usd<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
-    threshold(deserializer).map(Some)
+    let number = f64::deserialize(deserializer)?;
+    if number.is_finite() && number >= 0.0 {
+        return Ok(Some(number));
+    }
+    Err(serde::de::Error::custom(format!("{number} is not an amount; write USD, a number from 0 up")))
 }
 
 /// Shares by name.
@@ -92,6 +96,26 @@ pub(super) fn shares<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTree
 
     let shares = BTreeMap::<String, Share>::deserialize(deserializer)?;
     Ok(shares.into_iter().map(|(name, share)| (name, share.0)).collect())
+}
+
+/// At more shares than these nobody wants to hear of one budget.
+const NOTIFY_AT_MAX: usize = 20;
+
+/// Shares of a budget, in whole percent: it can be exceeded ten times.
+pub(super) fn notify_at<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u16>, D::Error> {
+    let shares = Vec::<i64>::deserialize(deserializer)?;
+    if shares.len() > NOTIFY_AT_MAX {
+        let problem = format!("{} shares of a budget; write {NOTIFY_AT_MAX} at most", shares.len());
+        return Err(serde::de::Error::custom(problem));
+    }
+    let legal = |share: &i64| u16::try_from(*share).ok().filter(|share| (1..=1_000).contains(share));
+    let wrong = |share| format!("{share} is no share of a budget; write whole numbers from 1 to 1000");
+    let read = |share: &i64| legal(share).ok_or_else(|| serde::de::Error::custom(wrong(*share)));
+    shares.iter().map(read).collect()
+}
+
+pub(super) fn some_notify_at<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<u16>>, D::Error> {
+    notify_at(deserializer).map(Some)
 }
 
 /// A name that the IANA time zone database has.

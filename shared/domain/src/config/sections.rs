@@ -376,7 +376,8 @@ pub struct Account {
     /// What the account may spend in a calendar month.
     #[serde(deserialize_with = "checks::usd")]
     pub monthly_budget_usd: Option<f64>,
-    /// At which shares of a budget its holder hears of it, in percent; teams may say otherwise.
+    /// At which shares of a budget its holder hears of it, in percent, 1 to 1000, in any order; teams may say otherwise.
+    #[serde(deserialize_with = "checks::notify_at")]
     pub notify_at_percent: Vec<u16>,
     /// What happens above the account's budget.
     pub over_budget: OverBudget,
@@ -427,6 +428,7 @@ pub struct Team {
     #[serde(deserialize_with = "checks::usd")]
     pub monthly_budget_usd: Option<f64>,
     /// At which shares of the budget the team hears of it.
+    #[serde(deserialize_with = "checks::some_notify_at")]
     pub notify_at_percent: Option<Vec<u16>>,
     /// What happens above the budget.
     pub over_budget: Option<OverBudget>,

@@ -38,6 +38,15 @@ fn every_documented_key_is_read() {
         monthly_budget_usd = 5000
         notify_at_percent = [50, 80, 100]
         over_budget = "hold"
+        [account]
+        monthly_budget_usd = 20000
+        notify_at_percent = [100, 80, 80]
+        over_budget = "stop"
+        over_budget_grace = "0s"
+        time_zone = "Europe/Berlin"
+        cost_explorer = true
+        [prices]
+        discount_percent = { p5 = 12.5 }
         "#,
     )
     .unwrap();
@@ -47,6 +56,8 @@ fn every_documented_key_is_read() {
     assert_eq!(config.metrics.neuron.unwrap().namespace, "Neuron");
     assert!(config.metrics.nvidia.is_some());
     assert_eq!(config.teams.len(), 1);
+    assert_eq!((config.account.over_budget, config.account.monthly_budget_usd), (OverBudget::Stop, Some(20_000.0)));
+    assert_eq!(config.prices.discount_percent["p5"], 12.5);
 }
 
 #[test]
@@ -62,6 +73,23 @@ fn refusals_name_line_and_key() {
     assert_snapshot!(refusal("[idle\nwindow = \"1h\"\n"), @r#"config/curfew.toml, line 1, column 6, key `[idle`: unclosed table, expected `]`"#);
     assert_snapshot!(refusal("[metrics.neuron]\nnamespace = \"Neuron\"\n"), @"config/curfew.toml, line 1, column 1, key `metrics.neuron`: `utilization` is missing: name the metric of this kind of accelerator, for the default is NVIDIA's");
     assert_snapshot!(refusal("[tags]\nrequired = [\"\"]\n"), @r#"config/curfew.toml, line 2, column 12, key `tags.required`: `` is not a tag key; it has 1 to 128 characters"#);
+}
+
+#[test]
+fn refusals_of_budgets_and_prices() {
+    let account = |line: &str| refusal(&format!("[account]\n{line}\n"));
+    assert_snapshot!(account("notify_at_percent = [0]"), @"config/curfew.toml, line 2, column 21, key `account.notify_at_percent`: 0 is no share of a budget; write whole numbers from 1 to 1000");
+    assert_snapshot!(account("notify_at_percent = [50, 1001]"), @"config/curfew.toml, line 2, column 21, key `account.notify_at_percent`: 1001 is no share of a budget; write whole numbers from 1 to 1000");
+    assert_snapshot!(account("notify_at_percent = [50.5]"), @"config/curfew.toml, line 2, column 22, key `account.notify_at_percent[0]`: write whole numbers from 1 to 1000, not 50.5");
+    assert_snapshot!(account(&format!("notify_at_percent = {:?}", (1..=21).collect::<Vec<_>>())), @"config/curfew.toml, line 2, column 21, key `account.notify_at_percent`: 21 shares of a budget; write 20 at most");
+    assert_snapshot!(account("monthly_budget_usd = -1"), @"config/curfew.toml, line 2, column 22, key `account.monthly_budget_usd`: -1 is not an amount; write USD, a number from 0 up");
+    assert_snapshot!(account("over_budget = \"terminate\""), @"config/curfew.toml, line 2, column 15, key `account.over_budget`: `terminate` is none of `notify`, `hold`, `stop`");
+    assert_snapshot!(account("over_budget_grace = 3600"), @"config/curfew.toml, line 2, column 21, key `account.over_budget_grace`: write a duration such as `30m`, not 3600");
+    assert_snapshot!(account("time_zone = \"Europe/Berlinn\""), @"config/curfew.toml, line 2, column 13, key `account.time_zone`: `Europe/Berlinn` is no time zone; write one as `Europe/Berlin` or `UTC`");
+    assert_snapshot!(account("cost_explorer = \"yes\""), @r#"config/curfew.toml, line 2, column 17, key `account.cost_explorer`: write true or false, not the text "yes""#);
+    assert_snapshot!(refusal("[prices]\ndiscount_percent = { p5 = 101 }\n"), @"config/curfew.toml, line 2, column 27, key `prices.discount_percent.p5`: 101 is not a share; write a number from 0 to 100");
+    assert_snapshot!(refusal("[teams.vision]\nnotify_at_percent = [-50]\n"), @"config/curfew.toml, line 2, column 21, key `teams.vision.notify_at_percent`: -50 is no share of a budget; write whole numbers from 1 to 1000");
+    assert_snapshot!(refusal("[teams.vision]\nmonthly_budget_usd = \"5000\"\n"), @r#"config/curfew.toml, line 2, column 22, key `teams.vision.monthly_budget_usd`: write a number, not the text "5000""#);
 }
 
 #[test]

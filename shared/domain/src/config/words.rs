@@ -85,6 +85,7 @@ fn legal(key: &str, wanted: &str, found: &str) -> String {
     let text = match wanted {
         "u8" | "u16" | "u32" | "u64" | "usize" if is_whole => "a smaller whole number",
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more",
+        "i64" if key.contains("notify_at_percent") => "whole numbers from 1 to 1000",
         // Only percentages are read so, which may be too large for their type.
         "i64" => "a whole number from 0 to 100",
         "f64" | "f32" => "a number",
@@ -133,6 +134,11 @@ mod tests {
         check("[tags]\nteam = 3", "write a text, not 3");
         check("[tags]\nrequired = \"Team\"", "write a list of texts, not the text \"Team\"");
         check("[teams.a]\nnotify_at_percent = 3", "write a list of whole numbers, not 3");
+        check(
+            "[account]\nnotify_at_percent = [50, \"all\"]",
+            "write whole numbers from 1 to 1000, not the text \"all\"",
+        );
+        check("[prices]\ndiscount_percent = 5", "write a table of keys and values, not 5");
         check("idle = 3", "write a table of keys and values, not 3");
     }
 

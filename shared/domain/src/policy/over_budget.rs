@@ -1,30 +1,27 @@
 //! **Over budget**, if and only if
 //! - the configuration says `over_budget = "stop"` for the instance's team, or for the account,
-//! - and of that budget more is spent this month than may be, by a beat no older than [`STALE_AFTER`].
+//! - and of that budget all is spent this month, by a beat of this month no older than [`STALE_AFTER`].
 //!
 //! Where nothing so young says where the budget stands, nobody can say.
 
 use super::{Broken, Due, Subject, Verdict};
-use crate::budget::{self, Holder, OverBudgetBecause, STALE_AFTER, Standing};
+use crate::budget::{self, Holder, Limit, OverBudgetBecause, Period, STALE_AFTER, Standing};
 use crate::config::{OverBudget, RuleAction};
+use crate::mode::Mode;
 use crate::money::Amount;
 use crate::plan::Because;
 
 /// Judges one running instance.
 #[must_use]
 pub fn judge(subject: Subject<'_>) -> Verdict {
-    let team = subject.team().filter(|team| {
-        subject
-            .config
-            .team(team)
-            .is_some_and(|team| team.monthly_budget_usd.is_some() && team.over_budget == Some(OverBudget::Stop))
-    });
-    let account = &subject.config.account;
-    let of_account = account.monthly_budget_usd.is_some() && account.over_budget == OverBudget::Stop;
-    let holders = team.map(Holder::Team).into_iter().chain(of_account.then_some(Holder::Account));
+    let stops = |holder: &Holder| {
+        Limit::of(holder, subject.config, Mode::Enforce).is_some_and(|limit| limit.over_budget == OverBudget::Stop)
+    };
+    let holders = subject.team().map(Holder::Team).into_iter().chain([Holder::Account]).filter(stops);
     let mut found = Verdict::Kept;
     for holder in holders {
-        match subject.budgets.0.get(&holder).filter(|standing| is_fresh(standing, subject)) {
+        let standing = subject.budgets.0.get(&holder);
+        match standing.filter(|standing| is_fresh(standing, subject) && is_of_this_month(standing, subject)) {
             None => found = Verdict::Unknown,
             Some(standing) if standing.verdict == budget::Verdict::Stop => return broken(&holder, standing, subject),
             Some(_) => {}
@@ -35,6 +32,11 @@ pub fn judge(subject: Subject<'_>) -> Verdict {
 
 fn is_fresh(standing: &Standing, subject: Subject<'_>) -> bool {
     subject.now.duration_since(standing.as_of).abs() <= STALE_AFTER
+}
+
+/// The last beat of a month says nothing of the next one.
+fn is_of_this_month(standing: &Standing, subject: Subject<'_>) -> bool {
+    standing.month == Period::of(subject.now, subject.config).month
 }
 
 fn broken(holder: &Holder, standing: &Standing, subject: Subject<'_>) -> Verdict {
@@ -58,4 +60,150 @@ fn broken(holder: &Holder, standing: &Standing, subject: Subject<'_>) -> Verdict
         told: String::new(),
     };
     Verdict::Broken(Broken { because: Because::OverBudget(because), due })
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::budget::Standings;
+    use crate::fixture::{Given, instance, time, untagged};
+    use crate::instance::{Prepaid, Purchase};
+    use crate::plan::OnlyTold;
+    use crate::rule::Ending;
+
+    const STOPS: &str = "[teams.vision]\nmonthly_budget_usd = 100\nover_budget = \"stop\"\n";
+    const ACCOUNT_STOPS: &str =
+        "[account]\nmonthly_budget_usd = 1000\nover_budget = \"stop\"\nover_budget_grace = \"2h\"\n";
+
+    /// The team's, as a beat of that moment left it.
+    fn team(as_of: &str, verdict: budget::Verdict) -> (Holder, Standing) {
+        let (spent, budget) = (Amount::from_usd(120.0), Amount::from_usd(100.0));
+        let standing = Standing { verdict, as_of: time(as_of), month: "2026-09".to_owned(), spent, budget };
+        (Holder::Team("vision".into()), standing)
+    }
+
+    fn account(as_of: &str, verdict: budget::Verdict) -> (Holder, Standing) {
+        (Holder::Account, team(as_of, verdict).1)
+    }
+
+    fn judged<const N: usize>(given: impl Into<Given>, config: &str, known: [(Holder, Standing); N]) -> Verdict {
+        let given: Given = given.into();
+        given.config(config).budgets(Standings(known.into())).judge(judge)
+    }
+
+    fn is_broken(verdict: &Verdict) -> bool {
+        matches!(verdict, Verdict::Broken(_))
+    }
+
+    #[test]
+    fn a_team_that_spent_too_much_is_announced() {
+        let verdict = judged(instance(), STOPS, [team("2026-09-01T11:45:00Z", budget::Verdict::Stop)]);
+        let Verdict::Broken(Broken { because, due }) = verdict else { panic!("{verdict:?}") };
+        assert_eq!(due, Due::From(Ending::Stop, time("2026-09-01T13:00:00Z")));
+        assert_snapshot!(serde_json::to_string(&because).unwrap(), @r#"{"rule":"over-budget","month":"2026-09","of":"team","budget_usd":100.0,"spent_usd":120.0,"reserved_usd":0.0,"percent":120,"threshold_percent":100,"over_budget":"stop","as_of":"2026-09-01T11:45:00Z"}"#);
+        assert_snapshot!(crate::news::why(&because, time("2026-09-01T12:00:00Z")), @"its team has spent $120.00 of its budget of $100.00 for 2026-09, as of 2026-09-01T11:45:00Z");
+    }
+
+    #[test]
+    fn what_follows_is_the_verdict_of_a_young_document() {
+        let check = |as_of, verdict, expect: Verdict| {
+            assert_eq!(judged(instance(), STOPS, [team(as_of, verdict)]), expect, "{as_of} {verdict:?}");
+        };
+        check("2026-09-01T12:00:00Z", budget::Verdict::Ok, Verdict::Kept);
+        check("2026-09-01T11:00:00Z", budget::Verdict::Hold, Verdict::Kept);
+        check("2026-09-01T10:59:59Z", budget::Verdict::Ok, Verdict::Unknown);
+        check("2026-09-01T10:59:59Z", budget::Verdict::Stop, Verdict::Unknown);
+        check("2026-09-01T13:00:01Z", budget::Verdict::Stop, Verdict::Unknown);
+        assert!(is_broken(&judged(instance(), STOPS, [team("2026-09-01T11:00:00Z", budget::Verdict::Stop)])));
+    }
+
+    #[test]
+    fn where_nothing_is_known_nobody_can_say() {
+        assert_eq!(judged(instance(), STOPS, []), Verdict::Unknown);
+        assert_eq!(judged(instance(), ACCOUNT_STOPS, []), Verdict::Unknown);
+        let of_team = team("2026-09-01T11:45:00Z", budget::Verdict::Ok);
+        assert_eq!(judged(instance(), &format!("{STOPS}{ACCOUNT_STOPS}"), [of_team]), Verdict::Unknown);
+    }
+
+    #[test]
+    fn what_is_known_of_one_is_enough() {
+        let both = format!("{STOPS}{ACCOUNT_STOPS}");
+        assert!(is_broken(&judged(instance(), &both, [account("2026-09-01T11:45:00Z", budget::Verdict::Stop)])));
+        assert!(is_broken(&judged(instance(), &both, [team("2026-09-01T11:45:00Z", budget::Verdict::Stop)])));
+    }
+
+    #[test]
+    fn only_where_the_configuration_says_stop() {
+        let spent = || {
+            [
+                team("2026-09-01T11:45:00Z", budget::Verdict::Stop),
+                account("2026-09-01T11:45:00Z", budget::Verdict::Stop),
+            ]
+        };
+        for config in [
+            "",
+            "[teams.vision]\nmonthly_budget_usd = 100",
+            "[teams.vision]\nmonthly_budget_usd = 100\nover_budget = \"hold\"",
+            "[teams.vision]\nover_budget = \"stop\"",
+            "[teams.audio]\nmonthly_budget_usd = 100\nover_budget = \"stop\"",
+            "[account]\nover_budget = \"stop\"",
+            "[account]\nmonthly_budget_usd = 100\nover_budget = \"hold\"",
+        ] {
+            assert_eq!(judged(instance(), config, spent()), Verdict::Kept, "{config}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_team_counts_for_the_account_alone() {
+        let spent = || {
+            [
+                team("2026-09-01T11:45:00Z", budget::Verdict::Stop),
+                account("2026-09-01T11:45:00Z", budget::Verdict::Stop),
+            ]
+        };
+        assert_eq!(judged(untagged(), STOPS, spent()), Verdict::Kept);
+        assert!(is_broken(&judged(untagged(), ACCOUNT_STOPS, spent())));
+        let called_so = || untagged().tag("Team", "untagged");
+        assert_eq!(judged(called_so(), &STOPS.replace("vision", "untagged"), spent()), Verdict::Kept);
+    }
+
+    #[test]
+    fn the_last_beat_of_a_month_says_nothing_of_the_next() {
+        let check = |zone: &str, now: &str, as_of: &str, broken: bool| {
+            let config = format!("{STOPS}[account]\ntime_zone = \"{zone}\"");
+            let given = Given::from(instance()).at(now);
+            let verdict = judged(given, &config, [team(as_of, budget::Verdict::Stop)]);
+            assert_eq!(verdict == Verdict::Unknown, !broken, "{zone} {now}: {verdict:?}");
+        };
+        check("UTC", "2026-09-30T23:59:59Z", "2026-09-30T23:45:00Z", true);
+        check("UTC", "2026-10-01T00:00:00Z", "2026-09-30T23:45:00Z", false);
+        check("Europe/Berlin", "2026-09-30T21:59:59Z", "2026-09-30T21:45:00Z", true);
+        check("Europe/Berlin", "2026-09-30T22:00:00Z", "2026-09-30T21:45:00Z", false);
+    }
+
+    #[test]
+    fn the_grace_is_the_accounts() {
+        let due = |config: &str| match judged(instance(), config, [team("2026-09-01T11:45:00Z", budget::Verdict::Stop)])
+        {
+            Verdict::Broken(broken) => broken.due,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(due(STOPS), Due::From(Ending::Stop, time("2026-09-01T13:00:00Z")));
+        let slowly = format!("{STOPS}[account]\nover_budget_grace = \"2d\"");
+        assert_eq!(due(&slowly), Due::From(Ending::Stop, time("2026-09-03T12:00:00Z")));
+    }
+
+    #[test]
+    fn what_cannot_be_stopped_or_would_save_nothing_is_told() {
+        let told = |builder| match judged(builder, STOPS, [team("2026-09-01T11:45:00Z", budget::Verdict::Stop)]) {
+            Verdict::Broken(Broken { due: Due::Tell(why), .. }) => why,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(told(instance().purchase(Purchase::SpotOneTime)), OnlyTold::CannotBeStopped);
+        assert_eq!(told(instance().purchase(Purchase::SpotPersistent)), OnlyTold::PersistentSpot);
+        assert_eq!(told(instance().prepaid(Prepaid::CapacityReservation)), OnlyTold::SavesNothing);
+        assert_eq!(told(instance().instance_storage(600).tag("curfew:local-disk", "keep")), OnlyTold::LocalDisk);
+    }
 }

@@ -14,9 +14,11 @@ use domain::plan::{Plan, Spared, Step};
 use domain::policy::Policy;
 use domain::price::PriceBook;
 use domain::report::Outcome;
+use domain::rule::Rule;
 use domain::usage::Activity;
 use domain::vocabulary::{MARKED, STOPPED};
 
+use crate::budgets::{Budgets, HOLDERS, Left, Turn, standings};
 use crate::chance::{Chance, DAY, HOUR, TICK, stamp};
 use crate::fault::Fault;
 use crate::faults::Faults;
@@ -39,6 +41,7 @@ pub(crate) struct Account {
     pub(crate) notices: BTreeMap<Region, (u64, Notices)>,
     pub(crate) activity: BTreeMap<Region, (u64, Activity)>,
     pub(crate) faults: Faults,
+    budgets: Budgets,
     pub(crate) oracle: Oracle,
     pub(crate) settings: Rc<Settings>,
     /// What the document says, under either ceiling.
@@ -67,7 +70,7 @@ pub(crate) struct Life {
     pub(crate) days: u64,
     pub(crate) runs: u64,
     pub(crate) messages: u64,
-    pub(crate) ends: [[u64; 2]; 5],
+    pub(crate) ends: [[u64; 2]; Rule::OF_INSTANCES.len()],
     pub(crate) faults: Vec<u64>,
     pub(crate) behaviours: Vec<u64>,
     pub(crate) violations: Vec<(i64, String)>,
@@ -113,6 +116,7 @@ impl Account {
             notices: BTreeMap::new(),
             activity: BTreeMap::new(),
             faults: Faults::of(seed),
+            budgets: Budgets::of(seed, now),
             oracle: Oracle::default(),
             policies: policies(&settings),
             settings,
@@ -140,14 +144,15 @@ impl Account {
         self.faults.weather(now);
         self.pass_time();
         self.edit_configuration();
+        self.spend();
         self.owners_live();
         self.lose_documents();
         self.runs_come();
         self.oracle.last_fault = self.faults.last_at;
         self.oracle.last_forgotten = self.faults.forgotten_at;
-        let Self { machines, oracle, settings, ceiling, verbosity, .. } = self;
+        let Self { machines, oracle, settings, ceiling, budgets, verbosity, .. } = self;
         for machine in machines.iter() {
-            if oracle.watch(machine, settings, *ceiling, now) && *verbosity > 1 {
+            if oracle.watch(machine, settings, *ceiling, budgets, now) && *verbosity > 1 {
                 println!("{} {} runs idle for too long", stamp(now), machine.id());
             }
         }
@@ -193,6 +198,23 @@ impl Account {
             let text = self.settings.toml().replace('\n', " ");
             self.log(|| format!("configured {text}"));
         }
+    }
+
+    fn spend(&mut self) {
+        let Self { clock, settings, faults, budgets, behaviours, oracle, .. } = self;
+        budgets.pass(*clock, settings, faults, |turn| {
+            let behaviour = match turn {
+                Turn::Spent => Behaviour::SpendBudget,
+                Turn::Raised => Behaviour::RaiseBudget,
+            };
+            behaviours[behaviour as usize] += 1;
+        });
+        oracle.budgets_changed_at = budgets.changed_at.into_iter().max().unwrap_or_default();
+    }
+
+    /// What a run reads of the budgets.
+    pub(crate) fn read_budgets(&mut self, now: i64) -> [Option<Left>; HOLDERS] {
+        self.budgets.read(now, &mut self.faults)
     }
 
     fn owners_live(&mut self) {
@@ -367,8 +389,9 @@ impl Account {
         }
     }
 
-    pub(crate) fn policy(&self, ceiling: Mode) -> Rc<Policy> {
-        Rc::clone(&self.policies[usize::from(ceiling == Mode::Enforce)])
+    pub(crate) fn policy(&self, ceiling: Mode, budgets: &[Option<Left>; HOLDERS]) -> Policy {
+        let policy = Policy::clone(&self.policies[usize::from(ceiling == Mode::Enforce)]);
+        Policy { budgets: standings(budgets), ..policy }
     }
 
     fn log(&self, what: impl FnOnce() -> String) {

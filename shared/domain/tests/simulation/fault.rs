@@ -34,6 +34,8 @@ named! {
         SeriesUnlisted = "series unlisted",
         SampleMissing = "sample missing",
         SampleLate = "sample late",
+        BeatsLost = "beats of budgets lost",
+        BudgetUnread = "budget unread",
         AuditUnwritten = "audit record not written",
         SecondLookFailed = "second look failed",
         WriteRefused = "write refused",

@@ -22,7 +22,8 @@ pub(crate) const FUNCTION: &str = "reap-instances";
 /// Looks at everything, and plans.
 pub(crate) fn look(account: &mut Account, now: i64) -> Result<Run, Cut> {
     let mut start = reaper::start(account, now);
-    let policy = account.policy(start.ceiling);
+    let budgets = account.read_budgets(now);
+    let policy = account.policy(start.ceiling, &budgets);
     let mut seen = listing(account, &start.memory, now);
     seen.gaps.append(&mut start.gaps);
     let mut usages = BTreeMap::new();
@@ -40,6 +41,7 @@ pub(crate) fn look(account: &mut Account, now: i64) -> Result<Run, Cut> {
         ceiling: start.ceiling,
         fleet: seen.items.len(),
     };
+    account.oracle.read(facts.id, budgets);
     account.oracle.planned(&plan, &seen.items, &facts);
     account.log_spared(&plan);
     account.listing.take_back(seen.items);

@@ -7,6 +7,7 @@
 
 mod account;
 mod asking;
+mod budgets;
 mod chance;
 mod driver;
 mod ec2;

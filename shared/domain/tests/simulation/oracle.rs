@@ -6,6 +6,9 @@ mod liveness;
 mod telling;
 mod truth;
 
+use std::collections::VecDeque;
+
+use domain::budget::Verdict;
 use domain::instance::Instance;
 use domain::mode::Mode;
 use domain::plan::Plan;
@@ -14,12 +17,15 @@ use domain::vocabulary::MARKED;
 
 pub(crate) use liveness::Share;
 
-use crate::chance::stamp;
+use crate::budgets::{HOLDERS, Left, month};
+use crate::chance::{HOUR, stamp};
 use crate::reaper::Facts;
 use crate::world::Machine;
 
 /// So many violations of one account are kept: the first ones say what is wrong.
 const VIOLATIONS_MAX: usize = 20;
+/// Two at once, and one that acts a tick later.
+const RUNS_UNDER_WAY_MAX: usize = 4;
 
 #[derive(Default)]
 pub(crate) struct Oracle {
@@ -30,11 +36,15 @@ pub(crate) struct Oracle {
     pub(crate) last_fault: i64,
     pub(crate) last_forgotten: i64,
     pub(crate) configured_at: i64,
+    /// When a budget was spent or raised last, or a month began.
+    pub(crate) budgets_changed_at: i64,
     /// Ends that were inferred, of one run.
     inferred: (u64, i64),
     records: Vec<Record>,
+    /// What the latest runs read of budgets.
+    reads: VecDeque<(u64, [Option<Left>; HOLDERS])>,
     /// Ends by rule, stops and terminations.
-    pub(crate) ends: [[u64; 2]; 5],
+    pub(crate) ends: [[u64; 2]; Rule::OF_INSTANCES.len()],
 }
 
 /// What the oracle knows of one machine.
@@ -48,7 +58,7 @@ pub(crate) struct Record {
     /// Held by the limits, in this run.
     held_at: i64,
     /// Since when it should be ended or started, by what should do so.
-    overdue: [Option<i64>; 5],
+    overdue: [Option<i64>; 6],
     /// The last end and the last start of its hours before a moment, for hours that were set then.
     hours: Option<(i64, bool, i64)>,
 }
@@ -72,6 +82,20 @@ impl Oracle {
         if self.violations.len() < VIOLATIONS_MAX {
             self.violations.push((now, what));
         }
+    }
+
+    /// What a run read of budgets.
+    pub(crate) fn read(&mut self, run: u64, budgets: [Option<Left>; HOLDERS]) {
+        self.reads.push_front((run, budgets));
+        self.reads.truncate(RUNS_UNDER_WAY_MAX);
+    }
+
+    /// What that run read of a budget, if it is young enough, and of this month.
+    fn said(&self, holder: usize, facts: &Facts) -> Option<Verdict> {
+        let (_, budgets) = self.reads.iter().find(|(run, _)| *run == facts.id)?;
+        let read = budgets[holder]?;
+        let is_old = facts.now - read.as_of > HOUR || read.month != month(facts.now);
+        (!is_old).then_some(read.verdict)
     }
 
     /// The record of `i-<number>`.

@@ -44,6 +44,8 @@ named! {
         ForgetForDays = "forget for days",
         ComeBack = "come back",
         Meddle = "meddle between look and act",
+        SpendBudget = "spend a budget",
+        RaiseBudget = "raise a budget",
     }
 }
 

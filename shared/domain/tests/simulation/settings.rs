@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use domain::config::{DiskPolicy, RuleAction};
+use domain::config::{DiskPolicy, OverBudget, RuleAction};
 use domain::mode::Mode;
 
 use crate::chance::{Chance, DAY, HOUR, MINUTE};
@@ -21,6 +21,8 @@ pub(crate) struct Settings {
     pub(crate) lifetime: Lifetime,
     /// From mark to stop of what runs over a budget.
     pub(crate) over_budget_grace: i64,
+    /// What happens above the account's budget, where it has one.
+    pub(crate) account_over_budget: Option<OverBudget>,
     pub(crate) actions_max: i64,
     pub(crate) fleet_share_max_percent: i64,
     pub(crate) teams: [Team; 3],
@@ -61,7 +63,12 @@ pub(crate) struct Lifetime {
 pub(crate) struct Team {
     pub(crate) mode: Option<Mode>,
     pub(crate) local_disk: Option<DiskPolicy>,
+    /// What happens above its budget, where it has one.
+    pub(crate) over_budget: Option<OverBudget>,
 }
+
+const OVER_BUDGET: [Option<OverBudget>; 6] =
+    [None, None, Some(OverBudget::Notify), Some(OverBudget::Hold), Some(OverBudget::Stop), Some(OverBudget::Stop)];
 
 const ENFORCE_MOSTLY: [Mode; 4] = [Mode::Enforce, Mode::Enforce, Mode::Enforce, Mode::Observe];
 const STOP_MOSTLY: [RuleAction; 6] =
@@ -93,7 +100,8 @@ impl Settings {
                 action: chance.pick(&STOP_MOSTLY),
                 local_disk: chance.pick(&DISKS),
             },
-            over_budget_grace: HOUR,
+            over_budget_grace: chance.pick(&[0, HOUR, HOUR, 6 * HOUR]),
+            account_over_budget: if chance.one_in(4) { chance.pick(&OVER_BUDGET) } else { None },
             lifetime: Lifetime {
                 max: chance.pick(&[2 * DAY, 7 * DAY, 30 * DAY]),
                 grace: chance.pick(&[0, HOUR, DAY]),
@@ -104,6 +112,7 @@ impl Settings {
             teams: std::array::from_fn(|_| Team {
                 mode: chance.pick(&[None, Some(Mode::Enforce), Some(Mode::Enforce), Some(Mode::Observe)]),
                 local_disk: chance.pick(&[None, None, Some(DiskPolicy::Keep), Some(DiskPolicy::Expendable)]),
+                over_budget: chance.pick(&OVER_BUDGET),
             }),
         }
     }
@@ -111,7 +120,7 @@ impl Settings {
     /// Somebody edits a section.
     pub(crate) fn edit(&mut self, chance: &mut Chance) {
         let other = Self::draw(chance);
-        match chance.below(7) {
+        match chance.below(8) {
             0 => self.mode = other.mode,
             1 => self.untagged = other.untagged,
             2 => self.idle = other.idle,
@@ -121,8 +130,17 @@ impl Settings {
                 self.fleet_share_max_percent = other.fleet_share_max_percent;
             }
             5 => self.teams = other.teams,
+            6 => {
+                self.over_budget_grace = other.over_budget_grace;
+                self.account_over_budget = other.account_over_budget;
+            }
             _ => self.owner_required = other.owner_required,
         }
+    }
+
+    /// What happens above the budget of a team, or of the account, by its place; none where it has no budget.
+    pub(crate) fn over_budget(&self, holder: usize) -> Option<OverBudget> {
+        self.teams.get(holder).map_or(self.account_over_budget, |team| team.over_budget)
     }
 
     /// The document.
@@ -169,6 +187,10 @@ impl Settings {
             "[limits]\nactions_max = {}\nfleet_share_max_percent = {}",
             self.actions_max, self.fleet_share_max_percent
         );
+        let _ = writeln!(text, "[account]\nover_budget_grace = \"{}s\"", self.over_budget_grace);
+        if let Some(action) = self.account_over_budget {
+            let _ = writeln!(text, "monthly_budget_usd = 100\nover_budget = \"{}\"", over_budget(action));
+        }
         for (name, team) in TEAMS.iter().zip(&self.teams) {
             let _ = writeln!(text, "[teams.{name}]");
             if let Some(own) = team.mode {
@@ -176,6 +198,9 @@ impl Settings {
             }
             if let Some(own) = team.local_disk {
                 let _ = writeln!(text, "local_disk = \"{}\"", disk(own));
+            }
+            if let Some(own) = team.over_budget {
+                let _ = writeln!(text, "monthly_budget_usd = 100\nover_budget = \"{}\"", over_budget(own));
             }
         }
         text
@@ -194,6 +219,14 @@ pub(crate) const fn action(action: RuleAction) -> &'static str {
         RuleAction::Stop => "stop",
         RuleAction::Terminate => "terminate",
         RuleAction::Notify => "notify",
+    }
+}
+
+pub(crate) const fn over_budget(action: OverBudget) -> &'static str {
+    match action {
+        OverBudget::Notify => "notify",
+        OverBudget::Hold => "hold",
+        OverBudget::Stop => "stop",
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Tally {
     days: u64,
     runs: u64,
     messages: u64,
-    ends: [[u64; 2]; 5],
+    ends: [[u64; 2]; Rule::OF_INSTANCES.len()],
     faults: Vec<u64>,
     behaviours: Vec<u64>,
     violations: Vec<(u64, u64, i64, String)>,

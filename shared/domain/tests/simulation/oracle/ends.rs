@@ -1,5 +1,6 @@
 //! Ends and starts: whom they may befall, for which reason, and after which announcement.
 
+use domain::budget::Verdict;
 use domain::mode::Mode;
 use domain::rule::{Ending, Rule};
 
@@ -25,7 +26,7 @@ impl Oracle {
                 self.violated(facts.now, format!("{}: {what}, although its owner is only to be told", machine.id()));
             }
         }
-        if let Some(unfounded) = unfounded(machine, rule, facts) {
+        if let Some(unfounded) = unfounded(machine, rule, &self.stopping(machine, facts), facts) {
             self.violated(facts.now, format!("{}: {what}, although {unfounded}", machine.id()));
         }
         self.is_announced(machine, rule, ending, facts);
@@ -117,8 +118,9 @@ impl Oracle {
             }
             let seen = machine.changed_at < facts.now && machine.spared(facts.now).is_none();
             let running = machine.is(domain::instance::State::Running);
+            let stopping = self.stopping(machine, facts);
             for rule in Rule::OF_INSTANCES {
-                if seen && running && is_mended(machine, rule, facts) {
+                if seen && running && is_mended(machine, rule, &stopping, facts) {
                     let of_rule = self.record(id).announced.iter_mut().filter(|one| one.rule == rule);
                     of_rule.for_each(|one| one.mended = true);
                 }
@@ -132,6 +134,11 @@ impl Oracle {
         }
     }
 
+    /// What the run read of each budget by which the machine may be stopped.
+    fn stopping(&self, machine: &Machine, facts: &Facts) -> Vec<Option<Verdict>> {
+        machine.stopping_budgets(&facts.settings).map(|holder| self.said(holder, facts)).collect()
+    }
+
     /// The notices are lost, and with them which marks bind nobody although they are still written: in observe mode nothing
     /// may be taken away. Those may be believed again.
     pub(crate) fn notices_are_lost(&mut self) {
@@ -142,7 +149,8 @@ impl Oracle {
 }
 
 /// Why the reason that is given does not hold, by what can be read.
-fn unfounded(machine: &Machine, rule: Rule, facts: &Facts) -> Option<String> {
+/// `stopping`: what is said of the budgets by which it may be stopped.
+fn unfounded(machine: &Machine, rule: Rule, stopping: &[Option<Verdict>], facts: &Facts) -> Option<String> {
     let (settings, now) = (&facts.settings, facts.now);
     let window = machine.idle_window(settings);
     match rule {
@@ -170,17 +178,20 @@ fn unfounded(machine: &Machine, rule: Rule, facts: &Facts) -> Option<String> {
             Some(Look::Idle { holds_memory: false }) => None,
             look => Some(format!("it looks {look:?}")),
         },
-        Rule::OverBudget => Some("no budget is spent".to_owned()),
+        Rule::OverBudget => (!stopping.contains(&Some(Verdict::Stop)))
+            .then(|| "no young document of this month says that its budget is spent".to_owned()),
         Rule::Orphaned => Some("it is no volume".to_owned()),
     }
 }
 
 /// Whether whoever looks now sees that a rule is kept.
-fn is_mended(machine: &Machine, rule: Rule, facts: &Facts) -> bool {
+/// `stopping`: as above.
+fn is_mended(machine: &Machine, rule: Rule, stopping: &[Option<Verdict>], facts: &Facts) -> bool {
     let (settings, now) = (&facts.settings, facts.now);
     let is_marked = || machine.ec2.tags.get(domain::vocabulary::MARKED).is_some_and(|mark| mark.contains("idle="));
     match rule {
-        Rule::Expired | Rule::OverBudget | Rule::Orphaned => false,
+        Rule::Expired | Rule::Orphaned => false,
+        Rule::OverBudget => stopping.iter().all(|said| said.is_some_and(|verdict| verdict != Verdict::Stop)),
         Rule::Untagged => !machine.lacks_tags(settings),
         Rule::Lifetime => now - machine.launched <= settings.lifetime.max || machine.says.expires_at.is_some(),
         Rule::Hours => {

@@ -7,6 +7,7 @@ use domain::vocabulary::STOPPED;
 
 use super::Oracle;
 use super::truth::{HOURS_NOTICE, LAG};
+use crate::budgets::{BEAT, Budgets};
 use crate::chance::{HOUR, MINUTE, TICK};
 use crate::settings::Settings;
 use crate::world::{Does, Instrumented, Machine, StoppedBy, Work};
@@ -40,7 +41,14 @@ struct Due {
 
 impl Oracle {
     /// Looks at a machine once a tick; whether it runs idle for longer than it should.
-    pub(crate) fn watch(&mut self, machine: &Machine, settings: &Settings, ceiling: Mode, now: i64) -> bool {
+    pub(crate) fn watch(
+        &mut self,
+        machine: &Machine,
+        settings: &Settings,
+        ceiling: Mode,
+        budgets: &Budgets,
+        now: i64,
+    ) -> bool {
         self.is_every_end_told(machine, now);
         let record = self.record(machine.id());
         let held_lately = record.held_at >= now - 2 * TICK;
@@ -54,7 +62,7 @@ impl Oracle {
         }
         // Above the limits a run waits for a person; and what is spared is left alone.
         if !machine.is(State::Running) || held_lately || machine.spared(now).is_some() {
-            self.record(machine.id()).overdue = [None; 5];
+            self.record(machine.id()).overdue = [None; 6];
             return false;
         }
         let unchanged_since = machine.changed_at.max(self.configured_at).max(machine.says.kept_until.unwrap_or(0));
@@ -72,6 +80,10 @@ impl Oracle {
             enforced(Rule::Lifetime).then(|| lifetime_due(machine, settings, unchanged_since, now)).flatten();
         let promised = self.promised(machine, Rule::Lifetime) + 2 * TICK;
         self.expect(2, lifetime.filter(|_| now > promised), machine, now);
+        let over_budget =
+            enforced(Rule::OverBudget).then(|| over_budget_due(machine, settings, budgets, unchanged_since));
+        let promised = self.promised(machine, Rule::OverBudget) + 2 * TICK;
+        self.expect(5, over_budget.flatten().filter(|_| now > promised), machine, now);
         let owners = if enforced(Rule::Expired) && machine.says.expires_at.is_some_and(|at| at <= now) {
             let since = machine.says.expires_at.unwrap_or(0).max(unchanged_since);
             Some(Due { what: "it expired", place: 3, since, within: 2 * TICK - PATIENCE })
@@ -181,6 +193,13 @@ fn untagged_due(machine: &Machine, settings: &Settings, unchanged_since: i64) ->
     let since = (machine.launched + settings.untagged.settle).max(unchanged_since).max(idle_since);
     let window = machine.idle_window(settings).unwrap_or(settings.idle.window);
     Some(Due { what: "it lacks its tags", place: 1, since, within: window + LAG + settings.untagged.grace })
+}
+
+/// The budget that is spent for the longest time, of those by which it is stopped.
+fn over_budget_due(machine: &Machine, settings: &Settings, budgets: &Budgets, unchanged_since: i64) -> Option<Due> {
+    let spent = machine.stopping_budgets(settings).filter_map(|holder| budgets.spent_since(holder));
+    let since = spent.min()?.max(machine.launched).max(unchanged_since);
+    Some(Due { what: "its budget is spent", place: 5, since, within: BEAT + settings.over_budget_grace })
 }
 
 fn lifetime_due(machine: &Machine, settings: &Settings, unchanged_since: i64, now: i64) -> Option<Due> {

@@ -76,7 +76,8 @@ impl Oracle {
         record.told.push((fingerprint, facts.now));
         let Some(before) = before.filter(|before| facts.now - before < REPEATED_WITHIN) else { return };
         let kept_lately = machine.says.kept_until.is_some_and(|until| until > before - margin && until <= facts.now);
-        let changed = machine.changed_at.max(machine.work_changed_at).max(self.configured_at);
+        let changed =
+            machine.changed_at.max(machine.work_changed_at).max(self.configured_at).max(self.budgets_changed_at);
         if changed < before - margin && self.last_fault < before - margin && !kept_lately {
             self.violated(facts.now, format!("{}: told again although nothing changed: {paragraph}", machine.id()));
         }

@@ -1,11 +1,12 @@
 //! What is so, by the structure that tags and configuration were made of, and by the samples that can be read: the
 //! oracle's own reading of the contract.
 
-use domain::config::{DiskPolicy, RuleAction};
+use domain::config::{DiskPolicy, OverBudget, RuleAction};
 use domain::instance::{Accelerator, Purchase};
 use domain::mode::Mode;
 use domain::rule::{Ending, Rule};
 
+use crate::budgets::OF_ACCOUNT;
 use crate::chance::{MINUTE, TICK};
 use crate::settings::Settings;
 use crate::tags::IdleAfter;
@@ -58,6 +59,13 @@ impl Machine {
             }
         });
         own.min(ceiling)
+    }
+
+    /// The budgets by which it may be stopped: its team's, and the account's.
+    pub(crate) fn stopping_budgets(&self, settings: &Settings) -> impl Iterator<Item = usize> {
+        let team = self.says.team.filter(|_| !self.says.team_mistyped);
+        let holders = team.into_iter().chain([OF_ACCOUNT]);
+        holders.filter(|holder| settings.over_budget(*holder) == Some(OverBudget::Stop))
     }
 
     /// How long it must have been idle; none where it says `off`.

@@ -1,0 +1,168 @@
+//! A budget in words: where it stands, on what the money was spent, and what would bring its holder back under it.
+
+use std::fmt::Write as _;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Budget, Holder, Period, Spend, Spender, Verdict};
+use crate::config::OverBudget;
+use crate::duration;
+use crate::mode::Mode;
+use crate::money::{Amount, Rate};
+
+/// Of what runs and could be stopped, in a remedy.
+const NAMED_MAX: usize = 5;
+
+/// All that people hear of a budget: one paragraph.
+pub(super) fn told(holder: &Holder, budget: &Budget, percent: u64) -> String {
+    let whose = match holder {
+        Holder::Account => "The account".to_owned(),
+        Holder::Team(team) => format!("Team {team}"),
+    };
+    let of = budget.budget_usd.unwrap_or_default();
+    let as_of = budget.as_of.map(|at| at.to_string()).unwrap_or_default();
+    let mut text = format!(
+        "{whose} has spent {} of its budget of {of} for {} ({percent} %), as of {as_of}",
+        budget.spent_usd, budget.month
+    );
+    if budget.reserved_usd > Amount::ZERO {
+        let _ = write!(text, "; {} more is reserved for jobs", budget.reserved_usd);
+    }
+    let _ = write!(text, "; {} is left.", budget.remaining_usd.unwrap_or_default());
+    for sentence in consequence(budget).into_iter().chain(made_up_of(budget)).chain(unknown(budget)) {
+        text.push(' ');
+        text += &sentence;
+    }
+    if let Some(forecast) = budget.forecast_usd {
+        let _ = write!(text, " By the end of the month it will be {forecast}: {}.", budget.forecast_method);
+    }
+    for sentence in &budget.remedy {
+        text.push(' ');
+        text += sentence;
+    }
+    text
+}
+
+/// What follows from its being spent, now or later.
+fn consequence(budget: &Budget) -> Option<String> {
+    let observed = budget.mode == Mode::Observe;
+    let (is, are) = if observed { ("would be", "would be") } else { ("is", "are") };
+    let stops = format!("instances that run {are} stopped, each after its own announcement");
+    match (budget.verdict, budget.over_budget?) {
+        (Verdict::Ok, OverBudget::Hold) => Some(format!("Once it is spent, no further job {is} launched.")),
+        (Verdict::Ok, OverBudget::Stop) => {
+            Some(format!("Once it is spent, no further job {is} launched, and {stops}."))
+        }
+        (Verdict::Ok, OverBudget::Notify) | (Verdict::Notify, _) => None,
+        (Verdict::Hold, _) => Some(format!("No further job {is} launched this month.")),
+        (Verdict::Stop, _) => Some(format!("No further job {is} launched this month, and {stops}.")),
+    }
+}
+
+/// The spenders, the dearest first.
+fn made_up_of(budget: &Budget) -> Option<String> {
+    if budget.top.is_empty() {
+        return None;
+    }
+    let mut named: Vec<String> = budget.top.iter().map(spender).collect();
+    if budget.others.count > 0 {
+        named.push(format!("{} others {}", budget.others.count, budget.others.usd));
+    }
+    Some(format!("The most was spent on {}.", named.join("; ")))
+}
+
+/// `i-0abc (g5.xlarge "bench", owner ada, us-east-1) $12.30, still running at $1.01/h`.
+fn spender(one: &Spender) -> String {
+    let name = one.name.as_ref().map(|name| format!(" \"{name}\"")).unwrap_or_default();
+    let owner = one.owner.as_ref().map_or("no owner".to_owned(), |owner| format!("owner {owner}"));
+    let runs = match (one.running, one.usd_per_hour) {
+        (true, Some(usd)) => {
+            format!(", still running at {}", Rate::from_usd_micros_per_hour(Amount::from_usd(usd).usd_micros()))
+        }
+        (true, None) => ", still running at an unknown price".to_owned(),
+        (false, _) => String::new(),
+    };
+    format!("{} ({}{name}, {owner}, {}) {}{runs}", one.resource, one.what, one.region, one.usd)
+}
+
+/// What is not in the figures.
+fn unknown(budget: &Budget) -> Vec<String> {
+    let mut found = Vec::new();
+    if let Some((first, others)) = budget.unpriced.split_first() {
+        let time = SignedDuration::from_secs(i64::try_from(first.seconds).unwrap_or(i64::MAX));
+        let others = if others.is_empty() { String::new() } else { format!(", and {} others", others.len()) };
+        found.push(format!(
+            "Not counted, for nobody knows the price: {} ({}, {}), {}{others}.",
+            first.resource,
+            first.what,
+            first.region,
+            duration::show(time)
+        ));
+    }
+    if budget.uncertain_usd > Amount::ZERO {
+        found.push(format!("Up to {} more may be spent: ends that nobody saw.", budget.uncertain_usd));
+    }
+    if let Some(blind) = budget.blind_since {
+        found.push(format!("Something that runs was last seen at {blind}: what it cost since is not counted."));
+    }
+    found
+}
+
+/// What would bring the holder back under its budget, or that nothing does. Empty where nothing need change, or where there
+/// is no budget.
+pub(super) fn remedy(budget: &Budget, spends: &[&Spend], period: &Period, now: Timestamp) -> Vec<String> {
+    let Some(limit) = budget.budget_usd else { return Vec::new() };
+    let burn: Rate = spends.iter().filter_map(|one| one.rate).sum();
+    let stoppable = spends.iter().filter(|one| one.is_instance);
+    let mut running: Vec<(&Spend, Rate)> = stoppable.filter_map(|one| Some((*one, one.rate?))).collect();
+    running.sort_by_key(|(_, rate)| std::cmp::Reverse(*rate));
+    if budget.spent_usd >= limit {
+        return remedy_of_spent(budget.spent_usd.saturating_sub(limit), &running, period);
+    }
+    let left = limit.saturating_sub(budget.spent_usd).saturating_sub(budget.reserved_usd);
+    let Some(affordable) = left.spread_over(period.seconds_left(now)).filter(|affordable| burn > *affordable) else {
+        return Vec::new();
+    };
+    let lasts = i64::try_from(left.lasts_at(burn).unwrap_or_default()).unwrap_or(i64::MAX);
+    let spent_at = now + SignedDuration::from_secs(lasts);
+    let mut said = vec![format!(
+        "What runs now costs {burn}: at that the budget is spent at {spent_at}; until {} it affords {affordable}.",
+        period.to
+    )];
+    let mut rest = burn;
+    let enough = running.iter().take_while(|(_, rate)| {
+        let goes = rest > affordable;
+        rest = rest.less(if goes { *rate } else { Rate::ZERO });
+        goes
+    });
+    let chosen = listed(&enough.collect::<Vec<_>>());
+    said.push(match rest > affordable {
+        _ if chosen.is_empty() => "Nothing of it is an instance that could be stopped.".to_owned(),
+        true => format!("It is spent later, but not kept, by stopping {chosen}."),
+        false => format!("To stay within it, stop {chosen}."),
+    });
+    said
+}
+
+/// What is spent stays spent: only another budget, or another month, brings it back under.
+fn remedy_of_spent(over: Amount, running: &[(&Spend, Rate)], period: &Period) -> Vec<String> {
+    let nothing = format!(
+        "Nothing brings it back under this month, of which it is {over} over: the next one begins at {}, and a larger budget is set in config/curfew.toml.",
+        period.to
+    );
+    let all = listed(&running.iter().collect::<Vec<_>>());
+    let stop = (!all.is_empty()).then(|| format!("To spend no more, stop {all}."));
+    [nothing].into_iter().chain(stop).collect()
+}
+
+/// `i-0abc (g5.xlarge, us-east-1, $1.01/h)`.
+fn listed(running: &[&(&Spend, Rate)]) -> String {
+    let (named, others) = running.split_at(running.len().min(NAMED_MAX));
+    let mut words: Vec<String> =
+        named.iter().map(|(one, rate)| format!("{} ({}, {}, {rate})", one.resource, one.what, one.region)).collect();
+    if !others.is_empty() {
+        let rate: Rate = others.iter().map(|(_, rate)| *rate).sum();
+        words.push(format!("{} others ({rate})", others.len()));
+    }
+    words.join(", ")
+}

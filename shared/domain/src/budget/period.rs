@@ -1,0 +1,55 @@
+//! The month that a budget is of.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use crate::config::Config;
+use crate::ledger::{Month, Span};
+
+/// A calendar month in the account's time zone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Period {
+    /// `yyyy-mm`.
+    pub month: String,
+    /// Its first moment.
+    pub from: Timestamp,
+    /// The first moment of the next.
+    pub to: Timestamp,
+}
+
+impl Period {
+    /// The month in which that moment lies. Where the configured zone is gone from the database, months are those of UTC.
+    #[must_use]
+    pub fn of(now: Timestamp, config: &Config) -> Self {
+        let zone = TimeZone::get(&config.account.time_zone).unwrap_or(TimeZone::UTC);
+        let month = Month::of(now, &zone);
+        let Span { from, to } = month.span();
+        Self { month: month.to_string(), from, to }
+    }
+
+    /// Whole seconds from a moment to its end.
+    #[must_use]
+    pub fn seconds_left(&self, now: Timestamp) -> u64 {
+        u64::try_from(self.to.duration_since(now).as_secs()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn months_are_those_of_the_account() {
+        let check = |zone: &str, now: &str, expect: [&str; 3]| {
+            let config = Config::read(&format!("[account]\ntime_zone = \"{zone}\"")).unwrap();
+            let found = Period::of(now.parse().unwrap(), &config);
+            assert_eq!([found.month, found.from.to_string(), found.to.to_string()], expect, "{zone} {now}");
+        };
+        check("UTC", "2026-11-01T00:00:00Z", ["2026-11", "2026-11-01T00:00:00Z", "2026-12-01T00:00:00Z"]);
+        check("UTC", "2026-10-31T23:59:59Z", ["2026-10", "2026-10-01T00:00:00Z", "2026-11-01T00:00:00Z"]);
+        // Summer time ends on 25 October: the month is an hour longer.
+        check("Europe/Berlin", "2026-10-31T22:59:59Z", ["2026-10", "2026-09-30T22:00:00Z", "2026-10-31T23:00:00Z"]);
+        check("Europe/Berlin", "2026-10-31T23:00:00Z", ["2026-11", "2026-10-31T23:00:00Z", "2026-11-30T23:00:00Z"]);
+        check("Pacific/Auckland", "2026-12-31T11:00:00Z", ["2027-01", "2026-12-31T11:00:00Z", "2027-01-31T11:00:00Z"]);
+    }
+}

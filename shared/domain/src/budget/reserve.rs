@@ -1,0 +1,127 @@
+//! Money is set aside for a job before it is launched, and given back when the job has ended.
+//!
+//! Both work on one document that was just read, which is then written over that very version and no other. A job reserves
+//! with its team first, then with the account; where the account refuses, it withdraws what the team gave.
+//!
+//! So at the moment of a launch, what is spent and what is reserved exceed the budget by no more than what was spent since the
+//! beat that the document is of by what reserves nothing: people's own instances. An attempt that takes the place of another
+//! one of its job counts anew; what that one spent since the beat is not known until the next.
+
+use jiff::Timestamp;
+
+use super::{Budget, Holder, Limit, Period, Reservation, STALE_AFTER};
+use crate::config::Config;
+use crate::mode::Mode;
+use crate::money::Amount;
+
+/// What a job wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// `<team>/<job>`.
+    pub job: String,
+    /// The most that it may cost from now on: price times the time that is left, of all that it may run.
+    pub usd: Amount,
+    /// When it ends at the latest.
+    pub until: Timestamp,
+}
+
+/// Why nothing was reserved, in words for its owner.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The money is not there.
+    #[error("{0}")]
+    TooMuch(String),
+    /// Nobody can say whether it is there.
+    #[error("{0}")]
+    Unknown(String),
+}
+
+/// What was reserved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reserved {
+    /// It fits.
+    Fits,
+    /// It does not, or nobody can say; but the configuration lets jobs go on, or only observes.
+    Anyway(Refused),
+}
+
+/// Reserves for a job on one budget document of this month. What the job had reserved before is replaced. What the
+/// configuration says counts, not what it said at the last beat.
+///
+/// # Errors
+///
+/// Where the budget holds launches, and has not room for it, or where nobody can say: the document says nothing yet, or is of
+/// another month, or old, or something that runs was not seen for long. Nothing is changed then.
+pub fn reserve(
+    document: &mut Budget,
+    holder: &Holder,
+    wanted: &Wanted,
+    (config, ceiling): (&Config, Mode),
+    now: Timestamp,
+) -> Result<Reserved, Refused> {
+    let month = Period::of(now, config).month;
+    let limit = Limit::of(holder, config, ceiling);
+    let objection = limit.and_then(|limit| objection(document, holder, wanted, &limit, &month, now).err());
+    if let (Some(limit), Some(objection)) = (limit, &objection)
+        && limit.holds_launches()
+    {
+        return Err(objection.clone());
+    }
+    if document.month.is_empty() {
+        document.month = month;
+    }
+    let (usd, spent_usd, since, until) = (wanted.usd, Amount::ZERO, now, wanted.until);
+    document.reservations.insert(wanted.job.clone(), Reservation { usd, spent_usd, since, until, ended: None });
+    document.count_reservations();
+    Ok(objection.map_or(Reserved::Fits, Reserved::Anyway))
+}
+
+/// A job has ended, and what it had reserved can be given back; whether there was anything. The first beat after this gives it
+/// back: until then nobody knows what the job spent last. It is released in the month before first, then in this one: in the
+/// other order a beat in between would carry it over again.
+pub fn release(document: &mut Budget, job: &str, now: Timestamp) -> bool {
+    let reservation = document.reservations.get_mut(job);
+    reservation.map(|one| one.ended = one.ended.or(Some(now))).is_some()
+}
+
+/// Gives back at once what was reserved for a job that was not launched; whether there was anything.
+pub fn withdraw(document: &mut Budget, job: &str) -> bool {
+    let had = document.reservations.remove(job).is_some();
+    document.count_reservations();
+    had
+}
+
+fn objection(
+    document: &Budget,
+    holder: &Holder,
+    wanted: &Wanted,
+    limit: &Limit,
+    month: &str,
+    now: Timestamp,
+) -> Result<(), Refused> {
+    let whose = match holder {
+        Holder::Account => "the account's budget".to_owned(),
+        Holder::Team(team) => format!("the budget of team {team}"),
+    };
+    let unknown = |why: String| Err(Refused::Unknown(format!("nobody can say where {whose} stands: {why}")));
+    let Some(as_of) = document.as_of.filter(|_| document.month == month) else {
+        return unknown(format!("nothing is known of {month} yet; enforce-budgets says so every quarter of an hour"));
+    };
+    let is_old = |at: Timestamp| now.duration_since(at).abs() > STALE_AFTER;
+    if is_old(as_of) {
+        return unknown(format!("it was last counted at {as_of}, more than an hour ago; enforce-budgets does not run"));
+    }
+    if let Some(blind) = document.blind_since.filter(|blind| is_old(*blind)) {
+        return unknown(format!("something that runs was last seen at {blind}; see the gaps of enforce-budgets"));
+    }
+    let others = document.reservations.iter().filter(|(job, _)| **job != wanted.job);
+    let reserved: Amount = others.map(|(_, one)| one.outstanding()).sum();
+    let left = limit.budget.saturating_sub(document.spent_usd).saturating_sub(reserved);
+    if wanted.usd <= left {
+        return Ok(());
+    }
+    Err(Refused::TooMuch(format!(
+        "{} may cost up to {}, and of {whose} {left} is left: of {} for {month}, {} is spent and {reserved} reserved, as of {as_of}",
+        wanted.job, wanted.usd, limit.budget, document.spent_usd
+    )))
+}

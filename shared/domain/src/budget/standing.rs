@@ -1,0 +1,306 @@
+//! Where each budget stands, made anew from the ledger in every beat. Only the reservations come from the document before.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    Budget, Holder, Others, Period, Reservation, STALE_AFTER, Spend, Spender, Spends, Unpriced, Verdict, explain,
+    forecast,
+};
+use crate::config::{Config, OverBudget};
+use crate::id::{Region, ResourceId};
+use crate::mode::Mode;
+use crate::money::{Amount, Rate};
+use crate::news::NO_TEAM;
+
+/// Of documents in one beat: each is a read and a write. Who has a budget comes first, then who spent the most.
+pub const HOLDERS_MAX: usize = 500;
+/// Of spenders that are named.
+const TOP: usize = 5;
+/// Of what nobody knows the price of, in a document.
+const UNPRICED_MAX: usize = 50;
+/// What was not seen for longer was missed by a beat, which are a quarter of an hour apart.
+const BLIND_AFTER: SignedDuration = SignedDuration::from_mins(20);
+
+/// What a holder's configuration says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    /// What may be spent in the month.
+    pub budget: Amount,
+    /// What happens above it.
+    pub over_budget: OverBudget,
+    /// Whether that is enforced, or only said.
+    pub mode: Mode,
+}
+
+impl Limit {
+    /// `None` where nobody set a budget. What belongs to no team has none, even where a team is called so.
+    #[must_use]
+    pub fn of(holder: &Holder, config: &Config, ceiling: Mode) -> Option<Self> {
+        let (usd, over_budget, mode) = match holder {
+            Holder::Account => (config.account.monthly_budget_usd?, config.account.over_budget, config.mode),
+            Holder::Team(name) if name.as_str() == NO_TEAM => return None,
+            Holder::Team(name) => {
+                let team = config.team(name)?;
+                let over_budget = team.over_budget.unwrap_or(OverBudget::Notify);
+                (team.monthly_budget_usd?, over_budget, team.mode.unwrap_or(config.mode))
+            }
+        };
+        Some(Self { budget: Amount::from_usd(usd), over_budget, mode: mode.min(ceiling) })
+    }
+
+    /// Whether launches wait for it.
+    #[must_use]
+    pub fn holds_launches(&self) -> bool {
+        self.mode == Mode::Enforce && self.over_budget != OverBudget::Notify
+    }
+
+    /// What follows from so much that is known to be spent. What is reserved, or has no known price, is not spent.
+    #[must_use]
+    pub fn verdict(&self, spent: Amount) -> Verdict {
+        match self.over_budget {
+            _ if spent < self.budget || spent == Amount::ZERO => Verdict::Ok,
+            OverBudget::Notify => Verdict::Notify,
+            OverBudget::Hold => Verdict::Hold,
+            OverBudget::Stop => Verdict::Stop,
+        }
+    }
+}
+
+/// The holders by whose budgets instances may be stopped: what the reaper reads.
+#[must_use]
+pub fn needed_by_the_reaper(config: &Config) -> BTreeSet<Holder> {
+    let stops = |holder: &Holder| {
+        Limit::of(holder, config, Mode::Enforce).is_some_and(|limit| limit.over_budget == OverBudget::Stop)
+    };
+    config.teams.keys().cloned().map(Holder::Team).chain([Holder::Account]).filter(stops).collect()
+}
+
+/// All that one beat knows.
+#[derive(Debug)]
+pub struct Books<'a> {
+    config: &'a Config,
+    ceiling: Mode,
+    period: Period,
+    now: Timestamp,
+    ledger_began: Timestamp,
+    of_month: BTreeMap<Holder, Vec<&'a Spend>>,
+    before: BTreeMap<Holder, Vec<&'a Spend>>,
+    earlier: &'a BTreeMap<Holder, Budget>,
+}
+
+impl<'a> Books<'a> {
+    /// The books of the month in which `now` lies; `earlier` are the documents of the month before, whose reservations may
+    /// go on.
+    #[must_use]
+    pub fn new(
+        (config, ceiling): (&'a Config, Mode),
+        spends: &'a Spends,
+        earlier: &'a BTreeMap<Holder, Budget>,
+        now: Timestamp,
+    ) -> Self {
+        let (of_month, before) = (by_holder(&spends.of_month), by_holder(&spends.before));
+        let ledger_began = spends.ledger_began.unwrap_or(now);
+        Self { config, ceiling, period: Period::of(now, config), now, ledger_began, of_month, before, earlier }
+    }
+
+    /// Who has a document: the account, and every team that has a section, spends, or has something reserved; at most
+    /// [`HOLDERS_MAX`].
+    #[must_use]
+    pub fn holders(&self, stored: &BTreeMap<Holder, Budget>) -> BTreeSet<Holder> {
+        let of_config = self.config.teams.keys().cloned().map(Holder::Team);
+        let reserving = self.earlier.iter().filter(|(_, budget)| !self.going_on(budget).is_empty()).map(|(who, _)| who);
+        let known = stored.keys().chain(self.of_month.keys()).chain(reserving).cloned();
+        let all: BTreeSet<Holder> = of_config.chain(known).chain([Holder::Account]).collect();
+        let mut ranked: Vec<Holder> = all.into_iter().collect();
+        ranked.sort_by_cached_key(|holder| {
+            let has_budget = Limit::of(holder, self.config, self.ceiling).is_some();
+            let reserves = stored.get(holder).is_some_and(|budget| !budget.reservations.is_empty());
+            std::cmp::Reverse((*holder == Holder::Account, has_budget, reserves, spent(self.spends(holder))))
+        });
+        ranked.truncate(HOLDERS_MAX);
+        ranked.into_iter().collect()
+    }
+
+    /// The documents as they are to be written, from those that are `stored`.
+    #[must_use]
+    pub fn standings(&self, stored: &BTreeMap<Holder, Budget>) -> BTreeMap<Holder, Budget> {
+        let nothing = Budget::default();
+        let of = |holder: Holder| {
+            let budget = self.of(&holder, stored.get(&holder).unwrap_or(&nothing));
+            (holder, budget)
+        };
+        self.holders(stored).into_iter().map(of).collect()
+    }
+
+    /// One document as it is to be written over the `stored` one, whose reservations it keeps. What a later beat has
+    /// written already stays.
+    #[must_use]
+    pub fn of(&self, holder: &Holder, stored: &Budget) -> Budget {
+        let is_later = |as_of: Timestamp| as_of > self.now && as_of.duration_since(self.now) <= STALE_AFTER;
+        if stored.month == self.period.month && stored.as_of.is_some_and(is_later) {
+            return stored.clone();
+        }
+        let spends = self.spends(holder);
+        let limit = Limit::of(holder, self.config, self.ceiling);
+        let spent_usd = spent(spends);
+        let lately = spends.iter().chain(self.of_before(holder)).map(|one| one.lately).sum();
+        let (forecast_usd, forecast_method) =
+            forecast::forecast(spent_usd, lately, self.ledger_began, &self.period, self.now);
+        let (top, others) = spenders(spends);
+        let mut budget = Budget {
+            team: match holder {
+                Holder::Team(name) => Some(name.clone()),
+                Holder::Account => None,
+            },
+            month: self.period.month.clone(),
+            as_of: Some(self.now),
+            budget_usd: limit.map(|limit| limit.budget),
+            over_budget: limit.map(|limit| limit.over_budget),
+            blind_since: self.blind_since(spends),
+            spent_usd,
+            uncertain_usd: spends.iter().map(|one| one.uncertain).sum(),
+            forecast_usd,
+            forecast_method,
+            usd_per_hour: spends.iter().filter_map(|one| one.rate).sum::<Rate>().usd_per_hour(),
+            verdict: limit.map(|limit| limit.verdict(spent_usd)).unwrap_or_default(),
+            mode: limit.map(|limit| limit.mode).unwrap_or_default(),
+            top,
+            others,
+            unpriced: unpriced(spends),
+            teams: if *holder == Holder::Account { self.teams() } else { BTreeMap::new() },
+            billed: stored.billed.clone(),
+            reservations: self.reservations(holder, stored),
+            ..Budget::default()
+        };
+        budget.count_reservations();
+        budget.remedy = explain::remedy(&budget, spends, &self.period, self.now);
+        budget
+    }
+
+    fn spends(&self, holder: &Holder) -> &[&'a Spend] {
+        self.of_month.get(holder).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn of_before(&self, holder: &Holder) -> &[&'a Spend] {
+        self.before.get(holder).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Since when something that runs was not seen, where that is longer than a beat.
+    fn blind_since(&self, spends: &[&Spend]) -> Option<Timestamp> {
+        let seen = spends.iter().filter(|one| one.is_running).map(|one| one.seen_until);
+        seen.min().filter(|seen| self.now.duration_since(*seen) > BLIND_AFTER)
+    }
+
+    /// Those of the document, and those of the month before that go on, each with what of it is spent. What was spent before
+    /// this month is no part of it any more. Those whose job has ended are forgotten.
+    fn reservations(&self, holder: &Holder, stored: &Budget) -> BTreeMap<String, Reservation> {
+        let mut kept = stored.reservations.clone();
+        for (job, one) in self.earlier.get(holder).map(|budget| self.going_on(budget)).unwrap_or_default() {
+            let before = settled(self.of_before(holder), job, one.since);
+            kept.entry(job.clone()).or_insert_with(|| Reservation {
+                usd: one.usd.saturating_sub(before),
+                since: one.since.max(self.period.from),
+                ..one.clone()
+            });
+        }
+        kept.retain(|_, one| !one.is_over(self.now));
+        for (job, one) in &mut kept {
+            // What counts since the month began, counts in full: its ledger holds nothing of before.
+            let of_job = self.spends(holder).iter().filter(|spend| spend.job.as_ref() == Some(job));
+            one.spent_usd = if one.since <= self.period.from {
+                of_job.map(|spend| spend.spent).sum()
+            } else {
+                settled(self.spends(holder), job, one.since)
+            };
+        }
+        kept
+    }
+
+    fn going_on<'b>(&self, earlier: &'b Budget) -> BTreeMap<&'b String, &'b Reservation> {
+        let goes_on = |one: &Reservation| !one.is_over(self.period.from) && !one.is_over(self.now);
+        earlier.reservations.iter().filter(|(_, one)| goes_on(one)).collect()
+    }
+
+    /// What each team spent, and what belongs to none.
+    fn teams(&self) -> BTreeMap<String, Amount> {
+        let mut teams: Vec<(String, Amount)> = self
+            .of_month
+            .iter()
+            .filter_map(|(holder, spends)| match holder {
+                Holder::Team(name) => Some((name.to_string(), spent(spends))),
+                Holder::Account => None,
+            })
+            .collect();
+        teams.sort_by_key(|(_, spent)| std::cmp::Reverse(*spent));
+        teams.into_iter().take(HOLDERS_MAX).collect()
+    }
+}
+
+/// Each under its team, and all of them under the account.
+fn by_holder(spends: &[Spend]) -> BTreeMap<Holder, Vec<&Spend>> {
+    let mut found = BTreeMap::from([(Holder::Account, spends.iter().collect())]);
+    for one in spends {
+        let team = one.team.clone().unwrap_or_else(|| NO_TEAM.into());
+        found.entry(Holder::Team(team)).or_insert_with(Vec::new).push(one);
+    }
+    found
+}
+
+fn spent(spends: &[&Spend]) -> Amount {
+    spends.iter().map(|one| one.spent).sum()
+}
+
+/// What was spent on a job since something was reserved for it.
+fn settled(spends: &[&Spend], job: &str, since: Timestamp) -> Amount {
+    let of_job = spends.iter().filter(|one| one.job.as_deref() == Some(job));
+    of_job.filter_map(|one| one.since.get(&since)).copied().sum()
+}
+
+/// The dearest, all runs of one resource together, and the rest.
+fn spenders(spends: &[&Spend]) -> (Vec<Spender>, Others) {
+    let mut found: BTreeMap<(&Region, &ResourceId), Spender> = BTreeMap::new();
+    for one in spends {
+        let spender = found.entry((&one.region, &one.resource)).or_insert_with(|| Spender {
+            resource: one.resource.clone(),
+            region: one.region.clone(),
+            what: one.what.clone(),
+            name: one.name.clone(),
+            owner: one.owner.clone(),
+            usd: Amount::ZERO,
+            usd_per_hour: None,
+            running: false,
+        });
+        spender.usd = spender.usd + one.spent;
+        if one.is_running {
+            // As it is now, where its type or its tags were others before.
+            spender.what.clone_from(&one.what);
+            spender.name.clone_from(&one.name);
+            spender.owner.clone_from(&one.owner);
+            spender.running = true;
+            spender.usd_per_hour = one.rate.map(Rate::usd_per_hour);
+        }
+    }
+    let mut all: Vec<Spender> = found.into_values().filter(|one| one.usd > Amount::ZERO).collect();
+    all.sort_by_key(|one| std::cmp::Reverse(one.usd));
+    let rest = all.split_off(all.len().min(TOP));
+    (all, Others { count: rest.len(), usd: rest.iter().map(|one| one.usd).sum() })
+}
+
+fn unpriced(spends: &[&Spend]) -> Vec<Unpriced> {
+    let mut found: BTreeMap<(&Region, &ResourceId), Unpriced> = BTreeMap::new();
+    for one in spends.iter().filter(|one| one.unpriced_seconds > 0) {
+        let of_resource = found.entry((&one.region, &one.resource)).or_insert_with(|| Unpriced {
+            resource: one.resource.clone(),
+            region: one.region.clone(),
+            what: one.what.clone(),
+            seconds: 0,
+        });
+        of_resource.seconds = of_resource.seconds.saturating_add(one.unpriced_seconds);
+    }
+    let mut all: Vec<Unpriced> = found.into_values().collect();
+    all.sort_by_key(|one| std::cmp::Reverse(one.seconds));
+    all.truncate(UNPRICED_MAX);
+    all
+}
