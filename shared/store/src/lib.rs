@@ -10,6 +10,7 @@ mod config;
 mod document;
 mod error;
 mod plans;
+mod prices;
 
 use aws_config::SdkConfig;
 use domain::config::Config;

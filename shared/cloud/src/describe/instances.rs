@@ -93,6 +93,7 @@ fn described(told: Told<'_>, region: &Region) -> Option<Described> {
     let instance = Instance {
         id: ResourceId::new(told.instance_id?),
         region: region.clone(),
+        zone: told.zone.filter(|zone| !zone.is_empty()).map(Cow::into_owned),
         instance_type: TypeName::new(told.instance_type?),
         state: state(told.state.as_deref()),
         launched_at: timestamp(&told.launch_time?)?,

@@ -171,7 +171,7 @@ pub(super) fn every_key() -> Vec<String> {
     let teams = [("NAME".into(), team)].into();
     let account = Account { monthly_budget_usd: Some(0.0), ..Account::default() };
     let prices = Prices { discount_percent: [("FAMILY".to_owned(), 0.0)].into() };
-    let settings = Settings::of(&Config { metrics, teams, account, prices, ..Config::default() });
+    let settings = Settings::of(&Config { metrics, account, prices, teams, ..Config::default() });
     settings.values().map(|setting| setting.key).collect()
 }
 
