@@ -2,8 +2,10 @@
 
 use cloud::Aws;
 use cloud::operator::{Deployment, Identity, Unconnected, deployment, has_profile};
+use domain::config::Config;
 use domain::id::Region;
 use domain::mode::Mode;
+use domain::price::{self, PriceBook};
 use domain::report::Recorded;
 use jiff::Timestamp;
 use store::Store;
@@ -113,6 +115,14 @@ impl Context {
 
     fn of(&self, bucket: String, topic_arn: Option<String>) -> Deployed {
         Deployed { store: Store::new(self.aws.sdk_config(), bucket.clone()), bucket, topic_arn }
+    }
+
+    /// What things cost, by a deployment's live prices where there are any.
+    pub(crate) async fn prices(&self, store: Option<&Store>, config: &Config) -> PriceBook {
+        match store {
+            Some(store) => execution::prices::load(store, config, self.now).await,
+            None => PriceBook::of(price::Document::default(), &config.prices, self.now),
+        }
     }
 
     /// The deployment.

@@ -85,7 +85,7 @@ def _volumes_fewest(count: int, is_first: bool, metrics_asked: int, published: d
         "ec2:DescribeInstances": ceil(len(seen.machines) / _PAGE),
         "ec2:DescribeSnapshots": max(1, ceil(len(seen.own) / _PAGE)) + ceil(len(sources) / _FILTER_VALUES),
         "cloudwatch:GetMetricData": ceil(metrics_asked / _METRICS_A_CALL),
-        "s3:GetObject": 2,  # the configuration, and what earlier runs told
+        "s3:GetObject": 3,  # the configuration, prices, and what earlier runs told
         "s3:PutObject": 2 if is_first else 1,  # the audit record, and what this run told
         "sns:ListSubscriptionsByTopic": 1,
         "sns:Publish": sum(ceil(told / _MESSAGE_BYTES) for told in published.values()),

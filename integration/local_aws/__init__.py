@@ -29,13 +29,13 @@ What moto 5.2.5 gets wrong and this package corrects:
   - Concurrent calls race, conditional writes to S3 among them: calls are carried out one at a time.
 
 What moto does not have, and this package does: DescribeStackResources (stacks.py), ListServiceQuotas of EC2
-(service_quotas.py), IAM's policy simulator on the policies of moto's roles (policy_simulator.py).
+(service_quotas.py), the Price List of EC2 (price_list.py), IAM's policy simulator on the policies of moto's roles (policy_simulator.py).
 
 What it does not correct: RunInstances launches MinCount, not MaxCount; launch templates lose their shutdown
 behaviour and metadata options; terminating an instance of a persistent Spot request does not relaunch it; AMI ids and
 instance types are not checked; a volume is attached to one instance even with Multi-Attach; CreateImage photographs a
 volume of its own making; completing a multipart upload answers no checksum; CreateFleet ignores parts of its
-template; IAM does not enforce conditions; no pricing or capacity reservations; states
+template; IAM does not enforce conditions; no capacity reservations; states
 change at once (`set_instance(state="pending")` shows the ones between).
 """
 

@@ -49,10 +49,12 @@ def complete_snapshots(region: str, snapshot_ids: list[str]) -> None:
 
 
 def set_spot_price(instance_type: str, region: str, fields: dict[str, Any]) -> None:
+    since = fields.pop("since", None)
+    moment = datetime.now(timezone.utc) if since is None else datetime.fromisoformat(since.replace("Z", "+00:00"))
     for zone, usd_per_hour in fields.items():
         if not zone.startswith(region):
             raise Unknown(f"{zone!r} is no zone of {region}")
-        spot_prices.set_price(_backend(region), instance_type, zone, float(usd_per_hour))
+        spot_prices.set_price(_backend(region), instance_type, zone, float(usd_per_hour), moment)
 
 
 def set_object(bucket: str, key: str, last_modified: str) -> None:

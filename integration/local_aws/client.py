@@ -112,9 +112,20 @@ class LocalAws:
         """Completes these, or all that are pending; new ones are still held."""
         self._control("POST", "snapshots/complete", {"region": region, "snapshots": snapshot_ids})
 
-    def set_spot_price(self, instance_type: str, usd_per_hour_by_zone: dict[str, float], region: str = REGION) -> None:
-        """`set_spot_price("g5.xlarge", {"us-east-1a": 0.41})`; what is not set has no price history."""
-        self._control("POST", f"spot-prices/{instance_type}", {"region": region, **usd_per_hour_by_zone})
+    def set_spot_price(
+        self,
+        instance_type: str,
+        usd_per_hour_by_zone: dict[str, float],
+        region: str = REGION,
+        since: datetime | None = None,
+    ) -> None:
+        """`set_spot_price("g5.xlarge", {"us-east-1a": 0.41})`; what is not set has no price history. From now on, or `since`."""
+        moment = {} if since is None else {"since": since.isoformat()}
+        self._control("POST", f"spot-prices/{instance_type}", {"region": region, **usd_per_hour_by_zone, **moment})
+
+    def set_listed_price(self, instance_type: str, region: str = REGION, **said: str) -> None:
+        """`set_listed_price("g5.xlarge", usd="1.2")`, or `case="two"`: what the Price List says of it from now on."""
+        self._control("POST", "price-list", {"instance_type": instance_type, "region": region, **said})
 
     def set_object(self, bucket: str, key: str, last_modified: datetime) -> None:
         """When its newest version was written."""

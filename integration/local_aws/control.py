@@ -48,6 +48,7 @@ def _routed(proxy: Proxy, method: str, route: str, body: dict[str, Any]) -> Any 
         ("POST", "objects"): lambda: back_door.set_object(**body),
         ("POST", "stacks"): lambda: proxy.stacks.put(**body),
         ("POST", "quotas"): lambda: proxy.quotas.put(**body),
+        ("POST", "price-list"): lambda: proxy.price_list.put(**body),
         ("POST", "reset"): proxy.reset,
     }
     if (method, route) in plain:

@@ -36,6 +36,7 @@ from .errors import error_response
 from .faults import DAMAGED, Rule, RuleBook
 from .http_message import Request, Response, call_wsgi
 from .idempotency import ClientTokens
+from .price_list import PriceList
 from .service_quotas import Quotas
 from .stacks import Stacks
 
@@ -66,6 +67,7 @@ class Proxy:
         self.rules = RuleBook()
         self.stacks = Stacks()
         self.quotas = Quotas()
+        self.price_list = PriceList()
         self._tokens = ClientTokens()
         self._moto = _Moto(create_backend_app)
         self._one_at_a_time = threading.RLock()
@@ -88,6 +90,7 @@ class Proxy:
             self._tokens.clear()
             self.stacks.clear()
             self.quotas.clear()
+            self.price_list.clear()
             self.rules.clear()
             self.ledger.clear()
 
@@ -136,6 +139,8 @@ class Proxy:
             return self.stacks.answer(call, request)
         if call.service == "servicequotas":
             return self.quotas.answer(call, request)
+        if call.service == "pricing":
+            return self.price_list.answer(call, request)
         if call.action == "iam:SimulatePrincipalPolicy":
             return policy_simulator.answer(call, request)
         return None

@@ -19,8 +19,8 @@ def apply() -> None:
     SpotInstances.describe_spot_price_history = _describe_spot_price_history
 
 
-def set_price(backend: EC2Backend, instance_type: str, zone: str, usd_per_hour: float) -> None:
-    """From now on. The store lives in moto's backend, so that moto's reset empties it."""
+def set_price(backend: EC2Backend, instance_type: str, zone: str, usd_per_hour: float, since: datetime) -> None:
+    """From then on. The store lives in moto's backend, so that moto's reset empties it."""
     prices: list[dict[str, Any]] = backend.__dict__.setdefault("spot_prices", [])
     prices.insert(
         0,
@@ -29,9 +29,10 @@ def set_price(backend: EC2Backend, instance_type: str, zone: str, usd_per_hour: 
             "AvailabilityZone": zone,
             "ProductDescription": _PRODUCT,
             "SpotPrice": f"{usd_per_hour:.6f}",
-            "Timestamp": datetime.now(timezone.utc),
+            "Timestamp": since,
         },
     )
+    prices.sort(key=lambda price: price["Timestamp"], reverse=True)
 
 
 def _describe_spot_price_history(response: SpotInstances) -> ActionResult:
@@ -44,11 +45,13 @@ def _describe_spot_price_history(response: SpotInstances) -> ActionResult:
     }
     zone = response._get_param("AvailabilityZone")
     wanted["AvailabilityZone"] = [zone] if zone else wanted["AvailabilityZone"]
-    since = response._get_param("StartTime")
+    since, until = response._get_param("StartTime"), response._get_param("EndTime")
     history, covered = [], set()
     for price in response.ec2_backend.__dict__.get("spot_prices", []):
         pool = price["InstanceType"], price["AvailabilityZone"]
         if pool in covered or any(values and price[name] not in values for name, values in wanted.items()):
+            continue
+        if until is not None and price["Timestamp"] > _in_utc(until):
             continue
         history.append(price)
         if since is not None and price["Timestamp"] <= _in_utc(since):

@@ -119,8 +119,8 @@ def some(calls: list[Call], of_a_look: int | None) -> list[Case]:
 
 def repeats(call: Call, fault: str) -> bool:
     """Whether the SDK tries again. An object's bytes come after its answer: for these it does not. In the first run nothing
-    has been told yet, and that there is no such object is an answer without bytes."""
-    is_absent = call.on.startswith((NOTICES, "activity/")) and call.run == 0
+    has been told yet, and that there is no such object is an answer without bytes; nor are there ever live prices."""
+    is_absent = call.on == "prices/" or call.on.startswith((NOTICES, "activity/")) and call.run == 0
     has_bytes = call.action == "s3:GetObject" and not is_absent
     return fault in REPEATED and call.action not in NOT_REPEATED and not (fault == "cut_off" and has_bytes)
 

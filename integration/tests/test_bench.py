@@ -60,7 +60,7 @@ def test_the_reaper_sees_the_fleet_for_what_it_is(small: Served) -> None:
     every_run = {
         "ec2:DescribeInstances": 1,
         "ec2:DescribeInstanceTypes": 1,
-        "s3:GetObject": 3,
+        "s3:GetObject": 4,
         "s3:PutObject": 1,
         "sns:ListSubscriptionsByTopic": 1,
     }

@@ -222,7 +222,7 @@ def test_the_fewest_calls_follow_from_the_account() -> None:
         "ec2:DescribeInstances": 10,
         "ec2:DescribeSnapshots": 3 + 1,
         "cloudwatch:GetMetricData": 10,
-        "s3:GetObject": 2,
+        "s3:GetObject": 3,
         "s3:PutObject": 2,
         "sns:ListSubscriptionsByTopic": 1,
         "sns:Publish": 4,

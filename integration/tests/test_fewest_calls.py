@@ -58,7 +58,7 @@ class Fewest:
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter(
-            {"s3:GetObject": 1 + len(REGIONS), "sns:ListSubscriptionsByTopic": 1, "ec2:DescribeRegions": 1}
+            {"s3:GetObject": 2 + len(REGIONS), "sns:ListSubscriptionsByTopic": 1, "ec2:DescribeRegions": 1}
         )
 
     def look(self, *, instances: int, types: int, spot: int = 0) -> Fewest:
@@ -192,12 +192,12 @@ def test_a_team_that_is_told_twice_is_seen(account: Account) -> None:
 
 
 def test_what_every_run_reads_and_writes_is_what_the_bill_counts(account: Account) -> None:
-    """shared/domain/tests/bill.rs: three objects read, one written, in a run that has nothing to do in one region."""
+    """shared/domain/tests/bill.rs: four objects read, one written, in a run that has nothing to do in one region."""
     account.configure(regions=[REGION])
     account.busy(account.gpu())
     account.tick()
     counts = account.tick().counts
-    assert (counts["s3:GetObject"], counts["s3:PutObject"]) == (3, 1)
+    assert (counts["s3:GetObject"], counts["s3:PutObject"]) == (4, 1)
 
 
 # Volumes

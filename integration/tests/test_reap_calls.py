@@ -14,9 +14,9 @@ def metrics_asked(run: Run) -> int:
     return sum(call["metrics_asked"] for call in run.calls)
 
 
-# Of every run, whatever there is to do: configuration, what was told, who listens, where to look, the audit record.
+# Of every run, whatever there is to do: configuration, prices, what was told, who listens, where to look, the audit record.
 ALWAYS = {
-    "s3:GetObject": 1 + 2,
+    "s3:GetObject": 2 + 2,
     "sns:ListSubscriptionsByTopic": 1,
     "ec2:DescribeRegions": 1,
     "ec2:DescribeInstances": 2,
@@ -24,7 +24,7 @@ ALWAYS = {
 }
 
 
-def test_an_empty_account_costs_nine_calls(account: Account) -> None:
+def test_an_empty_account_costs_ten_calls(account: Account) -> None:
     assert dict(account.tick().counts) == ALWAYS
 
 
@@ -182,14 +182,14 @@ def _everything(account: Account) -> list[Run]:
 
 
 def test_the_bucket_is_used_where_the_role_reaches(account: Account) -> None:
-    """config/ is only read; notices/, activity/ and plans/ are the function's own."""
+    """config/ and prices/ are only read; notices/, activity/ and plans/ are the function's own."""
     touched: dict[str, set[str]] = {"s3:GetObject": set(), "s3:PutObject": set()}
     for run in _everything(account):
         for call in run.calls:
             if call["action"] in touched:
                 touched[call["action"]] |= {"/".join(key.split("/")[1:3]) for key in call["resources"]}
     regions = {f"activity/{region}.json" for region in (REGION, EUROPE)}
-    assert touched["s3:GetObject"] == {"config/curfew.toml", "notices/reap-instances", *regions}
+    assert touched["s3:GetObject"] == {"config/curfew.toml", "prices/current.json", "notices/reap-instances", *regions}
     days = {key for key in touched["s3:PutObject"] if key.startswith("plans/")}
     assert touched["s3:PutObject"] - days <= {"notices/reap-instances", *regions} and days
 

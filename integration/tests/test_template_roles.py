@@ -180,3 +180,4 @@ def test_a_function_reads_and_writes_its_own_memory_alone(function: str) -> None
         assert not writes(f"plans/2026-09-01/{other}/run.json")
         assert sees("active/vision/llama") == (function == "reap-volumes")
         assert not writes("active/vision/llama")
+        assert sees("prices/current.json") and not writes("prices/current.json")

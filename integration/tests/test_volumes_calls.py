@@ -14,10 +14,10 @@ from template_actions import granted_actions
 VOLUMES_A_PAGE = 500  # what DescribeVolumes gives at most ("DescribeVolumes", EC2 API reference, as it was)
 METRICS_A_CALL = 500  # GetMetricData
 
-# Of every run, whatever there is to do: configuration, what was told, who listens, where to look, volumes and Curfew's
+# Of every run, whatever there is to do: configuration, prices, what was told, who listens, where to look, volumes and Curfew's
 # snapshots, and the audit record.
 ALWAYS = {
-    "s3:GetObject": 1 + len(REGIONS),
+    "s3:GetObject": 2 + len(REGIONS),
     "sns:ListSubscriptionsByTopic": 1,
     "ec2:DescribeRegions": 1,
     "ec2:DescribeVolumes": len(REGIONS),
@@ -26,7 +26,7 @@ ALWAYS = {
 }
 
 
-def test_an_empty_account_costs_ten_calls(storage: VolumeAccount) -> None:
+def test_an_empty_account_costs_eleven_calls(storage: VolumeAccount) -> None:
     assert dict(storage.tick().counts) == ALWAYS
 
 
@@ -84,13 +84,13 @@ def _everything(storage: VolumeAccount) -> list[Run]:
 
 
 def test_the_bucket_is_used_where_the_role_reaches(storage: VolumeAccount) -> None:
-    """config/ and active/ are only read; notices/ and plans/ are the function's own."""
+    """config/, prices/ and active/ are only read; notices/ and plans/ are the function's own."""
     touched: dict[str, set[str]] = {"s3:GetObject": set(), "s3:PutObject": set()}
     for run in _everything(storage):
         for call in run.calls:
             if call["action"] in touched:
                 touched[call["action"]] |= {"/".join(key.split("/")[1:3]) for key in call["resources"]}
-    assert touched["s3:GetObject"] == {"config/curfew.toml", "notices/reap-volumes", "active/vision"}
+    assert touched["s3:GetObject"] == {"config/curfew.toml", "prices/current.json", "notices/reap-volumes", "active/vision"}
     days = {key for key in touched["s3:PutObject"] if key.startswith("plans/")}
     assert touched["s3:PutObject"] - days == {"notices/reap-volumes"} and days
 

@@ -17,10 +17,10 @@ use domain::id::Region;
 use domain::mode::Mode;
 use domain::observed::{Gap, GapKind, Observed};
 use domain::policy::Policy;
-use domain::price::PriceBook;
 use domain::scan::{self, Finding};
 use futures::future::{Either, select};
 use futures::{StreamExt as _, stream};
+use store::Store;
 
 use super::config::of_file;
 use crate::context::Context;
@@ -81,7 +81,7 @@ struct Found {
 impl Scan {
     pub(crate) async fn run(self, context: &Context) -> Result<Ending, Failure> {
         let progress = Progress { quiet: self.quiet };
-        let (config, is_deployed) = self.config(context, progress).await?;
+        let (config, store, is_deployed) = self.config(context, progress).await?;
         let config = if self.regions.is_empty() { config } else { Config { regions: self.regions, ..config } };
         let seen = cloud::regions(&context.aws, &config).await;
         if !seen.gaps.is_empty() {
@@ -90,8 +90,8 @@ impl Scan {
                 "the regions could not be listed, so {home} is looked at alone; name others by --regions"
             ));
         }
-        let policy =
-            Policy { config, ceiling: Mode::Observe, prices: PriceBook::dated(), budgets: Standings::default() };
+        let prices = context.prices(store.as_ref(), &config).await;
+        let policy = Policy { config, ceiling: Mode::Observe, prices, budgets: Standings::default() };
         let found = find(context, seen, &policy, progress).await;
         show::gaps(&found, context);
         if context.global.json {
@@ -103,31 +103,31 @@ impl Scan {
         Ok(found.ending())
     }
 
-    /// The configuration to judge by, and whether something may be deployed. A look must not fail for want of one; but
+    /// The configuration to judge by, its deployment's bucket, and whether something may be deployed. A look must not fail for want of one; but
     /// whoever names a file or a bucket means that.
-    async fn config(&self, context: &Context, progress: Progress) -> Result<(Config, bool), Failure> {
+    async fn config(&self, context: &Context, progress: Progress) -> Result<(Config, Option<Store>, bool), Failure> {
         if let Some(file) = &self.config {
             let advice = || Some("curfew config check FILE finds every mistake in it".to_owned());
             let config =
                 of_file(file).map_err(|failure| Failure { advice: failure.advice.or_else(advice), ..failure })?;
-            return Ok((config, true));
+            return Ok((config, None, true));
         }
         progress.say(format_args!("Looking for a deployment in {}", context.aws.home()));
         let read = async {
             let Some(deployed) = context.deployed().await? else { return Ok(None) };
-            Ok::<_, Failure>(Some(deployed.store.read_config().await?))
+            Ok::<_, Failure>(Some((deployed.store.read_config().await?, deployed.store)))
         };
         match read.await {
-            Ok(Some(config)) => Ok((config, true)),
+            Ok(Some((config, store))) => Ok((config, Some(store), true)),
             Ok(None) => {
                 let stack = &context.global.stack;
                 progress.say(format_args!("There is no stack {stack}, so the default configuration counts"));
-                Ok((Config::default(), false))
+                Ok((Config::default(), None, false))
             }
             Err(failure) if context.global.bucket.is_some() => Err(failure),
             Err(failure) => {
                 screen::warn(screen::plain(&format!("{}; the default configuration counts", failure.problem)));
-                Ok((Config::default(), true))
+                Ok((Config::default(), None, true))
             }
         }
     }

@@ -7,6 +7,7 @@ mod trail;
 use clap::Args;
 use domain::id::{Region, ResourceId};
 use domain::money::{self, Rate};
+use domain::price::{self, Quote};
 use domain::restoration::Restoration;
 use domain::undo;
 use serde::Serialize;
@@ -75,7 +76,8 @@ impl Undo {
     pub(crate) async fn run(self, context: &Context) -> Result<Ending, Failure> {
         let everywhere = Everywhere::of(context).await;
         let trail = Trail::of(context).await;
-        let search = Search { context, everywhere: &everywhere, trail: &trail, again: self.again };
+        let prices = trail.prices(context).await;
+        let search = Search { context, everywhere: &everywhere, trail: &trail, again: self.again, prices: &prices };
         let mut cases = Vec::new();
         for named in &self.resources {
             let case = search.case(named).await;
@@ -144,8 +146,8 @@ fn left<'a>(case: &'a Case, why: &str) -> Undone<'a> {
         outcome: if unanswered { Outcome::Failed } else { Outcome::Unchanged },
         restored_as: None,
         snapshot,
-        usd_per_hour: case.costs(),
-        usd_per_month: case.costs(),
+        usd_per_hour: price::rate(case.costs),
+        usd_per_month: price::rate(case.costs),
         ended_by: case.ended.as_ref(),
         next: None,
         error: Some(why.to_owned()),
@@ -160,14 +162,14 @@ fn describe(case: &Case) {
         Way::Start { instance, stopped } => {
             let by =
                 if by.is_empty() { format!(" by Curfew at {}, for the rule {}", stopped.at, stopped.rule) } else { by };
-            let costs = money::show(case.costs());
+            let costs = price::show(case.costs);
             let what = format!("{} ({}, {})", instance.id, instance.instance_type, instance.region);
             screen::propose(format!("{what}: stopped{by}; running it costs again: {costs}"));
         }
         Way::Restore { restoration } => {
             let Restoration { volume, snapshot, origin, .. } = &**restoration;
             let what = format!("{volume} ({} GiB {}, {})", origin.size_gib, origin.volume_type, origin.zone);
-            let costs = money::show_monthly(case.costs());
+            let costs = price::show_monthly(case.costs);
             screen::propose(format!("{what}: deleted{by}; made again from {snapshot} it costs: {costs}"));
         }
         Way::None { .. } => {}
@@ -190,14 +192,14 @@ fn question(cases: &[Case]) -> String {
 
 /// What is done to all of one kind, and what they cost together; `None` where there are none.
 fn part(cases: &[Case], verb: &str, what: &str, is_it: fn(&Way) -> bool, show: fn(Rate) -> String) -> Option<String> {
-    let costs: Vec<Option<Rate>> = cases.iter().filter(|case| is_it(&case.way)).map(Case::costs).collect();
+    let costs: Vec<Option<Quote>> = cases.iter().filter(|case| is_it(&case.way)).map(|case| case.costs).collect();
     let many = match costs.len() {
         0 => return None,
         1 => "",
         _ => "s",
     };
-    let known: Vec<Rate> = costs.iter().copied().flatten().collect();
-    let sum = show(known.iter().copied().sum());
+    let known: Vec<Quote> = costs.iter().copied().flatten().collect();
+    let sum = price::with_caveats(show(known.iter().map(|quote| quote.rate).sum()), known.iter().copied());
     let costs_them = match known.len() {
         0 => "at a price that is not known".to_owned(),
         all if all == costs.len() => format!("for {sum}"),

@@ -36,6 +36,7 @@ pub struct Aws {
     home: Region,
     ec2: PerRegion<aws_sdk_ec2::Client>,
     cloudwatch: PerRegion<aws_sdk_cloudwatch::Client>,
+    pricing: PerRegion<aws_sdk_pricing::Client>,
     sns: PerRegion<aws_sdk_sns::Client>,
 }
 
@@ -58,8 +59,9 @@ impl Aws {
             tracing::error!("no AWS region is configured; set AWS_REGION, as Lambda does ({home} is assumed)");
         }
         let home = Region::from(home);
-        let (ec2, cloudwatch, sns) = (PerRegion::default(), PerRegion::default(), PerRegion::default());
-        Self { config, home, ec2, cloudwatch, sns }
+        let (ec2, cloudwatch) = (PerRegion::default(), PerRegion::default());
+        let (pricing, sns) = (PerRegion::default(), PerRegion::default());
+        Self { config, home, ec2, cloudwatch, pricing, sns }
     }
 
     /// The region that the environment names.
@@ -105,6 +107,14 @@ impl Aws {
         let region = aws_config::Region::new(region.as_str().to_owned());
         let config = aws_sdk_servicequotas::config::Builder::from(&self.config).region(region).build();
         aws_sdk_servicequotas::Client::from_conf(config)
+    }
+
+    /// The Price List answers in few regions, which are none of the account's own.
+    pub(crate) fn pricing(&self, region: &Region) -> aws_sdk_pricing::Client {
+        self.pricing.client(region, |region| {
+            let config = aws_sdk_pricing::config::Builder::from(&self.config).region(region).build();
+            aws_sdk_pricing::Client::from_conf(config)
+        })
     }
 
     pub(crate) fn sns(&self, region: &Region) -> aws_sdk_sns::Client {

@@ -12,6 +12,7 @@ mod error;
 mod observe;
 #[cfg(feature = "operator")]
 pub mod operator;
+mod prices;
 pub mod tell;
 
 #[cfg(test)]
@@ -21,3 +22,4 @@ pub use act::carry_out;
 pub use aws::Aws;
 pub use error::{CallError, CallErrorKind};
 pub use observe::{Hosts, Lines, beats, instances, regions, storage, usages, volume_uses};
+pub use prices::prices;

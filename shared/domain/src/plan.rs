@@ -13,9 +13,9 @@ use crate::instance::{Instance, Tags};
 use crate::limits::LimitsExceeded;
 use crate::mark::Mark;
 use crate::mode::Mode;
-use crate::money::Rate;
 use crate::notices::Topic;
 use crate::observed::Gap;
+use crate::price::Quote;
 use crate::volume::{Snapshot, Volume};
 
 pub use because::{Because, Mended, OnlyTold, Orphaned};
@@ -52,7 +52,7 @@ pub struct Step {
     /// Observe: nothing is written.
     pub mode: Mode,
     /// What the end saves, where the price is known.
-    pub saves: Option<Rate>,
+    pub saves: Option<Quote>,
     /// Why it must wait for a person.
     pub held: Option<LimitsExceeded>,
     /// Whether people have heard of it, so that only the write is missing.

@@ -1,253 +1,294 @@
-//! What instances and volumes cost: dated tables of on-demand prices, and the place for live ones.
+//! What instances and volumes cost: live prices, and where there are none the dated tables that come with Curfew.
+//!
+//! A price is of the Price List, of the history of Spot prices, or of a table, and says so: whoever sees a figure of a table
+//! is told of which day it is. What none of them knows has no price, and none is guessed: neither of another region or zone,
+//! nor of Spot from on-demand.
 
-use std::collections::BTreeMap;
+mod dated;
+mod document;
+pub mod list;
+mod storage;
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use serde::{Serialize, Serializer};
+
+use crate::config::Prices;
 use crate::id::{Region, TypeName};
 use crate::instance::{Instance, Purchase};
-use crate::money::Rate;
+use crate::money::{self, Rate};
 use crate::volume::{Origin, Volume};
 
-/// AWS Price List, on-demand, Linux, shared hardware, as of 2026-09-24: region, type, micro-USD per hour.
-const ON_DEMAND_2026_09_24: [(&str, &str, u64); 19] = [
-    ("us-east-1", "g4dn.xlarge", 526_000),
-    ("us-east-1", "g4dn.12xlarge", 3_912_000),
-    ("us-east-1", "g5.xlarge", 1_006_000),
-    ("us-east-1", "g5.12xlarge", 5_672_000),
-    ("us-east-1", "g5.48xlarge", 16_288_000),
-    ("us-east-1", "g6.xlarge", 804_800),
-    ("us-east-1", "g6.12xlarge", 4_601_600),
-    ("us-east-1", "g6.48xlarge", 13_350_400),
-    ("us-east-1", "g6e.xlarge", 1_861_000),
-    ("us-east-1", "g6e.12xlarge", 10_492_640),
-    ("us-east-1", "g6e.48xlarge", 30_131_180),
-    ("us-east-1", "p4d.24xlarge", 21_957_642),
-    ("us-east-1", "p4de.24xlarge", 27_447_050),
-    ("us-east-1", "p5.48xlarge", 55_040_000),
-    ("us-east-1", "p5en.48xlarge", 63_296_000),
-    ("us-east-1", "inf2.xlarge", 758_200),
-    ("us-east-1", "trn1.32xlarge", 21_500_000),
-    ("us-east-2", "p6-b200.48xlarge", 113_932_800),
-    ("us-east-2", "g7e.24xlarge", 16_572_160),
-];
+use storage::in_a_zone_of_the_region;
 
-/// AWS Price List (`EBS:VolumeUsage*`) of us-east-1, as of 2026-09-30: type, micro-USD per GiB and month. What magnetic
-/// volumes (`standard`) cost by the request is not in it: one that nothing runs on makes none.
-const EBS_GIB_MONTH_2026_09_30: [(&str, u64); 7] = [
-    ("gp3", 80_000),
-    ("gp2", 100_000),
-    ("io1", 125_000),
-    ("io2", 125_000),
-    ("st1", 45_000),
-    ("sc1", 15_000),
-    ("standard", 50_000),
-];
+pub use document::{Document, Listed, ListedStorage, Question, SpotOfType, SpotPrice, Wanted};
+pub use storage::{Made, Storage};
 
-/// The region of the table above and of the prices below.
-const EBS_REGION: &str = "us-east-1";
-
-/// `gp3`: what comes with the size (EBS user guide, "General Purpose SSD volumes"), and micro-USD per month for each
-/// IOPS (`EBS:VolumeP-IOPS.gp3`) and each MiB/s (`EBS:VolumeP-Throughput.gp3`) above it.
-const GP3_IOPS_FREE: u64 = 3_000;
-const GP3_IOPS_MONTH: u64 = 5_000;
-const GP3_MIBPS_FREE: u64 = 125;
-const GP3_MIBPS_MONTH: u64 = 40_000;
-
-/// `io1`: micro-USD per month for each IOPS (`EBS:VolumeP-IOPS.piops`).
-const IO1_IOPS_MONTH: u64 = 65_000;
-
-/// `io2`: up to how many IOPS, and micro-USD per month for each of them (`EBS:VolumeP-IOPS.io2`, `.tier2`, `.tier3`).
-const IO2_IOPS_MONTH: [(u64, u64); 3] = [(32_000, 65_000), (64_000, 45_500), (u64::MAX, 31_850)];
-
-/// Prices by region and type.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PriceBook {
-    on_demand: BTreeMap<(Region, TypeName), Rate>,
+/// A price, and whose word it is. Serialised as USD per hour, a JSON number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quote {
+    /// The price.
+    pub rate: Rate,
+    /// Where it comes from.
+    pub source: Source,
 }
 
-impl PriceBook {
-    /// The table that comes with Curfew.
+/// Where a price comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Source {
+    /// It is paid for whether or not it runs: ending it saves nothing.
+    Prepaid,
+    /// AWS's Price List.
+    PriceList {
+        /// When it was asked.
+        as_of: Timestamp,
+        /// Whether that is lately enough; else it has not answered since.
+        of_today: bool,
+    },
+    /// The Spot price of its zone.
+    SpotHistory {
+        /// When it was asked for.
+        as_of: Timestamp,
+    },
+    /// A table that comes with Curfew.
+    Table {
+        /// Its day, `yyyy-mm-dd`.
+        of: &'static str,
+    },
+}
+
+impl Source {
+    /// For people: `table of 2026-09-24`.
     #[must_use]
-    pub fn dated() -> Self {
-        let on_demand = ON_DEMAND_2026_09_24
-            .into_iter()
-            .map(|(region, name, usd_micros)| {
-                ((region.into(), name.into()), Rate::from_usd_micros_per_hour(usd_micros))
-            })
-            .collect();
-        Self { on_demand }
+    pub fn words(self) -> String {
+        match self {
+            Self::Prepaid => "paid for anyway".to_owned(),
+            Self::PriceList { as_of, .. } => format!("Price List of {}", as_of.strftime("%Y-%m-%d")),
+            Self::SpotHistory { as_of } => format!("Spot price of {}", as_of.strftime("%Y-%m-%d %H:%M UTC")),
+            Self::Table { of } => format!("table of {of}"),
+        }
     }
 
-    /// What ending an instance saves; `None` where the price is not known, which is never guessed: neither of another
-    /// region, nor of Spot from on-demand.
+    /// What has to be said beside the figure: that it is not a list price of today.
     #[must_use]
-    pub fn saved_by_ending(&self, instance: &Instance) -> Option<Rate> {
-        if instance.prepaid.is_some() || instance.purchase == Purchase::CapacityBlock {
-            return Some(Rate::ZERO);
+    pub fn caveat(self) -> Option<String> {
+        match self {
+            Self::Prepaid | Self::PriceList { of_today: true, .. } => None,
+            Self::PriceList { of_today: false, .. } | Self::SpotHistory { .. } | Self::Table { .. } => {
+                Some(self.words())
+            }
         }
-        if instance.purchase != Purchase::OnDemand || !instance.plain_linux {
+    }
+}
+
+impl Serialize for Quote {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.rate.serialize(serializer)
+    }
+}
+
+/// A price for people, and what has to be said beside it: `$55.04/h ($40,179 a month; table of 2026-09-24)`; or that it is
+/// not known.
+#[must_use]
+pub fn show(quote: Option<Quote>) -> String {
+    shown(rate(quote), quote.and_then(|quote| quote.source.caveat()))
+}
+
+/// The same of several together, none of which is unknown.
+#[must_use]
+pub fn show_sum(quotes: impl Iterator<Item = Quote> + Clone) -> String {
+    shown(Some(quotes.clone().map(|quote| quote.rate).sum()), caveats(quotes))
+}
+
+/// The same of what is too small to be told by the hour: `$8.00 a month (table of 2026-09-30)`.
+#[must_use]
+pub fn show_monthly(quote: Option<Quote>) -> String {
+    with_caveats(money::show_monthly(rate(quote)), quote.into_iter())
+}
+
+/// A figure that is made of these prices, and what has to be said beside it.
+#[must_use]
+pub fn with_caveats(figure: String, quotes: impl Iterator<Item = Quote>) -> String {
+    figure + &caveats(quotes).map(|caveats| format!(" ({caveats})")).unwrap_or_default()
+}
+
+fn shown(rate: Option<Rate>, caveat: Option<String>) -> String {
+    let shown = money::show(rate);
+    match (caveat, shown.strip_suffix(')')) {
+        (Some(caveat), Some(shown)) => format!("{shown}; {caveat})"),
+        _ => shown,
+    }
+}
+
+/// The price without its source.
+#[must_use]
+pub fn rate(quote: Option<Quote>) -> Option<Rate> {
+    quote.map(|quote| quote.rate)
+}
+
+/// What has to be said beside several prices, each once: `table of 2026-09-24`; `None` where nothing has.
+#[must_use]
+pub fn caveats(quotes: impl Iterator<Item = Quote>) -> Option<String> {
+    let caveats: BTreeSet<String> = quotes.filter_map(|quote| quote.source.caveat()).collect();
+    (!caveats.is_empty()).then(|| caveats.into_iter().collect::<Vec<_>>().join(", "))
+}
+
+/// Prices of instances and volumes, as they are known now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PriceBook {
+    live: Document,
+    discounts: BTreeMap<String, Discount>,
+    now: Timestamp,
+}
+
+/// What is left of a price, in millionths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Discount(u32);
+
+const WHOLE: u32 = 1_000_000;
+
+impl PriceBook {
+    /// The tables that come with Curfew, and nothing else.
+    #[must_use]
+    pub fn dated() -> Self {
+        Self::of(Document::default(), &Prices::default(), Timestamp::UNIX_EPOCH)
+    }
+
+    /// Live prices, as far as they count now, and else the tables; each less what this account pays less.
+    #[must_use]
+    pub fn of(live: Document, config: &Prices, now: Timestamp) -> Self {
+        let discounts = config.discount_percent.iter();
+        let discounts = discounts.map(|(family, percent)| (family.clone(), Discount::of(*percent))).collect();
+        Self { live, discounts, now }
+    }
+
+    /// What ending an instance saves; `None` where the price is not known.
+    #[must_use]
+    pub fn saved_by_ending(&self, instance: &Instance) -> Option<Quote> {
+        if instance.prepaid.is_some() || instance.purchase == Purchase::CapacityBlock {
+            return Some(Quote { rate: Rate::ZERO, source: Source::Prepaid });
+        }
+        if !is_plain(instance) {
             return None;
         }
-        self.on_demand.get(&(instance.region.clone(), instance.instance_type.clone())).copied()
+        match instance.purchase {
+            Purchase::OnDemand => self.on_demand(&instance.region, &instance.instance_type),
+            Purchase::SpotOneTime | Purchase::SpotPersistent | Purchase::SpotUnknown => {
+                let zone = instance.zone.as_deref()?;
+                self.spot(&instance.region, &instance.instance_type, zone)
+            }
+            Purchase::CapacityBlock => None,
+        }
+    }
+
+    /// What a type costs on demand: Linux, on shared hardware, in a zone of the region proper.
+    #[must_use]
+    pub fn on_demand(&self, region: &Region, instance_type: &TypeName) -> Option<Quote> {
+        let listed = self.live.on_demand.get(region).and_then(|types| types.get(instance_type));
+        let live = listed.and_then(|listed| Some((listed, self.source_of(listed.as_of)?)));
+        // Where the list does not say one price, a table does not know better.
+        let (rate, source) = if let Some((Listed { usd_micros_per_hour, .. }, source)) = live {
+            (Rate::from_usd_micros_per_hour((*usd_micros_per_hour)?), source)
+        } else {
+            (dated::on_demand(region, instance_type)?, Source::Table { of: dated::OF_INSTANCES })
+        };
+        Some(Quote { rate: self.discounted(instance_type, rate), source })
+    }
+
+    /// What a type costs in a zone on Spot, in force now.
+    #[must_use]
+    pub fn spot(&self, region: &Region, instance_type: &TypeName, zone: &str) -> Option<Quote> {
+        let of_type = self.live.spot.get(region)?.get(instance_type)?;
+        let SpotOfType { as_of, zones } = of_type;
+        (self.now.duration_since(*as_of) <= document::SPOT_MAX).then_some(())?;
+        let (_, usd_micros) = zones.get(zone)?.range(..=self.now).next_back()?;
+        let source = Source::SpotHistory { as_of: *as_of };
+        Some(Quote { rate: Rate::from_usd_micros_per_hour(*usd_micros), source })
+    }
+
+    /// What an instance costs by the moment from which each price is in force: of Spot every change that is known, of all others the
+    /// price that is known now, from its launch. Empty where no price is known.
+    #[must_use]
+    pub fn history(&self, instance: &Instance) -> BTreeMap<Timestamp, Rate> {
+        let now = self.saved_by_ending(instance);
+        let Instance { region, instance_type, zone, launched_at, .. } = instance;
+        match now {
+            None => BTreeMap::new(),
+            Some(Quote { source: Source::SpotHistory { .. }, .. }) => {
+                let changes = self.live.spot.get(region).and_then(|types| types.get(instance_type));
+                let changes = changes.zip(zone.as_ref()).and_then(|(of_type, zone)| of_type.zones.get(zone));
+                let rates = changes.into_iter().flatten();
+                rates.map(|(from, usd_micros)| (*from, Rate::from_usd_micros_per_hour(*usd_micros))).collect()
+            }
+            Some(quote) => BTreeMap::from([(*launched_at, quote.rate)]),
+        }
     }
 
     /// What a volume costs as long as it exists, attached or not: its size, and what is provisioned beyond what comes with
-    /// it. `None` where the price is not known, which is never guessed: neither of another region nor of a Local Zone,
-    /// and not where EC2 does not say what is provisioned.
+    /// it. `None` where the price is not known, neither of another region nor of a Local Zone, and where EC2 does not say
+    /// what is provisioned.
     #[must_use]
-    pub fn of_volume(&self, volume: &Volume) -> Option<Rate> {
+    pub fn of_volume(&self, volume: &Volume) -> Option<Quote> {
         let Volume { region, zone, volume_type, size_gib, iops, throughput_mibps, .. } = volume;
-        of_storage(region, zone, volume_type, *size_gib, *iops, *throughput_mibps)
+        let (iops, throughput_mibps) = (*iops, *throughput_mibps);
+        self.of_storage(region, zone, Made { volume_type, size_gib: *size_gib, iops, throughput_mibps })
     }
 
     /// What a volume costs that is made as this says; `None` as in [`PriceBook::of_volume`].
     #[must_use]
-    pub fn of_origin(&self, region: &Region, origin: &Origin) -> Option<Rate> {
+    pub fn of_origin(&self, region: &Region, origin: &Origin) -> Option<Quote> {
         let (iops, throughput_mibps) = (origin.provisioned_iops(), origin.provisioned_throughput_mibps());
-        of_storage(region, &origin.zone, &origin.volume_type, origin.size_gib, iops, throughput_mibps)
+        let Origin { zone, volume_type, size_gib, .. } = origin;
+        self.of_storage(region, zone, Made { volume_type, size_gib: *size_gib, iops, throughput_mibps })
+    }
+
+    /// What the list leaves out, the table may know: a tier that nobody uses there is no reason to know nothing.
+    fn of_storage(&self, region: &Region, zone: &str, made: Made<'_>) -> Option<Quote> {
+        in_a_zone_of_the_region(region, zone).then_some(())?;
+        let listed = self.live.storage.get(region);
+        let live = listed.and_then(|listed| Some((listed.prices.of(made)?, self.source_of(listed.as_of)?)));
+        let (rate, source) = match live {
+            Some(live) => live,
+            None => (dated::storage(region)?.of(made)?, Source::Table { of: dated::OF_VOLUMES }),
+        };
+        Some(Quote { rate, source })
+    }
+
+    fn source_of(&self, as_of: Timestamp) -> Option<Source> {
+        document::is_of_today(as_of, self.now).map(|of_today| Source::PriceList { as_of, of_today })
+    }
+
+    fn discounted(&self, instance_type: &TypeName, rate: Rate) -> Rate {
+        let family = instance_type.as_str().split('.').next().unwrap_or_default();
+        self.discounts.get(family).map_or(rate, |discount| discount.of_rate(rate))
     }
 }
 
-fn of_storage(
-    region: &Region,
-    zone: &str,
-    kind: &str,
-    size_gib: u64,
-    iops: Option<u64>,
-    throughput_mibps: Option<u64>,
-) -> Option<Rate> {
-    if region.as_str() != EBS_REGION || !in_a_zone_of_the_region(region, zone) {
-        return None;
+impl Discount {
+    /// To the ten-thousandth of a percent; what is negative or no number is none.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a cast of floats saturates, and makes 0 of what is negative or no number"
+    )]
+    fn of(percent: f64) -> Self {
+        Self(WHOLE.saturating_sub((percent * 10_000.0).round() as u32))
     }
-    let (_, gib_month) = EBS_GIB_MONTH_2026_09_30.into_iter().find(|(name, _)| *name == kind)?;
-    let size = size_gib.checked_mul(gib_month)?;
-    let provisioned = match kind {
-        // Where nothing is said, nothing is provisioned beyond what comes with it.
-        "gp3" => beyond(iops.unwrap_or_default(), GP3_IOPS_FREE, GP3_IOPS_MONTH)?.checked_add(beyond(
-            throughput_mibps.unwrap_or_default(),
-            GP3_MIBPS_FREE,
-            GP3_MIBPS_MONTH,
-        )?)?,
-        "io1" => iops?.checked_mul(IO1_IOPS_MONTH)?,
-        "io2" => io2_iops(iops?)?,
-        // Performance comes with the size, and is not provisioned.
-        _ => 0,
-    };
-    Some(Rate::from_usd_micros_per_month(size.checked_add(provisioned)?))
-}
 
-/// Whether the zone is called by its region and a letter. Local Zones and Wavelength Zones (`us-east-1-bos-1a`) belong to
-/// the region too, at prices of their own (EC2 user guide, "Regions and Zones").
-fn in_a_zone_of_the_region(region: &Region, zone: &str) -> bool {
-    zone.strip_prefix(region.as_str())
-        .is_some_and(|letter| letter.len() == 1 && letter.bytes().all(|byte| byte.is_ascii_lowercase()))
-}
-
-/// Micro-USD per month for what is above the free part.
-fn beyond(provisioned: u64, free: u64, each: u64) -> Option<u64> {
-    provisioned.saturating_sub(free).checked_mul(each)
-}
-
-/// Micro-USD per month for the IOPS of an `io2` volume: each tier's price is for the IOPS within the tier.
-fn io2_iops(iops: u64) -> Option<u64> {
-    let mut total: u64 = 0;
-    let mut below = 0;
-    for (up_to, each) in IO2_IOPS_MONTH {
-        total = total.checked_add(beyond(iops.min(up_to), below, each)?)?;
-        below = up_to;
+    /// To the nearest micro-USD.
+    fn of_rate(self, rate: Rate) -> Rate {
+        let left = u128::from(rate.usd_micros_per_hour()) * u128::from(self.0) + u128::from(WHOLE / 2);
+        Rate::from_usd_micros_per_hour(u64::try_from(left / u128::from(WHOLE)).unwrap_or(u64::MAX))
     }
-    Some(total)
+}
+
+/// Whether the prices of the region are about it: plain Linux on shared hardware, and in no Local Zone, as far as anybody
+/// says where it is.
+fn is_plain(instance: &Instance) -> bool {
+    let zone = instance.zone.as_deref();
+    instance.plain_linux && zone.is_none_or(|zone| in_a_zone_of_the_region(&instance.region, zone))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeMap;
-
-    use crate::fixture::{instance, time};
-    use crate::instance::Prepaid;
-    use crate::money;
-    use crate::volume::VolumeState;
-
-    #[test]
-    fn a_price_is_known_or_not_but_never_guessed() {
-        let book = PriceBook::dated();
-        let usd = |instance: Instance| book.saved_by_ending(&instance).map(Rate::usd_per_hour);
-        assert_eq!(usd(instance().of_type("p5.48xlarge").build()), Some(55.04));
-        assert_eq!(usd(instance().of_type("p5.48xlarge").region("eu-west-1").build()), None);
-        assert_eq!(usd(instance().of_type("p9.48xlarge").build()), None);
-        assert_eq!(usd(instance().of_type("p5.48xlarge").purchase(Purchase::SpotOneTime).build()), None);
-        assert_eq!(usd(instance().of_type("p5.48xlarge").prepaid(Prepaid::CapacityReservation).build()), Some(0.0));
-    }
-
-    /// A gp3 volume of 100 GiB as it comes.
-    fn gp3() -> Volume {
-        Volume {
-            id: "vol-0abc".into(),
-            region: "us-east-1".into(),
-            zone: "us-east-1a".to_owned(),
-            volume_type: "gp3".to_owned(),
-            size_gib: 100,
-            iops: Some(3_000),
-            throughput_mibps: Some(125),
-            state: VolumeState::Available,
-            attached_to: Vec::new(),
-            multi_attach: false,
-            created_at: time("2026-08-01T12:00:00Z"),
-            tags: BTreeMap::new(),
-            from_snapshot: None,
-            operator: None,
-        }
-    }
-
-    fn of_type(volume_type: &str, size_gib: u64, iops: Option<u64>) -> Volume {
-        Volume { volume_type: volume_type.to_owned(), size_gib, iops, throughput_mibps: None, ..gp3() }
-    }
-
-    fn a_month(volume: Volume) -> String {
-        money::show_monthly(PriceBook::dated().of_volume(&volume))
-    }
-
-    #[test]
-    fn a_volume_costs_its_size() {
-        assert_eq!(a_month(gp3()), "$8.00 a month");
-        assert_eq!(a_month(Volume { size_gib: 1, ..gp3() }), "$0.08 a month");
-        assert_eq!(a_month(of_type("gp2", 16_384, Some(16_000))), "$1,638.40 a month");
-        assert_eq!(a_month(of_type("st1", 500, None)), "$22.50 a month");
-        assert_eq!(a_month(of_type("sc1", 125, None)), "$1.88 a month");
-        assert_eq!(a_month(of_type("standard", 20, None)), "$1.00 a month");
-    }
-
-    #[test]
-    fn a_volume_costs_what_is_provisioned_beyond_the_free_part() {
-        assert_eq!(a_month(Volume { iops: Some(4_000), ..gp3() }), "$13.00 a month");
-        assert_eq!(a_month(Volume { throughput_mibps: Some(1_000), ..gp3() }), "$43.00 a month");
-        assert_eq!(a_month(Volume { iops: Some(16_000), throughput_mibps: Some(1_000), ..gp3() }), "$108.00 a month");
-        assert_eq!(a_month(of_type("io1", 30, Some(300))), "$23.25 a month");
-        assert_eq!(a_month(Volume { iops: None, throughput_mibps: None, ..gp3() }), a_month(gp3()));
-    }
-
-    #[test]
-    fn the_iops_of_io2_cost_less_in_each_tier() {
-        let iops = |iops| a_month(of_type("io2", 1_000, Some(iops)));
-        assert_eq!(iops(100), "$131.50 a month");
-        assert_eq!(iops(32_000), "$2,205.00 a month");
-        assert_eq!(iops(32_002), "$2,205.09 a month");
-        assert_eq!(iops(64_000), "$3,661.00 a month");
-        assert_eq!(iops(64_020), "$3,661.64 a month");
-        assert_eq!(iops(256_000), "$9,776.20 a month");
-    }
-
-    #[test]
-    fn the_price_of_a_volume_is_known_or_not_but_never_guessed() {
-        let unknown = "price unknown";
-        assert_eq!(a_month(Volume { region: "us-east-2".into(), zone: "us-east-2a".to_owned(), ..gp3() }), unknown);
-        assert_eq!(a_month(Volume { zone: "us-east-1-bos-1a".to_owned(), ..gp3() }), unknown);
-        assert_eq!(a_month(Volume { zone: "us-east-1-wl1-bos-wlz-1".to_owned(), ..gp3() }), unknown);
-        assert_eq!(a_month(Volume { zone: String::new(), ..gp3() }), unknown);
-        assert_eq!(a_month(of_type("gp4", 100, Some(3_000))), unknown);
-        assert_eq!(a_month(of_type("io1", 100, None)), unknown);
-        assert_eq!(a_month(of_type("io2", 100, None)), unknown);
-        assert_eq!(a_month(Volume { size_gib: u64::MAX, ..gp3() }), unknown);
-        assert_eq!(a_month(Volume { iops: Some(u64::MAX), ..gp3() }), unknown);
-    }
-}
+mod tests;

@@ -2,8 +2,7 @@
 
 use crate::id::{Region, ResourceId};
 use crate::instance::Tags;
-use crate::money::Rate;
-use crate::price::PriceBook;
+use crate::price::{PriceBook, Quote};
 use crate::vocabulary::RESTORE;
 use crate::volume::{Origin, Snapshot, SnapshotState, Volume, own_tags};
 
@@ -52,7 +51,7 @@ impl Restoration {
 
     /// What the new volume costs, where that is known.
     #[must_use]
-    pub fn costs(&self, prices: &PriceBook) -> Option<Rate> {
+    pub fn costs(&self, prices: &PriceBook) -> Option<Quote> {
         prices.of_origin(&self.region, &self.origin)
     }
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::id::{Region, ResourceId, TeamName};
 use crate::money::Rate;
+use crate::price::{self, Quote};
 
 pub use crate::policy::instances::scan as instances;
 pub use crate::policy::instances::unjudged;
@@ -37,7 +38,7 @@ pub struct Finding {
     /// `g5.xlarge`, or `500 GiB gp3`.
     pub what: String,
     /// What it costs, or, of an instance, what ending it saves; `None` where that is not known.
-    pub rate: Option<Rate>,
+    pub price: Option<Quote>,
     /// How many accelerators it has; of a volume none.
     pub accelerators: u32,
     /// How large it is, in GiB; of an instance 0.
@@ -108,9 +109,10 @@ impl Total {
 
     fn and(self, finding: &Finding) -> Self {
         Self {
-            usd_cents_per_month: self.usd_cents_per_month + finding.rate.map_or(0, Rate::usd_cents_per_month),
+            usd_cents_per_month: self.usd_cents_per_month
+                + price::rate(finding.price).map_or(0, Rate::usd_cents_per_month),
             findings: self.findings + 1,
-            unknown_prices: self.unknown_prices + usize::from(finding.rate.is_none()),
+            unknown_prices: self.unknown_prices + usize::from(finding.price.is_none()),
         }
     }
 }
@@ -119,7 +121,9 @@ impl Total {
 /// cost more than one.
 pub fn sort(findings: &mut [Finding]) {
     findings.sort_by(|one, other| {
-        let place = |of: &Finding| Reverse((of.rate, of.rate.is_none().then_some((of.accelerators, of.size_gib))));
+        let place = |of: &Finding| {
+            Reverse((price::rate(of.price), of.price.is_none().then_some((of.accelerators, of.size_gib))))
+        };
         let by_price = place(one).cmp(&place(other));
         by_price.then_with(|| (&one.region, &one.resource).cmp(&(&other.region, &other.resource)))
     });

@@ -11,7 +11,7 @@ use domain::config::{Config, OverBudget, Settings};
 use domain::instance::{Accelerator, Instance, Machine, Purchase, State, Tags};
 use domain::mark::Mark;
 use domain::mode::Mode;
-use domain::money::{Amount, Rate};
+use domain::money::Amount;
 use domain::news::Severity;
 use domain::observed::{Gap, GapKind, Observed};
 use domain::plan::{Action, Because, Mended, OnlyTold, Orphaned, SparedBecause};
@@ -514,7 +514,7 @@ fn the_prices_of_volumes() {
         let size = units(gib) * cells[1].trim_start_matches('$').parse::<f64>().unwrap();
         let documented = size + by_tiers(cells[2], iops) + by_tiers(cells[3], mibps);
         let volume = Volume { volume_type: name.to_owned(), ..volume(gib, iops, mibps) };
-        let cents = PriceBook::dated().of_volume(&volume).map(Rate::usd_cents_per_month).unwrap();
+        let cents = PriceBook::dated().of_volume(&volume).map(|quote| quote.rate.usd_cents_per_month()).unwrap();
         assert!(
             (documented * 100.0 - units(cents)).abs() < 1.0,
             "{name}: ${documented} documented, {cents} cents told"

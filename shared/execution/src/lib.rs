@@ -6,6 +6,7 @@
 
 pub mod instances;
 mod memory;
+pub mod prices;
 mod steps;
 pub mod volumes;
 
@@ -23,8 +24,8 @@ use domain::notices::Memory;
 use domain::observed::{Gap, GapKind, Observed};
 use domain::plan::{Action, Plan, Step, Target};
 use domain::policy::Policy;
-use domain::price::PriceBook;
 use domain::report::{AuditRecord, Outcome, OutcomeKind, Report};
+use futures::future::join;
 use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 use store::{ConfigFault, Store};
@@ -97,9 +98,9 @@ impl Run<'_> {
                 return Err(fault);
             }
         };
-        let audience = self.audience().await;
+        let (audience, prices) = join(self.audience(), prices::load(self.store, &config, self.now)).await;
         let ceiling = if matches!(audience, Audience::Nobody(_)) { Mode::Observe } else { self.mode };
-        Ok((Policy { config, ceiling, prices: PriceBook::dated(), budgets: Standings::default() }, audience))
+        Ok((Policy { config, ceiling, prices, budgets: Standings::default() }, audience))
     }
 
     /// Whether it is about a resource at all.

@@ -2,6 +2,7 @@
 
 use domain::fault::shortened;
 use domain::notices::Notices;
+use domain::price;
 use domain::report::SCHEMA;
 use domain::usage::Activity;
 use serde::de::DeserializeOwned;
@@ -24,6 +25,10 @@ impl Document for Notices {
 }
 
 impl Document for Activity {
+    const IF_LOST: &'static str = "it is only a cache";
+}
+
+impl Document for price::Document {
     const IF_LOST: &'static str = "it is only a cache";
 }
 

@@ -11,6 +11,7 @@ mod document;
 mod error;
 mod ledger;
 mod plans;
+mod prices;
 
 use aws_config::SdkConfig;
 use domain::config::Config;

@@ -10,7 +10,7 @@ use domain::money::Rate;
 use domain::news::would_lose;
 use domain::plan::{Plan, Seen, Step, Target};
 use domain::policy::{Policy, instances, volumes};
-use domain::price::PriceBook;
+use domain::price::{self, Quote};
 use domain::report::{APPLIED, Outcome, Recorded, RecordedBecause, RecordedStep};
 use domain::review::{Fresh, Reviewed, review};
 use execution::{Chosen, Recalled, Run};
@@ -94,8 +94,8 @@ impl Task<'_> {
         let chosen = items.iter().map(|item| (item.region.clone(), item.resource.clone())).collect();
         let run = self.run(began, &chosen, &|_, _| (), None);
         let config = self.gate.config.clone();
-        let policy =
-            &Policy { config, ceiling: Mode::Enforce, prices: PriceBook::dated(), budgets: Standings::default() };
+        let prices = execution::prices::load(&self.deployed.store, &config, began).await;
+        let policy = &Policy { config, ceiling: Mode::Enforce, prices, budgets: Standings::default() };
         let (mut fresh, recalled) = match self.gate.function {
             Function::ReapInstances => {
                 let account = execution::instances::account(&run, policy).await;
@@ -140,8 +140,11 @@ impl Again {
         items.iter().filter(is_approved).cloned().collect()
     }
 
-    fn saves(&self) -> Rate {
-        self.plan.steps.iter().filter_map(|step| step.saves).sum()
+    /// What all of it saves, and what has to be said of those prices.
+    fn saves(&self) -> String {
+        let quotes = || self.plan.steps.iter().filter_map(|step| step.saves);
+        let rate: Rate = quotes().map(|quote| quote.rate).sum();
+        price::with_caveats(worth(self.function, rate), quotes())
     }
 
     pub(super) fn question(&self) -> String {
@@ -159,7 +162,7 @@ impl Again {
         if !self.is_empty() {
             show(&self.table());
             let ends = screen::counted(self.plan.steps.len(), "end");
-            show(&format!("total: {ends}, saving {}", worth(self.function, self.saves())));
+            show(&format!("total: {ends}, saving {}", self.saves()));
         }
         for loss in self.plan.steps.iter().filter_map(would_lose) {
             show(&format!("lost for good: {loss}"));
@@ -173,7 +176,7 @@ impl Again {
 
     fn table(&self) -> Table<7> {
         let mut steps: Vec<&Step> = self.plan.steps.iter().collect();
-        steps.sort_by_key(|step| std::cmp::Reverse(step.saves));
+        steps.sort_by_key(|step| std::cmp::Reverse(price::rate(step.saves)));
         let mut table = Table::new([
             ("resource", Side::Whole),
             ("do", Side::Whole),
@@ -191,7 +194,7 @@ impl Again {
             table.row([
                 resource.to_string(),
                 step.action.as_str().to_owned(),
-                step.saves.map_or("?".to_owned(), |saves| worth(self.function, saves)),
+                step.saves.map_or("?".to_owned(), |Quote { rate, .. }| worth(self.function, rate)),
                 format!("{what}{name}"),
                 format!("{team}{owner}"),
                 region.to_string(),

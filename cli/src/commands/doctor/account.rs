@@ -44,8 +44,9 @@ pub(super) async fn look(
         stream::iter(quotas).buffered(QUOTAS_AT_ONCE).collect::<Vec<_>>(),
     );
     let tagged: Vec<tags::Listed> = regions.iter().cloned().zip(tagged).collect();
+    let prices = context.prices(Some(&deployed.store), config).await;
     let (telemetry, tags) = join!(
-        telemetry_of(context, config, &instances, unlisted.clone()),
+        telemetry_of(context, config, &prices, &instances, unlisted.clone()),
         tags::check(context, deployed, ceiling, &instances, tagged, unlisted.clone()),
     );
     vec![telemetry, quotas_of(quotas, &instances, unlisted), tags]
@@ -55,6 +56,7 @@ pub(super) async fn look(
 async fn telemetry_of(
     context: &Context,
     config: &Config,
+    prices: &PriceBook,
     instances: &Observed<Instance>,
     mut findings: Vec<Finding>,
 ) -> Section {
@@ -77,7 +79,7 @@ async fn telemetry_of(
             Err(error) => findings.push(unanswered(&error)),
         }
     }
-    findings.extend(telemetry::check(&all, &PriceBook::dated()));
+    findings.extend(telemetry::check(&all, prices));
     Section::of(telemetry::CHECK, findings, telemetry::summary(&all))
 }
 

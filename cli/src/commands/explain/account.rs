@@ -38,6 +38,7 @@ pub(super) struct Account<'a> {
     pub(super) context: &'a Context,
     deployed: Option<Deployed>,
     pub(super) config: Config,
+    prices: PriceBook,
     pub(super) everywhere: Everywhere,
     /// `CURFEW_MODE` of this command's environment.
     own_ceiling: Option<Mode>,
@@ -64,7 +65,8 @@ impl<'a> Account<'a> {
             Some(deployed) => deployed.store.read_config().await?,
             None => Config::default(),
         };
-        Ok(Self { context, deployed, config, everywhere: Everywhere::of(context).await, own_ceiling })
+        let prices = context.prices(deployed.as_ref().map(|deployed| &deployed.store), &config).await;
+        Ok(Self { context, deployed, config, prices, everywhere: Everywhere::of(context).await, own_ceiling })
     }
 
     /// What there is to say of it; or why nobody can.
@@ -89,7 +91,7 @@ impl<'a> Account<'a> {
         let policy = Policy {
             config: self.config.clone(),
             ceiling: besides.ceiling.unwrap_or(Mode::Observe),
-            prices: PriceBook::dated(),
+            prices: self.prices.clone(),
             budgets: Standings::default(),
         };
         match &seen {

@@ -1,11 +1,12 @@
 //! What is said of one resource, as scripts read it.
 
 use domain::mode::Mode;
-use domain::money::{self, Rate};
+use domain::money::Rate;
 use domain::observed::Gap;
 use domain::plan::{OnlyTold, Seen, Target};
 use domain::policy::explain::{Decision, Explanation, Finds, Held, InMode, RuleExplained};
 use domain::policy::{ModeFrom, Policy, owner_of, team_of};
+use domain::price;
 use domain::rule::Rule;
 use domain::vocabulary::Stopped;
 use jiff::Timestamp;
@@ -28,6 +29,7 @@ pub(super) struct Explained {
     /// Where Curfew stopped it, and nobody started it since.
     pub(super) stopped: Option<StoppedByCurfew>,
     pub(super) usd_per_hour: Option<Rate>,
+    pub(super) price_source: Option<String>,
     #[serde(skip)]
     pub(super) costs: Option<String>,
     pub(super) mode: Option<Mode>,
@@ -105,7 +107,7 @@ impl Explained {
     pub(super) fn of(explanation: Explanation, besides: Besides) -> Self {
         let Besides { ceiling, newest, stopped, notes, gaps } = besides;
         let held = newest.and_then(|newest| explanation.held_by(&newest));
-        let Explanation { target, state, since, price, mode, spared, rules, decision } = explanation;
+        let Explanation { target, state, since, price: quote, mode, spared, rules, decision } = explanation;
         let (mut rules, mut decided) =
             (rules.into_iter().map(OneRule::of).collect::<Vec<OneRule>>(), Decided::of(&decision));
         if let Some(held) = &held {
@@ -115,9 +117,10 @@ impl Explained {
             }
         }
         let is_instance = target.resource.as_str().starts_with("i-");
-        let costs = if is_instance { money::show(price) } else { money::show_monthly(price) };
+        let costs = if is_instance { price::show(quote) } else { price::show_monthly(quote) };
         Self {
-            usd_per_hour: price,
+            usd_per_hour: price::rate(quote),
+            price_source: quote.map(|quote| quote.source.words()),
             costs: Some(costs).filter(|_| !target.resource.as_str().starts_with("snap-")),
             mode: Some(mode.mode),
             mode_from: Some(name_of(&mode.from)),
@@ -195,6 +198,7 @@ impl Explained {
             stopped: None,
             held: None,
             usd_per_hour: None,
+            price_source: None,
             costs: None,
             mode: None,
             mode_from: None,

@@ -9,7 +9,7 @@
 //!   "findings": [{
 //!     "region": "us-east-1", "resource": "i-0abc", "kinds": ["idle", "untagged"],
 //!     "team": "vision", "owner": null, "name": null, "what": "g5.xlarge",
-//!     "usd_per_hour": 1.006, "usd_per_month": 734.38,
+//!     "usd_per_hour": 1.006, "usd_per_month": 734.38, "price_source": "Price List of 2026-09-01",
 //!     "because": "idle from …", "created_at": null, "controller": null
 //!   }],
 //!   "kinds": [{"kind": "idle", "findings": 1, "usd_per_month": 734.38, "unknown_prices": 0}],
@@ -23,7 +23,8 @@
 //! `seen` counts instances with an accelerator, how many of these nobody could judge for idleness as `CloudWatch` did not
 //! answer, and volumes that are attached to nothing. `unanswered` are the regions that had not answered when the look was
 //! interrupted. What is of two kinds counts in each entry of `kinds`, and once in `teams` and `total`. A month has 730 hours. A
-//! price that is not known is null, and is in no sum; `created_at` is of volumes. What has no team is in the entry of
+//! price that is not known is null, and is in no sum; `price_source` says whose it is: the Price List, a Spot price, or a table that comes
+//! with Curfew; `created_at` is of volumes. What has no team is in the entry of
 //! `teams` whose team is null. These lists begin with the dearest; what has no known price comes last, the largest first.
 
 use std::collections::BTreeSet;
@@ -31,6 +32,7 @@ use std::collections::BTreeSet;
 use domain::id::{Region, ResourceId, TeamName};
 use domain::money::{self, Rate};
 use domain::observed::Gap;
+use domain::price;
 use domain::scan::{self, Finding, Kind, Total};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -71,6 +73,7 @@ struct Row<'a> {
     usd_per_hour: Option<Rate>,
     #[serde(serialize_with = "money::as_usd_per_month")]
     usd_per_month: Option<Rate>,
+    price_source: Option<String>,
     because: &'a str,
     created_at: Option<Timestamp>,
     controller: Option<&'a str>,
@@ -123,8 +126,9 @@ fn row(finding: &Finding) -> Row<'_> {
         owner: finding.owner.as_deref(),
         name: finding.name.as_deref(),
         what: &finding.what,
-        usd_per_hour: finding.rate,
-        usd_per_month: finding.rate,
+        usd_per_hour: price::rate(finding.price),
+        usd_per_month: price::rate(finding.price),
+        price_source: finding.price.map(|quote| quote.source.words()),
         because: &finding.because,
         created_at: finding.created_at,
         controller: finding.controller.as_deref(),

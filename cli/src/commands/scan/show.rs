@@ -7,6 +7,7 @@ use domain::fault::shortened;
 use domain::id::{Region, TeamName};
 use domain::money::{self, Rate};
 use domain::observed::GapKind;
+use domain::price;
 use domain::scan::{self, Finding, Kind, Total};
 
 use super::Found;
@@ -67,7 +68,7 @@ impl Progress {
         let whys = wide(&|of| kinds(of).len());
         for finding in shown {
             let Finding { resource, what, .. } = finding;
-            let (money, kinds) = (money(finding.rate), kinds(finding));
+            let (money, kinds) = (cost(finding), kinds(finding));
             let team = finding.team.as_ref().map_or(NOBODY, TeamName::as_str);
             let resource = resource.as_str();
             let _ = write!(text, "\n  {money:>10}  {resource:ids$}  {what:whats$}  {kinds:whys$}  {}", cell(team));
@@ -144,6 +145,7 @@ pub(super) fn result(found: &Found) {
     screen::say(format_args!("{}\n", teams(&found.findings)));
     screen::say(format_args!("{}, among {seen}.", summary(Total::of(&found.findings))));
     screen::say(by_kind(&found.findings));
+    caveats(&found.findings).into_iter().for_each(screen::say);
     unseen.into_iter().for_each(screen::say);
 }
 
@@ -208,7 +210,7 @@ fn rows(findings: &[Finding]) -> Table<9> {
     for finding in findings {
         let belongs = finding.controller.as_ref().map(|owner| format!("; belongs to {owner}")).unwrap_or_default();
         table.row([
-            money(finding.rate),
+            cost(finding),
             kinds(finding),
             finding.resource.to_string(),
             finding.what.clone(),
@@ -245,6 +247,18 @@ fn summary(total: Total) -> String {
         _ if unknown_prices == findings => format!("{found} of unknown price"),
         _ => format!("{found}, ${} a month and {unknown_prices} of unknown price", money(total.rate())),
     }
+}
+
+/// USD of a month, to the cent, with a star where something has to be said of the price: [`caveats`] says it.
+fn cost(finding: &Finding) -> String {
+    let star = finding.price.and_then(|quote| quote.source.caveat()).map_or("", |_| "*");
+    money(price::rate(finding.price)) + star
+}
+
+/// `* table of 2026-09-24`.
+fn caveats<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Option<String> {
+    let caveats = price::caveats(findings.into_iter().filter_map(|finding| finding.price))?;
+    Some(format!("* {caveats}; the sums contain it."))
 }
 
 /// USD of a month, to the cent.

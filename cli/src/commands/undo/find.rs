@@ -3,9 +3,8 @@
 use cloud::operator::{Kind, snapshots_of, volumes_from};
 use domain::id::{Region, ResourceId};
 use domain::instance::Instance;
-use domain::money::Rate;
 use domain::plan::Seen;
-use domain::price::PriceBook;
+use domain::price::{PriceBook, Quote};
 use domain::restoration::Restoration;
 use domain::undo::{self, Nothing};
 use domain::vocabulary::Stopped;
@@ -21,6 +20,8 @@ pub(super) struct Case {
     pub(super) region: Option<Region>,
     pub(super) way: Way,
     pub(super) ended: Option<Ended>,
+    /// What it costs again, where that is known.
+    pub(super) costs: Option<Quote>,
 }
 
 pub(super) enum Way {
@@ -38,14 +39,12 @@ pub(super) enum Way {
     },
 }
 
-impl Case {
-    /// What it costs again, where that is known.
-    pub(super) fn costs(&self) -> Option<Rate> {
-        let prices = PriceBook::dated();
-        match &self.way {
-            Way::Start { instance, .. } => prices.saved_by_ending(instance),
-            Way::Restore { restoration } => restoration.costs(&prices),
-            Way::None { .. } => None,
+impl Way {
+    fn costs(&self, prices: &PriceBook) -> Option<Quote> {
+        match self {
+            Self::Start { instance, .. } => prices.saved_by_ending(instance),
+            Self::Restore { restoration } => restoration.costs(prices),
+            Self::None { .. } => None,
         }
     }
 }
@@ -56,6 +55,7 @@ pub(super) struct Search<'a> {
     pub(super) everywhere: &'a Everywhere,
     pub(super) trail: &'a Trail,
     pub(super) again: bool,
+    pub(super) prices: &'a PriceBook,
 }
 
 impl Search<'_> {
@@ -82,7 +82,8 @@ impl Search<'_> {
             (Kind::Instance, Err(Missing { why, .. })) => (None, self.gone_instance(&named.id, why).await),
             (Kind::Snapshot, Err(Missing { why, .. })) => (None, (none(why), None)),
         };
-        Case { resource: named.id.clone(), region, way, ended }
+        let costs = way.costs(self.prices);
+        Case { resource: named.id.clone(), region, way, ended, costs }
     }
 
     async fn instance(&self, instance: Instance) -> (Way, Option<Ended>) {

@@ -4,7 +4,9 @@ use std::cell::Cell;
 use std::fmt;
 
 use cloud::operator::Kind;
+use domain::config::Config;
 use domain::id::{ResourceId, RunId};
+use domain::price::PriceBook;
 use domain::report::{OutcomeKind, Recorded, RecordedStep};
 use futures::stream::{self, StreamExt as _};
 use jiff::civil::Date;
@@ -88,6 +90,15 @@ impl Trail {
             }
         };
         Self { store, now: context.now, gave_up: Cell::new(false) }
+    }
+
+    /// What things cost, by the same deployment; where its configuration cannot be read, without its discounts.
+    pub(super) async fn prices(&self, context: &Context) -> PriceBook {
+        let config = match &self.store {
+            Some(store) => store.read_config().await.unwrap_or_default(),
+            None => Config::default(),
+        };
+        context.prices(self.store.as_ref(), &config).await
     }
 
     /// Who stopped an instance of which its tag says when.

@@ -9,8 +9,7 @@ use super::Finding;
 use crate::config::SeriesNames;
 use crate::id::Region;
 use crate::instance::{Instance, State};
-use crate::money::{self, Rate};
-use crate::price::PriceBook;
+use crate::price::{self, PriceBook, Quote};
 use crate::usage::{Series, device_of};
 
 /// The check's name.
@@ -64,16 +63,16 @@ impl Reporting<'_> {
 /// Judges the running instances of all regions that were seen.
 #[must_use]
 pub fn check(all: &[Reporting<'_>], prices: &PriceBook) -> Vec<Finding> {
-    let mut lacking: Vec<(Option<Rate>, &Reporting<'_>)> =
+    let mut lacking: Vec<(Option<Quote>, &Reporting<'_>)> =
         all.iter().filter(|one| !one.is_full()).map(|one| (prices.saved_by_ending(one.instance), one)).collect();
-    lacking.sort_by(|(rate, one), (other_rate, other)| {
-        other_rate.cmp(rate).then_with(|| one.instance.id.cmp(&other.instance.id))
+    lacking.sort_by(|(quote, one), (other_quote, other)| {
+        price::rate(*other_quote).cmp(&price::rate(*quote)).then_with(|| one.instance.id.cmp(&other.instance.id))
     });
-    let mut findings: Vec<Finding> = lacking.iter().take(SHOWN_MAX).map(|(rate, one)| finding(one, *rate)).collect();
+    let mut findings: Vec<Finding> = lacking.iter().take(SHOWN_MAX).map(|(quote, one)| finding(one, *quote)).collect();
     let rest = lacking.get(SHOWN_MAX..).unwrap_or_default();
     if !rest.is_empty() {
-        let sum = rest.iter().filter_map(|(rate, _)| *rate).sum();
-        let found = format!("and {} more instances like these, {} together", rest.len(), money::show(Some(sum)));
+        let sum = price::show_sum(rest.iter().filter_map(|(quote, _)| *quote));
+        let found = format!("and {} more instances like these, {sum} together", rest.len());
         findings.push(Finding::warning("", found, REMEDY));
     }
     findings
@@ -82,9 +81,9 @@ pub fn check(all: &[Reporting<'_>], prices: &PriceBook) -> Vec<Finding> {
 const REMEDY: &str = "install the CloudWatch agent with its nvidia_gpu section (README, \"Deploy, in five minutes of yours\"), or name the metrics that \
                       it publishes in [metrics] of the configuration";
 
-fn finding(Reporting { instance, reporting, expected }: &Reporting<'_>, rate: Option<Rate>) -> Finding {
+fn finding(Reporting { instance, reporting, expected }: &Reporting<'_>, quote: Option<Quote>) -> Finding {
     let Instance { id, region, instance_type, .. } = instance;
-    let price = money::show(rate);
+    let price = price::show(quote);
     let how_many = match expected {
         None => "no metric is configured for its kind of accelerator".to_owned(),
         Some(_) if *reporting == 0 => "none of its accelerators reports".to_owned(),

@@ -7,8 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::duration;
 use crate::mode::Mode;
-use crate::money;
 use crate::plan::{Action, Because, Seen, Step, Target};
+use crate::price;
 use crate::report::OutcomeKind;
 use crate::rule::{Ending, Rule};
 
@@ -82,8 +82,8 @@ pub(super) fn of_step(step: &Step, outcome: OutcomeKind, error: Option<&str>, ag
 /// What it costs, or, where it is to end, what ending it saves. Volumes are billed by the month.
 fn cost(step: &Step) -> String {
     match step.seen {
-        Seen::Instance(_) | Seen::Budget { .. } => money::show(step.saves),
-        Seen::Volume(_) | Seen::Snapshot(_) => money::show_monthly(step.saves),
+        Seen::Instance(_) | Seen::Budget { .. } => price::show(step.saves),
+        Seen::Volume(_) | Seen::Snapshot(_) => price::show_monthly(step.saves),
     }
 }
 

@@ -84,7 +84,7 @@ mod words {
         assert_snapshot!(message(&planned(named, &idle(), ENFORCED)).body, @r#"
         Lost by what Curfew ends: the NVMe scratch of i-0abc (250 GB).
 
-        i-0abc (g5.xlarge "bench", owner ada, us-east-1): idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU(s) at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s; $1.01/h ($734 a month). It will be stopped at 2026-09-01T13:00:00Z. Use it, or stop it yourself. To keep it: aws ec2 create-tags --region us-east-1 --resources i-0abc --tags Key=curfew:keep-until,Value=2026-09-08 (for ever: Key=curfew:protected,Value=yes).
+        i-0abc (g5.xlarge "bench", owner ada, us-east-1): idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU(s) at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s; $1.01/h ($734 a month; table of 2026-09-24). It will be stopped at 2026-09-01T13:00:00Z. Use it, or stop it yourself. To keep it: aws ec2 create-tags --region us-east-1 --resources i-0abc --tags Key=curfew:keep-until,Value=2026-09-08 (for ever: Key=curfew:protected,Value=yes).
 
         Run run-1 of reap-instances at 2026-09-01T12:00:00Z; its audit record is plans/2026-09-01/reap-instances/run-1.json.
         "#);
@@ -97,7 +97,7 @@ mod words {
         Curfew: 1 matter for team vision.
         Observe mode: Curfew only says this, and does nothing.
 
-        i-0abc (g5.xlarge, owner ada, us-east-1): idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU(s) at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s; $1.01/h ($734 a month). It would be stopped at 2026-09-01T13:00:00Z. Use it, or stop it yourself. To keep it: aws ec2 create-tags --region us-east-1 --resources i-0abc --tags Key=curfew:keep-until,Value=2026-09-08 (for ever: Key=curfew:protected,Value=yes).
+        i-0abc (g5.xlarge, owner ada, us-east-1): idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU(s) at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s; $1.01/h ($734 a month; table of 2026-09-24). It would be stopped at 2026-09-01T13:00:00Z. Use it, or stop it yourself. To keep it: aws ec2 create-tags --region us-east-1 --resources i-0abc --tags Key=curfew:keep-until,Value=2026-09-08 (for ever: Key=curfew:protected,Value=yes).
 
         Run run-1 of reap-instances at 2026-09-01T12:00:00Z; its audit record is plans/2026-09-01/reap-instances/run-1.json.
         ");

@@ -18,8 +18,8 @@ use super::{Due, ModeFrom, Verdict};
 use crate::instance::Tags;
 use crate::mark::Announced;
 use crate::mode::Mode;
-use crate::money::Rate;
 use crate::plan::{OnlyTold, Plan, Spared, SparedBecause, Step, Target};
+use crate::price::Quote;
 use crate::rule::{Ending, Rule};
 use crate::vocabulary::{Unreadable, explained, kept_until};
 
@@ -33,7 +33,7 @@ pub struct Explanation {
     /// When it was launched, created or begun.
     pub since: Timestamp,
     /// What it costs, or what ending it saves, where that is known.
-    pub price: Option<Rate>,
+    pub price: Option<Quote>,
     /// Its mode for reasons that Curfew infers.
     pub mode: InMode,
     /// Why it is left alone whatever the rules find.

@@ -27,6 +27,7 @@ use crate::notices::{Memory, Notices, Topic};
 use crate::plan::{
     Action, Because, Memo, Plan, Safety, Seen, Spared, SparedBecause, Step, Target, is_safe, may_become_safe,
 };
+use crate::price;
 use crate::rule::{Ending, Rule};
 use crate::vocabulary::{PROTECTED, RESTORE, SNAPSHOT_OF, UNATTACHED_SINCE, Vocabulary};
 use crate::volume::{Host, Origin, Snapshot, SnapshotState, Storage, Volume, VolumeAsk, VolumeUse, own_tags};
@@ -174,7 +175,7 @@ impl<'a> Case<'a> {
             unattached_since: self.since,
             used: self.used,
             tags_to_keep: self.tags_of_snapshot().len(),
-            price: self.view.policy.prices.of_volume(self.volume),
+            price: price::rate(self.view.policy.prices.of_volume(self.volume)),
             last_host: self.last_seen_on(),
             rule: &self.view.policy.config.volumes,
             now: self.view.now,

@@ -11,6 +11,7 @@ use crate::mode::Mode;
 use crate::money::Rate;
 use crate::observed::Gap;
 use crate::plan::{Action, Because, OnlyTold, SparedBecause, Step, spared_counts};
+use crate::price;
 
 /// Of every document that is written now.
 pub const SCHEMA: u32 = 1;
@@ -142,7 +143,7 @@ fn record<'a>(step: &'a Step, outcome: &'a Outcome) -> StepRecord<'a> {
         team: step.target.team.as_ref().map(TeamName::as_str),
         action: &step.action,
         because: BecauseRecord { because: &step.because, deadline: step.deadline, only_told: step.only_told },
-        saves_usd_per_hour: step.saves,
+        saves_usd_per_hour: price::rate(step.saves),
         outcome: outcome.kind,
         error: outcome.error.as_deref(),
     }

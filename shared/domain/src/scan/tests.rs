@@ -4,6 +4,7 @@ use crate::fixture::{unknown, untagged, volume};
 use crate::instance::{Accelerator, Prepaid, Purchase, State, Tags};
 use crate::observed::Observed;
 use crate::policy::Policy;
+use crate::price::Source;
 use crate::usage::{Signal, Unknown, Usage};
 use crate::volume::{Storage, VolumeState};
 
@@ -84,7 +85,7 @@ fn what_belongs_to_a_controller_is_told_with_it() {
 
 #[test]
 fn what_an_end_saves_is_known_or_not_or_nothing() {
-    let rate = |of: InstanceBuilder| look(of, idle(), "")[0].rate.map(Rate::usd_per_hour);
+    let rate = |of: InstanceBuilder| price::rate(look(of, idle(), "")[0].price).map(Rate::usd_per_hour);
     assert_eq!(rate(instance()), Some(1.006));
     assert_eq!(rate(instance().region("eu-central-1")), None);
     assert_eq!(rate(instance().purchase(Purchase::SpotOneTime)), None);
@@ -221,14 +222,18 @@ fn a_volume_without_tags_is_whose_its_snapshot_is() {
     let storage = Storage { volumes: seen, sources: BTreeMap::from([("snap-1".into(), tags)]), ..Storage::default() };
     let found = volumes(&storage, &policy(), time(NOW));
     assert_eq!(found[0].team, Some("audio".into()));
-    assert_eq!((found[0].what.as_str(), found[0].rate.map(Rate::usd_cents_per_month)), ("500 GiB gp3", Some(40_00)));
+    assert_eq!(
+        (found[0].what.as_str(), price::rate(found[0].price).map(Rate::usd_cents_per_month)),
+        ("500 GiB gp3", Some(40_00))
+    );
     assert_eq!(found[0].created_at, Some(time("2026-08-01T12:00:00Z")));
 }
 
 fn finding(resource: &str, team: Option<&str>, usd: Option<u64>) -> Finding {
-    let rate = usd.map(|usd| Rate::from_usd_micros_per_month(usd * 1_000_000));
+    let source = Source::Prepaid;
+    let price = usd.map(|usd| Quote { rate: Rate::from_usd_micros_per_month(usd * 1_000_000), source });
     let found = look(instance().id(resource), idle(), "").remove(0);
-    Finding { team: team.map(TeamName::from), rate, ..found }
+    Finding { team: team.map(TeamName::from), price, ..found }
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn instance<'a>(document: &mut Document<'a>) -> Result<Told<'a>, Unreadable> {
             "rootDeviceType" => told.root_device_type = Some(document.text()?),
             "platform" => told.platform = Some(document.text()?),
             "platformDetails" => told.platform_details = Some(document.text()?),
-            "placement" => (told.zone, told.tenancy) = placement(document)?,
+            "placement" => [told.zone, told.tenancy] = placement(document)?,
             "instanceLifecycle" => told.lifecycle = Some(document.text()?),
             "spotInstanceRequestId" => told.spot_request = Some(document.text()?),
             "capacityBlockId" => told.capacity_block = Some(document.text()?),
@@ -90,7 +90,7 @@ fn instance<'a>(document: &mut Document<'a>) -> Result<Told<'a>, Unreadable> {
 }
 
 /// `availabilityZone` and `tenancy` of the open `placement`.
-fn placement<'a>(document: &mut Document<'a>) -> Result<(Option<Cow<'a, str>>, Option<Cow<'a, str>>), Unreadable> {
+fn placement<'a>(document: &mut Document<'a>) -> Result<[Option<Cow<'a, str>>; 2], Unreadable> {
     let (mut zone, mut tenancy) = (None, None);
     while let Some(child) = document.child()? {
         match name(&child) {
@@ -99,7 +99,7 @@ fn placement<'a>(document: &mut Document<'a>) -> Result<(Option<Cow<'a, str>>, O
             _ => document.skip(&child)?,
         }
     }
-    Ok((zone, tenancy))
+    Ok([zone, tenancy])
 }
 
 #[cfg(test)]

@@ -155,8 +155,9 @@ impl Table<'_> {
             self.object("s3:DeleteObject", "plans/2026-09-01/run.json", Never, OWN),
             self.listing("plans/", Never),
         ];
-        for (prefix, written) in
-            [("config/", None)].into_iter().chain(deeds.own.iter().map(|(own, w)| (*own, Some(*w))))
+        for (prefix, written) in [("config/", None), ("prices/", Some(false))]
+            .into_iter()
+            .chain(deeds.own.iter().map(|(own, w)| (*own, Some(*w))))
         {
             let key = format!("{prefix}one");
             cases.push(self.object(GET, &key, Always, OBSERVES));

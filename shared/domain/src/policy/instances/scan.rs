@@ -91,7 +91,7 @@ impl Case<'_> {
             owner,
             name,
             what,
-            rate: self.policy.prices.saved_by_ending(self.instance),
+            price: self.policy.prices.saved_by_ending(self.instance),
             accelerators: self.instance.machine.accelerators,
             size_gib: 0,
             because: because.join("; "),

@@ -2,11 +2,11 @@
 
 use super::Case;
 use crate::foreign::controller;
-use crate::money;
 use crate::notices::Topic;
 use crate::plan::{Finding, Memo, Spared, SparedBecause};
 use crate::policy::Verdict;
 use crate::policy::follow::Track;
+use crate::price;
 use crate::rule::Rule;
 use crate::usage::{Signal, Unknown, Usage};
 use crate::vocabulary::{PROTECTED, Unreadable, Vocabulary, explained, kept_until};
@@ -97,7 +97,7 @@ impl<'a> Case<'a> {
     /// Said whatever else was said of it: nobody else would notice that it cannot be judged.
     pub(super) fn uninstrumented(self) -> Option<Finding> {
         let why = why_unknown(self.cannot_be_judged()?);
-        let price = money::show(self.policy.prices.saved_by_ending(self.instance));
+        let price = price::show(self.policy.prices.saved_by_ending(self.instance));
         let text = format!(
             "an uninstrumented GPU, {price}: nobody can say whether it works, so it is never stopped for idleness; {why}"
         );

@@ -47,7 +47,7 @@ impl Case<'_> {
             owner,
             name,
             what,
-            rate: self.view.policy.prices.of_volume(self.volume),
+            price: self.view.policy.prices.of_volume(self.volume),
             accelerators: 0,
             size_gib: self.volume.size_gib,
             because: because.into_iter().flatten().collect::<Vec<_>>().join("; "),

@@ -5,10 +5,10 @@ use crate::duration;
 use crate::foreign::{VolumeKeeper, keeper};
 use crate::mark::whole_second;
 use crate::mode::Mode;
-use crate::money;
 use crate::notices::Topic;
 use crate::plan::{Finding, Memo, Spared, SparedBecause, may_become_safe};
 use crate::policy::follow::Track;
+use crate::price;
 use crate::rule::Rule;
 use crate::vocabulary::{MARKED, PROTECTED, UNATTACHED_SINCE, Vocabulary, explained, kept_until, stopped_at};
 use crate::volume::{SnapshotState, VolumeState, VolumeUse};
@@ -95,7 +95,7 @@ impl Case<'_> {
             "attached to {}, which is stopped since {since}, longer than {}; {}: delete what nobody needs, or keep it as a snapshot",
             host.id,
             duration::show(rule.orphaned_after),
-            money::show_monthly(self.view.policy.prices.of_volume(self.volume)),
+            price::show_monthly(self.view.policy.prices.of_volume(self.volume)),
         );
         Some(Finding { topic: Topic::named(ON_STOPPED_INSTANCE), what: format!("{} {since}", host.id), text })
     }

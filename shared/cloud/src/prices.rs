@@ -1,0 +1,200 @@
+//! Live prices: the Price List, and the history of Spot prices. Both cost nothing to ask.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use aws_sdk_pricing::types::{Filter, FilterType};
+use domain::id::{Region, TypeName};
+use domain::money::Rate;
+use domain::observed::Gap;
+use domain::price::list::{self, SERVICE, STORAGE_FAMILIES};
+use domain::price::{Document, Question, SpotPrice, Storage, Wanted};
+use futures::{StreamExt, stream};
+use jiff::Timestamp;
+use tokio::time::{Instant, timeout_at};
+
+use crate::aws::Aws;
+use crate::convert::timestamp;
+use crate::error::{CallError, CallErrorKind, gaps};
+use crate::observe::pages::all_pages;
+
+const GET_PRODUCTS: &str = "pricing:GetProducts";
+const SPOT_PRICES: &str = "ec2:DescribeSpotPriceHistory";
+
+/// AWS Billing user guide, "Using the AWS Price List Query API": where it answers, for the whole world.
+const AMERICA: &str = "us-east-1";
+const EUROPE: &str = "eu-central-1";
+const ASIA: &str = "ap-south-1";
+
+/// The most that `GetProducts` gives (AWS Price List Service API reference).
+const PRODUCTS_A_PAGE: i32 = 100;
+/// Of what is asked there are one or a few dozen products.
+const PAGES_MAX: usize = 5;
+/// The most that `DescribeSpotPriceHistory` gives (EC2 API reference).
+const CHANGES_A_PAGE: i32 = 1000;
+/// Questions to the Price List, which lets an account ask a few times a second.
+const AT_ONCE: usize = 4;
+
+/// The product of Spot prices: what Curfew prices is plain Linux.
+const LINUX: &str = "Linux/UNIX";
+
+/// Asks for all that is wanted, and takes the answers in. What does not answer within `patience` is a gap, and keeps what it
+/// had.
+pub async fn prices(aws: &Aws, known: &mut Document, wanted: &Wanted, now: Timestamp, patience: Duration) -> Vec<Gap> {
+    let deadline = Instant::now() + patience;
+    let listed = stream::iter(&wanted.listed).map(|question| async move {
+        let home = aws.home();
+        let late = |_| Err(CallError::impatient(GET_PRODUCTS, home, patience));
+        timeout_at(deadline, ask_list(aws, question)).await.unwrap_or_else(late)
+    });
+    let spot = stream::iter(&wanted.spot).map(|(region, (types, since))| async move {
+        let late = |_| Err(CallError::impatient(SPOT_PRICES, region, patience));
+        let changes = timeout_at(deadline, spot_changes(aws, region, types, *since, now)).await;
+        (region, types, changes.unwrap_or_else(late))
+    });
+    let (listed, spot) = futures::join!(
+        listed.buffer_unordered(AT_ONCE).collect::<Vec<_>>(),
+        spot.buffer_unordered(AT_ONCE).collect::<Vec<_>>()
+    );
+    let mut errors = Vec::new();
+    for answer in listed {
+        match answer {
+            Ok(Answered::Instance(region, name, price)) => known.learn_listed(region, name, price, now),
+            Ok(Answered::Storage(region, prices)) => known.learn_storage(region, prices, now),
+            Err(error) => errors.push(error),
+        }
+    }
+    for (region, types, changes) in spot {
+        match changes {
+            Ok(changes) => known.learn_spot(region, types, changes, now),
+            Err(error) => errors.push(error),
+        }
+    }
+    gaps(errors)
+}
+
+/// What the Price List said.
+enum Answered {
+    Instance(Region, TypeName, Option<u64>),
+    Storage(Region, Storage),
+}
+
+/// Asks the nearest of the list's regions, and the others where that one fails. Whom the first refuses, the others do too.
+async fn ask_list(aws: &Aws, question: &Question) -> Result<Answered, CallError> {
+    let [nearest, others @ ..] = endpoints(aws.home());
+    let mut answer = ask_list_in(aws, &nearest, question).await;
+    for region in others {
+        match &answer {
+            Err(error) if !matches!(error.kind, CallErrorKind::Denied { .. }) => {
+                answer = ask_list_in(aws, &region, question).await;
+            }
+            _ => break,
+        }
+    }
+    answer
+}
+
+/// The list's regions, the nearest to home first.
+fn endpoints(home: &Region) -> [Region; 3] {
+    let continent = home.as_str().split('-').next().unwrap_or_default();
+    let order = match continent {
+        "eu" | "me" | "il" | "af" => [EUROPE, ASIA, AMERICA],
+        "ap" => [ASIA, EUROPE, AMERICA],
+        _ => [AMERICA, EUROPE, ASIA],
+    };
+    order.map(Region::from)
+}
+
+async fn ask_list_in(aws: &Aws, endpoint: &Region, question: &Question) -> Result<Answered, CallError> {
+    let unreadable = |error: list::Unreadable| CallError {
+        call: GET_PRODUCTS,
+        region: endpoint.clone(),
+        kind: CallErrorKind::Other,
+        message: error.to_string(),
+    };
+    match question {
+        Question::Instance(region, name) => {
+            let products = products(aws, endpoint, &list::instance_filters(region, name)).await?;
+            let price = list::on_demand(&products, region, name).map_err(unreadable)?;
+            Ok(Answered::Instance(region.clone(), name.clone(), price.map(Rate::usd_micros_per_hour)))
+        }
+        Question::Storage(region) => {
+            let mut all = Vec::new();
+            for family in STORAGE_FAMILIES {
+                all.extend(products(aws, endpoint, &list::storage_filters(region, family)).await?);
+            }
+            Ok(Answered::Storage(region.clone(), list::storage(&all, region).map_err(unreadable)?))
+        }
+    }
+}
+
+/// Every product with these attributes, each as a JSON text.
+async fn products(aws: &Aws, endpoint: &Region, attributes: &[(&str, &str)]) -> Result<Vec<String>, CallError> {
+    let filter = |(field, value): &(&str, &str)| {
+        Filter::builder().r#type(FilterType::TermMatch).field(*field).value(*value).build()
+    };
+    // Only a filter that lacks a part cannot be built; what is not what was asked for does not count.
+    let filters = attributes.iter().flat_map(filter).collect();
+    let call = aws.pricing(endpoint).get_products().service_code(SERVICE).format_version("aws_v1");
+    let mut pages = call.set_filters(Some(filters)).max_results(PRODUCTS_A_PAGE).into_paginator().send();
+    let mut all = Vec::new();
+    for _ in 0..PAGES_MAX {
+        let Some(page) = pages.next().await else { return Ok(all) };
+        let page = page.map_err(|error| CallError::of(GET_PRODUCTS, endpoint, &error))?;
+        all.extend(page.price_list.unwrap_or_default());
+    }
+    match pages.next().await {
+        None => Ok(all),
+        Some(_) => Err(CallError {
+            call: GET_PRODUCTS,
+            region: endpoint.clone(),
+            kind: CallErrorKind::Other,
+            message: format!("more than {PAGES_MAX} pages of products, which nobody has foreseen"),
+        }),
+    }
+}
+
+/// Every change of the Spot prices of these types since then, and for each zone the price that was in force then.
+async fn spot_changes(
+    aws: &Aws,
+    region: &Region,
+    types: &BTreeSet<TypeName>,
+    since: Timestamp,
+    now: Timestamp,
+) -> Result<Vec<SpotPrice>, CallError> {
+    let names = types.iter().map(|name| aws_sdk_ec2::types::InstanceType::from(name.as_str()));
+    let moment = |at: Timestamp| aws_sdk_ec2::primitives::DateTime::from_secs(at.as_second());
+    let call = aws
+        .ec2(region)
+        .describe_spot_price_history()
+        .set_instance_types(Some(names.collect()))
+        .product_descriptions(LINUX)
+        .start_time(moment(since))
+        .end_time(moment(now))
+        .max_results(CHANGES_A_PAGE);
+    let mut all = Vec::new();
+    all_pages(SPOT_PRICES, region, async |token| {
+        let page = call.clone().set_next_token(token).send().await;
+        let page = page.map_err(|error| CallError::of(SPOT_PRICES, region, &error))?;
+        all.extend(page.spot_price_history.unwrap_or_default().iter().filter_map(change));
+        Ok(page.next_token)
+    })
+    .await?;
+    Ok(all)
+}
+
+/// `None` where a part is missing, or cannot be read: a price of nothing is none.
+fn change(told: &aws_sdk_ec2::types::SpotPrice) -> Option<SpotPrice> {
+    if told.product_description()?.as_str() != LINUX {
+        return None;
+    }
+    Some(SpotPrice {
+        instance_type: TypeName::new(told.instance_type()?.as_str()),
+        zone: told.availability_zone()?.to_owned(),
+        from: timestamp(told.timestamp()?)?,
+        usd_micros_per_hour: list::usd_micros(told.spot_price()?).filter(|usd_micros| *usd_micros > 0)?,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::replay::{Answer, Call, Calls, aws};
+
+const NOW: &str = "2026-09-01T12:00:00Z";
+const PATIENCE: Duration = Duration::from_secs(5);
+
+fn now() -> Timestamp {
+    NOW.parse().unwrap()
+}
+
+/// A page of `GetProducts` with one product of that price in each of these attributes' words.
+fn listed(usd: &str, attributes: &str, unit: &str, next: Option<&str>) -> Answer {
+    let product = format!(
+        r#"{{"product":{{"productFamily":"Storage","attributes":{{"regionCode":"us-east-1",{attributes}}}}},
+            "terms":{{"OnDemand":{{"a":{{"priceDimensions":{{"b":{{"unit":"{unit}","pricePerUnit":{{"USD":"{usd}"}}}}}}}}}}}}}}"#
+    );
+    // The products come as texts within the answer's JSON.
+    let text = format!("\"{}\"", product.replace('\n', " ").replace('"', "\\\""));
+    let next = next.map(|token| format!(r#","NextToken":"{token}""#)).unwrap_or_default();
+    Answer::Raw(200, format!(r#"{{"FormatVersion":"aws_v1","PriceList":[{text}]{next}}}"#).into())
+}
+
+const G5: &str = r#""instanceType":"g5.xlarge","operatingSystem":"Linux","tenancy":"Shared","preInstalledSw":"NA",
+                    "capacitystatus":"Used","marketoption":"OnDemand""#;
+
+fn wants(questions: &[Question]) -> Wanted {
+    Wanted { listed: questions.to_vec(), spot: BTreeMap::new() }
+}
+
+fn g5() -> Question {
+    Question::Instance("us-east-1".into(), "g5.xlarge".into())
+}
+
+/// What is known after asking, and the gaps.
+async fn check(
+    wanted: Wanted,
+    script: impl Fn(&Call) -> Answer + Send + Sync + 'static,
+) -> (Document, Vec<Gap>, Calls) {
+    let (aws, calls) = aws(script);
+    let mut known = Document::default();
+    let gaps = prices(&aws, &mut known, &wanted, now(), PATIENCE).await;
+    (known, gaps, calls)
+}
+
+/// What the list said of every type that it was asked about.
+fn learnt(known: &Document) -> Vec<Option<u64>> {
+    known.on_demand.values().flat_map(|types| types.values()).map(|listed| listed.usd_micros_per_hour).collect()
+}
+
+#[tokio::test]
+async fn one_call_asks_for_one_type_by_all_its_attributes() {
+    let (known, gaps, calls) = check(wants(&[g5()]), |_| listed("1.0060000000", G5, "Hrs", None)).await;
+    assert_eq!((learnt(&known), gaps), (vec![Some(1_006_000)], Vec::new()));
+    let all = calls.all();
+    assert_eq!((all.len(), all[0].region.as_str()), (1, "pricing"));
+    let body = all[0].parameters.concat();
+    for (field, value) in list::instance_filters(&"us-east-1".into(), &"g5.xlarge".into()) {
+        assert!(
+            body.contains(&format!(r#""Type":"TERM_MATCH","Field":"{field}","Value":"{value}""#)),
+            "{field}: {body}"
+        );
+    }
+    assert!(body.contains(r#""ServiceCode":"AmazonEC2""#), "{body}");
+}
+
+#[tokio::test]
+async fn what_the_list_does_not_say_is_known_to_be_unknown() {
+    let nothing = |_: &Call| Answer::Raw(200, br#"{"PriceList":[]}"#.to_vec());
+    let (known, gaps, _) = check(wants(&[g5()]), nothing).await;
+    assert_eq!((learnt(&known), gaps), (vec![None], Vec::new()));
+}
+
+#[tokio::test]
+async fn a_broken_answer_teaches_nothing_and_is_a_gap() {
+    let (known, gaps, calls) =
+        check(wants(&[g5()]), |_| Answer::Raw(200, br#"{"PriceList":["{\"product\":"]}"#.to_vec())).await;
+    assert_eq!((learnt(&known), calls.all().len()), (Vec::new(), 3));
+    assert!(gaps[0].error.starts_with("a product of the Price List cannot be read"), "{gaps:?}");
+}
+
+#[tokio::test]
+async fn another_region_answers_where_one_does_not_and_a_refusal_is_final() {
+    let trouble = || Answer::Raw(500, br#"{"__type":"InternalErrorException","Message":"no"}"#.to_vec());
+    let tries = std::sync::atomic::AtomicUsize::new(0);
+    let (known, gaps, calls) =
+        check(wants(&[g5()]), move |_| match tries.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            0 | 1 => trouble(),
+            _ => listed("1.0060000000", G5, "Hrs", None),
+        })
+        .await;
+    assert_eq!((learnt(&known), gaps.len(), calls.all().len()), (vec![Some(1_006_000)], 0, 3));
+
+    let denied = |_: &Call| Answer::Raw(400, br#"{"__type":"AccessDeniedException","Message":"not you"}"#.to_vec());
+    let (known, gaps, calls) =
+        check(wants(&[g5(), Question::Instance("us-east-1".into(), "g6.xlarge".into())]), denied).await;
+    assert_eq!((known, calls.all().len(), gaps.len()), (Document::default(), 2, 1));
+    assert!(gaps[0].error.contains("grant pricing:GetProducts") && gaps[0].error.contains("1 more"), "{gaps:?}");
+}
+
+#[test]
+fn the_nearest_is_asked_first() {
+    let first = |home: &str| endpoints(&Region::from(home))[0].as_str().to_owned();
+    assert_eq!(
+        ["us-west-2", "eu-west-1", "ap-northeast-1", "sa-east-1", "me-central-1"].map(first),
+        ["us-east-1", "eu-central-1", "ap-south-1", "us-east-1", "eu-central-1"]
+    );
+}
+
+#[tokio::test]
+async fn storage_is_asked_family_by_family_and_page_by_page() {
+    let script = |call: &Call| {
+        let body = call.parameters.concat();
+        let gp3 = |usage: &str| format!(r#""volumeApiName":"gp3","usagetype":"EBS:{usage}""#);
+        if body.contains(r#""Value":"Storage""#) && !body.contains("NextToken") {
+            listed("0.0800000000", &gp3("VolumeUsage.gp3"), "GB-Mo", Some("two"))
+        } else if body.contains(r#""Value":"Storage""#) {
+            listed("0.0450000000", r#""volumeApiName":"st1","usagetype":"EBS:VolumeUsage.st1""#, "GB-Mo", None)
+        } else if body.contains(r#""Value":"System Operation""#) {
+            listed("0.0050000000", &gp3("VolumeP-IOPS.gp3"), "IOPS-Mo", None)
+        } else {
+            listed("40.9600000000", &gp3("VolumeP-Throughput.gp3"), "GiBps-mo", None)
+        }
+    };
+    let (known, gaps, calls) = check(wants(&[Question::Storage("us-east-1".into())]), script).await;
+    assert_eq!((gaps, calls.all().len()), (Vec::new(), 4));
+    let prices = &known.storage[&Region::from("us-east-1")].prices;
+    assert_eq!(prices.gib_month, BTreeMap::from([("gp3".to_owned(), 80_000), ("st1".to_owned(), 45_000)]));
+    assert_eq!((prices.iops_month["gp3"], prices.gibps_month), (5_000, Some(40_960_000)));
+}
+
+#[tokio::test]
+async fn a_list_without_end_is_a_gap() {
+    let pages = std::sync::atomic::AtomicUsize::new(0);
+    let (known, gaps, calls) = check(wants(&[g5()]), move |_| {
+        let page = pages.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        listed("1.0060000000", G5, "Hrs", Some(&page.to_string()))
+    })
+    .await;
+    assert_eq!((learnt(&known), gaps.len()), (Vec::new(), 1));
+    assert!(calls.all().len() <= 3 * (PAGES_MAX + 1), "{}", calls.all().len());
+}
+
+fn spot(types: &[&str]) -> Wanted {
+    let types = types.iter().map(|name| TypeName::from(*name)).collect();
+    let since = "2026-09-01T11:00:00Z".parse().unwrap();
+    Wanted { listed: Vec::new(), spot: BTreeMap::from([("eu-west-1".into(), (types, since))]) }
+}
+
+#[tokio::test]
+async fn spot_prices_are_of_their_zone_and_of_plain_linux() {
+    let item = |zone: &str, product: &str, usd: &str, at: &str| {
+        format!(
+            "<item><instanceType>g5.xlarge</instanceType><availabilityZone>{zone}</availabilityZone>\
+             <productDescription>{product}</productDescription><spotPrice>{usd}</spotPrice><timestamp>{at}</timestamp></item>"
+        )
+    };
+    let items = [
+        item("eu-west-1a", LINUX, "0.400000", "2026-09-01T11:30:00.000Z"),
+        item("eu-west-1a", LINUX, "0.300000", "2026-08-31T10:00:00.000Z"),
+        item("eu-west-1b", "Windows", "9.000000", "2026-09-01T11:30:00.000Z"),
+        item("eu-west-1c", LINUX, "cheap", "2026-09-01T11:30:00.000Z"),
+        item("eu-west-1c", LINUX, "0.000000", "2026-09-01T11:30:00.000Z"),
+    ];
+    let page = format!("<spotPriceHistorySet>{}</spotPriceHistorySet><nextToken/>", items.concat());
+    let (known, gaps, calls) = check(spot(&["g5.xlarge", "g6.xlarge"]), move |_| Answer::ok(page.clone())).await;
+    assert_eq!(gaps, []);
+    let zones = &known.spot[&Region::from("eu-west-1")][&TypeName::from("g5.xlarge")].zones;
+    let changes: Vec<String> = zones["eu-west-1a"].iter().map(|(from, usd)| format!("{from} {usd}")).collect();
+    assert_eq!(
+        (zones.len(), changes),
+        (1, vec!["2026-08-31T10:00:00Z 300000".into(), "2026-09-01T11:30:00Z 400000".into()])
+    );
+    assert_eq!(
+        calls.said(),
+        ["DescribeSpotPriceHistory EndTime=2026-09-01T12:00:00Z InstanceType.1=g5.xlarge InstanceType.2=g6.xlarge \
+          MaxResults=1000 ProductDescription.1=Linux/UNIX StartTime=2026-09-01T11:00:00Z"]
+    );
+}
+
+#[tokio::test]
+async fn a_spot_history_that_is_refused_or_silent_is_a_gap() {
+    let denied = |_: &Call| Answer::error("UnauthorizedOperation", "not you");
+    let (known, gaps, _) = check(spot(&["g5.xlarge"]), denied).await;
+    assert_eq!((known, gaps.len(), gaps[0].call.as_str()), (Document::default(), 1, SPOT_PRICES));
+    let (aws, _) = aws(|_| Answer::Silence);
+    let mut known = Document::default();
+    let wanted = Wanted { listed: vec![g5()], ..spot(&["g5.xlarge"]) };
+    let gaps = prices(&aws, &mut known, &wanted, now(), Duration::from_millis(50)).await;
+    let calls: Vec<&str> = gaps.iter().map(|gap| gap.call.as_str()).collect();
+    assert_eq!((calls, known), (vec![SPOT_PRICES, GET_PRODUCTS], Document::default()));
+}

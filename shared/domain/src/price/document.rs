@@ -1,0 +1,198 @@
+//! `prices/current.json`: live prices as they were last asked for. A cache, and safe to lose.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::storage::Storage;
+use crate::id::{Region, TypeName};
+use crate::instance::{Instance, Purchase, State};
+
+/// The Price List is asked again after this.
+const LISTED_FOR: SignedDuration = SignedDuration::from_hours(24);
+
+/// Where it does not answer, what it said last still counts, for so long.
+const LISTED_MAX: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// Spot prices are asked for again after this.
+const SPOT_FOR: SignedDuration = SignedDuration::from_mins(10);
+
+/// No older Spot price counts.
+pub(super) const SPOT_MAX: SignedDuration = SignedDuration::from_hours(1);
+
+/// How far back changes of a Spot price are kept: for what was not looked at for a while.
+const SPOT_KEPT: SignedDuration = SignedDuration::from_hours(6);
+
+/// Questions to the Price List of one run; the rest wait for the next one, a quarter of an hour later.
+const QUESTIONS_MAX: usize = 50;
+
+/// The document.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Document {
+    /// By region and type.
+    #[serde(default)]
+    pub on_demand: BTreeMap<Region, BTreeMap<TypeName, Listed>>,
+    /// By region, type and zone.
+    #[serde(default)]
+    pub spot: BTreeMap<Region, BTreeMap<TypeName, SpotOfType>>,
+    /// By region.
+    #[serde(default)]
+    pub storage: BTreeMap<Region, ListedStorage>,
+}
+
+/// What the Price List said of a type in a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listed {
+    /// Micro-USD per hour; null where it did not say one price.
+    pub usd_micros_per_hour: Option<u64>,
+    /// When it was asked.
+    pub as_of: Timestamp,
+}
+
+/// What the Price List said of the storage of a region.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListedStorage {
+    /// Its prices.
+    #[serde(flatten)]
+    pub prices: Storage,
+    /// When it was asked.
+    pub as_of: Timestamp,
+}
+
+/// The Spot prices of a type in a region.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpotOfType {
+    /// When they were asked for.
+    pub as_of: Timestamp,
+    /// By zone, each price in micro-USD per hour by the moment from which it was in force.
+    pub zones: BTreeMap<String, BTreeMap<Timestamp, u64>>,
+}
+
+/// A change of a Spot price, as `DescribeSpotPriceHistory` tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpotPrice {
+    /// The type.
+    pub instance_type: TypeName,
+    /// The zone, by name.
+    pub zone: String,
+    /// From when on.
+    pub from: Timestamp,
+    /// Micro-USD per hour.
+    pub usd_micros_per_hour: u64,
+}
+
+/// A question to the Price List.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Question {
+    /// What a type costs on demand.
+    Instance(Region, TypeName),
+    /// What storage costs.
+    Storage(Region),
+}
+
+/// What is asked for, as it is missing or too old.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Wanted {
+    /// Of the Price List, instances first.
+    pub listed: Vec<Question>,
+    /// Of the history of Spot prices: by region the types, and since when changes are missing.
+    pub spot: BTreeMap<Region, (BTreeSet<TypeName>, Timestamp)>,
+}
+
+impl Document {
+    /// What has to be asked so that these instances, and storage in these regions, have prices of today.
+    #[must_use]
+    pub fn wanted(&self, instances: &[Instance], regions: &[Region], now: Timestamp) -> Wanted {
+        let (mut listed, mut spot) = (BTreeSet::new(), BTreeMap::new());
+        for Instance { region, instance_type, purchase, plain_linux, state, .. } in instances {
+            if !plain_linux || matches!(state, State::ShuttingDown | State::Terminated) {
+                continue;
+            }
+            match purchase {
+                Purchase::OnDemand if self.is_listed(region, instance_type, now) => {}
+                Purchase::OnDemand => drop(listed.insert(Question::Instance(region.clone(), instance_type.clone()))),
+                Purchase::CapacityBlock => {}
+                Purchase::SpotOneTime | Purchase::SpotPersistent | Purchase::SpotUnknown => {
+                    let known = self.spot.get(region).and_then(|types| types.get(instance_type)).map(|of| of.as_of);
+                    if known.is_none_or(|as_of| is_old(as_of, SPOT_FOR, now)) {
+                        // AWS may publish a change a little late: a while is asked for twice.
+                        let since = known.map_or(now - SPOT_MAX, |as_of| (as_of - SPOT_FOR).max(now - SPOT_KEPT));
+                        let (types, from) = spot.entry(region.clone()).or_insert_with(|| (BTreeSet::new(), since));
+                        types.insert(instance_type.clone());
+                        *from = since.min(*from);
+                    }
+                }
+            }
+        }
+        let has_storage =
+            |region: &&Region| self.storage.get(*region).is_some_and(|listed| !is_old(listed.as_of, LISTED_FOR, now));
+        let of_storage = regions.iter().filter(|region| !has_storage(region)).cloned().map(Question::Storage);
+        let listed = listed.into_iter().chain(of_storage).take(QUESTIONS_MAX).collect();
+        Wanted { listed, spot }
+    }
+
+    fn is_listed(&self, region: &Region, instance_type: &TypeName, now: Timestamp) -> bool {
+        let listed = self.on_demand.get(region).and_then(|types| types.get(instance_type));
+        listed.is_some_and(|listed| !is_old(listed.as_of, LISTED_FOR, now))
+    }
+
+    /// Takes in what the Price List said of a type.
+    pub fn learn_listed(&mut self, region: Region, instance_type: TypeName, price: Option<u64>, now: Timestamp) {
+        let listed = Listed { usd_micros_per_hour: price, as_of: now };
+        self.on_demand.entry(region).or_default().insert(instance_type, listed);
+    }
+
+    /// Takes in what the Price List said of storage.
+    pub fn learn_storage(&mut self, region: Region, prices: Storage, now: Timestamp) {
+        self.storage.insert(region, ListedStorage { prices, as_of: now });
+    }
+
+    /// Takes in the changes of Spot prices of these types. A zone that is not among them has no change: what was in force
+    /// there still is.
+    pub fn learn_spot(&mut self, region: &Region, types: &BTreeSet<TypeName>, changes: Vec<SpotPrice>, now: Timestamp) {
+        let of_region = self.spot.entry(region.clone()).or_default();
+        for name in types {
+            let first = || SpotOfType { as_of: now, zones: BTreeMap::new() };
+            of_region.entry(name.clone()).or_insert_with(first).as_of = now;
+        }
+        for SpotPrice { instance_type, zone, from, usd_micros_per_hour } in changes {
+            if let Some(of_type) = of_region.get_mut(&instance_type) {
+                of_type.zones.entry(zone).or_default().insert(from, usd_micros_per_hour);
+            }
+        }
+    }
+
+    /// Without what no longer counts, so that the document does not grow.
+    pub fn prune(&mut self, now: Timestamp) {
+        for types in self.on_demand.values_mut() {
+            types.retain(|_, listed| counts(listed.as_of, LISTED_MAX, now));
+        }
+        self.on_demand.retain(|_, types| !types.is_empty());
+        self.storage.retain(|_, listed| counts(listed.as_of, LISTED_MAX, now));
+        for types in self.spot.values_mut() {
+            types.retain(|_, of_type| counts(of_type.as_of, SPOT_KEPT, now));
+            for changes in types.values_mut().flat_map(|of_type| of_type.zones.values_mut()) {
+                // What was in force at the beginning of what is kept is kept too.
+                let begin = now - SPOT_KEPT;
+                let in_force = changes.range(..=begin).next_back().map(|(from, _)| *from);
+                changes.retain(|from, _| in_force.is_none_or(|in_force| *from >= in_force));
+            }
+        }
+        self.spot.retain(|_, types| !types.is_empty());
+    }
+}
+
+/// Whether it is so old that it is asked for again. What seems to be of the future is as wrong as it is.
+fn is_old(as_of: Timestamp, after: SignedDuration, now: Timestamp) -> bool {
+    as_of > now || now.duration_since(as_of) >= after
+}
+
+fn counts(as_of: Timestamp, max: SignedDuration, now: Timestamp) -> bool {
+    now.duration_since(as_of) <= max
+}
+
+/// Of a price of the list: whether it is of today, or from a day when the list last answered; `None` where it no longer counts.
+pub(super) fn is_of_today(as_of: Timestamp, now: Timestamp) -> Option<bool> {
+    counts(as_of, LISTED_MAX, now).then(|| counts(as_of, LISTED_FOR + SPOT_MAX, now))
+}
