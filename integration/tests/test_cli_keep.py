@@ -51,8 +51,8 @@ def test_protected_and_released_again(account: Account) -> None:
 
 def test_a_volume_and_a_snapshot_of_curfews(storage: VolumeAccount) -> None:
     volume, snapshot = storage.orphan(), storage.left_behind(deleted_at=ago(days=31))
-    said(storage, "keep", volume, snapshot, "2030-01-01").fine()
-    assert {storage.aws.tags(one)["curfew:keep-until"] for one in (volume, snapshot)} == {"2030-01-01"}
+    said(storage, "keep", volume, snapshot, "2999-01-01").fine()
+    assert {storage.aws.tags(one)["curfew:keep-until"] for one in (volume, snapshot)} == {"2999-01-01"}
     assert storage.tick().spared == {"kept": 2}
     said(storage, "release", volume, snapshot).fine()
     run = storage.tick()
@@ -63,7 +63,7 @@ def test_a_volume_and_a_snapshot_of_curfews(storage: VolumeAccount) -> None:
 def test_in_another_region_and_without_a_deployment(account: Account) -> None:
     gpu = account.gpu(region=EUROPE)
     account.aws.clear_calls()
-    answer = curfew(account.aws.environment(), "keep", gpu, "2030-06-01T12:00:00+02:00", "--json").fine()
+    answer = curfew(account.aws.environment(), "keep", gpu, "2999-06-01T12:00:00+02:00", "--json").fine()
     assert answer.json() == {
         "schema": 1,
         "resources": [
@@ -71,20 +71,20 @@ def test_in_another_region_and_without_a_deployment(account: Account) -> None:
                 "region": EUROPE,
                 "resource": gpu,
                 "outcome": "kept",
-                "keep_until": "2030-06-01T10:00:00Z",
+                "keep_until": "2999-06-01T10:00:00Z",
                 "notes": [],
                 "error": None,
             }
         ],
     }
     assert account.aws.counts() == {"ec2:DescribeRegions": 1, "ec2:DescribeInstances": 3, "ec2:CreateTags": 1}
-    assert account.aws.tags(gpu, EUROPE)["curfew:keep-until"] == "2030-06-01T12:00:00+02:00"
+    assert account.aws.tags(gpu, EUROPE)["curfew:keep-until"] == "2999-06-01T12:00:00+02:00"
 
 
 def test_a_longer_keep_is_shortened_and_said(account: Account) -> None:
-    gpu = account.gpu(tags={"curfew:keep-until": "2030-01-01", **TYPO})
+    gpu = account.gpu(tags={"curfew:keep-until": "2999-01-01", **TYPO})
     notes = " ".join(only(said(account, "keep", gpu, "1d", "--json").fine())["notes"])
-    assert "2030-01-02T00:00:00Z, which is longer" in notes and "curfew:idle-after=soon cannot be read" in notes
+    assert "2999-01-02T00:00:00Z, which is longer" in notes and "curfew:idle-after=soon cannot be read" in notes
 
 
 def test_release_takes_nothing_but_what_it_says(account: Account) -> None:
@@ -93,7 +93,7 @@ def test_release_takes_nothing_but_what_it_says(account: Account) -> None:
     account.aws.clear_calls()
     assert "nothing to take back" in said(account, "release", gpu).fine().out
     assert account.aws.counts()["ec2:DeleteTags"] == 0
-    account.tag(gpu, keep_until="2030-01-01", protected="")
+    account.tag(gpu, keep_until="2999-01-01", protected="")
     said(account, "release", "--keep", gpu).fine()
     tags = account.aws.tags(gpu)
     assert "curfew:protected" in tags and "curfew:keep-until" not in tags

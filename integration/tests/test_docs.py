@@ -1,8 +1,8 @@
 """Every command line of the documentation, run as a reader would: in order, against an account in which it makes sense.
 
-Of the pages, `curfew …` and `aws …` are run as they stand, but for the ids, which are those of the account; and so are the
-programs of a shell around them. Of `make …` it is tried that there is such a target, by `make --dry-run`. `cargo` and the rest are
-named in `_NOT_RUN`, each with its reason.
+Of the pages, `curfew …` and `aws …` are run as they stand, but for the ids, which are those of the account, and for days, which
+are ahead; and so are the programs of a shell around them. Of `make …` it is tried that there is such a target, by
+`make --dry-run`. `cargo` and the rest are named in `_NOT_RUN`, each with its reason.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 
@@ -23,7 +24,7 @@ import pytest
 from command import COMMAND
 from deploying import deploy
 from local_aws import LocalAws
-from reaping import BUCKET, REPOSITORY, Account
+from reaping import BUCKET, REPOSITORY, Account, now
 from reaping_volumes import VolumeAccount
 
 PAGES = ("README.md", "docs/cookbook.md", "docs/command.md", "docs/reference.md", "docs/measurements.md", "CONTRIBUTING.md")
@@ -31,6 +32,7 @@ PAGES = ("README.md", "docs/cookbook.md", "docs/command.md", "docs/reference.md"
 _PROGRAMS = ("curfew", "aws", "make", "cargo", "for", "mkdir")
 # What ends with 1 where there is something to say.
 _FINDS = re.compile(r"^curfew (scan|doctor|plans)\b")
+_DAY = re.compile(r"\b20\d\d-\d\d-\d\d\b(?!T)")
 _NOT_RUN = {
     "cargo": "builds and tests: the rest of `make test` does",
     "make": "a dry run: the others would test this test",
@@ -140,7 +142,8 @@ class Reader:
                 self._names[name] = make()
         for name, real in self._names.items():
             text = re.sub(rf"\b{name}\b", real, text)
-        return text
+        # A day that is ahead on the page is ahead whenever the page is tried.
+        return _DAY.sub(f"{now() + timedelta(days=30):%Y-%m-%d}", text)
 
     def types(self, text: str) -> tuple[int, str]:
         """Runs it in a shell at a terminal, and answers yes to whatever is asked. How it ended, and what it said."""
