@@ -10,10 +10,10 @@ use crate::id::{Region, ResourceId};
 use crate::money::{Amount, Rate};
 
 /// What each start of an instance costs at least (EC2 user guide, "On-Demand Instances").
-pub(super) const MINIMUM: SignedDuration = SignedDuration::from_secs(60);
+const MINIMUM: SignedDuration = SignedDuration::from_secs(60);
 
 /// A Spot instance that EC2 takes back sooner costs nothing (EC2 user guide, "Billing for interrupted Spot Instances").
-const FREE_WITHIN: SignedDuration = SignedDuration::from_hours(1);
+pub(super) const FREE_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 
 /// A beat so soon after a launch may not see it yet: the EC2 API is eventually consistent.
 const SETTLES: SignedDuration = SignedDuration::from_mins(5);
@@ -98,10 +98,24 @@ impl std::iter::Sum for Spent {
 impl Ledger {
     /// Every run that may have cost something in the month, by resource and beginning.
     pub fn runs(&self) -> impl Iterator<Item = Run<'_>> {
+        self.all_runs().filter(|run| self.concerns(run))
+    }
+
+    /// The same, and those that were over before the month.
+    pub(super) fn all_runs(&self) -> impl Iterator<Item = Run<'_>> {
         self.runs.iter().flat_map(move |(resource, runs)| {
             let nexts = runs.keys().copied().skip(1).map(Some).chain([None]);
             runs.iter().zip(nexts).map(move |((began, entry), next)| self.run(resource, *began, entry, next))
         })
+    }
+
+    /// Whether a run may have cost anything in the month. Of one that began before it, and was seen only after an end that nobody
+    /// knows exactly, the ledger of the month before knows whether it had ended by then: see [`Ledger::carry`].
+    fn concerns(&self, run: &Run<'_>) -> bool {
+        let before = self.span.from;
+        let ended_unseen = run.seen_until.is_none() && matches!(run.end, End::Between { .. });
+        let over = run.latest().is_some_and(|latest| latest <= before);
+        !over && !(ended_unseen && run.began < before)
     }
 
     fn run<'a>(
