@@ -18,6 +18,9 @@ pub(super) const FREE_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 /// A beat so soon after a launch may not see it yet: the EC2 API is eventually consistent.
 const SETTLES: SignedDuration = SignedDuration::from_mins(5);
 
+/// So long a look takes at most: what a beat did not see running may have ended while it looked.
+const LOOK: SignedDuration = SignedDuration::from_mins(1);
+
 /// One run, with its end and its prices.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Run<'a> {
@@ -115,7 +118,7 @@ impl Ledger {
         let before = self.span.from;
         let ended_unseen = run.seen_until.is_none() && matches!(run.end, End::Between { .. });
         let over = run.latest().is_some_and(|latest| latest <= before);
-        !over && !(ended_unseen && run.began < before)
+        !(over || ended_unseen && run.began < before)
     }
 
     fn run<'a>(
@@ -148,7 +151,7 @@ impl Ledger {
         if let Some(stopped) = entry.stopped {
             return End::At(next.map_or(stopped, |next| stopped.min(next)));
         }
-        let by = earliest(entry.ended_by, next);
+        let by = earliest(entry.ended_by.map(|at| at + LOOK), next);
         if let Some(terminated) = entry.terminated {
             let by = by.map_or(terminated, |by| by.min(terminated));
             // EC2 keeps one reason: it may have been stopped long before it was terminated, where nobody looked.
@@ -164,7 +167,7 @@ impl Ledger {
     /// The first whole beat at which it was not seen running any more.
     fn first_look_after(&self, seen: Option<Timestamp>, began: Timestamp) -> Option<Timestamp> {
         let after = seen.unwrap_or(began + SETTLES);
-        self.beats.range((Bound::Excluded(after), Bound::Unbounded)).next().copied()
+        self.beats.range((Bound::Excluded(after), Bound::Unbounded)).next().map(|at| *at + LOOK)
     }
 }
 

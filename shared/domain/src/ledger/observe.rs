@@ -1,6 +1,6 @@
 //! Taking down what a beat saw.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::bill::FREE_WITHIN;
 use super::run::{Entry, Source};
@@ -12,9 +12,6 @@ use crate::money::Rate;
 /// More different moments than AWS publishes prices of one tariff in a month. Of more, those that say the same as both
 /// neighbours are left out.
 const RATES_MAX: usize = 1_000;
-
-/// So long a look takes, at most: what it found ended without a word of when may have ended while it lasted.
-const LOOK: SignedDuration = SignedDuration::from_mins(1);
 
 impl Ledger {
     /// Takes down what a beat saw. The same beats leave the same ledger, in whatever order and however often they come.
@@ -126,7 +123,7 @@ fn entry(sighting: &Sighting, began: Timestamp, at: Timestamp, month: Span) -> E
             match said.map(whole_second).filter(|said| *said >= began) {
                 Some(said) if terminated => entry.terminated = Some(said),
                 Some(said) => entry.stopped = Some(said),
-                None => entry.ended_by = Some(at + LOOK),
+                None => entry.ended_by = Some(at),
             }
         }
     }
