@@ -73,7 +73,7 @@ pub struct Ledger {
     month: Option<String>,
     span: Span,
     region: Option<Region>,
-    /// The moments of whole beats; of those after the month the first.
+    /// The moments of whole beats, until an hour after the month, and the first one after that.
     beats: BTreeSet<Timestamp>,
     rates: BTreeMap<Tariff, Rates>,
     runs: BTreeMap<ResourceId, BTreeMap<Timestamp, Entry>>,

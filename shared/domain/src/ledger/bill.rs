@@ -10,13 +10,16 @@ use crate::id::{Region, ResourceId};
 use crate::money::{Amount, Rate};
 
 /// What each start of an instance costs at least (EC2 user guide, "On-Demand Instances").
-pub(super) const MINIMUM: SignedDuration = SignedDuration::from_secs(60);
+const MINIMUM: SignedDuration = SignedDuration::from_secs(60);
 
 /// A Spot instance that EC2 takes back sooner costs nothing (EC2 user guide, "Billing for interrupted Spot Instances").
-const FREE_WITHIN: SignedDuration = SignedDuration::from_hours(1);
+pub(super) const FREE_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 
 /// A beat so soon after a launch may not see it yet: the EC2 API is eventually consistent.
 const SETTLES: SignedDuration = SignedDuration::from_mins(5);
+
+/// So long a look takes at most: what a beat did not see running may have ended while it looked.
+const LOOK: SignedDuration = SignedDuration::from_mins(1);
 
 /// One run, with its end and its prices.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -98,10 +101,24 @@ impl std::iter::Sum for Spent {
 impl Ledger {
     /// Every run that may have cost something in the month, by resource and beginning.
     pub fn runs(&self) -> impl Iterator<Item = Run<'_>> {
+        self.all_runs().filter(|run| self.concerns(run))
+    }
+
+    /// The same, and those that were over before the month.
+    pub(super) fn all_runs(&self) -> impl Iterator<Item = Run<'_>> {
         self.runs.iter().flat_map(move |(resource, runs)| {
             let nexts = runs.keys().copied().skip(1).map(Some).chain([None]);
             runs.iter().zip(nexts).map(move |((began, entry), next)| self.run(resource, *began, entry, next))
         })
+    }
+
+    /// Whether a run may have cost anything in the month. Of one that began before it, and was seen only after an end that nobody
+    /// knows exactly, the ledger of the month before knows whether it had ended by then: see [`Ledger::carry`].
+    fn concerns(&self, run: &Run<'_>) -> bool {
+        let before = self.span.from;
+        let ended_unseen = run.seen_until.is_none() && matches!(run.end, End::Between { .. });
+        let over = run.latest().is_some_and(|latest| latest <= before);
+        !(over || ended_unseen && run.began < before)
     }
 
     fn run<'a>(
@@ -134,7 +151,7 @@ impl Ledger {
         if let Some(stopped) = entry.stopped {
             return End::At(next.map_or(stopped, |next| stopped.min(next)));
         }
-        let by = earliest(entry.ended_by, next);
+        let by = earliest(entry.ended_by.map(|at| at + LOOK), next);
         if let Some(terminated) = entry.terminated {
             let by = by.map_or(terminated, |by| by.min(terminated));
             // EC2 keeps one reason: it may have been stopped long before it was terminated, where nobody looked.
@@ -150,7 +167,7 @@ impl Ledger {
     /// The first whole beat at which it was not seen running any more.
     fn first_look_after(&self, seen: Option<Timestamp>, began: Timestamp) -> Option<Timestamp> {
         let after = seen.unwrap_or(began + SETTLES);
-        self.beats.range((Bound::Excluded(after), Bound::Unbounded)).next().copied()
+        self.beats.range((Bound::Excluded(after), Bound::Unbounded)).next().map(|at| *at + LOOK)
     }
 }
 
@@ -224,6 +241,9 @@ impl Run<'_> {
 
     /// What those seconds cost, and for how many of them nobody knows.
     fn cost(&self, span: Span) -> (Amount, u64) {
+        if span.from >= span.to {
+            return (Amount::ZERO, 0);
+        }
         let Some(rates) = self.rates else { return (Amount::ZERO, span.seconds()) };
         let changes = rates.range((Bound::Excluded(span.from), Bound::Excluded(span.to)));
         let changes = changes.map(|(from, _)| *from);

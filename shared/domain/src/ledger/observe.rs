@@ -1,9 +1,9 @@
 //! Taking down what a beat saw.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use super::bill::MINIMUM;
-use super::run::{Entry, Kind, Source};
+use super::bill::FREE_WITHIN;
+use super::run::{Entry, Source};
 use super::sighting::{Beat, Life, Sighting};
 use super::{Ledger, Rates, Span, Tariff, whole_second};
 use crate::id::ResourceId;
@@ -12,9 +12,6 @@ use crate::money::Rate;
 /// More different moments than AWS publishes prices of one tariff in a month. Of more, those that say the same as both
 /// neighbours are left out.
 const RATES_MAX: usize = 1_000;
-
-/// So long a look takes, at most: what it found ended without a word of when may have ended while it lasted.
-const LOOK: SignedDuration = SignedDuration::from_mins(1);
 
 impl Ledger {
     /// Takes down what a beat saw. The same beats leave the same ledger, in whatever order and however often they come.
@@ -36,42 +33,43 @@ impl Ledger {
     }
 
     /// Takes over what was not certainly over when the month before ended. Without it, what ended between the last beat of
-    /// that month and the first of this one is known less exactly. May be repeated.
+    /// that month and the first of this one is known less exactly. To be repeated after each beat: a late one may have told the
+    /// month before how a run ended.
     ///
     /// Returns whether anything was new.
     pub fn carry(&mut self, previous: &Self) -> bool {
         let mut news = false;
-        let begins = self.span.from;
-        let open = previous.runs().filter(|run| run.latest().is_none_or(|latest| latest > begins));
-        for run in open {
-            let entry = Entry { source: Source::Outside, ..run.entry.clone() };
+        for run in previous.all_runs() {
+            let is_open = run.latest().is_none_or(|latest| latest > self.span.from);
+            let is_known = || self.runs.get(run.resource).is_some_and(|runs| runs.contains_key(&run.began));
+            if !is_open && !is_known() {
+                continue;
+            }
             if let Some(rates) = previous.rates.get(&run.facts.tariff) {
                 news |= self.learn(&run.facts.tariff, rates.iter().map(|(from, rate)| (*from, *rate)));
             }
-            news |= self.keep(run.resource, run.began, entry);
+            let seen = run.entry.seen.or(Some(run.began));
+            news |= self.keep(run.resource, run.began, Entry { source: Source::Outside, seen, ..run.entry.clone() });
         }
         news
     }
 
-    /// Of the beats after the month only the first is kept.
+    /// Of the beats after the close only the first is kept.
     fn looked(&mut self, at: Timestamp) -> bool {
-        let after = self.beats.last().copied().filter(|last| *last >= self.span.to);
+        let close = close(self.span);
+        let after = self.beats.last().copied().filter(|last| *last >= close);
         match after {
             Some(last) if at >= last => false,
-            Some(last) if at >= self.span.to => self.beats.remove(&last) && self.beats.insert(at),
+            Some(last) if at >= close => self.beats.remove(&last) && self.beats.insert(at),
             _ => self.beats.insert(at),
         }
     }
 
     fn take(&mut self, sighting: &Sighting, at: Timestamp) -> bool {
         let began = whole_second(sighting.began);
-        let entry = entry(sighting, began, at, self.span);
-        let known = self.runs.get(&sighting.resource).is_some_and(|runs| runs.contains_key(&began));
-        if began >= self.span.to || !known && !concerns(&entry, began, self.span) {
-            return false;
-        }
         let learnt = self.learn(&sighting.facts.tariff, sighting.prices.iter().copied());
-        self.keep(&sighting.resource, began, entry) || learnt
+        let is_of_month = began < self.span.to;
+        is_of_month && self.keep(&sighting.resource, began, entry(sighting, began, at, self.span)) || learnt
     }
 
     fn keep(&mut self, resource: &ResourceId, began: Timestamp, entry: Entry) -> bool {
@@ -116,7 +114,7 @@ fn entry(sighting: &Sighting, began: Timestamp, at: Timestamp, month: Span) -> E
     };
     match sighting.life {
         Life::Live => {
-            entry.seen = Some(at.max(began).min(month.to));
+            entry.seen = Some(at.max(began).min(close(month)));
             entry.source = if at < month.to { Source::Within } else { Source::After };
         }
         Life::Ended { at: said, terminated, reclaimed } => {
@@ -125,21 +123,17 @@ fn entry(sighting: &Sighting, began: Timestamp, at: Timestamp, month: Span) -> E
             match said.map(whole_second).filter(|said| *said >= began) {
                 Some(said) if terminated => entry.terminated = Some(said),
                 Some(said) => entry.stopped = Some(said),
-                None => entry.ended_by = Some(at + LOOK),
+                None => entry.ended_by = Some(at),
             }
         }
     }
     entry
 }
 
-/// Whether a run that is not known yet may have cost anything in the month. Of one that began before the month, and is seen
-/// only after an end of which nobody says when, the ledger of the month before knows: see [`Ledger::carry`].
-fn concerns(entry: &Entry, began: Timestamp, month: Span) -> bool {
-    let minimum = if entry.facts.kind == Kind::Instance { MINIMUM } else { SignedDuration::ZERO };
-    match entry.stopped.or(entry.terminated) {
-        Some(ended) => ended.max(began + minimum) > month.from,
-        None => entry.seen.is_some() || began >= month.from,
-    }
+/// When nothing more can be learnt about the month: what was seen running then, an hour after its end, is past the hour in which EC2
+/// could have taken it back for nothing.
+fn close(month: Span) -> Timestamp {
+    month.to.saturating_add(FREE_WITHIN).unwrap_or(month.to)
 }
 
 /// Leaves out what says nothing about the month: all but the last that began before it, and what began after it unless

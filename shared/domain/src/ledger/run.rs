@@ -71,7 +71,7 @@ pub(super) struct Entry {
     pub(super) source: Source,
     /// When the facts were seen.
     pub(super) facts_at: Timestamp,
-    /// The latest moment at which it was seen running; the month's end for all that are later.
+    /// The latest moment at which it was seen running; an hour after the month for all that are later.
     pub(super) seen: Option<Timestamp>,
     /// When it was stopped, by EC2's own word.
     pub(super) stopped: Option<Timestamp>,

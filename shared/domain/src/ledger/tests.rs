@@ -69,5 +69,121 @@ fn what_is_seen_running_costs_until_it_was_seen_and_perhaps_since() {
 fn an_end_that_ec2_names_is_exact_and_one_that_nobody_saw_is_not() {
     let seen = beat("10:15", vec![sighting(Life::Live)]);
     check(vec![seen.clone(), beat("10:30", vec![sighting(stopped("10:20"))])], (1_200, 0));
-    check(vec![seen, beat("10:30", vec![])], (900, 900));
+    // The look that begins at half past takes a minute.
+    check(vec![seen, beat("10:30", vec![])], (900, 960));
+}
+
+#[test]
+fn a_start_costs_a_minute_at_least_and_a_volume_does_not() {
+    let second = time("2026-11-10T10:00:01Z");
+    let ended = Life::Ended { at: Some(second), terminated: true, reclaimed: false };
+    check(vec![beat("10:15", vec![sighting(ended)])], (60, 0));
+    let volume = |life| {
+        let plain = sighting(life);
+        Sighting { facts: Facts { kind: Kind::Volume, ..plain.facts.clone() }, ..plain }
+    };
+    check(vec![Beat { at: second, ..beat("10:00", vec![volume(Life::Live)]) }, beat("10:15", vec![])], (1, 959));
+}
+
+fn spot(life: Life) -> Sighting {
+    let plain = sighting(life);
+    Sighting { facts: Facts { terms: Terms::Spot, ..plain.facts.clone() }, ..plain }
+}
+
+fn reclaimed(clock: &str) -> Life {
+    Life::Ended { at: Some(at(clock)), terminated: true, reclaimed: true }
+}
+
+#[test]
+fn what_ec2_takes_back_within_the_first_hour_is_free() {
+    let seen = beat("10:45", vec![spot(Life::Live)]);
+    check(vec![seen.clone(), beat("11:15", vec![spot(reclaimed("10:59"))])], (0, 0));
+    check(vec![seen.clone(), beat("11:15", vec![spot(reclaimed("11:00"))])], (3_600, 0));
+    check(vec![seen.clone(), beat("11:15", vec![spot(stopped("10:59"))])], (3_540, 0));
+    // Nobody saw why, or when.
+    check(vec![seen.clone(), beat("11:15", vec![])], (0, 4_560));
+    let unsaid = Life::Ended { at: None, terminated: true, reclaimed: true };
+    check(vec![seen, beat("11:15", vec![spot(unsaid)])], (0, 4_560));
+}
+
+#[test]
+fn ec2_keeps_one_reason_so_a_termination_is_the_end_only_where_it_was_seen_running_before() {
+    let terminated = |clock| Life::Ended { at: Some(at(clock)), terminated: true, reclaimed: false };
+    let seen = beat("10:15", vec![sighting(Life::Live)]);
+    check(vec![seen.clone(), beat("11:30", vec![sighting(terminated("11:15"))])], (4_500, 0));
+    check(vec![seen.clone(), beat("11:30", vec![sighting(terminated("11:16"))])], (900, 3_660));
+    // It was stopped in between, and that was seen.
+    let all =
+        vec![seen, beat("10:30", vec![sighting(stopped("10:20"))]), beat("11:30", vec![sighting(terminated("11:15"))])];
+    check(all, (1_200, 0));
+}
+
+#[test]
+fn a_price_that_is_learnt_later_held_before_unless_it_is_spot() {
+    let unpriced = |sighting: Sighting| Sighting { prices: vec![], ..sighting };
+    let later = |sighting: Sighting| {
+        let prices = vec![(at("11:00"), sighting.prices[0].1)];
+        Sighting { prices, ..sighting }
+    };
+    check(vec![beat("12:00", vec![unpriced(sighting(Life::Live))])], (0, 0));
+    let beats = |of: fn(Life) -> Sighting| {
+        vec![beat("11:00", vec![unpriced(of(Life::Live))]), beat("12:00", vec![later(of(Life::Live))])]
+    };
+    check(beats(sighting), (7_200, 0));
+    check(beats(spot), (3_600, 0));
+    let whole = november().span();
+    let ledger = ledger(&beats(spot));
+    let seconds = ledger.runs().map(|run| run.spent(Span { to: at("12:00"), ..whole }).unpriced_seconds);
+    assert_eq!(seconds.sum::<u64>(), 3_600);
+}
+
+#[test]
+fn a_life_ends_where_the_next_begins_and_a_volume_on_two_instances_counts_once() {
+    let next = Sighting { began: at("11:00"), ..sighting(Life::Live) };
+    check(vec![beat("10:15", vec![sighting(Life::Live)]), beat("12:00", vec![next.clone()])], (4_500, 2_700));
+    check(vec![beat("12:00", vec![sighting(Life::Live), next])], (7_200, 0));
+}
+
+#[test]
+fn a_run_is_his_who_had_it_last_and_running_ones_have_a_rate() {
+    let plain = sighting(Life::Live);
+    let other = Sighting { facts: Facts { team: Some("nlp".into()), ..plain.facts.clone() }, ..plain.clone() };
+    let late = ledger(&[beat("11:00", vec![other]), beat("10:15", vec![plain])]);
+    let run = late.runs().next().unwrap();
+    assert_eq!(run.facts.team, Some("nlp".into()));
+    assert_eq!((run.is_running(), run.rate_now()), (true, Some(Rate::from_usd_micros_per_hour(3_600_000))));
+}
+
+#[test]
+fn long_times_without_a_beat_are_known() {
+    let beats = ["10:15", "11:15", "11:30", "13:00"].map(|clock| beat(clock, vec![]));
+    let blind = |clock| -> Vec<String> {
+        let spans = ledger(&beats).blind(at(clock));
+        spans
+            .iter()
+            .map(|span| format!("{} {}", span.from.as_second() - at("00:00").as_second(), span.seconds()))
+            .collect()
+    };
+    assert_eq!(blind("13:30"), ["-777600 814500", "41400 5400"]);
+    assert_eq!(blind("14:01"), ["-777600 814500", "41400 5400", "46800 3660"]);
+}
+
+#[test]
+fn another_regions_beat_and_one_before_the_month_say_nothing() {
+    let mut ledger = ledger(&[]);
+    let empty = ledger.clone();
+    let seen = vec![sighting(Life::Live)];
+    assert!(!ledger.observe(&Beat { region: "eu-west-1".into(), ..beat("10:15", seen.clone()) }));
+    assert!(!ledger.observe(&Beat { at: time("2026-10-31T23:59:59Z"), ..beat("10:15", seen.clone()) }));
+    assert_eq!(ledger, empty);
+    assert!(ledger.observe(&beat("10:15", seen.clone())));
+    assert!(!ledger.observe(&beat("10:15", seen)));
+}
+
+#[test]
+fn the_document_is_plain() {
+    let seen = beat("10:15", vec![sighting(Life::Live)]);
+    let ended = Sighting { resource: "i-2".into(), ..sighting(stopped("10:20")) };
+    let text = serde_json::to_string(&ledger(&[seen, beat("10:30", vec![ended])])).unwrap();
+    insta::assert_snapshot!(text, @r#"{"month":"2026-11","region":"us-east-1","from":1793491200,"to":1796083200,"beats":[1794305700,900],"rates":{"g5.xlarge on-demand":{"1790208000":3600000}},"kinds":[{"kind":"instance","what":"g5.xlarge","terms":"on-demand","tariff":"g5.xlarge on-demand","team":"vision","owner":"ada"}],"runs":[{"id":"i-1","began":1794304800,"of":0,"seen":1794305700},{"id":"i-2","began":1794304800,"of":0,"told":"outside","at":1794306600,"stopped":1794306000,"reclaimed":false}]}"#);
 }
