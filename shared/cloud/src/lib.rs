@@ -20,4 +20,4 @@ mod replay;
 pub use act::carry_out;
 pub use aws::Aws;
 pub use error::{CallError, CallErrorKind};
-pub use observe::{Hosts, Lines, instances, regions, storage, usages, volume_uses};
+pub use observe::{Hosts, Lines, beats, instances, regions, storage, usages, volume_uses};

@@ -1,6 +1,7 @@
 //! Looking: regions, instances, volumes, and what they have been doing.
 
 mod batch;
+mod beats;
 mod instances;
 pub(crate) mod metric_data;
 pub(crate) mod pages;
@@ -11,6 +12,7 @@ mod volume_use;
 
 use aws_sdk_ec2::types::Filter;
 
+pub use beats::beats;
 pub use instances::instances;
 pub use regions::regions;
 #[cfg(feature = "operator")]

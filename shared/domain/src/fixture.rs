@@ -30,6 +30,7 @@ pub(crate) fn untagged() -> InstanceBuilder {
     InstanceBuilder(Instance {
         id: "i-0abc".into(),
         region: "us-east-1".into(),
+        zone: None,
         instance_type: "g5.xlarge".into(),
         state: State::Running,
         launched_at: time("2026-08-31T12:00:00Z"),
@@ -125,6 +126,10 @@ impl InstanceBuilder {
 
     pub(crate) fn region(self, region: &str) -> Self {
         self.with(|instance| instance.region = region.into())
+    }
+
+    pub(crate) fn in_zone(self, zone: &str) -> Self {
+        self.with(|instance| instance.zone = Some(zone.to_owned()))
     }
 
     pub(crate) fn of_type(self, name: &str) -> Self {

@@ -18,6 +18,8 @@ pub struct Instance {
     pub id: ResourceId,
     /// Where it is.
     pub region: Region,
+    /// Its availability zone, by name, such as `us-east-1a`, where EC2 says so.
+    pub zone: Option<String>,
     /// Its type.
     pub instance_type: TypeName,
     /// What it is doing, as EC2 sees it.

@@ -131,6 +131,7 @@ fn p4d(number: usize, began: Timestamp) -> Instance {
         root_on_instance_storage: false,
         operator: None,
         prepaid: None,
+        zone: None,
         plain_linux: true,
         host: None,
         state_reason: None,

@@ -233,6 +233,7 @@ fn made(place: usize, now: Timestamp) -> impl Strategy<Value = Made> {
                 root_on_instance_storage: false,
                 operator,
                 prepaid,
+                zone: None,
                 plain_linux: true,
                 host: None,
                 state_reason: None,

@@ -559,6 +559,7 @@ fn instance(id: &str) -> Instance {
         root_on_instance_storage: false,
         operator: None,
         prepaid: None,
+        zone: None,
         plain_linux: true,
         host: None,
         state_reason: None,

@@ -9,6 +9,7 @@ mod bucket;
 mod config;
 mod document;
 mod error;
+mod ledger;
 mod plans;
 
 use aws_config::SdkConfig;

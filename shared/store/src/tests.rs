@@ -12,6 +12,8 @@ use jiff::Timestamp;
 
 use super::*;
 
+mod ledger;
+
 const FUNCTION: &str = "reap-instances";
 
 /// A status and a body; the `ETag` is always `"new"`.

@@ -33,6 +33,8 @@ pub(crate) struct Page {
     pub(crate) spot_requests: BTreeMap<ResourceId, String>,
     /// When those that are stopped were, where EC2 says so in words that can be read.
     pub(crate) stopped_at: BTreeMap<ResourceId, Timestamp>,
+    /// The same of those that are terminated, or on their way to either.
+    pub(crate) ended_at: BTreeMap<ResourceId, Timestamp>,
     /// So many came without id, type or launch time.
     pub(crate) incomplete: usize,
     /// Where the next page begins.
@@ -70,13 +72,17 @@ impl Page {
 
     fn take(&mut self, told: Told<'_>, region: &Region) {
         let request = told.spot_request.clone();
-        let stopped_at = told.transition_reason.as_deref().and_then(time_of_stop);
+        let transition = told.transition_reason.as_deref().and_then(time_of_transition);
         match described(told, region) {
             Some(described) => {
                 let request = request.map(|request| (described.instance.id.clone(), request.into_owned()));
                 self.spot_requests.extend(request);
-                let stopped_at = stopped_at.filter(|_| described.instance.state == State::Stopped);
-                self.stopped_at.extend(stopped_at.map(|at| (described.instance.id.clone(), at)));
+                let at = transition.map(|at| (described.instance.id.clone(), at));
+                match described.instance.state {
+                    State::Stopped => self.stopped_at.extend(at),
+                    State::Stopping | State::ShuttingDown | State::Terminated => self.ended_at.extend(at),
+                    State::Pending | State::Running | State::Unknown => {}
+                }
                 self.described.push(described);
             }
             None => self.incomplete += 1,
@@ -93,6 +99,7 @@ fn described(told: Told<'_>, region: &Region) -> Option<Described> {
     let instance = Instance {
         id: ResourceId::new(told.instance_id?),
         region: region.clone(),
+        zone: told.zone.filter(|zone| !zone.is_empty()).map(Cow::into_owned),
         instance_type: TypeName::new(told.instance_type?),
         state: state(told.state.as_deref()),
         launched_at: timestamp(&told.launch_time?)?,
@@ -109,9 +116,9 @@ fn described(told: Told<'_>, region: &Region) -> Option<Described> {
     Some(Described { private_dns_name: told.private_dns_name.map(Cow::into_owned), instance })
 }
 
-/// `StateTransitionReason` of an instance that somebody stopped, such as `User initiated (2026-01-01 12:00:00 GMT)` (EC2 API
+/// `StateTransitionReason` of an instance that was stopped or terminated, such as `User initiated (2026-01-01 12:00:00 GMT)` (EC2 API
 /// reference, `Instance`). EC2 promises no wording: what does not end with a moment says nothing.
-fn time_of_stop(reason: &str) -> Option<Timestamp> {
+fn time_of_transition(reason: &str) -> Option<Timestamp> {
     let (_, time) = reason.strip_suffix(')')?.rsplit_once('(')?;
     let time = time.strip_suffix(" GMT").or_else(|| time.strip_suffix(" UTC"))?;
     let time = DateTime::strptime("%Y-%m-%d %H:%M:%S", time).ok()?;

@@ -2,12 +2,15 @@
 
 mod xml;
 
+use std::collections::BTreeMap;
+
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::operation::describe_volumes::builders::DescribeVolumesFluentBuilder;
 use aws_sdk_ec2::operation::describe_volumes::{DescribeVolumes, DescribeVolumesError, DescribeVolumesOutput};
 use aws_smithy_runtime_api::client::interceptors::context::{Error, Output};
 use domain::id::{Region, ResourceId};
 use domain::volume::{Volume, VolumeState};
+use jiff::Timestamp;
 
 use self::xml::{Attachment, Told};
 use super::document::Unreadable;
@@ -26,6 +29,8 @@ pub(crate) struct VolumesPage {
     pub(crate) volumes: Vec<Volume>,
     /// Those of which EC2 left out what must be known to judge them.
     pub(crate) incomplete: Vec<ResourceId>,
+    /// Since when each is attached to what, the earliest first.
+    pub(crate) attached_since: BTreeMap<ResourceId, Vec<(Timestamp, ResourceId)>>,
     /// Where the next page begins.
     pub(crate) next_token: Option<String>,
 }
@@ -69,6 +74,10 @@ impl VolumesPage {
     fn take(&mut self, mut told: Told<'_>, region: &Region) -> Result<(), Unreadable> {
         let id = told.volume_id.take().filter(|id| !id.is_empty()).ok_or(Unreadable::Nameless("volumeId"))?;
         let id = ResourceId::new(id);
+        let since = attached_since(&told.attachments);
+        if !since.is_empty() {
+            self.attached_since.insert(id.clone(), since);
+        }
         match judgeable(told, id.clone(), region) {
             Some(volume) => self.volumes.push(volume),
             None => self.incomplete.push(id),
@@ -108,6 +117,18 @@ fn attached_to(attachments: Vec<Attachment<'_>>) -> Option<Vec<ResourceId>> {
     // A vector that grew has room for four, and an account has tens of thousands of these.
     holders.shrink_to_fit();
     Some(holders)
+}
+
+fn attached_since(attachments: &[Attachment<'_>]) -> Vec<(Timestamp, ResourceId)> {
+    let holds = attachments.iter().filter(|attachment| attachment.state.as_deref() != Some("detached"));
+    let mut since: Vec<(Timestamp, ResourceId)> = holds
+        .filter_map(|attachment| {
+            let instance = attachment.instance_id.as_deref().filter(|id| !id.is_empty())?;
+            Some((timestamp(attachment.attach_time.as_ref()?)?, ResourceId::new(instance)))
+        })
+        .collect();
+    since.sort();
+    since
 }
 
 fn state(name: Option<&str>) -> VolumeState {

@@ -91,7 +91,11 @@ async fn described(ec2: &Client, region: &Region) -> Result<All, CallError> {
 
 /// The facts of these types. By a filter, which answers for the types that exist; one unknown name in `InstanceTypes` fails
 /// the whole call.
-async fn machines(ec2: &Client, region: &Region, types: &BTreeSet<&TypeName>) -> Result<Machines, CallError> {
+pub(super) async fn machines(
+    ec2: &Client,
+    region: &Region,
+    types: &BTreeSet<&TypeName>,
+) -> Result<Machines, CallError> {
     let types: Vec<&str> = types.iter().map(|name| name.as_str()).collect();
     let mut machines = Machines::new();
     for chunk in types.chunks(TYPES_A_CALL_MAX) {

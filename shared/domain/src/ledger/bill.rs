@@ -224,6 +224,9 @@ impl Run<'_> {
 
     /// What those seconds cost, and for how many of them nobody knows.
     fn cost(&self, span: Span) -> (Amount, u64) {
+        if span.from >= span.to {
+            return (Amount::ZERO, 0);
+        }
         let Some(rates) = self.rates else { return (Amount::ZERO, span.seconds()) };
         let changes = rates.range((Bound::Excluded(span.from), Bound::Excluded(span.to)));
         let changes = changes.map(|(from, _)| *from);

@@ -38,8 +38,6 @@ pub struct Look {
 pub struct Inspected {
     /// The instance.
     pub instance: Instance,
-    /// Its availability zone, by name.
-    pub zone: Option<String>,
     /// When it was stopped or terminated, where EC2 says so in words that can be read.
     pub ended_at: Option<Timestamp>,
 }
@@ -124,8 +122,8 @@ impl Inspected {
     }
 
     fn tariff(&self, terms: Terms) -> Tariff {
-        let Instance { instance_type, plain_linux, prepaid, .. } = &self.instance;
-        let how = match (terms, &self.zone) {
+        let Instance { instance_type, plain_linux, prepaid, zone, .. } = &self.instance;
+        let how = match (terms, zone) {
             (Terms::OnDemand, Some(zone)) if is_local(zone) => format!("on demand in {zone}"),
             (Terms::OnDemand, _) => "on demand".to_owned(),
             (Terms::Spot, Some(zone)) => format!("on Spot in {zone}"),

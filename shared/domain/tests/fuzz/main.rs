@@ -78,6 +78,7 @@ fn instance(id: &str, tags: BTreeMap<String, String>) -> Instance {
         root_on_instance_storage: false,
         operator: None,
         prepaid: None,
+        zone: None,
         plain_linux: true,
         host: None,
         state_reason: None,

@@ -148,6 +148,7 @@ impl Machine {
             root_on_instance_storage: chance.one_in(30),
             operator: (foreign == Some(Foreign::Operator)).then(|| "eks.amazonaws.com".to_owned()),
             prepaid,
+            zone: None,
             plain_linux: true,
             host: Some(host.clone()),
             state_reason: None,

@@ -34,6 +34,7 @@ fn step(action: Action, tags: &[(&str, &str)]) -> Step {
         root_on_instance_storage: false,
         operator: None,
         prepaid: None,
+        zone: None,
         plain_linux: true,
         host: Some("ip-10-0-0-1".to_owned()),
         state_reason: None,

@@ -32,7 +32,8 @@ async fn one(instance: &str) -> Instance {
 async fn a_plain_instance_keeps_what_ec2_says() {
     let tags = [("Team", "vision"), ("aws:autoscaling:groupName", "g"), ("empty", "")];
     let told = "<privateDnsName>ip-10-0-0-1.ec2.internal</privateDnsName><rootDeviceType>ebs</rootDeviceType>\
-                <platformDetails>Linux/UNIX</platformDetails><placement><tenancy>default</tenancy></placement>\
+                <platformDetails>Linux/UNIX</platformDetails><placement><availabilityZone>us-east-1a</availabilityZone>\
+                <groupName/><tenancy>default</tenancy></placement>\
                 <stateReason><code>Client.UserInitiatedShutdown</code><message>Client.x: y</message></stateReason>";
     let page = page_of(&instance_xml("i-0abc", "running", &tags, told)).await;
     assert_eq!((page.described.len(), page.spot_requests.len(), page.incomplete, page.next_token), (1, 0, 0, None));
@@ -48,6 +49,7 @@ async fn a_plain_instance_keeps_what_ec2_says() {
         root_on_instance_storage: false,
         operator: None,
         prepaid: None,
+        zone: Some("us-east-1a".to_owned()),
         plain_linux: true,
         host: None,
         state_reason: Some("Client.UserInitiatedShutdown".to_owned()),

@@ -27,6 +27,8 @@ pub(super) struct Told<'a> {
     pub(super) root_device_type: Option<Cow<'a, str>>,
     pub(super) platform: Option<Cow<'a, str>>,
     pub(super) platform_details: Option<Cow<'a, str>>,
+    /// `placement.availabilityZone`
+    pub(super) zone: Option<Cow<'a, str>>,
     /// `placement.tenancy`
     pub(super) tenancy: Option<Cow<'a, str>>,
     pub(super) lifecycle: Option<Cow<'a, str>>,
@@ -74,7 +76,7 @@ fn instance<'a>(document: &mut Document<'a>) -> Result<Told<'a>, Unreadable> {
             "rootDeviceType" => told.root_device_type = Some(document.text()?),
             "platform" => told.platform = Some(document.text()?),
             "platformDetails" => told.platform_details = Some(document.text()?),
-            "placement" => told.tenancy = document.text_within("tenancy")?,
+            "placement" => (told.zone, told.tenancy) = placement(document)?,
             "instanceLifecycle" => told.lifecycle = Some(document.text()?),
             "spotInstanceRequestId" => told.spot_request = Some(document.text()?),
             "capacityBlockId" => told.capacity_block = Some(document.text()?),
@@ -85,6 +87,19 @@ fn instance<'a>(document: &mut Document<'a>) -> Result<Told<'a>, Unreadable> {
         }
     }
     Ok(told)
+}
+
+/// `availabilityZone` and `tenancy` of the open `placement`.
+fn placement<'a>(document: &mut Document<'a>) -> Result<(Option<Cow<'a, str>>, Option<Cow<'a, str>>), Unreadable> {
+    let (mut zone, mut tenancy) = (None, None);
+    while let Some(child) = document.child()? {
+        match name(&child) {
+            "availabilityZone" => zone = Some(document.text()?),
+            "tenancy" => tenancy = Some(document.text()?),
+            _ => document.skip(&child)?,
+        }
+    }
+    Ok((zone, tenancy))
 }
 
 #[cfg(test)]

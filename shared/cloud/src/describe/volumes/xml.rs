@@ -44,6 +44,7 @@ pub(super) struct Attachment<'a> {
     pub(super) associated_resource: Option<Cow<'a, str>>,
     /// `status`
     pub(super) state: Option<Cow<'a, str>>,
+    pub(super) attach_time: Option<DateTime>,
 }
 
 /// Every volume of the page, in order, to `each`; and the token of the next page. Where this fails, `each` may have had some
@@ -88,6 +89,7 @@ fn attachment<'a>(document: &mut Document<'a>) -> Result<Attachment<'a>, Unreada
             "instanceId" => told.instance_id = Some(document.text()?),
             "associatedResource" => told.associated_resource = Some(document.text()?),
             "status" => told.state = Some(document.text()?),
+            "attachTime" => told.attach_time = Some(document.time("attachTime")?),
             _ => document.skip(&child)?,
         }
     }

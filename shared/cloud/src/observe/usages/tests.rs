@@ -33,6 +33,7 @@ fn instance(id: &str, accelerator: Accelerator) -> Instance {
         root_on_instance_storage: false,
         operator: None,
         prepaid: None,
+        zone: None,
         plain_linux: true,
         host: None,
         state_reason: None,

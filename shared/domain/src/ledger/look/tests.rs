@@ -3,7 +3,7 @@ use crate::fixture::{InstanceBuilder, NOW, instance, time, volume};
 use crate::instance::Prepaid;
 
 fn inspected(of: InstanceBuilder) -> Inspected {
-    Inspected { instance: of.build(), zone: Some("us-east-1a".to_owned()), ended_at: Some(time(NOW)) }
+    Inspected { instance: of.build(), ended_at: Some(time(NOW)) }
 }
 
 fn beat(instances: Vec<Inspected>, volumes: Vec<Attached>) -> Beat {
@@ -46,12 +46,11 @@ fn ec2_takes_spot_instances_back_by_two_codes() {
 fn what_sets_a_price_is_in_the_tariff() {
     let check = |of: InstanceBuilder, expect: &str| assert_eq!(one(of).facts.tariff.as_str(), expect);
     check(instance(), "g5.xlarge on demand");
-    check(instance().purchase(Purchase::SpotOneTime), "g5.xlarge on Spot in us-east-1a");
+    check(instance().purchase(Purchase::SpotOneTime).in_zone("us-east-1a"), "g5.xlarge on Spot in us-east-1a");
     check(instance().prepaid(Prepaid::DedicatedHost), "g5.xlarge in reserved capacity");
     check(instance().purchase(Purchase::CapacityBlock), "g5.xlarge in a capacity block");
-    let mut windows = inspected(instance());
+    let mut windows = inspected(instance().in_zone("us-east-1-bos-1a"));
     windows.instance.plain_linux = false;
-    windows.zone = Some("us-east-1-bos-1a".to_owned());
     let sighting = beat(vec![windows], vec![]).items.remove(0);
     assert_eq!(sighting.facts.tariff.as_str(), "g5.xlarge on demand in us-east-1-bos-1a, not plain Linux");
 }
@@ -70,7 +69,8 @@ fn a_volume_is_its_hosts_where_its_own_tags_do_not_say_whose() {
     let volumes = vec![on(volume().untagged().build()), on(volume().untagged().tag("Team", "nlp").build())];
     let facts: Vec<Facts> =
         beat(vec![host], volumes).items.into_iter().skip(1).map(|sighting| sighting.facts).collect();
-    let teams: Vec<&str> = facts.iter().filter_map(|facts| facts.team.as_ref()).map(|team| team.as_str()).collect();
+    let teams: Vec<&str> =
+        facts.iter().filter_map(|facts| facts.team.as_ref()).map(crate::id::TeamName::as_str).collect();
     assert_eq!((teams, facts[1].owner.as_deref()), (vec!["vision", "nlp"], Some("ada")));
     assert_eq!((facts[0].name.as_deref(), facts[0].job.as_deref()), (None, Some("vision/llama-1")));
     let words = (facts[0].what.as_str(), facts[0].tariff.as_str());

@@ -78,7 +78,7 @@ fn tags_are_what_they_were_before_they_were_escaped() {
 /// What the SDK's own types say of the same fields.
 fn by_sdk(instance: types::Instance) -> Told<'static> {
     let text = |text: &str| Some(Cow::Owned(text.to_owned()));
-    let operator = instance.operator.as_ref();
+    let (operator, placement) = (instance.operator.as_ref(), instance.placement.as_ref());
     Told {
         instance_type: instance.instance_type.and_then(|kind| text(kind.as_str())),
         state: instance.state.and_then(|state| state.name).and_then(|name| text(name.as_str())),
@@ -87,7 +87,8 @@ fn by_sdk(instance: types::Instance) -> Told<'static> {
         root_device_type: instance.root_device_type.and_then(|device| text(device.as_str())),
         platform: instance.platform.and_then(|platform| text(platform.as_str())),
         platform_details: instance.platform_details.map(Cow::Owned),
-        tenancy: instance.placement.and_then(|placement| placement.tenancy).and_then(|tenancy| text(tenancy.as_str())),
+        zone: placement.and_then(|placement| placement.availability_zone.clone()).map(Cow::Owned),
+        tenancy: placement.and_then(|placement| placement.tenancy.clone()).and_then(|tenancy| text(tenancy.as_str())),
         lifecycle: instance.instance_lifecycle.and_then(|lifecycle| text(lifecycle.as_str())),
         managed: operator.and_then(|operator| operator.managed),
         principal: operator.and_then(|operator| operator.principal.clone()).map(Cow::Owned),
@@ -130,6 +131,7 @@ fn noise() -> BoxedStrategy<String> {
 }
 
 fn instance_xml() -> BoxedStrategy<String> {
+    let zone = known("availabilityZone", &["us-east-1a", "us-east-1-bos-1a", ""]);
     let own = vec![
         element("instanceId").boxed(),
         known("instanceType", &["g5.xlarge", "g99.metal"]),
@@ -141,7 +143,7 @@ fn instance_xml() -> BoxedStrategy<String> {
         known("rootDeviceType", &["ebs", "instance-store"]),
         known("platform", &["Windows", "windows"]),
         known("platformDetails", &["Linux/UNIX", "Windows"]),
-        within("placement", vec(known("tenancy", &["default", "dedicated", "host"]), 0..2)),
+        within("placement", vec(prop_oneof![known("tenancy", &["default", "dedicated", "host"]), zone], 0..3)),
         known("instanceLifecycle", &["spot", "capacity-block", "scheduled"]),
         element("spotInstanceRequestId").boxed(),
         element("capacityBlockId").boxed(),

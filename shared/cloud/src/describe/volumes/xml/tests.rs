@@ -65,6 +65,7 @@ fn by_sdk(volume: types::Volume) -> Told<'static> {
                 instance_id: attachment.instance_id.map(Cow::Owned),
                 associated_resource: attachment.associated_resource.map(Cow::Owned),
                 state: attachment.state.and_then(|name| text(name.as_str())),
+                attach_time: attachment.attach_time,
             })
             .collect(),
         managed: operator.and_then(|operator| operator.managed),
@@ -100,6 +101,7 @@ fn attachment_xml() -> BoxedStrategy<String> {
         element("instanceId").boxed(),
         element("associatedResource").boxed(),
         known("status", &["attaching", "attached", "detaching", "detached", "busy"]),
+        time("attachTime"),
         element("volumeId").boxed(),
     ];
     item(own, noise())

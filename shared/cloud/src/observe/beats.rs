@@ -1,0 +1,127 @@
+//! What the ledger reads of each region: accelerated instances in every state, and the volumes on them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use aws_sdk_ec2::Client;
+use domain::id::{Region, ResourceId, TypeName};
+use domain::instance::{self, Described, Instance, State};
+use domain::ledger::{Attached, Inspected, Look};
+use domain::observed::{Gap, GapKind, Observed};
+use futures::future::join_all;
+use jiff::Timestamp;
+
+use super::filter;
+use super::instances::machines;
+use super::pages::{PAGE_SIZE, all_pages};
+use crate::aws::Aws;
+use crate::describe::{self, DESCRIBE_INSTANCES, DESCRIBE_VOLUMES};
+use crate::error::CallError;
+
+/// A filter takes 200 values (EC2 user guide, "Filter resources").
+const HOSTS_A_CALL_MAX: usize = 200;
+
+/// One look at each of these regions, all at once. What is terminated is in it, as long as EC2 shows it: "terminated
+/// instances remain visible for a while" (EC2 user guide, "Terminate Amazon EC2 instances"), about an hour.
+///
+/// A region of which one page could not be read is a gap and has no look. One of which something came without what the ledger
+/// needs, or a type was not described, has a look that is not whole, and a gap.
+///
+/// A region that has not answered in full after `patience` is a gap as well: the others must not wait for it.
+pub async fn beats(aws: &Aws, regions: &[Region], patience: Duration) -> Observed<Look> {
+    let looks = regions.iter().map(|region| async move {
+        let ec2 = aws.ec2(region);
+        let look = tokio::time::timeout(patience, of_region(&ec2, region)).await;
+        let look = look.unwrap_or_else(|_| Err(CallError::impatient(DESCRIBE_INSTANCES, region, patience)));
+        look.unwrap_or_else(|error| Observed::nothing_but(error.gap_of_region()))
+    });
+    let mut seen = Observed::default();
+    for of_region in join_all(looks).await {
+        seen.extend(of_region);
+    }
+    seen
+}
+
+async fn of_region(ec2: &Client, region: &Region) -> Result<Observed<Look>, CallError> {
+    let All { described, mut ended_at, incomplete } = all(ec2, region).await?;
+    let types: BTreeSet<&TypeName> = described.iter().map(|one| &one.instance.instance_type).collect();
+    let machines = machines(ec2, region, &types).await?;
+    let seen = instance::accelerated(region, described, &machines);
+    let (volumes, incomplete_volumes) = volumes(ec2, region, &seen.items).await?;
+    let mut gaps = seen.gaps;
+    gaps.extend(gap(region, DESCRIBE_INSTANCES, "instance(s) came without id, type or launch time", incomplete));
+    let words = "volume(s) came without zone, type, size or since when they are attached";
+    gaps.extend(gap(region, DESCRIBE_VOLUMES, words, incomplete_volumes));
+    let inspect = |instance: Instance| Inspected { ended_at: ended_at.remove(&instance.id), instance };
+    let instances = seen.items.into_iter().map(inspect).collect();
+    let look = Look { region: region.clone(), whole: gaps.is_empty(), instances, volumes };
+    Ok(Observed { items: vec![look], gaps })
+}
+
+/// Where something is missing, nobody can say of anything that it is gone.
+fn gap(region: &Region, call: &str, words: &str, count: usize) -> Option<Gap> {
+    (count > 0).then(|| Gap {
+        region: region.clone(),
+        call: call.to_owned(),
+        error: format!("{count} {words}, and are not in the ledger"),
+        kind: GapKind::Part,
+    })
+}
+
+/// What `DescribeInstances` told of a region.
+#[derive(Default)]
+struct All {
+    described: Vec<Described>,
+    ended_at: BTreeMap<ResourceId, Timestamp>,
+    incomplete: usize,
+}
+
+/// Without a filter: what ended is wanted, too.
+async fn all(ec2: &Client, region: &Region) -> Result<All, CallError> {
+    let call = ec2.describe_instances().max_results(PAGE_SIZE);
+    let mut all = All::default();
+    all_pages(DESCRIBE_INSTANCES, region, async |token| {
+        let page = describe::page(call.clone().set_next_token(token), region).await?;
+        all.described.extend(page.described);
+        all.ended_at.extend(page.stopped_at);
+        all.ended_at.extend(page.ended_at);
+        all.incomplete += page.incomplete;
+        Ok(page.next_token)
+    })
+    .await?;
+    Ok(all)
+}
+
+/// The volumes on these instances, and how many more there are of which the ledger can keep nothing. A volume counts once, on the
+/// first of its instances: several may share it.
+async fn volumes(ec2: &Client, region: &Region, instances: &[Instance]) -> Result<(Vec<Attached>, usize), CallError> {
+    let hosts = instances.iter().filter(|instance| instance.state != State::Terminated);
+    let hosts: BTreeSet<&str> = hosts.map(|instance| instance.id.as_str()).collect();
+    let (mut found, mut incomplete) = (BTreeMap::new(), BTreeSet::new());
+    for chunk in hosts.iter().copied().collect::<Vec<_>>().chunks(HOSTS_A_CALL_MAX) {
+        let on = filter("attachment.instance-id", chunk.iter().copied());
+        let call = ec2.describe_volumes().filters(on).max_results(PAGE_SIZE);
+        all_pages(DESCRIBE_VOLUMES, region, async |token| {
+            let page = describe::volumes_page(call.clone().set_next_token(token), region).await?;
+            incomplete.extend(page.incomplete);
+            for volume in page.volumes {
+                let since = page.attached_since.get(&volume.id).into_iter().flatten();
+                let (since, on) = match since.clone().find(|(_, host)| hosts.contains(host.as_str())) {
+                    Some((since, on)) => (*since, on.clone()),
+                    None if volume.attached_to.iter().any(|host| hosts.contains(host.as_str())) => {
+                        incomplete.insert(volume.id);
+                        continue;
+                    }
+                    None => continue,
+                };
+                found.insert(volume.id.clone(), Attached { volume, on, since });
+            }
+            Ok(page.next_token)
+        })
+        .await?;
+    }
+    Ok((found.into_values().collect(), incomplete.len()))
+}
+
+#[cfg(test)]
+mod tests;

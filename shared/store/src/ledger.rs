@@ -1,0 +1,75 @@
+//! The ledger: one document a region and month.
+
+use domain::id::Region;
+use domain::ledger::{Ledger, Month};
+
+use crate::bucket::Object;
+use crate::document::{Document, decode};
+use crate::{BYTES_MAX, Store, StoreError, Versioned};
+
+/// Whoever loses so often leaves it to the next beat, which sees nearly all of it again.
+const UPDATE_TRIES_MAX: u32 = 3;
+
+impl Document for Ledger {
+    const IF_LOST: &'static str = "without it what was spent until now in that month and region is forgotten, but for what still \
+                                   runs, and budgets count from then on";
+}
+
+impl Store {
+    /// What ran in a region in a month; nothing where there is no document yet.
+    ///
+    /// # Errors
+    /// Where the document could not be read, or is none of ours.
+    pub async fn read_ledger(&self, month: &Month, region: &Region) -> Result<Versioned<Ledger>, StoreError> {
+        let key = ledger_key(month, region);
+        match self.bucket.get(&key, BYTES_MAX).await? {
+            None => Ok(Versioned { value: Ledger::new(month, region), etag: None }),
+            Some(Object { bytes, etag }) => {
+                let ledger: Ledger = decode(&bytes, &self.bucket.address(&key))?;
+                Ok(Versioned { value: ledger.of(month, region), etag })
+            }
+        }
+    }
+
+    /// Writes what ran over the object whose `ETag` was `last`; `None` where there was none.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] where something else is there by now; else where S3 refused.
+    pub async fn write_ledger(
+        &self,
+        month: &Month,
+        region: &Region,
+        ledger: &Ledger,
+        last: Option<&str>,
+    ) -> Result<(), StoreError> {
+        self.write(&ledger_key(month, region), ledger, last).await
+    }
+
+    /// Has `change` take down what it has seen, in what is there now, and again in what another run wrote in the meantime. Where
+    /// it says that nothing was new, nothing is written. Gives the ledger as it is then.
+    ///
+    /// # Errors
+    /// As [`Store::read_ledger`] and [`Store::write_ledger`].
+    pub async fn update_ledger(
+        &self,
+        month: &Month,
+        region: &Region,
+        mut change: impl FnMut(&mut Ledger) -> bool,
+    ) -> Result<Ledger, StoreError> {
+        let mut tries = 1..UPDATE_TRIES_MAX;
+        loop {
+            let Versioned { value: mut ledger, etag } = self.read_ledger(month, region).await?;
+            if !change(&mut ledger) {
+                return Ok(ledger);
+            }
+            match self.write_ledger(month, region, &ledger, etag.as_deref()).await {
+                Err(StoreError::Lost { .. }) if tries.next().is_some() => {}
+                written => return written.map(|()| ledger),
+            }
+        }
+    }
+}
+
+fn ledger_key(month: &Month, region: &Region) -> String {
+    format!("ledger/{month}/{region}.json")
+}

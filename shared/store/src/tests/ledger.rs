@@ -1,0 +1,85 @@
+//! The ledger: of two beats at once neither is lost.
+
+use domain::id::Region;
+use domain::ledger::{Beat, Ledger, Month};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::{error, home, server};
+use crate::StoreError;
+
+fn november() -> Month {
+    Month::read("2026-11", &TimeZone::UTC).unwrap()
+}
+
+fn beat(at: &str) -> Beat {
+    Beat { at: at.parse().unwrap(), region: home(), whole: true, items: vec![] }
+}
+
+/// What another beat wrote, as it is in the bucket.
+async fn written_by_another() -> &'static str {
+    let (store, served) = server(vec![(200, "")]);
+    let mut ledger = Ledger::new(&november(), &home());
+    ledger.observe(&beat("2026-11-20T12:00:00Z"));
+    store.write_ledger(&november(), &home(), &ledger, None).await.unwrap();
+    served.join().unwrap().remove(0).split("\r\n\r\n").nth(1).unwrap().to_owned().leak()
+}
+
+fn ours(ledger: &mut Ledger) -> bool {
+    ledger.observe(&beat("2026-11-20T12:15:00Z"))
+}
+
+fn at(text: &str) -> Option<Timestamp> {
+    Some(text.parse().unwrap())
+}
+
+#[tokio::test]
+async fn an_absent_ledger_is_of_its_month_and_region() {
+    let (store, served) = server(vec![(404, error("NoSuchKey"))]);
+    let read = store.read_ledger(&november(), &home()).await.unwrap();
+    assert_eq!((read.value, read.etag), (Ledger::new(&november(), &home()), None));
+    let request = served.join().unwrap().remove(0);
+    assert!(request.starts_with("GET /curfew/ledger/2026-11/eu-central-1.json"), "{request}");
+}
+
+#[tokio::test]
+async fn whoever_loses_takes_it_down_again_beside_what_the_other_wrote() {
+    let other = written_by_another().await;
+    let (store, served) = server(vec![
+        (404, error("NoSuchKey")),
+        (412, error("PreconditionFailed")),
+        (200, other),
+        (200, other),
+        (200, ""),
+    ]);
+    let ledger = store.update_ledger(&november(), &home(), ours).await.unwrap();
+    assert_eq!((ledger.since(), ledger.as_of()), (at("2026-11-20T12:00:00Z"), at("2026-11-20T12:15:00Z")));
+    let requests = served.join().unwrap();
+    assert!(requests[1].contains("if-none-match: *\r\n"), "{}", requests[1]);
+    assert!(requests[4].contains("if-match: \"new\"\r\n"), "{}", requests[4]);
+}
+
+#[tokio::test]
+async fn whoever_loses_three_times_says_so() {
+    let other = written_by_another().await;
+    let round = [(200, other), (412, error("PreconditionFailed")), (200, other)];
+    let (store, served) = server(round.repeat(3));
+    let lost = store.update_ledger(&november(), &home(), ours).await.unwrap_err();
+    assert!(matches!(lost, StoreError::Lost { .. }), "{lost}");
+    served.join().unwrap();
+}
+
+#[tokio::test]
+async fn what_says_nothing_new_is_not_written() {
+    let (store, served) = server(vec![(200, written_by_another().await)]);
+    store.update_ledger(&november(), &home(), |ledger| ledger.observe(&beat("2026-11-20T12:00:00Z"))).await.unwrap();
+    assert_eq!(served.join().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_ledger_that_cannot_be_understood_is_not_written_over() {
+    let (store, served) = server(vec![(200, r#"{"schema": 1, "runs": [{"id": "i-1", "began": 0, "of": 7}]}"#)]);
+    let refused = store.update_ledger(&november(), &Region::from("eu-central-1"), ours).await.unwrap_err().to_string();
+    assert!(refused.contains("budgets count from then on"), "{refused}");
+    served.join().unwrap();
+}
