@@ -279,3 +279,6 @@ impl Reservation {
         self.until < as_of || self.ended.is_some_and(|ended| ended < as_of)
     }
 }
+
+#[cfg(test)]
+mod tests;

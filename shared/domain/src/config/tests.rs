@@ -57,7 +57,7 @@ fn every_documented_key_is_read() {
     assert!(config.metrics.nvidia.is_some());
     assert_eq!(config.teams.len(), 1);
     assert_eq!((config.account.over_budget, config.account.monthly_budget_usd), (OverBudget::Stop, Some(20_000.0)));
-    assert_eq!(config.prices.discount_percent["p5"], 12.5);
+    assert_eq!(config.prices.discount_percent, BTreeMap::from([("p5".to_owned(), 12.5)]));
 }
 
 #[test]

@@ -1,0 +1,307 @@
+use insta::assert_snapshot;
+
+use super::*;
+use crate::config::Config;
+use crate::notices::{Memory, Notices, Told, Topic, told_of_budget};
+use crate::plan::{Action, Plan};
+
+/// A Sunday, eight days and a half before the month's end.
+const NOW: &str = "2026-11-22T12:00:00Z";
+const HOME: &str = "us-east-1";
+const HOLDS: &str = "mode = \"enforce\"\n[teams.vision]\nmonthly_budget_usd = 5000\nover_budget = \"hold\"\n";
+
+fn now() -> Timestamp {
+    NOW.parse().unwrap()
+}
+
+fn vision() -> Holder {
+    Holder::Team("vision".into())
+}
+
+fn usd(usd: f64) -> Amount {
+    Amount::from_usd(usd)
+}
+
+/// A g5.xlarge of vision that runs, and has for as long as that cost.
+fn spend(id: &str, spent: f64) -> Spend {
+    let rate = Rate::from_usd_micros_per_hour(1_006_000);
+    Spend {
+        resource: id.into(),
+        region: HOME.into(),
+        what: "g5.xlarge".to_owned(),
+        is_instance: true,
+        name: Some("bench".to_owned()),
+        owner: Some("ada".to_owned()),
+        team: Some("vision".into()),
+        job: None,
+        spent: usd(spent),
+        uncertain: Amount::ZERO,
+        unpriced_seconds: 0,
+        is_running: true,
+        seen_until: now(),
+        rate: Some(rate),
+        lately: Amount::of(rate, 7 * 86_400),
+        since: BTreeMap::new(),
+    }
+}
+
+fn stopped(id: &str, spent: f64) -> Spend {
+    Spend { is_running: false, rate: None, lately: Amount::ZERO, ..spend(id, spent) }
+}
+
+fn of_job(id: &str, job: &str, since: Timestamp, spent: f64) -> Spend {
+    Spend { job: Some(job.to_owned()), since: BTreeMap::from([(since, usd(spent))]), ..spend(id, spent) }
+}
+
+fn spends(of_month: Vec<Spend>) -> Spends {
+    Spends { of_month, before: Vec::new(), ledger_began: Some("2026-10-01T00:00:00Z".parse().unwrap()) }
+}
+
+fn standings_at(spends: &Spends, config: &str, now: Timestamp) -> BTreeMap<Holder, Budget> {
+    let (config, earlier) = (Config::read(config).unwrap(), BTreeMap::new());
+    Books::new((&config, Mode::Enforce), spends, &earlier, now).standings(&BTreeMap::new())
+}
+
+fn of_vision(of_month: Vec<Spend>, config: &str) -> Budget {
+    standings_at(&spends(of_month), config, now()).remove(&vision()).unwrap()
+}
+
+fn decided(documents: &BTreeMap<Holder, Budget>, config: &str, memory: &Memory) -> Plan {
+    decide(documents, &Config::read(config).unwrap(), Mode::Enforce, memory, &HOME.into())
+}
+
+fn nothing_told() -> Memory {
+    Memory::from([(HOME.into(), Notices::default())])
+}
+
+fn told(threshold: u16, budget: f64) -> Memory {
+    let said = Told { at: now(), what: told_of_budget("2026-11", usd(budget)) };
+    let told = BTreeMap::from([("vision".into(), BTreeMap::from([(Topic::budget(threshold), said)]))]);
+    Memory::from([(HOME.into(), Notices { told, ..Notices::default() })])
+}
+
+/// Action of the step, or why it is spared; and whether people have heard.
+fn of_step(spent: f64, config: &str, memory: &Memory) -> String {
+    let documents = BTreeMap::from([(vision(), of_vision(vec![spend("i-1", spent)], config))]);
+    let plan = decided(&documents, config, memory);
+    match (&plan.steps[..], &plan.spared[..]) {
+        ([step], []) => {
+            let crate::plan::Because::OverBudget(because) = &step.because else { panic!("{step:?}") };
+            let told = if step.told_before { ", told" } else { "" };
+            format!("{} at {} in {:?}{told}", step.action.as_str(), because.threshold_percent, step.mode)
+        }
+        ([], [spared]) => serde_json::to_string(&spared.because).unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_highest_share_that_is_reached_speaks_once() {
+    let check = |spent, memory: &Memory, expect: &str| assert_eq!(of_step(spent, HOLDS, memory), expect, "{spent}");
+    check(2_499.99, &nothing_told(), "\"within-budget\"");
+    check(2_500.0, &nothing_told(), "notify at 50 in Enforce");
+    check(2_600.0, &told(50, 5_000.0), "\"told\"");
+    check(4_000.0, &told(50, 5_000.0), "notify at 80 in Enforce");
+    check(4_999.99, &told(80, 5_000.0), "\"told\"");
+    check(2_600.0, &told(50, 4_000.0), "notify at 50 in Enforce");
+    check(5_000.0, &told(80, 5_000.0), "hold at 100 in Enforce");
+    check(5_000.0, &told(100, 5_000.0), "hold at 100 in Enforce, told");
+}
+
+#[test]
+fn without_its_memory_nothing_is_told_and_jobs_are_held_all_the_same() {
+    assert_eq!(of_step(2_500.0, HOLDS, &Memory::new()), "\"told\"");
+    assert_eq!(of_step(5_000.0, HOLDS, &Memory::new()), "hold at 100 in Enforce, told");
+}
+
+#[test]
+fn whoever_is_held_hears_of_it_whatever_the_list_says() {
+    let quiet = format!("{HOLDS}notify_at_percent = [90, 20, 90]\n");
+    assert_eq!(of_step(1_000.0, &quiet, &nothing_told()), "notify at 20 in Enforce");
+    assert_eq!(of_step(5_000.0, &quiet, &nothing_told()), "hold at 100 in Enforce");
+    let silent = HOLDS.replace("hold", "notify") + "notify_at_percent = []\n";
+    assert_eq!(of_step(50_000.0, &silent, &nothing_told()), "\"within-budget\"");
+    let far = HOLDS.replace("hold", "notify") + "notify_at_percent = [100, 120, 200]\n";
+    assert_eq!(of_step(6_100.0, &far, &nothing_told()), "notify at 120 in Enforce");
+}
+
+#[test]
+fn a_budget_follows_its_teams_mode() {
+    let observing = HOLDS.replace("[teams.vision]", "[teams.vision]\nmode = \"observe\"");
+    assert_eq!(of_step(5_000.0, &observing, &nothing_told()), "hold at 100 in Observe");
+    assert_eq!(of_step(9.0, "[teams.vision]\n", &nothing_told()), "\"without-budget\"");
+}
+
+#[test]
+fn a_budget_of_nothing_is_over_with_the_first_cent() {
+    let nothing = HOLDS.replace("5000", "0");
+    assert_eq!(of_step(0.0, &nothing, &nothing_told()), "\"within-budget\"");
+    assert_eq!(of_step(0.01, &nothing, &nothing_told()), "hold at 100 in Enforce");
+}
+
+#[test]
+fn an_unknown_price_and_an_unseen_end_never_count() {
+    let unpriced = Spend { rate: None, unpriced_seconds: 900_000, ..spend("i-2", 0.0) };
+    let uncertain = Spend { uncertain: usd(10_000.0), ..stopped("i-3", 10.0) };
+    let budget = of_vision(vec![unpriced, uncertain], &HOLDS.replace("hold", "stop"));
+    assert_eq!((budget.verdict, budget.spent_usd, budget.uncertain_usd), (Verdict::Ok, usd(10.0), usd(10_000.0)));
+    assert_eq!(budget.unpriced.len(), 1);
+}
+
+#[test]
+fn runs_of_one_resource_are_one_spender_and_the_rest_is_counted() {
+    let many = (0..8_u8).map(|nth| stopped(&format!("i-{nth}"), f64::from(nth)));
+    let budget = of_vision(many.chain([stopped("i-1", 10.0)]).collect(), HOLDS);
+    let top: Vec<String> = budget.top.iter().map(|one| format!("{} {}", one.resource, one.usd)).collect();
+    assert_eq!(top, ["i-1 $11.00", "i-7 $7.00", "i-6 $6.00", "i-5 $5.00", "i-4 $4.00"]);
+    assert_eq!((budget.others.count, budget.others.usd), (2, usd(5.0)));
+}
+
+#[test]
+fn what_has_no_team_counts_for_the_account_and_has_no_budget() {
+    let config = format!("{HOLDS}[teams.untagged]\nmonthly_budget_usd = 1\n[account]\nmonthly_budget_usd = 100\n");
+    let orphan = Spend { team: None, ..spend("i-9", 70.0) };
+    let found = standings_at(&spends(vec![orphan, spend("i-1", 50.0)]), &config, now());
+    let untagged = &found[&Holder::Team("untagged".into())];
+    assert_eq!((untagged.budget_usd, untagged.spent_usd), (None, usd(70.0)));
+    let account = &found[&Holder::Account];
+    assert_eq!((account.verdict, account.spent_usd), (Verdict::Notify, usd(120.0)));
+    assert_eq!(account.teams, BTreeMap::from([("untagged".to_owned(), usd(70.0)), ("vision".to_owned(), usd(50.0))]));
+}
+
+fn wanted(usd_wanted: f64) -> Wanted {
+    Wanted { job: "vision/llama-1".to_owned(), usd: usd(usd_wanted), until: "2026-12-02T00:00:00Z".parse().unwrap() }
+}
+
+fn reserved(document: &mut Budget, want: f64, config: &str, at: Timestamp) -> Result<Reserved, Refused> {
+    reserve(document, &vision(), &wanted(want), (&Config::read(config).unwrap(), Mode::Enforce), at)
+}
+
+#[test]
+fn a_job_is_launched_where_its_worst_case_fits() {
+    let mut document = of_vision(vec![spend("i-1", 4_000.0)], HOLDS);
+    let refused = reserved(&mut document, 1_000.01, HOLDS, now()).unwrap_err();
+    assert_snapshot!(refused, @"vision/llama-1 may cost up to $1,000.01, and of the budget of team vision $1,000.00 is left: of $5,000.00 for 2026-11, $4,000.00 is spent and $0.00 reserved, as of 2026-11-22T12:00:00Z");
+    assert!(document.reservations.is_empty());
+    assert_eq!(reserved(&mut document, 1_000.0, HOLDS, now()), Ok(Reserved::Fits));
+    assert_eq!((document.reserved_usd, document.remaining_usd), (usd(1_000.0), Some(Amount::ZERO)));
+    // The same job again takes the place of its own reservation; another has no room.
+    assert_eq!(reserved(&mut document, 900.0, HOLDS, now()), Ok(Reserved::Fits));
+    let other = Wanted { job: "vision/other-2".to_owned(), ..wanted(100.01) };
+    let config = Config::read(HOLDS).unwrap();
+    assert!(reserve(&mut document, &vision(), &other, (&config, Mode::Enforce), now()).is_err());
+    assert!(withdraw(&mut document, "vision/llama-1") && !withdraw(&mut document, "vision/llama-1"));
+    assert!(reserve(&mut document, &vision(), &other, (&config, Mode::Enforce), now()).is_ok());
+}
+
+#[test]
+fn where_nobody_can_say_jobs_wait() {
+    let at = |text: &str| -> Timestamp { text.parse().unwrap() };
+    let known = || of_vision(vec![spend("i-1", 0.0)], HOLDS);
+    let refusal = |mut document: Budget, now| reserved(&mut document, 1.0, HOLDS, now).unwrap_err().to_string();
+    assert_snapshot!(refusal(Budget::default(), now()), @"nobody can say where the budget of team vision stands: nothing is known of 2026-11 yet; enforce-budgets says so every quarter of an hour");
+    assert_snapshot!(refusal(known(), at("2026-11-22T13:00:01Z")), @"nobody can say where the budget of team vision stands: it was last counted at 2026-11-22T12:00:00Z, more than an hour ago; enforce-budgets does not run");
+    assert_snapshot!(refusal(known(), at("2026-12-01T00:00:00Z")), @"nobody can say where the budget of team vision stands: nothing is known of 2026-12 yet; enforce-budgets says so every quarter of an hour");
+    let blind = Budget { blind_since: Some(at("2026-11-22T10:59:59Z")), ..known() };
+    assert_snapshot!(refusal(blind, now()), @"nobody can say where the budget of team vision stands: something that runs was last seen at 2026-11-22T10:59:59Z; see the gaps of enforce-budgets");
+    assert_eq!(reserved(&mut known(), 1.0, HOLDS, at("2026-11-22T13:00:00Z")), Ok(Reserved::Fits));
+}
+
+#[test]
+fn what_only_notifies_or_observes_lets_jobs_go_and_says_what_it_thinks() {
+    for config in [HOLDS.replace("hold", "notify"), HOLDS.replace("enforce", "observe")] {
+        let mut document = of_vision(vec![spend("i-1", 6_000.0)], &config);
+        assert!(matches!(reserved(&mut document, 1.0, &config, now()), Ok(Reserved::Anyway(Refused::TooMuch(_)))));
+        assert_eq!(document.reserved_usd, usd(1.0));
+    }
+    let mut unheard = Budget::default();
+    assert_eq!(reserved(&mut unheard, 1.0, "", now()), Ok(Reserved::Fits));
+    assert_eq!(unheard.month, "2026-11");
+}
+
+#[test]
+fn a_reservation_shrinks_by_what_its_job_spends_and_ends_with_it() {
+    let since: Timestamp = "2026-11-22T09:00:00Z".parse().unwrap();
+    let config = Config::read(HOLDS).unwrap();
+    let mut stored = Budget::default();
+    let reservation = Reservation { usd: usd(100.0), spent_usd: usd(0.0), since, until: now(), ended: None };
+    stored.reservations.insert("vision/llama-1".to_owned(), reservation);
+    let spends = spends(vec![of_job("i-1", "vision/llama-1", since, 30.0), of_job("i-2", "vision/other", since, 5.0)]);
+    let earlier = BTreeMap::new();
+    let at = |now| Books::new((&config, Mode::Enforce), &spends, &earlier, now).of(&vision(), &stored);
+    let budget = at(now());
+    assert_eq!((budget.spent_usd, budget.reserved_usd), (usd(35.0), usd(70.0)));
+    assert_eq!(budget.remaining_usd, Some(usd(4_895.0)));
+    assert!(at(now() + SignedDuration::from_secs(1)).reservations.is_empty());
+    // Its end is known to the beat after it alone.
+    let mut ended = budget;
+    assert!(release(&mut ended, "vision/llama-1", now()));
+    assert_eq!(ended.reserved_usd, usd(70.0));
+    let books = |now| Books::new((&config, Mode::Enforce), &spends, &earlier, now);
+    assert_eq!(books(now()).of(&vision(), &ended).reservations.len(), 1);
+    assert!(books(now() + SignedDuration::from_secs(1)).of(&vision(), &ended).reservations.is_empty());
+}
+
+#[test]
+fn a_reservation_goes_on_into_the_next_month_with_what_is_left_of_it() {
+    let since: Timestamp = "2026-11-30T12:00:00Z".parse().unwrap();
+    let december: Timestamp = "2026-12-01T00:15:00Z".parse().unwrap();
+    let config = Config::read(HOLDS).unwrap();
+    let mut november = Budget { month: "2026-11".to_owned(), ..Budget::default() };
+    let until = "2026-12-02T00:00:00Z".parse().unwrap();
+    let reservation = Reservation { usd: usd(100.0), spent_usd: usd(10.0), since, until, ended: None };
+    november.reservations.insert("vision/llama-1".to_owned(), reservation);
+    let spends = Spends {
+        before: vec![of_job("i-1", "vision/llama-1", since, 40.0)],
+        ..spends(vec![of_job("i-1", "vision/llama-1", since, 3.0)])
+    };
+    let earlier = BTreeMap::from([(vision(), november)]);
+    let books = Books::new((&config, Mode::Enforce), &spends, &earlier, december);
+    let document = books.standings(&BTreeMap::new()).remove(&vision()).unwrap();
+    assert_eq!((document.spent_usd, document.reserved_usd), (usd(3.0), usd(57.0)));
+    // Once more, and nothing changes.
+    assert_eq!(books.of(&vision(), &document), document);
+}
+
+#[test]
+fn a_beat_that_comes_late_writes_nothing_over_a_later_one() {
+    let later = of_vision(vec![spend("i-1", 50.0)], HOLDS);
+    let config = Config::read(HOLDS).unwrap();
+    let (spends, earlier) = (spends(vec![spend("i-1", 40.0)]), BTreeMap::new());
+    let of = |now| Books::new((&config, Mode::Enforce), &spends, &earlier, now).of(&vision(), &later);
+    assert_eq!(of(now() - SignedDuration::from_mins(15)), later);
+    assert_eq!(of(now() + SignedDuration::from_mins(15)).spent_usd, usd(40.0));
+}
+
+fn said(of_month: Vec<Spend>, config: &str) -> String {
+    let documents = BTreeMap::from([(vision(), of_vision(of_month, config))]);
+    let plan = decided(&documents, config, &nothing_told());
+    let crate::plan::Because::OverBudget(because) = &plan.steps[0].because else { panic!("{plan:?}") };
+    assert!(matches!(plan.steps[0].action, Action::Hold | Action::Notify));
+    because.told.clone()
+}
+
+#[test]
+fn what_people_hear() {
+    let p5 = Spend {
+        rate: Some(Rate::from_usd_micros_per_hour(55_040_000)),
+        what: "p5.48xlarge".to_owned(),
+        ..spend("i-5", 3_900.0)
+    };
+    assert_snapshot!(said(vec![p5.clone(), stopped("i-1", 200.0)], HOLDS), @r#"Team vision has spent $4,100.00 of its budget of $5,000.00 for 2026-11 (82 %), as of 2026-11-22T12:00:00Z; $900.00 is left. Once it is spent, no further job is launched. The most was spent on i-5 (p5.48xlarge "bench", owner ada, us-east-1) $3,900.00, still running at $55.04/h; i-1 (g5.xlarge "bench", owner ada, us-east-1) $200.00. By the end of the month it will be $4,305.22: $4,100.00 spent, and for the 8d12h left $24.14 a day, the mean of the 7d since 2026-11-15T12:00:00Z. What runs now costs $55.04/h: at that the budget is spent at 2026-11-23T04:21:06Z; until 2026-12-01T00:00:00Z it affords $4.41/h. To stay within it, stop i-5 (p5.48xlarge, us-east-1, $55.04/h)."#);
+    let unpriced = Spend { rate: None, unpriced_seconds: 12_000, uncertain: usd(4.5), ..spend("i-2", 0.0) };
+    assert_snapshot!(said(vec![p5.clone(), Spend { spent: usd(2_000.0), ..p5 }, unpriced], &HOLDS.replace("hold", "stop")), @r#"Team vision has spent $5,900.00 of its budget of $5,000.00 for 2026-11 (118 %), as of 2026-11-22T12:00:00Z; $0.00 is left. No further job is launched this month, and instances that run are stopped, each after its own announcement. The most was spent on i-5 (p5.48xlarge "bench", owner ada, us-east-1) $5,900.00, still running at $55.04/h. Not counted, for nobody knows the price: i-2 (g5.xlarge, us-east-1), 3h20m. Up to $4.50 more may be spent: ends that nobody saw. By the end of the month it will be $6,515.67: $5,900.00 spent, and for the 8d12h left $72.43 a day, the mean of the 7d since 2026-11-15T12:00:00Z. Nothing brings it back under this month, of which it is $900.00 over: the next one begins at 2026-12-01T00:00:00Z, and a larger budget is set in config/curfew.toml. To spend no more, stop i-5 (p5.48xlarge, us-east-1, $55.04/h), i-5 (p5.48xlarge, us-east-1, $55.04/h)."#);
+    let within = said(vec![spend("i-1", 2_600.0)], HOLDS);
+    assert_snapshot!(within, @r#"Team vision has spent $2,600.00 of its budget of $5,000.00 for 2026-11 (52 %), as of 2026-11-22T12:00:00Z; $2,400.00 is left. Once it is spent, no further job is launched. The most was spent on i-1 (g5.xlarge "bench", owner ada, us-east-1) $2,600.00, still running at $1.01/h. By the end of the month it will be $2,805.22: $2,600.00 spent, and for the 8d12h left $24.14 a day, the mean of the 7d since 2026-11-15T12:00:00Z."#);
+}
+
+#[test]
+fn the_reaper_reads_only_what_may_stop() {
+    let config = format!(
+        "{}[teams.audio]\nover_budget = \"stop\"\n[account]\nmonthly_budget_usd = 9\n",
+        HOLDS.replace("hold", "stop")
+    );
+    assert_eq!(needed_by_the_reaper(&Config::read(&config).unwrap()), [vision()].into());
+    assert_eq!(needed_by_the_reaper(&Config::default()), [].into());
+    assert_eq!(Budget::default().standing(), None);
+}

@@ -1,0 +1,441 @@
+//! A quarter of 200 instances and 40 jobs on the budgets of four teams and of their account, with beats that are lost, late
+//! and doubled, and with documents of which two write at once.
+//!
+//! Proven, at every launch of a job, of its team's budget and of the account's, where they hold launches: what is truly spent
+//! in the month, and what is truly reserved, the new job included, exceed the budget by no more than what instances that
+//! reserve nothing have truly spent since the last beat, which is never more than an hour old. A team that runs jobs alone
+//! never spends more than its budget. And what a document says is spent is the true integral of price over time, or less by
+//! no more than it says itself.
+//!
+//! Assumed: a job costs no more than it reserved (it is launched after that, at the price it reserved for, and ends in time);
+//! nothing begins and ends within a time without a beat that is longer than EC2 shows what is gone, an hour; and every
+//! writer of a document writes over the version that it read.
+#![expect(clippy::unwrap_used, reason = "a test panics where something is not as it must be")]
+
+use std::collections::BTreeMap;
+
+use domain::budget::{Books, Budget, Holder, Limit, Refused, Spends, Wanted, release, reserve, withdraw};
+use domain::config::Config;
+use domain::id::Region;
+use domain::ledger::{Beat, Facts, Kind, Ledger, Life, Month, Sighting, Span, Tariff, Terms};
+use domain::mode::Mode;
+use domain::money::{Amount, Rate};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+const CONFIG: &str = r#"
+mode = "enforce"
+[account]
+monthly_budget_usd = 160000
+over_budget = "hold"
+time_zone = "Europe/Berlin"
+[teams.pure]
+monthly_budget_usd = 4000
+over_budget = "hold"
+[teams.mixed]
+monthly_budget_usd = 60000
+over_budget = "stop"
+[teams.slow]
+monthly_budget_usd = 50000
+over_budget = "hold"
+[teams.free]
+monthly_budget_usd = 100
+over_budget = "notify"
+"#;
+
+const TEAMS: [&str; 4] = ["pure", "mixed", "slow", "free"];
+const RATES: [(&str, u64); 4] =
+    [("g5.xlarge", 1_006_000), ("g6.xlarge", 804_800), ("g5.12xlarge", 5_672_000), ("g4dn.12xlarge", 3_912_000)];
+const INSTANCES: u64 = 200;
+const JOBS: u64 = 40;
+const BEAT: i64 = 900;
+const HOUR: i64 = 3_600;
+const DAY: i64 = 24 * HOUR;
+/// A job is worth launching from so long on; instances run for as long at least.
+const SHORTEST: i64 = 2 * HOUR;
+/// Documents have whole micro-USD: so much may be lost by rounding each of their figures.
+const ROUNDED: u64 = 60;
+
+fn stamp(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+/// What runs, truly.
+struct Machine {
+    id: String,
+    team: usize,
+    kind: usize,
+    job: Option<String>,
+    lives: Vec<(i64, i64)>,
+}
+
+impl Machine {
+    fn rate(&self) -> Rate {
+        Rate::from_usd_micros_per_hour(RATES[self.kind].1)
+    }
+
+    /// The exact integral of its price over its time.
+    fn spent(&self, from: i64, to: i64) -> Amount {
+        let overlap = |(began, ended): &(i64, i64)| (to.min(*ended) - from.max(*began)).max(0);
+        Amount::of(self.rate(), self.lives.iter().map(overlap).sum::<i64>().unsigned_abs())
+    }
+
+    fn seen(&self, now: i64) -> Option<Sighting> {
+        let (began, ended) = *self.lives.iter().rfind(|(began, _)| *began <= now)?;
+        let terminates = self.job.is_some();
+        if terminates && now - ended > HOUR {
+            return None;
+        }
+        let at = Some(stamp(ended));
+        let (name, _) = RATES[self.kind];
+        Some(Sighting {
+            resource: self.id.as_str().into(),
+            began: stamp(began),
+            facts: Facts {
+                kind: Kind::Instance,
+                team: Some(TEAMS[self.team].into()),
+                owner: None,
+                name: None,
+                what: name.to_owned(),
+                terms: Terms::OnDemand,
+                job: self.job.clone(),
+                attached_to: None,
+                tariff: Tariff::new(name),
+            },
+            life: if ended > now { Life::Live } else { Life::Ended { at, terminated: terminates, reclaimed: false } },
+            prices: vec![(stamp(0), self.rate())],
+        })
+    }
+}
+
+#[derive(Clone)]
+struct Job {
+    name: String,
+    team: usize,
+    kind: usize,
+    most: u64,
+    /// What it reserved, and when; its machine.
+    runs: Option<(Amount, i64, usize)>,
+    released: bool,
+    /// When the one is wanted that comes after it.
+    next: i64,
+}
+
+#[derive(Default, Debug)]
+struct Tally {
+    admitted: u64,
+    too_much: u64,
+    unknown: u64,
+    by_account: u64,
+    swaps_lost: u64,
+    beats_lost: u64,
+    into_next_month: u64,
+    carried: u64,
+    tight: u64,
+}
+
+struct World {
+    chance: fastrand::Rng,
+    config: Config,
+    machines: Vec<Machine>,
+    jobs: Vec<Job>,
+    /// By month.
+    ledgers: BTreeMap<String, Ledger>,
+    /// By month and holder: version and document.
+    store: BTreeMap<(String, Holder), (u64, String)>,
+    tally: Tally,
+}
+
+impl World {
+    fn found(seed: u64, begins: i64, ends: i64) -> Self {
+        let mut chance = fastrand::Rng::with_seed(seed);
+        let machines = (0..INSTANCES).map(|number| {
+            let mut lives = Vec::new();
+            let mut at = begins + chance.i64(-5 * DAY..5 * DAY);
+            while at < ends {
+                let until = at + chance.i64(SHORTEST..6 * DAY);
+                lives.push((at, until));
+                at = until + chance.i64(HOUR..12 * DAY);
+            }
+            let team = 1 + chance.usize(0..3);
+            Machine { id: format!("i-{number}"), team, kind: chance.usize(0..RATES.len()), job: None, lives }
+        });
+        let machines = machines.collect();
+        let jobs = (0..JOBS).map(|number| {
+            let team = if number % 2 == 0 { 0 } else { chance.usize(0..4) };
+            let name = format!("{}/job-{number}", TEAMS[team]);
+            Job {
+                name,
+                team,
+                kind: chance.usize(0..RATES.len()),
+                most: chance.u64(200..2_500),
+                runs: None,
+                released: false,
+                next: begins,
+            }
+        });
+        let jobs = jobs.collect();
+        let config = Config::read(CONFIG).unwrap();
+        let (ledgers, store, tally) = (BTreeMap::new(), BTreeMap::new(), Tally::default());
+        Self { chance, config, machines, jobs, ledgers, store, tally }
+    }
+
+    fn month(&self, now: i64) -> Month {
+        Month::of(stamp(now), &TimeZone::get(&self.config.account.time_zone).unwrap())
+    }
+
+    fn documents(&self, month: &Month) -> BTreeMap<Holder, Budget> {
+        let of_month = self.store.iter().filter(|((of, _), _)| *of == month.to_string());
+        of_month.map(|((_, holder), (_, json))| (holder.clone(), serde_json::from_str(json).unwrap())).collect()
+    }
+
+    fn read(&self, month: &Month, holder: &Holder) -> (u64, Budget) {
+        let found = self.store.get(&(month.to_string(), holder.clone()));
+        found.map_or((0, Budget::default()), |(version, json)| (*version, serde_json::from_str(json).unwrap()))
+    }
+
+    /// Whether nobody else wrote it since.
+    fn write(&mut self, month: &Month, holder: &Holder, read: u64, document: &Budget) -> bool {
+        let stored = self.store.entry((month.to_string(), holder.clone())).or_default();
+        if stored.0 != read {
+            self.tally.swaps_lost += 1;
+            return false;
+        }
+        *stored = (read + 1, serde_json::to_string(document).unwrap());
+        true
+    }
+
+    fn is_of(team: usize, holder: &Holder) -> bool {
+        *holder == Holder::Account || *holder == Holder::Team(TEAMS[team].into())
+    }
+
+    /// What is truly spent by those machines.
+    fn spent(&self, holder: &Holder, from: i64, to: i64, wanted: impl Fn(&Machine) -> bool) -> Amount {
+        let of_holder = self.machines.iter().filter(|machine| Self::is_of(machine.team, holder) && wanted(machine));
+        of_holder.map(|machine| machine.spent(from, to)).sum()
+    }
+
+    /// Observes, and writes every document; somebody else may write in between.
+    fn beat(&mut self, now: i64) {
+        let (month, region) = (self.month(now), Region::from("us-east-1"));
+        let items = self.machines.iter().filter_map(|machine| machine.seen(now)).collect();
+        let beat = Beat { at: stamp(now), region: region.clone(), whole: true, items };
+        let previous = month.previous();
+        let mut before: Vec<Ledger> = self.ledgers.remove(&previous.to_string()).into_iter().collect();
+        for ledger in &mut before {
+            ledger.observe(&beat);
+        }
+        let ledger = self.ledgers.remove(&month.to_string());
+        let mut ledger = ledger.unwrap_or_else(|| Ledger::new(&month, &region));
+        if let Some(before) = before.first() {
+            ledger.carry(before);
+        }
+        ledger.observe(&beat);
+        let of_month = vec![ledger];
+        let (stored, earlier) = (self.documents(&month), self.documents(&previous));
+        let spends = Spends::of(&of_month, &before, stored.iter().chain(&earlier), stamp(now));
+        self.ledgers.extend(of_month.into_iter().map(|ledger| (month.to_string(), ledger)));
+        self.ledgers.extend(before.into_iter().map(|ledger| (previous.to_string(), ledger)));
+        let config = self.config.clone();
+        let books = Books::new((&config, Mode::Enforce), &spends, &earlier, stamp(now));
+        let read: Vec<(Holder, u64, Budget)> = books
+            .holders(&stored)
+            .into_iter()
+            .map(|holder| {
+                let (version, stored) = self.read(&month, &holder);
+                (holder, version, stored)
+            })
+            .collect();
+        if self.chance.u8(0..3) == 0 {
+            self.somebody_wants(now + 3);
+        }
+        for (holder, version, stored) in read {
+            let mut document = books.of(&holder, &stored);
+            let mut version = version;
+            while !self.write(&month, &holder, version, &document) {
+                let (newer, stored) = self.read(&month, &holder);
+                version = newer;
+                document = books.of(&holder, &stored);
+            }
+            let carried = document.reservations.keys().filter(|job| !stored.reservations.contains_key(*job));
+            self.tally.carried += u64::try_from(carried.count()).unwrap();
+            if now % 7 == 0 {
+                self.check_document(&holder, &document, &month, now);
+            }
+        }
+    }
+
+    /// It says what is truly spent, but for what it says itself; and holds every reservation that is needed.
+    fn check_document(&self, holder: &Holder, document: &Budget, month: &Month, now: i64) {
+        let truth = self.spent(holder, month.span().from.as_second(), now, |_| true);
+        let rounding = Amount::from_usd_micros(ROUNDED);
+        assert!(document.spent_usd <= truth + rounding, "{holder:?} at {now}: {} of {truth}", document.spent_usd);
+        let most = document.spent_usd + document.uncertain_usd + rounding;
+        assert!(truth <= most, "{holder:?} at {now}: {most} at most of {truth}");
+        for job in self.jobs.iter().filter(|job| Self::is_of(job.team, holder) && !job.released && job.runs.is_some()) {
+            assert!(document.reservations.contains_key(&job.name), "{holder:?} at {now}: {} is forgotten", job.name);
+        }
+    }
+
+    /// A job that waits tries again.
+    fn somebody_wants(&mut self, now: i64) {
+        for place in 0..self.jobs.len() {
+            let after = self.machines.len();
+            let job = &mut self.jobs[place];
+            if job.released && job.next <= now {
+                let name = format!("{}/job-{place}-{after}", TEAMS[job.team]);
+                *job = Job { name, runs: None, released: false, ..job.clone() };
+            }
+        }
+        let waiting: Vec<usize> = (0..self.jobs.len()).filter(|place| self.jobs[*place].runs.is_none()).collect();
+        if !waiting.is_empty() {
+            let place = waiting[self.chance.usize(0..waiting.len())];
+            self.launch(place, now);
+        }
+    }
+
+    /// Reserves with the team, then with the account, and launches. It asks for exactly what is left, where it can use that.
+    fn launch(&mut self, place: usize, now: i64) {
+        let job = self.jobs[place].clone();
+        let month = self.month(now);
+        let holders = [Holder::Team(TEAMS[job.team].into()), Holder::Account];
+        let rate = Rate::from_usd_micros_per_hour(RATES[job.kind].1);
+        let binds = |holder: &&Holder| Limit::of(holder, &self.config, Mode::Enforce).unwrap().holds_launches();
+        let left = holders.iter().filter(binds).filter_map(|holder| self.read(&month, holder).1.remaining_usd).min();
+        let most = Amount::from_usd_micros(job.most * 1_000_000);
+        let usd = left.map_or(most, |left| left.min(most)).max(Amount::of(rate, SHORTEST.unsigned_abs()));
+        self.tally.tight += u64::from(Some(usd) == left);
+        let seconds = i64::try_from(usd.lasts_at(rate).unwrap()).unwrap();
+        let wanted = Wanted { job: job.name.clone(), usd, until: stamp(now + 60 + seconds) };
+        for (nth, holder) in holders.iter().enumerate() {
+            let reserved = loop {
+                let (version, mut document) = self.read(&month, holder);
+                let reserved = reserve(&mut document, holder, &wanted, (&self.config, Mode::Enforce), stamp(now));
+                if reserved.is_err() || self.write(&month, holder, version, &document) {
+                    break reserved;
+                }
+            };
+            if let Err(refused) = reserved {
+                self.tally.by_account += u64::try_from(nth).unwrap();
+                match refused {
+                    Refused::TooMuch(_) => self.tally.too_much += 1,
+                    Refused::Unknown(_) => self.tally.unknown += 1,
+                }
+                for holder in &holders[..nth] {
+                    let (version, mut document) = self.read(&month, holder);
+                    assert!(withdraw(&mut document, &job.name) && self.write(&month, holder, version, &document));
+                }
+                return;
+            }
+        }
+        let began = now + self.chance.i64(1..60);
+        let ended = began + self.chance.i64(seconds * 3 / 10..=seconds).max(SHORTEST.min(seconds));
+        let id = format!("i-job-{}", self.machines.len());
+        let lives = vec![(began, ended)];
+        self.machines.push(Machine { id, team: job.team, kind: job.kind, job: Some(job.name), lives });
+        self.jobs[place].runs = Some((usd, now, self.machines.len() - 1));
+        self.tally.admitted += 1;
+        self.tally.into_next_month += u64::from(self.month(ended) != month);
+        for holder in
+            holders.iter().filter(|holder| Limit::of(holder, &self.config, Mode::Enforce).unwrap().holds_launches())
+        {
+            self.check_launch(holder, &month, now);
+        }
+    }
+
+    /// What is truly spent and reserved does not exceed the budget, but for one beat's burn of what reserves nothing.
+    fn check_launch(&self, holder: &Holder, month: &Month, now: i64) {
+        let begins = month.span().from.as_second();
+        let (_, document) = self.read(month, holder);
+        let as_of = document.as_of.unwrap().as_second();
+        assert!(now - as_of <= HOUR, "{holder:?} at {now}: launched by a document of {as_of}");
+        let spent = self.spent(holder, begins, now, |_| true);
+        let of_holder = self.jobs.iter().filter(|job| Self::is_of(job.team, holder));
+        let reserved: Amount = of_holder
+            .filter_map(|job| {
+                let (usd, since, machine) = job.runs?;
+                let machine = &self.machines[machine];
+                assert!(machine.spent(since, i64::MAX) <= usd, "{} costs more than it reserved", job.name);
+                let runs = machine.lives[0].1 > now;
+                runs.then(|| usd.saturating_sub(machine.spent(since, now)))
+            })
+            .sum();
+        let burn = self.spent(holder, as_of, now, |machine| machine.job.is_none());
+        // What the beat did not know, it said itself.
+        let unknown = self.spent(holder, begins, as_of, |_| true).saturating_sub(document.spent_usd);
+        let allowed = document.budget_usd.unwrap() + burn + unknown + Amount::from_usd_micros(ROUNDED);
+        assert!(
+            spent + reserved <= allowed,
+            "{holder:?} at {now}: {spent} spent and {reserved} reserved, where {allowed} is allowed, {burn} of it by the last beat"
+        );
+    }
+
+    /// What has ended is released, sooner or later.
+    fn release(&mut self, now: i64) {
+        for place in 0..self.jobs.len() {
+            let job = self.jobs[place].clone();
+            let ended = job.runs.is_some_and(|(_, _, machine)| self.machines[machine].lives[0].1 <= now);
+            if !ended || job.released || self.chance.u8(0..4) == 0 {
+                continue;
+            }
+            self.jobs[place].released = true;
+            self.jobs[place].next = now + self.chance.i64(HOUR..3 * DAY);
+            for month in [self.month(now).previous(), self.month(now)] {
+                for holder in [Holder::Team(TEAMS[job.team].into()), Holder::Account] {
+                    let (version, mut document) = self.read(&month, &holder);
+                    if release(&mut document, &job.name, stamp(now)) {
+                        assert!(self.write(&month, &holder, version, &document));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The last quarter of 2026, in Berlin: clocks are changed in it.
+fn live(seed: u64) -> Tally {
+    let zone = TimeZone::get("Europe/Berlin").unwrap();
+    let month = |text: &str| Month::read(text, &zone).unwrap().span();
+    let Span { from, to } = Span { from: month("2026-10").from, to: month("2026-12").to };
+    let (begins, ends) = (from.as_second(), to.as_second());
+    let mut world = World::found(seed, begins, ends);
+    let mut silent_until = begins;
+    let mut now = begins;
+    while now < ends {
+        if world.chance.u8(0..200) == 0 {
+            silent_until = now + world.chance.i64(BEAT..2 * HOUR - BEAT);
+        }
+        if now < silent_until || world.chance.u8(0..12) == 0 {
+            world.tally.beats_lost += 1;
+        } else {
+            let late = world.chance.i64(0..20);
+            world.beat(now + late);
+        }
+        let mut at = now + 30;
+        // Between two beats: jobs end, are released, and others ask for what that leaves.
+        while at < now + BEAT - 30 {
+            at += world.chance.i64(20..1_200);
+            world.release(at);
+            world.somebody_wants(at + 1);
+        }
+        now += BEAT;
+    }
+    // Whoever runs jobs alone stays within the budget of every month, but for what was reserved in the month before.
+    let pure = Holder::Team(TEAMS[0].into());
+    for text in ["2026-10", "2026-11", "2026-12"] {
+        let Span { from, to } = month(text);
+        let spent = world.spent(&pure, from.as_second(), to.as_second(), |_| true);
+        assert!(spent <= Amount::from_usd(4_000.0), "{text}: {spent}");
+    }
+    world.tally
+}
+
+#[test]
+fn spend_and_reservations_exceed_no_budget_by_more_than_a_beats_burn() {
+    let tally = live(20_261_122);
+    let Tally { admitted, too_much, unknown, by_account, swaps_lost, beats_lost, into_next_month, carried, tight } =
+        tally;
+    let counts = [admitted, too_much, unknown, by_account, swaps_lost, beats_lost, into_next_month, carried, tight];
+    assert!(counts.iter().all(|count| *count > 0), "{counts:?}: something never happened");
+    assert!(admitted >= 3 * JOBS, "only {admitted} jobs were launched");
+}
