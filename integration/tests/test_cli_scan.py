@@ -112,12 +112,13 @@ def test_the_result_as_json(bare: Undeployed) -> None:
         "what": "g5.xlarge",
         "usd_per_hour": 1.006,
         "usd_per_month": G5_XLARGE_MONTH,
+        "price_source": "table of 2026-09-24",
         "because": "",
         "created_at": None,
         "controller": None,
     }
     assert (second["what"], second["usd_per_month"]) == ("500 GiB gp3", 40.0)
-    assert (third["usd_per_hour"], third["usd_per_month"], third["team"]) == (None, None, None)
+    assert (third["usd_per_hour"], third["usd_per_month"], third["price_source"], third["team"]) == (None, None, None, None)
     assert document["kinds"] == [
         {"kind": "idle", "findings": 2, "usd_per_month": G5_XLARGE_MONTH, "unknown_prices": 1},
         {"kind": "orphaned", "findings": 1, "usd_per_month": 40.0, "unknown_prices": 0},
@@ -138,16 +139,17 @@ def test_the_result_as_a_table(bare: Undeployed) -> None:
     assert said.code == 1 and lines[0].split()[:3] == ["USD/month", "Finding", "Resource"]
     money = {line.split()[0] for line in lines[1:4]}
     assert [gpu in lines[1], volume in lines[2], far in lines[3]] == [True] * 3, said.out
-    assert money == {"4,140.56", "40.00", "unknown"}
+    assert money == {"4,140.56*", "40.00*", "unknown"}
     assert [line.split() for line in lines[6:8]] == [
         ["4,180.56", "2", "0", "vision"],
         ["unknown", "1", "1", "(no", "team)"],
     ]
-    assert lines[-2:] == [
+    assert lines[-3:] == [
         "3 findings, $4,180.56 a month and 1 of unknown price, "
         "among 2 GPU instances and 1 unattached volume in 2 regions.",
         "By finding, a month: idle $4,140.56 (2); unattached (orphaned) $40.00 (1); untagged unknown (1). "
         "What is of two counts in each.",
+        "* table of 2026-09-24, table of 2026-09-30; the sums contain it.",
     ]
     assert "4 GPUs at" in lines[1] and "unattached, created" in lines[2] and "lacks Team, Owner" in lines[3]
     assert f"`curfew explain {gpu}`" in said.err and "make deploy" in said.err

@@ -287,7 +287,7 @@ def test_what_is_asked_is_legible_and_volumes_are_priced_by_the_month(storage: V
     terminal.wait_for("[y/N]")
     [proposed] = [line for line in terminal.shown.splitlines() if line.startswith(f"{volume} (500 GiB gp3, us-east-1")]
     assert "it costs: $40.00 a month" in proposed and "\x1b[" not in proposed
-    question = "This will start 1 instance, at a price that is not known, and restore 1 volume, for $40.00 a month. Go on?"
+    question = "This will start 1 instance, at a price that is not known, and restore 1 volume, for $40.00 a month (table of 2026-09-30). Go on?"
     assert question in terminal.shown
     terminal.type("n\n")
     assert terminal.end() == 1 and volumes(storage) == []

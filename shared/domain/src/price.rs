@@ -82,6 +82,18 @@ impl Source {
     }
 }
 
+impl Source {
+    /// From when on its price holds; `listed`: since when the list says the same.
+    fn holds_from(self, listed: Option<Timestamp>) -> Option<Timestamp> {
+        match self {
+            Self::Prepaid => None,
+            Self::PriceList { as_of, .. } => Some(listed.unwrap_or(as_of)),
+            Self::SpotHistory { as_of } => Some(as_of),
+            Self::Table { of } => dated::midnight(of),
+        }
+    }
+}
+
 impl Serialize for Quote {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.rate.serialize(serializer)
@@ -207,22 +219,29 @@ impl PriceBook {
         Some(Quote { rate: Rate::from_usd_micros_per_hour(*usd_micros), source })
     }
 
-    /// What an instance costs by the moment from which each price is in force: of Spot every change that is known, of all others the
-    /// price that is known now, from its launch. Empty where no price is known.
+    /// What is known of an instance's price, by the moment from which each holds, for the ledger: of Spot every change that is
+    /// known; of the list since when it says so; of a table its day. Empty where no price is known, and of what is paid for in
+    /// advance.
     #[must_use]
-    pub fn history(&self, instance: &Instance) -> BTreeMap<Timestamp, Rate> {
-        let now = self.saved_by_ending(instance);
-        let Instance { region, instance_type, zone, launched_at, .. } = instance;
-        match now {
-            None => BTreeMap::new(),
-            Some(Quote { source: Source::SpotHistory { .. }, .. }) => {
-                let changes = self.live.spot.get(region).and_then(|types| types.get(instance_type));
-                let changes = changes.zip(zone.as_ref()).and_then(|(of_type, zone)| of_type.zones.get(zone));
-                let rates = changes.into_iter().flatten();
-                rates.map(|(from, usd_micros)| (*from, Rate::from_usd_micros_per_hour(*usd_micros))).collect()
-            }
-            Some(quote) => BTreeMap::from([(*launched_at, quote.rate)]),
+    pub fn known(&self, instance: &Instance) -> Vec<(Timestamp, Rate)> {
+        let Instance { region, instance_type, zone, .. } = instance;
+        let Some(Quote { rate, source }) = self.saved_by_ending(instance) else { return Vec::new() };
+        if matches!(source, Source::SpotHistory { .. }) {
+            let changes = self.live.spot.get(region).and_then(|types| types.get(instance_type));
+            let changes = changes.zip(zone.as_ref()).and_then(|(of_type, zone)| of_type.zones.get(zone));
+            let rates = changes.into_iter().flatten();
+            return rates.map(|(from, usd_micros)| (*from, Rate::from_usd_micros_per_hour(*usd_micros))).collect();
         }
+        let listed = self.live.on_demand.get(region).and_then(|types| types.get(instance_type));
+        source.holds_from(listed.map(|listed| listed.from)).map(|from| (from, rate)).into_iter().collect()
+    }
+
+    /// The same of a volume.
+    #[must_use]
+    pub fn known_of_volume(&self, volume: &Volume) -> Vec<(Timestamp, Rate)> {
+        let Some(Quote { rate, source }) = self.of_volume(volume) else { return Vec::new() };
+        let listed = self.live.storage.get(&volume.region).map(|listed| listed.from);
+        source.holds_from(listed).map(|from| (from, rate)).into_iter().collect()
     }
 
     /// What a volume costs as long as it exists, attached or not: its size, and what is provisioned beyond what comes with

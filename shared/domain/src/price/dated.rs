@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
 use super::storage::Storage;
 use crate::id::{Region, TypeName};
 use crate::money::Rate;
@@ -56,6 +60,11 @@ const EBS_GIBPS_MONTH: u64 = 40_960_000;
 
 /// The region of the tables of volumes.
 const EBS_REGION: &str = "us-east-1";
+
+/// The beginning of a table's day, UTC.
+pub(super) fn midnight(of: &str) -> Option<Timestamp> {
+    of.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok().map(|at| at.timestamp())
+}
 
 /// What an instance costs on demand by the table.
 pub(super) fn on_demand(region: &Region, instance_type: &TypeName) -> Option<Rate> {

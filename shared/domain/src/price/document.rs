@@ -48,6 +48,8 @@ pub struct Listed {
     pub usd_micros_per_hour: Option<u64>,
     /// When it was asked.
     pub as_of: Timestamp,
+    /// Since when it says the same.
+    pub from: Timestamp,
 }
 
 /// What the Price List said of the storage of a region.
@@ -58,6 +60,8 @@ pub struct ListedStorage {
     pub prices: Storage,
     /// When it was asked.
     pub as_of: Timestamp,
+    /// Since when it says the same.
+    pub from: Timestamp,
 }
 
 /// The Spot prices of a type in a region.
@@ -139,13 +143,17 @@ impl Document {
 
     /// Takes in what the Price List said of a type.
     pub fn learn_listed(&mut self, region: Region, instance_type: TypeName, price: Option<u64>, now: Timestamp) {
-        let listed = Listed { usd_micros_per_hour: price, as_of: now };
-        self.on_demand.entry(region).or_default().insert(instance_type, listed);
+        let types = self.on_demand.entry(region).or_default();
+        let before = types.get(&instance_type).filter(|before| before.usd_micros_per_hour == price);
+        let from = before.map_or(now, |before| before.from.min(now));
+        types.insert(instance_type, Listed { usd_micros_per_hour: price, as_of: now, from });
     }
 
     /// Takes in what the Price List said of storage.
     pub fn learn_storage(&mut self, region: Region, prices: Storage, now: Timestamp) {
-        self.storage.insert(region, ListedStorage { prices, as_of: now });
+        let before = self.storage.get(&region).filter(|before| before.prices == prices);
+        let from = before.map_or(now, |before| before.from.min(now));
+        self.storage.insert(region, ListedStorage { prices, as_of: now, from });
     }
 
     /// Takes in the changes of Spot prices of these types. A zone that is not among them has no change: what was in force

@@ -113,16 +113,36 @@ fn spot_has_the_price_of_its_zone_for_an_hour() {
 }
 
 #[test]
-fn the_history_of_spot_has_every_change_and_all_else_one_price_from_launch() {
-    let history = |document: Document, of: InstanceBuilder| {
-        let book = PriceBook::of(document, &Prices::default(), time(NOW));
-        let history = book.history(&of.build());
-        history.into_iter().map(|(from, rate)| format!("{from} {rate}")).collect::<Vec<_>>()
+fn the_ledger_learns_from_when_on_each_price_holds() {
+    let known = |document: &Document, of: InstanceBuilder| {
+        let book = PriceBook::of(document.clone(), &Prices::default(), time(NOW));
+        let known = book.known(&of.build());
+        known.into_iter().map(|(from, rate)| format!("{from} {rate}")).collect::<Vec<_>>()
     };
-    let expect = ["2026-08-30T00:00:00Z $0.30/h", "2026-09-01T11:00:00Z $0.40/h"];
-    assert_eq!(history(spot(), on_spot("us-east-1a")), expect);
-    assert_eq!(history(spot(), instance()), ["2026-08-31T12:00:00Z $1.01/h"]);
-    assert!(history(spot(), on_spot("us-east-1c")).is_empty());
+    let changes = ["2026-08-30T00:00:00Z $0.30/h", "2026-09-01T11:00:00Z $0.40/h"];
+    assert_eq!(known(&spot(), on_spot("us-east-1a")), changes);
+    assert!(known(&spot(), on_spot("us-east-1c")).is_empty());
+    assert_eq!(known(&spot(), instance()), ["2026-09-24T00:00:00Z $1.01/h"]);
+    assert!(known(&spot(), instance().prepaid(Prepaid::CapacityReservation)).is_empty());
+    let mut says_the_same = listed(Some(2_000_000), "2026-08-30T00:00:00Z");
+    says_the_same.learn_listed("us-east-1".into(), "g5.xlarge".into(), Some(2_000_000), time(AS_OF));
+    assert_eq!(known(&says_the_same, instance()), ["2026-08-30T00:00:00Z $2.00/h"]);
+    says_the_same.learn_listed("us-east-1".into(), "g5.xlarge".into(), Some(3_000_000), time(NOW));
+    assert_eq!(known(&says_the_same, instance()), ["2026-09-01T12:00:00Z $3.00/h"]);
+}
+
+#[test]
+fn the_ledger_learns_the_same_of_volumes() {
+    let known = |document: Document| {
+        let book = PriceBook::of(document, &Prices::default(), time(NOW));
+        book.known_of_volume(&gp3()).into_iter().map(|(from, rate)| format!("{from} {rate}")).collect::<Vec<_>>()
+    };
+    assert_eq!(known(Document::default()), ["2026-09-30T00:00:00Z $0.01/h"]);
+    let mut document = Document::default();
+    let prices = || Storage { gib_month: BTreeMap::from([("gp3".to_owned(), 7_300_000)]), ..Storage::default() };
+    document.learn_storage("us-east-1".into(), prices(), time("2026-08-30T00:00:00Z"));
+    document.learn_storage("us-east-1".into(), prices(), time(AS_OF));
+    assert_eq!(known(document), ["2026-08-30T00:00:00Z $1.00/h"]);
 }
 
 #[test]
