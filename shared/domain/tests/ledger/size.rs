@@ -16,7 +16,7 @@ const BYTES_MAX: usize = 2_500_000;
 fn sighting(number: usize, began: Timestamp, life: Life, day: Timestamp) -> Sighting {
     let kind = ["g5.xlarge", "g6e.12xlarge", "p5.48xlarge", "g4dn.xlarge"][number % 4];
     let zone = ["a", "b", "c"][number % 3];
-    let spot = number % 2 == 0;
+    let spot = number.is_multiple_of(2);
     let how = if spot { format!("on Spot in eu-central-1{zone}") } else { "on demand".to_owned() };
     Sighting {
         resource: format!("i-{number:017x}").as_str().into(),
