@@ -88,7 +88,7 @@ pub struct Budget {
     /// How the forecast is made, in words.
     #[serde(default)]
     pub forecast_method: String,
-    /// What is left: budget less spent and reserved, never below 0.
+    /// What is certainly left: budget less spent, uncertain and reserved, never below 0.
     #[serde(default)]
     pub remaining_usd: Option<Amount>,
     /// What runs now costs, as far as its price is known.
@@ -259,11 +259,15 @@ impl Budget {
         Some(Standing { verdict, as_of, month, spent, budget })
     }
 
+    /// What is certainly left of a budget on which so much is reserved.
+    fn left_of(&self, budget: Amount, reserved: Amount) -> Amount {
+        budget.saturating_sub(self.spent_usd).saturating_sub(self.uncertain_usd).saturating_sub(reserved)
+    }
+
     /// Counts anew what the reservations still hold, and what is left then.
     fn count_reservations(&mut self) {
         self.reserved_usd = self.reservations.values().map(Reservation::outstanding).sum();
-        self.remaining_usd =
-            self.budget_usd.map(|budget| budget.saturating_sub(self.spent_usd).saturating_sub(self.reserved_usd));
+        self.remaining_usd = self.budget_usd.map(|budget| self.left_of(budget, self.reserved_usd));
     }
 }
 

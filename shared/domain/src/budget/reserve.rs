@@ -116,12 +116,16 @@ fn objection(
     }
     let others = document.reservations.iter().filter(|(job, _)| **job != wanted.job);
     let reserved: Amount = others.map(|(_, one)| one.outstanding()).sum();
-    let left = limit.budget.saturating_sub(document.spent_usd).saturating_sub(reserved);
+    let left = document.left_of(limit.budget, reserved);
     if wanted.usd <= left {
         return Ok(());
     }
+    let uncertain = match document.uncertain_usd {
+        Amount::ZERO => String::new(),
+        uncertain => format!(", {uncertain} more may be"),
+    };
     Err(Refused::TooMuch(format!(
-        "{} may cost up to {}, and of {whose} {left} is left: of {} for {month}, {} is spent and {reserved} reserved, as of {as_of}",
+        "{} may cost up to {}, and of {whose} {left} is left: of {} for {month}, {} is spent{uncertain} and {reserved} reserved, as of {as_of}",
         wanted.job, wanted.usd, limit.budget, document.spent_usd
     )))
 }
