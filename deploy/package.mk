@@ -22,6 +22,7 @@ BINARIES := $(ROOT)/target/$(RUST_TARGET)/release
 # The one line that a new function adds.
 build-ReapInstances: NAME := reap-instances
 build-ReapVolumes: NAME := reap-volumes
+build-EnforceBudgets: NAME := enforce-budgets
 
 build-%: compile
 	@test -n "$(NAME)" || { echo "deploy/package.mk does not say which binary $* is" >&2; exit 1; }

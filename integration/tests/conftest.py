@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from local_aws import LocalAws, running  # noqa: E402
 from local_aws.client import CREDENTIALS  # noqa: E402
 from reaping import Account, stop_the_warm  # noqa: E402
+from reaping_budgets import BudgetAccount  # noqa: E402
 from reaping_volumes import VolumeAccount  # noqa: E402
 
 # A boto3 client that a test makes without our factory must not find a developer's account.
@@ -48,3 +49,10 @@ def storage(aws: LocalAws) -> Iterator[VolumeAccount]:
     """One whose volumes are reaped, in enforce mode and without patience after the announcement."""
     with VolumeAccount(aws) as storage:
         yield storage
+
+
+@pytest.fixture
+def money(aws: LocalAws) -> Iterator[BudgetAccount]:
+    """One whose teams have budgets, in enforce mode and without patience."""
+    with BudgetAccount(aws) as money:
+        yield money

@@ -59,6 +59,7 @@ EC2_LOOKS = {
     "ec2:DescribeRegions",
     "ec2:DescribeSnapshots",
     "ec2:DescribeSpotInstanceRequests",
+    "ec2:DescribeSpotPriceHistory",
     "ec2:DescribeVolumes",
 }
 

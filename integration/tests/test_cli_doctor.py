@@ -12,6 +12,7 @@ from deploying import ON_DEMAND_G, STACK, Deployment, deploy, doctor, findings, 
 from reaping import BUCKET, EUROPE, Account, ago, binary, now, rfc3339, scheduled
 from runtime_api import Function
 
+FUNCTIONS = ["reap-instances", "reap-volumes", "enforce-budgets"]
 CHECKS = ["runs", "alarms", "subscriptions", "configuration", "permissions", "telemetry", "quotas", "tags"]
 
 
@@ -22,7 +23,7 @@ def stack(account: Account) -> Deployment:
 
 def test_a_healthy_deployment_is_fine(account: Account) -> None:
     stack = deploy(account)
-    for function in ("reap-instances", "reap-volumes"):
+    for function in FUNCTIONS:
         with Function(binary(function), env=account.environment()) as reaper:
             assert reaper.invoke(scheduled(function)).error is None
     said = doctor(stack)
@@ -52,18 +53,18 @@ def test_a_function_that_does_not_run_is_a_problem(account: Account) -> None:
     stack.ran("reap-instances", minutes_ago=20)
     said = doctor(stack)
     assert said.code == 1
-    instances, volumes = findings(said, "runs")
-    assert instances["severity"] == volumes["severity"] == "problem"
+    instances, volumes, budgets = findings(said, "runs")
+    assert instances["severity"] == volumes["severity"] == budgets["severity"] == "problem"
     assert instances["found"] == "its last run was 20m ago, and it should run every 5m"
     assert "curfew-reap-instances" in instances["remedy"]
-    assert "no record of a run" in volumes["found"]
+    assert "no record of a run" in volumes["found"] and "no record of a run" in budgets["found"]
 
 
 def test_right_after_midnight_the_last_run_is_of_yesterday(account: Account) -> None:
     stack = deploy(account)
     for key in account.keys("plans/"):
         account.aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
-    for function in ("reap-instances", "reap-volumes"):
+    for function in FUNCTIONS:
         stack.ran(function, days_ago=1)
     assert findings(doctor(stack), "runs") == []
 

@@ -78,7 +78,7 @@ def test_a_role_that_lacks_what_it_needs_is_a_problem(stack: Deployment) -> None
 def test_every_statement_of_the_template_is_missed_when_it_is_gone(stack: Deployment) -> None:
     """Whoever changes a policy of the template has to tell the doctor's cases what it is for."""
     iam = stack.account.aws.client("iam")
-    roles = {function: stack.role(function) for function in ("reap-instances", "reap-volumes")}
+    roles = {function: stack.role(function) for function in ("reap-instances", "reap-volumes", "enforce-budgets")}
     policies = {
         function: iam.get_role_policy(RoleName=role, PolicyName="of-the-template")["PolicyDocument"]
         for function, role in roles.items()

@@ -43,7 +43,8 @@ ENDING = {
 }
 
 # What each function may write on a resource that exists, which tags have to be there before, and nothing else.
-OWN_TAGS = {
+OWN_TAGS: dict[str, list[Any]] = {
+    "enforce-budgets": [],
     "reap-instances": [(INSTANCES, TAGGING, {"curfew:marked", "curfew:stopped"}, set())],
     "reap-volumes": [
         (VOLUMES, TAGGING, {"curfew:marked", "curfew:unattached-since"}, set()),
@@ -55,12 +56,14 @@ OWN_TAGS = {
 THEIRS = {"curfew:protected", "curfew:mode", "curfew:keep-until"}
 COPIED = {"reap-volumes": {"curfew:mode", "curfew:keep-until"}}
 
-MINUTES_BETWEEN_RUNS = {"reap-instances": 5, "reap-volumes": 60}
-MINUTES_OF_SILENCE = {"reap-instances": 15, "reap-volumes": 3 * 60}
+MINUTES_BETWEEN_RUNS = {"reap-instances": 5, "reap-volumes": 60, "enforce-budgets": 15}
+MINUTES_OF_SILENCE = {"reap-instances": 15, "reap-volumes": 3 * 60, "enforce-budgets": 45}
+
+# What ends something; the others only look.
+REAPERS = ["reap-instances", "reap-volumes"]
 
 # What every function does: see its configuration and memory, tell, encrypt what it tells, log, keep what failed.
 ALL_DO = {
-    "cloudwatch:GetMetricData",
     "ec2:DescribeInstances",
     "ec2:DescribeRegions",
     "kms:Decrypt",
@@ -75,7 +78,15 @@ ALL_DO = {
     "sqs:SendMessage",
 }
 ONLY_THIS_ONE_DOES = {
+    "enforce-budgets": {
+        "ce:GetCostAndUsage",
+        "ec2:DescribeInstanceTypes",
+        "ec2:DescribeSpotPriceHistory",
+        "ec2:DescribeVolumes",
+        "pricing:GetProducts",
+    },
     "reap-instances": {
+        "cloudwatch:GetMetricData",
         "cloudwatch:ListMetrics",
         "ec2:CreateTags",
         "ec2:DeleteTags",
@@ -87,6 +98,7 @@ ONLY_THIS_ONE_DOES = {
         "kms:CreateGrant",
     },
     "reap-volumes": {
+        "cloudwatch:GetMetricData",
         "ec2:CreateSnapshot",
         "ec2:CreateTags",
         "ec2:DeleteSnapshot",
@@ -159,7 +171,7 @@ def test_nothing_ends_that_does_not_announce_it(function: str) -> None:
             announced.setdefault(action, []).append(required_tags(statement))
     # All of them, or something announced would never end.
     assert announced == {action: ENDING[action][1] for action in announced}
-    assert announced, f"{function} ends nothing: is it not a reaper?"
+    assert bool(announced) == (function in REAPERS)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -233,7 +245,7 @@ def test_what_people_say_in_tags_is_never_changed(function: str) -> None:
             elif conditions == {"StringNotEquals": {"ec2:CreateAction": "CreateSnapshot"}}:
                 copied |= set(keys)
     assert copied == COPIED.get(function, set())
-    assert always == THEIRS - copied
+    assert always == (THEIRS - copied if function in REAPERS else set())
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -246,7 +258,9 @@ def test_an_observing_role_can_change_nothing(function: str) -> None:
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_everything_is_granted_on_everything_only_where_aws_offers_no_less(function: str) -> None:
-    unnarrowable = re.compile(r"ec2:Describe\w+|cloudwatch:(ListMetrics|GetMetricData)")
+    unnarrowable = re.compile(
+        r"ec2:Describe\w+|cloudwatch:(ListMetrics|GetMetricData)|pricing:GetProducts|ce:GetCostAndUsage"
+    )
     for statement in allowed(function):
         if "*" in statement.resources:
             assert all(unnarrowable.fullmatch(action) for action in statement.actions), statement.sid
@@ -306,7 +320,8 @@ def test_the_schedule_is_the_retry(function: str) -> None:
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_two_runs_of_a_function_do_not_overlap(function: str) -> None:
     properties = functions()[function]["Properties"]
-    (schedule,) = (event["Properties"]["Schedule"] for event in properties["Events"].values())
+    events = properties["Events"].values()
+    (schedule,) = (event["Properties"]["Schedule"] for event in events if event["Type"] == "Schedule")
     minutes = MINUTES_BETWEEN_RUNS[function]
     assert schedule == ("rate(1 hour)" if minutes == 60 else f"rate({minutes} minutes)")
     assert properties["Timeout"] < minutes * 60
@@ -372,27 +387,65 @@ def test_the_state_bucket_does_not_grow_for_ever() -> None:
     [("AWS::S3::BucketPolicy", "s3:*"), ("AWS::SNS::TopicPolicy", "sns:Publish"), ("AWS::SQS::QueuePolicy", "sqs:*")],
 )
 def test_nothing_travels_without_tls(kind: str, what: str) -> None:
-    (policy,) = resources(kind).values()
-    assert any(
-        statement["Effect"] == "Deny"
-        and statement["Principal"] == "*"
-        and statement["Action"] == what
-        and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
-        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
-    )
+    for policy in resources(kind).values():
+        assert any(
+            statement["Effect"] == "Deny"
+            and statement["Principal"] == "*"
+            and statement["Action"] == what
+            and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        )
+
+
+def test_every_topic_is_encrypted_and_says_who_may_publish() -> None:
+    topics = resources("AWS::SNS::Topic")
+    assert {topic["Properties"]["KmsMasterKeyId"]["Fn::GetAtt"][0] for topic in topics.values()} == {"TopicKey"}
+    policies = resources("AWS::SNS::TopicPolicy").values()
+    assert sorted(policy["Properties"]["Topics"][0]["Ref"] for policy in policies) == sorted(topics)
 
 
 def test_alarms_and_budgets_of_this_account_only_can_publish() -> None:
-    key = resources("AWS::KMS::Key")["TopicKey"]["Properties"]["KeyPolicy"]["Statement"]
-    topic = resources("AWS::SNS::TopicPolicy")["TopicPolicy"]["Properties"]["PolicyDocument"]["Statement"]
-    for document in (key, topic):
-        services = {
+    def services(document: list[dict[str, Any]]) -> dict[str, Any]:
+        return {
             statement["Principal"]["Service"]: statement["Condition"]
             for statement in document
             if isinstance(statement["Principal"], dict) and "Service" in statement["Principal"]
         }
-        this_account = {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
-        assert services == {"cloudwatch.amazonaws.com": this_account, "budgets.amazonaws.com": this_account}
+
+    policies = resources("AWS::SNS::TopicPolicy")
+    key = resources("AWS::KMS::Key")["TopicKey"]["Properties"]["KeyPolicy"]["Statement"]
+    topic = policies["TopicPolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    notifications = policies["BudgetNotificationsPolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    this_account = {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+    its_budgets = {"ArnLike": {"aws:SourceArn": {"Fn::Sub": "arn:${AWS::Partition}:budgets::${AWS::AccountId}:*"}}}
+    assert services(key) == {"cloudwatch.amazonaws.com": this_account, "budgets.amazonaws.com": this_account}
+    assert services(topic) == {"cloudwatch.amazonaws.com": this_account}
+    assert services(notifications) == {"budgets.amazonaws.com": this_account | its_budgets}
+
+
+def test_aws_budgets_wakes_the_one_function_that_knows_it() -> None:
+    woken = {
+        function: event["Properties"]["Topic"]
+        for function in FUNCTIONS
+        for event in functions()[function]["Properties"]["Events"].values()
+        if event["Type"] == "SNS"
+    }
+    assert woken == {"enforce-budgets": {"Ref": "BudgetNotifications"}}
+
+
+def test_cost_explorer_is_asked_only_where_somebody_asks_for_it() -> None:
+    asking = [one for one in allowed("enforce-budgets") if "ce:GetCostAndUsage" in one.actions]
+    assert [one.only_if for one in asking] == [("AsksCostExplorer",)]
+    assert template()["Conditions"]["AsksCostExplorer"] == {"Fn::Equals": [{"Ref": "CostExplorer"}, "yes"]}
+    assert template()["Parameters"]["CostExplorer"]["Default"] == "no"
+
+
+def test_what_budgets_say_is_done_by_others() -> None:
+    """Nothing is granted, and nothing that the reapers may do can be granted besides."""
+    assert changing("enforce-budgets") == set()
+    (never,) = denied("enforce-budgets")
+    assert (never.resources, never.conditions, never.only_if) == (("*",), {}, ())
+    assert set(never.actions) >= {action for one in REAPERS for action in changing(one)}
 
 
 def alarm(function: str, metric: str) -> dict[str, Any]:

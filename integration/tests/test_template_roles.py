@@ -84,6 +84,13 @@ NEVER_DONE = {
 NEVER_EVEN_SO = {
     "reap-instances": [tagging(INSTANCE, key) for key in ("curfew:protected", "curfew:mode", "curfew:keep-until")]
     + [untagging(INSTANCE, "curfew:protected", MARKED)],
+    # It changes nothing: whatever a reaper does.
+    "enforce-budgets": [
+        *DONE["reap-instances"],
+        *DONE["reap-volumes"],
+        Request("ec2:RunInstances", INSTANCE),
+        Request("ec2:CreateSnapshot", VOLUME, tags=(MARKED,)),
+    ],
     "reap-volumes": [
         tagging(at, key)
         for at in (VOLUME, SNAPSHOT)
@@ -161,9 +168,11 @@ def test_a_safety_snapshot_is_made_of_what_is_marked_and_takes_its_tags_along() 
     assert not may_snapshot([MARKED], [*own, DELETED])
 
 
-@pytest.mark.parametrize("function", ["reap-instances", "reap-volumes"])
-def test_a_function_reads_and_writes_its_own_memory_alone(function: str) -> None:
-    (other,) = {"reap-instances", "reap-volumes"} - {function}
+ALL = {"reap-instances", "reap-volumes", "enforce-budgets"}
+
+
+@pytest.mark.parametrize(("function", "other"), [(one, other) for one in sorted(ALL) for other in sorted(ALL - {one})])
+def test_a_function_reads_and_writes_its_own_memory_alone(function: str, other: str) -> None:
     for enforcing in (False, True):
 
         def sees(key: str) -> bool:
@@ -180,4 +189,9 @@ def test_a_function_reads_and_writes_its_own_memory_alone(function: str) -> None
         assert not writes(f"plans/2026-09-01/{other}/run.json")
         assert sees("active/vision/llama") == (function == "reap-volumes")
         assert not writes("active/vision/llama")
-        assert sees("prices/current.json") and not writes("prices/current.json")
+        # Where budgets stand is said by one, and read by the one that stops instances by it.
+        assert sees("budgets/vision/2026-11.json") == (function != "reap-volumes")
+        assert sees("ledger/2026-11/eu-west-1.json") == (function == "enforce-budgets")
+        for key in ("budgets/vision/2026-11.json", "ledger/2026-11/eu-west-1.json", "prices/current.json"):
+            assert writes(key) == (function == "enforce-budgets")
+        assert sees("prices/current.json")

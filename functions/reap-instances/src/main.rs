@@ -8,7 +8,7 @@ use cloud::Aws;
 use domain::policy::instances::decide;
 use domain::report::Response;
 use execution::{Run, instances};
-use runtime::{Answer, Failure, Invocation, Settings};
+use runtime::{Answer, Event, Failure, Invocation, Settings};
 use store::Store;
 
 const FUNCTION: &str = "reap-instances";
@@ -21,6 +21,7 @@ struct Reaper {
 
 fn main() -> ExitCode {
     runtime::serve(
+        &[Event::Scheduled],
         async |settings| {
             let aws = Aws::connect().await;
             let store = Store::new(aws.sdk_config(), settings.bucket.clone());
@@ -38,7 +39,7 @@ async fn reap(Reaper { settings, aws, store }: &Reaper, invocation: Invocation) 
         Run { aws, store, topic_arn, function: FUNCTION, id, mode, now, deadline, clock, chosen, progress, halted };
     let (policy, audience) = run.prepare().await?;
     let seen = instances::account(&run, &policy).await;
-    let plan = decide(&seen.instances, &seen.usages, &seen.recalled.memory, &policy, now);
+    let plan = decide(&seen.instances, &seen.usages, &seen.recalled.memory, &seen.policy, now);
     let report = run.carry_out(plan, seen.regions, audience, seen.recalled).await;
     match report.saw_nothing() {
         Some(why) => Err(Failure::because("NothingSeen", why)),

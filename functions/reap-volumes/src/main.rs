@@ -8,7 +8,7 @@ use cloud::Aws;
 use domain::policy::volumes::decide;
 use domain::report::Response;
 use execution::{Run, volumes};
-use runtime::{Answer, Failure, Invocation, Settings};
+use runtime::{Answer, Event, Failure, Invocation, Settings};
 use store::Store;
 
 const FUNCTION: &str = "reap-volumes";
@@ -21,6 +21,7 @@ struct Reaper {
 
 fn main() -> ExitCode {
     runtime::serve(
+        &[Event::Scheduled],
         async |settings| {
             let aws = Aws::connect().await;
             let store = Store::new(aws.sdk_config(), settings.bucket.clone());

@@ -19,6 +19,7 @@ use crate::mode::Mode;
 use crate::money::{Amount, Rate};
 
 pub use decide::{decide, resource_of};
+pub use forecast::LOOKS_BACK;
 pub use period::Period;
 pub use reserve::{Refused, Reserved, Wanted, release, reserve, withdraw};
 pub use spend::{Spend, Spends};

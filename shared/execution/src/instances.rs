@@ -11,12 +11,15 @@ use domain::policy::instances::{asks, learn};
 use domain::usage::{Activity, Usage};
 use futures::future::join_all;
 
+use crate::budgets::standings;
 use crate::{Recalled, Run};
 
 /// What was seen of the account.
 pub struct Account {
     /// Where was looked.
     pub regions: Vec<Region>,
+    /// What the account wants, and where the budgets stand by which instances may be stopped.
+    pub policy: Policy,
     /// The instances.
     pub instances: Observed<Instance>,
     /// What they have been doing.
@@ -33,13 +36,16 @@ pub async fn account(run: &Run<'_>, policy: &Policy) -> Account {
     instances.items.retain(|instance| run.is_about(&instance.region, &instance.id));
     instances.gaps.extend(gaps);
     instances.gaps.extend(recalled.gaps.iter().cloned());
-    let by_region = join_all(regions.iter().map(|region| usages(run, region, &instances, &recalled, policy))).await;
+    let (budgets, unread) = standings(run, &policy.config).await;
+    instances.gaps.extend(unread);
+    let policy = Policy { budgets, ..policy.clone() };
+    let by_region = join_all(regions.iter().map(|region| usages(run, region, &instances, &recalled, &policy))).await;
     let mut usages = BTreeMap::new();
     for (of_region, gaps) in by_region {
         usages.extend(of_region);
         instances.gaps.extend(gaps);
     }
-    Account { regions, instances, usages, recalled }
+    Account { regions, policy, instances, usages, recalled }
 }
 
 /// What the instances of one region have been doing: asked about where it is due, else believed from the last answer.

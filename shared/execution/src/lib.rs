@@ -4,6 +4,7 @@
 //! message is sent before a mark is written, so that nothing is marked of which nobody has heard; all of it is
 //! recorded, and what was told is remembered. One failure never stops the rest.
 
+pub mod budgets;
 pub mod instances;
 mod memory;
 pub mod prices;

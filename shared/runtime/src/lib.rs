@@ -1,7 +1,7 @@
 //! What every function needs of Lambda: settings, logs, the clock, and the loop that takes events and answers them.
 //!
 //! The only crate that names `lambda_runtime`, and the only one that reads the environment and the clock. A function's
-//! `main` is `runtime::serve(start, handle)`: `start` makes the clients, once; `handle` answers one event.
+//! `main` is `runtime::serve(known, start, handle)`: `known` are the events that wake it, `start` makes the clients, once; `handle` answers one event.
 //!
 //! Three kinds of mistakes come out as a sentence, never as a dead process without words:
 //! - a wrong environment, as Lambda's init error and in the log;

@@ -26,10 +26,11 @@ const OF_LAMBDA: [&str; 4] = [
 /// So long Lambda has to take an init error; the log has it anyway.
 const INIT_ERROR_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Serves events until Lambda ends the process: `start` makes what all of them share, once, before the first poll;
+/// Serves the events that the function knows until Lambda ends the process: `start` makes what all of them share, once, before the first poll;
 /// `handle` answers one. The process ends by itself only where the environment is wrong, or Lambda is gone.
 #[must_use]
 pub fn serve<C>(
+    known: &'static [Event],
     start: impl AsyncFnOnce(Settings) -> C,
     handle: impl AsyncFn(&C, Invocation) -> Result<Answer, Failure>,
 ) -> ExitCode {
@@ -42,7 +43,7 @@ pub fn serve<C>(
             return ExitCode::FAILURE;
         }
     };
-    match runtime.block_on(live(start, handle)) {
+    match runtime.block_on(live(known, start, handle)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             tracing::error!(kind = failure.kind, "{}", failure.message);
@@ -52,6 +53,7 @@ pub fn serve<C>(
 }
 
 async fn live<C>(
+    known: &'static [Event],
     start: impl AsyncFnOnce(Settings) -> C,
     handle: impl AsyncFn(&C, Invocation) -> Result<Answer, Failure>,
 ) -> Result<(), Failure> {
@@ -71,7 +73,8 @@ async fn live<C>(
     };
     let shared = start(settings).await;
     let service = service_fn(|event| answer(&shared, &handle, event));
-    let served = Runtime::new(service).layer(MapRequestLayer::new(read_event)).run().await;
+    let read = move |invocation| read_event(invocation, known);
+    let served = Runtime::new(service).layer(MapRequestLayer::new(read)).run().await;
     served.map_err(|error| {
         Failure::because("RuntimeApi", format!("Lambda's runtime API does not answer: {}", sentence(error.as_ref())))
     })
@@ -82,8 +85,8 @@ type Woken = Result<Event, UnexpectedEvent>;
 
 /// Reads the event before `lambda_runtime` does, and hands on what was read: of a payload that is no JSON it would say so
 /// in its own words, and of one that is no UTF-8 it would die while it traces.
-fn read_event(mut invocation: LambdaInvocation) -> LambdaInvocation {
-    let woken: Woken = Event::read(&invocation.body);
+fn read_event(mut invocation: LambdaInvocation, known: &[Event]) -> LambdaInvocation {
+    let woken: Woken = Event::read(&invocation.body, known);
     invocation.body = serde_json::to_vec(&woken).unwrap_or_default().into();
     invocation
 }

@@ -1,4 +1,4 @@
-//! Any bytes as an event: the schedule's and nothing else wakes a function, and whatever else it was is said.
+//! Any bytes as an event: only what a function knows wakes it, and whatever else it was is said.
 
 #![expect(clippy::unwrap_used, reason = "a property that fails says so by panicking")]
 
@@ -27,9 +27,11 @@ fn samples() -> Vec<Vec<u8>> {
         r#"["aws.events","Scheduled Event"]"#,
         r#"{"Records":[{"source":"aws.events","detail-type":"Scheduled Event"}]}"#,
         r#"{"detail":{"source":"aws.events","detail-type":"Scheduled Event"}}"#,
+        r#"{"Records":[{"EventSource":"aws:sns"},{"EventSource":"aws:s3"}]}"#,
+        r#"{"Records":[],"source":"aws.events","detail-type":"Scheduled Event"}"#,
     ];
     let unusual = unusual.into_iter().map(|text| text.as_bytes().to_vec());
-    of("reap-instances").chain(of("foreign")).chain(unusual).collect()
+    of("reap-instances").chain(of("enforce-budgets")).chain(of("foreign")).chain(unusual).collect()
 }
 
 fn is_of_the_schedule(bytes: &[u8]) -> bool {
@@ -38,12 +40,26 @@ fn is_of_the_schedule(bytes: &[u8]) -> bool {
     ["aws.events", "aws.scheduler"].contains(&says("source")) && says("detail-type") == "Scheduled Event"
 }
 
+fn is_of_sns(bytes: &[u8]) -> bool {
+    let Ok(Value::Object(event)) = serde_json::from_slice(bytes) else { return false };
+    let records = event.get("Records").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    !records.is_empty() && records.iter().all(|record| record["EventSource"] == "aws:sns")
+}
+
 fn check(bytes: &[u8]) {
-    match Event::read(bytes) {
-        Ok(Event::Scheduled) => assert!(is_of_the_schedule(bytes), "{}", String::from_utf8_lossy(bytes)),
+    check_for(&[Event::Scheduled], "Scheduled Event", bytes);
+    check_for(&[Event::Scheduled, Event::BudgetNotification], "Scheduled Event or a notification by SNS", bytes);
+}
+
+fn check_for(known: &[Event], listed: &str, bytes: &[u8]) {
+    match Event::read(bytes, known) {
+        Ok(event) => {
+            let is_it = if event == Event::Scheduled { is_of_the_schedule(bytes) } else { is_of_sns(bytes) };
+            assert!(is_it && known.contains(&event), "{}", String::from_utf8_lossy(bytes));
+        }
         Err(unexpected) => {
             let sentence = unexpected.to_string();
-            assert!(sentence.starts_with("this function is woken by Scheduled Event, and got "), "{sentence}");
+            assert!(sentence.starts_with(&format!("this function is woken by {listed}, and got ")), "{sentence}");
             assert!(sentence.chars().count() <= SENTENCE_MAX, "{sentence}");
         }
     }
@@ -51,8 +67,10 @@ fn check(bytes: &[u8]) {
 
 #[test]
 fn samples_of_both_kinds_are_there() {
-    let woken = samples().iter().filter(|bytes| Event::read(bytes).is_ok()).count();
-    assert!((3..samples().len() - 3).contains(&woken), "{woken} of {}", samples().len());
+    for known in [Event::Scheduled, Event::BudgetNotification] {
+        let woken = samples().iter().filter(|bytes| Event::read(bytes, &[known]).is_ok()).count();
+        assert!((1..samples().len() - 3).contains(&woken), "{woken} of {}", samples().len());
+    }
 }
 
 #[test]
@@ -70,7 +88,7 @@ proptest! {
     })]
 
     #[test]
-    fn only_the_schedule_wakes(bytes in mutated(samples())) {
+    fn only_what_is_known_wakes(bytes in mutated(samples())) {
         check(&bytes);
     }
 }

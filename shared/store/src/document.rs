@@ -1,5 +1,6 @@
 //! Documents: typed values as JSON objects that carry their `schema`.
 
+use domain::budget::Budget;
 use domain::fault::shortened;
 use domain::notices::Notices;
 use domain::price;
@@ -22,6 +23,10 @@ pub(crate) trait Document: Serialize + DeserializeOwned + Default {
 
 impl Document for Notices {
     const IF_LOST: &'static str = "without it messages are repeated, and nothing else happens";
+}
+
+impl Document for Budget {
+    const IF_LOST: &'static str = "what it reserves for jobs is forgotten, and all else is made anew from the ledger";
 }
 
 impl Document for Activity {

@@ -6,6 +6,7 @@
 //! written: that is the caller's to see.
 
 mod bucket;
+mod budgets;
 mod config;
 mod document;
 mod error;

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 
 use super::*;
 
+mod budgets;
 mod ledger;
 
 const FUNCTION: &str = "reap-instances";

@@ -100,7 +100,7 @@ impl Task<'_> {
             Function::ReapInstances => {
                 let account = execution::instances::account(&run, policy).await;
                 let memory = &account.recalled.memory;
-                let plan = instances::decide(&account.instances, &account.usages, memory, policy, began);
+                let plan = instances::decide(&account.instances, &account.usages, memory, &account.policy, began);
                 let seen = account.instances.items.into_iter().map(Seen::Instance).collect();
                 (Fresh { regions: account.regions, seen, plan }, account.recalled)
             }

@@ -7,7 +7,7 @@ use crate::duration;
 use crate::money::Amount;
 
 /// So far back the mean looks: a whole week, for weekends are quiet.
-pub(super) const LOOKS_BACK: SignedDuration = SignedDuration::from_hours(7 * 24);
+pub const LOOKS_BACK: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// Of less nobody can say what a month will be.
 const AT_LEAST: SignedDuration = SignedDuration::from_hours(1);

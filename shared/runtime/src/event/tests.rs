@@ -13,28 +13,66 @@ fn samples(folder: &str) -> Vec<(String, Vec<u8>)> {
     samples
 }
 
+const OF_A_REAPER: &[Event] = &[Event::Scheduled];
+const OF_BUDGETS: &[Event] = &[Event::Scheduled, Event::BudgetNotification];
+
 fn check_refused(payload: impl AsRef<[u8]>, what: &str) {
-    let sentence = Event::read(payload.as_ref()).unwrap_err().to_string();
+    let sentence = Event::read(payload.as_ref(), OF_A_REAPER).unwrap_err().to_string();
     assert_eq!(sentence, format!("this function is woken by Scheduled Event, and got {what}; nothing was done"));
 }
 
 #[test]
 fn the_reapers_samples_wake_it() {
-    for (name, payload) in samples("reap-instances") {
-        assert_eq!(Event::read(&payload), Ok(Event::Scheduled), "{name}");
+    for (name, payload) in samples("reap-instances").into_iter().chain(samples("reap-volumes")) {
+        assert_eq!(Event::read(&payload, OF_A_REAPER), Ok(Event::Scheduled), "{name}");
     }
 }
 
 #[test]
-fn foreign_samples_do_not() {
-    for (name, payload) in samples("foreign") {
-        assert!(Event::read(&payload).is_err(), "{name}");
+fn the_samples_of_budgets_wake_it() {
+    for (name, payload) in samples("enforce-budgets") {
+        let by_sns = name.ends_with("budget-notification.json");
+        let expected = if by_sns { Event::BudgetNotification } else { Event::Scheduled };
+        assert_eq!(Event::read(&payload, OF_BUDGETS), Ok(expected), "{name}");
     }
+}
+
+#[test]
+fn the_notification_of_budgets_wakes_no_reaper() {
+    let (_, payload) = samples("enforce-budgets").into_iter().find(|(name, _)| name.contains("sns")).unwrap();
+    check_refused(payload, "a notification by SNS");
+}
+
+#[test]
+fn foreign_samples_wake_nobody() {
+    for (name, payload) in samples("foreign") {
+        assert!(Event::read(&payload, OF_A_REAPER).is_err(), "{name}");
+        assert!(Event::read(&payload, OF_BUDGETS).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn a_notification_is_refused_where_nothing_is_to_be_done_about_it() {
+    let sns = |source: &str| serde_json::json!({ "Records": [{ "EventSource": source, "Sns": {} }] }).to_string();
+    check_refused(sns("aws:sns"), "a notification by SNS");
+    check_refused(sns("aws:sqs"), "records of aws:sqs");
+    check_refused(r#"{"Records": []}"#, "no record at all");
+    check_refused(r#"{"Records": {}}"#, "records that are none of SNS (invalid type: map, expected a sequence)");
+    check_refused(
+        r#"{"Records": [{"eventSource": "aws:s3"}]}"#,
+        "records that are none of SNS (missing field `EventSource`)",
+    );
+    let sentence = Event::read(sns("aws:s3").as_bytes(), OF_BUDGETS).unwrap_err().to_string();
+    assert_eq!(
+        sentence,
+        "this function is woken by Scheduled Event or a notification by SNS, and got records of aws:s3; nothing was done"
+    );
 }
 
 #[test]
 fn the_detail_may_be_left_out() {
-    assert_eq!(Event::read(br#"{"source":"aws.events","detail-type":"Scheduled Event"}"#), Ok(Event::Scheduled));
+    let bare = br#"{"source":"aws.events","detail-type":"Scheduled Event"}"#;
+    assert_eq!(Event::read(bare, OF_A_REAPER), Ok(Event::Scheduled));
 }
 
 #[test]
@@ -81,7 +119,7 @@ fn only_what_eventbridge_can_send_is_read() {
         let head = r#"{"source":"aws.events","detail-type":"Scheduled Event","detail":""#;
         format!("{head}{}\"}}", "x".repeat(length - head.len() - 2))
     };
-    assert_eq!(Event::read(of_length(BYTES_MAX).as_bytes()), Ok(Event::Scheduled));
+    assert_eq!(Event::read(of_length(BYTES_MAX).as_bytes(), OF_A_REAPER), Ok(Event::Scheduled));
     check_refused(of_length(BYTES_MAX + 1), "262145 bytes, where EventBridge sends 262144 at most");
 }
 
@@ -92,5 +130,6 @@ fn what_was_read_survives_its_way_through_lambda_runtime() {
         assert_eq!(serde_json::from_slice::<Result<Event, UnexpectedEvent>>(&bytes).unwrap(), read);
     };
     there_and_back(Ok(Event::Scheduled));
-    there_and_back(Event::read(b""));
+    there_and_back(Ok(Event::BudgetNotification));
+    there_and_back(Event::read(b"", OF_BUDGETS));
 }

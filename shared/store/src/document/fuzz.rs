@@ -37,11 +37,21 @@ fn samples() -> Vec<Vec<u8>> {
         }
     }))
     .unwrap();
+    let budget: Budget = serde_json::from_value(serde_json::json!({
+        "team": "vision", "month": "2026-11", "as_of": "2026-11-20T18:45:00Z", "budget_usd": 5000, "spent_usd": 4071.2,
+        "usd_per_hour": 1.006, "verdict": "hold", "mode": "enforce",
+        "top": [{ "resource": "i-0abc", "region": "us-east-1", "what": "g5.xlarge", "usd": 12.072, "usd_per_hour": 1.006, "running": true }],
+        "unpriced": [{ "resource": "i-0def", "region": "us-east-1", "what": "p9.48xlarge", "seconds": 3600 }],
+        "reservations": { "vision/llama-0123abcd": {
+            "usd": 120, "since": "2026-11-20T12:00:00Z", "until": "2026-11-20T20:00:00Z" } },
+    }))
+    .unwrap();
     let pretty: Value = serde_json::from_slice(&encode(&notices, ADDRESS).unwrap()).unwrap();
     let mut samples = vec![
         encode(&notices, ADDRESS).unwrap(),
         encode(&activity, ADDRESS).unwrap(),
         encode(&Notices::default(), ADDRESS).unwrap(),
+        encode(&budget, ADDRESS).unwrap(),
         serde_json::to_vec_pretty(&pretty).unwrap(),
         br#"{"schema": 1, "instances": {}, "schema": 2}"#.to_vec(),
         br#"{"schema": 1.0}"#.to_vec(),
@@ -82,8 +92,9 @@ fn check<T: Document + PartialEq + std::fmt::Debug>(bytes: &[u8]) {
 #[test]
 fn the_samples_are_read_or_refused_as_meant() {
     let read: Vec<bool> = samples().iter().map(|bytes| decode::<Notices>(bytes, ADDRESS).is_ok()).collect();
-    assert_eq!(read, [true, true, true, true, false, false, false, false, false, false]);
+    assert_eq!(read, [true, true, true, true, true, false, false, false, false, false, false]);
     assert!(decode::<Activity>(&samples()[1], ADDRESS).is_ok_and(|activity| activity.instances.len() == 2));
+    assert!(decode::<Budget>(&samples()[3], ADDRESS).is_ok_and(|budget| budget.reservations.len() == 1));
 }
 
 /// As deep and as large as an object that is read may be.
@@ -93,6 +104,7 @@ fn what_nests_deeply_or_is_large_is_refused_at_once() {
         let deep = opening.repeat(crate::BYTES_MAX / 16);
         check::<Notices>(deep.as_bytes());
         check::<Activity>(format!("{{\"schema\":1,\"instances\":{deep}").as_bytes());
+        check::<Budget>(format!("{{\"schema\":1,\"reservations\":{deep}").as_bytes());
     }
     let entries: Vec<String> = (0..10_000).map(|n| format!("idle=stop@2026-09-01T12:{:02}:00Z", n % 60)).collect();
     check::<Notices>(format!(r#"{{"schema":1,"void_marks":{{"i":"i {}"}}}}"#, entries.join(" ")).as_bytes());
@@ -108,5 +120,6 @@ proptest! {
     fn any_bytes_are_read_whole_or_refused_with_their_place(bytes in mutated(samples())) {
         check::<Notices>(&bytes);
         check::<Activity>(&bytes);
+        check::<Budget>(&bytes);
     }
 }

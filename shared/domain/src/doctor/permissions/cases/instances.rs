@@ -52,6 +52,6 @@ pub(super) const DEEDS: Deeds<'static> = Deeds {
         (tagging(CREATE_TAGS, Instance, &[], &[KEEP_UNTIL]), PEOPLE),
         (tagging(DELETE_TAGS, Instance, &[MARKED], &[PROTECTED, MARKED]), PEOPLE),
     ],
-    own: &[("notices/reap-instances/", true), ("activity/", true)],
+    own: &[("notices/reap-instances/", true), ("activity/", true), ("budgets/", false), ("prices/", false)],
     other: "reap-volumes",
 };

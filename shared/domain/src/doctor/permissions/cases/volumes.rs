@@ -63,7 +63,7 @@ pub(super) const DEEDS: Deeds<'static> = Deeds {
         (tagging(DELETE_TAGS, Volume, &[MARKED], &[PROTECTED]), PEOPLE),
         (tagging(DELETE_TAGS, Volume, &[MARKED], &[MODE, MARKED]), PEOPLE),
     ],
-    own: &[("notices/reap-volumes/", true), ("active/", false)],
+    own: &[("notices/reap-volumes/", true), ("active/", false), ("prices/", false)],
     other: "reap-instances",
 };
 

@@ -1,0 +1,173 @@
+"""What becomes of money when beats are lost, repeated or come twice at once, and of what ends between two of them."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from local_aws.client import REGION
+from reaping import BUCKET, EUROPE, ago, moment, now, rfc3339
+from reaping_budgets import HOURLY, BudgetAccount, month
+
+
+def spent_on(money: BudgetAccount, gpu: str) -> float:
+    found = [one["usd"] for one in money.document("vision")["top"] if one["resource"] == gpu]
+    return found[0] if found else 0.0
+
+
+def cost(seconds: float, of: str = "g5.xlarge") -> float:
+    return HOURLY[of] * seconds / 3600
+
+
+@pytest.mark.parametrize("state", ["terminated", "stopped", "shutting-down"])
+def test_what_ends_between_two_beats_is_billed_until_its_end(money: BudgetAccount, state: str) -> None:
+    gpu = money.gpu(launched=ago(hours=3))
+    launched = money.aws.instance(gpu)["LaunchTime"]
+    money.tick()
+    ended = ago(minutes=7).replace(microsecond=0)
+    money.ended(gpu, ended, state)
+    # What was seen running later than its end has run until then.
+    money.tick()
+    running = moment(money.document("vision")["as_of"])
+    assert spent_on(money, gpu) == pytest.approx(cost((ended - launched).total_seconds()), abs=cost(8 * 60))
+    assert spent_on(money, gpu) <= cost((running - launched).total_seconds())
+
+
+def test_what_was_never_seen_running_is_billed_in_full(money: BudgetAccount) -> None:
+    """Launched and terminated between two beats: EC2 shows it for an hour."""
+    gpu = money.gpu(launched=ago(minutes=50))
+    launched = money.aws.instance(gpu)["LaunchTime"]
+    ended = ago(minutes=20).replace(microsecond=0)
+    money.ended(gpu, ended)
+    money.tick()
+    assert spent_on(money, gpu) == pytest.approx(cost((ended - launched).total_seconds()), abs=2e-3)
+    assert money.document("vision")["usd_per_hour"] < 0.01
+
+
+def test_a_minute_is_the_least(money: BudgetAccount) -> None:
+    gpu = money.gpu("g5.48xlarge", launched=ago(minutes=30))
+    launched = money.aws.instance(gpu)["LaunchTime"]
+    money.ended(gpu, launched + timedelta(seconds=5))
+    money.tick()
+    assert spent_on(money, gpu) == pytest.approx(cost(60, "g5.48xlarge"), abs=1e-5)
+
+
+def test_a_repeated_beat_changes_nothing(money: BudgetAccount) -> None:
+    gpu = money.gpu()
+    money.tick()
+    before = spent_on(money, gpu)
+    for _ in range(3):
+        money.tick()
+    assert spent_on(money, gpu) == pytest.approx(before, abs=cost(30))
+    assert len(money.ledger()["runs"]) == 2  # the instance and its volume
+
+
+def test_a_beat_that_was_lost_is_made_up_for(money: BudgetAccount) -> None:
+    gpu = money.gpu(launched=ago(hours=3))
+    money.aws.fault("ec2:DescribeInstances", "error500", times=None)
+    assert "no region could be read" in money.tick().error
+    money.aws.clear_faults()
+    money.tick()
+    assert spent_on(money, gpu) == pytest.approx(money.spent_on(gpu), abs=cost(60))
+
+
+def test_of_a_region_that_is_not_seen_nothing_is_over(money: BudgetAccount) -> None:
+    gpu = money.gpu()
+    money.tick()
+    money.aws.fault("ec2:DescribeInstances", "access_denied", region=REGION, times=None)
+    run = money.tick()
+    assert [(gap["region"], gap["call"]) for gap in run.gaps] == [(REGION, "ec2:DescribeInstances")]
+    document = money.document("vision")
+    assert spent_on(money, gpu) > 0 and [one["running"] for one in document["top"]][0]
+
+
+def test_two_beats_at_once_lose_nothing(money: BudgetAccount) -> None:
+    """Another beat writes the ledger between this one's look and its write: both are in it."""
+    mine, theirs = money.gpu(launched=ago(hours=3)), money.gpu(launched=ago(hours=4))
+    money.tick()
+    key = f"ledger/{month()}/{REGION}.json"
+    whole = money.read(key)
+    only_theirs = {**whole, "runs": [run for run in whole["runs"] if run["id"] == theirs], "beats": whole["beats"]}
+    money.write(key, only_theirs)
+    etags = money.aws.client("s3").head_object(Bucket=BUCKET, Key=key)["ETag"]
+    money.aws.fault("s3:PutObject", "custom", match=key, status=412, code="PreconditionFailed", message="too late")
+    run = money.tick()
+    assert run.gaps == []
+    assert {one["id"] for one in money.ledger()["runs"]} >= {mine, theirs}
+    assert money.aws.client("s3").head_object(Bucket=BUCKET, Key=key)["ETag"] != etags
+    reads = [call for call in run.calls if call["action"] == "s3:GetObject" and call["resources"] == [f"{BUCKET}/{key}"]]
+    assert len(reads) >= 2
+
+
+def test_a_reservation_survives_every_beat(money: BudgetAccount) -> None:
+    money.gpu()
+    money.budgets(vision={"monthly_budget_usd": 100})
+    money.tick()
+    until, since = rfc3339(now() + timedelta(hours=8)), rfc3339(now())
+    reservation = {"vision/llama-0123abcd": {"usd": 40.0, "since": since, "until": until}}
+    key = f"budgets/vision/{month()}.json"
+    money.write(key, {**money.read(key), "reservations": reservation})
+    # Whoever loses the swap reads again what the other one wrote.
+    money.aws.fault("s3:PutObject", "custom", match=key, status=412, code="PreconditionFailed", message="too late")
+    for _ in range(2):
+        money.tick()
+        document = money.document("vision")
+        assert document["reservations"]["vision/llama-0123abcd"]["usd"] == 40.0
+        assert document["reserved_usd"] == 40.0
+        assert document["remaining_usd"] == pytest.approx(60 - document["spent_usd"], abs=0.01)
+
+
+def test_a_ledger_that_cannot_be_read_renews_no_budget(money: BudgetAccount) -> None:
+    """It would say too little. It is told, and nothing is overwritten."""
+    money.budget(120, money.gpu(), over_budget="stop")
+    money.tick()
+    before, key = money.document("vision"), f"ledger/{month()}/{REGION}.json"
+    money.put(key, b"{")
+    run = money.tick()
+    assert money.document("vision") == before
+    assert [(gap["region"], gap["call"]) for gap in run.gaps] == [(REGION, "s3:GetObject")]
+    assert "cannot be understood" in run.message("untagged")
+    # It is held as it was, and nobody is told again.
+    assert run.said("vision") == ("hold", "over-budget", "done") and money.tick().messages == []
+    assert money.aws.client("s3").get_object(Bucket=BUCKET, Key=key)["Body"].read() == b"{"
+
+
+def test_a_budget_that_cannot_be_read_is_not_overwritten(money: BudgetAccount) -> None:
+    gpu = money.gpu()
+    money.budget(120, gpu)
+    key = f"budgets/vision/{month()}.json"
+    money.put(key, b'{"schema": 9}')
+    run = money.tick()
+    assert [gap["call"] for gap in run.gaps] == ["s3:GetObject"] and "has schema 9" in run.message("untagged")
+    assert money.read(key) == {"schema": 9}
+    # Nothing is known of it, so nothing is said.
+    assert run.steps == [] and money.document()["spent_usd"] > 0
+
+
+def test_the_first_beat_of_a_month_takes_over_what_runs(money: BudgetAccount) -> None:
+    """What ran over the boundary is in both months, each with its part; reservations go on."""
+    began = now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    gpu = money.gpu(launched=began - timedelta(hours=30))
+    previous = began - timedelta(hours=1)
+    beat = int((began - timedelta(minutes=10)).timestamp())
+    rates = {"g5.xlarge on demand": {"1790208000": 1006000}}
+    kinds = [{"kind": "instance", "what": "g5.xlarge", "terms": "on-demand", "tariff": "g5.xlarge on demand", "team": "vision"}]
+    runs = [{"id": gpu, "began": int((began - timedelta(hours=30)).timestamp()), "of": 0, "seen": beat}]
+    document = {"schema": 1, "month": month(previous), "region": REGION, "beats": [beat], "rates": rates}
+    money.write(f"ledger/{month(previous)}/{REGION}.json", {**document, "kinds": kinds, "runs": runs})
+    money.tick()
+    seconds = (moment(money.document("vision")["as_of"]) - began).total_seconds()
+    assert spent_on(money, gpu) == pytest.approx(cost(seconds), rel=1e-6, abs=1e-4)
+    if now() - began < timedelta(days=7):
+        [closed] = [one for one in money.ledger(of=month(previous))["runs"] if one["id"] == gpu]
+        assert closed["seen"] == int(began.timestamp())
+
+
+def test_regions_have_ledgers_of_their_own(money: BudgetAccount) -> None:
+    here, there = money.gpu(), money.gpu(region=EUROPE)
+    money.tick()
+    for gpu, region in ((here, REGION), (there, EUROPE)):
+        assert gpu in json.dumps(money.ledger(region))
+    assert there not in json.dumps(money.ledger(REGION))

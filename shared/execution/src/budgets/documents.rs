@@ -1,0 +1,117 @@
+//! The budget documents: read, made anew from the ledgers, written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+
+use domain::budget::{Books, Budget, Holder, Spends};
+use domain::ledger::Month;
+use domain::observed::Gap;
+use domain::policy::Policy;
+use futures::{StreamExt, stream};
+use jiff::SignedDuration;
+use store::{StoreError, Versioned};
+
+use super::ledgers::Ledgers;
+use super::{Months, impatient};
+use crate::{AT_ONCE, Run};
+
+/// So long into a month the documents of the one before are read: what they reserve goes on. Once is enough; but whoever reserved just
+/// before midnight may have been slow to write it.
+const CARRIED_OVER: SignedDuration = SignedDuration::from_hours(24);
+
+/// Documents as they were read. One that could not be is missing.
+type Stored = BTreeMap<Holder, Versioned<Budget>>;
+
+/// Makes each document anew, and gives each as it is in the bucket then.
+pub(super) async fn renewed(
+    run: &Run<'_>,
+    policy: &Policy,
+    months: &Months,
+    ledgers: &Ledgers,
+) -> (BTreeMap<Holder, Budget>, Vec<Gap>) {
+    let Ledgers { of_month, before, is_whole } = ledgers;
+    let terms = (&policy.config, policy.ceiling);
+    let holders = {
+        let (spends, nothing) = (Spends::of(of_month, &[], [], run.now), BTreeMap::new());
+        Books::new(terms, &spends, &nothing, run.now).holders(&BTreeMap::new())
+    };
+    let (stored, mut gaps) = read(run, &holders, &months.this).await;
+    let goes_on = run.now.duration_since(months.this.span().from) < CARRIED_OVER;
+    let of_earlier = if goes_on { holders.clone() } else { BTreeSet::new() };
+    let (earlier, unread) = read(run, &of_earlier, &months.previous).await;
+    gaps.extend(unread);
+
+    let values = |all: &Stored| all.iter().map(|(holder, one)| (holder.clone(), one.value.clone())).collect();
+    let (known, earlier): (BTreeMap<Holder, Budget>, BTreeMap<Holder, Budget>) = (values(&stored), values(&earlier));
+    let spends = Spends::of(of_month, before, known.iter().chain(&earlier), run.now);
+    let books = Books::new(terms, &spends, &earlier, run.now);
+    // Of what cannot be renewed the old document stays, and of what cannot even be read nothing is known.
+    let mut budgets: BTreeMap<Holder, Budget> = holders.into_iter().map(|holder| (holder, Budget::default())).collect();
+    budgets.extend(known);
+    if *is_whole {
+        let is_complete = |holder: &Holder| !goes_on || earlier.contains_key(holder);
+        let renewable = stored.into_iter().filter(|(holder, _)| is_complete(holder));
+        let writes = stream::iter(renewable).map(|(holder, one)| renew(run, &books, &months.this, holder, one));
+        for (holder, written) in writes.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
+            match written {
+                Ok(budget) => drop(budgets.insert(holder, budget)),
+                Err(gap) => gaps.push(gap),
+            }
+        }
+    }
+    (budgets, gaps)
+}
+
+async fn read(run: &Run<'_>, holders: &BTreeSet<Holder>, month: &Month) -> (Stored, Vec<Gap>) {
+    let month = &month.to_string();
+    let reads = stream::iter(holders).map(|holder| async move {
+        let read = tokio::time::timeout(run.patience(), run.store.read_budget(holder, month)).await;
+        let home = run.aws.home();
+        let read = match read {
+            Ok(read) => read.map_err(|error| error.gap(home)),
+            Err(_) => Err(impatient(run, home, "s3:GetObject", &format!("a budget of {month}"))),
+        };
+        (holder.clone(), read)
+    });
+    let (mut stored, mut gaps) = (Stored::new(), Vec::new());
+    for (holder, read) in reads.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
+        match read {
+            Ok(one) => drop(stored.insert(holder, one)),
+            Err(gap) => gaps.push(gap),
+        }
+    }
+    (stored, gaps)
+}
+
+/// Writes one over what was read, or over what another run wrote since.
+async fn renew(
+    run: &Run<'_>,
+    books: &Books<'_>,
+    month: &Month,
+    holder: Holder,
+    stored: Versioned<Budget>,
+) -> (Holder, Result<Budget, Gap>) {
+    let month = &month.to_string();
+    let write = async {
+        let budget = books.of(&holder, &stored.value);
+        if budget == stored.value {
+            return Ok(budget);
+        }
+        match run.store.write_budget(&holder, month, &budget, stored.etag.as_deref()).await {
+            Err(StoreError::Lost { .. }) => {
+                let again = |there: &mut Budget| -> Result<Budget, Infallible> {
+                    *there = books.of(&holder, there);
+                    Ok(there.clone())
+                };
+                run.store.update_budget(&holder, month, again).await.map(|Ok(budget)| budget)
+            }
+            written => written.map(|()| budget),
+        }
+    };
+    let home = run.aws.home();
+    let written = match tokio::time::timeout(run.patience(), write).await {
+        Ok(written) => written.map_err(|error| error.gap(home)),
+        Err(_) => Err(impatient(run, home, "s3:PutObject", &format!("a budget of {month}"))),
+    };
+    (holder, written)
+}

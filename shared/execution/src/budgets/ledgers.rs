@@ -1,0 +1,85 @@
+//! The ledger: what a beat saw is taken down, once for the month that it is, and once more for the one before as long as that one
+//! still counts.
+
+use domain::budget::LOOKS_BACK;
+use domain::id::Region;
+use domain::ledger::{Beat, Ledger, Month};
+use domain::observed::Gap;
+use futures::{StreamExt, stream};
+use store::{StoreError, Versioned};
+
+use super::{Months, impatient};
+use crate::{AT_ONCE, Run};
+
+/// Whoever loses so often does not lose to another beat.
+const TRIES_MAX: usize = 3;
+
+/// The ledgers of all regions, with what this beat saw.
+pub(super) struct Ledgers {
+    /// Of this month.
+    pub(super) of_month: Vec<Ledger>,
+    /// Of the month before, as long as the forecast looks back to it.
+    pub(super) before: Vec<Ledger>,
+    /// Whether none of this month is missing.
+    pub(super) is_whole: bool,
+}
+
+/// Takes down what the beats saw.
+pub(super) async fn kept(run: &Run<'_>, months: &Months, regions: &[Region], beats: &[Beat]) -> (Ledgers, Vec<Gap>) {
+    let looks_back = run.now.duration_since(months.this.span().from) < LOOKS_BACK;
+    let of_regions = stream::iter(regions).map(|region| async move {
+        let beat = beats.iter().find(|beat| beat.region == *region);
+        // The month before is closed by the first beat after it, and in the same way by each that follows.
+        let before = if looks_back { Some(patiently(run, &months.previous, region, beat, None).await) } else { None };
+        let (before, unclosed) = before.unwrap_or_default();
+        let (of_month, unkept) = patiently(run, &months.this, region, beat, before.as_ref()).await;
+        (of_month, before, unclosed.into_iter().chain(unkept))
+    });
+    let mut ledgers = Ledgers { of_month: Vec::new(), before: Vec::new(), is_whole: true };
+    let mut gaps = Vec::new();
+    for (of_month, before, of_region) in of_regions.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
+        ledgers.is_whole &= of_month.is_some();
+        ledgers.of_month.extend(of_month);
+        ledgers.before.extend(before);
+        gaps.extend(of_region);
+    }
+    (ledgers, gaps)
+}
+
+async fn patiently(
+    run: &Run<'_>,
+    month: &Month,
+    region: &Region,
+    beat: Option<&Beat>,
+    before: Option<&Ledger>,
+) -> (Option<Ledger>, Option<Gap>) {
+    let kept = tokio::time::timeout(run.patience(), keep(run, month, region, beat, before)).await;
+    kept.unwrap_or_else(|_| (None, Some(impatient(run, region, "s3:GetObject", &format!("the ledger of {month}")))))
+}
+
+/// Adds what was seen to what is there by now. What could not be written is known for this run all the same.
+async fn keep(
+    run: &Run<'_>,
+    month: &Month,
+    region: &Region,
+    beat: Option<&Beat>,
+    before: Option<&Ledger>,
+) -> (Option<Ledger>, Option<Gap>) {
+    let mut tries = 1..TRIES_MAX;
+    loop {
+        let Versioned { value, etag } = match run.store.read_ledger(month, region).await {
+            Ok(read) => read,
+            Err(error) => return (None, Some(error.gap(region))),
+        };
+        let mut ledger = value.of(month, region);
+        let carried = before.is_some_and(|before| ledger.carry(before));
+        let seen = beat.is_some_and(|beat| ledger.observe(beat));
+        if !carried && !seen {
+            return (Some(ledger), None);
+        }
+        match run.store.write_ledger(month, region, &ledger, etag.as_deref()).await {
+            Err(StoreError::Lost { .. }) if tries.next().is_some() => {}
+            written => return (Some(ledger), written.err().map(|error| error.gap(region))),
+        }
+    }
+}
