@@ -18,9 +18,10 @@ fn vision() -> Holder {
     Holder::Team("vision".into())
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "it stands for a change that may refuse")]
 fn reserve(budget: &mut Budget) -> Result<usize, Infallible> {
-    let reservation =
-        Reservation { usd: Amount::from_usd(1.0), since: Timestamp::UNIX_EPOCH, until: Timestamp::UNIX_EPOCH };
+    let (usd, spent_usd, at) = (Amount::from_usd(1.0), Amount::ZERO, Timestamp::UNIX_EPOCH);
+    let reservation = Reservation { usd, spent_usd, since: at, until: at, ended: None };
     budget.reservations.insert("vision/mine".to_owned(), reservation);
     Ok(budget.reservations.len())
 }

@@ -29,6 +29,7 @@ fn ours(ledger: &mut Ledger) -> bool {
     ledger.observe(&beat("2026-11-20T12:15:00Z"))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "as it is compared with")]
 fn at(text: &str) -> Option<Timestamp> {
     Some(text.parse().unwrap())
 }
