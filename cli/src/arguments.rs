@@ -2,7 +2,7 @@
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::commands::{apply, completions, config, doctor, explain, keep, plans, scan, undo};
+use crate::commands::{apply, budget, completions, config, doctor, explain, keep, plans, scan, undo};
 
 /// Keeps GPU spend on EC2 honest: see what costs before you deploy, review before Curfew acts, undo after.
 #[derive(Debug, Parser)]
@@ -55,6 +55,7 @@ pub(crate) enum Command {
     Config(config::Config),
     Explain(explain::Explain),
     Plans(plans::Plans),
+    Budget(budget::Budget),
     Apply(apply::Apply),
     Keep(keep::Keep),
     Protect(keep::Protect),

@@ -1,6 +1,7 @@
 //! One file a command: its arguments, what it asks and does, and how it is shown.
 
 pub(crate) mod apply;
+pub(crate) mod budget;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod doctor;
@@ -31,6 +32,7 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Endi
         Command::Scan(scan) => scan.run(&context).await,
         Command::Explain(explain) => explain.run(&context).await,
         Command::Plans(plans) => plans.run(&context).await,
+        Command::Budget(budget) => budget.run(&context).await,
         Command::Apply(apply) => apply.run(&context).await,
         Command::Keep(keep) => keep.run(&context).await,
         Command::Protect(protect) => protect.run(&context).await,

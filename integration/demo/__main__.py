@@ -10,16 +10,17 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
 from local_aws import running
 
-from . import show, show_volumes, verdict, verdict_volumes
+from . import budgets, show, show_volumes, verdict, verdict_volumes
 from .fleet import REGIONS
-from .run import REPOSITORY, Broken
+from .run import REPOSITORY, Broken, Run
 from .screen import Progress, heading, line, paint, paragraph
 from .seed import Account, seed
-from .story import Played, play
+from .story import play
 
 _COPIES = REPOSITORY / "target" / "demo"
 
@@ -100,10 +101,16 @@ def _demo() -> int:
         show.fleet(account)
         show_volumes.storage(account)
         played = play(account)
-        copies = str(_keep_copies(played).relative_to(REPOSITORY))
-        show.audit(played.instances, played.volumes, played.applied, account.id_of("sweep-lr"), copies)
-        show.calls(played.instances, played.volumes)
-        wrong = [*verdict.differences(played.instances, played.applied, account), *verdict_volumes.differences(played, account)]
+        spent = budgets.play(account)
+        functions = [played.instances, played.volumes, spent.runs]
+        copies = str(_keep_copies(functions).relative_to(REPOSITORY))
+        show.audit(functions, played.applied, account.id_of("sweep-lr"), copies)
+        show.calls(functions)
+        wrong = [
+            *verdict.differences(played.instances, played.applied, account),
+            *verdict_volumes.differences(played, account),
+            *budgets.differences(spent),
+        ]
     heading("The end")
     records = [*(run.record for run in played.instances), played.applied]
     ended = [step for record in records for step in record["steps"] if _done(step, "stop", "terminate")]
@@ -113,13 +120,14 @@ def _demo() -> int:
     paragraph(f"{len(ended)} machines were sent home, which saves {show.savings(ended)}.")
     paragraph(f"{len(observed)} more would have been, but are in observe mode: {show.savings(observed)}.")
     paragraph(f"{len(volumes)} volumes were deleted, which saves {show_volumes.savings(volumes)}. One of them is back.")
+    paragraph(f"{budgets.TEAM} heard at 80 % and at 100 % of its budget, and is held.")
     paragraph(f"The local AWS is stopped. It took {time.monotonic() - began:.0f} s.")
     for one in wrong:
         line(paint(f"not as in the story: {one}", "red"))
     line(
         paint(f"FAILED: {len(wrong)} differences from the story", "bold", "red")
         if wrong
-        else paint("Every machine and every volume met the fate that the story has for it.", "bold", "green")
+        else paint("Every machine, every volume and every budget met the fate that the story has for it.", "bold", "green")
     )
     return 1 if wrong else 0
 
@@ -138,11 +146,10 @@ def _done(step: dict, *actions: str) -> bool:
     return step["action"] in actions and step["outcome"] == "done"
 
 
-def _keep_copies(played: Played) -> Path:
+def _keep_copies(functions: list[list[Run]]) -> Path:
     """The bucket goes with the local AWS: what a person may want to read afterwards stays under target/."""
     shutil.rmtree(_COPIES, ignore_errors=True)
-    runs = [*enumerate(played.instances, 1), *enumerate(played.volumes, 1)]
-    for number, run in runs:
+    for number, run in chain(*(enumerate(runs, 1) for runs in functions)):
         folder = _COPIES / f"run-{number}" / run.record["function"]
         folder.mkdir(parents=True)
         (folder / "plan.json").write_text(run.audit_text)

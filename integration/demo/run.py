@@ -17,7 +17,7 @@ from .seed import BUCKET, Account
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BINARIES = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")) / "debug"
-INSTANCES, VOLUMES = "reap-instances", "reap-volumes"
+INSTANCES, VOLUMES, BUDGETS = "reap-instances", "reap-volumes", "enforce-budgets"
 
 
 class Broken(Exception):
@@ -36,6 +36,7 @@ class Run:
     calls: Counter
     metrics_asked: int
     seconds: float
+    documents: dict[str, Any]  # of this month's budgets, by team; the account's is under (account)
 
 
 class Reaper:
@@ -74,18 +75,20 @@ class Reaper:
             calls=Counter(call["action"] for call in calls),
             metrics_asked=sum(call["metrics_asked"] or 0 for call in calls),
             seconds=invocation.seconds,
+            documents=_budgets(self._account),
         )
 
 
 @contextmanager
 def reapers(account: Account, mode: str) -> Iterator[tuple[Reaper, Reaper]]:
     """Of the instances, and of the volumes."""
-    with _reaper(account, mode, INSTANCES) as instances, _reaper(account, mode, VOLUMES) as volumes:
+    with reaper(account, mode, INSTANCES) as instances, reaper(account, mode, VOLUMES) as volumes:
         yield instances, volumes
 
 
 @contextmanager
-def _reaper(account: Account, mode: str, name: str) -> Iterator[Reaper]:
+def reaper(account: Account, mode: str, name: str) -> Iterator[Reaper]:
+    """One of them, or enforce-budgets."""
     binary = BINARIES / name
     if not binary.exists():
         raise Broken(f"{binary} is not built: run `make demo`, or `cargo build --package {name}`")
@@ -104,5 +107,18 @@ def _reaper(account: Account, mode: str, name: str) -> Iterator[Reaper]:
 
 
 def _audit_keys(account: Account) -> list[str]:
-    listed = account.aws.client("s3").list_objects_v2(Bucket=BUCKET, Prefix="plans/")
+    return _keys(account, "plans/")
+
+
+def _budgets(account: Account) -> dict[str, Any]:
+    """The demo is over before a month is, but for once a month."""
+    documents = {}
+    for key in _keys(account, "budgets/"):
+        document = json.load(account.aws.client("s3").get_object(Bucket=BUCKET, Key=key)["Body"])
+        documents[document.get("team", "(account)")] = document
+    return documents
+
+
+def _keys(account: Account, prefix: str) -> list[str]:
+    listed = account.aws.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=prefix)
     return [one["Key"] for one in listed.get("Contents", [])]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from datetime import datetime, timezone
+from itertools import chain
 from typing import Any
 
 from .fleet import OWNERS, REGIONS, Machine
@@ -57,8 +59,8 @@ def fleet(account: Account) -> None:
     line(f"{'(none)':9}{'enforce':9}{teams[None]:9}   platform@example.com, who hears of everything")
 
 
-def run(run: Run, account: Account) -> None:
-    """One run: what it saw, did and left alone, and what that saves."""
+def run(run: Run, account: Account, names: bool) -> None:
+    """One run: what it saw, did and left alone, by name or only how many, and what that saves."""
     record = run.record
     line(
         f"Saw {record['seen']} accelerated instances in {len(record['regions'])} regions in {run.seconds:.1f} s. "
@@ -68,7 +70,7 @@ def run(run: Run, account: Account) -> None:
         steps = [step for step in record["steps"] if _group(step) == group]
         if steps:
             _steps(steps, group, colour, meaning, account)
-    _spared(record, account)
+    left_alone(record, lambda ids: _names(ids, account) if names else "")
     _savings(record)
 
 
@@ -127,15 +129,24 @@ def because(why: dict[str, Any]) -> str:
     return rule
 
 
-def _spared(record: dict[str, Any], account: Account) -> None:
-    total = sum(len(ids) for ids in record["spared"].values())
+def left_alone(record: dict[str, Any], named: Callable[[list[str]], str]) -> None:
+    """By reason, the most first; on few lines where nobody is named."""
+    spared = sorted(record["spared"].items(), key=lambda item: (-len(item[1]), item[0]))
+    total = sum(len(ids) for _, ids in spared)
     if not total:
         return
     line()
-    line(paint(f"left alone ({total})", "bold"))
-    for reason, ids in sorted(record["spared"].items(), key=lambda item: (-len(item[1]), item[0])):
-        names = ", ".join(sorted(account.machines[one].name for one in ids if one in account.machines))
-        hanging(f"{len(ids):4}  {reason:15}", names)
+    title = f"left alone ({total})"
+    if not any(named(ids) for _, ids in spared):
+        paragraph(f"{title}: " + ", ".join(f"{len(ids)} {reason}" for reason, ids in spared))
+        return
+    line(paint(title, "bold"))
+    for reason, ids in spared:
+        hanging(f"{len(ids):4}  {reason:15}", named(ids))
+
+
+def _names(ids: list[str], account: Account) -> str:
+    return ", ".join(sorted(account.machines[one].name for one in ids if one in account.machines))
 
 
 def _savings(record: dict[str, Any]) -> None:
@@ -169,46 +180,52 @@ def messages(run: Run) -> None:
         line()
         line("Nobody was written to: there is nothing new.")
         return
-    for message in run.messages:
-        line()
-        line(paint(f"mail to {message['attributes']['team']}: ", "dim") + paint(message["subject"], "bold"))
-        for part in message["message"].splitlines():
-            paragraph(part, "  | ")
+    for number, one in enumerate(run.messages):
+        message(one, whole=number == 0)
 
 
-def calls(instances: list[Run], volumes: list[Run]) -> None:
+def message(told: dict[str, Any], whole: bool = True) -> None:
+    """One of them; not whole, it is without its last paragraph, which names the run, as that of the run's first one does."""
+    line()
+    line(paint(f"mail to {told['attributes']['team']}: ", "dim") + paint(told["subject"], "bold"))
+    parts = told["message"].split("\n\n")
+    if not whole and parts[-1].startswith("Run "):
+        parts.pop()
+    for part in "\n\n".join(parts).splitlines():
+        paragraph(part, "  | ")
+
+
+def calls(functions: list[list[Run]]) -> None:
     """AWS calls of all runs, by action."""
     total: Counter = Counter()
-    for one in [*instances, *volumes]:
+    for one in chain(*functions):
         total.update(one.calls)
     heading("AWS calls")
-    cells = [f"{count:4} {action}" for action, count in sorted(total.items(), key=lambda item: (-item[1], item[0]))]
-    rows = -(-len(cells) // 3)
-    columns = [cells[first : first + rows] for first in range(0, len(cells), rows)]
-    widths = [max(map(len, column)) + 3 for column in columns]
-    for row in range(rows):
-        line("".join(column[row].ljust(width) for column, width in zip(columns, widths) if row < len(column)).rstrip())
+    cells = [f"{count} {action}" for action, count in sorted(total.items(), key=lambda item: (-item[1], item[0]))]
+    paragraph(", ".join(cells))
     line()
-    for runs in (instances, volumes):
+    for runs in functions:
         by_run = ", ".join(str(sum(one.calls.values())) for one in runs)
         metrics = sum(one.metrics_asked for one in runs)
-        line(
-            f"{runs[0].response['function']}: {by_run}. "
-            f"Metrics asked for: {metrics} (${metrics * _METRIC_USD:.4f} at CloudWatch's price)."
-        )
+        asked = f" Metrics asked for: {metrics} (${metrics * _METRIC_USD:.4f} at CloudWatch's price)." if metrics else ""
+        line(f"{runs[0].response['function']}: {by_run}.{asked}")
 
 
-def audit(instances: list[Run], volumes: list[Run], applied: dict[str, Any], step_of: str, copies: str) -> None:
+def audit(functions: list[list[Run]], applied: dict[str, Any], step_of: str, copies: str) -> None:
     """Where the records lie, and one step as it stands there."""
     heading("The audit trail")
-    for one in [*instances, *volumes]:
-        line(f"  {one.audit_key}  {len(one.audit_text):,} bytes")
+    for runs in functions:
+        line(f"  {runs[0].audit_key}  {len(runs[0].audit_text):,} bytes, and {len(runs) - 1} more")
     step = next(step for step in applied["steps"] if step["resource"] == step_of)
     line()
     line("One step of what the platform engineer had carried out, read back from the bucket:")
     paragraph(json.dumps(step), "  ", "dim")
     line()
     line(f"The bucket goes with the local AWS. Copies of it and of every message: {copies}")
+
+
+def now() -> datetime:
+    return datetime.now(timezone.utc)
 
 
 def _family(instance_type: str) -> str:

@@ -35,15 +35,15 @@ def storage(account: Account) -> None:
     )
 
 
-def run(run: Run, account: Account) -> None:
-    """One run: what it saw, did and left alone, and what a month of it costs."""
+def run(run: Run, account: Account, names: bool) -> None:
+    """One run: what it saw, did and left alone, by name or only how many, and what a month of it costs."""
     record = run.record
     line()
     subheading("reap-volumes")
     line(f"Saw {record['seen']} volumes in {len(record['regions'])} regions in {run.seconds:.1f} s.")
     for group, (colour, meaning) in _GROUPS.items():
         _steps([step for step in record["steps"] if _group(step) == group], group, colour, meaning, account.storage)
-    _spared(record, account.storage)
+    show.left_alone(record, lambda ids: _names(ids, account.storage) if names else "")
     _savings(record)
 
 
@@ -117,14 +117,10 @@ def _because(step: dict[str, Any], storage: Storage) -> str:
     return f"{days} days, last on {storage.hosts.get(host, host)}" if host else f"unattached for {days} days"
 
 
-def _spared(record: dict[str, Any], storage: Storage) -> None:
-    total = sum(len(ids) for ids in record["spared"].values())
-    line()
-    line(paint(f"left alone ({total})", "bold"))
-    for reason, ids in sorted(record["spared"].items(), key=lambda item: (-len(item[1]), item[0])):
-        names = sorted(filter(None, map(storage.name_of, ids)))
-        others = len(ids) - len(names)
-        hanging(f"{len(ids):4}  {reason:15}", ", ".join(names + ([f"{others} roots"] if others else [])))
+def _names(ids: list[str], storage: Storage) -> str:
+    names = sorted(filter(None, map(storage.name_of, ids)))
+    others = len(ids) - len(names)
+    return ", ".join(names + ([f"{others} roots"] if others else []))
 
 
 def _savings(record: dict[str, Any]) -> None:

@@ -101,7 +101,7 @@ def disks(now: datetime) -> list[Disk]:
         Disk("features", EAST_1, "gp3", 500, "nlp", always("attached"), on="feature-store"),
         Disk(
             "labels-2024", EAST_1, "gp2", 400, "vision", always("attached"), on="annotate",
-            told="$40.00 a month: delete what nobody needs",
+            told="$40.00 a month (table of 2026-09-30): delete what nobody needs",
         ),
         Disk(
             "pvc-5f2c", EAST_2, "gp3", 50, "nlp", always("kubernetes"),

@@ -91,10 +91,11 @@ def _run(played: Played, reapers: tuple[Reaper, Reaper], account: Account, tell:
     """The machines, then the volumes."""
     of_instances, of_volumes = reapers
     played.instances.append(of_instances.run())
-    show.run(played.instances[-1], account)
+    names = len(played.instances) <= 2  # after that nearly all of them are the same
+    show.run(played.instances[-1], account, names)
     tell(played.instances[-1])
     played.volumes.append(of_volumes.run())
-    show_volumes.run(played.volumes[-1], account)
+    show_volumes.run(played.volumes[-1], account, names)
     tell(played.volumes[-1])
 
 

@@ -18,7 +18,7 @@ import pytest
 from moto.ec2.models import EC2Backend
 
 import local_aws
-from demo import verdict_volumes
+from demo import budgets, verdict_volumes
 from demo.fleet import REGIONS
 from demo.run import Run
 from demo.seed import Account, seed
@@ -76,7 +76,9 @@ def test_the_story_ends_as_it_should() -> None:
         assert members(running.pid) == []
 
     for line in (
-        "Every machine and every volume met the fate that the story has for it.",
+        "Every machine, every volume and every budget met the fate that the story has for it.",
+        "vision heard at 80 % and at 100 % of its budget, and is held.",
+        "$ curfew budget vision",
         "curfew:keep-until",
         "plans/",
         "reap-volumes/",
@@ -106,6 +108,22 @@ def test_interrupted_it_leaves_nothing_behind(number: signal.Signals, tmp_path: 
         assert running.returncode == TOLD[number], told
         assert told.endswith("\nInterrupted; the local AWS is stopped.\n")
         assert members(running.pid) == [] and list(tmp_path.iterdir()) == []
+
+
+def test_a_budget_that_fares_otherwise_is_no_happy_end(told: tuple[Account, Played]) -> None:
+    account, _ = told
+    spent = budgets.play(account)
+    assert list(budgets.differences(spent)) == []
+    quiet, at_80, held, again = spent.runs
+    for runs, says in (
+        ([at_80, at_80, held, again], "beat 1: of the budget of vision None was to be"),
+        ([quiet, quiet, held, again], "beat 2: of the budget of vision ('notify', 80) was to be"),
+        ([quiet, at_80, held, held], "beat 4: messages went to ['vision']"),
+        ([quiet, replace(at_80, calls=Counter({"ec2:StopInstances": 1})), held, again], "beat 2 called"),
+        ([quiet, at_80, replace(held, record={**held.record, "gaps": ["us-east-1"]}), again], "beat 3: "),
+    ):
+        assert says in "\n".join(budgets.differences(replace(spent, runs=runs)))
+    assert "the command was to say" in "\n".join(budgets.differences(replace(spent, overview="")))
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,7 @@ from deploying import deploy
 from local_aws import LocalAws
 from reaping import BUCKET, REPOSITORY, Account, now
 from reaping_volumes import VolumeAccount
+from test_cli_budget import write as write_budget
 
 PAGES = ("README.md", "docs/cookbook.md", "docs/command.md", "docs/reference.md", "docs/measurements.md", "CONTRIBUTING.md")
 
@@ -133,6 +134,7 @@ class Reader:
             "vol-0a1b2c3d4e5f60718": self._deleted,
             "RUN": self._held,
             "ID": self._stopped,
+            "budget": self._budgets,
         }
 
     def prepared(self, text: str) -> str:
@@ -180,6 +182,13 @@ class Reader:
                 Handler="bootstrap",
                 Code={"ZipFile": b"none"},
             )
+
+    def _budgets(self) -> str:
+        """Of this month, and of the one that the page names."""
+        for team in (None, "vision"):
+            write_budget(self.account, team)
+            write_budget(self.account, team, at="2026-10", as_of="2026-10-31T23:30:00Z")
+        return "budget"
 
     def _stopped(self) -> str:
         gpu = self.account.idle(self.account.gpu())

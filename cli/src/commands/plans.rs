@@ -16,7 +16,7 @@ use crate::ending::Ending;
 use crate::failure::Failure;
 
 pub(super) use find::find;
-pub(super) use show::{outcome_name, worth};
+pub(super) use show::{minute, outcome_name, worth};
 
 /// Records are listed day by day, so that there is an end to it.
 const SINCE_MAX: SignedDuration = SignedDuration::from_hours(92 * 24);

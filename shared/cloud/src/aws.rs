@@ -90,6 +90,11 @@ impl Aws {
         })
     }
 
+    /// Cost Explorer is global; the SDK finds its one region by the home's partition.
+    pub(crate) fn cost_explorer(&self) -> aws_sdk_costexplorer::Client {
+        aws_sdk_costexplorer::Client::new(&self.config)
+    }
+
     /// In the home region, where Curfew is deployed.
     #[cfg(feature = "operator")]
     pub(crate) fn cloudformation(&self) -> aws_sdk_cloudformation::Client {

@@ -7,6 +7,7 @@
 mod act;
 mod aws;
 mod convert;
+pub mod cost_explorer;
 mod describe;
 mod error;
 mod observe;

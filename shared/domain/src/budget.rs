@@ -1,8 +1,10 @@
 //! Budgets of a calendar month: where a team, or the account, stands, and what follows.
 
+pub mod billed;
 mod decide;
 mod explain;
 mod forecast;
+pub mod overview;
 mod period;
 mod reserve;
 mod spend;
@@ -20,7 +22,7 @@ use crate::money::{Amount, Rate};
 
 pub use decide::{decide, resource_of};
 pub use forecast::LOOKS_BACK;
-pub use period::Period;
+pub use period::{Period, UnreadableMonth};
 pub use reserve::{Refused, Reserved, Wanted, release, reserve, withdraw};
 pub use spend::{Spend, Spends};
 pub use standing::{Books, HOLDERS_MAX, Limit, needed_by_the_reaper};
@@ -171,15 +173,21 @@ pub struct Unpriced {
 }
 
 /// What Cost Explorer says of the month.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Billed {
-    /// What AWS billed until then: unblended, EC2 compute and EBS.
+    /// What AWS billed until then for instances of the types that the ledger has: unblended, without credits and taxes.
     pub usd: Amount,
+    /// The same for all of EC2 compute and EBS, whether Curfew looks at it or not.
+    #[serde(default)]
+    pub all_usd: Amount,
+    /// From the beginning of this day, UTC, `yyyy-mm-dd`.
+    #[serde(default)]
+    pub from: String,
     /// Up to the beginning of this day, UTC, `yyyy-mm-dd`.
     pub until: String,
     /// When it was asked.
     pub asked_at: Timestamp,
-    /// By how much the ledger says more (or less, where negative), in USD, up to the same moment.
+    /// By how much the ledger says more of the same instances (or less, where negative), in USD, of the same days.
     pub ledger_says_more_usd: f64,
 }
 

@@ -9,6 +9,7 @@
 //! not be read, no budget document is renewed, for it would say too little; after an hour it is stale, and nobody holds or
 //! stops anything by it.
 
+mod cost_explorer;
 mod documents;
 mod ledgers;
 mod standings;

@@ -3,6 +3,8 @@
 //! The beat of `enforce-budgets` and whoever reserves money for a job write the same document, each over the version that it
 //! read. So whoever loses reads again what the other wrote, and no reservation is lost.
 
+mod list;
+
 use std::fmt::Write;
 
 use domain::budget::{Budget, Holder};

@@ -17,7 +17,23 @@ pub struct Period {
     pub to: Timestamp,
 }
 
+/// A text that names no month.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no month; write it as 2026-10")]
+pub struct UnreadableMonth(String);
+
 impl Period {
+    /// The month of that name, `yyyy-mm`.
+    ///
+    /// # Errors
+    /// Where it names none.
+    pub fn named(text: &str, config: &Config) -> Result<Self, UnreadableMonth> {
+        let zone = TimeZone::get(&config.account.time_zone).unwrap_or(TimeZone::UTC);
+        let month = Month::read(text, &zone).ok_or_else(|| UnreadableMonth(text.to_owned()))?;
+        let span = month.span();
+        Ok(Self { month: month.to_string(), from: span.from, to: span.to })
+    }
+
     /// The month in which that moment lies. Where the configured zone is gone from the database, months are those of UTC.
     #[must_use]
     pub fn of(now: Timestamp, config: &Config) -> Self {
@@ -51,5 +67,18 @@ mod tests {
         check("Europe/Berlin", "2026-10-31T22:59:59Z", ["2026-10", "2026-09-30T22:00:00Z", "2026-10-31T23:00:00Z"]);
         check("Europe/Berlin", "2026-10-31T23:00:00Z", ["2026-11", "2026-10-31T23:00:00Z", "2026-11-30T23:00:00Z"]);
         check("Pacific/Auckland", "2026-12-31T11:00:00Z", ["2027-01", "2026-12-31T11:00:00Z", "2027-01-31T11:00:00Z"]);
+    }
+
+    #[test]
+    fn a_month_is_found_by_its_name() {
+        for zone in ["UTC", "Europe/Berlin", "Pacific/Auckland"] {
+            let config = Config::read(&format!("[account]\ntime_zone = \"{zone}\"")).unwrap();
+            let found = Period::named("2026-10", &config).unwrap();
+            assert_eq!(found, Period::of("2026-10-15T12:00:00Z".parse().unwrap(), &config));
+            for text in ["", "2026", "2026-13", "2026-1", "11-2026", "2026-11-01", "-2026-11", "next"] {
+                let error = Period::named(text, &config).unwrap_err();
+                assert_eq!(error.to_string(), format!("`{text}` is no month; write it as 2026-10"));
+            }
+        }
     }
 }

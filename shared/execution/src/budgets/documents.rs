@@ -12,7 +12,7 @@ use jiff::SignedDuration;
 use store::{StoreError, Versioned};
 
 use super::ledgers::Ledgers;
-use super::{Months, impatient};
+use super::{Months, cost_explorer, impatient};
 use crate::{AT_ONCE, Run};
 
 /// So long into a month the documents of the one before are read: what they reserve goes on. Once is enough; but whoever reserved just
@@ -35,7 +35,7 @@ pub(super) async fn renewed(
         let (spends, nothing) = (Spends::of(of_month, &[], [], run.now), BTreeMap::new());
         Books::new(terms, &spends, &nothing, run.now).holders(&BTreeMap::new())
     };
-    let (stored, mut gaps) = read(run, &holders, &months.this).await;
+    let (mut stored, mut gaps) = read(run, &holders, &months.this).await;
     let goes_on = run.now.duration_since(months.this.span().from) < CARRIED_OVER;
     let of_earlier = if goes_on { holders.clone() } else { BTreeSet::new() };
     let (earlier, unread) = read(run, &of_earlier, &months.previous).await;
@@ -49,6 +49,8 @@ pub(super) async fn renewed(
     let mut budgets: BTreeMap<Holder, Budget> = holders.into_iter().map(|holder| (holder, Budget::default())).collect();
     budgets.extend(known);
     if *is_whole {
+        let account = stored.get_mut(&Holder::Account).map(|one| &mut one.value);
+        gaps.extend(cost_explorer::renew(run, policy, ledgers, account).await);
         let is_complete = |holder: &Holder| !goes_on || earlier.contains_key(holder);
         let renewable = stored.into_iter().filter(|(holder, _)| is_complete(holder));
         let writes = stream::iter(renewable).map(|(holder, one)| renew(run, &books, &months.this, holder, one));

@@ -1,0 +1,168 @@
+//! The result for people.
+
+use domain::budget::overview::{Overview, Row, State};
+use domain::budget::{Budget, Spender};
+use domain::money::{Amount, Rate};
+
+use crate::commands::plans::minute;
+use crate::screen::{self, Side, Table, plain};
+
+/// When it stood so, and what is reserved: a narrow terminal shows how much is left first.
+const SPARED: usize = 2;
+
+/// All of them in a table, or one in detail.
+pub(super) fn show(overview: &Overview, is_one: bool) {
+    if is_one {
+        for row in &overview.rows {
+            detail(overview, row);
+        }
+    } else {
+        screen::say(format!("{}\n\n{}", overview.period.month, table(overview)));
+        let dearest = overview.rows.iter().find(|row| row.over).or_else(|| overview.rows.get(1));
+        if let Some(team) = dearest.and_then(|row| row.team.as_ref()) {
+            screen::progress(format!("\nWhat it was spent on:  curfew budget {}", plain(&quoted(team.as_str()))));
+        }
+    }
+}
+
+/// As a shell takes it.
+fn quoted(name: &str) -> String {
+    let is_plain = name.chars().all(|letter| letter.is_alphanumeric() || "-_./".contains(letter));
+    if is_plain { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) }
+}
+
+fn table(overview: &Overview) -> Table<8> {
+    let table = Table::new([
+        ("team", Side::Left),
+        ("budget", Side::Right),
+        ("spent", Side::Right),
+        ("%", Side::Right),
+        ("forecast", Side::Right),
+        ("verdict", Side::Left),
+        ("reserved", Side::Right),
+        ("as of", Side::Left),
+    ]);
+    let mut table = table.sparing(SPARED);
+    for row in &overview.rows {
+        let figures = row.standing.as_ref().filter(|_| row.state != State::Absent);
+        let money = |of: &dyn Fn(&Budget) -> Option<Amount>| {
+            figures.map_or_else(
+                || "?".to_owned(),
+                |budget| of(budget).map_or_else(|| "-".to_owned(), |usd| usd.to_string()),
+            )
+        };
+        table.row([
+            row.name(),
+            money(&|budget| budget.budget_usd),
+            money(&|budget| Some(budget.spent_usd)),
+            row.percent.map_or_else(|| "-".to_owned(), |percent| percent.to_string()),
+            money(&|budget| budget.forecast_usd),
+            row.follows().to_owned(),
+            money(&|budget| Some(budget.reserved_usd)),
+            overview.how_old(row),
+        ]);
+    }
+    table
+}
+
+fn detail(overview: &Overview, row: &Row) {
+    let Overview { period, .. } = overview;
+    let Some(budget) = row.standing.as_ref().filter(|_| row.state != State::Absent) else {
+        return screen::say(format!("{}, {}: nobody can say", plain(&row.name()), period.month));
+    };
+    let at = budget.as_of.map(|as_of| format!(", as of {} UTC ({})", minute(as_of), overview.how_old(row)));
+    screen::say(format!("{}, {}{}\n", plain(&row.name()), period.month, at.unwrap_or_default()));
+    let facts = row.facts();
+    let wide = |width: fn(&domain::budget::overview::Fact) -> usize| facts.iter().map(width).max().unwrap_or_default();
+    let (labels, figures) = (wide(|fact| fact.label.len()), wide(|fact| fact.figure.chars().count()));
+    for fact in &facts {
+        let line = format!("{:labels$}  {:>figures$}  {}", fact.label, fact.figure, plain(&fact.words));
+        screen::say(line.trim_end());
+    }
+    spenders(budget);
+    teams(budget);
+    unpriced(row);
+    reservations(budget);
+    if !budget.remedy.is_empty() {
+        screen::say("\nWhat would bring it back under its budget:");
+        for remedy in &budget.remedy {
+            screen::say(format!("- {}", plain(remedy)));
+        }
+    }
+}
+
+fn spenders(budget: &Budget) {
+    if budget.top.is_empty() {
+        return;
+    }
+    let mut table = Table::new([
+        ("spent", Side::Right),
+        ("burns now", Side::Right),
+        ("resource", Side::Whole),
+        ("what", Side::Left),
+        ("name", Side::Left),
+        ("owner", Side::Left),
+        ("region", Side::Left),
+    ]);
+    for spender in &budget.top {
+        let Spender { resource, region, what, name, owner, usd, .. } = spender;
+        let text = |of: &Option<String>| of.clone().unwrap_or_else(|| "-".to_owned());
+        table.row([
+            usd.to_string(),
+            burns(spender),
+            resource.to_string(),
+            what.clone(),
+            text(name),
+            text(owner),
+            region.to_string(),
+        ]);
+    }
+    screen::say(format!("\n{table}"));
+    if budget.others.count > 0 {
+        screen::say(format!("and {} for {}", screen::counted(budget.others.count, "other"), budget.others.usd));
+    }
+}
+
+fn burns(spender: &Spender) -> String {
+    match spender.usd_per_hour {
+        _ if !spender.running => "ended".to_owned(),
+        None => "?".to_owned(),
+        Some(usd) => Rate::from_usd_micros_per_hour(Amount::from_usd(usd).usd_micros()).to_string(),
+    }
+}
+
+/// Of the account, the dearest first.
+fn teams(budget: &Budget) {
+    if budget.teams.is_empty() {
+        return;
+    }
+    let mut teams: Vec<_> = budget.teams.iter().collect();
+    teams.sort_by(|(one, usd), (other, more)| more.cmp(usd).then_with(|| one.cmp(other)));
+    let mut table = Table::new([("spent", Side::Right), ("team", Side::Left)]);
+    for (team, usd) in teams {
+        table.row([usd.to_string(), team.clone()]);
+    }
+    screen::say(format!("\n{table}"));
+}
+
+fn unpriced(row: &Row) {
+    let lines = row.unpriced();
+    if !lines.is_empty() {
+        screen::say("\nOf unknown price, and in no figure:");
+        for one in &lines {
+            screen::say(format!("- {}", plain(one)));
+        }
+    }
+}
+
+fn reservations(budget: &Budget) {
+    if budget.reservations.is_empty() {
+        return;
+    }
+    let mut table =
+        Table::new([("at most", Side::Right), ("job", Side::Left), ("from (UTC)", Side::Left), ("until", Side::Left)]);
+    for (job, reservation) in &budget.reservations {
+        table.row([reservation.usd.to_string(), job.clone(), minute(reservation.since), minute(reservation.until)]);
+    }
+    screen::say(format!("\nReserved for jobs:\n{table}"));
+}

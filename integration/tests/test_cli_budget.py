@@ -1,0 +1,281 @@
+"""`curfew budget`: where budgets stand, by their documents in the state bucket."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from command import Said, curfew
+from reaping import Account, ago, now, rfc3339
+
+
+def budget(account: Account, *arguments: str) -> Said:
+    return curfew(account.environment(), "budget", *arguments)
+
+
+def month(at: datetime | None = None) -> str:
+    return (at or now()).strftime("%Y-%m")
+
+
+def key(team: str | None, at: str) -> str:
+    return f"budgets/{team}/{at}.json" if team else f"budgets/{at}.json"
+
+
+def write(account: Account, team: str | None = "vision", at: str | None = None, **fields: Any) -> None:
+    """84 % of $5,000, three minutes ago, unless fields say otherwise."""
+    document = {
+        "schema": 1,
+        "team": team,
+        "month": at or month(),
+        "as_of": rfc3339(ago(minutes=3)),
+        "budget_usd": 5000,
+        "spent_usd": 4210.13,
+        "reserved_usd": 0,
+        "forecast_usd": 4900,
+        "forecast_method": "as much a day as in the last 7 days",
+        "remaining_usd": 789.87,
+        "usd_per_hour": 12.3,
+        "verdict": "ok",
+        "mode": "enforce",
+        "others": {"count": 0, "usd": 0},
+        **fields,
+    }
+    document = {name: value for name, value in document.items() if value is not None}
+    account.put(key(team, document["month"]), json.dumps(document).encode())
+
+
+def rows(said: Said) -> list[str]:
+    """Of the table, from its headings on."""
+    return said.out.splitlines()[2:]
+
+
+def test_every_budget_the_nearest_to_its_end_first(account: Account) -> None:
+    write(account, None, budget_usd=None, spent_usd=6210.5, forecast_usd=8000)
+    write(account, "nlp", spent_usd=100, forecast_usd=5100)
+    write(account)
+    write(account, "untagged", budget_usd=None, spent_usd=12, forecast_usd=None)
+    said = budget(account).fine()
+    assert said.out.startswith(f"{month()}\n")
+    heading, *lines = rows(said)
+    assert heading.split() == ["team", "budget", "spent", "%", "forecast", "verdict", "reserved", "as", "of"]
+    assert [re.split(r" {2,}", line)[:6] for line in lines] == [
+        ["(account)", "-", "$6,210.50", "-", "$8,000.00", "no budget"],
+        ["vision", "$5,000.00", "$4,210.13", "84", "$4,900.00", "ok"],
+        ["nlp", "$5,000.00", "$100.00", "2", "$5,100.00", "ok; the forecast is over"],
+        ["(no team)", "-", "$12.00", "-", "-", "no budget"],
+    ]
+    assert all(re.search(r"3m(\d+s)? ago$", line) for line in lines)
+    assert "curfew budget vision" in said.err and "warning" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("verdict", "mode", "follows"),
+    [
+        ("notify", "observe", "over: people are told"),
+        ("hold", "enforce", "over: no new jobs"),
+        ("hold", "observe", "over: no new jobs, if it were enforced"),
+        ("stop", "enforce", "over: instances end"),
+    ],
+)
+def test_whoever_is_over_is_found(account: Account, verdict: str, mode: str, follows: str) -> None:
+    write(account, None, budget_usd=None)
+    write(account, spent_usd=5000.01, verdict=verdict, mode=mode)
+    said = budget(account)
+    assert said.code == 1 and f"  {follows}  " in said.out, said
+    said = budget(account, "vision")
+    assert said.code == 1 and re.search(rf"^verdict +{follows}$", said.out, re.MULTILINE)
+    [row] = budget(account, "vision", "--json").json()["budgets"]
+    assert (row["over"], row["percent"], row["standing"]["verdict"]) == (True, 100, verdict)
+
+
+def test_one_in_detail(account: Account) -> None:
+    spender = {"region": "us-east-1", "what": "p5.48xlarge", "usd": 3302.4, "usd_per_hour": 55.04, "running": True}
+    top = [
+        {"resource": "i-0aaa", "name": "llama", "owner": "ada", **spender},
+        {"resource": "i-0bbb", **spender, "usd": 500, "running": False},
+        {"resource": "vol-0ccc", **spender, "what": "500 GiB gp3", "usd": 40, "usd_per_hour": None},
+    ]
+    times = {"since": rfc3339(ago(hours=1)), "until": "2030-01-01T00:00:00Z"}
+    write(
+        account,
+        uncertain_usd=3.2,
+        reserved_usd=120,
+        top=top,
+        others={"count": 12, "usd": 367.73},
+        unpriced=[{"resource": "i-0ddd", "region": "eu-central-1", "what": "g9.xlarge", "seconds": 7200}],
+        remedy=["stop i-0aaa, which saves $55.04/h", "or raise the budget"],
+        billed={
+            **{"usd": 4000, "all_usd": 4500, "from": "2026-11-01", "until": "2026-11-20"},
+            **{"asked_at": rfc3339(ago(hours=5)), "ledger_says_more_usd": -10.5},
+        },
+        reservations={"vision/train-0a": {"usd": 200, "spent_usd": 80, **times}},
+    )
+    out = budget(account, "vision").fine().out
+    assert re.match(rf"vision, {month()}, as of \d{{4}}-\d\d-\d\d \d\d:\d\d UTC \(3m(\d+s)? ago\)\n", out)
+    for line in (
+        r"budget +\$5,000.00",
+        r"spent +\$4,210.13  84 % of the budget; up to \$3.20 more, as nobody saw when some of it ended",
+        r"reserved +\$120.00  for 1 job",
+        r"left +\$789.87",
+        r"forecast +\$4,900.00  98 % of the budget; as much a day as in the last 7 days",
+        r"burns now +\$12.30/h  as far as prices are known",
+        r"billed +\$4,000.00  by Cost Explorer .*; the ledger says \$10.50 less. All of EC2 and EBS: \$4,500.00",
+        r"\$3,302.40 +\$55.04/h  i-0aaa +p5.48xlarge +llama +ada +us-east-1",
+        r" +\$500.00 +ended  i-0bbb .*",
+        r" +\$40.00 +\?  vol-0ccc .*",
+        r"and 12 others for \$367.73",
+        r"- i-0ddd \(g9.xlarge, eu-central-1\) for 2h",
+        r"- stop i-0aaa, which saves \$55.04/h",
+        r"- or raise the budget",
+        r" *\$200.00  vision/train-0a +\d.*",
+    ):
+        assert re.search(rf"^{line}$", out, re.MULTILINE), (line, out)
+
+
+def test_the_account_has_its_teams(account: Account) -> None:
+    write(account, None, teams={"nlp": 10, "vision": 4200.13})
+    said = budget(account, "--account").fine()
+    assert said.out.startswith("(account), ") and said.out.index("vision") < said.out.index("nlp")
+    assert budget(account, "vision", "--account").code == 2
+
+
+def test_the_document_is_the_result(account: Account) -> None:
+    write(account, None)
+    write(account)
+    whole = budget(account, "--json").fine().json()
+    assert (whole["schema"], whole["month"], whole["time_zone"], whole["troubles"]) == (1, month(), "UTC", [])
+    of_account, of_team = whole["budgets"]
+    assert (of_account["of"], of_account["team"], of_team["of"], of_team["team"]) == ("account", None, "team", "vision")
+    assert (of_team["state"], of_team["over"], of_team["percent"], of_team["forecast_percent"]) == ("fresh", False, 84, 98)
+    assert of_team["standing"]["spent_usd"] == 4210.13 and of_team["standing"]["usd_per_hour"] == 12.3
+
+
+# Nobody can say
+
+
+def test_without_any_figures_it_says_so(account: Account) -> None:
+    account.configure(teams={"nlp": {"monthly_budget_usd": 100}, "vision": {}})
+    said = budget(account)
+    assert said.code == 2 and [line.split()[0] for line in rows(said)[1:]] == ["(account)", "nlp"]
+    assert f"of (account), nlp: nothing is known of {month()} yet" in said.err and "curfew doctor" in said.err
+    assert [row["standing"] for row in budget(account, "--json").json()["budgets"]] == [None, None]
+    said = budget(account, "nobody")
+    assert said.code == 2 and said.out == f"nobody, {month()}: nobody can say\n"
+
+
+def test_old_figures_are_shown_as_old(account: Account) -> None:
+    at = ago(minutes=61)
+    if month(at) != month():
+        pytest.skip("the month has just begun: figures of the last one are of the last one")
+    write(account, None)
+    write(account, as_of=rfc3339(at), spent_usd=6000, verdict="hold")
+    said = budget(account)
+    assert said.code == 2 and re.search(r"^vision .* 1h1m(\d+s)? ago: stale$|^vision .* 1h1m ago: stale$", said.out, re.M), said
+    assert "of vision: the figures are older than 1h; nothing ends and no job is launched on them" in said.err
+    assert budget(account, "vision").code == 2
+    assert budget(account, "--account").code == 0
+
+
+def test_what_was_only_reserved_says_nothing(account: Account) -> None:
+    write(account, None)
+    write(account, as_of=None, spent_usd=0)
+    said = budget(account)
+    assert said.code == 2 and re.search(r"^vision +\? .*nobody can say", said.out, re.MULTILINE)
+
+
+def test_a_damaged_document_is_a_warning(account: Account) -> None:
+    """The others are shown."""
+    write(account, None)
+    write(account)
+    account.put(key("nlp", month()), b"{")
+    account.put(key("other", month()), b'{"schema": 7}')
+    account.put("budgets/notes.txt", b"")
+    account.put(f"budgets/deep/er/{month()}.json", b"{}")
+    said = budget(account)
+    assert said.code == 2 and len(rows(said)) == 3 and said.err.count("warning: a budget could not be read: ") == 2
+    assert "cannot be understood" in said.err and "schema 7" in said.err
+    assert len(budget(account, "--json").json()["troubles"]) == 2
+    said = budget(account, "nlp")
+    assert said.code == 2 and said.out == "" and "cannot be understood" in said.err
+
+
+@pytest.mark.parametrize(("call", "needed"), [("s3:ListObjectsV2", "s3:ListBucket"), ("s3:GetObject", "s3:GetObject")])
+def test_what_may_not_be_read_is_an_error(account: Account, call: str, needed: str) -> None:
+    write(account, None)
+    account.aws.fault(call, "access_denied", match="budgets/" if call == "s3:GetObject" else None, times=None)
+    said = budget(account)
+    assert said.code == 2 and said.out == "" and f"grant the role that asked {needed}" in said.err, said
+
+
+# Months and names
+
+
+def test_a_month_that_is_over(account: Account) -> None:
+    first = now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    last = month(first - timedelta(days=1))
+    account.configure(teams={"nlp": {"monthly_budget_usd": 100}})
+    write(account, None, at=last, as_of=rfc3339(first - timedelta(minutes=2)))
+    write(account, at=last, as_of=rfc3339(first - timedelta(minutes=2)), spent_usd=4999)
+    said = budget(account, "--month", last).fine()
+    assert said.out.startswith(f"{last}\n") and len(rows(said)) == 3 and said.out.count(" final") == 2, said
+    assert "forecast " not in budget(account, "vision", "--month", last).fine().out
+    write(account, at=last, as_of=rfc3339(first - timedelta(hours=2)))
+    said = budget(account, "--month", last)
+    assert said.code == 2 and f"of vision: the last figures are of more than 1h before {last} ended" in said.err
+    said = budget(account, "--month", "2020-02")
+    assert said.code == 2 and "of (account): nothing is known of 2020-02; no ledger was kept then" in said.err
+
+
+def test_the_month_is_the_account_s_own(account: Account) -> None:
+    """Of two zones a day and more apart, one may be in another month."""
+    for zone, hours in (("Pacific/Kiritimati", 14), ("Etc/GMT+12", -12)):
+        account.configure(account={"time_zone": zone})
+        asked = budget(account, "--json").json()
+        expected = {month(at + timedelta(hours=hours)) for at in (now(), ago(minutes=2))}
+        assert asked["month"] in expected and asked["time_zone"] == zone
+
+
+def test_a_team_with_an_awkward_name(account: Account) -> None:
+    name = "research/x y's"
+    write(account, None)
+    write(account)
+    folder = "research%2Fx%20y%27s"
+    account.put(key(folder, month()), account.aws.client("s3").get_object(Bucket="curfew-state", Key=key("vision", month()))["Body"].read())
+    assert [row["team"] for row in budget(account, "--json").json()["budgets"]] == [None, name, "vision"]
+    assert budget(account, name).fine().out.startswith(f"{name}, ")
+
+
+def test_an_owner_who_tries_a_terminal(account: Account) -> None:
+    spender = {"resource": "i-0aaa", "region": "us-east-1", "what": "g5.xlarge", "usd": 1, "running": True}
+    write(account, top=[{**spender, "name": "\u001b[31mred"}], remedy=["\u001b[2J"], forecast_method="\u001b[0m")
+    out = budget(account, "vision").fine().out
+    assert "\u001b" not in out and "?[31mred" in out
+
+
+def test_what_is_wrong(account: Account) -> None:
+    for arguments, why in [
+        (["--month", "soon"], "`soon` is no month; write it as 2026-10"),
+        (["--month", "2026-13"], "`2026-13` is no month"),
+        (["--month", "2999-01"], "2999-01 has not begun yet"),
+        (["a", "b"], "unexpected argument 'b'"),
+    ]:
+        said = budget(account, *arguments)
+        assert said.code == 2 and why in said.err and said.out == "", said
+    account.write_config("[account]\ntime_zone = 7\n")
+    said = budget(account)
+    assert said.code == 2 and "time_zone" in said.err
+
+
+def test_it_is_asked_of_the_bucket_alone(account: Account) -> None:
+    for team in (None, "vision", "nlp"):
+        write(account, team)
+    account.aws.clear_calls()
+    budget(account).fine()
+    assert sorted(call["action"] for call in account.aws.calls()) == ["s3:GetObject"] * 4 + ["s3:ListObjectsV2"]
+    account.aws.clear_calls()
+    budget(account, "vision").fine()
+    assert sorted(call["action"] for call in account.aws.calls()) == ["s3:GetObject"] * 2

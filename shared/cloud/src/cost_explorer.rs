@@ -1,0 +1,89 @@
+//! What AWS has billed, by Cost Explorer. It is a day late, and shown beside the ledger, never used to act.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_costexplorer::types::{
+    DateInterval, Dimension, DimensionValues, Expression, Granularity, GroupDefinition, GroupDefinitionType,
+    ResultByTime,
+};
+use domain::budget::billed::{Bill, Days, usd_micros};
+use domain::id::{Region, TypeName};
+
+use crate::aws::Aws;
+use crate::error::{CallError, CallErrorKind};
+
+const CALL: &str = "ce:GetCostAndUsage";
+const METRIC: &str = "UnblendedCost";
+/// AWS Cost Management user guide, "Default reports": EBS is under the second.
+const SERVICES: [&str; 2] = ["Amazon Elastic Compute Cloud - Compute", "EC2 - Other"];
+/// What is no price of use (AWS Cost Management user guide, "Filtering the data that you want to view", charge types).
+const WITHOUT: [&str; 3] = ["Credit", "Refund", "Tax"];
+/// Each page is a request, which costs $0.01; there are fewer than 1,000 instance types, and a page has so many groups at least.
+const PAGES_MAX: usize = 5;
+
+/// EC2 compute and EBS of those days, by instance type; needs `ce:GetCostAndUsage`. One request, $0.01.
+///
+/// # Errors
+/// Where it could not be asked, or the answer is not in USD.
+pub async fn billed(aws: &Aws, days: Days) -> Result<Bill, CallError> {
+    let home = aws.home();
+    let client = aws.cost_explorer();
+    let interval = DateInterval::builder().start(days.from.to_string()).end(days.until.to_string()).build();
+    let interval = interval.map_err(|error| misread(home, error.to_string()))?;
+    let by_type = GroupDefinition::builder().r#type(GroupDefinitionType::Dimension).key("INSTANCE_TYPE").build();
+    let mut bill = Bill { days, by_type: BTreeMap::new() };
+    let mut token: Option<String> = None;
+    for _ in 0..PAGES_MAX {
+        let page = client
+            .get_cost_and_usage()
+            .time_period(interval.clone())
+            .granularity(Granularity::Monthly)
+            .metrics(METRIC)
+            .filter(filter())
+            .group_by(by_type.clone())
+            .set_next_page_token(token)
+            .send()
+            .await
+            .map_err(|error| CallError::of(CALL, home, &error))?;
+        for result in page.results_by_time() {
+            add(&mut bill, result).map_err(|why| misread(home, why))?;
+        }
+        match page.next_page_token {
+            Some(next) => token = Some(next),
+            None => return Ok(bill),
+        }
+    }
+    Err(misread(home, format!("more than {PAGES_MAX} pages of instance types, which nobody has foreseen")))
+}
+
+fn filter() -> Expression {
+    let values = |key: Dimension, values: &[&str]| {
+        let values = values.iter().map(|value| (*value).to_owned()).collect();
+        let values = DimensionValues::builder().key(key).set_values(Some(values)).build();
+        Expression::builder().dimensions(values).build()
+    };
+    let not = Expression::builder().not(Box::new(values(Dimension::RecordType, &WITHOUT))).build();
+    Expression::builder().and(values(Dimension::Service, &SERVICES)).and(not).build()
+}
+
+fn add(bill: &mut Bill, result: &ResultByTime) -> Result<(), String> {
+    for group in result.groups() {
+        let name = group.keys().first().map(String::as_str).ok_or("a group without a key")?;
+        let cost = group.metrics().and_then(|metrics| metrics.get(METRIC)).ok_or("a group without its cost")?;
+        let (text, unit) = (cost.amount().unwrap_or_default(), cost.unit().unwrap_or_default());
+        if unit != "USD" {
+            return Err(format!("an amount in {unit:?}, and the ledger counts USD"));
+        }
+        let micros = usd_micros(text).ok_or_else(|| format!("{text:?} for an amount"))?;
+        *bill.by_type.entry(TypeName::from(name)).or_default() += micros;
+    }
+    Ok(())
+}
+
+fn misread(home: &Region, why: String) -> CallError {
+    let message = format!("Cost Explorer answered {why}; nothing is compared");
+    CallError { call: CALL, region: home.clone(), kind: CallErrorKind::Other, message }
+}
+
+#[cfg(test)]
+mod tests;

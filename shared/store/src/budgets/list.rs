@@ -1,0 +1,77 @@
+//! Whose budgets of a month there are, for people.
+
+use domain::budget::Holder;
+use domain::id::TeamName;
+
+use crate::{Store, StoreError};
+
+const FOLDER: &str = "budgets/";
+
+/// The most budgets that are listed, of all months: those of 500 teams in 16 years.
+const KEYS_MAX: usize = 100_000;
+
+impl Store {
+    /// Whose budgets of that month, `yyyy-mm`, there are. Of 500 teams a call tells of two months; pages follow each other.
+    ///
+    /// # Errors
+    /// Where S3 refused.
+    pub async fn list_budgets(&self, month: &str) -> Result<Vec<Holder>, StoreError> {
+        let listed = self.bucket.list(FOLDER, KEYS_MAX).await?;
+        Ok(listed.iter().filter_map(|object| holder_of(&object.key, month)).collect())
+    }
+}
+
+/// `None` of another month, and of a key that Curfew does not write.
+fn holder_of(key: &str, month: &str) -> Option<Holder> {
+    let name = key.strip_prefix(FOLDER)?.strip_suffix(".json")?.strip_suffix(month)?;
+    if name.is_empty() {
+        return Some(Holder::Account);
+    }
+    let folder = name.strip_suffix('/').filter(|folder| !folder.is_empty() && !folder.contains('/'))?;
+    Some(Holder::Team(TeamName::new(team_of(folder)?)))
+}
+
+/// The name that became that folder.
+fn team_of(folder: &str) -> Option<String> {
+    let mut parts = folder.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let digits = part.get(..2).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(&part.as_bytes()[2..]);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::budgets::budget_key;
+
+    proptest! {
+        #[test]
+        fn a_key_says_whose_it_is(team in "\\PC{1,20}|[-./_%a-z ]{1,8}") {
+            for holder in [Holder::Team(TeamName::new(team.as_str())), Holder::Account] {
+                let key = budget_key(&holder, "2026-10");
+                prop_assert_eq!(holder_of(&key, "2026-10"), Some(holder), "{}", key);
+                prop_assert_eq!(holder_of(&key, "2026-11"), None);
+            }
+        }
+
+        #[test]
+        fn any_key_is_read_or_left(key in "budgets/[-./%0-9a-fA-Fé]{0,12}(/|)2026-10(.json|)") {
+            let _ = holder_of(&key, "2026-10");
+        }
+    }
+
+    #[test]
+    fn what_curfew_does_not_write_is_left() {
+        for name in
+            ["/2026-10.json", "x2026-10.json", "a/b/2026-10.json", "a/2026-10", "a%2/2026-10.json", "%FF/2026-10.json"]
+        {
+            assert_eq!(holder_of(&format!("{FOLDER}{name}"), "2026-10"), None, "{name}");
+        }
+    }
+}
