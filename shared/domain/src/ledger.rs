@@ -48,7 +48,8 @@ use run::Entry;
 /// hour (EC2 user guide, "Terminate Amazon EC2 instances").
 pub const BLIND_AFTER: SignedDuration = SignedDuration::from_hours(1);
 
-/// What sets a price: type, way of buying and, of Spot, zone; of a volume what it is made of. In words.
+/// What sets a price: type, way of buying and, of Spot, zone, on demand what the account pays less; of a volume what it is made
+/// of. In words.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Tariff(String);

@@ -279,9 +279,19 @@ impl PriceBook {
     }
 
     fn discounted(&self, instance_type: &TypeName, rate: Rate) -> Rate {
-        let family = instance_type.as_str().split('.').next().unwrap_or_default();
-        self.discounts.get(family).map_or(rate, |discount| discount.of_rate(rate))
+        self.discounts.get(family(instance_type)).map_or(rate, |discount| discount.of_rate(rate))
     }
+}
+
+/// By how many percent this account pays less on demand than the list says; `None` where it pays the same.
+#[must_use]
+pub fn discount_percent(config: &Prices, instance_type: &TypeName) -> Option<f64> {
+    let percent = config.discount_percent.get(family(instance_type)).copied();
+    percent.filter(|percent| Discount::of(*percent) != Discount(WHOLE))
+}
+
+fn family(instance_type: &TypeName) -> &str {
+    instance_type.as_str().split('.').next().unwrap_or_default()
 }
 
 impl Discount {

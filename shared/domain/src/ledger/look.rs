@@ -7,11 +7,12 @@ use jiff::{SignedDuration, Timestamp};
 use super::run::{Facts, Kind, Terms};
 use super::sighting::{Beat, Life, Sighting};
 use super::{Tariff, whole_second};
-use crate::config::Config;
+use crate::config::{Config, Prices};
 use crate::id::{Region, ResourceId};
 use crate::instance::{Instance, Purchase, State, Tags};
 use crate::money::Rate;
 use crate::policy::{owner_of, team_of, value_of};
+use crate::price::discount_percent;
 use crate::vocabulary::JOB;
 use crate::volume::Volume;
 
@@ -102,7 +103,7 @@ impl Inspected {
                 terms,
                 job: value_of(tags, JOB).map(str::to_owned),
                 attached_to: None,
-                tariff: self.tariff(terms),
+                tariff: self.tariff(terms, &config.prices),
             },
             life: self.life()?,
             prices,
@@ -121,7 +122,9 @@ impl Inspected {
         Some(Life::Ended { at: self.ended_at, terminated, reclaimed })
     }
 
-    fn tariff(&self, terms: Terms) -> Tariff {
+    /// What this account pays less is part of it: the rates of a tariff are the list's, and a discount that people change has no
+    /// moment from which it is in force. So a run costs throughout what the newest configuration makes of its price.
+    fn tariff(&self, terms: Terms, prices: &Prices) -> Tariff {
         let Instance { instance_type, plain_linux, prepaid, zone, .. } = &self.instance;
         let how = match (terms, zone) {
             (Terms::OnDemand, Some(zone)) if is_local(zone) => format!("on demand in {zone}"),
@@ -132,7 +135,9 @@ impl Inspected {
             (Terms::Prepaid, _) => "in a capacity block".to_owned(),
         };
         let software = if *plain_linux { "" } else { ", not plain Linux" };
-        Tariff::new(format!("{instance_type} {how}{software}"))
+        let discount = discount_percent(prices, instance_type).filter(|_| terms == Terms::OnDemand);
+        let discount = discount.map(|percent| format!(", {percent} % less")).unwrap_or_default();
+        Tariff::new(format!("{instance_type} {how}{software}{discount}"))
     }
 }
 

@@ -1,6 +1,9 @@
 use super::*;
 use crate::fixture::{InstanceBuilder, NOW, instance, time, volume};
 use crate::instance::Prepaid;
+use crate::ledger::{Ledger, Month, Span, Spent, of_instance};
+use crate::price::{Document, PriceBook};
+use jiff::tz::TimeZone;
 
 fn inspected(of: InstanceBuilder) -> Inspected {
     Inspected { instance: of.build(), ended_at: Some(time(NOW)) }
@@ -75,4 +78,46 @@ fn a_volume_is_its_hosts_where_its_own_tags_do_not_say_whose() {
     assert_eq!((facts[0].name.as_deref(), facts[0].job.as_deref()), (None, Some("vision/llama-1")));
     let words = (facts[0].what.as_str(), facts[0].tariff.as_str());
     assert_eq!(words, ("500 GiB gp3", "500 GiB gp3, 3000 IOPS, 125 MiB/s, in us-east-1a"));
+}
+
+/// What an hour on demand costs in the ledger that saw it under each of these configurations, one after the other; a list of that day
+/// says $2 an hour.
+fn check_discounts(configs: &[&str], expect: &str) {
+    let mut live = Document::default();
+    live.learn_listed("us-east-1".into(), "g5.xlarge".into(), Some(2_000_000), time("2026-09-01T10:00:00Z"));
+    let one = instance().launched("2026-09-01T11:00:00Z");
+    let look = Look {
+        region: "us-east-1".into(),
+        whole: true,
+        instances: vec![Inspected { instance: one.build(), ended_at: None }],
+        volumes: vec![],
+    };
+    let beats = configs.iter().zip(0..).map(|(config, quarters)| {
+        let at = time(NOW) + SignedDuration::from_mins(15 * quarters);
+        let config = Config::read(config).unwrap();
+        let prices = PriceBook::of(live.clone(), &config.prices, at);
+        look.beat(at, &config, |one| of_instance(&prices, one), |_| Known::new())
+    });
+    let beats: Vec<Beat> = beats.collect();
+    let month = Month::of(time(NOW), &TimeZone::UTC);
+    let ledger_of = |beats: &mut dyn Iterator<Item = &Beat>| {
+        let mut ledger = Ledger::new(&month, &"us-east-1".into());
+        beats.for_each(|beat| drop(ledger.observe(beat)));
+        ledger
+    };
+    let ledger = ledger_of(&mut beats.iter());
+    assert_eq!(ledger, ledger_of(&mut beats.iter().rev()), "{configs:?}");
+    let hour = Span { from: time("2026-09-01T11:00:00Z"), to: time(NOW) };
+    let spent: Spent = ledger.runs().map(|run| run.spent(hour)).sum();
+    assert_eq!(spent.amount.to_string(), expect, "{configs:?}");
+}
+
+#[test]
+fn a_discount_counts_for_all_that_is_seen_running_since() {
+    let half = "[prices]\ndiscount_percent = { g5 = 50 }";
+    check_discounts(&[""], "$2.00");
+    check_discounts(&["", half], "$1.00");
+    check_discounts(&["", half, "[prices]\ndiscount_percent = { g5 = 12.5 }"], "$1.75");
+    check_discounts(&[half, ""], "$2.00");
+    check_discounts(&["", "[prices]\ndiscount_percent = { p5 = 50 }"], "$2.00");
 }
