@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::storage::Storage;
 use crate::id::{Region, TypeName};
-use crate::instance::{Instance, Purchase, State};
+use crate::instance::{Instance, Purchase};
 
 /// The Price List is asked again after this.
 const LISTED_FOR: SignedDuration = SignedDuration::from_hours(24);
@@ -106,11 +106,12 @@ pub struct Wanted {
 
 impl Document {
     /// What has to be asked so that these instances, and storage in these regions, have prices of today.
+    /// What has ended counts as well: the ledger has yet to learn what it cost.
     #[must_use]
     pub fn wanted(&self, instances: &[Instance], regions: &[Region], now: Timestamp) -> Wanted {
         let (mut listed, mut spot) = (BTreeSet::new(), BTreeMap::new());
-        for Instance { region, instance_type, purchase, plain_linux, state, .. } in instances {
-            if !plain_linux || matches!(state, State::ShuttingDown | State::Terminated) {
+        for Instance { region, instance_type, purchase, plain_linux, .. } in instances {
+            if !plain_linux {
                 continue;
             }
             match purchase {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::config::Config;
 use crate::fixture::{InstanceBuilder, NOW, instance, time};
-use crate::instance::Prepaid;
+use crate::instance::{Prepaid, State};
 use crate::volume::VolumeState;
 
 const AS_OF: &str = "2026-09-01T00:00:00Z";
@@ -152,7 +152,7 @@ fn what_is_asked_is_what_is_missing_or_old() {
         instance().of_type("p5.48xlarge").build(),
         on_spot("us-east-1a").build(),
         on_spot("eu-west-1a").region("eu-west-1").build(),
-        instance().of_type("g6.xlarge").state(crate::instance::State::ShuttingDown).build(),
+        instance().of_type("g6.xlarge").state(State::Terminated).build(),
     ];
     let regions = [Region::from("us-east-1")];
     let mut known = listed(None, "2026-08-31T12:00:01Z");
@@ -160,7 +160,12 @@ fn what_is_asked_is_what_is_missing_or_old() {
     let wanted = known.wanted(&instances, &regions, time(NOW));
     assert_eq!(
         wanted.listed,
-        [Question::Instance("us-east-1".into(), "p5.48xlarge".into()), Question::Storage("us-east-1".into())]
+        [
+            // What has ended since the last run ran at that price.
+            Question::Instance("us-east-1".into(), "g6.xlarge".into()),
+            Question::Instance("us-east-1".into(), "p5.48xlarge".into()),
+            Question::Storage("us-east-1".into())
+        ]
     );
     let spot: Vec<String> =
         wanted.spot.iter().map(|(region, (types, since))| format!("{region} {} {since}", types.len())).collect();
@@ -170,6 +175,8 @@ fn what_is_asked_is_what_is_missing_or_old() {
     known.learn_storage("us-east-1".into(), Storage::default(), time(AS_OF));
     known.learn_listed("us-east-1".into(), "p5.48xlarge".into(), Some(1), time(NOW));
     assert_eq!(known.wanted(&instances[..3], &regions, time(NOW)), Wanted::default());
+    let ended_on_spot = [on_spot("us-east-1a").of_type("p5.48xlarge").state(State::ShuttingDown).build()];
+    assert_eq!(known.wanted(&ended_on_spot, &regions, time(NOW)).spot.len(), 1);
     let of_tomorrow = listed(Some(1), "2026-09-02T12:00:00Z");
     assert_eq!(of_tomorrow.wanted(&instances[..1], &[], time(NOW)).listed.len(), 1);
 }
