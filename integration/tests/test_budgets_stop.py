@@ -64,6 +64,19 @@ def test_a_raised_budget_takes_the_mark_back(money: BudgetAccount, reaper: Accou
     assert reaper.mark(gpu) is None and reaper.state(gpu) == "running"
 
 
+@pytest.mark.parametrize(("percent", "team"), [(50, {"over_budget": "stop"}), (120, {"over_budget": "hold"})])
+def test_what_is_set_now_counts_before_the_next_beat(
+    money: BudgetAccount, reaper: Account, percent: float, team: dict[str, Any]
+) -> None:
+    gpu = overspent(money)
+    reaper.tick()
+    assert reaper.mark(gpu)
+    money.budget(percent, gpu, **team)
+    assert money.document("vision")["verdict"] == "stop"
+    assert reaper.tick().said(gpu) == ("unmark", "over-budget", "done")
+    assert reaper.mark(gpu) is None and reaper.state(gpu) == "running"
+
+
 @pytest.mark.parametrize("what", ["old", "absent", "unreadable", "of another month", "refused"])
 def test_where_nobody_can_say_nothing_is_ended_and_nothing_taken_back(
     money: BudgetAccount, reaper: Account, what: str

@@ -223,8 +223,8 @@ pub struct Standing {
     pub month: String,
     /// What is spent of it.
     pub spent: Amount,
-    /// What may be.
-    pub budget: Amount,
+    /// What is reserved besides.
+    pub reserved: Amount,
 }
 
 /// The evidence against whoever has spent too much, or enough that people are to hear of it.
@@ -263,9 +263,9 @@ impl Budget {
     /// What the reaper needs to know of it; `None` where nothing is known, or nothing is set.
     #[must_use]
     pub fn standing(&self) -> Option<Standing> {
-        let (as_of, budget) = (self.as_of?, self.budget_usd?);
-        let (verdict, month, spent) = (self.verdict, self.month.clone(), self.spent_usd);
-        Some(Standing { verdict, as_of, month, spent, budget })
+        let as_of = self.as_of.filter(|_| self.budget_usd.is_some())?;
+        let (verdict, month) = (self.verdict, self.month.clone());
+        Some(Standing { verdict, as_of, month, spent: self.spent_usd, reserved: self.reserved_usd })
     }
 
     /// What is certainly left of a budget on which so much is reserved.

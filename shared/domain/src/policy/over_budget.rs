@@ -1,6 +1,7 @@
 //! **Over budget**, if and only if
 //! - the configuration says `over_budget = "stop"` for the instance's team, or for the account,
-//! - and of that budget all is spent this month, by a beat of this month no older than [`STALE_AFTER`].
+//! - and of that budget all is spent this month, by a beat of this month no older than [`STALE_AFTER`]: of what was set at that
+//!   beat, and of what is set now. Whoever raises a budget need not wait for the next beat.
 //!
 //! Where nothing so young says where the budget stands, nobody can say.
 
@@ -8,26 +9,31 @@ use super::{Broken, Due, Subject, Verdict};
 use crate::budget::{self, Holder, Limit, OverBudgetBecause, Period, STALE_AFTER, Standing};
 use crate::config::{OverBudget, RuleAction};
 use crate::mode::Mode;
-use crate::money::Amount;
 use crate::plan::Because;
 
 /// Judges one running instance.
 #[must_use]
 pub fn judge(subject: Subject<'_>) -> Verdict {
-    let stops = |holder: &Holder| {
-        Limit::of(holder, subject.config, Mode::Enforce).is_some_and(|limit| limit.over_budget == OverBudget::Stop)
+    let stops = |holder: Holder| {
+        let limit = Limit::of(&holder, subject.config, Mode::Enforce)?;
+        (limit.over_budget == OverBudget::Stop).then_some((holder, limit))
     };
-    let holders = subject.team().map(Holder::Team).into_iter().chain([Holder::Account]).filter(stops);
+    let holders = subject.team().map(Holder::Team).into_iter().chain([Holder::Account]).filter_map(stops);
     let mut found = Verdict::Kept;
-    for holder in holders {
+    for (holder, limit) in holders {
         let standing = subject.budgets.0.get(&holder);
         match standing.filter(|standing| is_fresh(standing, subject) && is_of_this_month(standing, subject)) {
             None => found = Verdict::Unknown,
-            Some(standing) if standing.verdict == budget::Verdict::Stop => return broken(&holder, standing, subject),
+            Some(standing) if is_spent(standing, &limit) => return broken(&holder, &limit, standing, subject),
             Some(_) => {}
         }
     }
     found
+}
+
+/// By what was set at the beat, of which people were told, and by what is set now.
+fn is_spent(standing: &Standing, limit: &Limit) -> bool {
+    standing.verdict == budget::Verdict::Stop && limit.verdict(standing.spent) == budget::Verdict::Stop
 }
 
 fn is_fresh(standing: &Standing, subject: Subject<'_>) -> bool {
@@ -39,7 +45,7 @@ fn is_of_this_month(standing: &Standing, subject: Subject<'_>) -> bool {
     standing.month == Period::of(subject.now, subject.config).month
 }
 
-fn broken(holder: &Holder, standing: &Standing, subject: Subject<'_>) -> Verdict {
+fn broken(holder: &Holder, limit: &Limit, standing: &Standing, subject: Subject<'_>) -> Verdict {
     let due = match subject.feasible(RuleAction::Stop, subject.own_local_disk()) {
         Err(only_told) => Due::Tell(only_told),
         Ok(ending) => Due::From(ending, subject.now + subject.config.account.over_budget_grace),
@@ -50,12 +56,12 @@ fn broken(holder: &Holder, standing: &Standing, subject: Subject<'_>) -> Verdict
             Holder::Account => "account",
             Holder::Team(_) => "team",
         },
-        budget_usd: standing.budget,
+        budget_usd: limit.budget,
         spent_usd: standing.spent,
-        reserved_usd: Amount::ZERO,
-        percent: standing.spent.percent_of(standing.budget).unwrap_or(u64::MAX),
+        reserved_usd: standing.reserved,
+        percent: standing.spent.percent_of(limit.budget).unwrap_or(u64::MAX),
         threshold_percent: 100,
-        over_budget: OverBudget::Stop,
+        over_budget: limit.over_budget,
         as_of: standing.as_of,
         told: String::new(),
     };
@@ -70,17 +76,18 @@ mod tests {
     use crate::budget::Standings;
     use crate::fixture::{Given, instance, time, untagged};
     use crate::instance::{Prepaid, Purchase};
+    use crate::money::Amount;
     use crate::plan::OnlyTold;
     use crate::rule::Ending;
 
     const STOPS: &str = "[teams.vision]\nmonthly_budget_usd = 100\nover_budget = \"stop\"\n";
     const ACCOUNT_STOPS: &str =
-        "[account]\nmonthly_budget_usd = 1000\nover_budget = \"stop\"\nover_budget_grace = \"2h\"\n";
+        "[account]\nmonthly_budget_usd = 100\nover_budget = \"stop\"\nover_budget_grace = \"2h\"\n";
 
     /// The team's, as a beat of that moment left it.
     fn team(as_of: &str, verdict: budget::Verdict) -> (Holder, Standing) {
-        let (spent, budget) = (Amount::from_usd(120.0), Amount::from_usd(100.0));
-        let standing = Standing { verdict, as_of: time(as_of), month: "2026-09".to_owned(), spent, budget };
+        let (spent, reserved) = (Amount::from_usd(120.0), Amount::from_usd(30.0));
+        let standing = Standing { verdict, as_of: time(as_of), month: "2026-09".to_owned(), spent, reserved };
         (Holder::Team("vision".into()), standing)
     }
 
@@ -102,7 +109,7 @@ mod tests {
         let verdict = judged(instance(), STOPS, [team("2026-09-01T11:45:00Z", budget::Verdict::Stop)]);
         let Verdict::Broken(Broken { because, due }) = verdict else { panic!("{verdict:?}") };
         assert_eq!(due, Due::From(Ending::Stop, time("2026-09-01T13:00:00Z")));
-        assert_snapshot!(serde_json::to_string(&because).unwrap(), @r#"{"rule":"over-budget","month":"2026-09","of":"team","budget_usd":100.0,"spent_usd":120.0,"reserved_usd":0.0,"percent":120,"threshold_percent":100,"over_budget":"stop","as_of":"2026-09-01T11:45:00Z"}"#);
+        assert_snapshot!(serde_json::to_string(&because).unwrap(), @r#"{"rule":"over-budget","month":"2026-09","of":"team","budget_usd":100.0,"spent_usd":120.0,"reserved_usd":30.0,"percent":120,"threshold_percent":100,"over_budget":"stop","as_of":"2026-09-01T11:45:00Z"}"#);
         assert_snapshot!(crate::news::why(&because, time("2026-09-01T12:00:00Z")), @"its team has spent $120.00 of its budget of $100.00 for 2026-09, as of 2026-09-01T11:45:00Z");
     }
 
@@ -117,6 +124,32 @@ mod tests {
         check("2026-09-01T10:59:59Z", budget::Verdict::Stop, Verdict::Unknown);
         check("2026-09-01T13:00:01Z", budget::Verdict::Stop, Verdict::Unknown);
         assert!(is_broken(&judged(instance(), STOPS, [team("2026-09-01T11:00:00Z", budget::Verdict::Stop)])));
+    }
+
+    #[test]
+    fn whoever_raises_the_budget_need_not_wait_for_a_beat() {
+        let check = |budget: &str, stops: bool| {
+            let config = STOPS.replace("100", budget);
+            let verdict = judged(instance(), &config, [team("2026-09-01T11:45:00Z", budget::Verdict::Stop)]);
+            assert_eq!((is_broken(&verdict), verdict == Verdict::Kept), (stops, !stops), "{budget}: {verdict:?}");
+        };
+        check("100", true);
+        check("120", true);
+        check("120.01", false);
+        check("240", false);
+        // Nor is anybody stopped by a smaller one of which no beat has said that it is spent.
+        let smaller = STOPS.replace("100", "10");
+        assert_eq!(judged(instance(), &smaller, [team("2026-09-01T11:45:00Z", budget::Verdict::Ok)]), Verdict::Kept);
+    }
+
+    #[test]
+    fn the_evidence_is_of_the_budget_that_is_set_now() {
+        let of_less = STOPS.replace("100", "60");
+        let verdict = judged(instance(), &of_less, [team("2026-09-01T11:45:00Z", budget::Verdict::Stop)]);
+        let Verdict::Broken(Broken { because: Because::OverBudget(because), .. }) = verdict else {
+            panic!("{verdict:?}")
+        };
+        assert_eq!((because.budget_usd, because.percent), (Amount::from_usd(60.0), 200));
     }
 
     #[test]

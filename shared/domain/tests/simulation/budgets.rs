@@ -118,7 +118,7 @@ pub(crate) fn standings(read: &[Option<Left>; HOLDERS]) -> Standings {
         let Left { verdict, as_of, month: (year, month) } = (*left)?;
         let spent = Amount::from_usd(if verdict == Verdict::Ok { 50.0 } else { 150.0 });
         let month = format!("{year:04}-{month:02}");
-        Some((holder, Standing { verdict, as_of: stamp(as_of), month, spent, budget: Amount::from_usd(100.0) }))
+        Some((holder, Standing { verdict, as_of: stamp(as_of), month, spent, reserved: Amount::ZERO }))
     };
     Standings(holders.zip(read).filter_map(of).collect())
 }
