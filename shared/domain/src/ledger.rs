@@ -23,7 +23,6 @@ mod document;
 mod look;
 mod month;
 mod observe;
-mod prices;
 mod run;
 mod sighting;
 
@@ -38,7 +37,6 @@ use crate::money::Rate;
 pub use bill::{Charge, End, Run, Spent};
 pub use look::{Attached, Inspected, Known, Look};
 pub use month::{Month, Span};
-pub use prices::of_instance;
 pub use run::{Facts, Kind, Terms};
 pub use sighting::{Beat, Life, Sighting};
 

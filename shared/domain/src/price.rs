@@ -16,7 +16,7 @@ use serde::{Serialize, Serializer};
 
 use crate::config::Prices;
 use crate::id::{Region, TypeName};
-use crate::instance::{Instance, Purchase};
+use crate::instance::{Instance, Prepaid, Purchase};
 use crate::money::{self, Rate};
 use crate::volume::{Origin, Volume};
 
@@ -175,13 +175,23 @@ impl PriceBook {
         Self { live, discounts, now }
     }
 
-    /// What ending an instance saves; `None` where the price is not known.
+    /// What ending an instance saves; `None` where the price is not known. It saves nothing of what is paid for anyway, whatever that costs.
     #[must_use]
     pub fn saved_by_ending(&self, instance: &Instance) -> Option<Quote> {
         if instance.prepaid.is_some() || instance.purchase == Purchase::CapacityBlock {
             return Some(Quote { rate: Rate::ZERO, source: Source::Prepaid });
         }
-        if !is_plain(instance) {
+        self.of_running(instance)
+    }
+
+    /// What an instance costs while it runs, whether or not ending it saves that; `None` where nobody knows.
+    ///
+    /// In an on-demand capacity reservation that is what it costs on demand (EC2 user guide, "Capacity Reservation pricing and
+    /// billing"). A dedicated host is billed as a whole, whatever runs on it, and a Capacity Block was paid up front, at a
+    /// price of its own: what one instance costs there, no price list says, and it is not nothing.
+    #[must_use]
+    pub fn of_running(&self, instance: &Instance) -> Option<Quote> {
+        if instance.prepaid == Some(Prepaid::DedicatedHost) || !is_plain(instance) {
             return None;
         }
         match instance.purchase {
@@ -219,13 +229,12 @@ impl PriceBook {
         Some(Quote { rate: Rate::from_usd_micros_per_hour(*usd_micros), source })
     }
 
-    /// What is known of an instance's price, by the moment from which each holds, for the ledger: of Spot every change that is
-    /// known; of the list since when it says so; of a table its day. Empty where no price is known, and of what is paid for in
-    /// advance.
+    /// What is known of what an instance costs while it runs, by the moment from which each holds, for the ledger: of Spot
+    /// every change that is known; of the list since when it says so; of a table its day. Empty where no price is known.
     #[must_use]
     pub fn known(&self, instance: &Instance) -> Vec<(Timestamp, Rate)> {
         let Instance { region, instance_type, zone, .. } = instance;
-        let Some(Quote { rate, source }) = self.saved_by_ending(instance) else { return Vec::new() };
+        let Some(Quote { rate, source }) = self.of_running(instance) else { return Vec::new() };
         if matches!(source, Source::SpotHistory { .. }) {
             let changes = self.live.spot.get(region).and_then(|types| types.get(instance_type));
             let changes = changes.zip(zone.as_ref()).and_then(|(of_type, zone)| of_type.zones.get(zone));

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use domain::budget::{Budget, Holder};
 use domain::id::Region;
 use domain::instance::Instance;
-use domain::ledger::{Beat, Look, Month, of_instance};
+use domain::ledger::{Beat, Look, Month};
 use domain::observed::{Gap, GapKind, Observed};
 use domain::policy::Policy;
 use jiff::tz::TimeZone;
@@ -80,7 +80,7 @@ async fn look(run: &Run<'_>, policy: &Policy, regions: &[Region]) -> Observed<Be
     let (prices, unasked) = prices::refresh(run, &policy.config, &instances, &with_volumes).await;
     gaps.extend(unasked);
     let of_look = |look: Look| {
-        look.beat(run.now, &policy.config, |one| of_instance(&prices, one), |volume| prices.known_of_volume(volume))
+        look.beat(run.now, &policy.config, |one| prices.known(&one.instance), |volume| prices.known_of_volume(volume))
     };
     Observed { items: looks.into_iter().map(of_look).collect(), gaps }
 }

@@ -9,7 +9,7 @@ use super::sighting::{Beat, Life, Sighting};
 use super::{Tariff, whole_second};
 use crate::config::{Config, Prices};
 use crate::id::{Region, ResourceId};
-use crate::instance::{Instance, Purchase, State, Tags};
+use crate::instance::{Instance, Prepaid, Purchase, State, Tags};
 use crate::money::Rate;
 use crate::policy::{owner_of, team_of, value_of};
 use crate::price::discount_percent;
@@ -55,7 +55,7 @@ pub struct Attached {
 }
 
 /// What is known of prices, each with the moment from which it holds: of a list or a table the moment that it is of, not that of
-/// the launch nor of the beat; of Spot that of the change. Empty where nobody knows, and of what is paid in advance.
+/// the launch nor of the beat; of Spot that of the change. Empty where nobody knows.
 pub type Known = Vec<(Timestamp, Rate)>;
 
 impl Look {
@@ -131,7 +131,7 @@ impl Inspected {
             (Terms::OnDemand, _) => "on demand".to_owned(),
             (Terms::Spot, Some(zone)) => format!("on Spot in {zone}"),
             (Terms::Spot, None) => "on Spot, nobody knows where".to_owned(),
-            (Terms::Prepaid, _) if prepaid.is_some() => "in reserved capacity".to_owned(),
+            (Terms::Prepaid, _) if *prepaid == Some(Prepaid::DedicatedHost) => "on a dedicated host".to_owned(),
             (Terms::Prepaid, _) => "in a capacity block".to_owned(),
         };
         let software = if *plain_linux { "" } else { ", not plain Linux" };
@@ -171,9 +171,10 @@ impl Attached {
     }
 }
 
+/// What runs in an on-demand capacity reservation is billed as it is on demand.
 fn terms(instance: &Instance) -> Terms {
     match instance.purchase {
-        _ if instance.prepaid.is_some() => Terms::Prepaid,
+        _ if instance.prepaid == Some(Prepaid::DedicatedHost) => Terms::Prepaid,
         Purchase::CapacityBlock => Terms::Prepaid,
         Purchase::OnDemand => Terms::OnDemand,
         Purchase::SpotOneTime | Purchase::SpotPersistent | Purchase::SpotUnknown => Terms::Spot,

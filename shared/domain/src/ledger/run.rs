@@ -47,7 +47,7 @@ pub enum Terms {
     OnDemand,
     /// By the second, at a price that does: what is not known is not guessed.
     Spot,
-    /// A Capacity Block, a capacity reservation or a dedicated host: paid whether or not it runs.
+    /// In a Capacity Block, or on a dedicated host: paid otherwise than by the instance, and nobody knows what for each.
     Prepaid,
 }
 

@@ -123,12 +123,32 @@ fn the_ledger_learns_from_when_on_each_price_holds() {
     assert_eq!(known(&spot(), on_spot("us-east-1a")), changes);
     assert!(known(&spot(), on_spot("us-east-1c")).is_empty());
     assert_eq!(known(&spot(), instance()), ["2026-09-24T00:00:00Z $1.01/h"]);
-    assert!(known(&spot(), instance().prepaid(Prepaid::CapacityReservation)).is_empty());
     let mut says_the_same = listed(Some(2_000_000), "2026-08-30T00:00:00Z");
     says_the_same.learn_listed("us-east-1".into(), "g5.xlarge".into(), Some(2_000_000), time(AS_OF));
     assert_eq!(known(&says_the_same, instance()), ["2026-08-30T00:00:00Z $2.00/h"]);
     says_the_same.learn_listed("us-east-1".into(), "g5.xlarge".into(), Some(3_000_000), time(NOW));
     assert_eq!(known(&says_the_same, instance()), ["2026-09-01T12:00:00Z $3.00/h"]);
+}
+
+#[test]
+fn what_is_paid_for_anyway_saves_nothing_and_costs_something() {
+    let book = PriceBook::of(listed(Some(2_000_000), AS_OF), &Prices::default(), time(NOW));
+    let check = |of: InstanceBuilder, expect: &str| {
+        let instance = of.build();
+        assert_eq!(book.saved_by_ending(&instance).map(|saved| saved.rate), Some(Rate::ZERO), "{instance:?}");
+        assert_eq!(show(book.of_running(&instance)), expect, "{instance:?}");
+        // The ledger has the same, and never a zero in place of what nobody knows.
+        let known: Vec<Rate> = book.known(&instance).into_iter().map(|(_, rate)| rate).collect();
+        assert_eq!(known, Vec::from_iter(rate(book.of_running(&instance))), "{instance:?}");
+    };
+    let block = || instance().purchase(Purchase::CapacityBlock);
+    check(instance().prepaid(Prepaid::CapacityReservation), "$2.00/h ($1,460 a month)");
+    check(instance().prepaid(Prepaid::CapacityReservation).in_zone("us-east-1-bos-1a"), "price unknown");
+    check(instance().prepaid(Prepaid::CapacityReservation).of_type("p9.48xlarge"), "price unknown");
+    check(instance().prepaid(Prepaid::DedicatedHost), "price unknown");
+    check(block(), "price unknown");
+    // EC2 names the reservation of a Capacity Block as well.
+    check(block().prepaid(Prepaid::CapacityReservation), "price unknown");
 }
 
 #[test]

@@ -50,7 +50,10 @@ fn what_sets_a_price_is_in_the_tariff() {
     let check = |of: InstanceBuilder, expect: &str| assert_eq!(one(of).facts.tariff.as_str(), expect);
     check(instance(), "g5.xlarge on demand");
     check(instance().purchase(Purchase::SpotOneTime).in_zone("us-east-1a"), "g5.xlarge on Spot in us-east-1a");
-    check(instance().prepaid(Prepaid::DedicatedHost), "g5.xlarge in reserved capacity");
+    check(instance().prepaid(Prepaid::CapacityReservation), "g5.xlarge on demand");
+    check(instance().prepaid(Prepaid::DedicatedHost), "g5.xlarge on a dedicated host");
+    let block = || instance().purchase(Purchase::CapacityBlock);
+    check(block().prepaid(Prepaid::CapacityReservation), "g5.xlarge in a capacity block");
     check(instance().purchase(Purchase::CapacityBlock), "g5.xlarge in a capacity block");
     let mut windows = inspected(instance().in_zone("us-east-1-bos-1a"));
     windows.instance.plain_linux = false;
