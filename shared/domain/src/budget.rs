@@ -24,7 +24,7 @@ pub use decide::{decide, resource_of};
 pub use forecast::LOOKS_BACK;
 pub use period::{Period, UnreadableMonth};
 pub use reserve::{Refused, Reserved, Wanted, release, reserve, withdraw};
-pub use spend::{Spend, Spends};
+pub use spend::{Ends, Spend, Spends};
 pub use standing::{Books, HOLDERS_MAX, Limit, needed_by_the_reaper};
 
 /// What is older says nothing any more: it neither ends anything nor allows a launch. Four beats of a quarter of an hour.
@@ -150,7 +150,7 @@ pub struct Spender {
     pub running: bool,
 }
 
-/// All spenders but the top.
+/// All spenders but the top: how many cost a cent at least, and what all of them cost.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Others {
     /// How many.

@@ -143,6 +143,12 @@ impl Amount {
         self.usd_micros() as f64 / 1e6
     }
 
+    /// Whether people are shown more than $0.00.
+    #[must_use]
+    pub fn is_a_cent(self) -> bool {
+        self.usd_micros() >= USD_MICROS_PER_CENT / 2
+    }
+
     /// What is left after taking that away; never less than nothing.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {

@@ -133,11 +133,11 @@ fn burns(spender: &Spender) -> String {
 
 /// Of the account, the dearest first.
 fn teams(budget: &Budget) {
-    if budget.teams.is_empty() {
+    let mut teams: Vec<_> = budget.teams.iter().filter(|(_, usd)| usd.is_a_cent()).collect();
+    teams.sort_by(|(one, usd), (other, more)| more.cmp(usd).then_with(|| one.cmp(other)));
+    if teams.is_empty() {
         return;
     }
-    let mut teams: Vec<_> = budget.teams.iter().collect();
-    teams.sort_by(|(one, usd), (other, more)| more.cmp(usd).then_with(|| one.cmp(other)));
     let mut table = Table::new([("spent", Side::Right), ("team", Side::Left)]);
     for (team, usd) in teams {
         table.row([usd.to_string(), team.clone()]);

@@ -1,12 +1,14 @@
 //! A budget in words: where it stands, on what the money was spent, and what would bring its holder back under it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Budget, Holder, Period, Spend, Spender, Verdict};
+use super::{Budget, Ends, Holder, Period, Spend, Spender, Verdict};
 use crate::config::OverBudget;
 use crate::duration;
+use crate::id::{Region, ResourceId};
 use crate::mode::Mode;
 use crate::money::{Amount, Rate};
 
@@ -25,16 +27,18 @@ pub(super) fn told(holder: &Holder, budget: &Budget, percent: u64) -> String {
         "{whose} has spent {} of its budget of {of} for {} ({percent} %), as of {as_of}",
         budget.spent_usd, budget.month
     );
-    if budget.reserved_usd > Amount::ZERO {
+    if budget.reserved_usd.is_a_cent() {
         let _ = write!(text, "; {} more is reserved for jobs", budget.reserved_usd);
     }
-    let _ = write!(text, "; {} is left.", budget.remaining_usd.unwrap_or_default());
+    let left = budget.remaining_usd.unwrap_or_default();
+    let at_least = if budget.uncertain_usd.is_a_cent() && left.is_a_cent() { "at least " } else { "" };
+    let _ = write!(text, "; {at_least}{left} is left.");
     for sentence in consequence(budget).into_iter().chain(made_up_of(budget)).chain(unknown(budget)) {
         text.push(' ');
         text += &sentence;
     }
     if let Some(forecast) = budget.forecast_usd {
-        let _ = write!(text, " By the end of the month it will be {forecast}: {}.", budget.forecast_method);
+        let _ = write!(text, " By the end of the month, {forecast} will be spent: {}.", budget.forecast_method);
     }
     for sentence in &budget.remedy {
         text.push(' ');
@@ -66,7 +70,7 @@ fn made_up_of(budget: &Budget) -> Option<String> {
     }
     let mut named: Vec<String> = budget.top.iter().map(spender).collect();
     if budget.others.count > 0 {
-        named.push(format!("{} others {}", budget.others.count, budget.others.usd));
+        named.push(format!("{} {}", others(budget.others.count), budget.others.usd));
     }
     Some(format!("The most was spent on {}.", named.join("; ")))
 }
@@ -88,19 +92,22 @@ fn spender(one: &Spender) -> String {
 /// What is not in the figures.
 fn unknown(budget: &Budget) -> Vec<String> {
     let mut found = Vec::new();
-    if let Some((first, others)) = budget.unpriced.split_first() {
+    if let Some((first, rest)) = budget.unpriced.split_first() {
         let time = SignedDuration::from_secs(i64::try_from(first.seconds).unwrap_or(i64::MAX));
-        let others = if others.is_empty() { String::new() } else { format!(", and {} others", others.len()) };
+        let others = if rest.is_empty() { String::new() } else { format!("; and {}", others(rest.len())) };
         found.push(format!(
-            "Not counted, for nobody knows the price: {} ({}, {}), {}{others}.",
+            "Not counted, for nobody knows the price: {} ({}, {}), which ran for {}{others}.",
             first.resource,
             first.what,
             first.region,
             duration::show(time)
         ));
     }
-    if budget.uncertain_usd > Amount::ZERO {
-        found.push(format!("Up to {} more may be spent: ends that nobody saw.", budget.uncertain_usd));
+    if budget.uncertain_usd.is_a_cent() {
+        found.push(format!(
+            "Up to {} more may be spent, on what ended while nobody looked, or was not seen since.",
+            budget.uncertain_usd
+        ));
     }
     if let Some(blind) = budget.blind_since {
         found.push(format!("Something that runs was last seen at {blind}: what it cost since is not counted."));
@@ -108,13 +115,18 @@ fn unknown(budget: &Budget) -> Vec<String> {
     found
 }
 
+/// `1 other`, `2 others`.
+fn others(count: usize) -> String {
+    if count == 1 { "1 other".to_owned() } else { format!("{count} others") }
+}
+
 /// What would bring the holder back under its budget, or that nothing does. Empty where nothing need change, or where there
 /// is no budget.
 pub(super) fn remedy(budget: &Budget, spends: &[&Spend], period: &Period, now: Timestamp) -> Vec<String> {
     let Some(limit) = budget.budget_usd else { return Vec::new() };
     let burn: Rate = spends.iter().filter_map(|one| one.rate).sum();
-    let stoppable = spends.iter().filter(|one| one.is_instance);
-    let mut running: Vec<(&Spend, Rate)> = stoppable.filter_map(|one| Some((*one, one.rate?))).collect();
+    let endable = spends.iter().filter(|one| one.ends != Ends::Nothing);
+    let mut running: Vec<(&Spend, Rate)> = endable.filter_map(|one| Some((*one, one.rate?))).collect();
     running.sort_by_key(|(_, rate)| std::cmp::Reverse(*rate));
     if budget.spent_usd >= limit {
         return remedy_of_spent(budget.spent_usd.saturating_sub(limit), &running, period);
@@ -125,44 +137,72 @@ pub(super) fn remedy(budget: &Budget, spends: &[&Spend], period: &Period, now: T
     };
     let lasts = i64::try_from(left.lasts_at(burn).unwrap_or_default()).unwrap_or(i64::MAX);
     let spent_at = now + SignedDuration::from_secs(lasts);
-    let mut said = vec![format!(
-        "What runs now costs {burn}: at that the budget is spent at {spent_at}; until {} it affords {affordable}.",
+    let pace = format!(
+        "What runs now costs {burn}, which spends what is left by {spent_at}; {affordable} would last until the month ends at {}.",
         period.to
-    )];
+    );
     let mut rest = burn;
-    let enough = running.iter().take_while(|(_, rate)| {
+    let enough = running.iter().copied().take_while(|(_, rate)| {
         let goes = rest > affordable;
         rest = rest.less(if goes { *rate } else { Rate::ZERO });
         goes
     });
-    let chosen = listed(&enough.collect::<Vec<_>>());
-    said.push(match rest > affordable {
-        _ if chosen.is_empty() => "Nothing of it is an instance that could be stopped.".to_owned(),
-        true => format!("It is spent later, but not kept, by stopping {chosen}."),
-        false => format!("To stay within it, stop {chosen}."),
-    });
-    said
+    let chosen: Vec<(&Spend, Rate)> = enough.collect();
+    let ends = match rest > affordable {
+        _ if chosen.is_empty() => {
+            vec![
+                "Stopping instances saves none of that: it is volumes, or capacity that is paid for anyway.".to_owned(),
+            ]
+        }
+        // All of them, and yet too much goes on.
+        true => ending("Nothing keeps it until then; to spend it later,", &chosen),
+        false => ending("To stay within it,", &chosen),
+    };
+    [pace].into_iter().chain(ends).collect()
 }
 
 /// What is spent stays spent: only another budget, or another month, brings it back under.
 fn remedy_of_spent(over: Amount, running: &[(&Spend, Rate)], period: &Period) -> Vec<String> {
+    let over = if over.is_a_cent() { format!("it is {over} over") } else { "all of it is spent".to_owned() };
     let nothing = format!(
-        "Nothing brings it back under this month, of which it is {over} over: the next one begins at {}, and a larger budget is set in config/curfew.toml.",
+        "Nothing brings it back under its budget this month: {over}. The next month begins at {}; a larger budget is set by \
+         monthly_budget_usd in config/curfew.toml.",
         period.to
     );
-    let all = listed(&running.iter().collect::<Vec<_>>());
-    let stop = (!all.is_empty()).then(|| format!("To spend no more, stop {all}."));
-    [nothing].into_iter().chain(stop).collect()
+    let ends = if running.is_empty() { Vec::new() } else { ending("To spend no more,", running) };
+    [nothing].into_iter().chain(ends).collect()
 }
 
-/// `i-0abc (g5.xlarge, us-east-1, $1.01/h)`.
-fn listed(running: &[&(&Spend, Rate)]) -> String {
-    let (named, others) = running.split_at(running.len().min(NAMED_MAX));
-    let mut words: Vec<String> =
-        named.iter().map(|(one, rate)| format!("{} ({}, {}, {rate})", one.resource, one.what, one.region)).collect();
-    if !others.is_empty() {
-        let rate: Rate = others.iter().map(|(_, rate)| *rate).sum();
-        words.push(format!("{} others ({rate})", others.len()));
+/// What to end, and the commands that do: the last sentence, so that they can be copied.
+fn ending(to: &str, running: &[(&Spend, Rate)]) -> Vec<String> {
+    let (named, rest) = running.split_at(running.len().min(NAMED_MAX));
+    let mut words: Vec<String> = named.iter().map(|(one, rate)| endable(one, *rate)).collect();
+    if !rest.is_empty() {
+        let rate: Rate = rest.iter().map(|(_, rate)| *rate).sum();
+        words.push(format!("{} ({rate})", others(rest.len())));
     }
-    words.join(", ")
+    let mut said = vec![format!("{to} stop {}.", words.join(", "))];
+    if named.iter().any(|(one, _)| one.ends == Ends::Terminating) {
+        said.push(
+            "A Spot instance of a one-time request can only be terminated; of a persistent one, cancel the request first."
+                .to_owned(),
+        );
+    }
+    let mut by_region: BTreeMap<&Region, Vec<&ResourceId>> = BTreeMap::new();
+    for (one, _) in named.iter().filter(|(one, _)| one.ends == Ends::Stopping) {
+        by_region.entry(&one.region).or_default().push(&one.resource);
+    }
+    let command = |(region, ids): (&Region, Vec<&ResourceId>)| {
+        let ids: String = ids.iter().map(|id| format!(" {id}")).collect();
+        format!("aws ec2 stop-instances --region {region} --instance-ids{ids}")
+    };
+    let commands: Vec<String> = by_region.into_iter().map(command).collect();
+    said.extend((!commands.is_empty()).then(|| format!("The command: {}", commands.join("; "))));
+    said
+}
+
+/// `i-0abc (g5.xlarge on Spot, us-east-1, $0.40/h)`.
+fn endable(one: &Spend, rate: Rate) -> String {
+    let spot = if one.ends == Ends::Terminating { " on Spot" } else { "" };
+    format!("{} ({}{spot}, {}, {rate})", one.resource, one.what, one.region)
 }

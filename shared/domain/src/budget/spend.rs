@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{Budget, Holder, forecast};
 use crate::id::{Region, ResourceId, TeamName};
-use crate::ledger::{Kind, Ledger, Run, Span};
+use crate::ledger::{Kind, Ledger, Run, Span, Terms};
 use crate::money::{Amount, Rate};
 
 /// What one run of an instance, or of a volume beside one, cost in one month.
@@ -18,8 +18,8 @@ pub struct Spend {
     pub region: Region,
     /// What it is: `g5.xlarge`, `500 GiB gp3`.
     pub what: String,
-    /// Whether it is an instance, and could be stopped; volumes go on.
-    pub is_instance: bool,
+    /// What would end what it costs.
+    pub ends: Ends,
     /// Its `Name` tag.
     pub name: Option<String>,
     /// Its owner.
@@ -44,6 +44,17 @@ pub struct Spend {
     pub lately: Amount,
     /// What of it was spent since certain moments: those at which something was reserved for its job.
     pub since: BTreeMap<Timestamp, Amount>,
+}
+
+/// What would end what something costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ends {
+    /// Stopping it.
+    Stopping,
+    /// Terminating it: a Spot instance of a one-time request cannot be stopped.
+    Terminating,
+    /// Nothing: a volume costs the same beside a stopped instance, and what is paid for anyway costs the same without one.
+    Nothing,
 }
 
 /// What one beat finds in the ledgers.
@@ -98,7 +109,11 @@ impl Spend {
             resource: run.resource.clone(),
             region: run.region.cloned().unwrap_or_else(|| "".into()),
             what: facts.what.clone(),
-            is_instance: facts.kind == Kind::Instance,
+            ends: match (facts.kind, facts.terms) {
+                (Kind::Instance, Terms::OnDemand) => Ends::Stopping,
+                (Kind::Instance, Terms::Spot) => Ends::Terminating,
+                (Kind::Instance, Terms::Reserved | Terms::Prepaid) | (Kind::Volume, _) => Ends::Nothing,
+            },
             name: facts.name.clone(),
             owner: facts.owner.clone(),
             team: facts.team.clone(),

@@ -258,7 +258,7 @@ fn settled(spends: &[&Spend], job: &str, since: Timestamp) -> Amount {
     of_job.filter_map(|one| one.since.get(&since)).copied().sum()
 }
 
-/// The dearest, all runs of one resource together, and the rest.
+/// The dearest, all runs of one resource together, and the rest. What would be shown as $0.00 is not named.
 fn spenders(spends: &[&Spend]) -> (Vec<Spender>, Others) {
     let mut found: BTreeMap<(&Region, &ResourceId), Spender> = BTreeMap::new();
     for one in spends {
@@ -284,8 +284,15 @@ fn spenders(spends: &[&Spend]) -> (Vec<Spender>, Others) {
     }
     let mut all: Vec<Spender> = found.into_values().filter(|one| one.usd > Amount::ZERO).collect();
     all.sort_by_key(|one| std::cmp::Reverse(one.usd));
-    let rest = all.split_off(all.len().min(TOP));
-    (all, Others { count: rest.len(), usd: rest.iter().map(|one| one.usd).sum() })
+    let named = all.iter().take(TOP).take_while(|one| one.usd.is_a_cent()).count();
+    let rest = all.split_off(named);
+    (
+        all,
+        Others {
+            count: rest.iter().filter(|one| one.usd.is_a_cent()).count(),
+            usd: rest.iter().map(|one| one.usd).sum(),
+        },
+    )
 }
 
 fn unpriced(spends: &[&Spend]) -> Vec<Unpriced> {

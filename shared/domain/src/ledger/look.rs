@@ -89,7 +89,9 @@ impl Inspected {
         let prices = match terms {
             Terms::Spot => known,
             // Once a day is enough: the ledger keeps each moment.
-            Terms::OnDemand | Terms::Prepaid => known.into_iter().map(|(from, rate)| (day_of(from), rate)).collect(),
+            Terms::OnDemand | Terms::Reserved | Terms::Prepaid => {
+                known.into_iter().map(|(from, rate)| (day_of(from), rate)).collect()
+            }
         };
         Some(Sighting {
             resource: id.clone(),
@@ -127,8 +129,8 @@ impl Inspected {
     fn tariff(&self, terms: Terms, prices: &Prices) -> Tariff {
         let Instance { instance_type, plain_linux, prepaid, zone, .. } = &self.instance;
         let how = match (terms, zone) {
-            (Terms::OnDemand, Some(zone)) if is_local(zone) => format!("on demand in {zone}"),
-            (Terms::OnDemand, _) => "on demand".to_owned(),
+            (Terms::OnDemand | Terms::Reserved, Some(zone)) if is_local(zone) => format!("on demand in {zone}"),
+            (Terms::OnDemand | Terms::Reserved, _) => "on demand".to_owned(),
             (Terms::Spot, Some(zone)) => format!("on Spot in {zone}"),
             (Terms::Spot, None) => "on Spot, nobody knows where".to_owned(),
             (Terms::Prepaid, _) if *prepaid == Some(Prepaid::DedicatedHost) => "on a dedicated host".to_owned(),
@@ -171,10 +173,10 @@ impl Attached {
     }
 }
 
-/// What runs in an on-demand capacity reservation is billed as it is on demand.
 fn terms(instance: &Instance) -> Terms {
     match instance.purchase {
         _ if instance.prepaid == Some(Prepaid::DedicatedHost) => Terms::Prepaid,
+        Purchase::OnDemand if instance.prepaid == Some(Prepaid::CapacityReservation) => Terms::Reserved,
         Purchase::CapacityBlock => Terms::Prepaid,
         Purchase::OnDemand => Terms::OnDemand,
         Purchase::SpotOneTime | Purchase::SpotPersistent | Purchase::SpotUnknown => Terms::Spot,

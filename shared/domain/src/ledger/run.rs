@@ -47,6 +47,8 @@ pub enum Terms {
     OnDemand,
     /// By the second, at a price that does: what is not known is not guessed.
     Spot,
+    /// In an on-demand capacity reservation: billed as on demand, and without the instance the reservation is billed the same.
+    Reserved,
     /// In a Capacity Block, or on a dedicated host: paid otherwise than by the instance, and nobody knows what for each.
     Prepaid,
 }

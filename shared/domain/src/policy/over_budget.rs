@@ -59,7 +59,8 @@ fn broken(holder: &Holder, limit: &Limit, standing: &Standing, subject: Subject<
         budget_usd: limit.budget,
         spent_usd: standing.spent,
         reserved_usd: standing.reserved,
-        percent: standing.spent.percent_of(limit.budget).unwrap_or(u64::MAX),
+        // Of a budget of nothing, everything is over.
+        percent: standing.spent.percent_of(limit.budget).unwrap_or(100),
         threshold_percent: 100,
         over_budget: limit.over_budget,
         as_of: standing.as_of,
