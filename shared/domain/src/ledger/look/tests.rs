@@ -1,7 +1,7 @@
 use super::*;
 use crate::fixture::{InstanceBuilder, NOW, instance, time, volume};
 use crate::instance::Prepaid;
-use crate::ledger::{Ledger, Month, Span, Spent, of_instance};
+use crate::ledger::{Ledger, Month, Span, Spent};
 use crate::price::{Document, PriceBook};
 use jiff::tz::TimeZone;
 
@@ -99,13 +99,15 @@ fn check_discounts(configs: &[&str], expect: &str) {
         let at = time(NOW) + SignedDuration::from_mins(15 * quarters);
         let config = Config::read(config).unwrap();
         let prices = PriceBook::of(live.clone(), &config.prices, at);
-        look.beat(at, &config, |one| of_instance(&prices, one), |_| Known::new())
+        look.beat(at, &config, |one| prices.known(&one.instance), |_| Known::new())
     });
     let beats: Vec<Beat> = beats.collect();
     let month = Month::of(time(NOW), &TimeZone::UTC);
     let ledger_of = |beats: &mut dyn Iterator<Item = &Beat>| {
         let mut ledger = Ledger::new(&month, &"us-east-1".into());
-        beats.for_each(|beat| drop(ledger.observe(beat)));
+        for beat in beats {
+            ledger.observe(beat);
+        }
         ledger
     };
     let ledger = ledger_of(&mut beats.iter());
