@@ -15,7 +15,7 @@ FIELDS = ["function", "run", "at", "mode", "regions", "seen", "steps", "spared",
 STEP_FIELDS = ["region", "resource", "team", "action", "because", "saves_usd_per_hour", "outcome", "error"]
 BECAUSE = ["rule", "month", "of", "budget_usd", "spent_usd", "reserved_usd", "percent", "threshold_percent"]
 BECAUSE += ["over_budget", "as_of"]
-SPARED = {"within-budget", "without-budget", "told"}
+SPARED = {"within-budget", "without-budget", "budget-unknown", "told"}
 
 
 def assert_contract(response: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ use crate::id::{Region, ResourceId, TeamName};
 use crate::mode::Mode;
 use crate::money::{Amount, Rate};
 
-pub use decide::{decide, resource_of};
+pub use decide::{SPENT_PERCENT, decide, resource_of};
 pub use forecast::LOOKS_BACK;
 pub use period::{Period, UnreadableMonth};
 pub use reserve::{Refused, Reserved, Wanted, release, reserve, withdraw};
@@ -266,6 +266,24 @@ impl Budget {
         let as_of = self.as_of.filter(|_| self.budget_usd.is_some())?;
         let (verdict, month) = (self.verdict, self.month.clone());
         Some(Standing { verdict, as_of, month, spent: self.spent_usd, reserved: self.reserved_usd })
+    }
+
+    /// As it is by what is set now. What would bring its holder back under another budget, only a beat can say.
+    fn under(&self, limit: &Limit) -> Self {
+        let was_set = (self.budget_usd, self.over_budget, self.mode);
+        if was_set == (Some(limit.budget), Some(limit.over_budget), limit.mode) {
+            return self.clone();
+        }
+        let mut document = Self {
+            budget_usd: Some(limit.budget),
+            over_budget: Some(limit.over_budget),
+            mode: limit.mode,
+            verdict: limit.verdict(self.spent_usd),
+            remedy: Vec::new(),
+            ..self.clone()
+        };
+        document.count_reservations();
+        document
     }
 
     /// What is certainly left of a budget on which so much is reserved.

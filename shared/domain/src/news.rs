@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Limit;
 use crate::id::{Region, ResourceId};
 use crate::instance::Instance;
 use crate::mark::Announced;
@@ -184,7 +185,7 @@ fn weight(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Option<(Severity
         (Action::Mark(_), NotReached | Observed) if !step.told_before => (announcing(step), NewsKind::Announcement),
         (Action::Unmark { .. }, Done | Observed) if !step.told_before => (Severity::Info, NewsKind::Event),
         (Action::Notify | Action::Hold, Done | Observed) if matches!(step.seen, Seen::Budget { .. }) => {
-            return of_budget(&step.because).filter(|_| !step.told_before);
+            return of_budget(step).filter(|_| !step.told_before);
         }
         (Action::Notify, Done | Observed) => {
             let what = step.only_told.map(told_fingerprint).unwrap_or_default();
@@ -207,11 +208,13 @@ fn weight(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Option<(Severity
     })
 }
 
-/// Each share of a budget speaks once a month, and again only after the budget was changed.
-fn of_budget(because: &Because) -> Option<(Severity, NewsKind)> {
-    let Because::OverBudget(over) = because else { return None };
+/// Each share of a budget speaks once a month, and again only after the budget was changed, or what follows.
+fn of_budget(step: &Step) -> Option<(Severity, NewsKind)> {
+    let Because::OverBudget(over) = &step.because else { return None };
+    let limit = Limit { budget: over.budget_usd, over_budget: over.over_budget, mode: step.mode };
     let severity = if over.percent < 100 { Severity::Warning } else { Severity::Action };
-    let (topic, what) = (Topic::budget(over.threshold_percent), told_of_budget(&over.month, over.budget_usd));
+    let what = told_of_budget(&over.month, &limit, over.threshold_percent);
+    let topic = Topic::budget(over.threshold_percent);
     Some((severity, NewsKind::State { topic, what, repeat: Repeat::Never }))
 }
 

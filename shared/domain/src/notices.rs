@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::budget::{Limit, SPENT_PERCENT};
+use crate::config::OverBudget;
 use crate::id::{Region, ResourceId};
 use crate::instance::Tags;
 use crate::mark::{Announced, Mark};
-use crate::money::Amount;
 use crate::news::Severity;
 use crate::observed::Gap;
 use crate::plan::OnlyTold;
@@ -136,10 +137,17 @@ pub fn would(announced: Announced) -> String {
     format!("{}@{}", announced.ending, announced.deadline)
 }
 
-/// The fingerprint of a share of a budget: another month, or another budget, is told anew.
+/// The fingerprint of a share of a budget: another month, or another budget, is told anew. From 100 % on so is what follows,
+/// and whether it really does: nobody is held by what they heard only would be.
 #[must_use]
-pub fn told_of_budget(month: &str, budget: Amount) -> String {
-    format!("{month} {budget}")
+pub fn told_of_budget(month: &str, limit: &Limit, threshold_percent: u16) -> String {
+    let told = format!("{month} {}", limit.budget);
+    match limit.over_budget {
+        OverBudget::Hold | OverBudget::Stop if threshold_percent >= SPENT_PERCENT => {
+            format!("{told} {:?} {:?}", limit.over_budget, limit.mode)
+        }
+        _ => told,
+    }
 }
 
 /// The fingerprint of something that is only told.

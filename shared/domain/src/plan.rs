@@ -307,6 +307,8 @@ pub enum SparedBecause {
     WithinBudget,
     /// A team without a budget.
     WithoutBudget,
+    /// A budget of which nobody can say how much is spent.
+    BudgetUnknown,
 }
 
 /// What an owner should hear about something that is spared.

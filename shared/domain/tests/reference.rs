@@ -335,7 +335,8 @@ fn reasons_to_spare() {
         S::VolumeExists => Some(S::Restorable),
         S::Restorable => Some(S::WithinBudget),
         S::WithinBudget => Some(S::WithoutBudget),
-        S::WithoutBudget => None,
+        S::WithoutBudget => Some(S::BudgetUnknown),
+        S::BudgetUnknown => None,
     });
     check_names("### Reasons to spare", serialised(all));
 }

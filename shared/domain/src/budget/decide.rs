@@ -7,11 +7,11 @@ use crate::config::{Config, OverBudget};
 use crate::id::{Region, ResourceId};
 use crate::instance::Tags;
 use crate::mode::Mode;
-use crate::notices::{Memory, Topic, told_of_budget};
+use crate::notices::{Memory, Notices, Topic, told_of_budget};
 use crate::plan::{Action, Because, Memo, Plan, Seen, Spared, SparedBecause, Step, Target};
 
-/// Above this share the budget is spent.
-const SPENT_PERCENT: u16 = 100;
+/// From this share on a budget is spent.
+pub const SPENT_PERCENT: u16 = 100;
 
 /// Decides about each budget. `home` is the region with which it is remembered what was told; without that memory nothing is
 /// told, for it would be told in every beat.
@@ -25,8 +25,11 @@ pub fn decide(
 ) -> Plan {
     let mut plan = Plan { seen: documents.len(), steps: Vec::new(), spared: Vec::new(), gaps: Vec::new() };
     for (holder, document) in documents {
+        let limit = Limit::of(holder, config, ceiling);
+        // One that could not be made anew is of what was set before.
+        let document = &limit.map_or_else(|| document.clone(), |limit| document.under(&limit));
         let case = Case { holder, document, config, memory, home };
-        match Limit::of(holder, config, ceiling) {
+        match limit {
             None => plan.spared.push(case.spared(SparedBecause::WithoutBudget)),
             Some(limit) => match case.step(&limit) {
                 Ok(step) => plan.steps.push(step),
@@ -74,21 +77,16 @@ impl Case<'_> {
     }
 
     fn step(self, limit: &Limit) -> Result<Step, SparedBecause> {
-        let (document, budget) = (self.document, limit.budget);
+        let document = self.document;
+        let Some(as_of) = document.as_of else { return Err(SparedBecause::BudgetUnknown) };
         // Of a budget of nothing everything is over.
         let of_nothing = if document.verdict == Verdict::Ok { 0 } else { u64::from(SPENT_PERCENT) };
-        let percent = document.spent_usd.percent_of(budget).unwrap_or(of_nothing);
+        let percent = document.spent_usd.percent_of(limit.budget).unwrap_or(of_nothing);
         let reached = self.thresholds().into_iter().rfind(|share| u64::from(*share) <= percent);
-        let (Some(threshold_percent), Some(as_of)) = (reached, document.as_of) else {
-            return Err(SparedBecause::WithinBudget);
-        };
+        let Some(threshold_percent) = reached else { return Err(SparedBecause::WithinBudget) };
         let holds = matches!(document.verdict, Verdict::Hold | Verdict::Stop);
         let resource = resource_of(self.holder);
-        let fingerprint = told_of_budget(&document.month, budget);
-        let was_told = |notices: &crate::notices::Notices| {
-            notices.was_told(&resource, &Topic::budget(threshold_percent), &fingerprint)
-        };
-        let told_before = self.memory.get(self.home).is_none_or(was_told);
+        let told_before = self.memory.get(self.home).is_none_or(|told| self.was_told(told, limit, threshold_percent));
         if told_before && !holds {
             return Err(SparedBecause::Told);
         }
@@ -98,7 +96,7 @@ impl Case<'_> {
                 Holder::Account => "account",
                 Holder::Team(_) => "team",
             },
-            budget_usd: budget,
+            budget_usd: limit.budget,
             spent_usd: document.spent_usd,
             reserved_usd: document.reserved_usd,
             percent,
@@ -111,6 +109,14 @@ impl Case<'_> {
         let seen = Seen::Budget { region: self.home.clone(), holder: resource, as_of, tags: Tags::new() };
         let step = Step::bare(self.target(), action, Because::OverBudget(because), document.mode, seen);
         Ok(Step { told_before, memo: self.memo(), ..step })
+    }
+
+    /// Of this share, or of a higher one: where the spend recedes, people have heard of more.
+    fn was_told(self, notices: &Notices, limit: &Limit, threshold_percent: u16) -> bool {
+        let resource = resource_of(self.holder);
+        self.thresholds().into_iter().filter(|share| *share >= threshold_percent).any(|share| {
+            notices.was_told(&resource, &Topic::budget(share), &told_of_budget(&self.document.month, limit, share))
+        })
     }
 
     fn spared(self, because: SparedBecause) -> Spared {
@@ -126,7 +132,10 @@ impl Case<'_> {
         Target {
             region: self.home.clone(),
             resource: resource_of(self.holder),
-            team: self.document.team.clone(),
+            team: match self.holder {
+                Holder::Account => None,
+                Holder::Team(name) => Some(name.clone()),
+            },
             owner: None,
             name: None,
             what: "budget".to_owned(),

@@ -75,14 +75,22 @@ fn nothing_told() -> Memory {
 }
 
 fn told(threshold: u16, budget: f64) -> Memory {
-    let said = Told { at: now(), what: told_of_budget("2026-11", usd(budget)) };
+    told_of(threshold, Limit { budget: usd(budget), over_budget: OverBudget::Hold, mode: Mode::Enforce })
+}
+
+fn told_of(threshold: u16, limit: Limit) -> Memory {
+    let said = Told { at: now(), what: told_of_budget("2026-11", &limit, threshold) };
     let told = BTreeMap::from([("vision".into(), BTreeMap::from([(Topic::budget(threshold), said)]))]);
     Memory::from([(HOME.into(), Notices { told, ..Notices::default() })])
 }
 
 /// Action of the step, or why it is spared; and whether people have heard.
 fn of_step(spent: f64, config: &str, memory: &Memory) -> String {
-    let documents = BTreeMap::from([(vision(), of_vision(vec![spend("i-1", spent)], config))]);
+    of_document(of_vision(vec![spend("i-1", spent)], config), config, memory)
+}
+
+fn of_document(document: Budget, config: &str, memory: &Memory) -> String {
+    let documents = BTreeMap::from([(vision(), document)]);
     let plan = decided(&documents, config, memory);
     match (&plan.steps[..], &plan.spared[..]) {
         ([step], []) => {
@@ -106,6 +114,59 @@ fn the_highest_share_that_is_reached_speaks_once() {
     check(2_600.0, &told(50, 4_000.0), "notify at 50 in Enforce");
     check(5_000.0, &told(80, 5_000.0), "hold at 100 in Enforce");
     check(5_000.0, &told(100, 5_000.0), "hold at 100 in Enforce, told");
+}
+
+#[test]
+fn what_recedes_is_not_told_again() {
+    let check = |spent, memory: &Memory, expect: &str| assert_eq!(of_step(spent, HOLDS, memory), expect, "{spent}");
+    check(3_950.0, &told(80, 5_000.0), "\"told\"");
+    check(4_950.0, &told(100, 5_000.0), "\"told\"");
+    check(3_950.0, &told(80, 4_000.0), "notify at 50 in Enforce");
+}
+
+#[test]
+fn a_hold_that_becomes_real_is_told_anew() {
+    let limit = |over_budget, mode| Limit { budget: usd(5_000.0), over_budget, mode };
+    let check = |threshold, spent, before: Limit, config: &str, expect: &str| {
+        assert_eq!(of_step(spent, config, &told_of(threshold, before)), expect, "{before:?}: {config}");
+    };
+    check(100, 5_000.0, limit(OverBudget::Hold, Mode::Observe), HOLDS, "hold at 100 in Enforce");
+    check(100, 5_000.0, limit(OverBudget::Notify, Mode::Enforce), HOLDS, "hold at 100 in Enforce");
+    check(
+        100,
+        5_000.0,
+        limit(OverBudget::Hold, Mode::Enforce),
+        &HOLDS.replace("hold", "stop"),
+        "hold at 100 in Enforce",
+    );
+    check(100, 5_000.0, limit(OverBudget::Hold, Mode::Enforce), HOLDS, "hold at 100 in Enforce, told");
+    // Below, nothing follows yet; and where people are only told, nothing ever does.
+    check(80, 4_000.0, limit(OverBudget::Notify, Mode::Observe), HOLDS, "\"told\"");
+    check(100, 5_000.0, limit(OverBudget::Notify, Mode::Observe), &HOLDS.replace("hold", "notify"), "\"told\"");
+}
+
+#[test]
+fn what_could_not_be_made_anew_goes_by_what_is_set_now() {
+    let old = of_vision(vec![spend("i-1", 5_500.0)], &HOLDS.replace("hold", "notify"));
+    let listed = format!("{HOLDS}notify_at_percent = [50]\n");
+    assert_eq!(of_document(old.clone(), &listed, &nothing_told()), "hold at 100 in Enforce");
+    let raised = HOLDS.replace("5000", "10000");
+    assert_eq!(of_document(old.clone(), &raised, &nothing_told()), "notify at 50 in Enforce");
+    let plan = decided(&BTreeMap::from([(vision(), old)]), &raised, &nothing_told());
+    let crate::plan::Because::OverBudget(because) = &plan.steps[0].because else { panic!("{plan:?}") };
+    assert_eq!(because.percent, 55);
+    let words = "has spent $5,500.00 of its budget of $10,000.00 for 2026-11 (55 %), as of 2026-11-22T12:00:00Z; $4,500.00 is left. Once it is spent, no further job is launched.";
+    assert!(because.told.contains(words) && !because.told.contains("brings it back"), "{}", because.told);
+}
+
+#[test]
+fn of_what_could_not_be_read_nobody_says_that_it_is_within() {
+    assert_eq!(of_document(Budget::default(), HOLDS, &nothing_told()), "\"budget-unknown\"");
+    let plan = decided(&BTreeMap::from([(vision(), Budget::default())]), HOLDS, &nothing_told());
+    let (target, memo) = (&plan.spared[0].target, &plan.spared[0].memo);
+    assert_eq!(target.team, Some("vision".into()));
+    // What was told of it is not forgotten.
+    assert!(memo.standing.contains(&Topic::budget(100)));
 }
 
 #[test]

@@ -82,5 +82,6 @@ const fn words_of_spared(because: SparedBecause) -> &'static str {
         SparedBecause::Restorable => "left alone: its volume can be restored from it",
         SparedBecause::WithinBudget => "left alone: it is within its budget",
         SparedBecause::WithoutBudget => "left alone: it has no budget",
+        SparedBecause::BudgetUnknown => "left alone: nobody can say how much of it is spent",
     }
 }
