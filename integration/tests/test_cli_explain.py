@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -79,13 +80,65 @@ def test_why_each_rule_is_kept(account: Account) -> None:
     gpu = account.busy(account.gpu(launched=ago(days=2)))
     account.wakes_up(gpu)
     one = explained(account, gpu)
-    assert verdicts(one) == dict.fromkeys(["expired", "untagged", "idle", "hours", "lifetime"], "kept")
+    assert verdicts(one) == dict.fromkeys(["expired", "over-budget", "untagged", "idle", "hours", "lifetime"], "kept")
+    assert "no budget above which it would be stopped" in rule(one, "over-budget")["evidence"]
     assert rule(one, "untagged")["evidence"] == "all required tags are there (Team, Owner)"
     assert rule(one, "lifetime")["evidence"] == "it has run for 2d, 7d at most"
     assert "is work" in rule(one, "idle")["evidence"]
     assert one["decision"]["because"] == "busy" and one["spared"] is None
     assert (one["team"], one["owner"], one["what"], one["state"]) == ("vision", "ada", "g5.xlarge", "running")
     assert account.tick().spared == {"busy": 1}
+
+
+def standing(account: Account, month: str, **fields: Any) -> None:
+    """Where the budget of its team stands, as a beat of five minutes ago wrote it."""
+    document = {"schema": 1, "team": "vision", "month": month, "as_of": rfc3339(ago(minutes=5)), "budget_usd": 100}
+    document |= {"over_budget": "stop", "spent_usd": 40, "verdict": "ok", "mode": "enforce", **fields}
+    account.put(f"budgets/vision/{month}.json", json.dumps(document).encode())
+
+
+def test_a_budget_that_stops_is_read_as_the_function_reads_it(account: Account) -> None:
+    account.configure(teams={"vision": {"mode": "enforce", "monthly_budget_usd": 100, "over_budget": "stop"}})
+    gpu, month = account.busy(account.gpu()), now().strftime("%Y-%m")
+
+    def found(**over: str | None) -> tuple[str, str]:
+        row = rule(explained(account, gpu, **over), "over-budget")
+        return row["verdict"], row["evidence"]
+
+    assert found() == (
+        "unknown", f"nobody can say where the budget of its team stands: nothing is known of {month}"
+    )
+    standing(account, month)
+    verdict, evidence = found()
+    assert verdict == "kept" and evidence.startswith(f"its team has spent $40.00 of its budget of $100.00 for {month}, as of ")
+    standing(account, month, as_of=rfc3339(ago(hours=2)), spent_usd=120, verdict="stop")
+    verdict, evidence = found()
+    assert verdict == "unknown" and evidence.startswith("nobody can say since ")
+    standing(account, month, spent_usd=120, verdict="stop")
+    one = explained(account, gpu)
+    row = rule(one, "over-budget")
+    assert (row["verdict"], row["action"], one["decision"]["action"]) == ("broken", "stop", "mark")
+    assert account.tick().said(gpu) == ("mark", "over-budget", "done")
+
+    # What cannot be read is a gap, and nobody can say.
+    account.aws.fault("s3:GetObject", "access_denied", match=f"budgets/vision/{month}.json", times=None)
+    one = explained(account, gpu)
+    assert rule(one, "over-budget")["verdict"] == "unknown"
+    assert [gap["call"] for gap in one["gaps"]] == ["s3:GetObject"]
+    account.aws.clear_faults()
+
+    # One read, and none where nobody says stop.
+    account.aws.clear_calls()
+    explained(account, gpu)
+    assert len(budgets_read(account)) == 1
+    account.configure(teams={"vision": {"mode": "enforce", "monthly_budget_usd": 100, "over_budget": "hold"}})
+    account.aws.clear_calls()
+    explained(account, gpu)
+    assert budgets_read(account) == []
+
+
+def budgets_read(account: Account) -> list[Any]:
+    return [call for call in account.aws.calls() if call["action"] == "s3:GetObject" and "budgets/" in str(call)]
 
 
 def test_work_is_shown_by_the_gpu_and_when(account: Account) -> None:

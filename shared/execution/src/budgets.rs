@@ -15,6 +15,7 @@ mod ledgers;
 mod standings;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use domain::budget::{Budget, Holder};
 use domain::id::Region;
@@ -26,7 +27,7 @@ use jiff::tz::TimeZone;
 
 use crate::{Recalled, Run, prices};
 
-pub(crate) use standings::standings;
+pub use standings::standings;
 
 /// What a beat knows of the account.
 pub struct Account {
@@ -93,7 +94,7 @@ async fn recall(run: &Run<'_>, regions: &[Region]) -> Recalled {
 }
 
 /// What could not be awaited.
-fn impatient(run: &Run<'_>, region: &Region, call: &str, what: &str) -> Gap {
-    let error = format!("{what} was not there within {} s; the next run tries again", run.patience().as_secs());
+fn impatient(patience: Duration, region: &Region, call: &str, what: &str) -> Gap {
+    let error = format!("{what} was not there within {} s; the next run tries again", patience.as_secs());
     Gap { region: region.clone(), call: call.to_owned(), error, kind: GapKind::Part }
 }

@@ -36,7 +36,7 @@ pub async fn account(run: &Run<'_>, policy: &Policy) -> Account {
     instances.items.retain(|instance| run.is_about(&instance.region, &instance.id));
     instances.gaps.extend(gaps);
     instances.gaps.extend(recalled.gaps.iter().cloned());
-    let (budgets, unread) = standings(run, &policy.config).await;
+    let (budgets, unread) = standings(run.store, &policy.config, run.aws.home(), run.now, run.patience()).await;
     instances.gaps.extend(unread);
     let policy = Policy { budgets, ..policy.clone() };
     let by_region = join_all(regions.iter().map(|region| usages(run, region, &instances, &recalled, &policy))).await;

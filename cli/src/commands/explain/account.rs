@@ -92,7 +92,7 @@ impl<'a> Account<'a> {
             config: self.config.clone(),
             ceiling: besides.ceiling.unwrap_or(Mode::Observe),
             prices: self.prices.clone(),
-            budgets: Standings::default(),
+            budgets: self.standings(&seen, &mut besides).await,
         };
         match &seen {
             Seen::Instance(instance) => self.instance(instance, &notices, &policy, besides).await,
@@ -101,6 +101,16 @@ impl<'a> Account<'a> {
                 self.storage(&named.id, region, &seen, &memory, &policy, besides).await
             }
         }
+    }
+
+    /// Where the budgets stand by which an instance may be stopped, as the function reads it. What it cannot read, it cannot say either.
+    async fn standings(&self, seen: &Seen, besides: &mut Besides) -> Standings {
+        let (Seen::Instance(_), Some(deployed)) = (seen, &self.deployed) else { return Standings::default() };
+        let Context { aws, now, .. } = self.context;
+        let (standings, gaps) =
+            execution::budgets::standings(&deployed.store, &self.config, aws.home(), *now, PATIENCE).await;
+        besides.gaps.extend(gaps);
+        standings
     }
 
     /// `CURFEW_MODE` of the function's newest run, under that of this command's environment; and observe where nobody listens.

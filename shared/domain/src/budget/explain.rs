@@ -193,8 +193,8 @@ fn ending(to: &str, running: &[(&Spend, Rate)]) -> Vec<String> {
         by_region.entry(&one.region).or_default().push(&one.resource);
     }
     let command = |(region, ids): (&Region, Vec<&ResourceId>)| {
-        let ids: String = ids.iter().map(|id| format!(" {id}")).collect();
-        format!("aws ec2 stop-instances --region {region} --instance-ids{ids}")
+        let ids = ids.into_iter().map(ResourceId::as_str).collect::<Vec<_>>().join(" ");
+        format!("aws ec2 stop-instances --region {region} --instance-ids {ids}")
     };
     let commands: Vec<String> = by_region.into_iter().map(command).collect();
     said.extend((!commands.is_empty()).then(|| format!("The command: {}", commands.join("; "))));

@@ -14,21 +14,63 @@ use crate::plan::Because;
 /// Judges one running instance.
 #[must_use]
 pub fn judge(subject: Subject<'_>) -> Verdict {
-    let stops = |holder: Holder| {
-        let limit = Limit::of(&holder, subject.config, Mode::Enforce)?;
-        (limit.over_budget == OverBudget::Stop).then_some((holder, limit))
-    };
-    let holders = subject.team().map(Holder::Team).into_iter().chain([Holder::Account]).filter_map(stops);
     let mut found = Verdict::Kept;
-    for (holder, limit) in holders {
-        let standing = subject.budgets.0.get(&holder);
-        match standing.filter(|standing| is_fresh(standing, subject) && is_of_this_month(standing, subject)) {
+    for (holder, limit) in stopping(subject) {
+        match standing(&holder, subject) {
             None => found = Verdict::Unknown,
             Some(standing) if is_spent(standing, &limit) => return broken(&holder, &limit, standing, subject),
             Some(_) => {}
         }
     }
     found
+}
+
+/// The budgets by which the instance may be stopped, and where each stands; where none is, that none is.
+#[must_use]
+pub fn in_words(subject: Subject<'_>) -> String {
+    let month = Period::of(subject.now, subject.config).month;
+    let of = |(holder, limit): (Holder, Limit)| {
+        let whose = noun(&holder);
+        match (standing(&holder, subject), subject.budgets.0.get(&holder)) {
+            (Some(Standing { spent, as_of, .. }), _) => {
+                let budget = limit.budget;
+                format!("its {whose} has spent {spent} of its budget of {budget} for {month}, as of {as_of}")
+            }
+            (None, Some(Standing { as_of, .. })) => {
+                format!("nobody can say since {as_of} where the budget of its {whose} stands")
+            }
+            (None, None) => {
+                format!("nobody can say where the budget of its {whose} stands: nothing is known of {month}")
+            }
+        }
+    };
+    let said: Vec<String> = stopping(subject).map(of).collect();
+    if said.is_empty() {
+        return "there is no budget above which it would be stopped, of its team or of the account".to_owned();
+    }
+    said.join("; ")
+}
+
+/// The budgets by which the instance may be stopped: its team's, and the account's.
+fn stopping(subject: Subject<'_>) -> impl Iterator<Item = (Holder, Limit)> {
+    let stops = move |holder: Holder| {
+        let limit = Limit::of(&holder, subject.config, Mode::Enforce)?;
+        (limit.over_budget == OverBudget::Stop).then_some((holder, limit))
+    };
+    subject.team().map(Holder::Team).into_iter().chain([Holder::Account]).filter_map(stops)
+}
+
+/// Where a budget stands, as far as that still holds.
+fn standing<'a>(holder: &Holder, subject: Subject<'a>) -> Option<&'a Standing> {
+    let known = subject.budgets.0.get(holder);
+    known.filter(|standing| is_fresh(standing, subject) && is_of_this_month(standing, subject))
+}
+
+const fn noun(holder: &Holder) -> &'static str {
+    match holder {
+        Holder::Account => "account",
+        Holder::Team(_) => "team",
+    }
 }
 
 /// By what was set at the beat, of which people were told, and by what is set now.
@@ -52,10 +94,7 @@ fn broken(holder: &Holder, limit: &Limit, standing: &Standing, subject: Subject<
     };
     let because = OverBudgetBecause {
         month: standing.month.clone(),
-        of: match holder {
-            Holder::Account => "account",
-            Holder::Team(_) => "team",
-        },
+        of: noun(holder),
         budget_usd: limit.budget,
         spent_usd: standing.spent,
         reserved_usd: standing.reserved,

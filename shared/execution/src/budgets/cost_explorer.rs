@@ -29,6 +29,6 @@ pub(super) async fn renew(
             None
         }
         Ok(Err(error)) => Some(error.gap()),
-        Err(_) => Some(impatient(run, home, CALL, "what AWS billed")),
+        Err(_) => Some(impatient(run.patience(), home, CALL, "what AWS billed")),
     }
 }

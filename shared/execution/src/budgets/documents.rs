@@ -71,7 +71,7 @@ async fn read(run: &Run<'_>, holders: &BTreeSet<Holder>, month: &Month) -> (Stor
         let home = run.aws.home();
         let read = match read {
             Ok(read) => read.map_err(|error| error.gap(home)),
-            Err(_) => Err(impatient(run, home, "s3:GetObject", &format!("a budget of {month}"))),
+            Err(_) => Err(impatient(run.patience(), home, "s3:GetObject", &format!("a budget of {month}"))),
         };
         (holder.clone(), read)
     });
@@ -113,7 +113,7 @@ async fn renew(
     let home = run.aws.home();
     let written = match tokio::time::timeout(run.patience(), write).await {
         Ok(written) => written.map_err(|error| error.gap(home)),
-        Err(_) => Err(impatient(run, home, "s3:PutObject", &format!("a budget of {month}"))),
+        Err(_) => Err(impatient(run.patience(), home, "s3:PutObject", &format!("a budget of {month}"))),
     };
     (holder, written)
 }

@@ -54,7 +54,9 @@ async fn patiently(
     before: Option<&Ledger>,
 ) -> (Option<Ledger>, Option<Gap>) {
     let kept = tokio::time::timeout(run.patience(), keep(run, month, region, beat, before)).await;
-    kept.unwrap_or_else(|_| (None, Some(impatient(run, region, "s3:GetObject", &format!("the ledger of {month}")))))
+    kept.unwrap_or_else(|_| {
+        (None, Some(impatient(run.patience(), region, "s3:GetObject", &format!("the ledger of {month}"))))
+    })
 }
 
 /// Adds what was seen to what is there by now. What could not be written is known for this run all the same.

@@ -1,23 +1,33 @@
 //! Where budgets stand, for those who only read it.
 
+use std::time::Duration;
+
 use domain::budget::{Period, Standings, needed_by_the_reaper};
 use domain::config::Config;
+use domain::id::Region;
 use domain::observed::Gap;
 use futures::{StreamExt, stream};
+use jiff::Timestamp;
+use store::Store;
 
 use super::impatient;
-use crate::{AT_ONCE, Run};
+use crate::AT_ONCE;
 
 /// Where each budget stands by which instances may be stopped: one object each, and none where nobody says `stop`. Of what could
-/// not be read nobody can say, and so nothing is ended by it.
-pub(crate) async fn standings(run: &Run<'_>, config: &Config) -> (Standings, Vec<Gap>) {
-    let month = &Period::of(run.now, config).month;
-    let home = run.aws.home();
+/// not be read within `patience` nobody can say, and so nothing is ended by it: a gap of the region `home`.
+pub async fn standings(
+    store: &Store,
+    config: &Config,
+    home: &Region,
+    now: Timestamp,
+    patience: Duration,
+) -> (Standings, Vec<Gap>) {
+    let month = &Period::of(now, config).month;
     let reads = stream::iter(needed_by_the_reaper(config)).map(|holder| async move {
-        let read = tokio::time::timeout(run.patience(), run.store.read_budget(&holder, month)).await;
+        let read = tokio::time::timeout(patience, store.read_budget(&holder, month)).await;
         let read = match read {
             Ok(read) => read.map(|one| one.value.standing()).map_err(|error| error.gap(home)),
-            Err(_) => Err(impatient(run, home, "s3:GetObject", &format!("a budget of {month}"))),
+            Err(_) => Err(impatient(patience, home, "s3:GetObject", &format!("a budget of {month}"))),
         };
         (holder, read)
     });

@@ -22,7 +22,7 @@ use crate::policy::explain::{
 use crate::policy::follow::Followed;
 use crate::policy::hours::NOTICE;
 use crate::policy::{
-    Due, Policy, Subject, Verdict, effective_mode_and_its_source, expired, hours, idle, lifetime, untagged,
+    Due, Policy, Subject, Verdict, effective_mode_and_its_source, expired, hours, idle, lifetime, over_budget, untagged,
 };
 use crate::rule::Rule;
 use crate::usage::{Ask, Busy, LAG, Measure, Reading, Unknown, Usage, Window};
@@ -148,8 +148,7 @@ fn evidence(subject: Subject<'_>, rule: Rule, verdict: &Verdict) -> String {
             Some(at) => format!("its curfew:expires-at, {at}, lies ahead"),
             None => "it carries no curfew:expires-at".to_owned(),
         },
-        (Verdict::Unknown, Rule::OverBudget) => "nobody can say where its budget stands".to_owned(),
-        (_, Rule::OverBudget) => "no budget that stops it is spent".to_owned(),
+        (_, Rule::OverBudget) => over_budget::in_words(subject),
         (_, Rule::Untagged) => of_tags(subject, verdict),
         (_, Rule::Idle) => of_usage(subject),
         (_, Rule::Hours) => of_hours(subject),

@@ -1,6 +1,7 @@
 use super::*;
-use crate::budget::Standings;
+use crate::budget::{self, Holder, Standing, Standings};
 use crate::fixture::{InstanceBuilder, NOW, busy, enforcing, idle, instance, reserved, time, unknown, untagged};
+use crate::money::Amount;
 use crate::policy::explain::Finds;
 
 const ENFORCED: &str = "mode = \"enforce\"\n[lifetime]\naction = \"stop\"";
@@ -122,6 +123,52 @@ fn idle_ones() {
         "",
         Rule::Idle,
         "Broken: idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU(s) at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s; never in observe mode; it would be stopped from 2026-09-01T13:00:00Z on",
+    );
+}
+
+#[test]
+fn those_that_a_budget_may_stop() {
+    const STOPS: &str = "mode = \"enforce\"\n[teams.vision]\nmonthly_budget_usd = 100\nover_budget = \"stop\"\n";
+    const BOTH: &str = "[account]\nmonthly_budget_usd = 1000\nover_budget = \"stop\"\n";
+    let check = |config: &str, known: &[(Holder, Standing)], expect: &str| {
+        let budgets = Standings(known.iter().cloned().collect());
+        let policy = Policy { budgets, ..enforcing(config) };
+        let found = explain(&instance().build(), Some(&busy()), &Notices::default(), &policy, time(NOW)).unwrap();
+        let row = found.rules.into_iter().find(|row| row.rule == Rule::OverBudget).unwrap();
+        assert_eq!(format!("{:?}: {}; {}", row.finds, row.evidence, row.when), expect, "{config} {known:?}");
+    };
+    let team = |as_of: &str, verdict, spent| {
+        let (spent, reserved) = (Amount::from_usd(spent), Amount::ZERO);
+        let standing = Standing { verdict, as_of: time(as_of), month: "2026-09".to_owned(), spent, reserved };
+        (Holder::Team("vision".into()), standing)
+    };
+    let (lately, long_ago) = ("2026-09-01T11:45:00Z", "2026-09-01T10:45:00Z");
+    let none =
+        "Kept: there is no budget above which it would be stopped, of its team or of the account; not while that is so";
+    check("mode = \"enforce\"", &[], none);
+    check(&STOPS.replace("stop", "hold"), &[], none);
+    check(
+        STOPS,
+        &[team(lately, budget::Verdict::Ok, 40.0)],
+        "Kept: its team has spent $40.00 of its budget of $100.00 for 2026-09, as of 2026-09-01T11:45:00Z; not while that is so",
+    );
+    check(
+        STOPS,
+        &[team(lately, budget::Verdict::Stop, 120.0)],
+        "Broken: its team has spent $120.00 of its budget of $100.00 for 2026-09, as of 2026-09-01T11:45:00Z; told and marked by the next run; stopped from 2026-09-01T13:00:00Z on, counted from now",
+    );
+    let since = "Unknown: nobody can say since 2026-09-01T10:45:00Z where the budget of its team stands; not while nobody can say";
+    check(STOPS, &[team(long_ago, budget::Verdict::Ok, 40.0)], since);
+    check(STOPS, &[team(long_ago, budget::Verdict::Stop, 120.0)], since);
+    check(
+        STOPS,
+        &[],
+        "Unknown: nobody can say where the budget of its team stands: nothing is known of 2026-09; not while nobody can say",
+    );
+    check(
+        &format!("{STOPS}{BOTH}"),
+        &[team(lately, budget::Verdict::Ok, 40.0)],
+        "Unknown: its team has spent $40.00 of its budget of $100.00 for 2026-09, as of 2026-09-01T11:45:00Z; nobody can say where the budget of its account stands: nothing is known of 2026-09; not while nobody can say",
     );
 }
 
