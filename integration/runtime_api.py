@@ -25,6 +25,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple, Union
 
+from moved_clock import MovedClock
+
 _ROOT = "/2018-06-01/runtime"
 _OUTCOME_PATH = re.compile(rf"{_ROOT}/invocation/(?P<id>[^/]+)/(?P<kind>response|error)")
 _RESPONSE_MAX_BYTES = 6 * 1024 * 1024  # "Lambda quotas": synchronous invocation payload
@@ -67,8 +69,16 @@ class _Outcome(NamedTuple):
 class Function:
     """One execution environment: at most one process, one invocation at a time."""
 
-    def __init__(self, binary: Path, env: dict[str, str], name: str | None = None, memory_mb: int = 128) -> None:
+    def __init__(
+        self,
+        binary: Path,
+        env: dict[str, str],
+        name: str | None = None,
+        memory_mb: int = 128,
+        clock: MovedClock | None = None,
+    ) -> None:
         self.binary = Path(binary)
+        self.clock = clock  # the process's own, if not the machine's
         self.name = name or self.binary.name
         self.memory_mb = memory_mb
         self.env = dict(env)
@@ -113,7 +123,8 @@ class Function:
         api, request_id = self._api, str(uuid.uuid4())
         api.wait_until_idle(_INIT_SECONDS)  # as in Lambda, starting is not part of the invocation
         began = time.monotonic()
-        api.tasks.put(_Task(request_id, _encoded(event), int((time.time() + deadline_s) * 1000)))
+        deadline = time.time() + deadline_s + (self.clock.moved_by_seconds if self.clock else 0)
+        api.tasks.put(_Task(request_id, _encoded(event), int(deadline * 1000)))
         try:
             outcome = api.outcomes.get(timeout=min(deadline_s, patience_s))
         except queue.Empty:
@@ -187,6 +198,7 @@ class Function:
             "AWS_SESSION_TOKEN": "testing",
             # Overridden by env; without it nothing may reach the real AWS. Port 9 is "discard".
             "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+            **(self.clock.environment() if self.clock else {}),
             **self.env,
         }
 

@@ -155,6 +155,12 @@ def _set_operator(instance: Instance, principal: Any) -> None:
     instance.operator = {"Managed": True, "Principal": principal} if principal else {"Managed": False}
 
 
+def _set_attach_time(volume: Volume, value: str) -> None:
+    if volume.attachment is None:
+        raise Unknown(f"{volume.id} is not attached")
+    _moment("attach_time")(volume.attachment, value)
+
+
 _INSTANCE_FIELDS: dict[str, Callable[[Any, Any], None]] = {
     "launch_time": _moment("launch_time"),
     "lifecycle": _attribute("lifecycle"),
@@ -173,6 +179,7 @@ _VOLUME_FIELDS: dict[str, Callable[[Any, Any], None]] = {
     "create_time": _moment("create_time"),
     "state": _set_volume_state,
     "attachment_state": _set_attachment_state,
+    "attach_time": _set_attach_time,
     "snapshot_id": _attribute("snapshot_id"),
     "multi_attach_enabled": _attribute("multi_attach_enabled"),
     "operator_managed": _set_operator,

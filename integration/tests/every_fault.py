@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
@@ -51,6 +51,7 @@ class Call:
     action: str
     on: str  # the name of a resource, an object or a folder of the bucket, or nothing
     nth: int  # of those that a rule with this action, region and match would mean
+    has_bytes: bool = field(default=False, compare=False)  # whether it is an object's, and the object is there
 
     def __str__(self) -> str:
         return f"run {self.run + 1}, {self.region}, {self.action} {self.on or '-'} #{self.nth + 1}"
@@ -78,7 +79,8 @@ class Case:
         return self.fault == "slow" or (repeats(self.call, self.fault) and not self.lasting)
 
     def rule(self, one_of_each: OneOfEach) -> dict[str, Any]:
-        match = one_of_each.ids.get(self.call.on, self.call.on) or None
+        on = f"/{self.call.on}" if self.call.on.endswith("/") else self.call.on
+        match = one_of_each.ids.get(self.call.on, on) or None
         rule = {"action": self.call.action, "region": self.call.region, "match": match, "skip": self.call.nth}
         rule["every_attempt"] = self.lasting
         if self.fault == "unknown":
@@ -97,15 +99,15 @@ def cases(calls: list[Call]) -> list[Case]:
     return [*hang, *once, *lasting]
 
 
-def some(calls: list[Call], of_a_look: int | None) -> list[Case]:
+def some(calls: list[Call], of_a_look: int | None, hangs: bool = True) -> list[Case]:
     """Of each call three cases: it is refused, it is in trouble that lasts, it is carried out unheard or its answer
     damaged; of every fifth call two more, of those that pass; and one that hangs of each service. In which way it is
     refused and so on goes round, from call to call. `of_a_look`: of a call that changes nothing in EC2 only so many of
-    these cases, by turns."""
+    these cases, by turns. Without `hangs` none does."""
     trouble, unheard = [(fault, True) for fault in IN_TROUBLE], [(fault, False) for fault in (*UNHEARD, *DAMAGED)]
     trouble_passes, unheard = [(fault, False) for fault in IN_TROUBLE], [*unheard, ("lost_answer", True)]
     first = {call.action.partition(":")[0]: call for call in reversed(calls)}
-    chosen = [Case(call, "hang", lasting=True) for call in first.values()]
+    chosen = [Case(call, "hang", lasting=True) for call in first.values() if hangs]
     for place, call in enumerate(calls):
         wanted = [(REFUSED[place % len(REFUSED)], False), trouble[place % len(trouble)], unheard[place % len(unheard)]]
         if place % 5 == 0:
@@ -118,11 +120,9 @@ def some(calls: list[Call], of_a_look: int | None) -> list[Case]:
 
 
 def repeats(call: Call, fault: str) -> bool:
-    """Whether the SDK tries again. An object's bytes come after its answer: for these it does not. In the first run nothing
-    has been told yet, and that there is no such object is an answer without bytes; nor are there ever live prices."""
-    is_absent = call.on == "prices/" or call.on.startswith((NOTICES, "activity/")) and call.run == 0
-    has_bytes = call.action == "s3:GetObject" and not is_absent
-    return fault in REPEATED and call.action not in NOT_REPEATED and not (fault == "cut_off" and has_bytes)
+    """Whether the SDK tries again. An object's bytes come after its answer: for these it does not. That there is no such
+    object is an answer without bytes."""
+    return fault in REPEATED and call.action not in NOT_REPEATED and not (fault == "cut_off" and call.has_bytes)
 
 
 @dataclass(frozen=True)
@@ -199,6 +199,7 @@ class Plot:
     fails: dict[tuple[str, str], str]
     wrongs: Callable[[Story], Iterator[str]]  # what must never be, of this function
     of_a_look: int | None = None  # how many cases of a call that changes nothing are tried if not all; none: as of others
+    hangs: bool = True  # whether calls that hang are tried where not all is
     stays: tuple[str, str, str] | None = None  # a call, the state of its resource, and the tag that may stay on it then
     unannounced: str | None = None  # a mark with these words is written before anybody was told
 
@@ -232,7 +233,7 @@ def story(plot: Plot, aws: LocalAws, one_of_each: OneOfEach, case: Case | None) 
             if case is not None and number == case.call.run:
                 rule = case.rule(one_of_each)
                 aws.fault(rule.pop("action"), rule.pop("fault"), **rule)
-            run = account.tick(deadline_s=plot.deadline_seconds, patience_s=STRUCK_RUN_SECONDS_MAX)
+            run = one_of_each.run(number, deadline_s=plot.deadline_seconds, patience_s=STRUCK_RUN_SECONDS_MAX)
             aws.clear_faults()
             world = one_of_each.world() if run.ec2_writes else world
             runs.append({**_facts(one_of_each, run), "world": world})
@@ -252,6 +253,7 @@ def _facts(one_of_each: OneOfEach, run: Run) -> dict[str, Any]:
         "writes": sorted([write[0], one_of_each.names.get(write[1], "")] for write in run.ec2_writes),
         "remembers": any("/notices/" in call["resources"][0] for call in run.calls if call["action"] == "s3:PutObject"),
         "calls": _calls(one_of_each, run),
+        "kept": one_of_each.kept(),
     }
 
 
@@ -274,6 +276,7 @@ def _calls(one_of_each: OneOfEach, run: Run) -> list[dict[str, Any]]:
         for known in {on, ""}:
             of_rule[region, action, known] += 1
         call = {"region": region, "action": action, "on": on, "nth": nth, "fault": attempt["fault"], "attempts": 1}
+        call["has_bytes"] = action == "s3:GetObject" and attempt["status"] == 200
         calls[attempt["invocation"]] = call
     return list(calls.values())
 
@@ -288,7 +291,7 @@ def _on(one_of_each: OneOfEach, attempt: dict[str, Any]) -> str:
 
 def calls_of(plot: Plot, faultless: Story) -> list[Call]:
     return [
-        Call(number, call["region"], call["action"], call["on"], call["nth"])
+        Call(number, call["region"], call["action"], call["on"], call["nth"], call["has_bytes"])
         for number, run in enumerate(faultless["runs"][: plot.struck_runs])
         for call in run["calls"]
     ]

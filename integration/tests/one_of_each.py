@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from reaping import Account
+from reaping import Account, Run
 
 NOTICES = "notices/"
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?Z|\d\d:\d\d-\d\d:\d\d")
@@ -41,9 +41,17 @@ class OneOfEach:
     def before(self, run: int) -> None:
         """What happens before a run, the first being 0."""
 
+    def run(self, number: int, **how: float) -> Run:
+        """One of the story's runs."""
+        return self.account.tick(**how)
+
     def world(self) -> dict[str, dict[str, Any]]:
         """State and tags of each resource, by name."""
         raise NotImplementedError
+
+    def kept(self) -> dict[str, Any]:
+        """What else a run left behind, where a function's plot judges it."""
+        return {}
 
     def tags(self, resource: dict[str, Any]) -> dict[str, str]:
         return {tag["Key"]: self.named(tag["Value"]) for tag in resource.get("Tags", ())}

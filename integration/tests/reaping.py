@@ -21,6 +21,7 @@ from typing import Any
 
 from local_aws import LocalAws
 from local_aws.client import REGION
+from moved_clock import MovedClock
 from runtime_api import Function, Invocation
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -207,6 +208,7 @@ class Account:
         self._function: Function | None = None
         self._over: dict[str, str | None] = {}
         self._is_as_new = True
+        self._clock: MovedClock | None = None
         self._told = 0  # messages, so far
 
     def __enter__(self) -> Account:
@@ -358,12 +360,24 @@ class Account:
         self._told = len(told)
         return run
 
+    def tick_at(self, moment: datetime, **how: Any) -> Run:
+        """One run that begins at this moment by its process's own clock, which goes on from there."""
+        if self._clock is None:
+            self.stop()
+            self._clock, self._is_as_new = MovedClock(), False
+        if self._function is None:
+            self._function = self._warm_or_new()
+        self._function.wait_until_ready()
+        # A little later, for a moment's fraction is often left out.
+        self._clock.move_to(moment + timedelta(milliseconds=1))
+        return self.tick(**how)
+
     def _warm_or_new(self) -> Function:
         environment = self.environment(**self._over)
         for place, warm in enumerate(_WARM):
             if self._is_as_new and (warm.name, warm.env) == (self.function, environment):
                 return _WARM.pop(place)
-        return Function(binary(self.function), env=environment).__enter__()
+        return Function(binary(self.function), env=environment, clock=self._clock).__enter__()
 
     def notices(self, region: str = REGION) -> str:
         """The key of what is remembered of a region."""

@@ -46,6 +46,25 @@ class BudgetAccount(Account):
     function = "enforce-budgets"
     eager = EAGER
 
+    # What is there
+
+    def launch(
+        self, at: datetime, instance_type: str = "g5.xlarge", region: str = REGION, tags: dict[str, str] | None = None, **fields: Any
+    ) -> str:
+        """An instance of team vision that was launched at this moment of any clock, with the volume that it came with."""
+        gpu = self.gpu(instance_type, region, at, tags, **fields)
+        self.attached_at(gpu, at, region)
+        return gpu
+
+    def attached_at(self, gpu: str, at: datetime, region: str = REGION) -> None:
+        for device in self.aws.instance(gpu, region)["BlockDeviceMappings"]:
+            self.aws.set_volume(device["Ebs"]["VolumeId"], region, attach_time=at)
+
+    def detach(self, gpu: str, region: str = REGION) -> None:
+        """Leaves an instance without the volumes that it came with."""
+        for device in self.aws.instance(gpu, region)["BlockDeviceMappings"]:
+            self.aws.change(detach={"resource": device["Ebs"]["VolumeId"], "region": region})
+
     # What is set
 
     def budgets(self, account: dict[str, Any] | None = None, **teams: dict[str, Any]) -> None:

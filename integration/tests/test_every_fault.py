@@ -10,15 +10,17 @@ from __future__ import annotations
 import time
 from collections import Counter
 
+import plot_of_budgets
 import plot_of_instances
 import plot_of_volumes
 import pytest
 import reaping
+import reaping_budgets
 import reaping_volumes
 from every_fault import Plot, Story, calls_of, cases, faultless_story, some, stories
 from judgement import violations
 
-PLOTS = {plot.function: plot for plot in (plot_of_instances.PLOT, plot_of_volumes.PLOT)}
+PLOTS = {plot.function: plot for plot in (plot_of_instances.PLOT, plot_of_volumes.PLOT, plot_of_budgets.PLOT)}
 
 
 @pytest.fixture(params=PLOTS)
@@ -60,6 +62,29 @@ def test_the_faultless_story_of_volumes_makes_every_call_and_every_step() -> Non
     assert left == {"first seen", "attached again", "used", *plot_of_volumes.SPARED}
 
 
+def test_the_faultless_story_of_budgets_makes_every_call_and_every_step() -> None:
+    plot = plot_of_budgets.PLOT
+    faultless = faultless_story(plot)
+    calls = reaping_budgets.READS | {"ec2:DescribeSpotPriceHistory", "sns:Publish", "s3:PutObject"}
+    assert {call.action for call in calls_of(plot, faultless)} == calls
+    assert _actions(faultless) == {"notify", "hold"}
+    assert [run["error"] or run["gaps"] or run["failed_steps"] for run in faultless["runs"]] == [[]] * plot.runs
+    told = [sorted(map(tuple, run["told"])) for run in faultless["runs"]]
+    assert told == [[("vision", "80 %")], [], [("account", "50 %"), ("vision", "100 %")], [], []]
+    assert list(plot.wrongs(faultless)) == []
+    assert [run["kept"]["vision"]["verdict"] for run in faultless["runs"]] == ["ok", "ok", "stop", "stop", "stop"]
+    assert _error_usd(faultless["runs"][2]["kept"]) == pytest.approx(0, abs=2e-6)
+
+
+def _error_usd(kept: Story) -> float:
+    """What instances are said to have cost at 13:00, less what they have by their prices, written out."""
+    dear, over, again, nobodys = 16.288 * 6, 1.006 * 47 / 60, 1.006 * (24 + 20 / 60), 1.006 * 2
+    on_spot = 0.4 * (2 + 17 / 60) + 0.8 * 24 / 60 + 0.5 * 19 / 60
+    top = {one["resource"]: one["usd"] for holder in kept.values() for one in holder["top"]}
+    said = sum(top[name] for name in ("dear", "over", "again", "nobody's", "on Spot"))
+    return said - (dear + over + again + nobodys + on_spot)
+
+
 def _actions(faultless: Story) -> set[str]:
     return {action for actions in faultless["recorded"].values() for action in actions}
 
@@ -69,7 +94,7 @@ def test_every_fault_at_every_call(
 ) -> None:
     began = time.monotonic()
     calls = calls_of(plot, faultless)
-    wanted = cases(calls) if request.config.getoption("--every-fault") == "all" else some(calls, plot.of_a_look)
+    wanted = cases(calls) if request.config.getoption("--every-fault") == "all" else some(calls, plot.of_a_look, plot.hangs)
     seen = stories(plot, list(wanted))
     assert {case.call for case in seen} == set(calls) and len(seen) == len(wanted) == len(set(wanted))
     found = {str(case): violations(plot, case, seen[case], faultless) for case in wanted}

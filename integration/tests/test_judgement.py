@@ -6,6 +6,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+import plot_of_budgets
 import plot_of_instances
 import plot_of_volumes
 import pytest
@@ -15,7 +16,7 @@ from local_aws.client import REGION
 from one_of_each import NOTICES
 from reaping import EUROPE
 
-INSTANCES, VOLUMES = plot_of_instances.PLOT, plot_of_volumes.PLOT
+INSTANCES, VOLUMES, BUDGETS = plot_of_instances.PLOT, plot_of_volumes.PLOT, plot_of_budgets.PLOT
 NOTICES_HERE = f"{NOTICES}reap-instances/{REGION}.json"
 
 
@@ -249,3 +250,59 @@ LOOK_IN_EUROPE = Case(Call(0, EUROPE, "ec2:DescribeVolumes", "", 0), "throttle",
 @pytest.mark.parametrize("doctor", DOCTORED_VOLUMES)
 def test_the_judgement_of_volumes_finds(doctor: Callable[[Story], None]) -> None:
     check(VOLUMES, LOOK_IN_EUROPE, doctor, DOCTORED_VOLUMES[doctor])
+
+
+# Of budgets
+
+
+def _kept(told: Story, run: int, holder: str, **facts: Any) -> None:
+    told["runs"][run]["kept"][holder].update(facts)
+
+
+def _money_lost(told: Story) -> None:
+    _kept(told, 1, "vision", spent_usd=told["runs"][0]["kept"]["vision"]["spent_usd"])
+
+
+def _money_counted_twice(told: Story) -> None:
+    _kept(told, 0, "vision", spent_usd=2 * told["runs"][0]["kept"]["vision"]["spent_usd"])
+
+
+def _reservation_lost(told: Story) -> None:
+    _kept(told, 0, "nlp", reservations={})
+
+
+def _wrongly_stopped(told: Story) -> None:
+    _kept(told, 0, "nlp", verdict="stop")
+
+
+def _stays_stopped_wrongly(told: Story) -> None:
+    _kept(told, 1, "nlp", verdict="stop")
+
+
+def _an_instance_was_stopped(told: Story) -> None:
+    told["runs"][2]["writes"] = [["StopInstances", "dear"]]
+
+
+def _share_unheard(told: Story) -> None:
+    told["runs"][0]["told"].remove(["vision", "80 %"])
+
+
+def _share_heard_twice(told: Story) -> None:
+    told["runs"][3]["told"].append(["vision", "100 %"])
+
+
+DOCTORED_BUDGETS: dict[Callable[[Story], None], str] = {
+    _money_lost: "run 2: vision is not what it should be: {'spent_usd'",
+    _money_counted_twice: "run 1: vision has spent",
+    _reservation_lost: "run 1: nlp has reserved {}",
+    _wrongly_stopped: "run 1: nlp is judged stop, and not ok",
+    _stays_stopped_wrongly: "run 2: nlp is not what it should be: {'verdict'",
+    _an_instance_was_stopped: "run 3: [['StopInstances', 'dear']] was written",
+    _share_unheard: "not told: {('vision', '80 %'): 1}",
+    _share_heard_twice: "told more than once, or wrongly: {('vision', '100 %'): 1}",
+}
+
+
+@pytest.mark.parametrize("doctor", DOCTORED_BUDGETS)
+def test_the_judgement_of_budgets_finds(doctor: Callable[[Story], None]) -> None:
+    check(BUDGETS, LOOK, doctor, DOCTORED_BUDGETS[doctor])

@@ -1,0 +1,57 @@
+"""A wall clock for a function's process that a test can set: months turn and nights pass in seconds.
+
+    clock = MovedClock()
+    with Function(binary, env, clock=clock) as function:
+        clock.move_to(datetime(2031, 1, 31, 23, 55, tzinfo=timezone.utc))
+        function.invoke(...)
+
+It is moved_clock.c, preloaded into the process, so it works where ld.so(8) does: on Linux.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+
+IS_HERE = sys.platform == "linux"
+
+_SOURCE = Path(__file__).with_suffix(".c")
+_FOLDER = Path(__file__).resolve().parents[1] / "target" / "moved-clock"
+
+
+class MovedClock:
+    """It shows the time that it really is until it is moved, and then goes on from there."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.NamedTemporaryFile(prefix="moved-clock-")
+        self.moved_by_seconds = 0.0
+        self._move(0)
+
+    def move_to(self, moment: datetime) -> None:
+        self._move(round(moment.timestamp() * 1e9) - time.time_ns())
+
+    def environment(self) -> dict[str, str]:
+        return {"LD_PRELOAD": str(_library()), "MOVED_CLOCK": self._file.name}
+
+    def _move(self, nanoseconds: int) -> None:
+        self.moved_by_seconds = nanoseconds / 1e9
+        # One write, so that nobody sees half of it.
+        os.pwrite(self._file.fileno(), nanoseconds.to_bytes(8, sys.byteorder, signed=True), 0)
+
+
+@cache
+def _library() -> Path:
+    """Compiled when the source is newer. Whoever compiles at the same time puts the same there."""
+    library = _FOLDER / "libmoved_clock.so"
+    if not library.exists() or library.stat().st_mtime < _SOURCE.stat().st_mtime:
+        _FOLDER.mkdir(parents=True, exist_ok=True)
+        made = _FOLDER / f"{os.getpid()}.so"
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", made, _SOURCE], check=True)
+        made.replace(library)
+    return library
