@@ -23,6 +23,7 @@ READS = {
     "ec2:DescribeVolumes",
     "pricing:GetProducts",
     "s3:GetObject",
+    "s3:ListBucket",
     "sns:ListSubscriptionsByTopic",
 }
 

@@ -8,12 +8,13 @@ from reaping_budgets import READS, BudgetAccount, month
 from template_actions import granted_actions
 
 # Of every beat, whatever there is: configuration and prices, which are read once more to be written over, what was told, who listens,
-# where to look, what runs, the ledgers, the account's budget, and the audit record.
+# where to look, what runs, which ledgers there are, the ledgers, the account's budget, and the audit record.
 ALWAYS = {
     "s3:GetObject": 1 + 2 + 1 + len(REGIONS) + 1,
     "sns:ListSubscriptionsByTopic": 1,
     "ec2:DescribeRegions": 1,
     "ec2:DescribeInstances": len(REGIONS),
+    "s3:ListObjectsV2": 1,
     "s3:PutObject": len(REGIONS) + 1 + 1,
 }
 
@@ -24,7 +25,6 @@ NOT_SEEN = {
     "sqs:SendMessage",  # Lambda's: the on-failure destination
     "logs:CreateLogStream",  # Lambda's
     "logs:PutLogEvents",
-    "s3:ListBucket",  # without it an absent object looks forbidden; nothing is listed
     "ce:GetCostAndUsage",  # only where somebody asks for it
 }
 

@@ -24,6 +24,7 @@ CALLS = {
     ("ec2:DescribeVolumes", ""): None,
     ("pricing:GetProducts", ""): None,
     ("s3:PutObject", "prices/current.json"): None,
+    ("s3:ListObjectsV2", ""): None,
     ("s3:GetObject", "ledger/"): None,
     ("s3:PutObject", "ledger/"): None,
     ("s3:GetObject", "budgets/vision/"): None,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import timedelta
 
 import pytest
 
 from local_aws.client import REGION
+from pricing import know_prices, listed
 from reaping import BUCKET, EUROPE, ago, moment, now, rfc3339
 from reaping_budgets import HOURLY, BudgetAccount, month
 
@@ -171,3 +173,46 @@ def test_regions_have_ledgers_of_their_own(money: BudgetAccount) -> None:
     for gpu, region in ((here, REGION), (there, EUROPE)):
         assert gpu in json.dumps(money.ledger(region))
     assert there not in json.dumps(money.ledger(REGION))
+
+
+def test_what_a_region_cost_stays_spent_where_it_is_looked_at_no_longer(money: BudgetAccount) -> None:
+    """Taken out of the configuration in the middle of the month: no money comes back, and nobody is let go."""
+    money.gpu(region=EUROPE, launched=ago(hours=5))
+    know_prices(money, {"g5.xlarge": listed(1.25)}, region=EUROPE)
+    money.tick()
+    money.budget(120, over_budget="hold")
+    money.tick()
+    before = money.document("vision")
+    time.sleep(1.05)  # two beats of one second are one
+    money.configure(regions=[REGION], teams={"vision": {"monthly_budget_usd": before["budget_usd"], "over_budget": "hold"}})
+    run = money.tick()
+    after = money.document("vision")
+    assert (run.gaps, run.said("vision")) == ([], ("hold", "over-budget", "done"))
+    assert after["spent_usd"] == before["spent_usd"] > 0 and moment(after["as_of"]) > moment(before["as_of"])
+    assert {call["region"] for call in run.calls if call["action"] == "ec2:DescribeInstances"} == {REGION}
+
+
+def test_what_all_regions_cost_stays_spent_where_nobody_says_which_there_are(money: BudgetAccount) -> None:
+    money.gpu(region=EUROPE, launched=ago(hours=5))
+    know_prices(money, {"g5.xlarge": listed(1.25)}, region=EUROPE)
+    money.tick()
+    money.budget(120, over_budget="hold")
+    money.tick()
+    before = money.document("vision")
+    money.aws.fault("ec2:DescribeRegions", "access_denied", times=None)
+    money.tick()
+    after = money.document("vision")
+    assert (after["spent_usd"], after["verdict"]) == (before["spent_usd"], "hold")
+
+
+def test_without_the_list_of_ledgers_no_budget_is_renewed(money: BudgetAccount) -> None:
+    """One that is not looked at any more may be missing. What was seen is taken down all the same."""
+    gpu = money.gpu()
+    money.tick()
+    before, of = money.document("vision"), money.ledger()
+    time.sleep(1.05)  # two beats of one second are one
+    money.aws.fault("s3:ListObjectsV2", "access_denied", match=f"prefix=ledger%2F{month()}%2F", times=None)
+    run = money.tick()
+    assert [(gap["region"], gap["call"]) for gap in run.gaps] == [(REGION, "s3:ListBucket")]
+    assert money.document("vision") == before
+    assert len(money.ledger()["beats"]) > len(of["beats"]) and gpu in json.dumps(money.ledger())

@@ -7,6 +7,9 @@ use crate::bucket::Object;
 use crate::document::{Document, decode};
 use crate::{BYTES_MAX, Store, StoreError, Versioned};
 
+/// The most ledgers of a month that are listed: AWS has some forty regions.
+const KEYS_MAX: usize = 1_000;
+
 /// Whoever loses so often leaves it to the next beat, which sees nearly all of it again.
 const UPDATE_TRIES_MAX: u32 = 3;
 
@@ -29,6 +32,20 @@ impl Store {
                 Ok(Versioned { value: ledger.of(month, region), etag })
             }
         }
+    }
+
+    /// The regions of which there is a ledger of that month.
+    ///
+    /// # Errors
+    /// Where S3 refused, or there are more than AWS has regions.
+    pub async fn list_ledgers(&self, month: &Month) -> Result<Vec<Region>, StoreError> {
+        let folder = format!("ledger/{month}/");
+        let listed = self.bucket.list(&folder, KEYS_MAX).await?;
+        let region = |key: &str| {
+            let name = key.strip_prefix(&folder)?.strip_suffix(".json")?;
+            (!name.is_empty() && !name.contains('/')).then(|| Region::from(name))
+        };
+        Ok(listed.iter().filter_map(|listed| region(&listed.key)).collect())
     }
 
     /// Writes what ran over the object whose `ETag` was `last`; `None` where there was none.

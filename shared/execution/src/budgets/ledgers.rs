@@ -1,5 +1,10 @@
 //! The ledger: what a beat saw is taken down, once for the month that it is, and once more for the one before as long as that one
 //! still counts.
+//!
+//! Beats follow the regions that are looked at. What was spent does not: a region that is looked at no longer, for it was taken out of
+//! the configuration, was disabled, or nobody could say which there are, has its ledger all the same, and that counts.
+
+use std::collections::BTreeSet;
 
 use domain::budget::LOOKS_BACK;
 use domain::id::Region;
@@ -24,10 +29,24 @@ pub(super) struct Ledgers {
     pub(super) is_whole: bool,
 }
 
-/// Takes down what the beats saw.
+/// Takes down what the beats saw, and reads what is kept of all other regions.
 pub(super) async fn kept(run: &Run<'_>, months: &Months, regions: &[Region], beats: &[Beat]) -> (Ledgers, Vec<Gap>) {
     let looks_back = run.now.duration_since(months.this.span().from) < LOOKS_BACK;
-    let of_regions = stream::iter(regions).map(|region| async move {
+    let looked_back = looks_back.then_some(&months.previous);
+    let mut all: BTreeSet<Region> = regions.iter().cloned().collect();
+    let mut ledgers = Ledgers { of_month: Vec::new(), before: Vec::new(), is_whole: true };
+    let mut gaps = Vec::new();
+    for month in [&months.this].into_iter().chain(looked_back) {
+        match with_ledger(run, month).await {
+            Ok(found) => all.extend(found),
+            Err(gap) => {
+                // What ran on from the month before is seen by this month's beats, and nothing else of it is spent in this one.
+                ledgers.is_whole &= *month != months.this;
+                gaps.push(gap);
+            }
+        }
+    }
+    let of_regions = stream::iter(&all).map(|region| async move {
         let beat = beats.iter().find(|beat| beat.region == *region);
         // The month before is closed by the first beat after it, and in the same way by each that follows.
         let before = if looks_back { Some(patiently(run, &months.previous, region, beat, None).await) } else { None };
@@ -35,8 +54,6 @@ pub(super) async fn kept(run: &Run<'_>, months: &Months, regions: &[Region], bea
         let (of_month, unkept) = patiently(run, &months.this, region, beat, before.as_ref()).await;
         (of_month, before, unclosed.into_iter().chain(unkept))
     });
-    let mut ledgers = Ledgers { of_month: Vec::new(), before: Vec::new(), is_whole: true };
-    let mut gaps = Vec::new();
     for (of_month, before, of_region) in of_regions.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
         ledgers.is_whole &= of_month.is_some();
         ledgers.of_month.extend(of_month);
@@ -44,6 +61,15 @@ pub(super) async fn kept(run: &Run<'_>, months: &Months, regions: &[Region], bea
         gaps.extend(of_region);
     }
     (ledgers, gaps)
+}
+
+/// The regions of which there is a ledger of that month.
+async fn with_ledger(run: &Run<'_>, month: &Month) -> Result<Vec<Region>, Gap> {
+    let home = run.aws.home();
+    match tokio::time::timeout(run.patience(), run.store.list_ledgers(month)).await {
+        Ok(listed) => listed.map_err(|error| error.gap(home)),
+        Err(_) => Err(impatient(run, home, "s3:ListBucket", &format!("the list of the ledgers of {month}"))),
+    }
 }
 
 async fn patiently(

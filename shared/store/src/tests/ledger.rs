@@ -5,7 +5,7 @@ use domain::ledger::{Beat, Ledger, Month};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::{error, home, server};
+use super::{error, home, listing, server};
 use crate::StoreError;
 
 fn november() -> Month {
@@ -41,6 +41,18 @@ async fn an_absent_ledger_is_of_its_month_and_region() {
     assert_eq!((read.value, read.etag), (Ledger::new(&november(), &home()), None));
     let request = served.join().unwrap().remove(0);
     assert!(request.starts_with("GET /curfew/ledger/2026-11/eu-central-1.json"), "{request}");
+}
+
+#[tokio::test]
+async fn ledgers_of_a_month_are_listed_by_region() {
+    let keys = ["us-east-1.json", "eu-west-1.json", ".json", "old/us-east-1.json", "notes.txt"];
+    let keys = keys.map(|name| format!("ledger/2026-11/{name}"));
+    let [here, there, others @ ..] = keys.each_ref().map(|key| (key.as_str(), 1));
+    let (store, served) =
+        server(vec![(200, listing(&[here], Some("more"))), (200, listing(&[&[there][..], &others].concat(), None))]);
+    let listed = store.list_ledgers(&november()).await.unwrap();
+    assert_eq!(listed, [Region::from("us-east-1"), Region::from("eu-west-1")]);
+    assert!(served.join().unwrap()[0].contains("prefix=ledger%2F2026-11%2F"));
 }
 
 #[tokio::test]
