@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use cloud::Aws;
-use domain::budget::decide;
+use domain::budget::{close, decide};
 use domain::plan::Plan;
 use domain::report::Response;
 use execution::{Run, budgets};
@@ -40,7 +40,9 @@ async fn enforce(Bookkeeper { settings, aws, store }: &Bookkeeper, invocation: I
         Run { aws, store, topic_arn, function: FUNCTION, id, mode, now, deadline, clock, chosen, progress, halted };
     let (policy, audience) = run.prepare().await?;
     let seen = budgets::account(&run, &policy).await;
-    let plan = decide(&seen.budgets, &policy.config, policy.ceiling, &seen.recalled.memory, aws.home());
+    let (memory, terms) = (&seen.recalled.memory, (&policy.config, policy.ceiling));
+    let plan = decide(&seen.budgets, &policy.config, policy.ceiling, memory, aws.home());
+    let plan = close(plan, &seen.closed, terms, memory, aws.home());
     let report = run.carry_out(Plan { gaps: seen.gaps, ..plan }, seen.regions, audience, seen.recalled).await;
     match report.saw_nothing() {
         Some(why) => Err(Failure::because("NothingSeen", why)),

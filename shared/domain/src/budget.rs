@@ -1,6 +1,7 @@
 //! Budgets of a calendar month: where a team, or the account, stands, and what follows.
 
 pub mod billed;
+mod close;
 mod decide;
 mod explain;
 mod forecast;
@@ -9,6 +10,7 @@ mod period;
 mod reserve;
 mod spend;
 mod standing;
+mod unseen;
 
 use std::collections::BTreeMap;
 
@@ -20,12 +22,14 @@ use crate::id::{Region, ResourceId, TeamName};
 use crate::mode::Mode;
 use crate::money::{Amount, Rate};
 
+pub use close::close;
 pub use decide::{SPENT_PERCENT, decide, resource_of};
 pub use forecast::LOOKS_BACK;
 pub use period::{Period, UnreadableMonth};
 pub use reserve::{Refused, Reserved, Wanted, release, reserve, withdraw};
 pub use spend::{Ends, Spend, Spends};
 pub use standing::{Books, HOLDERS_MAX, Limit, needed_by_the_reaper};
+pub use unseen::Unseen;
 
 /// What is older says nothing any more: it neither ends anything nor allows a launch. Four beats of a quarter of an hour.
 pub const STALE_AFTER: SignedDuration = SignedDuration::from_hours(1);
@@ -76,6 +80,9 @@ pub struct Budget {
     /// Until when something that ran was last seen, where that is not as young as `as_of`: what it cost since is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blind_since: Option<Timestamp>,
+    /// When nobody looked, for longer than an hour, the longest first; 20 at most. Of the whole account.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<Unseen>,
     /// What is known to be spent.
     #[serde(default)]
     pub spent_usd: Amount,
@@ -258,6 +265,15 @@ impl Budget {
     #[must_use]
     pub fn burn(&self) -> Rate {
         Rate::from_usd_micros_per_hour(Amount::from_usd(self.usd_per_hour).usd_micros())
+    }
+
+    /// Whether it says that it is of that holder.
+    #[must_use]
+    pub fn is_of(&self, holder: &Holder) -> bool {
+        match holder {
+            Holder::Account => self.team.is_none(),
+            Holder::Team(team) => self.team.as_ref() == Some(team),
+        }
     }
 
     /// What the reaper needs to know of it; `None` where nothing is known, or nothing is set.

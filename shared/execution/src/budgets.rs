@@ -9,6 +9,7 @@
 //! not be read, no budget document is renewed, for it would say too little; after an hour it is stale, and nobody holds or
 //! stops anything by it.
 
+mod closing;
 mod cost_explorer;
 mod documents;
 mod ledgers;
@@ -27,6 +28,7 @@ use jiff::tz::TimeZone;
 
 use crate::{Recalled, Run, prices};
 
+use documents::Renewed;
 pub use standings::standings;
 
 /// What a beat knows of the account.
@@ -35,6 +37,8 @@ pub struct Account {
     pub regions: Vec<Region>,
     /// Each budget as its document has it now.
     pub budgets: BTreeMap<Holder, Budget>,
+    /// Those of the month before that this beat closed.
+    pub closed: BTreeMap<Holder, Budget>,
     /// What could not be seen, read or written.
     pub gaps: Vec<Gap>,
     /// What earlier beats told: all of it with the home region.
@@ -60,15 +64,16 @@ impl Months {
 pub async fn account(run: &Run<'_>, policy: &Policy) -> Account {
     let Observed { items: regions, mut gaps } = run.regions(&policy.config).await;
     let recalled = recall(run, &regions).await;
-    gaps.extend(recalled.gaps.iter().cloned());
+    // Without what was told nothing is told anew, and nothing else depends on it: the region is seen all the same.
+    gaps.extend(recalled.gaps.iter().map(|gap| Gap { kind: GapKind::Part, ..gap.clone() }));
     let Observed { items: beats, gaps: unseen } = look(run, policy, &regions).await;
     gaps.extend(unseen);
     let months = Months::of(run, policy);
     let (ledgers, unkept) = ledgers::kept(run, &months, &regions, &beats).await;
     gaps.extend(unkept);
-    let (budgets, unwritten) = documents::renewed(run, policy, &months, &ledgers).await;
+    let (Renewed { budgets, closed }, unwritten) = documents::renewed(run, policy, &months, &ledgers).await;
     gaps.extend(unwritten);
-    Account { regions, budgets, gaps, recalled }
+    Account { regions, budgets, closed, gaps, recalled }
 }
 
 /// What runs now, as beats of the ledger, with prices that are asked for as far as they are missing or old.

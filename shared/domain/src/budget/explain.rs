@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Budget, Ends, Holder, Period, Spend, Spender, Verdict};
+use super::{Budget, Ends, Holder, Period, Spend, Spender, Verdict, unseen};
 use crate::config::OverBudget;
 use crate::duration;
 use crate::id::{Region, ResourceId};
@@ -112,6 +112,7 @@ fn unknown(budget: &Budget) -> Vec<String> {
     if let Some(blind) = budget.blind_since {
         found.push(format!("Something that runs was last seen at {blind}: what it cost since is not counted."));
     }
+    found.extend(unseen::in_words(&budget.unseen).map(|unseen| format!("Nobody looked at {unseen}.")));
     found
 }
 

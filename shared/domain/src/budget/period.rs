@@ -29,24 +29,27 @@ impl Period {
     /// Where it names none.
     pub fn named(text: &str, config: &Config) -> Result<Self, UnreadableMonth> {
         let zone = TimeZone::get(&config.account.time_zone).unwrap_or(TimeZone::UTC);
-        let month = Month::read(text, &zone).ok_or_else(|| UnreadableMonth(text.to_owned()))?;
-        let span = month.span();
-        Ok(Self { month: month.to_string(), from: span.from, to: span.to })
+        Month::read(text, &zone).map(|month| Self::from(&month)).ok_or_else(|| UnreadableMonth(text.to_owned()))
     }
 
     /// The month in which that moment lies. Where the configured zone is gone from the database, months are those of UTC.
     #[must_use]
     pub fn of(now: Timestamp, config: &Config) -> Self {
         let zone = TimeZone::get(&config.account.time_zone).unwrap_or(TimeZone::UTC);
-        let month = Month::of(now, &zone);
-        let Span { from, to } = month.span();
-        Self { month: month.to_string(), from, to }
+        Self::from(&Month::of(now, &zone))
     }
 
     /// Whole seconds from a moment to its end.
     #[must_use]
     pub fn seconds_left(&self, now: Timestamp) -> u64 {
         u64::try_from(self.to.duration_since(now).as_secs()).unwrap_or_default()
+    }
+}
+
+impl From<&Month> for Period {
+    fn from(month: &Month) -> Self {
+        let Span { from, to } = month.span();
+        Self { month: month.to_string(), from, to }
     }
 }
 

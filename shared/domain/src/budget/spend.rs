@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::{Budget, Holder, forecast};
+use super::{Budget, Holder, Unseen, forecast};
 use crate::id::{Region, ResourceId, TeamName};
 use crate::ledger::{Kind, Ledger, Run, Span, Terms};
 use crate::money::{Amount, Rate};
@@ -66,6 +66,8 @@ pub struct Spends {
     pub before: Vec<Spend>,
     /// Since when the ledger is kept, as far as these months say.
     pub ledger_began: Option<Timestamp>,
+    /// When nobody looked, in the month.
+    pub unseen: Vec<Unseen>,
 }
 
 /// The moments at which something was reserved, by job.
@@ -95,7 +97,7 @@ impl Spends {
             });
             spends.collect()
         };
-        Self { of_month: of(of_month), before: of(before), ledger_began }
+        Self { of_month: of(of_month), before: of(before), ledger_began, unseen: Unseen::of(of_month, now) }
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Budget, Holder, Others, Period, Reservation, STALE_AFTER, Spend, Spender, Spends, Unpriced, Verdict, explain,
-    forecast,
+    Budget, Holder, Others, Period, Reservation, STALE_AFTER, Spend, Spender, Spends, Unpriced, Unseen, Verdict,
+    explain, forecast,
 };
 use crate::config::{Config, OverBudget};
 use crate::id::{Region, ResourceId};
@@ -85,6 +85,7 @@ pub struct Books<'a> {
     period: Period,
     now: Timestamp,
     ledger_began: Timestamp,
+    unseen: &'a [Unseen],
     of_month: BTreeMap<Holder, Vec<&'a Spend>>,
     before: BTreeMap<Holder, Vec<&'a Spend>>,
     earlier: &'a BTreeMap<Holder, Budget>,
@@ -100,9 +101,31 @@ impl<'a> Books<'a> {
         earlier: &'a BTreeMap<Holder, Budget>,
         now: Timestamp,
     ) -> Self {
+        Self::at((config, ceiling), spends, earlier, Period::of(now, config), now)
+    }
+
+    /// The books of a month that is over, as they stood at its end; `spends` are of that month.
+    #[must_use]
+    pub fn closing(
+        terms: (&'a Config, Mode),
+        spends: &'a Spends,
+        nothing: &'a BTreeMap<Holder, Budget>,
+        period: Period,
+    ) -> Self {
+        let end = period.to;
+        Self::at(terms, spends, nothing, period, end)
+    }
+
+    fn at(
+        (config, ceiling): (&'a Config, Mode),
+        spends: &'a Spends,
+        earlier: &'a BTreeMap<Holder, Budget>,
+        period: Period,
+        now: Timestamp,
+    ) -> Self {
         let (of_month, before) = (by_holder(&spends.of_month), by_holder(&spends.before));
-        let ledger_began = spends.ledger_began.unwrap_or(now);
-        Self { config, ceiling, period: Period::of(now, config), now, ledger_began, of_month, before, earlier }
+        let (ledger_began, unseen) = (spends.ledger_began.unwrap_or(now), spends.unseen.as_slice());
+        Self { config, ceiling, period, now, ledger_began, unseen, of_month, before, earlier }
     }
 
     /// Who has a document: the account, and every team that has a section, spends, or has something reserved; at most
@@ -159,6 +182,7 @@ impl<'a> Books<'a> {
             budget_usd: limit.map(|limit| limit.budget),
             over_budget: limit.map(|limit| limit.over_budget),
             blind_since: self.blind_since(spends),
+            unseen: self.unseen.to_vec(),
             spent_usd,
             uncertain_usd: spends.iter().map(|one| one.uncertain).sum(),
             forecast_usd,
@@ -177,6 +201,14 @@ impl<'a> Books<'a> {
         budget.count_reservations();
         budget.remedy = explain::remedy(&budget, spends, &self.period, self.now);
         budget
+    }
+
+    /// Whether the document takes over what the month before reserves: less by what was spent of it then, which all ledgers of that
+    /// month have to say. It is taken over once.
+    #[must_use]
+    pub fn takes_over(&self, holder: &Holder, stored: &Budget) -> bool {
+        let going_on = self.earlier.get(holder).map(|budget| self.going_on(budget)).unwrap_or_default();
+        going_on.keys().any(|job| !stored.reservations.contains_key(*job))
     }
 
     fn spends(&self, holder: &Holder) -> &[&'a Spend] {

@@ -1,3 +1,5 @@
+mod turn;
+
 use insta::assert_snapshot;
 
 use super::*;
@@ -54,7 +56,7 @@ fn of_job(id: &str, job: &str, since: Timestamp, spent: f64) -> Spend {
 }
 
 fn spends(of_month: Vec<Spend>) -> Spends {
-    Spends { of_month, before: Vec::new(), ledger_began: Some("2026-10-01T00:00:00Z".parse().unwrap()) }
+    Spends { of_month, ledger_began: Some("2026-10-01T00:00:00Z".parse().unwrap()), ..Spends::default() }
 }
 
 fn standings_at(spends: &Spends, config: &str, now: Timestamp) -> BTreeMap<Holder, Budget> {

@@ -12,7 +12,7 @@ use jiff::SignedDuration;
 use store::{StoreError, Versioned};
 
 use super::ledgers::Ledgers;
-use super::{Months, cost_explorer, impatient};
+use super::{Months, closing, cost_explorer, impatient};
 use crate::{AT_ONCE, Run};
 
 /// So long into a month the documents of the one before are read: what they reserve goes on. Once is enough; but whoever reserved just
@@ -20,16 +20,19 @@ use crate::{AT_ONCE, Run};
 const CARRIED_OVER: SignedDuration = SignedDuration::from_hours(24);
 
 /// Documents as they were read. One that could not be is missing.
-type Stored = BTreeMap<Holder, Versioned<Budget>>;
+pub(super) type Stored = BTreeMap<Holder, Versioned<Budget>>;
 
-/// Makes each document anew, and gives each as it is in the bucket then.
-pub(super) async fn renewed(
-    run: &Run<'_>,
-    policy: &Policy,
-    months: &Months,
-    ledgers: &Ledgers,
-) -> (BTreeMap<Holder, Budget>, Vec<Gap>) {
-    let Ledgers { of_month, before, is_whole } = ledgers;
+/// What became of the documents.
+pub(super) struct Renewed {
+    /// Each of the month as it is in the bucket now.
+    pub(super) budgets: BTreeMap<Holder, Budget>,
+    /// Those of the month before that were closed by this beat.
+    pub(super) closed: BTreeMap<Holder, Budget>,
+}
+
+/// Makes each document anew, and closes those of the month before.
+pub(super) async fn renewed(run: &Run<'_>, policy: &Policy, months: &Months, ledgers: &Ledgers) -> (Renewed, Vec<Gap>) {
+    let Ledgers { of_month, before, is_whole, is_before_whole } = ledgers;
     let terms = (&policy.config, policy.ceiling);
     let holders = {
         let (spends, nothing) = (Spends::of(of_month, &[], [], run.now), BTreeMap::new());
@@ -38,11 +41,11 @@ pub(super) async fn renewed(
     let (mut stored, mut gaps) = read(run, &holders, &months.this).await;
     let goes_on = run.now.duration_since(months.this.span().from) < CARRIED_OVER;
     let of_earlier = if goes_on { holders.clone() } else { BTreeSet::new() };
-    let (earlier, unread) = read(run, &of_earlier, &months.previous).await;
+    let (of_before, unread) = read(run, &of_earlier, &months.previous).await;
     gaps.extend(unread);
 
     let values = |all: &Stored| all.iter().map(|(holder, one)| (holder.clone(), one.value.clone())).collect();
-    let (known, earlier): (BTreeMap<Holder, Budget>, BTreeMap<Holder, Budget>) = (values(&stored), values(&earlier));
+    let (known, earlier): (BTreeMap<Holder, Budget>, BTreeMap<Holder, Budget>) = (values(&stored), values(&of_before));
     let spends = Spends::of(of_month, before, known.iter().chain(&earlier), run.now);
     let books = Books::new(terms, &spends, &earlier, run.now);
     // Of what cannot be renewed the old document stays, and of what cannot even be read nothing is known.
@@ -51,8 +54,10 @@ pub(super) async fn renewed(
     if *is_whole {
         let account = stored.get_mut(&Holder::Account).map(|one| &mut one.value);
         gaps.extend(cost_explorer::renew(run, policy, ledgers, account).await);
-        let is_complete = |holder: &Holder| !goes_on || earlier.contains_key(holder);
-        let renewable = stored.into_iter().filter(|(holder, _)| is_complete(holder));
+        let is_complete = |holder: &Holder, one: &Budget| {
+            !goes_on || (earlier.contains_key(holder) && (*is_before_whole || !books.takes_over(holder, one)))
+        };
+        let renewable = stored.into_iter().filter(|(holder, one)| is_complete(holder, &one.value));
         let writes = stream::iter(renewable).map(|(holder, one)| renew(run, &books, &months.this, holder, one));
         for (holder, written) in writes.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
             match written {
@@ -61,7 +66,9 @@ pub(super) async fn renewed(
             }
         }
     }
-    (budgets, gaps)
+    let (closed, unclosed) = closing::closed(run, policy, months, ledgers, of_before).await;
+    gaps.extend(unclosed);
+    (Renewed { budgets, closed }, gaps)
 }
 
 async fn read(run: &Run<'_>, holders: &BTreeSet<Holder>, month: &Month) -> (Stored, Vec<Gap>) {
@@ -86,7 +93,7 @@ async fn read(run: &Run<'_>, holders: &BTreeSet<Holder>, month: &Month) -> (Stor
 }
 
 /// Writes one over what was read, or over what another run wrote since.
-async fn renew(
+pub(super) async fn renew(
     run: &Run<'_>,
     books: &Books<'_>,
     month: &Month,

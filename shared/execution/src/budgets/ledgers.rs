@@ -27,6 +27,8 @@ pub(super) struct Ledgers {
     pub(super) before: Vec<Ledger>,
     /// Whether none of this month is missing.
     pub(super) is_whole: bool,
+    /// Whether none of the month before is missing.
+    pub(super) is_before_whole: bool,
 }
 
 /// Takes down what the beats saw, and reads what is kept of all other regions.
@@ -34,7 +36,7 @@ pub(super) async fn kept(run: &Run<'_>, months: &Months, regions: &[Region], bea
     let looks_back = run.now.duration_since(months.this.span().from) < LOOKS_BACK;
     let looked_back = looks_back.then_some(&months.previous);
     let mut all: BTreeSet<Region> = regions.iter().cloned().collect();
-    let mut ledgers = Ledgers { of_month: Vec::new(), before: Vec::new(), is_whole: true };
+    let mut ledgers = Ledgers { of_month: Vec::new(), before: Vec::new(), is_whole: true, is_before_whole: looks_back };
     let mut gaps = Vec::new();
     for month in [&months.this].into_iter().chain(looked_back) {
         match with_ledger(run, month).await {
@@ -42,6 +44,7 @@ pub(super) async fn kept(run: &Run<'_>, months: &Months, regions: &[Region], bea
             Err(gap) => {
                 // What ran on from the month before is seen by this month's beats, and nothing else of it is spent in this one.
                 ledgers.is_whole &= *month != months.this;
+                ledgers.is_before_whole &= *month != months.previous;
                 gaps.push(gap);
             }
         }
@@ -56,6 +59,7 @@ pub(super) async fn kept(run: &Run<'_>, months: &Months, regions: &[Region], bea
     });
     for (of_month, before, of_region) in of_regions.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
         ledgers.is_whole &= of_month.is_some();
+        ledgers.is_before_whole &= before.is_some();
         ledgers.of_month.extend(of_month);
         ledgers.before.extend(before);
         gaps.extend(of_region);
@@ -68,7 +72,7 @@ async fn with_ledger(run: &Run<'_>, month: &Month) -> Result<Vec<Region>, Gap> {
     let home = run.aws.home();
     match tokio::time::timeout(run.patience(), run.store.list_ledgers(month)).await {
         Ok(listed) => listed.map_err(|error| error.gap(home)),
-        Err(_) => Err(impatient(run, home, "s3:ListBucket", &format!("the list of the ledgers of {month}"))),
+        Err(_) => Err(impatient(run.patience(), home, "s3:ListBucket", &format!("the list of the ledgers of {month}"))),
     }
 }
 

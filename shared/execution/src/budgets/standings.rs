@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::budget::{Period, Standings, needed_by_the_reaper};
+use domain::budget::{Budget, Period, Standings, needed_by_the_reaper};
 use domain::config::Config;
 use domain::id::Region;
 use domain::observed::Gap;
@@ -14,7 +14,7 @@ use super::impatient;
 use crate::AT_ONCE;
 
 /// Where each budget stands by which instances may be stopped: one object each, and none where nobody says `stop`. Of what could
-/// not be read within `patience` nobody can say, and so nothing is ended by it: a gap of the region `home`.
+/// not be read within `patience`, or is said to be of another holder, nobody can say, and so nothing is ended by it: a gap of the region `home`.
 pub async fn standings(
     store: &Store,
     config: &Config,
@@ -26,7 +26,10 @@ pub async fn standings(
     let reads = stream::iter(needed_by_the_reaper(config)).map(|holder| async move {
         let read = tokio::time::timeout(patience, store.read_budget(&holder, month)).await;
         let read = match read {
-            Ok(read) => read.map(|one| one.value.standing()).map_err(|error| error.gap(home)),
+            Ok(read) => {
+                let of_holder = |budget: Budget| budget.is_of(&holder).then(|| budget.standing()).flatten();
+                read.map(|one| of_holder(one.value)).map_err(|error| error.gap(home))
+            }
             Err(_) => Err(impatient(patience, home, "s3:GetObject", &format!("a budget of {month}"))),
         };
         (holder, read)

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 
 use super::{Overview, Row, State, is_nobody};
-use crate::budget::{Budget, Verdict};
+use crate::budget::{Budget, Verdict, unseen};
 use crate::duration;
 use crate::mode::Mode;
 use crate::money::Amount;
@@ -65,6 +65,9 @@ impl Row {
         let none = || format!("none; the configuration sets it: {whose}");
         facts.push(fact("budget", budget.budget_usd, if budget.budget_usd.is_some() { String::new() } else { none() }));
         facts.push(fact("spent", Some(budget.spent_usd), spent(budget, self.percent)));
+        if let Some(words) = unseen::in_words(&budget.unseen) {
+            facts.push(Fact { label: "unseen", figure: String::new(), words });
+        }
         facts.push(fact("reserved", Some(budget.reserved_usd), reserved(budget)));
         if budget.budget_usd.is_some() {
             facts.push(fact("left", budget.remaining_usd, String::new()));
