@@ -91,13 +91,13 @@ def test_two_beats_at_once_lose_nothing(money: BudgetAccount) -> None:
     money.tick()
     key = f"ledger/{month()}/{REGION}.json"
     whole = money.read(key)
-    only_theirs = {**whole, "runs": [run for run in whole["runs"] if run["id"] == theirs], "beats": whole["beats"]}
+    only_theirs = {**whole, "runs": [run for run in whole["runs"] if run.get("instance") == theirs], "beats": whole["beats"]}
     money.write(key, only_theirs)
     etags = money.aws.client("s3").head_object(Bucket=BUCKET, Key=key)["ETag"]
     money.aws.fault("s3:PutObject", "custom", match=key, status=412, code="PreconditionFailed", message="too late")
     run = money.tick()
     assert run.gaps == []
-    assert {one["id"] for one in money.ledger()["runs"]} >= {mine, theirs}
+    assert {one.get("instance") for one in money.ledger()["runs"]} >= {mine, theirs}
     assert money.aws.client("s3").head_object(Bucket=BUCKET, Key=key)["ETag"] != etags
     reads = [call for call in run.calls if call["action"] == "s3:GetObject" and call["resources"] == [f"{BUCKET}/{key}"]]
     assert len(reads) >= 2
@@ -154,17 +154,19 @@ def test_the_first_beat_of_a_month_takes_over_what_runs(money: BudgetAccount) ->
     gpu = money.gpu(launched=began - timedelta(hours=30))
     previous = began - timedelta(hours=1)
     beat = int((began - timedelta(minutes=10)).timestamp())
-    rates = {"g5.xlarge on demand": {"1790208000": 1006000}}
-    kinds = [{"kind": "instance", "what": "g5.xlarge", "terms": "on-demand", "tariff": "g5.xlarge on demand", "team": "vision"}]
-    runs = [{"id": gpu, "began": int((began - timedelta(hours=30)).timestamp()), "of": 0, "seen": beat}]
+    rates = {"g5.xlarge on demand": {"2026-09-24T00:00:00Z": 1006000}}
+    what = {"type": "g5.xlarge", "lifecycle": "on-demand", "tariff": "g5.xlarge on demand", "team": "vision"}
+    since, seen = rfc3339(began - timedelta(hours=30)), rfc3339(began - timedelta(minutes=10))
+    runs = [{"instance": gpu, "launched_at": since, **what, "seen": seen}]
     document = {"schema": 1, "month": month(previous), "region": REGION, "beats": [beat], "rates": rates}
-    money.write(f"ledger/{month(previous)}/{REGION}.json", {**document, "kinds": kinds, "runs": runs})
+    money.write(f"ledger/{month(previous)}/{REGION}.json", {**document, "runs": runs})
     money.tick()
     seconds = (moment(money.document("vision")["as_of"]) - began).total_seconds()
     assert spent_on(money, gpu) == pytest.approx(cost(seconds), rel=1e-6, abs=1e-4)
     if now() - began < timedelta(days=7):
-        [closed] = [one for one in money.ledger(of=month(previous))["runs"] if one["id"] == gpu]
-        assert closed["seen"] == int(began.timestamp())
+        [closed] = [one for one in money.ledger(of=month(previous))["runs"] if one.get("instance") == gpu]
+        assert (moment(closed["seen"]), moment(closed["until"])) == (began, began)
+        assert not closed["ended"] and closed["usd"] == pytest.approx(cost(30 * 3600))
 
 
 def test_regions_have_ledgers_of_their_own(money: BudgetAccount) -> None:

@@ -206,13 +206,8 @@ impl Run<'_> {
     /// What it cost within that span, which ends now at the latest: of what has not been seen since, nobody knows whether it ran on.
     #[must_use]
     pub fn spent(&self, window: Span) -> Spent {
-        let seen = self.seen_until.unwrap_or(self.began);
-        let (known, possible) = match self.end {
-            End::Running => (seen, window.to.max(seen)),
-            End::At(at) => (at, at),
-            End::Between { earliest, latest } => (earliest, latest),
-        };
-        let (known, possible) = (self.billed(known), self.billed(possible));
+        let known = self.known_until();
+        let possible = self.latest().unwrap_or_else(|| window.to.max(known));
         let cost_until = |until| self.cost(Span { from: self.began, to: until }.within(window));
         let (least, unpriced_seconds) = cost_until(known);
         let (most, _) = cost_until(possible);
@@ -221,6 +216,15 @@ impl Run<'_> {
             Charge::PerhapsFree => Spent { amount: Amount::ZERO, uncertain: most, unpriced_seconds },
             Charge::Due => Spent { amount: least, uncertain: most.saturating_sub(least), unpriced_seconds },
         }
+    }
+
+    /// Until when it is known to be billed: until its end, or until it was seen last.
+    pub(super) fn known_until(&self) -> Timestamp {
+        self.billed(match self.end {
+            End::Running => self.seen_until.unwrap_or(self.began),
+            End::At(at) => at,
+            End::Between { earliest, .. } => earliest,
+        })
     }
 
     /// When it ended at the latest; `None` where it runs.
@@ -259,7 +263,7 @@ impl Run<'_> {
         (amount, unpriced)
     }
 
-    fn rate_at(&self, at: Timestamp) -> Option<Rate> {
+    pub(super) fn rate_at(&self, at: Timestamp) -> Option<Rate> {
         let rates = self.rates?;
         let in_force = rates.range(..=at).next_back();
         let learnt_later = || rates.first_key_value().filter(|_| self.facts.terms != Terms::Spot);

@@ -1,4 +1,5 @@
-//! The ledger as it is written down: what many runs share stands once, and times are seconds since 1970.
+//! The ledger as it is written down: each run with all that is known of it, so that who reads it joins nothing. What of it is worked
+//! out is written for readers alone, and not read back.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +8,9 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::run::{Entry, Source};
-use super::{Facts, Kind, Ledger, Span, Tariff, Terms};
+use super::{Facts, Kind, Ledger, Run, Span, Tariff, Terms};
 use crate::id::{Region, ResourceId, TeamName};
-use crate::money::Rate;
+use crate::money::{Amount, Rate};
 
 /// The document.
 #[derive(Serialize, Deserialize, Default)]
@@ -17,54 +18,65 @@ use crate::money::Rate;
 struct Written {
     month: Option<String>,
     region: Option<Region>,
-    from: Option<i64>,
-    to: Option<i64>,
-    /// The first whole beat, and the seconds from each to the next.
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
+    /// The first whole beat, in seconds since 1970, and the seconds from each to the next.
     beats: Vec<i64>,
-    /// Micro-USD per hour, by the second from which they are in force.
-    rates: BTreeMap<Tariff, BTreeMap<i64, u64>>,
-    /// What runs share, by place.
-    kinds: Vec<Shared>,
+    /// Micro-USD per hour, by the moment from which they are in force.
+    rates: BTreeMap<Tariff, BTreeMap<Timestamp, u64>>,
     runs: Vec<Row>,
 }
 
-#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Shared {
-    kind: Kind,
-    what: String,
-    terms: Terms,
-    tariff: Tariff,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    team: Option<TeamName>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    owner: Option<String>,
-}
-
+/// A run, by its instance or by its volume.
 #[derive(Serialize, Deserialize)]
 struct Row {
-    id: ResourceId,
-    began: i64,
-    /// The place in `kinds`.
-    of: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    instance: Option<ResourceId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    volume: Option<ResourceId>,
+    /// Of a volume its attachment.
+    launched_at: Timestamp,
+    team: Option<TeamName>,
+    #[serde(rename = "type")]
+    what: String,
+    lifecycle: Terms,
+    tariff: Tariff,
+    /// The present rate, or the last one; null where nobody knows.
+    #[serde(skip_deserializing)]
+    usd_per_hour: Option<Rate>,
+    /// Where in the month it begins.
+    #[serde(skip_deserializing)]
+    from: Timestamp,
+    /// Until when in the month it is known to be billed.
+    #[serde(skip_deserializing)]
+    until: Timestamp,
+    /// Whether that is its end.
+    #[serde(skip_deserializing)]
+    ended: bool,
+    /// What it is known to have cost in the month.
+    #[serde(skip_deserializing)]
+    usd: Amount,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     job: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    on: Option<ResourceId>,
+    attached_to: Option<ResourceId>,
     #[serde(default, skip_serializing_if = "is_usual")]
     told: Source,
     /// When it was told; left out where it is `seen`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    at: Option<i64>,
+    at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    seen: Option<i64>,
+    seen: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    stopped: Option<i64>,
+    stopped: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    terminated: Option<i64>,
+    terminated: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    ended_by: Option<i64>,
+    ended_by: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reclaimed: Option<bool>,
 }
@@ -76,21 +88,8 @@ fn is_usual(source: &Source) -> bool {
 
 impl Serialize for Ledger {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut places = BTreeMap::new();
-        let mut kinds = Vec::new();
-        let mut runs = Vec::new();
-        for (id, lives) in &self.runs {
-            for (began, entry) in lives {
-                let shared = Shared::of(&entry.facts);
-                let of = *places.entry(shared.clone()).or_insert(kinds.len());
-                if of == kinds.len() {
-                    kinds.push(shared);
-                }
-                runs.push(Row::of(id, *began, entry, of));
-            }
-        }
         let rates = self.rates.iter().map(|(tariff, rates)| {
-            let rates = rates.iter().map(|(from, rate)| (from.as_second(), rate.usd_micros_per_hour()));
+            let rates = rates.iter().map(|(from, rate)| (*from, rate.usd_micros_per_hour()));
             (tariff.clone(), rates.collect())
         });
         let mut last = 0;
@@ -98,12 +97,11 @@ impl Serialize for Ledger {
         let written = Written {
             month: self.month.clone(),
             region: self.region.clone(),
-            from: Some(self.span.from.as_second()),
-            to: Some(self.span.to.as_second()),
+            from: Some(self.span.from),
+            to: Some(self.span.to),
             beats: beats.collect(),
             rates: rates.collect(),
-            kinds,
-            runs,
+            runs: self.all_runs().map(|run| Row::of(&run, self.span)).collect(),
         };
         written.serialize(serializer)
     }
@@ -112,82 +110,83 @@ impl Serialize for Ledger {
 impl<'de> Deserialize<'de> for Ledger {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let written = Written::deserialize(deserializer)?;
-        read(written).ok_or_else(|| D::Error::custom("a ledger that names a run's kind or a moment that there is not"))
+        read(written).ok_or_else(|| D::Error::custom("a ledger with a run of nothing, or a moment that there is not"))
     }
 }
 
-/// `None` where it names what it has not, or no moment.
+/// `None` where a run is neither of an instance nor of a volume, or of both, or a moment is missing or none.
 fn read(written: Written) -> Option<Ledger> {
     let mut ledger = Ledger { month: written.month, region: written.region, ..Ledger::default() };
-    let edge = |second: Option<i64>, edge| second.map_or(Some(edge), moment);
     let all = Span::default();
-    ledger.span = Span { from: edge(written.from, all.from)?, to: edge(written.to, all.to)? };
+    ledger.span = Span { from: written.from.unwrap_or(all.from), to: written.to.unwrap_or(all.to) };
     let mut at: i64 = 0;
     for step in written.beats {
         at = at.checked_add(step)?;
-        ledger.beats.insert(moment(at)?);
+        ledger.beats.insert(Timestamp::from_second(at).ok()?);
     }
     for (tariff, rates) in written.rates {
-        let rates = rates
-            .into_iter()
-            .map(|(from, usd_micros)| Some((moment(from)?, Rate::from_usd_micros_per_hour(usd_micros))));
-        ledger.rates.insert(tariff, rates.collect::<Option<_>>()?);
+        let rates = rates.into_iter().map(|(from, usd_micros)| (from, Rate::from_usd_micros_per_hour(usd_micros)));
+        ledger.rates.insert(tariff, rates.collect());
     }
     for row in written.runs {
-        let shared = written.kinds.get(row.of)?;
-        let began = moment(row.began)?;
-        let id = row.id.clone();
-        ledger.runs.entry(id).or_default().insert(began, row.entry(shared)?);
+        let began = row.launched_at;
+        let (id, entry) = row.entry()?;
+        ledger.runs.entry(id).or_default().insert(began, entry);
     }
     Some(ledger)
 }
 
-fn moment(second: i64) -> Option<Timestamp> {
-    Timestamp::from_second(second).ok()
-}
-
-impl Shared {
-    fn of(facts: &Facts) -> Self {
-        let Facts { kind, team, owner, what, terms, tariff, .. } = facts.clone();
-        Self { kind, what, terms, tariff, team, owner }
-    }
-}
-
 impl Row {
-    fn of(id: &ResourceId, began: Timestamp, entry: &Entry, of: usize) -> Self {
-        let second = |at: Option<Timestamp>| at.map(Timestamp::as_second);
+    fn of(run: &Run<'_>, month: Span) -> Self {
+        let Entry { facts, source, facts_at, seen, stopped, terminated, ended_by, reclaimed } = run.entry.clone();
+        let Facts { kind, team, owner, name, what, terms, job, attached_to, tariff } = facts;
+        let known_until = run.known_until();
+        let Span { from, to: until } = Span { from: run.began, to: known_until }.within(month);
+        let of_kind = |wanted| (kind == wanted).then(|| run.resource.clone());
         Self {
-            id: id.clone(),
-            began: began.as_second(),
-            of,
-            name: entry.facts.name.clone(),
-            job: entry.facts.job.clone(),
-            on: entry.facts.attached_to.clone(),
-            told: entry.source,
-            at: second(Some(entry.facts_at).filter(|at| Some(*at) != entry.seen)),
-            seen: second(entry.seen),
-            stopped: second(entry.stopped),
-            terminated: second(entry.terminated),
-            ended_by: second(entry.ended_by),
-            reclaimed: entry.reclaimed,
+            instance: of_kind(Kind::Instance),
+            volume: of_kind(Kind::Volume),
+            launched_at: run.began,
+            team,
+            what,
+            lifecycle: terms,
+            tariff,
+            usd_per_hour: run.rate_at(until),
+            from,
+            until,
+            ended: !run.is_running() && known_until <= month.to,
+            usd: run.spent(month).amount,
+            owner,
+            name,
+            job,
+            attached_to,
+            told: source,
+            at: Some(facts_at).filter(|at| Some(*at) != seen),
+            seen,
+            stopped,
+            terminated,
+            ended_by,
+            reclaimed,
         }
     }
 
-    fn entry(self, shared: &Shared) -> Option<Entry> {
-        let moment = |second: Option<i64>| second.map_or(Some(None), |second| moment(second).map(Some));
-        let Shared { kind, what, terms, tariff, team, owner } = shared.clone();
-        let facts =
-            Facts { kind, team, owner, name: self.name, what, terms, job: self.job, attached_to: self.on, tariff };
-        let seen = moment(self.seen)?;
-        Some(Entry {
-            facts,
+    fn entry(self) -> Option<(ResourceId, Entry)> {
+        let (kind, resource) = match (self.instance, self.volume) {
+            (Some(instance), None) => (Kind::Instance, instance),
+            (None, Some(volume)) => (Kind::Volume, volume),
+            _ => return None,
+        };
+        let Self { team, owner, name, what, lifecycle: terms, job, attached_to, tariff, .. } = self;
+        let entry = Entry {
+            facts: Facts { kind, team, owner, name, what, terms, job, attached_to, tariff },
             source: self.told,
-            facts_at: moment(self.at)?.or(seen)?,
-            seen,
-            stopped: moment(self.stopped)?,
-            terminated: moment(self.terminated)?,
-            ended_by: moment(self.ended_by)?,
+            facts_at: self.at.or(self.seen)?,
+            seen: self.seen,
+            stopped: self.stopped,
+            terminated: self.terminated,
+            ended_by: self.ended_by,
             reclaimed: self.reclaimed,
-        })
+        };
+        Some((resource, entry))
     }
 }

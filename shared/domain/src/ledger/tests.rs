@@ -180,10 +180,66 @@ fn another_regions_beat_and_one_before_the_month_say_nothing() {
     assert!(!ledger.observe(&beat("10:15", seen)));
 }
 
+fn document(ledger: &Ledger) -> serde_json::Value {
+    serde_json::to_value(ledger).unwrap()
+}
+
 #[test]
-fn the_document_is_plain() {
+fn the_document_says_of_each_run_all_that_is_known() {
     let seen = beat("10:15", vec![sighting(Life::Live)]);
     let ended = Sighting { resource: "i-2".into(), ..sighting(stopped("10:20")) };
     let text = serde_json::to_string(&ledger(&[seen, beat("10:30", vec![ended])])).unwrap();
-    insta::assert_snapshot!(text, @r#"{"month":"2026-11","region":"us-east-1","from":1793491200,"to":1796083200,"beats":[1794305700,900],"rates":{"g5.xlarge on-demand":{"1790208000":3600000}},"kinds":[{"kind":"instance","what":"g5.xlarge","terms":"on-demand","tariff":"g5.xlarge on-demand","team":"vision","owner":"ada"}],"runs":[{"id":"i-1","began":1794304800,"of":0,"seen":1794305700},{"id":"i-2","began":1794304800,"of":0,"told":"outside","at":1794306600,"stopped":1794306000,"reclaimed":false}]}"#);
+    insta::assert_snapshot!(text, @r#"{"month":"2026-11","region":"us-east-1","from":"2026-11-01T00:00:00Z","to":"2026-12-01T00:00:00Z","beats":[1794305700,900],"rates":{"g5.xlarge on-demand":{"2026-09-24T00:00:00Z":3600000}},"runs":[{"instance":"i-1","launched_at":"2026-11-10T10:00:00Z","team":"vision","type":"g5.xlarge","lifecycle":"on-demand","tariff":"g5.xlarge on-demand","usd_per_hour":3.6,"from":"2026-11-10T10:00:00Z","until":"2026-11-10T10:15:00Z","ended":true,"usd":0.9,"owner":"ada","seen":"2026-11-10T10:15:00Z"},{"instance":"i-2","launched_at":"2026-11-10T10:00:00Z","team":"vision","type":"g5.xlarge","lifecycle":"on-demand","tariff":"g5.xlarge on-demand","usd_per_hour":3.6,"from":"2026-11-10T10:00:00Z","until":"2026-11-10T10:20:00Z","ended":true,"usd":1.2,"owner":"ada","told":"outside","at":"2026-11-10T10:30:00Z","stopped":"2026-11-10T10:20:00Z","reclaimed":false}]}"#);
+}
+
+#[test]
+fn what_the_document_works_out_is_not_read_back() {
+    let ledger = ledger(&[beat("10:15", vec![sighting(Life::Live)])]);
+    let mut changed = document(&ledger);
+    for (field, value) in [("from", "soon"), ("until", "later"), ("ended", "perhaps"), ("usd_per_hour", "much")] {
+        changed["runs"][0][field] = value.into();
+    }
+    changed["runs"][0]["usd"] = serde_json::Value::Null;
+    assert_eq!(serde_json::from_value::<Ledger>(changed.clone()).unwrap(), ledger);
+    changed["runs"][0]["volume"] = "vol-1".into();
+    assert!(serde_json::from_value::<Ledger>(changed).is_err());
+    let empty = Ledger::default();
+    assert_eq!(serde_json::from_value::<Ledger>(document(&empty)).unwrap(), empty);
+}
+
+/// Of the only run: `from`, `until`, `ended`, `usd_per_hour` and `usd`.
+fn check_row(ledger: &Ledger, expect: &str) {
+    let row = &document(ledger)["runs"][0];
+    let fields = ["from", "until", "ended", "usd_per_hour", "usd"].map(|field| row[field].to_string());
+    assert_eq!(fields.join(" ").replace('"', ""), expect);
+}
+
+#[test]
+fn the_document_says_from_when_until_when_at_which_rate() {
+    let live = || beat("10:15", vec![sighting(Life::Live)]);
+    let row = |beats: &[Beat], expect| check_row(&ledger(beats), expect);
+    row(&[live()], "2026-11-10T10:00:00Z 2026-11-10T10:15:00Z false 3.6 0.9");
+    row(&[live(), beat("10:30", vec![])], "2026-11-10T10:00:00Z 2026-11-10T10:15:00Z true 3.6 0.9");
+    let ended = beat("10:30", vec![sighting(stopped("10:20"))]);
+    row(&[live(), ended], "2026-11-10T10:00:00Z 2026-11-10T10:20:00Z true 3.6 1.2");
+    let unpriced = Sighting { prices: vec![], ..sighting(Life::Live) };
+    row(&[beat("10:15", vec![unpriced])], "2026-11-10T10:00:00Z 2026-11-10T10:15:00Z false null 0.0");
+    // It cost nothing, and the last rate is known.
+    let taken_back = beat("10:30", vec![spot(reclaimed("10:30"))]);
+    row(&[taken_back], "2026-11-10T10:00:00Z 2026-11-10T10:30:00Z true 3.6 0.0");
+}
+
+#[test]
+fn a_run_over_the_end_of_a_month_is_in_both_documents_with_its_part() {
+    let launched = time("2026-11-30T23:00:00Z");
+    let run = Sighting { began: launched, ..sighting(Life::Live) };
+    let beats = ["2026-11-30T23:30:00Z", "2026-12-01T00:30:00Z"]
+        .map(|at| Beat { at: time(at), ..beat("10:00", vec![run.clone()]) });
+    let of = |month: &Month| {
+        let mut ledger = Ledger::new(month, &"us-east-1".into());
+        beats.iter().for_each(|beat| drop(ledger.observe(beat)));
+        ledger
+    };
+    check_row(&of(&november()), "2026-11-30T23:00:00Z 2026-12-01T00:00:00Z false 3.6 3.6");
+    check_row(&of(&november().next()), "2026-12-01T00:00:00Z 2026-12-01T00:30:00Z false 3.6 1.8");
 }

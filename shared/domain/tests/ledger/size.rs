@@ -10,8 +10,9 @@ use crate::story::{berlin, region};
 
 const RUNS: usize = 10_000;
 const RUNNING: usize = 400;
-/// What a function of 128 MB has room for many times over, and a tenth of the largest document that is read.
-const BYTES_MAX: usize = 2_500_000;
+/// What a function of 128 MB has room for many times over, and less than a third of the largest document that is read. Most of it is
+/// what people look for in each run.
+const BYTES_MAX: usize = 5_000_000;
 
 fn sighting(number: usize, began: Timestamp, life: Life, day: Timestamp) -> Sighting {
     let kind = ["g5.xlarge", "g6e.12xlarge", "p5.48xlarge", "g4dn.xlarge"][number % 4];
