@@ -47,6 +47,8 @@ pub async fn refresh(
     let mut live = before.clone();
     let wanted = live.wanted(instances, regions, run.now);
     gaps.extend(cloud::prices(run.aws, &mut live, &wanted, run.now, run.patience()).await);
+    // The ledger learns every change that was told; less is kept.
+    let book = PriceBook::of(live.clone(), &config.prices, run.now);
     live.prune(run.now);
     if readable
         && live != before
@@ -54,5 +56,5 @@ pub async fn refresh(
     {
         gaps.push(error.gap(home));
     }
-    (PriceBook::of(live, &config.prices, run.now), gaps)
+    (book, gaps)
 }

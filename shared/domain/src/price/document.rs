@@ -21,6 +21,9 @@ const SPOT_FOR: SignedDuration = SignedDuration::from_mins(10);
 /// No older Spot price counts.
 pub(super) const SPOT_MAX: SignedDuration = SignedDuration::from_hours(1);
 
+/// Where there was no answer for a while, all changes since the last one are asked for, as far back as this.
+const SPOT_ASKED_MAX: SignedDuration = SignedDuration::from_hours(7 * 24);
+
 /// How far back changes of a Spot price are kept: for what was not looked at for a while.
 const SPOT_KEPT: SignedDuration = SignedDuration::from_hours(6);
 
@@ -122,7 +125,7 @@ impl Document {
                     let known = self.spot.get(region).and_then(|types| types.get(instance_type)).map(|of| of.as_of);
                     if known.is_none_or(|as_of| is_old(as_of, SPOT_FOR, now)) {
                         // AWS may publish a change a little late: a while is asked for twice.
-                        let since = known.map_or(now - SPOT_MAX, |as_of| (as_of - SPOT_FOR).max(now - SPOT_KEPT));
+                        let since = known.map_or(now - SPOT_MAX, |as_of| (as_of - SPOT_FOR).max(now - SPOT_ASKED_MAX));
                         let (types, from) = spot.entry(region.clone()).or_insert_with(|| (BTreeSet::new(), since));
                         types.insert(instance_type.clone());
                         *from = since.min(*from);
@@ -180,7 +183,7 @@ impl Document {
         self.on_demand.retain(|_, types| !types.is_empty());
         self.storage.retain(|_, listed| counts(listed.as_of, LISTED_MAX, now));
         for types in self.spot.values_mut() {
-            types.retain(|_, of_type| counts(of_type.as_of, SPOT_KEPT, now));
+            types.retain(|_, of_type| counts(of_type.as_of, SPOT_ASKED_MAX, now));
             for changes in types.values_mut().flat_map(|of_type| of_type.zones.values_mut()) {
                 // What was in force at the beginning of what is kept is kept too.
                 let begin = now - SPOT_KEPT;

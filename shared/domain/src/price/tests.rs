@@ -201,6 +201,24 @@ fn what_is_asked_is_what_is_missing_or_old() {
     assert_eq!(of_tomorrow.wanted(&instances[..1], &[], time(NOW)).listed.len(), 1);
 }
 
+/// Since when changes are asked for of what that runs on Spot, after prices that were asked for at 11:50.
+fn check_since(now: &str, expect: &str) {
+    let mut known = spot();
+    known.prune(time(now));
+    let wanted = known.wanted(&[on_spot("us-east-1a").build()], &[], time(now));
+    let since: Vec<String> = wanted.spot.values().map(|(_, since)| since.to_string()).collect();
+    assert_eq!(since, [expect], "{now}");
+}
+
+#[test]
+fn after_a_while_without_an_answer_every_change_since_is_asked_for() {
+    check_since("2026-09-01T12:05:00Z", "2026-09-01T11:40:00Z");
+    check_since("2026-09-02T12:00:00Z", "2026-09-01T11:40:00Z");
+    check_since("2026-09-08T11:50:00Z", "2026-09-01T11:50:00Z");
+    // A week at most.
+    check_since("2026-09-20T12:00:00Z", "2026-09-20T11:00:00Z");
+}
+
 #[test]
 fn a_run_asks_the_list_only_so_much() {
     let instances: Vec<Instance> = (0..60).map(|n| instance().of_type(&format!("g5.{n}xlarge")).build()).collect();
@@ -221,7 +239,7 @@ fn what_no_longer_counts_is_dropped() {
     // What was in force when that which is kept began is kept.
     assert_eq!(zones["us-east-1a"].values().copied().collect::<Vec<_>>(), [400_000]);
     assert_eq!(zones["us-east-1b"].values().copied().collect::<Vec<_>>(), [350_000]);
-    document.prune(time("2026-09-01T17:50:01Z"));
+    document.prune(time("2026-09-08T11:50:01Z"));
     assert_eq!(document, Document::default());
 }
 
