@@ -237,7 +237,9 @@ fn a_run_over_the_end_of_a_month_is_in_both_documents_with_its_part() {
         .map(|at| Beat { at: time(at), ..beat("10:00", vec![run.clone()]) });
     let of = |month: &Month| {
         let mut ledger = Ledger::new(month, &"us-east-1".into());
-        beats.iter().for_each(|beat| drop(ledger.observe(beat)));
+        for beat in &beats {
+            ledger.observe(beat);
+        }
         ledger
     };
     check_row(&of(&november()), "2026-11-30T23:00:00Z 2026-12-01T00:00:00Z false 3.6 3.6");
