@@ -63,7 +63,7 @@ pub fn remember(
 /// Of a region that was not looked at, nothing was judged, unless it is where budgets are remembered.
 fn is_unseen(region: &Region, report: &Report) -> bool {
     let is_of_budgets = |(step, _): &(Step, _)| matches!(step.seen, Seen::Budget { .. });
-    if memos(region, report).next().is_some() && report.steps.iter().all(is_of_budgets) {
+    if memos(region, report).next().is_some() && report.steps.iter().any(is_of_budgets) {
         return false;
     }
     !report.regions.contains(region) || report.gaps.iter().any(|gap| gap.region == *region && gap.kind != GapKind::Part)

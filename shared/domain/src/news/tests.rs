@@ -416,6 +416,11 @@ mod once {
         assert_eq!(told(&after(&nothing(Some(GapKind::Region), &["us-east-1"]), &memory, &[], time(NOW))), 1);
         assert_eq!(told(&after(&nothing(None, &["eu-west-1"]), &memory, &[], time(NOW))), 1);
         assert_eq!(told(&after(&nothing(None, &["us-east-1"]), &memory, &[], time(NOW))), 0);
+        // Nor is it seen where a run has nothing to do but knows of another one there.
+        let other = planned(instance().id("i-0def").tag("curfew:protected", ""), &idle(), ENFORCED);
+        assert!(other.steps.is_empty() && !other.spared.is_empty());
+        let half = Report { spared: other.spared, ..nothing(Some(GapKind::Region), &["us-east-1"]) };
+        assert_eq!(told(&after(&half, &memory, &[], time(NOW))), 1);
         let of_others = Report { of_chosen_only: true, ..nothing(None, &["us-east-1"]) };
         assert_eq!(after(&of_others, &memory, &[], time(NOW)), memory);
     }
