@@ -60,7 +60,7 @@ def test_mistakes_as_json_of_standard_input() -> None:
     found = said.json()
     [mistake] = found.pop("mistakes")
     assert said.code == 1
-    assert found == {"schema": 1, "file": "-", "compared_with": None, "changes": [], "teams_lost": []}
+    assert found == {"schema": 1, "file": "-", "notes": [], "compared_with": None, "changes": [], "teams_lost": []}
     assert mistake.pop("problem").startswith("there is no key `x`; there are `mode`, ")
     assert mistake == {"line": 2, "column": 1, "key": "x"}
 
@@ -86,6 +86,30 @@ def test_a_run_refuses_what_is_found_here(account: Account, file: Path) -> None:
     refused = account.tick().error
     problems = [line.split(": ", 2)[2] for line in check(NOTHING, file, WRONG).out.splitlines()]
     assert any(problem in refused for problem in problems)
+
+
+# What has no effect
+
+
+def test_what_has_no_effect_is_noted_and_legal(file: Path) -> None:
+    text = '[teams.vision]\nover_budget = "stop"\n[teams.nlp]\nmonthly_budget_usd = 5\nover_budget = "hold"\n'
+    text += "[prices.discount_percent]\nP5 = 10\n"
+    said = check(NOTHING, file, text).fine()
+    assert said.out.splitlines() == [
+        f"{file}:2:1: note: key `teams.vision.over_budget`: "
+        "without effect: there is no `monthly_budget_usd` beside it",
+        f"{file}:5:1: note: key `teams.nlp.over_budget`: "
+        "this version launches no jobs: until it does, hold only tells",
+        f"{file}:7:1: note: key `prices.discount_percent.P5`: "
+        "without effect: names are case-sensitive; name the family, `p5`",
+        f"{file} is legal",
+    ]
+    noted = check(NOTHING, file, text, "--json").fine().json()["notes"]
+    assert [(note["line"], note["key"]) for note in noted] == [
+        (2, "teams.vision.over_budget"),
+        (5, "teams.nlp.over_budget"),
+        (7, "prices.discount_percent.P5"),
+    ]
 
 
 # What it would change
@@ -122,6 +146,21 @@ def test_what_changes_against_what_is_deployed(account: Account, file: Path) -> 
         "beware": "people have less time after the announcement",
     }
     assert found["changes"][3]["to"] is None
+
+
+def test_beware_of_harsher_budgets(account: Account, file: Path) -> None:
+    account.configure(teams={"vision": {"mode": "enforce", "monthly_budget_usd": 5000, "over_budget": "hold"}})
+    text = 'mode = "enforce"\n[account]\nmonthly_budget_usd = 900\nover_budget = "stop"\nover_budget_grace = "0s"\n'
+    text += '[teams.vision]\nmode = "enforce"\nmonthly_budget_usd = 50\nover_budget = "stop"\n'
+    said = check(account.environment(), file, text).fine()
+    bewared = {line.split(":")[0] for line in said.out.splitlines() if line.startswith("beware of ")}
+    assert bewared >= {
+        "beware of account.monthly_budget_usd",
+        "beware of account.over_budget",
+        "beware of account.over_budget_grace",
+        "beware of teams.vision.monthly_budget_usd",
+        "beware of teams.vision.over_budget",
+    }
 
 
 def test_what_changes_nothing(account: Account, file: Path) -> None:
@@ -178,6 +217,19 @@ def test_what_is_wrong_is_said_in_words(file: Path) -> None:
         f"{file}:1:1: key `mod`: there is no key `mod` here; did you mean `mode`?",
         f'{file}:3:15: key `limits.actions_max`: write a whole number, 0 or more, not the text "many"',
         f"{file}:4:6: key `[idle`: unclosed table, expected `]`",
+    ]
+
+
+def test_what_is_wrong_of_money_is_said_in_words(file: Path) -> None:
+    text = "[account]\nmonthly_budget_usd = 5,000\nnotify_at_percent = [0, 50, 1001]\n"
+    text += "[teams.vision]\nmonthly_budget = 1\n[prices.discount_percent]\np5 = 3\np5.48xlarge = 10\n"
+    said = check(NOTHING, file, text)
+    assert said.code == 1
+    assert [line.split(": ", 2)[2] for line in said.out.splitlines()] == [
+        "write 5000, without `$` and commas, not 5,000",
+        "0, 1001 are no shares of a budget; write whole numbers from 1 to 1000",
+        "there is no key `monthly_budget` here; did you mean `monthly_budget_usd`?",
+        "name a family, such as `p5`; types cannot be discounted singly",
     ]
 
 

@@ -6,6 +6,7 @@
 mod changes;
 mod checks;
 mod mistakes;
+mod notes;
 mod regions;
 mod sections;
 mod settings;
@@ -20,6 +21,7 @@ use toml::de::DeTable;
 
 pub use changes::{Change, changes, teams_lost};
 pub use mistakes::{MISTAKES_MAX, mistakes};
+pub use notes::{Note, notes};
 pub use regions::{misshapen_regions, unknown_regions};
 
 pub use sections::{
@@ -164,7 +166,12 @@ fn take(text: &str, tree: Spanned<DeTable<'_>>) -> Result<Config, Refused> {
 }
 
 fn syntax(text: &str, error: &toml::de::Error) -> ConfigError {
-    fault(text, &key_on_line(text, error), error)
+    let mut fault = fault(text, &key_on_line(text, error), error);
+    let line = text.lines().nth(fault.line - 1).unwrap_or_default();
+    if let Some(amount) = words::amount(line) {
+        fault.problem = shortened(&amount, PROBLEM_CHARACTERS_MAX);
+    }
+    fault
 }
 
 fn fault(text: &str, key: &str, error: &toml::de::Error) -> ConfigError {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 use domain::config::{
-    self, Change, Config, ConfigError, as_toml, changes, misshapen_regions, mistakes, teams_lost, unknown_regions,
+    self, Change, Config, ConfigError, Note, as_toml, changes, misshapen_regions, mistakes, notes, teams_lost,
+    unknown_regions,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -20,7 +21,7 @@ use crate::screen;
 /// So long AWS has to answer: a file can be checked where nobody ever answers.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Find every mistake in a file, and say what it would change
+/// Find every mistake in a file, what has no effect, and what it would change
 ///
 /// Needs no access to AWS; without it, nothing is compared with what is deployed.
 #[derive(Debug, Args)]
@@ -37,6 +38,8 @@ struct Found {
     schema: u32,
     file: String,
     mistakes: Vec<Mistake>,
+    /// What is legal and has no effect, or less than it seems.
+    notes: Vec<Noted>,
     /// Null where it was not compared.
     compared_with: Option<String>,
     changes: Vec<Changed>,
@@ -53,6 +56,14 @@ struct Mistake {
 }
 
 #[derive(Serialize)]
+struct Noted {
+    line: usize,
+    column: usize,
+    key: String,
+    note: String,
+}
+
+#[derive(Serialize)]
 struct Changed {
     key: String,
     from: Option<Value>,
@@ -63,6 +74,12 @@ struct Changed {
 impl From<ConfigError> for Mistake {
     fn from(ConfigError { line, column, key, problem }: ConfigError) -> Self {
         Self { line, column, key, problem }
+    }
+}
+
+impl From<Note> for Noted {
+    fn from(Note { line, column, key, note }: Note) -> Self {
+        Self { line, column, key, note }
     }
 }
 
@@ -80,14 +97,17 @@ impl Check {
             schema: screen::SCHEMA,
             file: self.file.display().to_string(),
             mistakes: mistakes(&bytes).into_iter().map(Mistake::from).collect(),
+            notes: Vec::new(),
             compared_with: None,
             changes: Vec::new(),
             teams_lost: Vec::new(),
         };
         if let Ok(config) = Config::read_bytes(&bytes) {
+            let text = String::from_utf8_lossy(&bytes);
+            found.notes = notes(&config, &text).into_iter().map(Noted::from).collect();
             let context = Context::connect(global).await;
             let context = context.as_ref();
-            found.look_at_regions(context.ok(), &config, &String::from_utf8_lossy(&bytes)).await;
+            found.look_at_regions(context.ok(), &config, &text).await;
             let compared = match context {
                 Ok(context) => found.compare(context, &config).await.map_err(|failure| failure.problem),
                 Err(failure) => Err(failure.problem.clone()),
@@ -144,6 +164,9 @@ impl Found {
 fn show(found: &Found, file: &str) {
     for Mistake { line, column, key, problem } in &found.mistakes {
         screen::say(format_args!("{file}:{line}:{column}: key `{key}`: {problem}"));
+    }
+    for Noted { line, column, key, note } in &found.notes {
+        screen::say(format_args!("{file}:{line}:{column}: note: key `{key}`: {note}"));
     }
     match found.mistakes.len() {
         0 => screen::say(format_args!("{file} is legal")),

@@ -1,6 +1,7 @@
 //! What one configuration says otherwise than another, and what of it makes Curfew act sooner, harder or on more.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -34,6 +35,7 @@ pub fn changes(from: &Config, to: &Config) -> Vec<Change> {
             let (from, to) = (before.get(&key).cloned(), after.get(&key).cloned());
             let in_force = (from.as_ref().or(unsaid(&key, &before)), to.as_ref().or(unsaid(&key, &after)));
             let beware = in_force.0.zip(in_force.1).and_then(|(from, to)| beware(&key, from, to));
+            let beware = beware.or_else(|| newly_limited(&key, (from.as_ref(), to.as_ref()), &after));
             Change { key, from, to, beware }
         })
         .collect()
@@ -50,11 +52,26 @@ fn by_key(settings: &Settings) -> BTreeMap<String, Value> {
     settings.values().map(|setting| (setting.key, setting.value)).collect()
 }
 
+/// What a team gets over its budget, where nobody says.
+static NOTIFY: LazyLock<Value> = LazyLock::new(|| "notify".into());
+
+/// Who had no budget may not spend without end any more; where only people are told of it, that is nothing to beware of.
+fn newly_limited(
+    key: &str,
+    (from, to): (Option<&Value>, Option<&Value>),
+    after: &BTreeMap<String, Value>,
+) -> Option<&'static str> {
+    let section = key.strip_suffix(".monthly_budget_usd")?;
+    let action = after.get(&format!("{section}.over_budget")).unwrap_or(&NOTIFY);
+    (from.is_none() && to.is_some() && *action != *NOTIFY).then_some("there was no budget to be over")
+}
+
 /// What holds for a team that does not say it itself.
 fn unsaid<'a>(key: &str, all: &'a BTreeMap<String, Value>) -> Option<&'a Value> {
     match key.strip_prefix("teams.")?.rsplit_once('.')?.1 {
         "mode" => all.get("mode"),
         "local_disk" => all.get("idle.local_disk"),
+        "over_budget" => Some(&NOTIFY),
         _ => None,
     }
 }
@@ -66,6 +83,11 @@ fn beware(key: &str, from: &Value, to: &Value) -> Option<&'static str> {
     let (is_so, why) = match key.rsplit('.').next()? {
         "mode" => (becomes("enforce".into()), "it acts where it only observed"),
         "settle" | "boot_grace" | "window" | "max" | "orphaned_after" => (length(to) < length(from), "it acts sooner"),
+        "over_budget_grace" => {
+            (length(to) < length(from), "people have less time before what is over a budget is stopped")
+        }
+        "over_budget" => (strictness(to) > strictness(from), "a spent budget does more than it did"),
+        "monthly_budget_usd" => (falls, "the budget is spent sooner"),
         "grace" => (length(to) < length(from), "people have less time after the announcement"),
         "keep_snapshots" => (length(to) < length(from), "what was deleted can be restored for a shorter time"),
         "action" => (harshness(to) > harshness(from), "it ends what it spared, or in a harsher way"),
@@ -88,6 +110,14 @@ fn harshness(action: &Value) -> u8 {
     match action.as_str() {
         Some("stop" | "snapshot-and-delete") => 1,
         Some("terminate" | "delete") => 2,
+        _ => 0,
+    }
+}
+
+fn strictness(over_budget: &Value) -> u8 {
+    match over_budget.as_str() {
+        Some("hold") => 1,
+        Some("stop") => 2,
         _ => 0,
     }
 }
@@ -161,6 +191,43 @@ mod tests {
         );
         let milder = changes(&Config::read(harsher).unwrap(), &Config::default());
         assert!(milder.len() == 5 && milder.iter().all(|change| change.beware.is_none()), "{milder:?}");
+    }
+
+    #[test]
+    fn beware_of_budgets_that_are_spent_sooner_or_do_more() {
+        let mild =
+            "[account]\nmonthly_budget_usd = 9000\n[teams.vision]\nmonthly_budget_usd = 5000\nover_budget = \"hold\"";
+        let harsh = "[account]\nmonthly_budget_usd = 900\nover_budget = \"stop\"\nover_budget_grace = \"0s\"\n\
+                     [teams.vision]\nmonthly_budget_usd = 50.5\nover_budget = \"stop\"";
+        check(
+            mild,
+            harsh,
+            &[
+                "account.monthly_budget_usd: 9000 -> 900 !",
+                "account.over_budget: \"notify\" -> \"stop\" !",
+                "account.over_budget_grace: \"1h\" -> \"0s\" !",
+                "teams.vision.monthly_budget_usd: 5000 -> 50.5 !",
+                "teams.vision.over_budget: \"hold\" -> \"stop\" !",
+            ],
+        );
+        let milder = changes(&Config::read(harsh).unwrap(), &Config::read(mild).unwrap());
+        assert!(milder.len() == 5 && milder.iter().all(|change| change.beware.is_none()), "{milder:?}");
+    }
+
+    #[test]
+    fn a_team_that_does_not_say_it_is_only_told() {
+        check("[teams.a]", "[teams.a]\nover_budget = \"hold\"", &["teams.a.over_budget: - -> \"hold\" !"]);
+        check("[teams.a]", "[teams.a]\nover_budget = \"notify\"", &["teams.a.over_budget: - -> \"notify\""]);
+        check("[teams.a]\nover_budget = \"stop\"", "[teams.a]", &["teams.a.over_budget: \"stop\" -> -"]);
+    }
+
+    #[test]
+    fn a_budget_where_there_was_none() {
+        let budget = |said: &str| format!("[teams.\"a.b\"]\n{said}monthly_budget_usd = 5");
+        check("", &budget(""), &["teams.\"a.b\".monthly_budget_usd: - -> 5"]);
+        let stops = "over_budget = \"stop\"\n";
+        check(&format!("[teams.\"a.b\"]\n{stops}"), &budget(stops), &["teams.\"a.b\".monthly_budget_usd: - -> 5 !"]);
+        check(&budget(stops), &format!("[teams.\"a.b\"]\n{stops}"), &["teams.\"a.b\".monthly_budget_usd: 5 -> -"]);
     }
 
     #[test]

@@ -80,10 +80,17 @@ pub(super) fn window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Signe
     )))
 }
 
+/// The most that a budget says, in USD: what is more is a slip of the hand.
+const USD_MAX: f64 = 1_000_000_000.0;
+
 pub(super) fn usd<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     let number = f64::deserialize(deserializer)?;
-    if number.is_finite() && number >= 0.0 {
+    if (0.0..=USD_MAX).contains(&number) {
         return Ok(Some(number));
+    }
+    if number > USD_MAX {
+        let problem = format!("{number:e} is more than anybody spends in a month; write {USD_MAX} at most");
+        return Err(serde::de::Error::custom(problem));
     }
     Err(serde::de::Error::custom(format!("{number} is not an amount; write USD, a number from 0 up")))
 }
@@ -108,10 +115,14 @@ pub(super) fn notify_at<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Ve
         let problem = format!("{} shares of a budget; write {NOTIFY_AT_MAX} at most", shares.len());
         return Err(serde::de::Error::custom(problem));
     }
-    let legal = |share: &i64| u16::try_from(*share).ok().filter(|share| (1..=1_000).contains(share));
-    let wrong = |share| format!("{share} is no share of a budget; write whole numbers from 1 to 1000");
-    let read = |share: &i64| legal(share).ok_or_else(|| serde::de::Error::custom(wrong(*share)));
-    shares.iter().map(read).collect()
+    let legal = |share: i64| u16::try_from(share).ok().filter(|share| (1..=1_000).contains(share));
+    let wrong: Vec<String> = shares.iter().filter(|share| legal(**share).is_none()).map(ToString::to_string).collect();
+    let what = match wrong.as_slice() {
+        [] => return Ok(shares.into_iter().filter_map(legal).collect()),
+        [one] => format!("{one} is no share"),
+        several => format!("{} are no shares", several.join(", ")),
+    };
+    Err(serde::de::Error::custom(format!("{what} of a budget; write whole numbers from 1 to 1000")))
 }
 
 pub(super) fn some_notify_at<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<u16>>, D::Error> {

@@ -195,7 +195,7 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
-fn dotted<'a>(path: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn dotted<'a>(path: impl Iterator<Item = &'a str>) -> String {
     let is_bare = |key: &str| {
         !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
     };
@@ -203,7 +203,7 @@ fn dotted<'a>(path: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// At which byte the document names this key.
-fn written_at(table: &DeTable<'_>, path: &[&str]) -> Option<usize> {
+pub(super) fn written_at(table: &DeTable<'_>, path: &[&str]) -> Option<usize> {
     let (first, rest) = path.split_first()?;
     let (key, value) = table.get_key_value(*first)?;
     match value.get_ref() {

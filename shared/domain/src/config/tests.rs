@@ -80,9 +80,12 @@ fn refusals_of_budgets_and_prices() {
     let account = |line: &str| refusal(&format!("[account]\n{line}\n"));
     assert_snapshot!(account("notify_at_percent = [0]"), @"config/curfew.toml, line 2, column 21, key `account.notify_at_percent`: 0 is no share of a budget; write whole numbers from 1 to 1000");
     assert_snapshot!(account("notify_at_percent = [50, 1001]"), @"config/curfew.toml, line 2, column 21, key `account.notify_at_percent`: 1001 is no share of a budget; write whole numbers from 1 to 1000");
+    assert_snapshot!(account("notify_at_percent = [0, 50, 1001]"), @"config/curfew.toml, line 2, column 21, key `account.notify_at_percent`: 0, 1001 are no shares of a budget; write whole numbers from 1 to 1000");
     assert_snapshot!(account("notify_at_percent = [50.5]"), @"config/curfew.toml, line 2, column 22, key `account.notify_at_percent[0]`: write whole numbers from 1 to 1000, not 50.5");
     assert_snapshot!(account(&format!("notify_at_percent = {:?}", (1..=21).collect::<Vec<_>>())), @"config/curfew.toml, line 2, column 21, key `account.notify_at_percent`: 21 shares of a budget; write 20 at most");
     assert_snapshot!(account("monthly_budget_usd = -1"), @"config/curfew.toml, line 2, column 22, key `account.monthly_budget_usd`: -1 is not an amount; write USD, a number from 0 up");
+    assert_snapshot!(account("monthly_budget_usd = 1e30"), @"config/curfew.toml, line 2, column 22, key `account.monthly_budget_usd`: 1e30 is more than anybody spends in a month; write 1000000000 at most");
+    assert_snapshot!(account("monthly_budget_usd = inf"), @"config/curfew.toml, line 2, column 22, key `account.monthly_budget_usd`: inf is more than anybody spends in a month; write 1000000000 at most");
     assert_snapshot!(account("over_budget = \"terminate\""), @"config/curfew.toml, line 2, column 15, key `account.over_budget`: `terminate` is none of `notify`, `hold`, `stop`");
     assert_snapshot!(account("over_budget_grace = 3600"), @"config/curfew.toml, line 2, column 21, key `account.over_budget_grace`: write a duration such as `30m`, not 3600");
     assert_snapshot!(account("time_zone = \"Europe/Berlinn\""), @"config/curfew.toml, line 2, column 13, key `account.time_zone`: `Europe/Berlinn` is no time zone; write one as `Europe/Berlin` or `UTC`");

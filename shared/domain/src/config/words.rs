@@ -5,6 +5,22 @@ use super::settings::every_key;
 /// What is taken for a slip of the hand.
 const SLIPS_MAX: usize = 2;
 
+const OF_FAMILIES: &str = "name a family, such as `p5`; types cannot be discounted singly";
+
+/// What a line that could not be parsed means by an amount as people write it: with `$`, or commas for the thousands.
+pub(super) fn amount(line: &str) -> Option<String> {
+    let written = line.split_once('=')?.1.split('#').next()?.trim();
+    let number: String = written.chars().filter(|one| !matches!(one, '$' | ',')).collect();
+    let is_amount =
+        number != written && number.starts_with(|first: char| first.is_ascii_digit()) && number.parse::<f64>().is_ok();
+    is_amount.then(|| format!("write {number}, without `$` and commas, not {written}"))
+}
+
+/// `48xlarge`, `metal`: of an instance type, what follows the dot.
+fn is_size(text: &str) -> bool {
+    text.ends_with("large") || text.starts_with("metal") || ["nano", "micro", "small", "medium"].contains(&text)
+}
+
 /// What the parser said about that key; what it says of syntax is left as it is.
 pub(super) fn in_words(key: &str, said: &str) -> String {
     let told = said
@@ -18,7 +34,16 @@ pub(super) fn in_words(key: &str, said: &str) -> String {
         .or_else(|| {
             let rest = said.strip_prefix("invalid type: ").or_else(|| said.strip_prefix("invalid value: "))?;
             let (found, wanted) = rest.rsplit_once(", expected ")?;
-            Some(format!("write {}, not {}", legal(key, wanted, found), shown(found)))
+            let problem = format!("write {}, not {}", legal(key, wanted, found), shown(found));
+            let is_type = found == "map" && key.starts_with("prices.discount_percent.");
+            Some(if is_type { format!("{problem}: {OF_FAMILIES}") } else { problem })
+        })
+        .or_else(|| {
+            said.starts_with("cannot extend value of type ").then(|| {
+                let above = key.rsplit_once('.').map_or(key, |(above, _)| above);
+                let is_type = key.rsplit_once('.').is_some_and(|(_, size)| is_size(size));
+                if is_type { OF_FAMILIES.to_owned() } else { format!("`{above}` is a value already, not a table") }
+            })
         });
     // Of a word that is no text at all.
     let told =
@@ -38,7 +63,8 @@ fn listed(names: &[&str]) -> String {
 fn no_key(unknown: &str, legal: &[&str]) -> String {
     let slips = |name: &&&str| slips(unknown, name);
     let near = legal.iter().filter(|name| slips(name) <= SLIPS_MAX && 2 * slips(name) <= unknown.chars().count());
-    let near = near.min_by_key(slips).map(|name| format!("did you mean `{name}`?"));
+    let near = near.min_by_key(slips).or_else(|| only_longer(unknown, legal));
+    let near = near.map(|name| format!("did you mean `{name}`?"));
     let elsewhere = sections_of(unknown);
     let elsewhere = (!elsewhere.is_empty()).then(|| format!("`{unknown}` belongs to {}", elsewhere.join(", ")));
     let hints: Vec<String> = near.into_iter().chain(elsewhere).collect();
@@ -46,6 +72,13 @@ fn no_key(unknown: &str, legal: &[&str]) -> String {
         return format!("there is no key `{unknown}`; there are {}", listed(legal));
     }
     format!("there is no key `{unknown}` here; {}", hints.join(" "))
+}
+
+/// The one legal name that has the unknown one's words and more, such as a unit.
+fn only_longer<'a>(unknown: &str, legal: &'a [&'a str]) -> Option<&'a &'a str> {
+    let words = format!("_{unknown}_");
+    let mut longer = legal.iter().filter(|name| format!("_{name}_").contains(&words));
+    longer.next().filter(|_| longer.next().is_none())
 }
 
 /// Where a key of that name is legal.
@@ -151,6 +184,23 @@ mod tests {
     }
 
     #[test]
+    fn amounts_as_people_write_them() {
+        let account = |line: &str, expect| check(&format!("[account]\nmonthly_budget_usd = {line}\n"), expect);
+        account("5,000", "write 5000, without `$` and commas, not 5,000");
+        account("1,250,000.50 # a lot", "write 1250000.50, without `$` and commas, not 1,250,000.50");
+        account("$5000", "write 5000, without `$` and commas, not $5000");
+        account("5 000", "string values must be quoted, expected literal string");
+    }
+
+    #[test]
+    fn types_are_not_discounted_singly() {
+        let wanted = "name a family, such as `p5`; types cannot be discounted singly";
+        check("[prices.discount_percent]\np5 = 3\np5.48xlarge = 10", wanted);
+        check("[prices.discount_percent]\np5.48xlarge = 10", &format!("write a number, not a table: {wanted}"));
+        check("[teams]\na = 3\na.mode = \"enforce\"", "`a` is a value already, not a table");
+    }
+
+    #[test]
     fn the_key_that_was_meant() {
         check("mod = \"enforce\"", "there is no key `mod` here; did you mean `mode`?");
         check("[idel]\nx = 1", "there is no key `idel` here; did you mean `idle`?");
@@ -163,6 +213,15 @@ mod tests {
         check(
             "[team.x]\nmode = \"enforce\"",
             "there is no key `team` here; did you mean `teams`? `team` belongs to [tags]",
+        );
+        check(
+            "[teams.a]\nmonthly_budget = 1",
+            "there is no key `monthly_budget` here; did you mean `monthly_budget_usd`?",
+        );
+        check(
+            "[teams.a]\nbudget = 1",
+            "there is no key `budget`; there are `mode`, `email`, `local_disk`, `monthly_budget_usd`, `notify_at_percent`, \
+             `over_budget`",
         );
         check("[lifetime]\nx = 1", "there is no key `x`; there are `max`, `grace`, `action`");
     }
