@@ -11,7 +11,7 @@ import pytest
 from local_aws.client import REGION
 from pricing import know_prices, listed
 from reaping import BUCKET, EUROPE, ago, moment, now, rfc3339
-from reaping_budgets import HOURLY, BudgetAccount, month
+from reaping_budgets import HOURLY, BudgetAccount, month, month_began
 
 
 def spent_on(money: BudgetAccount, gpu: str) -> float:
@@ -218,3 +218,49 @@ def test_without_the_list_of_ledgers_no_budget_is_renewed(money: BudgetAccount) 
     assert [(gap["region"], gap["call"]) for gap in run.gaps] == [(REGION, "s3:ListBucket")]
     assert money.document("vision") == before
     assert len(money.ledger()["beats"]) > len(of["beats"]) and gpu in json.dumps(money.ledger())
+
+
+def test_cost_explorer_is_asked_once_a_day_whether_it_answers_or_not(money: BudgetAccount) -> None:
+    """Each question costs a cent. The local AWS has no Cost Explorer: none is answered."""
+    money.gpu()
+    money.budgets(account={"cost_explorer": True})
+    money.tick()
+    key = f"ledger/{month()}/{REGION}.json"
+    first, [last] = int(month_began().timestamp()) + 60, money.read(key)["beats"]
+    money.write(key, {**money.read(key), "beats": [first, last - first]})
+    # Whoever loses the swap has asked all the same.
+    money.aws.fault("s3:PutObject", "custom", match=f"budgets/{month()}.json", status=412, code="PreconditionFailed", message="late")
+    run = money.tick()
+    if now() - month_began() < timedelta(days=3):
+        pytest.skip("nothing is billed yet")
+    assert [gap["call"] for gap in run.gaps] == ["ce:GetCostAndUsage"]
+    assert money.document()["unanswered"]["error"] == run.gaps[0]["error"]
+    assert money.tick().gaps == []
+
+
+def test_what_was_told_is_no_region_that_was_not_seen(money: BudgetAccount) -> None:
+    """In an account of one region: without its notices nobody is told, and the beat counts all the same."""
+    gpu = money.gpu()
+    money.configure(regions=[REGION], teams={"vision": {"monthly_budget_usd": 1, "over_budget": "hold"}})
+    money.aws.fault("s3:GetObject", "access_denied", match="notices/", times=None)
+    run = money.tick()
+    assert run.invocation.error is None and [gap["call"] for gap in run.gaps] == ["s3:GetObject"]
+    assert spent_on(money, gpu) > 0 and run.said("vision")[0] == "hold"
+
+
+def test_a_time_in_which_nobody_looked_is_said(money: BudgetAccount) -> None:
+    """What began and ended in three hours without a beat is in no figure."""
+    gpu = money.gpu(launched=ago(hours=5))
+    money.tick()
+    key = f"ledger/{month()}/{REGION}.json"
+    [last] = money.read(key)["beats"]
+    began, hour = int(month_began().timestamp()), 3600
+    beats = [began, *range(began + hour, last - 3 * hour, hour)]
+    steps = [beats[0], *(later - earlier for earlier, later in zip(beats, beats[1:], strict=False)), last - beats[-1]]
+    money.write(key, {**money.read(key), "beats": steps})
+    money.configure(regions=[REGION])
+    money.budget(60, gpu)
+    run = money.tick()
+    [unseen, *_] = [one for one in money.document("vision")["unseen"] if one["regions"] == [REGION]]
+    assert (moment(unseen["from"]).timestamp(), moment(unseen["to"]).timestamp()) == (beats[-1], last)
+    assert "what began and ended in that time is in no figure" in run.message("vision")

@@ -128,6 +128,9 @@ pub struct Budget {
     /// What Cost Explorer says, where it is enabled: shown beside, never used to act.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billed: Option<Billed>,
+    /// When Cost Explorer was asked the last time and did not answer; absent where it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unanswered: Option<Unanswered>,
     /// What is reserved, by job `<team>/<job>`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reservations: BTreeMap<String, Reservation>,
@@ -196,6 +199,15 @@ pub struct Billed {
     pub asked_at: Timestamp,
     /// By how much the ledger says more of the same instances (or less, where negative), in USD, of the same days.
     pub ledger_says_more_usd: f64,
+}
+
+/// A question that Cost Explorer did not answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unanswered {
+    /// When it was asked.
+    pub asked_at: Timestamp,
+    /// Why, in words.
+    pub error: String,
 }
 
 /// Money that is set aside for a job before it is launched.

@@ -63,25 +63,26 @@ impl Store {
     }
 
     /// Has `change` take down what it has seen, in what is there now, and again in what another run wrote in the meantime. Where
-    /// it says that nothing was new, nothing is written. Gives the ledger as it is then.
+    /// it says that nothing was new, nothing is written. Gives the ledger as it is then; where it could not be written, as it would be,
+    /// and why.
     ///
     /// # Errors
-    /// As [`Store::read_ledger`] and [`Store::write_ledger`].
+    /// As [`Store::read_ledger`].
     pub async fn update_ledger(
         &self,
         month: &Month,
         region: &Region,
         mut change: impl FnMut(&mut Ledger) -> bool,
-    ) -> Result<Ledger, StoreError> {
+    ) -> Result<(Ledger, Option<StoreError>), StoreError> {
         let mut tries = 1..UPDATE_TRIES_MAX;
         loop {
             let Versioned { value: mut ledger, etag } = self.read_ledger(month, region).await?;
             if !change(&mut ledger) {
-                return Ok(ledger);
+                return Ok((ledger, None));
             }
             match self.write_ledger(month, region, &ledger, etag.as_deref()).await {
                 Err(StoreError::Lost { .. }) if tries.next().is_some() => {}
-                written => return written.map(|()| ledger),
+                written => return Ok((ledger, written.err())),
             }
         }
     }

@@ -10,7 +10,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Billed, Period, STALE_AFTER};
+use super::{Billed, Budget, Period, STALE_AFTER};
 use crate::id::TypeName;
 use crate::ledger::{Kind, Ledger, Span};
 use crate::money::Amount;
@@ -63,13 +63,30 @@ fn midnight(date: Date) -> Option<Timestamp> {
     Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }
 
-/// The days to ask about now; `None` where it was asked within a day, or nothing is billed yet.
+/// The days to ask about now; `None` where it was asked within a day, answered or not, or nothing is billed yet. `account` is the
+/// account's document.
 #[must_use]
-pub fn due(last: Option<&Billed>, period: &Period, since: Timestamp, now: Timestamp) -> Option<Days> {
-    if last.is_some_and(|last| now.duration_since(last.asked_at).abs() < ASK_EVERY) {
+pub fn due(account: &Budget, period: &Period, since: Timestamp, now: Timestamp) -> Option<Days> {
+    if asked_at(account).is_some_and(|asked_at| now.duration_since(asked_at).abs() < ASK_EVERY) {
         return None;
     }
     Days::billed(period, since, now)
+}
+
+/// When it was asked the last time.
+fn asked_at(account: &Budget) -> Option<Timestamp> {
+    let answered = account.billed.as_ref().map(|billed| billed.asked_at);
+    answered.max(account.unanswered.as_ref().map(|unanswered| unanswered.asked_at))
+}
+
+impl Budget {
+    /// Takes over what Cost Explorer said, or did not say, where it was asked later than this document knows.
+    pub fn learn_billed(&mut self, from: &Self) {
+        if asked_at(from) > asked_at(self) {
+            self.billed.clone_from(&from.billed);
+            self.unanswered.clone_from(&from.unanswered);
+        }
+    }
 }
 
 /// Micro-USD of an amount as Cost Explorer writes it, such as `-12.3456789012`, to the nearest; `None` where it is none.
@@ -159,6 +176,7 @@ impl Billed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::Unanswered;
     use crate::config::Config;
     use crate::fixture::time;
     use crate::ledger::{Beat, Facts, Life, Month, Sighting, Tariff, Terms};
@@ -190,12 +208,33 @@ mod tests {
 
     #[test]
     fn it_is_asked_once_a_day() {
-        let billed = |asked_at: &str| Billed { asked_at: time(asked_at), ..Billed::default() };
+        let billed = |at: &str| Some(Billed { asked_at: time(at), ..Billed::default() });
+        let unanswered = |at: &str| Some(Unanswered { asked_at: time(at), error: "no".to_owned() });
+        let answered = |at: &str| Budget { billed: billed(at), ..Budget::default() };
+        let failed = |at: &str| Budget { unanswered: unanswered(at), ..answered("2026-11-19T12:00:00Z") };
         let now = time("2026-11-21T12:00:00Z");
-        assert!(due(None, &period("UTC"), Timestamp::MIN, now).is_some());
-        assert!(due(Some(&billed("2026-11-20T12:00:00Z")), &period("UTC"), Timestamp::MIN, now).is_some());
-        assert_eq!(due(Some(&billed("2026-11-20T12:00:01Z")), &period("UTC"), Timestamp::MIN, now), None);
-        assert_eq!(due(None, &period("UTC"), Timestamp::MIN, time("2026-11-01T12:00:00Z")), None);
+        let is_due = |account: &Budget| due(account, &period("UTC"), Timestamp::MIN, now).is_some();
+        assert!(is_due(&Budget::default()));
+        assert!(is_due(&answered("2026-11-20T12:00:00Z")) && is_due(&failed("2026-11-20T12:00:00Z")));
+        assert!(!is_due(&answered("2026-11-20T12:00:01Z")) && !is_due(&failed("2026-11-20T12:00:01Z")));
+        let early = time("2026-11-01T12:00:00Z");
+        assert_eq!(due(&Budget::default(), &period("UTC"), Timestamp::MIN, early), None);
+    }
+
+    #[test]
+    fn what_was_asked_is_known_to_a_document_that_another_wrote() {
+        let billed = |at: &str| Some(Billed { asked_at: time(at), ..Billed::default() });
+        let unanswered = Some(Unanswered { asked_at: time("2026-11-21T12:00:00Z"), error: "no".to_owned() });
+        let old = Budget { billed: billed("2026-11-19T12:00:00Z"), ..Budget::default() };
+        let failed = Budget { unanswered, ..old.clone() };
+        let new = Budget { billed: billed("2026-11-21T12:15:00Z"), ..Budget::default() };
+        let learnt = |mut there: Budget, from: &Budget| {
+            there.learn_billed(from);
+            there
+        };
+        assert_eq!(learnt(old.clone(), &failed), failed);
+        assert_eq!(learnt(failed.clone(), &new), new);
+        assert_eq!(learnt(new.clone(), &failed), new, "of an earlier question");
     }
 
     #[test]

@@ -195,6 +195,7 @@ impl<'a> Books<'a> {
             unpriced: unpriced(spends),
             teams: if *holder == Holder::Account { self.teams() } else { BTreeMap::new() },
             billed: stored.billed.clone(),
+            unanswered: stored.unanswered.clone(),
             reservations: self.reservations(holder, stored),
             ..Budget::default()
         };

@@ -109,6 +109,8 @@ pub(super) async fn renew(
         match run.store.write_budget(&holder, month, &budget, stored.etag.as_deref()).await {
             Err(StoreError::Lost { .. }) => {
                 let again = |there: &mut Budget| -> Result<Budget, Infallible> {
+                    // What was asked in this beat is not asked again.
+                    there.learn_billed(&stored.value);
                     *there = books.of(&holder, there);
                     Ok(there.clone())
                 };

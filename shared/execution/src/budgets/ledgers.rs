@@ -11,13 +11,9 @@ use domain::id::Region;
 use domain::ledger::{Beat, Ledger, Month};
 use domain::observed::Gap;
 use futures::{StreamExt, stream};
-use store::{StoreError, Versioned};
 
 use super::{Months, impatient};
 use crate::{AT_ONCE, Run};
-
-/// Whoever loses so often does not lose to another beat.
-const TRIES_MAX: usize = 3;
 
 /// The ledgers of all regions, with what this beat saw.
 pub(super) struct Ledgers {
@@ -97,21 +93,13 @@ async fn keep(
     beat: Option<&Beat>,
     before: Option<&Ledger>,
 ) -> (Option<Ledger>, Option<Gap>) {
-    let mut tries = 1..TRIES_MAX;
-    loop {
-        let Versioned { value, etag } = match run.store.read_ledger(month, region).await {
-            Ok(read) => read,
-            Err(error) => return (None, Some(error.gap(region))),
-        };
-        let mut ledger = value.of(month, region);
+    let change = |ledger: &mut Ledger| {
         let carried = before.is_some_and(|before| ledger.carry(before));
         let seen = beat.is_some_and(|beat| ledger.observe(beat));
-        if !carried && !seen {
-            return (Some(ledger), None);
-        }
-        match run.store.write_ledger(month, region, &ledger, etag.as_deref()).await {
-            Err(StoreError::Lost { .. }) if tries.next().is_some() => {}
-            written => return (Some(ledger), written.err().map(|error| error.gap(region))),
-        }
+        carried || seen
+    };
+    match run.store.update_ledger(month, region, change).await {
+        Ok((ledger, unwritten)) => (Some(ledger), unwritten.map(|error| error.gap(region))),
+        Err(error) => (None, Some(error.gap(region))),
     }
 }
