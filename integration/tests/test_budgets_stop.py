@@ -173,3 +173,10 @@ def test_the_limits_hold_it_too(money: BudgetAccount, reaper: Account) -> None:
     assert {run.said(gpu) for gpu in gpus} == {("stop", "over-budget", "not-reached")}
     assert {reaper.state(gpu) for gpu in gpus} == {"running"}
     assert REGION in run.response["regions"]
+
+
+def test_of_another_team_s_document_nothing_follows(money: BudgetAccount, reaper: Account) -> None:
+    overspent(money)
+    key = f"budgets/vision/{month()}.json"
+    money.write(key, {**money.read(key), "team": "nlp"})
+    assert reaper.tick().steps == []

@@ -121,3 +121,10 @@ fn when_nobody_looked_is_in_the_document_and_told() {
     let facts = overview.rows.iter().flat_map(overview::Row::facts).filter(|fact| fact.label == "unseen");
     assert_eq!(facts.count(), 1);
 }
+
+#[test]
+fn a_document_is_of_whom_it_says() {
+    let of_nlp = Budget { team: Some("nlp".into()), ..Budget::default() };
+    assert!(!of_nlp.is_of(&vision()) && !of_nlp.is_of(&Holder::Account) && of_nlp.is_of(&Holder::Team("nlp".into())));
+    assert!(Budget::default().is_of(&Holder::Account) && !Budget::default().is_of(&vision()));
+}
