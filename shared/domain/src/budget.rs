@@ -12,7 +12,7 @@ mod spend;
 mod standing;
 mod unseen;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub use close::close;
 pub use decide::{SPENT_PERCENT, decide, resource_of};
 pub use forecast::LOOKS_BACK;
 pub use period::{Period, UnreadableMonth};
-pub use reserve::{Refused, Reserved, Wanted, release, reserve, withdraw};
+pub use reserve::{Refused, Reserved, Wanted, launched, release, reserve, withdraw};
 pub use spend::{Ends, Spend, Spends};
 pub use standing::{Books, HOLDERS_MAX, Limit, needed_by_the_reaper};
 pub use unseen::Unseen;
@@ -220,6 +220,9 @@ pub struct Reservation {
     pub spent_usd: Amount,
     /// When it was made: what the job's instances cost from then on settles it.
     pub since: Timestamp,
+    /// The instances that were launched for the job; no other settles it, whatever its tags say.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub instances: BTreeSet<ResourceId>,
     /// When the job ends at the latest: the first beat after this forgets it.
     pub until: Timestamp,
     /// When the job ended: the first beat after this, which knows all that it spent, forgets it.
@@ -251,6 +254,9 @@ pub struct Standing {
 pub struct OverBudgetBecause {
     /// The month.
     pub month: String,
+    /// When it began: what was announced before that was of another budget. Not in the response.
+    #[serde(skip)]
+    pub month_began: Timestamp,
     /// Whose budget it is: `team` or `account`.
     pub of: &'static str,
     /// What may be spent.

@@ -1,5 +1,5 @@
 //! A quarter of 200 instances and 40 jobs on the budgets of four teams and of their account, with beats that are lost, late
-//! and doubled, and with documents of which two write at once.
+//! and doubled, with documents of which two write at once, and with instances that carry the tag of a job that they are not of.
 //!
 //! Proven, at every launch of a job, of its team's budget and of the account's, where they hold launches: what is truly spent
 //! in the month, and what is truly reserved, the new job included, exceed the budget by no more than what instances that
@@ -14,7 +14,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::budget::{Books, Budget, Holder, Limit, Refused, Spends, Wanted, release, reserve, withdraw};
+use domain::budget::{Books, Budget, Holder, Limit, Refused, Spends, Wanted, launched, release, reserve, withdraw};
 use domain::config::Config;
 use domain::id::Region;
 use domain::ledger::{Beat, Facts, Kind, Ledger, Life, Month, Sighting, Span, Tariff, Terms};
@@ -66,6 +66,8 @@ struct Machine {
     team: usize,
     kind: usize,
     job: Option<String>,
+    /// The place of a job whose tag it carries, and has no right to.
+    copies: Option<usize>,
     lives: Vec<(i64, i64)>,
 }
 
@@ -80,7 +82,7 @@ impl Machine {
         Amount::of(self.rate(), self.lives.iter().map(overlap).sum::<i64>().unsigned_abs())
     }
 
-    fn seen(&self, now: i64) -> Option<Sighting> {
+    fn seen(&self, now: i64, jobs: &[Job]) -> Option<Sighting> {
         let (began, ended) = *self.lives.iter().rfind(|(began, _)| *began <= now)?;
         let terminates = self.job.is_some();
         if terminates && now - ended > HOUR {
@@ -98,7 +100,7 @@ impl Machine {
                 name: None,
                 what: name.to_owned(),
                 terms: Terms::OnDemand,
-                job: self.job.clone(),
+                job: self.job.clone().or_else(|| Some(jobs[self.copies?].name.clone())),
                 attached_to: None,
                 tariff: Tariff::new(name),
             },
@@ -158,7 +160,8 @@ impl World {
                 at = until + chance.i64(HOUR..12 * DAY);
             }
             let team = 1 + chance.usize(0..3);
-            Machine { id: format!("i-{number}"), team, kind: chance.usize(0..RATES.len()), job: None, lives }
+            let copies = (number % 5 == 0).then(|| chance.usize(0..usize::try_from(JOBS).unwrap()));
+            Machine { id: format!("i-{number}"), team, kind: chance.usize(0..RATES.len()), job: None, copies, lives }
         });
         let machines = machines.collect();
         let jobs = (0..JOBS).map(|number| {
@@ -218,7 +221,7 @@ impl World {
     /// Observes, and writes every document; somebody else may write in between.
     fn beat(&mut self, now: i64) {
         let (month, region) = (self.month(now), Region::from("us-east-1"));
-        let items = self.machines.iter().filter_map(|machine| machine.seen(now)).collect();
+        let items = self.machines.iter().filter_map(|machine| machine.seen(now, &self.jobs)).collect();
         let beat = Beat { at: stamp(now), region: region.clone(), whole: true, items };
         let previous = month.previous();
         let mut before: Vec<Ledger> = self.ledgers.remove(&previous.to_string()).into_iter().collect();
@@ -332,7 +335,12 @@ impl World {
         let ended = began + self.chance.i64(seconds * 3 / 10..=seconds).max(SHORTEST.min(seconds));
         let id = format!("i-job-{}", self.machines.len());
         let lives = vec![(began, ended)];
-        self.machines.push(Machine { id, team: job.team, kind: job.kind, job: Some(job.name), lives });
+        for holder in &holders {
+            let (version, mut document) = self.read(&month, holder);
+            assert!(launched(&mut document, &job.name, id.as_str().into()));
+            assert!(self.write(&month, holder, version, &document));
+        }
+        self.machines.push(Machine { id, team: job.team, kind: job.kind, job: Some(job.name), copies: None, lives });
         self.jobs[place].runs = Some((usd, now, self.machines.len() - 1));
         self.tally.admitted += 1;
         self.tally.into_next_month += u64::from(self.month(ended) != month);

@@ -389,6 +389,7 @@ fn the_evidence_of_each_rule() {
     let all = every(Because::Expired { expires_at: at }, |because| match because {
         Because::Expired { .. } => Some(Because::OverBudget(OverBudgetBecause {
             month: String::new(),
+            month_began: at,
             of: "team",
             budget_usd: Amount::ZERO,
             spent_usd: Amount::ZERO,

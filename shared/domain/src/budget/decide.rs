@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Budget, Holder, Limit, OverBudgetBecause, Verdict, explain};
+use super::{Budget, Holder, Limit, OverBudgetBecause, Period, Verdict, explain};
 use crate::config::{Config, OverBudget};
 use crate::id::{Region, ResourceId};
 use crate::instance::Tags;
@@ -92,6 +92,7 @@ impl Case<'_> {
         }
         let because = OverBudgetBecause {
             month: document.month.clone(),
+            month_began: Period::of(as_of, self.config).from,
             of: match self.holder {
                 Holder::Account => "account",
                 Holder::Team(_) => "team",

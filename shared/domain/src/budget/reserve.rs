@@ -7,10 +7,13 @@
 //! beat that the document is of by what reserves nothing: people's own instances. An attempt that takes the place of another
 //! one of its job counts anew; what that one spent since the beat is not known until the next.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use super::{Budget, Holder, Limit, Period, Reservation, STALE_AFTER};
 use crate::config::Config;
+use crate::id::ResourceId;
 use crate::mode::Mode;
 use crate::money::Amount;
 
@@ -70,10 +73,24 @@ pub fn reserve(
     if document.month.is_empty() {
         document.month = month;
     }
-    let (usd, spent_usd, since, until) = (wanted.usd, Amount::ZERO, now, wanted.until);
-    document.reservations.insert(wanted.job.clone(), Reservation { usd, spent_usd, since, until, ended: None });
+    let reservation = Reservation {
+        usd: wanted.usd,
+        spent_usd: Amount::ZERO,
+        since: now,
+        instances: BTreeSet::new(),
+        until: wanted.until,
+        ended: None,
+    };
+    document.reservations.insert(wanted.job.clone(), reservation);
     document.count_reservations();
     Ok(objection.map_or(Reserved::Fits, Reserved::Anyway))
+}
+
+/// An instance was launched for a job: what it costs settles what was reserved from the next beat on. Whether anything was.
+/// Where a month has begun since, it is said in both, in that of the month before first, as with [`release`].
+pub fn launched(document: &mut Budget, job: &str, instance: ResourceId) -> bool {
+    let reservation = document.reservations.get_mut(job);
+    reservation.map(|one| one.instances.insert(instance)).is_some()
 }
 
 /// A job has ended, and what it had reserved can be given back; whether there was anything. The first beat after this gives it

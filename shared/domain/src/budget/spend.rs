@@ -20,6 +20,8 @@ pub struct Spend {
     pub what: String,
     /// What would end what it costs.
     pub ends: Ends,
+    /// Of a volume: the instance that it is on.
+    pub on: Option<ResourceId>,
     /// Its `Name` tag.
     pub name: Option<String>,
     /// Its owner.
@@ -116,6 +118,7 @@ impl Spend {
                 (Kind::Instance, Terms::Spot) => Ends::Terminating,
                 (Kind::Instance, Terms::Reserved | Terms::Prepaid) | (Kind::Volume, _) => Ends::Nothing,
             },
+            on: facts.attached_to.clone(),
             name: facts.name.clone(),
             owner: facts.owner.clone(),
             team: facts.team.clone(),

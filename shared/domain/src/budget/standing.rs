@@ -231,7 +231,7 @@ impl<'a> Books<'a> {
     fn reservations(&self, holder: &Holder, stored: &Budget) -> BTreeMap<String, Reservation> {
         let mut kept = stored.reservations.clone();
         for (job, one) in self.earlier.get(holder).map(|budget| self.going_on(budget)).unwrap_or_default() {
-            let before = settled(self.of_before(holder), job, one.since);
+            let before = settled(self.of_before(holder), job, one);
             kept.entry(job.clone()).or_insert_with(|| Reservation {
                 usd: one.usd.saturating_sub(before),
                 since: one.since.max(self.period.from),
@@ -241,11 +241,10 @@ impl<'a> Books<'a> {
         kept.retain(|_, one| !one.is_over(self.now));
         for (job, one) in &mut kept {
             // What counts since the month began, counts in full: its ledger holds nothing of before.
-            let of_job = self.spends(holder).iter().filter(|spend| spend.job.as_ref() == Some(job));
             one.spent_usd = if one.since <= self.period.from {
-                of_job.map(|spend| spend.spent).sum()
+                of_job(self.spends(holder), job, one).map(|spend| spend.spent).sum()
             } else {
-                settled(self.spends(holder), job, one.since)
+                settled(self.spends(holder), job, one)
             };
         }
         kept
@@ -286,9 +285,16 @@ fn spent(spends: &[&Spend]) -> Amount {
 }
 
 /// What was spent on a job since something was reserved for it.
-fn settled(spends: &[&Spend], job: &str, since: Timestamp) -> Amount {
-    let of_job = spends.iter().filter(|one| one.job.as_deref() == Some(job));
-    of_job.filter_map(|one| one.since.get(&since)).copied().sum()
+fn settled(spends: &[&Spend], job: &str, reserved: &Reservation) -> Amount {
+    of_job(spends, job, reserved).filter_map(|one| one.since.get(&reserved.since)).copied().sum()
+}
+
+/// What runs for a job, and the volumes beside it. A tag alone proves nothing: whoever copies one settles nothing.
+fn of_job<'s>(spends: &'s [&Spend], job: &'s str, reserved: &'s Reservation) -> impl Iterator<Item = &'s Spend> {
+    let is_of_job = |one: &&Spend| {
+        one.job.as_deref() == Some(job) && reserved.instances.contains(one.on.as_ref().unwrap_or(&one.resource))
+    };
+    spends.iter().copied().filter(move |one| is_of_job(one))
 }
 
 /// The dearest, all runs of one resource together, and the rest. What would be shown as $0.00 is not named.

@@ -32,6 +32,7 @@ fn spend(id: &str, spent: f64) -> Spend {
         region: HOME.into(),
         what: "g5.xlarge".to_owned(),
         ends: Ends::Stopping,
+        on: None,
         name: Some("bench".to_owned()),
         owner: Some("ada".to_owned()),
         team: Some("vision".into()),
@@ -282,19 +283,29 @@ fn what_only_notifies_or_observes_lets_jobs_go_and_says_what_it_thinks() {
     assert_eq!(unheard.month, "2026-11");
 }
 
+/// $100 for a job that ends on the second of December.
+fn reservation(since: Timestamp) -> Reservation {
+    let until = "2026-12-02T00:00:00Z".parse().unwrap();
+    Reservation { usd: usd(100.0), spent_usd: Amount::ZERO, since, instances: BTreeSet::new(), until, ended: None }
+}
+
 #[test]
 fn a_reservation_shrinks_by_what_its_job_spends_and_ends_with_it() {
     let since: Timestamp = "2026-11-22T09:00:00Z".parse().unwrap();
     let config = Config::read(HOLDS).unwrap();
     let mut stored = Budget::default();
-    let reservation = Reservation { usd: usd(100.0), spent_usd: usd(0.0), since, until: now(), ended: None };
-    stored.reservations.insert("vision/llama-1".to_owned(), reservation);
-    let spends = spends(vec![of_job("i-1", "vision/llama-1", since, 30.0), of_job("i-2", "vision/other", since, 5.0)]);
+    stored.reservations.insert("vision/llama-1".to_owned(), Reservation { until: now(), ..reservation(since) });
+    assert!(launched(&mut stored, "vision/llama-1", "i-1".into()) && !launched(&mut stored, "vision/x", "i-1".into()));
+    let volume = Spend { on: Some("i-1".into()), ..of_job("vol-1", "vision/llama-1", since, 1.0) };
+    let copied = of_job("i-3", "vision/llama-1", since, 4.0);
+    let of_other = of_job("i-2", "vision/other", since, 5.0);
+    let spends = spends(vec![of_job("i-1", "vision/llama-1", since, 29.0), volume, copied, of_other]);
     let earlier = BTreeMap::new();
     let at = |now| Books::new((&config, Mode::Enforce), &spends, &earlier, now).of(&vision(), &stored);
     let budget = at(now());
-    assert_eq!((budget.spent_usd, budget.reserved_usd), (usd(35.0), usd(70.0)));
-    assert_eq!(budget.remaining_usd, Some(usd(4_895.0)));
+    // Not by what only says that it is of the job.
+    assert_eq!((budget.spent_usd, budget.reserved_usd), (usd(39.0), usd(70.0)));
+    assert_eq!(budget.remaining_usd, Some(usd(4_891.0)));
     assert!(at(now() + SignedDuration::from_secs(1)).reservations.is_empty());
     // Its end is known to the beat after it alone.
     let mut ended = budget;
@@ -311,17 +322,17 @@ fn a_reservation_goes_on_into_the_next_month_with_what_is_left_of_it() {
     let december: Timestamp = "2026-12-01T00:15:00Z".parse().unwrap();
     let config = Config::read(HOLDS).unwrap();
     let mut november = Budget { month: "2026-11".to_owned(), ..Budget::default() };
-    let until = "2026-12-02T00:00:00Z".parse().unwrap();
-    let reservation = Reservation { usd: usd(100.0), spent_usd: usd(10.0), since, until, ended: None };
-    november.reservations.insert("vision/llama-1".to_owned(), reservation);
+    november.reservations.insert("vision/llama-1".to_owned(), reservation(since));
+    assert!(launched(&mut november, "vision/llama-1", "i-1".into()));
+    let copied = of_job("i-2", "vision/llama-1", since, 2.0);
     let spends = Spends {
-        before: vec![of_job("i-1", "vision/llama-1", since, 40.0)],
-        ..spends(vec![of_job("i-1", "vision/llama-1", since, 3.0)])
+        before: vec![of_job("i-1", "vision/llama-1", since, 40.0), copied.clone()],
+        ..spends(vec![of_job("i-1", "vision/llama-1", since, 3.0), copied])
     };
     let earlier = BTreeMap::from([(vision(), november)]);
     let books = Books::new((&config, Mode::Enforce), &spends, &earlier, december);
     let document = books.standings(&BTreeMap::new()).remove(&vision()).unwrap();
-    assert_eq!((document.spent_usd, document.reserved_usd), (usd(3.0), usd(57.0)));
+    assert_eq!((document.spent_usd, document.reserved_usd), (usd(5.0), usd(57.0)));
     // Once more, and nothing changes.
     assert_eq!(books.of(&vision(), &document), document);
 }

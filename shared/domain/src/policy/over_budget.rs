@@ -94,13 +94,14 @@ fn broken(holder: &Holder, limit: &Limit, standing: &Standing, subject: Subject<
     };
     let because = OverBudgetBecause {
         month: standing.month.clone(),
+        month_began: Period::of(subject.now, subject.config).from,
         of: noun(holder),
         budget_usd: limit.budget,
         spent_usd: standing.spent,
         reserved_usd: standing.reserved,
         // Of a budget of nothing, everything is over.
         percent: standing.spent.percent_of(limit.budget).unwrap_or(100),
-        threshold_percent: 100,
+        threshold_percent: budget::SPENT_PERCENT,
         over_budget: limit.over_budget,
         as_of: standing.as_of,
         told: String::new(),

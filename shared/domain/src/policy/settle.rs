@@ -94,12 +94,55 @@ impl Settled {
 }
 
 impl Announced {
-    /// Whether nobody needs to hear of this end: neither is it harsher, nor a later end of its hours than was announced.
+    /// Whether nobody needs to hear of this end: neither is it harsher than was announced, nor is it a later end of its hours,
+    /// nor of the budget of a later month.
     fn covers(self, broken: &Broken, ending: Ending) -> bool {
         let of_this_end = match broken.because {
             Because::Hours { at, .. } => self.deadline >= at,
+            Because::OverBudget(ref over) => self.deadline >= over.month_began,
             _ => true,
         };
         of_this_end && self.ending >= ending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::OverBudgetBecause;
+    use crate::config::OverBudget;
+    use crate::fixture::time;
+    use crate::money::Amount;
+
+    fn over_budget(first_deadline: &str) -> (Rule, Verdict) {
+        let because = Because::OverBudget(OverBudgetBecause {
+            month: "2026-09".to_owned(),
+            month_began: time("2026-08-31T22:00:00Z"),
+            of: "team",
+            budget_usd: Amount::from_usd(100.0),
+            spent_usd: Amount::from_usd(120.0),
+            reserved_usd: Amount::ZERO,
+            percent: 120,
+            threshold_percent: 100,
+            over_budget: OverBudget::Stop,
+            as_of: time("2026-09-03T11:45:00Z"),
+            told: String::new(),
+        });
+        (Rule::OverBudget, Verdict::Broken(Broken { because, due: Due::From(Ending::Stop, time(first_deadline)) }))
+    }
+
+    #[test]
+    fn what_was_announced_of_last_months_budget_ends_nothing_in_this_one() {
+        let verdict = [over_budget("2026-09-03T13:00:00Z")];
+        let settled = |deadline: &str| {
+            let before =
+                Entries::from([(Rule::OverBudget, Announced { ending: Ending::Stop, deadline: time(deadline) })]);
+            settle(verdict.iter(), &before, time("2026-09-03T12:00:00Z"))
+        };
+        let of_last = settled("2026-08-31T21:59:59Z");
+        assert_eq!(of_last.due, None);
+        assert_eq!(of_last.news[0].1.deadline, time("2026-09-03T13:00:00Z"));
+        let of_this = settled("2026-08-31T22:00:00Z");
+        assert!(of_this.due.is_some() && of_this.news.is_empty());
     }
 }

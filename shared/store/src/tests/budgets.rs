@@ -1,5 +1,6 @@
 //! Budgets: of two who write at once the slower one reads again.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 
 use domain::budget::{Budget, Holder, Reservation};
@@ -21,7 +22,8 @@ fn vision() -> Holder {
 #[expect(clippy::unnecessary_wraps, reason = "it stands for a change that may refuse")]
 fn reserve(budget: &mut Budget) -> Result<usize, Infallible> {
     let (usd, spent_usd, at) = (Amount::from_usd(1.0), Amount::ZERO, Timestamp::UNIX_EPOCH);
-    let reservation = Reservation { usd, spent_usd, since: at, until: at, ended: None };
+    let instances = BTreeSet::new();
+    let reservation = Reservation { usd, spent_usd, since: at, instances, until: at, ended: None };
     budget.reservations.insert("vision/mine".to_owned(), reservation);
     Ok(budget.reservations.len())
 }

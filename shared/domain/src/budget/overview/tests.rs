@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::budget::{Billed, Reservation, Unpriced};
 use crate::fixture::time;
@@ -133,8 +135,9 @@ fn shown(row: &Row) -> String {
 
 #[test]
 fn every_figure_is_said_with_what_it_is_based_on() {
+    let (instances, at) = (BTreeSet::new(), time(NOW));
     let reservation =
-        Reservation { usd: usd(200.0), spent_usd: usd(80.0), since: time(NOW), until: time(NOW), ended: None };
+        Reservation { usd: usd(200.0), spent_usd: usd(80.0), since: at, instances, until: at, ended: None };
     let budget = Budget {
         uncertain_usd: usd(3.2),
         blind_since: Some(time("2026-11-21T22:30:00Z")),
