@@ -94,7 +94,9 @@ fn looked_at(region: &str, hours: &[i64]) -> Ledger {
     let month = Month::read("2026-11", &jiff::tz::TimeZone::UTC).unwrap();
     let mut ledger = Ledger::new(&month, &region.into());
     let mut beat = |at| ledger.observe(&Beat { at, region: region.into(), whole: true, items: Vec::new() });
-    (0..=19 * 24).for_each(|hour| drop(beat(month.span().from + SignedDuration::from_hours(hour))));
+    for hour in 0..=19 * 24 {
+        beat(month.span().from + SignedDuration::from_hours(hour));
+    }
     for hour in hours {
         beat(at("2026-11-20T00:00:00Z") + SignedDuration::from_hours(*hour));
     }
