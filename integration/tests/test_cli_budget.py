@@ -161,7 +161,7 @@ def test_without_any_figures_it_says_so(account: Account) -> None:
     account.configure(teams={"nlp": {"monthly_budget_usd": 100}, "vision": {}})
     said = budget(account)
     assert said.code == 2 and [line.split()[0] for line in rows(said)[1:]] == ["(account)", "nlp"]
-    assert f"of (account), nlp: nothing is known of {month()} yet" in said.err and "curfew doctor" in said.err
+    assert f"(account), nlp: nothing is known of {month()} yet" in said.err and "curfew doctor" in said.err
     assert [row["standing"] for row in budget(account, "--json").json()["budgets"]] == [None, None]
     said = budget(account, "nobody")
     assert said.code == 2 and said.out == f"nobody, {month()}: nobody can say\n"
@@ -171,13 +171,54 @@ def test_old_figures_are_shown_as_old(account: Account) -> None:
     at = ago(minutes=61)
     if month(at) != month():
         pytest.skip("the month has just begun: figures of the last one are of the last one")
-    write(account, None)
+    write(account, None, teams={"vision": 6000})
     write(account, as_of=rfc3339(at), spent_usd=6000, verdict="hold")
     said = budget(account)
     assert said.code == 2 and re.search(r"^vision .* 1h1m(\d+s)? ago: stale$|^vision .* 1h1m ago: stale$", said.out, re.M), said
-    assert "of vision: the figures are older than 1h; nothing ends and no job is launched on them" in said.err
+    assert "warning: vision: the figures are older than 1h; nothing ends and no job is launched on them" in said.err
     assert budget(account, "vision").code == 2
     assert budget(account, "--account").code == 0
+
+
+def test_a_team_that_was_taken_out_is_no_trouble(account: Account) -> None:
+    at = ago(hours=3)
+    if month(at) != month():
+        pytest.skip("the month has just begun: figures of the last one are of the last one")
+    write(account, None, teams={"nlp": 10})
+    write(account, "nlp", spent_usd=10)
+    write(account, "ghost", as_of=rfc3339(at), spent_usd=6000, verdict="hold")
+    said = budget(account).fine()
+    assert "not configured any more" in rows(said)[-1] and "warning" not in said.err
+    assert "not configured any more" in budget(account, "ghost").fine().out
+    account.configure(teams={"ghost": {"monthly_budget_usd": 100}})
+    assert budget(account).code == 2 and budget(account, "ghost").code == 2
+
+
+def test_a_stranger_hears_who_there_is(account: Account) -> None:
+    account.configure(teams={"research": {}})
+    write(account, None, teams={"nlp": 10, "untagged": 1, "vision": 20})
+    write(account, "untagged", budget_usd=None, spent_usd=1)
+    for arguments in (["vison"], ["vison", "--json"]):
+        said = budget(account, *arguments)
+        assert said.code == 2 and said.out == "", said
+        assert (
+            f"no team vison: neither in the configuration nor in the ledger of {month()}; there are nlp, research, untagged, vision"
+            in said.err
+        )
+    assert budget(account, "(no team)").fine().out == budget(account, "untagged").fine().out
+    assert budget(account, "(account)").fine().out == budget(account, "--account").fine().out
+    said = budget(account, "research")
+    assert said.code == 2 and f"research: nothing is known of {month()} yet" in said.err
+
+
+def test_what_has_no_price_is_seen_in_the_table(account: Account) -> None:
+    write(account, None, uncertain_usd=2)
+    write(account, unpriced=[{"resource": "i-0ddd", "region": "eu-central-1", "what": "g9.xlarge", "seconds": 7200}])
+    write(account, "nlp")
+    said = budget(account).fine()
+    assert [re.split(r" {2,}", line)[2] for line in rows(said)[1:4]] == ["$4,210.13+", "$4,210.13", "$4,210.13+"]
+    assert "+ at least so much: something has no known price, and is in no figure (vision); nobody saw when something ended ((account))" in said.out
+    assert [row["at_least"] for row in budget(account, "--json").json()["budgets"]] == [True, False, True]
 
 
 def test_what_was_only_reserved_says_nothing(account: Account) -> None:
@@ -218,16 +259,16 @@ def test_a_month_that_is_over(account: Account) -> None:
     first = now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     last = month(first - timedelta(days=1))
     account.configure(teams={"nlp": {"monthly_budget_usd": 100}})
-    write(account, None, at=last, as_of=rfc3339(first - timedelta(minutes=2)))
+    write(account, None, at=last, as_of=rfc3339(first - timedelta(minutes=2)), teams={"vision": 4999})
     write(account, at=last, as_of=rfc3339(first - timedelta(minutes=2)), spent_usd=4999)
     said = budget(account, "--month", last).fine()
     assert said.out.startswith(f"{last}\n") and len(rows(said)) == 3 and said.out.count(" final") == 2, said
     assert "forecast " not in budget(account, "vision", "--month", last).fine().out
     write(account, at=last, as_of=rfc3339(first - timedelta(hours=2)))
     said = budget(account, "--month", last)
-    assert said.code == 2 and f"of vision: the last figures are of more than 1h before {last} ended" in said.err
+    assert said.code == 2 and f"warning: vision: the last figures are of more than 1h before {last} ended" in said.err
     said = budget(account, "--month", "2020-02")
-    assert said.code == 2 and "of (account): nothing is known of 2020-02; no ledger was kept then" in said.err
+    assert said.code == 2 and "warning: (account): nothing is known of 2020-02; no ledger was kept then" in said.err
 
 
 def test_the_month_is_the_account_s_own(account: Account) -> None:

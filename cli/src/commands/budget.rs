@@ -21,7 +21,7 @@ use crate::screen;
                         Example:\n  curfew budget\n  curfew budget vision\n  curfew budget --account --month 2026-10"
 )]
 pub(crate) struct Budget {
-    /// One team, by the value of its tag: what it was spent on, and what would bring it back; untagged for what has no team
+    /// One team, by the value of its tag: what it was spent on, and what would bring it back; untagged, or "(no team)", for what has no team
     #[arg(value_name = "TEAM")]
     team: Option<TeamName>,
     /// The same of the whole account
@@ -36,12 +36,13 @@ pub(crate) struct Budget {
 /// {
 ///   "schema": 1, "at": "2026-11-22T00:50:00Z", "month": "2026-11", "time_zone": "UTC",
 ///   "budgets": [{"of": "team", "team": "vision", "state": "fresh", "over": false,
-///                "percent": 84, "forecast_percent": 98, "standing": {"as_of": "…", "budget_usd": 5000, "spent_usd": 4210.13, …}}],
+///                "percent": 84, "forecast_percent": 98, "at_least": false, "standing": {"as_of": "…", "budget_usd": 5000, "spent_usd": 4210.13, …}}],
 ///   "troubles": []
 /// }
 /// ```
 /// `standing` is the document in the state bucket, null where there is none; `state` is `fresh`, `final` (the month is over),
-/// `stale` or `absent`. A percentage is null without a budget. `troubles` says why nobody can say, and what to do.
+/// `stale`, `absent` or `gone` (neither the configuration nor the ledger has the team any more). A percentage is null without
+/// a budget. `at_least` says that more may be spent than the figures say. `troubles` says why nobody can say, and what to do.
 #[derive(Serialize)]
 struct Document<'a> {
     schema: u32,
@@ -67,10 +68,15 @@ impl Budget {
             )));
         }
         let wanted = match self.team {
-            Some(team) => Some(Holder::Team(team)),
+            Some(team) => Some(overview::holder(team.as_str())),
             None => self.account.then_some(Holder::Account),
         };
-        let read = read::read(&deployed.store, wanted.as_ref(), &period.month).await?;
+        let read = read::read(&deployed.store, wanted.as_ref(), &period, context.now).await?;
+        let stranger =
+            wanted.as_ref().and_then(|one| overview::stranger(one, &read.documents, &config, &period, context.now));
+        if let Some(stranger) = stranger {
+            return Err(Failure::of(stranger));
+        }
         let overview = Overview::of(read.documents, wanted.as_ref(), &config, period, context.now);
         let mut troubles = read.unread;
         let is_incomplete = !troubles.is_empty();

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use domain::budget::{Budget, Holder};
+use domain::budget::overview::needs_account;
+use domain::budget::{Budget, Holder, Period};
 use futures::{StreamExt, stream};
+use jiff::Timestamp;
 use store::{Store, StoreError};
 
 use crate::failure::{Failure, of_store};
@@ -18,11 +20,17 @@ pub(super) struct Read {
     pub(super) unread: Vec<String>,
 }
 
-/// One of them, or all of that month.
+/// One of them, and the account's where it is needed to say why there is none that holds; or all of that month.
 ///
 /// # Errors
 /// Where none could be read.
-pub(super) async fn read(store: &Store, wanted: Option<&Holder>, month: &str) -> Result<Read, Failure> {
+pub(super) async fn read(
+    store: &Store,
+    wanted: Option<&Holder>,
+    period: &Period,
+    now: Timestamp,
+) -> Result<Read, Failure> {
+    let month = &period.month;
     let holders = match wanted {
         Some(holder) => vec![holder.clone()],
         None => store.list_budgets(month).await?,
@@ -46,6 +54,15 @@ pub(super) async fn read(store: &Store, wanted: Option<&Holder>, month: &str) ->
         && let Some(error) = errors.pop()
     {
         return Err(Failure::from(error));
+    }
+    if let Some(holder) = wanted
+        && needs_account(holder, documents.get(holder), period, now)
+    {
+        match store.read_budget(&Holder::Account, month).await {
+            Ok(read) if read.etag.is_none() => {}
+            Ok(read) => drop(documents.insert(Holder::Account, read.value)),
+            Err(error) => errors.push(error),
+        }
     }
     Ok(Read { documents, unread: errors.iter().map(unread).collect() })
 }

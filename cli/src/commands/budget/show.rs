@@ -1,6 +1,6 @@
 //! The result for people.
 
-use domain::budget::overview::{Overview, Row, State};
+use domain::budget::overview::{self, Overview, Row, State};
 use domain::budget::{Budget, Spender};
 use domain::money::{Amount, Rate};
 
@@ -18,6 +18,9 @@ pub(super) fn show(overview: &Overview, is_one: bool) {
         }
     } else {
         screen::say(format!("{}\n\n{}", overview.period.month, table(overview)));
+        if let Some(footnote) = overview.footnote() {
+            screen::say(plain(&footnote));
+        }
         let dearest = overview.rows.iter().find(|row| row.over).or_else(|| overview.rows.get(1));
         if let Some(team) = dearest.and_then(|row| row.team.as_ref()) {
             screen::progress(format!("\nWhat it was spent on:  curfew budget {}", plain(&quoted(team.as_str()))));
@@ -54,7 +57,7 @@ fn table(overview: &Overview) -> Table<8> {
         table.row([
             row.name(),
             money(&|budget| budget.budget_usd),
-            money(&|budget| Some(budget.spent_usd)),
+            row.spent().unwrap_or_else(|| "?".to_owned()),
             row.percent.map_or_else(|| "-".to_owned(), |percent| percent.to_string()),
             money(&|budget| budget.forecast_usd),
             row.follows().to_owned(),
@@ -84,7 +87,7 @@ fn detail(overview: &Overview, row: &Row) {
     unpriced(row);
     reservations(budget);
     if !budget.remedy.is_empty() {
-        screen::say("\nWhat would bring it back under its budget:");
+        screen::say(format!("\n{}:", row.remedy_is()));
         for remedy in &budget.remedy {
             screen::say(format!("- {}", plain(remedy)));
         }
@@ -140,7 +143,7 @@ fn teams(budget: &Budget) {
     }
     let mut table = Table::new([("spent", Side::Right), ("team", Side::Left)]);
     for (team, usd) in teams {
-        table.row([usd.to_string(), team.clone()]);
+        table.row([usd.to_string(), overview::shown(team)]);
     }
     screen::say(format!("\n{table}"));
 }

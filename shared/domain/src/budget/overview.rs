@@ -3,18 +3,18 @@
 mod words;
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use super::{Budget, Holder, Period, STALE_AFTER, Verdict};
+use super::{Budget, HOLDERS_MAX, Holder, Period, STALE_AFTER, Verdict};
 use crate::config::Config;
 use crate::id::TeamName;
 use crate::money::Amount;
 use crate::news::NO_TEAM;
 
-pub use words::Fact;
+pub use words::{Fact, shown};
 
 /// Whether figures still hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -28,6 +28,8 @@ pub enum State {
     Stale,
     /// There are none.
     Absent,
+    /// They are old, and nothing is to be added: neither the configuration nor the ledger has the team any more.
+    Gone,
 }
 
 /// One budget as it is shown.
@@ -45,6 +47,8 @@ pub struct Row {
     pub percent: Option<u64>,
     /// The same of the forecast.
     pub forecast_percent: Option<u64>,
+    /// Whether more may be spent than the figures say: of something nobody knows the price, or when it ended, or how it goes on.
+    pub at_least: bool,
     /// The document; null where there is none.
     pub standing: Option<Budget>,
 }
@@ -68,6 +72,7 @@ impl Row {
                 || percent.is_some_and(|percent| percent >= 100),
             percent,
             forecast_percent: figures.and_then(|budget| share(budget.forecast_usd?)),
+            at_least: figures.is_some_and(is_incomplete),
             standing,
         }
     }
@@ -82,6 +87,7 @@ impl Row {
         let spent = self.standing.as_ref().map_or(Amount::ZERO, |budget| budget.spent_usd);
         (
             self.team.is_some(),
+            self.state == State::Gone,
             self.state == State::Absent,
             !self.is_limited(),
             Reverse(self.percent),
@@ -89,6 +95,20 @@ impl Row {
             self.team.clone(),
         )
     }
+}
+
+/// Whether the ledger knows of something that is not wholly in what is spent.
+fn is_incomplete(budget: &Budget) -> bool {
+    has_unpriced(budget) || has_uncertain(budget) || budget.blind_since.is_some()
+}
+
+fn has_unpriced(budget: &Budget) -> bool {
+    !budget.unpriced.is_empty()
+}
+
+/// Of a cent at least: less would be shown as $0.00.
+fn has_uncertain(budget: &Budget) -> bool {
+    budget.uncertain_usd >= Amount::from_usd(0.01)
 }
 
 fn state(as_of: Option<Timestamp>, period: &Period, now: Timestamp) -> State {
@@ -144,7 +164,18 @@ impl Overview {
         }
         holders.sort();
         holders.dedup();
-        let row = |holder: &Holder| Row::of(holder, documents.remove(holder), &period, now);
+        let ledger = Ledger::of(&documents, &period, now);
+        let is_gone = |row: &Row| {
+            let team = row.team.as_ref().filter(|_| row.state == State::Stale);
+            team.is_some_and(|team| {
+                ledger.as_ref().is_some_and(|ledger| ledger.lacks(team))
+                    && (config.team(team).is_none() || period.to <= now)
+            })
+        };
+        let row = |holder: &Holder| {
+            let row = Row::of(holder, documents.remove(holder), &period, now);
+            if is_gone(&row) { Row { state: State::Gone, over: false, ..row } } else { row }
+        };
         let mut rows: Vec<Row> = holders.iter().map(row).collect();
         rows.sort_by_cached_key(Row::place);
         Self { period, rows, now }
@@ -165,10 +196,61 @@ impl Overview {
     }
 }
 
-/// The holder that a person means by a team's name.
+/// Who spends, by the account's document; only of figures that hold.
+#[derive(Debug)]
+struct Ledger(BTreeSet<String>);
+
+impl Ledger {
+    /// `None` where nobody can say who spends.
+    fn of(documents: &BTreeMap<Holder, Budget>, period: &Period, now: Timestamp) -> Option<Self> {
+        let account = documents.get(&Holder::Account)?;
+        let holds = matches!(state(account.as_of, period, now), State::Fresh | State::Final);
+        // Of so many some may have been left out.
+        (holds && account.teams.len() < HOLDERS_MAX).then(|| Self(account.teams.keys().cloned().collect()))
+    }
+
+    fn lacks(&self, team: &TeamName) -> bool {
+        !self.0.contains(team.as_str())
+    }
+}
+
+/// Whether the account's document is needed, too, to say why there is none of a holder, or only an old one.
+#[must_use]
+pub fn needs_account(holder: &Holder, document: Option<&Budget>, period: &Period, now: Timestamp) -> bool {
+    let state = state(document.and_then(|budget| budget.as_of), period, now);
+    *holder != Holder::Account && matches!(state, State::Absent | State::Stale)
+}
+
+/// What to say to a person who asks for a team that neither the configuration nor the ledger has; `None` where one of them
+/// has it, or nobody can say.
+#[must_use]
+pub fn stranger(
+    wanted: &Holder,
+    documents: &BTreeMap<Holder, Budget>,
+    config: &Config,
+    period: &Period,
+    now: Timestamp,
+) -> Option<String> {
+    let Holder::Team(team) = wanted else { return None };
+    let ledger = Ledger::of(documents, period, now)?;
+    if documents.contains_key(wanted) || config.team(team).is_some() || !ledger.lacks(team) {
+        return None;
+    }
+    Some(words::of_stranger(
+        team,
+        config.teams.keys().map(ToString::to_string).chain(ledger.0).collect(),
+        &period.month,
+    ))
+}
+
+/// The holder that a person means by a team's name, or by what stands for one in the table.
 #[must_use]
 pub fn holder(team: &str) -> Holder {
-    Holder::Team(TeamName::new(team))
+    match team {
+        words::ACCOUNT => Holder::Account,
+        words::NOBODY => Holder::Team(TeamName::new(NO_TEAM)),
+        team => Holder::Team(TeamName::new(team)),
+    }
 }
 
 /// Whether that is what belongs to no team.

@@ -82,13 +82,13 @@ fn nothing_of_a_past_month_is_missed_but_what_was_there() {
     let october = Period::named("2026-10", &Config::default()).unwrap();
     let overview = of(&[], "[teams.new]\nmonthly_budget_usd = 1\n", october);
     assert_eq!(overview.rows.len(), 1);
-    insta::assert_snapshot!(overview.troubles().join("\n"), @"of (account): nothing is known of 2026-10; no ledger was kept then, or its documents are gone");
+    insta::assert_snapshot!(overview.troubles().join("\n"), @"(account): nothing is known of 2026-10; no ledger was kept then, or its documents are gone");
     assert_eq!(overview.conclusion(), Conclusion::Unknown);
 }
 
 #[test]
 fn what_nobody_can_say_comes_before_who_is_over() {
-    let account = ("account", standing());
+    let account = ("account", spending(&["vision"]));
     let conclusion = |budget: Budget| of(&[account.clone(), ("vision", budget)], "", november()).conclusion();
     assert_eq!(conclusion(standing()), Conclusion::Fine);
     for verdict in [Verdict::Notify, Verdict::Hold, Verdict::Stop] {
@@ -105,14 +105,14 @@ fn stale_and_absent_say_what_to_do() {
     let overview =
         of(&[("account", old.clone()), ("vision", old)], "[teams.nlp]\nmonthly_budget_usd = 1\n", november());
     insta::assert_snapshot!(overview.troubles().join("\n"), @r"
-    of (account), vision: the figures are older than 1h; nothing ends and no job is launched on them. enforce-budgets should run every 15 minutes: curfew doctor says whether it does
-    of nlp: nothing is known of 2026-11 yet; enforce-budgets writes it every 15 minutes: curfew doctor says whether it runs
+    (account), vision: the figures are older than 1h; nothing ends and no job is launched on them. enforce-budgets should run every 15 minutes: curfew doctor says whether it does
+    nlp: nothing is known of 2026-11 yet; enforce-budgets writes it every 15 minutes: curfew doctor says whether it runs
     ");
     let ages: Vec<String> = overview.rows.iter().map(|row| overview.how_old(row)).collect();
     assert_eq!(ages, ["4h ago: stale", "4h ago: stale", "never"]);
     let october = Period::named("2026-10", &Config::default()).unwrap();
     let unclosed = Budget { as_of: Some(time("2026-10-30T00:00:00Z")), ..standing() };
-    insta::assert_snapshot!(of(&[("account", unclosed)], "", october).troubles().join("\n"), @"of (account): the last figures are of more than 1h before 2026-10 ended, and what was spent after them is not in them; the ledger of that month may have it: s3://<state bucket>/ledger/2026-10/");
+    insta::assert_snapshot!(of(&[("account", unclosed)], "", october).troubles().join("\n"), @"(account): the last figures are of more than 1h before 2026-10 ended, and what was spent after them is not in them; the ledger of that month may have it: s3://<state bucket>/ledger/2026-10/");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn what_follows_is_said_as_far_as_it_is_enforced() {
     assert_eq!(one(Budget { as_of: None, ..standing() }).follows(), "nobody can say");
 }
 
-fn shown(row: &Row) -> String {
+fn lines(row: &Row) -> String {
     let line = |Fact { label, figure, words }: Fact| format!("{label:9} {figure:>10}  {words}");
     row.facts().into_iter().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -152,7 +152,7 @@ fn every_figure_is_said_with_what_it_is_based_on() {
         }),
         ..standing()
     };
-    insta::assert_snapshot!(shown(&one(budget)), @r"
+    insta::assert_snapshot!(lines(&one(budget)), @r"
     budget     $5,000.00  
     spent      $4,210.13  84 % of the budget; up to $3.20 more, as nobody saw when some of it ended; and what ran after 2026-11-21 22:30 UTC is not in it
     reserved     $120.00  for 1 job
@@ -163,18 +163,18 @@ fn every_figure_is_said_with_what_it_is_based_on() {
     billed     $4,000.00  by Cost Explorer for the GPU instances, 2026-11-01 to before 2026-11-20 (UTC); the ledger says the same. All of EC2 and EBS: $4,500.00
     ");
     let unlimited = Budget { budget_usd: None, remaining_usd: None, forecast_usd: None, ..standing() };
-    insta::assert_snapshot!(shown(&one(unlimited)), @r"
-    budget             -  none; the configuration sets it: monthly_budget_usd in its section
+    insta::assert_snapshot!(lines(&one(unlimited)), @r"
+    budget             -  none; the configuration sets it: monthly_budget_usd in [teams.vision]
     spent      $4,210.13  
     reserved       $0.00  
     forecast           -  as the last 7 days
     burns now   $12.30/h  as far as prices are known
     verdict               no budget
     ");
-    assert_eq!(shown(&one(Budget { as_of: None, ..standing() })), "");
+    assert_eq!(lines(&one(Budget { as_of: None, ..standing() })), "");
     let closed = Budget { as_of: Some(time("2026-11-30T23:55:00Z")), ..standing() };
     let closed = Row::of(&holder("vision"), Some(closed), &november(), time("2026-12-24T00:00:00Z"));
-    assert!(!shown(&closed).contains("forecast") && !shown(&closed).contains("burns"));
+    assert!(!lines(&closed).contains("forecast") && !lines(&closed).contains("burns"));
 }
 
 #[test]
@@ -187,4 +187,114 @@ fn what_has_no_price_is_named_as_far_as_somebody_reads_it() {
     assert_eq!(one(0), [""; 0]);
     assert_eq!(one(1), ["i-0abc (g9, us-east-1) for 2h"]);
     assert_eq!((one(5).len(), one(6)[5].as_str(), one(7)[5].as_str()), (5, "1 other", "2 others"));
+}
+
+fn spending(teams: &[&str]) -> Budget {
+    Budget { teams: teams.iter().map(|team| ((*team).to_owned(), usd(1.0))).collect(), ..standing() }
+}
+
+#[test]
+fn a_team_that_is_gone_is_no_trouble() {
+    let old = Budget { as_of: Some(time("2026-11-20T00:00:00Z")), ..spent(6_000.0, Verdict::Stop) };
+    let check = |account: Budget, config: &str, expect: (State, Conclusion)| {
+        let overview = of(&[("account", account), ("ghost", old.clone())], config, november());
+        let ghost = overview.rows.iter().find(|row| row.team.is_some()).unwrap();
+        assert_eq!((ghost.state, overview.conclusion()), expect);
+        assert_eq!(overview.troubles().is_empty(), expect.0 == State::Gone);
+    };
+    let trouble = (State::Stale, Conclusion::Unknown);
+    check(spending(&["vision"]), "", (State::Gone, Conclusion::Fine));
+    check(spending(&["ghost"]), "", trouble);
+    check(spending(&["vision"]), "[teams.ghost]\n", trouble);
+    check(Budget { as_of: Some(time("2026-11-20T00:00:00Z")), ..spending(&[]) }, "", trouble);
+    check(Budget { as_of: None, ..spending(&[]) }, "", trouble);
+    let all = Budget { teams: (0..HOLDERS_MAX).map(|team| (team.to_string(), usd(1.0))).collect(), ..standing() };
+    check(all, "", trouble);
+    let overview = of(&[("account", spending(&[])), ("ghost", old), ("vision", standing())], "", november());
+    let last = overview.rows.last().unwrap();
+    assert_eq!((last.name().as_str(), last.follows(), last.over), ("ghost", "not configured any more", false));
+    assert_eq!(overview.how_old(last), "2d ago");
+    assert!(!lines(last).contains("forecast") && !lines(last).contains("burns"));
+}
+
+#[test]
+fn a_stranger_hears_who_there_is() {
+    let check = |team: &str, account: Budget, config: &str| {
+        let documents = BTreeMap::from([(Holder::Account, account), (holder("ghost"), standing())]);
+        stranger(&holder(team), &documents, &Config::read(config).unwrap(), &november(), time(NOW)).unwrap_or_default()
+    };
+    let teams = || spending(&["nlp", "untagged", "vision"]);
+    assert_eq!(
+        check("vison", teams(), "[teams.research]\n"),
+        "no team vison: neither in the configuration nor in the ledger of 2026-11; there are nlp, research, untagged, vision"
+    );
+    assert!(check("vison", spending(&[]), "").ends_with("of 2026-11; there is none yet"));
+    assert_eq!(
+        check("(no team)", spending(&["nlp"]), ""),
+        "(no team): all that the ledger of 2026-11 has belongs to a team"
+    );
+    for known in ["vision", "research", "ghost", "(no team)", "untagged", "(account)"] {
+        assert_eq!(check(known, teams(), "[teams.research]\n"), "", "{known}");
+    }
+    let old = Budget { as_of: Some(time("2026-11-20T00:00:00Z")), ..teams() };
+    assert_eq!(check("vison", old, ""), "", "nobody can say");
+    let many: Vec<String> = (10..33).map(|team| format!("t{team}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert!(check("vison", spending(&many), "").ends_with("t28, t29, 3 more"));
+}
+
+#[test]
+fn the_table_s_own_names_are_understood() {
+    for row in [Holder::Account, holder("untagged"), holder("vision")] {
+        assert_eq!(holder(&Row::of(&row, None, &november(), time(NOW)).name()), row);
+    }
+}
+
+#[test]
+fn the_account_s_document_is_asked_for_only_where_there_is_something_to_explain() {
+    let needs = |team: &str, document: Option<&Budget>| needs_account(&holder(team), document, &november(), time(NOW));
+    assert!(!needs("vision", Some(&standing())));
+    assert!(needs("vision", None) && !needs("(account)", None));
+    assert!(needs("vision", Some(&Budget { as_of: None, ..standing() })));
+    assert!(needs("vision", Some(&Budget { as_of: Some(time("2026-11-20T00:00:00Z")), ..standing() })));
+}
+
+#[test]
+fn what_is_more_than_the_figures_say_has_a_plus() {
+    let g9 = Unpriced { resource: "i-0abc".into(), region: "us-east-1".into(), what: "g9".to_owned(), seconds: 7_200 };
+    let unpriced = Budget { unpriced: vec![g9], ..standing() };
+    let uncertain = Budget { uncertain_usd: usd(0.01), ..standing() };
+    let blind = Budget { blind_since: Some(time("2026-11-22T00:10:00Z")), ..standing() };
+    for budget in [&unpriced, &uncertain, &blind] {
+        assert_eq!(one(budget.clone()).spent().unwrap(), "$4,210.13+");
+    }
+    let exact = Budget { uncertain_usd: usd(0.009), ..standing() };
+    assert_eq!((one(exact.clone()).spent().unwrap().as_str(), one(exact.clone()).at_least), ("$4,210.13", false));
+    assert_eq!(one(Budget { as_of: None, ..unpriced.clone() }).spent(), None);
+    let documents = [("account", unpriced.clone()), ("nlp", uncertain), ("blind", blind), ("vision", unpriced)];
+    insta::assert_snapshot!(of(&documents, "", november()).footnote().unwrap(), @"+ at least so much: something has no known price, and is in no figure ((account), vision); nobody saw when something ended (nlp); something that runs was not seen lately (blind)");
+    assert_eq!(of(&[("account", exact)], "", november()).footnote(), None);
+}
+
+#[test]
+fn where_a_budget_is_set_is_named() {
+    let unset = |team: &str| {
+        let budget = Budget { budget_usd: None, ..standing() };
+        Row::of(&holder(team), Some(budget), &november(), time(NOW)).facts().remove(0).words
+    };
+    assert_eq!(unset("research"), "none; the configuration sets it: monthly_budget_usd in [teams.research]");
+    assert!(unset("a/b c").ends_with("[teams.\"a/b c\"]"));
+    assert!(unset("(account)").ends_with("monthly_budget_usd in [account]"));
+    assert_eq!(unset("untagged"), "none: what has no team can have no budget");
+}
+
+#[test]
+fn whoever_is_over_hears_by_how_much_and_whoever_is_not_how_to_stay_under() {
+    let over = one(Budget { remaining_usd: Some(Amount::ZERO), ..spent(5_600.85, Verdict::Notify) });
+    assert!(lines(&over).contains("over by      $600.85") && !lines(&over).contains("left"), "{}", lines(&over));
+    assert_eq!(over.remedy_is(), "What would bring it back under its budget");
+    let full = one(Budget { remaining_usd: Some(Amount::ZERO), ..spent(5_000.0, Verdict::Notify) });
+    assert!(lines(&full).contains("left           $0.00"), "{}", lines(&full));
+    assert_eq!(one(spent(950.0, Verdict::Ok)).remedy_is(), "What would keep it under its budget");
+    assert_eq!(["untagged", "vision"].map(words::shown), ["(no team)", "vision"]);
 }

@@ -1,12 +1,23 @@
 //! The words.
 
+use std::collections::BTreeSet;
+
 use jiff::SignedDuration;
 
-use super::{Overview, Row, State, is_nobody};
+use super::{Overview, Row, State, has_uncertain, has_unpriced, is_nobody};
 use crate::budget::{Budget, Verdict, unseen};
 use crate::duration;
+use crate::id::TeamName;
 use crate::mode::Mode;
 use crate::money::Amount;
+use crate::news::NO_TEAM;
+
+/// The account in the table.
+pub(super) const ACCOUNT: &str = "(account)";
+/// What belongs to no team, in the table.
+pub(super) const NOBODY: &str = "(no team)";
+/// Of the teams that there are, to a person who asks for another.
+const KNOWN_NAMED_MAX: usize = 20;
 
 /// One line about a budget: what it is of, the figure, and what is to be said of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,9 +35,8 @@ impl Row {
     #[must_use]
     pub fn name(&self) -> String {
         match &self.team {
-            None => "(account)".to_owned(),
-            Some(team) if is_nobody(team) => "(no team)".to_owned(),
-            Some(team) => team.to_string(),
+            None => ACCOUNT.to_owned(),
+            Some(team) => shown(team.as_str()),
         }
     }
 
@@ -36,6 +46,9 @@ impl Row {
         let Some(budget) = self.standing.as_ref().filter(|_| self.state != State::Absent) else {
             return "nobody can say";
         };
+        if self.state == State::Gone {
+            return "not configured any more";
+        }
         let is_enforced = budget.mode == Mode::Enforce;
         match budget.verdict {
             Verdict::Ok if budget.budget_usd.is_none() => "no budget",
@@ -60,19 +73,20 @@ impl Row {
             words,
         };
         let mut facts = Vec::new();
-        let whose =
-            if self.team.is_some() { "monthly_budget_usd in its section" } else { "[account] monthly_budget_usd" };
-        let none = || format!("none; the configuration sets it: {whose}");
-        facts.push(fact("budget", budget.budget_usd, if budget.budget_usd.is_some() { String::new() } else { none() }));
+        let unset = if budget.budget_usd.is_some() { String::new() } else { self.unset() };
+        facts.push(fact("budget", budget.budget_usd, unset));
         facts.push(fact("spent", Some(budget.spent_usd), spent(budget, self.percent)));
         if let Some(words) = unseen::in_words(&budget.unseen) {
             facts.push(Fact { label: "unseen", figure: String::new(), words });
         }
         facts.push(fact("reserved", Some(budget.reserved_usd), reserved(budget)));
         if budget.budget_usd.is_some() {
-            facts.push(fact("left", budget.remaining_usd, String::new()));
+            facts.push(match over_by(budget) {
+                None => fact("left", budget.remaining_usd, String::new()),
+                over => fact("over by", over, String::new()),
+            });
         }
-        if self.state != State::Final {
+        if matches!(self.state, State::Fresh | State::Stale) {
             facts.push(fact("forecast", budget.forecast_usd, forecast(budget, self.forecast_percent)));
             let rate = format!("{}", budget.burn());
             facts.push(Fact { label: "burns now", figure: rate, words: "as far as prices are known".to_owned() });
@@ -83,6 +97,64 @@ impl Row {
         }
         facts
     }
+}
+
+/// A team as people are shown it.
+#[must_use]
+pub fn shown(team: &str) -> String {
+    if team == NO_TEAM { NOBODY.to_owned() } else { team.to_owned() }
+}
+
+impl Row {
+    /// What the sentences of a remedy are.
+    #[must_use]
+    pub fn remedy_is(&self) -> &'static str {
+        if self.over { "What would bring it back under its budget" } else { "What would keep it under its budget" }
+    }
+
+    /// What is spent, for a table: with a plus where it may be more.
+    #[must_use]
+    pub fn spent(&self) -> Option<String> {
+        let budget = self.standing.as_ref().filter(|_| self.state != State::Absent)?;
+        Some(format!("{}{}", budget.spent_usd, if self.at_least { "+" } else { "" }))
+    }
+
+    /// Where the budget would be set.
+    fn unset(&self) -> String {
+        let section = match &self.team {
+            None => "[account]".to_owned(),
+            Some(team) if is_nobody(team) => return "none: what has no team can have no budget".to_owned(),
+            Some(team) => format!("[teams.{}]", key(team.as_str())),
+        };
+        format!("none; the configuration sets it: monthly_budget_usd in {section}")
+    }
+}
+
+/// How much more is spent than may be.
+fn over_by(budget: &Budget) -> Option<Amount> {
+    let over = budget.spent_usd.saturating_sub(budget.budget_usd?);
+    (over > Amount::ZERO).then_some(over)
+}
+
+/// A name as TOML takes it (TOML 1.0, "Keys").
+fn key(name: &str) -> String {
+    let is_bare = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter));
+    if is_bare && !name.is_empty() { name.to_owned() } else { format!("{name:?}") }
+}
+
+/// There is no such team; these there are.
+pub(super) fn of_stranger(team: &TeamName, known: BTreeSet<String>, month: &str) -> String {
+    if is_nobody(team) {
+        return format!("{NOBODY}: all that the ledger of {month} has belongs to a team");
+    }
+    let others = known.len().saturating_sub(KNOWN_NAMED_MAX);
+    let mut names: Vec<String> = known.into_iter().take(KNOWN_NAMED_MAX).collect();
+    if others > 0 {
+        names.push(format!("{others} more"));
+    }
+    let known =
+        if names.is_empty() { "there is none yet".to_owned() } else { format!("there are {}", names.join(", ")) };
+    format!("no team {team}: neither in the configuration nor in the ledger of {month}; {known}")
 }
 
 /// What has no known price: these, those that ran the longest first, and how many more.
@@ -145,9 +217,26 @@ impl Overview {
         match (row.state, age) {
             (State::Absent, _) | (_, None) => "never".to_owned(),
             (State::Final, Some(_)) => "final".to_owned(),
-            (State::Fresh, Some(age)) => age,
+            (State::Fresh | State::Gone, Some(age)) => age,
             (State::Stale, Some(age)) => format!("{age}: stale"),
         }
+    }
+
+    /// What a plus means after what is spent; `None` where there is none.
+    #[must_use]
+    pub fn footnote(&self) -> Option<String> {
+        let of = |is: &dyn Fn(&Budget) -> bool, why: &str| {
+            let has = |row: &&Row| row.at_least && row.standing.as_ref().is_some_and(is);
+            let names: Vec<String> = self.rows.iter().filter(has).map(Row::name).collect();
+            (!names.is_empty()).then(|| format!("{why} ({})", names.join(", ")))
+        };
+        let reasons = [
+            of(&has_unpriced, "something has no known price, and is in no figure"),
+            of(&has_uncertain, "nobody saw when something ended"),
+            of(&|budget| budget.blind_since.is_some(), "something that runs was not seen lately"),
+        ];
+        let reasons: Vec<String> = reasons.into_iter().flatten().collect();
+        (!reasons.is_empty()).then(|| format!("+ at least so much: {}", reasons.join("; ")))
     }
 
     /// Why nobody can say of some of them, and what to do: one sentence a reason.
@@ -163,13 +252,13 @@ impl Overview {
         if let Some(names) = of(State::Stale) {
             troubles.push(if is_over {
                 format!(
-                    "of {names}: the last figures are of more than {} before {month} ended, and what was spent after them is \
+                    "{names}: the last figures are of more than {} before {month} ended, and what was spent after them is \
                      not in them; the ledger of that month may have it: s3://<state bucket>/ledger/{month}/",
                     duration::show(crate::budget::STALE_AFTER)
                 )
             } else {
                 format!(
-                    "of {names}: the figures are older than {}; nothing ends and no job is launched on them. \
+                    "{names}: the figures are older than {}; nothing ends and no job is launched on them. \
                      enforce-budgets should run every 15 minutes: curfew doctor says whether it does",
                     duration::show(crate::budget::STALE_AFTER)
                 )
@@ -177,10 +266,10 @@ impl Overview {
         }
         if let Some(names) = of(State::Absent) {
             troubles.push(if is_over {
-                format!("of {names}: nothing is known of {month}; no ledger was kept then, or its documents are gone")
+                format!("{names}: nothing is known of {month}; no ledger was kept then, or its documents are gone")
             } else {
                 format!(
-                    "of {names}: nothing is known of {month} yet; enforce-budgets writes it every 15 minutes: curfew \
+                    "{names}: nothing is known of {month} yet; enforce-budgets writes it every 15 minutes: curfew \
                      doctor says whether it runs"
                 )
             });
