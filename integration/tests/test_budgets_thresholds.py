@@ -13,7 +13,7 @@ def test_each_share_speaks_once(money: BudgetAccount) -> None:
     gpu = money.gpu(launched=ago(hours=5))
     usd = money.budget(45, gpu)
     assert (money.tick().messages, money.tick().messages) == ([], [])
-    for hours, share, severity in ((6.2, 50, "warning"), (9.2, 80, "warning"), (11.5, 100, "action")):
+    for hours, share, severity in ((6.2, 50, "warning"), (9.2, 80, "warning"), (11.5, 100, "warning")):
         money.aws.set_instance(gpu, launch_time=ago(hours=hours))
         # The same budget in each: only what is spent grows.
         money.budgets(vision={"monthly_budget_usd": usd})

@@ -15,7 +15,8 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::budget::Limit;
+use crate::budget::{Holder, Limit, resource_of};
+use crate::config::OverBudget;
 use crate::id::{Region, ResourceId};
 use crate::instance::Instance;
 use crate::mark::Announced;
@@ -78,13 +79,23 @@ pub struct News {
     pub text: String,
     /// Whether something was done, which no later run sees again: it is owed where SNS did not take it.
     pub happened: bool,
-    /// The mode of the step it is about; `None` where it is about none.
+    /// The mode of the step it is about; `None` where it is about none, or the step is to tell, in any mode.
     pub mode: Option<Mode>,
     /// What is lost, for the message's first line.
     pub loses: Option<String>,
 }
 
 impl News {
+    /// Whether it is about the account, and not about what belongs to no team.
+    fn is_of_account(&self) -> bool {
+        self.team == NO_TEAM && self.resource.as_ref().is_none_or(|resource| *resource == resource_of(&Holder::Account))
+    }
+
+    /// Whether telling is all that there is to do, so that observe mode leaves nothing undone.
+    fn is_all_done(&self) -> bool {
+        self.mode.is_none() && matches!(&self.kind, NewsKind::State { topic, .. } if topic.is_of_budget())
+    }
+
     /// No two of a run share it.
     fn key(&self) -> (&Region, Option<&ResourceId>, &NewsKind) {
         (&self.region, self.resource.as_ref(), &self.kind)
@@ -160,7 +171,7 @@ fn of_step(step: &Step, outcome: OutcomeKind, error: Option<&str>, again: bool, 
         happened: kind == NewsKind::Event || (step.action == Action::Start && outcome == OutcomeKind::Done),
         kind,
         text: paragraph::of_step(step, outcome, error, again, now),
-        mode: Some(step.mode),
+        mode: (!only_tells(step)).then_some(step.mode),
         loses: paragraph::loses(step, outcome),
     })
 }
@@ -212,10 +223,20 @@ fn weight(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Option<(Severity
 fn of_budget(step: &Step) -> Option<(Severity, NewsKind)> {
     let Because::OverBudget(over) = &step.because else { return None };
     let limit = Limit { budget: over.budget_usd, over_budget: over.over_budget, mode: step.mode };
-    let severity = if over.percent < 100 { Severity::Warning } else { Severity::Action };
+    let severity = match over.over_budget {
+        _ if step.mode == Mode::Observe => Severity::Info,
+        OverBudget::Hold | OverBudget::Stop if step.action == Action::Hold => Severity::Action,
+        _ => Severity::Warning,
+    };
     let what = told_of_budget(&over.month, &limit, over.threshold_percent);
     let topic = Topic::budget(over.threshold_percent);
     Some((severity, NewsKind::State { topic, what, repeat: Repeat::Never }))
+}
+
+/// A budget at which people are told, and nothing else follows.
+fn only_tells(step: &Step) -> bool {
+    let of_budget = matches!(step.seen, Seen::Budget { .. });
+    of_budget && matches!(&step.because, Because::OverBudget(over) if over.over_budget == OverBudget::Notify)
 }
 
 /// The `team` attribute of what is said about a resource.

@@ -54,6 +54,12 @@ impl Topic {
         Self(format!("budget-{threshold_percent}"))
     }
 
+    /// Whether it is such a share.
+    #[must_use]
+    pub fn is_of_budget(&self) -> bool {
+        self.0.starts_with("budget-")
+    }
+
     /// A call that failed somewhere.
     #[must_use]
     pub fn gap(gap: &Gap) -> Self {

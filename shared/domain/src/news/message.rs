@@ -94,9 +94,10 @@ fn message(report: &Report, team: &str, matters: &[Matter<'_>]) -> Message {
     let news: Vec<&News> = matters.iter().filter_map(|matter| matter.news).collect();
     let count = matters.len();
     let noun = if count == 1 { "matter" } else { "matters" };
+    let whose = named(team, matters);
     let mut body = match first_line(&news) {
         Some(lost) => lost,
-        None => format!("Curfew: {count} {noun} for {}.", named(team)),
+        None => format!("Curfew: {count} {noun} for {whose}."),
     };
     if let Some(disclaimer) = disclaimer(report.mode, &news) {
         let _ = write!(body, "\n{disclaimer}");
@@ -116,7 +117,7 @@ fn message(report: &Report, team: &str, matters: &[Matter<'_>]) -> Message {
         team: team.to_owned(),
         function: report.function,
         severity: severity.as_str(),
-        subject: subject(team, severity, count, noun),
+        subject: subject(&whose, severity, count, noun),
         body,
     }
 }
@@ -151,16 +152,27 @@ fn disclaimer(ceiling: Mode, news: &[&News]) -> Option<&'static str> {
             Some("Where it says \"would\", the resource is in observe mode: Curfew only says this, and does nothing.")
         }
         (false, true) => Some("Observe mode: Curfew only says this, and does nothing."),
-        (false, false) if ceiling == Mode::Observe => Some("Observe mode: Curfew only says this, and does nothing."),
+        (false, false) if ceiling == Mode::Observe && !news.iter().all(|one| one.is_all_done()) => {
+            Some("Observe mode: Curfew only says this, and does nothing.")
+        }
         _ => None,
     }
 }
 
-fn named(team: &str) -> String {
-    if team == NO_TEAM { "resources without a team".to_owned() } else { format!("team {team}") }
+/// For whom: what concerns the account goes with what belongs to no team. What is owed from before is of resources.
+fn named(team: &str, matters: &[Matter<'_>]) -> String {
+    let is_of_account = |matter: &Matter<'_>| matter.news.is_some_and(News::is_of_account);
+    if team != NO_TEAM {
+        return format!("team {team}");
+    }
+    match (matters.iter().any(is_of_account), matters.iter().all(is_of_account)) {
+        (_, true) => "the account".to_owned(),
+        (true, false) => "the account and resources without a team".to_owned(),
+        (false, false) => "resources without a team".to_owned(),
+    }
 }
 
-fn subject(team: &str, severity: Severity, count: usize, noun: &str) -> String {
-    let subject = format!("Curfew ({}): {count} {noun} for {}", severity.as_str(), named(team));
+fn subject(whose: &str, severity: Severity, count: usize, noun: &str) -> String {
+    let subject = format!("Curfew ({}): {count} {noun} for {whose}", severity.as_str());
     subject.chars().map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).take(SUBJECT_MAX).collect()
 }

@@ -467,3 +467,66 @@ fn what_is_nobodys_goes_to_the_untagged() {
         told(&planned(untagged(), &idle(), ENFORCED)).into_iter().filter_map(|one| one.resource).collect();
     assert_eq!(ids, ["i-0abc".into()]);
 }
+
+mod budgets {
+    use super::*;
+    use crate::budget::{Books, Budget, Spends, decide as of_budgets};
+    use crate::config::Config;
+    use crate::money::Amount;
+
+    /// A beat in which so much of a budget of $100 is spent, of the team vision or of the account.
+    fn beat(section: &str, over_budget: &str, spent: f64, mode: Mode) -> Report {
+        let text =
+            format!("mode = \"enforce\"\n[{section}]\nmonthly_budget_usd = 100\nover_budget = \"{over_budget}\"\n");
+        let config = Config::read(&text).unwrap();
+        let holder = if section == "account" { Holder::Account } else { Holder::Team("vision".into()) };
+        let (nothing, earlier) = (Spends { of_month: vec![], before: vec![], ledger_began: None }, BTreeMap::new());
+        let document = Books::new((&config, mode), &nothing, &earlier, time(NOW)).of(&holder, &Budget::default());
+        let spent_usd = Amount::from_usd(spent);
+        let verdict = Limit::of(&holder, &config, mode).unwrap().verdict(spent_usd);
+        let documents = BTreeMap::from([(holder, Budget { spent_usd, verdict, ..document })]);
+        let plan = of_budgets(&documents, &config, mode, &no_memory(), &home());
+        let report = Report::of(plan, "enforce-budgets", "run-1".into(), time(NOW), mode, vec![home()]);
+        let outcome = if mode == Mode::Enforce { OutcomeKind::Done } else { OutcomeKind::Observed };
+        with(report, &Outcome::of(outcome))
+    }
+
+    #[test]
+    fn a_spent_budget_is_an_action_only_where_something_is_really_held() {
+        let severity = |over, spent, mode| message(&beat("teams.vision", over, spent, mode)).severity;
+        for over in ["notify", "hold", "stop"] {
+            assert_eq!(severity(over, 50.0, Mode::Enforce), "warning", "{over}");
+            assert_eq!(severity(over, 50.0, Mode::Observe), "info", "{over}");
+            assert_eq!(severity(over, 100.0, Mode::Observe), "info", "{over}");
+            let held = if over == "notify" { "warning" } else { "action" };
+            assert_eq!(severity(over, 100.0, Mode::Enforce), held, "{over}");
+        }
+    }
+
+    #[test]
+    fn observe_mode_takes_nothing_from_a_budget_that_is_only_told() {
+        let says = |over, mode| message(&beat("teams.vision", over, 100.0, mode)).body.contains("Observe mode");
+        assert_eq!(["notify", "hold", "stop"].map(|over| says(over, Mode::Observe)), [false, true, true]);
+        assert_eq!(["notify", "hold", "stop"].map(|over| says(over, Mode::Enforce)), [false; 3]);
+    }
+
+    #[test]
+    fn the_account_is_not_called_resources_without_a_team() {
+        let account = beat("account", "notify", 100.0, Mode::Enforce);
+        let sent = message(&account);
+        assert_eq!((sent.team.as_str(), first_line(&account).as_str()), (NO_TEAM, "Curfew: 1 matter for the account."));
+        assert_eq!(sent.subject, "Curfew (warning): 1 matter for the account");
+        let gap = Gap {
+            region: home(),
+            call: "ce:GetCostAndUsage".to_owned(),
+            error: "AccessDenied".to_owned(),
+            kind: GapKind::Part,
+        };
+        let blind = Report { gaps: vec![gap], ..account };
+        assert_eq!(first_line(&blind), "Curfew: 2 matters for the account.");
+        let of_nobody = planned(untagged(), &idle(), "[untagged]\nmode = \"enforce\"");
+        assert_eq!(first_line(&of_nobody), "Curfew: 1 matter for resources without a team.");
+        let both = Report { gaps: blind.gaps, ..of_nobody };
+        assert_eq!(first_line(&both), "Curfew: 2 matters for the account and resources without a team.");
+    }
+}
