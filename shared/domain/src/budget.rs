@@ -83,6 +83,9 @@ pub struct Budget {
     /// When nobody looked, for longer than an hour, the longest first; 20 at most. Of the whole account.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<Unseen>,
+    /// When the ledger began, where that was within the month: what ended before is in no figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ledger_since: Option<Timestamp>,
     /// What is known to be spent.
     #[serde(default)]
     pub spent_usd: Amount,

@@ -183,6 +183,7 @@ impl<'a> Books<'a> {
             over_budget: limit.map(|limit| limit.over_budget),
             blind_since: self.blind_since(spends),
             unseen: self.unseen.to_vec(),
+            ledger_since: Some(self.ledger_began).filter(|began| *began > self.period.from),
             spent_usd,
             uncertain_usd: spends.iter().map(|one| one.uncertain).sum(),
             forecast_usd,

@@ -430,3 +430,14 @@ fn the_reaper_reads_only_what_may_stop() {
     assert_eq!(needed_by_the_reaper(&Config::default()), [].into());
     assert_eq!(Budget::default().standing(), None);
 }
+
+#[test]
+fn a_ledger_that_began_within_the_month_says_so() {
+    let since = |began: &str| {
+        let spends = Spends { ledger_began: Some(began.parse().unwrap()), ..spends(vec![spend("i-1", 1.0)]) };
+        standings_at(&spends, HOLDS, now()).remove(&vision()).unwrap().ledger_since.map(|at| at.to_string())
+    };
+    assert_eq!(since("2026-11-20T10:00:00Z").as_deref(), Some("2026-11-20T10:00:00Z"));
+    assert_eq!(since("2026-11-01T00:00:00Z"), None);
+    assert_eq!(since("2026-10-01T00:00:00Z"), None);
+}

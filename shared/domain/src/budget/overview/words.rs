@@ -194,7 +194,10 @@ fn spent(budget: &Budget, percent: Option<u64>) -> String {
     let unseen = budget
         .blind_since
         .map(|since| format!("and what ran after {} is not in it", since.strftime("%Y-%m-%d %H:%M UTC")));
-    joined([of_budget(percent), uncertain, unseen.unwrap_or_default()])
+    let began = budget.ledger_since.map(|since| {
+        format!("the ledger is kept since {}, and what ended before is not in it", since.strftime("%Y-%m-%d %H:%M UTC"))
+    });
+    joined([of_budget(percent), uncertain, unseen.unwrap_or_default(), began.unwrap_or_default()])
 }
 
 fn reserved(budget: &Budget) -> String {
