@@ -99,7 +99,8 @@ impl Spends {
             });
             spends.collect()
         };
-        Self { of_month: of(of_month), before: of(before), ledger_began, unseen: Unseen::of(of_month, now) }
+        let unseen = Unseen::of(of_month, ledger_began.unwrap_or(now), now);
+        Self { of_month: of(of_month), before: of(before), ledger_began, unseen }
     }
 }
 

@@ -25,11 +25,12 @@ pub struct Unseen {
 }
 
 impl Unseen {
-    /// Those of a month until `now`, the longest first, 20 at most. Where Curfew did not run, it is one time of all regions.
-    pub(super) fn of(ledgers: &[Ledger], now: Timestamp) -> Vec<Self> {
+    /// Those of a month until `now`, since the ledger is kept, the longest first, 20 at most. Where Curfew did not run, it is one
+    /// time of all regions.
+    pub(super) fn of(ledgers: &[Ledger], ledger_began: Timestamp, now: Timestamp) -> Vec<Self> {
         let mut found: BTreeMap<Span, BTreeSet<Region>> = BTreeMap::new();
         for ledger in ledgers {
-            for span in ledger.blind(now) {
+            for span in ledger.blind(now).into_iter().filter(|span| span.to > ledger_began) {
                 found.entry(span).or_default().extend(ledger.region().cloned());
             }
         }

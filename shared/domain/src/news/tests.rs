@@ -480,7 +480,8 @@ mod budgets {
             format!("mode = \"enforce\"\n[{section}]\nmonthly_budget_usd = 100\nover_budget = \"{over_budget}\"\n");
         let config = Config::read(&text).unwrap();
         let holder = if section == "account" { Holder::Account } else { Holder::Team("vision".into()) };
-        let (nothing, earlier) = (Spends { of_month: vec![], before: vec![], ledger_began: None }, BTreeMap::new());
+        let (nothing, earlier) =
+            (Spends { of_month: vec![], before: vec![], ledger_began: None, unseen: vec![] }, BTreeMap::new());
         let document = Books::new((&config, mode), &nothing, &earlier, time(NOW)).of(&holder, &Budget::default());
         let spent_usd = Amount::from_usd(spent);
         let verdict = Limit::of(&holder, &config, mode).unwrap().verdict(spent_usd);

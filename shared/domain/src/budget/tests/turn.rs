@@ -67,14 +67,8 @@ fn a_month_of_which_no_beat_knew_is_not_closed() {
 fn what_was_reserved_is_taken_over_once() {
     let config = Config::read(HOLDS).unwrap();
     let (since, until) = (at("2026-11-30T12:00:00Z"), at("2026-12-02T00:00:00Z"));
-    let reservation = Reservation {
-        usd: usd(100.0),
-        spent_usd: usd(10.0),
-        since,
-        until,
-        instances: BTreeSet::new(),
-        ended: None,
-    };
+    let reservation =
+        Reservation { usd: usd(100.0), spent_usd: usd(10.0), since, until, instances: BTreeSet::new(), ended: None };
     let reservations = BTreeMap::from([("vision/llama-1".to_owned(), reservation)]);
     let earlier = BTreeMap::from([(vision(), Budget { reservations, ..Budget::default() })]);
     let spends = spends(vec![]);
