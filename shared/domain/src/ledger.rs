@@ -27,6 +27,7 @@ mod run;
 mod sighting;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -129,9 +130,19 @@ impl Ledger {
     }
 }
 
-/// To the second, in which AWS bills.
+/// The seconds of the years 1970 to 2999. Nothing ran before or after, and to all of them any time that is computed with can be
+/// added.
+const SANE: RangeInclusive<i64> = 0..=32_503_679_999;
+
+/// Whether anything can have happened then.
+pub(crate) fn is_sane(at: Timestamp) -> bool {
+    SANE.contains(&at.as_second())
+}
+
+/// To the second, in which AWS bills. What is beyond all sane years is at their edge: what is kept can be read again.
 fn whole_second(at: Timestamp) -> Timestamp {
-    Timestamp::from_second(at.as_second()).unwrap_or(at)
+    let second = at.as_second().clamp(*SANE.start(), *SANE.end());
+    Timestamp::from_second(second).unwrap_or(at)
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ impl Rate {
     /// Whole USD of a month of 730 hours, rounded down, for showing only.
     #[must_use]
     pub const fn usd_per_month(self) -> u64 {
-        self.0 * HOURS_PER_MONTH / 1_000_000
+        self.0.saturating_mul(HOURS_PER_MONTH) / 1_000_000
     }
 
     /// Cents of a month of 730 hours, rounded to the nearest, for showing only: volumes cost less than what is worth saying
@@ -335,7 +335,9 @@ mod tests {
 
     #[test]
     fn the_largest_rate_is_shown_and_does_not_overflow() {
-        assert!(Rate::from_usd_micros_per_hour(u64::MAX).usd_cents_per_month() > 0);
+        let largest = Rate::from_usd_micros_per_hour(u64::MAX);
+        assert!(largest.usd_cents_per_month() > 0);
+        assert_eq!(show(Some(largest)), "$18,446,744,073,709.55/h ($18,446,744,073,709 a month)");
         assert!(monthly(u64::MAX).usd_cents_per_month() > 0);
     }
 

@@ -223,7 +223,7 @@ impl PriceBook {
     pub fn spot(&self, region: &Region, instance_type: &TypeName, zone: &str) -> Option<Quote> {
         let of_type = self.live.spot.get(region)?.get(instance_type)?;
         let SpotOfType { as_of, zones } = of_type;
-        (self.now.duration_since(*as_of) <= document::SPOT_MAX).then_some(())?;
+        document::counts(*as_of, document::SPOT_MAX, self.now).then_some(())?;
         let (_, usd_micros) = zones.get(zone)?.range(..=self.now).next_back()?;
         let source = Source::SpotHistory { as_of: *as_of };
         Some(Quote { rate: Rate::from_usd_micros_per_hour(*usd_micros), source })

@@ -8,7 +8,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::run::{Entry, Source};
-use super::{Facts, Kind, Ledger, Run, Span, Tariff, Terms};
+use super::{Facts, Kind, Ledger, Run, Span, Tariff, Terms, is_sane};
 use crate::id::{Region, ResourceId, TeamName};
 use crate::money::{Amount, Rate};
 
@@ -114,7 +114,8 @@ impl<'de> Deserialize<'de> for Ledger {
     }
 }
 
-/// `None` where a run is neither of an instance nor of a volume, or of both, or a moment is missing or none.
+/// `None` where a run is neither of an instance nor of a volume, or of both, or a moment is missing, or one at which nothing can
+/// have run.
 fn read(written: Written) -> Option<Ledger> {
     let mut ledger = Ledger { month: written.month, region: written.region, ..Ledger::default() };
     let all = Span::default();
@@ -133,7 +134,17 @@ fn read(written: Written) -> Option<Ledger> {
         let (id, entry) = row.entry()?;
         ledger.runs.entry(id).or_default().insert(began, entry);
     }
-    Some(ledger)
+    moments(&ledger).all(is_sane).then_some(ledger)
+}
+
+/// Every moment with which anything is computed; those of the month may be the ends of all time.
+fn moments(ledger: &Ledger) -> impl Iterator<Item = Timestamp> {
+    let of_runs = ledger.runs.values().flatten().flat_map(|(began, entry)| {
+        let Entry { facts_at, seen, stopped, terminated, ended_by, .. } = entry;
+        [Some(*began), Some(*facts_at), *seen, *stopped, *terminated, *ended_by].into_iter().flatten()
+    });
+    let of_rates = ledger.rates.values().flat_map(BTreeMap::keys).copied();
+    ledger.beats.iter().copied().chain(of_rates).chain(of_runs)
 }
 
 impl Row {

@@ -245,3 +245,47 @@ fn a_run_over_the_end_of_a_month_is_in_both_documents_with_its_part() {
     check_row(&of(&november()), "2026-11-30T23:00:00Z 2026-12-01T00:00:00Z false 3.6 3.6");
     check_row(&of(&november().next()), "2026-12-01T00:00:00Z 2026-12-01T00:30:00Z false 3.6 1.8");
 }
+
+#[test]
+fn a_document_that_names_a_moment_beyond_all_years_is_damaged() {
+    let check = |second: i64, is_readable: bool| {
+        let document = |beats: &str, rate: i64, began: i64, ended_by: i64| {
+            let [rate, began, ended_by] = [rate, began, ended_by].map(|at| Timestamp::from_second(at).unwrap());
+            let text = format!(
+                r#"{{"beats":[{beats}],"rates":{{"t":{{"{rate}":1}}}},
+                    "runs":[{{"instance":"i-1","launched_at":"{began}","type":"g5.xlarge","lifecycle":"on-demand","tariff":"t",
+                              "seen":"{began}","ended_by":"{ended_by}"}}]}}"#
+            );
+            serde_json::from_str::<Ledger>(&text).map(|ledger| ledger.runs().count()).is_ok()
+        };
+        let read = [
+            document(&second.to_string(), 1, 1, 1),
+            document("1", second, 1, 1),
+            document("1", 1, second, 1),
+            document("1", 1, 1, second),
+            document(&format!("1,{}", second - 1), 1, 1, 1),
+        ];
+        assert_eq!(read, [is_readable; 5], "{second}");
+    };
+    check(1_790_208_000, true);
+    check(32_503_679_999, true);
+    check(32_503_680_000, false);
+    check(253_402_207_200, false);
+    check(-1, false);
+}
+
+#[test]
+fn what_aws_says_of_impossible_moments_can_be_read_again() {
+    let forever = Timestamp::MAX;
+    let rate = Rate::from_usd_micros_per_hour(1);
+    for began in [Timestamp::MIN, Timestamp::MAX] {
+        let items = vec![
+            Sighting { began, prices: vec![(forever, rate)], ..sighting(Life::Live) },
+            Sighting { began, ..sighting(Life::Ended { at: Some(forever), terminated: true, reclaimed: false }) },
+        ];
+        let kept = ledger(&[beat("10:15", items)]);
+        let read: Ledger = serde_json::from_str(&serde_json::to_string(&kept).unwrap()).unwrap();
+        assert_eq!(read, kept);
+        assert!(read.runs().map(|run| run.spent(november().span())).sum::<Spent>().amount.usd() < 1.0e6);
+    }
+}

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::storage::Storage;
 use crate::id::{Region, TypeName};
 use crate::instance::{Instance, Purchase};
+use crate::ledger::is_sane;
 
 /// The Price List is asked again after this.
 const LISTED_FOR: SignedDuration = SignedDuration::from_hours(24);
@@ -23,6 +25,9 @@ pub(super) const SPOT_MAX: SignedDuration = SignedDuration::from_hours(1);
 
 /// Where there was no answer for a while, all changes since the last one are asked for, as far back as this.
 const SPOT_ASKED_MAX: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// What is of a later moment than this from now on is of the future, and no price: clocks differ by less.
+const AHEAD_MAX: SignedDuration = SignedDuration::from_hours(1);
 
 /// How far back changes of a Spot price are kept: for what was not looked at for a while.
 const SPOT_KEPT: SignedDuration = SignedDuration::from_hours(6);
@@ -50,8 +55,10 @@ pub struct Listed {
     /// Micro-USD per hour; null where it did not say one price.
     pub usd_micros_per_hour: Option<u64>,
     /// When it was asked.
+    #[serde(deserialize_with = "sane")]
     pub as_of: Timestamp,
     /// Since when it says the same.
+    #[serde(deserialize_with = "sane")]
     pub from: Timestamp,
 }
 
@@ -62,8 +69,10 @@ pub struct ListedStorage {
     #[serde(flatten)]
     pub prices: Storage,
     /// When it was asked.
+    #[serde(deserialize_with = "sane")]
     pub as_of: Timestamp,
     /// Since when it says the same.
+    #[serde(deserialize_with = "sane")]
     pub from: Timestamp,
 }
 
@@ -71,6 +80,7 @@ pub struct ListedStorage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpotOfType {
     /// When they were asked for.
+    #[serde(deserialize_with = "sane")]
     pub as_of: Timestamp,
     /// By zone, each price in micro-USD per hour by the moment from which it was in force.
     pub zones: BTreeMap<String, BTreeMap<Timestamp, u64>>,
@@ -200,8 +210,17 @@ fn is_old(as_of: Timestamp, after: SignedDuration, now: Timestamp) -> bool {
     as_of > now || now.duration_since(as_of) >= after
 }
 
-fn counts(as_of: Timestamp, max: SignedDuration, now: Timestamp) -> bool {
-    now.duration_since(as_of) <= max
+/// Whether it is young enough to be used, and not of the future.
+pub(super) fn counts(as_of: Timestamp, max: SignedDuration, now: Timestamp) -> bool {
+    let age = now.duration_since(as_of);
+    -AHEAD_MAX <= age && age <= max
+}
+
+/// A moment at which a list can have been asked: a document that names another one is damaged, and as good as lost.
+fn sane<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+    let at = Timestamp::deserialize(deserializer)?;
+    let message = || D::Error::custom(format!("{at} is no moment at which a price was asked for"));
+    is_sane(at).then_some(at).ok_or_else(message)
 }
 
 /// Of a price of the list: whether it is of today, or from a day when the list last answered; `None` where it no longer counts.

@@ -254,6 +254,40 @@ fn a_document_survives_writing_and_reading() {
 }
 
 #[test]
+fn a_damaged_moment_makes_the_document_unreadable() {
+    let read = |as_of: &str, from: &str| {
+        let listed = format!(r#"{{"usd_micros_per_hour":1,"as_of":"{as_of}","from":"{from}"}}"#);
+        let storage = format!(r#"{{"as_of":"{as_of}","from":"{from}"}}"#);
+        let spot = format!(r#"{{"as_of":"{as_of}","zones":{{}}}}"#);
+        let document = |of: &str| serde_json::from_str::<Document>(of).is_ok();
+        [
+            document(&format!(r#"{{"on_demand":{{"us-east-1":{{"g5.xlarge":{listed}}}}}}}"#)),
+            document(&format!(r#"{{"storage":{{"us-east-1":{storage}}}}}"#)),
+            document(&format!(r#"{{"spot":{{"us-east-1":{{"g5.xlarge":{spot}}}}}}}"#)),
+        ]
+    };
+    assert_eq!(read(NOW, NOW), [true; 3]);
+    assert_eq!(read("-009999-01-02T01:59:59Z", NOW), [false; 3]);
+    assert_eq!(read("9999-12-30T22:00:00Z", NOW), [false; 3]);
+    assert_eq!(read(NOW, "-009999-01-02T01:59:59Z"), [false, false, true]);
+}
+
+#[test]
+fn a_price_of_the_future_is_none() {
+    let of_table = "$1.01/h ($734 a month; table of 2026-09-24)";
+    check(instance(), &listed(Some(2_000_000), "2026-09-01T13:00:00Z"), "", "$2.00/h ($1,460 a month)");
+    check(instance(), &listed(Some(2_000_000), "2026-09-01T13:00:01Z"), "", of_table);
+    let mut ahead = listed(Some(2_000_000), "2999-01-01T00:00:00Z");
+    check(instance(), &ahead, "", of_table);
+    ahead.learn_storage("us-east-1".into(), Storage::default(), time("2999-01-01T00:00:00Z"));
+    ahead.spot = spot().spot;
+    ahead.learn_spot(&"us-east-1".into(), &g5(), Vec::new(), time("2026-09-01T13:00:01Z"));
+    check(on_spot("us-east-1a"), &ahead, "", "price unknown");
+    ahead.prune(time(NOW));
+    assert_eq!(ahead, Document::default());
+}
+
+#[test]
 fn storage_of_the_list_wins_and_what_it_leaves_out_the_table_knows() {
     let shown = |prices: Storage, region: &str, volume: Volume| {
         let mut document = Document::default();
