@@ -67,7 +67,15 @@ struct Matter<'a> {
 fn one_paragraph(text: &str) -> String {
     let end = text.floor_char_boundary(PARAGRAPHS_BYTES_MAX);
     let cut = if end < text.len() { "…" } else { "" };
-    text[..end].chars().map(|c| if c.is_control() { ' ' } else { c }).chain(cut.chars()).collect()
+    text[..end].chars().map(|c| if breaks(c) { ' ' } else { c }).chain(cut.chars()).collect()
+}
+
+/// What ends a line, or turns the order in which one is read: the separators and the directional characters of Unicode (Unicode
+/// Standard Annex 9, "Directional Formatting Characters") are no control characters by their category.
+fn breaks(c: char) -> bool {
+    let separates = matches!(c, '\u{2028}' | '\u{2029}');
+    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || separates || turns
 }
 
 fn parts(matters: Vec<Matter<'_>>) -> Vec<Vec<Matter<'_>>> {
@@ -96,8 +104,8 @@ fn message(report: &Report, team: &str, matters: &[Matter<'_>]) -> Message {
     let noun = if count == 1 { "matter" } else { "matters" };
     let whose = named(team, matters);
     let mut body = match first_line(&news) {
-        Some(lost) => lost,
-        None => format!("Curfew: {count} {noun} for {whose}."),
+        Some(lost) => one_paragraph(&lost),
+        None => one_paragraph(&format!("Curfew: {count} {noun} for {whose}.")),
     };
     if let Some(disclaimer) = disclaimer(report.mode, &news) {
         let _ = write!(body, "\n{disclaimer}");

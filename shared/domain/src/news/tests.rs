@@ -299,6 +299,22 @@ mod sizes {
     }
 
     #[test]
+    fn no_team_begins_a_line_or_turns_one_around() {
+        let checks = ["a\n\nCurfew: forged", "a\r\nb", "a\u{2028}\u{2029}b", "a\u{202e}\u{2066}b", "a\u{61c}\u{200f}b"];
+        for team in checks {
+            let message = send(&[News { text: format!("of team {team}"), ..event(team, 0, false) }]).remove(0);
+            let mut paragraphs = message.body.split("\n\n");
+            let (first, text) = (paragraphs.next().unwrap(), paragraphs.next().unwrap());
+            let spaced: String =
+                team.chars().map(|c| if " :".contains(c) || c.is_ascii_alphanumeric() { c } else { ' ' }).collect();
+            assert_eq!(
+                (first, text),
+                (&*format!("Curfew: 1 matter for team {spaced}."), &*format!("of team {spaced}"))
+            );
+        }
+    }
+
+    #[test]
     fn the_first_line_is_bounded_too() {
         let losing: Vec<News> = (0..9000).map(|_| event("vision", 50, true)).collect();
         for message in send(&losing) {
