@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{Budget, Holder, Verdict, decide};
+use super::{Budget, Holder, Verdict, decide, explain, resource_of};
 use crate::config::{Config, OverBudget};
 use crate::id::Region;
 use crate::mode::Mode;
 use crate::notices::Memory;
-use crate::plan::Plan;
+use crate::plan::{Action, Because, Plan};
 
 impl Budget {
     /// Whether the month that ended at that moment is still to be closed in this document: some beat knew the month, and none
@@ -42,10 +42,12 @@ pub fn close(
     home: &Region,
 ) -> Plan {
     let mut plan = plan;
-    let past: BTreeMap<Holder, Budget> = closed.iter().map(|(who, budget)| (who.clone(), budget.as_past())).collect();
-    for step in decide(&past, config, ceiling, memory, home).steps.into_iter().filter(|step| !step.told_before) {
+    for mut step in decide(closed, config, ceiling, memory, home).steps.into_iter().filter(|step| !step.told_before) {
         let quiet = plan.spared.iter().position(|spared| spared.target.resource == step.target.resource);
-        if let Some(quiet) = quiet {
+        let of_whom = closed.iter().find(|(holder, _)| resource_of(holder) == step.target.resource);
+        if let (Some(quiet), Some((holder, budget)), Because::OverBudget(over)) = (quiet, of_whom, &mut step.because) {
+            step.action = Action::Notify;
+            over.told = explain::told(holder, &budget.as_past(), over.percent);
             plan.spared.remove(quiet);
             plan.steps.push(step);
         }
