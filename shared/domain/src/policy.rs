@@ -118,7 +118,8 @@ impl Subject<'_> {
     /// The effective mode for a rule, before the ceiling.
     ///
     /// Its own `curfew:mode`; else, for an end that its owner wrote down, enforce; else, where it lacks a required tag,
-    /// the account's mode for untagged ones; else its team's; else the account's.
+    /// the account's mode for untagged ones; else its team's; else the account's. A budget is enforced no more than its holder's
+    /// own mode.
     #[must_use]
     pub fn mode(self, rule: Rule) -> Mode {
         self.mode_and_its_source(rule).0
@@ -132,7 +133,11 @@ impl Subject<'_> {
         if self.says.mode.is_none() && rule == Rule::Untagged {
             return (self.config.untagged.mode, ModeFrom::Untagged);
         }
-        effective_mode_and_its_source(self.says, &self.instance.tags, self.config)
+        let (mode, from) = effective_mode_and_its_source(self.says, &self.instance.tags, self.config);
+        match over_budget::mode(self).filter(|_| rule == Rule::OverBudget) {
+            Some((of_budget, whose)) if of_budget < mode => (of_budget, whose),
+            _ => (mode, from),
+        }
     }
 
     /// What may be done where a rule wants `action`: the milder thing where the instance cannot be stopped, where

@@ -4,8 +4,11 @@
 //!   beat, and of what is set now. Whoever raises a budget need not wait for the next beat.
 //!
 //! Where nothing so young says where the budget stands, nobody can say.
+//!
+//! It is enforced no more than the mode of whose budget it is: an account in observe mode stops nobody in a team in enforce mode.
+//! Where one of the two is enforced, that one alone is judged here; of the other its own message says what would follow.
 
-use super::{Broken, Due, Subject, Verdict};
+use super::{Broken, Due, ModeFrom, Subject, Verdict};
 use crate::budget::{self, Holder, Limit, OverBudgetBecause, Period, STALE_AFTER, Standing};
 use crate::config::{OverBudget, RuleAction};
 use crate::mode::Mode;
@@ -51,13 +54,29 @@ pub fn in_words(subject: Subject<'_>) -> String {
     said.join("; ")
 }
 
-/// The budgets by which the instance may be stopped: its team's, and the account's.
+/// The mode of the budgets by which the instance may be stopped, before the ceiling, and what says so; `None` where there are none.
+pub(super) fn mode(subject: Subject<'_>) -> Option<(Mode, ModeFrom)> {
+    let (holder, limit) = stopping(subject).next()?;
+    let from = match holder {
+        Holder::Team(name) if subject.config.team(&name).is_some_and(|team| team.mode.is_some()) => {
+            ModeFrom::Team(name)
+        }
+        Holder::Team(_) | Holder::Account => ModeFrom::Account,
+    };
+    Some((limit.mode, from))
+}
+
+/// The budgets by which the instance may be stopped, its team's and the account's: those in enforce mode, and only where none is,
+/// those in observe mode.
 fn stopping(subject: Subject<'_>) -> impl Iterator<Item = (Holder, Limit)> {
-    let stops = move |holder: Holder| {
+    let stops = |holder: Holder| {
         let limit = Limit::of(&holder, subject.config, Mode::Enforce)?;
         (limit.over_budget == OverBudget::Stop).then_some((holder, limit))
     };
-    subject.team().map(Holder::Team).into_iter().chain([Holder::Account]).filter_map(stops)
+    let all = subject.team().map(Holder::Team).into_iter().chain([Holder::Account]).filter_map(stops);
+    let all: Vec<(Holder, Limit)> = all.collect();
+    let strictest = all.iter().map(|(_, limit)| limit.mode).max();
+    all.into_iter().filter(move |(_, limit)| Some(limit.mode) == strictest)
 }
 
 /// Where a budget stands, as far as that still holds.
@@ -119,7 +138,7 @@ mod tests {
     use crate::instance::{Prepaid, Purchase};
     use crate::money::Amount;
     use crate::plan::OnlyTold;
-    use crate::rule::Ending;
+    use crate::rule::{Ending, Rule};
 
     const STOPS: &str = "[teams.vision]\nmonthly_budget_usd = 100\nover_budget = \"stop\"\n";
     const ACCOUNT_STOPS: &str =
@@ -130,6 +149,10 @@ mod tests {
         let (spent, reserved) = (Amount::from_usd(120.0), Amount::from_usd(30.0));
         let standing = Standing { verdict, as_of: time(as_of), month: "2026-09".to_owned(), spent, reserved };
         (Holder::Team("vision".into()), standing)
+    }
+
+    fn team_in(verdict: budget::Verdict) -> (Holder, Standing) {
+        team("2026-09-01T11:45:00Z", verdict)
     }
 
     fn account(as_of: &str, verdict: budget::Verdict) -> (Holder, Standing) {
@@ -206,6 +229,38 @@ mod tests {
         let both = format!("{STOPS}{ACCOUNT_STOPS}");
         assert!(is_broken(&judged(instance(), &both, [account("2026-09-01T11:45:00Z", budget::Verdict::Stop)])));
         assert!(is_broken(&judged(instance(), &both, [team("2026-09-01T11:45:00Z", budget::Verdict::Stop)])));
+    }
+
+    #[test]
+    fn a_budget_is_enforced_no_more_than_its_holder() {
+        let (of_team, of_account) =
+            ("[teams.vision]\nmonthly_budget_usd = 100\nover_budget = \"stop\"\n", ACCOUNT_STOPS);
+        let check = |account: &str, team: &str, tag: Option<&str>, budgets: &str, expect: (Mode, bool)| {
+            let own = format!("mode = \"{team}\"\n");
+            let section =
+                if budgets.contains("[teams.vision]\n") { String::new() } else { "[teams.vision]\n".to_owned() };
+            let budgets = format!("{budgets}{section}").replace("[teams.vision]\n", &format!("[teams.vision]\n{own}"));
+            let config = format!("mode = \"{account}\"\n{budgets}");
+            let one = tag.map_or_else(instance, |mode| instance().tag("curfew:mode", mode));
+            let known = [team_in(budget::Verdict::Ok), (Holder::Account, team_in(budget::Verdict::Stop).1)];
+            let given = Given::from(one).config(&config).budgets(Standings(known.into()));
+            given.judge(|subject| {
+                let verdict = judge(subject);
+                assert_eq!((subject.mode(Rule::OverBudget), is_broken(&verdict)), expect, "{config}");
+                verdict
+            });
+        };
+        // The account alone stops, and only observes.
+        check("observe", "enforce", None, of_account, (Mode::Observe, true));
+        check("observe", "enforce", Some("enforce"), of_account, (Mode::Observe, true));
+        check("enforce", "observe", None, of_account, (Mode::Observe, true));
+        check("enforce", "enforce", None, of_account, (Mode::Enforce, true));
+        check("enforce", "enforce", Some("observe"), of_account, (Mode::Observe, true));
+        // The team's is enforced, and not spent; that the account's is, has the account's own message.
+        check("observe", "enforce", None, &format!("{of_account}{of_team}"), (Mode::Enforce, false));
+        check("observe", "observe", None, &format!("{of_account}{of_team}"), (Mode::Observe, true));
+        // Without a budget that stops, nothing is capped.
+        check("observe", "enforce", None, "", (Mode::Enforce, false));
     }
 
     #[test]

@@ -143,6 +143,11 @@ impl Settings {
         self.teams.get(holder).map_or(self.account_over_budget, |team| team.over_budget)
     }
 
+    /// The mode of whose budget it is.
+    pub(crate) fn mode_of(&self, holder: usize) -> Mode {
+        self.teams.get(holder).and_then(|team| team.mode).unwrap_or(self.mode)
+    }
+
     /// The document.
     pub(crate) fn toml(&self) -> String {
         let Self { untagged, idle, lifetime, .. } = self;

@@ -58,14 +58,21 @@ impl Machine {
                 team.and_then(|team| settings.teams[team].mode).unwrap_or(settings.mode)
             }
         });
-        own.min(ceiling)
+        // An account that observes stops nobody, whatever mode a team is in.
+        let budgets = self.stopping_budgets(settings).map(|holder| settings.mode_of(holder)).max();
+        let at_most = budgets.filter(|_| rule == Rule::OverBudget).unwrap_or(Mode::Enforce);
+        own.min(at_most).min(ceiling)
     }
 
-    /// The budgets by which it may be stopped: its team's, and the account's.
+    /// The budgets by which it may be stopped: its team's, and the account's; one that only observes says nothing beside one that is
+    /// enforced.
     pub(crate) fn stopping_budgets(&self, settings: &Settings) -> impl Iterator<Item = usize> {
         let team = self.says.team.filter(|_| !self.says.team_mistyped);
         let holders = team.into_iter().chain([OF_ACCOUNT]);
-        holders.filter(|holder| settings.over_budget(*holder) == Some(OverBudget::Stop))
+        let stops = move |holder: &usize| settings.over_budget(*holder) == Some(OverBudget::Stop);
+        let enforced = move |holder: &usize| settings.mode_of(*holder) == Mode::Enforce;
+        let any_enforced = holders.clone().any(|holder| stops(&holder) && enforced(&holder));
+        holders.filter(move |holder| stops(holder) && (enforced(holder) || !any_enforced))
     }
 
     /// How long it must have been idle; none where it says `off`.
