@@ -40,13 +40,15 @@ pub fn decide(
     plan
 }
 
-/// By what name a budget goes in plans, reports and notices: the team's, or `account`.
+/// By what name a budget goes in plans, reports and notices: the team's, or `account`. No two share one.
 #[must_use]
 pub fn resource_of(holder: &Holder) -> ResourceId {
     match holder {
         Holder::Account => "account".into(),
-        // Not to be taken for the account.
-        Holder::Team(team) if team.as_str() == "account" => "team account".into(),
+        // Not to be taken for the account, nor for a team of the name that it has instead.
+        Holder::Team(team) if team.as_str().trim_start_matches("team ") == "account" => {
+            format!("team {team}").as_str().into()
+        }
         Holder::Team(team) => team.as_str().into(),
     }
 }
