@@ -37,7 +37,8 @@ def early_in_the_month(run: Run) -> bool:
 def test_an_empty_account_costs_few_calls(money: BudgetAccount) -> None:
     run = money.tick()
     if not early_in_the_month(run):
-        assert dict(run.counts) == ALWAYS
+        # The first beat of a month reads what the account has reserved in the one before.
+        assert dict(run.counts) == {**ALWAYS, "s3:GetObject": ALWAYS["s3:GetObject"] + 1}
 
 
 def test_what_runs_costs_a_look_a_region_and_a_read_and_a_write_a_team(money: BudgetAccount) -> None:

@@ -121,6 +121,37 @@ def test_a_reservation_survives_every_beat(money: BudgetAccount) -> None:
         assert document["remaining_usd"] == pytest.approx(60 - document["spent_usd"], abs=0.01)
 
 
+def test_reservations_go_on_after_a_day_without_a_beat(money: BudgetAccount) -> None:
+    """Whenever the first beat of the month comes."""
+    before = now().replace(day=1) - timedelta(days=1)
+    reservation = {"usd": 40.0, "since": rfc3339(before), "until": rfc3339(now() + timedelta(days=5))}
+    money.budgets(vision={"monthly_budget_usd": 100, "over_budget": "hold"})
+    document = {"schema": 1, "team": "vision", "month": month(before), "reservations": {"vision/job": reservation}}
+    money.write(f"budgets/vision/{month(before)}.json", document)
+    for _ in range(2):
+        money.tick()
+        assert money.document("vision")["reserved_usd"] == 40
+
+
+def test_a_ledger_of_impossible_times_is_told_and_ends_no_beat(money: BudgetAccount) -> None:
+    money.gpu()
+    money.tick()
+    key = f"ledger/{month()}/{REGION}.json"
+    ledger = money.ledger()
+    money.write(key, {**ledger, "runs": [{**one, "began": 253_402_207_200} for one in ledger["runs"]]})
+    run = money.tick()
+    assert run.invocation.error is None and [gap["call"] for gap in run.gaps] == ["s3:GetObject"]
+    assert "cannot be understood" in run.message("untagged")
+
+
+def test_a_cache_of_impossible_times_is_written_anew(money: BudgetAccount) -> None:
+    money.aws.set_instance(money.gpu(), instance_lifecycle="spot")
+    prices = {"spot": {REGION: {"g5.xlarge": {"as_of": "-009999-01-02T01:59:59Z", "zones": {}}}}}
+    money.write("prices/current.json", {"schema": 1, **prices})
+    assert money.tick().invocation.error is None
+    assert money.read("prices/current.json")["spot"] != prices["spot"]
+
+
 def test_a_ledger_that_cannot_be_read_renews_no_budget(money: BudgetAccount) -> None:
     """It would say too little. It is told, and nothing is overwritten."""
     money.budget(120, money.gpu(), over_budget="stop")

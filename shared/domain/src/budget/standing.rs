@@ -14,7 +14,8 @@ use crate::mode::Mode;
 use crate::money::{Amount, Rate};
 use crate::news::NO_TEAM;
 
-/// Of documents in one beat: each is a read and a write. Who has a budget comes first, then who spent the most.
+/// Of documents in one beat: each is a read and a write. Who has a budget has a document, however many there are; of the others
+/// those that spent the most.
 pub const HOLDERS_MAX: usize = 500;
 /// Of spenders that are named.
 const TOP: usize = 5;
@@ -128,10 +129,23 @@ impl<'a> Books<'a> {
         Self { config, ceiling, period, now, ledger_began, unseen, of_month, before, earlier }
     }
 
-    /// Who has a document: the account, and every team that has a section, spends, or has something reserved; at most
-    /// [`HOLDERS_MAX`].
+    /// Who has a document: the account, and every team that has a section, spends, or has something reserved; of those without
+    /// a budget only as many as there is room for beside the others, [`HOLDERS_MAX`] in all.
     #[must_use]
     pub fn holders(&self, stored: &BTreeMap<Holder, Budget>) -> BTreeSet<Holder> {
+        let has_budget = |holder: &Holder| Limit::of(holder, self.config, self.ceiling).is_some();
+        let ranked = self.ranked(stored).into_iter().enumerate();
+        ranked.filter(|(place, holder)| *place < HOLDERS_MAX || has_budget(holder)).map(|(_, holder)| holder).collect()
+    }
+
+    /// How many teams without a budget have no document, for there was no room.
+    #[must_use]
+    pub fn left_out(&self, stored: &BTreeMap<Holder, Budget>) -> usize {
+        self.ranked(stored).len().saturating_sub(self.holders(stored).len())
+    }
+
+    /// All of them: the account, who has a budget, who has something reserved, who spent the most.
+    fn ranked(&self, stored: &BTreeMap<Holder, Budget>) -> Vec<Holder> {
         let of_config = self.config.teams.keys().cloned().map(Holder::Team);
         let reserving = self.earlier.iter().filter(|(_, budget)| !self.going_on(budget).is_empty()).map(|(who, _)| who);
         let known = stored.keys().chain(self.of_month.keys()).chain(reserving).cloned();
@@ -142,8 +156,7 @@ impl<'a> Books<'a> {
             let reserves = stored.get(holder).is_some_and(|budget| !budget.reservations.is_empty());
             std::cmp::Reverse((*holder == Holder::Account, has_budget, reserves, spent(self.spends(holder))))
         });
-        ranked.truncate(HOLDERS_MAX);
-        ranked.into_iter().collect()
+        ranked
     }
 
     /// The documents as they are to be written, from those that are `stored`.

@@ -441,3 +441,39 @@ fn a_ledger_that_began_within_the_month_says_so() {
     assert_eq!(since("2026-11-01T00:00:00Z"), None);
     assert_eq!(since("2026-10-01T00:00:00Z"), None);
 }
+
+#[test]
+fn however_many_have_a_budget_none_goes_without_a_document() {
+    let named = |from: usize, to: usize| (from..to).map(|n| format!("team-{n:04}"));
+    let check = |with_budget: usize, without: usize, expect: (usize, usize)| {
+        let mut config: String = named(0, with_budget)
+            .fold(String::new(), |all, team| all + &format!("[teams.{team}]\nmonthly_budget_usd = 9\n"));
+        config += &named(with_budget, with_budget + without)
+            .fold(String::new(), |all, team| all + &format!("[teams.{team}]\n"));
+        let config = Config::read(&config).unwrap();
+        let (nothing, dearest) = (BTreeMap::new(), format!("team-{:04}", with_budget + without - 1));
+        let spends = spends(vec![Spend { team: Some(dearest.as_str().into()), ..spend("i-1", 5.0) }]);
+        let books = Books::new((&config, Mode::Enforce), &spends, &nothing, now());
+        let holders = books.holders(&nothing);
+        assert_eq!((holders.len(), books.left_out(&nothing)), expect, "{with_budget} {without}");
+        assert!(holders.contains(&Holder::Account));
+        assert!(named(0, with_budget).all(|team| holders.contains(&Holder::Team(team.as_str().into()))));
+        // Of those without a budget, first who spends.
+        assert_eq!(
+            holders.contains(&Holder::Team(dearest.as_str().into())),
+            expect.0 > with_budget + 1 || without == 0
+        );
+    };
+    check(10, 20, (31, 0));
+    check(505, 0, (506, 0));
+    check(505, 20, (506, 20));
+    check(100, 500, (500, 101));
+}
+
+#[test]
+fn no_two_budgets_share_a_name() {
+    let teams = ["account", "team account", "team team account", "team", "team accounts", "vision"];
+    let holders = teams.map(|team| Holder::Team(team.into())).into_iter().chain([Holder::Account]);
+    let names: Vec<String> = holders.map(|holder| resource_of(&holder).to_string()).collect();
+    assert_snapshot!(names.join(", "), @"team account, team team account, team team team account, team, team accounts, vision, account");
+}

@@ -134,7 +134,8 @@ fn read(written: Written) -> Option<Ledger> {
         let (id, entry) = row.entry()?;
         ledger.runs.entry(id).or_default().insert(began, entry);
     }
-    moments(&ledger).all(is_sane).then_some(ledger)
+    let all_sane = moments(&ledger).all(is_sane);
+    all_sane.then_some(ledger)
 }
 
 /// Every moment with which anything is computed; those of the month may be the ends of all time.

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
-use domain::budget::{Books, Budget, Holder, Spends};
+use domain::budget::{Books, Budget, HOLDERS_MAX, Holder, Spends};
 use domain::ledger::Month;
-use domain::observed::Gap;
+use domain::observed::{Gap, GapKind};
 use domain::policy::Policy;
 use futures::{StreamExt, stream};
 use jiff::SignedDuration;
@@ -15,8 +15,8 @@ use super::ledgers::Ledgers;
 use super::{Months, closing, cost_explorer, impatient};
 use crate::{AT_ONCE, Run};
 
-/// So long into a month the documents of the one before are read: what they reserve goes on. Once is enough; but whoever reserved just
-/// before midnight may have been slow to write it.
+/// So long into a month the documents of the one before are read: what they reserve goes on. Once is enough, in the first beat of the
+/// month, whenever that is; but whoever reserved just before midnight may have been slow to write it.
 const CARRIED_OVER: SignedDuration = SignedDuration::from_hours(24);
 
 /// Documents as they were read. One that could not be is missing.
@@ -34,13 +34,16 @@ pub(super) struct Renewed {
 pub(super) async fn renewed(run: &Run<'_>, policy: &Policy, months: &Months, ledgers: &Ledgers) -> (Renewed, Vec<Gap>) {
     let Ledgers { of_month, before, is_whole, is_before_whole } = ledgers;
     let terms = (&policy.config, policy.ceiling);
-    let holders = {
+    let (holders, left_out) = {
         let (spends, nothing) = (Spends::of(of_month, &[], [], run.now), BTreeMap::new());
-        Books::new(terms, &spends, &nothing, run.now).holders(&BTreeMap::new())
+        let books = Books::new(terms, &spends, &nothing, run.now);
+        (books.holders(&nothing), books.left_out(&nothing))
     };
     let (mut stored, mut gaps) = read(run, &holders, &months.this).await;
-    let goes_on = run.now.duration_since(months.this.span().from) < CARRIED_OVER;
-    let of_earlier = if goes_on { holders.clone() } else { BTreeSet::new() };
+    gaps.extend(without_document(run, left_out));
+    let is_young = run.now.duration_since(months.this.span().from) < CARRIED_OVER;
+    let is_new = |holder: &Holder| stored.get(holder).is_some_and(|one| one.value.as_of.is_none());
+    let of_earlier: BTreeSet<Holder> = holders.iter().filter(|one| is_young || is_new(one)).cloned().collect();
     let (of_before, unread) = read(run, &of_earlier, &months.previous).await;
     gaps.extend(unread);
 
@@ -55,7 +58,8 @@ pub(super) async fn renewed(run: &Run<'_>, policy: &Policy, months: &Months, led
         let account = stored.get_mut(&Holder::Account).map(|one| &mut one.value);
         gaps.extend(cost_explorer::renew(run, policy, ledgers, account).await);
         let is_complete = |holder: &Holder, one: &Budget| {
-            !goes_on || (earlier.contains_key(holder) && (*is_before_whole || !books.takes_over(holder, one)))
+            !of_earlier.contains(holder)
+                || (earlier.contains_key(holder) && (*is_before_whole || !books.takes_over(holder, one)))
         };
         let renewable = stored.into_iter().filter(|(holder, one)| is_complete(holder, &one.value));
         let writes = stream::iter(renewable).map(|(holder, one)| renew(run, &books, &months.this, holder, one));
@@ -66,9 +70,21 @@ pub(super) async fn renewed(run: &Run<'_>, policy: &Policy, months: &Months, led
             }
         }
     }
-    let (closed, unclosed) = closing::closed(run, policy, months, ledgers, of_before).await;
+    // Without the ledgers of that month nobody knows what it came to.
+    let to_close = if before.is_empty() { Stored::new() } else { of_before };
+    let (closed, unclosed) = closing::closed(run, policy, months, ledgers, to_close).await;
     gaps.extend(unclosed);
     (Renewed { budgets, closed }, gaps)
+}
+
+/// Nobody's spend goes uncounted: that of a team without a document is in the account's.
+fn without_document(run: &Run<'_>, count: usize) -> Option<Gap> {
+    let error = format!(
+        "{count} more teams spend than {HOLDERS_MAX} documents of budgets hold; those of them that have no budget and spend the \
+         least have no document, and count in the account's alone"
+    );
+    let (region, call) = (run.aws.home().clone(), "s3:PutObject".to_owned());
+    (count > 0).then_some(Gap { region, call, error, kind: GapKind::Part })
 }
 
 async fn read(run: &Run<'_>, holders: &BTreeSet<Holder>, month: &Month) -> (Stored, Vec<Gap>) {
