@@ -31,7 +31,7 @@ PARTS := format clippy unit template simulate integration
 # What `make test-all` runs besides.
 PARTS_ALL := fuzz simulate-all every-fault
 
-.PHONY: help demo test test-all test-fast fuzz fmt lint format clippy unit simulate simulate-instances simulate-volumes \
+.PHONY: help demo test test-all test-fast fuzz fmt lint format clippy unit simulate simulate-instances simulate-volumes simulate-quarter \
 	simulate-all template integration \
 	every-fault bench bench-scan bench-peer install build deploy clean
 
@@ -84,13 +84,16 @@ unit: ## Run the tests of every crate
 
 # ARGS: `make simulate ARGS=--help` lists them; those of a violation are printed with it.
 simulate simulate-instances simulate-volumes: ARGS ?= --account-days 10000
-simulate: simulate-instances simulate-volumes ## Live 10,000 days of simulated accounts of instances, and as many of volumes
+simulate: simulate-instances simulate-volumes simulate-quarter ## Live 10,000 days of simulated accounts of instances, as many of volumes, and quarters of budgets
 
 simulate-instances: ## Those of instances, with all that goes wrong: make simulate-instances [ARGS="--seed 7"]
 	$(SIMULATION) --test simulation -- $(ARGS)
 
 simulate-volumes: ## Those of volumes: make simulate-volumes [ARGS="--seed 7"]
 	$(SIMULATION) --test simulation-volumes -- $(ARGS)
+
+simulate-quarter: ## Those of budgets: 200 instances and 40 jobs through a quarter, several times
+	$(SIMULATION) --test quarter -- --ignored --nocapture
 
 simulate-all: ## Live a million days of simulated accounts of each kind (hours)
 	@$(MAKE) simulate ARGS="--account-days 1000000"

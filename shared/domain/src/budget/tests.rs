@@ -317,6 +317,48 @@ fn a_reservation_shrinks_by_what_its_job_spends_and_ends_with_it() {
 }
 
 #[test]
+fn what_may_be_spent_besides_is_kept_free() {
+    let uncertain = Spend { uncertain: usd(10.0), ..stopped("i-3", 4_000.0) };
+    let mut document = of_vision(vec![uncertain], HOLDS);
+    assert_eq!(document.remaining_usd, Some(usd(990.0)));
+    assert!(matches!(reserved(&mut document, 990.01, HOLDS, now()), Err(Refused::TooMuch(_))));
+    assert_eq!(reserved(&mut document, 990.0, HOLDS, now()), Ok(Reserved::Fits));
+}
+
+#[test]
+fn what_is_reserved_is_not_spent_and_a_beat_keeps_it() {
+    let (config, since) = (Config::read(HOLDS).unwrap(), "2026-11-22T09:00:00Z".parse().unwrap());
+    let of = |usd_reserved: f64| Reservation {
+        usd: usd(usd_reserved),
+        spent_usd: Amount::ZERO,
+        since,
+        until: "2026-12-02T00:00:00Z".parse().unwrap(),
+        ended: None,
+    };
+    let document = |month: &str, one: Reservation| Budget {
+        month: month.to_owned(),
+        reservations: BTreeMap::from([("vision/llama-1".to_owned(), one)]),
+        ..Budget::default()
+    };
+    let spends = spends(vec![spend("i-1", 4_000.0)]);
+    // The month before has the same job, as it stood there.
+    let earlier = BTreeMap::from([(vision(), document("2026-10", of(7.0)))]);
+    let budget =
+        Books::new((&config, Mode::Enforce), &spends, &earlier, now()).of(&vision(), &document("2026-11", of(3_000.0)));
+    assert_eq!((budget.verdict, budget.spent_usd, budget.reserved_usd), (Verdict::Ok, usd(4_000.0), usd(3_000.0)));
+}
+
+#[test]
+fn what_runs_and_was_not_seen_by_the_last_beat_is_said() {
+    let seen = |minutes: i64| {
+        let old = Spend { seen_until: now() - SignedDuration::from_mins(minutes), ..spend("i-1", 1.0) };
+        of_vision(vec![spend("i-2", 1.0), old.clone(), Spend { is_running: false, ..old }], HOLDS).blind_since
+    };
+    assert_eq!(seen(20), None);
+    assert_eq!(seen(21), Some(now() - SignedDuration::from_mins(21)));
+}
+
+#[test]
 fn a_reservation_goes_on_into_the_next_month_with_what_is_left_of_it() {
     let since: Timestamp = "2026-11-30T12:00:00Z".parse().unwrap();
     let december: Timestamp = "2026-12-01T00:15:00Z".parse().unwrap();

@@ -74,6 +74,27 @@ fn an_end_that_ec2_names_is_exact_and_one_that_nobody_saw_is_not() {
 }
 
 #[test]
+fn a_look_that_was_not_whole_ends_nothing() {
+    let seen = beat("10:15", vec![sighting(Life::Live)]);
+    check(vec![seen, Beat { whole: false, ..beat("10:30", vec![]) }], (900, 6_300));
+}
+
+#[test]
+fn what_was_running_when_the_month_before_ended_goes_on_until_it_is_seen_gone() {
+    let turn = time("2026-12-01T00:00:00Z");
+    let minutes = |minutes| turn + SignedDuration::from_mins(minutes);
+    let mut november = ledger(&[Beat { at: minutes(-10), ..beat("10:15", vec![sighting(Life::Live)]) }]);
+    let gone = Beat { at: minutes(15), ..beat("10:15", vec![]) };
+    november.observe(&gone);
+    let mut december = Ledger::new(&Month::read("2026-12", &TimeZone::UTC).unwrap(), &"us-east-1".into());
+    december.carry(&november);
+    december.observe(&gone);
+    let spent: Spent = december.runs().map(|run| run.spent(december.span())).sum();
+    assert_eq!((spent.amount.usd_micros(), spent.uncertain.usd_micros()), (0, 960_000));
+    assert!(!december.carry(&november), "twice is once");
+}
+
+#[test]
 fn a_start_costs_a_minute_at_least_and_a_volume_does_not() {
     let second = time("2026-11-10T10:00:01Z");
     let ended = Life::Ended { at: Some(second), terminated: true, reclaimed: false };
