@@ -1,4 +1,4 @@
-"""What a beat asks of AWS, and no permission that the template lacks."""
+"""What a beat asks of AWS, and no permission that the template lacks. How often it asks: test_fewest_calls.py."""
 
 from __future__ import annotations
 
@@ -6,17 +6,6 @@ from local_aws.client import REGION
 from reaping import EUROPE, REGIONS, Run
 from reaping_budgets import READS, BudgetAccount, month
 from template_actions import granted_actions
-
-# Of every beat, whatever there is: configuration and prices, which are read once more to be written over, what was told, who listens,
-# where to look, what runs, which ledgers there are, the ledgers, the account's budget, and the audit record.
-ALWAYS = {
-    "s3:GetObject": 1 + 2 + 1 + len(REGIONS) + 1,
-    "sns:ListSubscriptionsByTopic": 1,
-    "ec2:DescribeRegions": 1,
-    "ec2:DescribeInstances": len(REGIONS),
-    "s3:ListObjectsV2": 1,
-    "s3:PutObject": len(REGIONS) + 1 + 1,
-}
 
 # Granted, and not seen here, each for a reason.
 NOT_SEEN = {
@@ -27,34 +16,6 @@ NOT_SEEN = {
     "logs:PutLogEvents",
     "ce:GetCostAndUsage",  # only where somebody asks for it
 }
-
-
-def early_in_the_month(run: Run) -> bool:
-    """In the first week the month before is read too."""
-    return int(run.response["at"][8:10]) <= 8
-
-
-def test_an_empty_account_costs_few_calls(money: BudgetAccount) -> None:
-    run = money.tick()
-    if not early_in_the_month(run):
-        # The first beat of a month reads what the account has reserved in the one before.
-        assert dict(run.counts) == {**ALWAYS, "s3:GetObject": ALWAYS["s3:GetObject"] + 1}
-
-
-def test_what_runs_costs_a_look_a_region_and_a_read_and_a_write_a_team(money: BudgetAccount) -> None:
-    """However many there are."""
-    for _ in range(12):
-        money.gpu()
-    money.budgets(vision={"monthly_budget_usd": 1000}, nlp={"monthly_budget_usd": 1000})
-    money.tick()
-    run = money.tick()
-    if not early_in_the_month(run):
-        assert run.counts["s3:GetObject"] == ALWAYS["s3:GetObject"] + 2
-        assert run.counts["ec2:DescribeInstances"] == len(REGIONS)
-        # Only where something runs.
-        assert run.counts["ec2:DescribeInstanceTypes"] == run.counts["ec2:DescribeVolumes"] == 1
-    # Prices are asked for once a day.
-    assert "pricing:GetProducts" not in run.counts
 
 
 def _everything(money: BudgetAccount) -> list[Run]:

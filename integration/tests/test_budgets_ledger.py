@@ -179,27 +179,6 @@ def test_a_budget_that_cannot_be_read_is_not_overwritten(money: BudgetAccount) -
     assert run.steps == [] and money.document()["spent_usd"] > 0
 
 
-def test_the_first_beat_of_a_month_takes_over_what_runs(money: BudgetAccount) -> None:
-    """What ran over the boundary is in both months, each with its part; reservations go on."""
-    began = now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    gpu = money.gpu(launched=began - timedelta(hours=30))
-    previous = began - timedelta(hours=1)
-    beat = int((began - timedelta(minutes=10)).timestamp())
-    rates = {"g5.xlarge on demand": {"2026-09-24T00:00:00Z": 1006000}}
-    what = {"type": "g5.xlarge", "lifecycle": "on-demand", "tariff": "g5.xlarge on demand", "team": "vision"}
-    since, seen = rfc3339(began - timedelta(hours=30)), rfc3339(began - timedelta(minutes=10))
-    runs = [{"instance": gpu, "launched_at": since, **what, "seen": seen}]
-    document = {"schema": 1, "month": month(previous), "region": REGION, "beats": [beat], "rates": rates}
-    money.write(f"ledger/{month(previous)}/{REGION}.json", {**document, "runs": runs})
-    money.tick()
-    seconds = (moment(money.document("vision")["as_of"]) - began).total_seconds()
-    assert spent_on(money, gpu) == pytest.approx(cost(seconds), rel=1e-6, abs=1e-4)
-    if now() - began < timedelta(days=7):
-        [closed] = [one for one in money.ledger(of=month(previous))["runs"] if one.get("instance") == gpu]
-        assert (moment(closed["seen"]), moment(closed["until"])) == (began, began)
-        assert not closed["ended"] and closed["usd"] == pytest.approx(cost(30 * 3600))
-
-
 def test_regions_have_ledgers_of_their_own(money: BudgetAccount) -> None:
     here, there = money.gpu(), money.gpu(region=EUROPE)
     money.tick()

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from math import ceil
 
+import moved_clock
 import pytest
 from local_aws.client import REGION
 from reaping import EUROPE, REGIONS, Account, Run, ago, rfc3339
+from reaping_budgets import BudgetAccount
 from reaping_volumes import VolumeAccount
 
 RESOURCES_A_PAGE = 1000  # EC2 API reference, DescribeInstances, DescribeSnapshots
@@ -264,3 +267,98 @@ def test_a_look_at_instances_where_nothing_is_attached_is_one_too_many(storage: 
     check(run, fewest)
     with pytest.raises(AssertionError, match="ec2:DescribeInstances"):
         check(replace(run, calls=[*run.calls, *looks]), fewest)
+
+
+# Budgets
+
+on_a_day = pytest.mark.skipif(not moved_clock.IS_HERE, reason="a process's clock is moved on Linux alone")
+FIRST = datetime(2031, 1, 1, 6, tzinfo=timezone.utc)
+LOOKS_BACK = timedelta(days=7)  # of the forecast
+CARRIED_OVER = timedelta(days=1)  # of reservations
+STORAGE_PRODUCTS = 3  # that the Price List has apart: by GiB, by IOPS, by throughput
+
+
+class FewestOfABeat(Fewest):
+    """What a beat in the middle of a month cannot do without."""
+
+    def __init__(self, holders: int, since_first: timedelta = LOOKS_BACK) -> None:
+        super().__init__()
+        regions = len(REGIONS)
+        before = regions if since_first < LOOKS_BACK else 0
+        carried = holders if since_first < CARRIED_OVER else 0
+        self.calls = Counter(
+            {
+                # The configuration, prices, and what was told, which is all with the home region; each region's ledger and each
+                # document, for both are written over what is there; those of the month before as long as they still count.
+                "s3:GetObject": 3 + regions + holders + before + carried,
+                # Each region's ledger, be it empty: that somebody looked is what a gap is told by. Each document, for it says
+                # as of when it is; and the audit record.
+                "s3:PutObject": regions + holders + 1,
+                "sns:ListSubscriptionsByTopic": 1,
+                "ec2:DescribeRegions": 1,
+                "ec2:DescribeInstances": regions,
+            }
+        )
+
+    def priced(self, *, regions: int, types: int = 0, storage: int = 0, spot: int = 0) -> FewestOfABeat:
+        """Where something runs: what has a GPU, and the volumes of that; and what is not known yet, or too old, of so many
+        types, of storage in so many regions, and of Spot in so many. What was asked is kept."""
+        self.calls["ec2:DescribeInstanceTypes"] += regions
+        self.calls["ec2:DescribeVolumes"] += regions
+        self.calls["pricing:GetProducts"] += types + STORAGE_PRODUCTS * storage
+        self.calls["ec2:DescribeSpotPriceHistory"] += spot
+        self.calls["s3:PutObject"] += 1 if types or storage or spot else 0
+        return self
+
+    def told(self, teams: int) -> FewestOfABeat:
+        """A message each, and what is remembered."""
+        self.calls["sns:Publish"] += teams
+        self.calls["s3:PutObject"] += 1
+        return self
+
+
+def check_beat(run: Run, fewest: FewestOfABeat) -> None:
+    """Not one more."""
+    assert run.gaps == []
+    needed = {action: count for action, count in fewest.calls.items() if count}
+    assert dict(run.counts) == needed
+
+
+def in_use(money: BudgetAccount, begin: datetime) -> None:
+    """Two teams, two regions, a dozen instances of two types, one of them on Spot; and a budget that is half spent."""
+    money.aws.set_spot_price("g5.xlarge", {f"{EUROPE}a": 0.4}, EUROPE, since=begin - timedelta(days=9))
+    for _ in range(10):
+        money.launch(begin - timedelta(hours=1))
+    money.launch(begin - timedelta(hours=1), "g5.12xlarge", tags={"Team": "nlp"})
+    money.launch(begin - timedelta(hours=1), region=EUROPE, tags={"Team": "nlp"}, spot_instance_request="one-time")
+    money.budgets(vision={"monthly_budget_usd": 18, "notify_at_percent": [50]}, nlp={"monthly_budget_usd": 1000})
+
+
+@on_a_day
+def test_a_beat_of_an_empty_account(money: BudgetAccount) -> None:
+    for quarters in range(2):
+        run = money.tick_at(FIRST + LOOKS_BACK + quarters * timedelta(minutes=15))
+        check_beat(run, FewestOfABeat(holders=1))
+
+
+@on_a_day
+def test_beats_of_an_account_in_use(money: BudgetAccount) -> None:
+    """However many run. On-demand prices are asked for once a day, Spot prices in every beat, of which each pays what it was."""
+    begin = FIRST + LOOKS_BACK
+    in_use(money, begin)
+    first, second = (money.tick_at(begin + quarters * timedelta(minutes=15)) for quarters in range(2))
+    assert [first.step("vision")["action"], second.steps] == ["notify", []]
+    check_beat(first, FewestOfABeat(holders=3).priced(regions=2, types=2, storage=2, spot=1).told(teams=1))
+    check_beat(second, FewestOfABeat(holders=3).priced(regions=2, spot=1))
+
+
+@on_a_day
+@pytest.mark.parametrize("since_first", [timedelta(hours=6), timedelta(days=3), LOOKS_BACK], ids=str)
+def test_beats_in_the_first_days_of_a_month(money: BudgetAccount, since_first: timedelta) -> None:
+    """The month before is read for a week, its documents for a day; only its last beats are still written into it."""
+    begin = FIRST.replace(hour=0) + since_first
+    in_use(money, begin)
+    money.tick_at(begin)
+    for quarters in (1, 2):
+        run = money.tick_at(begin + quarters * timedelta(minutes=15))
+        check_beat(run, FewestOfABeat(holders=3, since_first=since_first).priced(regions=2, spot=1))

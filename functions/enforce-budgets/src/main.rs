@@ -38,7 +38,7 @@ async fn enforce(Bookkeeper { settings, aws, store }: &Bookkeeper, invocation: I
     let (chosen, progress, halted) = (None, &execution::log, None);
     let run =
         Run { aws, store, topic_arn, function: FUNCTION, id, mode, now, deadline, clock, chosen, progress, halted };
-    let (policy, audience) = run.prepare().await?;
+    let (policy, audience) = run.prepare_without_prices().await?;
     let seen = budgets::account(&run, &policy).await;
     let (memory, terms) = (&seen.recalled.memory, (&policy.config, policy.ceiling));
     let plan = decide(&seen.budgets, &policy.config, policy.ceiling, memory, aws.home());

@@ -25,6 +25,7 @@ use domain::notices::Memory;
 use domain::observed::{Gap, GapKind, Observed};
 use domain::plan::{Action, Plan, Step, Target};
 use domain::policy::Policy;
+use domain::price::PriceBook;
 use domain::report::{AuditRecord, Outcome, OutcomeKind, Report};
 use futures::future::join;
 use futures::{StreamExt, stream};
@@ -92,16 +93,32 @@ impl Run<'_> {
     /// # Errors
     /// Where the configuration was refused, or could not be read.
     pub async fn prepare(&self) -> Result<(Policy, Audience), ConfigFault> {
-        let config = match self.store.read_config().await {
-            Ok(config) => config,
-            Err(fault) => {
-                self.refuse(&fault.to_string()).await;
-                return Err(fault);
-            }
-        };
+        let config = self.config().await?;
         let (audience, prices) = join(self.audience(), prices::load(self.store, &config, self.now)).await;
+        Ok((self.policy(config, &audience, prices), audience))
+    }
+
+    /// The same for a run that asks for prices itself, [`prices::refresh`], once it knows for what.
+    ///
+    /// # Errors
+    /// Where the configuration was refused, or could not be read.
+    pub async fn prepare_without_prices(&self) -> Result<(Policy, Audience), ConfigFault> {
+        let config = self.config().await?;
+        let audience = self.audience().await;
+        Ok((self.policy(config, &audience, PriceBook::dated()), audience))
+    }
+
+    async fn config(&self) -> Result<Config, ConfigFault> {
+        let read = self.store.read_config().await;
+        if let Err(fault) = &read {
+            self.refuse(&fault.to_string()).await;
+        }
+        read
+    }
+
+    fn policy(&self, config: Config, audience: &Audience, prices: PriceBook) -> Policy {
         let ceiling = if matches!(audience, Audience::Nobody(_)) { Mode::Observe } else { self.mode };
-        Ok((Policy { config, ceiling, prices, budgets: Standings::default() }, audience))
+        Policy { config, ceiling, prices, budgets: Standings::default() }
     }
 
     /// Whether it is about a resource at all.
