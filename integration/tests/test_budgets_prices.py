@@ -137,12 +137,16 @@ def test_without_the_price_list_the_table_counts_and_is_named(money: BudgetAccou
     assert "pricing:GetProducts" in money.tick_at(NOON + hours(25)).message("untagged")
 
 
-@pytest.mark.xfail(strict=True, reason="the words of a budget do not say that it rests on the dated table")
 def test_a_budget_names_the_table_that_it_rests_on(money: BudgetAccount) -> None:
     launch(money)
     money.budgets(vision={"monthly_budget_usd": 6})
     money.aws.fault("pricing:GetProducts", "access_denied", times=None)
-    assert TABLE in money.tick_at(NOON).message("vision")
+    assert f"some are of the {TABLE}." in money.tick_at(NOON).message("vision")
+    assert money.document("vision", MONTH)["tables"] == [TABLE]
+    # Once the list answers, it says the price of today, which was that of this morning.
+    money.aws.clear_faults()
+    money.tick_at(NOON + minutes(15))
+    assert "tables" not in money.document("vision", MONTH)
 
 
 def test_once_the_price_list_answers_its_price_counts(money: BudgetAccount) -> None:

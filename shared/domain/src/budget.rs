@@ -122,6 +122,9 @@ pub struct Budget {
     /// What nobody knows the price of.
     #[serde(default)]
     pub unpriced: Vec<Unpriced>,
+    /// The dated tables by which some of it is counted, for the Price List had not said what it costs: `table of 2026-09-24`.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub tables: BTreeSet<String>,
     /// Of the account: each team's spend. Those of a team: empty.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub teams: BTreeMap<String, Amount>,

@@ -83,6 +83,13 @@ impl Source {
 }
 
 impl Source {
+    /// The table whose prices hold from that moment on, as the ledger keeps them; none of anything younger.
+    #[must_use]
+    pub fn table_holding_from(from: Timestamp) -> Option<Self> {
+        let tables = [dated::OF_INSTANCES, dated::OF_VOLUMES];
+        tables.into_iter().find(|of| dated::midnight(of) == Some(from)).map(|of| Self::Table { of })
+    }
+
     /// From when on its price holds; `listed`: since when the list says the same.
     fn holds_from(self, listed: Option<Timestamp>) -> Option<Timestamp> {
         match self {

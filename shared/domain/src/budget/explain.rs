@@ -103,6 +103,10 @@ fn unknown(budget: &Budget) -> Vec<String> {
             duration::show(time)
         ));
     }
+    if !budget.tables.is_empty() {
+        let tables: Vec<&str> = budget.tables.iter().map(String::as_str).collect();
+        found.push(format!("Not all prices are of the Price List: some are of the {}.", tables.join(", and of the ")));
+    }
     if budget.uncertain_usd.is_a_cent() {
         found.push(format!(
             "Up to {} more may be spent, on what ended while nobody looked, or was not seen since.",

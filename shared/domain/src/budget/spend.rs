@@ -8,6 +8,7 @@ use super::{Budget, Holder, Unseen, forecast};
 use crate::id::{Region, ResourceId, TeamName};
 use crate::ledger::{Kind, Ledger, Run, Span, Terms};
 use crate::money::{Amount, Rate};
+use crate::price::Source;
 
 /// What one run of an instance, or of a volume beside one, cost in one month.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +37,8 @@ pub struct Spend {
     pub uncertain: Amount,
     /// For how long it ran in the month at an unknown price.
     pub unpriced_seconds: u64,
+    /// The dated table by whose price it is counted, where the Price List had not said one.
+    pub table: Option<Source>,
     /// Whether it is still billed.
     pub is_running: bool,
     /// Until when it was seen.
@@ -127,6 +130,7 @@ impl Spend {
             spent: spent.amount,
             uncertain: spent.uncertain,
             unpriced_seconds: spent.unpriced_seconds,
+            table: run.table(within),
             is_running: run.is_running(),
             seen_until: run.seen_until.unwrap_or(run.began),
             rate: run.rate_now(),

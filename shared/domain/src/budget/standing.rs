@@ -13,6 +13,7 @@ use crate::id::{Region, ResourceId};
 use crate::mode::Mode;
 use crate::money::{Amount, Rate};
 use crate::news::NO_TEAM;
+use crate::price::Source;
 
 /// Of documents in one beat: each is a read and a write. Who has a budget has a document, however many there are; of the others
 /// those that spent the most.
@@ -207,6 +208,7 @@ impl<'a> Books<'a> {
             top,
             others,
             unpriced: unpriced(spends),
+            tables: spends.iter().filter_map(|one| one.table).map(Source::words).collect(),
             teams: if *holder == Holder::Account { self.teams() } else { BTreeMap::new() },
             billed: stored.billed.clone(),
             unanswered: stored.unanswered.clone(),

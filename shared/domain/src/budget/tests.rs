@@ -40,6 +40,7 @@ fn spend(id: &str, spent: f64) -> Spend {
         spent: usd(spent),
         uncertain: Amount::ZERO,
         unpriced_seconds: 0,
+        table: None,
         is_running: true,
         seen_until: now(),
         rate: Some(rate),
@@ -518,4 +519,21 @@ fn no_two_budgets_share_a_name() {
     let holders = teams.map(|team| Holder::Team(team.into())).into_iter().chain([Holder::Account]);
     let names: Vec<String> = holders.map(|holder| resource_of(&holder).to_string()).collect();
     assert_snapshot!(names.join(", "), @"team account, team team account, team team team account, team, team accounts, vision, account");
+}
+
+#[test]
+fn the_tables_are_named_by_which_some_of_it_is_counted() {
+    let table = |of| Some(crate::price::Source::Table { of });
+    let found = said(
+        vec![
+            Spend { table: table("2026-09-24"), ..spend("i-1", 2_000.0) },
+            Spend { table: table("2026-09-24"), ..spend("i-2", 1_000.0) },
+            Spend { table: table("2026-09-30"), ..spend("vol-3", 2_000.0) },
+            spend("i-4", 500.0),
+        ],
+        HOLDS,
+    );
+    let words =
+        "Not all prices are of the Price List: some are of the table of 2026-09-24, and of the table of 2026-09-30.";
+    assert!(found.contains(words), "{found}");
 }

@@ -8,6 +8,7 @@ use super::run::{Entry, Facts, Kind, Terms, earliest};
 use super::{BLIND_AFTER, Ledger, Rates, Span};
 use crate::id::{Region, ResourceId};
 use crate::money::{Amount, Rate};
+use crate::price::Source;
 
 /// What each start of an instance costs at least (EC2 user guide, "On-Demand Instances").
 const MINIMUM: SignedDuration = SignedDuration::from_secs(60);
@@ -263,10 +264,22 @@ impl Run<'_> {
         (amount, unpriced)
     }
 
+    /// The dated table by whose price it is counted at the beginning of that span, or of its own; none where the Price List, or the
+    /// history of Spot prices, said what it cost by then.
+    #[must_use]
+    pub fn table(&self, window: Span) -> Option<Source> {
+        self.in_force(window.from.max(self.began)).and_then(|(from, _)| Source::table_holding_from(from))
+    }
+
     pub(super) fn rate_at(&self, at: Timestamp) -> Option<Rate> {
+        self.in_force(at).map(|(_, rate)| rate)
+    }
+
+    /// A rate, and from when on it holds.
+    fn in_force(&self, at: Timestamp) -> Option<(Timestamp, Rate)> {
         let rates = self.rates?;
         let in_force = rates.range(..=at).next_back();
         let learnt_later = || rates.first_key_value().filter(|_| self.facts.terms != Terms::Spot);
-        in_force.or_else(learnt_later).map(|(_, rate)| *rate)
+        in_force.or_else(learnt_later).map(|(from, rate)| (*from, *rate))
     }
 }
