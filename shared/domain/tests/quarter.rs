@@ -180,7 +180,7 @@ impl World {
                 at = until + chance.i64(HOUR..12 * DAY);
             }
             let team = 1 + chance.usize(0..3);
-            let copies = (number % 5 == 0).then(|| chance.usize(0..usize::try_from(JOBS).unwrap()));
+            let copies = (number % 5 == 0).then(|| chance.usize(0..usize::try_from(extent.jobs).unwrap()));
             Machine { id: format!("i-{number}"), team, kind: chance.usize(0..RATES.len()), job: None, copies, lives }
         });
         let machines = machines.collect();

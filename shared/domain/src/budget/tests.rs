@@ -334,6 +334,7 @@ fn what_is_reserved_is_not_spent_and_a_beat_keeps_it() {
         spent_usd: Amount::ZERO,
         since,
         until: "2026-12-02T00:00:00Z".parse().unwrap(),
+        instances: BTreeSet::new(),
         ended: None,
     };
     let document = |month: &str, one: Reservation| Budget {

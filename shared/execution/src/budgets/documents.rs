@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
-use domain::budget::{Books, Budget, HOLDERS_MAX, Holder, Spends};
+use domain::budget::{Books, Budget, HOLDERS_MAX, Holder, LOOKS_BACK, Spends};
 use domain::ledger::Month;
 use domain::observed::{Gap, GapKind};
 use domain::policy::Policy;
@@ -41,7 +41,8 @@ pub(super) async fn renewed(run: &Run<'_>, policy: &Policy, months: &Months, led
     };
     let (mut stored, mut gaps) = read(run, &holders, &months.this).await;
     gaps.extend(without_document(run, left_out));
-    let is_young = run.now.duration_since(months.this.span().from) < CARRIED_OVER;
+    let since_midnight = run.now.duration_since(months.this.span().from);
+    let is_young = since_midnight < CARRIED_OVER;
     let is_new = |holder: &Holder| stored.get(holder).is_some_and(|one| one.value.as_of.is_none());
     let of_earlier: BTreeSet<Holder> = holders.iter().filter(|one| is_young || is_new(one)).cloned().collect();
     let (of_before, unread) = read(run, &of_earlier, &months.previous).await;
@@ -57,9 +58,11 @@ pub(super) async fn renewed(run: &Run<'_>, policy: &Policy, months: &Months, led
     if *is_whole {
         let account = stored.get_mut(&Holder::Account).map(|one| &mut one.value);
         gaps.extend(cost_explorer::renew(run, policy, ledgers, account).await);
+        // So late that nobody looks back, all that was reserved is taken over: rather too much than too little.
+        let is_known = *is_before_whole || since_midnight >= LOOKS_BACK;
         let is_complete = |holder: &Holder, one: &Budget| {
             !of_earlier.contains(holder)
-                || (earlier.contains_key(holder) && (*is_before_whole || !books.takes_over(holder, one)))
+                || (earlier.contains_key(holder) && (is_known || !books.takes_over(holder, one)))
         };
         let renewable = stored.into_iter().filter(|(holder, one)| is_complete(holder, &one.value));
         let writes = stream::iter(renewable).map(|(holder, one)| renew(run, &books, &months.this, holder, one));
