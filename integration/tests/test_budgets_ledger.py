@@ -138,7 +138,7 @@ def test_a_ledger_of_impossible_times_is_told_and_ends_no_beat(money: BudgetAcco
     money.tick()
     key = f"ledger/{month()}/{REGION}.json"
     ledger = money.ledger()
-    money.write(key, {**ledger, "runs": [{**one, "began": 253_402_207_200} for one in ledger["runs"]]})
+    money.write(key, {**ledger, "runs": [{**one, "launched_at": "9999-01-01T00:00:00Z"} for one in ledger["runs"]]})
     run = money.tick()
     assert run.invocation.error is None and [gap["call"] for gap in run.gaps] == ["s3:GetObject"]
     assert "cannot be understood" in run.message("untagged")

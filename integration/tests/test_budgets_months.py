@@ -74,9 +74,9 @@ def test_each_month_has_its_part_to_the_second(money: BudgetAccount, end: dateti
         assert money.document("vision", APRIL)["month"] == APRIL
         # March is closed: it ran until its end, and every later beat says the same.
         [march] = money.ledger(of=MARCH)["runs"]
-        assert (march["id"], march["began"]) == (gpu, int((end - hours(30)).timestamp()))
-        assert march["seen"] >= int(end.timestamp())
-        assert money.ledger(of=MARCH)["to"] == int(end.timestamp()) == money.ledger(of=APRIL)["from"]
+        assert (march["instance"], march["launched_at"]) == (gpu, rfc3339(end - hours(30)))
+        assert march["seen"] >= rfc3339(end)
+        assert money.ledger(of=MARCH)["to"] == rfc3339(end) == money.ledger(of=APRIL)["from"]
 
 
 def test_what_ends_around_midnight_is_clipped(money: BudgetAccount, end: datetime) -> None:
@@ -86,9 +86,9 @@ def test_what_ends_around_midnight_is_clipped(money: BudgetAccount, end: datetim
     money.ended(after, end + minutes(3))
     money.tick_at(end + minutes(5))
     assert spent(money, APRIL) == (cost(minutes(3)), 0)
-    ended = {run["id"]: run for run in money.ledger(of=MARCH)["runs"]}
-    assert ended[before]["terminated"] == int((end - minutes(4)).timestamp())
-    assert ended[after]["terminated"] == int((end + minutes(3)).timestamp())
+    ended = {run["instance"]: run for run in money.ledger(of=MARCH)["runs"]}
+    assert ended[before]["terminated"] == rfc3339(end - minutes(4))
+    assert ended[after]["terminated"] == rfc3339(end + minutes(3))
 
 
 def test_a_share_speaks_anew_in_the_next_month(money: BudgetAccount, zone: str, end: datetime) -> None:
@@ -105,11 +105,11 @@ def test_a_share_speaks_anew_in_the_next_month(money: BudgetAccount, zone: str, 
 
 
 def test_what_is_reserved_goes_on_in_the_next_month(money: BudgetAccount, zone: str, end: datetime) -> None:
-    launch(money, end - hours(2), **{"curfew:job": JOB})
+    gpu = launch(money, end - hours(2), **{"curfew:job": JOB})
     money.budgets(account={"time_zone": zone}, vision={"monthly_budget_usd": 100})
     money.tick_at(end - minutes(30))
     key = f"budgets/vision/{MARCH}.json"
-    reserved = {"usd": 40.0, "since": rfc3339(end - hours(2)), "until": rfc3339(end + hours(8))}
+    reserved = {"usd": 40.0, "since": rfc3339(end - hours(2)), "until": rfc3339(end + hours(8)), "instances": [gpu]}
     over = {**reserved, "until": rfc3339(end - minutes(1))}
     money.write(key, {**money.read(key), "reservations": {JOB: reserved, "vision/done-0123abcd": over}})
     money.tick_at(end - minutes(15))
@@ -195,7 +195,7 @@ def test_what_ran_through_a_lost_night_is_counted_and_nothing_else(money: Budget
     assert spent(money, f"{NOON:%Y-%m}") == (pytest.approx(known, abs=1e-6), cost(hours(7), "g5.12xlarge"))
     # By what is known it is 70 %; with what may be, more than all. Nothing is judged by what may be.
     assert money.document("vision", f"{NOON:%Y-%m}")["verdict"] == "ok"
-    assert {run["id"] for run in money.ledger(of=f"{NOON:%Y-%m}")["runs"]} == {stayed, gone}
+    assert {run["instance"] for run in money.ledger(of=f"{NOON:%Y-%m}")["runs"]} == {stayed, gone}
 
 
 def test_while_a_region_is_not_seen_its_money_is_said_to_be_unknown(money: BudgetAccount) -> None:

@@ -40,7 +40,7 @@ def test_a_deletion(storage: VolumeAccount) -> None:
     run = storage.tick()
     assert run.severities() == {"vision": "action"}
     said = paragraph(run, volume)
-    assert "It was deleted; that saves $40.00 a month." in said
+    assert "It was deleted; that saves $40.00 a month (table of 2026-09-30)." in said
     assert "Undo until " in said and f"--snapshot-id {snapshot}" in said
     until = moment(said.partition("Undo until ")[2].partition(": ")[0])
     deleted_at = moment(storage.aws.tags(snapshot)["curfew:deleted-at"])

@@ -76,6 +76,13 @@ impl Row {
         let unset = if budget.budget_usd.is_some() { String::new() } else { self.unset() };
         facts.push(fact("budget", budget.budget_usd, unset));
         facts.push(fact("spent", Some(budget.spent_usd), spent(budget, self.percent)));
+        if let Some(since) = budget.ledger_since {
+            let words = format!(
+                "the ledger is kept since {}: what ended before is not in it",
+                since.strftime("%Y-%m-%d %H:%M UTC")
+            );
+            facts.push(Fact { label: "since", figure: String::new(), words });
+        }
         if let Some(words) = unseen::in_words(&budget.unseen) {
             facts.push(Fact { label: "unseen", figure: String::new(), words });
         }
@@ -194,10 +201,7 @@ fn spent(budget: &Budget, percent: Option<u64>) -> String {
     let unseen = budget
         .blind_since
         .map(|since| format!("and what ran after {} is not in it", since.strftime("%Y-%m-%d %H:%M UTC")));
-    let began = budget.ledger_since.map(|since| {
-        format!("the ledger is kept since {}, and what ended before is not in it", since.strftime("%Y-%m-%d %H:%M UTC"))
-    });
-    joined([of_budget(percent), uncertain, unseen.unwrap_or_default(), began.unwrap_or_default()])
+    joined([of_budget(percent), uncertain, unseen.unwrap_or_default()])
 }
 
 fn reserved(budget: &Budget) -> String {
