@@ -302,7 +302,7 @@ fn whoever_is_over_hears_by_how_much_and_whoever_is_not_how_to_stay_under() {
 #[test]
 fn a_first_month_says_since_when_the_ledger_is_kept() {
     let first = Budget { ledger_since: Some(time("2026-11-20T10:00:00Z")), ..standing() };
-    let said = "84 % of the budget; the ledger is kept since 2026-11-20 10:00 UTC: what ended before is not in it";
+    let said = "the ledger is kept since 2026-11-20 10:00 UTC: what ended before is not in it";
     assert!(lines(&one(first)).contains(said));
     assert!(!lines(&one(standing())).contains("ledger"));
 }
