@@ -54,7 +54,7 @@ class Request:
     def mentions(self, text: str) -> bool:
         """Whether the path, the query or the body contains this text, form-encoded or not."""
         body = self.body.decode("utf-8", "replace")
-        return any(text in place for place in (self.path, self.query, body, unquote_plus(body)))
+        return any(text in place for place in (self.path, self.query, unquote_plus(self.query), body, unquote_plus(body)))
 
     def as_environ(self, **changes: Any) -> dict[str, Any]:
         """The environ to hand on, with the body put back; `changes` override single entries."""

@@ -79,7 +79,9 @@ class Case:
         return self.fault == "slow" or (repeats(self.call, self.fault) and not self.lasting)
 
     def rule(self, one_of_each: OneOfEach) -> dict[str, Any]:
-        on = f"/{self.call.on}" if self.call.on.endswith("/") else self.call.on
+        # A folder is a part of an object's path, and of a list the prefix.
+        is_of_objects = self.call.on.endswith("/") and self.call.action != "s3:ListObjectsV2"
+        on = f"/{self.call.on}" if is_of_objects else self.call.on
         match = one_of_each.ids.get(self.call.on, on) or None
         rule = {"action": self.call.action, "region": self.call.region, "match": match, "skip": self.call.nth}
         rule["every_attempt"] = self.lasting

@@ -84,7 +84,8 @@ def one_budget_of_each(aws: LocalAws) -> OneBudgetOfEach:
     money.configure(
         account={"monthly_budget_usd": 250},
         teams={
-            "vision": {"monthly_budget_usd": 120, "over_budget": "stop"},
+            # Not at 50 %: that would be true, and told, where a region was not seen at first.
+            "vision": {"monthly_budget_usd": 120, "over_budget": "stop", "notify_at_percent": [80, 100]},
             "nlp": {"monthly_budget_usd": 1000, "over_budget": "stop"},
         },
     )
