@@ -471,6 +471,6 @@ fn through_whole_quarters_spend_and_reservations_exceed_no_budget_by_more_than_a
             tally;
         let counts = [admitted, too_much, unknown, by_account, swaps_lost, beats_lost, into_next_month, carried, tight];
         assert!(counts.iter().all(|count| *count > 0), "seed {seed}: {counts:?}: something never happened");
-        assert!(admitted >= 3 * QUARTER.jobs, "seed {seed}: only {admitted} jobs were launched");
+        assert!(admitted >= 2 * QUARTER.jobs, "seed {seed}: only {admitted} jobs were launched");
     }
 }
