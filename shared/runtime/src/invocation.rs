@@ -1,6 +1,7 @@
 //! One event and one answer, as a handler sees them.
 
 use domain::id::RunId;
+use domain::report::{Report, Response};
 use jiff::Timestamp;
 use lambda_runtime::Context;
 use serde::Serialize;
@@ -8,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::environment::clock;
 use crate::event::Event;
+use crate::failure::Failure;
 
 /// The longest run id, in characters: it is part of an S3 key.
 const RUN_CHARACTERS_MAX: usize = 128;
@@ -46,6 +48,17 @@ impl Answer {
     /// Where `value` has no form in JSON, such as a map whose keys are no strings.
     pub fn of(value: &impl Serialize) -> Result<Self, serde_json::Error> {
         serde_json::value::to_raw_value(value).map(Self)
+    }
+
+    /// What a function answers that has reported.
+    ///
+    /// # Errors
+    /// Where the run achieved nothing, with why.
+    pub fn to(report: &Report) -> Result<Self, Failure> {
+        match report.saw_nothing() {
+            Some(why) => Err(Failure::because("NothingSeen", why)),
+            None => Ok(Self::of(&Response::of(report))?),
+        }
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -1,0 +1,40 @@
+//! What all runs of a function share: made once, before the first event.
+
+use cloud::Aws;
+use domain::id::RunId;
+use domain::mode::Mode;
+use jiff::Timestamp;
+use store::Store;
+
+use crate::{Run, log};
+
+/// The connections, and what the function's environment says.
+pub struct Clients {
+    aws: Aws,
+    store: Store,
+    topic_arn: String,
+    mode: Mode,
+}
+
+impl Clients {
+    /// Nothing is called yet.
+    pub async fn connect(bucket: String, topic_arn: String, mode: Mode) -> Self {
+        let aws = Aws::connect().await;
+        let store = Store::new(aws.sdk_config(), bucket);
+        Self { aws, store, topic_arn, mode }
+    }
+
+    /// A run about everything that the function looks after, from `now` to `deadline` as `clock` tells it.
+    #[must_use]
+    pub fn run(
+        &self,
+        function: &'static str,
+        id: RunId,
+        (now, deadline): (Timestamp, Timestamp),
+        clock: fn() -> Timestamp,
+    ) -> Run<'_> {
+        let Self { aws, store, topic_arn, mode } = self;
+        let (chosen, progress, halted) = (None, &log, None);
+        Run { aws, store, topic_arn, function, id, mode: *mode, now, deadline, clock, chosen, progress, halted }
+    }
+}
