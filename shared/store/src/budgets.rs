@@ -10,9 +10,7 @@ use std::fmt::Write;
 use domain::budget::{Budget, Holder};
 use domain::id::TeamName;
 
-use crate::bucket::Object;
-use crate::document::decode;
-use crate::{BYTES_MAX, Store, StoreError, Versioned};
+use crate::{Store, StoreError, Versioned};
 
 /// Whoever loses so often does not lose to another run. Of 40 jobs that reserve at once each loses to some.
 const UPDATE_TRIES_MAX: u32 = 10;
@@ -23,11 +21,7 @@ impl Store {
     /// # Errors
     /// Where the document could not be read, or is none of ours.
     pub async fn read_budget(&self, holder: &Holder, month: &str) -> Result<Versioned<Budget>, StoreError> {
-        let key = budget_key(holder, month);
-        match self.bucket.get(&key, BYTES_MAX).await? {
-            None => Ok(Versioned { value: Budget::default(), etag: None }),
-            Some(Object { bytes, etag }) => Ok(Versioned { value: decode(&bytes, &self.bucket.address(&key))?, etag }),
-        }
+        self.read(&budget_key(holder, month)).await
     }
 
     /// Writes where a budget stands over the object whose `ETag` was `last`; `None` where there was none.

@@ -3,9 +3,8 @@
 use domain::id::Region;
 use domain::ledger::{Ledger, Month};
 
-use crate::bucket::Object;
-use crate::document::{Document, decode};
-use crate::{BYTES_MAX, Store, StoreError, Versioned};
+use crate::document::Document;
+use crate::{Store, StoreError, Versioned};
 
 /// The most ledgers of a month that are listed: AWS has some forty regions.
 const KEYS_MAX: usize = 1_000;
@@ -24,14 +23,8 @@ impl Store {
     /// # Errors
     /// Where the document could not be read, or is none of ours.
     pub async fn read_ledger(&self, month: &Month, region: &Region) -> Result<Versioned<Ledger>, StoreError> {
-        let key = ledger_key(month, region);
-        match self.bucket.get(&key, BYTES_MAX).await? {
-            None => Ok(Versioned { value: Ledger::new(month, region), etag: None }),
-            Some(Object { bytes, etag }) => {
-                let ledger: Ledger = decode(&bytes, &self.bucket.address(&key))?;
-                Ok(Versioned { value: ledger.of(month, region), etag })
-            }
-        }
+        let Versioned { value, etag } = self.read::<Ledger>(&ledger_key(month, region)).await?;
+        Ok(Versioned { value: value.of(month, region), etag })
     }
 
     /// The regions of which there is a ledger of that month.

@@ -82,11 +82,7 @@ impl Store {
     /// # Errors
     /// Where the document could not be read, or is none of ours.
     pub async fn read_notices(&self, function: &str, region: &Region) -> Result<Versioned<Notices>, StoreError> {
-        let key = notices_key(function, region);
-        match self.bucket.get(&key, BYTES_MAX).await? {
-            None => Ok(Versioned { value: Notices::default(), etag: None }),
-            Some(Object { bytes, etag }) => Ok(Versioned { value: decode(&bytes, &self.bucket.address(&key))?, etag }),
-        }
+        self.read(&notices_key(function, region)).await
     }
 
     /// Writes what a function told about a region over the object whose `ETag` was `last`; `None` where there was none.
@@ -109,11 +105,7 @@ impl Store {
     /// # Errors
     /// Where S3 refused.
     pub async fn read_activity(&self, region: &Region) -> Result<Versioned<Activity>, StoreError> {
-        let key = activity_key(region);
-        let Some(Object { bytes, etag }) = self.bucket.get(&key, BYTES_MAX).await? else {
-            return Ok(Versioned { value: Activity::default(), etag: None });
-        };
-        Ok(Versioned { value: decode(&bytes, &self.bucket.address(&key)).unwrap_or_default(), etag })
+        self.read_cache(&activity_key(region)).await
     }
 
     /// Writes what runs learnt about a region's instances over the object whose `ETag` was `last`; `None` where there was none.
@@ -127,10 +119,7 @@ impl Store {
         activity: &Activity,
         last: Option<&str>,
     ) -> Result<(), StoreError> {
-        match self.write(&activity_key(region), activity, last).await {
-            Err(StoreError::Lost { .. }) => Ok(()),
-            written => written,
-        }
+        self.write_cache(&activity_key(region), activity, last).await
     }
 
     /// Whether a job, `<team>/<job>`, is unfinished.
@@ -153,6 +142,37 @@ impl Store {
     pub async fn write_audit(&self, key: &str, record: &AuditRecord<'_>) -> Result<(), StoreError> {
         let bytes = document::bytes_of(record, &self.bucket.address(key))?;
         self.bucket.put(key, bytes, Condition::None).await
+    }
+
+    /// A document; of an absent one the default.
+    async fn read<T: Document>(&self, key: &str) -> Result<Versioned<T>, StoreError> {
+        let (read, etag) = self.read_as_it_is(key).await?;
+        Ok(Versioned { value: read?, etag })
+    }
+
+    /// A document that is only a cache: one that cannot be understood counts as lost, and the next write replaces it.
+    async fn read_cache<T: Document>(&self, key: &str) -> Result<Versioned<T>, StoreError> {
+        let (read, etag) = self.read_as_it_is(key).await?;
+        Ok(Versioned { value: read.unwrap_or_default(), etag })
+    }
+
+    /// What an object says, or why nobody understands it; and its `ETag`, where there is one.
+    async fn read_as_it_is<T: Document>(
+        &self,
+        key: &str,
+    ) -> Result<(Result<T, StoreError>, Option<String>), StoreError> {
+        Ok(match self.bucket.get(key, BYTES_MAX).await? {
+            None => (Ok(T::default()), None),
+            Some(Object { bytes, etag }) => (decode(&bytes, &self.bucket.address(key)), etag),
+        })
+    }
+
+    /// Where another run was faster, what that one learnt is as good.
+    async fn write_cache<T: Document>(&self, key: &str, value: &T, last: Option<&str>) -> Result<(), StoreError> {
+        match self.write(key, value, last).await {
+            Err(StoreError::Lost { .. }) => Ok(()),
+            written => written,
+        }
     }
 
     async fn write<T: Document>(&self, key: &str, value: &T, last: Option<&str>) -> Result<(), StoreError> {

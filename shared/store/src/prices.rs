@@ -2,9 +2,7 @@
 
 use domain::price::Document;
 
-use crate::bucket::Object;
-use crate::document::decode;
-use crate::{BYTES_MAX, Store, StoreError, Versioned};
+use crate::{Store, StoreError, Versioned};
 
 const KEY: &str = "prices/current.json";
 
@@ -14,10 +12,7 @@ impl Store {
     /// # Errors
     /// Where S3 refused.
     pub async fn read_prices(&self) -> Result<Versioned<Document>, StoreError> {
-        let Some(Object { bytes, etag }) = self.bucket.get(KEY, BYTES_MAX).await? else {
-            return Ok(Versioned { value: Document::default(), etag: None });
-        };
-        Ok(Versioned { value: decode(&bytes, &self.bucket.address(KEY)).unwrap_or_default(), etag })
+        self.read_cache(KEY).await
     }
 
     /// Writes live prices over the object whose `ETag` was `last`; `None` where there was none. Where another run was faster,
@@ -26,9 +21,6 @@ impl Store {
     /// # Errors
     /// Where S3 refused.
     pub async fn write_prices(&self, prices: &Document, last: Option<&str>) -> Result<(), StoreError> {
-        match self.write(KEY, prices, last).await {
-            Err(StoreError::Lost { .. }) => Ok(()),
-            written => written,
-        }
+        self.write_cache(KEY, prices, last).await
     }
 }
