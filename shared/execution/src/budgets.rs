@@ -24,7 +24,6 @@ use domain::instance::Instance;
 use domain::ledger::{Beat, Look, Month};
 use domain::observed::{Gap, GapKind, Observed};
 use domain::policy::Policy;
-use jiff::tz::TimeZone;
 
 use crate::{Recalled, Run, prices};
 
@@ -52,10 +51,8 @@ struct Months {
 }
 
 impl Months {
-    /// Where the configured zone is gone from the database, months are those of UTC.
     fn of(run: &Run<'_>, policy: &Policy) -> Self {
-        let zone = TimeZone::get(&policy.config.account.time_zone).unwrap_or(TimeZone::UTC);
-        let this = Month::of(run.now, &zone);
+        let this = Month::of(run.now, &policy.config.account.zone());
         Self { previous: this.previous(), this }
     }
 }

@@ -1,7 +1,6 @@
 //! The month that a budget is of.
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use crate::config::Config;
 use crate::ledger::{Month, Span};
@@ -28,15 +27,15 @@ impl Period {
     /// # Errors
     /// Where it names none.
     pub fn named(text: &str, config: &Config) -> Result<Self, UnreadableMonth> {
-        let zone = TimeZone::get(&config.account.time_zone).unwrap_or(TimeZone::UTC);
-        Month::read(text, &zone).map(|month| Self::from(&month)).ok_or_else(|| UnreadableMonth(text.to_owned()))
+        Month::read(text, &config.account.zone())
+            .map(|month| Self::from(&month))
+            .ok_or_else(|| UnreadableMonth(text.to_owned()))
     }
 
-    /// The month in which that moment lies. Where the configured zone is gone from the database, months are those of UTC.
+    /// The month in which that moment lies.
     #[must_use]
     pub fn of(now: Timestamp, config: &Config) -> Self {
-        let zone = TimeZone::get(&config.account.time_zone).unwrap_or(TimeZone::UTC);
-        Self::from(&Month::of(now, &zone))
+        Self::from(&Month::of(now, &config.account.zone()))
     }
 
     /// Whole seconds from a moment to its end.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::checks;
@@ -389,6 +390,14 @@ pub struct Account {
     pub time_zone: String,
     /// Whether Cost Explorer is asked once a day ($0.01 a request), to be shown beside the ledger.
     pub cost_explorer: bool,
+}
+
+impl Account {
+    /// The time zone. Where it is gone from the database since it was read, months are those of UTC.
+    #[must_use]
+    pub fn zone(&self) -> TimeZone {
+        TimeZone::get(&self.time_zone).unwrap_or(TimeZone::UTC)
+    }
 }
 
 impl Default for Account {
