@@ -11,6 +11,7 @@ pub mod foreign;
 pub mod hours;
 pub mod id;
 pub mod instance;
+pub mod job;
 pub mod keep;
 pub mod ledger;
 pub mod limits;

@@ -93,6 +93,22 @@ impl Serialize for Rate {
     }
 }
 
+/// Of what was written down, the same to the micro-USD an hour.
+impl<'de> Deserialize<'de> for Rate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let usd = f64::deserialize(deserializer)?;
+        if usd.is_finite() && (0.0..1e9).contains(&usd) {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "checked above: not negative, and far below 2^53"
+            )]
+            return Ok(Self((usd * 1e6).round() as u64));
+        }
+        Err(serde::de::Error::custom(format!("{usd} is no price; it is a number of USD an hour from 0 up")))
+    }
+}
+
 /// An amount of money: a rate times seconds, and so exact. It is divided only to be shown or written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Amount(u128);

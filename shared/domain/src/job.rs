@@ -1,0 +1,176 @@
+//! GPU jobs: what a team submits, what becomes of it, and what is done next.
+//!
+//! [`next()`] is the whole of the decision: `(job, facts, now) -> (job', effects)`. Whoever reconciles a job writes `job'` over the
+//! version that it read, and whoever loses that swap stops quietly; then it carries out the effect; and what came of that is a
+//! fact of the next round. Everything that still has to be done follows from the state alone, so a crash at any point, a repeated, lost or
+//! reordered event, or two reconcilers at once never run a job twice and never forget one. `tests/model` explores this very function.
+
+mod candidate;
+mod documents;
+mod effect;
+mod facts;
+mod id;
+mod identity;
+mod next;
+mod phase;
+mod rank;
+mod spec;
+mod telling;
+mod token;
+mod user_data;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::id::{Region, ResourceId};
+use crate::money::{Amount, Rate};
+
+pub use candidate::{Candidate, Image, Lifecycle, Quota, Ranking};
+pub use documents::{Answered, Cancel, Checkpoint, Exit, ExitReason, Head, HeadResult, Heartbeat, Mistake, SCHEMA};
+pub use effect::{Effect, Launch, Note, NoteKind};
+pub use facts::{Answer, Facts, LaunchAnswer, ReserveAnswer, Sight, Wants};
+pub use id::{JobId, JobName, UnreadableJob};
+pub use identity::Identity;
+pub use next::{next, wants};
+pub use phase::{Ended, Ending, Held, HeldBy, Launching, Lost, Phase, Placed, Replacing, Waiting};
+pub use rank::Pool;
+pub use spec::{CheckpointSpec, Gpu, MachineSpec, Spec, Spot, Terms, Work};
+pub use token::token;
+
+/// How long a machine may take until its agent is first heard of.
+pub const FIRST_HEARTBEAT_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_mins(15);
+
+/// How long a heart may be silent. It beats every minute ([`HEARTBEAT_EVERY`]).
+pub const SILENT_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
+
+/// How often the agent beats its heart.
+pub const HEARTBEAT_EVERY: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
+
+/// Between an interruption warning and the end of the machine (EC2 user guide, "Spot Instance interruption notices").
+pub const WARNING: jiff::SignedDuration = jiff::SignedDuration::from_secs(120);
+
+/// How much earlier than the attempt's absolute end the agent ends it, in order.
+pub const AGENT_ENDS_BEFORE: jiff::SignedDuration = jiff::SignedDuration::from_mins(5);
+
+/// How much later than the attempt's absolute end `reap-instances` ends it from outside: what `curfew:expires-at` says.
+pub const EXPIRES_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
+
+/// No attempt is begun that has less than this to run: it would boot, and end.
+pub const ATTEMPT_MIN: jiff::SignedDuration = jiff::SignedDuration::from_mins(15);
+
+/// One job, as `jobs/<team>/<job>/state.json` says: the reconciler's own document, written by compare-and-swap. It holds no
+/// list that grows.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Job {
+    /// Which.
+    pub job: JobId,
+    /// Who hears of it, and whose it is: the value of the account's owner tag.
+    pub owner: Option<String>,
+    /// What was asked for, but for what only the machine needs.
+    pub terms: Terms,
+    /// When it was accepted.
+    pub submitted_at: Timestamp,
+    /// The latest attempt; 0 before the first.
+    pub attempt: u32,
+    /// Where it stands.
+    #[serde(flatten)]
+    pub phase: Phase,
+    /// The machine of an earlier attempt, as long as nobody has seen it gone. It may write until its two minutes are over; nothing
+    /// of that counts.
+    pub predecessor: Option<Placed>,
+    /// What earlier attempts used up.
+    pub used: Used,
+    /// How far it is, as far as anybody has read.
+    pub progress: Progress,
+    /// What is reserved for it on the budgets.
+    pub reserved: Option<Reservation>,
+    /// Where it can be launched, best first, as it was last ranked.
+    pub ranking: Option<Ranking>,
+    /// Since when nothing could be launched for it; `None` once something was.
+    pub unplaced_since: Option<Timestamp>,
+    /// What people were last told of it: a fingerprint of [`Job::says`].
+    pub told: Option<String>,
+}
+
+/// What the attempts that are over used up, at the prices that they could not exceed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Used {
+    /// Seconds from launch to end.
+    pub seconds: i64,
+    /// What they cost at most.
+    pub usd: Amount,
+}
+
+/// How far a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Progress {
+    /// The step of the newest complete checkpoint that anybody has read of.
+    pub step: Option<u64>,
+    /// How many attempts have ended since that step last rose.
+    pub attempts_without: u32,
+}
+
+/// What is reserved for a job: it covers any attempt that costs no more an hour and ends no later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Reservation {
+    /// At which price.
+    pub rate: Rate,
+    /// How much.
+    pub usd: Amount,
+    /// Until when.
+    pub until: Timestamp,
+    /// Whether the budgets have it, or it is only wanted.
+    pub granted: bool,
+}
+
+impl Job {
+    /// A job that was just accepted.
+    #[must_use]
+    pub fn submitted(job: JobId, owner: Option<String>, terms: Terms, now: Timestamp) -> Self {
+        Self {
+            job,
+            owner,
+            terms,
+            submitted_at: now,
+            attempt: 0,
+            phase: Phase::Submitted,
+            predecessor: None,
+            used: Used::default(),
+            progress: Progress::default(),
+            reserved: None,
+            ranking: None,
+            unplaced_since: None,
+            told: None,
+        }
+    }
+
+    /// The machine of its present attempt, where there is one.
+    #[must_use]
+    pub const fn machine(&self) -> Option<&Placed> {
+        match &self.phase {
+            Phase::Running(placed) => Some(placed),
+            Phase::Interrupted(replacing) => Some(&replacing.machine),
+            Phase::Ended(ended) => ended.machine.as_ref(),
+            Phase::Submitted | Phase::Reserving | Phase::Launching(_) | Phase::Waiting(_) | Phase::Held(_) => None,
+        }
+    }
+
+    /// Whether that instance is this job's: what its tag `curfew:job` says is believed only then. `None`: it may be, for a launch of that
+    /// attempt is under way, and nobody has heard yet what came of it.
+    #[must_use]
+    pub fn knows(&self, region: &Region, instance: &ResourceId, attempt: Option<u32>) -> Option<bool> {
+        let mut known = self.machine().into_iter().chain(&self.predecessor);
+        if known.any(|placed| placed.instance == *instance && placed.region == *region) {
+            return Some(true);
+        }
+        let launching =
+            matches!(self.phase, Phase::Launching(_)) && attempt.is_none_or(|attempt| attempt == self.attempt);
+        (!launching).then_some(false)
+    }
+
+    /// Whether nothing is left to do for it.
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
+        matches!(&self.phase, Phase::Ended(Ended { closed: true, .. }))
+    }
+}

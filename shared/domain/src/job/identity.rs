@@ -1,0 +1,26 @@
+//! Who a machine is: what its user data says, and its agent reads.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::JobId;
+use crate::id::Region;
+
+/// `/etc/curfew/identity.json` on the machine. No secret, and nothing that a spec says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// Always [`SCHEMA`](super::SCHEMA).
+    pub schema: u32,
+    /// The state bucket.
+    pub bucket: String,
+    /// The region that it is in.
+    pub region: Region,
+    /// The job.
+    pub job: JobId,
+    /// The attempt.
+    pub attempt: u32,
+    /// The attempt's absolute end, to the second.
+    pub ends_at: Timestamp,
+    /// The SHA-256 of the agent, in hex: `agent/<sha256>` in the bucket.
+    pub agent_sha256: String,
+}
