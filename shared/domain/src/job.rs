@@ -35,7 +35,7 @@ pub use next::{next, wants};
 pub use phase::{Ended, Ending, Held, HeldBy, Launching, Lost, Phase, Placed, Replacing, Waiting};
 pub use rank::Pool;
 pub use spec::{CheckpointSpec, Gpu, MachineSpec, Spec, Spot, Terms, Work};
-pub use token::token;
+pub use token::{launch_id, token};
 
 /// How long a machine may take until its agent is first heard of.
 pub const FIRST_HEARTBEAT_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_mins(15);

@@ -14,12 +14,24 @@ pub const SCHEMA: u32 = 1;
 pub struct Head {
     /// The attempt that may write. An agent of an earlier one that sees this ends.
     pub attempt: u32,
+    /// Which launch of that attempt, [`Identity::launch`](super::Identity::launch): of two machines of one attempt, the second one ends.
+    #[serde(default)]
+    pub launch: String,
     /// The newest complete checkpoint.
     #[serde(default)]
     pub checkpoint: Option<Checkpoint>,
     /// How the job ended.
     #[serde(default)]
     pub result: Option<HeadResult>,
+}
+
+impl Head {
+    /// Whether that launch of that attempt may write: it holds the fence, or may take it by writing itself in.
+    #[must_use]
+    pub fn admits(&self, attempt: u32, launch: &str) -> bool {
+        let is_mine = self.attempt == attempt && self.launch == launch;
+        self.result.is_none() && (is_mine || self.attempt < attempt)
+    }
 }
 
 /// One complete checkpoint: `checkpoints/<team>/<job>/<attempt>/<step>/`.

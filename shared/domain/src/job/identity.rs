@@ -19,6 +19,9 @@ pub struct Identity {
     pub job: JobId,
     /// The attempt.
     pub attempt: u32,
+    /// Which launch of it: [`launch_id`](super::launch_id) of its client token. A request that was on its way while another pool was
+    /// asked may launch a second machine of one attempt; the fence tells the two apart.
+    pub launch: String,
     /// The attempt's absolute end, to the second.
     pub ends_at: Timestamp,
     /// The SHA-256 of the agent, in hex: `agent/<sha256>` in the bucket.

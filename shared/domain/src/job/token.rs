@@ -14,6 +14,12 @@ pub fn token(job: &JobId, attempt: u32, pass: u32, candidate: u8) -> String {
     hex(&Sha256::digest(named.as_bytes()))
 }
 
+/// What tells the launches of one attempt apart, of its token.
+#[must_use]
+pub fn launch_id(token: &str) -> String {
+    token.chars().take(16).collect()
+}
+
 /// Bytes in hex.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
