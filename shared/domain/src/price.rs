@@ -225,6 +225,12 @@ impl PriceBook {
         Some(Quote { rate: self.discounted(instance_type, rate), source })
     }
 
+    /// The same in a zone; `None` where that is a Local Zone or a Wavelength Zone, which have prices of their own.
+    #[must_use]
+    pub fn on_demand_in_zone(&self, region: &Region, instance_type: &TypeName, zone: &str) -> Option<Quote> {
+        in_a_zone_of_the_region(region, zone).then(|| self.on_demand(region, instance_type))?
+    }
+
     /// What a type costs in a zone on Spot, in force now.
     #[must_use]
     pub fn spot(&self, region: &Region, instance_type: &TypeName, zone: &str) -> Option<Quote> {

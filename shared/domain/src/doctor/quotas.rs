@@ -87,6 +87,13 @@ impl Family {
     }
 }
 
+/// The code of the quota that counts a type, bought so; `None` where it has none of its own.
+#[must_use]
+pub fn code(instance_type: &TypeName, market: Market) -> Option<&'static str> {
+    let family = Family::of(instance_type)?;
+    QUOTAS.iter().find(|(of, bought, _)| *of == family && *bought == market).map(|(.., code)| *code)
+}
+
 /// One quota of one region.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Quota {

@@ -1,6 +1,34 @@
 //! Which pool is tried first.
+//!
+//! A pool can be launched from **if and only if**
+//! - it is in a region that the configuration has looked at: elsewhere nobody would end the machine from outside, or count what it costs;
+//! - its type is one of those that were asked for, or any was; and has GPUs enough, each with memory enough;
+//! - there is an image for its architecture in its region;
+//! - what it costs now, and what it can cost at most, are known. None is guessed.
+//!
+//! On Spot, besides: it is to be had on Spot, and costs no more now than the most that is paid for it, which is
+//! `max_usd_per_hour` or what the type costs on demand, whichever is less. On demand, besides: the job is not for Spot, or there was nothing
+//! to be had for as long as `fallback_to_on_demand_after` says. `max_usd_per_hour` is of `[spot]`: who asks to fall back asks for the price of
+//! that as well, and `max_usd` still limits it.
 
+mod words;
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Candidate, Image, Lifecycle, Quota, Ranking, Spot, Terms};
+use crate::config::Config;
+use crate::doctor::quotas::{self, Market};
 use crate::id::{Region, ResourceId, TypeName};
+use crate::money::Rate;
+use crate::price::{Document, PriceBook, Wanted};
+
+/// MiB of a GiB.
+const MIB_PER_GIB: u64 = 1_024;
+
+/// So many of the candidates are the cheapest of their zones, and the others the cheapest of all: capacity runs out zone by zone.
+const ZONES_MAX: usize = Ranking::MAX / 2;
 
 /// A type in a zone, as EC2 tells of it, before prices.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,3 +50,200 @@ pub struct Pool {
     /// Whether it is to be had on Spot at all.
     pub spot: bool,
 }
+
+/// A pool, bought in one way, with its price.
+struct Priced<'a> {
+    pool: &'a Pool,
+    lifecycle: Lifecycle,
+    rate: Rate,
+    rate_max: Rate,
+}
+
+/// Why a pool cannot be bought in one way.
+enum Unbought {
+    /// Nobody knows what it costs, or what it can cost.
+    Unknown,
+    /// It costs more than is paid for it.
+    Above { rate: Rate, rate_max: Rate },
+}
+
+/// The pools from which a job can be launched now, the cheapest first; at equal prices the smaller machine, then by names. So the order is
+/// total, and the same whatever order `pools` are in.
+///
+/// A Spot pool without a live price is ranked by the most that it can cost. `images` are one of each region and architecture. At most
+/// [`Ranking::MAX`] candidates are kept: half of them the cheapest of its zone each, so that they are never all of one zone where there are others.
+/// `finish_by` and `max_usd` do not change the order: nothing here knows how long a job takes, on which type. They limit how long an attempt may
+/// run, and are looked at where that is decided.
+///
+/// # Errors
+/// Why there is none, for its owner.
+pub fn rank(
+    terms: &Terms,
+    pools: &[Pool],
+    images: Vec<(Region, Image)>,
+    prices: &PriceBook,
+    unplaced_since: Option<Timestamp>,
+    config: &Config,
+    now: Timestamp,
+) -> Result<Ranking, String> {
+    let has_image = |pool: &Pool| images.iter().any(|(region, image)| is_for(region, image, pool));
+    let fitting = fitting(terms, pools, config)?;
+    let bootable = narrowed(fitting, has_image, words::no_image)?;
+    let on_demand = may_be_on_demand(terms, unplaced_since, now);
+    let buyable = narrowed(bootable, |pool| on_demand || pool.spot, words::not_on_spot)?;
+
+    let (mut priced, mut unbought) = (Vec::new(), Vec::new());
+    for pool in buyable {
+        let spot = terms.spot.as_ref().filter(|_| pool.spot).map(|spot| (Lifecycle::Spot, on_spot(spot, pool, prices)));
+        let on_demand = on_demand.then(|| (Lifecycle::OnDemand, on_demand_price(pool, prices)));
+        for (lifecycle, price) in spot.into_iter().chain(on_demand) {
+            match price {
+                Ok((rate, rate_max)) => priced.push(Priced { pool, lifecycle, rate, rate_max }),
+                Err(why) => unbought.push((pool, why)),
+            }
+        }
+    }
+    if priced.is_empty() {
+        return Err(words::not_bought(terms, &unbought));
+    }
+    priced.sort_by(|one, other| one.order().cmp(&other.order()));
+    priced.dedup_by(|one, other| one.order() == other.order());
+    Ok(ranking(&chosen(priced), images, now))
+}
+
+/// What has to be asked so that [`rank`] knows the prices of today of every pool that fits: of each type what it costs on demand, which
+/// bounds what it costs on Spot, and for a job on Spot the Spot prices. Nothing where nothing fits.
+#[must_use]
+pub fn prices_wanted(terms: &Terms, pools: &[Pool], known: &Document, config: &Config, now: Timestamp) -> Wanted {
+    let types = |pools: &[&Pool]| -> BTreeSet<(Region, TypeName)> {
+        pools.iter().map(|pool| (pool.region.clone(), pool.instance_type.clone())).collect()
+    };
+    let fitting = fitting(terms, pools, config).unwrap_or_default();
+    let on_spot: Vec<&Pool> = fitting.iter().copied().filter(|pool| terms.spot.is_some() && pool.spot).collect();
+    known.wanted_of_types(&types(&fitting), &types(&on_spot), now)
+}
+
+impl Priced<'_> {
+    /// By what they are sorted. Two that are equal in it are one pool.
+    fn order(&self) -> impl Ord + use<'_> {
+        let Pool { region, zone, subnet, instance_type, gpus, gpu_memory_mib, .. } = self.pool;
+        let size = (*gpus, *gpu_memory_mib);
+        (self.rate, size, region, zone, instance_type, self.lifecycle, self.rate_max, subnet)
+    }
+}
+
+/// Those that fit by what they are, whatever they cost.
+fn fitting<'a>(terms: &Terms, pools: &'a [Pool], config: &Config) -> Result<Vec<&'a Pool>, String> {
+    let gpu = &terms.gpu;
+    if pools.is_empty() {
+        return Err(words::no_pool(terms));
+    }
+    let is_watched = |pool: &Pool| config.regions.is_empty() || config.regions.contains(&pool.region);
+    let watched = narrowed(pools.iter().collect(), is_watched, words::unwatched)?;
+    let is_asked_for = |pool: &Pool| gpu.types.is_empty() || gpu.types.contains(&pool.instance_type);
+    let asked_for = narrowed(watched, is_asked_for, |pools| words::other_types(gpu, pools))?;
+    let many = narrowed(asked_for, |pool| pool.gpus >= gpu.count.max(1), |pools| words::too_few(gpu, pools))?;
+    let memory_mib_min = u64::from(gpu.memory_gib_min) * MIB_PER_GIB;
+    narrowed(many, |pool| u64::from(pool.gpu_memory_mib) >= memory_mib_min, |pools| words::too_small(gpu, pools))
+}
+
+/// Those that it keeps; where it keeps none, why, of those that there were.
+fn narrowed<'a>(
+    pools: Vec<&'a Pool>,
+    keeps: impl Fn(&Pool) -> bool,
+    why: impl FnOnce(&[&Pool]) -> String,
+) -> Result<Vec<&'a Pool>, String> {
+    let kept: Vec<&Pool> = pools.iter().copied().filter(|pool| keeps(pool)).collect();
+    if kept.is_empty() { Err(why(&pools)) } else { Ok(kept) }
+}
+
+fn is_for(region: &Region, image: &Image, pool: &Pool) -> bool {
+    *region == pool.region && image.architecture == pool.architecture
+}
+
+/// Whether it is time to pay what it costs on demand.
+fn may_be_on_demand(terms: &Terms, unplaced_since: Option<Timestamp>, now: Timestamp) -> bool {
+    let Some(Spot { fallback_to_on_demand_after_seconds, .. }) = &terms.spot else { return true };
+    let unplaced_for = unplaced_since.map(|since| now.duration_since(since));
+    fallback_to_on_demand_after_seconds
+        .zip(unplaced_for)
+        .is_some_and(|(after, unplaced_for)| unplaced_for >= SignedDuration::from_secs(after))
+}
+
+/// What a pool costs on Spot now, and at most.
+fn on_spot(spot: &Spot, pool: &Pool, prices: &PriceBook) -> Result<(Rate, Rate), Unbought> {
+    let on_demand = on_demand_rate(pool, prices);
+    let live = prices.spot(&pool.region, &pool.instance_type, &pool.zone).map(|quote| quote.rate).filter(is_a_price);
+    // What somebody would pay is no price: it says nothing of what the pool costs.
+    live.or(on_demand).ok_or(Unbought::Unknown)?;
+    let rate_max = spot.max_rate.into_iter().chain(on_demand).min().filter(is_a_price).ok_or(Unbought::Unknown)?;
+    let rate = live.unwrap_or(rate_max);
+    if rate > rate_max { Err(Unbought::Above { rate, rate_max }) } else { Ok((rate, rate_max)) }
+}
+
+fn on_demand_price(pool: &Pool, prices: &PriceBook) -> Result<(Rate, Rate), Unbought> {
+    on_demand_rate(pool, prices).map(|rate| (rate, rate)).ok_or(Unbought::Unknown)
+}
+
+fn on_demand_rate(pool: &Pool, prices: &PriceBook) -> Option<Rate> {
+    let quote = prices.on_demand_in_zone(&pool.region, &pool.instance_type, &pool.zone);
+    quote.map(|quote| quote.rate).filter(is_a_price)
+}
+
+/// Nothing that can be launched costs nothing: a list that says so is wrong.
+fn is_a_price(rate: &Rate) -> bool {
+    *rate > Rate::ZERO
+}
+
+/// Of those in order so many as are kept, in the same order.
+fn chosen(priced: Vec<Priced<'_>>) -> Vec<Priced<'_>> {
+    let mut zones = BTreeSet::new();
+    let mut is_first_of_zone =
+        |one: &Priced<'_>| zones.len() < ZONES_MAX && zones.insert((one.pool.region.clone(), one.pool.zone.clone()));
+    let firsts: Vec<bool> = priced.iter().map(&mut is_first_of_zone).collect();
+    let mut others = Ranking::MAX - zones.len();
+    let mut is_kept = |is_first: bool| {
+        let is_kept = is_first || others > 0;
+        others -= usize::from(is_kept && !is_first);
+        is_kept
+    };
+    priced.into_iter().zip(firsts).filter(|(_, is_first)| is_kept(*is_first)).map(|(one, _)| one).collect()
+}
+
+/// With only those images that one of them boots.
+fn ranking(chosen: &[Priced<'_>], images: Vec<(Region, Image)>, at: Timestamp) -> Ranking {
+    let mut kept: Vec<(Region, Image)> = Vec::new();
+    let mut candidates = Vec::new();
+    for Priced { pool, lifecycle, rate, rate_max } in chosen {
+        let is_its = |(region, image): &(Region, Image)| is_for(region, image, pool);
+        if !kept.iter().any(is_its) {
+            kept.extend(images.iter().find(|image| is_its(image)).cloned());
+        }
+        let image = kept.iter().position(is_its).and_then(|place| u8::try_from(place).ok());
+        // Every one has an image, and there are no more images than candidates.
+        let Some(image) = image else { continue };
+        candidates.push(Candidate {
+            region: pool.region.clone(),
+            zone: pool.zone.clone(),
+            subnet: pool.subnet.clone(),
+            instance_type: pool.instance_type.clone(),
+            lifecycle: *lifecycle,
+            rate: *rate,
+            rate_max: *rate_max,
+            quota: quota(&pool.instance_type, *lifecycle),
+            image,
+        });
+    }
+    Ranking { at, candidates, images: kept.into_iter().map(|(_, image)| image).collect() }
+}
+
+fn quota(instance_type: &TypeName, lifecycle: Lifecycle) -> Option<Quota> {
+    let market = match lifecycle {
+        Lifecycle::Spot => Market::Spot,
+        Lifecycle::OnDemand => Market::OnDemand,
+    };
+    quotas::code(instance_type, market).map(|code| Quota(code.to_owned()))
+}
+
+#[cfg(test)]
+mod tests;

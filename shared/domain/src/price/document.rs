@@ -122,31 +122,47 @@ impl Document {
     /// What has ended counts as well: the ledger has yet to learn what it cost.
     #[must_use]
     pub fn wanted(&self, instances: &[Instance], regions: &[Region], now: Timestamp) -> Wanted {
-        let (mut listed, mut spot) = (BTreeSet::new(), BTreeMap::new());
-        for Instance { region, instance_type, purchase, plain_linux, .. } in instances {
-            if !plain_linux {
-                continue;
-            }
-            match purchase {
-                Purchase::OnDemand if self.is_listed(region, instance_type, now) => {}
-                Purchase::OnDemand => drop(listed.insert(Question::Instance(region.clone(), instance_type.clone()))),
-                Purchase::CapacityBlock => {}
-                Purchase::SpotOneTime | Purchase::SpotPersistent | Purchase::SpotUnknown => {
-                    let known = self.spot.get(region).and_then(|types| types.get(instance_type)).map(|of| of.as_of);
-                    if known.is_none_or(|as_of| is_old(as_of, SPOT_FOR, now)) {
-                        // AWS may publish a change a little late: a while is asked for twice.
-                        let since = known.map_or(now - SPOT_MAX, |as_of| (as_of - SPOT_FOR).max(now - SPOT_ASKED_MAX));
-                        let (types, from) = spot.entry(region.clone()).or_insert_with(|| (BTreeSet::new(), since));
-                        types.insert(instance_type.clone());
-                        *from = since.min(*from);
-                    }
-                }
-            }
+        let (mut on_demand, mut on_spot) = (BTreeSet::new(), BTreeSet::new());
+        for Instance { region, instance_type, purchase, .. } in instances.iter().filter(|one| one.plain_linux) {
+            let of_purchase = match purchase {
+                Purchase::OnDemand => &mut on_demand,
+                Purchase::SpotOneTime | Purchase::SpotPersistent | Purchase::SpotUnknown => &mut on_spot,
+                Purchase::CapacityBlock => continue,
+            };
+            of_purchase.insert((region.clone(), instance_type.clone()));
         }
         let has_storage =
             |region: &&Region| self.storage.get(*region).is_some_and(|listed| !is_old(listed.as_of, LISTED_FOR, now));
         let of_storage = regions.iter().filter(|region| !has_storage(region)).cloned().map(Question::Storage);
-        let listed = listed.into_iter().chain(of_storage).take(QUESTIONS_MAX).collect();
+        let Wanted { mut listed, spot } = self.wanted_of_types(&on_demand, &on_spot, now);
+        listed.extend(of_storage);
+        listed.truncate(QUESTIONS_MAX);
+        Wanted { listed, spot }
+    }
+
+    /// What has to be asked so that these types have prices of today: `on_demand` those of the list, `on_spot` those of every zone of their
+    /// region.
+    #[must_use]
+    pub fn wanted_of_types(
+        &self,
+        on_demand: &BTreeSet<(Region, TypeName)>,
+        on_spot: &BTreeSet<(Region, TypeName)>,
+        now: Timestamp,
+    ) -> Wanted {
+        let missing = on_demand.iter().filter(|(region, name)| !self.is_listed(region, name, now));
+        let question = |(region, name): &(Region, TypeName)| Question::Instance(region.clone(), name.clone());
+        let listed = missing.map(question).take(QUESTIONS_MAX).collect();
+        let mut spot = BTreeMap::new();
+        for (region, name) in on_spot {
+            let known = self.spot.get(region).and_then(|types| types.get(name)).map(|of| of.as_of);
+            if known.is_none_or(|as_of| is_old(as_of, SPOT_FOR, now)) {
+                // AWS may publish a change a little late: a while is asked for twice.
+                let since = known.map_or(now - SPOT_MAX, |as_of| (as_of - SPOT_FOR).max(now - SPOT_ASKED_MAX));
+                let (types, from) = spot.entry(region.clone()).or_insert_with(|| (BTreeSet::new(), since));
+                types.insert(name.clone());
+                *from = since.min(*from);
+            }
+        }
         Wanted { listed, spot }
     }
 
