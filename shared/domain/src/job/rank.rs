@@ -92,23 +92,23 @@ pub fn rank(
     let on_demand = may_be_on_demand(terms, unplaced_since, now);
     let buyable = narrowed(bootable, |pool| on_demand || pool.spot, words::not_on_spot)?;
 
-    let (mut priced, mut unbought) = (Vec::new(), Vec::new());
+    let (mut found, mut unbought) = (Vec::new(), Vec::new());
     for pool in buyable {
         let spot = terms.spot.as_ref().filter(|_| pool.spot).map(|spot| (Lifecycle::Spot, on_spot(spot, pool, prices)));
         let on_demand = on_demand.then(|| (Lifecycle::OnDemand, on_demand_price(pool, prices)));
         for (lifecycle, price) in spot.into_iter().chain(on_demand) {
             match price {
-                Ok((rate, rate_max)) => priced.push(Priced { pool, lifecycle, rate, rate_max }),
+                Ok((rate, rate_max)) => found.push(Priced { pool, lifecycle, rate, rate_max }),
                 Err(why) => unbought.push((pool, why)),
             }
         }
     }
-    if priced.is_empty() {
+    if found.is_empty() {
         return Err(words::not_bought(terms, &unbought));
     }
-    priced.sort_by(|one, other| one.order().cmp(&other.order()));
-    priced.dedup_by(|one, other| one.order() == other.order());
-    Ok(ranking(&chosen(priced), images, now))
+    found.sort_by(|one, other| one.order().cmp(&other.order()));
+    found.dedup_by(|one, other| one.order() == other.order());
+    Ok(ranking(&chosen(found), images, now))
 }
 
 /// What has to be asked so that [`rank`] knows the prices of today of every pool that fits: of each type what it costs on demand, which
@@ -148,11 +148,11 @@ fn fitting<'a>(terms: &Terms, pools: &'a [Pool], config: &Config) -> Result<Vec<
 }
 
 /// Those that it keeps; where it keeps none, why, of those that there were.
-fn narrowed<'a>(
-    pools: Vec<&'a Pool>,
+fn narrowed(
+    pools: Vec<&Pool>,
     keeps: impl Fn(&Pool) -> bool,
     why: impl FnOnce(&[&Pool]) -> String,
-) -> Result<Vec<&'a Pool>, String> {
+) -> Result<Vec<&Pool>, String> {
     let kept: Vec<&Pool> = pools.iter().copied().filter(|pool| keeps(pool)).collect();
     if kept.is_empty() { Err(why(&pools)) } else { Ok(kept) }
 }
@@ -173,10 +173,14 @@ fn may_be_on_demand(terms: &Terms, unplaced_since: Option<Timestamp>, now: Times
 /// What a pool costs on Spot now, and at most.
 fn on_spot(spot: &Spot, pool: &Pool, prices: &PriceBook) -> Result<(Rate, Rate), Unbought> {
     let on_demand = on_demand_rate(pool, prices);
-    let live = prices.spot(&pool.region, &pool.instance_type, &pool.zone).map(|quote| quote.rate).filter(is_a_price);
+    let live = prices
+        .spot(&pool.region, &pool.instance_type, &pool.zone)
+        .map(|quote| quote.rate)
+        .filter(|rate| is_a_price(*rate));
     // What somebody would pay is no price: it says nothing of what the pool costs.
     live.or(on_demand).ok_or(Unbought::Unknown)?;
-    let rate_max = spot.max_rate.into_iter().chain(on_demand).min().filter(is_a_price).ok_or(Unbought::Unknown)?;
+    let rate_max =
+        spot.max_rate.into_iter().chain(on_demand).min().filter(|rate| is_a_price(*rate)).ok_or(Unbought::Unknown)?;
     let rate = live.unwrap_or(rate_max);
     if rate > rate_max { Err(Unbought::Above { rate, rate_max }) } else { Ok((rate, rate_max)) }
 }
@@ -187,12 +191,12 @@ fn on_demand_price(pool: &Pool, prices: &PriceBook) -> Result<(Rate, Rate), Unbo
 
 fn on_demand_rate(pool: &Pool, prices: &PriceBook) -> Option<Rate> {
     let quote = prices.on_demand_in_zone(&pool.region, &pool.instance_type, &pool.zone);
-    quote.map(|quote| quote.rate).filter(is_a_price)
+    quote.map(|quote| quote.rate).filter(|rate| is_a_price(*rate))
 }
 
 /// Nothing that can be launched costs nothing: a list that says so is wrong.
-fn is_a_price(rate: &Rate) -> bool {
-    *rate > Rate::ZERO
+fn is_a_price(rate: Rate) -> bool {
+    rate > Rate::ZERO
 }
 
 /// Of those in order so many as are kept, in the same order.

@@ -1,0 +1,78 @@
+#!/bin/sh
+# Curfew: puts the agent in its place, where it is not there yet. Exits with 0 only if its SHA-256 is the right one.
+set -u
+umask 022
+root=${CURFEW_ROOT:-} # tests run in a directory
+PATH=${PATH:+$PATH:}/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin
+export PATH
+text() { printf %s "$1" | base64 -d; }
+bucket=$(text '@BUCKET@')
+region=$(text '@REGION@')
+sha256=$(text '@SHA256@')
+agent=$root/usr/local/bin/curfew-agent
+imds=${AWS_EC2_METADATA_SERVICE_ENDPOINT:-http://169.254.169.254}
+imds=${imds%/}
+tries_max=10
+
+limited() {
+    if command -v timeout >/dev/null 2>&1; then timeout 300 "$@"; else "$@"; fi
+}
+
+is_right() {
+    [ -f "$1" ] && [ "$(sha256sum <"$1" | cut -d ' ' -f 1)" = "$sha256" ]
+}
+
+by_aws() {
+    command -v aws >/dev/null 2>&1 || return 1
+    set --
+    if [ -n "${AWS_ENDPOINT_URL:-}" ]; then set -- --endpoint-url "$AWS_ENDPOINT_URL"; fi
+    limited aws s3 cp --only-show-errors --region "$region" "$@" "s3://$bucket/agent/$sha256" "$agent.new"
+}
+
+# EC2 user guide, "Use IMDSv2" and "Retrieve security credentials from instance metadata".
+ask() {
+    path=$1
+    shift
+    curl -sS -f -g --noproxy '*' --connect-timeout 2 --max-time 5 "$@" "$imds/latest/$path"
+}
+
+field() {
+    printf '%s\n' "$credentials" | sed -n 's|.*"'"$1"'" *: *"\([A-Za-z0-9+/=_.-]*\)".*|\1|p'
+}
+
+by_curl() {
+    token=$(ask api/token -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 300') || return 1
+    token="X-aws-ec2-metadata-token: $token"
+    role=$(ask meta-data/iam/security-credentials/ -H "$token") || return 1
+    credentials=$(ask "meta-data/iam/security-credentials/$role" -H "$token") || return 1
+    case $region in
+    cn-*) host=s3.$region.amazonaws.com.cn ;;
+    *) host=s3.$region.amazonaws.com ;;
+    esac
+    endpoint=${AWS_ENDPOINT_URL:-https://$host}
+    # By the standard input: arguments can be read by everybody.
+    printf 'user = "%s:%s"\nheader = "x-amz-security-token: %s"\n' \
+        "$(field AccessKeyId)" "$(field SecretAccessKey)" "$(field Token)" |
+        curl -sS -f -g -K - --connect-timeout 10 --max-time 300 --aws-sigv4 "aws:amz:$region:s3" \
+            -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -o "$agent.new" "${endpoint%/}/$bucket/agent/$sha256"
+}
+
+if is_right "$agent"; then exit 0; fi
+mkdir -p "${agent%/*}"
+try=1
+while :; do
+    rm -f "$agent.new"
+    if by_aws || by_curl; then
+        if is_right "$agent.new"; then
+            chmod 755 "$agent.new" && mv -f "$agent.new" "$agent" && exit 0
+        fi
+        echo "curfew: what lies at s3://$bucket/agent/$sha256 is something else: its SHA-256 is not its name" >&2
+    else
+        echo "curfew: s3://$bucket/agent/$sha256 could not be fetched" >&2
+    fi
+    if [ "$try" -ge "$tries_max" ]; then break; fi
+    sleep "$((try * 3))"
+    try=$((try + 1))
+done
+rm -f "$agent.new"
+exit 1
