@@ -113,6 +113,8 @@ pub fn rank(
 
 /// What has to be asked so that [`rank`] knows the prices of today of every pool that fits: of each type what it costs on demand, which
 /// bounds what it costs on Spot, and for a job on Spot the Spot prices. Nothing where nothing fits.
+/// [`Document::wanted_of_types`] limits how much is asked at once: what is left is asked the next time, and until then has the price of the
+/// table, or none.
 #[must_use]
 pub fn prices_wanted(terms: &Terms, pools: &[Pool], known: &Document, config: &Config, now: Timestamp) -> Wanted {
     let types = |pools: &[&Pool]| -> BTreeSet<(Region, TypeName)> {

@@ -141,7 +141,7 @@ impl Document {
     }
 
     /// What has to be asked so that these types have prices of today: `on_demand` those of the list, `on_spot` those of every zone of their
-    /// region.
+    /// region. Of the list no more than one run may ask; what has no price of today comes again.
     #[must_use]
     pub fn wanted_of_types(
         &self,

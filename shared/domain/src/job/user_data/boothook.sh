@@ -7,7 +7,7 @@ clock_is_set_from=1735689600 # 2025-01-01: a clock that says less was never set
 unset_max=900                # seconds; nothing that such a clock signs is taken by S3, so no job runs meanwhile
 orderly_max=120              # seconds for an orderly end
 root=${CURFEW_ROOT:-}        # tests run in a directory
-PATH=${PATH:+$PATH:}/usr/sbin:/usr/bin:/sbin:/bin
+PATH=${PATH:+$PATH:}$root/usr/sbin:$root/usr/bin:$root/sbin:$root/bin
 export PATH
 
 say() {
@@ -15,10 +15,13 @@ say() {
     { echo "curfew: $*" >"$root/dev/kmsg"; } 2>/dev/null
 }
 
+# A clock that cannot be read says nothing.
 unset_for=0
 is_over() {
-    now=$(date +%s) || return 1
-    case $now in '' | *[!0-9]*) return 1 ;; esac
+    now=$clock_is_set_from
+    said=$(date +%s) || return 1
+    case $said in '' | *[!0-9]*) return 1 ;; esac
+    now=$said
     if [ "$now" -ge "$end" ]; then return 0; fi
     if [ "$now" -ge "$clock_is_set_from" ]; then unset_for=0; fi
     [ "$unset_for" -ge "$unset_max" ]
@@ -81,6 +84,9 @@ fi
 as_unit curfew-end --timer-property=DefaultDependencies=no --timer-property=AccuracySec=1s --on-calendar="$calendar" ||
     limited systemd-run --unit=curfew-end --timer-property=AccuracySec=1s --on-calendar="$calendar" /bin/sh "$me" end ||
     say "systemd keeps no timer: watching the clock instead"
-# With its own descriptors: cloud-init waits until nobody holds its own.
-watch_clock </dev/null >/dev/null 2>&1 &
+# cloud-init waits until nobody holds its descriptors; without exec the shell itself would keep copies of them.
+(
+    exec </dev/null >/dev/null 2>&1
+    watch_clock
+) &
 exit 0

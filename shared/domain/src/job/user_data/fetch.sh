@@ -3,7 +3,7 @@
 set -u
 umask 022
 root=${CURFEW_ROOT:-} # tests run in a directory
-PATH=${PATH:+$PATH:}/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin
+PATH=${PATH:+$PATH:}$root/usr/local/bin:$root/usr/sbin:$root/usr/bin:$root/sbin:$root/bin:$root/snap/bin
 export PATH
 text() { printf %s "$1" | base64 -d; }
 bucket=$(text '@BUCKET@')

@@ -3,7 +3,7 @@
 set -u
 umask 022
 root=${CURFEW_ROOT:-} # tests run in a directory
-PATH=${PATH:+$PATH:}/usr/sbin:/usr/bin:/sbin:/bin
+PATH=${PATH:+$PATH:}$root/usr/sbin:$root/usr/bin:$root/sbin:$root/bin
 export PATH
 
 # Path and mode; its content from the standard input, whole or not at all.
@@ -32,9 +32,12 @@ boot=$root/var/lib/cloud/scripts/per-boot/curfew-agent
 put "$boot" 755 <<'CURFEW_BOOT'
 #!/bin/sh
 root=${CURFEW_ROOT:-}
-until /bin/sh "$root/etc/curfew/fetch-agent" && "$root/usr/local/bin/curfew-agent"; do
-    sleep 30
-done </dev/null >>"$root/var/log/curfew-agent.log" 2>&1 &
+(
+    exec </dev/null >>"$root/var/log/curfew-agent.log" 2>&1
+    until /bin/sh "$root/etc/curfew/fetch-agent" && "$root/usr/local/bin/curfew-agent"; do
+        sleep 30
+    done
+) &
 CURFEW_BOOT
 mkdir -p "$root/var/log"
 /bin/sh "$boot"
