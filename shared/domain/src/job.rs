@@ -78,9 +78,16 @@ pub struct Job {
     /// Where it stands.
     #[serde(flatten)]
     pub phase: Phase,
+    /// Passes through the ranking that were begun for the present attempt; part of the token. 0 as long as the next launch is
+    /// that of a new attempt.
+    #[serde(default)]
+    pub passes: u32,
     /// The machine of an earlier attempt, as long as nobody has seen it gone. It may write until its two minutes are over; nothing
-    /// of that counts.
+    /// of that counts. Its `ends_at` is when it should be gone.
     pub predecessor: Option<Placed>,
+    /// How the latest machine was lost; `None` before any was.
+    #[serde(default)]
+    pub lost: Option<Lost>,
     /// What earlier attempts used up.
     pub used: Used,
     /// How far it is, as far as anybody has read.
@@ -109,7 +116,10 @@ pub struct Used {
 pub struct Progress {
     /// The step of the newest complete checkpoint that anybody has read of.
     pub step: Option<u64>,
-    /// How many attempts have ended since that step last rose.
+    /// The attempt that wrote it; 0 where there is none.
+    #[serde(default)]
+    pub attempt: u32,
+    /// How many attempts have ended since that step last rose, without the one in which it did.
     pub attempts_without: u32,
 }
 
@@ -137,7 +147,9 @@ impl Job {
             submitted_at: now,
             attempt: 0,
             phase: Phase::Submitted,
+            passes: 0,
             predecessor: None,
+            lost: None,
             used: Used::default(),
             progress: Progress::default(),
             reserved: None,

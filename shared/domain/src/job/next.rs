@@ -1,17 +1,148 @@
-//! The state machine.
+//! The state machine. A file for what a job does in each part of its life: [`place`] before it has a machine, [`launch`] while one is asked
+//! for, [`run`] while it has one, [`over`] when it has ended; [`limits`] says how much time and money is left.
 
-use jiff::Timestamp;
+mod launch;
+mod limits;
+mod over;
+mod place;
+mod run;
 
-use super::{Effect, Facts, Job, Wants};
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Effect, Facts, HeldBy, Job, Lost, Note, NoteKind, Phase, Placed, Sight, Wants};
+use crate::instance::State;
+
+/// EC2 may not know an instance yet so long after its launch, and still know it (EC2 API reference, "Eventual consistency": minutes).
+const ABSENT_AFTER: SignedDuration = SignedDuration::from_mins(15);
+
+/// A predecessor that is still there so long after it should be gone is ended: its agent and AWS had their chance.
+const PREDECESSOR_AFTER: SignedDuration = SignedDuration::from_mins(5);
+
+/// A launch without an answer is asked again by the next run, a minute later. One that is older was met after a crash: a person may have
+/// cancelled meanwhile.
+const LAUNCH_IS_OLD_AFTER: SignedDuration = SignedDuration::from_secs(50);
+
+/// What came of one round: where the job stands now, and what is to be done.
+type Turn = (Job, Vec<Effect>);
 
 /// What has to be looked at before [`next()`] is asked. `warned` as in [`Facts::warned`].
+///
+/// Of a running job that was warned, nothing; nor while a launch is asked for: between an interruption and the next launch there is no time
+/// to look at more.
 #[must_use]
-pub fn wants(_job: &Job, _warned: bool, _now: Timestamp) -> Wants {
-    Wants::default()
+pub fn wants(job: &Job, warned: bool, now: Timestamp) -> Wants {
+    let ran = job.attempt > 0;
+    let predecessor = job.predecessor.is_some();
+    match &job.phase {
+        Phase::Running(_) if warned => Wants::default(),
+        Phase::Launching(launching) => {
+            let is_old = !warned && now.duration_since(launching.at) >= LAUNCH_IS_OLD_AFTER;
+            Wants { head: is_old && ran, cancel: is_old, ..Wants::default() }
+        }
+        Phase::Running(_) => {
+            Wants { machine: true, predecessor, head: true, heartbeat: true, exit: true, cancel: true }
+        }
+        Phase::Interrupted(_) => {
+            Wants { machine: true, predecessor, head: true, exit: true, cancel: true, ..Wants::default() }
+        }
+        Phase::Submitted | Phase::Reserving => Wants { head: ran, cancel: true, ..Wants::default() },
+        Phase::Waiting(_) | Phase::Held(_) => Wants { predecessor, head: ran, cancel: true, ..Wants::default() },
+        Phase::Ended(ended) if ended.closed => Wants::default(),
+        Phase::Ended(ended) => Wants { machine: ended.machine.is_some(), predecessor, ..Wants::default() },
+    }
 }
 
-/// Where a job stands now, and what is to be done.
+/// Where a job stands now, and what is to be done. Total and pure: it never panics, and the same arguments give the same answer.
+///
+/// What is not known never changes anything, but for a launch without an answer, which is asked again with the same token.
 #[must_use]
-pub fn next(job: &Job, _facts: &Facts, _now: Timestamp) -> (Job, Vec<Effect>) {
-    (job.clone(), Vec::new())
+pub fn next(job: &Job, facts: &Facts, now: Timestamp) -> (Job, Vec<Effect>) {
+    let job = run::read(watch(job.clone(), facts, now), facts);
+    if let Phase::Ended(ended) = &job.phase {
+        let ended = ended.clone();
+        return over::go_on(job, ended, facts, now);
+    }
+    // It may have been launched: that has to be known first, so that the machine ends with the job.
+    if let Phase::Launching(launching) = &job.phase {
+        let launching = launching.clone();
+        return launch::go_on(job, launching, facts, now);
+    }
+    if let Some((result, why)) = over::verdict(&job, facts) {
+        return over::end(job, result, why, facts, now);
+    }
+    match job.phase.clone() {
+        Phase::Running(placed) => run::running(job, &placed, facts, now),
+        Phase::Interrupted(replacing) => run::interrupted(job, &replacing, facts, now),
+        Phase::Waiting(waiting) => place::waiting(job, &waiting, facts, now),
+        Phase::Held(held) => place::held(job, &held, facts, now),
+        Phase::Reserving => place::reserving(job, facts, now),
+        Phase::Submitted | Phase::Launching(_) | Phase::Ended(_) => place::submitted(job, facts, now),
+    }
 }
+
+/// Whether a machine is on its way, and costs nothing any more.
+const fn is_going(state: State) -> bool {
+    matches!(state, State::ShuttingDown | State::Terminated)
+}
+
+/// A predecessor that was seen gone is forgotten.
+fn watch(mut job: Job, facts: &Facts, now: Timestamp) -> Job {
+    let is_gone = |placed: &Placed| match &facts.predecessor {
+        Sight::Seen { state, .. } => *state == State::Terminated,
+        Sight::Absent => now.duration_since(placed.launched_at) >= ABSENT_AFTER && now >= placed.ends_at,
+        Sight::Unknown => false,
+    };
+    job.predecessor = job.predecessor.filter(|placed| !is_gone(placed));
+    job
+}
+
+/// What ends a predecessor that is still there `after` the moment when it should be gone.
+fn end_predecessor(job: &Job, facts: &Facts, after: SignedDuration, now: Timestamp) -> Option<Effect> {
+    let placed = job.predecessor.as_ref()?;
+    let Sight::Seen { state, .. } = facts.predecessor else { return None };
+    let is_there = !is_going(state) && state != State::Unknown;
+    let is_due = now.duration_since(placed.ends_at) >= after;
+    (facts.may_act && is_there && is_due).then(|| Effect::Terminate(placed.clone()))
+}
+
+/// Nothing to change, and nothing to do but to see to its predecessor.
+fn stay(job: Job, facts: &Facts, now: Timestamp) -> Turn {
+    let is_asked = facts.answer.is_some();
+    let effect = end_predecessor(&job, facts, PREDECESSOR_AFTER, now).filter(|_| !is_asked);
+    (job, effect.into_iter().collect())
+}
+
+fn note(job: &Job, kind: NoteKind, why: impl Into<String>) -> Effect {
+    Effect::Note(Note { kind, why: why.into(), attempt: job.attempt, step: job.progress.step })
+}
+
+impl Lost {
+    /// In words, after the machine's id.
+    #[must_use]
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::Reclaimed => "was taken back by AWS",
+            Self::NeverHeard => "was never heard of: no heartbeat came within 15 minutes of its launch",
+            Self::Silent => "fell silent: no heartbeat came for 10 minutes",
+            Self::ShutDown => "shut itself down and left no result",
+            Self::Gone => "is gone, and EC2 does not say why",
+            Self::Overdue => "reached its absolute end",
+        }
+    }
+}
+
+impl HeldBy {
+    /// In a word, as the documents write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Budget => "budget",
+            Self::Quota => "quota",
+            Self::Observing => "observing",
+            Self::Unplaceable => "unplaceable",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -100,6 +100,8 @@ pub enum Lost {
     ShutDown,
     /// It is gone, and nobody knows why.
     Gone,
+    /// It ran on past its absolute end.
+    Overdue,
 }
 
 /// Until there is capacity.

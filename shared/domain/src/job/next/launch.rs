@@ -1,0 +1,188 @@
+//! While a machine is asked for: one candidate after the other, each by its own token, and none before the one before is resolved.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::limits::{Left, after};
+use super::place::{again, ask_for_money, covers, hold};
+use super::{Turn, note, over, run};
+use crate::job::{
+    Answer, Effect, Ending, Facts, HeldBy, Job, Launch, LaunchAnswer, Launching, NoteKind, Phase, Placed, Quota,
+    Waiting, token,
+};
+
+/// Minutes between passes: capacity comes back in minutes, or in hours.
+const BACK_OFF_MINUTES: [u32; 5] = [1, 2, 4, 8, 15];
+
+/// The predecessor may hold the quota's vCPUs for so long.
+const PREDECESSOR_GOES_IN: SignedDuration = SignedDuration::from_mins(1);
+
+/// When a quota is looked at again: a person has to raise it.
+const QUOTA_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
+
+/// The first try of a pass.
+pub(super) fn first(mut job: Job, candidate: u8, ends_at: Timestamp, avoid: Option<u8>, now: Timestamp) -> Turn {
+    if job.passes == 0 {
+        job.attempt = job.attempt.saturating_add(1);
+    }
+    job.passes = job.passes.saturating_add(1);
+    let launching = Launching { candidate, pass: job.passes, at: now, ends_at, quotas: Vec::new(), avoid };
+    ask(job, launching)
+}
+
+fn ask(mut job: Job, launching: Launching) -> Turn {
+    let launch = launch(&job, &launching).map(Effect::Launch);
+    job.phase = Phase::Launching(launching);
+    (job, launch.into_iter().collect())
+}
+
+/// What is asked for follows from the state alone: the same state asks for the same, by the same token.
+fn launch(job: &Job, launching: &Launching) -> Option<Launch> {
+    let ranking = job.ranking.as_ref()?;
+    let candidate = ranking.candidates.get(usize::from(launching.candidate))?.clone();
+    let image = ranking.images.get(usize::from(candidate.image))?.clone();
+    Some(Launch {
+        attempt: job.attempt,
+        token: token(&job.job, job.attempt, launching.pass, launching.candidate),
+        candidate,
+        image,
+        ends_at: launching.ends_at,
+    })
+}
+
+/// A launch was decided. Whatever has happened meanwhile, it is resolved first.
+pub(super) fn go_on(job: Job, launching: Launching, facts: &Facts, now: Timestamp) -> Turn {
+    let Some(launch) = launch(&job, &launching) else { return again(job, facts, now) };
+    let Some(Answer::Launched(answer)) = &facts.answer else {
+        return (job, facts.may_act.then_some(Effect::Launch(launch)).into_iter().collect());
+    };
+    match answer {
+        LaunchAnswer::Unknown(_) => (job, Vec::new()),
+        LaunchAnswer::Launched { instance, launched_at } => {
+            let placed = Placed {
+                instance: instance.clone(),
+                region: launch.candidate.region,
+                zone: launch.candidate.zone,
+                instance_type: launch.candidate.instance_type,
+                lifecycle: launch.candidate.lifecycle,
+                rate_max: launch.candidate.rate_max,
+                rate: launch.candidate.rate,
+                attempt: job.attempt,
+                candidate: launching.candidate,
+                launched_at: *launched_at,
+                ends_at: launching.ends_at,
+            };
+            launched(job, placed, facts, now)
+        }
+        LaunchAnswer::Refused(said) => over::end(job, Ending::Failed, said.clone(), facts, now),
+        LaunchAnswer::NoCapacity(said) => next_candidate(job, launching, said, facts, now),
+        LaunchAnswer::Quota(said, quota) => {
+            let mut launching = launching;
+            let quota = quota.clone().or(launch.candidate.quota);
+            launching.quotas.extend(quota.filter(|quota| !launching.quotas.contains(quota)));
+            next_candidate(job, launching, said, facts, now)
+        }
+    }
+}
+
+/// There it is; it ends with the job, and may have been warned already.
+fn launched(mut job: Job, placed: Placed, facts: &Facts, now: Timestamp) -> Turn {
+    let why = format!(
+        "{} {} in {}, at most {} until {}",
+        if placed.attempt > 1 { "launched again:" } else { "launched:" },
+        placed.instance_type,
+        placed.zone,
+        placed.rate_max,
+        placed.ends_at
+    );
+    let noted = note(&job, NoteKind::Launched(placed.instance.clone()), why);
+    let settle = Effect::Settle(placed.instance.clone());
+    job.unplaced_since = None;
+    job.passes = 0;
+    job.phase = Phase::Running(placed.clone());
+    let (job, effects) = if let Some((result, why)) = over::verdict(&job, facts) {
+        over::end(job, result, why, facts, now)
+    } else if facts.warned.as_ref() == Some(&placed.instance) {
+        run::warned(job, &placed, facts, now)
+    } else {
+        (job, Vec::new())
+    };
+    (job, std::iter::once(noted).chain(effects).chain(std::iter::once(settle)).collect())
+}
+
+/// Nothing was launched: the next candidate of the pass, or none is left.
+fn next_candidate(job: Job, launching: Launching, said: &str, facts: &Facts, now: Timestamp) -> Turn {
+    if let Some((result, why)) = over::verdict(&job, facts) {
+        return over::end(job, result, why, facts, now);
+    }
+    match choose(&job, Some(launching.candidate), &launching.quotas, launching.avoid, now) {
+        Ok(_) if !facts.may_act => again(job, facts, now),
+        Ok((candidate, ends_at)) if covers(&job, now) => {
+            ask(job, Launching { candidate, at: now, ends_at, ..launching })
+        }
+        Ok(_) => ask_for_money(job, now),
+        Err(_) => wait(job, &launching.quotas, said, now),
+    }
+}
+
+fn wait(mut job: Job, quotas: &[Quota], said: &str, now: Timestamp) -> Turn {
+    job.unplaced_since = job.unplaced_since.or(Some(now));
+    let passes = job.passes;
+    let mut candidates = job.ranking.iter().flat_map(|ranking| &ranking.candidates);
+    let is_quota = candidates.all(|one| one.quota.as_ref().is_some_and(|quota| quotas.contains(quota)));
+    let named: Vec<&str> = quotas.iter().map(|quota| quota.0.as_str()).collect();
+    let named = named.join(", ");
+    if is_quota && job.predecessor.is_none() {
+        let why = format!("the quota {named} is used up: {said}. Ask Service Quotas to raise it");
+        return hold(job, HeldBy::Quota, why, after(now, QUOTA_HELD_FOR));
+    }
+    let (pause, why) = if is_quota {
+        let why = format!("the quota {named} is used up, and the machine before may still count against it: {said}");
+        (PREDECESSOR_GOES_IN, why)
+    } else if quotas.is_empty() {
+        (back_off(&job), said.to_owned())
+    } else {
+        (back_off(&job), format!("{said} (of other pools the quota {named} is used up)"))
+    };
+    let noted = note(&job, NoteKind::Waits, why.as_str());
+    job.phase = Phase::Waiting(Waiting { until: after(now, pause), passes, said: why });
+    (job, vec![noted])
+}
+
+/// Longer with each pass, and by a quarter shorter or longer by chance: the same of the same pass.
+fn back_off(job: &Job) -> SignedDuration {
+    let place = usize::try_from(job.passes.saturating_sub(1)).unwrap_or(usize::MAX);
+    let minutes = BACK_OFF_MINUTES[place.min(BACK_OFF_MINUTES.len() - 1)];
+    // No candidate has this number, so no launch has this hash.
+    let hash = token(&job.job, job.attempt, job.passes, u8::MAX);
+    let chance = hash.bytes().take(8).fold(0_u32, |sum, digit| sum.wrapping_mul(16).wrapping_add(u32::from(digit)));
+    let per_mille = 750 + i64::from(chance % 501);
+    SignedDuration::from_secs(i64::from(minutes) * 60 * per_mille / 1_000)
+}
+
+/// The candidate that is tried after that one, and the end that an attempt there has: best first, the one to avoid last, none that a
+/// quota has refused, none for which there is not enough time or money. Where there is none, the limit by which, if it was by one.
+pub(super) fn choose(
+    job: &Job,
+    tried: Option<u8>,
+    quotas: &[Quota],
+    avoid: Option<u8>,
+    now: Timestamp,
+) -> Result<(u8, Timestamp), Option<Left>> {
+    let candidates = job.ranking.iter().flat_map(|ranking| &ranking.candidates);
+    let numbered = (0_u8..=u8::MAX).zip(candidates);
+    let (last, others): (Vec<_>, Vec<_>) = numbered.partition(|(number, _)| Some(*number) == avoid);
+    let order: Vec<_> = others.into_iter().chain(last).collect();
+    let tried = tried.and_then(|tried| order.iter().position(|(number, _)| *number == tried));
+    let mut over: Option<Left> = None;
+    for (number, candidate) in order.into_iter().skip(tried.map_or(0, |place| place + 1)) {
+        if candidate.quota.as_ref().is_some_and(|quota| quotas.contains(quota)) {
+            continue;
+        }
+        let left = Left::of(job, candidate.rate_max, now);
+        if !left.is_over() {
+            return Ok((number, left.end(now)));
+        }
+        over = over.filter(|most| most.seconds >= left.seconds).or(Some(left));
+    }
+    Err(over)
+}

@@ -1,0 +1,199 @@
+//! Before a job has a machine: where it can run, and with which money.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::launch::{self, choose};
+use super::limits::{Left, after, rounded_up};
+use super::{Turn, note, over, stay};
+use crate::job::{
+    Answer, Effect, Ending, Facts, Held, HeldBy, Job, NoteKind, Phase, Ranking, Reservation, ReserveAnswer, Waiting,
+};
+use crate::money::{Amount, Rate};
+
+/// A ranking whose prices are older is made anew, where there is time to.
+pub(super) const RANKING_IS_OLD_AFTER: SignedDuration = SignedDuration::from_mins(15);
+
+/// When a budget, or that nothing fits, is looked at again.
+const HELD_FOR: SignedDuration = SignedDuration::from_mins(5);
+
+/// So much longer than an attempt may last money is reserved, for launches that take their time and for the attempts after it: an
+/// attempt ends later than the one that it replaces by as much as that one took to launch.
+const RESERVED_BEYOND: SignedDuration = SignedDuration::from_hours(1);
+
+/// It has to be ranked.
+pub(super) fn submitted(job: Job, facts: &Facts, now: Timestamp) -> Turn {
+    match &facts.answer {
+        Some(Answer::Ranked(Ok(ranking))) => ranked(job, ranking, facts, now),
+        Some(Answer::Ranked(Err(why))) => {
+            let until = after(now, HELD_FOR);
+            hold(job, HeldBy::Unplaceable, why.clone(), until)
+        }
+        _ => again(job, facts, now),
+    }
+}
+
+/// Places a job anew: nothing that was answered before counts.
+pub(super) fn again(mut job: Job, facts: &Facts, now: Timestamp) -> Turn {
+    let left = Left::of_any(&job, now);
+    if left.is_over() {
+        let why = left.in_words(&job);
+        return give_up(job, Ending::Expired, why, facts, now);
+    }
+    if is_without_progress(&job, facts) {
+        let why = without_progress(&job);
+        return give_up(job, Ending::Failed, why, facts, now);
+    }
+    if !facts.may_act {
+        let why = "Curfew only observes: CURFEW_MODE is observe, or nobody has confirmed a subscription to its topic";
+        return hold(job, HeldBy::Observing, why.to_owned(), now);
+    }
+    job.phase = Phase::Submitted;
+    (job, vec![Effect::Rank])
+}
+
+/// There is no other attempt. What the last one may have left behind is read first: it may write until its two minutes are over.
+fn give_up(mut job: Job, result: Ending, why: String, facts: &Facts, now: Timestamp) -> Turn {
+    let may_still_write = job.predecessor.as_ref().is_some_and(|lost| now < lost.ends_at);
+    let is_read = facts.head.is_some() || job.attempt == 0;
+    if is_read && !may_still_write {
+        return over::end(job, result, why, facts, now);
+    }
+    job.phase = Phase::Submitted;
+    (job, Vec::new())
+}
+
+fn ranked(mut job: Job, ranking: &Ranking, facts: &Facts, now: Timestamp) -> Turn {
+    if !facts.may_act {
+        return again(job, facts, now);
+    }
+    let mut ranking = ranking.clone();
+    ranking.candidates.retain(|candidate| usize::from(candidate.image) < ranking.images.len());
+    ranking.candidates.truncate(Ranking::MAX);
+    if ranking.candidates.is_empty() {
+        let until = after(now, HELD_FOR);
+        return hold(job, HeldBy::Unplaceable, "nothing that fits is known".to_owned(), until);
+    }
+    job.ranking = Some(ranking);
+    let avoid = avoided(&job);
+    begin(job, avoid, facts, now)
+}
+
+/// Begins a pass through the ranking, or asks for the money first.
+pub(super) fn begin(job: Job, avoid: Option<u8>, facts: &Facts, now: Timestamp) -> Turn {
+    match choose(&job, None, &[], avoid, now) {
+        Ok((candidate, ends_at)) if covers(&job, now) => launch::first(job, candidate, ends_at, avoid, now),
+        Ok(_) => ask_for_money(job, now),
+        Err(Some(left)) => {
+            let why = left.in_words(&job);
+            give_up(job, Ending::Expired, why, facts, now)
+        }
+        Err(None) => again(job, facts, now),
+    }
+}
+
+/// Whether what is reserved covers every candidate.
+pub(super) fn covers(job: &Job, now: Timestamp) -> bool {
+    let Some(reserved) = job.reserved.filter(|reserved| reserved.granted) else { return false };
+    let wanted = wanted(job, now);
+    wanted.rate <= reserved.rate && after(wanted.until, -RESERVED_BEYOND) <= reserved.until
+}
+
+/// What the dearest and the longest of the candidates may still take.
+fn wanted(job: &Job, now: Timestamp) -> Reservation {
+    let candidates = job.ranking.iter().flat_map(|ranking| &ranking.candidates);
+    let none = Reservation { rate: Rate::ZERO, usd: Amount::ZERO, until: now, granted: false };
+    candidates.fold(none, |most, candidate| {
+        let left = Left::of(job, candidate.rate_max, now);
+        let seconds = u64::try_from(left.seconds).unwrap_or(0);
+        Reservation {
+            rate: most.rate.max(candidate.rate_max),
+            usd: most.usd.max(rounded_up(Amount::of(candidate.rate_max, seconds))),
+            until: most.until.max(after(left.end(now), RESERVED_BEYOND)),
+            granted: false,
+        }
+    })
+}
+
+/// Money first.
+pub(super) fn ask_for_money(mut job: Job, now: Timestamp) -> Turn {
+    let wanted = wanted(&job, now);
+    job.reserved = Some(wanted);
+    job.phase = Phase::Reserving;
+    (job, vec![Effect::Reserve { usd: wanted.usd, until: wanted.until }])
+}
+
+/// Ranked; money has to be reserved.
+pub(super) fn reserving(mut job: Job, facts: &Facts, now: Timestamp) -> Turn {
+    let is_old = job.ranking.as_ref().is_none_or(|ranking| now.duration_since(ranking.at) >= RANKING_IS_OLD_AFTER);
+    match (&facts.answer, job.reserved) {
+        (Some(Answer::Reserved(ReserveAnswer::Granted)), Some(reserved)) => {
+            job.reserved = Some(Reservation { granted: true, ..reserved });
+            if !facts.may_act {
+                return again(job, facts, now);
+            }
+            let avoid = avoided(&job);
+            begin(job, avoid, facts, now)
+        }
+        (Some(Answer::Reserved(ReserveAnswer::Refused(why) | ReserveAnswer::Unknown(why))), _) => {
+            let until = after(now, HELD_FOR);
+            hold(job, HeldBy::Budget, why.clone(), until)
+        }
+        (_, Some(reserved)) if facts.may_act && !is_old => {
+            (job, vec![Effect::Reserve { usd: reserved.usd, until: reserved.until }])
+        }
+        _ => again(job, facts, now),
+    }
+}
+
+/// Which pool of the ranking its predecessor was of.
+fn avoided(job: &Job) -> Option<u8> {
+    let lost = job.predecessor.as_ref()?;
+    let candidates = &job.ranking.as_ref()?.candidates;
+    let place = candidates.iter().position(|one| {
+        (&one.region, &one.zone, &one.instance_type, one.lifecycle)
+            == (&lost.region, &lost.zone, &lost.instance_type, lost.lifecycle)
+    });
+    place.and_then(|place| u8::try_from(place).ok())
+}
+
+/// There was no capacity.
+pub(super) fn waiting(job: Job, waiting: &Waiting, facts: &Facts, now: Timestamp) -> Turn {
+    if Left::of_any(&job, now).is_over() || (now >= waiting.until && facts.may_act) {
+        return again(job, facts, now);
+    }
+    stay(job, facts, now)
+}
+
+/// It was not to be launched.
+pub(super) fn held(job: Job, held: &Held, facts: &Facts, now: Timestamp) -> Turn {
+    let is_due = match held.by {
+        HeldBy::Observing => facts.may_act,
+        HeldBy::Budget | HeldBy::Quota | HeldBy::Unplaceable => now >= held.until,
+    };
+    if is_due || Left::of_any(&job, now).is_over() {
+        return again(job, facts, now);
+    }
+    stay(job, facts, now)
+}
+
+pub(super) fn hold(mut job: Job, by: HeldBy, why: String, until: Timestamp) -> Turn {
+    let noted = note(&job, NoteKind::Held, why.as_str());
+    job.phase = Phase::Held(Held { by, why, until, passes: job.passes });
+    (job, vec![noted])
+}
+
+/// Whether too many attempts came to nothing, as far as anybody has read.
+pub(super) fn is_without_progress(job: &Job, facts: &Facts) -> bool {
+    facts.no_progress_attempts_max > 0 && job.progress.attempts_without >= facts.no_progress_attempts_max
+}
+
+fn without_progress(job: &Job) -> String {
+    let attempts = job.progress.attempts_without;
+    let plural = if attempts == 1 { "attempt" } else { "attempts" };
+    let since = match (job.progress.step, &job.terms.checkpoint) {
+        (_, None) => "it has no [checkpoint], so each attempt began at zero".to_owned(),
+        (Some(step), _) => format!("the newest complete checkpoint is still that of step {step}"),
+        (None, _) => "no checkpoint was ever completed".to_owned(),
+    };
+    format!("{attempts} {plural} in a row made no progress: {since}")
+}
