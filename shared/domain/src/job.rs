@@ -37,6 +37,7 @@ pub use next::{next, wants};
 pub use phase::{Ended, Ending, Held, HeldBy, Launching, Lost, Phase, Placed, Replacing, Waiting};
 pub use rank::{Pool, prices_wanted, rank};
 pub use spec::{CheckpointSpec, Gpu, MachineSpec, Spec, Spot, Terms, Work};
+pub use telling::Said;
 pub use token::{launch_id, token};
 pub use user_data::{USER_DATA_BYTES_MAX, user_data};
 

@@ -9,6 +9,8 @@ mod run;
 
 use jiff::{SignedDuration, Timestamp};
 
+pub(super) use limits::{after, most};
+
 use super::{Effect, Facts, HeldBy, Job, Lost, Note, NoteKind, Phase, Placed, Sight, Wants};
 use crate::instance::State;
 
@@ -134,7 +136,7 @@ impl Lost {
 impl HeldBy {
     /// In a word, as the documents write it.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Budget => "budget",
             Self::Quota => "quota",

@@ -1,1 +1,264 @@
-//! To be written.
+//! What the owner of a job hears: level-triggered, from where it stands. It is told once for each fingerprint, and a fingerprint changes
+//! only when there is something new to hear: not with each retry, and not with the figures in the words.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::next::{after, most};
+use super::{
+    EXPIRES_AFTER, Ended, Ending, Held, HeldBy, Job, Lifecycle, Lost, Phase, Placed, Replacing, Used, Waiting,
+};
+use crate::duration;
+use crate::id::{Region, ResourceId};
+use crate::mode::Mode;
+use crate::news::{News, NewsKind, Severity};
+use crate::notices::{Repeat, Topic};
+
+/// What is to be said of a job, and by what it is remembered that it was.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Said {
+    /// What [`Job::told`] is once people have heard it: told is only what differs from that.
+    pub fingerprint: String,
+    /// The paragraph. Its resource is the machine's id where there is one, or else the job's `<job>`; its region is where the machine is,
+    /// was or may be, and empty where nobody has said yet.
+    pub news: News,
+}
+
+/// A paragraph before it is about a job.
+struct Paragraph {
+    fingerprint: String,
+    severity: Severity,
+    text: String,
+    /// What Curfew's own act loses, if it acts.
+    loses: Option<String>,
+}
+
+impl Job {
+    /// What its owner should have heard of it; `None` where there is nothing to say now, whatever was said last.
+    #[must_use]
+    pub fn says(&self) -> Option<Said> {
+        let paragraph = match &self.phase {
+            Phase::Submitted | Phase::Reserving | Phase::Launching(_) => self.says_lost()?,
+            Phase::Running(placed) => self.says_runs(placed),
+            Phase::Interrupted(replacing) => self.says_interrupted(replacing),
+            Phase::Waiting(waiting) => self.says_waits(waiting),
+            Phase::Held(held) => self.says_held(held),
+            Phase::Ended(ended) => self.says_ended(ended),
+        };
+        let Paragraph { fingerprint, severity, text, loses } = paragraph;
+        let machine = self.machine().or(self.predecessor.as_ref());
+        let named = self.machine().map_or_else(|| ResourceId::new(&self.job.job), |placed| placed.instance.clone());
+        let candidates = self.ranking.iter().flat_map(|ranking| &ranking.candidates);
+        let region = machine.map(|placed| &placed.region).or_else(|| self.terms.machine.regions.first());
+        let region = region.or_else(|| candidates.map(|candidate| &candidate.region).next());
+        let news = News {
+            team: self.job.team.as_str().to_owned(),
+            severity,
+            region: region.cloned().unwrap_or_else(|| Region::new("")),
+            resource: Some(named),
+            kind: NewsKind::State { topic: Topic::named("job"), what: fingerprint.clone(), repeat: Repeat::Never },
+            text,
+            happened: false,
+            mode: loses.is_some().then_some(Mode::Enforce),
+            loses,
+        };
+        Some(Said { fingerprint, news })
+    }
+
+    /// How many attempts had a machine.
+    #[must_use]
+    pub fn attempts_launched(&self) -> u32 {
+        // A pass was begun, and nothing was launched by it yet.
+        self.attempt.saturating_sub(u32::from(self.passes > 0))
+    }
+
+    /// A machine was lost, and the next launch has no answer yet. Mostly it has one a second later: whoever asks then hears of the two in one.
+    fn says_lost(&self) -> Option<Paragraph> {
+        let lost = self.lost.filter(|_| self.passes <= 1)?;
+        let attempt = self.attempts_launched();
+        let text = format!(
+            "{}: the machine of attempt {attempt} {}. It is launched again; {}. {}",
+            self.named(),
+            lost.in_words(),
+            self.goes_on(),
+            self.how_to_stop()
+        );
+        Some(Paragraph { fingerprint: format!("lost {attempt}"), severity: Severity::Warning, text, loses: None })
+    }
+
+    fn says_runs(&self, placed: &Placed) -> Paragraph {
+        let (_, usd) = most(placed, placed.ends_at);
+        let machine = format!(
+            "{} ({}, {}, {}) since {}. It costs {} now and {} at most, which is {usd} until its end at {}",
+            placed.instance,
+            placed.instance_type,
+            bought(placed.lifecycle),
+            placed.zone,
+            placed.launched_at,
+            placed.rate,
+            placed.rate_max,
+            placed.ends_at,
+        );
+        let (severity, before) = match self.lost {
+            Some(lost) if placed.attempt > 1 => {
+                let lost = format!("the machine of attempt {} {}; ", placed.attempt - 1, lost.in_words());
+                (Severity::Warning, lost)
+            }
+            _ => (Severity::Action, String::new()),
+        };
+        let goes_on = if before.is_empty() { String::new() } else { format!("; {}", self.goes_on()) };
+        let text = format!(
+            "{}: {before}attempt {} runs on {machine}{goes_on}. {}",
+            self.named(),
+            placed.attempt,
+            self.how_to_stop()
+        );
+        Paragraph { fingerprint: format!("runs {}", placed.attempt), severity, text, loses: None }
+    }
+
+    fn says_interrupted(&self, replacing: &Replacing) -> Paragraph {
+        let id = &replacing.machine.instance;
+        let text = format!(
+            "{}: {id}, the machine of attempt {}, {}. It is terminated, and once it is gone another one is launched; {}. {}",
+            self.named(),
+            replacing.machine.attempt,
+            replacing.lost.in_words(),
+            self.goes_on(),
+            self.how_to_stop()
+        );
+        let fingerprint = format!("interrupted {}", replacing.machine.attempt);
+        let loses = Some(format!("what {id} wrote to its own disks since its newest complete checkpoint"));
+        Paragraph { fingerprint, severity: Severity::Warning, text, loses }
+    }
+
+    fn says_waits(&self, waiting: &Waiting) -> Paragraph {
+        let since = self.unplaced_since.unwrap_or(self.submitted_at);
+        let lost = self.in_place_of();
+        let text = format!(
+            "{}: {lost}nothing can be launched for it since {since}: {}. It is tried again and again, and costs nothing meanwhile{}. {}",
+            self.named(),
+            waiting.said.trim_end_matches('.'),
+            self.falls_back(since),
+            self.how_to_stop()
+        );
+        Paragraph { fingerprint: format!("waits since {since}"), severity: Severity::Warning, text, loses: None }
+    }
+
+    fn says_held(&self, held: &Held) -> Paragraph {
+        let (again, mend) = match held.by {
+            HeldBy::Budget => (true, "Ask for a larger budget, or submit it with a smaller max_usd or max_runtime."),
+            HeldBy::Quota => (true, "Once the quota is raised, it is launched by itself."),
+            HeldBy::Observing => (false, "It is launched as soon as Curfew enforces and somebody listens."),
+            HeldBy::Unplaceable => {
+                (true, "Look at its [gpu], [spot] and [machine]: submit it anew if they ask for too much.")
+            }
+        };
+        let severity = if held.by == HeldBy::Observing { Severity::Info } else { Severity::Warning };
+        let again =
+            if again { format!("; it is looked at again at {} and from then on", held.until) } else { String::new() };
+        let text = format!(
+            "{}: {}it is not launched: {}{again}. It costs nothing meanwhile. {mend} {}",
+            self.named(),
+            self.in_place_of(),
+            held.why.trim_end_matches('.'),
+            self.how_to_stop()
+        );
+        Paragraph { fingerprint: format!("held {} {}", held.by.as_str(), self.attempt), severity, text, loses: None }
+    }
+
+    fn says_ended(&self, ended: &Ended) -> Paragraph {
+        let (severity, word) = match ended.result {
+            Ending::Succeeded => (Severity::Info, "succeeded"),
+            Ending::Failed => (Severity::Error, "failed"),
+            Ending::Expired => (Severity::Warning, "expired"),
+            Ending::Cancelled => (Severity::Info, "was cancelled"),
+        };
+        let used = self.used_with(ended.machine.as_ref(), after(ended.at, EXPIRES_AFTER));
+        let attempts = self.attempts_launched();
+        let took = match attempts {
+            0 => "It was never launched, and cost nothing".to_owned(),
+            _ => format!(
+                "{attempts} attempt{} took {} and cost at most {}",
+                if attempts == 1 { "" } else { "s" },
+                duration::show(SignedDuration::from_secs(used.seconds)),
+                used.usd
+            ),
+        };
+        let text = format!(
+            "{}: it {word} at {}: {}. {took}. {} {}",
+            self.named(),
+            ended.at,
+            ended.why.trim_end_matches('.'),
+            self.left_over(ended),
+            if attempts == 0 { String::new() } else { format!("Its log: curfew logs {}", self.job) }
+        );
+        let ends = matches!(ended.result, Ending::Expired | Ending::Cancelled);
+        let machine = ended.machine.as_ref().filter(|_| ends);
+        let loses = machine.map(|machine| {
+            format!("what {} wrote to its own disks since its newest complete checkpoint", machine.instance)
+        });
+        // A word that is told once: what is left over goes without another.
+        Paragraph { fingerprint: format!("ended {word}"), severity, text: text.trim_end().to_owned(), loses }
+    }
+
+    fn left_over(&self, ended: &Ended) -> String {
+        let of_machine = ended.machine.as_ref().map(|machine| {
+            let id = &machine.instance;
+            match ended.result {
+                Ending::Succeeded | Ending::Failed => {
+                    format!("{id} shuts itself down now, and is terminated in five minutes if it does not.")
+                }
+                Ending::Expired | Ending::Cancelled => format!("{id} is terminated now."),
+            }
+        });
+        let of_predecessor = self.predecessor.as_ref().map(|lost| {
+            format!("{}, which it ran on before, is going, and is terminated if it does not.", lost.instance)
+        });
+        let left: Vec<String> = of_machine.into_iter().chain(of_predecessor).collect();
+        if left.is_empty() { "No machine of it is left.".to_owned() } else { left.join(" ") }
+    }
+
+    fn used_with(&self, machine: Option<&Placed>, until: Timestamp) -> Used {
+        let (seconds, usd) = machine.map(|machine| most(machine, until)).unwrap_or_default();
+        Used { seconds: self.used.seconds.saturating_add(seconds), usd: self.used.usd + usd }
+    }
+
+    /// `vision/llama-1a2b3c4d (owner ada)`.
+    fn named(&self) -> String {
+        let owner = self.owner.as_ref().map_or("no owner".to_owned(), |owner| format!("owner {owner}"));
+        format!("{} ({owner})", self.job)
+    }
+
+    fn how_to_stop(&self) -> String {
+        format!("To stop it: curfew cancel {}", self.job)
+    }
+
+    /// Why there is no machine, where there was one.
+    fn in_place_of(&self) -> String {
+        let attempt = self.attempts_launched();
+        let lost = self.lost.filter(|_| attempt > 0);
+        lost.map(|lost: Lost| format!("the machine of attempt {attempt} {}; ", lost.in_words())).unwrap_or_default()
+    }
+
+    /// From where the next attempt goes on.
+    fn goes_on(&self) -> String {
+        match (&self.terms.checkpoint, self.progress.step) {
+            (None, _) => "it has no [checkpoint], so it begins at zero".to_owned(),
+            (Some(_), Some(step)) => format!("it goes on from its newest complete checkpoint, step {step} or later"),
+            (Some(_), None) => "it goes on from its newest complete checkpoint, of which none is known yet".to_owned(),
+        }
+    }
+
+    fn falls_back(&self, since: Timestamp) -> String {
+        let spot = self.terms.spot.as_ref();
+        let seconds = spot.and_then(|spot| spot.fallback_to_on_demand_after_seconds);
+        let at = seconds.map(|seconds| after(since, SignedDuration::from_secs(seconds)));
+        at.map(|at| format!("; from {at} on it is launched on demand as well")).unwrap_or_default()
+    }
+}
+
+const fn bought(lifecycle: Lifecycle) -> &'static str {
+    match lifecycle {
+        Lifecycle::Spot => "Spot",
+        Lifecycle::OnDemand => "on demand",
+    }
+}

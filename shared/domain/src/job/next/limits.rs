@@ -78,7 +78,7 @@ impl Left {
 }
 
 /// So much later, and never past the end of time.
-pub(super) fn after(at: Timestamp, duration: SignedDuration) -> Timestamp {
+pub(in crate::job) fn after(at: Timestamp, duration: SignedDuration) -> Timestamp {
     at.checked_add(duration).unwrap_or(Timestamp::MAX)
 }
 
