@@ -7,9 +7,10 @@ use super::{Lifecycle, Quota};
 use crate::id::{Region, ResourceId, TypeName};
 use crate::money::Rate;
 
-/// Where a job stands: what is left to do follows from this alone.
+/// Where a job stands: what is left to do follows from this alone. Written as `"state": "running", "of": { … }` beside the job's own keys:
+/// one object less, and `attempt` would be there twice.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(tag = "state", rename_all = "kebab-case")]
+#[serde(tag = "state", content = "of", rename_all = "kebab-case")]
 pub enum Phase {
     /// Accepted, or about to be placed anew: it has to be ranked.
     Submitted,

@@ -1,1 +1,11 @@
-//! To come.
+//! One `check`: what is given, and in a line where the job stands then, and what is done.
+
+mod fixture;
+mod launching;
+mod limits;
+mod lives;
+mod over;
+mod placing;
+mod running;
+mod wanting;
+mod world;

@@ -1,0 +1,194 @@
+use super::fixture::*;
+use crate::job::*;
+
+#[test]
+fn a_launch_without_an_answer_is_asked_again_with_the_same_token_and_the_same_words() {
+    let ask = |given: Given| given.turn().1;
+    let first = ask(launching());
+    assert_eq!(line(&launching().job, &first), "launching 1.1.0: launch g6.xlarge until 20:00:00");
+    // A crash, hours, a new ranking that nobody wrote, a cancel, an end that has passed: the same.
+    for given in [
+        launching().at(3 * HOUR),
+        launching().at(30 * HOUR),
+        launching().at(-MINUTE),
+        launching().at(3 * HOUR).cancelled(),
+        launching().at(3 * HOUR).result(1, true),
+    ] {
+        assert_eq!(ask(given), first);
+    }
+}
+
+#[test]
+fn an_unknown_answer_waits_for_the_next_run() {
+    check_nothing(launching().answered(Answer::Launched(LaunchAnswer::Unknown("timeout".to_owned()))));
+}
+
+#[test]
+fn where_curfew_only_observes_a_launch_stays_open() {
+    check_nothing(launching().observing());
+    check_nothing(launching().observing().at(9 * HOUR).cancelled());
+}
+
+#[test]
+fn a_launched_machine_runs_until_the_end_that_was_decided() {
+    let given = launching().launched("i-1", 2).at(5);
+    check(given.clone(), "running i-1: note launched i-1, settle i-1");
+    let expect = Placed { launched_at: at(2), ..placed("i-1", 1) };
+    assert_eq!(given.next().job.machine(), Some(&expect));
+}
+
+#[test]
+fn a_launch_that_is_resolved_after_hours_is_that_of_then() {
+    let given = launching().at(30 * HOUR).launched("i-1", 2);
+    check(given.clone(), "running i-1: note launched i-1, settle i-1");
+    // It has ended by itself meanwhile, and nothing is left.
+    let gone = given.next().seen(crate::instance::State::Terminated, Some("Client.InstanceInitiatedShutdown"));
+    let gone = gone.exit(None).facts(|facts| facts.head = Some(None));
+    check(gone, "expired: note lost i-1 Overdue, note over, release");
+}
+
+#[test]
+fn without_capacity_the_next_candidate_is_tried_until_none_is_left() {
+    let second = launching().at(2).no_capacity();
+    check(second.clone(), "launching 1.1.1: launch g5.xlarge until 20:00:02");
+    let third = second.next().at(4).no_capacity();
+    check(third.clone(), "launching 1.1.2: launch g6e.xlarge until 20:00:04");
+    let none = third.next().at(6).no_capacity();
+    check(none.clone(), "waiting after 1: note waits");
+    assert_eq!(none.next().job.unplaced_since, Some(at(6)));
+}
+
+#[test]
+fn the_pool_that_was_just_lost_is_tried_last() {
+    let avoiding = |candidate| {
+        launching().no_capacity().job(|job| {
+            if let Phase::Launching(launching) = &mut job.phase {
+                (launching.candidate, launching.avoid) = (candidate, Some(0));
+            }
+        })
+    };
+    check(avoiding(1), "launching 1.1.2: launch g6e.xlarge until 20:00:00");
+    check(avoiding(2), "launching 1.1.0: launch g6.xlarge until 20:00:00");
+    check(avoiding(0), "waiting after 1: note waits");
+}
+
+#[test]
+fn no_other_candidate_of_a_used_up_quota_is_tried_in_that_pass() {
+    check(launching().over_quota(None), "launching 1.1.2: launch g6e.xlarge until 20:00:00");
+    check(launching().over_quota(Some("L-SPOT")), "launching 1.1.2: launch g6e.xlarge until 20:00:00");
+    check(launching().over_quota(Some("L-OTHER")), "launching 1.1.1: launch g5.xlarge until 20:00:00");
+}
+
+#[test]
+fn used_up_quotas_alone_hold_it_and_are_named() {
+    let given = launching().over_quota(None).next().over_quota(None);
+    check(given.clone(), "held by quota: note held");
+    let Phase::Held(held) = given.next().job.phase else { unreachable!() };
+    assert!(held.why.contains("L-SPOT, L-DEMAND"), "{}", held.why);
+    assert_eq!((held.until, given.next().job.unplaced_since), (at(15 * MINUTE), Some(at(0))));
+}
+
+#[test]
+fn a_used_up_quota_beside_missing_capacity_waits() {
+    check(launching().over_quota(None).next().no_capacity(), "waiting after 1: note waits");
+}
+
+#[test]
+fn while_the_machine_before_may_hold_the_quota_it_waits_for_a_minute() {
+    let given = launching().after(Sight::Unknown).over_quota(None).next().over_quota(None);
+    check(given.clone(), "waiting after 1: note waits");
+    let Phase::Waiting(waiting) = given.next().job.phase else { unreachable!() };
+    assert_eq!(waiting.until, at(MINUTE));
+}
+
+#[test]
+fn a_refusal_fails_the_job_at_once() {
+    let refused = Answer::Launched(LaunchAnswer::Refused("UnauthorizedOperation: no".to_owned()));
+    let given = launching().answered(refused);
+    check(given.clone(), "failed: note over, release");
+    let Phase::Ended(ended) = given.next().job.phase else { unreachable!() };
+    assert_eq!(ended.why, "UnauthorizedOperation: no");
+}
+
+#[test]
+fn money_that_does_not_cover_the_next_candidate_any_more_is_reserved_anew() {
+    check(launching().at(2 * HOUR).no_capacity(), "reserving: reserve $32.00 until 23:00");
+}
+
+#[test]
+fn a_candidate_for_which_too_little_money_is_left_is_skipped() {
+    let given = launching().job(|job| {
+        job.terms.max_usd = Some(crate::money::Amount::from_usd(0.6));
+        if let Phase::Launching(launching) = &mut job.phase {
+            launching.candidate = 1;
+        }
+    });
+    // Sixty cents are 9 minutes of the third candidate.
+    check(given.no_capacity(), "waiting after 1: note waits");
+}
+
+#[test]
+fn a_cancel_counts_once_the_launch_is_resolved() {
+    check(launching().cancelled().no_capacity(), "cancelled: note over, release");
+    check(
+        launching().cancelled().launched("i-1", 0),
+        "cancelled with i-1: note launched i-1, note over, terminate i-1, settle i-1",
+    );
+}
+
+#[test]
+fn a_result_of_an_earlier_attempt_counts_once_the_launch_is_resolved() {
+    let second = |given: Given| given.job(|job| job.attempt = 2).result(1, true);
+    check(second(launching()).no_capacity(), "succeeded: note over, release");
+    check(
+        second(launching()).launched("i-1", 0),
+        "succeeded with i-1: note launched i-1, note over, release, settle i-1",
+    );
+}
+
+#[test]
+fn a_warning_for_the_very_machine_that_is_being_launched_is_not_lost() {
+    let given = launching().warned("i-1");
+    check(given.clone(), "launching 1.1.0: launch g6.xlarge until 20:00:00");
+    check(
+        given.launched("i-1", 0),
+        "launching 2.1.1: note launched i-1, note lost i-1 Reclaimed, launch g5.xlarge until 19:58:00, settle i-1",
+    );
+}
+
+#[test]
+fn a_warning_for_another_machine_changes_nothing() {
+    check(launching().warned("i-9").launched("i-1", 0), "running i-1: note launched i-1, settle i-1");
+}
+
+#[test]
+fn it_waits_longer_each_time_within_a_quarter_and_always_the_same() {
+    let pause = |passes: u32| {
+        let given = launching().no_capacity().job(|job| {
+            job.passes = passes;
+            if let Phase::Launching(launching) = &mut job.phase {
+                (launching.pass, launching.candidate) = (passes, 2);
+            }
+        });
+        let Phase::Waiting(waiting) = given.next().job.phase else { unreachable!() };
+        waiting.until.duration_since(at(0)).as_secs()
+    };
+    for (passes, minutes) in (1..).zip([1, 2, 4, 8, 15, 15, 15]) {
+        let (least, most) = (minutes * 45, minutes * 75);
+        assert!((least..=most).contains(&pause(passes)), "{passes}: {}", pause(passes));
+    }
+    let distinct: std::collections::BTreeSet<i64> = (5..50).map(pause).collect();
+    assert!(distinct.len() > 20, "they spread: {distinct:?}");
+    assert!((675..=1_125).contains(&pause(u32::MAX)));
+}
+
+#[test]
+fn a_state_that_nothing_can_be_launched_from_is_ranked_anew() {
+    check(launching().job(|job| job.ranking = None), "submitted: rank");
+    let beyond = launching().job(|job| {
+        if let Phase::Launching(launching) = &mut job.phase {
+            launching.candidate = 200;
+        }
+    });
+    check(beyond, "submitted: rank");
+}

@@ -1,0 +1,170 @@
+use super::fixture::*;
+use crate::instance::State;
+use crate::job::*;
+
+/// In every phase in which there may be a result of the first attempt.
+fn phases() -> Vec<(Given, &'static str)> {
+    let second = |given: Given| given.job(|job| job.attempt = job.attempt.max(1));
+    vec![
+        (second(submitted()), ""),
+        (second(reserving()), ""),
+        (running(), " with i-1"),
+        (interrupted(), " with i-1"),
+        (second(waiting()), ""),
+        (second(held(HeldBy::Budget)), ""),
+        (second(held(HeldBy::Observing)).observing(), ""),
+    ]
+}
+
+#[test]
+fn a_result_ends_the_job_in_every_phase() {
+    for (given, machine) in phases() {
+        let closes = if given.job.reserved.is_some() { ": note over, release" } else { ", closed: note over, forget" };
+        check(given.clone().result(1, true), &format!("succeeded{machine}{closes}"));
+        check(given.clone().result(1, true).cancelled(), &format!("succeeded{machine}{closes}"));
+        check(given.clone().result(0, false), &format!("failed{machine}{closes}"));
+        let ended = given.result(1, false).next();
+        let Phase::Ended(ended) = ended.job.phase else { unreachable!() };
+        assert_eq!(ended.why, "the command failed with exit code 3");
+    }
+}
+
+#[test]
+fn a_cancel_ends_the_job_in_every_phase() {
+    for (given, machine) in phases() {
+        let does = match (machine.is_empty(), given.job.reserved.is_some()) {
+            (false, _) => ": note over, terminate i-1",
+            (true, true) => ": note over, release",
+            (true, false) => ", closed: note over, forget",
+        };
+        check(given.clone().cancelled(), &format!("cancelled{machine}{does}"));
+        check(given.head_unknown().cancelled(), &format!("cancelled{machine}{does}"));
+    }
+}
+
+#[test]
+fn what_is_not_known_to_be_cancelled_is_not() {
+    for (given, _) in phases() {
+        let unknown = given.clone().facts(|facts| facts.cancel = None);
+        assert_eq!(unknown.next().job, given.next().job);
+    }
+}
+
+#[test]
+fn a_result_of_an_attempt_that_was_never_launched_is_none() {
+    check_nothing(running().result(2, true));
+}
+
+#[test]
+fn a_record_of_another_attempt_is_no_result() {
+    let given = running().exit(Some(ExitReason::Succeeded)).job(|job| job.attempt = 2);
+    check_nothing(given);
+    check_nothing(waiting().exit(Some(ExitReason::Succeeded)));
+    check_nothing(running().exit(Some(ExitReason::Expired)));
+}
+
+#[test]
+fn the_agent_has_five_minutes_to_shut_down_after_a_result() {
+    for result in [Ending::Succeeded, Ending::Failed] {
+        let word = format!("{result:?}").to_lowercase();
+        let given = || ended(result).job(release).seen(State::Running, None);
+        check_nothing(given().at(HOUR + 5 * MINUTE - 1));
+        check(given().at(HOUR + 5 * MINUTE), &format!("{word} with i-1: terminate i-1"));
+        check_nothing(given().at(HOUR + 5 * MINUTE).observing());
+    }
+}
+
+fn release(job: &mut Job) {
+    if let Phase::Ended(ended) = &mut job.phase {
+        ended.released = true;
+    }
+}
+
+#[test]
+fn what_was_cancelled_or_has_expired_is_terminated_until_it_is_gone() {
+    for result in [Ending::Cancelled, Ending::Expired] {
+        let word = format!("{result:?}").to_lowercase();
+        check(ended(result), &format!("{word} with i-1: terminate i-1"));
+        check(ended(result).knowing_nothing().at(48 * HOUR), &format!("{word} with i-1: terminate i-1"));
+        check(ended(result).observing(), &format!("{word} with i-1: release"));
+    }
+}
+
+#[test]
+fn money_is_given_back_whether_the_machine_could_be_ended_or_not() {
+    for answer in [Ok(()), Err("it is protected".to_owned())] {
+        check(ended(Ending::Cancelled).answered(Answer::Terminated(answer)), "cancelled with i-1: release");
+    }
+    let given = ended(Ending::Cancelled).answered(Answer::Released(Ok(())));
+    check(given, "cancelled with i-1");
+    check_nothing(ended(Ending::Cancelled).answered(Answer::Released(Err("no".to_owned()))));
+}
+
+#[test]
+fn it_is_closed_once_its_machine_is_gone_and_its_money_is_given_back() {
+    let gone = || ended(Ending::Cancelled).seen(State::Terminated, None);
+    check(gone(), "cancelled: release");
+    check(gone().next().answered(Answer::Released(Ok(()))), "cancelled, closed: forget");
+    check(gone().job(release), "cancelled, closed: forget");
+    assert_eq!(gone().next().job.used.seconds, HOUR);
+    let closed = gone().job(release).next();
+    check(closed.clone(), "cancelled, closed: forget");
+    check(closed.knowing_nothing().result(1, true).cancelled(), "cancelled, closed: forget");
+}
+
+#[test]
+fn a_machine_that_ec2_does_not_know_may_not_be_there_yet() {
+    let absent = |seconds| ended(Ending::Cancelled).job(release).sight(Sight::Absent).at(seconds);
+    check(
+        absent(15 * MINUTE - 1).job(|job| {
+            if let Phase::Ended(ended) = &mut job.phase {
+                ended.at = at(0);
+            }
+        }),
+        "cancelled with i-1: terminate i-1",
+    );
+    check(absent(HOUR), "cancelled, closed: forget");
+}
+
+#[test]
+fn it_is_not_closed_while_its_predecessor_is_there() {
+    let there = Sight::Seen { state: State::Running, reason: None };
+    let given = |sight| ended(Ending::Succeeded).job(release).seen(State::Terminated, None).after(sight);
+    check(given(Sight::Unknown), "succeeded");
+    check(given(there.clone()), "succeeded: terminate i-0");
+    check(given(there).observing(), "succeeded");
+    check(given(Sight::Seen { state: State::ShuttingDown, reason: None }), "succeeded");
+    check(given(Sight::Absent), "succeeded, closed: forget");
+}
+
+#[test]
+fn a_job_for_which_nothing_was_reserved_is_closed_at_once() {
+    check(submitted().cancelled(), "cancelled, closed: note over, forget");
+}
+
+#[test]
+fn a_job_whose_time_is_over_before_it_was_ever_launched_expires() {
+    let late = |given: Given| given.job(|job| job.terms.finish_by = Some(at(HOUR))).at(50 * MINUTE);
+    check(late(submitted()), "expired, closed: note over, forget");
+    check(late(held(HeldBy::Budget).job(|job| job.phase = held_until(9 * HOUR))), "expired, closed: note over, forget");
+    check(late(waiting().job(|job| job.phase = waiting_until(9 * HOUR))), "expired: note over, release");
+    let Phase::Ended(ended) = late(submitted()).next().job.phase else { unreachable!() };
+    assert!(ended.why.starts_with("until its finish_by, 2026-09-01T13:00:00Z, 10m are left"), "{}", ended.why);
+}
+
+fn held_until(seconds: i64) -> Phase {
+    Phase::Held(Held { by: HeldBy::Budget, why: String::new(), until: at(seconds), passes: 0 })
+}
+
+fn waiting_until(seconds: i64) -> Phase {
+    Phase::Waiting(Waiting { until: at(seconds), passes: 9, said: String::new() })
+}
+
+#[test]
+fn a_job_whose_money_lasts_for_no_candidate_expires() {
+    let given = submitted().job(|job| job.terms.max_usd = Some(crate::money::Amount::from_usd(0.2)));
+    let given = given.answered(Answer::Ranked(Ok(ranking(at(0)))));
+    check(given.clone(), "expired, closed: note over, forget");
+    let Phase::Ended(ended) = given.next().job.phase else { unreachable!() };
+    assert!(ended.why.starts_with("of its max_usd of $0.20 $0.20 are left, which last for 12m"), "{}", ended.why);
+}

@@ -1,0 +1,58 @@
+use super::fixture::*;
+use crate::instance::State;
+use crate::job::*;
+
+#[track_caller]
+fn check(given: Given, warned: bool, expect: &str) {
+    let wants = wants(&given.job, warned, given.now);
+    let of = [
+        (wants.machine, "machine"),
+        (wants.predecessor, "predecessor"),
+        (wants.head, "head"),
+        (wants.heartbeat, "heartbeat"),
+        (wants.exit, "exit"),
+        (wants.cancel, "cancel"),
+    ];
+    let asked: Vec<&str> = of.into_iter().filter_map(|(wanted, name)| wanted.then_some(name)).collect();
+    assert_eq!(asked.join(" "), expect);
+}
+
+#[test]
+fn nothing_is_looked_at_between_a_warning_and_the_next_launch() {
+    check(running().after(Sight::Unknown), true, "");
+    check(running().warned("i-1").next(), true, "");
+    check(launching(), true, "");
+    check(launching().at(HOUR), true, "");
+}
+
+#[test]
+fn a_launch_that_was_just_decided_wants_nothing() {
+    check(launching(), false, "");
+    check(launching().at(49), false, "");
+    check(launching().at(MINUTE), false, "head cancel");
+}
+
+#[test]
+fn what_runs_is_looked_at_whole() {
+    check(running(), false, "machine head heartbeat exit cancel");
+    check(running().after(Sight::Unknown), false, "machine predecessor head heartbeat exit cancel");
+    check(interrupted(), false, "machine head exit cancel");
+}
+
+#[test]
+fn what_was_never_launched_has_left_nothing() {
+    for given in [submitted(), reserving(), held(HeldBy::Budget)] {
+        check(given, false, "cancel");
+    }
+    check(waiting(), false, "head cancel");
+    check(waiting().after(Sight::Unknown), false, "predecessor head cancel");
+}
+
+#[test]
+fn of_what_has_ended_only_its_machines_matter() {
+    check(ended(Ending::Cancelled), false, "machine");
+    let gone = ended(Ending::Cancelled).seen(State::Terminated, None).next();
+    check(gone.clone().after(Sight::Unknown), false, "predecessor");
+    check(gone.clone(), false, "");
+    check(gone.answered(Answer::Released(Ok(()))).next(), false, "");
+}
