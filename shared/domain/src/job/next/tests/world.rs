@@ -1,1 +1,313 @@
-//! To come.
+//! EC2, S3 and an agent, as far as a job meets them, with what goes wrong: drawn by chance from a seed.
+
+use std::collections::BTreeMap;
+
+use super::fixture::*;
+use crate::instance::State;
+use crate::job::*;
+use crate::money::{Amount, Rate};
+
+/// Terminated instances stay visible for about so long.
+const VISIBLE: i64 = HOUR;
+
+pub(super) struct World {
+    pub(super) now: i64,
+    pub(super) job: Job,
+    pub(super) machines: Vec<Machine>,
+    /// Whether anything goes wrong.
+    pub(super) faults: bool,
+    chance: fastrand::Rng,
+    asked: BTreeMap<String, Launch>,
+    head: Option<Head>,
+    cancelled: bool,
+    observing: bool,
+    /// Nowhere is there any capacity.
+    drought: bool,
+    log: Vec<String>,
+}
+
+pub(super) struct Machine {
+    id: String,
+    token: String,
+    attempt: u32,
+    launched_at: i64,
+    /// Its own timer ends it then.
+    ends_at: i64,
+    warned_at: Option<i64>,
+    rate_max: Rate,
+    /// When its heart stopped; it may never have beaten.
+    silent_since: Option<i64>,
+    ended: Option<(i64, &'static str)>,
+}
+
+impl Machine {
+    fn runs(&self) -> bool {
+        self.ended.is_none()
+    }
+
+    /// When it ends at the latest, and why: EC2 takes back what it has warned, and its own timer ends it.
+    fn end(&self) -> (i64, &'static str) {
+        let ends_at = self.ends_at.max(self.launched_at);
+        let by_itself = match self.warned_at.map(|at| at + 2 * MINUTE) {
+            Some(at) if at < ends_at => (at, "Server.SpotInstanceTermination"),
+            _ => (ends_at, "Client.InstanceInitiatedShutdown"),
+        };
+        self.ended.unwrap_or(by_itself)
+    }
+
+    fn seconds(&self) -> u64 {
+        u64::try_from(self.end().0 - self.launched_at).unwrap_or(0)
+    }
+}
+
+/// Where a run of the reconciler stopped short.
+struct Crash;
+
+impl World {
+    pub(super) fn new(seed: u64) -> Self {
+        let mut chance = fastrand::Rng::with_seed(seed);
+        let mut job = submitted().job;
+        job.terms.max_runtime_seconds = chance.i64(15 * MINUTE..12 * HOUR);
+        job.terms.max_usd = chance.bool().then(|| Amount::from_usd(0.25 + 20.0 * chance.f64()));
+        job.terms.finish_by = chance.bool().then(|| at(chance.i64(HOUR..48 * HOUR)));
+        Self {
+            now: 0,
+            job,
+            machines: Vec::new(),
+            faults: true,
+            chance,
+            asked: BTreeMap::new(),
+            head: None,
+            cancelled: false,
+            observing: false,
+            drought: false,
+            log: Vec::new(),
+        }
+    }
+
+    fn happens(&mut self, percent: u32) -> bool {
+        self.faults && self.chance.u32(0..100) < percent
+    }
+
+    /// Some time passes, and the reconciler runs.
+    pub(super) fn live(&mut self) {
+        self.now += if self.happens(5) { self.chance.i64(0..6 * HOUR) } else { self.chance.i64(20..5 * MINUTE) };
+        self.observing = self.happens(3) || (self.observing && self.happens(80));
+        self.drought = self.happens(1) || (self.drought && self.happens(95));
+        self.cancelled |= self.faults && self.chance.u32(0..5_000) == 0;
+        let mut warned = None;
+        for number in 0..self.machines.len() {
+            self.end_by_time(number);
+            if !self.machines[number].runs() {
+                continue;
+            }
+            if self.happens(3) {
+                self.machines[number].warned_at.get_or_insert(self.now);
+                warned = Some(self.machines[number].id.clone());
+            } else if self.happens(1) {
+                let reasons = ["Server.SpotInstanceTermination", "Client.InstanceInitiatedShutdown", "Client.Strange"];
+                self.machines[number].ended = Some((self.now, reasons[self.chance.usize(0..3)]));
+            } else if self.happens(1) {
+                self.machines[number].silent_since.get_or_insert(self.now);
+            } else if self.happens(10) {
+                self.checkpoint(number);
+            }
+        }
+        // A warning may be lost, and come late, again, and of a machine before.
+        if self.happens(20) {
+            let mut all = self.machines.iter().filter(|machine| machine.warned_at.is_some());
+            warned = all.next().map(|machine| machine.id.clone());
+        }
+        if !self.happens(30) {
+            let _ = self.reconcile(warned.as_deref());
+        }
+    }
+
+    fn end_by_time(&mut self, number: usize) {
+        let machine = &mut self.machines[number];
+        let (at, reason) = machine.end();
+        if machine.runs() && at <= self.now {
+            machine.ended = Some((at, reason));
+        }
+    }
+
+    fn checkpoint(&mut self, number: usize) {
+        let attempt = self.machines[number].attempt;
+        let head = self.head.get_or_insert_default();
+        if head.attempt <= attempt {
+            let step = head.checkpoint.map_or(0, |checkpoint| checkpoint.step) + 1;
+            (head.attempt, head.checkpoint) = (attempt, Some(Checkpoint { attempt, step }));
+        }
+    }
+
+    fn reconcile(&mut self, warned: Option<&str>) -> Result<(), Crash> {
+        let mut answer = None;
+        for _ in 0..60 {
+            let facts = self.look(warned, answer.take());
+            let now = at(self.now);
+            let (job, effects) = next(&self.job, &facts, now);
+            self.log.push(format!("{now} {}", line(&job, &effects)));
+            self.judge(&facts);
+            if job != self.job {
+                self.may_crash()?;
+                self.job = job;
+                let _ = self.job.says();
+            }
+            self.may_crash()?;
+            for effect in &effects {
+                let answers = self.act(effect)?;
+                assert!(answer.is_none() || answers.is_none(), "two answers: {:#?}", self.log);
+                answer = answer.or(answers);
+            }
+            if answer.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn may_crash(&mut self) -> Result<(), Crash> {
+        if self.happens(4) { Err(Crash) } else { Ok(()) }
+    }
+
+    /// What `wants` asks for; of that, anything may be unknown.
+    fn look(&mut self, warned: Option<&str>, answer: Option<Answer>) -> Facts {
+        let wants = wants(&self.job, warned.is_some(), at(self.now));
+        let machine = self.job.machine().map(|placed| placed.instance.to_string());
+        let predecessor = self.job.predecessor.as_ref().map(|placed| placed.instance.to_string());
+        let heart = machine.as_ref().and_then(|id| self.machines.iter().find(|one| one.id == *id)).map(|machine| {
+            let (ended_at, _) = machine.ended.unwrap_or((self.now, ""));
+            let last = ended_at.min(machine.silent_since.unwrap_or(i64::MAX)).min(self.now);
+            (last > machine.launched_at + MINUTE).then(|| at(last))
+        });
+        let head = self.head.clone();
+        let cancel = self.cancelled.then(|| Cancel { at: at(self.now), by: None });
+        Facts {
+            may_act: !self.observing,
+            no_progress_attempts_max: 3,
+            warned: warned.map(Into::into),
+            machine: if wants.machine { self.sight(machine.as_deref()) } else { Sight::Unknown },
+            predecessor: if wants.predecessor { self.sight(predecessor.as_deref()) } else { Sight::Unknown },
+            head: (wants.head && !self.happens(5)).then_some(head),
+            heartbeat: heart.filter(|_| wants.heartbeat && !self.happens(5)),
+            exit: (wants.exit && !self.happens(5)).then_some(None),
+            cancel: (wants.cancel && !self.happens(5)).then_some(cancel),
+            answer,
+        }
+    }
+
+    fn sight(&mut self, id: Option<&str>) -> Sight {
+        if self.happens(5) {
+            return Sight::Unknown;
+        }
+        let Some(machine) = self.machines.iter().find(|machine| Some(machine.id.as_str()) == id) else {
+            return Sight::Absent;
+        };
+        let is_new = self.now - machine.launched_at < 5 * MINUTE;
+        let (state, reason) = match machine.ended {
+            None => (State::Running, None),
+            Some((at, _)) if self.now - at > VISIBLE => return Sight::Absent,
+            Some((_, reason)) => (State::Terminated, Some(reason.to_owned())),
+        };
+        if is_new && self.happens(20) { Sight::Absent } else { Sight::Seen { state, reason } }
+    }
+
+    /// What must never be, whatever is known.
+    fn judge(&self, facts: &Facts) {
+        let observing = Facts { may_act: false, ..facts.clone() };
+        let (_, effects) = next(&self.job, &observing, at(self.now));
+        let acts = |effect: &Effect| {
+            matches!(effect, Effect::Rank | Effect::Reserve { .. } | Effect::Launch(_) | Effect::Terminate(_))
+        };
+        assert!(!effects.iter().any(acts), "observing, it {effects:?}: {:#?}", self.log);
+        let unknown = Facts { may_act: true, no_progress_attempts_max: 3, ..Facts::default() };
+        let (job, effects) = next(&self.job, &unknown, at(self.now));
+        if matches!(self.job.phase, Phase::Running(_)) {
+            assert_eq!((job, effects.len()), (self.job.clone(), 0), "knowing nothing");
+        }
+    }
+
+    fn act(&mut self, effect: &Effect) -> Result<Option<Answer>, Crash> {
+        let answer = match effect {
+            Effect::Rank if self.happens(5) => Answer::Ranked(Err("no price".to_owned())),
+            Effect::Rank => Answer::Ranked(Ok(ranking(at(self.now)))),
+            Effect::Reserve { .. } if self.happens(5) => Answer::Reserved(ReserveAnswer::Refused("spent".to_owned())),
+            Effect::Reserve { .. } => Answer::Reserved(ReserveAnswer::Granted),
+            Effect::Launch(launch) => Answer::Launched(self.launch(launch)),
+            Effect::Terminate(placed) => {
+                let done = !self.happens(10);
+                let machine = self.machines.iter_mut().find(|machine| placed.instance.as_str() == machine.id);
+                if let Some(machine) = machine.filter(|machine| done && machine.runs()) {
+                    machine.ended = Some((self.now, "Client.UserInitiatedShutdown"));
+                }
+                Answer::Terminated(done.then_some(()).ok_or_else(|| "throttled".to_owned()))
+            }
+            Effect::Release => Answer::Released(if self.happens(10) { Err("no".to_owned()) } else { Ok(()) }),
+            Effect::Settle(_) | Effect::Forget | Effect::Note(_) => return Ok(None),
+        };
+        // The effect is done, and nobody hears of it.
+        self.may_crash()?;
+        Ok(Some(answer))
+    }
+
+    fn launch(&mut self, launch: &Launch) -> LaunchAnswer {
+        let before = self.asked.insert(launch.token.clone(), launch.clone());
+        assert!(before.is_none_or(|before| before == *launch), "a token with other words: {:#?}", self.log);
+        let known = self.machines.iter().position(|machine| machine.token == launch.token);
+        if known.is_none() && self.happens(10) {
+            return LaunchAnswer::Unknown("it never arrived".to_owned());
+        }
+        if known.is_none() && (self.drought || self.happens(30)) {
+            return LaunchAnswer::NoCapacity("no capacity".to_owned());
+        }
+        if known.is_none() && self.happens(10) {
+            return LaunchAnswer::Quota("too many".to_owned(), None);
+        }
+        let number = known.unwrap_or_else(|| self.begin(launch));
+        if self.happens(10) {
+            return LaunchAnswer::Unknown("it was launched, and the answer was lost".to_owned());
+        }
+        let machine = &self.machines[number];
+        LaunchAnswer::Launched { instance: machine.id.as_str().into(), launched_at: at(machine.launched_at) }
+    }
+
+    fn begin(&mut self, launch: &Launch) -> usize {
+        // Those of the same moment have not ended by their own clocks yet.
+        (0..self.machines.len()).for_each(|number| self.end_by_time(number));
+        let others = self.machines.iter().filter(|machine| machine.runs() && machine.warned_at.is_none());
+        let others: Vec<&str> = others.map(|machine| machine.id.as_str()).collect();
+        assert!(others.is_empty(), "two at once, {others:?}: {:#?}", self.log);
+        let silent_since = self.happens(5).then_some(self.now);
+        self.machines.push(Machine {
+            id: format!("i-{}", self.machines.len() + 1),
+            token: launch.token.clone(),
+            attempt: launch.attempt,
+            launched_at: self.now,
+            ends_at: launch.ends_at.as_second() - at(0).as_second(),
+            warned_at: None,
+            rate_max: launch.candidate.rate_max,
+            silent_since,
+            ended: None,
+        });
+        self.machines.len() - 1
+    }
+
+    /// What all machines took, and took at most.
+    pub(super) fn judge_limits(&self) {
+        let seconds: u64 = self.machines.iter().map(Machine::seconds).sum();
+        let usd: Amount = self.machines.iter().map(|one| Amount::of(one.rate_max, one.seconds())).sum();
+        let max = u64::try_from(self.job.terms.max_runtime_seconds).unwrap();
+        assert!(seconds <= max, "{seconds} of {max} seconds: {:#?}", self.log);
+        assert!(self.job.terms.max_usd.is_none_or(|max| usd <= max), "{usd}: {:#?}", self.log);
+        let finish_by = self.job.terms.finish_by.map_or(i64::MAX, |by| by.as_second() - at(0).as_second());
+        assert!(self.machines.iter().all(|one| one.ends_at <= finish_by), "past {finish_by}: {:#?}", self.log);
+    }
+
+    pub(super) fn log(&self) -> &[String] {
+        &self.log
+    }
+
+    pub(super) fn running(&self) -> usize {
+        self.machines.iter().filter(|machine| machine.runs()).count()
+    }
+}
