@@ -147,4 +147,4 @@ impl HeldBy {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

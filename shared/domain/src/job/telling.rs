@@ -126,7 +126,7 @@ impl Job {
             self.how_to_stop()
         );
         let fingerprint = format!("interrupted {}", replacing.machine.attempt);
-        let loses = Some(format!("what {id} wrote to its own disks since its newest complete checkpoint"));
+        let loses = Some(self.loses(&replacing.machine));
         Paragraph { fingerprint, severity: Severity::Warning, text, loses }
     }
 
@@ -134,9 +134,10 @@ impl Job {
         let since = self.unplaced_since.unwrap_or(self.submitted_at);
         let lost = self.in_place_of();
         let text = format!(
-            "{}: {lost}nothing can be launched for it since {since}: {}. It is tried again and again, and costs nothing meanwhile{}. {}",
+            "{}: {lost}nothing can be launched for it since {since}: {}. It is tried again and again{}{}. {}",
             self.named(),
             waiting.said.trim_end_matches('.'),
+            self.costs_nothing(),
             self.falls_back(since),
             self.how_to_stop()
         );
@@ -153,13 +154,13 @@ impl Job {
             }
         };
         let severity = if held.by == HeldBy::Observing { Severity::Info } else { Severity::Warning };
-        let again =
-            if again { format!("; it is looked at again at {} and from then on", held.until) } else { String::new() };
+        let again = if again { format!("; it is looked at again from {} on", held.until) } else { String::new() };
         let text = format!(
-            "{}: {}it is not launched: {}{again}. It costs nothing meanwhile. {mend} {}",
+            "{}: {}it is not launched: {}{again}{}. {mend} {}",
             self.named(),
             self.in_place_of(),
             held.why.trim_end_matches('.'),
+            self.costs_nothing(),
             self.how_to_stop()
         );
         Paragraph { fingerprint: format!("held {} {}", held.by.as_str(), self.attempt), severity, text, loses: None }
@@ -177,7 +178,7 @@ impl Job {
         let took = match attempts {
             0 => "It was never launched, and cost nothing".to_owned(),
             _ => format!(
-                "{attempts} attempt{} took {} and cost at most {}",
+                "{attempts} attempt{} took at most {} and cost at most {}",
                 if attempts == 1 { "" } else { "s" },
                 duration::show(SignedDuration::from_secs(used.seconds)),
                 used.usd
@@ -193,9 +194,7 @@ impl Job {
         );
         let ends = matches!(ended.result, Ending::Expired | Ending::Cancelled);
         let machine = ended.machine.as_ref().filter(|_| ends);
-        let loses = machine.map(|machine| {
-            format!("what {} wrote to its own disks since its newest complete checkpoint", machine.instance)
-        });
+        let loses = machine.map(|machine| self.loses(machine));
         // A word that is told once: what is left over goes without another.
         Paragraph { fingerprint: format!("ended {word}"), severity, text: text.trim_end().to_owned(), loses }
     }
@@ -239,12 +238,25 @@ impl Job {
         lost.map(|lost: Lost| format!("the machine of attempt {attempt} {}; ", lost.in_words())).unwrap_or_default()
     }
 
+    /// As long as nothing of it runs.
+    const fn costs_nothing(&self) -> &'static str {
+        if self.predecessor.is_none() { ", and it costs nothing meanwhile" } else { "" }
+    }
+
+    /// What goes with a machine that Curfew ends.
+    fn loses(&self, machine: &Placed) -> String {
+        let since = if self.terms.checkpoint.is_some() { " since its newest complete checkpoint" } else { "" };
+        format!("what {} wrote to its own disks{since}", machine.instance)
+    }
+
     /// From where the next attempt goes on.
     fn goes_on(&self) -> String {
         match (&self.terms.checkpoint, self.progress.step) {
             (None, _) => "it has no [checkpoint], so it begins at zero".to_owned(),
             (Some(_), Some(step)) => format!("it goes on from its newest complete checkpoint, step {step} or later"),
-            (Some(_), None) => "it goes on from its newest complete checkpoint, of which none is known yet".to_owned(),
+            (Some(_), None) => {
+                "it goes on from its newest complete checkpoint, if there is one: none is known yet".to_owned()
+            }
         }
     }
 
@@ -262,3 +274,6 @@ const fn bought(lifecycle: Lifecycle) -> &'static str {
         Lifecycle::OnDemand => "on demand",
     }
 }
+
+#[cfg(test)]
+mod tests;

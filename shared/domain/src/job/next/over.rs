@@ -24,8 +24,7 @@ pub(super) fn verdict(job: &Job, facts: &Facts) -> Option<(Ending, String)> {
         return Some((ending(succeeded), in_words(succeeded, exit.code, &exit.why)));
     }
     let cancel = facts.cancel.iter().flatten().next()?;
-    let by = cancel.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
-    Some((Ending::Cancelled, format!("cancelled{by} at {}", cancel.at)))
+    Some((Ending::Cancelled, format!("cancelled by {}", cancel.by.as_deref().unwrap_or("a person"))))
 }
 
 fn in_words(succeeded: bool, code: Option<i32>, why: &str) -> String {

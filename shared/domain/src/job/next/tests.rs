@@ -1,6 +1,6 @@
 //! One `check`: what is given, and in a line where the job stands then, and what is done.
 
-mod fixture;
+pub(in crate::job) mod fixture;
 mod launching;
 mod limits;
 mod lives;

@@ -345,3 +345,11 @@ fn a_predecessor_that_does_not_go_is_terminated() {
     });
     check(since(holds, 5 * MINUTE), "held by quota: terminate i-0");
 }
+
+#[test]
+fn what_is_known_of_the_machine_before_is_not_taken_for_what_is_known_of_the_one_that_was_lost() {
+    let there = Sight::Seen { state: State::Running, reason: None };
+    let given = interrupted().at(7 * HOUR + 50 * MINUTE).after(there).seen(State::ShuttingDown, A_PERSON);
+    check(given.clone(), "expired: note lost i-1 Silent, note over, release");
+    assert_eq!(given.next().job.predecessor.unwrap().instance, "i-1".into());
+}

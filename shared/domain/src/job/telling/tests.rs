@@ -1,0 +1,178 @@
+use crate::instance::State;
+use crate::job::next::tests::fixture::*;
+use crate::job::*;
+use crate::news::Severity;
+
+/// Of a paragraph that begins with the job and ends with how to stop it, what is between.
+#[track_caller]
+fn check(given: Given, fingerprint: &str, severity: Severity, expect: &str) {
+    let said = given.job.says().unwrap();
+    assert_eq!((said.fingerprint.as_str(), said.news.severity), (fingerprint, severity));
+    let text = said.news.text.strip_prefix("vision/llama-1a2b3c4d (owner ada): ").unwrap();
+    let is_over = matches!(given.job.phase, Phase::Ended(_));
+    let stop = " To stop it: curfew cancel vision/llama-1a2b3c4d";
+    assert_eq!(if is_over { text } else { text.strip_suffix(stop).unwrap() }, expect);
+    assert_eq!(said.news.team, "vision");
+    let named = given.job.machine().map_or("llama-1a2b3c4d", |placed| placed.instance.as_str());
+    assert_eq!(said.news.resource.unwrap().as_str(), named);
+}
+
+fn again(given: Given) -> Given {
+    given.warned("i-1").next().launched("i-2", HOUR).next()
+}
+
+#[test]
+fn there_is_nothing_to_say_before_anything_has_happened() {
+    for given in [submitted(), reserving(), launching(), waiting().at(HOUR).next()] {
+        assert_eq!(given.job.says(), None);
+    }
+}
+
+#[test]
+fn a_first_launch_says_what_runs_where_for_how_much_and_until_when() {
+    check(
+        running(),
+        "runs 1",
+        Severity::Action,
+        "attempt 1 runs on i-1 (g6.xlarge, Spot, us-east-1a) since 2026-09-01T12:00:00Z. It costs $0.40/h now and $1.00/h at \
+         most, which is $8.00 until its end at 2026-09-01T20:00:00Z.",
+    );
+}
+
+#[test]
+fn a_launch_after_an_interruption_says_from_which_step_it_goes_on() {
+    let lost = "the machine of attempt 1 was taken back by AWS; attempt 2 runs on i-2 (g5.xlarge, Spot, us-east-1b) since \
+                2026-09-01T13:00:00Z. It costs $0.50/h now and $2.00/h at most, which is $13.93 until its end at \
+                2026-09-01T19:58:00Z; ";
+    let says = |given: Given, from: &str| check(again(given), "runs 2", Severity::Warning, &format!("{lost}{from}"));
+    says(running().checkpoint(1, 300).next(), "it goes on from its newest complete checkpoint, step 300 or later.");
+    says(running(), "it goes on from its newest complete checkpoint, if there is one: none is known yet.");
+    says(running().job(|job| job.terms.checkpoint = None), "it has no [checkpoint], so it begins at zero.");
+}
+
+#[test]
+fn an_interruption_is_told_even_while_the_next_launch_has_no_answer() {
+    check(
+        running().warned("i-1").next(),
+        "lost 1",
+        Severity::Warning,
+        "the machine of attempt 1 was taken back by AWS. It is launched again; it goes on from its newest complete \
+         checkpoint, if there is one: none is known yet.",
+    );
+}
+
+#[test]
+fn a_machine_that_is_terminated_says_what_goes_with_it() {
+    check(
+        interrupted(),
+        "interrupted 1",
+        Severity::Warning,
+        "i-1, the machine of attempt 1, fell silent: no heartbeat came for 10 minutes. It is terminated, and once it is gone \
+         another one is launched; it goes on from its newest complete checkpoint, if there is one: none is known yet.",
+    );
+    let loses = |given: Given| given.job.says().unwrap().news.loses;
+    let with = Some("what i-1 wrote to its own disks since its newest complete checkpoint".to_owned());
+    assert_eq!(loses(interrupted()), with);
+    assert_eq!(loses(ended(Ending::Cancelled)), with);
+    let without = interrupted().job(|job| job.terms.checkpoint = None);
+    assert_eq!(loses(without), Some("what i-1 wrote to its own disks".to_owned()));
+    for given in [running(), again(running()), waiting(), ended(Ending::Succeeded)] {
+        assert_eq!(loses(given), None);
+    }
+}
+
+#[test]
+fn a_wait_says_since_when_and_what_comes_of_it() {
+    check(
+        waiting(),
+        "waits since 2026-09-01T12:00:00Z",
+        Severity::Warning,
+        "nothing can be launched for it since 2026-09-01T12:00:00Z: no capacity. It is tried again and again, and it costs \
+         nothing meanwhile; from 2026-09-01T14:00:00Z on it is launched on demand as well.",
+    );
+    let replaced = waiting().after(Sight::Unknown).job(|job| {
+        (job.terms.spot, job.lost, job.attempt) = (None, Some(Lost::Silent), 2);
+    });
+    check(
+        replaced,
+        "waits since 2026-09-01T12:00:00Z",
+        Severity::Warning,
+        "the machine of attempt 1 fell silent: no heartbeat came for 10 minutes; nothing can be launched for it since \
+         2026-09-01T12:00:00Z: no capacity. It is tried again and again.",
+    );
+}
+
+#[test]
+fn a_hold_says_why_until_when_and_what_to_do() {
+    let until =
+        "it is not launched: so; it is looked at again from 2026-09-01T12:05:00Z on, and it costs nothing meanwhile.";
+    let says = |by: HeldBy, what: &str| {
+        let fingerprint = format!("held {} 0", by.as_str());
+        check(held(by), &fingerprint, Severity::Warning, &format!("{until} {what}"));
+    };
+    says(HeldBy::Budget, "Ask for a larger budget, or submit it with a smaller max_usd or max_runtime.");
+    says(HeldBy::Quota, "Once the quota is raised, it is launched by itself.");
+    says(HeldBy::Unplaceable, "Look at its [gpu], [spot] and [machine]: submit it anew if they ask for too much.");
+    check(
+        held(HeldBy::Observing),
+        "held observing 0",
+        Severity::Info,
+        "it is not launched: so, and it costs nothing meanwhile. It is launched as soon as Curfew enforces and somebody listens.",
+    );
+}
+
+#[test]
+fn an_end_says_the_result_the_cost_and_what_is_left_over() {
+    let says = |result, severity, word: &str, left: &str| {
+        let text = format!(
+            "it {word} at 2026-09-01T13:00:00Z: so. 1 attempt took at most 1h10m and cost at most $1.17. {left} Its log: curfew \
+             logs vision/llama-1a2b3c4d"
+        );
+        check(ended(result), &format!("ended {word}"), severity, &text);
+    };
+    let itself = "i-1 shuts itself down now, and is terminated in five minutes if it does not.";
+    says(Ending::Succeeded, Severity::Info, "succeeded", itself);
+    says(Ending::Failed, Severity::Error, "failed", itself);
+    says(Ending::Expired, Severity::Warning, "expired", "i-1 is terminated now.");
+    says(Ending::Cancelled, Severity::Info, "was cancelled", "i-1 is terminated now.");
+}
+
+#[test]
+fn an_end_after_several_attempts_counts_all_of_them() {
+    let expect = "2 attempts took at most 3h12m and cost at most $5.37. i-2 shuts itself down now, and is terminated in five \
+                  minutes if it does not. i-1, which it ran on before, is going, and is terminated if it does not.";
+    let given = again(running()).at(3 * HOUR).facts(|facts| facts.warned = None).result(2, true).next();
+    let said = given.job.says().unwrap().news.text;
+    assert!(said.contains(expect), "{said}");
+}
+
+#[test]
+fn a_job_that_was_never_launched_cost_nothing() {
+    check(
+        submitted().cancelled().next(),
+        "ended was cancelled",
+        Severity::Info,
+        "it was cancelled at 2026-09-01T12:00:00Z: cancelled by ada. It was never launched, and cost nothing. No machine of it is \
+         left.",
+    );
+}
+
+#[test]
+fn nothing_is_told_anew_by_retries_and_figures() {
+    let fingerprint = |given: Given| given.job.says().unwrap().fingerprint;
+    let later = waiting().job(|job| {
+        job.passes = 40;
+        job.phase = Phase::Waiting(Waiting { until: at(9 * HOUR), passes: 40, said: "still none".to_owned() });
+    });
+    assert_eq!(fingerprint(later), fingerprint(waiting()));
+    let held_later = held(HeldBy::Budget).job(|job| {
+        let why = "$5,001.00 of $5,000.00".to_owned();
+        job.phase = Phase::Held(Held { by: HeldBy::Budget, why, until: at(9 * HOUR), passes: 7 });
+    });
+    assert_eq!(fingerprint(held_later), fingerprint(held(HeldBy::Budget)));
+    let gone = ended(Ending::Failed).seen(State::Terminated, None).next();
+    assert_eq!(fingerprint(gone.clone()), fingerprint(ended(Ending::Failed)));
+    assert_eq!(fingerprint(gone.answered(Answer::Released(Ok(()))).next()), fingerprint(ended(Ending::Failed)));
+    let wrote = running().checkpoint(1, 300).next();
+    assert_eq!(fingerprint(wrote), fingerprint(running()));
+}
