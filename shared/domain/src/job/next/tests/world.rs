@@ -10,6 +10,7 @@ use crate::money::{Amount, Rate};
 /// Terminated instances stay visible for about so long.
 const VISIBLE: i64 = HOUR;
 
+#[expect(clippy::struct_excessive_bools, reason = "each goes wrong by itself")]
 pub(super) struct World {
     pub(super) now: i64,
     pub(super) job: Job,
@@ -101,15 +102,16 @@ impl World {
             if !self.machines[number].runs() {
                 continue;
             }
-            if self.happens(3) {
+            let fault = if self.faults { self.chance.u32(0..100) } else { 100 };
+            if fault < 3 {
                 self.machines[number].warned_at.get_or_insert(self.now);
                 warned = Some(self.machines[number].id.clone());
-            } else if self.happens(1) {
+            } else if fault < 4 {
                 let reasons = ["Server.SpotInstanceTermination", "Client.InstanceInitiatedShutdown", "Client.Strange"];
                 self.machines[number].ended = Some((self.now, reasons[self.chance.usize(0..3)]));
-            } else if self.happens(1) {
+            } else if fault < 5 {
                 self.machines[number].silent_since.get_or_insert(self.now);
-            } else if self.happens(10) {
+            } else if fault < 15 {
                 self.checkpoint(number);
             }
         }
