@@ -74,13 +74,16 @@ pub struct Job {
     pub terms: Terms,
     /// When it was accepted.
     pub submitted_at: Timestamp,
-    /// The latest attempt; 0 before the first.
+    /// The latest attempt; 0 before the first. Each launch that is asked for is one, whether it comes to a machine or not: a request that
+    /// was delayed may still be carried out after another candidate was asked for, and then the fence has to tell the two apart.
     pub attempt: u32,
+    /// How many machines it has had.
+    #[serde(default)]
+    pub machines: u32,
     /// Where it stands.
     #[serde(flatten)]
     pub phase: Phase,
-    /// Passes through the ranking that were begun for the present attempt; part of the token. 0 as long as the next launch is
-    /// that of a new attempt.
+    /// Passes through the ranking since it had a machine; part of the token.
     #[serde(default)]
     pub passes: u32,
     /// The machine of an earlier attempt, as long as nobody has seen it gone. It may write until its two minutes are over; nothing
@@ -120,7 +123,7 @@ pub struct Progress {
     /// The attempt that wrote it; 0 where there is none.
     #[serde(default)]
     pub attempt: u32,
-    /// How many attempts have ended since that step last rose, without the one in which it did.
+    /// How many machines were lost since that step last rose, without the one that wrote it.
     pub attempts_without: u32,
 }
 
@@ -147,6 +150,7 @@ impl Job {
             terms,
             submitted_at: now,
             attempt: 0,
+            machines: 0,
             phase: Phase::Submitted,
             passes: 0,
             predecessor: None,

@@ -66,23 +66,26 @@ impl Job {
 
     /// How many attempts had a machine.
     #[must_use]
-    pub fn attempts_launched(&self) -> u32 {
-        // A pass was begun, and nothing was launched by it yet.
-        self.attempt.saturating_sub(u32::from(self.passes > 0))
+    pub const fn attempts_launched(&self) -> u32 {
+        self.machines
     }
 
     /// A machine was lost, and the next launch has no answer yet. Mostly it has one a second later: whoever asks then hears of the two in one.
     fn says_lost(&self) -> Option<Paragraph> {
         let lost = self.lost.filter(|_| self.passes <= 1)?;
-        let attempt = self.attempts_launched();
         let text = format!(
-            "{}: the machine of attempt {attempt} {}. It is launched again; {}. {}",
+            "{}: its machine {}. It is launched again; {}. {}",
             self.named(),
             lost.in_words(),
             self.goes_on(),
             self.how_to_stop()
         );
-        Some(Paragraph { fingerprint: format!("lost {attempt}"), severity: Severity::Warning, text, loses: None })
+        Some(Paragraph {
+            fingerprint: format!("lost {}", self.machines),
+            severity: Severity::Warning,
+            text,
+            loses: None,
+        })
     }
 
     fn says_runs(&self, placed: &Placed) -> Paragraph {
@@ -99,8 +102,8 @@ impl Job {
             placed.ends_at,
         );
         let (severity, before) = match self.lost {
-            Some(lost) if placed.attempt > 1 => {
-                let lost = format!("the machine of attempt {} {}; ", placed.attempt - 1, lost.in_words());
+            Some(lost) if self.machines > 1 => {
+                let lost = format!("its machine before {}; ", lost.in_words());
                 (Severity::Warning, lost)
             }
             _ => (Severity::Action, String::new()),
@@ -163,7 +166,7 @@ impl Job {
             self.costs_nothing(),
             self.how_to_stop()
         );
-        Paragraph { fingerprint: format!("held {} {}", held.by.as_str(), self.attempt), severity, text, loses: None }
+        Paragraph { fingerprint: format!("held {} {}", held.by.as_str(), self.machines), severity, text, loses: None }
     }
 
     fn says_ended(&self, ended: &Ended) -> Paragraph {
@@ -174,7 +177,7 @@ impl Job {
             Ending::Cancelled => (Severity::Info, "was cancelled"),
         };
         let used = self.used_with(ended.machine.as_ref(), after(ended.at, EXPIRES_AFTER));
-        let attempts = self.attempts_launched();
+        let attempts = self.machines;
         let took = match attempts {
             0 => "It was never launched, and cost nothing".to_owned(),
             _ => format!(
@@ -233,9 +236,7 @@ impl Job {
 
     /// Why there is no machine, where there was one.
     fn in_place_of(&self) -> String {
-        let attempt = self.attempts_launched();
-        let lost = self.lost.filter(|_| attempt > 0);
-        lost.map(|lost: Lost| format!("the machine of attempt {attempt} {}; ", lost.in_words())).unwrap_or_default()
+        self.lost.map(|lost: Lost| format!("its machine {}; ", lost.in_words())).unwrap_or_default()
     }
 
     /// As long as nothing of it runs.

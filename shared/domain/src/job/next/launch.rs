@@ -21,15 +21,15 @@ const QUOTA_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
 
 /// The first try of a pass.
 pub(super) fn first(mut job: Job, candidate: u8, ends_at: Timestamp, avoid: Option<u8>, now: Timestamp) -> Turn {
-    if job.passes == 0 {
-        job.attempt = job.attempt.saturating_add(1);
-    }
     job.passes = job.passes.saturating_add(1);
     let launching = Launching { candidate, pass: job.passes, at: now, ends_at, quotas: Vec::new(), avoid };
     ask(job, launching)
 }
 
+/// Each has an attempt of its own. Where two reconcilers ask for one candidate, and there is no capacity for the one, there may be for
+/// the other a moment later: a machine that nobody waits for any more. Its attempt is an earlier one, which the fence ends.
 fn ask(mut job: Job, launching: Launching) -> Turn {
+    job.attempt = job.attempt.saturating_add(1);
     let launch = launch(&job, &launching).map(Effect::Launch);
     job.phase = Phase::Launching(launching);
     (job, launch.into_iter().collect())
@@ -88,7 +88,7 @@ pub(super) fn go_on(job: Job, launching: Launching, facts: &Facts, now: Timestam
 fn launched(mut job: Job, placed: Placed, facts: &Facts, now: Timestamp) -> Turn {
     let why = format!(
         "{} {} in {}, at most {} until {}",
-        if placed.attempt > 1 { "launched again:" } else { "launched:" },
+        if job.machines > 0 { "launched again:" } else { "launched:" },
         placed.instance_type,
         placed.zone,
         placed.rate_max,
@@ -97,6 +97,7 @@ fn launched(mut job: Job, placed: Placed, facts: &Facts, now: Timestamp) -> Turn
     let noted = note(&job, NoteKind::Launched(placed.instance.clone()), why);
     let settle = Effect::Settle(placed.instance.clone());
     job.unplaced_since = None;
+    job.machines = job.machines.saturating_add(1);
     job.passes = 0;
     job.phase = Phase::Running(placed.clone());
     let (job, effects) = if let Some((result, why)) = over::verdict(&job, facts) {

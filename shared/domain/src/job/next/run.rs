@@ -23,11 +23,9 @@ pub(super) fn read(mut job: Job, facts: &Facts) -> Job {
     let Some(Some(head)) = &facts.head else { return job };
     let Some(checkpoint) = head.checkpoint.filter(|one| one.attempt <= job.attempt) else { return job };
     if job.progress.step.is_none_or(|step| step < checkpoint.step) {
-        let is_under_way = matches!(job.phase, Phase::Running(_) | Phase::Interrupted(_) | Phase::Launching(_));
-        let has_ended = if is_under_way || job.passes > 0 { job.attempt.saturating_sub(1) } else { job.attempt };
         job.progress.step = Some(checkpoint.step);
         job.progress.attempt = checkpoint.attempt;
-        job.progress.attempts_without = has_ended.saturating_sub(checkpoint.attempt);
+        job.progress.attempts_without = 0;
     }
     job
 }
@@ -190,7 +188,9 @@ fn lose(job: Job, machine: &Placed, loss: &Loss, facts: &Facts, now: Timestamp) 
     let mut job = use_up(job, machine, until);
     job.lost = Some(loss.how);
     job.passes = 0;
-    job.progress.attempts_without = machine.attempt.saturating_sub(job.progress.attempt);
+    if job.progress.attempt != machine.attempt {
+        job.progress.attempts_without = job.progress.attempts_without.saturating_add(1);
+    }
     let predecessor = Placed { ends_at: machine.ends_at.min(until), ..machine.clone() };
     job.predecessor = (!loss.is_gone).then_some(predecessor);
     job.phase = Phase::Submitted;

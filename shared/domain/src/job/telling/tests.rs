@@ -41,7 +41,7 @@ fn a_first_launch_says_what_runs_where_for_how_much_and_until_when() {
 
 #[test]
 fn a_launch_after_an_interruption_says_from_which_step_it_goes_on() {
-    let lost = "the machine of attempt 1 was taken back by AWS; attempt 2 runs on i-2 (g5.xlarge, Spot, us-east-1b) since \
+    let lost = "its machine before was taken back by AWS; attempt 2 runs on i-2 (g5.xlarge, Spot, us-east-1b) since \
                 2026-09-01T13:00:00Z. It costs $0.50/h now and $2.00/h at most, which is $13.93 until its end at \
                 2026-09-01T19:58:00Z; ";
     let says = |given: Given, from: &str| check(again(given), "runs 2", Severity::Warning, &format!("{lost}{from}"));
@@ -56,7 +56,7 @@ fn an_interruption_is_told_even_while_the_next_launch_has_no_answer() {
         running().warned("i-1").next(),
         "lost 1",
         Severity::Warning,
-        "the machine of attempt 1 was taken back by AWS. It is launched again; it goes on from its newest complete \
+        "its machine was taken back by AWS. It is launched again; it goes on from its newest complete \
          checkpoint, if there is one: none is known yet.",
     );
 }
@@ -97,7 +97,7 @@ fn a_wait_says_since_when_and_what_comes_of_it() {
         replaced,
         "waits since 2026-09-01T12:00:00Z",
         Severity::Warning,
-        "the machine of attempt 1 fell silent: no heartbeat came for 10 minutes; nothing can be launched for it since \
+        "its machine fell silent: no heartbeat came for 10 minutes; nothing can be launched for it since \
          2026-09-01T12:00:00Z: no capacity. It is tried again and again.",
     );
 }

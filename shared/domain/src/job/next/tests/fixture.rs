@@ -140,7 +140,7 @@ pub(crate) fn launching() -> Given {
 /// `i-1` runs since noon, all is well, and everything is known.
 pub(crate) fn running() -> Given {
     let given = ranked().job(|job| {
-        job.attempt = 1;
+        (job.attempt, job.machines) = (1, 1);
         job.phase = Phase::Running(placed("i-1", 1));
     });
     given.at(HOUR).seen(State::Running, None).heart(HOUR - MINUTE).exit(None)

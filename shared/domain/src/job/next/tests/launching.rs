@@ -50,9 +50,9 @@ fn a_launch_that_is_resolved_after_hours_is_that_of_then() {
 #[test]
 fn without_capacity_the_next_candidate_is_tried_until_none_is_left() {
     let second = launching().at(2).no_capacity();
-    check(second.clone(), "launching 1.1.1: launch g5.xlarge until 20:00:02");
+    check(second.clone(), "launching 2.1.1: launch g5.xlarge until 20:00:02");
     let third = second.next().at(4).no_capacity();
-    check(third.clone(), "launching 1.1.2: launch g6e.xlarge until 20:00:04");
+    check(third.clone(), "launching 3.1.2: launch g6e.xlarge until 20:00:04");
     let none = third.next().at(6).no_capacity();
     check(none.clone(), "waiting after 1: note waits");
     assert_eq!(none.next().job.unplaced_since, Some(at(6)));
@@ -67,16 +67,16 @@ fn the_pool_that_was_just_lost_is_tried_last() {
             }
         })
     };
-    check(avoiding(1), "launching 1.1.2: launch g6e.xlarge until 20:00:00");
-    check(avoiding(2), "launching 1.1.0: launch g6.xlarge until 20:00:00");
+    check(avoiding(1), "launching 2.1.2: launch g6e.xlarge until 20:00:00");
+    check(avoiding(2), "launching 2.1.0: launch g6.xlarge until 20:00:00");
     check(avoiding(0), "waiting after 1: note waits");
 }
 
 #[test]
 fn no_other_candidate_of_a_used_up_quota_is_tried_in_that_pass() {
-    check(launching().over_quota(None), "launching 1.1.2: launch g6e.xlarge until 20:00:00");
-    check(launching().over_quota(Some("L-SPOT")), "launching 1.1.2: launch g6e.xlarge until 20:00:00");
-    check(launching().over_quota(Some("L-OTHER")), "launching 1.1.1: launch g5.xlarge until 20:00:00");
+    check(launching().over_quota(None), "launching 2.1.2: launch g6e.xlarge until 20:00:00");
+    check(launching().over_quota(Some("L-SPOT")), "launching 2.1.2: launch g6e.xlarge until 20:00:00");
+    check(launching().over_quota(Some("L-OTHER")), "launching 2.1.1: launch g5.xlarge until 20:00:00");
 }
 
 #[test]
@@ -191,4 +191,21 @@ fn a_state_that_nothing_can_be_launched_from_is_ranked_anew() {
         }
     });
     check(beyond, "submitted: rank");
+}
+
+#[test]
+fn two_candidates_are_never_asked_for_by_the_same_attempt() {
+    // A request for the first that is carried out late leaves a machine that the fence ends.
+    let mut given = launching();
+    let mut attempts = vec![given.job.attempt];
+    for minute in 0..100 {
+        given = given.at(minute * MINUTE).no_capacity().next();
+        if let Phase::Waiting(_) = given.job.phase {
+            given = given.at((minute + 30) * MINUTE).next();
+            given = given.answered(Answer::Ranked(Ok(ranking(at(minute * MINUTE))))).next();
+            given = given.answered(Answer::Reserved(ReserveAnswer::Granted)).next();
+        }
+        attempts.push(given.job.attempt);
+    }
+    assert!(attempts.is_sorted_by(|before, after| before < after), "{attempts:?}");
 }
