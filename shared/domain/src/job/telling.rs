@@ -74,9 +74,10 @@ impl Job {
     fn says_lost(&self) -> Option<Paragraph> {
         let lost = self.lost.filter(|_| self.passes <= 1)?;
         let text = format!(
-            "{}: its machine {}. It is launched again; {}. {}",
+            "{}: its machine {}. It is launched again{}; {}. {}",
             self.named(),
             lost.in_words(),
+            if matches!(self.phase, Phase::Launching(_)) { "" } else { ", if its limits allow" },
             self.goes_on(),
             self.how_to_stop()
         );

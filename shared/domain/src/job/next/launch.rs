@@ -49,7 +49,8 @@ fn launch(job: &Job, launching: &Launching) -> Option<Launch> {
     })
 }
 
-/// A launch was decided. Whatever has happened meanwhile, it is resolved first.
+/// A launch was decided. Whatever has happened meanwhile, and however long ago that was, it is resolved first: a token is valid for a day
+/// after its instance has ended (EC2 API reference, "Ensuring idempotency"), and what is launched past its end powers off as it boots.
 pub(super) fn go_on(job: Job, launching: Launching, facts: &Facts, now: Timestamp) -> Turn {
     let Some(launch) = launch(&job, &launching) else { return again(job, facts, now) };
     let Some(Answer::Launched(answer)) = &facts.answer else {

@@ -7,5 +7,6 @@ mod lives;
 mod over;
 mod placing;
 mod running;
+mod totality;
 mod wanting;
 mod world;

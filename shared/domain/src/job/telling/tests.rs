@@ -62,6 +62,12 @@ fn an_interruption_is_told_even_while_the_next_launch_has_no_answer() {
 }
 
 #[test]
+fn a_machine_that_was_lost_is_only_replaced_within_the_limits_of_the_job() {
+    let given = running().at(7 * HOUR + 50 * MINUTE).warned("i-1").next();
+    assert!(given.job.says().unwrap().news.text.contains("It is launched again, if its limits allow; "));
+}
+
+#[test]
 fn a_machine_that_is_terminated_says_what_goes_with_it() {
     check(
         interrupted(),
