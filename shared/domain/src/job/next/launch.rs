@@ -21,15 +21,17 @@ const QUOTA_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
 
 /// The first try of a pass.
 pub(super) fn first(mut job: Job, candidate: u8, ends_at: Timestamp, avoid: Option<u8>, now: Timestamp) -> Turn {
+    if job.passes == 0 {
+        job.attempt = job.attempt.saturating_add(1);
+    }
     job.passes = job.passes.saturating_add(1);
     let launching = Launching { candidate, pass: job.passes, at: now, ends_at, quotas: Vec::new(), avoid };
     ask(job, launching)
 }
 
-/// Each has an attempt of its own. Where two reconcilers ask for one candidate, and there is no capacity for the one, there may be for
-/// the other a moment later: a machine that nobody waits for any more. Its attempt is an earlier one, which the fence ends.
+/// Where two reconcilers ask for one candidate, and there is no capacity for the one, there may be for the other a moment later: a machine
+/// of this attempt that nobody waits for any more. The fence tells launches of one attempt apart, [`Head::admits`](crate::job::Head::admits).
 fn ask(mut job: Job, launching: Launching) -> Turn {
-    job.attempt = job.attempt.saturating_add(1);
     let launch = launch(&job, &launching).map(Effect::Launch);
     job.phase = Phase::Launching(launching);
     (job, launch.into_iter().collect())

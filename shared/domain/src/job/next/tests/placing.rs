@@ -94,9 +94,9 @@ fn granted_money_launches_the_best_candidate() {
 }
 
 #[test]
-fn what_was_not_launched_in_one_pass_goes_on_with_the_next() {
+fn an_attempt_that_was_never_placed_keeps_its_number_and_goes_on_with_its_passes() {
     let given = reserving().job(|job| (job.attempt, job.passes) = (3, 7));
-    check(given.answered(reserves(ReserveAnswer::Granted)), "launching 4.8.0: launch g6.xlarge until 20:00:00");
+    check(given.answered(reserves(ReserveAnswer::Granted)), "launching 3.8.0: launch g6.xlarge until 20:00:00");
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn after_a_wait_it_is_ranked_anew() {
     check_nothing(waiting().at(-HOUR));
     check(waiting().at(10 * MINUTE), "submitted: rank");
     let ranked = waiting().at(10 * MINUTE).next().answered(ranks(Ok(ranking(at(10 * MINUTE)))));
-    check(ranked, "launching 2.3.0: launch g6.xlarge until 20:10:00");
+    check(ranked, "launching 1.3.0: launch g6.xlarge until 20:10:00");
 }
 
 #[test]
