@@ -10,6 +10,7 @@ mod convert;
 pub mod cost_explorer;
 mod describe;
 mod error;
+pub mod jobs;
 mod observe;
 #[cfg(feature = "operator")]
 pub mod operator;

@@ -1,0 +1,1 @@
+//! What a refused launch means.
