@@ -38,6 +38,7 @@ pub struct Aws {
     cloudwatch: PerRegion<aws_sdk_cloudwatch::Client>,
     pricing: PerRegion<aws_sdk_pricing::Client>,
     sns: PerRegion<aws_sdk_sns::Client>,
+    ssm: PerRegion<aws_sdk_ssm::Client>,
 }
 
 impl Aws {
@@ -60,8 +61,8 @@ impl Aws {
         }
         let home = Region::from(home);
         let (ec2, cloudwatch) = (PerRegion::default(), PerRegion::default());
-        let (pricing, sns) = (PerRegion::default(), PerRegion::default());
-        Self { config, home, ec2, cloudwatch, pricing, sns }
+        let (pricing, sns, ssm) = (PerRegion::default(), PerRegion::default(), PerRegion::default());
+        Self { config, home, ec2, cloudwatch, pricing, sns, ssm }
     }
 
     /// The region that the environment names.
@@ -126,6 +127,13 @@ impl Aws {
         self.sns.client(region, |region| {
             let config = aws_sdk_sns::config::Builder::from(&self.config).region(region).build();
             aws_sdk_sns::Client::from_conf(config)
+        })
+    }
+
+    pub(crate) fn ssm(&self, region: &Region) -> aws_sdk_ssm::Client {
+        self.ssm.client(region, |region| {
+            let config = aws_sdk_ssm::config::Builder::from(&self.config).region(region).build();
+            aws_sdk_ssm::Client::from_conf(config)
         })
     }
 }

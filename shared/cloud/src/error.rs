@@ -112,7 +112,7 @@ impl CallError {
                 "a policy denies it explicitly, as Curfew's own does for what carries curfew:protected".to_owned()
             }
             CallErrorKind::Denied { by_organisation: false } => {
-                format!("grant {} to the role that asked", self.call)
+                format!("grant {} to the role that asked", self.missing())
             }
             CallErrorKind::NotFound => {
                 "EC2 is eventually consistent, so this does not mean that it is gone; the next run looks again"
@@ -128,12 +128,25 @@ impl CallError {
                 "an AMI is made of it, and deregistering that AMI frees it".to_owned()
             }
             CallErrorKind::InUse => "it is attached again; the next run looks again".to_owned(),
+            // EC2 user guide, "Service-linked role for EC2 Spot Instances".
+            CallErrorKind::Other if says("ServiceLinkedRoleCreationNotPermitted") => {
+                "an administrator creates it once, by `aws iam create-service-linked-role --aws-service-name \
+                 spot.amazonaws.com`"
+                    .to_owned()
+            }
             CallErrorKind::Other if says("AuthFailure") || says("OptInRequired") || says("InvalidClientTokenId") => {
                 format!("check that the account has enabled {}, and the credentials", self.region)
             }
             CallErrorKind::Unsupported | CallErrorKind::Unanswered | CallErrorKind::Other => return None,
         };
         Some(advice)
+    }
+
+    /// The action that is not granted: a call may need others, such as `iam:PassRole`, and newer denials name it.
+    fn missing(&self) -> &str {
+        let named = self.message.split_once("is not authorized to perform: ");
+        let named = named.and_then(|(_, rest)| rest.split_whitespace().next());
+        named.filter(|action| action.contains(':')).unwrap_or(self.call)
     }
 
     /// Something of the region stayed unseen.
@@ -177,7 +190,7 @@ fn is_open<E: ProvideErrorMetadata>(error: &SdkError<E>) -> bool {
 }
 
 /// EC2 API reference, "Error codes for the Amazon EC2 API", and the common errors of the other services.
-fn kind(code: &str, message: &str) -> CallErrorKind {
+pub(crate) fn kind(code: &str, message: &str) -> CallErrorKind {
     match code {
         "UnauthorizedOperation" | "AccessDenied" | "AccessDeniedException" | "AuthorizationError" => {
             // IAM user guide, "Troubleshoot access denied error messages".

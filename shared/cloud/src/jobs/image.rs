@@ -1,20 +1,115 @@
 //! What a machine boots.
 
+use std::time::Duration;
+
+use aws_sdk_ec2::types::{BlockDeviceMapping, DeviceType, Image as Told, ImageState};
+use aws_sdk_ssm::error::ProvideErrorMetadata;
 use domain::id::{Region, ResourceId};
 use domain::job::Image;
 
 use crate::aws::Aws;
+use crate::error::CallError;
 
-/// The image of that architecture in that region: the one that is named, or else the Deep Learning AMI of today.
+const PATIENCE: Duration = Duration::from_secs(30);
+const GET_PARAMETER: &str = "ssm:GetParameter";
+const DESCRIBE_IMAGES: &str = "ec2:DescribeImages";
+
+/// Systems, by what their images are called, that have no cloud-init: user data would end no machine of them.
+const WITHOUT_CLOUD_INIT: [&str; 7] = ["bottlerocket", "flatcar", "talos", "coreos", "rancheros", "windows", "macos"];
+
+/// Where AWS says which image the Deep Learning Base AMI is today: Ubuntu 22.04, with the open driver of NVIDIA (AWS Deep Learning AMIs developer
+/// guide, "Finding the ID of a DLAMI", for the form; its release notes for the name, which both architectures share).
+fn parameter(architecture: &str) -> String {
+    format!("/aws/service/deeplearning/ami/{architecture}/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id")
+}
+
+/// The image of that architecture (`x86_64`, `arm64`) in that region: the one that is named, or else the Deep Learning AMI of today. In two
+/// calls at most.
 ///
 /// # Errors
-/// In words, where there is none, or none that can run a job.
+/// In words, where there is none, or none that can run a job: it has to be there, for that architecture, Linux at no price of its own, on EBS,
+/// with cloud-init.
 pub async fn image(
-    _aws: &Aws,
+    aws: &Aws,
     region: &Region,
     architecture: &str,
-    _ami: Option<&ResourceId>,
-    _agent_sha256: &str,
+    ami: Option<&ResourceId>,
+    agent_sha256: &str,
 ) -> Result<Image, String> {
-    Err(format!("no image is known of {architecture} in {region}"))
+    let asked = async {
+        let id = match ami {
+            Some(ami) => ami.clone(),
+            None => of_today(aws, region, architecture).await?,
+        };
+        let told = described(aws, region, &id).await?;
+        let unfit = |why| format!("the image {id} in {region} cannot run a job: {why}");
+        let (root_device, other_devices) = usable(&told, architecture).map_err(unfit)?;
+        let (architecture, agent_sha256) = (architecture.to_owned(), agent_sha256.to_owned());
+        Ok(Image { ami: id, architecture, agent_sha256, root_device, other_devices })
+    };
+    let too_long = |_| Err(CallError::impatient(DESCRIBE_IMAGES, region, PATIENCE).to_string());
+    tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(too_long)
 }
+
+async fn of_today(aws: &Aws, region: &Region, architecture: &str) -> Result<ResourceId, String> {
+    let name = parameter(architecture);
+    let none = || {
+        format!(
+            "{region} has no Deep Learning AMI for {architecture} (parameter {name}); name an image under `[machine] ami`"
+        )
+    };
+    match aws.ssm(region).get_parameter().name(&name).send().await {
+        Ok(answer) => {
+            let value = answer.parameter.and_then(|parameter| parameter.value).unwrap_or_default();
+            if value.starts_with("ami-") { Ok(ResourceId::new(value)) } else { Err(none()) }
+        }
+        Err(error) if error.code() == Some("ParameterNotFound") => Err(none()),
+        Err(error) => Err(CallError::of(GET_PARAMETER, region, &error).to_string()),
+    }
+}
+
+async fn described(aws: &Aws, region: &Region, id: &ResourceId) -> Result<Told, String> {
+    let answer = aws.ec2(region).describe_images().image_ids(id.as_str()).send().await;
+    let answer = answer.map_err(|error| CallError::of(DESCRIBE_IMAGES, region, &error).to_string())?;
+    let mut images = answer.images.unwrap_or_default().into_iter();
+    images.find(|image| image.image_id() == Some(id.as_str())).ok_or_else(|| {
+        format!("this account sees no image {id} in {region}; an image is of one region, and may be of another account only where that shares it")
+    })
+}
+
+/// Its root device, and its other EBS devices; or why it is of no use.
+fn usable(told: &Told, architecture: &str) -> Result<(String, Vec<String>), String> {
+    if let Some(state) = told.state.as_ref().filter(|state| **state != ImageState::Available) {
+        return Err(format!("it is {state}"));
+    }
+    // RunInstances itself refuses an image of another architecture than the type's, where this one is not told.
+    if let Some(own) = told.architecture.as_ref().filter(|own| own.as_str() != architecture) {
+        return Err(format!("it is for {own}, and the machine is {architecture}"));
+    }
+    if told.root_device_type == Some(DeviceType::InstanceStore) {
+        return Err("its root is on instance storage; it has to be on EBS".to_owned());
+    }
+    let names = [told.platform.as_ref().map(|platform| platform.as_str()), told.name(), told.description()];
+    let is_called = |system: &&&str| names.iter().flatten().any(|name| name.to_ascii_lowercase().contains(**system));
+    if let Some(system) = WITHOUT_CLOUD_INIT.iter().find(is_called) {
+        return Err(format!("it is {system}, which has no cloud-init to end the machine in time"));
+    }
+    // EC2 user guide, "AMI billing information fields": anything else costs more than the price list says of Linux.
+    if let Some(billed) = told.platform_details().filter(|details| !details.is_empty() && *details != "Linux/UNIX") {
+        return Err(format!("it is billed as {billed}, and only the price of Linux/UNIX is known"));
+    }
+    if told
+        .product_codes()
+        .iter()
+        .any(|code| code.product_code_type().is_some_and(|kind| kind.as_str() == "marketplace"))
+    {
+        return Err("it is of AWS Marketplace, and the price of its software is not known".to_owned());
+    }
+    let root = told.root_device_name().filter(|root| !root.is_empty()).ok_or("EC2 does not say its root device")?;
+    let is_ebs = |mapping: &&BlockDeviceMapping| mapping.ebs.is_some() && mapping.no_device.is_none();
+    let devices = told.block_device_mappings().iter().filter(is_ebs).filter_map(|mapping| mapping.device_name());
+    Ok((root.to_owned(), devices.filter(|device| *device != root).map(str::to_owned).collect()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,34 @@
 //! One launch.
 
+use aws_sdk_ec2::Client;
+use aws_sdk_ec2::config::Builder;
+use aws_sdk_ec2::error::ProvideErrorMetadata;
+use aws_sdk_ec2::operation::run_instances::builders::RunInstancesFluentBuilder;
+use aws_sdk_ec2::types::{
+    BlockDeviceMapping, EbsBlockDevice, HttpTokensState, IamInstanceProfileSpecification, Instance as Told,
+    InstanceInterruptionBehavior, InstanceMarketOptionsRequest, InstanceMetadataEndpointState,
+    InstanceMetadataOptionsRequest, InstanceMetadataTagsState, InstanceType, MarketType, ResourceType,
+    ShutdownBehavior, SpotInstanceType, SpotMarketOptions, Tag, TagSpecification, VolumeType,
+};
+use aws_smithy_types::base64;
+use domain::id::{Region, ResourceId};
 use domain::instance::Tags;
-use domain::job::{Launch, LaunchAnswer, Terms};
+use domain::job::{Launch, LaunchAnswer, Lifecycle, Terms};
+use domain::money::Rate;
+use jiff::Timestamp;
 
+use super::refusal::{self, Meaning, NoCapacityIsAnAnswer};
 use crate::aws::Aws;
+use crate::convert::timestamp;
+use crate::describe;
+use crate::error::CallError;
+use crate::observe::filter;
+
+const RUN_INSTANCES: &str = "ec2:RunInstances";
+/// EC2 user guide, "Run commands when you launch an EC2 instance": as it is before base64.
+const USER_DATA_BYTES_MAX: usize = 16 * 1024;
+/// So that a container on the machine reaches the metadata service as well (EC2 user guide, "Use the Instance Metadata Service").
+const HOP_LIMIT: i32 = 2;
 
 /// All that a launch request says.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +45,135 @@ pub struct Order<'a> {
     pub profile: &'a str,
 }
 
-/// Launches, and says what came of it. Never fails in any other way: what nobody knows is [`LaunchAnswer::Unknown`].
-pub async fn launch(_aws: &Aws, order: &Order<'_>) -> LaunchAnswer {
-    LaunchAnswer::Unknown(format!("{} was not asked for", order.launch.token))
+/// Launches, and says what came of it. The same order can be given again, to learn what came of the first: EC2 answers a token that it knows
+/// with the instance that it launched by it, whatever has become of that since.
+///
+/// Never fails in any other way: what nobody knows is [`LaunchAnswer::Unknown`].
+pub async fn launch(aws: &Aws, order: &Order<'_>) -> LaunchAnswer {
+    let candidate = &order.launch.candidate;
+    if order.user_data.len() > USER_DATA_BYTES_MAX {
+        let bytes = order.user_data.len();
+        return LaunchAnswer::Refused(format!(
+            "the machine's user data has {bytes} bytes, and EC2 takes {USER_DATA_BYTES_MAX}: give the job, its team and the bucket shorter names"
+        ));
+    }
+    let ec2 = aws.ec2(&candidate.region);
+    let settings = Builder::new().retry_classifier(NoCapacityIsAnAnswer);
+    let error = match request(&ec2, order).customize().config_override(settings).send().await {
+        Ok(answer) => return launched(answer.instances(), &candidate.region),
+        Err(error) => error,
+    };
+    let refused = CallError::of(RUN_INSTANCES, &candidate.region, &error);
+    match refusal::meaning(error.code().unwrap_or_default(), refused.kind) {
+        Meaning::NoCapacity => LaunchAnswer::NoCapacity(refused.message),
+        Meaning::VcpuQuota => LaunchAnswer::Quota(refused.to_string(), candidate.quota.clone()),
+        Meaning::OtherQuota => LaunchAnswer::Quota(refused.to_string(), None),
+        Meaning::Refused => LaunchAnswer::Refused(refused.to_string()),
+        Meaning::Unknown => LaunchAnswer::Unknown(refused.to_string()),
+        Meaning::Over => over(&ec2, order.launch).await,
+    }
 }
+
+fn request(ec2: &Client, order: &Order<'_>) -> RunInstancesFluentBuilder {
+    let Launch { token, candidate, image, .. } = order.launch;
+    let groups = order.terms.machine.security_groups.iter().map(|group| group.as_str().to_owned()).collect();
+    let metadata = InstanceMetadataOptionsRequest::builder()
+        .http_tokens(HttpTokensState::Required)
+        .http_endpoint(InstanceMetadataEndpointState::Enabled)
+        .http_put_response_hop_limit(HOP_LIMIT)
+        .instance_metadata_tags(InstanceMetadataTagsState::Disabled)
+        .build();
+    let root = (image.root_device.as_str(), Some(order.terms.machine.root_volume_gib));
+    let others = image.other_devices.iter().map(|device| (device.as_str(), None));
+    let devices = std::iter::once(root).chain(others).map(|(name, root)| device(name, root)).collect();
+    ec2.run_instances()
+        .client_token(token)
+        .min_count(1)
+        .max_count(1)
+        .image_id(image.ami.as_str())
+        .instance_type(InstanceType::from(candidate.instance_type.as_str()))
+        .subnet_id(candidate.subnet.as_str())
+        .set_security_group_ids(Some(groups).filter(|groups: &Vec<String>| !groups.is_empty()))
+        .iam_instance_profile(IamInstanceProfileSpecification::builder().name(order.profile).build())
+        .instance_initiated_shutdown_behavior(ShutdownBehavior::Terminate)
+        .metadata_options(metadata)
+        .set_block_device_mappings(Some(devices))
+        .set_instance_market_options(market(candidate.lifecycle, candidate.rate_max))
+        .tag_specifications(tagged(ResourceType::Instance, order.tags))
+        .tag_specifications(tagged(ResourceType::Volume, order.tags))
+        .user_data(base64::encode(order.user_data))
+}
+
+/// Of the root, its size where one is asked for.
+fn device(name: &str, root: Option<Option<u32>>) -> BlockDeviceMapping {
+    let mut ebs = EbsBlockDevice::builder().encrypted(true).delete_on_termination(true);
+    if let Some(gib) = root {
+        let gib = gib.map(|gib| i32::try_from(gib).unwrap_or(i32::MAX));
+        ebs = ebs.volume_type(VolumeType::Gp3).set_volume_size(gib);
+    }
+    BlockDeviceMapping::builder().device_name(name).ebs(ebs.build()).build()
+}
+
+/// On demand nothing is said.
+fn market(lifecycle: Lifecycle, rate_max: Rate) -> Option<InstanceMarketOptionsRequest> {
+    let spot = || {
+        SpotMarketOptions::builder()
+            .spot_instance_type(SpotInstanceType::OneTime)
+            .instance_interruption_behavior(InstanceInterruptionBehavior::Terminate)
+            .max_price(usd(rate_max))
+            .build()
+    };
+    (lifecycle == Lifecycle::Spot)
+        .then(|| InstanceMarketOptionsRequest::builder().market_type(MarketType::Spot).spot_options(spot()).build())
+}
+
+/// USD an hour, exactly.
+fn usd(rate: Rate) -> String {
+    let micros = rate.usd_micros_per_hour();
+    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
+}
+
+fn tagged(kind: ResourceType, tags: &Tags) -> TagSpecification {
+    let tags = tags.iter().map(|(key, value)| Tag::builder().key(key).value(value).build()).collect();
+    TagSpecification::builder().resource_type(kind).set_tags(Some(tags)).build()
+}
+
+fn launched(instances: &[Told], region: &Region) -> LaunchAnswer {
+    let told = instances.first().and_then(|told| Some((told.instance_id()?, timestamp(told.launch_time()?)?)));
+    match told {
+        Some((id, launched_at)) if is_whole(id) => {
+            LaunchAnswer::Launched { instance: ResourceId::from(id), launched_at }
+        }
+        // The SDK takes an answer that is cut off for a shorter one.
+        _ => LaunchAnswer::Unknown(format!(
+            "{RUN_INSTANCES} was answered in {region} without the instance that was launched; the same token asks again"
+        )),
+    }
+}
+
+/// EC2 user guide, "Resource IDs": 8 or 17 hex digits.
+fn is_whole(id: &str) -> bool {
+    let digits = id.strip_prefix("i-").unwrap_or_default();
+    matches!(digits.len(), 8 | 17) && digits.chars().all(|digit| digit.is_ascii_hexdigit())
+}
+
+/// EC2 knows that the token's instance is terminated, and does not say which it was: as long as it is still to be seen it was launched, and its
+/// end is the job's to find out. After that there is none by this token any more, and never will be.
+async fn over(ec2: &Client, launch: &Launch) -> LaunchAnswer {
+    let region = &launch.candidate.region;
+    let call = ec2.describe_instances().filters(filter("client-token", [launch.token.as_str()]));
+    match describe::page(call, region).await {
+        Err(error) => LaunchAnswer::Unknown(error.to_string()),
+        Ok(page) => match page.described.into_iter().next() {
+            Some(one) => {
+                let (instance, launched_at): (ResourceId, Timestamp) = (one.instance.id, one.instance.launched_at);
+                LaunchAnswer::Launched { instance, launched_at }
+            }
+            None if page.incomplete > 0 => LaunchAnswer::Unknown(format!("{region} does not say what was launched")),
+            None => LaunchAnswer::NoCapacity("what was launched by this token has been terminated".to_owned()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

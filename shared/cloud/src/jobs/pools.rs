@@ -1,15 +1,220 @@
 //! Every type that a job may take, in every zone where its region has it and the account a subnet.
 
-use domain::id::Region;
-use domain::job::{Pool, Terms};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use aws_sdk_ec2::Client;
+use aws_sdk_ec2::types::{
+    ArchitectureType, GpuDeviceInfo, InstanceTypeInfo, LocationType, Subnet, SubnetState, UsageClassType,
+};
+use domain::id::{Region, ResourceId, TypeName};
+use domain::job::{MachineSpec, Pool, Terms};
 
 use crate::aws::Aws;
-use crate::error::CallError;
+use crate::error::{CallError, CallErrorKind};
+use crate::observe::filter;
+use crate::observe::pages::{PAGE_SIZE, all_pages};
 
-/// The pools of one region that fit what is asked for, in no order.
+/// Nobody is served by a ranking that takes longer: the next minute asks again.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A filter takes so many values (EC2 user guide, "Filter resources").
+const VALUES_MAX: usize = 200;
+/// Where every NVIDIA GPU is (EC2 instance types guide, "Specifications for Amazon EC2 accelerated computing instances"). It only spares pages
+/// of the answer: what a type is says its description.
+const FAMILIES: [&str; 2] = ["g*", "p*"];
+
+const DESCRIBE_TYPES: &str = "ec2:DescribeInstanceTypes";
+const DESCRIBE_OFFERINGS: &str = "ec2:DescribeInstanceTypeOfferings";
+const DESCRIBE_SUBNETS: &str = "ec2:DescribeSubnets";
+
+/// The pools of one region: each type with whole NVIDIA GPUs that can be had by the second, in each zone where there is a subnet, sorted by
+/// type and zone. Only the types that are named, where any are; else all but bare metal, which boots for longer than a job waits for its
+/// first heartbeat. Of several subnets of a zone it is the one with the most free addresses. Which of them fit a job is not asked here.
+///
+/// In three calls, where each answer is one page.
 ///
 /// # Errors
-/// Where EC2 does not say it whole.
-pub async fn pools(_aws: &Aws, _region: &Region, _terms: &Terms) -> Result<Vec<Pool>, CallError> {
-    Ok(Vec::new())
+/// Where EC2 does not say it whole, and where there is no subnet to launch in.
+pub async fn pools(aws: &Aws, region: &Region, terms: &Terms) -> Result<Vec<Pool>, CallError> {
+    let ec2 = aws.ec2(region);
+    let asked = async {
+        let kinds = kinds(&ec2, region, &terms.gpu.types);
+        let (kinds, subnets) = futures::future::try_join(kinds, subnets(&ec2, region, &terms.machine)).await?;
+        let offered = offered(&ec2, region, &kinds).await?;
+        let pool = |(name, zone): (TypeName, String)| {
+            let (kind, subnet) = (kinds.get(&name)?, subnets.get(&zone)?);
+            Some(Pool {
+                region: region.clone(),
+                zone,
+                subnet: subnet.clone(),
+                instance_type: name,
+                architecture: kind.architecture.to_owned(),
+                gpus: kind.gpus,
+                gpu_memory_mib: kind.gpu_memory_mib,
+                spot: kind.spot,
+            })
+        };
+        Ok(offered.into_iter().filter_map(pool).collect())
+    };
+    let too_long = |_| Err(CallError::impatient(DESCRIBE_TYPES, region, PATIENCE));
+    tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(too_long)
 }
+
+/// What a pool has of its type.
+#[derive(Debug, PartialEq)]
+struct Kind {
+    architecture: &'static str,
+    gpus: u32,
+    gpu_memory_mib: u32,
+    spot: bool,
+    bare_metal: bool,
+}
+
+/// The named types, or all; by a filter, for one unknown name in `InstanceTypes` fails the whole call.
+async fn kinds(ec2: &Client, region: &Region, named: &[TypeName]) -> Result<BTreeMap<TypeName, Kind>, CallError> {
+    if !named.is_empty() {
+        let mut kinds = BTreeMap::new();
+        for names in named.chunks(VALUES_MAX) {
+            kinds.extend(kinds_like(ec2, region, names.iter().map(TypeName::as_str)).await?);
+        }
+        return Ok(kinds);
+    }
+    let mut kinds = kinds_like(ec2, region, FAMILIES).await?;
+    if kinds.is_empty() {
+        // An emulator of EC2 may not know wildcards, and AWS may call a family otherwise.
+        kinds = kinds_like(ec2, region, []).await?;
+    }
+    kinds.retain(|_, kind| !kind.bare_metal);
+    Ok(kinds)
+}
+
+/// Those whose name matches one of the patterns; all, where there is none.
+async fn kinds_like<'a>(
+    ec2: &Client,
+    region: &Region,
+    patterns: impl IntoIterator<Item = &'a str>,
+) -> Result<BTreeMap<TypeName, Kind>, CallError> {
+    let patterns: Vec<&str> = patterns.into_iter().collect();
+    let mut call = ec2.describe_instance_types();
+    if !patterns.is_empty() {
+        call = call.filters(filter("instance-type", patterns));
+    }
+    let mut kinds = BTreeMap::new();
+    all_pages(DESCRIBE_TYPES, region, async |token| {
+        let page = call.clone().set_next_token(token).send().await;
+        let page = page.map_err(|error| CallError::of(DESCRIBE_TYPES, region, &error))?;
+        let named = |info: &InstanceTypeInfo| Some((TypeName::from(info.instance_type()?.as_str()), kind(info)?));
+        kinds.extend(page.instance_types().iter().filter_map(named));
+        Ok(page.next_token)
+    })
+    .await?;
+    Ok(kinds)
+}
+
+/// `None` of what no job can take: no GPU of NVIDIA's, a part of one (it needs another driver than the Deep Learning AMI has), another
+/// architecture than agents are built for, or sold in Capacity Blocks alone.
+fn kind(info: &InstanceTypeInfo) -> Option<Kind> {
+    let devices = info.gpu_info.as_ref()?.gpus();
+    let is_nvidia = |gpu: &GpuDeviceInfo| gpu.manufacturer().is_some_and(|name| name.eq_ignore_ascii_case("nvidia"));
+    let is_whole = |gpu: &GpuDeviceInfo| gpu.gpu_partition_size.is_none_or(|size| size >= 1.0);
+    if !devices.iter().all(|gpu| is_nvidia(gpu) && is_whole(gpu)) {
+        return None;
+    }
+    let gpus = devices.iter().map(|gpu| whole(gpu.count)).sum();
+    let memory = |gpu: &GpuDeviceInfo| whole(gpu.memory_info.as_ref().and_then(|memory| memory.size_in_mib));
+    let runs_on = info.processor_info.as_ref()?.supported_architectures();
+    let architecture = match () {
+        () if runs_on.contains(&ArchitectureType::X8664) => "x86_64",
+        () if runs_on.contains(&ArchitectureType::Arm64) => "arm64",
+        () => return None,
+    };
+    let sold = |class| info.supported_usage_classes().contains(&class);
+    (gpus > 0 && sold(UsageClassType::OnDemand)).then(|| Kind {
+        architecture,
+        gpus,
+        gpu_memory_mib: devices.iter().map(memory).min().unwrap_or_default(),
+        spot: sold(UsageClassType::Spot),
+        bare_metal: info.bare_metal == Some(true),
+    })
+}
+
+fn whole(count: Option<i32>) -> u32 {
+    count.and_then(|count| u32::try_from(count).ok()).unwrap_or_default()
+}
+
+/// In which zones these types are to be had. By their exact names, of which a region has less than a filter takes.
+async fn offered(
+    ec2: &Client,
+    region: &Region,
+    kinds: &BTreeMap<TypeName, Kind>,
+) -> Result<BTreeSet<(TypeName, String)>, CallError> {
+    let names: Vec<&str> = kinds.keys().map(TypeName::as_str).collect();
+    let mut offered = BTreeSet::new();
+    for names in names.chunks(VALUES_MAX) {
+        let call = ec2
+            .describe_instance_type_offerings()
+            .location_type(LocationType::AvailabilityZone)
+            .filters(filter("instance-type", names.iter().copied()))
+            .max_results(PAGE_SIZE);
+        all_pages(DESCRIBE_OFFERINGS, region, async |token| {
+            let page = call.clone().set_next_token(token).send().await;
+            let page = page.map_err(|error| CallError::of(DESCRIBE_OFFERINGS, region, &error))?;
+            let offers = page.instance_type_offerings().iter();
+            let told = offers.filter_map(|offer| Some((offer.instance_type()?, offer.location()?)));
+            offered.extend(told.map(|(name, zone)| (TypeName::from(name.as_str()), zone.to_owned())));
+            Ok(page.next_token)
+        })
+        .await?;
+    }
+    Ok(offered)
+}
+
+/// One subnet a zone: of those that are named, or else of the default ones. By a filter: of subnets of several regions each region knows its
+/// own.
+async fn subnets(
+    ec2: &Client,
+    region: &Region,
+    machine: &MachineSpec,
+) -> Result<BTreeMap<String, ResourceId>, CallError> {
+    let named: Vec<&str> = machine.subnets.iter().map(ResourceId::as_str).collect();
+    let wanted = match named.is_empty() {
+        true => vec![filter("default-for-az", ["true"])],
+        false => named.chunks(VALUES_MAX).map(|ids| filter("subnet-id", ids.iter().copied())).collect(),
+    };
+    let mut best: BTreeMap<String, (i32, ResourceId)> = BTreeMap::new();
+    for wanted in wanted {
+        let call = ec2.describe_subnets().filters(wanted).max_results(PAGE_SIZE);
+        all_pages(DESCRIBE_SUBNETS, region, async |token| {
+            let page = call.clone().set_next_token(token).send().await;
+            let page = page.map_err(|error| CallError::of(DESCRIBE_SUBNETS, region, &error))?;
+            for (zone, free, id) in page.subnets().iter().filter_map(usable) {
+                let kept = best.entry(zone).or_insert_with(|| (free, id.clone()));
+                if (free, &kept.1) > (kept.0, &id) {
+                    *kept = (free, id);
+                }
+            }
+            Ok(page.next_token)
+        })
+        .await?;
+    }
+    if best.is_empty() && machine.regions.len() <= 1 {
+        let message = match named.is_empty() {
+            true => format!("{region} has no default subnet; name some under `[machine] subnets`"),
+            false => format!("{region} has none of the subnets under `[machine] subnets`: {}", named.join(", ")),
+        };
+        let (region, kind) = (region.clone(), CallErrorKind::Other);
+        return Err(CallError { call: DESCRIBE_SUBNETS, region, kind, message });
+    }
+    Ok(best.into_iter().map(|(zone, (_, id))| (zone, id)).collect())
+}
+
+/// Zone, free addresses and id.
+fn usable(subnet: &Subnet) -> Option<(String, i32, ResourceId)> {
+    let is_available = subnet.state.as_ref().is_none_or(|state| *state == SubnetState::Available);
+    let free = subnet.available_ip_address_count.unwrap_or_default();
+    let told = (subnet.availability_zone.clone()?, free, ResourceId::new(subnet.subnet_id.clone()?));
+    is_available.then_some(told)
+}
+
+#[cfg(test)]
+mod tests;
