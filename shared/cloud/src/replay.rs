@@ -41,8 +41,13 @@ impl Answer {
 
     /// As EC2 writes it.
     pub(crate) fn error(code: &str, message: &str) -> Self {
+        Self::error_of(400, code, message)
+    }
+
+    /// The same with another status than that of a client's mistake.
+    pub(crate) fn error_of(status: u16, code: &str, message: &str) -> Self {
         let error = format!("<Error><Code>{code}</Code><Message>{message}</Message></Error>");
-        Self::Raw(400, format!("<Response><Errors>{error}</Errors><RequestID>1</RequestID></Response>").into())
+        Self::Raw(status, format!("<Response><Errors>{error}</Errors><RequestID>1</RequestID></Response>").into())
     }
 
     /// As SNS writes it.
@@ -144,6 +149,9 @@ fn read(request: &HttpRequest) -> Call {
     let region = host.split('.').nth(1).unwrap_or_default().to_owned();
     let body = String::from_utf8_lossy(request.body().bytes().unwrap_or_default()).into_owned();
     if let Some((_, name)) = uri.split_once("/operation/") {
+        return Call { name: name.to_owned(), region, parameters: vec![body] };
+    }
+    if let Some((_, name)) = request.headers().get("x-amz-target").and_then(|target| target.split_once('.')) {
         return Call { name: name.to_owned(), region, parameters: vec![body] };
     }
     let mut parameters: Vec<String> = body.split('&').map(decoded).collect();

@@ -1,1 +1,136 @@
+use super::*;
+use crate::replay::{Answer, Call, Calls, aws, page_of};
 
+const AMI: &str = "ami-0123456789abcdef0";
+const UBUNTU: &str = "<platformDetails>Linux/UNIX</platformDetails><name>Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04)</name>";
+const DEVICES: &str = "<blockDeviceMapping>\
+    <item><deviceName>/dev/sda1</deviceName><ebs><volumeSize>65</volumeSize></ebs></item>\
+    <item><deviceName>/dev/sdb</deviceName><virtualName>ephemeral0</virtualName></item>\
+    <item><deviceName>/dev/sdf</deviceName><ebs><volumeSize>100</volumeSize></ebs></item>\
+    </blockDeviceMapping>";
+
+/// An image that is available and on EBS, with these elements besides.
+fn told(architecture: &str, more: &str) -> Answer {
+    let image = format!(
+        "<item><imageId>{AMI}</imageId><imageState>available</imageState><architecture>{architecture}</architecture>\
+         <rootDeviceType>ebs</rootDeviceType><rootDeviceName>/dev/sda1</rootDeviceName>{DEVICES}{more}</item>"
+    );
+    page_of("imagesSet", &[image], None)
+}
+
+fn parameter_of(value: &str) -> Answer {
+    Answer::Raw(200, format!(r#"{{"Parameter":{{"Type":"String","Value":"{value}"}}}}"#).into())
+}
+
+async fn asked(
+    architecture: &str,
+    ami: Option<&str>,
+    script: impl Fn(&Call) -> Answer + Send + Sync + 'static,
+) -> (Result<Image, String>, Calls) {
+    let (aws, calls) = aws(script);
+    let ami = ami.map(ResourceId::from);
+    (image(&aws, &"eu-west-1".into(), architecture, ami.as_ref(), "ab12").await, calls)
+}
+
+#[tokio::test]
+async fn the_image_of_today_takes_two_calls() {
+    for architecture in ["x86_64", "arm64"] {
+        let (image, calls) = asked(architecture, None, move |call| match call.name.as_str() {
+            "GetParameter" => parameter_of(AMI),
+            _ => told(architecture, UBUNTU),
+        })
+        .await;
+        let expect = Image {
+            ami: AMI.into(),
+            architecture: architecture.to_owned(),
+            agent_sha256: "ab12".to_owned(),
+            root_device: "/dev/sda1".to_owned(),
+            other_devices: vec!["/dev/sdf".to_owned()],
+        };
+        assert_eq!(image, Ok(expect));
+        let name = format!(
+            "/aws/service/deeplearning/ami/{architecture}/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id"
+        );
+        let parameter = format!(r#"GetParameter {{"Name":"{name}"}}"#);
+        assert_eq!(calls.said(), [parameter, format!("DescribeImages ImageId.1={AMI}")]);
+        assert_eq!(calls.all()[0].region, "eu-west-1");
+    }
+}
+
+#[tokio::test]
+async fn a_named_image_takes_one_call() {
+    let (image, calls) = asked("x86_64", Some(AMI), |_| told("x86_64", UBUNTU)).await;
+    assert_eq!((image.unwrap().ami, calls.names()), (AMI.into(), vec!["DescribeImages".to_owned()]));
+}
+
+/// Why this image is refused.
+async fn refused(more: &'static str) -> String {
+    asked("x86_64", Some(AMI), move |_| told("x86_64", more)).await.0.unwrap_err()
+}
+
+#[tokio::test]
+async fn what_cannot_run_a_job_is_refused_in_words() {
+    let table = [
+        ("<platform>windows</platform>", "it is windows, which has no cloud-init"),
+        ("<name>bottlerocket-aws-k8s-1.30-nvidia-x86_64</name>", "it is bottlerocket"),
+        ("<name>Flatcar-stable-3975.2.2</name>", "it is flatcar"),
+        ("<name>talos-v1.9.0</name>", "it is talos"),
+        ("<description>Fedora CoreOS stable</description>", "it is coreos"),
+        ("<platformDetails>Red Hat Enterprise Linux</platformDetails>", "billed as Red Hat Enterprise Linux"),
+        (
+            "<productCodes><item><productCode>x</productCode><type>marketplace</type></item></productCodes>",
+            "it is of AWS Marketplace",
+        ),
+    ];
+    for (more, why) in table {
+        let refused = refused(more).await;
+        assert!(refused.contains(why), "{refused}");
+        assert!(refused.starts_with(&format!("the image {AMI} in eu-west-1 cannot run a job: ")), "{refused}");
+    }
+    let (arm, _) = asked("x86_64", Some(AMI), |_| told("arm64", UBUNTU)).await;
+    assert!(arm.unwrap_err().ends_with("it is for arm64, and the machine is x86_64"));
+}
+
+#[tokio::test]
+async fn an_image_that_is_not_there_or_not_ready_is_refused() {
+    let one = |state: &str, root: &str| {
+        let image = format!(
+            "<item><imageId>{AMI}</imageId><imageState>{state}</imageState><rootDeviceType>{root}</rootDeviceType></item>"
+        );
+        page_of("imagesSet", &[image], None)
+    };
+    let table: [(Answer, &str); 5] = [
+        (one("pending", "ebs"), "it is pending"),
+        (one("disabled", "ebs"), "it is disabled"),
+        (one("available", "instance-store"), "its root is on instance storage"),
+        (one("available", "ebs"), "EC2 does not say its root device"),
+        (page_of("imagesSet", &[], None), "this account sees no image"),
+    ];
+    for (answer, why) in table {
+        let answer = std::sync::Mutex::new(Some(answer));
+        let (image, _) = asked("x86_64", Some(AMI), move |_| answer.lock().unwrap().take().unwrap()).await;
+        let refused = image.unwrap_err();
+        assert!(refused.contains(why), "{refused}");
+    }
+    let (image, _) =
+        asked("x86_64", Some(AMI), |_| Answer::error("InvalidAMIID.NotFound", "The image id does not exist")).await;
+    assert!(image.unwrap_err().starts_with("ec2:DescribeImages failed in eu-west-1: InvalidAMIID.NotFound"));
+}
+
+#[tokio::test]
+async fn a_region_without_the_image_of_today_says_what_to_do() {
+    let none = |_: &Call| Answer::Raw(400, br#"{"__type":"ParameterNotFound"}"#.to_vec());
+    let (image, calls) = asked("arm64", None, none).await;
+    let refused = image.unwrap_err();
+    assert!(
+        refused.starts_with("eu-west-1 has no Deep Learning AMI for arm64 (parameter /aws/service/deep"),
+        "{refused}"
+    );
+    assert!(refused.ends_with("name an image under `[machine] ami`"), "{refused}");
+    assert_eq!(calls.names(), ["GetParameter"]);
+    let (image, _) = asked("arm64", None, |_| parameter_of("soon")).await;
+    assert!(image.unwrap_err().contains("has no Deep Learning AMI"));
+    let denied = |_: &Call| Answer::Raw(400, br#"{"__type":"AccessDeniedException","message":"no"}"#.to_vec());
+    let refused = asked("arm64", None, denied).await.0.unwrap_err();
+    assert!(refused.ends_with("grant ssm:GetParameter to the role that asked"), "{refused}");
+}

@@ -1,1 +1,308 @@
+use std::time::Duration;
 
+use aws_config::retry::RetryConfig;
+use domain::job::{Candidate, Gpu, Image, MachineSpec, Quota};
+
+use super::*;
+use crate::replay::{Answer, Call, Calls, aws, aws_that_repeats, instance_xml, instances_page};
+
+const ID: &str = "i-0123456789abcdef0";
+const LAUNCHED: &str =
+    "<item><instanceId>i-0123456789abcdef0</instanceId><launchTime>2026-09-01T12:00:00.000Z</launchTime></item>";
+
+fn spot() -> Launch {
+    let candidate = Candidate {
+        region: "eu-west-1".into(),
+        zone: "eu-west-1b".to_owned(),
+        subnet: "subnet-0b".into(),
+        instance_type: "g5.xlarge".into(),
+        lifecycle: Lifecycle::Spot,
+        rate: Rate::from_usd_micros_per_hour(410_000),
+        rate_max: Rate::from_usd_micros_per_hour(1_006_000),
+        quota: Some(Quota("L-3819A6DF".to_owned())),
+        image: 0,
+    };
+    let image = Image {
+        ami: "ami-0d".into(),
+        architecture: "x86_64".to_owned(),
+        agent_sha256: "ab".to_owned(),
+        root_device: "/dev/sda1".to_owned(),
+        other_devices: vec!["/dev/sdf".to_owned()],
+    };
+    let ends_at = "2026-09-01T20:00:00Z".parse().unwrap();
+    Launch { attempt: 1, token: "a-token".to_owned(), candidate, image, ends_at }
+}
+
+fn on_demand() -> Launch {
+    let mut launch = spot();
+    launch.candidate.lifecycle = Lifecycle::OnDemand;
+    launch.image.other_devices.clear();
+    launch
+}
+
+fn terms(machine: MachineSpec) -> Terms {
+    Terms {
+        tags: std::collections::BTreeMap::new(),
+        gpu: Gpu { count: 1, memory_gib_min: 0, types: Vec::new() },
+        spot: None,
+        max_runtime_seconds: 3600,
+        finish_by: None,
+        max_usd: None,
+        checkpoint: None,
+        machine,
+    }
+}
+
+async fn ordered(launch: &Launch, machine: MachineSpec, user_data: &str, aws: &Aws) -> LaunchAnswer {
+    let tags =
+        Tags::from([("Team".to_owned(), "vision".to_owned()), ("curfew:job".to_owned(), "vision/a-1".to_owned())]);
+    let order = Order { launch, terms: &terms(machine), tags: &tags, user_data, profile: "curfew-job" };
+    super::launch(aws, &order).await
+}
+
+/// The parameters of the one call that is made for this launch.
+async fn said(launch: &Launch, machine: MachineSpec) -> (String, Vec<String>) {
+    let (aws, calls) = aws(|_| answer(LAUNCHED));
+    ordered(launch, machine, "#!/bin/sh\n", &aws).await;
+    let all = calls.all();
+    assert_eq!(all.len(), 1);
+    (all[0].region.clone(), all[0].parameters.clone())
+}
+
+fn answer(items: &str) -> Answer {
+    Answer::ok(format!("<reservationId>r-1</reservationId><instancesSet>{items}</instancesSet>"))
+}
+
+/// What comes of a launch to which EC2 answers this, at the first try.
+async fn check(answer: impl Fn(&Call) -> Answer + Send + Sync + 'static) -> (LaunchAnswer, Calls) {
+    let (aws, calls) = aws(answer);
+    (ordered(&spot(), MachineSpec::default(), "", &aws).await, calls)
+}
+
+fn launched() -> LaunchAnswer {
+    LaunchAnswer::Launched { instance: ID.into(), launched_at: "2026-09-01T12:00:00Z".parse().unwrap() }
+}
+
+#[tokio::test]
+async fn a_spot_launch_says_exactly_this() {
+    let machine = MachineSpec {
+        security_groups: vec!["sg-1".into(), "sg-2".into()],
+        root_volume_gib: Some(200),
+        ..MachineSpec::default()
+    };
+    let (region, parameters) = said(&spot(), machine).await;
+    assert_eq!(region, "eu-west-1");
+    let expect = [
+        "Action=RunInstances",
+        "BlockDeviceMapping.1.DeviceName=/dev/sda1",
+        "BlockDeviceMapping.1.Ebs.DeleteOnTermination=true",
+        "BlockDeviceMapping.1.Ebs.Encrypted=true",
+        "BlockDeviceMapping.1.Ebs.VolumeSize=200",
+        "BlockDeviceMapping.1.Ebs.VolumeType=gp3",
+        "BlockDeviceMapping.2.DeviceName=/dev/sdf",
+        "BlockDeviceMapping.2.Ebs.DeleteOnTermination=true",
+        "BlockDeviceMapping.2.Ebs.Encrypted=true",
+        "ClientToken=a-token",
+        "IamInstanceProfile.Name=curfew-job",
+        "ImageId=ami-0d",
+        "InstanceInitiatedShutdownBehavior=terminate",
+        "InstanceMarketOptions.MarketType=spot",
+        "InstanceMarketOptions.SpotOptions.InstanceInterruptionBehavior=terminate",
+        "InstanceMarketOptions.SpotOptions.MaxPrice=1.006000",
+        "InstanceMarketOptions.SpotOptions.SpotInstanceType=one-time",
+        "InstanceType=g5.xlarge",
+        "MaxCount=1",
+        "MetadataOptions.HttpEndpoint=enabled",
+        "MetadataOptions.HttpPutResponseHopLimit=2",
+        "MetadataOptions.HttpTokens=required",
+        "MetadataOptions.InstanceMetadataTags=disabled",
+        "MinCount=1",
+        "SecurityGroupId.1=sg-1",
+        "SecurityGroupId.2=sg-2",
+        "SubnetId=subnet-0b",
+        "TagSpecification.1.ResourceType=instance",
+        "TagSpecification.1.Tag.1.Key=Team",
+        "TagSpecification.1.Tag.1.Value=vision",
+        "TagSpecification.1.Tag.2.Key=curfew:job",
+        "TagSpecification.1.Tag.2.Value=vision/a-1",
+        "TagSpecification.2.ResourceType=volume",
+        "TagSpecification.2.Tag.1.Key=Team",
+        "TagSpecification.2.Tag.1.Value=vision",
+        "TagSpecification.2.Tag.2.Key=curfew:job",
+        "TagSpecification.2.Tag.2.Value=vision/a-1",
+        "UserData=IyEvYmluL3NoCg==",
+        "Version=2016-11-15",
+    ];
+    assert_eq!(parameters, expect);
+}
+
+/// All that a launch on demand of the barest image says beyond the other.
+#[tokio::test]
+async fn on_demand_has_no_market_and_the_barest_image_one_device() {
+    let (_, bare) = said(&on_demand(), MachineSpec::default()).await;
+    let (_, spot) = said(&spot(), MachineSpec::default()).await;
+    let only = |parameters: &[String], others: &[String]| -> Vec<String> {
+        parameters.iter().filter(|one| !others.contains(one)).cloned().collect()
+    };
+    assert_eq!(only(&bare, &spot), Vec::<String>::new());
+    let beyond = only(&spot, &bare);
+    assert!(
+        beyond.iter().all(|one| one.starts_with("InstanceMarketOptions.") || one.starts_with("BlockDeviceMapping.2.")),
+        "{beyond:?}"
+    );
+    assert!(!bare.iter().any(|one| one.contains("VolumeSize") || one.contains("SecurityGroup")), "{bare:?}");
+}
+
+#[tokio::test]
+async fn the_same_order_is_the_same_request() {
+    assert_eq!(said(&spot(), MachineSpec::default()).await, said(&spot(), MachineSpec::default()).await);
+}
+
+#[test]
+fn a_price_is_said_to_the_micro_usd() {
+    let table = [(0, "0.000000"), (1, "0.000001"), (526_000, "0.526000"), (55_040_000, "55.040000")];
+    for (micros, expect) in table {
+        assert_eq!(usd(Rate::from_usd_micros_per_hour(micros)), expect);
+    }
+}
+
+#[tokio::test]
+async fn user_data_that_ec2_would_not_take_is_refused_without_a_call() {
+    let (aws, calls) = aws(|_| answer(LAUNCHED));
+    let fits = "x".repeat(USER_DATA_BYTES_MAX);
+    assert_eq!(ordered(&spot(), MachineSpec::default(), &fits, &aws).await, launched());
+    let refused = ordered(&spot(), MachineSpec::default(), &format!("{fits}x"), &aws).await;
+    assert!(matches!(&refused, LaunchAnswer::Refused(why) if why.contains("16385 bytes")), "{refused:?}");
+    assert_eq!(calls.all().len(), 1);
+}
+
+#[tokio::test]
+async fn what_ec2_launched_is_launched_whatever_has_become_of_it() {
+    assert_eq!(check(|_| answer(LAUNCHED)).await.0, launched());
+    let ended =
+        LAUNCHED.replace("</item>", "<instanceState><code>48</code><name>terminated</name></instanceState></item>");
+    assert_eq!(check(move |_| answer(&ended)).await.0, launched());
+}
+
+#[tokio::test]
+async fn each_refusal_has_its_answer() {
+    let quota = Some(Quota("L-3819A6DF".to_owned()));
+    let said = |answer: &LaunchAnswer| match answer {
+        LaunchAnswer::NoCapacity(why) => ("no capacity", why.clone(), None),
+        LaunchAnswer::Quota(why, quota) => ("quota", why.clone(), quota.clone()),
+        LaunchAnswer::Refused(why) => ("refused", why.clone(), None),
+        LaunchAnswer::Unknown(why) => ("unknown", why.clone(), None),
+        LaunchAnswer::Launched { .. } => ("launched", String::new(), None),
+    };
+    let table = [
+        (500, "InsufficientInstanceCapacity", "no capacity", None),
+        (400, "SpotMaxPriceTooLow", "no capacity", None),
+        (400, "Unsupported", "no capacity", None),
+        (400, "MaxSpotInstanceCountExceeded", "quota", quota.clone()),
+        (400, "VcpuLimitExceeded", "quota", quota),
+        (400, "VolumeLimitExceeded", "quota", None),
+        (400, "InvalidParameterValue", "refused", None),
+        (403, "UnauthorizedOperation", "refused", None),
+        (400, "IdempotentParameterMismatch", "refused", None),
+        (503, "RequestLimitExceeded", "unknown", None),
+        (500, "InternalError", "unknown", None),
+        (503, "Unavailable", "unknown", None),
+    ];
+    for (status, code, expect, quota) in table {
+        let (answer, calls) = check(move |_| Answer::error_of(status, code, "so EC2 says")).await;
+        let (kind, why, of) = said(&answer);
+        assert_eq!((kind, of), (expect, quota), "{code}");
+        assert!(why.contains(code) && why.contains("so EC2 says"), "{why}");
+        assert_eq!(calls.all().len(), 1, "{code}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_names_no_whole_instance_is_not_known() {
+    let cut_off = LAUNCHED.replace("789abcdef0", "");
+    for items in ["", "<item><instanceId>i-0123456789abcdef0</instanceId></item>", &cut_off] {
+        let items = items.to_owned();
+        let (answered, _) = check(move |_| answer(&items)).await;
+        assert!(matches!(answered, LaunchAnswer::Unknown(_)), "{answered:?}");
+    }
+    let (garbled, _) = check(|_| Answer::Raw(200, b"<RunInstancesResponse><instancesSet><item><inst".to_vec())).await;
+    assert!(matches!(garbled, LaunchAnswer::Unknown(_)), "{garbled:?}");
+}
+
+fn repeating(patience: Duration, script: impl Fn(&Call) -> Answer + Send + Sync + 'static) -> (Aws, Calls) {
+    let retries = RetryConfig::standard().with_max_attempts(3).with_initial_backoff(Duration::from_millis(1));
+    aws_that_repeats(retries, patience, script)
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_asked_for_again_by_the_same_token() {
+    let seen = std::sync::atomic::AtomicUsize::new(0);
+    let (aws, calls) = repeating(Duration::from_millis(50), move |_| {
+        if seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0 { Answer::Silence } else { answer(LAUNCHED) }
+    });
+    assert_eq!(ordered(&spot(), MachineSpec::default(), "", &aws).await, launched());
+    let said = calls.said();
+    assert_eq!((said.len(), &said[0]), (2, &said[1]));
+}
+
+#[tokio::test]
+async fn where_no_answer_comes_nobody_knows() {
+    let (aws, calls) = repeating(Duration::from_millis(20), |_| Answer::Silence);
+    let answered = ordered(&spot(), MachineSpec::default(), "", &aws).await;
+    assert!(matches!(answered, LaunchAnswer::Unknown(_)), "{answered:?}");
+    assert_eq!(calls.all().len(), 3);
+}
+
+#[tokio::test]
+async fn no_capacity_is_not_asked_for_again_but_trouble_is() {
+    for (code, tries) in [("InsufficientInstanceCapacity", 1), ("InternalError", 3)] {
+        let (aws, calls) = repeating(Duration::from_secs(5), move |_| Answer::error_of(500, code, "said"));
+        ordered(&spot(), MachineSpec::default(), "", &aws).await;
+        assert_eq!(calls.all().len(), tries, "{code}");
+    }
+}
+
+/// EC2 does not say which instance it was: it is found by its token.
+#[tokio::test]
+async fn a_token_whose_instance_is_terminated_was_launched() {
+    let gone = |call: &Call, page: Answer| match call.name.as_str() {
+        "RunInstances" => Answer::error("IdempotentInstanceTerminated", "said"),
+        _ => page,
+    };
+    let (answered, calls) =
+        check(move |call| gone(call, instances_page(&[instance_xml(ID, "terminated", &[], "")], None))).await;
+    let launched_at = "2026-08-31T12:00:00Z".parse().unwrap();
+    assert_eq!(answered, LaunchAnswer::Launched { instance: ID.into(), launched_at });
+    assert_eq!(calls.said()[1], "DescribeInstances Filter.1.Name=client-token Filter.1.Value.1=a-token");
+
+    let (answered, _) = check(move |call| gone(call, instances_page(&[], None))).await;
+    assert!(matches!(answered, LaunchAnswer::NoCapacity(_)), "{answered:?}");
+    let (answered, _) = check(move |call| gone(call, Answer::error("RequestLimitExceeded", "said"))).await;
+    assert!(matches!(answered, LaunchAnswer::Unknown(_)), "{answered:?}");
+    let nameless = "<item><instanceType>g5.xlarge</instanceType></item>".to_owned();
+    let (answered, _) = check(move |call| gone(call, instances_page(&[nameless.clone()], None))).await;
+    assert!(matches!(answered, LaunchAnswer::Unknown(_)), "{answered:?}");
+}
+
+#[tokio::test]
+async fn a_missing_permission_is_named_even_where_it_is_not_the_calls_own() {
+    let (answered, _) = check(|_| {
+        let said = "You are not authorized to perform this operation. User: arn:aws:sts::1:assumed-role/r is not authorized \
+                    to perform: iam:PassRole on resource: arn:aws:iam::1:role/x because no identity-based policy allows it";
+        Answer::error_of(403, "UnauthorizedOperation", said)
+    })
+    .await;
+    assert!(
+        matches!(&answered, LaunchAnswer::Refused(why) if why.ends_with("grant iam:PassRole to the role that asked"))
+    );
+}
+
+#[tokio::test]
+async fn without_the_role_for_spot_it_is_said_how_to_create_it() {
+    let (answered, _) = check(|_| {
+        let code = "AuthFailure.ServiceLinkedRoleCreationNotPermitted";
+        Answer::error_of(403, code, "The provided credentials do not have permission to create the role")
+    })
+    .await;
+    assert!(matches!(&answered, LaunchAnswer::Refused(why) if why.contains("aws iam create-service-linked-role")));
+}
