@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aws_sdk_ec2::types::{BlockDeviceMapping, DeviceType, Image as Told, ImageState};
+use aws_sdk_ec2::types::{BlockDeviceMapping, DeviceType, Image as Told, ImageState, PlatformValues};
 use aws_sdk_ssm::error::ProvideErrorMetadata;
 use domain::id::{Region, ResourceId};
 use domain::job::Image;
@@ -43,9 +43,16 @@ pub async fn image(
         };
         let told = described(aws, region, &id).await?;
         let unfit = |why| format!("the image {id} in {region} cannot run a job: {why}");
-        let (root_device, other_devices) = usable(&told, architecture).map_err(unfit)?;
-        let (architecture, agent_sha256) = (architecture.to_owned(), agent_sha256.to_owned());
-        Ok(Image { ami: id, architecture, agent_sha256, root_device, other_devices })
+        let root_device = usable(&told, architecture).map_err(unfit)?.to_owned();
+        let (root, others): (Vec<_>, Vec<_>) = devices(&told).partition(|(name, _)| *name == root_device);
+        Ok(Image {
+            ami: id,
+            architecture: architecture.to_owned(),
+            agent_sha256: agent_sha256.to_owned(),
+            root_gib: root.first().map(|(_, gib)| *gib).unwrap_or_default(),
+            other_devices: others.into_iter().map(|(name, _)| name.to_owned()).collect(),
+            root_device,
+        })
     };
     let too_long = |_| Err(CallError::impatient(DESCRIBE_IMAGES, region, PATIENCE).to_string());
     tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(too_long)
@@ -77,8 +84,8 @@ async fn described(aws: &Aws, region: &Region, id: &ResourceId) -> Result<Told, 
     })
 }
 
-/// Its root device, and its other EBS devices; or why it is of no use.
-fn usable(told: &Told, architecture: &str) -> Result<(String, Vec<String>), String> {
+/// Its root device; or why it is of no use.
+fn usable<'a>(told: &'a Told, architecture: &str) -> Result<&'a str, String> {
     if let Some(state) = told.state.as_ref().filter(|state| **state != ImageState::Available) {
         return Err(format!("it is {state}"));
     }
@@ -89,7 +96,7 @@ fn usable(told: &Told, architecture: &str) -> Result<(String, Vec<String>), Stri
     if told.root_device_type == Some(DeviceType::InstanceStore) {
         return Err("its root is on instance storage; it has to be on EBS".to_owned());
     }
-    let names = [told.platform.as_ref().map(|platform| platform.as_str()), told.name(), told.description()];
+    let names = [told.platform.as_ref().map(PlatformValues::as_str), told.name(), told.description()];
     let is_called = |system: &&&str| names.iter().flatten().any(|name| name.to_ascii_lowercase().contains(**system));
     if let Some(system) = WITHOUT_CLOUD_INIT.iter().find(is_called) {
         return Err(format!("it is {system}, which has no cloud-init to end the machine in time"));
@@ -105,10 +112,16 @@ fn usable(told: &Told, architecture: &str) -> Result<(String, Vec<String>), Stri
     {
         return Err("it is of AWS Marketplace, and the price of its software is not known".to_owned());
     }
-    let root = told.root_device_name().filter(|root| !root.is_empty()).ok_or("EC2 does not say its root device")?;
-    let is_ebs = |mapping: &&BlockDeviceMapping| mapping.ebs.is_some() && mapping.no_device.is_none();
-    let devices = told.block_device_mappings().iter().filter(is_ebs).filter_map(|mapping| mapping.device_name());
-    Ok((root.to_owned(), devices.filter(|device| *device != root).map(str::to_owned).collect()))
+    told.root_device_name().filter(|root| !root.is_empty()).ok_or_else(|| "EC2 does not say its root device".to_owned())
+}
+
+/// Its EBS devices by name, and their GiB.
+fn devices(told: &Told) -> impl Iterator<Item = (&str, u32)> {
+    let of_ebs = |mapping: &'_ BlockDeviceMapping| -> Option<u32> {
+        let ebs = mapping.ebs.as_ref().filter(|_| mapping.no_device.is_none())?;
+        Some(ebs.volume_size.and_then(|gib| u32::try_from(gib).ok()).unwrap_or_default())
+    };
+    told.block_device_mappings().iter().filter_map(move |mapping| Some((mapping.device_name()?, of_ebs(mapping)?)))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use aws_sdk_ec2::Client;
 use aws_sdk_ec2::config::Builder;
 use aws_sdk_ec2::error::ProvideErrorMetadata;
 use aws_sdk_ec2::operation::run_instances::builders::RunInstancesFluentBuilder;
+use aws_sdk_ec2::types::builders::EbsBlockDeviceBuilder;
 use aws_sdk_ec2::types::{
     BlockDeviceMapping, EbsBlockDevice, HttpTokensState, IamInstanceProfileSpecification, Instance as Told,
     InstanceInterruptionBehavior, InstanceMarketOptionsRequest, InstanceMetadataEndpointState,
@@ -83,9 +84,11 @@ fn request(ec2: &Client, order: &Order<'_>) -> RunInstancesFluentBuilder {
         .http_put_response_hop_limit(HOP_LIMIT)
         .instance_metadata_tags(InstanceMetadataTagsState::Disabled)
         .build();
-    let root = (image.root_device.as_str(), Some(order.terms.machine.root_volume_gib));
-    let others = image.other_devices.iter().map(|device| (device.as_str(), None));
-    let devices = std::iter::once(root).chain(others).map(|(name, root)| device(name, root)).collect();
+    // Of the image's size where none is asked for, or a smaller one, of which EC2 would make no volume.
+    let root_gib = order.terms.machine.root_volume_gib.unwrap_or_default().max(image.root_gib);
+    let root = ebs().volume_type(VolumeType::Gp3).set_volume_size(i32::try_from(root_gib).ok().filter(|gib| *gib > 0));
+    let others = image.other_devices.iter().map(|name| device(name, ebs()));
+    let devices = std::iter::once(device(&image.root_device, root)).chain(others).collect();
     ec2.run_instances()
         .client_token(token)
         .min_count(1)
@@ -104,13 +107,12 @@ fn request(ec2: &Client, order: &Order<'_>) -> RunInstancesFluentBuilder {
         .user_data(base64::encode(order.user_data))
 }
 
-/// Of the root, its size where one is asked for.
-fn device(name: &str, root: Option<Option<u32>>) -> BlockDeviceMapping {
-    let mut ebs = EbsBlockDevice::builder().encrypted(true).delete_on_termination(true);
-    if let Some(gib) = root {
-        let gib = gib.map(|gib| i32::try_from(gib).unwrap_or(i32::MAX));
-        ebs = ebs.volume_type(VolumeType::Gp3).set_volume_size(gib);
-    }
+/// What every volume has.
+fn ebs() -> EbsBlockDeviceBuilder {
+    EbsBlockDevice::builder().encrypted(true).delete_on_termination(true)
+}
+
+fn device(name: &str, ebs: EbsBlockDeviceBuilder) -> BlockDeviceMapping {
     BlockDeviceMapping::builder().device_name(name).ebs(ebs.build()).build()
 }
 

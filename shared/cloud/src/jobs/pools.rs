@@ -16,7 +16,7 @@ use crate::observe::filter;
 use crate::observe::pages::{PAGE_SIZE, all_pages};
 
 /// Nobody is served by a ranking that takes longer: the next minute asks again.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// A filter takes so many values (EC2 user guide, "Filter resources").
 const VALUES_MAX: usize = 200;
 /// Where every NVIDIA GPU is (EC2 instance types guide, "Specifications for Amazon EC2 accelerated computing instances"). It only spares pages
@@ -177,9 +177,10 @@ async fn subnets(
     machine: &MachineSpec,
 ) -> Result<BTreeMap<String, ResourceId>, CallError> {
     let named: Vec<&str> = machine.subnets.iter().map(ResourceId::as_str).collect();
-    let wanted = match named.is_empty() {
-        true => vec![filter("default-for-az", ["true"])],
-        false => named.chunks(VALUES_MAX).map(|ids| filter("subnet-id", ids.iter().copied())).collect(),
+    let wanted = if named.is_empty() {
+        vec![filter("default-for-az", ["true"])]
+    } else {
+        named.chunks(VALUES_MAX).map(|ids| filter("subnet-id", ids.iter().copied())).collect()
     };
     let mut best: BTreeMap<String, (i32, ResourceId)> = BTreeMap::new();
     for wanted in wanted {
@@ -198,9 +199,10 @@ async fn subnets(
         .await?;
     }
     if best.is_empty() && machine.regions.len() <= 1 {
-        let message = match named.is_empty() {
-            true => format!("{region} has no default subnet; name some under `[machine] subnets`"),
-            false => format!("{region} has none of the subnets under `[machine] subnets`: {}", named.join(", ")),
+        let message = if named.is_empty() {
+            format!("{region} has no default subnet; name some under `[machine] subnets`")
+        } else {
+            format!("{region} has none of the subnets under `[machine] subnets`: {}", named.join(", "))
         };
         let (region, kind) = (region.clone(), CallErrorKind::Other);
         return Err(CallError { call: DESCRIBE_SUBNETS, region, kind, message });

@@ -73,6 +73,9 @@ pub struct Image {
     pub agent_sha256: String,
     /// The name of its root device.
     pub root_device: String,
+    /// The size of its root volume in GiB, below which EC2 makes none; 0 where EC2 does not say.
+    #[serde(default)]
+    pub root_gib: u32,
     /// The names of its other EBS devices. All of them are encrypted, and deleted with the instance.
     pub other_devices: Vec<String>,
 }

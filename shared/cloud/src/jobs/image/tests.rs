@@ -45,6 +45,7 @@ async fn the_image_of_today_takes_two_calls() {
             architecture: architecture.to_owned(),
             agent_sha256: "ab12".to_owned(),
             root_device: "/dev/sda1".to_owned(),
+            root_gib: 65,
             other_devices: vec!["/dev/sdf".to_owned()],
         };
         assert_eq!(image, Ok(expect));

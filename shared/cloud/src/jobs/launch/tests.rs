@@ -27,6 +27,7 @@ fn spot() -> Launch {
         architecture: "x86_64".to_owned(),
         agent_sha256: "ab".to_owned(),
         root_device: "/dev/sda1".to_owned(),
+        root_gib: 65,
         other_devices: vec!["/dev/sdf".to_owned()],
     };
     let ends_at = "2026-09-01T20:00:00Z".parse().unwrap();
@@ -150,12 +151,26 @@ async fn on_demand_has_no_market_and_the_barest_image_one_device() {
         beyond.iter().all(|one| one.starts_with("InstanceMarketOptions.") || one.starts_with("BlockDeviceMapping.2.")),
         "{beyond:?}"
     );
-    assert!(!bare.iter().any(|one| one.contains("VolumeSize") || one.contains("SecurityGroup")), "{bare:?}");
+    assert!(!bare.iter().any(|one| one.contains("SecurityGroup")), "{bare:?}");
 }
 
 #[tokio::test]
 async fn the_same_order_is_the_same_request() {
     assert_eq!(said(&spot(), MachineSpec::default()).await, said(&spot(), MachineSpec::default()).await);
+}
+
+#[tokio::test]
+async fn the_root_is_as_large_as_its_image_at_least() {
+    for (asked, image, expect) in [(None, 65, "65"), (Some(20), 65, "65"), (Some(200), 65, "200"), (Some(8), 0, "8")] {
+        let mut launch = spot();
+        launch.image.root_gib = image;
+        let (_, said) = said(&launch, MachineSpec { root_volume_gib: asked, ..MachineSpec::default() }).await;
+        assert!(said.contains(&format!("BlockDeviceMapping.1.Ebs.VolumeSize={expect}")), "{said:?}");
+    }
+    let mut launch = spot();
+    launch.image.root_gib = 0;
+    let (_, said) = said(&launch, MachineSpec::default()).await;
+    assert!(!said.iter().any(|one| one.contains("VolumeSize")), "{said:?}");
 }
 
 #[test]
@@ -280,7 +295,7 @@ async fn a_token_whose_instance_is_terminated_was_launched() {
     let (answered, _) = check(move |call| gone(call, Answer::error("RequestLimitExceeded", "said"))).await;
     assert!(matches!(answered, LaunchAnswer::Unknown(_)), "{answered:?}");
     let nameless = "<item><instanceType>g5.xlarge</instanceType></item>".to_owned();
-    let (answered, _) = check(move |call| gone(call, instances_page(&[nameless.clone()], None))).await;
+    let (answered, _) = check(move |call| gone(call, instances_page(std::slice::from_ref(&nameless), None))).await;
     assert!(matches!(answered, LaunchAnswer::Unknown(_)), "{answered:?}");
 }
 

@@ -73,9 +73,12 @@ async fn many_are_looked_at_200_a_call_and_none_in_none() {
 async fn what_is_half_seen_is_an_error() {
     let many: Vec<String> = (0..201).map(|number| format!("i-{number}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    let (looked, _) = looked_at(&many, |call| match call.parameters.contains(&"Filter.1.Value.1=i-0".to_owned()) {
-        true => instances_page(&[], None),
-        false => Answer::error("RequestLimitExceeded", "said"),
+    let (looked, _) = looked_at(&many, |call| {
+        if call.parameters.contains(&"Filter.1.Value.1=i-0".to_owned()) {
+            instances_page(&[], None)
+        } else {
+            Answer::error("RequestLimitExceeded", "said")
+        }
     })
     .await;
     assert_eq!(looked.unwrap_err().kind, CallErrorKind::Throttled);

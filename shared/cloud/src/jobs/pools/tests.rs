@@ -217,9 +217,12 @@ async fn a_type_that_nobody_has_is_no_pool_and_no_further_call() {
 #[tokio::test]
 async fn what_ec2_does_not_say_whole_is_an_error() {
     for refused in ["DescribeInstanceTypes", "DescribeInstanceTypeOfferings", "DescribeSubnets"] {
-        let (aws, _) = aws(move |call| match call.name == refused {
-            true => Answer::error("UnauthorizedOperation", "said"),
-            false => Account::usual().answer(call),
+        let (aws, _) = aws(move |call| {
+            if call.name == refused {
+                Answer::error("UnauthorizedOperation", "said")
+            } else {
+                Account::usual().answer(call)
+            }
         });
         let error = pools(&aws, &"us-east-1".into(), &terms(&[], MachineSpec::default())).await.unwrap_err();
         assert_eq!(error.call, format!("ec2:{refused}"));

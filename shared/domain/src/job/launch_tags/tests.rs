@@ -43,6 +43,7 @@ fn launch() -> Launch {
             architecture: "x86_64".to_owned(),
             agent_sha256: "0".repeat(64),
             root_device: "/dev/xvda".to_owned(),
+            root_gib: 65,
             other_devices: Vec::new(),
         },
         ends_at: time("2026-09-01T20:00:00Z"),

@@ -40,6 +40,7 @@ fn image(region: &str, architecture: &str) -> (Region, Image) {
         architecture: architecture.to_owned(),
         agent_sha256: "0".repeat(64),
         root_device: "/dev/xvda".to_owned(),
+        root_gib: 65,
         other_devices: Vec::new(),
     };
     (region.into(), image)

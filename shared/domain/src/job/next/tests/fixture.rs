@@ -62,6 +62,7 @@ pub(crate) fn ranking(made_at: Timestamp) -> Ranking {
             architecture: "x86_64".to_owned(),
             agent_sha256: "00".repeat(32),
             root_device: "/dev/sda1".to_owned(),
+            root_gib: 65,
             other_devices: Vec::new(),
         }],
     }
