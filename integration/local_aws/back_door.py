@@ -9,10 +9,11 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from moto.ec2.models import ec2_backends
 from moto.ec2.models.elastic_block_store import Snapshot, Volume
 from moto.ec2.models.instances import Instance, StateReason
+from moto.iam.models import iam_backends
 from moto.s3.models import s3_backends
 from moto.sns.models import sns_backends
 
-from . import honest_ebs, honest_sns, spot, spot_prices
+from . import honest_ebs, honest_sns, lifecycle, spot, spot_prices
 
 _STATE_CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
 
@@ -22,10 +23,45 @@ class Unknown(ValueError):
 
 
 def set_instance(instance_id: str, region: str, fields: dict[str, Any]) -> None:
-    instance = _backend(region).get_instance_by_id(instance_id)
-    if instance is None:
-        raise Unknown(f"no instance {instance_id} in {region}")
-    _set(instance, _INSTANCE_FIELDS, fields)
+    _set(_instance(instance_id, region), _INSTANCE_FIELDS, fields)
+
+
+def interrupt(instance_id: str, region: str, warning_seconds: float, ending_seconds: float) -> None:
+    """As AWS takes a Spot instance back."""
+    instance = _instance(instance_id, region)
+    if instance.lifecycle != "spot":
+        raise Unknown(f"{instance_id} is no Spot instance")
+    lifecycle.interrupt(_backend(region), instance, warning_seconds, ending_seconds)
+
+
+def shut_down(instance_id: str, region: str, ending_seconds: float) -> None:
+    """From within."""
+    lifecycle.shut_down(_backend(region), _instance(instance_id, region), ending_seconds)
+
+
+def forget(instance_id: str, region: str) -> None:
+    lifecycle.forget(_instance(instance_id, region))
+
+
+def hide_new_instances(region: str, calls: int, seconds: float) -> None:
+    lifecycle.hide_new(_backend(region), calls, seconds)
+
+
+def end_slowly(region: str, seconds: float) -> None:
+    lifecycle.end_slowly(_backend(region), seconds)
+
+
+def settle(region: str) -> None:
+    lifecycle.settle(_backend(region))
+
+
+def create_profiles(names: list[str]) -> None:
+    """Instance profiles that a stack made."""
+    iam = iam_backends[DEFAULT_ACCOUNT_ID]["aws"]
+    known = {profile.name for profile in iam.get_instance_profiles()}
+    for name in names:
+        if name not in known:
+            iam.create_instance_profile(name, "/", [])
 
 
 def set_volume(volume_id: str, region: str, fields: dict[str, Any]) -> None:
@@ -250,6 +286,13 @@ _CHANGES: dict[str, Callable[[dict[str, Any]], None]] = {
     "delete": _delete,
     "copy": _copy,
 }
+
+
+def _instance(instance_id: str, region: str) -> Instance:
+    instance = lifecycle.instance_of(_backend(region), instance_id)
+    if instance is None:
+        raise Unknown(f"no instance {instance_id} in {region}")
+    return instance
 
 
 def _volume(volume_id: str, region: str) -> Volume:

@@ -136,8 +136,47 @@ class LocalAws:
         self._control("POST", "stacks", {"name": name, "region": region, "resources": resources})
 
     def set_quota(self, code: str, value: float, region: str = REGION) -> None:
-        """A quota of EC2; GPU families have 0 where nothing is set, as in a new account."""
+        """A quota of EC2; GPU families have 0 where nothing is set, as in a new account. What was set refuses launches above it."""
         self._control("POST", "quotas", {"code": code, "region": region, "value": value})
+
+    def set_capacity(
+        self,
+        left: int,
+        instance_type: str | None = None,
+        zone: str | None = None,
+        lifecycle: str | None = None,
+        region: str = REGION,
+    ) -> None:
+        """`set_capacity(0, "g5.xlarge", zone="us-east-1a", lifecycle="spot")`: so many are left; what is not said means any."""
+        asked = {"instance_type": instance_type, "zone": zone, "lifecycle": lifecycle}
+        self._control("POST", "capacity", {"region": region, "left": left, **asked})
+
+    def check_launches(self) -> None:
+        """RunInstances refuses AMIs, types and zones that do not fit from now on."""
+        self._control("POST", "launches/check", {})
+
+    def hide_new_instances(self, calls: int = 0, seconds: float = 0, region: str = REGION) -> None:
+        """EC2 is eventually consistent: nobody sees what is launched from now on for so many DescribeInstances, or so long."""
+        self._control("POST", "launches/hide", {"region": region, "calls": calls, "seconds": seconds})
+
+    def end_slowly(self, seconds: float, region: str = REGION) -> None:
+        """What is terminated from now on is `shutting-down` for so long."""
+        self._control("POST", "ends", {"region": region, "seconds": seconds})
+
+    def interrupt(
+        self, instance_id: str, warning_seconds: float = 0, ending_seconds: float = 0, region: str = REGION
+    ) -> None:
+        """AWS takes a Spot instance back: `shutting-down` after the warning, `terminated` after so long again."""
+        times = {"warning_seconds": warning_seconds, "ending_seconds": ending_seconds}
+        self._control("POST", f"interruptions/{instance_id}", {"region": region, **times})
+
+    def shut_down(self, instance_id: str, ending_seconds: float = 0, region: str = REGION) -> None:
+        """From within the instance, by its shutdown behaviour."""
+        self._control("POST", f"shutdowns/{instance_id}", {"region": region, "ending_seconds": ending_seconds})
+
+    def forget(self, instance_id: str, region: str = REGION) -> None:
+        """EC2 does not know it any more, as about an hour after it was terminated."""
+        self._control("POST", f"forgotten/{instance_id}", {"region": region})
 
     def confirm_subscription(self, endpoint: str) -> None:
         """Clicks the link in the e-mail that SNS sends to a new subscriber."""

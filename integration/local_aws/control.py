@@ -20,6 +20,13 @@ _SETTERS: dict[str, Callable[[str, str, dict[str, Any]], None]] = {
 }
 
 
+_ACTS: dict[str, Callable[..., None]] = {
+    "interruptions": back_door.interrupt,
+    "shutdowns": back_door.shut_down,
+    "forgotten": back_door.forget,
+}
+
+
 def answer(proxy: Proxy, request: Request) -> Response:
     _, _, route = request.path.partition("/_local/")
     try:
@@ -46,8 +53,12 @@ def _routed(proxy: Proxy, method: str, route: str, body: dict[str, Any]) -> Any 
         ("POST", "snapshots/complete"): lambda: back_door.complete_snapshots(body["region"], body["snapshots"]),
         ("POST", "change"): lambda: back_door.apply(body),
         ("POST", "objects"): lambda: back_door.set_object(**body),
-        ("POST", "stacks"): lambda: proxy.stacks.put(**body),
-        ("POST", "quotas"): lambda: proxy.quotas.put(**body),
+        ("POST", "stacks"): lambda: _put_stack(proxy, **body),
+        ("POST", "quotas"): lambda: _put_quota(proxy, **body),
+        ("POST", "capacity"): lambda: proxy.launches.set_capacity(**body),
+        ("POST", "launches/check"): proxy.launches.check,
+        ("POST", "launches/hide"): lambda: back_door.hide_new_instances(**body),
+        ("POST", "ends"): lambda: back_door.end_slowly(**body),
         ("POST", "price-list"): lambda: proxy.price_list.put(**body),
         ("POST", "reset"): proxy.reset,
     }
@@ -55,10 +66,23 @@ def _routed(proxy: Proxy, method: str, route: str, body: dict[str, Any]) -> Any 
         result = plain[method, route]()
         return {"done": True} if result is None else result
     kind, _, resource_id = route.partition("/")
+    if method == "POST" and kind in _ACTS and resource_id:
+        _ACTS[kind](resource_id, **body)
+        return {"done": True}
     if method == "POST" and kind in _SETTERS and resource_id:
         _SETTERS[kind](resource_id, body.pop("region"), body)
         return {"done": True}
     return None
+
+
+def _put_stack(proxy: Proxy, name: str, region: str, resources: dict[str, Any]) -> None:
+    proxy.stacks.put(name, region, resources)
+    back_door.create_profiles([made for kind, made in resources.values() if kind == "AWS::IAM::InstanceProfile"])
+
+
+def _put_quota(proxy: Proxy, code: str, region: str, value: float) -> None:
+    proxy.quotas.put(code, region, value)
+    proxy.launches.set_quota(code, region, value)
 
 
 def _json(status: int, value: Any) -> Response:

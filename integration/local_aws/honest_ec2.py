@@ -5,6 +5,7 @@ The list of corrections is in the package's docstring. Each replaces one method 
 
 from __future__ import annotations
 
+import copy
 import re
 from typing import Any
 
@@ -17,7 +18,7 @@ from moto.ec2.models.core import TaggedEC2Resource
 from moto.ec2.models.instances import Instance
 from moto.ec2.responses.instances import InstanceResponse
 
-from . import honest_ebs, spot
+from . import honest_ebs, lifecycle, spot
 
 _STARTABLE = ("stopped", "running", "pending")
 _STOPPABLE = ("pending", "running", "stopping", "stopped")
@@ -101,7 +102,11 @@ def _terminate_instances(backend: EC2Backend, instance_ids: list[str]) -> list[t
         if instance.state == "terminated":
             ended.append((instance, instance._state))
             continue
-        ended += _moto_terminate(backend, [instance.id])
+        if seconds := lifecycle.ending_seconds(backend):
+            ended.append((instance, copy.copy(instance._state)))
+            lifecycle.end(backend, instance, "Client.UserInitiatedShutdown", seconds)
+        else:
+            ended += _moto_terminate(backend, [instance.id])
         _write_reason(instance)
     if protected:
         raise OperationNotPermitted4(protected[0].id)
@@ -135,8 +140,9 @@ def _run_instances(response: InstanceResponse) -> ActionResult:
     for instance in result.result.instances:
         instance.disable_api_termination = bool(response._get_param("DisableApiTermination"))
         if market.get("MarketType") == "spot":
-            kind = market.get("SpotOptions", {}).get("SpotInstanceType", "one-time")
-            spot.attach_request(instance, kind)
+            options = market.get("SpotOptions", {})
+            spot.attach_request(instance, options.get("SpotInstanceType", "one-time"), options)
+        lifecycle.launched(response.ec2_backend, instance)
     return result
 
 

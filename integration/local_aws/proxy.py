@@ -25,8 +25,12 @@ from . import (
     honest_cloudwatch,
     honest_ebs,
     honest_ec2,
+    honest_launch,
     honest_sns,
     honest_tags,
+    honest_types,
+    lifecycle,
+    machine_images,
     policy_simulator,
     spot_prices,
 )
@@ -59,6 +63,9 @@ class Proxy:
         honest_ec2.apply(tuple(regions))
         honest_ebs.apply()
         ebs_listing.apply()
+        honest_types.apply()
+        lifecycle.apply()
+        machine_images.apply()
         honest_tags.apply()
         honest_cloudwatch.apply()
         honest_sns.apply()
@@ -68,6 +75,7 @@ class Proxy:
         self.stacks = Stacks()
         self.quotas = Quotas()
         self.price_list = PriceList()
+        self.launches = honest_launch.Launches()
         self._tokens = ClientTokens()
         self._moto = _Moto(create_backend_app)
         self._one_at_a_time = threading.RLock()
@@ -91,6 +99,7 @@ class Proxy:
             self.stacks.clear()
             self.quotas.clear()
             self.price_list.clear()
+            self.launches.clear()
             self.rules.clear()
             self.ledger.clear()
 
@@ -128,10 +137,15 @@ class Proxy:
                     return own
                 if call.protocol == "cbor":
                     return cloudwatch_cbor.carry_out(request, call, self._forward)
-                return self._tokens.carry_out(call, request, lambda: self._forward(request))
+                if call.service == "ec2":
+                    back_door.settle(call.region)
+                return self._tokens.carry_out(call, request, lambda: self._launch_or_forward(call, request))
         except Exception as error:  # what moto does not know: 501 is not retried, so it is seen at once
             traceback.print_exc()
             return error_response(call, 501, "NotImplemented", f"the local AWS failed: {error!r}")
+
+    def _launch_or_forward(self, call: AwsCall, request: Request) -> Response:
+        return self.launches.carry_out(call, request, lambda: self._forward(request))
 
     def _own_answer(self, call: AwsCall, request: Request) -> Response | None:
         """Of services, and of one call, that moto does not have."""

@@ -16,7 +16,7 @@ TYPES = ("one-time", "persistent")
 class SpotRequest(TaggedEC2Resource):
     """What DescribeSpotInstanceRequests answers; moto's serializer picks the attributes by name."""
 
-    def __init__(self, instance: Instance, request_type: str) -> None:
+    def __init__(self, instance: Instance, request_type: str, options: dict[str, Any]) -> None:
         self.id = self.spot_instance_request_id = random_spot_request_id()
         self.ec2_backend = instance.ec2_backend
         self.instance = instance
@@ -26,14 +26,16 @@ class SpotRequest(TaggedEC2Resource):
         self.status = {"Code": "fulfilled", "Message": "Your Spot request is fulfilled.", "UpdateTime": utcnow()}
         self.create_time = utcnow()
         self.product_description = "Linux/UNIX"
-        self.instance_interruption_behavior = "terminate" if request_type == "one-time" else "stop"
+        usual = "terminate" if request_type == "one-time" else "stop"
+        self.instance_interruption_behavior = options.get("InstanceInterruptionBehavior", usual)
+        self.spot_price = options.get("MaxPrice")
         self.launched_availability_zone = instance.availability_zone
 
 
-def attach_request(instance: Instance, request_type: str) -> None:
+def attach_request(instance: Instance, request_type: str, options: dict[str, Any] | None = None) -> None:
     if request_type not in TYPES:
         raise ValueError(f"a Spot request is {' or '.join(TYPES)}, not {request_type!r}")
-    request = SpotRequest(instance, request_type)
+    request = SpotRequest(instance, request_type, options or {})
     instance.lifecycle = "spot"
     instance.spot_instance_request_id = request.id
     instance.ec2_backend.spot_instance_requests[request.id] = request

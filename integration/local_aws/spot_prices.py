@@ -35,6 +35,15 @@ def set_price(backend: EC2Backend, instance_type: str, zone: str, usd_per_hour: 
     prices.sort(key=lambda price: price["Timestamp"], reverse=True)
 
 
+def current(backend: EC2Backend, instance_type: str, zone: str) -> float | None:
+    """USD per hour now, where a test has set it."""
+    now = datetime.now(timezone.utc)
+    for price in backend.__dict__.get("spot_prices", []):
+        if (price["InstanceType"], price["AvailabilityZone"]) == (instance_type, zone) and price["Timestamp"] <= now:
+            return float(price["SpotPrice"])
+    return None
+
+
 def _describe_spot_price_history(response: SpotInstances) -> ActionResult:
     """Newest first. Of changes before StartTime only the last one, which was in force then, is history."""
     filters = response._filters_from_querystring()
