@@ -5,6 +5,12 @@ door to what AWS has no call for. `README.md` beside this package shows its use.
 
 What moto 5.2.5 gets wrong and this package corrects:
   - RunInstances, CreateFleet and CreateVolume ignore ClientToken (idempotency.py).
+  - RunInstances looks at neither quotas, capacity, Spot prices nor the length of user data and tokens, answers an unknown
+    instance profile as IAM would, and makes no volume of a device that only its image names (honest_launch.py,
+    machine_images.py).
+  - Filters of DescribeInstanceTypes and DescribeInstanceTypeOfferings know no wildcards, and neither has pages
+    (honest_types.py).
+  - Instances are there and gone at once, are never interrupted, and never shut themselves down (lifecycle.py).
   - RunInstances ignores DisableApiTermination; no Spot request stands behind a Spot instance; a cancelled Spot
     request is forgotten (honest_ec2.py, spot.py).
   - StopInstances stops one-time Spot and instance-store instances, and terminated ones; StartInstances starts
@@ -28,15 +34,16 @@ What moto 5.2.5 gets wrong and this package corrects:
   - OwnerIds=self lists 1,301 foreign snapshots: the public AMIs that bring them are not loaded.
   - Concurrent calls race, conditional writes to S3 among them: calls are carried out one at a time.
 
-What moto does not have, and this package does: DescribeStackResources (stacks.py), ListServiceQuotas of EC2
-(service_quotas.py), the Price List of EC2 (price_list.py), IAM's policy simulator on the policies of moto's roles (policy_simulator.py).
+What moto does not have, and this package does: the Deep Learning AMIs and their public parameters (machine_images.py),
+DescribeStackResources (stacks.py), ListServiceQuotas of EC2 (service_quotas.py), the Price List of EC2 (price_list.py),
+IAM's policy simulator on the policies of moto's roles (policy_simulator.py).
 
-What it does not correct: RunInstances launches MinCount, not MaxCount; launch templates lose their shutdown
-behaviour and metadata options; terminating an instance of a persistent Spot request does not relaunch it; AMI ids and
-instance types are not checked; a volume is attached to one instance even with Multi-Attach; CreateImage photographs a
-volume of its own making; completing a multipart upload answers no checksum; CreateFleet ignores parts of its
-template; IAM does not enforce conditions; no capacity reservations; states
-change at once (`set_instance(state="pending")` shows the ones between).
+What it does not correct: RunInstances launches MinCount, not MaxCount; launch templates lose their shutdown behaviour
+and metadata options; terminating an instance of a persistent Spot request does not relaunch it; AMI ids, instance types
+and zones are not checked until a test asks for it; DescribeInstanceTypes knows every type in every region; a volume is
+attached to one instance even with Multi-Attach; CreateImage photographs a volume of its own making; completing a
+multipart upload answers no checksum; CreateFleet ignores parts of its template; IAM does not enforce conditions; no
+capacity reservations; states change at once (`set_instance(state="pending")` shows the ones between).
 """
 
 from .client import LocalAws, LocalAwsError

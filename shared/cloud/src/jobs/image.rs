@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aws_sdk_ec2::types::{BlockDeviceMapping, DeviceType, Image as Told, ImageState, PlatformValues};
+use aws_sdk_ec2::types::{BlockDeviceMapping, DeviceType, Image as Told, ImageState};
 use aws_sdk_ssm::error::ProvideErrorMetadata;
 use domain::id::{Region, ResourceId};
 use domain::job::Image;
@@ -14,8 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const GET_PARAMETER: &str = "ssm:GetParameter";
 const DESCRIBE_IMAGES: &str = "ec2:DescribeImages";
 
-/// Systems, by what their images are called, that have no cloud-init: user data would end no machine of them.
-const WITHOUT_CLOUD_INIT: [&str; 7] = ["bottlerocket", "flatcar", "talos", "coreos", "rancheros", "windows", "macos"];
+/// Systems that have no cloud-init, by what their images are called: user data would end no machine of them.
+const WITHOUT_CLOUD_INIT: [&str; 5] = ["bottlerocket", "flatcar", "talos", "coreos", "rancheros"];
 
 /// Where AWS says which image the Deep Learning Base AMI is today: Ubuntu 22.04, with the open driver of NVIDIA (AWS Deep Learning AMIs developer
 /// guide, "Finding the ID of a DLAMI", for the form; its release notes for the name, which both architectures share).
@@ -96,10 +96,13 @@ fn usable<'a>(told: &'a Told, architecture: &str) -> Result<&'a str, String> {
     if told.root_device_type == Some(DeviceType::InstanceStore) {
         return Err("its root is on instance storage; it has to be on EBS".to_owned());
     }
-    let names = [told.platform.as_ref().map(PlatformValues::as_str), told.name(), told.description()];
+    if told.platform.as_ref().is_some_and(|platform| platform.as_str().eq_ignore_ascii_case("windows")) {
+        return Err("it is Windows, for which there is no agent".to_owned());
+    }
+    let names = [told.name(), told.description()];
     let is_called = |system: &&&str| names.iter().flatten().any(|name| name.to_ascii_lowercase().contains(**system));
     if let Some(system) = WITHOUT_CLOUD_INIT.iter().find(is_called) {
-        return Err(format!("it is {system}, which has no cloud-init to end the machine in time"));
+        return Err(format!("it is called {system}, which has no cloud-init to end the machine in time"));
     }
     // EC2 user guide, "AMI billing information fields": anything else costs more than the price list says of Linux.
     if let Some(billed) = told.platform_details().filter(|details| !details.is_empty() && *details != "Linux/UNIX") {

@@ -72,11 +72,11 @@ async fn refused(more: &'static str) -> String {
 #[tokio::test]
 async fn what_cannot_run_a_job_is_refused_in_words() {
     let table = [
-        ("<platform>windows</platform>", "it is windows, which has no cloud-init"),
-        ("<name>bottlerocket-aws-k8s-1.30-nvidia-x86_64</name>", "it is bottlerocket"),
-        ("<name>Flatcar-stable-3975.2.2</name>", "it is flatcar"),
-        ("<name>talos-v1.9.0</name>", "it is talos"),
-        ("<description>Fedora CoreOS stable</description>", "it is coreos"),
+        ("<platform>windows</platform>", "it is Windows, for which there is no agent"),
+        ("<name>bottlerocket-aws-k8s-1.30-nvidia-x86_64</name>", "it is called bottlerocket, which has no cloud-init"),
+        ("<name>Flatcar-stable-3975.2.2</name>", "it is called flatcar, which has no cloud-init"),
+        ("<name>talos-v1.9.0</name>", "it is called talos, which has no cloud-init"),
+        ("<description>Fedora CoreOS stable</description>", "it is called coreos"),
         ("<platformDetails>Red Hat Enterprise Linux</platformDetails>", "billed as Red Hat Enterprise Linux"),
         (
             "<productCodes><item><productCode>x</productCode><type>marketplace</type></item></productCodes>",
@@ -90,6 +90,15 @@ async fn what_cannot_run_a_job_is_refused_in_words() {
     }
     let (arm, _) = asked("x86_64", Some(AMI), |_| told("arm64", UBUNTU)).await;
     assert!(arm.unwrap_err().ends_with("it is for arm64, and the machine is x86_64"));
+}
+
+/// What an emulator of EC2 leaves out, and what only sounds like something else.
+#[tokio::test]
+async fn an_image_of_linux_is_taken_by_whatever_name() {
+    for more in ["", "<description>Built beside the Windows one</description>", "<platformDetails></platformDetails>"] {
+        let (image, _) = asked("x86_64", Some(AMI), move |_| told("x86_64", more)).await;
+        assert!(image.is_ok(), "{image:?}");
+    }
 }
 
 #[tokio::test]
