@@ -135,9 +135,10 @@ class LocalAws:
         """Says what a CloudFormation stack made: the type and the physical id of each logical id."""
         self._control("POST", "stacks", {"name": name, "region": region, "resources": resources})
 
-    def set_quota(self, code: str, value: float, region: str = REGION) -> None:
-        """A quota of EC2; GPU families have 0 where nothing is set, as in a new account. What was set refuses launches above it."""
-        self._control("POST", "quotas", {"code": code, "region": region, "value": value})
+    def set_quota(self, code: str, value: float, region: str = REGION, enforced: bool = False) -> None:
+        """A quota of EC2; GPU families have 0 where nothing is set, as in a new account. Launches above it are refused where it
+        is `enforced`."""
+        self._control("POST", "quotas", {"code": code, "region": region, "value": value, "enforced": enforced})
 
     def set_capacity(
         self,

@@ -80,9 +80,10 @@ def _put_stack(proxy: Proxy, name: str, region: str, resources: dict[str, Any]) 
     back_door.create_profiles([made for kind, made in resources.values() if kind == "AWS::IAM::InstanceProfile"])
 
 
-def _put_quota(proxy: Proxy, code: str, region: str, value: float) -> None:
+def _put_quota(proxy: Proxy, code: str, region: str, value: float, enforced: bool = False) -> None:
     proxy.quotas.put(code, region, value)
-    proxy.launches.set_quota(code, region, value)
+    if enforced:
+        proxy.launches.set_quota(code, region, value)
 
 
 def _json(status: int, value: Any) -> Response:

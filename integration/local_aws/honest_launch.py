@@ -5,7 +5,7 @@ Instance Types guide): quotas count vCPUs of running instances by family and by 
 still holds its own. Messages are those that people quote from real answers.
 
 Profiles, the size of user data and the length of a token are always looked at. AMIs, types and zones only once a test asks for it
-(`check_launches`): most tests launch what nobody has registered. Quotas and capacity are endless until a test sets them.
+(`check_launches`): most tests launch what nobody has registered. Capacity, and quotas that are enforced, are endless until a test sets them.
 """
 
 from __future__ import annotations

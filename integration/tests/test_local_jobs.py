@@ -236,7 +236,7 @@ def test_the_same_token_is_answered_though_capacity_has_run_out(aws: LocalAws) -
 
 
 def test_a_quota_counts_what_is_shutting_down(aws: LocalAws) -> None:
-    aws.set_quota(SPOT_G, 4)
+    aws.set_quota(SPOT_G, 4, enforced=True)
     aws.end_slowly(MOMENT)
     first = spot(aws)
     refused(aws, "MaxSpotInstanceCountExceeded", InstanceMarketOptions=SPOT)
@@ -251,11 +251,16 @@ def test_a_quota_counts_what_is_shutting_down(aws: LocalAws) -> None:
 
 
 def test_a_quota_on_demand_names_its_limit(aws: LocalAws) -> None:
-    aws.set_quota(ON_DEMAND_G, 8)
+    aws.set_quota(ON_DEMAND_G, 8, enforced=True)
     launch(aws)
     error = refused(aws, "VcpuLimitExceeded", InstanceType="g6.2xlarge")
     assert "vCPU limit of 8 allows" in str(error)
     launch(aws, InstanceType="g6.xlarge")
+
+
+def test_a_quota_that_is_only_told_refuses_nothing(aws: LocalAws) -> None:
+    aws.set_quota(ON_DEMAND_G, 0)
+    launch(aws)
 
 
 def test_a_price_that_is_too_low(aws: LocalAws) -> None:
@@ -332,7 +337,7 @@ def test_a_new_instance_is_not_seen_at_once(aws: LocalAws) -> None:
 
 
 def test_a_new_instance_is_seen_after_a_while_and_counts_before(aws: LocalAws) -> None:
-    aws.set_quota(ON_DEMAND_G, 4)
+    aws.set_quota(ON_DEMAND_G, 4, enforced=True)
     aws.hide_new_instances(seconds=MOMENT)
     launched = launch(aws)["InstanceId"]
 
@@ -346,7 +351,7 @@ def test_a_new_instance_is_seen_after_a_while_and_counts_before(aws: LocalAws) -
 def test_reset_forgets_it_all(aws: LocalAws) -> None:
     aws.check_launches()
     aws.set_capacity(0)
-    aws.set_quota(ON_DEMAND_G, 0)
+    aws.set_quota(ON_DEMAND_G, 0, enforced=True)
     aws.hide_new_instances(calls=9)
     aws.end_slowly(9)
     aws.reset()
