@@ -1,11 +1,12 @@
 """What RunInstances refuses: parameters, quotas and capacity, none of which moto looks at.
 
-Source: "RunInstances" and "Error codes for the Amazon EC2 API" (EC2 API Reference); "Amazon EC2 instance type quotas" (Amazon EC2
-Instance Types guide): quotas count vCPUs of running instances by family and by how they are bought, and what is shutting down
-still holds its own. Messages are those that people quote from real answers.
+Source: "RunInstances" and "Error codes for the Amazon EC2 API" (EC2 API Reference); "Amazon EC2 instance type quotas"
+(Amazon EC2 Instance Types guide): quotas count vCPUs of running instances by family and by how they are bought, and
+what is shutting down still holds its own. Messages are those that people quote from real answers.
 
-Profiles, the size of user data and the length of a token are always looked at. AMIs, types and zones only once a test asks for it
-(`check_launches`): most tests launch what nobody has registered. Capacity, and quotas that are enforced, are endless until a test sets them.
+Profiles, the size of user data and the length of a token are always looked at. AMIs, types and zones only once a test
+asks for it (`check_launches`): most tests launch what nobody has registered. Capacity, and quotas that are enforced,
+are endless until a test sets them.
 """
 
 from __future__ import annotations

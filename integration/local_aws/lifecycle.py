@@ -1,8 +1,8 @@
 """How instances come and go: what AWS does to them by itself, and when others see it.
 
-Source: "Spot Instance interruptions" and "Instance initiated shutdown behavior" (Amazon EC2 User Guide), `StateReason` and "Eventual
-consistency in the Amazon EC2 API" (EC2 API Reference). What takes time is carried out before the next call to EC2 of that region.
-Everything lives in moto's backend, so that moto's reset forgets it.
+Source: "Spot Instance interruptions" and "Instance initiated shutdown behavior" (Amazon EC2 User Guide),
+`StateReason` and "Eventual consistency in the Amazon EC2 API" (EC2 API Reference). What takes time is carried out
+before the next call to EC2 of that region. Everything lives in moto's backend, so that moto's reset forgets it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The Deep Learning AMIs, and the public parameters of Systems Manager that name them: moto has neither.
 
-Source: "Finding the ID of a DLAMI" (AWS Deep Learning AMIs Developer Guide) for the parameters; "Block device mappings for volumes
-on Amazon EC2 instances" (Amazon EC2 User Guide): a launch says of a device only what shall differ from its image, and a device
-that it does not name comes as the image has it. Each image has a root of 65 GiB and, so that a launch which forgets it is seen, a
-second volume, neither encrypted nor deleted with its instance.
+Source: "Finding the ID of a DLAMI" (AWS Deep Learning AMIs Developer Guide) for the parameters; "Block device
+mappings for volumes on Amazon EC2 instances" (Amazon EC2 User Guide): a launch says of a device only what shall
+differ from its image, and a device that it does not name comes as the image has it. Each image has a root of 65 GiB
+and, so that a launch which forgets it is seen, a second volume, neither encrypted nor deleted with its instance.
 """
 
 from __future__ import annotations

@@ -13,10 +13,9 @@ use aws_sdk_ec2::types::{
 };
 use aws_smithy_types::base64;
 use domain::id::{Region, ResourceId};
-use domain::instance::Tags;
+use domain::instance::{Instance, Tags};
 use domain::job::{Launch, LaunchAnswer, Lifecycle, Terms};
 use domain::money::Rate;
-use jiff::Timestamp;
 
 use super::refusal::{self, Meaning, NoCapacityIsAnAnswer};
 use crate::aws::Aws;
@@ -71,7 +70,14 @@ pub async fn launch(aws: &Aws, order: &Order<'_>) -> LaunchAnswer {
         Meaning::OtherQuota => LaunchAnswer::Quota(refused.to_string(), None),
         Meaning::Refused => LaunchAnswer::Refused(refused.to_string()),
         Meaning::Unknown => LaunchAnswer::Unknown(refused.to_string()),
-        Meaning::Over => over(&ec2, order.launch).await,
+        // The account's tags may have been configured anew between two tries: what the first one launched is there all the same.
+        of_token @ (Meaning::Over | Meaning::Otherwise) => match launched_by(&ec2, order.launch).await {
+            Ok(Some(launched)) => launched,
+            Ok(None) if of_token == Meaning::Otherwise => LaunchAnswer::Refused(refused.to_string()),
+            // As long as it could be seen, its end was the job's to find out; now there is none by this token, and never will be.
+            Ok(None) => LaunchAnswer::NoCapacity("what was launched by this token has been terminated".to_owned()),
+            Err(why) => LaunchAnswer::Unknown(why),
+        },
     }
 }
 
@@ -159,21 +165,16 @@ fn is_whole(id: &str) -> bool {
     matches!(digits.len(), 8 | 17) && digits.chars().all(|digit| digit.is_ascii_hexdigit())
 }
 
-/// EC2 knows that the token's instance is terminated, and does not say which it was: as long as it is still to be seen it was launched, and its
-/// end is the job's to find out. After that there is none by this token any more, and never will be.
-async fn over(ec2: &Client, launch: &Launch) -> LaunchAnswer {
+/// What was launched by this token, which EC2 does not say where it refuses one. In words, where nobody knows.
+async fn launched_by(ec2: &Client, launch: &Launch) -> Result<Option<LaunchAnswer>, String> {
     let region = &launch.candidate.region;
     let call = ec2.describe_instances().filters(filter("client-token", [launch.token.as_str()]));
-    match describe::page(call, region).await {
-        Err(error) => LaunchAnswer::Unknown(error.to_string()),
-        Ok(page) => match page.described.into_iter().next() {
-            Some(one) => {
-                let (instance, launched_at): (ResourceId, Timestamp) = (one.instance.id, one.instance.launched_at);
-                LaunchAnswer::Launched { instance, launched_at }
-            }
-            None if page.incomplete > 0 => LaunchAnswer::Unknown(format!("{region} does not say what was launched")),
-            None => LaunchAnswer::NoCapacity("what was launched by this token has been terminated".to_owned()),
-        },
+    let page = describe::page(call, region).await.map_err(|error| error.to_string())?;
+    let answer =
+        |instance: Instance| LaunchAnswer::Launched { instance: instance.id, launched_at: instance.launched_at };
+    match page.described.into_iter().next() {
+        None if page.incomplete > 0 => Err(format!("{region} does not say whole what was launched by this token")),
+        found => Ok(found.map(|one| answer(one.instance))),
     }
 }
 

@@ -19,6 +19,8 @@ pub(super) enum Meaning {
     OtherQuota,
     /// What was launched by this token has been terminated since.
     Over,
+    /// By this token something else was asked for before.
+    Otherwise,
     /// Not like this, now or later.
     Refused,
     /// It may have been launched, or could be a moment later.
@@ -43,6 +45,7 @@ pub(super) fn meaning(code: &str, kind: CallErrorKind) -> Meaning {
         | "PrivateIpAddressLimitExceeded"
         | "PendingVerification" => Meaning::OtherQuota,
         "IdempotentInstanceTerminated" => Meaning::Over,
+        "IdempotentParameterMismatch" => Meaning::Otherwise,
         // The credentials, or the request, were too old by the time it got there.
         "RequestExpired" | "ExpiredToken" | "ExpiredTokenException" => Meaning::Unknown,
         _ => match kind {

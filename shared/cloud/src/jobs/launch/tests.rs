@@ -218,7 +218,6 @@ async fn each_refusal_has_its_answer() {
         (400, "VolumeLimitExceeded", "quota", None),
         (400, "InvalidParameterValue", "refused", None),
         (403, "UnauthorizedOperation", "refused", None),
-        (400, "IdempotentParameterMismatch", "refused", None),
         (503, "RequestLimitExceeded", "unknown", None),
         (500, "InternalError", "unknown", None),
         (503, "Unavailable", "unknown", None),
@@ -296,6 +295,22 @@ async fn a_token_whose_instance_is_terminated_was_launched() {
     assert!(matches!(answered, LaunchAnswer::Unknown(_)), "{answered:?}");
     let nameless = "<item><instanceType>g5.xlarge</instanceType></item>".to_owned();
     let (answered, _) = check(move |call| gone(call, instances_page(std::slice::from_ref(&nameless), None))).await;
+    assert!(matches!(answered, LaunchAnswer::Unknown(_)), "{answered:?}");
+}
+
+/// As after the account's tags were configured anew, between two tries.
+#[tokio::test]
+async fn a_token_by_which_something_else_was_asked_for_is_resolved() {
+    let mismatch = |call: &Call, page: Answer| match call.name.as_str() {
+        "RunInstances" => Answer::error("IdempotentParameterMismatch", "said"),
+        _ => page,
+    };
+    let (answered, _) =
+        check(move |call| mismatch(call, instances_page(&[instance_xml(ID, "running", &[], "")], None))).await;
+    assert!(matches!(&answered, LaunchAnswer::Launched { instance, .. } if instance.as_str() == ID), "{answered:?}");
+    let (answered, _) = check(move |call| mismatch(call, instances_page(&[], None))).await;
+    assert!(matches!(&answered, LaunchAnswer::Refused(why) if why.contains("IdempotentParameterMismatch")));
+    let (answered, _) = check(move |call| mismatch(call, Answer::error("InternalError", "said"))).await;
     assert!(matches!(answered, LaunchAnswer::Unknown(_)), "{answered:?}");
 }
 

@@ -50,7 +50,6 @@ fn what_will_not_be_otherwise_later_is_refused() {
         "InvalidSubnetID.NotFound",
         "InvalidGroup.NotFound",
         "InvalidBlockDeviceMapping",
-        "IdempotentParameterMismatch",
         "UnsupportedOperation",
         "OperationNotPermitted",
         "TagPolicyViolation",
@@ -70,6 +69,7 @@ fn what_may_be_otherwise_a_moment_later_is_not_known() {
 }
 
 #[test]
-fn a_token_whose_instance_is_terminated_is_a_case_of_its_own() {
+fn what_is_said_of_the_token_are_cases_of_their_own() {
     check(Meaning::Over, &["IdempotentInstanceTerminated"]);
+    check(Meaning::Otherwise, &["IdempotentParameterMismatch"]);
 }
