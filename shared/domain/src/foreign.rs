@@ -86,6 +86,12 @@ pub fn controller(instance: &Instance, managed: &Managed) -> Option<String> {
     controller_by_tags(&instance.tags, managed)
 }
 
+/// Whose an instance would seem to be by a tag of that key, for people to read.
+pub(crate) fn controller_by_key(key: &str, managed: &Managed) -> Option<String> {
+    let tags = Tags::from([(key.to_owned(), String::new())]);
+    controller_by_tags(&tags, managed).map(|name| name.trim_end_matches(" ()").to_owned())
+}
+
 fn controller_by_tags(tags: &Tags, managed: &Managed) -> Option<String> {
     let launched_by_us = tags.contains_key(JOB);
     for key in tags.keys() {

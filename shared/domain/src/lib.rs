@@ -5,6 +5,7 @@
 pub mod budget;
 pub mod config;
 pub mod doctor;
+mod document;
 pub mod duration;
 pub mod fault;
 pub mod foreign;

@@ -1,54 +1,12 @@
 //! What single values must be, checked while they are read, so that a mistake is reported with its line and key.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::marker::PhantomData;
 
 use jiff::SignedDuration;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+pub(super) use crate::document::{some_table, table, tables};
 use crate::duration;
-
-/// A section. Serde would take a list as well, and its elements for the section's keys in the order of their declaration.
-struct Table<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for Table<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a table of keys and values")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map))
-    }
-}
-
-pub(super) fn table<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
-    deserializer.deserialize_map(Table(PhantomData))
-}
-
-pub(super) fn some_table<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<Option<T>, D::Error> {
-    table(deserializer).map(Some)
-}
-
-pub(super) fn tables<'de, D, K, T>(deserializer: D) -> Result<BTreeMap<K, T>, D::Error>
-where
-    D: Deserializer<'de>,
-    K: Deserialize<'de> + Ord,
-    T: Deserialize<'de>,
-{
-    #[derive(Deserialize)]
-    #[serde(transparent, bound = "T: Deserialize<'de>")]
-    struct Section<T>(#[serde(deserialize_with = "table")] T);
-
-    let sections = BTreeMap::<K, Section<T>>::deserialize(deserializer)?;
-    Ok(sections.into_iter().map(|(name, section)| (name, section.0)).collect())
-}
 
 pub(super) fn threshold<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let number = f64::deserialize(deserializer)?;

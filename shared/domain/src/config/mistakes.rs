@@ -1,110 +1,20 @@
-//! Every mistake of a document, where [`Config::read`](super::Config::read) stops at the first.
-//!
-//! There is one word on what is legal, that of reading. So the document is read again and again, each time without what was
-//! wrong the last time, until nothing is.
+//! Every mistake of a document, where [`Config::read`] stops at the first.
 
-use std::collections::BTreeSet;
-use std::ops::Range;
-
-use serde_path_to_error::Segment;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
-
-use super::{ConfigError, Refused, check_size, syntax, take, utf8};
+use super::{Config, ConfigError, DOCUMENT};
+use crate::document::{WRONG_MAX, read_all, utf8};
 
 /// So many are found at most: whoever has more begins with these.
-pub const MISTAKES_MAX: usize = 100;
+pub const MISTAKES_MAX: usize = WRONG_MAX;
 
-/// Every mistake, in the order of the document; none where [`Config::read_bytes`](super::Config::read_bytes) takes it.
+/// Every mistake, in the order of the document; none where [`Config::read_bytes`] takes it.
 ///
 /// What is only wrong because something else is (a broken heading makes the keys below it unknown) may be found as well. Beyond
 /// [`MISTAKES_MAX`] nothing is looked for.
 #[must_use]
 pub fn mistakes(document: &[u8]) -> Vec<ConfigError> {
-    let text = match utf8(document).and_then(|text| check_size(text).map(|()| text)) {
-        Ok(text) => text,
-        Err(error) => return vec![error],
-    };
-    let (mut tree, broken) = DeTable::parse_recoverable(text);
-    let mut found: Vec<ConfigError> = broken.iter().take(MISTAKES_MAX).map(|error| syntax(text, error)).collect();
-    let broken_lines = lost(text, &found);
-    let mut taken_out: Vec<Vec<String>> = Vec::new();
-    while found.len() < MISTAKES_MAX
-        && let Err(Refused { error, path, at }) = take(text, tree.clone())
-    {
-        let Some(out) = take_out(tree.get_mut(), &path, &at) else {
-            found.extend(Some(error).filter(|_| found.is_empty()));
-            break;
-        };
-        // A section that is wrong as a whole, or a line that could not be parsed, is wrong for what was found there already.
-        let follows = taken_out.iter().any(|before| before.starts_with(&out)) || broken_lines.contains(&error.line);
-        if !follows {
-            found.push(error);
-        }
-        taken_out.push(out);
-    }
-    found.sort_by_key(|error| (error.line, error.column));
-    found.dedup();
-    found
-}
-
-/// The lines on which nothing is judged: those that could not be parsed, and what stands below a heading that could not, of which
-/// nobody can say what section it is of.
-fn lost(text: &str, broken: &[ConfigError]) -> BTreeSet<usize> {
-    let is_heading = |line: &str| line.trim_start().starts_with('[');
-    let mut lost: BTreeSet<usize> = broken.iter().map(|error| error.line).collect();
-    let mut below_a_broken_one = false;
-    for (number, line) in (1..).zip(text.lines()) {
-        if is_heading(line) {
-            below_a_broken_one = lost.contains(&number);
-        } else if below_a_broken_one {
-            lost.insert(number);
-        }
-    }
-    lost
-}
-
-/// Takes the entry out that this path leads to, else what lies there; the full key of what is gone.
-fn take_out(root: &mut DeTable<'_>, path: &serde_path_to_error::Path, at: &Range<usize>) -> Option<Vec<String>> {
-    let keys: Vec<String> = path
-        .iter()
-        .map_while(|segment| match segment {
-            Segment::Map { key } => Some(key.clone()),
-            Segment::Seq { .. } | Segment::Enum { .. } | Segment::Unknown => None,
-        })
-        .collect();
-    let is_there = depth_of(root, &keys);
-    if let Some(keys) = keys.get(..is_there).filter(|keys| !keys.is_empty()) {
-        remove(root, keys);
-        return Some(keys.to_vec());
-    }
-    let covers = |span: Range<usize>| span.start <= at.start && at.start <= span.end;
-    let entry = root.iter().find(|(key, value)| covers(key.span()) || covers(value.span()));
-    let keys = vec![entry?.0.get_ref().to_string()];
-    remove(root, &keys);
-    Some(keys)
-}
-
-/// How many of the keys lead somewhere, each within the one before.
-fn depth_of(root: &DeTable<'_>, keys: &[String]) -> usize {
-    let Some((first, rest)) = keys.split_first() else { return 0 };
-    match root.get(first.as_str()).map(Spanned::get_ref) {
-        Some(DeValue::Table(table)) => 1 + depth_of(table, rest),
-        Some(_) => 1,
-        None => 0,
-    }
-}
-
-fn remove(root: &mut DeTable<'_>, keys: &[String]) {
-    match keys {
-        [] => {}
-        [last] => drop(root.remove(last.as_str())),
-        [first, rest @ ..] => {
-            if let Some(DeValue::Table(table)) = root.get_mut(first.as_str()).map(Spanned::get_mut) {
-                remove(table, rest);
-            }
-        }
-    }
+    let read = utf8(document).and_then(|text| read_all::<Config>(DOCUMENT, text));
+    let wrong = read.map_or_else(|wrong| vec![wrong], |read| read.wrong);
+    wrong.into_iter().map(ConfigError::from).collect()
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 
 use toml::de::DeTable;
 
-use super::settings::{dotted, written_at};
-use super::{Config, KEY_CHARACTERS_MAX, OverBudget, Team, position};
+use super::{Config, OverBudget, Team};
+use crate::document::{KEY_CHARACTERS_MAX, PROBLEM_CHARACTERS_MAX, dotted, position, written_at};
 use crate::fault::shortened;
 use crate::mode::Mode;
 use crate::news::NO_TEAM;
@@ -81,7 +81,7 @@ pub fn notes(config: &Config, document: &str) -> Vec<Note> {
     let place = |(path, note): (Vec<&str>, String)| {
         let (line, column) = position(document, written_at(tree.get_ref(), &path)?);
         let key = shortened(&dotted(path.into_iter()), KEY_CHARACTERS_MAX);
-        Some(Note { line, column, key, note: shortened(&note, super::PROBLEM_CHARACTERS_MAX) })
+        Some(Note { line, column, key, note: shortened(&note, PROBLEM_CHARACTERS_MAX) })
     };
     let mut notes: Vec<Note> = said.filter_map(place).collect();
     notes.sort_by_key(|note| (note.line, note.column));

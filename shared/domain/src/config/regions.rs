@@ -3,7 +3,8 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Config, ConfigError, position};
+use super::{Config, ConfigError};
+use crate::document::position;
 use crate::id::Region;
 
 /// Those of `regions` that the account has not enabled, each as a mistake at its place.
@@ -25,7 +26,7 @@ pub fn misshapen_regions(config: &Config, document: &str) -> Vec<ConfigError> {
 }
 
 /// `us-east-1`, `us-gov-west-1`.
-fn has_shape(region: &str) -> bool {
+pub(crate) fn has_shape(region: &str) -> bool {
     let parts: Vec<&str> = region.split('-').collect();
     let is_word = |part: &&str| part.len() > 1 && part.bytes().all(|byte| byte.is_ascii_lowercase());
     match parts.as_slice() {

@@ -5,13 +5,13 @@ use std::fmt;
 use jiff::SignedDuration;
 use serde::Serialize;
 use serde_json::Value;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 use super::{
     Account, Config, DiskPolicy, Idle, Jobs, Lifetime, Limits, Managed, Metrics, OverBudget, Prices, SeriesNames,
-    TagKeys, Team, Untagged, Volumes, position,
+    TagKeys, Team, Untagged, Volumes,
 };
+use crate::document::{dotted, position, quoted, written_at};
 use crate::duration;
 use crate::mode::Mode;
 
@@ -187,29 +187,6 @@ pub fn as_toml(value: &Value) -> String {
             _ => number.to_string(),
         },
         other => other.to_string(),
-    }
-}
-
-/// JSON's escapes are TOML's, who wants one more character escaped (TOML 1.0, "String").
-fn quoted(text: &str) -> String {
-    Value::from(text).to_string().replace('\u{7f}', "\\u007f")
-}
-
-pub(super) fn dotted<'a>(path: impl Iterator<Item = &'a str>) -> String {
-    let is_bare = |key: &str| {
-        !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
-    };
-    path.map(|key| if is_bare(key) { key.to_owned() } else { quoted(key) }).collect::<Vec<_>>().join(".")
-}
-
-/// At which byte the document names this key.
-pub(super) fn written_at(table: &DeTable<'_>, path: &[&str]) -> Option<usize> {
-    let (first, rest) = path.split_first()?;
-    let (key, value) = table.get_key_value(*first)?;
-    match value.get_ref() {
-        _ if rest.is_empty() => Some(Spanned::span(key).start),
-        DeValue::Table(table) => written_at(table, rest),
-        _ => None,
     }
 }
 

@@ -1,5 +1,10 @@
 //! What a team asks for: `inbox/<team>/<name>.toml`, which becomes the immutable `jobs/<team>/<job>/spec.toml`.
 
+mod checks;
+mod judge;
+mod read;
+mod written;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -110,3 +115,6 @@ pub struct MachineSpec {
     /// The size of the root volume; else that of the image.
     pub root_volume_gib: Option<u32>,
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,5 @@
 //! What is wrong with a document, in words for whoever wrote it: what the parser says speaks of types and variants.
 
-use super::settings::every_key;
-
 /// What is taken for a slip of the hand.
 const SLIPS_MAX: usize = 2;
 
@@ -22,11 +20,11 @@ fn is_size(text: &str) -> bool {
 }
 
 /// What the parser said about that key; what it says of syntax is left as it is.
-pub(super) fn in_words(key: &str, said: &str) -> String {
+pub(super) fn in_words(key: &str, said: &str, every_key: fn() -> Vec<String>) -> String {
     let told = said
         .strip_prefix("unknown field `")
         .and_then(|rest| rest.rsplit_once("`, expected "))
-        .map(|(unknown, legal)| no_key(unknown, &quoted(legal)))
+        .map(|(unknown, legal)| no_key(unknown, &quoted(legal), every_key))
         .or_else(|| {
             let (unknown, legal) = said.strip_prefix("unknown variant `")?.rsplit_once("`, expected ")?;
             Some(format!("`{unknown}` is none of {}", listed(&quoted(legal))))
@@ -60,12 +58,12 @@ fn listed(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-fn no_key(unknown: &str, legal: &[&str]) -> String {
+fn no_key(unknown: &str, legal: &[&str], every_key: fn() -> Vec<String>) -> String {
     let slips = |name: &&&str| slips(unknown, name);
     let near = legal.iter().filter(|name| slips(name) <= SLIPS_MAX && 2 * slips(name) <= unknown.chars().count());
     let near = near.min_by_key(slips).or_else(|| only_longer(unknown, legal));
     let near = near.map(|name| format!("did you mean `{name}`?"));
-    let elsewhere = sections_of(unknown);
+    let elsewhere = sections_of(unknown, every_key);
     let elsewhere = (!elsewhere.is_empty()).then(|| format!("`{unknown}` belongs to {}", elsewhere.join(", ")));
     let hints: Vec<String> = near.into_iter().chain(elsewhere).collect();
     if hints.is_empty() {
@@ -82,7 +80,7 @@ fn only_longer<'a>(unknown: &str, legal: &'a [&'a str]) -> Option<&'a &'a str> {
 }
 
 /// Where a key of that name is legal.
-fn sections_of(name: &str) -> Vec<String> {
+fn sections_of(name: &str, every_key: fn() -> Vec<String>) -> Vec<String> {
     let sections = every_key().into_iter().filter_map(|key| match key.rsplit_once('.') {
         Some((section, last)) => (last == name).then(|| format!("[{section}]")),
         None => (key == name).then(|| "the top of the document".to_owned()),
