@@ -81,7 +81,6 @@ pub struct Job {
     #[serde(default)]
     pub machines: u32,
     /// Where it stands.
-    #[serde(flatten)]
     pub phase: Phase,
     /// Passes through the ranking since it had a machine; part of the token.
     #[serde(default)]

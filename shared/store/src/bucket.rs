@@ -4,7 +4,7 @@ use aws_config::SdkConfig;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::get_object::GetObjectOutput;
-use aws_sdk_s3::primitives::ByteStream;
+use aws_sdk_s3::primitives::{ByteStream, DateTime};
 use domain::fault::sentence;
 use jiff::Timestamp;
 
@@ -13,6 +13,9 @@ use crate::error::StoreError;
 const GET: &str = "s3:GetObject";
 const PUT: &str = "s3:PutObject";
 pub(crate) const LIST: &str = "s3:ListBucket";
+pub(crate) const DELETE: &str = "s3:DeleteObject";
+
+const JSON: &str = "application/json";
 
 /// What must hold for a write.
 pub(crate) enum Condition<'a> {
@@ -26,6 +29,10 @@ pub(crate) enum Condition<'a> {
 pub(crate) struct Object {
     pub(crate) bytes: Vec<u8>,
     pub(crate) etag: Option<String>,
+    /// `None` in a bucket without versions (Amazon S3 API reference, "`GetObject`").
+    pub(crate) version: Option<String>,
+    /// To the second, by S3's clock.
+    pub(crate) written_at: Timestamp,
 }
 
 /// An object by its name.
@@ -33,6 +40,12 @@ pub(crate) struct Listed {
     pub(crate) key: String,
     /// To the second.
     pub(crate) written_at: Timestamp,
+}
+
+/// By what an object is known once it is written.
+pub(crate) struct Written {
+    pub(crate) etag: Option<String>,
+    pub(crate) version: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -76,7 +89,8 @@ impl Bucket {
             }
             bytes.extend_from_slice(&chunk);
         }
-        Ok(Object { bytes, etag: output.e_tag })
+        let written_at = moment(output.last_modified.as_ref());
+        Ok(Object { bytes, etag: output.e_tag, version: version(output.version_id), written_at })
     }
 
     /// Every object whose key begins so, in order of keys.
@@ -87,8 +101,7 @@ impl Bucket {
         while let Some(page) = pages.next().await {
             let page = page.map_err(|error| self.failed(LIST, prefix, &error))?;
             for object in page.contents.unwrap_or_default() {
-                let written_at = object.last_modified.and_then(|at| Timestamp::from_second(at.secs()).ok());
-                let written_at = written_at.unwrap_or(Timestamp::MIN);
+                let written_at = moment(object.last_modified.as_ref());
                 all.extend(object.key.map(|key| Listed { key, written_at }));
             }
             if all.len() > keys_max {
@@ -98,14 +111,56 @@ impl Bucket {
         Ok(all)
     }
 
-    /// Writes an object.
-    pub(crate) async fn put(&self, key: &str, bytes: Vec<u8>, condition: Condition<'_>) -> Result<(), StoreError> {
+    /// Every folder right under that one, which ends in `/`, in order, each with that one and its own `/`.
+    pub(crate) async fn folders(&self, prefix: &str, folders_max: usize) -> Result<Vec<String>, StoreError> {
+        let listing = self.client.list_objects_v2().bucket(&self.name).prefix(prefix).delimiter("/");
+        let mut pages = listing.into_paginator().send();
+        let mut all = Vec::new();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|error| self.failed(LIST, prefix, &error))?;
+            all.extend(page.common_prefixes.unwrap_or_default().into_iter().filter_map(|folder| folder.prefix));
+            if all.len() > folders_max {
+                return Err(StoreError::TooMany { address: self.address(prefix), keys_max: folders_max });
+            }
+        }
+        Ok(all)
+    }
+
+    /// Deletes an object, if there is one. In a bucket with versions the bytes stay as an older one.
+    pub(crate) async fn delete(&self, key: &str) -> Result<(), StoreError> {
+        let answer = self.client.delete_object().bucket(&self.name).key(key).send().await;
+        answer.map(drop).map_err(|error| self.failed(DELETE, key, &error))
+    }
+
+    /// Whether there is an object at that key, whatever is in it.
+    pub(crate) async fn has(&self, key: &str) -> Result<bool, StoreError> {
+        match self.client.head_object().bucket(&self.name).key(key).send().await {
+            Ok(_) => Ok(true),
+            // An answer without a body, and so without a code of S3's own (Amazon S3 API reference, "`HeadObject`").
+            Err(error) if error.raw_response().is_some_and(|answer| answer.status().as_u16() == 404) => Ok(false),
+            Err(error) => Err(self.failed(GET, key, &error)),
+        }
+    }
+
+    /// Writes a JSON document.
+    pub(crate) async fn put(&self, key: &str, bytes: Vec<u8>, condition: Condition<'_>) -> Result<Written, StoreError> {
+        self.put_as(JSON, key, bytes, condition).await
+    }
+
+    /// Writes an object of that media type.
+    pub(crate) async fn put_as(
+        &self,
+        media_type: &str,
+        key: &str,
+        bytes: Vec<u8>,
+        condition: Condition<'_>,
+    ) -> Result<Written, StoreError> {
         let put = self
             .client
             .put_object()
             .bucket(&self.name)
             .key(key)
-            .content_type("application/json")
+            .content_type(media_type)
             .body(ByteStream::from(bytes.clone()));
         let (put, conditional) = match condition {
             Condition::None => (put, false),
@@ -113,22 +168,19 @@ impl Bucket {
             Condition::StillAt(None) => (put.if_none_match("*"), true),
         };
         match put.send().await {
-            Ok(_) => Ok(()),
+            Ok(written) => Ok(Written { etag: written.e_tag, version: version(written.version_id) }),
             Err(error) if conditional && is_lost(error.code()) => {
-                if self.holds(key, &bytes).await {
-                    Ok(())
-                } else {
-                    Err(StoreError::Lost { address: self.address(key) })
-                }
+                self.holding(key, &bytes).await.ok_or_else(|| StoreError::Lost { address: self.address(key) })
             }
             Err(error) => Err(self.failed(PUT, key, &error)),
         }
     }
 
-    /// Whether exactly this is there. A write whose answer was lost is repeated by the SDK, and the repeat refused for what
-    /// the first one wrote.
-    async fn holds(&self, key: &str, bytes: &[u8]) -> bool {
-        matches!(self.get(key, bytes.len()).await, Ok(Some(object)) if object.bytes == bytes)
+    /// Where exactly this is there, by what it is known. A write whose answer was lost is repeated by the SDK, and the repeat refused
+    /// for what the first one wrote.
+    async fn holding(&self, key: &str, bytes: &[u8]) -> Option<Written> {
+        let object = self.get(key, bytes.len()).await.ok().flatten()?;
+        (object.bytes == bytes).then_some(Written { etag: object.etag, version: object.version })
     }
 
     fn failed<E>(&self, action: &'static str, key: &str, error: &SdkError<E>) -> StoreError
@@ -142,6 +194,16 @@ impl Bucket {
         };
         StoreError::call(action, self.address(key), error.code(), &said)
     }
+}
+
+/// What was written while the bucket had no versions has this one (Amazon S3 user guide, "How S3 Versioning works").
+fn version(id: Option<String>) -> Option<String> {
+    id.filter(|id| id != "null")
+}
+
+/// To the second; what S3 does not say is long ago.
+fn moment(at: Option<&DateTime>) -> Timestamp {
+    at.and_then(|at| Timestamp::from_second(at.secs()).ok()).unwrap_or(Timestamp::MIN)
 }
 
 /// Amazon S3 API reference, "`PutObject`": 412 to whom comes too late, 409 to one of two that come at once, and 404 where

@@ -3,7 +3,7 @@
 //! The beat of `enforce-budgets` and whoever reserves money for a job write the same document, each over the version that it
 //! read. So whoever loses reads again what the other wrote, and no reservation is lost.
 
-mod list;
+pub(crate) mod list;
 
 use std::fmt::Write;
 
@@ -74,7 +74,7 @@ fn budget_key(holder: &Holder, month: &str) -> String {
 
 /// A team's name as one part of a key. Of what a tag may hold only letters and digits, of any alphabet, and `-`, `_` and `.`
 /// stay as they are (Amazon S3 user guide, "Naming Amazon S3 objects"); a name of dots alone would be a way through folders.
-fn folder(team: &TeamName) -> String {
+pub(crate) fn folder(team: &TeamName) -> String {
     let name = team.as_str();
     let only_dots = name.chars().all(|letter| letter == '.');
     let mut folder = String::with_capacity(name.len());

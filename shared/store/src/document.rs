@@ -52,6 +52,11 @@ struct Stamp {
 
 /// The document's bytes; `address` names it in errors.
 pub(crate) fn encode<T: Document>(value: &T, address: &str) -> Result<Vec<u8>, StoreError> {
+    stamped(value, address)
+}
+
+/// The same of a value without a default, which carries no schema of its own.
+pub(crate) fn stamped(value: &impl Serialize, address: &str) -> Result<Vec<u8>, StoreError> {
     bytes_of(&Written { schema: SCHEMA, value }, address)
 }
 

@@ -4,7 +4,7 @@ use domain::id::Region;
 use domain::observed::{Gap, GapKind};
 use domain::report::SCHEMA;
 
-use crate::bucket::LIST;
+use crate::bucket::{DELETE, LIST};
 
 /// The longest text of AWS that an error repeats, in characters.
 const SAID_CHARACTERS_MAX: usize = 500;
@@ -117,6 +117,7 @@ fn advice(action: &'static str, code: Option<&str>) -> &'static str {
             "grant the role that asked s3:GetObject on it, and s3:ListBucket on the bucket, without which an absent object looks forbidden"
         }
         Some("AccessDenied") if action == LIST => "grant the role that asked s3:ListBucket on the bucket",
+        Some("AccessDenied") if action == DELETE => "grant the role that asked s3:DeleteObject on it",
         Some("AccessDenied") => {
             "grant the role that asked s3:PutObject on it, and the use of the bucket's KMS key where it has one"
         }

@@ -10,6 +10,7 @@ mod budgets;
 mod config;
 mod document;
 mod error;
+mod jobs;
 mod ledger;
 mod plans;
 mod prices;
@@ -26,6 +27,7 @@ use document::{Document, decode, encode};
 
 pub use config::ConfigFault;
 pub use error::StoreError;
+pub use jobs::{Inboxed, Submission, Submitted, job_of_key};
 pub use plans::PlanKey;
 
 /// The largest document that is read, in bytes.
@@ -122,18 +124,6 @@ impl Store {
         self.write_cache(&activity_key(region), activity, last).await
     }
 
-    /// Whether a job, `<team>/<job>`, is unfinished.
-    ///
-    /// # Errors
-    /// Where S3 refused.
-    pub async fn is_active(&self, job: &str) -> Result<bool, StoreError> {
-        match self.bucket.get(&format!("active/{job}"), BYTES_MAX).await {
-            Ok(object) => Ok(object.is_some()),
-            Err(StoreError::TooLarge { .. }) => Ok(true),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Writes the audit record of a run to its key, [`AuditRecord::key`]. A run that Lambda delivered twice writes it
     /// twice; the bucket keeps both versions.
     ///
@@ -141,7 +131,7 @@ impl Store {
     /// Where S3 refused.
     pub async fn write_audit(&self, key: &str, record: &AuditRecord<'_>) -> Result<(), StoreError> {
         let bytes = document::bytes_of(record, &self.bucket.address(key))?;
-        self.bucket.put(key, bytes, Condition::None).await
+        self.bucket.put(key, bytes, Condition::None).await.map(drop)
     }
 
     /// A document; of an absent one the default.
@@ -163,7 +153,7 @@ impl Store {
     ) -> Result<(Result<T, StoreError>, Option<String>), StoreError> {
         Ok(match self.bucket.get(key, BYTES_MAX).await? {
             None => (Ok(T::default()), None),
-            Some(Object { bytes, etag }) => (decode(&bytes, &self.bucket.address(key)), etag),
+            Some(Object { bytes, etag, .. }) => (decode(&bytes, &self.bucket.address(key)), etag),
         })
     }
 
@@ -177,7 +167,7 @@ impl Store {
 
     async fn write<T: Document>(&self, key: &str, value: &T, last: Option<&str>) -> Result<(), StoreError> {
         let bytes = encode(value, &self.bucket.address(key))?;
-        self.bucket.put(key, bytes, Condition::StillAt(last)).await
+        self.bucket.put(key, bytes, Condition::StillAt(last)).await.map(drop)
     }
 }
 

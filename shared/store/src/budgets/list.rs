@@ -32,7 +32,7 @@ fn holder_of(key: &str, month: &str) -> Option<Holder> {
 }
 
 /// The name that became that folder.
-fn team_of(folder: &str) -> Option<String> {
+pub(crate) fn team_of(folder: &str) -> Option<String> {
     let mut parts = folder.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();
     for part in parts {
