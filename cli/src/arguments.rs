@@ -2,7 +2,9 @@
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::commands::{apply, budget, completions, config, doctor, explain, keep, plans, scan, undo};
+use crate::commands::{
+    apply, budget, cancel, completions, config, doctor, explain, jobs, keep, logs, plans, scan, submit, undo,
+};
 
 /// Keeps GPU spend on EC2 honest: see what costs before you deploy, review before Curfew acts, undo after.
 #[derive(Debug, Parser)]
@@ -61,6 +63,10 @@ pub(crate) enum Command {
     Protect(keep::Protect),
     Release(keep::Release),
     Undo(undo::Undo),
+    Submit(submit::Submit),
+    Jobs(jobs::Jobs),
+    Logs(logs::Logs),
+    Cancel(cancel::Cancel),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
 }

@@ -2,13 +2,17 @@
 
 pub(crate) mod apply;
 pub(crate) mod budget;
+pub(crate) mod cancel;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod jobs;
 pub(crate) mod keep;
+pub(crate) mod logs;
 pub(crate) mod plans;
 pub(crate) mod scan;
+pub(crate) mod submit;
 pub(crate) mod undo;
 
 use crate::arguments::{Arguments, Command};
@@ -38,6 +42,10 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Endi
         Command::Protect(protect) => protect.run(&context).await,
         Command::Release(release) => release.run(&context).await,
         Command::Undo(undo) => undo.run(&context).await,
+        Command::Submit(submit) => submit.run(&context).await,
+        Command::Jobs(jobs) => jobs.run(&context).await,
+        Command::Logs(logs) => logs.run(&context).await,
+        Command::Cancel(cancel) => cancel.run(&context).await,
         Command::Doctor(doctor) => doctor.run(&context).await,
         Command::Completions(_) | Command::Config(_) => Ok(Ending::Fine),
     };

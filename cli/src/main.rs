@@ -8,6 +8,7 @@ mod commands;
 mod context;
 mod ending;
 mod failure;
+mod meant;
 mod named;
 mod screen;
 mod world;

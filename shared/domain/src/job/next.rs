@@ -9,7 +9,7 @@ mod run;
 
 use jiff::{SignedDuration, Timestamp};
 
-pub(super) use limits::{after, most};
+pub(super) use limits::{Left, after, most};
 
 use super::{Effect, Facts, HeldBy, Job, Lost, Note, NoteKind, Phase, Placed, Sight, Wants};
 use crate::instance::State;

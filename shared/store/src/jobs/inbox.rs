@@ -88,7 +88,7 @@ impl Store {
     /// # Errors
     /// Where S3 refused.
     pub async fn submit(&self, team: &TeamName, name: &JobName, text: &str) -> Result<Submitted, StoreError> {
-        let key = format!("{INBOX}{}/{}{SUBMITTED}", folder(team), name.as_str());
+        let key = submission_key(team, name);
         let put = self.bucket.put_as(TOML, &key, text.as_bytes().to_vec(), Condition::None).await;
         put.map(|Written { etag, version }| Submitted { object: named(version, etag), key })
     }
@@ -117,6 +117,12 @@ impl Store {
         let bytes = stamped(answer, &self.bucket.address(&key))?;
         self.bucket.put(&key, bytes, Condition::None).await.map(drop)
     }
+}
+
+/// Where a team's document of that name lies in the inbox.
+#[must_use]
+pub fn submission_key(team: &TeamName, name: &JobName) -> String {
+    format!("{INBOX}{}/{}{SUBMITTED}", folder(team), name.as_str())
 }
 
 fn with_answers(listed: Vec<Listed>) -> Vec<Inboxed> {

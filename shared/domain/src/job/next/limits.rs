@@ -11,9 +11,9 @@ const BILLED_SECONDS_MIN: u64 = 60;
 
 /// How long a job may still run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Left {
+pub(in crate::job) struct Left {
     /// Whole seconds; below 0 where it is over.
-    pub(super) seconds: i64,
+    pub(in crate::job) seconds: i64,
     /// By which limit.
     limit: Limit,
 }
@@ -27,7 +27,7 @@ enum Limit {
 
 impl Left {
     /// What is left from `now` on, on a machine of that price: the least of what the limits leave.
-    pub(super) fn of(job: &Job, rate_max: Rate, now: Timestamp) -> Self {
+    pub(in crate::job) fn of(job: &Job, rate_max: Rate, now: Timestamp) -> Self {
         let runtime = job.terms.max_runtime_seconds.saturating_sub(job.used.seconds);
         let finish_by = job.terms.finish_by.map(|by| by.as_second().saturating_sub(now.as_second()));
         let money = job.terms.max_usd.and_then(|max| max.saturating_sub(job.used.usd).lasts_at(rate_max));

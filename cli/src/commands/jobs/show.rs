@@ -1,0 +1,161 @@
+//! Jobs for people.
+
+use domain::duration;
+use domain::job::{Job, Lifecycle, Overview, Placed, Terms};
+use jiff::{SignedDuration, Timestamp};
+
+use super::read::Details;
+use crate::commands::plans::minute;
+use crate::screen::{self, Side, Table, plain};
+
+/// Why, and until when: a narrow terminal shows the rest first.
+const SPARED: usize = 2;
+
+pub(super) fn list(jobs: &[Overview], all: bool, now: Timestamp) {
+    if jobs.is_empty() {
+        let more = if all { "" } else { "; curfew jobs --all lists those that are over" };
+        return screen::say(format!("There are no jobs{more}"));
+    }
+    let mut table = Table::new([
+        ("job", Side::Whole),
+        ("state", Side::Left),
+        ("attempts", Side::Right),
+        ("machine", Side::Whole),
+        ("type", Side::Left),
+        ("step", Side::Right),
+        ("ran", Side::Right),
+        ("cost at most", Side::Right),
+        ("until", Side::Left),
+        ("why", Side::Left),
+    ])
+    .sparing(SPARED);
+    for job in jobs {
+        let machine = job.machine.as_ref();
+        table.row([
+            job.job.to_string(),
+            job.state.to_owned(),
+            job.attempts.to_string(),
+            machine.map_or_else(|| "-".to_owned(), |machine| machine.instance.to_string()),
+            machine.map_or_else(|| "-".to_owned(), |machine| machine.instance_type.to_string()),
+            job.step.map_or_else(|| "-".to_owned(), |step| step.to_string()),
+            length(job.seconds),
+            job.cost_usd_max.to_string(),
+            job.until.map_or_else(|| "-".to_owned(), |until| until_when(until, now)),
+            job.why.clone(),
+        ]);
+    }
+    screen::say(table);
+    let first = jobs.first().map(|job| job.job.to_string()).unwrap_or_default();
+    screen::progress(format!("\nAll of one:  curfew jobs {}", plain(&first)));
+}
+
+pub(super) fn one(job: &Job, overview: &Overview, details: &Details, now: Timestamp) {
+    screen::say(format!("{}: {}\n", plain(&overview.job.to_string()), overview.state));
+    let mut facts: Vec<(&str, String)> = vec![
+        ("why", overview.why.clone()),
+        ("owner", overview.owner.clone().unwrap_or_default()),
+        ("submitted", format!("{} UTC", minute(overview.submitted_at))),
+        ("attempts", overview.attempts.to_string()),
+    ];
+    if let Some(machine) = &overview.machine {
+        facts.push(("machine", in_words(machine)));
+    }
+    if let Some(predecessor) = &job.predecessor {
+        facts.push(("before", format!("{}, which nobody has seen gone yet", in_words(predecessor))));
+    }
+    facts.push(("heart", heart(details, now)));
+    facts.push(("checkpoint", checkpoint(overview, details)));
+    facts.push(("ran", length(overview.seconds)));
+    facts.push(("cost", format!("{} at most", overview.cost_usd_max)));
+    if let Some(reserved) = job.reserved.filter(|reserved| reserved.granted) {
+        facts.push(("reserved", format!("{} until {} UTC", reserved.usd, minute(reserved.until))));
+    }
+    if let Some(until) = overview.until {
+        let label = match overview.state {
+            "waiting" | "held" => "tried again",
+            _ if overview.over => "ended",
+            _ => "ends by",
+        };
+        facts.push((label, format!("{} UTC ({})", minute(until), until_when(until, now))));
+    }
+    if let Some(exit) = &details.exit {
+        let code = exit.code.map(|code| format!(", exit code {code}")).unwrap_or_default();
+        let said = if exit.why.is_empty() { String::new() } else { format!(": {}", exit.why) };
+        facts.push(("last exit", format!("attempt {} at {} UTC{code}{said}", exit.attempt, minute(exit.at))));
+    }
+    if let Some(cancel) = details.cancel.as_ref().filter(|_| !overview.over) {
+        let by = cancel.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+        facts.push(("cancelled", format!("{} UTC{by}; its machine is ended next", minute(cancel.at))));
+    }
+    facts.push(("asked for", asked_for(&job.terms)));
+    let wide = facts.iter().map(|(label, _)| label.len()).max().unwrap_or_default();
+    for (label, fact) in facts.iter().filter(|(_, fact)| !fact.is_empty()) {
+        screen::say(format!("{label:wide$}  {}", plain(fact)));
+    }
+    if overview.attempts > 0 {
+        screen::progress(format!("\nIts log:  curfew logs {}", plain(&overview.job.to_string())));
+    }
+}
+
+fn in_words(machine: &Placed) -> String {
+    let bought = match machine.lifecycle {
+        Lifecycle::Spot => "on Spot",
+        Lifecycle::OnDemand => "on demand",
+    };
+    format!(
+        "{} ({} {bought}, {}), {} at launch and {} at most, since {} UTC",
+        machine.instance,
+        machine.instance_type,
+        machine.zone,
+        machine.rate,
+        machine.rate_max,
+        minute(machine.launched_at)
+    )
+}
+
+/// By S3's clock.
+fn heart(details: &Details, now: Timestamp) -> String {
+    let Some(at) = details.heartbeat_at else { return String::new() };
+    let ago = duration::show(now.duration_since(at));
+    let Some(heartbeat) = &details.heartbeat else { return format!("{ago} ago") };
+    let doing = if heartbeat.doing.is_empty() { String::new() } else { format!(": {}", heartbeat.doing) };
+    let step = heartbeat.step.map(|step| format!(", at step {step}")).unwrap_or_default();
+    let pace = heartbeat.steps_per_hour.map(|pace| format!(", {pace:.0} steps an hour")).unwrap_or_default();
+    format!("{ago} ago{doing}{step}{pace}")
+}
+
+fn checkpoint(overview: &Overview, details: &Details) -> String {
+    match details.head.as_ref().and_then(|head| head.checkpoint) {
+        Some(checkpoint) => format!("step {}, of attempt {}", checkpoint.step, checkpoint.attempt),
+        None => overview.step.map(|step| format!("step {step}")).unwrap_or_default(),
+    }
+}
+
+fn asked_for(terms: &Terms) -> String {
+    let gpu = &terms.gpu;
+    let memory = if gpu.memory_gib_min > 0 { format!(" of {} GiB", gpu.memory_gib_min) } else { String::new() };
+    let types: Vec<&str> = gpu.types.iter().map(|name| name.as_str()).collect();
+    let types = if types.is_empty() { String::new() } else { format!(" ({})", types.join(", ")) };
+    let bought = match &terms.spot {
+        None => "on demand".to_owned(),
+        Some(spot) => match spot.fallback_to_on_demand_after_seconds {
+            None => "on Spot".to_owned(),
+            Some(seconds) => format!("on Spot, after {} on demand", length(seconds)),
+        },
+    };
+    let usd = terms.max_usd.map(|usd| format!(", {usd} at most")).unwrap_or_default();
+    let by = terms.finish_by.map(|by| format!(", by {} UTC", minute(by))).unwrap_or_default();
+    let max = length(terms.max_runtime_seconds);
+    format!("{} GPU{memory}{types} {bought}, for {max} at most{by}{usd}", gpu.count)
+}
+
+fn length(seconds: i64) -> String {
+    duration::show(SignedDuration::from_secs(seconds))
+}
+
+fn until_when(at: Timestamp, now: Timestamp) -> String {
+    if at > now {
+        return format!("in {}", duration::show(at.duration_since(now)));
+    }
+    format!("{} ago", duration::show(now.duration_since(at)))
+}

@@ -1,0 +1,139 @@
+//! `curfew logs`: what a job said.
+
+mod news;
+
+use std::io::{IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use clap::Args;
+use domain::job::{Job, JobId, Phase};
+use serde::Serialize;
+use store::Store;
+
+use self::news::{legible, news};
+use crate::context::Context;
+use crate::ending::Ending;
+use crate::failure::Failure;
+use crate::meant::meant;
+use crate::screen;
+
+/// The agent uploads its log about as often.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Show what a job's command said
+#[derive(Debug, Args)]
+#[command(
+    after_help = "It is the end of the log, as the agent last uploaded it. Exit codes: 0 here it is; 1 there is none; 2 nobody \
+                        can say.\n\nExample:\n  curfew logs llama\n  curfew logs vision/llama-1a2b3c4d --attempt 1\n  \
+                        curfew logs llama --follow"
+)]
+pub(crate) struct Logs {
+    /// <team>/<job>, or a part of that which no other job has
+    #[arg(value_name = "JOB")]
+    job: String,
+    /// Go on until the job is over
+    #[arg(long, short, conflicts_with = "json")]
+    follow: bool,
+    /// Of this attempt [default: the newest that has a log]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    attempt: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: u32,
+    job: &'a JobId,
+    attempt: Option<u32>,
+    log: Option<String>,
+}
+
+/// A log as far as it was shown.
+#[derive(Default)]
+struct Shown {
+    attempt: u32,
+    bytes: Vec<u8>,
+}
+
+impl Logs {
+    pub(crate) async fn run(self, context: &Context) -> Result<Ending, Failure> {
+        let store = context.needs_deployed().await?.store;
+        let job = meant(&store, &self.job).await?;
+        if let Some(attempt) = self.attempt.filter(|attempt| *attempt > job.attempt) {
+            let most = match job.attempt {
+                0 => "it has had none yet".to_owned(),
+                newest => format!("the newest is {newest}"),
+            };
+            return Err(Failure::of(format!("{} has no attempt {attempt}; {most}", job.job)));
+        }
+        if self.follow {
+            return self.go_on(&store, job).await;
+        }
+        let found = self.newest(&store, &job).await?;
+        if context.global.json {
+            let (attempt, log) = found.map(|found| (found.attempt, found.bytes)).unzip();
+            let log = log.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            let ending = if log.is_some() { Ending::Fine } else { Ending::Found };
+            screen::json(&Document { schema: screen::SCHEMA, job: &job.job, attempt, log })?;
+            return Ok(ending);
+        }
+        let Some(found) = found else {
+            screen::progress(format!("{} has no log yet: it is {}", job.job, stands(&job)));
+            return Ok(Ending::Found);
+        };
+        screen::progress(format!("{}, attempt {}", job.job, found.attempt));
+        write(&found.bytes);
+        Ok(Ending::Fine)
+    }
+
+    /// The log of the attempt that was named, or of the newest that has one.
+    async fn newest(&self, store: &Store, job: &Job) -> Result<Option<Shown>, Failure> {
+        let attempts = match self.attempt {
+            Some(attempt) => attempt..=attempt,
+            None => 1..=job.attempt,
+        };
+        for attempt in attempts.rev() {
+            if let Some(bytes) = store.read_log(&job.job, attempt).await? {
+                return Ok(Some(Shown { attempt, bytes }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Until it is over, and its last words have been read.
+    async fn go_on(&self, store: &Store, mut job: Job) -> Result<Ending, Failure> {
+        let mut shown = Shown::default();
+        loop {
+            let was_over = matches!(job.phase, Phase::Ended(_)) || self.attempt.is_some_and(|of| of < job.attempt);
+            if let Some(found) = self.newest(store, &job).await? {
+                if found.attempt != shown.attempt {
+                    screen::progress(format!("{}, attempt {}", job.job, found.attempt));
+                    shown = Shown { attempt: found.attempt, bytes: Vec::new() };
+                }
+                let news = news(&shown.bytes, &found.bytes);
+                if news.skipped {
+                    screen::progress("(some of it came and went unseen)");
+                }
+                write(news.bytes);
+                shown = found;
+            }
+            if was_over {
+                screen::progress(format!("{}: {}", job.job, stands(&job)));
+                return Ok(if shown.attempt > 0 { Ending::Fine } else { Ending::Found });
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+            job = store.read_job(&job.job).await?.value.unwrap_or(job);
+        }
+    }
+}
+
+fn stands(job: &Job) -> &'static str {
+    domain::job::Overview::of(job, job.submitted_at).state
+}
+
+/// As it is; on a terminal without what would move the cursor.
+fn write(bytes: &[u8]) {
+    let mut out = std::io::stdout().lock();
+    let bytes = if out.is_terminal() { legible(bytes).into_bytes() } else { bytes.to_vec() };
+    // Whoever has read enough closes the pipe, which is no error.
+    let _ = out.write_all(&bytes).and_then(|()| out.flush());
+}

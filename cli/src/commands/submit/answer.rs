@@ -1,0 +1,45 @@
+//! What the inbox says.
+
+use std::time::Duration;
+
+use domain::id::TeamName;
+use domain::job::{Answered, JobName};
+use store::{Store, Submitted};
+use tokio::time::{Instant, sleep};
+
+use crate::failure::Failure;
+use crate::screen;
+
+/// An event wakes run-jobs at once, and its schedule a minute later at most.
+const PATIENCE: Duration = Duration::from_secs(180);
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// Until this very document is answered.
+///
+/// # Errors
+/// Where nobody answers in time.
+pub(super) async fn wait(store: &Store, submitted: &Submitted) -> Result<Answered, Failure> {
+    screen::progress("waiting for the answer");
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let answer = store.read_answer(&submitted.key).await?;
+        if let Some(answer) = answer.filter(|answer| answer.object == submitted.object) {
+            return Ok(answer);
+        }
+        if Instant::now() + LOOK_EVERY > deadline {
+            return Err(Failure::with(
+                format!("{} was submitted, and nobody has answered it within {PATIENCE:?}", submitted.key),
+                "curfew doctor says whether run-jobs runs; it is answered as soon as it does",
+            ));
+        }
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+/// The key of a document of that name that is there, and that nobody has answered; `None` where there is none.
+pub(super) async fn unanswered(store: &Store, team: &TeamName, name: &JobName) -> Result<Option<String>, Failure> {
+    let key = store::submission_key(team, name);
+    let Some(submission) = store.read_submission(&key).await? else { return Ok(None) };
+    let answer = store.read_answer(&key).await?;
+    Ok(Some(key).filter(|_| answer.is_none_or(|answer| answer.object != submission.object)))
+}

@@ -1,0 +1,342 @@
+//! A job, for whoever asks about it: where it stands, what it took, and which one was meant.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use super::next::{Left, after, most};
+use super::{EXPIRES_AFTER, Ending, Job, JobId, Launching, Lifecycle, Phase, Placed, Ranking, Terms};
+use crate::duration;
+use crate::money::{Amount, Rate};
+
+/// So many jobs are named where somebody's words fit several, or none.
+const NAMED_MAX: usize = 8;
+
+/// Where a job stands.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Overview {
+    /// Which.
+    pub job: JobId,
+    /// Whose.
+    pub owner: Option<String>,
+    /// In a word: `submitted`, `reserving`, `launching`, `running`, `interrupted`, `waiting` or `held`; of one that is over `succeeded`,
+    /// `failed`, `expired` or `cancelled`.
+    pub state: &'static str,
+    /// Whether it is over.
+    pub over: bool,
+    /// Why, in words.
+    pub why: String,
+    /// When it was accepted.
+    pub submitted_at: Timestamp,
+    /// How many attempts had a machine.
+    pub attempts: u32,
+    /// Its machine, where it has one that may still run.
+    pub machine: Option<Placed>,
+    /// The step of the newest complete checkpoint.
+    pub step: Option<u64>,
+    /// How long its machines ran.
+    pub seconds: i64,
+    /// What that cost at most.
+    pub cost_usd_max: Amount,
+    /// When it ended; of one that runs the absolute end of its attempt; else, where it waits or is held, when it is tried again.
+    pub until: Option<Timestamp>,
+}
+
+impl Overview {
+    /// As of now.
+    #[must_use]
+    pub fn of(job: &Job, now: Timestamp) -> Self {
+        let ended = match &job.phase {
+            Phase::Ended(ended) => Some(ended),
+            _ => None,
+        };
+        // A machine that is left over after the end is ended, and cost something until then at most.
+        let last = ended.map_or(now, |ended| now.min(after(ended.at, EXPIRES_AFTER)));
+        let (seconds, usd) = job.machine().map(|machine| most(machine, last)).unwrap_or_default();
+        Self {
+            job: job.job.clone(),
+            owner: job.owner.clone(),
+            state: state(&job.phase),
+            over: ended.is_some(),
+            why: why(job),
+            submitted_at: job.submitted_at,
+            attempts: job.attempts_launched(),
+            machine: job.machine().cloned(),
+            step: job.progress.step,
+            seconds: job.used.seconds.saturating_add(seconds),
+            cost_usd_max: job.used.usd + usd,
+            until: match &job.phase {
+                Phase::Submitted | Phase::Reserving => None,
+                Phase::Launching(launching) => Some(launching.ends_at),
+                Phase::Running(placed) => Some(placed.ends_at),
+                Phase::Interrupted(replacing) => Some(replacing.machine.ends_at),
+                Phase::Waiting(waiting) => Some(waiting.until),
+                Phase::Held(held) => Some(held.until),
+                Phase::Ended(ended) => Some(ended.at),
+            },
+        }
+    }
+}
+
+fn state(phase: &Phase) -> &'static str {
+    match phase {
+        Phase::Submitted => "submitted",
+        Phase::Reserving => "reserving",
+        Phase::Launching(_) => "launching",
+        Phase::Running(_) => "running",
+        Phase::Interrupted(_) => "interrupted",
+        Phase::Waiting(_) => "waiting",
+        Phase::Held(_) => "held",
+        Phase::Ended(ended) => match ended.result {
+            Ending::Succeeded => "succeeded",
+            Ending::Failed => "failed",
+            Ending::Expired => "expired",
+            Ending::Cancelled => "cancelled",
+        },
+    }
+}
+
+fn why(job: &Job) -> String {
+    match &job.phase {
+        Phase::Submitted => match job.lost {
+            Some(lost) => format!("its last machine {}; where there is another is looked up next", lost.in_words()),
+            None => "where it can be launched, and for how much, is looked up next".to_owned(),
+        },
+        Phase::Reserving => "its worst case is about to be reserved on the budgets".to_owned(),
+        Phase::Launching(launching) => launch(job.ranking.as_ref(), launching),
+        Phase::Running(placed) if placed.attempt > 1 => match job.lost {
+            Some(lost) => format!("the machine before {}", lost.in_words()),
+            None => String::new(),
+        },
+        Phase::Running(_) => String::new(),
+        Phase::Interrupted(replacing) => {
+            format!("{} {}; once it is gone there is another", replacing.machine.instance, replacing.lost.in_words())
+        }
+        Phase::Waiting(waiting) => waiting.said.clone(),
+        Phase::Held(held) => held.why.clone(),
+        Phase::Ended(ended) => ended.why.clone(),
+    }
+}
+
+fn launch(ranking: Option<&Ranking>, launching: &Launching) -> String {
+    let candidate = ranking.and_then(|ranking| ranking.candidates.get(usize::from(launching.candidate)));
+    candidate.map_or_else(
+        || "a machine is asked for".to_owned(),
+        |candidate| {
+            let bought = match candidate.lifecycle {
+                Lifecycle::Spot => "on Spot",
+                Lifecycle::OnDemand => "on demand",
+            };
+            format!("a {} {bought} is asked for in {}", candidate.instance_type, candidate.zone)
+        },
+    )
+}
+
+/// What a job can take at most: what is reserved for it before it is launched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct WorstCase {
+    /// For so long.
+    pub seconds: i64,
+    /// At that price by the hour.
+    pub usd_per_hour: Rate,
+    /// Which is so much.
+    pub usd: Amount,
+}
+
+impl WorstCase {
+    /// Of a job that would begin now, on whichever of the candidates; `None` where its limits leave it no time at all.
+    #[must_use]
+    pub fn of(terms: &Terms, ranking: &Ranking, now: Timestamp) -> Option<Self> {
+        let nobody = JobId { team: "".into(), job: String::new() };
+        let job = Job::submitted(nobody, None, terms.clone(), now);
+        let worst = |rate: Rate| {
+            let seconds = Left::of(&job, rate, now).seconds;
+            let usd = Amount::of(rate, u64::try_from(seconds).unwrap_or(0));
+            Self { seconds, usd_per_hour: rate, usd: job.terms.max_usd.map_or(usd, |max| usd.min(max)) }
+        };
+        let rate_max = ranking.candidates.iter().map(|candidate| candidate.rate_max).max()?;
+        Some(worst(rate_max)).filter(|worst| worst.seconds > 0)
+    }
+
+    /// In words: `$8.05: 8h at $1.01/h`.
+    #[must_use]
+    pub fn in_words(self) -> String {
+        let length = duration::show(SignedDuration::from_secs(self.seconds));
+        format!("{}: {length} at {}", self.usd, self.usd_per_hour)
+    }
+}
+
+/// The one job that somebody means by its name, by `<team>/<job>`, or by a part of that. Whose whole name it is comes before those whose
+/// part it is.
+///
+/// # Errors
+/// Which ones it could be, where it is not one.
+pub fn find(named: &str, jobs: &[JobId]) -> Result<JobId, String> {
+    let by = |is_meant: &dyn Fn(&JobId) -> bool| jobs.iter().filter(|job| is_meant(job)).collect::<Vec<_>>();
+    let whole = by(&|job| job.to_string() == named || job.job == named);
+    let found = if whole.is_empty() { by(&|job| job.to_string().contains(named)) } else { whole };
+    match found.as_slice() {
+        [one] => Ok((*one).clone()),
+        [] => Err(format!("there is no job {named:?}{}", list("; there are ", &jobs.iter().collect::<Vec<_>>()))),
+        several => Err(format!("{named:?} is in the names of {} jobs{}", several.len(), list(": ", several))),
+    }
+}
+
+fn list(before: &str, jobs: &[&JobId]) -> String {
+    if jobs.is_empty() {
+        return String::new();
+    }
+    let names: Vec<String> = jobs.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+    let more = jobs.len().saturating_sub(NAMED_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{before}{}{more}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::fixture::time;
+    use crate::job::{Candidate, Ended, Held, HeldBy, Lost, Spec, Waiting};
+
+    const NOW: &str = "2026-11-22T05:00:00Z";
+
+    fn terms(rest: &str) -> Terms {
+        let text = format!("owner = \"ada\"\ncommand = \"x\"\n{rest}");
+        Spec::read(&text, "x", &Config::default(), time(NOW)).unwrap().terms
+    }
+
+    fn placed(attempt: u32) -> Placed {
+        Placed {
+            instance: "i-0123456789abcdef0".into(),
+            region: "us-east-1".into(),
+            zone: "us-east-1a".to_owned(),
+            instance_type: "g6.xlarge".into(),
+            lifecycle: Lifecycle::Spot,
+            rate_max: Rate::from_usd_micros_per_hour(800_000),
+            rate: Rate::from_usd_micros_per_hour(300_000),
+            attempt,
+            candidate: 0,
+            launched_at: time("2026-11-22T03:00:00Z"),
+            ends_at: time("2026-11-22T11:00:00Z"),
+        }
+    }
+
+    fn job(phase: Phase) -> Job {
+        let id = JobId { team: "vision".into(), job: "llama-1a2b3c4d".to_owned() };
+        let job = Job::submitted(id, Some("ada".to_owned()), terms(""), time("2026-11-22T02:59:00Z"));
+        Job { attempt: 2, phase, lost: Some(Lost::Silent), ..job }
+    }
+
+    fn check(phase: Phase, state: &str, why: &str, until: Option<&str>) {
+        let overview = Overview::of(&job(phase), time(NOW));
+        assert_eq!((overview.state, overview.why.as_str()), (state, why));
+        assert_eq!(overview.until, until.map(time));
+        assert_eq!(overview.over, matches!(state, "succeeded" | "failed" | "expired" | "cancelled"));
+    }
+
+    #[test]
+    fn each_state_says_why_and_until_when() {
+        check(
+            Phase::Submitted,
+            "submitted",
+            "its last machine fell silent: no heartbeat came for 10 minutes; where there is another is looked up next",
+            None,
+        );
+        check(
+            Phase::Running(placed(2)),
+            "running",
+            "the machine before fell silent: no heartbeat came for 10 minutes",
+            Some("2026-11-22T11:00:00Z"),
+        );
+        let until = time("2026-11-22T05:04:00Z");
+        let waiting = Waiting { until, passes: 2, said: "no capacity".to_owned() };
+        check(Phase::Waiting(waiting), "waiting", "no capacity", Some("2026-11-22T05:04:00Z"));
+        let held = Held { by: HeldBy::Budget, why: "the budget is spent".to_owned(), until, passes: 0 };
+        check(Phase::Held(held), "held", "the budget is spent", Some("2026-11-22T05:04:00Z"));
+        let ended = Ended {
+            result: Ending::Expired,
+            why: "its time is over".to_owned(),
+            at: time("2026-11-22T04:00:00Z"),
+            machine: None,
+            released: true,
+            closed: true,
+        };
+        check(Phase::Ended(ended), "expired", "its time is over", Some("2026-11-22T04:00:00Z"));
+    }
+
+    #[test]
+    fn a_launch_says_what_is_asked_for() {
+        let launching = Launching {
+            candidate: 0,
+            pass: 1,
+            at: time(NOW),
+            ends_at: time("2026-11-22T13:00:00Z"),
+            quotas: Vec::new(),
+            avoid: None,
+        };
+        let ranked = Job { ranking: Some(ranking(&[800_000])), ..job(Phase::Launching(launching.clone())) };
+        assert_eq!(Overview::of(&ranked, time(NOW)).why, "a g6.xlarge on Spot is asked for in us-east-1a");
+        assert_eq!(why(&job(Phase::Launching(launching))), "a machine is asked for");
+    }
+
+    #[test]
+    fn what_it_took_counts_the_machine_that_runs() {
+        let overview = Overview::of(&job(Phase::Running(placed(2))), time(NOW));
+        assert_eq!((overview.seconds, overview.cost_usd_max), (7_200, Amount::from_usd(1.6)));
+    }
+
+    fn ranking(rates_max: &[u64]) -> Ranking {
+        let candidate = |rate: &u64| Candidate {
+            region: "us-east-1".into(),
+            zone: "us-east-1a".to_owned(),
+            subnet: "subnet-0123abcd".into(),
+            instance_type: "g6.xlarge".into(),
+            lifecycle: Lifecycle::Spot,
+            rate: Rate::from_usd_micros_per_hour(300_000),
+            rate_max: Rate::from_usd_micros_per_hour(*rate),
+            quota: None,
+            image: 0,
+        };
+        Ranking { at: time(NOW), candidates: rates_max.iter().map(candidate).collect(), images: Vec::new() }
+    }
+
+    fn check_worst(rest: &str, rates_max: &[u64], expect: &str) {
+        let worst = WorstCase::of(&terms(rest), &ranking(rates_max), time(NOW));
+        assert_eq!(worst.map(WorstCase::in_words).as_deref(), Some(expect));
+    }
+
+    #[test]
+    fn the_worst_case_is_the_dearest_candidate_for_all_the_time_that_the_limits_leave() {
+        check_worst("[limits]\nmax_runtime = \"8h\"", &[800_000, 1_000_000], "$8.00: 8h at $1.00/h");
+        check_worst("[limits]\nfinish_by = 2026-11-22T07:30:00Z", &[1_000_000], "$2.50: 2h30m at $1.00/h");
+        check_worst("[limits]\nmax_runtime = \"8h\"\nmax_usd = 2", &[1_000_000], "$2.00: 2h at $1.00/h");
+        assert_eq!(WorstCase::of(&terms(""), &ranking(&[]), time(NOW)), None);
+    }
+
+    fn check_find(named: &str, expect: Result<&str, &str>) {
+        let jobs = ["vision/llama-1a2b3c4d", "vision/llama-5e6f7a8b", "nlp/bert-00112233", "nlp/llama-99999999"];
+        let jobs: Vec<JobId> = jobs.iter().map(|job| JobId::read(job).unwrap()).collect();
+        let found = find(named, &jobs).map(|job| job.to_string());
+        assert_eq!(found.as_deref().map_err(String::as_str), expect);
+    }
+
+    #[test]
+    fn a_job_is_found_by_what_is_only_its_own() {
+        check_find("vision/llama-1a2b3c4d", Ok("vision/llama-1a2b3c4d"));
+        check_find("llama-5e6f7a8b", Ok("vision/llama-5e6f7a8b"));
+        check_find("bert", Ok("nlp/bert-00112233"));
+        check_find("nlp/llama", Ok("nlp/llama-99999999"));
+        check_find(
+            "llama",
+            Err(
+                "\"llama\" is in the names of 3 jobs: vision/llama-1a2b3c4d, vision/llama-5e6f7a8b, nlp/llama-99999999",
+            ),
+        );
+        check_find(
+            "gpt",
+            Err("there is no job \"gpt\"; there are vision/llama-1a2b3c4d, vision/llama-5e6f7a8b, nlp/bert-00112233, \
+                 nlp/llama-99999999"),
+        );
+        assert_eq!(find("x", &[]), Err("there is no job \"x\"".to_owned()));
+    }
+}
