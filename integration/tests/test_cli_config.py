@@ -99,7 +99,7 @@ def test_what_has_no_effect_is_noted_and_legal(file: Path) -> None:
         f"{file}:2:1: note: key `teams.vision.over_budget`: "
         "without effect: there is no `monthly_budget_usd` beside it",
         f"{file}:5:1: note: key `teams.nlp.over_budget`: "
-        "this version launches no jobs: until it does, hold only tells",
+        "this team only observes: its jobs are launched all the same, and only told of",
         f"{file}:7:1: note: key `prices.discount_percent.P5`: "
         "without effect: names are case-sensitive; name the family, `p5`",
         f"{file} is legal",

@@ -57,7 +57,8 @@ pub(super) fn estimate(spec: &Spec, estimate: Option<&Estimate>) {
 
 pub(super) fn submitted(document: &Document<'_>) {
     let (Some(key), Some(job)) = (&document.submitted, &document.job) else { return };
-    screen::say(plain(&format!("\n{job}: submitted as {key}")));
+    screen::say("");
+    screen::say(plain(&format!("{job}: submitted as {key}")));
 }
 
 /// What is wrong with it, or what the answer was.

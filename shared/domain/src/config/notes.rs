@@ -25,7 +25,8 @@ pub struct Note {
 
 const NO_BUDGET: &str = "without effect: there is no `monthly_budget_usd` beside it";
 const NO_TEAMS_BUDGET: &str = "without effect: what belongs to no team has no budget; it counts for that of [account]";
-const NO_JOBS: &str = "this version launches no jobs: until it does, hold only tells";
+const ACCOUNT_LAUNCHES: &str = "`mode` at the top is `observe`: jobs are launched all the same, and only told of";
+const TEAM_LAUNCHES: &str = "this team only observes: its jobs are launched all the same, and only told of";
 const ACCOUNT_OBSERVES: &str =
     "`mode` at the top is `observe`: nothing is stopped but what enforces by its team or by itself";
 const TEAM_OBSERVES: &str = "this team only observes: nothing is stopped but what enforces by itself";
@@ -93,7 +94,7 @@ type Said<'a> = (Vec<&'a str>, String);
 fn of_account(config: &Config) -> Option<Said<'_>> {
     let account = &config.account;
     let has_budget = account.monthly_budget_usd.is_some();
-    let note = of_action(account.over_budget, has_budget, config.mode, ACCOUNT_OBSERVES)?;
+    let note = of_action(account.over_budget, has_budget, config.mode, [ACCOUNT_LAUNCHES, ACCOUNT_OBSERVES])?;
     Some((vec!["account", "over_budget"], note.to_owned()))
 }
 
@@ -108,7 +109,8 @@ fn of_teams(config: &Config) -> impl Iterator<Item = Said<'_>> {
 
 fn of_team(team: &Team, mode: Mode) -> Vec<(&'static str, &'static str)> {
     let has_budget = team.monthly_budget_usd.is_some();
-    let action = team.over_budget.and_then(|action| of_action(action, has_budget, mode, TEAM_OBSERVES));
+    let action =
+        team.over_budget.and_then(|action| of_action(action, has_budget, mode, [TEAM_LAUNCHES, TEAM_OBSERVES]));
     let shares = team.notify_at_percent.is_some() && !has_budget;
     let action = action.map(|note| ("over_budget", note));
     action.into_iter().chain(shares.then_some(("notify_at_percent", NO_BUDGET))).collect()
@@ -123,12 +125,14 @@ fn of_no_team(team: &Team) -> Vec<(&'static str, &'static str)> {
     said.into_iter().filter(|(_, is_said)| *is_said).map(|(key, _)| (key, NO_TEAMS_BUDGET)).collect()
 }
 
-fn of_action(action: OverBudget, has_budget: bool, mode: Mode, observes: &'static str) -> Option<&'static str> {
+/// `observed`: what holding, and what stopping, come to where they are not enforced.
+fn of_action(action: OverBudget, has_budget: bool, mode: Mode, observed: [&'static str; 2]) -> Option<&'static str> {
+    let [hold, stop] = observed;
     match action {
         OverBudget::Notify => None,
         _ if !has_budget => Some(NO_BUDGET),
-        OverBudget::Hold => Some(NO_JOBS),
-        OverBudget::Stop => (mode == Mode::Observe).then_some(observes),
+        OverBudget::Hold => (mode == Mode::Observe).then_some(hold),
+        OverBudget::Stop => (mode == Mode::Observe).then_some(stop),
     }
 }
 
@@ -220,16 +224,15 @@ mod tests {
     }
 
     #[test]
-    fn of_hold_while_there_are_no_jobs() {
-        let note = "this version launches no jobs: until it does, hold only tells";
+    fn of_hold_where_it_is_only_observed() {
+        let budget = "monthly_budget_usd = 5\nover_budget = \"hold\"\n";
+        check(&format!("mode = \"enforce\"\n[account]\n{budget}[teams.a]\n{budget}"), &[]);
         check(
-            "mode = \"enforce\"\n[account]\nmonthly_budget_usd = 5\nover_budget = \"hold\"\n\
-             [teams.a]\nmonthly_budget_usd = 5\nover_budget = \"hold\"",
-            &[&format!("4:1 account.over_budget: {note}"), &format!("7:1 teams.a.over_budget: {note}")],
-        );
-        check(
-            "[teams.a]\nmonthly_budget_usd = 5\nover_budget = \"hold\"",
-            &[&format!("3:1 teams.a.over_budget: {note}")],
+            &format!("[account]\n{budget}[teams.a]\n{budget}[teams.b]\nmode = \"enforce\"\n{budget}"),
+            &[
+                &format!("3:1 account.over_budget: {ACCOUNT_LAUNCHES}"),
+                &format!("6:1 teams.a.over_budget: {TEAM_LAUNCHES}"),
+            ],
         );
     }
 

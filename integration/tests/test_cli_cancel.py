@@ -1,0 +1,75 @@
+"""`curfew cancel`: a person wants a job to end."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from command import Said, curfew
+from reaping import Account, moment, now
+from terminal import Terminal
+from test_cli_jobs import BERT, LLAMA, MACHINE, OLD, ended, running, write
+
+
+def cancel(account: Account, *arguments: str) -> Said:
+    return curfew(account.environment(USER="bob"), "cancel", *arguments)
+
+
+def test_it_is_written_who_wants_it_and_since_when(account: Account) -> None:
+    running(account)
+    said = cancel(account, "llama", "--yes").fine()
+    assert said.out == f"{LLAMA}: is cancelled; what becomes of it:  curfew jobs {LLAMA}\n"
+    document = account.read(f"jobs/{LLAMA}/cancel.json")
+    assert (document["schema"], document["by"]) == (1, "bob")
+    assert now() - moment(document["at"]) < timedelta(minutes=1)
+    assert f"{LLAMA}" in curfew(account.environment(), "jobs", "llama").fine().out
+
+
+def test_whoever_said_so_first_did(account: Account) -> None:
+    running(account)
+    cancel(account, LLAMA, "--yes").fine()
+    before = account.read(f"jobs/{LLAMA}/cancel.json")
+    said = curfew(account.environment(USER="eve"), "cancel", LLAMA, "--yes", "--json").fine().json()
+    assert (said["outcome"], said["cancel"]["by"], said["job"]) == ("unchanged", "bob", LLAMA)
+    assert account.read(f"jobs/{LLAMA}/cancel.json") == before
+
+
+def test_what_is_over_stays_as_it_is(account: Account) -> None:
+    write(account, OLD, ended(), active=False)
+    assert cancel(account, OLD).fine().out == f"{OLD}: is over, it has succeeded (unchanged)\n"
+    assert account.keys(f"jobs/{OLD}/") == [f"jobs/{OLD}/state.json"]
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 1), ("", 1)])
+def test_whoever_is_asked_decides(account: Account, answer: str, code: int) -> None:
+    running(account, progress={"step": 40, "attempts_without": 0})
+    terminal = Terminal(account.environment(), "cancel", "llama")
+    terminal.wait_for("[y/N]")
+    assert f"End {LLAMA}, which is running, and terminate {MACHINE} (g5.xlarge)? Its checkpoint of step 40 stays." in terminal.shown
+    assert f"jobs/{LLAMA}/cancel.json" not in account.keys("jobs/")
+    terminal.type(f"{answer}\n")
+    assert terminal.end() == code
+    assert (f"jobs/{LLAMA}/cancel.json" in account.keys("jobs/")) == (code == 0)
+
+
+def test_where_nobody_can_answer_it_names_the_flag(account: Account) -> None:
+    running(account)
+    said = cancel(account, "llama")
+    assert said.code == 2 and "--yes" in said.err and f"jobs/{LLAMA}/cancel.json" not in account.keys("jobs/")
+
+
+def test_nothing_is_cancelled_that_could_be_another(account: Account) -> None:
+    running(account)
+    running(account, BERT)
+    running(account, "vision/llama-22222222")
+    said = cancel(account, "llama", "--yes")
+    assert said.code == 2 and "is in the names of 2 jobs" in said.err
+    assert not [key for key in account.keys("jobs/") if key.endswith("cancel.json")]
+
+
+def test_who_may_not_hears_which_permission_lacks(account: Account) -> None:
+    running(account)
+    account.aws.fault("s3:PutObject", "access_denied", times=None)
+    said = cancel(account, "llama", "--yes")
+    assert said.code == 2 and said.out == "" and "grant the role that asked s3:PutObject" in said.err

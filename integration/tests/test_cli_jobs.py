@@ -1,0 +1,193 @@
+"""`curfew jobs`: where jobs stand, by their documents in the state bucket."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from command import Said, curfew
+from reaping import BUCKET, Account, ago, now, rfc3339
+from datetime import timedelta
+
+LLAMA = "vision/llama-1a2b3c4d"
+BERT = "nlp/bert-5e6f7a8b"
+OLD = "vision/llama-99999999"
+MACHINE = "i-0123456789abcdef0"
+
+TERMS = {
+    "tags": {},
+    "gpu": {"count": 1, "memory_gib_min": 0, "types": ["g5.xlarge"]},
+    "spot": {"max_rate": None, "fallback_to_on_demand_after_seconds": 7200},
+    "max_runtime_seconds": 28_800,
+    "finish_by": None,
+    "max_usd": 120.0,
+    "checkpoint": {"dir": "/var/curfew/checkpoints", "every_seconds": 900, "keep": 3, "signal": "SIGTERM"},
+    "machine": {
+        **{"regions": [], "ami": None, "subnets": [], "security_groups": []},
+        **{"instance_profile": None, "root_volume_gib": None},
+    },
+}
+
+
+def jobs(account: Account, *arguments: str) -> Said:
+    return curfew(account.environment(), "jobs", *arguments)
+
+
+def placed(attempt: int = 1, **fields: Any) -> dict[str, Any]:
+    """Two hours old, six hours before its end."""
+    return {
+        **{"instance": MACHINE, "region": "us-east-1", "zone": "us-east-1a", "type": "g5.xlarge", "lifecycle": "spot"},
+        **{"rate_max": 1.006, "rate": 0.41, "attempt": attempt, "candidate": 0},
+        **{"launched_at": rfc3339(ago(hours=2)), "ends_at": rfc3339(now() + timedelta(hours=6, minutes=1))},
+        **fields,
+    }
+
+
+def ended(result: str = "succeeded", why: str = "the command ended with success", **fields: Any) -> dict[str, Any]:
+    at = rfc3339(ago(hours=1))
+    return {"state": "ended", "result": result, "why": why, "at": at, "machine": None, "released": True, "closed": True, **fields}
+
+
+def write(account: Account, job: str, phase: dict[str, Any], active: bool = True, **fields: Any) -> None:
+    document = {
+        **{"schema": 1, "job": job, "owner": "ada", "terms": TERMS, "submitted_at": rfc3339(ago(hours=3)), "attempt": 1},
+        **{"phase": phase, "predecessor": None, "used": {"seconds": 0, "usd": 0.0}},
+        **{"progress": {"step": None, "attempts_without": 0}, "reserved": None, "ranking": None},
+        **{"unplaced_since": None, "told": None},
+        **fields,
+    }
+    account.put(f"jobs/{job}/state.json", json.dumps(document).encode())
+    if active:
+        account.put(f"active/{job}", b'{"schema":1}')
+
+
+def running(account: Account, job: str = LLAMA, attempt: int = 1, **fields: Any) -> None:
+    write(account, job, {"state": "running", **placed(attempt)}, attempt=attempt, **fields)
+
+
+def leave(account: Account, job: str, name: str, **document: Any) -> None:
+    account.put(f"jobs/{job}/{name}", json.dumps({"schema": 1, **document}).encode())
+
+
+def test_those_that_are_not_over_the_newest_first(account: Account) -> None:
+    running(account, progress={"step": 1200, "attempts_without": 0})
+    held = {"by": "budget", "why": "the budget of nlp is spent", "until": rfc3339(now() + timedelta(minutes=5)), "passes": 0}
+    write(account, BERT, {"state": "held", **held}, attempt=0, submitted_at=rfc3339(ago(hours=1)))
+    write(account, OLD, ended(), active=False)
+    heading, bert, llama = jobs(account).fine().out.splitlines()
+    assert heading.split() == "job state attempts machine type step ran cost at most until why".split()
+    assert re.fullmatch(rf"{BERT} +held +0 +- +- +- +0s +\$0\.00 +in 4m\d\ds? +the budget of nlp is spent", bert), bert
+    assert re.fullmatch(rf"{LLAMA} +running +1 +{MACHINE} +g5\.xlarge +1200 +2h(\ds)? +\$2\.01 +in 6h\w* *", llama), llama
+
+
+def test_all_of_a_team(account: Account) -> None:
+    running(account)
+    running(account, BERT)
+    write(account, OLD, ended("expired", "of its max_runtime nothing is left"), active=False)
+    lines = jobs(account, "--all", "--team", "vision").fine().out.splitlines()[1:]
+    assert [line.split()[:2] for line in lines] == [[LLAMA, "running"], [OLD, "expired"]]
+    assert len(jobs(account, "--team", "vision").fine().out.splitlines()) == 2
+    assert len(jobs(account, "--all").fine().out.splitlines()) == 4
+
+
+def test_where_there_are_none(account: Account) -> None:
+    assert jobs(account).fine().out == "There are no jobs; curfew jobs --all lists those that are over\n"
+    assert jobs(account, "--all").fine().out == "There are no jobs\n"
+    assert jobs(account, "--json").fine().json()["jobs"] == []
+
+
+def test_one_in_full(account: Account) -> None:
+    lost = placed(1, instance="i-0fedcba9876543210")
+    running(account, attempt=2, lost="silent", predecessor=lost, used={"seconds": 3600, "usd": 1.0})
+    leave(account, LLAMA, "head.json", attempt=2, checkpoint={"attempt": 1, "step": 900})
+    beat = {"at": rfc3339(now()), "attempt": 2, "step": 1234, "steps_per_hour": 350.4, "doing": "running"}
+    leave(account, LLAMA, "attempts/2/heartbeat.json", **beat)
+    leave(account, LLAMA, "cancel.json", at="2026-11-22T05:00:00Z", by="bob")
+    out = jobs(account, "llama").fine().out
+    for line in (
+        rf"{LLAMA}: running",
+        r"why +the machine before fell silent: .*",
+        r"owner +ada",
+        rf"machine +{MACHINE} \(g5\.xlarge on Spot, us-east-1a\), \$0\.41/h at launch and \$1\.01/h at most, since .* UTC",
+        r"before +i-0fedcba9876543210 .* nobody has seen gone yet",
+        r"heart +\ds ago: running, at step 1234, 350 steps an hour",
+        r"checkpoint +step 900, of attempt 1",
+        r"ran +3h(\ds)?",
+        r"cost +\$3\.01 at most",
+        r"ends by +.* UTC \(in 6h\w*\)",
+        r"cancelled +2026-11-22 05:00 UTC by bob; its machine is ended next",
+        r"asked for +1 GPU \(g5\.xlarge\) on Spot, after 2h on demand, for 8h at most, \$120\.00 at most",
+    ):
+        assert re.search(rf"^{line}$", out, re.MULTILINE), (line, out)
+
+
+@pytest.mark.parametrize(("result", "code"), [("succeeded", 0), ("failed", 1), ("expired", 1), ("cancelled", 1)])
+def test_how_one_ended_is_the_exit_code(account: Account, result: str, code: int) -> None:
+    write(account, OLD, ended(result, "so it was"), active=False)
+    leave(account, OLD, "attempts/1/exit.json", attempt=1, at=rfc3339(ago(hours=1)), reason="failed", code=3, why="boom")
+    said = jobs(account, OLD)
+    assert said.code == code and said.out.startswith(f"{OLD}: {result}\n"), said
+    assert re.search(r"^last exit +attempt 1 at .* UTC, exit code 3: boom$", said.out, re.MULTILINE)
+
+
+def test_the_document_is_the_result(account: Account) -> None:
+    running(account, progress={"step": 7, "attempts_without": 0})
+    listed = jobs(account, "--json").fine().json()
+    [job] = listed["jobs"]
+    assert (listed["schema"], job["job"], job["state"], job["over"], job["step"]) == (1, LLAMA, "running", False, 7)
+    assert job["machine"]["instance"] == MACHINE and 2.0 < job["cost_usd_max"] < 2.1
+    one = jobs(account, LLAMA, "--json").fine().json()
+    assert (one["schema"], one["state"], one["terms"]["max_usd"], one["head"], one["troubles"]) == (1, "running", 120, None, [])
+
+
+def test_a_part_of_the_name_is_enough_where_it_is_one_job_s(account: Account) -> None:
+    running(account)
+    running(account, BERT)
+    write(account, OLD, ended(), active=False)
+    for named, job in [("bert", BERT), ("llama", LLAMA), ("llama-1a2b3c4d", LLAMA), ("9999", OLD), (OLD, OLD)]:
+        assert jobs(account, named).out.startswith(f"{job}: "), named
+    running(account, "nlp/llama-00000000")
+    said = jobs(account, "llama")
+    assert said.code == 2 and said.out == "" and "is in the names of 3 jobs: " in said.err and LLAMA in said.err, said
+    said = jobs(account, "gpt")
+    assert said.code == 2 and 'there is no job "gpt"; there are ' in said.err and "curfew jobs --all" in said.err
+
+
+def test_a_team_with_an_awkward_name(account: Account) -> None:
+    write(account, OLD, ended(), active=False)
+    document = account.read(f"jobs/{OLD}/state.json")
+    document["job"] = "a b/c/x-1a2b3c4d"
+    account.put("jobs/a%20b%2Fc/x-1a2b3c4d/state.json", json.dumps(document).encode())
+    assert jobs(account, "a b/c/x-1a2b3c4d").fine().out.startswith("a b/c/x-1a2b3c4d: succeeded")
+    assert len(jobs(account, "--all", "--team", "a b/c").fine().out.splitlines()) == 2
+
+
+def test_a_damaged_document_is_a_warning(account: Account) -> None:
+    running(account)
+    account.put(f"jobs/{BERT}/state.json", b'{"schema": 7}')
+    account.put(f"active/{BERT}", b"")
+    account.put("active/vision/gone-00000000", b"")
+    said = jobs(account)
+    assert said.code == 2 and len(said.out.splitlines()) == 2 and "a job could not be read: " in said.err, said
+    assert len(jobs(account, "--json").json()["troubles"]) == 1
+    account.put(f"jobs/{LLAMA}/head.json", b"{")
+    said = jobs(account, LLAMA)
+    assert said.code == 2 and "how far it is cannot be read: " in said.err and f"{LLAMA}: running" in said.out
+
+
+def test_an_owner_who_tries_a_terminal(account: Account) -> None:
+    write(account, LLAMA, ended("failed", "\u001b[2Jwell"), owner="\u001b[31mada")
+    for arguments in ([], [LLAMA]):
+        assert "\u001b" not in jobs(account, *arguments).out
+
+
+def test_it_is_asked_of_the_bucket_alone(account: Account) -> None:
+    running(account)
+    running(account, BERT)
+    account.aws.clear_calls()
+    jobs(account).fine()
+    assert sorted(call["action"] for call in account.aws.calls()) == ["s3:GetObject", "s3:GetObject", "s3:ListObjectsV2"]
+    assert BUCKET == "curfew-state"

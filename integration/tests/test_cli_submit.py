@@ -1,0 +1,218 @@
+"""`curfew submit`: a job into the inbox, once it is legal, and what would come of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command import COMMAND, Said, curfew
+from reaping import BUCKET, Account, ago, rfc3339
+
+LEAST = 'owner = "ada@example.com"\ncommand = "python train.py"\n'
+ON_DEMAND = '[gpu]\ntypes = ["g5.xlarge"]\n[spot]\nenabled = false\n[limits]\nmax_runtime = "8h"\n'
+KEY = "inbox/vision/train.toml"
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def submit(account: Account, here: Path, text: str | bytes, *arguments: str, name: str = "train.toml") -> Said:
+    (here / name).write_bytes(text.encode() if isinstance(text, str) else text)
+    return curfew(account.environment(), "submit", str(here / name), "--team", "vision", *arguments)
+
+
+def image(account: Account) -> str:
+    """One that a job can boot."""
+    root = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 45, "DeleteOnTermination": True}}
+    ec2 = account.aws.client("ec2")
+    made = ec2.register_image(Name="training", Architecture="x86_64", RootDeviceName="/dev/sda1", BlockDeviceMappings=[root])
+    return made["ImageId"]
+
+
+def with_image(account: Account) -> str:
+    return f'{LEAST}{ON_DEMAND}[machine]\nami = "{image(account)}"\n'
+
+
+def answer(account: Account, object_: str, key: str = KEY, **answer: Any) -> None:
+    word = "accepted" if "job" in answer else "rejected"
+    document = {"schema": 1, "object": object_, "at": rfc3339(ago(seconds=0)), **answer}
+    account.put(key.replace(".toml", f".{word}.json"), json.dumps(document).encode())
+
+
+def etag(account: Account, key: str = KEY) -> str:
+    return account.aws.client("s3").head_object(Bucket=BUCKET, Key=key)["ETag"]
+
+
+def test_it_lies_in_the_inbox_as_it_was_written(account: Account, here: Path) -> None:
+    text = f"# größe\n{with_image(account)}"
+    said = submit(account, here, text).fine()
+    assert account.aws.client("s3").get_object(Bucket=BUCKET, Key=KEY)["Body"].read() == text.encode()
+    [job] = re.findall(r"^(vision/train-[0-9a-f]{8}): submitted as inbox/vision/train\.toml$", said.out, re.MULTILINE)
+    assert job.endswith(etag(account).strip('"')[:8]) and f"curfew jobs {job}" in said.err
+
+
+def test_the_job_s_own_name_is_that_of_the_object(account: Account, here: Path) -> None:
+    submit(account, here, f'name = "llama.ft"\n{with_image(account)}').fine()
+    assert account.keys("inbox/") == ["inbox/vision/llama.ft.toml"]
+
+
+def test_what_it_would_cost_and_where_it_would_run(account: Account, here: Path) -> None:
+    said = submit(account, here, with_image(account), "--dry-run").fine()
+    assert account.keys("inbox/") == []
+    assert "train: for 8h at most; without [checkpoint] it begins at zero whenever its machine is lost" in said.out
+    assert re.search(r"^g5\.xlarge +on demand +us-east-1[a-f] +\$1\.01/h +\$1\.01/h$", said.out, re.MULTILINE), said.out
+    assert "It can cost $8.05: 8h at $1.01/h at most, which is reserved before it begins" in said.out
+    estimate = submit(account, here, with_image(account), "--dry-run", "--json").fine().json()["estimate"]
+    assert estimate["worst_case"] == {"seconds": 28_800, "usd_per_hour": 1.006, "usd": 8.048}
+    assert {one["lifecycle"] for one in estimate["candidates"]} == {"on-demand"} and estimate["nowhere"] is None
+
+
+def test_on_spot_the_cheapest_zone_comes_first(account: Account, here: Path) -> None:
+    account.aws.set_spot_price("g5.xlarge", {"us-east-1a": 0.51, "us-east-1b": 0.41}, since=ago(hours=5))
+    text = with_image(account).replace("enabled = false", "enabled = true")
+    estimate = submit(account, here, text, "--dry-run", "--json").fine().json()["estimate"]
+    assert [(one["zone"], one["rate"]) for one in estimate["candidates"][:2]] == [("us-east-1b", 0.41), ("us-east-1a", 0.51)]
+    assert estimate["worst_case"]["usd_per_hour"] == 1.006
+
+
+def test_what_can_be_launched_nowhere_says_why(account: Account, here: Path) -> None:
+    zones = {f"us-east-1{letter}": 0.5 for letter in "abcdef"}
+    account.aws.set_spot_price("g5.xlarge", zones, since=ago(hours=5))
+    text = with_image(account).replace("enabled = false", "enabled = true\nmax_usd_per_hour = 0.3")
+    said = submit(account, here, text, "--dry-run")
+    assert said.code == 1 and "It can be launched nowhere now, and would wait: " in said.out, said
+
+
+def test_every_mistake_with_its_line_and_nothing_is_submitted(account: Account, here: Path) -> None:
+    text = 'comand = "x"\nowner = "ada"\n[gpu]\ncount = 0\n[limits]\nfinish_by = "2020-01-01T00:00:00Z"\n'
+    said = submit(account, here, text)
+    file = here / "train.toml"
+    assert said.code == 1 and account.keys("inbox/") == []
+    for line in (
+        f"{file}: key `command`: it is missing: write what is to be run",
+        f"{file}:1: key `comand`: there is no key `comand` here; did you mean `command`?",
+        f"{file}:4: key `gpu.count`: 0 is out of range; write a whole number from 1 to 16",
+        f"{file}:6: key `limits.finish_by`: 2020-01-01T00:00:00Z is over",
+    ):
+        assert line in said.out, said
+    assert "4 mistakes" in said.err
+    mistakes = submit(account, here, text, "--json").json()["mistakes"]
+    assert [(one["line"], one["key"]) for one in mistakes] == [(0, "command"), (1, "comand"), (4, "gpu.count"), (6, "limits.finish_by")]
+
+
+def test_it_is_judged_by_the_configuration_that_is_deployed(account: Account, here: Path) -> None:
+    account.configure(tags={"required": ["Team", "Owner", "project"]})
+    said = submit(account, here, LEAST)
+    assert said.code == 1 and "key `tags.project`: this account requires this tag" in said.out
+    account.write_config("mode = 7")
+    assert submit(account, here, LEAST).code == 2
+
+
+def test_what_is_no_spec_at_all(account: Account, here: Path) -> None:
+    said = submit(account, here, b"\xff\xfe")
+    assert said.code == 1 and "no UTF-8" in said.out
+    said = submit(account, here, b"#" * 70_000)
+    assert said.code == 1 and "65536 are the most" in said.out
+    said = curfew(account.environment(), "submit", str(here / "nowhere.toml"), "--team", "vision")
+    assert said.code == 2 and "nowhere.toml cannot be read: " in said.err
+
+
+def test_from_standard_input_it_needs_a_name(account: Account) -> None:
+    arguments = ("submit", "-", "--team", "vision")
+    said = curfew(account.environment(), *arguments, stdin=LEAST)
+    assert said.code == 1 and "standard input: key `name`: " in said.out
+    curfew(account.environment(), *arguments, stdin=f'name = "x"\n{with_image(account)}').fine()
+    assert account.keys("inbox/") == ["inbox/vision/x.toml"]
+
+
+# Whose it is
+
+
+def test_a_team_has_to_be_known(account: Account, here: Path) -> None:
+    (here / "train.toml").write_text(with_image(account))
+    arguments = ("submit", str(here / "train.toml"))
+    said = curfew(account.environment(), *arguments)
+    assert said.code == 2 and "whose job is it? Name the team by --team or CURFEW_TEAM" in said.err
+    account.configure(teams={"vision": {}, "nlp": {}})
+    assert "; the configuration has nlp, vision" in curfew(account.environment(), *arguments).err
+    curfew(account.environment(CURFEW_TEAM="nlp"), *arguments).fine()
+    account.configure(teams={"vision": {}})
+    curfew(account.environment(), *arguments).fine()
+    assert account.keys("inbox/") == ["inbox/nlp/train.toml", "inbox/vision/train.toml"]
+
+
+def test_a_team_that_is_perhaps_a_slip_is_a_warning(account: Account, here: Path) -> None:
+    account.configure(teams={"nlp": {}})
+    said = submit(account, here, with_image(account)).fine()
+    assert "warning: the configuration says nothing of a team vision; it has nlp" in said.err
+
+
+def test_a_team_with_an_awkward_name(account: Account, here: Path) -> None:
+    (here / "train.toml").write_text(with_image(account))
+    curfew(account.environment(), "submit", str(here / "train.toml"), "--team", "a b/c").fine()
+    assert account.keys("inbox/") == ["inbox/a%20b%2Fc/train.toml"]
+
+
+# The answer
+
+
+def waits(account: Account, here: Path, *arguments: str) -> subprocess.Popen[str]:
+    (here / "train.toml").write_text(with_image(account))
+    words = [COMMAND, "submit", str(here / "train.toml"), "--team", "vision", "--wait", *arguments]
+    waiting = subprocess.Popen(words, env=account.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert waiting.stderr is not None
+    while "waiting for the answer" not in (line := waiting.stderr.readline()):
+        assert line, waiting.communicate()
+    return waiting
+
+
+def test_it_waits_until_it_is_accepted(account: Account, here: Path) -> None:
+    answer(account, "of an earlier one", job="vision/train-00000000")
+    waiting = waits(account, here)
+    answer(account, etag(account), job="vision/train-12345678")
+    out, _ = waiting.communicate(timeout=30)
+    assert waiting.returncode == 0 and "vision/train-12345678: accepted" in out and "00000000" not in out
+
+
+def test_or_rejected(account: Account, here: Path) -> None:
+    waiting = waits(account, here, "--json")
+    mistake = {"line": 3, "key": "gpu.count", "problem": "not so many"}
+    answer(account, etag(account), mistakes=[mistake])
+    out, _ = waiting.communicate(timeout=30)
+    said = json.loads(out)
+    assert waiting.returncode == 1 and said["answer"] == {"accepted": False, "mistakes": [mistake]} and said["job"] is None
+
+
+def test_what_waits_for_its_answer_is_not_overwritten(account: Account, here: Path) -> None:
+    submit(account, here, with_image(account)).fine()
+    before = etag(account)
+    said = submit(account, here, f"# another\n{with_image(account)}")
+    assert said.code == 2 and f"{KEY} is there already, and nobody has answered it yet" in said.err
+    assert etag(account) == before
+    answer(account, before, job="vision/train-12345678")
+    submit(account, here, f"# another\n{with_image(account)}").fine()
+    assert etag(account) != before
+
+
+# What lacks
+
+
+def test_without_permission_to_look_it_is_submitted_all_the_same(account: Account, here: Path) -> None:
+    account.aws.fault("ec2:DescribeInstanceTypes", "access_denied", times=None)
+    said = submit(account, here, with_image(account)).fine()
+    assert "where it can run, and for how much, is not known: " in said.err and account.keys("inbox/") == [KEY]
+    said = submit(account, here, with_image(account), "--dry-run")
+    assert said.code == 2
+
+
+def test_who_may_not_submit_hears_which_permission_lacks(account: Account, here: Path) -> None:
+    account.aws.fault("s3:PutObject", "access_denied", times=None)
+    said = submit(account, here, with_image(account))
+    assert said.code == 2 and "grant the role that asked s3:PutObject" in said.err and account.keys("inbox/") == []
