@@ -42,7 +42,7 @@ GROUPS = {("config",)}  # their help lists commands that have examples
 
 def test_there_are_the_commands_of_the_readme() -> None:
     assert {words[0] for words in ALL if words} == {
-        *("scan", "config", "explain", "plans", "budget", "apply", "keep", "protect", "release", "undo", "doctor", "completions")
+        *("scan", "config", "explain", "plans", "budget", "apply", "keep", "protect", "release", "undo", "submit", "jobs", "logs", "cancel", "doctor", "completions")
     }
 
 
@@ -140,7 +140,8 @@ def test_without_a_region_it_says_where_one_can_be_named() -> None:
 
 SPEAKING_TO_AWS = (
     *("scan", "config show", "plans", "budget", "doctor", f"explain {NOBODY}", f"keep {NOBODY} 1d", f"release {NOBODY}"),
-    *(f"undo {NOBODY}", "apply 20300101T000000Z-0123456789abcdef"),
+    *(f"undo {NOBODY}", "apply 20300101T000000Z-0123456789abcdef", "jobs", "jobs llama", "logs llama", "cancel llama --yes"),
+    "submit /dev/null --team vision",
 )
 
 

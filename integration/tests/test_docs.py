@@ -27,8 +27,10 @@ from local_aws import LocalAws
 from reaping import BUCKET, REPOSITORY, Account, now
 from reaping_volumes import VolumeAccount
 from test_cli_budget import write as write_budget
+from test_cli_jobs import LLAMA, running
+from test_cli_logs import upload
 
-PAGES = ("README.md", "docs/cookbook.md", "docs/command.md", "docs/reference.md", "docs/measurements.md", "CONTRIBUTING.md")
+PAGES = ("README.md", "docs/cookbook.md", "docs/command.md", "docs/jobs.md", "docs/reference.md", "docs/measurements.md", "CONTRIBUTING.md")
 
 _PROGRAMS = ("curfew", "aws", "make", "cargo", "for", "mkdir")
 # What ends with 1 where there is something to say.
@@ -135,6 +137,7 @@ class Reader:
             "RUN": self._held,
             "ID": self._stopped,
             "budget": self._budgets,
+            "llama": self._job,
         }
 
     def prepared(self, text: str) -> str:
@@ -189,6 +192,11 @@ class Reader:
             write_budget(self.account, team)
             write_budget(self.account, team, at="2026-10", as_of="2026-10-31T23:30:00Z")
         return "budget"
+
+    def _job(self) -> str:
+        running(self.account)
+        upload(self.account, "step 1\n")
+        return "llama"
 
     def _stopped(self) -> str:
         gpu = self.account.idle(self.account.gpu())
@@ -260,7 +268,8 @@ def permissions() -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("section", [one for page in PAGES for one in sections(page)], ids=str)
 def test_a_section(section: Section, reader: Reader) -> None:
-    (reader.folder / "curfew.toml").write_text(section.config)
+    for name in ("curfew.toml", "train.toml"):
+        (reader.folder / name).write_text(section.config)
     for line in filter(_is_run, section.commands):
         text = reader.prepared(line.text)
         reader.aws.clear_calls()
