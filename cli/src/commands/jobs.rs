@@ -101,7 +101,7 @@ async fn one(context: &Context, named: &str) -> Result<Ending, Failure> {
     let store = context.needs_deployed().await?.store;
     let job: Job = meant(&store, named).await?;
     let overview = Overview::of(&job, context.now);
-    let (details, troubles) = Details::of(&store, &job).await;
+    let (details, troubles) = Box::pin(Details::of(&store, &job)).await;
     for trouble in &troubles {
         screen::warn(trouble);
     }

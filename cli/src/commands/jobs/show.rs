@@ -1,6 +1,7 @@
 //! Jobs for people.
 
 use domain::duration;
+use domain::id::TypeName;
 use domain::job::{Job, Lifecycle, Overview, Placed, Terms};
 use jiff::{SignedDuration, Timestamp};
 
@@ -134,7 +135,7 @@ fn checkpoint(overview: &Overview, details: &Details) -> String {
 fn asked_for(terms: &Terms) -> String {
     let gpu = &terms.gpu;
     let memory = if gpu.memory_gib_min > 0 { format!(" of {} GiB", gpu.memory_gib_min) } else { String::new() };
-    let types: Vec<&str> = gpu.types.iter().map(|name| name.as_str()).collect();
+    let types: Vec<&str> = gpu.types.iter().map(TypeName::as_str).collect();
     let types = if types.is_empty() { String::new() } else { format!(" ({})", types.join(", ")) };
     let bought = match &terms.spot {
         None => "on demand".to_owned(),

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::screen;
 
 /// An event wakes run-jobs at once, and its schedule a minute later at most.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_mins(3);
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Until this very document is answered.

@@ -49,7 +49,7 @@ pub(super) fn estimate(spec: &Spec, estimate: Option<&Estimate>) {
     }
     match estimate.worst_case {
         Some(worst) => {
-            screen::say(format!("\nIt can cost {} at most, which is reserved before it begins", worst.in_words()))
+            screen::say(format!("\nIt can cost {} at most, which is reserved before it begins", worst.in_words()));
         }
         None => screen::say("\nIts limits leave it no time to run"),
     }
