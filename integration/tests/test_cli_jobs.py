@@ -48,12 +48,13 @@ def placed(attempt: int = 1, **fields: Any) -> dict[str, Any]:
 
 def ended(result: str = "succeeded", why: str = "the command ended with success", **fields: Any) -> dict[str, Any]:
     at = rfc3339(ago(hours=1))
-    return {"state": "ended", "result": result, "why": why, "at": at, "machine": None, "released": True, "closed": True, **fields}
+    over = {"result": result, "why": why, "at": at, "machine": None, "released": True, "closed": True, **fields}
+    return {"state": "ended", "of": over}
 
 
 def write(account: Account, job: str, phase: dict[str, Any], active: bool = True, **fields: Any) -> None:
     document = {
-        **{"schema": 1, "job": job, "owner": "ada", "terms": TERMS, "submitted_at": rfc3339(ago(hours=3)), "attempt": 1},
+        **{"schema": 1, "job": job, "owner": "ada", "terms": TERMS, "submitted_at": rfc3339(ago(hours=3)), "attempt": 1, "machines": 1},
         **{"phase": phase, "predecessor": None, "used": {"seconds": 0, "usd": 0.0}},
         **{"progress": {"step": None, "attempts_without": 0}, "reserved": None, "ranking": None},
         **{"unplaced_since": None, "told": None},
@@ -65,7 +66,8 @@ def write(account: Account, job: str, phase: dict[str, Any], active: bool = True
 
 
 def running(account: Account, job: str = LLAMA, attempt: int = 1, **fields: Any) -> None:
-    write(account, job, {"state": "running", **placed(attempt)}, attempt=attempt, **fields)
+    phase = {"state": "running", "of": placed(attempt)}
+    write(account, job, phase, **{"attempt": attempt, "machines": attempt, **fields})
 
 
 def leave(account: Account, job: str, name: str, **document: Any) -> None:
@@ -75,7 +77,7 @@ def leave(account: Account, job: str, name: str, **document: Any) -> None:
 def test_those_that_are_not_over_the_newest_first(account: Account) -> None:
     running(account, progress={"step": 1200, "attempts_without": 0})
     held = {"by": "budget", "why": "the budget of nlp is spent", "until": rfc3339(now() + timedelta(minutes=5)), "passes": 0}
-    write(account, BERT, {"state": "held", **held}, attempt=0, submitted_at=rfc3339(ago(hours=1)))
+    write(account, BERT, {"state": "held", "of": held}, attempt=0, machines=0, submitted_at=rfc3339(ago(hours=1)))
     write(account, OLD, ended(), active=False)
     heading, bert, llama = jobs(account).fine().out.splitlines()
     assert heading.split() == "job state attempts machine type step ran cost at most until why".split()
