@@ -98,8 +98,9 @@ simulate-quarter: ## Those of budgets: 200 instances and 40 jobs through a quart
 simulate-all: ## Live a million days of simulated accounts of each kind (hours)
 	@$(MAKE) simulate ARGS="--account-days 1000000"
 
-template: $(VENV_LINT)/.installed ## Lint template.yaml (sam validate, cfn-lint), without an account
+template: $(VENV_LINT)/.installed ## Lint the templates (sam validate, cfn-lint), without an account
 	$(SAM) validate --lint
+	for beside in deploy/*.yaml; do $(SAM) validate --lint --template-file "$$beside"; done
 	$(VENV_LINT)/bin/cfn-lint
 
 # Whole files go to one process or the other, so that what shares a file shares no moment. The trials of every fault are many

@@ -23,10 +23,21 @@ BINARIES := $(ROOT)/target/$(RUST_TARGET)/release
 build-ReapInstances: NAME := reap-instances
 build-ReapVolumes: NAME := reap-volumes
 build-EnforceBudgets: NAME := enforce-budgets
+build-RunJobs: NAME := run-jobs
+
+# What run-jobs carries beside itself: the agent for the machines of jobs, whatever it runs on itself. Each is built for the
+# oldest glibc of an image that a job may name (Amazon Linux 2), and with glibc, so that it can load NVIDIA's library. It has a
+# target directory of its own: what was compiled for one glibc must not be linked for another.
+AGENT_GLIBC := 2.26
+AGENTS := $(ROOT)/target/agent
+build-RunJobs: AGENT_TARGETS := x86_64:x86_64-unknown-linux-gnu arm64:aarch64-unknown-linux-gnu
+build-RunJobs: agents
 
 build-%: compile
 	@test -n "$(NAME)" || { echo "deploy/package.mk does not say which binary $* is" >&2; exit 1; }
 	cp "$(BINARIES)/$(NAME)" "$(ARTIFACTS_DIR)/bootstrap"
+	$(foreach one,$(AGENT_TARGETS),cp "$(AGENTS)/$(lastword $(subst :, ,$(one)))/release/agent" \
+		"$(ARTIFACTS_DIR)/agent-$(firstword $(subst :, ,$(one)))" &&) true
 
 .PHONY: compile
 compile: $(TOOLS)/.installed
@@ -34,6 +45,16 @@ compile: $(TOOLS)/.installed
 		echo "Rust cannot build for $(ARCHITECTURE) yet. Run: rustup target add $(RUST_TARGET)" >&2; exit 1; }
 	cd "$(ROOT)" && PATH="$(TOOLS)/bin:$$PATH" cargo zigbuild --release --locked --target-dir target \
 		--target $(RUST_TARGET).$(GLIBC) $(addprefix --package ,$(PACKAGES))
+
+.PHONY: agents
+agents: $(TOOLS)/.installed
+	@for pair in $(AGENT_TARGETS); do \
+		target="$${pair#*:}"; \
+		test -d "$$(cd "$(ROOT)" && rustc --print sysroot)/lib/rustlib/$$target/lib" || { \
+			echo "Rust cannot build the agent for $${pair%%:*} yet. Run: rustup target add $$target" >&2; exit 1; }; \
+		(cd "$(ROOT)" && PATH="$(TOOLS)/bin:$$PATH" cargo zigbuild --release --locked --target-dir "$(AGENTS)" \
+			--target "$$target.$(AGENT_GLIBC)" --package agent) || exit 1; \
+	done
 
 $(TOOLS)/.installed: $(ROOT)/deploy/requirements.txt
 	$(PYTHON) -m venv --clear "$(TOOLS)"

@@ -33,9 +33,9 @@ _Loader.add_multi_constructor("!", _long_form)
 
 
 @cache
-def template() -> dict[str, Any]:
-    """The whole template, with every short form written out. Read once: do not change it."""
-    return yaml.load(TEMPLATE.read_text(encoding="utf-8"), Loader=_Loader)
+def template(path: Path = TEMPLATE) -> dict[str, Any]:
+    """A whole template, with every short form written out. Read once: do not change it."""
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
 
 
 def resources(kind: str | None = None) -> dict[str, dict[str, Any]]:
@@ -79,7 +79,11 @@ class Statement:
 def statements(function_name: str) -> list[Statement]:
     """Every statement that the role of a function can have, whatever the parameters."""
     role_id = functions()[function_name]["Properties"]["Role"]["Fn::GetAtt"][0]
-    role = resources("AWS::IAM::Role")[role_id]["Properties"]
+    return statements_of_role(resources("AWS::IAM::Role")[role_id]["Properties"])
+
+
+def statements_of_role(role: dict[str, Any]) -> list[Statement]:
+    """Every statement that a role of a template can have, by its properties."""
     return [
         Statement(
             sid=statement["Sid"],

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Iterable
 
-from template_actions import Statement, statements
+from template_actions import Statement, statements, statements_of_role
 
 ACCOUNT = "123456789012"
 _PSEUDO_PARAMETERS = {"${AWS::Partition}": "aws", "${AWS::AccountId}": ACCOUNT, "${AWS::Region}": "us-east-1"}
@@ -53,6 +53,11 @@ def may(function: str, request: Request, *, enforcing: bool = True, besides: tup
     """Whether the role of a function may: something allows it, and nothing denies it."""
     own = (one for one in statements(function) if enforcing or "Enforcing" not in one.only_if)
     return decision((*own, *besides), request) == "allowed"
+
+
+def role_may(role: dict[str, Any], request: Request, *, besides: tuple[Statement, ...] = ()) -> bool:
+    """The same of any role of a template, by its properties."""
+    return decision((*statements_of_role(role), *besides), request) == "allowed"
 
 
 def decision(policies: Iterable[Statement], request: Request) -> str:

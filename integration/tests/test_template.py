@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from template_actions import (
     logical_ids,
     resources,
     statements,
+    statements_of_role,
     template,
 )
 
@@ -36,15 +39,23 @@ INSTANCES, VOLUMES, SNAPSHOTS = (
 # What ends something: on what, and by which tags it was announced. Any one of these sets is enough.
 ANNOUNCED_INSTANCE = [{"curfew:marked"}, {"curfew:expires-at"}, {"curfew:job"}]
 ENDING = {
-    "ec2:StopInstances": (INSTANCES, ANNOUNCED_INSTANCE),
-    "ec2:TerminateInstances": (INSTANCES, ANNOUNCED_INSTANCE),
-    "ec2:DeleteVolume": (VOLUMES, [{"curfew:marked"}]),
-    "ec2:DeleteSnapshot": (SNAPSHOTS, [{"curfew:snapshot-of", "curfew:deleted-at"}]),
+    "reap-instances": {
+        "ec2:StopInstances": (INSTANCES, ANNOUNCED_INSTANCE),
+        "ec2:TerminateInstances": (INSTANCES, ANNOUNCED_INSTANCE),
+    },
+    "reap-volumes": {
+        "ec2:DeleteVolume": (VOLUMES, [{"curfew:marked"}]),
+        "ec2:DeleteSnapshot": (SNAPSHOTS, [{"curfew:snapshot-of", "curfew:deleted-at"}]),
+    },
+    "run-jobs": {"ec2:TerminateInstances": (INSTANCES, [{"curfew:job"}])},
+    "enforce-budgets": {},
 }
+ENDINGS = {action for of_function in ENDING.values() for action in of_function}
 
 # What each function may write on a resource that exists, which tags have to be there before, and nothing else.
 OWN_TAGS: dict[str, list[Any]] = {
     "enforce-budgets": [],
+    "run-jobs": [],
     "reap-instances": [(INSTANCES, TAGGING, {"curfew:marked", "curfew:stopped"}, set())],
     "reap-volumes": [
         (VOLUMES, TAGGING, {"curfew:marked", "curfew:unattached-since"}, set()),
@@ -52,15 +63,37 @@ OWN_TAGS: dict[str, list[Any]] = {
     ],
 }
 
-# What people say, and the one occasion on which a function may say it too: on a snapshot that it creates.
+# What people say, and the one occasion on which a function may say it too: on what it creates.
 THEIRS = {"curfew:protected", "curfew:mode", "curfew:keep-until"}
-COPIED = {"reap-volumes": {"curfew:mode", "curfew:keep-until"}}
+COPIED = {
+    "reap-volumes": ("CreateSnapshot", {"curfew:mode", "curfew:keep-until"}),
+    "run-jobs": ("RunInstances", {"curfew:mode"}),
+}
+# What tags at a creation are given to, and under which further conditions.
+AT_CREATION = {
+    "reap-volumes": (
+        (SNAPSHOTS,),
+        {"aws:RequestTag/curfew:snapshot-of": "false", "aws:RequestTag/curfew:deleted-at": "true"},
+    ),
+    "run-jobs": ((INSTANCES, VOLUMES), {"aws:RequestTag/curfew:job": "false"}),
+}
 
-MINUTES_BETWEEN_RUNS = {"reap-instances": 5, "reap-volumes": 60, "enforce-budgets": 15}
-MINUTES_OF_SILENCE = {"reap-instances": 15, "reap-volumes": 3 * 60, "enforce-budgets": 45}
+MINUTES_BETWEEN_RUNS = {"reap-instances": 5, "reap-volumes": 60, "enforce-budgets": 15, "run-jobs": 1}
+MINUTES_OF_SILENCE = {"reap-instances": 15, "reap-volumes": 3 * 60, "enforce-budgets": 45, "run-jobs": 5}
 
 # What ends something; the others only look.
-REAPERS = ["reap-instances", "reap-volumes"]
+REAPERS = ["reap-instances", "reap-volumes", "run-jobs"]
+# Woken by events at any time as well: of two that decide about one job, one loses the swap of its state.
+OVERLAPPING = {"run-jobs"}
+
+# What becomes of the AWS managed keys needs no permission (see RunJobsRole); that of customer keys exists with VolumeKeyArns.
+KEYS_OF_VOLUMES = {
+    "kms:CreateGrant",
+    "kms:DescribeKey",
+    "kms:GenerateDataKeyWithoutPlaintext",
+    "kms:ReEncryptFrom",
+    "kms:ReEncryptTo",
+}
 
 # What every function does: see its configuration and memory, tell, encrypt what it tells, log, keep what failed.
 ALL_DO = {
@@ -96,6 +129,20 @@ ONLY_THIS_ONE_DOES = {
         "ec2:StopInstances",
         "ec2:TerminateInstances",
         "kms:CreateGrant",
+    },
+    "run-jobs": {
+        "ec2:CreateTags",
+        "ec2:DescribeImages",
+        "ec2:DescribeInstanceTypeOfferings",
+        "ec2:DescribeInstanceTypes",
+        "ec2:DescribeSpotPriceHistory",
+        "ec2:DescribeSubnets",
+        "ec2:RunInstances",
+        "ec2:TerminateInstances",
+        "iam:PassRole",
+        "s3:DeleteObject",
+        "ssm:GetParameter",
+        *KEYS_OF_VOLUMES,
     },
     "reap-volumes": {
         "cloudwatch:GetMetricData",
@@ -164,13 +211,13 @@ def test_each_function_has_a_role_of_its_own_and_nothing_beside_it(function: str
 def test_nothing_ends_that_does_not_announce_it(function: str) -> None:
     announced: dict[str, list[set[str]]] = {}
     for statement in allowed(function):
-        for action in ENDING.keys() & set(statement.actions):
-            resource, _ = ENDING[action]
+        for action in ENDINGS & set(statement.actions):
+            resource, _ = ENDING[function][action]
             assert statement.resources == (resource,), statement.sid
             assert set(statement.conditions) == {"Null"}, statement.sid
             announced.setdefault(action, []).append(required_tags(statement))
     # All of them, or something announced would never end.
-    assert announced == {action: ENDING[action][1] for action in announced}
+    assert announced == {action: tags for action, (_, tags) in ENDING[function].items()}
     assert bool(announced) == (function in REAPERS)
 
 
@@ -203,7 +250,10 @@ def test_the_protected_are_denied_every_change(function: str) -> None:
         and statement.resources == ("*",)
         and statement.only_if == ()
     ]
-    assert changing(function) <= {action for statement in protecting for action in statement.actions}
+    # A launch changes nothing that exists: what it boots from, and into, may carry the tag.
+    assert changing(function) - {"ec2:RunInstances"} <= {
+        action for statement in protecting for action in statement.actions
+    }
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -220,20 +270,22 @@ def test_tags_are_written_by_their_exact_keys(function: str) -> None:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_other_tags_are_given_to_new_snapshots_alone(function: str) -> None:
+def test_other_tags_are_given_at_a_creation_alone(function: str) -> None:
     copying = [statement for statement in allowed(function) if at_creation(statement)]
     assert bool(copying) == (function in COPIED)
     for statement in copying:
+        resources_, of_request = AT_CREATION[function]
         assert statement.actions == ("ec2:CreateTags",)
-        assert statement.resources == (SNAPSHOTS,)
+        assert statement.resources == resources_
         assert statement.conditions == {
-            "StringEquals": {"ec2:CreateAction": "CreateSnapshot"},
-            "Null": {"aws:RequestTag/curfew:snapshot-of": "false", "aws:RequestTag/curfew:deleted-at": "true"},
+            "StringEquals": {"ec2:CreateAction": COPIED[function][0]},
+            "Null": of_request,
         }
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_what_people_say_in_tags_is_never_changed(function: str) -> None:
+    action, may_say = COPIED.get(function, ("", set()))
     always, copied = set(), set()
     for statement in denied(function):
         if statement.resources == ("*",) and statement.only_if == () and TAGGING <= set(statement.actions):
@@ -242,16 +294,16 @@ def test_what_people_say_in_tags_is_never_changed(function: str) -> None:
             if conditions == {}:
                 always |= {keys} if isinstance(keys, str) else set(keys)
             # Where nothing is created the key is absent, and a negated condition true.
-            elif conditions == {"StringNotEquals": {"ec2:CreateAction": "CreateSnapshot"}}:
+            elif conditions == {"StringNotEquals": {"ec2:CreateAction": action}}:
                 copied |= set(keys)
-    assert copied == COPIED.get(function, set())
+    assert copied == may_say
     assert always == (THEIRS - copied if function in REAPERS else set())
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_an_observing_role_can_change_nothing(function: str) -> None:
     for statement in allowed(function):
-        if (changing(function) | {"kms:CreateGrant"}) & set(statement.actions):
+        if (changing(function) | KEYS_OF_VOLUMES | {"iam:PassRole"}) & set(statement.actions):
             assert "Enforcing" in statement.only_if, statement.sid
     assert template()["Conditions"]["Enforcing"] == {"Fn::Equals": [{"Ref": "Mode"}, "enforce"]}
 
@@ -304,6 +356,22 @@ def test_sam_build_knows_every_function(function: str) -> None:
     assert f"build-{logical_ids()[function]}: NAME := {function}\n" in rules
 
 
+def dry_run(goal: str) -> str:
+    """What make would do to package a function for x86_64."""
+    makefile = REPOSITORY / "deploy" / "x86_64" / "Makefile"
+    command = ["make", "--dry-run", "-f", str(makefile), goal, "ARTIFACTS_DIR=/artifacts"]
+    return subprocess.run(command, capture_output=True, check=True, text=True).stdout
+
+
+def test_jobs_carry_an_agent_for_every_processor_and_nothing_else_does() -> None:
+    """Whatever the function itself runs on; and for the oldest glibc of the images that jobs may name."""
+    packaged = dry_run("build-RunJobs")
+    for architecture in template()["Parameters"]["Architecture"]["AllowedValues"]:
+        assert f'/agent" "/artifacts/agent-{architecture}"' in packaged
+    assert '"/artifacts/bootstrap"' in packaged and "$target.2.26" in packaged
+    assert "agent" not in dry_run("build-ReapInstances").replace(str(REPOSITORY), "")
+
+
 def test_sam_build_knows_every_architecture() -> None:
     for architecture in template()["Parameters"]["Architecture"]["AllowedValues"]:
         makefile = REPOSITORY / "deploy" / architecture / "Makefile"
@@ -323,9 +391,10 @@ def test_two_runs_of_a_function_do_not_overlap(function: str) -> None:
     events = properties["Events"].values()
     (schedule,) = (event["Properties"]["Schedule"] for event in events if event["Type"] == "Schedule")
     minutes = MINUTES_BETWEEN_RUNS[function]
-    assert schedule == ("rate(1 hour)" if minutes == 60 else f"rate({minutes} minutes)")
-    assert properties["Timeout"] < minutes * 60
-    assert properties["EventInvokeConfig"]["MaximumEventAgeInSeconds"] < minutes * 60
+    assert schedule == {1: "rate(1 minute)", 60: "rate(1 hour)"}.get(minutes, f"rate({minutes} minutes)")
+    # A minute is the least that Lambda takes.
+    assert properties["EventInvokeConfig"]["MaximumEventAgeInSeconds"] < max(minutes * 60, 61)
+    assert function in OVERLAPPING or properties["Timeout"] < minutes * 60
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -378,8 +447,24 @@ def test_the_state_bucket_does_not_grow_for_ever() -> None:
     everywhere = [rule for rule in rules if "Prefix" not in rule]
     assert any("NoncurrentVersionExpiration" in rule for rule in everywhere)
     assert any("AbortIncompleteMultipartUpload" in rule for rule in everywhere)
-    # Nothing but the audit trail ends by age: the rest is configuration and memory.
-    assert [rule["Prefix"] for rule in rules if "ExpirationInDays" in rule] == ["plans/"]
+    # Nothing but these ends by age: the rest is configuration and memory.
+    assert {rule["Prefix"]: rule["ExpirationInDays"] for rule in rules if "ExpirationInDays" in rule} == {
+        "plans/": {"Ref": "AuditRetentionDays"},
+        "inbox/": 30,
+        "checkpoints/": {"Ref": "CheckpointRetentionDays"},
+    }
+    # What is rewritten every minute, or large, or both, has no old versions for a month.
+    briefly = {
+        rule["Prefix"]
+        for rule in rules
+        if "Prefix" in rule and rule.get("NoncurrentVersionExpiration") == {"NoncurrentDays": 1}
+    }
+    assert {"jobs/", "checkpoints/", "active/", "notices/", "activity/", "ledger/", "budgets/", "prices/"} == briefly
+
+
+def test_a_checkpoint_outlives_a_month_of_waiting() -> None:
+    """A job that is held by a budget waits for the next month, and then a little."""
+    assert template()["Parameters"]["CheckpointRetentionDays"]["MinValue"] >= 31 + 14
 
 
 @pytest.mark.parametrize(
@@ -446,6 +531,89 @@ def test_what_budgets_say_is_done_by_others() -> None:
     (never,) = denied("enforce-budgets")
     assert (never.resources, never.conditions, never.only_if) == (("*",), {}, ())
     assert set(never.actions) >= {action for one in REAPERS for action in changing(one)}
+
+
+def patterns(function: str) -> list[dict[str, Any]]:
+    events = functions()[function]["Properties"]["Events"].values()
+    return [event["Properties"]["Pattern"] for event in events if event["Type"] == "EventBridgeRule"]
+
+
+def test_events_wake_jobs_alone() -> None:
+    assert [function for function in FUNCTIONS if patterns(function)] == ["run-jobs"]
+    kinds = {kind for pattern in patterns("run-jobs") for kind in pattern["detail-type"]}
+    assert kinds == {
+        "Object Created",
+        "EC2 Spot Instance Interruption Warning",
+        "EC2 Instance Rebalance Recommendation",
+        "EC2 Instance State-change Notification",
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "wakes"),
+    [
+        ("inbox/vision/llama-ft.toml", True),
+        ("jobs/vision/llama-ft-0123abcd/cancel.json", True),
+        # What the function itself writes: it would go on for ever.
+        ("inbox/vision/llama-ft.accepted.json", False),
+        ("inbox/vision/llama-ft.rejected.json", False),
+        ("jobs/vision/llama-ft-0123abcd/spec.toml", False),
+        ("jobs/vision/llama-ft-0123abcd/state.json", False),
+        # And what machines write every minute.
+        ("jobs/vision/llama-ft-0123abcd/attempts/1/heartbeat.json", False),
+        ("jobs/vision/llama-ft-0123abcd/head.json", False),
+        ("checkpoints/vision/llama-ft-0123abcd/1/100/manifest.json", False),
+        ("config/curfew.toml", False),
+    ],
+)
+def test_the_function_does_not_wake_itself(key: str, wakes: bool) -> None:
+    (of_objects,) = (pattern for pattern in patterns("run-jobs") if pattern["source"] == ["aws.s3"])
+    assert of_objects["detail"]["bucket"] == {"name": [{"Ref": "StateBucket"}]}
+    # `*` is any characters, `/` too (Amazon EventBridge user guide, "Comparison operators for use in event patterns").
+    wildcards = [one["wildcard"] for one in of_objects["detail"]["object"]["key"]]
+    assert any(fnmatchcase(key, wildcard) for wildcard in wildcards) == wakes
+
+
+FORWARDER = REPOSITORY / "deploy" / "forwarder.yaml"
+
+
+def test_other_regions_send_home_what_wakes_jobs() -> None:
+    """The same rules as at home, of the region's own events; and none in the home region, or they would go round for ever."""
+    forwarder = template(FORWARDER)
+    rules = [one for one in forwarder["Resources"].values() if one["Type"] == "AWS::Events::Rule"]
+    forwarded = [dict(rule["Properties"]["EventPattern"]) for rule in rules]
+    assert [pattern.pop("region") for pattern in forwarded] == [[{"Ref": "AWS::Region"}]] * 2
+    assert forwarded == [pattern for pattern in patterns("run-jobs") if pattern["source"] == ["aws.ec2"]]
+    assert {one["Condition"] for one in forwarder["Resources"].values()} == {"IsElsewhere"}
+    at_home = {"Fn::Equals": [{"Ref": "HomeRegion"}, {"Ref": "AWS::Region"}]}
+    assert forwarder["Conditions"] == {"IsElsewhere": {"Fn::Not": [at_home]}}
+    home_bus = {"Fn::Sub": "arn:${AWS::Partition}:events:${HomeRegion}:${AWS::AccountId}:event-bus/default"}
+    for rule in rules:
+        assert [target["Arn"] for target in rule["Properties"]["Targets"]] == [home_bus]
+    (may,) = statements_of_role(forwarder["Resources"]["ForwarderRole"]["Properties"])
+    assert (may.actions, may.resources) == (("events:PutEvents",), (home_bus,))
+
+
+def test_a_role_for_one_team_is_the_common_one_but_for_its_prefixes() -> None:
+    common = resources()["JobRole"]["Properties"]
+    of_team = template(REPOSITORY / "deploy" / "team-role.yaml")["Resources"]["JobRole"]["Properties"]
+    for key in ("Path", "AssumeRolePolicyDocument"):
+        assert common[key] == of_team[key]
+    pairs = list(zip(statements_of_role(common), statements_of_role(of_team), strict=True))
+    for one, other in pairs:
+        assert (one.sid, one.effect, one.actions) == (other.sid, other.effect, other.actions)
+        for key in ("StringEquals", "Null"):
+            assert one.conditions.get(key) == other.conditions.get(key)
+
+
+def test_launches_find_the_profile_by_its_name() -> None:
+    (profile,) = resources("AWS::IAM::InstanceProfile").values()
+    assert profile["Properties"]["InstanceProfileName"] == "curfew-job"
+    assert profile["Properties"]["Roles"] == [{"Ref": "JobRole"}]
+    # Only what is under this path may be given to machines.
+    assert resources()["JobRole"]["Properties"]["Path"] == "/curfew/"
+    samconfig = (REPOSITORY / "samconfig.toml").read_text(encoding="utf-8")
+    assert 'capabilities = "CAPABILITY_NAMED_IAM"' in samconfig
 
 
 def alarm(function: str, metric: str) -> dict[str, Any]:

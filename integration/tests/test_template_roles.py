@@ -6,13 +6,17 @@ for: so each case is something that a function does, or that it must never do wh
 
 from __future__ import annotations
 
+from typing import Any, Callable
+
 import pytest
 
-from template_iam import ADMINISTRATOR, INSTANCE, SNAPSHOT, VOLUME, Request, may
+from template_actions import REPOSITORY, resources, template
+from template_iam import ACCOUNT, ADMINISTRATOR, INSTANCE, SNAPSHOT, VOLUME, Request, may, role_may
 
 OF = "curfew:snapshot-of"
 MARKED = "curfew:marked"
 DELETED = "curfew:deleted-at"
+JOB = "curfew:job"
 BUCKET = "StateBucket.Arn"
 
 
@@ -26,6 +30,7 @@ def untagging(resource: str, *keys: str, on: tuple[str, ...] = ()) -> Request:
 
 # What each function does to what carries these tags.
 DONE = {
+    "run-jobs": [Request("ec2:TerminateInstances", INSTANCE, tags=(JOB, "curfew:mode", "curfew:expires-at"))],
     "reap-instances": [
         tagging(INSTANCE, MARKED, on=("Team",)),
         untagging(INSTANCE, MARKED, on=(MARKED,)),
@@ -48,6 +53,20 @@ DONE = {
 
 # What each must never do. Each is one tag away from what it does.
 NEVER_DONE = {
+    "run-jobs": [
+        Request("ec2:TerminateInstances", INSTANCE),
+        # Others announce it, or it says so itself: that is for the reaper.
+        Request("ec2:TerminateInstances", INSTANCE, tags=(MARKED, "curfew:expires-at", "curfew:attempt")),
+        Request("ec2:StopInstances", INSTANCE, tags=(JOB,)),
+        Request("ec2:StartInstances", INSTANCE, tags=(JOB,)),
+        Request("ec2:DeleteVolume", VOLUME, tags=(JOB,)),
+        # What exists does not become a job's, and what is a job's does not cease to be.
+        tagging(INSTANCE, JOB),
+        tagging(INSTANCE, JOB, on=(JOB,)),
+        tagging(VOLUME, JOB),
+        untagging(INSTANCE, JOB, on=(JOB,)),
+        Request("ec2:CreateTags", INSTANCE, tag_keys=(JOB,), create_action="CreateFleet"),
+    ],
     "reap-instances": [
         Request("ec2:StopInstances", INSTANCE),
         Request("ec2:TerminateInstances", INSTANCE, tags=("Team", "curfew:mode")),
@@ -82,6 +101,17 @@ NEVER_DONE = {
 
 # What must not be done even by a role that somebody has given everything.
 NEVER_EVEN_SO = {
+    "run-jobs": [
+        Request("ec2:TerminateInstances", INSTANCE),
+        Request("ec2:TerminateInstances", INSTANCE, tags=(MARKED, "curfew:expires-at")),
+        *(
+            Request("ec2:CreateTags", at, tag_keys=(JOB, key), create_action="RunInstances")
+            for at in (INSTANCE, VOLUME)
+            for key in ("curfew:protected", "curfew:keep-until")
+        ),
+        *(tagging(INSTANCE, key, on=(JOB,)) for key in ("curfew:protected", "curfew:mode", "curfew:keep-until")),
+        untagging(INSTANCE, "curfew:mode", on=(JOB,)),
+    ],
     "reap-instances": [tagging(INSTANCE, key) for key in ("curfew:protected", "curfew:mode", "curfew:keep-until")]
     + [untagging(INSTANCE, "curfew:protected", MARKED)],
     # It changes nothing: whatever a reaper does.
@@ -168,7 +198,155 @@ def test_a_safety_snapshot_is_made_of_what_is_marked_and_takes_its_tags_along() 
     assert not may_snapshot([MARKED], [*own, DELETED])
 
 
-ALL = {"reap-instances", "reap-volumes", "enforce-budgets"}
+LAUNCHED = (JOB, "curfew:attempt", "curfew:expires-at", "curfew:mode", "Team", "Name")
+IMDSV2 = {"ec2:MetadataHttpTokens": "required"}
+
+
+def may_launch(
+    tags: tuple[str, ...] = LAUNCHED,
+    instance: dict[str, str | list[str]] = IMDSV2,
+    *,
+    encrypted: bool = True,
+    enforcing: bool = True,
+) -> bool:
+    """RunInstances with tags is a question about each thing that it makes or uses, and about the tags of those that get some.
+
+    As of a snapshot, the answer must not depend on whether tags that something is to have count as tags on it.
+    """
+    ec2 = "arn:aws:ec2:eu-west-1"
+    used = [f"{ec2}::image/ami-0abc", f"{ec2}:{ACCOUNT}:network-interface/eni-0abc"]
+    # Those of another account, too.
+    used += [f"{ec2}:{owner}:{kind}/x-0abc" for kind in ("subnet", "security-group") for owner in (ACCOUNT, "999999999999")]
+    of_volume: dict[str, str | list[str]] = {"ec2:Encrypted": str(encrypted).lower()}
+    answers = {
+        all(
+            may("run-jobs", request, enforcing=enforcing)
+            for request in (
+                *(Request("ec2:RunInstances", one) for one in used),
+                Request("ec2:RunInstances", INSTANCE, on_it, tags, context=instance),
+                Request("ec2:RunInstances", VOLUME, on_it, tags, context=of_volume),
+                *(Request("ec2:CreateTags", one, on_it, tags, "RunInstances") for one in (INSTANCE, VOLUME)),
+            )
+        )
+        for on_it in ((), tags)
+    }
+    assert len(answers) == 1
+    return answers.pop()
+
+
+def test_a_machine_is_launched_that_says_whose_it_is_and_when_it_ends() -> None:
+    assert may_launch()
+    assert not may_launch(enforcing=False)
+    for lacking in (JOB, "curfew:attempt", "curfew:expires-at"):
+        assert not may_launch(tuple(tag for tag in LAUNCHED if tag != lacking)), lacking
+    for too_much in ("curfew:protected", "curfew:keep-until"):
+        assert not may_launch((*LAUNCHED, too_much)), too_much
+    assert not may_launch(encrypted=False)
+    for answered in ({}, {"ec2:MetadataHttpTokens": "optional"}):
+        assert not may_launch(instance=answered)
+
+
+@pytest.mark.parametrize(
+    ("role", "service", "expect"),
+    [
+        ("curfew/curfew-job", "ec2.amazonaws.com", True),
+        ("curfew/curfew-job-vision", "ec2.amazonaws.com", True),
+        ("curfew/curfew-job", "lambda.amazonaws.com", False),
+        ("Administrator", "ec2.amazonaws.com", False),
+        ("curfew-RunJobsRole-1ABC", "ec2.amazonaws.com", False),
+    ],
+)
+def test_machines_get_roles_that_are_made_for_them(role: str, service: str, expect: bool) -> None:
+    passing = Request("iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/{role}", context={"iam:PassedToService": service})
+    assert may("run-jobs", passing) == expect
+    assert not may("run-jobs", passing, enforcing=False)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "expect"),
+    [
+        (":parameter/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id", True),
+        (f"{ACCOUNT}:parameter/aws/service/deeplearning/x", False),
+        (":parameter/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64", False),
+        (f"{ACCOUNT}:parameter/vision/token", False),
+    ],
+)
+def test_only_the_public_images_are_asked_for(parameter: str, expect: bool) -> None:
+    assert may("run-jobs", Request("ssm:GetParameter", f"arn:aws:ssm:eu-west-1:{parameter}")) == expect
+
+
+# Each key of the state bucket: who reads, who writes and who deletes it of the function, a machine of any team, one of vision.
+LIVES = "vision/llama-0123abcd"
+OF_JOBS: list[tuple[str, str, str, str]] = [
+    # key, the function, the common role, the role of team vision
+    ("inbox/vision/llama.toml", "r", "", ""),
+    ("inbox/vision/llama.accepted.json", "rw", "", ""),
+    ("inbox/vision/llama.rejected.json", "rw", "", ""),
+    (f"jobs/{LIVES}/spec.toml", "rw", "r", "r"),
+    (f"jobs/{LIVES}/state.json", "rw", "r", "r"),
+    (f"jobs/{LIVES}/cancel.json", "r", "r", "r"),
+    (f"jobs/{LIVES}/head.json", "r", "rw", "rw"),
+    (f"jobs/{LIVES}/attempts/1/heartbeat.json", "r", "rw", "rw"),
+    (f"jobs/{LIVES}/attempts/1/log", "r", "rw", "rw"),
+    (f"checkpoints/{LIVES}/1/100/manifest.json", "", "rwd", "rwd"),
+    (f"active/{LIVES}", "rwd", "", ""),
+    ("agent/0123abcd", "rw", "r", "r"),
+    ("budgets/vision/2026-11.json", "rw", "", ""),
+    ("config/curfew.toml", "r", "", ""),
+    ("prices/current.json", "r", "", ""),
+    ("ledger/2026-11/eu-west-1.json", "", "", ""),
+    ("plans/2026-09-01/run-jobs/run.json", "w", "", ""),
+    ("jobs/nlp/bert-0123abcd/head.json", "r", "rw", ""),
+    ("jobs/vision-2/bert-0123abcd/head.json", "r", "rw", ""),
+    ("checkpoints/nlp/bert-0123abcd/1/100/manifest.json", "", "rwd", ""),
+]
+TEAM_ROLE = template(REPOSITORY / "deploy" / "team-role.yaml")["Resources"]["JobRole"]["Properties"]
+
+
+def common_role(request: Request, besides: tuple[Any, ...] = ()) -> bool:
+    return role_may(resources()["JobRole"]["Properties"], request, besides=besides)
+
+
+def team_role(request: Request, besides: tuple[Any, ...] = ()) -> bool:
+    """The names that stand for its parameters are its parameters."""
+    as_vision = Request(
+        request.action,
+        request.resource.replace(BUCKET, "arn:aws:s3:::StateBucket").replace("/vision/", "/Team/"),
+        context={key: str(value).replace("/vision/", "/Team/") for key, value in request.context.items()},
+    )
+    return role_may(TEAM_ROLE, as_vision, besides=besides)
+
+
+WHO: list[Callable[[Request], bool]] = [lambda request: may("run-jobs", request), common_role, team_role]
+
+
+@pytest.mark.parametrize(("key", "expect"), [(key, of_each) for key, *of_each in OF_JOBS])
+def test_each_writes_its_own_part_of_a_job(key: str, expect: list[str]) -> None:
+    actions = {"r": "s3:GetObject", "w": "s3:PutObject", "d": "s3:DeleteObject"}
+    for who, letters in zip(WHO, expect, strict=True):
+        may_do = {letter for letter, action in actions.items() if who(Request(action, f"{BUCKET}/{key}"))}
+        assert may_do == set(letters), (who, key)
+
+
+@pytest.mark.parametrize("who", [common_role, team_role])
+def test_whatever_a_team_gives_its_role_a_machine_does_not_say_where_its_job_stands(who: Any) -> None:
+    for key, of_function, of_common, _ in OF_JOBS:
+        if "w" in of_function and "w" not in of_common:
+            assert not who(Request("s3:PutObject", f"{BUCKET}/{key}"), besides=(ADMINISTRATOR,)), key
+
+
+@pytest.mark.parametrize("who", [common_role, team_role])
+def test_a_machine_may_do_nothing_beside_its_part_of_the_bucket(who: Any) -> None:
+    assert who(Request("cloudwatch:PutMetricData", "*", context={"cloudwatch:namespace": "CWAgent"}))
+    assert not who(Request("cloudwatch:PutMetricData", "*", context={"cloudwatch:namespace": "AWS/EC2"}))
+    # It ends by shutting down, for which it needs nobody.
+    for action in ("ec2:TerminateInstances", "ec2:RunInstances", "ec2:CreateTags", "iam:PassRole", "sns:Publish"):
+        assert not who(Request(action, INSTANCE, tags=(JOB,)))
+    secret = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:token"
+    assert not who(Request("secretsmanager:GetSecretValue", secret))
+
+
+ALL = {"reap-instances", "reap-volumes", "enforce-budgets", "run-jobs"}
 
 
 @pytest.mark.parametrize(("function", "other"), [(one, other) for one in sorted(ALL) for other in sorted(ALL - {one})])
@@ -187,11 +365,17 @@ def test_a_function_reads_and_writes_its_own_memory_alone(function: str, other: 
         record = f"plans/2026-09-01/{function}/run.json"
         assert writes(record) and not sees(record)
         assert not writes(f"plans/2026-09-01/{other}/run.json")
-        assert sees("active/vision/llama") == (function == "reap-volumes")
-        assert not writes("active/vision/llama")
+        assert sees("active/vision/llama") == (function in {"reap-volumes", "run-jobs"})
+        assert writes("active/vision/llama") == (function == "run-jobs")
+        # Which instances are those of jobs.
+        assert sees(f"jobs/{LIVES}/state.json") == (function in {"reap-instances", "run-jobs"})
+        assert writes(f"jobs/{LIVES}/state.json") == (function == "run-jobs")
+        assert not sees(f"jobs/{LIVES}/spec.toml") or function == "run-jobs"
         # Where budgets stand is said by one, and read by the one that stops instances by it.
         assert sees("budgets/vision/2026-11.json") == (function != "reap-volumes")
         assert sees("ledger/2026-11/eu-west-1.json") == (function == "enforce-budgets")
-        for key in ("budgets/vision/2026-11.json", "ledger/2026-11/eu-west-1.json", "prices/current.json"):
+        for key in ("ledger/2026-11/eu-west-1.json", "prices/current.json"):
             assert writes(key) == (function == "enforce-budgets")
+        # What jobs have reserved stands there as well.
+        assert writes("budgets/vision/2026-11.json") == (function in {"enforce-budgets", "run-jobs"})
         assert sees("prices/current.json")
