@@ -34,10 +34,11 @@ impl Scheduled {
 }
 
 /// Every function.
-pub const FUNCTIONS: [Scheduled; 3] = [
+pub const FUNCTIONS: [Scheduled; 4] = [
     Scheduled { function: "reap-instances", every: SignedDuration::from_mins(5) },
     Scheduled { function: "reap-volumes", every: SignedDuration::from_hours(1) },
     Scheduled { function: "enforce-budgets", every: SignedDuration::from_mins(15) },
+    Scheduled { function: "run-jobs", every: SignedDuration::from_mins(1) },
 ];
 
 /// Judges one function by the newest record of it; `deployed` is its name in Lambda, where that is known.

@@ -1,7 +1,7 @@
 //! `enforce-budgets`: it changes nothing in EC2. What a budget says is carried out by others.
 
 use super::On::{Instance, Snapshot, Volume};
-use super::{CREATE_TAGS, DELETE_TAGS, Deeds, OTHERS, Why, ask, tagging};
+use super::{CREATE_TAGS, DELETE_TAGS, Deeds, OTHERS, Why, ask, nothing_else, tagging};
 use crate::vocabulary::{DELETED_AT, MARKED, PROTECTED, SNAPSHOT_OF, STOPPED};
 
 const LOOKS: &str = "it only looks: what a budget says is carried out by others";
@@ -33,5 +33,6 @@ pub(super) const DEEDS: Deeds<'static> = Deeds {
     never: &[(ask("ec2:RebootInstances", Instance, &[MARKED]), OTHERS)],
     denied: DENIED,
     own: &[("notices/enforce-budgets/", true), ("ledger/", true), ("budgets/", true), ("prices/", true)],
+    further: nothing_else,
     other: "reap-instances",
 };

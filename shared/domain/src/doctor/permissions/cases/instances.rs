@@ -2,7 +2,8 @@
 
 use super::On::{Instance, Snapshot, Volume};
 use super::{
-    ALL_TAGS, CREATE_TAGS, DELETE_TAGS, Deeds, ENDS, MARKS, OTHERS, PEOPLE, TAGS_OF_OTHERS, UNMARKED, ask, tagging,
+    ALL_TAGS, Always, CREATE_TAGS, Case, DELETE_TAGS, Deeds, ENDS, GET, MARKS, Never, OTHERS, PEOPLE, PUT,
+    TAGS_OF_OTHERS, Table, UNMARKED, ask, tagging,
 };
 use crate::vocabulary::{DELETED_AT, EXPIRES_AT, JOB, KEEP_UNTIL, MARKED, MODE, PROTECTED, SNAPSHOT_OF, STOPPED};
 
@@ -53,5 +54,16 @@ pub(super) const DEEDS: Deeds<'static> = Deeds {
         (tagging(DELETE_TAGS, Instance, &[MARKED], &[PROTECTED, MARKED]), PEOPLE),
     ],
     own: &[("notices/reap-instances/", true), ("activity/", true), ("budgets/", false), ("prices/", false)],
+    further: of_jobs,
     other: "reap-volumes",
 };
+
+/// It reads where jobs stand, and no more of them.
+fn of_jobs(table: &Table<'_>) -> Vec<Case> {
+    vec![
+        table.object(GET, "jobs/vision/llama/state.json", Always, "curfew:job alone proves nothing"),
+        table.listing("jobs/", Always),
+        table.object(GET, "jobs/vision/llama/spec.toml", Never, OTHERS),
+        table.object(PUT, "jobs/vision/llama/head.json", Never, OTHERS),
+    ]
+}

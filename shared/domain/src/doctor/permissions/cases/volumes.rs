@@ -2,7 +2,8 @@
 
 use super::On::{Instance, Snapshot, Volume};
 use super::{
-    ALL_TAGS, Ask, CREATE_TAGS, DELETE_TAGS, Deeds, ENDS, MARKS, OTHERS, PEOPLE, TAGS_OF_OTHERS, UNMARKED, ask, tagging,
+    ALL_TAGS, Ask, CREATE_TAGS, DELETE_TAGS, Deeds, ENDS, MARKS, OTHERS, PEOPLE, TAGS_OF_OTHERS, UNMARKED, ask,
+    nothing_else, tagging,
 };
 use crate::vocabulary::{DELETED_AT, KEEP_UNTIL, MARKED, MODE, PROTECTED, RESTORE, SNAPSHOT_OF, UNATTACHED_SINCE};
 
@@ -64,10 +65,11 @@ pub(super) const DEEDS: Deeds<'static> = Deeds {
         (tagging(DELETE_TAGS, Volume, &[MARKED], &[MODE, MARKED]), PEOPLE),
     ],
     own: &[("notices/reap-volumes/", true), ("active/", false), ("prices/", false)],
+    further: nothing_else,
     other: "reap-instances",
 };
 
 /// Tags that a snapshot is created with.
 const fn at_creation(keys: &'static [&'static str]) -> Ask {
-    Ask { action: CREATE_TAGS, on: Snapshot, tags: &[], keys, creating: true }
+    Ask { action: CREATE_TAGS, on: Snapshot, tags: &[], keys, creating: Some("CreateSnapshot") }
 }
