@@ -17,6 +17,7 @@ use domain::id::Region;
 use domain::mode::Mode;
 use domain::observed::{Gap, GapKind, Observed};
 use domain::policy::Policy;
+use domain::policy::claim::Jobs;
 use domain::scan::{self, Finding};
 use futures::future::{Either, select};
 use futures::{StreamExt as _, stream};
@@ -91,7 +92,8 @@ impl Scan {
             ));
         }
         let prices = context.prices(store.as_ref(), &config).await;
-        let policy = Policy { config, ceiling: Mode::Observe, prices, budgets: Standings::default() };
+        let policy =
+            Policy { config, ceiling: Mode::Observe, prices, budgets: Standings::default(), jobs: Jobs::default() };
         let found = find(context, seen, &policy, progress).await;
         show::gaps(&found, context);
         if context.global.json {

@@ -7,7 +7,10 @@ use jiff::Timestamp;
 use crate::budget::Standings;
 use crate::config::Config;
 use crate::instance::{Accelerator, Instance, Machine, Prepaid, Purchase, State};
+use crate::job::{Gpu, Job, JobId, Lifecycle, MachineSpec, Phase, Placed, Terms};
 use crate::mode::Mode;
+use crate::money::Rate;
+use crate::policy::claim::Jobs;
 use crate::policy::{Policy, Subject, Verdict};
 use crate::price::PriceBook;
 use crate::usage::{Busy, PERIOD, Quiet, Unknown, Usage, Window};
@@ -181,6 +184,7 @@ pub(crate) struct Given {
     usage: Usage,
     config: Config,
     budgets: Standings,
+    jobs: Jobs,
     now: Timestamp,
 }
 
@@ -191,6 +195,7 @@ impl From<InstanceBuilder> for Given {
             usage: unknown(),
             config: Config::default(),
             budgets: Standings::default(),
+            jobs: Jobs::default(),
             now: time(NOW),
         }
     }
@@ -209,6 +214,10 @@ impl Given {
         Self { budgets, ..self }
     }
 
+    pub(crate) fn jobs(self, jobs: Jobs) -> Self {
+        Self { jobs, ..self }
+    }
+
     pub(crate) fn at(self, now: &str) -> Self {
         Self { now: time(now), ..self }
     }
@@ -221,6 +230,7 @@ impl Given {
             usage: &self.usage,
             config: &self.config,
             budgets: &self.budgets,
+            claim: self.jobs.claim(&self.instance),
             now: self.now,
         })
     }
@@ -232,6 +242,7 @@ pub(crate) fn enforcing(config: &str) -> Policy {
         ceiling: Mode::Enforce,
         prices: PriceBook::dated(),
         budgets: Standings::default(),
+        jobs: Jobs::default(),
     }
 }
 
@@ -265,4 +276,38 @@ pub(crate) fn busy() -> Usage {
 
 pub(crate) fn unknown() -> Usage {
     Usage::Unknown(Unknown::Uninstrumented { reporting: 0, devices: 1 })
+}
+
+/// The jobs that could be looked up: `vision/llama-0123abcd` alone, which is in that phase.
+pub(crate) fn jobs(phase: Phase) -> Jobs {
+    let id = JobId::read("vision/llama-0123abcd").unwrap();
+    let terms = Terms {
+        tags: BTreeMap::new(),
+        gpu: Gpu { count: 1, memory_gib_min: 0, types: Vec::new() },
+        spot: None,
+        max_runtime_seconds: 8 * 3600,
+        finish_by: None,
+        max_usd: None,
+        checkpoint: None,
+        machine: MachineSpec::default(),
+    };
+    let job = Job { attempt: 2, phase, ..Job::submitted(id.clone(), None, terms, time(NOW)) };
+    Jobs(BTreeMap::from([(id, Some(job))]))
+}
+
+/// The machine of its second attempt.
+pub(crate) fn placed(instance: &str, region: &str) -> Placed {
+    Placed {
+        instance: instance.into(),
+        region: region.into(),
+        zone: format!("{region}a"),
+        instance_type: "g5.xlarge".into(),
+        lifecycle: Lifecycle::OnDemand,
+        rate_max: Rate::from_usd_micros_per_hour(1_006_000),
+        rate: Rate::from_usd_micros_per_hour(1_006_000),
+        attempt: 2,
+        candidate: 0,
+        launched_at: time("2026-08-31T12:00:00Z"),
+        ends_at: time("2026-09-02T12:00:00Z"),
+    }
 }

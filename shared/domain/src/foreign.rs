@@ -2,7 +2,6 @@
 
 use crate::config::Managed;
 use crate::instance::{Instance, Purchase, Tags};
-use crate::vocabulary::JOB;
 use crate::volume::Volume;
 
 /// Tag keys by which controllers mark what is theirs, and what they are called. A trailing `*` matches any rest.
@@ -93,11 +92,8 @@ pub(crate) fn controller_by_key(key: &str, managed: &Managed) -> Option<String> 
 }
 
 fn controller_by_tags(tags: &Tags, managed: &Managed) -> Option<String> {
-    let launched_by_us = tags.contains_key(JOB);
     for key in tags.keys() {
-        if let Some((pattern, name)) = CONTROLLER_TAGS.iter().find(|(pattern, _)| matches(pattern, key))
-            && !(launched_by_us && *pattern == "aws:ec2:fleet-id")
-        {
+        if let Some((pattern, name)) = CONTROLLER_TAGS.iter().find(|(pattern, _)| matches(pattern, key)) {
             let value = tags.get(key).filter(|_| !pattern.ends_with('*')).map(|value| format!(" ({value})"));
             return Some(format!("{name}{}", value.unwrap_or_default()));
         }
@@ -137,12 +133,18 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_tags_and_our_own_fleet_are_no_controller() {
+    fn ordinary_tags_are_no_controller() {
         let managed = Managed::default();
         assert_eq!(
             controller(&instance().tag("Name", "eks:test").tag("aws:cloudformation:stack-name", "x").build(), &managed),
             None
         );
-        assert_eq!(controller(&instance().tag("aws:ec2:fleet-id", "x").tag(JOB, "vision/a-1").build(), &managed), None);
+        assert_eq!(controller(&instance().tag("curfew:job", "vision/a-1").build(), &managed), None);
+    }
+
+    #[test]
+    fn a_fleet_is_no_job_whatever_its_instances_say() {
+        let of_fleet = instance().tag("aws:ec2:fleet-id", "x").tag("curfew:job", "vision/a-1").build();
+        assert!(controller(&of_fleet, &Managed::default()).is_some());
     }
 }

@@ -87,7 +87,7 @@ mod tests {
     }
 
     fn untagged() -> Because {
-        Because::Untagged { missing: vec!["Owner".to_owned()] }
+        Because::Untagged { missing: vec!["Owner".to_owned()], disowned_by: None }
     }
 
     fn expired() -> Because {

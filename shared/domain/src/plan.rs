@@ -293,8 +293,10 @@ pub enum SparedBecause {
     Kubernetes,
     /// A volume that several instances may share.
     MultiAttach,
-    /// A volume of a job that is not finished.
+    /// Of a job that is not finished: an instance that its state knows, or a volume.
     LiveJob,
+    /// An instance that names a job, of which nobody can say whether it is that job's.
+    JobUnknown,
     /// A volume that is found orphaned, told, and only observed.
     Observed,
     /// A volume whose snapshot is not whole yet.

@@ -1,5 +1,6 @@
 //! The policies: what is done to whom, and why. One file per rule; each begins with what the rule means.
 
+pub mod claim;
 pub mod expired;
 pub mod explain;
 mod follow;
@@ -26,6 +27,8 @@ use crate::rule::{Ending, Rule};
 use crate::usage::Usage;
 use crate::vocabulary::Vocabulary;
 
+use claim::{Claim, Jobs};
+
 /// What the account wants: its configuration, under the function's own ceiling, and what things cost.
 #[derive(Debug, Clone)]
 pub struct Policy {
@@ -37,6 +40,8 @@ pub struct Policy {
     pub prices: PriceBook,
     /// Where budgets stand, of those by which instances may be stopped.
     pub budgets: Standings,
+    /// What the states of the jobs say that instances name.
+    pub jobs: Jobs,
 }
 
 /// One instance with everything a rule may look at.
@@ -52,6 +57,8 @@ pub struct Subject<'a> {
     pub config: &'a Config,
     /// Where budgets stand.
     pub budgets: &'a Standings,
+    /// Whose it is, as far as jobs go.
+    pub claim: Claim<'a>,
     /// When it is.
     pub now: Timestamp,
 }
@@ -128,6 +135,10 @@ impl Subject<'_> {
     fn mode_and_its_source(self, rule: Rule) -> (Mode, ModeFrom) {
         if self.says.mode.is_none() && rule.is_owners_own() {
             return (Mode::Enforce, ModeFrom::OwnersOwnEnd);
+        }
+        // Its tags were copied from a job, or were meant for one, `curfew:mode=enforce` too: they opt nothing in, only out.
+        if matches!(self.claim, Claim::Stranger(_)) && !rule.is_owners_own() && self.says.mode != Some(Mode::Observe) {
+            return (self.config.untagged.mode, ModeFrom::Untagged);
         }
         // Also once the tags are there: what was announced for their lack is called off in the mode it was announced in.
         if self.says.mode.is_none() && rule == Rule::Untagged {

@@ -18,6 +18,7 @@ use domain::notices::Notices;
 use domain::observed::Observed;
 use domain::plan::Action;
 use domain::policy::Policy;
+use domain::policy::claim::Jobs;
 use domain::policy::instances::{asks, decide, learn};
 use domain::price::PriceBook;
 use domain::report::{Outcome, OutcomeKind, Report};
@@ -184,6 +185,7 @@ impl Month {
                 ceiling: Mode::Enforce,
                 prices: PriceBook::dated(),
                 budgets: Standings::default(),
+                jobs: Jobs::default(),
             },
             series: listed(&instances, fleet.life),
             instances,

@@ -19,6 +19,7 @@ use domain::notices::Notices;
 use domain::observed::Observed;
 use domain::plan::{Action, Plan, Seen, SparedBecause, Step, still_holds};
 use domain::policy::Policy;
+use domain::policy::claim::Jobs;
 use domain::policy::explain::{Decision, Explanation, Finds, RuleExplained};
 use domain::policy::instances::{decide, explain};
 use domain::price::PriceBook;
@@ -295,7 +296,13 @@ fn given() -> impl Strategy<Value = Given> {
 impl Given {
     fn policy(&self) -> Policy {
         let config = Config::read(&self.config.text).unwrap_or_else(|error| panic!("{error}\n{}", self.config.text));
-        Policy { config, ceiling: self.ceiling, prices: PriceBook::dated(), budgets: Standings::default() }
+        Policy {
+            config,
+            ceiling: self.ceiling,
+            prices: PriceBook::dated(),
+            budgets: Standings::default(),
+            jobs: Jobs::default(),
+        }
     }
 
     fn world(&self) -> World {

@@ -16,6 +16,7 @@ use domain::news::Severity;
 use domain::observed::{Gap, GapKind, Observed};
 use domain::plan::{Action, Because, Mended, OnlyTold, Orphaned, SparedBecause};
 use domain::policy::Policy;
+use domain::policy::claim::Jobs;
 use domain::policy::instances::decide;
 use domain::price::PriceBook;
 use domain::report::{AuditRecord, Outcome, OutcomeKind, Report, Response, SCHEMA};
@@ -329,7 +330,8 @@ fn reasons_to_spare() {
         S::NotAvailable => Some(S::Kubernetes),
         S::Kubernetes => Some(S::MultiAttach),
         S::MultiAttach => Some(S::LiveJob),
-        S::LiveJob => Some(S::Observed),
+        S::LiveJob => Some(S::JobUnknown),
+        S::JobUnknown => Some(S::Observed),
         S::Observed => Some(S::SnapshotPending),
         S::SnapshotPending => Some(S::VolumeExists),
         S::VolumeExists => Some(S::Restorable),
@@ -400,7 +402,7 @@ fn the_evidence_of_each_rule() {
             as_of: at,
             told: String::new(),
         })),
-        Because::OverBudget(_) => Some(Because::Untagged { missing: Vec::new() }),
+        Because::OverBudget(_) => Some(Because::Untagged { missing: Vec::new(), disowned_by: Some(String::new()) }),
         Because::Untagged { .. } => Some(Because::Idle(quiet.clone())),
         Because::Idle(_) => Some(Because::Hours { hours: String::new(), at }),
         Because::Hours { .. } => Some(Because::Lifetime { launched_at: at, max: jiff::SignedDuration::ZERO }),
@@ -459,7 +461,13 @@ fn real_report() -> Report {
     let protected = Instance { tags: tags(&[(PROTECTED, "")]), ..instance("i-0bbb") };
     let seen = Observed { items: vec![ownerless, protected], gaps: vec![gap] };
     let config = Config::read("[untagged]\nmode = \"enforce\"").unwrap();
-    let policy = Policy { config, ceiling: Mode::Enforce, prices: PriceBook::dated(), budgets: Standings::default() };
+    let policy = Policy {
+        config,
+        ceiling: Mode::Enforce,
+        prices: PriceBook::dated(),
+        budgets: Standings::default(),
+        jobs: Jobs::default(),
+    };
     let now = documented["at"].as_str().unwrap().parse().unwrap();
     let unknown = Usage::Unknown(Unknown::Uninstrumented { reporting: 0, devices: 1 });
     let plan = decide(&seen, &BTreeMap::from([("i-0aaa".into(), unknown)]), &BTreeMap::new(), &policy, now);

@@ -26,6 +26,7 @@ use domain::notices::Memory;
 use domain::observed::{Gap, GapKind, Observed};
 use domain::plan::{Action, Plan, Step, Target};
 use domain::policy::Policy;
+use domain::policy::claim::Jobs;
 use domain::price::PriceBook;
 use domain::report::{AuditRecord, Outcome, OutcomeKind, Report};
 use futures::future::join;
@@ -120,7 +121,7 @@ impl Run<'_> {
 
     fn policy(&self, config: Config, audience: &Audience, prices: PriceBook) -> Policy {
         let ceiling = if matches!(audience, Audience::Nobody(_)) { Mode::Observe } else { self.mode };
-        Policy { config, ceiling, prices, budgets: Standings::default() }
+        Policy { config, ceiling, prices, budgets: Standings::default(), jobs: Jobs::default() }
     }
 
     /// Whether it is about a resource at all.

@@ -9,6 +9,7 @@ use domain::mode::Mode;
 use domain::money::Rate;
 use domain::news::would_lose;
 use domain::plan::{Plan, Seen, Step, Target};
+use domain::policy::claim::Jobs;
 use domain::policy::{Policy, instances, volumes};
 use domain::price::{self, Quote};
 use domain::report::{APPLIED, Outcome, Recorded, RecordedBecause, RecordedStep};
@@ -95,7 +96,8 @@ impl Task<'_> {
         let run = self.run(began, &chosen, &|_, _| (), None);
         let config = self.gate.config.clone();
         let prices = execution::prices::load(&self.deployed.store, &config, began).await;
-        let policy = &Policy { config, ceiling: Mode::Enforce, prices, budgets: Standings::default() };
+        let policy =
+            &Policy { config, ceiling: Mode::Enforce, prices, budgets: Standings::default(), jobs: Jobs::default() };
         let (mut fresh, recalled) = match self.gate.function {
             Function::ReapInstances => {
                 let account = execution::instances::account(&run, policy).await;

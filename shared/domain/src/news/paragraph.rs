@@ -121,7 +121,11 @@ fn announcement(step: &Step, named: &str, why: &str, cost: &str, now: Timestamp)
 /// What makes the reason go away.
 fn mend(because: &Because) -> String {
     match because {
-        Because::Untagged { missing } => format!("Set the tags {}.", missing.join(", ")),
+        Because::Untagged { missing, disowned_by } => {
+            let set = (!missing.is_empty()).then(|| format!("Set the tags {}.", missing.join(", ")));
+            let remove = disowned_by.as_ref().map(|_| "Remove curfew:job and curfew:attempt.".to_owned());
+            Vec::from_iter(set.into_iter().chain(remove)).join(" ")
+        }
         Because::Idle(_) => "Use it, or stop it yourself.".to_owned(),
         Because::Hours { .. } => "Change curfew:hours if it should run on.".to_owned(),
         Because::Lifetime { .. } => "Set curfew:expires-at to say how long it may run.".to_owned(),
@@ -141,8 +145,10 @@ pub(crate) fn why(because: &Because, now: Timestamp) -> String {
             "its {} has spent {} of its budget of {} for {}, as of {}",
             over.of, over.spent_usd, over.budget_usd, over.month, over.as_of
         ),
-        Because::Untagged { missing } => {
-            format!("it lacks the required tags {}", missing.join(", "))
+        Because::Untagged { missing, disowned_by } => {
+            let lacks = (!missing.is_empty()).then(|| format!("it lacks the required tags {}", missing.join(", ")));
+            let names = disowned_by.as_ref().map(|job| format!("it names the job {job}, which does not know it"));
+            Vec::from_iter(lacks.into_iter().chain(names)).join(", and ")
         }
         Because::Idle(quiet) => {
             let held =

@@ -24,6 +24,9 @@ pub enum Because {
     Untagged {
         /// Which.
         missing: Vec<String>,
+        /// The job that it names, where that does not know it: a `curfew:job` that is not believed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        disowned_by: Option<String>,
     },
     /// Idle over the whole window.
     Idle(Quiet),

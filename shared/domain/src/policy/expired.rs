@@ -2,8 +2,8 @@
 //! - the instance carries `curfew:expires-at`,
 //! - and that moment has come.
 //!
-//! It ends at once: stopped; terminated where it carries `curfew:job`, says `curfew:on-idle=terminate`, or cannot be
-//! stopped. An instance of a persistent Spot request would be launched again, so its owner is only told.
+//! It ends at once: stopped; terminated where it carries a `curfew:job` that is not disowned (`claim.rs`), says
+//! `curfew:on-idle=terminate`, or cannot be stopped. An instance of a persistent Spot request would be launched again, so its owner is only told.
 
 use super::{Broken, Due, Subject, Verdict};
 use crate::config::RuleAction;
@@ -17,7 +17,8 @@ pub fn judge(subject: Subject<'_>) -> Verdict {
     let Some(expires_at) = subject.says.expires_at.filter(|at| *at <= subject.now) else {
         return Verdict::Kept;
     };
-    let terminate = subject.says.job.is_some()
+    // A tag that was copied takes nobody's disks. Of a job, of which nobody can say, its own timer would have terminated it.
+    let terminate = subject.claim.knows_only_its_expiry()
         || subject.says.on_idle == Some(RuleAction::Terminate)
         || subject.cannot_be_stopped();
     let due = match subject.instance.purchase {

@@ -16,6 +16,7 @@ pub use ask::{Learnt, asks, learn};
 pub use explain::{ask, explain};
 pub use scan::{scan, unjudged};
 
+use super::claim::Claim;
 use super::follow::Followed;
 use super::{
     Policy, Subject, Verdict, expired, hours, idle, lifetime, over_budget, owner_of, team_of, untagged, value_of,
@@ -102,6 +103,7 @@ impl<'a> Case<'a> {
             usage: self.usage,
             config: &self.policy.config,
             budgets: &self.policy.budgets,
+            claim: self.policy.jobs.claim(self.instance),
             now: self.now,
         }
     }
@@ -117,6 +119,8 @@ impl<'a> Case<'a> {
             .map(|rule| {
                 let verdict = match rule {
                     Rule::Expired => expired::judge(subject),
+                    _ if matches!(subject.claim, Claim::Ours(_)) => Verdict::Kept,
+                    _ if matches!(subject.claim, Claim::Unsayable(_)) => Verdict::Unknown,
                     Rule::OverBudget => over_budget::judge(subject),
                     Rule::Untagged => untagged::judge(subject),
                     Rule::Idle => idle::judge(subject),
@@ -135,6 +139,7 @@ impl<'a> Case<'a> {
         let enforced = running.track(&verdicts, Mode::Enforce);
         let observed = running.track(&verdicts, Mode::Observe);
         let mut standing = standing(&verdicts, self.usage);
+        standing.extend(self.topic_of_its_job());
         if says.stopped.is_some() {
             standing.extend(topics_of_a_start());
         }
@@ -158,7 +163,7 @@ impl<'a> Case<'a> {
         match action {
             Some(step) => {
                 // In the same message as the step: the next run would have nothing else to say.
-                let finding = self.uninstrumented().filter(|_| !step.action.is_end());
+                let finding = self.disowned().or_else(|| self.uninstrumented()).filter(|_| !step.action.is_end());
                 Line::Step(Box::new(Step { finding, memo, ..step }))
             }
             None => Line::Spared(Box::new(self.spared_after_judging(&[enforced, observed], memo))),
@@ -167,7 +172,8 @@ impl<'a> Case<'a> {
 
     fn decide_stopped(self, says: &Vocabulary) -> Line {
         let began = hours::start_is_due(self.instance, says, self.now);
-        let Some(began) = began.filter(|began| !self.was_stopped_again(*began)) else {
+        let began = began.filter(|began| !self.was_stopped_again(*began) && !self.claim().knows_only_its_expiry());
+        let Some(began) = began else {
             let memo = self.unjudged(topics_of_a_start());
             return Line::Spared(Box::new(self.spared(SparedBecause::NotRunning, memo)));
         };

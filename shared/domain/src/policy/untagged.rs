@@ -1,28 +1,39 @@
 //! **Untagged**, if and only if
-//! - the instance lacks a required tag, or its value is blank,
+//! - the instance lacks a required tag, or its value is blank; or it names a job that does not know it (`claim.rs`),
 //! - and it was launched longer than `settle` ago: tags of fleets and Auto Scaling groups arrive late.
 //!
 //! With `spare_busy`, positive evidence of work turns the action into notify; an announcement made before stays, and is
 //! carried out once the work is over. Where nobody has asked whether it works, or nobody answered, nothing is announced or carried
 //! out.
 
+use super::claim::{Claim, Stranger};
 use super::{Broken, Due, Subject, Verdict};
 use crate::plan::{Because, OnlyTold};
 use crate::usage::{Unknown, Usage};
 
-/// The required tags that it lacks, and had time to get.
+/// The evidence: the required tags that it lacks, and had time to get; and the job that does not know it.
 #[must_use]
-pub fn lacks(subject: Subject<'_>) -> Option<Vec<String>> {
+pub fn lacks(subject: Subject<'_>) -> Option<Because> {
     let missing = subject.missing_tags();
+    let disowned_by = disowned_by(subject).map(|stranger| stranger.job.to_owned());
     let settled = subject.instance.launched_at + subject.config.untagged.settle <= subject.now;
-    (settled && !missing.is_empty()).then_some(missing)
+    (settled && (!missing.is_empty() || disowned_by.is_some())).then_some(Because::Untagged { missing, disowned_by })
+}
+
+/// Whether its `curfew:job` is not believed.
+#[must_use]
+pub const fn disowned_by(subject: Subject<'_>) -> Option<Stranger<'_>> {
+    match subject.claim {
+        Claim::Stranger(stranger) => Some(stranger),
+        Claim::None | Claim::Ours(_) | Claim::Unsayable(_) => None,
+    }
 }
 
 /// Judges one running instance.
 #[must_use]
 pub fn judge(subject: Subject<'_>) -> Verdict {
     let rule = &subject.config.untagged;
-    let Some(missing) = lacks(subject) else { return Verdict::Kept };
+    let Some(because) = lacks(subject) else { return Verdict::Kept };
     let due = match subject.feasible(rule.action, subject.own_local_disk()) {
         Err(only_told) => Due::Tell(only_told),
         Ok(_) if rule.spare_busy && matches!(subject.usage, Usage::Busy(_)) => Due::Tell(OnlyTold::Busy),
@@ -31,22 +42,23 @@ pub fn judge(subject: Subject<'_>) -> Verdict {
         }
         Ok(ending) => Due::From(ending, subject.now + rule.grace),
     };
-    Verdict::Broken(Broken { because: Because::Untagged { missing }, due })
+    Verdict::Broken(Broken { because, due })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Given, busy, instance, untagged};
+    use crate::fixture::{Given, busy, instance, jobs, placed, untagged};
+    use crate::job::Phase;
     use crate::rule::Ending;
 
     fn check(given: Given, expect: Option<(&[&str], Option<Ending>)>) {
         let verdict = given.judge(judge);
         let found = match &verdict {
-            Verdict::Broken(Broken { because: Because::Untagged { missing }, due: Due::From(ending, _) }) => {
+            Verdict::Broken(Broken { because: Because::Untagged { missing, .. }, due: Due::From(ending, _) }) => {
                 Some((missing.clone(), Some(*ending)))
             }
-            Verdict::Broken(Broken { because: Because::Untagged { missing }, .. }) => Some((missing.clone(), None)),
+            Verdict::Broken(Broken { because: Because::Untagged { missing, .. }, .. }) => Some((missing.clone(), None)),
             _ => None,
         };
         let expect =
@@ -75,6 +87,15 @@ mod tests {
             Given::from(untagged()).usage(busy()).config("[untagged]\nspare_busy = false"),
             Some((&["Team", "Owner"], Some(Ending::Stop))),
         );
+    }
+
+    #[test]
+    fn a_job_that_does_not_know_it_is_evidence_too() {
+        let named = |state| Given::from(instance().tag("curfew:job", "vision/llama-0123abcd")).jobs(jobs(state));
+        check(named(Phase::Submitted), Some((&[], Some(Ending::Stop))));
+        check(named(Phase::Running(placed("i-0abc", "us-east-1"))), None);
+        let late = instance().tag("curfew:job", "llama").launched("2026-09-01T11:51:00Z");
+        check(late.into(), None);
     }
 
     #[test]

@@ -19,6 +19,7 @@ use domain::id::ResourceId;
 use domain::instance::{Accelerator, Instance, Machine, Purchase, State};
 use domain::mode::Mode;
 use domain::policy::Policy;
+use domain::policy::claim::Jobs;
 use domain::price::PriceBook;
 use domain::usage::{Quiet, Usage};
 use jiff::{SignedDuration, Timestamp};
@@ -62,6 +63,7 @@ fn merciless() -> Policy {
         ceiling: Mode::Enforce,
         prices: PriceBook::dated(),
         budgets: Standings::default(),
+        jobs: Jobs::default(),
     }
 }
 

@@ -12,6 +12,7 @@ use domain::news::Message;
 use domain::notices::Notices;
 use domain::plan::{Plan, Spared, Step};
 use domain::policy::Policy;
+use domain::policy::claim::Jobs;
 use domain::price::PriceBook;
 use domain::report::Outcome;
 use domain::rule::Rule;
@@ -408,6 +409,12 @@ fn policies(settings: &Settings) -> [Rc<Policy>; 2] {
         Err(error) => unreachable!("{error}"),
     };
     [Mode::Observe, Mode::Enforce].map(|ceiling| {
-        Rc::new(Policy { config: config.clone(), ceiling, prices: PriceBook::dated(), budgets: Standings::default() })
+        Rc::new(Policy {
+            config: config.clone(),
+            ceiling,
+            prices: PriceBook::dated(),
+            budgets: Standings::default(),
+            jobs: Jobs::default(),
+        })
     })
 }

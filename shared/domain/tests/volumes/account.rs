@@ -11,6 +11,7 @@ use domain::news::Message;
 use domain::notices::Notices;
 use domain::plan::{Action, Plan, Seen, Spared, Step};
 use domain::policy::Policy;
+use domain::policy::claim::Jobs;
 use domain::price::PriceBook;
 use domain::report::Outcome;
 use domain::volume::{Snapshot, Volume};
@@ -388,6 +389,12 @@ fn policies(settings: &Settings) -> [Rc<Policy>; 2] {
         Err(error) => unreachable!("{error}"),
     };
     [Mode::Observe, Mode::Enforce].map(|ceiling| {
-        Rc::new(Policy { config: config.clone(), ceiling, prices: PriceBook::dated(), budgets: Standings::default() })
+        Rc::new(Policy {
+            config: config.clone(),
+            ceiling,
+            prices: PriceBook::dated(),
+            budgets: Standings::default(),
+            jobs: Jobs::default(),
+        })
     })
 }

@@ -76,6 +76,7 @@ const fn words_of_spared(because: SparedBecause) -> &'static str {
         SparedBecause::Kubernetes => "left alone: it is of a claim of a Kubernetes cluster",
         SparedBecause::MultiAttach => "left alone: several instances may share it",
         SparedBecause::LiveJob => "left alone: its job is not finished",
+        SparedBecause::JobUnknown => "left alone: nobody can say whether it is of the job that it names",
         SparedBecause::Observed => "left alone: it is only observed, and its owner has been told",
         SparedBecause::SnapshotPending => "left alone until its snapshot is whole",
         SparedBecause::VolumeExists => "left alone: its volume exists",

@@ -50,6 +50,10 @@ impl Case<'_> {
         {
             return None;
         }
+        // Whatever the answer, nothing would follow from it.
+        if self.claim().knows_only_its_expiry() {
+            return None;
+        }
         let says = Vocabulary::read(self.instance).ok()?;
         let window = idle::window(&says, &self.policy.config);
         let untagged = self.spares_busy_untagged(&says);

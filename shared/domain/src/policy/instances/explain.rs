@@ -16,14 +16,13 @@ use crate::mode::Mode;
 use crate::news::why;
 use crate::notices::{Memory, Notices};
 use crate::observed::Observed;
+use crate::policy::claim::{Claim, Stranger};
 use crate::policy::explain::{
     Coming, Decision, Explanation, InMode, Judged, RuleExplained, SparedAtSight, sparing_tag, state_of,
 };
 use crate::policy::follow::Followed;
 use crate::policy::hours::NOTICE;
-use crate::policy::{
-    Due, Policy, Subject, Verdict, effective_mode_and_its_source, expired, hours, idle, lifetime, over_budget, untagged,
-};
+use crate::policy::{Due, Policy, Subject, Verdict, expired, hours, idle, lifetime, over_budget, untagged};
 use crate::rule::Rule;
 use crate::usage::{Ask, Busy, LAG, Measure, Reading, Unknown, Usage, Window};
 use crate::vocabulary::{Unreadable, Vocabulary};
@@ -44,7 +43,8 @@ pub fn explain(
     let spared = case.spared_at_sight_in_words();
     let rules = case.rules(&says);
     let says = says.unwrap_or_default();
-    let (wanted, from) = effective_mode_and_its_source(&says, &instance.tags, &policy.config);
+    // As of any end that Curfew infers.
+    let (wanted, from) = case.subject(&says).mode_and_its_source(Rule::Lifetime);
     Some(Explanation {
         target: case.target(),
         state: state_of(&instance.state),
@@ -102,6 +102,19 @@ impl Case<'_> {
         if says.is_err() {
             return not_judged("one of its tags cannot be read", "not before its tags can be read");
         }
+        if let Some(why) = self.only_its_expiry_counts() {
+            let when = "not while it is, or may be, of that job";
+            let mut rules = not_judged(&why, when);
+            if self.instance.state == State::Running {
+                let judged = self.judged(legible);
+                rules
+                    .iter_mut()
+                    .zip(judged)
+                    .filter(|(row, _)| row.rule == Rule::Expired)
+                    .for_each(|(row, of)| *row = of);
+            }
+            return rules;
+        }
         if self.instance.state != State::Running {
             let state = format!("it is {}", state_of(&self.instance.state));
             let mut rules = not_judged(&state, "not before it runs");
@@ -110,6 +123,19 @@ impl Case<'_> {
             }
             return rules;
         }
+        self.judged(legible)
+    }
+
+    /// Why nothing but `expired` is judged of it: a job's machine, or what may be one.
+    fn only_its_expiry_counts(self) -> Option<String> {
+        match self.claim() {
+            Claim::Ours(job) => Some(format!("it is of the job {job}, which ends it")),
+            Claim::Unsayable(job) => Some(format!("nobody can say whether it is of the job {job} that it names")),
+            Claim::None | Claim::Stranger(_) => None,
+        }
+    }
+
+    fn judged(self, legible: &Vocabulary) -> Vec<RuleExplained> {
         let running = Running { case: self, says: legible };
         let verdicts = self.verdicts(legible);
         let tracks = [Mode::Enforce, Mode::Observe].map(|mode| running.track(&verdicts, mode));
@@ -159,6 +185,9 @@ fn evidence(subject: Subject<'_>, rule: Rule, verdict: &Verdict) -> String {
 
 fn of_tags(subject: Subject<'_>, verdict: &Verdict) -> String {
     let (missing, required) = (subject.missing_tags(), &subject.config.tags.required);
+    if let Some(Stranger { job, why }) = untagged::disowned_by(subject) {
+        return format!("it names the job {job}, {}; that may still be settled", why.explained());
+    }
     match verdict {
         _ if required.is_empty() => "no tag is required".to_owned(),
         _ if missing.is_empty() => format!("all required tags are there ({})", required.join(", ")),
@@ -233,7 +262,7 @@ fn coming(subject: Subject<'_>, rule: Rule, verdict: &Verdict) -> Option<Coming>
     };
     let (at, due) = match rule {
         Rule::Expired => says.expires_at.map(|at| (at, due(at, expired::judge)))?,
-        Rule::Untagged if subject.missing_tags().is_empty() => return None,
+        Rule::Untagged if subject.missing_tags().is_empty() && untagged::disowned_by(subject).is_none() => return None,
         Rule::Untagged => {
             let at = instance.launched_at + config.untagged.settle;
             (at, due(at, untagged::judge))

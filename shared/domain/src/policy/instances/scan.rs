@@ -12,6 +12,7 @@ use crate::instance::{Instance, State};
 use crate::news::why;
 use crate::notices::Notices;
 use crate::plan::{Because, OnlyTold, SparedBecause, Target};
+use crate::policy::claim::Stranger;
 use crate::policy::{Policy, Verdict, idle, untagged};
 use crate::scan::{Finding, Kind};
 use crate::usage::{Quiet, Unknown, Usage};
@@ -104,6 +105,10 @@ impl Case<'_> {
     /// That it is idle, and that it lacks tags. The latter also where nobody could be asked whether it works: nothing
     /// is to be announced for it.
     fn found_by_rules(self) -> Vec<One> {
+        // Of a job's machine, and of what may be one, only its expiry counts, which its launch wrote down.
+        if self.claim().knows_only_its_expiry() {
+            return Vec::new();
+        }
         let says = Vocabulary::read(self.instance).unwrap_or_default();
         let subject = self.subject(&says);
         let mut found = Vec::new();
@@ -113,9 +118,12 @@ impl Case<'_> {
             let kind = if quiet.reserved { Kind::Reserved } else { Kind::Idle };
             found.push(One { kind, because: why(&broken.because, self.now), in_short: in_short(quiet) });
         }
-        found.extend(untagged::lacks(subject).map(|missing| {
-            let in_short = format!("lacks {}", missing.join(", "));
-            One { kind: Kind::Untagged, because: why(&Because::Untagged { missing }, self.now), in_short }
+        found.extend(untagged::lacks(subject).map(|because| {
+            let missing = subject.missing_tags();
+            let lacks = (!missing.is_empty()).then(|| format!("lacks {}", missing.join(", ")));
+            let names = untagged::disowned_by(subject).map(|Stranger { job, .. }| format!("not of {job}"));
+            let in_short = Vec::from_iter(lacks.into_iter().chain(names)).join(", ");
+            One { kind: Kind::Untagged, because: why(&because, self.now), in_short }
         }));
         found
     }

@@ -5,6 +5,7 @@ use crate::foreign::controller;
 use crate::notices::Topic;
 use crate::plan::{Finding, Memo, Spared, SparedBecause};
 use crate::policy::Verdict;
+use crate::policy::claim::{Claim, Stranger};
 use crate::policy::follow::Track;
 use crate::price;
 use crate::rule::Rule;
@@ -14,6 +15,7 @@ use crate::vocabulary::{PROTECTED, Unreadable, Vocabulary, explained, kept_until
 pub(super) const USAGE_UNKNOWN: &str = "usage-unknown";
 const UNREADABLE: &str = "unreadable";
 const FOREIGN_OWNED: &str = "foreign-owned";
+const DISOWNED: &str = "disowned";
 
 impl<'a> Case<'a> {
     /// Protected, kept, unreadable and foreign-owned ones, in this order.
@@ -70,6 +72,10 @@ impl<'a> Case<'a> {
             SparedBecause::Marked
         } else if any(|track| !track.settled.only_told.is_empty()) {
             SparedBecause::Told
+        } else if matches!(self.claim(), Claim::Ours(_)) {
+            SparedBecause::LiveJob
+        } else if matches!(self.claim(), Claim::Unsayable(_)) {
+            SparedBecause::JobUnknown
         } else {
             match self.usage {
                 Usage::Busy(_) => SparedBecause::Busy,
@@ -80,7 +86,33 @@ impl<'a> Case<'a> {
                 Usage::Unknown(_) => SparedBecause::UsageUnknown,
             }
         };
-        Spared { finding: self.uninstrumented(), ..self.spared(because, memo) }
+        Spared { finding: self.disowned().or_else(|| self.uninstrumented()), ..self.spared(because, memo) }
+    }
+
+    pub(super) fn claim(self) -> Claim<'a> {
+        self.policy.jobs.claim(self.instance)
+    }
+
+    /// Said once: that its tag is not believed, why, and what it costs meanwhile.
+    pub(super) fn disowned(self) -> Option<Finding> {
+        let Claim::Stranger(Stranger { job, why }) = self.claim() else { return None };
+        // By then a launch that was answered is in the state of its job.
+        if self.now < self.instance.launched_at + self.policy.config.untagged.settle {
+            return None;
+        }
+        let price = price::show(self.policy.prices.saved_by_ending(self.instance));
+        let text = format!(
+            "it says that it is of the job {job}, {}: the tag was copied, or the answer to a launch was lost. It costs \
+             {price}, and no job ends it; it is judged like an untagged one. Remove curfew:job and curfew:attempt where it is \
+             yours, or end it",
+            why.explained()
+        );
+        Some(Finding { topic: Topic::named(DISOWNED), what: job.to_owned(), text })
+    }
+
+    /// Once told, it is not told again while nobody can say otherwise.
+    pub(super) fn topic_of_its_job(self) -> Option<Topic> {
+        matches!(self.claim(), Claim::Stranger(_) | Claim::Unsayable(_)).then(|| Topic::named(DISOWNED))
     }
 
     /// Found idle when last asked about, which is asked once a window.
@@ -90,8 +122,9 @@ impl<'a> Case<'a> {
     }
 
     pub(super) fn is_judged_for_idleness(self) -> bool {
-        Vocabulary::read(self.instance)
-            .is_ok_and(|says| crate::policy::idle::window(&says, &self.policy.config).is_some())
+        !self.claim().knows_only_its_expiry()
+            && Vocabulary::read(self.instance)
+                .is_ok_and(|says| crate::policy::idle::window(&says, &self.policy.config).is_some())
     }
 
     /// Said whatever else was said of it: nobody else would notice that it cannot be judged.

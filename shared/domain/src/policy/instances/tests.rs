@@ -4,6 +4,7 @@ mod failures;
 mod limits_hold;
 mod mark_wait_act;
 mod modes;
+mod of_jobs;
 mod several_rules;
 mod spared_ones;
 mod stale_marks;

@@ -339,6 +339,7 @@ fn what_is_coming_comes_then() {
             usage: &idle(),
             config: &config,
             budgets: &Standings::default(),
+            claim: Claim::None,
             now: time(NOW),
         };
         let coming = coming(subject, rule, &judge(subject)).unwrap();
