@@ -94,7 +94,7 @@ impl Scan {
         let prices = context.prices(store.as_ref(), &config).await;
         let policy =
             Policy { config, ceiling: Mode::Observe, prices, budgets: Standings::default(), jobs: Jobs::default() };
-        let found = find(context, seen, &policy, progress).await;
+        let found = find(context, store.as_ref(), seen, &policy, progress).await;
         show::gaps(&found, context);
         if context.global.json {
             screen::json(&document::of(&found, context.now))?;
@@ -136,7 +136,13 @@ impl Scan {
 }
 
 /// Looks at some regions at a time, at home first, and says of each what was found.
-async fn find(context: &Context, seen: Observed<Region>, policy: &Policy, progress: Progress) -> Found {
+async fn find(
+    context: &Context,
+    store: Option<&Store>,
+    seen: Observed<Region>,
+    policy: &Policy,
+    progress: Progress,
+) -> Found {
     let Observed { items: mut regions, gaps } = seen;
     regions.sort_by_key(|region| region != context.aws.home());
     let mut found = Found {
@@ -150,7 +156,7 @@ async fn find(context: &Context, seen: Observed<Region>, policy: &Policy, progre
         unanswered: BTreeSet::new(),
     };
     progress.begin(&found.regions);
-    let looks = found.regions.clone().into_iter().map(|region| look(&context.aws, region, policy, context.now));
+    let looks = found.regions.clone().into_iter().map(|region| look(&context.aws, store, region, policy, context.now));
     let mut looks = stream::iter(looks).buffer_unordered(REGIONS_AT_ONCE_MAX);
     let mut waited_for: BTreeSet<Region> = found.regions.iter().cloned().collect();
     let mut interrupted = pin!(tokio::signal::ctrl_c());

@@ -96,7 +96,7 @@ async fn recall(run: &Run<'_>, regions: &[Region]) -> Recalled {
 }
 
 /// What could not be awaited.
-fn impatient(patience: Duration, region: &Region, call: &str, what: &str) -> Gap {
+pub(crate) fn impatient(patience: Duration, region: &Region, call: &str, what: &str) -> Gap {
     let error = format!("{what} was not there within {} s; the next run tries again", patience.as_secs());
     Gap { region: region.clone(), call: call.to_owned(), error, kind: GapKind::Part }
 }

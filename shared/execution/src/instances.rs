@@ -9,16 +9,16 @@ use domain::observed::{Gap, Observed};
 use domain::policy::Policy;
 use domain::policy::instances::{asks, learn};
 use domain::usage::{Activity, Usage};
-use futures::future::join_all;
+use futures::future::{join, join_all};
 
 use crate::budgets::standings;
-use crate::{Recalled, Run};
+use crate::{Recalled, Run, claims};
 
 /// What was seen of the account.
 pub struct Account {
     /// Where was looked.
     pub regions: Vec<Region>,
-    /// What the account wants, and where the budgets stand by which instances may be stopped.
+    /// What the account wants, where the budgets stand by which instances may be stopped, and the jobs that instances name.
     pub policy: Policy,
     /// The instances.
     pub instances: Observed<Instance>,
@@ -36,9 +36,15 @@ pub async fn account(run: &Run<'_>, policy: &Policy) -> Account {
     instances.items.retain(|instance| run.is_about(&instance.region, &instance.id));
     instances.gaps.extend(gaps);
     instances.gaps.extend(recalled.gaps.iter().cloned());
-    let (budgets, unread) = standings(run.store, &policy.config, run.aws.home(), run.now, run.patience()).await;
+    let (home, patience) = (run.aws.home(), run.patience());
+    let ((budgets, unread), (jobs, unsaid)) = join(
+        standings(run.store, &policy.config, home, run.now, patience),
+        claims(run.store, &instances.items, home, patience),
+    )
+    .await;
     instances.gaps.extend(unread);
-    let policy = Policy { budgets, ..policy.clone() };
+    instances.gaps.extend(unsaid);
+    let policy = Policy { budgets, jobs, ..policy.clone() };
     let by_region = join_all(regions.iter().map(|region| usages(run, region, &instances, &recalled, &policy))).await;
     let mut usages = BTreeMap::new();
     for (of_region, gaps) in by_region {

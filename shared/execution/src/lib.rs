@@ -5,6 +5,7 @@
 //! recorded, and what was told is remembered. One failure never stops the rest.
 
 pub mod budgets;
+mod claims;
 mod clients;
 pub mod instances;
 mod memory;
@@ -34,6 +35,7 @@ use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 use store::{ConfigFault, Store};
 
+pub use claims::claims;
 pub use clients::Clients;
 pub use memory::Recalled;
 pub use steps::log;

@@ -13,6 +13,7 @@ use domain::mode::Mode;
 use domain::notices::{Memory, Notices};
 use domain::observed::{Gap, Observed};
 use domain::plan::Seen;
+use domain::policy::claim::Jobs;
 use domain::policy::volumes::LiveJobs;
 use domain::policy::{Policy, instances, volumes};
 use domain::price::PriceBook;
@@ -93,6 +94,7 @@ impl<'a> Account<'a> {
             ceiling: besides.ceiling.unwrap_or(Mode::Observe),
             prices: self.prices.clone(),
             budgets: self.standings(&seen, &mut besides).await,
+            jobs: self.jobs(&seen, &mut besides).await,
         };
         match &seen {
             Seen::Instance(instance) => self.instance(instance, &notices, &policy, besides).await,
@@ -111,6 +113,14 @@ impl<'a> Account<'a> {
             execution::budgets::standings(&deployed.store, &self.config, aws.home(), *now, PATIENCE).await;
         besides.gaps.extend(gaps);
         standings
+    }
+
+    /// The state of the job that an instance names, as the function reads it. Without a deployment nobody can say.
+    async fn jobs(&self, seen: &Seen, besides: &mut Besides) -> Jobs {
+        let (Seen::Instance(instance), Some(deployed)) = (seen, &self.deployed) else { return Jobs::default() };
+        let (jobs, gaps) = execution::claims(&deployed.store, [instance], self.context.aws.home(), PATIENCE).await;
+        besides.gaps.extend(gaps);
+        jobs
     }
 
     /// `CURFEW_MODE` of the function's newest run, under that of this command's environment; and observe where nobody listens.

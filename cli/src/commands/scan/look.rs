@@ -8,12 +8,14 @@ use domain::instance::Instance;
 use domain::notices::Memory;
 use domain::observed::{Gap, GapKind, Observed};
 use domain::policy::Policy;
+use domain::policy::claim::Jobs;
 use domain::policy::instances::{asks, learn};
 use domain::policy::volumes::wants_its_source;
 use domain::scan::{self, Finding};
 use domain::usage::Activity;
 use futures::future::join;
 use jiff::Timestamp;
+use store::Store;
 
 /// For each list of a region, and for its metrics: tens of thousands of instances take a minute or two.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -41,9 +43,10 @@ impl Looked {
     }
 }
 
-pub(super) async fn look(aws: &Aws, region: Region, policy: &Policy, now: Timestamp) -> Looked {
+/// `store`: where the states of jobs are; without it nobody can say whose the instances are that name one.
+pub(super) async fn look(aws: &Aws, store: Option<&Store>, region: Region, policy: &Policy, now: Timestamp) -> Looked {
     let (of_instances, of_volumes) =
-        join(instances(aws, &region, policy, now), volumes(aws, &region, policy, now)).await;
+        join(instances(aws, store, &region, policy, now), volumes(aws, &region, policy, now)).await;
     let gaps = forbidden_once([of_instances.gaps, of_volumes.gaps].concat());
     let findings = [of_instances.findings, of_volumes.findings].concat();
     let (instances, unjudged, volumes) = (of_instances.seen, of_instances.unjudged, of_volumes.seen);
@@ -71,8 +74,17 @@ struct Part {
 }
 
 /// Everybody that runs is asked about: nothing is known of them.
-async fn instances(aws: &Aws, region: &Region, policy: &Policy, now: Timestamp) -> Part {
+async fn instances(aws: &Aws, store: Option<&Store>, region: &Region, policy: &Policy, now: Timestamp) -> Part {
     let Observed { items, mut gaps } = cloud::instances(aws, std::slice::from_ref(region), PATIENCE).await;
+    let jobs = match store {
+        Some(store) => {
+            let (jobs, unread) = execution::claims(store, &items, aws.home(), PATIENCE).await;
+            gaps.extend(unread);
+            jobs
+        }
+        None => Jobs::default(),
+    };
+    let policy = &Policy { jobs, ..policy.clone() };
     let seen: Vec<&Instance> = items.iter().collect();
     let (activity, memory) = (Activity::default(), Memory::default());
     let due = asks(&seen, &activity, &memory, policy, now);
