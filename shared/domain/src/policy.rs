@@ -137,14 +137,17 @@ impl Subject<'_> {
             return (Mode::Enforce, ModeFrom::OwnersOwnEnd);
         }
         // Its tags were copied from a job, or were meant for one, `curfew:mode=enforce` too: they opt nothing in, only out.
-        if matches!(self.claim, Claim::Stranger(_)) && !rule.is_owners_own() && self.says.mode != Some(Mode::Observe) {
-            return (self.config.untagged.mode, ModeFrom::Untagged);
-        }
+        let is_stranger =
+            matches!(self.claim, Claim::Stranger(_)) && !rule.is_owners_own() && self.says.mode != Some(Mode::Observe);
         // Also once the tags are there: what was announced for their lack is called off in the mode it was announced in.
-        if self.says.mode.is_none() && rule == Rule::Untagged {
+        if (self.says.mode.is_none() || is_stranger) && rule == Rule::Untagged {
             return (self.config.untagged.mode, ModeFrom::Untagged);
         }
-        let (mode, from) = effective_mode_and_its_source(self.says, &self.instance.tags, self.config);
+        let (mode, from) = if is_stranger {
+            (self.config.untagged.mode, ModeFrom::Untagged)
+        } else {
+            effective_mode_and_its_source(self.says, &self.instance.tags, self.config)
+        };
         match over_budget::mode(self).filter(|_| rule == Rule::OverBudget) {
             Some((of_budget, whose)) if of_budget < mode => (of_budget, whose),
             _ => (mode, from),

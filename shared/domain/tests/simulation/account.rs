@@ -12,7 +12,6 @@ use domain::news::Message;
 use domain::notices::Notices;
 use domain::plan::{Plan, Spared, Step};
 use domain::policy::Policy;
-use domain::policy::claim::Jobs;
 use domain::price::PriceBook;
 use domain::report::Outcome;
 use domain::rule::Rule;
@@ -23,6 +22,7 @@ use crate::budgets::{Budgets, HOLDERS, Left, Turn, standings};
 use crate::chance::{Chance, DAY, HOUR, TICK, stamp};
 use crate::fault::Fault;
 use crate::faults::Faults;
+use crate::jobs::{Jobs, Read, says_of};
 use crate::listing::Listing;
 use crate::look::look;
 use crate::metrics::{Published, Publishing};
@@ -43,6 +43,7 @@ pub(crate) struct Account {
     pub(crate) activity: BTreeMap<Region, (u64, Activity)>,
     pub(crate) faults: Faults,
     budgets: Budgets,
+    pub(crate) jobs: Jobs,
     pub(crate) oracle: Oracle,
     pub(crate) settings: Rc<Settings>,
     /// What the document says, under either ceiling.
@@ -118,6 +119,7 @@ impl Account {
             activity: BTreeMap::new(),
             faults: Faults::of(seed),
             budgets: Budgets::of(seed, now),
+            jobs: Jobs::of(seed),
             oracle: Oracle::default(),
             policies: policies(&settings),
             settings,
@@ -146,14 +148,16 @@ impl Account {
         self.pass_time();
         self.edit_configuration();
         self.spend();
+        self.jobs_go_on();
         self.owners_live();
         self.lose_documents();
         self.runs_come();
         self.oracle.last_fault = self.faults.last_at;
         self.oracle.last_forgotten = self.faults.forgotten_at;
-        let Self { machines, oracle, settings, ceiling, budgets, verbosity, .. } = self;
+        let Self { machines, oracle, settings, ceiling, budgets, jobs, verbosity, .. } = self;
+        let jobs = jobs.truth();
         for machine in machines.iter() {
-            if oracle.watch(machine, settings, *ceiling, budgets, now) && *verbosity > 1 {
+            if oracle.watch(machine, settings, *ceiling, budgets, &jobs, now) && *verbosity > 1 {
                 println!("{} {} runs idle for too long", stamp(now), machine.id());
             }
         }
@@ -213,6 +217,22 @@ impl Account {
         oracle.budgets_changed_at = budgets.changed_at.into_iter().max().unwrap_or_default();
     }
 
+    fn jobs_go_on(&mut self) {
+        let Self { clock, jobs, machines, behaviours, .. } = self;
+        jobs.pass(*clock, machines, |turn| {
+            let behaviour = match turn {
+                crate::jobs::Turn::Lost => Behaviour::LoseJob,
+                crate::jobs::Turn::Ended => Behaviour::EndJob,
+            };
+            behaviours[behaviour as usize] += 1;
+        });
+    }
+
+    /// What a run reads of the jobs.
+    pub(crate) fn read_jobs(&mut self, now: i64) -> Read {
+        self.jobs.read(now, &mut self.faults)
+    }
+
     /// What a run reads of the budgets.
     pub(crate) fn read_budgets(&mut self, now: i64) -> [Option<Left>; HOLDERS] {
         self.budgets.read(now, &mut self.faults)
@@ -258,12 +278,19 @@ impl Account {
     fn launch(&mut self) {
         let now = self.clock;
         self.launched += 1;
-        let (says, tags_at, behaviour) = first_tags(now, &mut self.owners);
+        let of_job = self.jobs.wants_one();
+        let (says, tags_at, behaviour) = if of_job {
+            (says_of(self.jobs.next(), now, &mut self.owners), None, Behaviour::LaunchJob)
+        } else {
+            first_tags(now, &mut self.owners)
+        };
         let mut machine = Machine::launch(self.launched, self.regions, says, now, &mut self.owners);
         machine.tags_at = tags_at;
         self.behaviours[behaviour as usize] += 1;
         self.behaviours[Behaviour::Launch as usize] += 1;
-        if self.owners.one_in(4) {
+        if of_job {
+            self.jobs.launched(&machine, now);
+        } else if self.owners.one_in(4) {
             self.copy_tags_to(&mut machine);
         }
         let text = format!("{:?} {:?}", machine.ec2.tags, machine.ec2.machine);
@@ -283,6 +310,7 @@ impl Account {
         let other = others[self.owners.below(others.len())];
         let written = [MARKED, STOPPED].map(|key| other.ec2.tags.get(key).cloned());
         self.behaviours[Behaviour::CopyTags as usize] += 1;
+        self.behaviours[Behaviour::CopyJob as usize] += u64::from(other.says.job.is_some());
         self.behaviours[Behaviour::CopyMark as usize] += u64::from(written[0].is_some());
         machine.copy_tags(&other.says, written, self.clock);
     }
@@ -390,9 +418,9 @@ impl Account {
         }
     }
 
-    pub(crate) fn policy(&self, ceiling: Mode, budgets: &[Option<Left>; HOLDERS]) -> Policy {
+    pub(crate) fn policy(&self, ceiling: Mode, budgets: &[Option<Left>; HOLDERS], jobs: &Read) -> Policy {
         let policy = Policy::clone(&self.policies[usize::from(ceiling == Mode::Enforce)]);
-        Policy { budgets: standings(budgets), ..policy }
+        Policy { budgets: standings(budgets), jobs: self.jobs.known(jobs, self.clock), ..policy }
     }
 
     fn log(&self, what: impl FnOnce() -> String) {
@@ -414,7 +442,7 @@ fn policies(settings: &Settings) -> [Rc<Policy>; 2] {
             ceiling,
             prices: PriceBook::dated(),
             budgets: Standings::default(),
-            jobs: Jobs::default(),
+            jobs: domain::policy::claim::Jobs::default(),
         })
     })
 }

@@ -36,6 +36,7 @@ named! {
         SampleLate = "sample late",
         BeatsLost = "beats of budgets lost",
         BudgetUnread = "budget unread",
+        JobUnread = "state of a job unread",
         AuditUnwritten = "audit record not written",
         SecondLookFailed = "second look failed",
         WriteRefused = "write refused",

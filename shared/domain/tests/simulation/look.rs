@@ -23,7 +23,8 @@ pub(crate) const FUNCTION: &str = "reap-instances";
 pub(crate) fn look(account: &mut Account, now: i64) -> Result<Run, Cut> {
     let mut start = reaper::start(account, now);
     let budgets = account.read_budgets(now);
-    let policy = account.policy(start.ceiling, &budgets);
+    let jobs = account.read_jobs(now);
+    let policy = account.policy(start.ceiling, &budgets, &jobs);
     let mut seen = listing(account, &start.memory, now);
     seen.gaps.append(&mut start.gaps);
     let mut usages = BTreeMap::new();
@@ -40,6 +41,7 @@ pub(crate) fn look(account: &mut Account, now: i64) -> Result<Run, Cut> {
         settings: Rc::clone(&account.settings),
         ceiling: start.ceiling,
         fleet: seen.items.len(),
+        jobs,
     };
     account.oracle.read(facts.id, budgets);
     account.oracle.planned(&plan, &seen.items, &facts);

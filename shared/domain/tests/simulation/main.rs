@@ -13,6 +13,7 @@ mod driver;
 mod ec2;
 mod fault;
 mod faults;
+mod jobs;
 mod listing;
 mod look;
 mod metrics;

@@ -46,6 +46,10 @@ named! {
         Meddle = "meddle between look and act",
         SpendBudget = "spend a budget",
         RaiseBudget = "raise a budget",
+        LaunchJob = "launch a job",
+        CopyJob = "copy a job's tags",
+        LoseJob = "a launch of a job is lost",
+        EndJob = "a job ends",
     }
 }
 

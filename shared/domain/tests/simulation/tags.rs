@@ -45,6 +45,8 @@ pub(crate) struct Says {
     pub(crate) local_disk: Option<DiskPolicy>,
     /// A place of [`TYPOS`].
     pub(crate) typo: Option<usize>,
+    /// The number of the job that it names.
+    pub(crate) job: Option<u32>,
 }
 
 impl Says {
@@ -87,6 +89,10 @@ impl Says {
         }
         if let Some(disk) = self.local_disk {
             tag("curfew:local-disk", settings::disk(disk).to_owned());
+        }
+        if let Some(job) = self.job {
+            tag("curfew:job", crate::jobs::name(job));
+            tag("curfew:attempt", "1".to_owned());
         }
         if let Some((key, value)) = self.typo.map(|typo| TYPOS[typo]) {
             tag(key, value.to_owned());

@@ -14,6 +14,7 @@ mod ec2;
 mod fault;
 #[path = "../simulation/faults.rs"]
 mod faults;
+mod jobs;
 mod look;
 #[path = "../simulation/named.rs"]
 mod named;

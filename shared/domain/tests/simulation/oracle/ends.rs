@@ -7,6 +7,7 @@ use domain::rule::{Ending, Rule};
 use super::truth::{HOURS_NOTICE, Look};
 use super::{Oracle, within_limits};
 use crate::chance::{TICK, stamp};
+use crate::jobs::Whose;
 use crate::reaper::Facts;
 use crate::world::{Machine, StoppedBy, Work};
 
@@ -16,10 +17,14 @@ impl Oracle {
         let what = format!("ended ({ending} for {rule})");
         self.may_write(machine, &what, facts);
         self.ends[rule_place(rule)][usize::from(ending == Ending::Terminate)] += 1;
-        if machine.mode(rule, &facts.settings, facts.ceiling) == Mode::Observe {
+        let whose = facts.jobs.whose(machine);
+        if whose.knows_only_its_expiry() && rule != Rule::Expired {
+            self.violated(facts.now, format!("{}: {what}, although it may be a job's: {whose:?}", machine.id()));
+        }
+        if machine.mode(rule, whose, &facts.settings, facts.ceiling) == Mode::Observe {
             self.violated(facts.now, format!("{}: {what}, although it is only observed", machine.id()));
         }
-        match machine.ending(rule, &facts.settings) {
+        match machine.ending(rule, whose, &facts.settings) {
             Some(due) if due >= ending => {}
             Some(due) => self.violated(facts.now, format!("{}: {what}, where {due} is due", machine.id())),
             None => {
@@ -83,7 +88,11 @@ impl Oracle {
         self.may_write(machine, "started", facts);
         let now = facts.now;
         let id = machine.id();
-        if machine.mode(Rule::Hours, &facts.settings, facts.ceiling) == Mode::Observe {
+        let whose = facts.jobs.whose(machine);
+        if whose.knows_only_its_expiry() {
+            self.violated(now, format!("{id}: started, although it may be a job's: {whose:?}"));
+        }
+        if machine.mode(Rule::Hours, whose, &facts.settings, facts.ceiling) == Mode::Observe {
             self.violated(now, format!("{id}: started, although it is only observed"));
         }
         if !machine.says.hours.is_some_and(|hours| hours.is_inside(now)) {
@@ -165,8 +174,8 @@ fn unfounded(machine: &Machine, rule: Rule, stopping: &[Option<Verdict>], facts:
             young.then(|| "it is not too old".to_owned())
         }
         Rule::Untagged => {
-            if !machine.lacks_tags(settings) {
-                return Some("it has its tags".to_owned());
+            if !machine.lacks_tags(settings) && facts.jobs.whose(machine) != Whose::Strangers {
+                return Some("it has its tags, and is the job's that it names".to_owned());
             }
             if machine.launched + settings.untagged.settle > now {
                 return Some("its tags may still arrive".to_owned());
@@ -188,11 +197,16 @@ fn unfounded(machine: &Machine, rule: Rule, stopping: &[Option<Verdict>], facts:
 /// `stopping`: as above.
 fn is_mended(machine: &Machine, rule: Rule, stopping: &[Option<Verdict>], facts: &Facts) -> bool {
     let (settings, now) = (&facts.settings, facts.now);
+    let whose = facts.jobs.whose(machine);
+    if whose.knows_only_its_expiry() {
+        // Of a job's machine nothing else is broken; of what may be one nobody can say.
+        return whose == Whose::Jobs && rule != Rule::Expired;
+    }
     let is_marked = || machine.ec2.tags.get(domain::vocabulary::MARKED).is_some_and(|mark| mark.contains("idle="));
     match rule {
         Rule::Expired | Rule::Orphaned => false,
         Rule::OverBudget => stopping.iter().all(|said| said.is_some_and(|verdict| verdict != Verdict::Stop)),
-        Rule::Untagged => !machine.lacks_tags(settings),
+        Rule::Untagged => !machine.lacks_tags(settings) && whose != Whose::Strangers,
         Rule::Lifetime => now - machine.launched <= settings.lifetime.max || machine.says.expires_at.is_some(),
         Rule::Hours => {
             machine.says.hours.is_none_or(|hours| hours.is_inside(now) && hours.is_inside(now + HOURS_NOTICE + TICK))

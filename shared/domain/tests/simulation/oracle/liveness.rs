@@ -9,6 +9,7 @@ use super::Oracle;
 use super::truth::{HOURS_NOTICE, LAG};
 use crate::budgets::{BEAT, Budgets};
 use crate::chance::{HOUR, MINUTE, TICK};
+use crate::jobs::{Read, Whose};
 use crate::settings::Settings;
 use crate::world::{Does, Instrumented, Machine, StoppedBy, Work};
 
@@ -47,8 +48,10 @@ impl Oracle {
         settings: &Settings,
         ceiling: Mode,
         budgets: &Budgets,
+        jobs: &Read,
         now: i64,
     ) -> bool {
+        let whose = jobs.whose(machine);
         self.is_every_end_told(machine, now);
         let record = self.record(machine.id());
         let held_lately = record.held_at >= now - 2 * TICK;
@@ -56,7 +59,7 @@ impl Oracle {
             if machine.stopped_by == Some(StoppedBy::Curfew(Rule::Idle)) && machine.work == Work::Nothing {
                 self.share.recovered += TICK;
             }
-            let start = self.start_due(machine, settings, ceiling, now);
+            let start = self.start_due(machine, settings, ceiling, now).filter(|_| !whose.knows_only_its_expiry());
             self.expect(4, start, machine, now);
             return false;
         }
@@ -66,14 +69,18 @@ impl Oracle {
             return false;
         }
         let unchanged_since = machine.changed_at.max(self.configured_at).max(machine.says.kept_until.unwrap_or(0));
-        let enforced =
-            |rule| machine.mode(rule, settings, ceiling) == Mode::Enforce && machine.ending(rule, settings).is_some();
+        let enforced = |rule| {
+            machine.mode(rule, whose, settings, ceiling) == Mode::Enforce
+                && machine.ending(rule, whose, settings).is_some()
+                && (rule == Rule::Expired || !whose.knows_only_its_expiry())
+        };
         let idle = enforced(Rule::Idle).then(|| idle_due(machine, settings, unchanged_since)).flatten();
         let promised = self.promised(machine, Rule::Idle) + 2 * TICK;
         let overdue = idle.as_ref().is_some_and(|idle| now > (idle.since + idle.within).max(promised));
         self.share.lost += if overdue { TICK } else { 0 };
         self.expect(0, idle.filter(|_| now > promised), machine, now);
-        let untagged = enforced(Rule::Untagged).then(|| untagged_due(machine, settings, unchanged_since)).flatten();
+        let untagged =
+            enforced(Rule::Untagged).then(|| untagged_due(machine, whose, settings, unchanged_since)).flatten();
         let promised = self.promised(machine, Rule::Untagged) + 2 * TICK;
         self.expect(1, untagged.filter(|_| now > promised), machine, now);
         let lifetime =
@@ -157,7 +164,7 @@ impl Oracle {
         let (inside, since) = self.hours_now(machine, now)?;
         let written =
             machine.ec2.tags.get(STOPPED).is_some_and(|by| by.starts_with("hours ") || by.starts_with("idle "));
-        let wanted = machine.mode(Rule::Hours, settings, ceiling) == Mode::Enforce
+        let wanted = machine.mode(Rule::Hours, Whose::Nobodys, settings, ceiling) == Mode::Enforce
             && machine.spared(now).is_none()
             && machine.says.expires_at.is_none_or(|at| at > now);
         let since_all =
@@ -185,8 +192,9 @@ fn idle_due(machine: &Machine, settings: &Settings, unchanged_since: i64) -> Opt
     Some(Due { what: "it is idle", place: 0, since: idle_since.max(unchanged_since), within })
 }
 
-fn untagged_due(machine: &Machine, settings: &Settings, unchanged_since: i64) -> Option<Due> {
-    if !machine.lacks_tags(settings) || (settings.untagged.spare_busy && machine.does != Does::Nothing) {
+fn untagged_due(machine: &Machine, whose: Whose, settings: &Settings, unchanged_since: i64) -> Option<Due> {
+    let is_untagged = machine.lacks_tags(settings) || whose == Whose::Strangers;
+    if !is_untagged || (settings.untagged.spare_busy && machine.does != Does::Nothing) {
         return None;
     }
     let idle_since = if settings.untagged.spare_busy { machine.idle_since } else { 0 };

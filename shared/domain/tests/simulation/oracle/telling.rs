@@ -33,6 +33,10 @@ impl Oracle {
                 if let Some(machine) = machine.filter(too_early).filter(|_| rule == Rule::Untagged) {
                     self.violated(facts.now, format!("{}: its tags may still arrive: {paragraph}", machine.id()));
                 }
+                let may_be_a_jobs = |machine: &&Machine| facts.jobs.whose(machine).knows_only_its_expiry();
+                if let Some(machine) = machine.filter(may_be_a_jobs).filter(|_| rule != Rule::Expired) {
+                    self.violated(facts.now, format!("{}: it may be a job's: {paragraph}", machine.id()));
+                }
                 let grace = grace(rule, &facts.settings);
                 let announced =
                     Announced { rule, ending, deadline, told_at: facts.now, grace, mended: false, called_off_by: None };
@@ -110,6 +114,7 @@ fn announcements(paragraph: &str) -> Vec<(Rule, Ending, i64)> {
             ("idle from ", Rule::Idle),
             ("of its budget of", Rule::OverBudget),
             ("lacks the required tags", Rule::Untagged),
+            ("it names the job", Rule::Untagged),
             ("its hours (", Rule::Hours),
             ("it has run since", Rule::Lifetime),
             ("curfew:expires-at", Rule::Expired),

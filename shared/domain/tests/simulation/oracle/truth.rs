@@ -8,6 +8,7 @@ use domain::rule::{Ending, Rule};
 
 use crate::budgets::OF_ACCOUNT;
 use crate::chance::{MINUTE, TICK};
+use crate::jobs::Whose;
 use crate::settings::Settings;
 use crate::tags::IdleAfter;
 use crate::world::Machine;
@@ -47,9 +48,13 @@ impl Machine {
         }
     }
 
-    /// Its mode for a rule, under `CURFEW_MODE`.
-    pub(crate) fn mode(&self, rule: Rule, settings: &Settings, ceiling: Mode) -> Mode {
-        let own = self.says.mode.unwrap_or_else(|| match rule {
+    /// Its mode for a rule, under `CURFEW_MODE`. Of one that is not the job's that it names the account decides, unless it is opted out.
+    pub(crate) fn mode(&self, rule: Rule, whose: Whose, settings: &Settings, ceiling: Mode) -> Mode {
+        let is_decided_by_account = whose == Whose::Strangers
+            && self.says.mode != Some(Mode::Observe)
+            && !matches!(rule, Rule::Expired | Rule::Hours);
+        let of_account = Some(settings.untagged.mode).filter(|_| is_decided_by_account);
+        let own = of_account.or(self.says.mode).unwrap_or_else(|| match rule {
             Rule::Expired | Rule::Hours => Mode::Enforce,
             Rule::Untagged => settings.untagged.mode,
             _ if self.lacks_tags(settings) => settings.untagged.mode,
@@ -85,7 +90,7 @@ impl Machine {
     }
 
     /// How it may be ended where `action` is wanted; none where its owner is only told.
-    pub(crate) fn ending(&self, rule: Rule, settings: &Settings) -> Option<Ending> {
+    pub(crate) fn ending(&self, rule: Rule, whose: Whose, settings: &Settings) -> Option<Ending> {
         let says = &self.says;
         let ec2 = &self.ec2;
         let unstoppable = ec2.root_on_instance_storage || ec2.purchase == Purchase::SpotOneTime;
@@ -94,7 +99,8 @@ impl Machine {
         }
         let action = match rule {
             Rule::Expired => {
-                let terminate = says.on_idle == Some(RuleAction::Terminate) || unstoppable;
+                let terminate =
+                    whose.knows_only_its_expiry() || says.on_idle == Some(RuleAction::Terminate) || unstoppable;
                 return Some(if terminate { Ending::Terminate } else { Ending::Stop });
             }
             Rule::Untagged => settings.untagged.action,
