@@ -141,6 +141,28 @@ def budgets_read(account: Account) -> list[Any]:
     return [call for call in account.aws.calls() if call["action"] == "s3:GetObject" and "budgets/" in str(call)]
 
 
+OF_JOB = {"curfew:job": "vision/a-1", "curfew:attempt": "1", "curfew:mode": "enforce"}
+
+
+def test_the_machine_of_a_job_and_one_that_only_says_so(account: Account) -> None:
+    account.configure(untagged={"mode": "observe"})
+    own = account.of_job(account.idle(account.gpu(tags=OF_JOB)))
+    other = account.idle(account.gpu(tags=OF_JOB))
+    of_job = explained(account, own)
+    assert of_job["decision"]["because"] == "live-job"
+    assert {row["evidence"] for row in of_job["rules"] if row["rule"] != "expired"} == {
+        "it is of the job vision/a-1, which ends it"
+    }
+    stranger = explained(account, other)
+    assert (stranger["mode"], stranger["mode_from"]) == ("observe", "untagged"), "what was copied opts in to nothing"
+    row = rule(stranger, "untagged")
+    assert (row["verdict"], row["evidence"]) == ("broken", "it names the job vision/a-1, which does not know it")
+    account.put("jobs/vision/a-1/state.json", b"half a docu")
+    unsayable = explained(account, own)
+    assert unsayable["decision"]["because"] == "job-unknown"
+    assert rule(unsayable, "idle")["evidence"] == "nobody can say whether it is of the job vision/a-1 that it names"
+
+
 def test_work_is_shown_by_the_gpu_and_when(account: Account) -> None:
     gpu = account.idle(account.gpu())
     account.wakes_up(gpu)

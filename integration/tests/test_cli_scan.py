@@ -339,3 +339,13 @@ def test_a_deployment_that_cannot_be_looked_up_is_said_and_the_defaults_count(ba
     said = bare.scan()
     assert said.code == 1 and gpu in said.out
     assert "grant cloudformation:DescribeStackResources" in said.err and "the default configuration counts" in said.err
+
+
+def test_only_what_is_not_the_jobs_that_it_names_is_found(account: Account) -> None:
+    of_job = {"curfew:job": "vision/a-1", "curfew:attempt": "1"}
+    account.of_job(account.idle(account.gpu(tags=of_job)))
+    stranger = account.busy(account.gpu(tags=of_job))
+    said = curfew(account.environment(), "scan", "--json")
+    (found,) = said.json()["findings"]
+    assert (found["resource"], found["kinds"]) == (stranger, ["untagged"])
+    assert "it names the job vision/a-1, which does not know it" in found["because"]

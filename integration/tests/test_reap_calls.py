@@ -167,7 +167,7 @@ def _everything(account: Account) -> list[Run]:
     account.idle(account.gpu())
     account.untagged("inf2.xlarge", EUROPE)
     account.gpu(launched=ago(days=9), tags={"curfew:idle-after": "off"})
-    account.gpu(tags={"curfew:expires-at": past, "curfew:job": "vision/a-1"})
+    account.of_job(account.gpu(tags={"curfew:expires-at": past, "curfew:job": "vision/a-1"}))
     account.idle(account.gpu(spot_instance_request="one-time"))
     account.gpu("trn1.32xlarge")
     mended = account.busy(account.gpu())
@@ -182,14 +182,15 @@ def _everything(account: Account) -> list[Run]:
 
 
 def test_the_bucket_is_used_where_the_role_reaches(account: Account) -> None:
-    """config/ and prices/ are only read; notices/, activity/ and plans/ are the function's own."""
+    """config/, prices/ and jobs/ are only read; notices/, activity/ and plans/ are the function's own."""
     touched: dict[str, set[str]] = {"s3:GetObject": set(), "s3:PutObject": set()}
     for run in _everything(account):
         for call in run.calls:
             if call["action"] in touched:
                 touched[call["action"]] |= {"/".join(key.split("/")[1:3]) for key in call["resources"]}
     regions = {f"activity/{region}.json" for region in (REGION, EUROPE)}
-    assert touched["s3:GetObject"] == {"config/curfew.toml", "prices/current.json", "notices/reap-instances", *regions}
+    read = {"config/curfew.toml", "prices/current.json", "notices/reap-instances", "jobs/vision", *regions}
+    assert touched["s3:GetObject"] == read
     days = {key for key in touched["s3:PutObject"] if key.startswith("plans/")}
     assert touched["s3:PutObject"] - days <= {"notices/reap-instances", *regions} and days
 

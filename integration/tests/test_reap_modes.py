@@ -22,7 +22,7 @@ def full_house(account: Account) -> dict[str, str]:
         "untagged": account.untagged("inf2.xlarge", EUROPE),
         "lifetime": account.gpu(launched=ago(days=9), tags={"curfew:idle-after": "off"}),
         "expired": account.gpu(tags={"curfew:expires-at": past}),
-        "job": account.gpu(tags={"curfew:expires-at": past, "curfew:job": "vision/a-1"}),
+        "job": account.of_job(account.gpu(tags={"curfew:expires-at": past, "curfew:job": "vision/a-1"})),
         "mended": account.busy(account.gpu()),
         "copied": account.idle(account.gpu()),
     }

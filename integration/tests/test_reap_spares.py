@@ -175,10 +175,65 @@ def test_foreign_owned_is_not_ended_for_its_own_expiry(account: Account) -> None
     assert "expired" in run.message() and account.state(gpu) == "running"
 
 
-def test_an_ec2_fleet_of_ours_is_not_foreign(account: Account) -> None:
+def test_a_fleet_is_no_job_whatever_its_instances_say(account: Account) -> None:
     gpu = account.gpu(tags={"curfew:job": "vision/a-1", "curfew:expires-at": rfc3339(ago(minutes=5))})
     account.aws.change(tag={"resource": gpu, "region": "us-east-1", "tags": {"aws:ec2:fleet-id": "fleet-1"}})
-    assert account.tick().said(gpu) == ("terminate", "expired", "done")
+    assert account.tick().spared == {"foreign-owned": 1}
+
+
+OF_JOB = {"curfew:job": "vision/a-1", "curfew:attempt": "1", "curfew:mode": "enforce"}
+
+
+def test_the_machine_of_a_live_job_is_not_judged(account: Account) -> None:
+    gpu = account.of_job(account.idle(account.gpu(launched=ago(days=9), tags=OF_JOB)))
+    account.configure(lifetime={"action": "stop"})
+    run = account.tick()
+    assert (run.steps, run.spared) == ([], {"live-job": 1}) and run.is_quiet
+    assert run.counts["cloudwatch:GetMetricData"] == 0, "nothing would follow from the answer"
+    assert account.state(gpu) == "running"
+
+
+def test_a_job_is_looked_up_once_whoever_names_it(account: Account) -> None:
+    account.of_job(account.gpu(tags=OF_JOB))
+    alone = account.tick().counts["s3:GetObject"]
+    for _ in range(3):
+        account.gpu(tags=OF_JOB)
+    assert account.tick().counts["s3:GetObject"] == alone
+
+
+def test_of_a_job_that_cannot_be_read_nobody_can_say(account: Account) -> None:
+    account.configure(untagged={"mode": "enforce", "grace": "0s"})
+    account.idle(account.gpu(tags=OF_JOB))
+    account.put("jobs/vision/a-1/state.json", b"half a docu")
+    for _ in range(2):
+        run = account.tick()
+        assert (run.steps, run.spared) == ([], {"job-unknown": 1})
+        assert any(gap["call"] == "s3:GetObject" for gap in run.response["gaps"])
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["of another machine", "of no job"])
+def test_a_stranger_is_told_with_its_price_and_judged_as_untagged(account: Account, known: bool) -> None:
+    if known:
+        account.of_job("i-0123456789abcdef0")
+    account.configure(untagged={"mode": "enforce", "grace": "1h"}, idle={"grace": "2h"})
+    gpu = account.idle(account.gpu(tags=OF_JOB))
+    first = account.tick()
+    step = first.step(gpu)
+    assert (step["action"], step["because"]["rule"], step["outcome"]) == ("mark", "untagged", "done")
+    assert (step["because"]["missing"], step["because"]["disowned_by"]) == ([], "vision/a-1")
+    told = first.message()
+    assert "vision/a-1" in told and "copied" in told and "$1.01/h" in told
+    assert "untagged=stop@" in (account.mark(gpu) or "")
+    assert account.tick().is_quiet, "it is told once"
+
+
+def test_a_stranger_is_ended_by_the_accounts_word_alone(account: Account) -> None:
+    """Its own curfew:mode=enforce was copied with the rest."""
+    gpu = account.idle(account.gpu(tags=OF_JOB))
+    account.configure(untagged={"mode": "observe", "grace": "0s"})
+    for _ in range(3):
+        assert account.tick().ec2_writes == []
+    assert account.state(gpu) == "running"
 
 
 def test_without_metrics_nobody_can_say(account: Account) -> None:
