@@ -124,7 +124,7 @@ fn mend(because: &Because) -> String {
         Because::Untagged { missing, disowned_by } => {
             let set = (!missing.is_empty()).then(|| format!("Set the tags {}.", missing.join(", ")));
             let remove = disowned_by.as_ref().map(|_| "Remove curfew:job and curfew:attempt.".to_owned());
-            Vec::from_iter(set.into_iter().chain(remove)).join(" ")
+            set.into_iter().chain(remove).collect::<Vec<_>>().join(" ")
         }
         Because::Idle(_) => "Use it, or stop it yourself.".to_owned(),
         Because::Hours { .. } => "Change curfew:hours if it should run on.".to_owned(),
@@ -148,7 +148,7 @@ pub(crate) fn why(because: &Because, now: Timestamp) -> String {
         Because::Untagged { missing, disowned_by } => {
             let lacks = (!missing.is_empty()).then(|| format!("it lacks the required tags {}", missing.join(", ")));
             let names = disowned_by.as_ref().map(|job| format!("it names the job {job}, which does not know it"));
-            Vec::from_iter(lacks.into_iter().chain(names)).join(", and ")
+            lacks.into_iter().chain(names).collect::<Vec<_>>().join(", and ")
         }
         Because::Idle(quiet) => {
             let held =

@@ -219,13 +219,7 @@ impl Account {
 
     fn jobs_go_on(&mut self) {
         let Self { clock, jobs, machines, behaviours, .. } = self;
-        jobs.pass(*clock, machines, |turn| {
-            let behaviour = match turn {
-                crate::jobs::Turn::Lost => Behaviour::LoseJob,
-                crate::jobs::Turn::Ended => Behaviour::EndJob,
-            };
-            behaviours[behaviour as usize] += 1;
-        });
+        jobs.pass(*clock, machines, |behaviour| behaviours[behaviour as usize] += 1);
     }
 
     /// What a run reads of the jobs.

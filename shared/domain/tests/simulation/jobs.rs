@@ -12,6 +12,7 @@ use domain::policy::claim::Jobs as Known;
 use crate::chance::{Chance, DAY, HOUR, TICK, stamp};
 use crate::fault::Fault;
 use crate::faults::Faults;
+use crate::owners::Behaviour;
 use crate::world::Machine;
 
 /// What the state of a job says.
@@ -42,13 +43,6 @@ struct One {
 pub(crate) struct Jobs {
     chance: Chance,
     all: Vec<One>,
-}
-
-/// What happened to a job.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Turn {
-    Lost,
-    Ended,
 }
 
 /// What a run read of each: its state and its machine; `None` where it could not.
@@ -100,7 +94,7 @@ impl Jobs {
     }
 
     /// A tick: launches are answered, or are not, and jobs end.
-    pub(crate) fn pass(&mut self, now: i64, machines: &mut [Machine], mut did: impl FnMut(Turn)) {
+    pub(crate) fn pass(&mut self, now: i64, machines: &mut [Machine], mut did: impl FnMut(Behaviour)) {
         for (number, one) in self.all.iter_mut().enumerate() {
             let own = machines.iter().find(|machine| machine.id() == one.machine);
             let is_gone = own.is_none_or(|machine| machine.is(Ec2State::Terminated));
@@ -116,8 +110,8 @@ impl Jobs {
             one.says = next;
             one.until = now + self.chance.ticks(DAY, 6 * DAY);
             match next {
-                Says::Forgot => did(Turn::Lost),
-                Says::Closed | Says::Deleted => did(Turn::Ended),
+                Says::Forgot => did(Behaviour::LoseJob),
+                Says::Closed | Says::Deleted => did(Behaviour::EndJob),
                 Says::Knows | Says::Launching => {}
             }
             let naming = |machine: &&mut Machine| machine.says.job.is_some_and(|job| job as usize == number);

@@ -41,9 +41,8 @@ pub(crate) fn look(account: &mut Account, now: i64) -> Result<Run, Cut> {
         settings: Rc::clone(&account.settings),
         ceiling: start.ceiling,
         fleet: seen.items.len(),
-        jobs,
     };
-    account.oracle.read(facts.id, budgets);
+    account.oracle.read(facts.id, budgets, jobs);
     account.oracle.planned(&plan, &seen.items, &facts);
     account.log_spared(&plan);
     account.listing.take_back(seen.items);

@@ -19,6 +19,7 @@ pub(crate) use liveness::Share;
 
 use crate::budgets::{HOLDERS, Left, month};
 use crate::chance::{HOUR, stamp};
+use crate::jobs::{Read, Whose};
 use crate::reaper::Facts;
 use crate::world::Machine;
 
@@ -41,8 +42,8 @@ pub(crate) struct Oracle {
     /// Ends that were inferred, of one run.
     inferred: (u64, i64),
     records: Vec<Record>,
-    /// What the latest runs read of budgets.
-    reads: VecDeque<(u64, [Option<Left>; HOLDERS])>,
+    /// What the latest runs read of budgets, and of jobs.
+    reads: VecDeque<(u64, [Option<Left>; HOLDERS], Read)>,
     /// Ends by rule, stops and terminations.
     pub(crate) ends: [[u64; 2]; Rule::OF_INSTANCES.len()],
 }
@@ -84,18 +85,24 @@ impl Oracle {
         }
     }
 
-    /// What a run read of budgets.
-    pub(crate) fn read(&mut self, run: u64, budgets: [Option<Left>; HOLDERS]) {
-        self.reads.push_front((run, budgets));
+    /// What a run read of budgets, and of jobs.
+    pub(crate) fn read(&mut self, run: u64, budgets: [Option<Left>; HOLDERS], jobs: Read) {
+        self.reads.push_front((run, budgets, jobs));
         self.reads.truncate(RUNS_UNDER_WAY_MAX);
     }
 
     /// What that run read of a budget, if it is young enough, and of this month.
     fn said(&self, holder: usize, facts: &Facts) -> Option<Verdict> {
-        let (_, budgets) = self.reads.iter().find(|(run, _)| *run == facts.id)?;
+        let (_, budgets, _) = self.reads.iter().find(|(run, ..)| *run == facts.id)?;
         let read = budgets[holder]?;
         let is_old = facts.now - read.as_of > HOUR || read.month != month(facts.now);
         (!is_old).then_some(read.verdict)
+    }
+
+    /// Whose a machine is, by what that run read.
+    fn whose(&self, machine: &Machine, facts: &Facts) -> Whose {
+        let read = self.reads.iter().find(|(run, ..)| *run == facts.id);
+        read.map_or(Whose::Nobodys, |(.., jobs)| jobs.whose(machine))
     }
 
     /// The record of `i-<number>`.

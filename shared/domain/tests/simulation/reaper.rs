@@ -17,7 +17,6 @@ use crate::account::Account;
 use crate::chance::{region, stamp};
 use crate::ec2;
 use crate::fault::Fault;
-use crate::jobs::Read;
 use crate::look::FUNCTION;
 use crate::settings::Settings;
 
@@ -33,8 +32,6 @@ pub(crate) struct Facts {
     pub(crate) ceiling: Mode,
     /// How many instances it saw.
     pub(crate) fleet: usize,
-    /// What it read of jobs.
-    pub(crate) jobs: Read,
 }
 
 /// How far a run still gets.
@@ -255,8 +252,8 @@ pub(crate) fn remember(account: &mut Account, mut run: Run) -> Result<(), Cut> {
 pub(crate) fn refuse(account: &mut Account, now: i64) {
     let home = [region(0)];
     let Recalled { memory, versions, .. } = recall(account, &home, now);
-    let settings = Rc::clone(&account.settings);
-    let facts = Facts { id: account.runs, now, settings, ceiling: account.ceiling, fleet: 0, jobs: Read::default() };
+    let facts =
+        Facts { id: account.runs, now, settings: Rc::clone(&account.settings), ceiling: account.ceiling, fleet: 0 };
     let news = news::of_refused_configuration(&home[0], "line 3, key `idle.windw`: unknown", &memory, stamp(now));
     let nothing = Plan { seen: 0, steps: Vec::new(), spared: Vec::new(), gaps: Vec::new() };
     let report = Report::of(nothing, FUNCTION, "run-0".into(), stamp(now), account.ceiling, Vec::new());

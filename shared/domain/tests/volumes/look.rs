@@ -38,7 +38,6 @@ pub(crate) fn look(account: &mut Account, now: i64) -> Result<Run, Cut> {
         settings: Rc::clone(&account.settings),
         ceiling: start.ceiling,
         fleet: seen.volumes.items.len(),
-        jobs: crate::jobs::Read,
     };
     account.oracle.planned(&plan, &seen, &account.world, &facts);
     account.log_spared(&plan);

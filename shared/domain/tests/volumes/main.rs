@@ -14,7 +14,6 @@ mod ec2;
 mod fault;
 #[path = "../simulation/faults.rs"]
 mod faults;
-mod jobs;
 mod look;
 #[path = "../simulation/named.rs"]
 mod named;

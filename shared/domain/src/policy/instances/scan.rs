@@ -122,7 +122,7 @@ impl Case<'_> {
             let missing = subject.missing_tags();
             let lacks = (!missing.is_empty()).then(|| format!("lacks {}", missing.join(", ")));
             let names = untagged::disowned_by(subject).map(|Stranger { job, .. }| format!("not of {job}"));
-            let in_short = Vec::from_iter(lacks.into_iter().chain(names)).join(", ");
+            let in_short = lacks.into_iter().chain(names).collect::<Vec<_>>().join(", ");
             One { kind: Kind::Untagged, because: why(&because, self.now), in_short }
         }));
         found

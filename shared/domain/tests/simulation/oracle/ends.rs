@@ -17,7 +17,7 @@ impl Oracle {
         let what = format!("ended ({ending} for {rule})");
         self.may_write(machine, &what, facts);
         self.ends[rule_place(rule)][usize::from(ending == Ending::Terminate)] += 1;
-        let whose = facts.jobs.whose(machine);
+        let whose = self.whose(machine, facts);
         if whose.knows_only_its_expiry() && rule != Rule::Expired {
             self.violated(facts.now, format!("{}: {what}, although it may be a job's: {whose:?}", machine.id()));
         }
@@ -31,7 +31,7 @@ impl Oracle {
                 self.violated(facts.now, format!("{}: {what}, although its owner is only to be told", machine.id()));
             }
         }
-        if let Some(unfounded) = unfounded(machine, rule, &self.stopping(machine, facts), facts) {
+        if let Some(unfounded) = unfounded(machine, rule, whose, &self.stopping(machine, facts), facts) {
             self.violated(facts.now, format!("{}: {what}, although {unfounded}", machine.id()));
         }
         self.is_announced(machine, rule, ending, facts);
@@ -88,7 +88,7 @@ impl Oracle {
         self.may_write(machine, "started", facts);
         let now = facts.now;
         let id = machine.id();
-        let whose = facts.jobs.whose(machine);
+        let whose = self.whose(machine, facts);
         if whose.knows_only_its_expiry() {
             self.violated(now, format!("{id}: started, although it may be a job's: {whose:?}"));
         }
@@ -127,9 +127,9 @@ impl Oracle {
             }
             let seen = machine.changed_at < facts.now && machine.spared(facts.now).is_none();
             let running = machine.is(domain::instance::State::Running);
-            let stopping = self.stopping(machine, facts);
+            let (stopping, whose) = (self.stopping(machine, facts), self.whose(machine, facts));
             for rule in Rule::OF_INSTANCES {
-                if seen && running && is_mended(machine, rule, &stopping, facts) {
+                if seen && running && is_mended(machine, rule, whose, &stopping, facts) {
                     let of_rule = self.record(id).announced.iter_mut().filter(|one| one.rule == rule);
                     of_rule.for_each(|one| one.mended = true);
                 }
@@ -159,7 +159,13 @@ impl Oracle {
 
 /// Why the reason that is given does not hold, by what can be read.
 /// `stopping`: what is said of the budgets by which it may be stopped.
-fn unfounded(machine: &Machine, rule: Rule, stopping: &[Option<Verdict>], facts: &Facts) -> Option<String> {
+fn unfounded(
+    machine: &Machine,
+    rule: Rule,
+    whose: Whose,
+    stopping: &[Option<Verdict>],
+    facts: &Facts,
+) -> Option<String> {
     let (settings, now) = (&facts.settings, facts.now);
     let window = machine.idle_window(settings);
     match rule {
@@ -174,7 +180,7 @@ fn unfounded(machine: &Machine, rule: Rule, stopping: &[Option<Verdict>], facts:
             young.then(|| "it is not too old".to_owned())
         }
         Rule::Untagged => {
-            if !machine.lacks_tags(settings) && facts.jobs.whose(machine) != Whose::Strangers {
+            if !machine.lacks_tags(settings) && whose != Whose::Strangers {
                 return Some("it has its tags, and is the job's that it names".to_owned());
             }
             if machine.launched + settings.untagged.settle > now {
@@ -195,9 +201,8 @@ fn unfounded(machine: &Machine, rule: Rule, stopping: &[Option<Verdict>], facts:
 
 /// Whether whoever looks now sees that a rule is kept.
 /// `stopping`: as above.
-fn is_mended(machine: &Machine, rule: Rule, stopping: &[Option<Verdict>], facts: &Facts) -> bool {
+fn is_mended(machine: &Machine, rule: Rule, whose: Whose, stopping: &[Option<Verdict>], facts: &Facts) -> bool {
     let (settings, now) = (&facts.settings, facts.now);
-    let whose = facts.jobs.whose(machine);
     if whose.knows_only_its_expiry() {
         // Of a job's machine nothing else is broken; of what may be one nobody can say.
         return whose == Whose::Jobs && rule != Rule::Expired;

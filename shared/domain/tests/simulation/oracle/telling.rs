@@ -33,7 +33,7 @@ impl Oracle {
                 if let Some(machine) = machine.filter(too_early).filter(|_| rule == Rule::Untagged) {
                     self.violated(facts.now, format!("{}: its tags may still arrive: {paragraph}", machine.id()));
                 }
-                let may_be_a_jobs = |machine: &&Machine| facts.jobs.whose(machine).knows_only_its_expiry();
+                let may_be_a_jobs = |machine: &&Machine| self.whose(machine, facts).knows_only_its_expiry();
                 if let Some(machine) = machine.filter(may_be_a_jobs).filter(|_| rule != Rule::Expired) {
                     self.violated(facts.now, format!("{}: it may be a job's: {paragraph}", machine.id()));
                 }

@@ -71,7 +71,7 @@ fn further(table: &Table<'_>) -> Vec<Case> {
     [launches(table), roles(table), images(table), documents(table)].concat()
 }
 
-/// RunInstances is asked of each thing that it makes or uses (Service Authorization Reference, "Actions, resources, and condition
+/// `RunInstances` is asked of each thing that it makes or uses (Service Authorization Reference, "Actions, resources, and condition
 /// keys for Amazon EC2").
 fn launches(table: &Table<'_>) -> Vec<Case> {
     let ec2 = format!("arn:{}:ec2:{}", table.place.partition, table.place.region);
