@@ -6,6 +6,7 @@
 //! reordered event, or two reconcilers at once never run a job twice and never forget one. `tests/model` explores this very function.
 
 mod candidate;
+pub mod checkpoints;
 mod documents;
 mod effect;
 mod facts;
@@ -20,6 +21,7 @@ mod spec;
 mod telling;
 mod token;
 mod user_data;
+pub mod warning;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

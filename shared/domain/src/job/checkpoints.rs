@@ -1,0 +1,169 @@
+//! Checkpoints of any framework, as a directory shows them, and as the bucket keeps them.
+//!
+//! - An entry of the checkpoint directory belongs to the step that its name says: the last number in it, compared as a number. Entries of
+//!   one step, such as `model-500.pt` and `optimizer-500.pt`, are one checkpoint.
+//! - A checkpoint is **complete** if and only if none of its entries is a temporary one, and each of them is not empty, and
+//!   carries a marker ([`MARKERS`]), or has not changed for [`QUIET`], or the command has ended with success.
+//! - In the bucket it is complete if its manifest is there, which is written last, and it counts if `head.json` named it.
+
+mod manifest;
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::Checkpoint;
+
+pub use manifest::{File, MANIFEST_FILE, Manifest, check_path};
+
+/// A file of one of these names in a checkpoint says that it is complete: people's own, Hadoop's, that of `PyTorch`'s distributed
+/// checkpoints, and that of Hugging Face's trainer.
+pub const MARKERS: [&str; 4] = [".complete", "_SUCCESS", ".metadata", "trainer_state.json"];
+
+/// A checkpoint without a marker that has not changed for so long is complete.
+pub const QUIET: SignedDuration = SignedDuration::from_secs(60);
+
+/// What else ends on a digit, and is no number of a step.
+const EXTENSIONS: [&str; 6] = ["h5", "hdf5", "pt2", "bz2", "lz4", "7z"];
+
+/// One entry of the checkpoint directory, as one look saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name, a file's or a directory's.
+    pub name: String,
+    /// All that is in it.
+    pub bytes: u64,
+    /// How many files.
+    pub files: u64,
+    /// When the last of it was changed.
+    pub changed_at: Timestamp,
+    /// Whether it carries one of [`MARKERS`]; a file does by a file beside it, `<name>.complete`.
+    pub marked: bool,
+    /// Whether it is, or holds, something that is still written by another name: [`is_temporary`].
+    pub temporary: bool,
+}
+
+/// The entries of one step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Its number.
+    pub step: u64,
+    /// The names, in order.
+    pub entries: Vec<String>,
+    /// All that is in them.
+    pub bytes: u64,
+    /// Whether it is complete.
+    pub complete: bool,
+}
+
+/// How the command stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writer {
+    /// It may be writing.
+    Running,
+    /// It ended with success: whatever it wrote, it wrote to the end.
+    Ended,
+    /// It failed, or was killed: what it was writing may be cut off.
+    Killed,
+}
+
+/// What the looks at the directory showed so far.
+#[derive(Debug, Clone, Default)]
+pub struct Watch {
+    seen: BTreeMap<String, (Entry, Timestamp)>,
+}
+
+impl Watch {
+    /// Takes a look into account. What the entries' own times say is not believed: a copy may keep those of its original.
+    pub fn look(&mut self, entries: Vec<Entry>, now: Timestamp) {
+        let mut seen = BTreeMap::new();
+        for entry in entries {
+            let since = match self.seen.get(&entry.name) {
+                Some((before, since)) if *before == entry => *since,
+                _ => now,
+            };
+            seen.insert(entry.name.clone(), (entry, since));
+        }
+        self.seen = seen;
+    }
+
+    /// What is in the directory, the newest step first. `quiet` is [`QUIET`], but for tests.
+    #[must_use]
+    pub fn steps(&self, writer: Writer, now: Timestamp, quiet: SignedDuration) -> Vec<Step> {
+        let mut steps: BTreeMap<u64, Step> = BTreeMap::new();
+        for (entry, since) in self.seen.values() {
+            let Some(number) = step_of(&entry.name) else { continue };
+            let still = now.duration_since(*since) >= quiet;
+            let settled = entry.marked || still || writer == Writer::Ended;
+            let complete = !entry.temporary && entry.bytes > 0 && settled;
+            let empty = Step { step: number, entries: Vec::new(), bytes: 0, complete: true };
+            let step = steps.entry(number).or_insert(empty);
+            step.entries.push(entry.name.clone());
+            step.bytes += entry.bytes;
+            step.complete &= complete;
+        }
+        steps.into_values().rev().collect()
+    }
+}
+
+/// The newest complete step above one that is already kept.
+#[must_use]
+pub fn to_upload(steps: &[Step], kept: Option<u64>) -> Option<&Step> {
+    let newer = |step: &&Step| step.complete && kept.is_none_or(|kept| step.step > kept);
+    steps.iter().filter(newer).max_by_key(|step| step.step)
+}
+
+/// The step that a name says: its last number.
+#[must_use]
+pub fn step_of(name: &str) -> Option<u64> {
+    let stem = match name.rsplit_once('.') {
+        Some((stem, extension)) if EXTENSIONS.contains(&extension) => stem,
+        _ => name,
+    };
+    let end = stem.rfind(|character: char| character.is_ascii_digit())? + 1;
+    let start = stem[..end].rfind(|character: char| !character.is_ascii_digit()).map_or(0, |before| {
+        // The character before the number may be of several bytes.
+        before + stem[before..].chars().next().map_or(1, char::len_utf8)
+    });
+    stem[start..end].parse().ok()
+}
+
+/// Whether something of that name is still being written, and gets another one in the end.
+#[must_use]
+pub fn is_temporary(name: &str) -> bool {
+    let words = name.split(|character: char| !character.is_alphanumeric());
+    let unfinished = |word: &str| matches!(word, "tmp" | "temp" | "partial" | "incomplete");
+    let hidden = name.starts_with('.') && !MARKERS.contains(&name);
+    hidden || words.map(str::to_ascii_lowercase).any(|word| unfinished(&word))
+}
+
+/// In which order checkpoints are tried: what head names, and then what it named before, the highest step first. What is newer than
+/// what head names was written by nobody who still counted.
+#[must_use]
+pub fn to_restore(head: Option<Checkpoint>, listed: &[Checkpoint]) -> Vec<Checkpoint> {
+    let Some(named) = head else { return Vec::new() };
+    let mut older: Vec<Checkpoint> =
+        listed.iter().copied().filter(|other| other.step < named.step && other.attempt <= named.attempt).collect();
+    older.sort_unstable_by_key(|checkpoint| std::cmp::Reverse((checkpoint.step, checkpoint.attempt)));
+    std::iter::once(named).chain(older).collect()
+}
+
+/// What is deleted: all but the newest `keep` of those that count, which head named, and never the newest. What a later
+/// attempt wrote is not ours to judge.
+#[must_use]
+pub fn to_prune(
+    listed: &[Checkpoint],
+    counting: &[Checkpoint],
+    newest: Checkpoint,
+    keep: u32,
+    attempt: u32,
+) -> Vec<Checkpoint> {
+    let mut kept: Vec<Checkpoint> = counting.iter().copied().filter(|other| *other != newest).collect();
+    kept.sort_unstable_by_key(|checkpoint| std::cmp::Reverse((checkpoint.step, checkpoint.attempt)));
+    kept.truncate(usize::try_from(keep.saturating_sub(1)).unwrap_or(usize::MAX));
+    kept.push(newest);
+    listed.iter().copied().filter(|other| other.attempt <= attempt && !kept.contains(other)).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! What a checkpoint consists of: `checkpoints/<team>/<job>/<attempt>/<step>/manifest.json`, written when all else is there.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::super::token::hex;
+
+/// The name of the manifest in a checkpoint's folder. The files lie in `files/` beside it.
+pub const MANIFEST_FILE: &str = "manifest.json";
+
+/// The smallest part of a file that is uploaded by itself, but for the last, in bytes.
+const PART_BYTES: u64 = 16 * 1024 * 1024;
+
+/// More are not taken (Amazon S3 user guide, "Amazon S3 multipart upload limits": 10,000).
+const PARTS_MAX: u64 = 9_000;
+
+/// A key has 1,024 bytes at most (Amazon S3 user guide, "Naming Amazon S3 objects"); the folder takes some.
+const PATH_BYTES_MAX: usize = 700;
+
+/// A whole checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Always [`SCHEMA`](crate::job::SCHEMA).
+    pub schema: u32,
+    /// Which attempt wrote it.
+    pub attempt: u32,
+    /// Its step.
+    pub step: u64,
+    /// When it was uploaded.
+    pub at: Timestamp,
+    /// All of it.
+    pub bytes: u64,
+    /// Every file, in order of paths.
+    pub files: Vec<File>,
+}
+
+/// One file of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct File {
+    /// Its path in the checkpoint directory, with `/`.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// The size of each of its parts but the last.
+    pub part_bytes: u64,
+    /// The SHA-256 of each part, in hex.
+    pub sha256: Vec<String>,
+}
+
+impl File {
+    /// How large the parts of a file are.
+    #[must_use]
+    pub fn part_bytes_of(bytes: u64) -> u64 {
+        PART_BYTES.max(bytes.div_ceil(PARTS_MAX).next_multiple_of(1024 * 1024))
+    }
+
+    /// Where each part begins, and how long it is.
+    #[must_use]
+    pub fn parts(bytes: u64, part_bytes: u64) -> Vec<(u64, u64)> {
+        let step = usize::try_from(part_bytes.max(1)).unwrap_or(usize::MAX);
+        (0..bytes).step_by(step).map(|start| (start, part_bytes.min(bytes - start))).collect()
+    }
+
+    /// The digest of a part.
+    #[must_use]
+    pub fn digest(part: &[u8]) -> String {
+        hex(&Sha256::digest(part))
+    }
+}
+
+impl Manifest {
+    /// Whether it is one of that attempt and step, which can be restored without leaving its directory.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self, attempt: u32, step: u64) -> Result<(), String> {
+        if (self.attempt, self.step) != (attempt, step) {
+            return Err(format!("its manifest is that of step {} of attempt {}", self.step, self.attempt));
+        }
+        if self.files.is_empty() {
+            return Err("its manifest names no file".to_owned());
+        }
+        if self.bytes != self.files.iter().map(|file| file.bytes).sum::<u64>() {
+            return Err("the sizes in its manifest do not add up".to_owned());
+        }
+        self.files.iter().try_for_each(|file| {
+            check_path(&file.path)?;
+            let parts = if file.part_bytes == 0 { 0 } else { file.bytes.div_ceil(file.part_bytes) };
+            if u64::try_from(file.sha256.len()) != Ok(parts) || (file.bytes > 0 && parts == 0) {
+                return Err(format!("its manifest does not have a checksum for each part of `{}`", file.path));
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Whether that is a path in the directory, which S3 takes as a part of a key.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_path(path: &str) -> Result<(), String> {
+    let inside = path.split('/').all(|name| !name.is_empty() && name != "." && name != "..");
+    let printable = !path.chars().any(char::is_control);
+    if inside && printable && path.len() <= PATH_BYTES_MAX {
+        return Ok(());
+    }
+    let what = "has to stay in the directory, without control characters, and with 700 bytes at most";
+    Err(format!("the path `{}` {what}", crate::fault::shortened(&path.escape_debug().to_string(), 200)))
+}

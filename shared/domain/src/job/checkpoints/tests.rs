@@ -1,0 +1,155 @@
+use super::*;
+use crate::fixture::time;
+
+fn check_step(name: &str, expect: impl Into<Option<u64>>) {
+    assert_eq!(step_of(name), expect.into(), "{name}");
+}
+
+#[test]
+fn the_last_number_of_a_name_is_its_step() {
+    check_step("checkpoint-500", 500);
+    check_step("epoch=3-step=1200.ckpt", 1200);
+    check_step("global_step7", 7);
+    check_step("000100.pt", 100);
+    check_step("weights.40.h5", 40);
+    check_step("42", 42);
+    check_step("schritt–9", 9);
+    check_step("last.ckpt", None);
+    check_step("latest", None);
+    check_step("", None);
+    check_step("99999999999999999999999", None);
+}
+
+#[test]
+fn steps_are_compared_as_numbers() {
+    let mut watch = Watch::default();
+    watch.look(vec![entry("step-9000"), entry("step-10000")], time("2026-09-01T12:00:00Z"));
+    let steps = watch.steps(Writer::Ended, time("2026-09-01T12:00:00Z"), QUIET);
+    assert_eq!(to_upload(&steps, None).map(|step| step.step), Some(10_000));
+}
+
+#[test]
+fn what_is_still_written_says_so_by_its_name() {
+    for name in
+        ["tmp-checkpoint-500", "500.orbax-checkpoint-tmp-17", "model.pt.tmp", ".hidden", "a.partial", "x.INCOMPLETE"]
+    {
+        assert!(is_temporary(name), "{name}");
+    }
+    for name in ["checkpoint-500", "template-5.pt", ".complete", ".metadata", "attempt-3"] {
+        assert!(!is_temporary(name), "{name}");
+    }
+}
+
+fn entry(name: &str) -> Entry {
+    let changed_at = time("2026-09-01T11:00:00Z");
+    Entry { name: name.to_owned(), bytes: 10, files: 1, changed_at, marked: false, temporary: is_temporary(name) }
+}
+
+fn check(entries: &[Entry], writer: Writer, seconds_later: i64, expect: Option<u64>) {
+    let (first, mut watch) = (time("2026-09-01T12:00:00Z"), Watch::default());
+    watch.look(entries.to_vec(), first);
+    let later = first + SignedDuration::from_secs(seconds_later);
+    watch.look(entries.to_vec(), later);
+    let steps = watch.steps(writer, later, QUIET);
+    assert_eq!(to_upload(&steps, None).map(|step| step.step), expect, "{entries:?}");
+}
+
+#[test]
+fn what_does_not_change_for_a_while_is_complete() {
+    check(&[entry("step-1")], Writer::Running, 59, None);
+    check(&[entry("step-1")], Writer::Running, 60, Some(1));
+}
+
+#[test]
+fn what_carries_a_marker_is_complete_at_once() {
+    check(&[Entry { marked: true, ..entry("step-1") }], Writer::Running, 0, Some(1));
+    check(&[Entry { marked: true, ..entry("step-1") }, entry("step-2")], Writer::Running, 0, Some(1));
+}
+
+#[test]
+fn what_a_command_wrote_that_ended_by_itself_is_complete() {
+    check(&[entry("step-1")], Writer::Ended, 0, Some(1));
+    check(&[entry("step-1")], Writer::Killed, 0, None);
+    check(&[Entry { marked: true, ..entry("step-1") }], Writer::Killed, 0, Some(1));
+}
+
+#[test]
+fn what_is_temporary_or_empty_is_never_complete() {
+    check(&[entry("tmp-step-1")], Writer::Ended, 900, None);
+    check(&[Entry { marked: true, ..entry("step-1.tmp") }], Writer::Running, 900, None);
+    check(&[Entry { bytes: 0, ..entry("step-1") }], Writer::Ended, 900, None);
+}
+
+#[test]
+fn a_step_of_several_entries_is_complete_when_all_are() {
+    check(&[entry("model-1.pt"), Entry { marked: true, ..entry("optimizer-1.pt") }], Writer::Running, 0, None);
+    check(&[entry("model-1.pt"), entry("optimizer-1.pt")], Writer::Running, 60, Some(1));
+}
+
+#[test]
+fn a_change_begins_the_wait_anew() {
+    let (first, mut watch) = (time("2026-09-01T12:00:00Z"), Watch::default());
+    let at = |seconds| first + SignedDuration::from_secs(seconds);
+    watch.look(vec![entry("step-1")], at(0));
+    watch.look(vec![Entry { bytes: 11, ..entry("step-1") }], at(50));
+    assert_eq!(to_upload(&watch.steps(Writer::Running, at(109), QUIET), None), None);
+    assert!(to_upload(&watch.steps(Writer::Running, at(110), QUIET), None).is_some());
+}
+
+#[test]
+fn nothing_is_uploaded_that_is_not_newer() {
+    let mut watch = Watch::default();
+    watch.look(vec![entry("step-5")], time("2026-09-01T12:00:00Z"));
+    let steps = watch.steps(Writer::Ended, time("2026-09-01T12:00:00Z"), QUIET);
+    assert_eq!(to_upload(&steps, Some(5)), None);
+    assert!(to_upload(&steps, Some(4)).is_some());
+}
+
+fn at(attempt: u32, step: u64) -> Checkpoint {
+    Checkpoint { attempt, step }
+}
+
+#[test]
+fn what_head_does_not_name_is_not_restored() {
+    assert_eq!(to_restore(None, &[at(1, 5)]), []);
+    let listed = [at(1, 9_000), at(2, 10_000), at(1, 10_500), at(1, 8_000), at(3, 9_500)];
+    assert_eq!(to_restore(Some(at(2, 10_000)), &listed), [at(2, 10_000), at(1, 9_000), at(1, 8_000)]);
+}
+
+#[test]
+fn the_newest_are_kept_and_what_never_counted_is_not() {
+    let counting = [at(1, 10), at(1, 20), at(2, 30), at(2, 40)];
+    let listed = [at(1, 10), at(1, 20), at(1, 35), at(2, 30), at(2, 40), at(3, 41)];
+    assert_eq!(to_prune(&listed, &counting, at(2, 40), 2, 2), [at(1, 10), at(1, 20), at(1, 35)]);
+    assert_eq!(to_prune(&listed, &counting, at(2, 40), 0, 2), [at(1, 10), at(1, 20), at(1, 35), at(2, 30)]);
+    assert_eq!(to_prune(&listed, &counting, at(2, 40), 9, 2), [at(1, 35)]);
+}
+
+fn manifest(path: &str, bytes: u64, sums: usize) -> Manifest {
+    let file = File { path: path.to_owned(), bytes, part_bytes: 4, sha256: vec![String::new(); sums] };
+    Manifest { schema: 1, attempt: 2, step: 7, at: time("2026-09-01T12:00:00Z"), bytes, files: vec![file] }
+}
+
+#[test]
+fn a_manifest_is_that_of_its_place_and_stays_in_it() {
+    assert_eq!(manifest("step-7/a.pt", 9, 3).check(2, 7), Ok(()));
+    assert!(manifest("step-7/a.pt", 9, 3).check(1, 7).is_err());
+    assert!(manifest("step-7/a.pt", 9, 2).check(2, 7).is_err());
+    assert!(manifest("../a.pt", 9, 3).check(2, 7).is_err());
+    assert!(Manifest { bytes: 8, ..manifest("a", 9, 3) }.check(2, 7).is_err());
+    assert!(Manifest { bytes: 0, files: Vec::new(), ..manifest("a", 9, 3) }.check(2, 7).is_err());
+    for path in ["/etc/passwd", "a//b", "a/./b", "a/..", "", "a\nb"] {
+        assert!(check_path(path).is_err(), "{path}");
+    }
+}
+
+#[test]
+fn a_file_has_no_more_parts_than_s3_takes() {
+    const TERABYTES_5: u64 = 5 * 1024 * 1024 * 1024 * 1024;
+    for bytes in [0, 1, 16 * 1024 * 1024, 16 * 1024 * 1024 + 1, TERABYTES_5] {
+        let part_bytes = File::part_bytes_of(bytes);
+        let parts = File::parts(bytes, part_bytes);
+        assert!(parts.len() <= 10_000, "{bytes}");
+        assert_eq!(parts.iter().map(|(_, length)| length).sum::<u64>(), bytes);
+    }
+}
