@@ -61,6 +61,10 @@ impl Bucket {
         Self { client: Client::from_conf(s3.build()), name }
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The object's name for people.
     pub(crate) fn address(&self, key: &str) -> String {
         format!("s3://{}/{key}", self.name)

@@ -19,8 +19,8 @@ use aws_config::SdkConfig;
 use domain::config::Config;
 use domain::id::Region;
 use domain::notices::Notices;
-use domain::report::AuditRecord;
 use domain::usage::Activity;
+use serde::Serialize;
 
 use bucket::{Bucket, Condition, Object};
 use document::{Document, decode, encode};
@@ -53,6 +53,12 @@ impl Store {
     #[must_use]
     pub fn new(config: &SdkConfig, bucket: String) -> Self {
         Self { bucket: Bucket::new(config, bucket) }
+    }
+
+    /// The bucket's name.
+    #[must_use]
+    pub fn bucket_name(&self) -> &str {
+        self.bucket.name()
     }
 
     /// The configuration; of an absent document the default.
@@ -124,12 +130,12 @@ impl Store {
         self.write_cache(&activity_key(region), activity, last).await
     }
 
-    /// Writes the audit record of a run to its key, [`AuditRecord::key`]. A run that Lambda delivered twice writes it
-    /// twice; the bucket keeps both versions.
+    /// Writes the audit record of a run to its key: an [`AuditRecord`](domain::report::AuditRecord), or that of jobs. A run that
+    /// Lambda delivered twice writes it twice; the bucket keeps both versions.
     ///
     /// # Errors
     /// Where S3 refused.
-    pub async fn write_audit(&self, key: &str, record: &AuditRecord<'_>) -> Result<(), StoreError> {
+    pub async fn write_audit(&self, key: &str, record: &impl Serialize) -> Result<(), StoreError> {
         let bytes = document::bytes_of(record, &self.bucket.address(key))?;
         self.bucket.put(key, bytes, Condition::None).await.map(drop)
     }
