@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use domain::budget::{close, decide};
 use domain::plan::Plan;
 use execution::{Clients, budgets};
-use runtime::{Answer, Event, Failure, Invocation, Settings};
+use runtime::{Answer, EventKind, Failure, Invocation, Settings};
 
 const FUNCTION: &str = "enforce-budgets";
 
 fn main() -> ExitCode {
     runtime::serve(
-        &[Event::Scheduled, Event::BudgetNotification],
+        &[EventKind::Scheduled, EventKind::BudgetNotification],
         async |Settings { bucket, topic_arn, mode }| Clients::connect(bucket, topic_arn, mode).await,
         enforce,
     )

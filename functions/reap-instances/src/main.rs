@@ -6,13 +6,13 @@ use std::process::ExitCode;
 
 use domain::policy::instances::decide;
 use execution::{Clients, instances};
-use runtime::{Answer, Event, Failure, Invocation, Settings};
+use runtime::{Answer, EventKind, Failure, Invocation, Settings};
 
 const FUNCTION: &str = "reap-instances";
 
 fn main() -> ExitCode {
     runtime::serve(
-        &[Event::Scheduled],
+        &[EventKind::Scheduled],
         async |Settings { bucket, topic_arn, mode }| Clients::connect(bucket, topic_arn, mode).await,
         reap,
     )

@@ -6,13 +6,13 @@ use std::process::ExitCode;
 
 use domain::policy::volumes::decide;
 use execution::{Clients, volumes};
-use runtime::{Answer, Event, Failure, Invocation, Settings};
+use runtime::{Answer, EventKind, Failure, Invocation, Settings};
 
 const FUNCTION: &str = "reap-volumes";
 
 fn main() -> ExitCode {
     runtime::serve(
-        &[Event::Scheduled],
+        &[EventKind::Scheduled],
         async |Settings { bucket, topic_arn, mode }| Clients::connect(bucket, topic_arn, mode).await,
         reap,
     )

@@ -1,5 +1,6 @@
 //! What the plan said and what became of each step: the source of the response, the audit record and the messages.
 
+mod jobs;
 mod record;
 mod recorded;
 mod sequel;
@@ -12,6 +13,7 @@ use crate::mode::Mode;
 use crate::observed::{Gap, GapKind};
 use crate::plan::{Plan, Spared, Step};
 
+pub use jobs::{JobAction, JobStep, JobsRecord, JobsReport, JobsResponse};
 pub use record::{AuditRecord, Response, SCHEMA, STEPS_MAX, folder_of};
 pub use recorded::{APPLIED, Recorded, RecordedBecause, RecordedGap, RecordedStep, Tally};
 pub use sequel::{Sequel, Trace};

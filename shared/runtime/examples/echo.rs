@@ -3,10 +3,10 @@
 
 use std::process::ExitCode;
 
-use runtime::{Answer, Event, Failure, Invocation, Settings, serve};
+use runtime::{Answer, EventKind, Failure, Invocation, Settings, serve};
 
 fn main() -> ExitCode {
-    serve(&[Event::Scheduled], async |settings| settings, echo)
+    serve(&[EventKind::Scheduled], async |settings| settings, echo)
 }
 
 #[expect(clippy::panic, reason = "to see what becomes of a panic")]

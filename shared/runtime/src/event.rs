@@ -1,9 +1,13 @@
 //! What woke the function: the event, as `EventBridge` delivers it, or SNS.
 
+mod detail;
+
 use aws_lambda_events::eventbridge::EventBridgeEvent;
 use domain::fault::shortened;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use detail::{ObjectCreated, OfInstance};
 
 /// The largest event, in bytes (EventBridge user guide, "Calculating `PutEvents` event entry size").
 const BYTES_MAX: usize = 256 * 1024;
@@ -12,20 +16,45 @@ const BYTES_MAX: usize = 256 * 1024;
 const QUOTED_CHARACTERS_MAX: usize = 100;
 
 /// What woke the function. An event only says where to look now, never what is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
     /// The schedule, of an `EventBridge` rule (`aws.events`) or of `EventBridge` Scheduler (`aws.scheduler`).
     Scheduled,
     /// AWS Budgets, by its SNS topic. The text is never read: it is plain English, hours late, and says nothing that the ledger
     /// does not know better.
     BudgetNotification,
+    /// Something was written to a bucket.
+    ObjectCreated(ObjectCreated),
+    /// AWS takes a Spot instance back in two minutes, or in less.
+    InterruptionWarning(OfInstance),
+    /// AWS may take a Spot instance back soon.
+    RebalanceRecommendation(OfInstance),
+    /// An instance has another state now.
+    StateChange(OfInstance),
+}
+
+/// The kinds of events, by which a function says what wakes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EventKind {
+    /// [`Event::Scheduled`].
+    Scheduled,
+    /// [`Event::BudgetNotification`].
+    BudgetNotification,
+    /// [`Event::ObjectCreated`].
+    ObjectCreated,
+    /// [`Event::InterruptionWarning`].
+    InterruptionWarning,
+    /// [`Event::RebalanceRecommendation`].
+    RebalanceRecommendation,
+    /// [`Event::StateChange`].
+    StateChange,
 }
 
 /// An event that this function has no use for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("this function is woken by {}, and got {got}; nothing was done", listed(.known))]
 pub struct UnexpectedEvent {
-    known: Vec<Event>,
+    known: Vec<EventKind>,
     got: String,
 }
 
@@ -47,22 +76,71 @@ impl Event {
     ///
     /// # Errors
     /// On everything else, with what it was.
-    pub fn read(payload: &[u8], known: &[Self]) -> Result<Self, UnexpectedEvent> {
-        let event = read(payload)
-            .and_then(|event| if known.contains(&event) { Ok(event) } else { Err(event.name().to_owned()) });
+    pub fn read(payload: &[u8], known: &[EventKind]) -> Result<Self, UnexpectedEvent> {
+        let is_known = |came: Came| if known.contains(&came.kind) { Ok(came) } else { Err(came.described()) };
+        let event = read(payload).and_then(is_known).and_then(Self::of);
         event.map_err(|got| UnexpectedEvent { known: known.to_vec(), got })
     }
 
+    fn of(came: Came) -> Result<Self, String> {
+        let of_instance = |detail| detail::of_instance(came.region.as_deref(), detail);
+        Ok(match came.kind {
+            EventKind::Scheduled => Self::Scheduled,
+            EventKind::BudgetNotification => Self::BudgetNotification,
+            EventKind::ObjectCreated => Self::ObjectCreated(detail::object_created(came.detail)?),
+            EventKind::InterruptionWarning => Self::InterruptionWarning(of_instance(came.detail)?),
+            EventKind::RebalanceRecommendation => Self::RebalanceRecommendation(of_instance(came.detail)?),
+            EventKind::StateChange => Self::StateChange(of_instance(came.detail)?),
+        })
+    }
+
+    /// Which kind it is of.
+    #[must_use]
+    pub const fn kind(&self) -> EventKind {
+        match self {
+            Self::Scheduled => EventKind::Scheduled,
+            Self::BudgetNotification => EventKind::BudgetNotification,
+            Self::ObjectCreated(_) => EventKind::ObjectCreated,
+            Self::InterruptionWarning(_) => EventKind::InterruptionWarning,
+            Self::RebalanceRecommendation(_) => EventKind::RebalanceRecommendation,
+            Self::StateChange(_) => EventKind::StateChange,
+        }
+    }
+}
+
+impl EventKind {
+    /// The `detail-type` of `EventBridge`, where it comes from there.
     const fn name(self) -> &'static str {
         match self {
             Self::Scheduled => "Scheduled Event",
             Self::BudgetNotification => "a notification by SNS",
+            Self::ObjectCreated => "Object Created",
+            Self::InterruptionWarning => "EC2 Spot Instance Interruption Warning",
+            Self::RebalanceRecommendation => "EC2 Instance Rebalance Recommendation",
+            Self::StateChange => "EC2 Instance State-change Notification",
+        }
+    }
+}
+
+/// What came, before anybody looks at what it is about.
+struct Came {
+    kind: EventKind,
+    source: &'static str,
+    region: Option<String>,
+    detail: Option<Value>,
+}
+
+impl Came {
+    fn described(&self) -> String {
+        match self.kind {
+            EventKind::Scheduled | EventKind::BudgetNotification => self.kind.name().to_owned(),
+            other => format!("{} from {}", other.name(), self.source),
         }
     }
 }
 
 /// What it is, whoever has use for it; else what else it is, in words.
-fn read(payload: &[u8]) -> Result<Event, String> {
+fn read(payload: &[u8]) -> Result<Came, String> {
     if payload.len() > BYTES_MAX {
         return Err(format!("{} bytes, where EventBridge sends {BYTES_MAX} at most", payload.len()));
     }
@@ -78,29 +156,41 @@ fn read(payload: &[u8]) -> Result<Event, String> {
     if value.get("Records").is_some() { by_sns(value) } else { by_eventbridge(value) }
 }
 
-fn by_eventbridge(value: Value) -> Result<Event, String> {
-    // Nothing hangs on the detail, and whoever wakes a function by hand leaves it out.
+fn by_eventbridge(value: Value) -> Result<Came, String> {
+    // Nothing of the schedule hangs on the detail, and whoever wakes a function by hand leaves it out.
     let event: EventBridgeEvent<Option<Value>> = serde_json::from_value(value)
         .map_err(|error| format!("an object that is no event of EventBridge ({})", quoted(&error.to_string())))?;
-    match (event.source.as_str(), event.detail_type.as_str()) {
-        ("aws.events" | "aws.scheduler", "Scheduled Event") => Ok(Event::Scheduled),
-        (source, detail_type) => Err(format!("{} from {}", quoted(detail_type), quoted(source))),
-    }
+    let (source, kind) = match (event.source.as_str(), event.detail_type.as_str()) {
+        ("aws.events" | "aws.scheduler", "Scheduled Event") => ("aws.events", EventKind::Scheduled),
+        ("aws.s3", "Object Created") => ("aws.s3", EventKind::ObjectCreated),
+        ("aws.ec2", "EC2 Spot Instance Interruption Warning") => ("aws.ec2", EventKind::InterruptionWarning),
+        ("aws.ec2", "EC2 Instance Rebalance Recommendation") => ("aws.ec2", EventKind::RebalanceRecommendation),
+        ("aws.ec2", "EC2 Instance State-change Notification") => ("aws.ec2", EventKind::StateChange),
+        (source, detail_type) => return Err(format!("{} from {}", quoted(detail_type), quoted(source))),
+    };
+    Ok(Came { kind, source, region: event.region, detail: event.detail })
 }
 
 /// One message, or several at once, of the one topic that the function is subscribed to.
-fn by_sns(value: Value) -> Result<Event, String> {
+fn by_sns(value: Value) -> Result<Came, String> {
     let delivery: Delivery = serde_json::from_value(value)
         .map_err(|error| format!("records that are none of SNS ({})", quoted(&error.to_string())))?;
     match delivery.records.iter().find(|record| record.source != "aws:sns") {
         Some(other) => Err(format!("records of {}", quoted(&other.source))),
         None if delivery.records.is_empty() => Err("no record at all".to_owned()),
-        None => Ok(Event::BudgetNotification),
+        None => Ok(Came { kind: EventKind::BudgetNotification, source: "aws:sns", region: None, detail: None }),
     }
 }
 
-fn listed(known: &[Event]) -> String {
-    known.iter().map(|event| event.name()).collect::<Vec<_>>().join(" or ")
+fn listed(known: &[EventKind]) -> String {
+    match known {
+        [] => "nothing".to_owned(),
+        [one] => one.name().to_owned(),
+        [all @ .., last] => {
+            let all: Vec<&str> = all.iter().map(|kind| kind.name()).collect();
+            format!("{} or {}", all.join(", "), last.name())
+        }
+    }
 }
 
 fn kind_of(value: &Value) -> &'static str {

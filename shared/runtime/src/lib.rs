@@ -16,7 +16,8 @@ mod logs;
 mod serve;
 mod settings;
 
-pub use event::{Event, UnexpectedEvent};
+pub use environment::agents;
+pub use event::{Event, EventKind, ObjectCreated, OfInstance, UnexpectedEvent};
 pub use failure::Failure;
 pub use invocation::{Answer, Invocation};
 pub use serve::serve;

@@ -12,7 +12,7 @@ use lambda_runtime::{Diagnostic, LambdaEvent, LambdaInvocation, Runtime, service
 use lambda_runtime_api_client::{body::Body, build_request};
 
 use crate::environment::variable;
-use crate::{Answer, Event, Failure, Invocation, Settings, UnexpectedEvent, logs};
+use crate::{Answer, Event, EventKind, Failure, Invocation, Settings, UnexpectedEvent, logs};
 
 /// What Lambda tells every function (Lambda developer guide, "Using the Lambda runtime API for custom runtimes" and
 /// "Defined runtime environment variables"), and `lambda_runtime` panics without.
@@ -30,7 +30,7 @@ const INIT_ERROR_PATIENCE: Duration = Duration::from_secs(2);
 /// `handle` answers one. The process ends by itself only where the environment is wrong, or Lambda is gone.
 #[must_use]
 pub fn serve<C>(
-    known: &'static [Event],
+    known: &'static [EventKind],
     start: impl AsyncFnOnce(Settings) -> C,
     handle: impl AsyncFn(&C, Invocation) -> Result<Answer, Failure>,
 ) -> ExitCode {
@@ -53,7 +53,7 @@ pub fn serve<C>(
 }
 
 async fn live<C>(
-    known: &'static [Event],
+    known: &'static [EventKind],
     start: impl AsyncFnOnce(Settings) -> C,
     handle: impl AsyncFn(&C, Invocation) -> Result<Answer, Failure>,
 ) -> Result<(), Failure> {
@@ -85,7 +85,7 @@ type Woken = Result<Event, UnexpectedEvent>;
 
 /// Reads the event before `lambda_runtime` does, and hands on what was read: of a payload that is no JSON it would say so
 /// in its own words, and of one that is no UTF-8 it would die while it traces.
-fn read_event(mut invocation: LambdaInvocation, known: &[Event]) -> LambdaInvocation {
+fn read_event(mut invocation: LambdaInvocation, known: &[EventKind]) -> LambdaInvocation {
     let woken: Woken = Event::read(&invocation.body, known);
     invocation.body = serde_json::to_vec(&woken).unwrap_or_default().into();
     invocation

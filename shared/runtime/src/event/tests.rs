@@ -13,8 +13,8 @@ fn samples(folder: &str) -> Vec<(String, Vec<u8>)> {
     samples
 }
 
-const OF_A_REAPER: &[Event] = &[Event::Scheduled];
-const OF_BUDGETS: &[Event] = &[Event::Scheduled, Event::BudgetNotification];
+const OF_A_REAPER: &[EventKind] = &[EventKind::Scheduled];
+const OF_BUDGETS: &[EventKind] = &[EventKind::Scheduled, EventKind::BudgetNotification];
 
 fn check_refused(payload: impl AsRef<[u8]>, what: &str) {
     let sentence = Event::read(payload.as_ref(), OF_A_REAPER).unwrap_err().to_string();
@@ -35,6 +35,92 @@ fn the_samples_of_budgets_wake_it() {
         let expected = if by_sns { Event::BudgetNotification } else { Event::Scheduled };
         assert_eq!(Event::read(&payload, OF_BUDGETS), Ok(expected), "{name}");
     }
+}
+
+const OF_JOBS: &[EventKind] = &[
+    EventKind::Scheduled,
+    EventKind::ObjectCreated,
+    EventKind::InterruptionWarning,
+    EventKind::RebalanceRecommendation,
+    EventKind::StateChange,
+];
+
+#[test]
+fn the_samples_of_jobs_wake_it_and_say_what_they_are_about() {
+    let object = |key: &str, etag: &str, version: &str| {
+        let bucket = "curfew-statebucket-1x2y3z4w5v6u".to_owned();
+        let (etag, version) = (Some(etag.to_owned()), Some(version.to_owned()));
+        Event::ObjectCreated(ObjectCreated { bucket, key: key.to_owned(), etag, version })
+    };
+    let instance = |region: &str, id: &str| OfInstance { region: region.into(), instance: id.into() };
+    let spec =
+        object("inbox/vision/llama-ft.toml", "4af981f98d22a0b9979da24b259e5e42", "uhggCJ2_B6gU2JaXWXebnXFDstO0ID6G");
+    let cancel = object(
+        "jobs/vision/llama-ft-3b1d6c0e/cancel.json",
+        "7b8d0b1ff2ee0d41b9b9d6d83d1b5c0a",
+        "Zq8wBfT1r0y3yDq5N2mWcVgkS4uJx7Ra",
+    );
+    let mut seen = Vec::new();
+    for (name, payload) in samples("run-jobs") {
+        let event = Event::read(&payload, OF_JOBS).unwrap();
+        let expect = match name.rsplit('/').next().unwrap() {
+            "scheduled-rule.json" | "scheduled-scheduler.json" => Event::Scheduled,
+            "s3-object-created-inbox.json" => spec.clone(),
+            "s3-object-created-cancel.json" => cancel.clone(),
+            "ec2-spot-interruption-warning.json" => {
+                Event::InterruptionWarning(instance("us-east-2", "i-1234567890abcdef0"))
+            }
+            "ec2-rebalance-recommendation.json" => {
+                Event::RebalanceRecommendation(instance("us-east-2", "i-1234567890abcdef0"))
+            }
+            "ec2-instance-state-change.json" => Event::StateChange(instance("us-east-1", "i-abcd1111")),
+            other => panic!("nobody says what {other} is"),
+        };
+        assert_eq!(event, expect, "{name}");
+        seen.push(event.kind());
+    }
+    assert!(OF_JOBS.iter().all(|kind| seen.contains(kind)), "{seen:?}");
+}
+
+#[test]
+fn a_detail_that_aws_does_not_send_is_refused() {
+    let check = |event: serde_json::Value, what: &str| {
+        let sentence = Event::read(event.to_string().as_bytes(), OF_JOBS).unwrap_err().to_string();
+        let woken = "this function is woken by Scheduled Event, Object Created, EC2 Spot Instance Interruption Warning, \
+                     EC2 Instance Rebalance Recommendation or EC2 Instance State-change Notification";
+        assert_eq!(sentence, format!("{woken}, and got {what}; nothing was done"));
+    };
+    let warning = |region: Option<&str>, id: &str| {
+        let detail = serde_json::json!({ "instance-id": id });
+        serde_json::json!({ "source": "aws.ec2", "detail-type": "EC2 Spot Instance Interruption Warning", "region": region, "detail": detail })
+    };
+    check(warning(Some("us-east-1"), "vol-0abc"), "an event of the instance vol-0abc, which is no instance's id");
+    check(warning(Some("us-east-1"), "i-0/../x"), "an event of the instance i-0/../x, which is no instance's id");
+    check(warning(Some("evil.example/"), "i-0abc"), "an event of the region evil.example/, which is none");
+    check(warning(None, "i-0abc"), "an event of i-0abc without a region");
+    let bare = |source: &str, kind: &str| serde_json::json!({ "source": source, "detail-type": kind, "detail": {} });
+    check(
+        bare("aws.ec2", "EC2 Instance State-change Notification"),
+        "an event of aws.ec2 with a detail that AWS does not send (missing field `instance-id`)",
+    );
+    check(
+        bare("aws.s3", "Object Created"),
+        "Object Created from aws.s3 with a detail that AWS does not send (missing field `bucket`)",
+    );
+}
+
+#[test]
+fn a_key_may_be_encoded() {
+    let check = |key: &str, expect: Option<&str>| {
+        let object = ObjectCreated { bucket: "b".to_owned(), key: key.to_owned(), etag: None, version: None };
+        assert_eq!(object.decoded_key().as_deref(), expect, "{key}");
+    };
+    check("inbox/vision/x.toml", None);
+    check("inbox/Bild+K%C3%B6ln/x%2By.toml", Some("inbox/Bild Köln/x+y.toml"));
+    check("inbox/a%252Fb/x.toml", Some("inbox/a%2Fb/x.toml"));
+    check("inbox/a%2/x", None);
+    check("inbox/a%", None);
+    check("inbox/a%FF", None);
 }
 
 #[test]
@@ -131,5 +217,8 @@ fn what_was_read_survives_its_way_through_lambda_runtime() {
     };
     there_and_back(Ok(Event::Scheduled));
     there_and_back(Ok(Event::BudgetNotification));
+    for (_, payload) in samples("run-jobs") {
+        there_and_back(Event::read(&payload, OF_JOBS));
+    }
     there_and_back(Event::read(b"", OF_BUDGETS));
 }

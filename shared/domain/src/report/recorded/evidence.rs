@@ -40,6 +40,7 @@ impl RecordedBecause {
                 let (gpu, cpu, from) = (number("gpu_max_percent")?, number("cpu_max_vcpus")?, minute("from")?);
                 format!("GPU at {gpu:.0} %, CPU {cpu:.1} vCPUs since {from}")
             }
+            "job" => format!("attempt {:.0}: {}", number("attempt")?, text("why")?),
             "untagged" => {
                 let missing = self.evidence.get("missing")?.as_array()?.iter();
                 format!("lacks {}", missing.filter_map(Value::as_str).collect::<Vec<_>>().join(", "))
