@@ -42,7 +42,7 @@ pub use phase::{Ended, Ending, Held, HeldBy, Launching, Lost, Phase, Placed, Rep
 pub use rank::{Pool, prices_wanted, rank};
 pub use spec::{CheckpointSpec, Gpu, MachineSpec, Spec, Spot, Terms, Work};
 pub use telling::Said;
-pub use token::{launch_id, token};
+pub use token::{launch_id, sha256_hex, token};
 pub use user_data::{USER_DATA_BYTES_MAX, user_data};
 
 /// How long a machine may take until its agent is first heard of.

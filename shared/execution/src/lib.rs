@@ -8,6 +8,7 @@ pub mod budgets;
 mod claims;
 mod clients;
 pub mod instances;
+pub mod jobs;
 mod memory;
 pub mod prices;
 mod steps;

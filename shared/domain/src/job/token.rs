@@ -14,6 +14,12 @@ pub fn token(job: &JobId, attempt: u32, pass: u32, candidate: u8) -> String {
     hex(&Sha256::digest(named.as_bytes()))
 }
 
+/// The SHA-256 of bytes, in hex: by it an agent is known.
+#[must_use]
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
 /// What tells the launches of one attempt apart, of its token.
 #[must_use]
 pub fn launch_id(token: &str) -> String {

@@ -1,0 +1,82 @@
+//! The agents that come with the function: what every machine runs first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use domain::job::sha256_hex;
+use store::Store;
+use tokio::sync::{Mutex, OnceCell};
+
+/// The largest agent that is read, in bytes: one binary of a few megabytes.
+const BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// The agents that come with the function. They are read and hashed once, when a job is first ranked.
+#[derive(Debug)]
+pub struct Agents {
+    files: Vec<(&'static str, PathBuf)>,
+    read: OnceCell<BTreeMap<&'static str, Agent>>,
+    /// The hashes of those that are in the bucket.
+    kept: Mutex<BTreeSet<String>>,
+}
+
+#[derive(Debug)]
+struct Agent {
+    sha256: String,
+    bytes: Vec<u8>,
+}
+
+impl Agents {
+    /// Those files, by the architecture that they are for.
+    #[must_use]
+    pub fn of(files: Vec<(&'static str, PathBuf)>) -> Self {
+        Self { files, read: OnceCell::new(), kept: Mutex::default() }
+    }
+
+    /// The SHA-256 of the agent of each architecture that there is one for.
+    ///
+    /// # Errors
+    /// In words, where there is none at all, or one cannot be read.
+    pub(super) async fn hashes(&self) -> Result<BTreeMap<&'static str, String>, String> {
+        let read = self.read.get_or_try_init(|| async { read(&self.files) }).await?;
+        if read.is_empty() {
+            let looked: Vec<String> = self.files.iter().map(|(_, path)| path.display().to_string()).collect();
+            return Err(format!(
+                "this deployment carries no agent, by which a machine would run the job (there is neither of {}); deploy Curfew as it was built",
+                looked.join(", ")
+            ));
+        }
+        Ok(read.iter().map(|(architecture, agent)| (*architecture, agent.sha256.clone())).collect())
+    }
+
+    /// Copies that agent to the bucket, from where machines fetch it, if it is not there.
+    ///
+    /// # Errors
+    /// In words, where the bucket does not take it.
+    pub(super) async fn keep(&self, sha256: &str, store: &Store) -> Result<(), String> {
+        let mut kept = self.kept.lock().await;
+        let mut all = self.read.get().into_iter().flat_map(BTreeMap::values);
+        let agent = all.find(|agent| agent.sha256 == sha256);
+        if let Some(agent) = agent.filter(|_| !kept.contains(sha256)) {
+            store.keep_agent(sha256, &agent.bytes).await.map_err(|error| error.to_string())?;
+            kept.insert(sha256.to_owned());
+        }
+        Ok(())
+    }
+}
+
+fn read(files: &[(&'static str, PathBuf)]) -> Result<BTreeMap<&'static str, Agent>, String> {
+    let mut agents = BTreeMap::new();
+    for (architecture, path) in files {
+        let unread = |error: std::io::Error| format!("the agent {} cannot be read: {error}", path.display());
+        let bytes = match std::fs::metadata(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(unread(error)),
+            Ok(file) if file.len() > BYTES_MAX => {
+                return Err(format!("{} has {} bytes, which is no agent", path.display(), file.len()));
+            }
+            Ok(_) => std::fs::read(path).map_err(unread)?,
+        };
+        agents.insert(*architecture, Agent { sha256: sha256_hex(&bytes), bytes });
+    }
+    Ok(agents)
+}

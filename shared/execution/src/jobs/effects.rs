@@ -1,0 +1,107 @@
+//! What is done for a job once its new state is written. Each can be done again without harm.
+
+use cloud::jobs::Order;
+use domain::job::{
+    Answer, Effect, HeldBy, Identity, Job, Launch, LaunchAnswer, Note, NoteKind, Phase, Placed, SCHEMA, launch_id,
+    launch_tags, user_data,
+};
+use domain::report::{JobAction, JobStep, Outcome, OutcomeKind};
+
+use super::Jobs;
+use super::facts::Known;
+
+/// Curfew's own instance profile, which a job's machine gets unless its spec names another.
+const INSTANCE_PROFILE: &str = "curfew-job";
+
+impl Jobs<'_> {
+    /// Carries the effects out, in their order. The answer of the one that has one; `None` where there is nothing to go on with.
+    pub(super) async fn carry_out(&self, job: &Job, effects: Vec<Effect>, known: &mut Known) -> Option<Answer> {
+        let mut answer = None;
+        for effect in effects {
+            let home = self.run.aws.home();
+            match effect {
+                Effect::Note(note) => self.note(job, &note),
+                Effect::Rank => answer = self.ranked(job).await.map(Answer::Ranked),
+                Effect::Reserve { usd, until } => answer = Some(Answer::Reserved(self.reserve(job, usd, until).await)),
+                Effect::Launch(launch) => answer = Some(Answer::Launched(self.launch(job, &launch).await)),
+                Effect::Terminate(placed) => {
+                    known.changed.insert(placed.instance.clone());
+                    answer = Some(Answer::Terminated(self.terminate(job, &placed).await));
+                }
+                Effect::Settle(instance) => {
+                    if let Err(error) = self.settle(job, &instance).await {
+                        self.gap(error.gap(home));
+                    }
+                }
+                Effect::Release => {
+                    let released = self.release(job).await;
+                    if let Err(error) = &released {
+                        self.gap(error.gap(home));
+                    }
+                    answer = Some(Answer::Released(released.map_err(|error| error.to_string())));
+                }
+                Effect::Forget => {
+                    if let Err(error) = self.run.store.forget_active(&job.job).await {
+                        self.gap(error.gap(home));
+                    }
+                }
+            }
+        }
+        answer
+    }
+
+    fn note(&self, job: &Job, note: &Note) {
+        let Note { kind, why, attempt, step } = note;
+        tracing::info!(job = %job.job, attempt, step, kind = ?kind, "{why}");
+        let found = JobStep::of(job, note, self.run.aws.home());
+        let observes = matches!(&job.phase, Phase::Held(held) if held.by == HeldBy::Observing);
+        self.step(if observes && note.kind == NoteKind::Held { found.observed() } else { found });
+    }
+
+    async fn launch(&self, job: &Job, launch: &Launch) -> LaunchAnswer {
+        let identity = Identity {
+            schema: SCHEMA,
+            bucket: self.run.store.bucket_name().to_owned(),
+            region: self.run.aws.home().clone(),
+            job: job.job.clone(),
+            attempt: launch.attempt,
+            ends_at: launch.ends_at,
+            launch: launch_id(&launch.token),
+            agent_sha256: launch.image.agent_sha256.clone(),
+        };
+        let order = Order {
+            launch,
+            terms: &job.terms,
+            tags: &launch_tags(job, launch, self.config),
+            user_data: &user_data(&identity),
+            profile: job.terms.machine.instance_profile.as_deref().unwrap_or(INSTANCE_PROFILE),
+        };
+        let answer = cloud::jobs::launch(self.run.aws, &order).await;
+        let (instance_type, zone) = (launch.candidate.instance_type.as_str(), launch.candidate.zone.as_str());
+        tracing::info!(job = %job.job, attempt = launch.attempt, instance_type, zone, answer = ?answer, "launch");
+        if let LaunchAnswer::Unknown(why) = &answer {
+            let what =
+                format!("nobody knows whether {instance_type} was launched in {zone}; the same token asks again");
+            let failed = Outcome::with(OutcomeKind::Failed, why.as_str());
+            self.step(JobStep::new(job, JobAction::Launch, what, self.run.aws.home()).with(failed));
+        }
+        answer
+    }
+
+    async fn terminate(&self, job: &Job, placed: &Placed) -> Result<(), String> {
+        let Placed { instance, region, .. } = placed;
+        let ended = cloud::jobs::terminate(self.run.aws, &job.job, placed).await;
+        tracing::info!(job = %job.job, instance = instance.as_str(), region = region.as_str(), ended = ?ended, "terminate");
+        let outcome = match &ended {
+            Ok(()) => Outcome::of(OutcomeKind::Done),
+            Err(error) => Outcome::with(OutcomeKind::Failed, error.to_string()),
+        };
+        let kind = NoteKind::Ended(instance.clone());
+        let why = format!("{instance} is ended");
+        let note = Note { kind, why, attempt: placed.attempt, step: job.progress.step };
+        self.found(|found| {
+            JobStep::take_up(&mut found.steps, JobStep::of(job, &note, self.run.aws.home()).with(outcome))
+        });
+        ended.map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,141 @@
+//! What is looked at of a job before the next decision: only what that decision wants.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cloud::jobs::Looked;
+use domain::id::{Region, ResourceId};
+use domain::job::{Answer, Cancel, Exit, Facts, Head, Job, JobId, Placed, Sight, Wants, wants};
+use futures::future::{join_all, join4};
+use jiff::Timestamp;
+use store::StoreError;
+
+use super::Jobs;
+use super::find::Named;
+
+/// Instances as they were looked at in this run.
+#[derive(Debug, Default)]
+pub(super) struct Sights(BTreeMap<(Region, ResourceId), Sight>);
+
+impl Sights {
+    pub(super) fn insert(&mut self, region: Region, looked: Looked) {
+        self.0.insert((region, looked.instance), looked.sight);
+    }
+
+    fn of(&self, placed: &Placed) -> Option<Sight> {
+        self.0.get(&(placed.region.clone(), placed.instance.clone())).cloned()
+    }
+}
+
+/// What was read of one job in this run. Documents are read once: a run lasts for seconds.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    head: Option<Option<Head>>,
+    cancel: Option<Option<Cancel>>,
+    /// Of this attempt.
+    heartbeat: Option<(u32, Option<Timestamp>)>,
+    exit: Option<(u32, Option<Exit>)>,
+    /// Instances that were ended since they were looked at.
+    pub(super) changed: BTreeSet<ResourceId>,
+}
+
+impl Jobs<'_> {
+    /// Looks at the machines of all jobs at once: one call a region.
+    pub(super) async fn look_at_all(&mut self, named: &[Named]) {
+        let now = self.now();
+        let mut by_region: BTreeMap<Region, Vec<ResourceId>> = BTreeMap::new();
+        for job in named.iter().filter_map(|(_, read)| read.value.as_ref()) {
+            let wants = wants(job, false, now);
+            let machine = job.machine().filter(|_| wants.machine);
+            let predecessor = job.predecessor.as_ref().filter(|_| wants.predecessor);
+            for Placed { region, instance, .. } in machine.into_iter().chain(predecessor) {
+                by_region.entry(region.clone()).or_default().push(instance.clone());
+            }
+        }
+        let aws = self.run.aws;
+        let looks = by_region.into_iter().map(|(region, ids)| async move {
+            let looked = cloud::jobs::look(aws, &region, &ids).await;
+            (region, ids, looked)
+        });
+        for (region, ids, looked) in join_all(looks).await {
+            match looked {
+                Ok(looked) => looked.into_iter().for_each(|one| self.sights.insert(region.clone(), one)),
+                Err(error) => {
+                    self.gap(error.gap());
+                    // Asked, and not answered: nobody asks again in this run.
+                    let unknown = |id| ((region.clone(), id), Sight::Unknown);
+                    self.sights.0.extend(ids.into_iter().map(unknown));
+                }
+            }
+        }
+    }
+
+    /// What the next decision wants to know.
+    pub(super) async fn facts(&self, job: &Job, known: &mut Known, answer: Option<Answer>, now: Timestamp) -> Facts {
+        let is_its = |warned: &&ResourceId| job.machine().is_none_or(|placed| placed.instance == **warned);
+        let warned = self.warned.as_ref().filter(is_its);
+        let wants = wants(job, warned.is_some(), now);
+        let (machine, predecessor) =
+            (job.machine().filter(|_| wants.machine), job.predecessor.as_ref().filter(|_| wants.predecessor));
+        let (machine, predecessor) = self.sights(machine, predecessor, known).await;
+        self.read_documents(job, wants, known).await;
+        let of_attempt = |attempt: &u32| *attempt == job.attempt;
+        Facts {
+            may_act: self.may_act,
+            no_progress_attempts_max: self.config.jobs.no_progress_attempts_max,
+            warned: warned.cloned(),
+            machine,
+            predecessor,
+            head: known.head.clone().filter(|_| wants.head),
+            heartbeat: known.heartbeat.filter(|(attempt, _)| wants.heartbeat && of_attempt(attempt)).map(|(_, at)| at),
+            exit: known.exit.clone().filter(|(attempt, _)| wants.exit && of_attempt(attempt)).map(|(_, exit)| exit),
+            cancel: known.cancel.clone().filter(|_| wants.cancel),
+            answer,
+        }
+    }
+
+    async fn sights(&self, machine: Option<&Placed>, predecessor: Option<&Placed>, known: &Known) -> (Sight, Sight) {
+        (self.sight(machine, known).await, self.sight(predecessor, known).await)
+    }
+
+    async fn sight(&self, placed: Option<&Placed>, known: &Known) -> Sight {
+        let Some(placed) = placed else { return Sight::Unknown };
+        if let Some(sight) = self.sights.of(placed).filter(|_| !known.changed.contains(&placed.instance)) {
+            return sight;
+        }
+        match cloud::jobs::look(self.run.aws, &placed.region, std::slice::from_ref(&placed.instance)).await {
+            Ok(looked) => looked.into_iter().next().map_or(Sight::Unknown, |one| one.sight),
+            Err(error) => {
+                self.gap(error.gap());
+                Sight::Unknown
+            }
+        }
+    }
+
+    /// Reads what is wanted and was not read yet. What could not be read stays unknown.
+    async fn read_documents(&self, job: &Job, wants: Wants, known: &mut Known) {
+        let (store, id, attempt) = (self.run.store, &job.job, job.attempt);
+        let head = async { if wants.head && known.head.is_none() { Some(store.read_head(id).await) } else { None } };
+        let cancel =
+            async { if wants.cancel && known.cancel.is_none() { Some(store.read_cancel(id).await) } else { None } };
+        let has_beat = known.heartbeat.is_some_and(|(of, _)| of == attempt);
+        let beat =
+            async { if wants.heartbeat && !has_beat { Some(store.heartbeat_at(id, attempt).await) } else { None } };
+        let has_exit = known.exit.as_ref().is_some_and(|(of, _)| *of == attempt);
+        let exit = async { if wants.exit && !has_exit { Some(store.read_exit(id, attempt).await) } else { None } };
+        let (head, cancel, beat, exit) = join4(head, cancel, beat, exit).await;
+        known.head = self.known(id, head).or(known.head.take());
+        known.cancel = self.known(id, cancel).or(known.cancel.take());
+        known.heartbeat = self.known(id, beat).map(|beat| (attempt, beat)).or(known.heartbeat);
+        known.exit = self.known(id, exit).map(|exit| (attempt, exit)).or(known.exit.take());
+    }
+
+    fn known<T>(&self, _job: &JobId, read: Option<Result<T, StoreError>>) -> Option<T> {
+        match read? {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.gap(error.gap(self.run.aws.home()));
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Accepting what teams drop into the inbox, or saying what is wrong with it.
+
+use domain::job::{Answered, Job, JobId, Mistake, Spec};
+use domain::news::{NO_TEAM, News, NewsKind, Severity};
+use store::{Inboxed, StoreError, Submission};
+
+use super::Jobs;
+
+/// So many documents are read in one sweep; the others wait for the next, a minute later.
+const SUBMISSIONS_MAX: usize = 200;
+
+/// The most mistakes that a message names; the answer beside the document has all.
+const NAMED_MAX: usize = 20;
+
+impl Jobs<'_> {
+    /// Takes what nobody has answered yet; the jobs that were accepted.
+    pub(super) async fn sweep_inbox(&self) -> Vec<JobId> {
+        let home = self.run.aws.home();
+        let inbox = match self.run.store.inbox().await {
+            Ok(inbox) => inbox,
+            Err(error) => {
+                self.gap(error.gap(home));
+                return Vec::new();
+            }
+        };
+        // Moments of S3 are whole seconds: an answer of the same second may be to what was there before.
+        let mut open: Vec<Inboxed> =
+            inbox.into_iter().filter(|one| one.answered_at.is_none_or(|at| at <= one.written_at)).collect();
+        open.sort_by_key(|one| (one.answered_at.is_some(), one.written_at));
+        let mut accepted = Vec::new();
+        for one in open.into_iter().take(SUBMISSIONS_MAX) {
+            if self.time_left().is_none() {
+                break;
+            }
+            match self.run.store.read_submission(&one.key).await {
+                Ok(Some(submission)) => {
+                    let object = submission.object.clone();
+                    accepted.extend(self.take(submission).await);
+                    if one.answered_at.is_some() {
+                        accepted.extend(self.renew(&one.key, &object).await);
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => self.gap(error.gap(home)),
+            }
+        }
+        accepted
+    }
+
+    /// Writes an answer again that is as old as what it answers, so that no later sweep has to look whether it is to that. What was
+    /// put there meanwhile is taken at once: it may seem older than the answer.
+    async fn renew(&self, key: &str, object: &str) -> Option<JobId> {
+        let renewed = async {
+            if let Some(answer) = self.run.store.read_answer(key).await?.filter(|answer| answer.object == object) {
+                self.run.store.answer(key, &answer).await?;
+            }
+            self.run.store.read_submission(key).await
+        };
+        match renewed.await {
+            Ok(submission) => self.take(submission.filter(|now| now.object != object)?).await,
+            Err(error) => {
+                self.gap(error.gap(self.run.aws.home()));
+                None
+            }
+        }
+    }
+
+    /// Answers one document, unless it is answered; the job, where it is accepted.
+    pub(super) async fn take(&self, submission: Submission) -> Option<JobId> {
+        match self.answered(&submission).await {
+            Ok(job) => job,
+            Err(error) => {
+                self.gap(error.gap(self.run.aws.home()));
+                None
+            }
+        }
+    }
+
+    async fn answered(&self, submission: &Submission) -> Result<Option<JobId>, StoreError> {
+        let before = self.run.store.read_answer(&submission.key).await?;
+        if let Some(before) = before.filter(|before| before.object == submission.object) {
+            return Ok(before.job);
+        }
+        let answer = Answered { object: submission.object.clone(), at: self.now(), job: None, mistakes: Vec::new() };
+        match read(submission, self) {
+            Ok((job, text)) => {
+                let id = job.job.clone();
+                self.run.store.keep_spec(&id, text).await?;
+                self.run.store.begin_job(&job).await?;
+                self.run.store.remember_active(&id).await?;
+                let accepted = Answered { job: Some(id.clone()), ..answer };
+                self.run.store.answer(&submission.key, &accepted).await?;
+                tracing::info!(job = %id, key = submission.key, "accepted");
+                Ok(Some(id))
+            }
+            Err(mistakes) => {
+                let rejected = Answered { mistakes, ..answer };
+                self.run.store.answer(&submission.key, &rejected).await?;
+                tracing::info!(key = submission.key, mistakes = rejected.mistakes.len(), "rejected");
+                let news = self.rejection(submission, &rejected.mistakes);
+                self.found(|found| found.news.push(news));
+                Ok(None)
+            }
+        }
+    }
+
+    fn rejection(&self, submission: &Submission, mistakes: &[Mistake]) -> News {
+        let named = mistakes.iter().take(NAMED_MAX).map(in_words).collect::<Vec<_>>().join("; ");
+        let more = mistakes.len().saturating_sub(NAMED_MAX);
+        let more = if more == 0 { String::new() } else { format!("; and {more} more") };
+        let address = format!("s3://{}/{}", self.run.store.bucket_name(), submission.key);
+        News {
+            team: submission.team.as_ref().map_or(NO_TEAM, |team| team.as_str()).to_owned(),
+            severity: Severity::Error,
+            region: self.run.aws.home().clone(),
+            resource: None,
+            kind: NewsKind::Event,
+            text: format!("The job {address} was not accepted: {named}{more}. Mend it and put it there again."),
+            happened: true,
+            mode: None,
+            loses: None,
+        }
+    }
+}
+
+/// What is asked for; or every mistake.
+fn read<'a>(submission: &'a Submission, jobs: &Jobs<'_>) -> Result<(Job, &'a str), Vec<Mistake>> {
+    let whole = |problem: String| Mistake { line: 0, key: String::new(), problem };
+    let Submission { team, name, object, text, .. } = submission;
+    let mut mistakes = Vec::new();
+    if team.is_none() {
+        let problem = "it lies in no team's folder; put it at inbox/<team>/<name>.toml".to_owned();
+        mistakes.push(whole(problem));
+    }
+    let spec = match text {
+        Ok(text) => Spec::read(text, name, jobs.config, jobs.now()).map(|spec| (spec, text.as_str())),
+        Err(problem) => Err(vec![whole(problem.clone())]),
+    };
+    match (team, spec) {
+        (Some(team), Ok((spec, text))) => {
+            let id = JobId::of(team.clone(), &spec.name, object);
+            Ok((Job::submitted(id, spec.owner, spec.terms, jobs.now()), text))
+        }
+        (_, spec) => {
+            mistakes.extend(spec.err().into_iter().flatten());
+            Err(mistakes)
+        }
+    }
+}
+
+fn in_words(mistake: &Mistake) -> String {
+    let Mistake { line, key, problem } = mistake;
+    let place = if *line == 0 { String::new() } else { format!("line {line}: ") };
+    if key.is_empty() { format!("{place}{problem}") } else { format!("{place}`{key}`: {problem}") }
+}

@@ -1,0 +1,86 @@
+//! Money of a job on the budgets: with its team first, then with the account.
+
+use domain::budget::{Budget, Holder, Period, Reserved, Wanted, launched, release, reserve, withdraw};
+use domain::config::Config;
+use domain::id::ResourceId;
+use domain::job::{Job, ReserveAnswer};
+use domain::money::Amount;
+use jiff::Timestamp;
+use store::StoreError;
+
+use super::Jobs;
+
+/// Team first, then account.
+fn holders(job: &Job) -> [Holder; 2] {
+    [Holder::Team(job.job.team.clone()), Holder::Account]
+}
+
+/// The months in which something can be reserved for a job, the earlier first: in the month before this one, if it was submitted
+/// before this one began.
+fn months(job: &Job, config: &Config, now: Timestamp) -> Vec<String> {
+    let this = Period::of(now, config);
+    let before =
+        (job.submitted_at < this.from).then(|| Period::of(this.from - jiff::SignedDuration::from_secs(1), config));
+    before.into_iter().chain([this]).map(|period| period.month).collect()
+}
+
+impl Jobs<'_> {
+    pub(super) async fn reserve(&self, job: &Job, usd: Amount, until: Timestamp) -> ReserveAnswer {
+        let now = self.now();
+        let month = Period::of(now, self.config).month;
+        let wanted = Wanted { job: job.job.to_string(), usd, until };
+        let terms = (self.config, self.run.mode);
+        for holder in holders(job) {
+            let change = |document: &mut Budget| reserve(document, &holder, &wanted, terms, now);
+            let refused = match self.run.store.update_budget(&holder, &month, change).await {
+                Ok(Ok(Reserved::Fits)) => continue,
+                Ok(Ok(Reserved::Anyway(why))) => {
+                    tracing::info!(job = %job.job, "reserved anyway: {why}");
+                    continue;
+                }
+                Ok(Err(refused)) => ReserveAnswer::Refused(refused.to_string()),
+                Err(error) => ReserveAnswer::Unknown(error.to_string()),
+            };
+            if holder == Holder::Account
+                && let Err(error) = self.withdraw(job, &month).await
+            {
+                self.gap(error.gap(self.run.aws.home()));
+            }
+            return refused;
+        }
+        ReserveAnswer::Granted
+    }
+
+    /// What the team gave.
+    async fn withdraw(&self, job: &Job, month: &str) -> Result<(), StoreError> {
+        let name = job.job.to_string();
+        let change = |document: &mut Budget| Ok::<bool, std::convert::Infallible>(withdraw(document, &name));
+        let team = Holder::Team(job.job.team.clone());
+        self.run.store.update_budget(&team, month, change).await.map(drop)
+    }
+
+    pub(super) async fn settle(&self, job: &Job, instance: &ResourceId) -> Result<(), StoreError> {
+        self.change(job, |document, name| launched(document, name, instance.clone())).await
+    }
+
+    /// Of a job that never was launched, everything at once: it has spent nothing.
+    pub(super) async fn release(&self, job: &Job) -> Result<(), StoreError> {
+        let now = self.now();
+        if job.attempt == 0 {
+            return self.change(job, withdraw).await;
+        }
+        self.change(job, |document, name| release(document, name, now)).await
+    }
+
+    /// In the month before first, where the job may have something there, and of each month with the team first.
+    async fn change(&self, job: &Job, change: impl Fn(&mut Budget, &str) -> bool) -> Result<(), StoreError> {
+        let name = job.job.to_string();
+        for month in months(job, self.config, self.now()) {
+            for holder in holders(job) {
+                let change = |document: &mut Budget| Ok::<bool, std::convert::Infallible>(change(document, &name));
+                self.run.store.update_budget(&holder, &month, change).await.map(drop)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,125 @@
+//! Where a job can be launched, at which price, from which image: everything that is asked of AWS for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::id::Region;
+use domain::job::{Image, Job, Pool, Ranking, prices_wanted, rank};
+use domain::observed::{Gap, GapKind};
+use domain::price::{Document, PriceBook};
+use futures::future::join_all;
+use store::Versioned;
+
+use super::Jobs;
+
+impl Jobs<'_> {
+    /// Where it can be launched, or in words why nowhere; `None` where AWS did not say enough, and the next run asks again.
+    pub(super) async fn ranked(&self, job: &Job) -> Option<Result<Ranking, String>> {
+        let agents = match self.agents.hashes().await {
+            Ok(agents) => agents,
+            Err(why) => return Some(Err(why)),
+        };
+        let terms = &job.terms;
+        let (pools, asked_all) = self.pools(job).await;
+        if pools.is_empty() && !asked_all {
+            return None;
+        }
+        let (images, unfit) = self.images(job, &pools, &agents).await;
+        let prices = self.prices(job, &pools).await;
+        let now = self.now();
+        let ranked = rank(terms, &pools, images, &prices, job.unplaced_since, self.config, now);
+        let ranking = match ranked {
+            Ok(ranking) => ranking,
+            Err(why) => return Some(Err(with_images(why, &unfit))),
+        };
+        for image in &ranking.images {
+            if let Err(why) = self.agents.keep(&image.agent_sha256, self.run.store).await {
+                let why = format!("the agent could not be put where a machine fetches it: {why}");
+                self.unsaid("s3:PutObject", why);
+                return None;
+            }
+        }
+        Some(Ok(ranking))
+    }
+
+    fn unsaid(&self, call: &str, error: String) {
+        let region = self.run.aws.home().clone();
+        self.gap(Gap { region, call: call.to_owned(), error, kind: GapKind::Part });
+    }
+
+    /// The pools of every region where it may run, and whether all of them answered.
+    async fn pools(&self, job: &Job) -> (Vec<Pool>, bool) {
+        let home = [self.run.aws.home().clone()];
+        let regions = &job.terms.machine.regions;
+        let regions = if regions.is_empty() { &home[..] } else { regions };
+        let looks = regions.iter().map(|region| cloud::jobs::pools(self.run.aws, region, &job.terms));
+        let (mut pools, mut asked_all) = (Vec::new(), true);
+        for looked in join_all(looks).await {
+            match looked {
+                Ok(of_region) => pools.extend(of_region),
+                Err(error) => {
+                    asked_all = false;
+                    self.gap(error.gap());
+                }
+            }
+        }
+        (pools, asked_all)
+    }
+
+    /// One image of each region and architecture that a pool is of and an agent is there for; and why there is none of others.
+    async fn images(
+        &self,
+        job: &Job,
+        pools: &[Pool],
+        agents: &BTreeMap<&'static str, String>,
+    ) -> (Vec<(Region, Image)>, Vec<String>) {
+        let kinds: BTreeSet<(&Region, &str)> =
+            pools.iter().map(|pool| (&pool.region, pool.architecture.as_str())).collect();
+        let looks = kinds.into_iter().filter_map(|(region, architecture)| {
+            let agent = agents.get(architecture)?;
+            let ami = job.terms.machine.ami.as_ref();
+            Some(async move {
+                let image = cloud::jobs::image(self.run.aws, region, architecture, ami, agent).await;
+                image.map(|image| (region.clone(), image))
+            })
+        });
+        let (mut images, mut unfit) = (Vec::new(), Vec::new());
+        for looked in join_all(looks).await {
+            match looked {
+                Ok(image) => images.push(image),
+                Err(why) => unfit.push(why),
+            }
+        }
+        (images, unfit)
+    }
+
+    /// Prices of today of all that fits, asked for as far as they are missing or old; what was asked is kept for all runs to come.
+    async fn prices(&self, job: &Job, pools: &[Pool]) -> PriceBook {
+        let (run, home, now) = (self.run, self.run.aws.home(), self.now());
+        let (before, etag, readable) = match run.store.read_prices().await {
+            Ok(Versioned { value, etag }) => (value, etag, true),
+            Err(error) => {
+                self.gap(error.gap(home));
+                (Document::default(), None, false)
+            }
+        };
+        let mut live = before.clone();
+        let wanted = prices_wanted(&job.terms, pools, &live, self.config, now);
+        for gap in cloud::prices(run.aws, &mut live, &wanted, now, run.patience()).await {
+            self.gap(gap);
+        }
+        let book = PriceBook::of(live.clone(), &self.config.prices, now);
+        live.prune(now);
+        if readable
+            && live != before
+            && let Err(error) = run.store.write_prices(&live, etag.as_deref()).await
+        {
+            self.gap(error.gap(home));
+        }
+        book
+    }
+}
+
+/// That nothing fits may be for want of an image.
+fn with_images(why: String, unfit: &[String]) -> String {
+    if unfit.is_empty() { why } else { format!("{why}; {}", unfit.join("; ")) }
+}

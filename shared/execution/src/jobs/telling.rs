@@ -1,0 +1,81 @@
+//! What people hear of a run about jobs, one message a team; and what stays written of it.
+
+use std::collections::BTreeSet;
+
+use domain::job::{Job, Said};
+use domain::news::{self, News};
+use domain::plan::Plan;
+use domain::report::{JobsReport, Report};
+use store::StoreError;
+
+use super::Jobs;
+
+/// A job of which there is something to say, and the version by which it is written down that it was said.
+struct Untold {
+    job: Job,
+    etag: Option<String>,
+    said: Said,
+}
+
+impl Untold {
+    /// `None` where people have heard it.
+    fn of((job, etag): (Job, Option<String>)) -> Option<Self> {
+        let said = job.says().filter(|said| job.told.as_ref() != Some(&said.fingerprint))?;
+        Some(Self { job, etag, said })
+    }
+}
+
+impl Jobs<'_> {
+    /// Tells what there is to say, and records what was done. `is_sweep`: what earlier runs owe is told as well.
+    pub(super) async fn tell_and_record(
+        &self,
+        mut report: JobsReport,
+        worked: Vec<(Job, Option<String>)>,
+        is_sweep: bool,
+    ) -> JobsReport {
+        let untold: Vec<Untold> = worked.into_iter().filter_map(Untold::of).collect();
+        let (gaps, rejections) = self.found(|found| (std::mem::take(&mut found.gaps), std::mem::take(&mut found.news)));
+        if is_sweep || !untold.is_empty() || !gaps.is_empty() || !rejections.is_empty() {
+            let nothing = Plan { seen: report.seen, steps: Vec::new(), spared: Vec::new(), gaps };
+            let run = self.run;
+            let base = Report::of(nothing, run.function, run.id.clone(), run.now, run.mode, Vec::new());
+            report.gaps = self.tell(base, untold, rejections).await;
+        }
+        if !report.is_quiet()
+            && let Err(error) = self.run.store.write_audit(&report.key(), &report.record()).await
+        {
+            report.gaps.push(error.gap(self.run.aws.home()));
+        }
+        report
+    }
+
+    /// The gaps, those of telling included.
+    async fn tell(&self, mut base: Report, untold: Vec<Untold>, rejections: Vec<News>) -> Vec<domain::observed::Gap> {
+        let run = self.run;
+        let recalled = run.recall(&[]).await;
+        base.gaps.extend(recalled.gaps.iter().cloned());
+        let mut remembered = news::news(&base, &recalled.memory, recalled.home(), run.now);
+        remembered.extend(rejections);
+        let of_jobs = untold.iter().map(|one| one.said.news.clone());
+        let all: Vec<News> = remembered.iter().cloned().chain(of_jobs).collect();
+        let delivered = run.tell(&mut base, &all, &recalled.memory).await;
+        self.write_down(&mut base, untold, &delivered).await;
+        // What is told of a job is remembered with the job.
+        run.remember(&mut base, &remembered, &delivered, &recalled).await;
+        base.gaps
+    }
+
+    /// Whoever has written a job since says it again: nothing is lost, and a message may come twice.
+    async fn write_down(&self, base: &mut Report, untold: Vec<Untold>, delivered: &BTreeSet<String>) {
+        for Untold { job, etag, said } in untold {
+            if !delivered.contains(&said.news.team) {
+                continue;
+            }
+            let job = Job { told: Some(said.fingerprint), ..job };
+            match self.run.store.write_job(&job, etag.as_deref()).await {
+                Ok(_) | Err(StoreError::Lost { .. }) => {}
+                Err(error) => base.gaps.push(error.gap(self.run.aws.home())),
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! One job, round by round.
+
+use domain::job::{Job, JobId, next};
+use domain::observed::{Gap, GapKind};
+use futures::{StreamExt, stream};
+use store::StoreError;
+
+use super::facts::Known;
+use super::find::Named;
+use super::{Jobs, Read};
+use crate::AT_ONCE;
+
+/// More rounds than there are candidates of a ranking: each of them has an answer of its own.
+const ROUNDS_MAX: usize = 80;
+
+/// A job as it was left, and the version by which it is written next; `None` where another run has written it since.
+type Left = (Job, Option<String>);
+
+impl Jobs<'_> {
+    /// Does for each of them what is next, several at once; those that were carried through to where nothing is left to do now.
+    pub(super) async fn work_on(&self, named: Vec<Named>) -> Vec<Left> {
+        let works = stream::iter(named).map(|(id, read)| async move {
+            let patience = self.time_left()?;
+            if let Ok(left) = tokio::time::timeout(patience, self.work(read)).await {
+                return left;
+            }
+            // What was begun follows from the state, which the next run finds.
+            self.late(&id);
+            None
+        });
+        works.buffer_unordered(AT_ONCE).filter_map(std::future::ready).collect().await
+    }
+
+    fn late(&self, job: &JobId) {
+        let error = format!("the run's time was over before {job} was done with; the next run takes it up");
+        let region = self.run.aws.home().clone();
+        self.gap(Gap { region, call: "lambda:InvokeFunction".to_owned(), error, kind: GapKind::Part });
+    }
+
+    async fn work(&self, read: Read) -> Option<Left> {
+        let (mut job, mut etag) = (read.value?, read.etag);
+        let (mut known, mut answer) = (Known::default(), None);
+        for _ in 0..ROUNDS_MAX {
+            if self.time_left().is_none() {
+                self.late(&job.job);
+                break;
+            }
+            let now = self.now();
+            let facts = self.facts(&job, &mut known, answer.take(), now).await;
+            let (after, effects) = next(&job, &facts, now);
+            if after != job {
+                match self.run.store.write_job(&after, etag.as_deref()).await {
+                    Ok(written) => etag = written,
+                    Err(StoreError::Lost { .. }) => {
+                        tracing::info!(job = %job.job, "another run has written it since; that one goes on with it");
+                        return None;
+                    }
+                    Err(error) => {
+                        self.gap(error.gap(self.run.aws.home()));
+                        return None;
+                    }
+                }
+                job = after;
+            }
+            answer = self.carry_out(&job, effects, &mut known).await;
+            if answer.is_none() {
+                break;
+            }
+        }
+        Some((job, etag))
+    }
+}
