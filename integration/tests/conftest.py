@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from local_aws import LocalAws, running  # noqa: E402
 from local_aws.client import CREDENTIALS  # noqa: E402
+from jobs import JobAccount  # noqa: E402
 from reaping import Account, stop_the_warm  # noqa: E402
 from reaping_budgets import BudgetAccount  # noqa: E402
 from reaping_volumes import VolumeAccount  # noqa: E402
@@ -56,3 +57,10 @@ def money(aws: LocalAws) -> Iterator[BudgetAccount]:
     """One whose teams have budgets, in enforce mode and without patience."""
     with BudgetAccount(aws) as money:
         yield money
+
+
+@pytest.fixture
+def jobs(aws: LocalAws) -> Iterator[JobAccount]:
+    """One whose teams submit jobs, in enforce mode."""
+    with JobAccount(aws) as jobs:
+        yield jobs

@@ -1,0 +1,205 @@
+"""An account whose teams submit jobs: what they drop into the inbox, what an agent leaves behind, and the real `run-jobs`.
+
+jobs = JobAccount(aws)                          # in tests: the fixture `jobs`
+jobs.submit("llama")                            # as a person does: an object of the inbox
+run = jobs.tick()                               # a sweep; jobs.warn(instance) is the event of an interruption
+job = jobs.job("llama")
+assert job.state == "running" and jobs.machines() == [job.machine]
+
+The agent's side is played by the test: `job.beats()`, `job.checkpoint(7)`, `job.ends(succeeded=True)`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import tempfile
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from local_aws import LocalAws
+from local_aws.client import ACCOUNT, REGION
+from reaping import BUCKET, REPOSITORY, Account, Run, now, rfc3339
+
+AGENT = b"#!/bin/sh\nexit 0\n"  # what an agent is made of, nobody here looks at
+PROFILE = "curfew-job"
+ON_DEMAND = {"g5.xlarge": 1.006, "g5.2xlarge": 1.212}  # USD an hour of the table, us-east-1
+
+EAGER: dict[str, Any] = {"mode": "enforce"}
+
+SPEC = """
+command = "python train.py"
+owner = "ada@example.com"
+[gpu]
+types = ["g5.xlarge"]
+[limits]
+max_runtime = "8h"
+[checkpoint]
+"""
+
+
+def sample(name: str) -> dict[str, Any]:
+    """An event as AWS sends it."""
+    return json.loads((REPOSITORY / "events" / "run-jobs" / f"{name}.json").read_text())
+
+
+@dataclass
+class Job:
+    """One job, as its documents say."""
+
+    account: JobAccount
+    id: str  # <team>/<job>
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return self.account.read(f"jobs/{self.id}/state.json")
+
+    @property
+    def phase(self) -> dict[str, Any]:
+        """Its `state`, and what is known in that."""
+        phase = self.document["phase"]
+        return {"state": phase["state"], **phase.get("of", {})}
+
+    @property
+    def state(self) -> str:
+        return self.phase["state"]
+
+    @property
+    def attempt(self) -> int:
+        return self.document["attempt"]
+
+    @property
+    def machine(self) -> str:
+        """The instance that it runs on."""
+        phase = self.phase
+        return phase["machine"]["instance"] if "machine" in phase else phase["instance"]
+
+    @property
+    def is_active(self) -> bool:
+        return f"active/{self.id}" in self.account.keys("active/")
+
+    def rewrite(self, **fields: Any) -> None:
+        """Another state than it is, as if somebody had written it."""
+        self.account.put(f"jobs/{self.id}/state.json", json.dumps({**self.document, **fields}).encode())
+
+    # The agent's side
+
+    def write(self, name: str, **fields: Any) -> None:
+        self.account.put(f"jobs/{self.id}/{name}", json.dumps({"schema": 1, **fields}).encode())
+
+    def beats(self, attempt: int | None = None, at: datetime | None = None) -> None:
+        """Its heart beats, now or at that moment by S3's clock."""
+        attempt = attempt or self.attempt
+        self.write(f"attempts/{attempt}/heartbeat.json", at=rfc3339(at or now()), attempt=attempt, doing="running")
+        if at is not None:
+            self.account.aws.set_object(BUCKET, f"jobs/{self.id}/attempts/{attempt}/heartbeat.json", at)
+
+    def checkpoint(self, step: int, attempt: int | None = None, **fields: Any) -> None:
+        attempt = attempt or self.attempt
+        self.write("head.json", attempt=attempt, checkpoint={"attempt": attempt, "step": step}, **fields)
+
+    def ends(self, succeeded: bool = True, code: int = 0, why: str = "", shuts_down: bool = True) -> None:
+        """The command came to its end: the agent says so, and shuts its machine down."""
+        attempt, machine = self.attempt, self.machine
+        result = {"succeeded": succeeded, "code": code, "why": why, "at": rfc3339(now())}
+        self.write("head.json", attempt=attempt, result=result)
+        reason = "succeeded" if succeeded else "failed"
+        self.write(f"attempts/{attempt}/exit.json", attempt=attempt, at=rfc3339(now()), reason=reason, code=code, why=why)
+        if shuts_down:
+            self.account.aws.shut_down(machine)
+
+    def cancel(self, by: str = "ada") -> None:
+        self.write("cancel.json", at=rfc3339(now()), by=by)
+
+
+class JobAccount(Account):
+    function = "run-jobs"
+    eager = EAGER
+
+    def __init__(self, aws: LocalAws, heard: bool = True, profile: bool = True) -> None:
+        super().__init__(aws, heard)
+        self._package = tempfile.TemporaryDirectory()
+        for architecture in ("x86_64", "arm64"):
+            (Path(self._package.name) / f"agent-{architecture}").write_bytes(AGENT + architecture.encode())
+        if profile:
+            aws.client("iam").create_instance_profile(InstanceProfileName=PROFILE)
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        # A process that serves another test has read its agents from here.
+        self._package.cleanup()
+
+    def environment(self, **over: str | None) -> dict[str, str]:
+        return super().environment(**{"LAMBDA_TASK_ROOT": self._package.name, **over})
+
+    # What people do
+
+    def submit(self, name: str = "llama", text: str = SPEC, team: str = "vision") -> str:
+        """The key of the object."""
+        key = f"inbox/{team}/{name}.toml"
+        self.put(key, text.encode())
+        return key
+
+    def answer(self, key: str) -> dict[str, Any] | None:
+        """The newest answer to an object of the inbox."""
+        answers = []
+        for ending in ("accepted", "rejected"):
+            try:
+                answers.append({**self.read(key.removesuffix(".toml") + f".{ending}.json"), "is": ending})
+            except ClientError as error:
+                assert error.response["Error"]["Code"] == "NoSuchKey"
+        return max(answers, key=lambda answer: answer["at"], default=None)
+
+    def running(self, name: str = "llama", text: str = SPEC, team: str = "vision") -> Job:
+        """A job that was submitted, and launched."""
+        self.submit(name, text, team)
+        self.tick()
+        job = self.job(name, team)
+        assert job.state == "running", job.phase
+        return job
+
+    # What there is
+
+    def job(self, name: str = "llama", team: str = "vision") -> Job:
+        """The one job of that name."""
+        ids = {"/".join(key.split("/")[1:3]) for key in self.keys(f"jobs/{team}/{name}-")}
+        assert len(ids) == 1, ids
+        return Job(self, ids.pop())
+
+    def machines(self, region: str = REGION, **filters: str) -> list[str]:
+        """Instances that are not gone, the oldest first."""
+        wanted = [{"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]}]
+        wanted += [{"Name": f"tag:curfew:{key}", "Values": [value]} for key, value in filters.items()]
+        pages = self.aws.client("ec2", region).describe_instances(Filters=wanted)["Reservations"]
+        return [one["InstanceId"] for page in pages for one in page["Instances"]]
+
+    def ever_launched(self, region: str = REGION) -> list[str]:
+        pages = self.aws.client("ec2", region).describe_instances()["Reservations"]
+        return [one["InstanceId"] for page in pages for one in page["Instances"]]
+
+    def user_data(self, instance_id: str) -> str:
+        asked = {"InstanceId": instance_id, "Attribute": "userData"}
+        told = self.aws.client("ec2").describe_instance_attribute(**asked)["UserData"]["Value"]
+        return base64.b64decode(told).decode()
+
+    # What AWS tells
+
+    def told_of(self, key: str, bucket: str = BUCKET, **how: Any) -> Run:
+        """The run that an object wakes."""
+        event = sample("s3-object-created-inbox")
+        event["detail"]["bucket"]["name"], event["detail"]["object"]["key"] = bucket, key
+        return self.tick(event, **how)
+
+    def event_of(self, name: str, instance_id: str, region: str = REGION) -> dict[str, Any]:
+        event = sample(name)
+        event["region"], event["detail"]["instance-id"] = region, instance_id
+        event["resources"] = [f"arn:aws:ec2:{region}:{ACCOUNT}:instance/{instance_id}"]
+        return event
+
+    def warn(self, instance_id: str, **how: Any) -> Run:
+        """The run that an interruption warning wakes."""
+        return self.tick(self.event_of("ec2-spot-interruption-warning", instance_id), **how)

@@ -1,0 +1,150 @@
+"""What a run about jobs answers and leaves behind: the response, the audit record, the messages; and that it repeats nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jobs import SPEC, JobAccount, sample
+from local_aws import LocalAws
+from local_aws.client import REGION
+from reaping import REPOSITORY, Run, moment, now
+
+FIELDS = ["function", "run", "at", "mode", "regions", "seen", "steps", "spared", "gaps"]
+STEP_FIELDS = ["region", "resource", "team", "action", "because", "saves_usd_per_hour", "outcome", "error"]
+BECAUSE_FIELDS = ["rule", "job", "attempt", "step", "why"]
+
+
+def assert_contract(run: Run) -> None:
+    response = run.response
+    assert list(response) == FIELDS
+    assert response["function"] == "run-jobs" and response["run"] == run.invocation.request_id
+    assert abs((now() - moment(response["at"])).total_seconds()) < 60
+    for step in response["steps"]:
+        assert list(step) == STEP_FIELDS and list(step["because"]) == BECAUSE_FIELDS
+        assert step["because"]["rule"] == "job" and step["because"]["why"]
+        assert step["action"] in {"launch", "terminate", "hold", "notify"}
+        assert step["region"] in response["regions"]
+
+
+def test_a_launch_is_answered_recorded_and_told(jobs: JobAccount) -> None:
+    jobs.submit()
+    run = jobs.tick()
+    assert_contract(run)
+    job = jobs.job()
+    [step] = run.steps
+    assert (step["region"], step["resource"], step["team"]) == (REGION, job.machine, "vision")
+    assert (step["action"], step["outcome"]) == ("launch", "done")
+    assert (step["because"]["job"], step["because"]["attempt"], step["because"]["step"]) == (job.id, 1, None)
+    assert run.gaps == [] and run.response["seen"] == 1
+    record = jobs.audit(run)
+    assert record["schema"] == 1 and record["steps"] == [{**step, "what": "g5.xlarge"}]
+    [message] = run.messages
+    assert message["attributes"]["team"] == "vision" and message["attributes"]["function"] == "run-jobs"
+    assert job.machine in message["message"] and job.id in message["message"]
+
+
+def test_a_run_that_finds_nothing_new_says_and_writes_nothing(jobs: JobAccount) -> None:
+    job = jobs.running()
+    job.beats()
+    jobs.tick()  # an answer of the same second as what it answers is written again, once
+    run = jobs.tick()
+    assert_contract(run)
+    assert run.steps == [] and run.messages == [] and not run.ec2_writes
+    assert run.counts["s3:PutObject"] == 0
+    assert run.response["seen"] == 1
+
+
+def test_without_jobs_nothing_is_there(jobs: JobAccount) -> None:
+    run = jobs.tick()
+    assert_contract(run)
+    assert run.response["seen"] == 0 and run.steps == [] and run.counts["s3:PutObject"] == 0
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (REPOSITORY / "events" / "run-jobs").glob("*.json")))
+def test_every_sample_event_is_answered(jobs: JobAccount, name: str) -> None:
+    """Those of the bucket name AWS's example, and not this one's."""
+    event: dict[str, Any] = sample(name)
+    run = jobs.tick(event)
+    if name.startswith("s3-"):
+        assert "curfew-statebucket-1x2y3z4w5v6u" in run.error and "nothing was done" in run.error
+        event["detail"]["bucket"]["name"] = "curfew-state"
+        run = jobs.tick(event)
+    if name == "s3-object-created-cancel":
+        assert [gap["error"] for gap in run.gaps if "nothing is known of the job vision/llama-ft-3b1d6c0e" in gap["error"]]
+    assert run.steps == [] and not run.ec2_writes
+
+
+def test_a_foreign_event_is_an_error_in_words(jobs: JobAccount) -> None:
+    run = jobs.tick({"source": "aws.ec2", "detail-type": "EBS Snapshot Notification", "detail": {}})
+    assert "EBS Snapshot Notification from aws.ec2; nothing was done" in run.error
+
+
+def test_observe_mode_answers_the_inbox_and_launches_nothing(jobs: JobAccount) -> None:
+    jobs.restart(CURFEW_MODE="observe")
+    key = jobs.submit()
+    run = jobs.tick()
+    assert_contract(run)
+    answer = jobs.answer(key)
+    assert answer and answer["is"] == "accepted"
+    [step] = run.steps
+    assert (step["action"], step["outcome"]) == ("launch", "observed")
+    job = jobs.job()
+    assert (job.state, job.phase["by"]) == ("held", "observing")
+    assert jobs.ever_launched() == [] and not run.ec2_writes
+    assert jobs.tick().steps == []
+    jobs.restart()
+    assert [step["action"] for step in jobs.tick().steps] == ["launch"]
+    assert job.state == "running"
+
+
+def test_where_nobody_listens_nothing_is_launched(aws: LocalAws) -> None:
+    with JobAccount(aws, heard=False) as jobs:
+        jobs.submit()
+        run = jobs.tick()
+        assert [gap["call"] for gap in run.gaps] == ["sns:ListSubscriptionsByTopic"]
+        assert jobs.job().phase["by"] == "observing" and jobs.ever_launched() == []
+        jobs.subscribe()
+        jobs.tick()
+        assert jobs.job().state == "running"
+
+
+def test_where_nobody_can_say_who_listens_jobs_stay_as_they_are(jobs: JobAccount) -> None:
+    jobs.aws.fault("sns:ListSubscriptionsByTopic", "access_denied", times=None)
+    jobs.submit()
+    run = jobs.tick()
+    assert jobs.job().state == "submitted" and jobs.ever_launched() == []
+    assert any(gap["call"] == "sns:ListSubscriptionsByTopic" for gap in run.gaps)
+    jobs.aws.clear_faults()
+    jobs.tick()
+    assert jobs.job().state == "running"
+
+
+def test_a_refused_configuration_stops_everything(jobs: JobAccount) -> None:
+    jobs.write_config("mode = 1")
+    jobs.submit()
+    assert "mode" in jobs.tick().error
+    assert jobs.keys("jobs/") == [] and jobs.answer("inbox/vision/llama.toml") is None
+
+
+def test_a_message_that_sns_does_not_take_is_said_again(jobs: JobAccount) -> None:
+    jobs.submit()
+    jobs.aws.fault("sns:Publish", "access_denied", times=None)
+    run = jobs.tick()
+    job = jobs.job()
+    assert job.state == "running" and job.document["told"] is None and run.messages == []
+    jobs.aws.clear_faults()
+    run = jobs.tick()
+    assert [message["attributes"]["team"] for message in run.messages if job.machine in message["message"]] == ["vision"]
+    assert job.document["told"]
+    assert jobs.tick().messages == []
+
+
+def test_several_teams_hear_of_their_own(jobs: JobAccount) -> None:
+    jobs.submit("one")
+    jobs.submit("two")
+    jobs.submit("three", SPEC, team="speech")
+    run = jobs.tick()
+    assert sorted(message["attributes"]["team"] for message in run.messages) == ["speech", "vision"]
+    assert len(jobs.machines()) == 3

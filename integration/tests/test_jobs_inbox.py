@@ -1,0 +1,145 @@
+"""What teams drop into the inbox: accepted, or answered with every mistake."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from jobs import SPEC, JobAccount
+from reaping import BUCKET, now
+
+WRONG = """
+owner = "ada@example.com"
+command = ""
+colour = "red"
+[gpu]
+count = 0
+types = ["quick"]
+[limits]
+max_runtime = "5m"
+"""
+
+
+def test_a_job_is_accepted_and_its_spec_kept_as_it_was_written(jobs: JobAccount) -> None:
+    key = jobs.submit()
+    jobs.told_of(key)
+    answer = jobs.answer(key)
+    job = jobs.job()
+    assert answer and answer["is"] == "accepted" and answer["job"] == job.id and answer["schema"] == 1
+    etag = jobs.aws.client("s3").head_object(Bucket=BUCKET, Key=key)["ETag"]
+    assert answer["object"] == etag and job.id.endswith(etag.strip('"')[:8])
+    spec = jobs.aws.client("s3").get_object(Bucket=BUCKET, Key=f"jobs/{job.id}/spec.toml")["Body"].read()
+    assert spec.decode() == SPEC
+    assert job.is_active and job.document["schema"] == 1 and job.document["owner"] == "ada@example.com"
+
+
+def test_every_mistake_is_answered_at_once_and_told(jobs: JobAccount) -> None:
+    key = jobs.submit("wrong", WRONG)
+    run = jobs.tick()
+    answer = jobs.answer(key)
+    assert answer and answer["is"] == "rejected" and "job" not in answer
+    assert {mistake["key"] for mistake in answer["mistakes"]} >= {"command", "colour", "gpu.count", "limits.max_runtime"}
+    assert all(mistake["problem"] and mistake["line"] > 0 for mistake in answer["mistakes"])
+    [message] = run.messages
+    assert message["attributes"]["team"] == "vision" and message["attributes"]["severity"] == "error"
+    for mistake in answer["mistakes"]:
+        assert mistake["key"] in message["message"]
+    assert jobs.keys("jobs/") == jobs.keys("active/") == [] and jobs.ever_launched() == []
+    assert jobs.tick().messages == []
+
+
+def test_a_rejection_that_sns_does_not_take_is_told_later(jobs: JobAccount) -> None:
+    jobs.submit("wrong", WRONG)
+    jobs.aws.fault("sns:Publish", "access_denied", times=None)
+    jobs.tick()
+    jobs.aws.clear_faults()
+    assert ["wrong.toml was not accepted" in message["message"] for message in jobs.tick().messages if "wrong" in message["message"]]
+    assert jobs.tick().messages == []
+
+
+def test_what_was_mended_is_accepted(jobs: JobAccount) -> None:
+    key = jobs.submit("llama", WRONG)
+    jobs.tick()
+    jobs.submit("llama")
+    jobs.aws.set_object(BUCKET, key, now() + timedelta(seconds=2))
+    jobs.tick()
+    answer = jobs.answer(key)
+    assert answer and answer["job"] == jobs.job().id
+
+
+def test_the_same_object_is_one_job_however_often_it_is_told(jobs: JobAccount) -> None:
+    key = jobs.submit()
+    first = jobs.told_of(key)
+    again = jobs.told_of(key)
+    jobs.tick()
+    assert [step["action"] for step in first.steps] == ["launch"] and again.steps == []
+    assert jobs.ever_launched() == [jobs.job().machine]
+
+
+def test_another_version_is_another_job(jobs: JobAccount) -> None:
+    jobs.aws.client("s3").put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
+    key = jobs.submit()
+    jobs.told_of(key)
+    first = jobs.answer(key)
+    jobs.submit()
+    jobs.told_of(key)
+    second = jobs.answer(key)
+    assert first and second and first["job"] != second["job"] and first["object"] != second["object"]
+    version = jobs.aws.client("s3").head_object(Bucket=BUCKET, Key=key)["VersionId"]
+    assert second["object"] == version
+    assert len(jobs.machines()) == 2
+
+
+def test_a_team_with_an_odd_name_is_one_folder_everywhere(jobs: JobAccount) -> None:
+    key = jobs.submit(team="Bild Köln")
+    event = "inbox/Bild+K%C3%B6ln/llama.toml"  # as S3's own notifications write it
+    jobs.told_of(event)
+    answer = jobs.answer(key)
+    assert answer and answer["job"].startswith("Bild Köln/llama-")
+    [active] = jobs.keys("active/")
+    assert active.startswith("active/Bild%20Köln/llama-")
+    [machine] = jobs.machines()
+    assert jobs.aws.tags(machine)["curfew:job"] == answer["job"] and jobs.aws.tags(machine)["Team"] == "Bild Köln"
+    assert [step["action"] for step in jobs.warn(machine).steps] == ["notify", "launch"]
+
+
+def test_what_lies_in_no_teams_folder_is_rejected(jobs: JobAccount) -> None:
+    jobs.put("inbox/llama.toml", SPEC.encode())
+    run = jobs.tick()
+    answer = jobs.answer("inbox/llama.toml")
+    assert answer and [mistake["problem"] for mistake in answer["mistakes"]] == [
+        "it lies in no team's folder; put it at inbox/<team>/<name>.toml"
+    ]
+    assert [message["attributes"]["team"] for message in run.messages] == ["untagged"]
+
+
+def test_what_is_no_text_is_rejected(jobs: JobAccount) -> None:
+    jobs.put("inbox/vision/x.toml", b"command = \"\xff\"")
+    jobs.tick()
+    answer = jobs.answer("inbox/vision/x.toml")
+    assert answer and "no UTF-8" in answer["mistakes"][0]["problem"]
+
+
+def test_other_objects_of_the_bucket_wake_nothing(jobs: JobAccount) -> None:
+    jobs.put("inbox/vision/readme.md", b"hello")
+    for key in ("inbox/vision/readme.md", "inbox/vision/gone.toml", "config/curfew.toml", "inbox/vision/x.accepted.json"):
+        run = jobs.told_of(key)
+        assert run.response["seen"] == 0 and run.steps == [] and run.gaps == []
+
+
+def test_a_crash_while_accepting_loses_nothing_and_doubles_nothing(jobs: JobAccount) -> None:
+    """Each write of accepting fails once, all retries included: the next sweep goes on."""
+    for written in ("spec.toml", "state.json", "active/", "accepted.json"):
+        name = written.split(".")[0].strip("/")
+        key = jobs.submit(name)
+        jobs.aws.fault("s3:PutObject", "error500", match=f"{name}-" if written != "accepted.json" else "accepted.json", times=4)
+        if written != "accepted.json":
+            jobs.aws.clear_faults()
+            jobs.aws.fault("s3:PutObject", "error500", match=written, times=4)
+        run = jobs.tick()
+        assert run.gaps, written
+        jobs.aws.clear_faults()
+        jobs.tick()
+        answer = jobs.answer(key)
+        assert answer and answer["is"] == "accepted", written
+        job = jobs.job(name)
+        assert job.state == "running" and jobs.machines(job=job.id) == [job.machine], written

@@ -1,0 +1,260 @@
+"""What is launched, and what becomes of a job that cannot be: capacity, quota, permission, budget."""
+
+from __future__ import annotations
+
+import email
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from jobs import AGENT, ON_DEMAND, SPEC, JobAccount
+from local_aws import LocalAws
+from local_aws.client import REGION
+from reaping import BUCKET, ago, moment, now
+from reaping_budgets import month
+
+WITH_ALL = """
+owner = "ada@example.com"
+command = "python train.py --lr '1e-4'"
+setup = "pip install -r requirements.txt"
+[tags]
+Project = "llama"
+Name = "mine"
+[env]
+SECRET_LOOKING = "do not leak me"
+[gpu]
+types = ["g5.xlarge"]
+[spot]
+max_usd_per_hour = 0.9
+[limits]
+max_runtime = "2h"
+[machine]
+root_volume_gib = 300
+security_groups = ["{group}"]
+"""
+
+
+def documented(jobs: JobAccount, instance: str, attribute: str) -> Any:
+    asked = {"InstanceId": instance, "Attribute": attribute}
+    return jobs.aws.client("ec2").describe_instance_attribute(**asked)
+
+
+def test_a_machine_has_all_that_ends_it_and_nothing_open(jobs: JobAccount) -> None:
+    ec2 = jobs.aws.client("ec2")
+    group = ec2.create_security_group(GroupName="mine", Description="of the team")["GroupId"]
+    jobs.aws.set_spot_price("g5.xlarge", {"us-east-1b": 0.30, "us-east-1a": 0.41}, since=ago(minutes=5))
+    before = now()
+    job = jobs.running(text=WITH_ALL.replace("{group}", group))
+    phase, machine = job.phase, job.machine
+    told = jobs.aws.instance(machine)
+    ends_at = moment(phase["ends_at"])
+    assert timedelta(hours=2) - timedelta(minutes=2) <= ends_at - before <= timedelta(hours=2, minutes=1)
+    assert told["InstanceType"] == "g5.xlarge" and told["InstanceLifecycle"] == "spot"
+    assert told["Placement"]["AvailabilityZone"] == "us-east-1b" == phase["zone"], "the cheapest zone"
+    assert (phase["rate"], phase["rate_max"]) == (0.30, 0.9)
+    assert told["MetadataOptions"]["HttpTokens"] == "required" and told["MetadataOptions"]["HttpPutResponseHopLimit"] == 2
+    assert told["IamInstanceProfile"]["Arn"].endswith("/curfew-job")
+    assert [one["GroupId"] for one in told["SecurityGroups"]] == [group]
+    assert documented(jobs, machine, "instanceInitiatedShutdownBehavior")["InstanceInitiatedShutdownBehavior"]["Value"] == "terminate"
+    expected = {
+        "Team": "vision", "Owner": "ada@example.com", "Project": "llama", "Name": "mine", "curfew:mode": "enforce",
+        "curfew:job": job.id, "curfew:attempt": "1", "curfew:expires-at": (ends_at + timedelta(minutes=10)).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    assert jobs.aws.tags(machine) == expected
+    volumes = ec2.describe_volumes(Filters=[{"Name": "attachment.instance-id", "Values": [machine]}])["Volumes"]
+    assert sorted(one["Size"] for one in volumes) == [10, 300]
+    for volume in volumes:
+        assert volume["Encrypted"] and volume["Attachments"][0]["DeleteOnTermination"]
+        assert {tag["Key"]: tag["Value"] for tag in volume["Tags"]} == expected
+    assert [one["IpPermissions"] for one in ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]] == [[]]
+
+
+def test_user_data_says_who_the_machine_is_and_nothing_of_the_spec(jobs: JobAccount) -> None:
+    group = jobs.aws.client("ec2").create_security_group(GroupName="mine", Description="of the team")["GroupId"]
+    job = jobs.running(text=WITH_ALL.replace("{group}", group))
+    data = jobs.user_data(job.machine)
+    assert len(data) < 16 * 1024
+    parts = email.message_from_string(data).get_payload()
+    assert [part.get_content_type() for part in parts] == ["text/cloud-boothook", "text/x-shellscript"]
+    assert str(int(moment(job.phase["ends_at"]).timestamp())) in parts[0].get_payload()
+    for secret in ("leak", "train.py", "requirements", "SECRET_LOOKING"):
+        assert secret not in data
+
+
+def test_the_agent_is_in_the_bucket_once(jobs: JobAccount) -> None:
+    jobs.running("one")
+    jobs.running("two")
+    image = jobs.job("one").document["ranking"]["images"][0]
+    assert jobs.keys("agent/") == [f"agent/{image['agent_sha256']}"]
+    kept = jobs.aws.client("s3").get_object(Bucket=BUCKET, Key=f"agent/{image['agent_sha256']}")["Body"].read()
+    assert kept == AGENT + b"x86_64"
+
+
+def test_a_deployment_without_an_agent_holds_jobs(jobs: JobAccount) -> None:
+    jobs.restart(LAMBDA_TASK_ROOT="/nonexistent")
+    jobs.submit()
+    run = jobs.tick()
+    phase = jobs.job().phase
+    assert (phase["state"], phase["by"]) == ("held", "unplaceable") and "carries no agent" in phase["why"]
+    assert "carries no agent" in run.messages[0]["message"] and jobs.ever_launched() == []
+
+
+# Capacity
+
+
+def test_without_capacity_the_next_zone_is_tried(jobs: JobAccount) -> None:
+    jobs.aws.set_spot_price("g5.xlarge", {"us-east-1a": 0.2, "us-east-1b": 0.3, "us-east-1c": 0.4}, since=ago(minutes=5))
+    for zone in ("us-east-1a", "us-east-1b"):
+        jobs.aws.set_capacity(0, "g5.xlarge", zone=zone)
+    jobs.submit()
+    run = jobs.tick()
+    job = jobs.job()
+    assert job.phase["zone"] == "us-east-1c" and len(jobs.ever_launched()) == 1
+    assert run.counts["ec2:RunInstances"] == 3, "an answer of capacity is not asked again"
+
+
+def test_without_any_capacity_it_waits_and_tries_again_later(jobs: JobAccount) -> None:
+    jobs.aws.set_capacity(0, "g5.xlarge")
+    jobs.submit()
+    run = jobs.tick()
+    job = jobs.job()
+    assert job.state == "waiting" and "Capacity" in job.phase["said"]
+    assert [step["action"] for step in run.steps] == ["notify"]
+    again = moment(job.phase["until"])
+    assert timedelta(seconds=30) < again - now() < timedelta(seconds=90)
+    assert jobs.tick().counts["ec2:RunInstances"] == 0, "not before its time"
+    jobs.aws.set_capacity(10, "g5.xlarge")
+    jobs.tick_at(again + timedelta(seconds=1))
+    assert job.state == "running" and jobs.ever_launched() == [job.machine]
+
+
+def test_on_demand_once_its_time_has_come(jobs: JobAccount) -> None:
+    jobs.aws.set_capacity(0, "g5.xlarge", lifecycle="spot")
+    jobs.submit(text=SPEC + '[spot]\nfallback_to_on_demand_after = "10m"\n')
+    jobs.tick()
+    job = jobs.job()
+    assert job.state == "waiting"
+    since = moment(job.document["unplaced_since"])
+    jobs.tick_at(since + timedelta(minutes=5))
+    assert job.state == "waiting"
+    jobs.tick_at(since + timedelta(minutes=15))
+    assert job.phase["lifecycle"] == "on-demand" and "InstanceLifecycle" not in jobs.aws.instance(job.machine)
+
+
+# Quota and permission
+
+
+def test_a_quota_is_named_and_holds_it(jobs: JobAccount) -> None:
+    jobs.aws.set_quota("L-3819A6DF", 2.0, enforced=True)
+    jobs.submit()
+    run = jobs.tick()
+    job = jobs.job()
+    assert (job.state, job.phase["by"]) == ("held", "quota") and "L-3819A6DF" in job.phase["why"]
+    assert "L-3819A6DF" in run.messages[0]["message"]
+    assert [step["action"] for step in run.steps] == ["hold"] and run.counts["ec2:RunInstances"] == 1
+
+
+@pytest.mark.parametrize("fault", ["access_denied", "scp_denied"])
+def test_a_missing_permission_fails_it_at_once(jobs: JobAccount, fault: str) -> None:
+    jobs.aws.fault("ec2:RunInstances", fault, times=None)
+    jobs.submit()
+    run = jobs.tick()
+    job = jobs.job()
+    assert (job.state, job.phase["result"]) == ("ended", "failed") and "ec2:RunInstances" in job.phase["why"]
+    assert run.counts["ec2:RunInstances"] == 1 and "ec2:RunInstances" in run.messages[0]["message"]
+    assert not job.is_active or jobs.tick() and not job.is_active
+
+
+def test_an_unknown_profile_fails_it_with_ec2s_own_words(aws: LocalAws) -> None:
+    with JobAccount(aws, profile=False) as jobs:
+        jobs.submit()
+        jobs.tick()
+        assert jobs.job().phase["result"] == "failed" and "curfew-job" in jobs.job().phase["why"]
+
+
+def test_a_type_that_is_not_to_be_had_holds_it_in_words(jobs: JobAccount) -> None:
+    jobs.submit(text=SPEC.replace('types = ["g5.xlarge"]', "count = 8\nmemory_gib_min = 500"))
+    jobs.tick()
+    phase = jobs.job().phase
+    assert (phase["state"], phase["by"]) == ("held", "unplaceable") and phase["why"]
+
+
+# Money
+
+
+def budget(jobs: JobAccount, usd: float, spent: float = 0.0, team: str | None = "vision") -> None:
+    """What enforce-budgets would have written a moment ago."""
+    at = now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    document = {"schema": 1, "month": month(), "as_of": at, "budget_usd": usd, "spent_usd": spent, "over_budget": "hold", "mode": "enforce"}
+    if team:
+        document["team"] = team
+    key = f"budgets/{team}/{month()}.json" if team else f"budgets/{month()}.json"
+    jobs.put(key, json.dumps(document).encode())
+
+
+def reserved(jobs: JobAccount, team: str | None = "vision") -> dict[str, Any]:
+    key = f"budgets/{team}/{month()}.json" if team else f"budgets/{month()}.json"
+    return jobs.read(key).get("reservations", {})
+
+
+def test_money_is_reserved_before_and_settled_by_the_machine(jobs: JobAccount) -> None:
+    jobs.configure(teams={"vision": {"monthly_budget_usd": 100, "over_budget": "hold"}}, account={"monthly_budget_usd": 500})
+    budget(jobs, 100)
+    budget(jobs, 500, team=None)
+    job = jobs.running()
+    for team in ("vision", None):
+        one = reserved(jobs, team)[job.id]
+        assert one["usd"] == pytest.approx(8 * ON_DEMAND["g5.xlarge"], abs=0.01)
+        assert one["instances"] == [job.machine] and "ended" not in one
+
+
+def test_a_budget_that_is_too_small_holds_it_until_there_is_money(jobs: JobAccount) -> None:
+    jobs.configure(teams={"vision": {"monthly_budget_usd": 100, "over_budget": "hold"}})
+    budget(jobs, 100, spent=95)
+    jobs.submit()
+    run = jobs.tick()
+    job = jobs.job()
+    assert (job.state, job.phase["by"]) == ("held", "budget") and "$5.00 is left" in job.phase["why"]
+    assert "$5.00 is left" in run.messages[0]["message"] and jobs.ever_launched() == []
+    assert jobs.tick().steps == [], "not before its time"
+    budget(jobs, 100, spent=10)
+    jobs.tick_at(moment(job.phase["until"]) + timedelta(seconds=1))
+    assert job.state == "running"
+
+
+def test_where_the_account_refuses_the_team_gets_its_money_back(jobs: JobAccount) -> None:
+    account = {"monthly_budget_usd": 500, "over_budget": "hold"}
+    jobs.configure(teams={"vision": {"monthly_budget_usd": 100, "over_budget": "hold"}}, account=account)
+    budget(jobs, 100)
+    budget(jobs, 500, spent=499, team=None)
+    jobs.submit()
+    jobs.tick()
+    assert jobs.job().phase["by"] == "budget" and reserved(jobs) == {} and reserved(jobs, None) == {}
+
+
+def test_stale_budget_data_holds_it(jobs: JobAccount) -> None:
+    jobs.configure(teams={"vision": {"monthly_budget_usd": 100, "over_budget": "hold"}})
+    jobs.submit()
+    jobs.tick()
+    phase = jobs.job().phase
+    assert phase["by"] == "budget" and "nobody can say where the budget of team vision stands" in phase["why"]
+
+
+def test_jobs_at_once_never_take_more_than_there_is(jobs: JobAccount) -> None:
+    jobs.configure(teams={"vision": {"monthly_budget_usd": 30, "over_budget": "hold"}})
+    budget(jobs, 30)
+    for number in range(6):
+        jobs.submit(f"job{number}")
+    jobs.tick()
+    states = sorted(jobs.job(f"job{number}").state for number in range(6))
+    assert states == ["held"] * 3 + ["running"] * 3, "three times $8.05 are less than $30"
+    assert len(jobs.machines()) == 3
+
+
+def test_another_region_where_the_spec_says_so(jobs: JobAccount) -> None:
+    jobs.aws.set_listed_price("g5.xlarge", region="eu-central-1", usd="1.258")
+    job = jobs.running(text=SPEC + '[machine]\nregions = ["eu-central-1"]\n')
+    assert job.phase["region"] == "eu-central-1" and jobs.machines(region="eu-central-1") == [job.machine]
+    assert jobs.machines(REGION) == []

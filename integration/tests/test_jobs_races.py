@@ -1,0 +1,184 @@
+"""Events at once, crashes and lost answers: exactly one machine, and nothing forgotten."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+
+from jobs import SPEC, JobAccount, sample
+from reaping import BUCKET, binary, now, scheduled
+from runtime_api import Function, Invocation
+
+RETRIED = 4  # so often the SDK asks
+FIRST_WRITES = ["spec.toml", "state.json", "active/", "accepted.json", "budgets/vision", "budgets/2", "agent/", "prices/current.json"]
+
+
+def at_once(jobs: JobAccount, *events: object) -> list[Invocation]:
+    """As many processes, one event each, begun together."""
+    functions = [Function(binary("run-jobs"), env=jobs.environment()).__enter__() for _ in events]
+    answers: list[Invocation] = []
+    try:
+        for function in functions:
+            function.wait_until_ready()
+        runs = [threading.Thread(target=lambda f=f, e=e: answers.append(f.invoke(e))) for f, e in zip(functions, events)]
+        for run in runs:
+            run.start()
+        for run in runs:
+            run.join()
+    finally:
+        for function in functions:
+            function.__exit__(None, None, None)
+    assert all(answer.error is None for answer in answers), [answer.error for answer in answers]
+    return answers
+
+
+def submitted_event(key: str) -> dict[str, object]:
+    event = sample("s3-object-created-inbox")
+    event["detail"]["bucket"]["name"], event["detail"]["object"]["key"] = BUCKET, key
+    return event
+
+
+def test_an_event_and_the_schedule_at_once_launch_one_machine(jobs: JobAccount) -> None:
+    for number in range(3):
+        key = jobs.submit(f"job{number}")
+        at_once(jobs, submitted_event(key), scheduled("run-jobs"))
+        jobs.tick()
+        job = jobs.job(f"job{number}")
+        assert job.state == "running" and jobs.machines(job=job.id) == [job.machine]
+
+
+def test_two_warnings_and_the_schedule_at_once_launch_one_successor(jobs: JobAccount) -> None:
+    job = jobs.running()
+    first = job.machine
+    warning = jobs.event_of("ec2-spot-interruption-warning", first)
+    at_once(jobs, warning, warning, scheduled("run-jobs"))
+    jobs.tick()
+    assert job.attempt == 2 and job.state == "running" and jobs.machines() == [first, job.machine]
+
+
+@pytest.mark.parametrize("fault", ["lost_answer", "reset", "cut_off", "empty"])
+def test_a_launch_without_an_answer_is_asked_again_by_its_token(jobs: JobAccount, fault: str) -> None:
+    """Every try of the run gets no answer: as a crash right after RunInstances."""
+    jobs.submit()
+    jobs.aws.fault("ec2:RunInstances", fault, times=RETRIED)
+    run = jobs.tick()
+    job = jobs.job()
+    assert job.state == "launching"
+    assert [(step["action"], step["outcome"]) for step in run.steps] == [("launch", "failed")]
+    jobs.aws.clear_faults()
+    jobs.tick()
+    assert job.state == "running" and jobs.ever_launched() == [job.machine] and job.attempt == 1
+
+
+def state_of(jobs: JobAccount) -> str | None:
+    return jobs.job().state if any(key.endswith("state.json") for key in jobs.keys("jobs/")) else None
+
+
+def test_a_process_that_is_killed_while_ec2_launches(jobs: JobAccount) -> None:
+    """The state says that a launch was decided; EC2 carries it out when nobody waits for it any more, and is asked meanwhile by the next run."""
+    jobs.submit()
+    jobs.aws.fault("ec2:RunInstances", "slow", seconds=3)
+    function = Function(binary("run-jobs"), env=jobs.environment()).__enter__()
+    run = threading.Thread(target=function.invoke, args=(scheduled("run-jobs"),))
+    run.start()
+    until = time.monotonic() + 20
+    while state_of(jobs) != "launching" and time.monotonic() < until:
+        time.sleep(0.02)
+    os.kill(function.process_id, signal.SIGKILL)
+    run.join()
+    function.__exit__(None, None, None)
+    assert state_of(jobs) == "launching"
+    jobs.tick()
+    time.sleep(3)
+    job = jobs.job()
+    assert job.state == "running" and jobs.ever_launched() == [job.machine]
+
+
+def test_a_run_whose_time_is_over_says_so_and_the_next_takes_it_up(jobs: JobAccount) -> None:
+    jobs.submit()
+    jobs.aws.fault("ec2:RunInstances", "slow", seconds=20)
+    run = jobs.tick(deadline_s=23)
+    assert any("the run's time was over" in gap["error"] for gap in run.gaps)
+    assert run.invocation.seconds < 23 and jobs.job().state == "launching"
+    jobs.aws.clear_faults()
+    jobs.tick()
+    job = jobs.job()
+    assert job.state == "running" and jobs.ever_launched() == [job.machine]
+
+
+def test_a_crash_after_the_launch_and_before_that_is_written(jobs: JobAccount) -> None:
+    jobs.submit()
+    # The states before: submitted, reserving, launching. That it runs is never written.
+    jobs.aws.fault("s3:PutObject", "error500", match='"state":"running"', times=RETRIED)
+    jobs.tick()
+    job = jobs.job()
+    assert job.state == "launching" and len(jobs.ever_launched()) == 1
+    jobs.aws.clear_faults()
+    jobs.tick()
+    assert job.state == "running" and jobs.ever_launched() == [job.machine]
+
+
+def test_an_answer_of_s3_that_was_lost_is_no_lost_swap(jobs: JobAccount) -> None:
+    """The SDK writes again, and is refused for what it wrote itself."""
+    jobs.submit()
+    jobs.aws.fault("s3:PutObject", "lost_answer", match="state.json", times=1)
+    jobs.tick()
+    assert jobs.job().state == "running"
+
+
+@pytest.mark.parametrize("written", FIRST_WRITES)
+@pytest.mark.parametrize("fault", ["error500", "lost_answer"])
+def test_any_write_that_fails_is_made_up_for(jobs: JobAccount, written: str, fault: str) -> None:
+    key = jobs.submit()
+    jobs.aws.fault("s3:PutObject", fault, match=written, times=RETRIED)
+    jobs.tick()
+    jobs.aws.clear_faults()
+    jobs.tick()
+    job = jobs.job()
+    if job.state == "held":  # by a budget that could not be read
+        jobs.tick_at(now() + timedelta(minutes=6))
+    answer = jobs.answer(key)
+    assert answer and answer["is"] == "accepted" and job.is_active
+    assert job.state == "running" and jobs.ever_launched() == [job.machine]
+
+
+def test_the_loser_of_a_swap_stops_quietly(jobs: JobAccount) -> None:
+    """Somebody else writes the job between this run's read and its write."""
+    first = jobs.running().machine
+    jobs.aws.fault("s3:PutObject", "custom", match="state.json", status=412, code="PreconditionFailed", message="At least one of the pre-conditions you specified did not hold", times=None)
+    run = jobs.warn(first)
+    assert run.steps == [] and run.gaps == [] and run.counts["ec2:RunInstances"] == 0 and jobs.machines() == [first]
+
+
+def test_ec2_that_does_not_know_its_new_machine_yet_changes_nothing(jobs: JobAccount) -> None:
+    jobs.aws.hide_new_instances(seconds=60)
+    jobs.submit()
+    jobs.tick()
+    job = jobs.job()
+    jobs.tick()
+    jobs.tick()
+    assert job.state == "running" and job.attempt == 1
+
+
+def test_a_message_told_twice_is_the_worst_of_a_crash_after_telling(jobs: JobAccount) -> None:
+    jobs.submit()
+    jobs.aws.fault("s3:PutObject", "error500", match='"told":"runs', times=RETRIED)
+    first = jobs.tick()
+    jobs.aws.clear_faults()
+    second = jobs.tick()
+    said = [message["message"] for run in (first, second) for message in run.messages if message["attributes"]["team"] == "vision"]
+    assert len(said) == 2 and jobs.tick().messages == []
+
+
+def test_a_dozen_jobs_are_looked_at_in_one_call(jobs: JobAccount) -> None:
+    for number in range(12):
+        jobs.submit(f"job{number}", SPEC)
+    run = jobs.tick(deadline_s=120)
+    assert run.gaps == [] and len(jobs.machines()) == 12
+    run = jobs.tick(deadline_s=120)
+    assert run.counts["ec2:DescribeInstances"] == 1, "one look a region"
