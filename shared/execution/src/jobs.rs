@@ -134,7 +134,7 @@ pub async fn reconcile(run: &Run<'_>, agents: &Agents, hint: Hint) -> Result<Job
         return Err(NotReconciled::ForeignBucket(bucket.clone(), run.store.bucket_name().to_owned()));
     }
     // Between an interruption and the next launch every second counts.
-    let (config, audience, looked) = join3(run.config(), run.audience(), find::look(run, &hint)).await;
+    let (config, audience, looked) = Box::pin(join3(run.config(), run.audience(), find::look(run, &hint))).await;
     let config = config?;
     let (may_act, may_judge) = match &audience {
         Audience::Listening => (run.mode == Mode::Enforce, true),
@@ -150,7 +150,7 @@ pub async fn reconcile(run: &Run<'_>, agents: &Agents, hint: Hint) -> Result<Job
     if let Audience::Nobody(gap) | Audience::Unknown(gap) = audience {
         jobs.gap(gap);
     }
-    let named = jobs.named_by(&hint, looked).await;
+    let named = Box::pin(jobs.named_by(&hint, looked)).await;
     let seen = named.len();
     // Where nobody can say whether somebody listens, nothing is begun or ended; the next run asks again.
     let worked: Vec<(Job, Option<String>)> = if may_judge { jobs.work_on(named).await } else { Vec::new() };
@@ -164,7 +164,7 @@ pub async fn reconcile(run: &Run<'_>, agents: &Agents, hint: Hint) -> Result<Job
         steps,
         gaps: Vec::new(),
     };
-    Ok(jobs.tell_and_record(report, worked, hint == Hint::All).await)
+    Ok(Box::pin(jobs.tell_and_record(report, worked, hint == Hint::All)).await)
 }
 
 /// A job as it was read.

@@ -100,7 +100,7 @@ impl Jobs<'_> {
         let why = format!("{instance} is ended");
         let note = Note { kind, why, attempt: placed.attempt, step: job.progress.step };
         self.found(|found| {
-            JobStep::take_up(&mut found.steps, JobStep::of(job, &note, self.run.aws.home()).with(outcome))
+            JobStep::take_up(&mut found.steps, JobStep::of(job, &note, self.run.aws.home()).with(outcome));
         });
         ended.map_err(|error| error.to_string())
     }

@@ -28,6 +28,7 @@ impl Sights {
 
 /// What was read of one job in this run. Documents are read once: a run lasts for seconds.
 #[derive(Debug, Default)]
+#[expect(clippy::option_option, reason = "as in `Facts`: whether it was read, and whether there is one")]
 pub(super) struct Known {
     head: Option<Option<Head>>,
     cancel: Option<Option<Cancel>>,
@@ -122,7 +123,7 @@ impl Jobs<'_> {
             async { if wants.heartbeat && !has_beat { Some(store.heartbeat_at(id, attempt).await) } else { None } };
         let has_exit = known.exit.as_ref().is_some_and(|(of, _)| *of == attempt);
         let exit = async { if wants.exit && !has_exit { Some(store.read_exit(id, attempt).await) } else { None } };
-        let (head, cancel, beat, exit) = join4(head, cancel, beat, exit).await;
+        let (head, cancel, beat, exit) = Box::pin(join4(head, cancel, beat, exit)).await;
         known.head = self.known(id, head).or(known.head.take());
         known.cancel = self.known(id, cancel).or(known.cancel.take());
         known.heartbeat = self.known(id, beat).map(|beat| (attempt, beat)).or(known.heartbeat);

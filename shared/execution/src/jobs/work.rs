@@ -21,7 +21,7 @@ impl Jobs<'_> {
     pub(super) async fn work_on(&self, named: Vec<Named>) -> Vec<Left> {
         let works = stream::iter(named).map(|(id, read)| async move {
             let patience = self.time_left()?;
-            if let Ok(left) = tokio::time::timeout(patience, self.work(read)).await {
+            if let Ok(left) = tokio::time::timeout(patience, Box::pin(self.work(read))).await {
                 return left;
             }
             // What was begun follows from the state, which the next run finds.
