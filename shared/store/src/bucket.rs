@@ -1,5 +1,7 @@
 //! Objects: bytes by key.
 
+mod files;
+
 use aws_config::SdkConfig;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};

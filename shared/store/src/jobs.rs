@@ -4,6 +4,7 @@
 //! record and the log are the agent's, and only read here. `active/<team>/<job>` is an index of the jobs that are not finished: it says
 //! nothing but a name, and can be made anew from `jobs/`.
 
+mod agent;
 mod inbox;
 mod keys;
 

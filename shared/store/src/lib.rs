@@ -7,6 +7,7 @@
 
 mod bucket;
 mod budgets;
+mod checkpoints;
 mod config;
 mod document;
 mod error;
@@ -25,6 +26,7 @@ use serde::Serialize;
 use bucket::{Bucket, Condition, Object};
 use document::{Document, decode, encode};
 
+pub use checkpoints::{CheckpointError, Local};
 pub use config::ConfigFault;
 pub use error::StoreError;
 pub use jobs::{Inboxed, Submission, Submitted, job_of_key, submission_key};

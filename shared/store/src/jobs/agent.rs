@@ -1,0 +1,86 @@
+//! What only a job's agent writes.
+
+use domain::job::checkpoints::File;
+use domain::job::{Exit, Head, Heartbeat, JobId};
+
+use super::IF_HEAD_IS_LOST;
+use super::keys::{Of, key};
+use crate::bucket::Condition;
+use crate::checkpoints::{CheckpointError, Local};
+use crate::document::{read, stamped};
+use crate::{BYTES_MAX, Store, StoreError, Versioned};
+
+const TEXT: &str = "text/plain; charset=utf-8";
+
+impl Store {
+    /// The fence with its version; of an absent one that of no attempt.
+    ///
+    /// # Errors
+    /// Where S3 refused, or the document is none of Curfew's.
+    pub async fn read_fence(&self, job: &JobId) -> Result<Versioned<Head>, StoreError> {
+        let key = key(job, Of::Head);
+        let Some(object) = self.bucket.get(&key, BYTES_MAX).await? else {
+            return Ok(Versioned { value: Head::default(), etag: None });
+        };
+        let value = read(&object.bytes, &self.bucket.address(&key), IF_HEAD_IS_LOST)?;
+        Ok(Versioned { value, etag: object.etag })
+    }
+
+    /// Writes the fence over the object whose `ETag` was `last`; `None` where there was none. The new `ETag`.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] where something else is there by now; else where S3 refused.
+    pub async fn write_fence(
+        &self,
+        job: &JobId,
+        head: &Head,
+        last: Option<&str>,
+    ) -> Result<Option<String>, StoreError> {
+        let key = key(job, Of::Head);
+        let bytes = stamped(head, &self.bucket.address(&key))?;
+        Ok(self.bucket.put(&key, bytes, Condition::StillAt(last)).await?.etag)
+    }
+
+    /// Says that the heart of an attempt beats.
+    ///
+    /// # Errors
+    /// Where S3 refused.
+    pub async fn beat(&self, job: &JobId, heartbeat: &Heartbeat) -> Result<(), StoreError> {
+        let key = key(job, Of::Heartbeat(heartbeat.attempt));
+        let bytes = stamped(heartbeat, &self.bucket.address(&key))?;
+        self.bucket.put(&key, bytes, Condition::None).await.map(drop)
+    }
+
+    /// Leaves behind why an attempt ended.
+    ///
+    /// # Errors
+    /// Where S3 refused.
+    pub async fn leave_exit(&self, job: &JobId, exit: &Exit) -> Result<(), StoreError> {
+        let key = key(job, Of::Exit(exit.attempt));
+        let bytes = stamped(exit, &self.bucket.address(&key))?;
+        self.bucket.put(&key, bytes, Condition::None).await.map(drop)
+    }
+
+    /// Writes the end of an attempt's log.
+    ///
+    /// # Errors
+    /// Where S3 refused.
+    pub async fn write_log(&self, job: &JobId, attempt: u32, tail: Vec<u8>) -> Result<(), StoreError> {
+        self.bucket.put_as(TEXT, &key(job, Of::Log(attempt)), tail, Condition::None).await.map(drop)
+    }
+
+    /// Uploads what a job leaves behind besides its checkpoints: `jobs/<team>/<job>/attempts/<n>/outputs/`.
+    ///
+    /// # Errors
+    /// As [`Store::upload_files`].
+    pub async fn upload_outputs(
+        &self,
+        job: &JobId,
+        attempt: u32,
+        files: Vec<Local>,
+    ) -> Result<Vec<File>, CheckpointError> {
+        let log = key(job, Of::Log(attempt));
+        let folder = log.rsplit_once('/').map_or("", |(folder, _)| folder);
+        self.upload_files(&format!("{folder}/outputs/"), files).await
+    }
+}
