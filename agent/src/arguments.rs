@@ -1,0 +1,79 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use crate::world::Pace;
+
+pub(crate) const USAGE: &str = "\
+The agent of a Curfew job: runs on the machine that was launched for it, and ends it.
+
+usage: agent [--identity FILE] [--shutdown-command COMMAND] [--hurry N]
+
+  --identity FILE             who this machine is (/etc/curfew/identity.json)
+  --shutdown-command COMMAND  what ends the machine, by sh -c (shutdown -h now)
+  --hurry N                   every wait N times shorter, for tests (1)
+";
+
+/// What ends the machine, unless the command line says otherwise.
+pub(crate) const SHUTDOWN: &str = "shutdown -h now";
+
+/// The command line.
+#[derive(Debug, Clone)]
+pub(crate) struct Arguments {
+    pub(crate) identity: PathBuf,
+    pub(crate) shutdown: String,
+    pub(crate) pace: Pace,
+}
+
+/// Reads it; the error is for people.
+pub(crate) fn read(given: impl IntoIterator<Item = String>) -> Result<Arguments, String> {
+    let mut arguments = Arguments {
+        identity: PathBuf::from("/etc/curfew/identity.json"),
+        shutdown: SHUTDOWN.to_owned(),
+        pace: Pace(1),
+    };
+    let mut given = given.into_iter();
+    while let Some(name) = given.next() {
+        let value = given.next().ok_or_else(|| format!("`{name}` needs a value, or is no argument\n\n{USAGE}"))?;
+        match name.as_str() {
+            "--identity" => arguments.identity = PathBuf::from(value),
+            "--shutdown-command" => arguments.shutdown = value,
+            "--hurry" => {
+                let times = value.parse().ok().filter(|times| *times > 0);
+                arguments.pace =
+                    Pace(times.ok_or_else(|| format!("--hurry is a whole number from 1 on, not `{value}`"))?);
+            }
+            _ => return Err(format!("`{name}` is no argument\n\n{USAGE}")),
+        }
+    }
+    Ok(arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(given: &str, expect: Result<(&str, &str, u32), &str>) {
+        let read = read(given.split_whitespace().map(str::to_owned));
+        let read = read.map(|read| (read.identity.display().to_string(), read.shutdown, read.pace.0));
+        let expect = expect.map(|(identity, shutdown, pace)| (identity.to_owned(), shutdown.to_owned(), pace));
+        match (read, expect) {
+            (Ok(read), Ok(expect)) => assert_eq!(read, expect),
+            (Err(read), Err(expect)) => assert!(read.contains(expect), "{read}"),
+            (read, expect) => panic!("{read:?}, not {expect:?}"),
+        }
+    }
+
+    #[test]
+    fn everything_has_a_default() {
+        check("", Ok(("/etc/curfew/identity.json", "shutdown -h now", 1)));
+        check("--hurry 20 --identity a.json --shutdown-command true", Ok(("a.json", "true", 20)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        check("--identity", Err("`--identity` needs a value"));
+        check("--speed 3", Err("`--speed` is no argument"));
+        check("--hurry 0", Err("whole number from 1 on"));
+    }
+}

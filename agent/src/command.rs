@@ -1,0 +1,178 @@
+//! The command as a process: in a group of its own, as a user of the machine, and ended with all that it began.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use rustix::process::{Gid, Pid, Signal, Uid, kill_process, kill_process_group};
+use rustix::thread;
+use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
+
+use crate::log::Log;
+use crate::processes;
+use crate::user::User;
+use crate::world::now;
+
+/// So long what a command left behind may take to end by itself.
+const LEFT_BEHIND: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether processes have ended.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A command that runs.
+pub(crate) struct Running {
+    child: Child,
+    group: Option<Pid>,
+}
+
+impl Running {
+    /// Begins one, by `sh -c`.
+    pub(crate) fn begin(line: &str, user: &User, variables: &BTreeMap<String, String>, log: &Log) -> io::Result<Self> {
+        let (read, write) = io::pipe()?;
+        let mut command = std::process::Command::new("/bin/sh");
+        command.arg("-c").arg(line).envs(variables).stdin(Stdio::null());
+        command.stdout(write.try_clone()?).stderr(write).process_group(0);
+        if std::fs::metadata(&user.home).is_ok_and(|home| home.is_dir()) {
+            command.current_dir(&user.home);
+        }
+        let child = spawn_as(command, user)?;
+        log.follow(read);
+        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        Ok(Self { child, group })
+    }
+
+    /// Waits for its end.
+    pub(crate) async fn ended(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+
+    /// Sends a signal to it and to all of its group.
+    pub(crate) fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group {
+            // There may be nobody left.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+
+    /// Waits until it has ended, and all that it began with it, after a signal that may have ended no more than the shell. `None`
+    /// where that was not so by `until`.
+    pub(crate) async fn all_ended(&mut self, until: Timestamp) -> Option<Ending> {
+        let (mut own, mut inherited) = (None, Vec::new());
+        loop {
+            if own.is_none() {
+                own = self.child.try_wait().ok().flatten();
+            }
+            let mut left = processes::descendants(self.group.filter(|_| own.is_none()));
+            inherited.append(&mut left.ended);
+            if let Some(own) = own.filter(|_| left.running.is_empty()) {
+                return Some(Ending::of(own.code(), &inherited));
+            }
+            if now() >= until {
+                return None;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+/// Ends whatever the agent's commands left behind, whether it stayed in its group or not: the agent inherits all of that
+/// ([`processes::inherit`]). How many there were.
+pub(crate) async fn end_all(patient: bool) -> usize {
+    let mut left = processes::descendants(None).running;
+    let count = left.len();
+    let begun = Instant::now();
+    while !left.is_empty() {
+        let signal = if patient && begun.elapsed() < LEFT_BEHIND { Signal::TERM } else { Signal::KILL };
+        if begun.elapsed() > 2 * LEFT_BEHIND {
+            // In the kernel, on a dead disk perhaps. The machine is about to go.
+            break;
+        }
+        for process in left {
+            // It may have ended by now.
+            let _ = kill_process(process, signal);
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+        left = processes::descendants(None).running;
+    }
+    count
+}
+
+/// How a command ended that was told to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ending {
+    /// Its exit code; where the signal ended its shell, that of what the shell had begun.
+    pub(crate) code: Option<i32>,
+    /// Whether all of it ended with success, and so wrote to the end what it was writing.
+    pub(crate) well: bool,
+}
+
+impl Ending {
+    fn of(own: Option<i32>, inherited: &[Option<i32>]) -> Self {
+        match own {
+            Some(code) => Self { code: Some(code), well: code == 0 },
+            None => Self {
+                code: inherited.iter().copied().flatten().max(),
+                well: !inherited.is_empty() && inherited.iter().all(|code| *code == Some(0)),
+            },
+        }
+    }
+}
+
+/// A thread of its own becomes the user, and the process inherits that: no code has to run between fork and exec. The thread ends
+/// as that user, and the agent stays who it is (credentials are a thread's own: Linux manual, `credentials(7)`, "C library/kernel
+/// differences").
+fn spawn_as(command: std::process::Command, user: &User) -> io::Result<Child> {
+    let (handle, user) = (Handle::current(), user.clone());
+    let spawned = std::thread::spawn(move || {
+        let _runtime = handle.enter();
+        if rustix::process::getuid().as_raw() != user.uid {
+            let groups: Vec<Gid> = user.groups.iter().copied().chain([user.gid]).map(Gid::from_raw).collect();
+            thread::set_thread_groups(&groups)?;
+            let (gid, uid) = (Gid::from_raw(user.gid), Uid::from_raw(user.uid));
+            thread::set_thread_res_gid(gid, gid, gid)?;
+            thread::set_thread_res_uid(uid, uid, uid)?;
+        }
+        Command::from(command).spawn()
+    });
+    spawned.join().unwrap_or_else(|_| Err(io::Error::other("the thread that begins the command panicked")))
+}
+
+/// A signal by its name, such as `SIGTERM`.
+pub(crate) fn signal_of(name: &str) -> Signal {
+    match name.trim_start_matches("SIG") {
+        "INT" => Signal::INT,
+        "HUP" => Signal::HUP,
+        "QUIT" => Signal::QUIT,
+        "USR1" => Signal::USR1,
+        "USR2" => Signal::USR2,
+        _ => Signal::TERM,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(own: Option<i32>, inherited: &[Option<i32>], code: Option<i32>, well: bool) {
+        assert_eq!(Ending::of(own, inherited), Ending { code, well });
+    }
+
+    #[test]
+    fn who_ends_by_itself_says_how() {
+        check(Some(0), &[], Some(0), true);
+        check(Some(143), &[], Some(143), false);
+        check(Some(0), &[None], Some(0), true);
+    }
+
+    #[test]
+    fn where_the_signal_ended_the_shell_what_it_had_begun_says_how() {
+        check(None, &[Some(0), Some(0)], Some(0), true);
+        check(None, &[Some(0), Some(143)], Some(143), false);
+        check(None, &[Some(0), None], Some(0), false);
+        check(None, &[], None, false);
+    }
+}

@@ -1,0 +1,141 @@
+//! `head.json`: what it does not name does not exist. Only the launch of the attempt that it names may write it.
+
+use domain::job::{Head, Identity, JobId};
+use store::{Store, StoreError, Versioned};
+use tokio::sync::Mutex;
+
+/// Whoever loses so often against nobody does not lose to another attempt.
+const TRIES: u32 = 5;
+
+/// Why the fence was not written.
+#[derive(Debug)]
+pub(crate) enum Shut {
+    /// Another attempt has taken over, or the job has a result. In words.
+    Fenced(String),
+    /// S3 refused, or did not answer.
+    Store(StoreError),
+}
+
+impl From<StoreError> for Shut {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// The fence, as this attempt last read or wrote it.
+#[derive(Debug)]
+pub(crate) struct Fence {
+    store: Store,
+    job: JobId,
+    attempt: u32,
+    launch: String,
+    last: Mutex<Versioned<Head>>,
+}
+
+impl Fence {
+    pub(crate) fn new(store: Store, identity: &Identity) -> Self {
+        let last = Mutex::new(Versioned { value: Head::default(), etag: None });
+        let Identity { job, attempt, launch, .. } = identity;
+        Self { store, job: job.clone(), attempt: *attempt, launch: launch.clone(), last }
+    }
+
+    /// What is there now; an attempt that comes after this one, or a result, is an error.
+    pub(crate) async fn read(&self) -> Result<Head, Shut> {
+        let read = Box::pin(self.store.read_fence(&self.job)).await?;
+        if let Some(why) = why_shut(&read.value, self.attempt, &self.launch) {
+            return Err(Shut::Fenced(why));
+        }
+        let head = read.value.clone();
+        *self.last.lock().await = read;
+        Ok(head)
+    }
+
+    /// Whether this attempt may still write. What it last read stays what it swaps against.
+    pub(crate) async fn look(&self) -> Result<(), Shut> {
+        let read = Box::pin(self.store.read_fence(&self.job)).await?;
+        // Its own result is no reason to end: it is about to.
+        let own = read.value.attempt == self.attempt && read.value.launch == self.launch;
+        match why_shut(&read.value, self.attempt, &self.launch).filter(|_| !own) {
+            Some(why) => Err(Shut::Fenced(why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Changes what is there, as this attempt; `change` may be asked again, of what is there by then.
+    pub(crate) async fn swap(&self, change: impl Fn(&mut Head)) -> Result<Head, Shut> {
+        let mut last = self.last.lock().await;
+        let mut tries = 1..TRIES;
+        loop {
+            let mut head = last.value.clone();
+            (head.attempt, head.launch) = (self.attempt, self.launch.clone());
+            change(&mut head);
+            match Box::pin(self.store.write_fence(&self.job, &head, last.etag.as_deref())).await {
+                Ok(etag) => {
+                    *last = Versioned { value: head.clone(), etag };
+                    return Ok(head);
+                }
+                Err(StoreError::Lost { .. }) if tries.next().is_some() => {
+                    let read = Box::pin(self.store.read_fence(&self.job)).await?;
+                    if let Some(why) = why_shut(&read.value, self.attempt, &self.launch) {
+                        return Err(Shut::Fenced(why));
+                    }
+                    *last = read;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// Why that launch of that attempt may not write; `None` where it may.
+fn why_shut(head: &Head, attempt: u32, launch: &str) -> Option<String> {
+    if head.admits(attempt, launch) {
+        return None;
+    }
+    if let Some(result) = &head.result {
+        let how = if result.succeeded { "succeeded" } else { "failed" };
+        return Some(format!("the job has {how} already, in attempt {}", head.attempt));
+    }
+    let who = if head.attempt == attempt { "another machine of it" } else { &format!("attempt {}", head.attempt) };
+    Some(format!("{who} has taken over, and nothing that this machine of attempt {attempt} writes counts"))
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::job::HeadResult;
+
+    use super::*;
+
+    fn check(head_attempt: u32, succeeded: Option<bool>, attempt: u32, expect: Option<&str>) {
+        let at = "2026-09-01T12:00:00Z".parse().unwrap();
+        let result = succeeded.map(|succeeded| HeadResult { succeeded, code: None, why: String::new(), at });
+        let head = Head { attempt: head_attempt, launch: "0a".to_owned(), checkpoint: None, result };
+        let why = why_shut(&head, attempt, "0a");
+        match (&why, expect) {
+            (Some(why), Some(expect)) => assert!(why.contains(expect), "{why}"),
+            _ => assert_eq!(why.as_deref(), expect),
+        }
+    }
+
+    #[test]
+    fn an_attempt_writes_until_a_later_one_has() {
+        check(0, None, 2, None);
+        check(1, None, 2, None);
+        check(2, None, 2, None);
+        check(3, None, 2, Some("attempt 3 has taken over"));
+    }
+
+    #[test]
+    fn of_two_machines_of_one_attempt_the_second_one_ends() {
+        let head = Head { attempt: 2, launch: "0a".to_owned(), checkpoint: None, result: None };
+        assert_eq!(why_shut(&head, 2, "0a"), None);
+        assert!(why_shut(&head, 2, "0b").is_some_and(|why| why.starts_with("another machine of it has taken over")));
+        assert_eq!(why_shut(&head, 3, "0b"), None);
+    }
+
+    #[test]
+    fn a_job_with_a_result_is_over_for_all() {
+        check(1, Some(true), 2, Some("has succeeded already, in attempt 1"));
+        check(2, Some(false), 2, Some("has failed already"));
+    }
+}

@@ -1,0 +1,80 @@
+//! The heart, once a minute: what the agent does and how far the job is, the end of the log, and a look at the fence.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use domain::job::{ExitReason, FIRST_HEARTBEAT_AFTER, HEARTBEAT_EVERY, Heartbeat};
+use jiff::SignedDuration;
+
+use crate::agent::{Agent, Cause};
+use crate::fence::Shut;
+use crate::world::now;
+
+/// So long a beat may take.
+const BEAT: Duration = Duration::from_secs(45);
+
+/// Nobody has heard of an attempt for so long: it was given up by then, and the machine costs in vain.
+const UNHEARD_AFTER: SignedDuration = FIRST_HEARTBEAT_AFTER;
+
+/// What can be brought away then is little, for S3 does not take it.
+const LAST_TRY: SignedDuration = SignedDuration::from_mins(2);
+
+/// Beats until the end.
+pub(crate) async fn beat(agent: Arc<Agent>) {
+    let (mut heard, mut told, mut uploaded) = (Instant::now(), false, None);
+    loop {
+        let beaten = tokio::time::timeout(BEAT, once(&agent, &mut uploaded)).await;
+        match beaten.unwrap_or_else(|_| Err("S3 did not answer".to_owned())) {
+            Ok(()) => (heard, told) = (Instant::now(), false),
+            Err(words) => {
+                if !told {
+                    agent.log.say(&format!("nobody hears of this attempt: {words}"));
+                }
+                told = true;
+                if heard.elapsed() >= agent.pace.wait(UNHEARD_AFTER) {
+                    unheard(&agent, &words);
+                }
+            }
+        }
+        agent.pace.sleep(HEARTBEAT_EVERY).await;
+    }
+}
+
+fn unheard(agent: &Agent, words: &str) {
+    let minutes = UNHEARD_AFTER.as_mins();
+    let why = format!(
+        "nothing could be written to the bucket for {minutes} minutes, and the attempt counts as lost: {words}"
+    );
+    agent.end(Cause { reason: ExitReason::Broken, why, until: now() + agent.pace.of(LAST_TRY) });
+}
+
+/// One beat. Without the fence a replaced machine without checkpoints would never know.
+async fn once(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), String> {
+    let status = agent.status();
+    let heartbeat = Heartbeat {
+        at: now(),
+        attempt: agent.identity.attempt,
+        step: status.step,
+        steps_per_hour: status.steps_per_hour,
+        doing: status.doing.to_owned(),
+    };
+    agent.store.beat(&agent.identity.job, &heartbeat).await.map_err(|error| error.to_string())?;
+    upload_log(agent, uploaded).await?;
+    match agent.fence.look().await {
+        Err(Shut::Fenced(why)) => agent.end(Cause::fenced(why)),
+        Err(Shut::Store(error)) => return Err(error.to_string()),
+        Ok(()) => {}
+    }
+    Ok(())
+}
+
+/// The end of the log, where there is more of it than was `uploaded`.
+pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), String> {
+    let (tail, written) = agent.log.tail();
+    if *uploaded != Some(written) {
+        let log = agent.store.write_log(&agent.identity.job, agent.identity.attempt, tail).await;
+        log.map_err(|error| error.to_string())?;
+        *uploaded = Some(written);
+    }
+    Ok(())
+}

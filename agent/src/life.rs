@@ -1,0 +1,260 @@
+//! One attempt, from taking over to its end.
+
+use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::Arc;
+
+use domain::duration;
+use domain::job::checkpoints::Writer;
+use domain::job::warning::killed_at;
+use domain::job::{CheckpointSpec, ExitReason, Head, HeadResult, Spec, WARNING, Work};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::agent::{Agent, Cause, End};
+use crate::command::{Running, signal_of};
+use crate::fence::Shut;
+use crate::keeper::Keeper;
+use crate::restore::{Restored, restore};
+use crate::user::{self, User};
+use crate::variables::{self, Variables};
+use crate::world::now;
+use crate::{command, directory, outputs, secrets};
+
+/// So long the predecessor may take to leave its exit record: its two minutes, and some.
+const PREDECESSOR: SignedDuration = SignedDuration::from_secs(150);
+
+/// A predecessor that has not been heard of for so long is not flushing any more.
+const PREDECESSOR_SILENT: SignedDuration = SignedDuration::from_secs(60 + WARNING.as_secs());
+
+/// Between one try and the next.
+const AGAIN: SignedDuration = SignedDuration::from_secs(5);
+
+/// What the machine is asked to do.
+pub(crate) struct Asked {
+    pub(crate) work: Work,
+    pub(crate) checkpoint: Option<CheckpointSpec>,
+}
+
+/// Lives it. Whatever comes back, the machine goes dark.
+pub(crate) async fn live(agent: &Arc<Agent>) -> End {
+    let (Ok(end) | Err(end)) = Box::pin(attempt(agent)).await;
+    // Of a setup, for one, that a warning cut short.
+    command::end_all(false).await;
+    end
+}
+
+async fn attempt(agent: &Arc<Agent>) -> Result<End, End> {
+    agent.does("starting");
+    let asked = agent.unless_it_ends(read_spec(agent)).await??;
+    agent.does("waiting for the attempt before");
+    let head = agent.unless_it_ends(Box::pin(take_over(agent))).await??;
+    let user = user::find(asked.work.user.as_deref(), rustix::process::getuid().as_raw()).map_err(End::broken)?;
+    agent.does("restoring");
+    let restored = match &asked.checkpoint {
+        Some(checkpoint) => agent.unless_it_ends(restore(agent, &head, Path::new(&checkpoint.dir), &user)).await??,
+        None => Restored::default(),
+    };
+    agent.set_status(|status| status.step = restored.checkpoint.map(|checkpoint| checkpoint.step));
+    let own = Variables { identity: &agent.identity, asked: &asked, user: &user, restored: &restored };
+    let mut variables = variables::of(&own, agent.ends_at());
+    if !asked.work.secrets.is_empty() {
+        let secrets = agent.unless_it_ends(Box::pin(secrets::read(&asked.work.secrets))).await?;
+        variables.extend(secrets.map_err(End::broken)?);
+    }
+    if let Some(line) = &asked.work.setup {
+        agent.does("setup");
+        let status = agent.unless_it_ends(run_setup(agent, line, &user, &variables)).await??;
+        if !status.success() {
+            return Ok(outcome(agent, &asked, status, "`setup`").await);
+        }
+    }
+    agent.does("running");
+    agent.log.say(&format!("runs the command as {}", user.name));
+    let running = Running::begin(&asked.work.command, &user, &variables, &agent.log);
+    let running = running.map_err(|error| End::broken(format!("the command could not be begun: {error}")))?;
+    Ok(run(agent, &asked, running, restored).await)
+}
+
+/// Reads the spec; as long as S3 does not answer, again.
+async fn read_spec(agent: &Agent) -> Result<Asked, End> {
+    let mut said = false;
+    let text = loop {
+        match agent.store.read_spec(&agent.identity.job).await {
+            Ok(Some(text)) => break text,
+            Ok(None) => return Err(End::broken(format!("there is no spec of the job {}", agent.identity.job))),
+            Err(error) if said => drop(error),
+            Err(error) => {
+                agent.log.say(&format!("the spec cannot be read yet: {error}"));
+                said = true;
+            }
+        }
+        agent.pace.sleep(AGAIN).await;
+    };
+    // How many checkpoints are kept may be said there. Nothing depends on it, so it is not waited for.
+    let config = agent.store.read_config().await.unwrap_or_default();
+    let read = Spec::accepted(&text, &config).map_err(|mistakes| {
+        let first = mistakes.first().map(|mistake| format!("{}: {}", mistake.key, mistake.problem)).unwrap_or_default();
+        End::broken(format!("this agent cannot read the spec that was accepted: {first}"))
+    });
+    read.map(|(work, checkpoint)| Asked { work, checkpoint })
+}
+
+/// Waits politely for the predecessor's last write, and takes the fence.
+async fn take_over(agent: &Agent) -> Result<Head, End> {
+    let begun = now();
+    let mut said = false;
+    loop {
+        match agent.fence.read().await {
+            Ok(head) if may_take(agent, &head, begun).await => match agent.fence.swap(|_| {}).await {
+                Ok(head) => return Ok(head),
+                Err(Shut::Fenced(why)) => return Err(Cause::fenced(why).into()),
+                Err(Shut::Store(error)) => agent.log.say(&format!("head.json cannot be written yet: {error}")),
+            },
+            Ok(head) if !said => {
+                agent.log.say(&format!("waits for attempt {} to leave its last", head.attempt));
+                said = true;
+            }
+            Ok(_) => {}
+            Err(Shut::Fenced(why)) => return Err(Cause::fenced(why).into()),
+            Err(Shut::Store(error)) => agent.log.say(&format!("head.json cannot be read yet: {error}")),
+        }
+        agent.pace.sleep(SignedDuration::from_secs(2)).await;
+    }
+}
+
+/// Whether the attempt that head names has nothing more to write, or had its time.
+async fn may_take(agent: &Agent, head: &Head, begun: Timestamp) -> bool {
+    let (job, before) = (&agent.identity.job, head.attempt);
+    if before == 0 || before == agent.identity.attempt {
+        return true;
+    }
+    if now().duration_since(begun) >= agent.pace.of(PREDECESSOR) {
+        return true;
+    }
+    if matches!(agent.store.read_exit(job, before).await, Ok(Some(_))) {
+        return true;
+    }
+    let silent = agent.pace.of(PREDECESSOR_SILENT);
+    let beat = agent.store.heartbeat_at(job, before).await;
+    matches!(beat, Ok(beat) if beat.is_none_or(|beat| now().duration_since(beat) > silent.max(SignedDuration::from_secs(2))))
+}
+
+async fn run_setup(agent: &Agent, line: &str, user: &User, variables: &variables::All) -> Result<ExitStatus, End> {
+    let broken = |error: std::io::Error| End::broken(format!("`setup` could not be run: {error}"));
+    let mut running = Running::begin(line, user, variables, &agent.log).map_err(broken)?;
+    running.ended().await.map_err(broken)
+}
+
+/// The command, until it ends or has to.
+async fn run(agent: &Arc<Agent>, asked: &Asked, mut running: Running, restored: Restored) -> End {
+    let keep = asked.checkpoint.as_ref();
+    let keeper = keep.map(|keep| Keeper::begin(agent, keep, restored.counting));
+    let ended = tokio::select! {
+        ended = running.ended() => Ok(ended),
+        cause = agent.cause() => Err(cause),
+    };
+    match ended {
+        Ok(Ok(status)) => {
+            let left = command::end_all(true).await;
+            if left > 0 {
+                agent.log.say(&format!("the command left {left} processes behind, which were ended"));
+            }
+            agent.does("flushing");
+            let writer = if status.success() { Writer::Ended } else { Writer::Killed };
+            if let Some(keeper) = keeper {
+                agent.in_time(keeper.finish(writer)).await;
+            }
+            outcome(agent, asked, status, "the command").await
+        }
+        Ok(Err(error)) => {
+            command::end_all(false).await;
+            End::broken(format!("the command cannot be watched: {error}"))
+        }
+        Err(cause) => end_early(agent, asked, running, keeper, cause).await,
+    }
+}
+
+/// Tells the command to end, kills it if it does not, and brings away what it wrote.
+async fn end_early(agent: &Agent, asked: &Asked, mut running: Running, keeper: Option<Keeper>, cause: Cause) -> End {
+    if cause.reason == ExitReason::Fenced {
+        command::end_all(false).await;
+        return cause.into();
+    }
+    agent.does("flushing");
+    let signal = asked.checkpoint.as_ref().map_or("SIGTERM", |checkpoint| &checkpoint.signal);
+    let killed_at = killed_at(now(), cause.until, keeper.as_ref().and_then(Keeper::measured));
+    let patience = duration::show(killed_at.duration_since(now()));
+    agent.log.say(&format!("sends {signal} to the command, which has {patience}"));
+    running.signal(signal_of(signal));
+    let ending = running.all_ended(killed_at).await;
+    if ending.is_none() {
+        agent.log.say(&format!("the command did not end by {signal}, and is killed"));
+        command::end_all(false).await;
+    }
+    let code = ending.and_then(|ending| ending.code);
+    let writer = if ending.is_some_and(|ending| ending.well) { Writer::Ended } else { Writer::Killed };
+    if let Some(keeper) = keeper
+        && agent.in_time(keeper.finish(writer)).await.is_none()
+    {
+        agent.log.say("there was no time left to keep what was written last");
+    }
+    // It may have been fenced in the meantime.
+    let cause = agent.cause().await;
+    End { code, ..cause.into() }
+}
+
+/// What the end of the command, or of its setup, means; written to head, for then it counts.
+async fn outcome(agent: &Agent, asked: &Asked, status: ExitStatus, what: &str) -> End {
+    let succeeded = status.success();
+    let mut why = words_of(status, what);
+    if !succeeded && let Some(full) = full_disk(asked) {
+        why = format!("{why}; {full}");
+    }
+    let Work { outputs: wanted, .. } = &asked.work;
+    if !wanted.is_empty() {
+        let uploaded = agent.in_time(outputs::upload(agent, wanted)).await;
+        if let Some(words) = uploaded.unwrap_or_else(|| Some("there was no time to upload its outputs".to_owned())) {
+            why = format!("{why}; {words}");
+        }
+    }
+    agent.log.say(&why);
+    let result = HeadResult { succeeded, code: status.code(), why: why.clone(), at: now() };
+    let reason = if succeeded { ExitReason::Succeeded } else { ExitReason::Failed };
+    let end = End { reason, code: status.code(), why };
+    match agent.in_time(write_result(agent, &result)).await {
+        Some(Ok(())) => end,
+        Some(Err(why)) => Cause::fenced(why).into(),
+        None => End {
+            reason: ExitReason::Broken,
+            why: format!("{}, and that could not be written down in time", end.why),
+            ..end
+        },
+    }
+}
+
+async fn write_result(agent: &Agent, result: &HeadResult) -> Result<(), String> {
+    loop {
+        match agent.fence.swap(|head| head.result = Some(result.clone())).await {
+            Ok(_) => return Ok(()),
+            Err(Shut::Fenced(why)) => return Err(why),
+            Err(Shut::Store(error)) => agent.log.say(&format!("the result cannot be written yet: {error}")),
+        }
+        agent.pace.sleep(AGAIN).await;
+    }
+}
+
+fn words_of(status: ExitStatus, what: &str) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(0), _) => format!("{what} has ended with success"),
+        (Some(code), _) => format!("{what} has failed with exit code {code}"),
+        (None, Some(9)) => format!("{what} was killed by signal 9; if nobody did it, the machine ran out of memory"),
+        (None, signal) => format!("{what} was ended by signal {}", signal.unwrap_or_default()),
+    }
+}
+
+fn full_disk(asked: &Asked) -> Option<String> {
+    let places = [asked.checkpoint.as_ref().map_or("/", |checkpoint| &checkpoint.dir), "/", "/tmp"];
+    let (place, free) = places.into_iter().find_map(|place| Some((place, directory::full(Path::new(place))?)))?;
+    Some(format!("the disk of {place} is full ({} MiB are left): set `root_volume_gib`", free / (1024 * 1024)))
+}

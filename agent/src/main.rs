@@ -1,0 +1,133 @@
+//! The agent of a job, on the machine that was launched for it.
+//!
+//! It takes the fence over, restores the newest whole checkpoint, runs the command, keeps what that writes, beats its heart, passes a
+//! warning on and flushes, writes the result, and goes dark: whatever happens after it knows who it is, the machine ends. Two others see to that if it
+//! does not: a timer of the machine's own, and `reap-instances`.
+
+mod agent;
+mod arguments;
+mod command;
+mod directory;
+mod fence;
+mod heart;
+mod keeper;
+mod life;
+mod log;
+mod notice;
+mod outputs;
+mod processes;
+mod restore;
+mod secrets;
+mod shutdown;
+mod user;
+mod variables;
+mod world;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, Region};
+use domain::job::{Exit, ExitReason, Identity, SCHEMA};
+use store::Store;
+use tokio::task::LocalSet;
+
+use crate::agent::{Agent, End};
+use crate::arguments::Arguments;
+use crate::log::Log;
+use crate::world::now;
+
+/// So long the last words may take, each.
+const LAST_WORDS: Duration = Duration::from_secs(15);
+
+fn main() -> ExitCode {
+    match begin() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(words) => {
+            eprintln!("error: {words}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// An agent that does not know who it is must not end the machine: it may be anybody's.
+fn begin() -> Result<(), String> {
+    let arguments = arguments::read(std::env::args().skip(1))?;
+    let identity = read_identity(&arguments)?;
+    processes::inherit();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("the agent cannot run: {error}"))?;
+    runtime.block_on(LocalSet::new().run_until(whole(identity, &arguments)));
+    // What still reads or writes a disk is not waited for.
+    runtime.shutdown_background();
+    Ok(())
+}
+
+fn read_identity(arguments: &Arguments) -> Result<Identity, String> {
+    let path = arguments.identity.display();
+    let text = std::fs::read_to_string(&arguments.identity)
+        .map_err(|error| format!("{path} cannot be read ({error}); it is written when the machine boots"))?;
+    let identity: Identity = serde_json::from_str(&text).map_err(|error| format!("{path} is no identity: {error}"))?;
+    if identity.schema != SCHEMA {
+        return Err(format!("{path} has schema {}, and this agent knows schema {SCHEMA}", identity.schema));
+    }
+    Ok(identity)
+}
+
+/// All of it, down to the dark.
+async fn whole(identity: Identity, arguments: &Arguments) {
+    let log = Log::default();
+    let store = store_of(&identity).await;
+    log.say(&format!("attempt {} of the job {}, until {:.0}", identity.attempt, identity.job, identity.ends_at));
+    let agent = Agent::new(identity, store, log, arguments.pace);
+    let watching = [
+        tokio::spawn(notice::told(Arc::clone(&agent))),
+        tokio::spawn(notice::expired(Arc::clone(&agent))),
+        tokio::spawn(notice::watch(Arc::clone(&agent))),
+    ];
+    let heart = tokio::spawn(heart::beat(Arc::clone(&agent)));
+    let end = life::live(&agent).await;
+    heart.abort();
+    leave(&agent, &end).await;
+    for watch in watching {
+        watch.abort();
+    }
+    shutdown::go_dark(&agent.log, &arguments.shutdown).await;
+}
+
+async fn store_of(identity: &Identity) -> Store {
+    let few = TimeoutConfig::builder().connect_timeout(Duration::from_secs(5)).read_timeout(Duration::from_secs(30));
+    let few = few.operation_attempt_timeout(Duration::from_mins(2)).build();
+    let config = aws_config::defaults(BehaviorVersion::latest()).region(Region::new(identity.region.to_string()));
+    Store::new(&config.timeout_config(few).load().await, identity.bucket.clone())
+}
+
+/// The log, and at last the exit record: whoever waits for that finds nothing written after it.
+async fn leave(agent: &Agent, end: &End) {
+    let Identity { job, attempt, .. } = &agent.identity;
+    let exit = Exit { attempt: *attempt, at: now(), reason: end.reason, code: end.code, why: end.why.clone() };
+    agent.log.say(&format!("attempt {attempt} ends ({}): {}", name_of(end.reason), end.why));
+    let mut problems = Vec::new();
+    let log = tokio::time::timeout(LAST_WORDS, heart::upload_log(agent, &mut None)).await;
+    problems.extend(log.unwrap_or_else(|_| Err("S3 did not answer".to_owned())).err());
+    match tokio::time::timeout(LAST_WORDS, agent.store.leave_exit(job, &exit)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => problems.push(error.to_string()),
+        Err(_) => problems.push("S3 did not answer".to_owned()),
+    }
+    for problem in problems {
+        agent.log.say(&format!("not all could be left behind: {problem}"));
+    }
+}
+
+const fn name_of(reason: ExitReason) -> &'static str {
+    match reason {
+        ExitReason::Succeeded => "succeeded",
+        ExitReason::Failed => "failed",
+        ExitReason::Interrupted => "interrupted",
+        ExitReason::Expired => "expired",
+        ExitReason::Fenced => "fenced",
+        ExitReason::Broken => "broken",
+    }
+}

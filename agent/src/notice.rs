@@ -1,0 +1,126 @@
+//! What EC2 tells a machine of its own end, by `IMDSv2`, and what the machine's own `init` does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_config::imds::Client;
+use aws_config::imds::client::error::ImdsError;
+use domain::fault::{sentence, shortened};
+use domain::job::{ExitReason, warning};
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::agent::{Agent, Cause};
+use crate::world::{now, sleep_until};
+
+/// EC2 user guide, "Spot Instance interruption notices": check every 5 seconds.
+const EVERY: SignedDuration = SignedDuration::from_secs(5);
+
+const INTERRUPTION: &str = "/latest/meta-data/spot/instance-action";
+const REBALANCE: &str = "/latest/meta-data/events/recommendations/rebalance";
+
+/// `init` waits for 90 s by default (systemd, `DefaultTimeoutStopSec`), and the log and the exit record need some.
+const TOLD: SignedDuration = SignedDuration::from_secs(60);
+
+/// EC2 user guide, "Spot Instance interruption notices", "instance-action".
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+struct Interruption {
+    action: String,
+    #[serde(default)]
+    time: Option<Timestamp>,
+}
+
+/// Watches the instance metadata until the end.
+pub(crate) async fn watch(agent: Arc<Agent>) {
+    let few = Duration::from_secs(2);
+    let client =
+        Client::builder().max_attempts(1).connect_timeout(few).read_timeout(few).token_ttl(Duration::from_hours(6));
+    let client = client.build();
+    let (mut rebalance, mut blind) = (false, false);
+    loop {
+        match get(&client, INTERRUPTION).await {
+            Ok(Some(text)) => {
+                agent.end(interruption(&text, now()));
+                return;
+            }
+            Ok(None) => blind = false,
+            Err(words) => {
+                if !blind {
+                    agent.log.say(&format!(
+                        "the instance metadata does not answer, and a warning would not be seen: {words}"
+                    ));
+                }
+                blind = true;
+            }
+        }
+        if !rebalance && let Ok(Some(_)) = get(&client, REBALANCE).await {
+            rebalance = true;
+            agent
+                .log
+                .say("EC2 recommends to move this machine, for an interruption has become likelier; the job goes on");
+        }
+        agent.pace.sleep(EVERY).await;
+    }
+}
+
+async fn get(client: &Client, path: &'static str) -> Result<Option<String>, String> {
+    match client.get(path).await {
+        Ok(text) => Ok(Some(text.into())),
+        Err(ImdsError::ErrorResponse(answer)) if answer.response().status().as_u16() == 404 => Ok(None),
+        Err(error) => Err(sentence(&error)),
+    }
+}
+
+/// That there is a warning is enough, whatever it says.
+fn interruption(text: &str, now: Timestamp) -> Cause {
+    let read: Option<Interruption> = serde_json::from_str(text).ok();
+    let until = warning::flushed_until(now, read.as_ref().and_then(|read| read.time));
+    let why = match read {
+        Some(Interruption { action, time: Some(time) }) => {
+            format!("EC2 takes the machine back ({action} at {time:.0})")
+        }
+        _ => format!("EC2 takes the machine back (`{}`)", shortened(text, 200)),
+    };
+    Cause { reason: ExitReason::Interrupted, why, until }
+}
+
+/// Waits for `SIGTERM`, which is how a machine that shuts down tells.
+pub(crate) async fn told(agent: Arc<Agent>) {
+    let Ok(mut told) = signal(SignalKind::terminate()) else { return };
+    told.recv().await;
+    let why = "the machine shuts down, or somebody ended the agent (SIGTERM)".to_owned();
+    agent.end(Cause { reason: ExitReason::Interrupted, why, until: now() + agent.pace.of(TOLD) });
+}
+
+/// Waits for the end of the attempt's time.
+pub(crate) async fn expired(agent: Arc<Agent>) {
+    sleep_until(agent.ends_at()).await;
+    let until = agent.identity.ends_at;
+    let why = format!("the time of this attempt is over: its machine ends at {until:.0}");
+    agent.end(Cause { reason: ExitReason::Expired, why, until });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: (&str, i64)) {
+        let now: Timestamp = "2026-09-01T12:00:00Z".parse().unwrap();
+        let cause = interruption(text, now);
+        assert_eq!(cause.reason, ExitReason::Interrupted);
+        assert_eq!((cause.why.as_str(), cause.until.duration_since(now).as_secs()), expect);
+    }
+
+    #[test]
+    fn a_warning_says_when_it_ends() {
+        let text = r#"{"action": "terminate", "time": "2026-09-01T12:01:40Z"}"#;
+        check(text, ("EC2 takes the machine back (terminate at 2026-09-01T12:01:40Z)", 95));
+    }
+
+    #[test]
+    fn a_warning_that_nobody_can_read_is_one() {
+        check("<html>", ("EC2 takes the machine back (`<html>`)", 115));
+        check(r#"{"action": "hibernate"}"#, (r#"EC2 takes the machine back (`{"action": "hibernate"}`)"#, 115));
+    }
+}

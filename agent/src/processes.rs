@@ -1,0 +1,87 @@
+//! The processes that descend from the agent, by `/proc`.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, waitpid};
+
+/// Makes the agent the parent of each process whose own one ends, as `init` is that of all others.
+pub(crate) fn inherit() {
+    // Without it only the group of the command is ended with it.
+    let _ = set_child_subreaper(Some(getpid()));
+}
+
+/// What descends from the agent.
+#[derive(Debug, Default)]
+pub(crate) struct Descendants {
+    /// All that run.
+    pub(crate) running: Vec<Pid>,
+    /// How those ended that the agent had inherited: their exit codes, or `None` where a signal ended them.
+    pub(crate) ended: Vec<Option<i32>>,
+}
+
+/// Looks at them, and takes leave of those that have ended, but for `own_child`, whose end somebody else waits for.
+pub(crate) fn descendants(own_child: Option<Pid>) -> Descendants {
+    let agent = getpid().as_raw_nonzero().get();
+    let all: BTreeMap<i32, Process> = processes().collect();
+    let mut found = Descendants::default();
+    for (id, process) in &all {
+        let Some(pid) = Pid::from_raw(*id) else { continue };
+        if !process.ended && descends(*id, agent, &all) {
+            found.running.push(pid);
+        } else if process.ended && process.parent == agent && Some(pid) != own_child {
+            let ended = waitpid(Some(pid), WaitOptions::NOHANG).ok().flatten();
+            found.ended.extend(ended.map(|(_, status)| status.exit_status()));
+        }
+    }
+    found
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Process {
+    parent: i32,
+    ended: bool,
+}
+
+fn processes() -> impl Iterator<Item = (i32, Process)> {
+    let names = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = names.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    ids.filter_map(|id| Some((id, process_of(&fs::read_to_string(format!("/proc/{id}/stat")).ok()?)?)))
+}
+
+/// Linux manual, `proc_pid_stat(5)`: the name stands in parentheses, and may hold any; then come the state and the parent.
+fn process_of(stat: &str) -> Option<Process> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    Some(Process { parent: fields.next()?.parse().ok()?, ended: matches!(state, "Z" | "X") })
+}
+
+fn descends(id: i32, from: i32, all: &BTreeMap<i32, Process>) -> bool {
+    let mut parents = std::iter::successors(all.get(&id), |process| all.get(&process.parent));
+    // The processes were read one after the other: what looks like a circle is none, and ends.
+    parents.by_ref().take(all.len()).any(|process| process.parent == from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(stat: &str, expect: Option<(i32, bool)>) {
+        assert_eq!(process_of(stat), expect.map(|(parent, ended)| Process { parent, ended }), "{stat}");
+    }
+
+    #[test]
+    fn a_name_may_hold_anything() {
+        check("12 (sh) S 7 12 12 0 -1", Some((7, false)));
+        check("12 (a) Z 9 (b) Z 7 12", Some((7, true)));
+        check("12 (sh", None);
+    }
+
+    #[test]
+    fn it_descends_over_any_number_of_parents() {
+        let parents = [(2, 1), (3, 2), (4, 3), (5, 1), (6, 7), (7, 6)];
+        let all = parents.map(|(id, parent)| (id, Process { parent, ended: false })).into_iter().collect();
+        let found: Vec<i32> = (1..8).filter(|id| descends(*id, 2, &all)).collect();
+        assert_eq!(found, [3, 4]);
+    }
+}

@@ -1,0 +1,58 @@
+//! What a command finds in its environment.
+//!
+//! - `CURFEW_JOB`: the job, `<team>/<job>`; `CURFEW_TEAM`: its team;
+//! - `CURFEW_ATTEMPT`: 1, 2, …; `CURFEW_BUCKET` and `CURFEW_REGION`: the state bucket;
+//! - `CURFEW_ENDS_AT`: when it is told to end at the latest, as `2026-09-01T12:00:00Z`;
+//! - `CURFEW_CHECKPOINT_DIR`: where its checkpoints belong, if the spec says so; and where it goes on from one, `CURFEW_RESUME_STEP`, its step, and
+//!   `CURFEW_RESUME_FROM`, its path, or its paths with `:` between them. Without one both are absent.
+//!
+//! `HOME`, `USER`, `LOGNAME` and `SHELL` are those of the user, `PYTHONUNBUFFERED` is 1, so that the log is not late, and what the spec says under `env` comes
+//! last.
+
+use std::collections::BTreeMap;
+
+use domain::job::Identity;
+use jiff::Timestamp;
+
+use crate::life::Asked;
+use crate::restore::Restored;
+use crate::user::User;
+
+/// Variables by name.
+pub(crate) type All = BTreeMap<String, String>;
+
+/// What they are made of.
+pub(crate) struct Variables<'a> {
+    pub(crate) identity: &'a Identity,
+    pub(crate) asked: &'a Asked,
+    pub(crate) user: &'a User,
+    pub(crate) restored: &'a Restored,
+}
+
+/// All of them.
+pub(crate) fn of(from: &Variables<'_>, ends_at: Timestamp) -> All {
+    let Variables { identity, asked, user, restored } = from;
+    let mut all: Vec<(&str, String)> = vec![
+        ("PYTHONUNBUFFERED", "1".to_owned()),
+        ("HOME", user.home.clone()),
+        ("USER", user.name.clone()),
+        ("LOGNAME", user.name.clone()),
+        ("SHELL", "/bin/sh".to_owned()),
+        ("CURFEW_JOB", identity.job.to_string()),
+        ("CURFEW_TEAM", identity.job.team.to_string()),
+        ("CURFEW_ATTEMPT", identity.attempt.to_string()),
+        ("CURFEW_BUCKET", identity.bucket.clone()),
+        ("CURFEW_REGION", identity.region.to_string()),
+        ("CURFEW_ENDS_AT", format!("{ends_at:.0}")),
+    ];
+    if let Some(checkpoint) = &asked.checkpoint {
+        all.push(("CURFEW_CHECKPOINT_DIR", checkpoint.dir.clone()));
+    }
+    if let Some(checkpoint) = restored.checkpoint {
+        let paths: Vec<String> = restored.entries.iter().map(|path| path.display().to_string()).collect();
+        all.push(("CURFEW_RESUME_STEP", checkpoint.step.to_string()));
+        all.push(("CURFEW_RESUME_FROM", paths.join(":")));
+    }
+    let own = all.into_iter().map(|(name, value)| (name.to_owned(), value));
+    own.chain(asked.work.env.clone()).collect()
+}

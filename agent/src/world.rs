@@ -1,0 +1,48 @@
+//! What is read of the world besides AWS: the clock, and how fast time goes.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+/// The time.
+#[expect(clippy::disallowed_methods, reason = "this is the one place of the agent")]
+pub(crate) fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+/// How many times shorter every wait is; 1 but for tests.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace(pub(crate) u32);
+
+impl Pace {
+    /// A wait at this pace.
+    pub(crate) fn of(self, wait: SignedDuration) -> SignedDuration {
+        wait / i32::try_from(self.0.max(1)).unwrap_or(i32::MAX)
+    }
+
+    /// How long something would have taken, had it not been hurried.
+    pub(crate) fn unhurried(self, took: SignedDuration) -> SignedDuration {
+        took.saturating_mul(i32::try_from(self.0.max(1)).unwrap_or(i32::MAX))
+    }
+
+    /// The same for timers.
+    pub(crate) fn wait(self, wait: SignedDuration) -> Duration {
+        self.of(wait).unsigned_abs()
+    }
+
+    /// Waits.
+    pub(crate) async fn sleep(self, wait: SignedDuration) {
+        tokio::time::sleep(self.wait(wait)).await;
+    }
+}
+
+/// Waits until then. The machine's clock may be set in between, so it looks again every second.
+pub(crate) async fn sleep_until(then: Timestamp) {
+    loop {
+        let left = then.duration_since(now());
+        if left <= SignedDuration::ZERO {
+            return;
+        }
+        tokio::time::sleep(left.unsigned_abs().min(Duration::from_secs(1))).await;
+    }
+}

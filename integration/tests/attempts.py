@@ -1,0 +1,203 @@
+"""The real agent on the local AWS: a job in the bucket, machines for its attempts, and what they leave behind.
+
+job = Job(aws, tmp_path)                        # in tests: the fixture `job`
+with job.machine(1) as machine:
+    machine.ends()
+assert job.exit(1)["reason"] == "succeeded"
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+import training
+from fake_metadata import Metadata
+from local_aws import LocalAws
+from reaping import binary
+
+AGENT = binary("agent")
+BUCKET = "curfew-state"
+NAME = "vision/llama-1a2b3c4d"
+HURRY = 20  # every wait of the agent so many times shorter
+PATIENCE = 60
+
+
+class Job:
+    """One job in the bucket, whose checkpoint directory lies on each machine at the same path, as it does on real ones."""
+
+    def __init__(self, aws: LocalAws, scratch: Path) -> None:
+        self.aws, self.scratch, self.s3 = aws, scratch, aws.client("s3")
+        self.s3.create_bucket(Bucket=BUCKET)
+        self.result, self.trail = scratch / "result", scratch / "trail"
+        self.checkpoints = scratch / "checkpoints"
+
+    # What is asked for
+
+    def spec(self, command: str, *, user: str = "root", checkpoint: bool = True, keep: int = 3, more: str = "") -> None:
+        text = f"name = \"llama\"\ncommand = {json.dumps(command)}\n{more}\n"
+        if checkpoint:
+            text += f"[checkpoint]\ndir = {json.dumps(str(self.checkpoints))}\nevery = \"1m\"\nkeep = {keep}\n"
+        text += f"[machine]\nuser = {json.dumps(user)}\n" if "[machine]" not in more else ""
+        text += "[gpu]\ncount = 1\n[limits]\nmax_runtime = \"8h\"\n"
+        self.put(f"jobs/{NAME}/spec.toml", text)
+
+    def training(self, steps: int, *options: str, **spec: Any) -> None:
+        """The command is the training, which has to come out as `self.expected`."""
+        words = [sys.executable, training.__file__, "--steps", str(steps), "--result", str(self.result), "--trail", str(self.trail)]
+        self.spec(shlex.join([*words, *options]), **spec)
+        self.expected = training.undisturbed(steps)
+
+    # What is in the bucket
+
+    def put(self, key: str, body: str | bytes) -> None:
+        self.s3.put_object(Bucket=BUCKET, Key=key, Body=body.encode() if isinstance(body, str) else body)
+
+    def get(self, key: str) -> bytes | None:
+        try:
+            return self.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
+        except ClientError:
+            return None
+
+    def document(self, name: str) -> dict[str, Any] | None:
+        body = self.get(f"jobs/{NAME}/{name}")
+        return None if body is None else json.loads(body)
+
+    def head(self) -> dict[str, Any]:
+        return self.document("head.json") or {}
+
+    def kept(self) -> int | None:
+        """The step that head names."""
+        return (self.head().get("checkpoint") or {}).get("step")
+
+    def exit(self, attempt: int) -> dict[str, Any] | None:
+        return self.document(f"attempts/{attempt}/exit.json")
+
+    def heartbeat(self, attempt: int) -> dict[str, Any] | None:
+        return self.document(f"attempts/{attempt}/heartbeat.json")
+
+    def log(self, attempt: int) -> str:
+        return (self.get(f"jobs/{NAME}/attempts/{attempt}/log") or b"").decode()
+
+    def keys(self, prefix: str = "") -> list[str]:
+        pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
+        return [found["Key"] for page in pages for found in page.get("Contents", [])]
+
+    def manifests(self) -> list[tuple[int, int]]:
+        """Attempt and step of each whole checkpoint."""
+        keys = [key.split("/") for key in self.keys(f"checkpoints/{NAME}/") if key.endswith("/manifest.json")]
+        return sorted((int(key[3]), int(key[4])) for key in keys)
+
+    def steps(self) -> list[tuple[int, int]]:
+        """Attempt and number of each step that was done, in order."""
+        lines = self.trail.read_text().splitlines() if self.trail.exists() else []
+        return [(int(attempt), int(step)) for attempt, step in map(str.split, lines)]
+
+    def machine(self, attempt: int, **given: Any) -> Machine:
+        return Machine(self, attempt, **given)
+
+
+class Machine:
+    """A machine of one attempt: its metadata, an empty disk for checkpoints, and the agent; dark once that has said so."""
+
+    def __init__(self, job: Job, attempt: int, *, ends_in: float = 3600, hurry: int = HURRY, disk: bool = True, launch: str = "0a") -> None:
+        self.job, self.attempt, self.hurry, self.disk, self.launch = job, attempt, hurry, disk, launch
+        self.ends_at = datetime.now(timezone.utc) + timedelta(seconds=ends_in)
+        self.folder = job.scratch / f"machine-{attempt}-{time.monotonic_ns()}"
+        self.folder.mkdir()
+        self.dark, self.output = self.folder / "dark", self.folder / "output"
+        self.metadata = Metadata()
+
+    def __enter__(self) -> Machine:
+        if self.disk and self.job.checkpoints.exists():
+            self.job.checkpoints.rename(self.folder / "disk-of-the-machine-before")
+        identity = {
+            "schema": 1,
+            "bucket": BUCKET,
+            "region": "us-east-1",
+            "job": NAME,
+            "attempt": self.attempt,
+            "launch": self.launch,
+            "ends_at": self.ends_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "agent_sha256": "0" * 64,
+        }
+        (self.folder / "identity.json").write_text(json.dumps(identity))
+        self.metadata.__enter__()
+        environment = {
+            **os.environ,
+            **self.job.aws.environment(),
+            "AWS_EC2_METADATA_SERVICE_ENDPOINT": self.metadata.endpoint,
+            "AWS_EC2_METADATA_DISABLED": "false",
+        }
+        shutdown = f"touch {shlex.quote(str(self.dark))}"
+        words = [AGENT, "--identity", self.folder / "identity.json", "--shutdown-command", shutdown, "--hurry", str(self.hurry)]
+        self.process = subprocess.Popen(words, env=environment, stdout=self.output.open("wb"), stderr=subprocess.STDOUT)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.pull_the_plug()
+        self.metadata.__exit__()
+
+    def pull_the_plug(self) -> None:
+        """Nothing of it runs any more, all at once."""
+        everything = [self.process.pid, *_descendants(self.process.pid)]
+        for process in everything:
+            try:
+                os.kill(process, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.process.wait()
+
+    def ends(self, seconds: float = PATIENCE) -> str:
+        """Waits until the agent has ended and the machine is dark; gives what it wrote."""
+        try:
+            code = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the agent still runs:\n{self.said()}") from None
+        assert code == 0, self.said()
+        assert self.dark.exists(), self.said()
+        return self.said()
+
+    def said(self) -> str:
+        return self.output.read_text(errors="replace")
+
+    def until(self, holds: Callable[[], Any], seconds: float = PATIENCE) -> Any:
+        """Waits until something holds, while the agent runs."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if found := holds():
+                return found
+            assert self.process.poll() is None, f"the agent has ended:\n{self.said()}"
+            time.sleep(0.05)
+        raise AssertionError(f"it never held:\n{self.said()}")
+
+
+def _descendants(of: int) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found = list(children.get(of, []))
+    for process in found:
+        found.extend(children.get(process, []))
+    return found
+
+
+def head(attempt: int, checkpoint: tuple[int, int] | None = None, result: dict[str, Any] | None = None, launch: str = "0a") -> str:
+    """A fence that names an attempt, and attempt and step of a checkpoint."""
+    named = checkpoint and {"attempt": checkpoint[0], "step": checkpoint[1]}
+    return json.dumps({"schema": 1, "attempt": attempt, "launch": launch, "checkpoint": named, "result": result})

@@ -1,0 +1,301 @@
+"""Checkpoints of the real agent: kept, restored, damaged, fenced, pruned, and brought away when a machine is taken back."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from attempts import BUCKET, NAME, Job, head
+from local_aws import LocalAws
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def job(aws: LocalAws, tmp_path: Path) -> Iterator[Job]:
+    yield Job(aws, tmp_path)
+
+
+def test_an_undisturbed_training_ends_with_its_result(job: Job) -> None:
+    job.training(20)
+    with job.machine(1) as machine:
+        machine.ends()
+    assert job.result.read_text() == job.expected
+    assert job.head()["checkpoint"] == {"attempt": 1, "step": 20}
+    assert job.steps() == [(1, step) for step in range(1, 21)]
+
+
+def test_a_warned_training_is_told_flushed_and_goes_on_elsewhere(job: Job) -> None:
+    job.training(200, "--every", "1000")
+    with job.machine(1) as machine:
+        machine.until(lambda: len(job.steps()) > 5)
+        machine.metadata.warn(seconds=20)
+        machine.ends()
+    exit = job.exit(1)
+    assert (exit["reason"], exit["code"]) == ("interrupted", 143)
+    assert "EC2 takes the machine back (terminate at" in exit["why"]
+    done = len(job.steps())
+    # It wrote its only checkpoint when it was told, and that was brought away.
+    assert job.head() == json.loads(head(1, (1, done)))
+    with job.machine(2) as machine:
+        machine.until(lambda: len(job.steps()) > done)
+        assert f"goes on from step {done}, which attempt 1 kept" in machine.said()
+        machine.ends()
+    assert job.result.read_text() == job.expected
+    assert [step for _, step in job.steps()] == list(range(1, 201)), "nothing is done twice"
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_training_interrupted_five_times_ends_as_if_nothing_had_happened(job: Job, seed: int) -> None:
+    chance = random.Random(seed)
+    job.training(120, "--every", "5")
+    lost = 0
+    for attempt in range(1, 6):
+        with job.machine(attempt) as machine:
+            before = len(job.steps())
+            machine.until(lambda: len(job.steps()) > before + chance.randint(1, 12))
+            if chance.random() < 0.5:
+                machine.metadata.warn(seconds=20)
+                machine.ends()
+            else:
+                machine.pull_the_plug()
+                done = max(step for number, step in job.steps() if number == attempt)
+                lost += done - (job.kept() or 0)
+    with job.machine(6) as machine:
+        machine.ends()
+    assert job.result.read_text() == job.expected
+    twice = sum(count - 1 for count in Counter(step for _, step in job.steps()).values())
+    assert twice == lost, "only what came after the last checkpoint is done again"
+    assert job.head()["result"]["succeeded"]
+
+
+def test_a_command_that_does_not_hear_is_killed_and_what_is_complete_is_kept(job: Job) -> None:
+    job.training(10_000, "--every", "10", "--deaf")
+    with job.machine(1) as machine:
+        machine.until(lambda: job.kept())
+        machine.metadata.warn(seconds=12)
+        begun = time.monotonic()
+        machine.ends()
+        assert time.monotonic() - begun < 12
+    assert job.exit(1)["reason"] == "interrupted" and job.exit(1)["code"] is None
+    assert "did not end by SIGTERM, and is killed" in job.log(1)
+    assert job.kept() % 10 == 0 and job.kept() >= len(job.steps()) - 10
+
+
+def test_without_a_marker_a_checkpoint_counts_once_it_is_quiet(job: Job) -> None:
+    command = f"mkdir -p {job.checkpoints}/step-7; for i in 1 2 3 4 5 6; do echo $i >> {job.checkpoints}/step-7/a; sleep 0.5; done; sleep 60"
+    job.spec(command)
+    with job.machine(1) as machine:
+        machine.until(lambda: job.kept() == 7)
+        # A minute is 3 s here, and it wrote for 3 s.
+        assert job.get(f"checkpoints/{NAME}/1/7/files/step-7/a") == b"1\n2\n3\n4\n5\n6\n"
+
+
+def test_what_is_half_written_when_a_command_is_killed_does_not_count(job: Job) -> None:
+    folder = job.checkpoints
+    job.spec(
+        f"mkdir {folder}/step-1; echo whole > {folder}/step-1/a; touch {folder}/step-1/.complete; "
+        f"while ! [ -e {job.trail} ]; do sleep 0.1; done; mkdir {folder}/step-2; echo half > {folder}/step-2/a; kill -9 $$"
+    )
+    with job.machine(1) as machine:
+        machine.until(lambda: job.kept() == 1)
+        job.trail.touch()
+        machine.ends()
+    assert job.kept() == 1 and job.manifests() == [(1, 1)]
+
+
+def test_what_changes_while_it_is_uploaded_is_uploaded_again(job: Job) -> None:
+    job.aws.fault("s3:PutObject", "slow", seconds=3, match="files/step-1/a", times=1)
+    job.spec(f"cd {job.checkpoints}; mkdir step-1; echo 1 > step-1/a; touch step-1/.complete; sleep 2; echo 2 >> step-1/a; sleep 5")
+    with job.machine(1) as machine:
+        machine.ends()
+    assert "the checkpoint of step 1 is not kept" in job.log(1) and "was changed or removed while it was read" in job.log(1)
+    assert job.kept() == 1 and job.get(f"checkpoints/{NAME}/1/1/files/step-1/a") == b"1\n2\n"
+
+
+def test_the_step_is_a_number(job: Job) -> None:
+    made = " ".join(f"{job.checkpoints}/step-{step}" for step in (9000, 10000, 9500))
+    job.spec(f"for step in {made}; do mkdir $step; echo $step > $step/a; done")
+    with job.machine(1) as machine:
+        machine.ends()
+    assert job.kept() == 10000
+
+
+def test_a_damaged_checkpoint_is_skipped_and_that_is_said(job: Job) -> None:
+    job.training(15, "--step-seconds", "0.3")
+    with job.machine(1) as machine:
+        machine.ends()
+    assert job.manifests() == [(1, 5), (1, 10), (1, 15)]
+    job.put(f"jobs/{NAME}/head.json", head(1, (1, 15)))
+    key = f"checkpoints/{NAME}/1/15/files/step-15/weights/padding.bin"
+    job.put(key, b"x" * len(job.get(key)))
+    job.s3.delete_object(Bucket=BUCKET, Key=f"checkpoints/{NAME}/1/10/files/step-10/state.json")
+    job.training(20)
+    with job.machine(2) as machine:
+        machine.ends()
+    said = machine.said()
+    assert "the checkpoint of step 15 is damaged" in said and "does not have its checksum from byte 0" in said
+    assert "the checkpoint of step 10 is damaged" in said and "is not there, or shorter" in said
+    assert "goes on from step 5, which attempt 1 kept" in said
+    assert job.result.read_text() == job.expected
+    assert (1, 15) not in job.manifests() and (1, 10) not in job.manifests()
+
+
+def test_a_half_uploaded_checkpoint_does_not_exist(job: Job) -> None:
+    job.training(10)
+    with job.machine(1) as machine:
+        machine.ends()
+    job.put(f"jobs/{NAME}/head.json", head(1, (1, 10)))
+    # A later attempt's upload that never came to its manifest, and one that head never named.
+    job.put(f"checkpoints/{NAME}/1/15/files/step-15/state.json", "half")
+    job.put(f"checkpoints/{NAME}/1/16/manifest.json", job.get(f"checkpoints/{NAME}/1/10/manifest.json"))
+    job.training(20)
+    with job.machine(2) as machine:
+        machine.ends()
+    assert "goes on from step 10" in machine.said()
+    assert job.result.read_text() == job.expected
+    assert (1, 16) not in job.manifests(), "what never counted is deleted"
+
+
+def test_the_newest_are_kept_and_no_more(job: Job) -> None:
+    job.training(30, "--step-seconds", "0.2", keep=2)
+    with job.machine(1) as machine:
+        machine.ends()
+    assert len(job.manifests()) == 2 and job.manifests()[-1] == (1, 30)
+    steps = {key.split("/")[4] for key in job.keys(f"checkpoints/{NAME}/")}
+    assert steps == {str(step) for _, step in job.manifests()}, "nothing is left of the others"
+
+
+def test_nothing_that_a_replaced_attempt_writes_counts(job: Job) -> None:
+    job.training(10_000, "--every", "10")
+    with job.machine(1) as machine:
+        machine.until(lambda: job.kept())
+        named = head(2, (1, job.kept()))
+        job.put(f"jobs/{NAME}/head.json", named)
+        machine.ends()
+    assert job.exit(1)["reason"] == "fenced"
+    assert job.head() == json.loads(named)
+
+
+def test_large_files_go_in_parts_and_a_failed_part_again(job: Job) -> None:
+    job.spec(
+        f"mkdir {job.checkpoints}/step-1; cd {job.checkpoints}/step-1; yes 0123456789abcde | head -c {40 * MIB + 17} > large; "
+        f"yes small | head -c 1000 > small; : > empty; sha256sum large > {job.scratch}/sum; touch .complete"
+    )
+    job.aws.fault("s3:UploadPart", "error500", times=1, every_attempt=True)
+    with job.machine(1) as machine:
+        machine.ends()
+    assert job.kept() == 1
+    manifest = json.loads(job.get(f"checkpoints/{NAME}/1/1/manifest.json"))
+    large = next(file for file in manifest["files"] if file["path"] == "step-1/large")
+    assert (large["bytes"], len(large["sha256"])) == (40 * MIB + 17, 3)
+    job.put(f"jobs/{NAME}/head.json", head(1, (1, 1)))
+    job.spec(f"cd $CURFEW_RESUME_FROM && sha256sum -c {job.scratch}/sum && [ -f empty ] && [ $(stat -c %s small) = 1000 ]")
+    job.aws.fault("s3:GetObject", "cut_off", match="large", times=1, every_attempt=True)
+    with job.machine(2) as machine:
+        machine.ends()
+    assert job.head()["result"]["succeeded"], machine.said()
+    assert "large: OK" in job.log(2)
+
+
+def test_a_machine_that_starts_anew_trusts_only_the_bucket(job: Job) -> None:
+    job.training(60, "--every", "10")
+    with job.machine(1) as machine:
+        machine.until(lambda: job.kept())
+        machine.pull_the_plug()
+    kept = job.kept()
+    torn = job.checkpoints / f"step-{kept + 1}"
+    torn.mkdir()
+    (torn / "_SUCCESS").touch()
+    with job.machine(1, disk=False) as machine:
+        machine.ends()
+    assert f"goes on from step {kept}, which attempt 1 kept" in machine.said()
+    assert "was left by a machine that stopped" in machine.said()
+    assert job.result.read_text() == job.expected
+
+
+def test_the_disk_of_checkpoints_belongs_to_the_user(job: Job) -> None:
+    job.scratch.chmod(0o755)
+    for folder in job.scratch.parents:
+        if folder.is_relative_to("/tmp") and folder != Path("/tmp"):
+            folder.chmod(0o755)
+    job.spec('echo 1 > "$CURFEW_CHECKPOINT_DIR/step-1.pt"', user="nobody")
+    with job.machine(1) as machine:
+        machine.ends()
+    assert job.head()["result"]["succeeded"] and job.kept() == 1
+    job.put(f"jobs/{NAME}/head.json", head(1, (1, 1)))
+    job.spec('echo more >> "$CURFEW_RESUME_FROM" && echo 2 > "$CURFEW_CHECKPOINT_DIR/step-2.pt"', user="nobody")
+    with job.machine(2) as machine:
+        machine.ends()
+    assert job.head()["result"]["succeeded"] and job.kept() == 2
+
+
+def test_the_heart_tells_step_and_rate(job: Job) -> None:
+    job.training(10_000, "--every", "10")
+    with job.machine(1) as machine:
+        beat = machine.until(lambda: (beat := job.heartbeat(1)) and beat["steps_per_hour"] and beat)
+    assert beat["step"] >= 10
+    # A step takes 50 ms, and looks are half a second apart.
+    assert 10_000 < beat["steps_per_hour"] < 200_000
+
+
+def test_a_recommendation_is_said_and_ends_nothing(job: Job) -> None:
+    job.training(60)
+    with job.machine(1) as machine:
+        machine.metadata.recommend()
+        machine.ends()
+    assert "EC2 recommends to move this machine" in job.log(1)
+    assert job.result.read_text() == job.expected
+
+
+def test_a_checkpoint_that_a_warning_leaves_no_time_for_is_said_beforehand(job: Job) -> None:
+    job.aws.fault("s3:PutObject", "slow", seconds=5, match="manifest.json")
+    job.training(5)
+    with job.machine(1) as machine:
+        machine.ends()
+    # Five seconds are a hundred here.
+    assert "and after an interruption warning there are 95 s for it" in job.log(1)
+
+
+def test_a_checkpoint_that_a_full_disk_does_not_take_is_a_defined_end(job: Job, full_disk: Path) -> None:
+    job.checkpoints = full_disk / "checkpoints"
+    job.spec(f"mkdir {job.checkpoints}/step-1 && head -c {64 * MIB} /dev/zero > {job.checkpoints}/step-1/a")
+    with job.machine(1, disk=False) as machine:
+        machine.ends()
+    result = job.head()["result"]
+    assert not result["succeeded"]
+    assert f"the disk of {job.checkpoints} is full" in result["why"] and "root_volume_gib" in result["why"]
+
+
+def test_a_checkpoint_that_does_not_fit_the_disk_is_not_restored_and_the_attempt_says_so(job: Job, full_disk: Path) -> None:
+    job.spec(f"mkdir {job.checkpoints}/step-1; head -c {20 * MIB} /dev/zero > {job.checkpoints}/step-1/a")
+    with job.machine(1) as machine:
+        machine.ends()
+    job.put(f"jobs/{NAME}/head.json", head(1, (1, 1)))
+    job.checkpoints = full_disk / "checkpoints"
+    job.spec("echo never")
+    with job.machine(2, disk=False) as machine:
+        machine.ends()
+    assert job.exit(2)["reason"] == "broken"
+    assert "cannot be restored" in job.exit(2)["why"] and "No space left" in job.exit(2)["why"]
+    assert job.kept() == 1
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 8 MiB."""
+    import subprocess
+
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("only root may mount a disk")
+    yield disk
+    subprocess.run(["umount", "-l", disk], check=True)

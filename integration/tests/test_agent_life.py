@@ -1,0 +1,248 @@
+"""One attempt of the real agent, from taking over to the dark."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from attempts import AGENT, NAME, Job, head
+from local_aws import LocalAws
+
+
+@pytest.fixture
+def job(aws: LocalAws, tmp_path: Path) -> Iterator[Job]:
+    yield Job(aws, tmp_path)
+
+
+def test_a_command_that_ends_well_is_a_result_and_the_machine_goes_dark(job: Job) -> None:
+    job.spec("echo hello from $CURFEW_JOB $CURFEW_ATTEMPT; echo aside >&2", checkpoint=False)
+    with job.machine(1) as machine:
+        machine.ends()
+    fence = job.head()
+    assert (fence["schema"], fence["attempt"], fence["launch"]) == (1, 1, "0a")
+    assert (fence["result"]["succeeded"], fence["result"]["code"]) == (True, 0)
+    exit = job.exit(1)
+    assert (exit["schema"], exit["reason"], exit["code"], exit["attempt"]) == (1, "succeeded", 0, 1)
+    assert f"hello from {NAME} 1\naside\n" in job.log(1)
+    assert job.heartbeat(1)["attempt"] == 1
+
+
+def test_a_command_that_fails_says_how(job: Job) -> None:
+    job.spec("echo so long; exit 3", checkpoint=False)
+    with job.machine(1) as machine:
+        machine.ends()
+    result = job.head()["result"]
+    assert (result["succeeded"], result["code"]) == (False, 3)
+    assert result["why"] == "the command has failed with exit code 3"
+    assert job.exit(1)["reason"] == "failed"
+
+
+def test_a_command_that_is_killed_has_no_code(job: Job) -> None:
+    job.spec("kill -9 $$", checkpoint=False)
+    with job.machine(1) as machine:
+        machine.ends()
+    assert job.head()["result"]["code"] is None
+    assert "signal 9; if nobody did it, the machine ran out of memory" in job.exit(1)["why"]
+
+
+def test_setup_comes_first_and_its_failure_is_the_jobs(job: Job) -> None:
+    job.spec("echo never", checkpoint=False, more='setup = "echo first; exit 4"')
+    with job.machine(1) as machine:
+        machine.ends()
+    assert job.exit(1)["why"] == "`setup` has failed with exit code 4"
+    assert "first\n" in job.log(1) and "never" not in job.log(1)
+
+
+def test_the_command_runs_as_the_user_with_its_environment(job: Job) -> None:
+    command = 'id -un; id -u; echo "$HOME $FLAVOUR $CURFEW_TEAM $CURFEW_BUCKET"; cat /proc/self/stat | cut -d" " -f5; echo $$'
+    job.spec(command, user="nobody", checkpoint=False, more='env = { FLAVOUR = "bitter sweet" }')
+    with job.machine(1) as machine:
+        machine.ends()
+    lines = job.log(1).splitlines()
+    at = lines.index("nobody")
+    home = next(line.split(":")[5] for line in Path("/etc/passwd").read_text().splitlines() if line.startswith("nobody:"))
+    assert lines[at + 2] == f"{home} bitter sweet vision curfew-state"
+    assert lines[at + 3] == lines[at + 4], "the shell leads a process group of its own"
+
+
+def test_secrets_come_into_the_environment_and_nowhere_else(job: Job) -> None:
+    secret = job.aws.client("secretsmanager").create_secret(Name="team/hf-token", SecretString="s3cret-1")["ARN"]
+    job.aws.client("ssm").put_parameter(Name="/team/key", Value="s3cret-2", Type="SecureString")
+    parameter = "arn:aws:ssm:us-east-1:123456789012:parameter/team/key"
+    command = '[ "$HF $KEY" = "s3cret-1 s3cret-2" ] && echo both are there'
+    job.spec(command, checkpoint=False, more=f'secrets = {{ HF = "{secret}", KEY = "{parameter}" }}')
+    with job.machine(1) as machine:
+        machine.ends()
+    assert job.head()["result"]["succeeded"], machine.said()
+    assert "s3cret" not in machine.said()
+
+
+def test_a_secret_that_is_not_there_is_named(job: Job) -> None:
+    parameter = "arn:aws:ssm:us-east-1:123456789012:parameter/absent"
+    job.spec("echo never", checkpoint=False, more=f'secrets = {{ KEY = "{parameter}" }}')
+    with job.machine(1) as machine:
+        machine.ends()
+    assert job.exit(1)["reason"] == "broken"
+    assert f"the secret for `KEY` ({parameter}) cannot be read: ParameterNotFound" in job.exit(1)["why"]
+    assert "never" not in job.log(1)
+
+
+def test_a_user_that_the_machine_does_not_have_is_named(job: Job) -> None:
+    job.spec("true", user="nobody-of-that-name", checkpoint=False)
+    with job.machine(1) as machine:
+        machine.ends()
+    assert job.exit(1)["reason"] == "broken"
+    assert "no user `nobody-of-that-name`" in job.exit(1)["why"]
+    assert job.head()["attempt"] == 1 and not job.head()["result"]
+
+
+def test_what_a_command_leaves_behind_is_ended(job: Job, tmp_path: Path) -> None:
+    left = tmp_path / "left"
+    stays = f"sh -c 'echo $$ >> {left}; trap \"\" TERM; while :; do sleep 0.1; done'"
+    # One stays in the group, the other one leaves even the session.
+    job.spec(f"{stays} & setsid {stays} & while [ $(wc -l < {left}) -lt 2 ]; do sleep 0.1; done; exit 0", checkpoint=False)
+    left.touch()
+    with job.machine(1) as machine:
+        machine.ends()
+    assert job.exit(1)["reason"] == "succeeded"
+    for process in map(int, left.read_text().split()):
+        with pytest.raises(ProcessLookupError):
+            os.kill(process, 0)
+    assert "processes behind, which were ended" in job.log(1)
+
+
+def test_the_heart_beats_and_the_log_comes_while_it_runs(job: Job) -> None:
+    job.spec("echo begun; sleep 60", checkpoint=False)
+    with job.machine(1) as machine:
+        first = machine.until(lambda: job.heartbeat(1) and job.heartbeat(1)["doing"] == "running" and job.heartbeat(1))
+        machine.until(lambda: "begun\n" in job.log(1))
+        machine.until(lambda: job.heartbeat(1)["at"] > first["at"])
+
+
+def test_a_job_that_has_a_result_is_not_run_again(job: Job) -> None:
+    job.spec("echo never", checkpoint=False)
+    result = {"succeeded": True, "code": 0, "why": "", "at": "2026-11-01T00:00:00Z"}
+    job.put(f"jobs/{NAME}/head.json", head(1, result=result))
+    with job.machine(2) as machine:
+        machine.ends()
+    assert job.exit(2)["reason"] == "fenced"
+    assert job.head()["attempt"] == 1 and job.head()["result"] == result
+    assert "never" not in job.log(2)
+
+
+def test_it_waits_for_the_last_of_its_predecessor(job: Job) -> None:
+    job.spec("true", checkpoint=False)
+    job.put(f"jobs/{NAME}/head.json", head(1))
+    job.put(f"jobs/{NAME}/attempts/1/heartbeat.json", json.dumps({"schema": 1, "at": "2026-11-01T00:00:00Z", "attempt": 1}))
+    with job.machine(2, hurry=10) as machine:
+        machine.until(lambda: "waits for attempt 1" in machine.said())
+        time.sleep(1)
+        assert job.head()["attempt"] == 1
+        exit = {"schema": 1, "attempt": 1, "at": "2026-11-01T00:00:00Z", "reason": "interrupted"}
+        job.put(f"jobs/{NAME}/attempts/1/exit.json", json.dumps(exit))
+        machine.ends()
+    assert job.head()["attempt"] == 2 and job.head()["result"]["succeeded"]
+
+
+def test_it_does_not_wait_for_ever(job: Job) -> None:
+    job.spec("true", checkpoint=False)
+    job.put(f"jobs/{NAME}/head.json", head(1))
+    job.put(f"jobs/{NAME}/attempts/1/heartbeat.json", json.dumps({"schema": 1, "at": "2026-11-01T00:00:00Z", "attempt": 1}))
+    begun = time.monotonic()
+    with job.machine(3) as machine:
+        machine.ends()
+    # 150 s, twenty times faster.
+    assert time.monotonic() - begun > 7.5
+    assert job.head()["attempt"] == 3 and job.head()["result"]["succeeded"]
+
+
+def test_it_does_not_wait_for_a_predecessor_that_nobody_hears_of(job: Job) -> None:
+    job.spec("true", checkpoint=False)
+    job.put(f"jobs/{NAME}/head.json", head(1))
+    with job.machine(3) as machine:
+        machine.ends()
+    assert "waits for attempt" not in machine.said()
+    assert job.head()["attempt"] == 3
+
+
+def test_an_attempt_that_was_replaced_ends_at_once_and_nothing_of_it_counts(job: Job, tmp_path: Path) -> None:
+    ran = tmp_path / "ran-on"
+    job.spec(f"trap '' TERM; sleep 4; touch {ran}", checkpoint=False)
+    with job.machine(1) as machine:
+        machine.until(lambda: job.head().get("attempt") == 1 and "runs the command" in machine.said())
+        job.put(f"jobs/{NAME}/head.json", head(2))
+        machine.ends()
+    assert job.exit(1)["reason"] == "fenced"
+    assert job.head() == json.loads(head(2))
+    assert not ran.exists()
+
+
+def test_of_two_machines_of_one_attempt_the_second_one_ends(job: Job) -> None:
+    job.spec("sleep 5", checkpoint=False)
+    with job.machine(1) as first:
+        first.until(lambda: "runs the command" in first.said())
+        with job.machine(1, launch="0b") as second:
+            second.ends()
+            assert "another machine of it has taken over" in second.said()
+            assert "runs the command" not in second.said()
+        first.ends()
+    assert job.head()["launch"] == "0a" and job.head()["result"]["succeeded"]
+
+
+def test_the_agent_ends_the_attempt_before_its_absolute_end(job: Job) -> None:
+    job.spec("sleep 600", checkpoint=False)
+    # Five minutes before the end are 15 s here.
+    with job.machine(1, ends_in=20) as machine:
+        machine.ends(19)
+    assert job.exit(1)["reason"] == "expired"
+    assert not job.head()["result"]
+
+
+def test_a_machine_that_shuts_down_leaves_its_last(job: Job) -> None:
+    job.spec("sleep 600", checkpoint=False)
+    with job.machine(1) as machine:
+        machine.until(lambda: "runs the command" in machine.said())
+        machine.process.send_signal(signal.SIGTERM)
+        machine.ends()
+    assert job.exit(1)["reason"] == "interrupted"
+    assert "SIGTERM" in job.exit(1)["why"]
+
+
+def test_without_a_bucket_it_goes_dark_after_a_while(job: Job) -> None:
+    job.spec("sleep 600", checkpoint=False)
+    with job.machine(1, hurry=300) as machine:
+        machine.until(lambda: "runs the command" in machine.said())
+        job.aws.fault("s3:*", "custom", status=400, code="ExpiredToken", message="The provided token has expired.", times=None)
+        said = machine.ends()
+    assert "ExpiredToken" in said and "the attempt counts as lost" in said
+
+
+def test_outputs_are_there_before_the_result(job: Job, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    job.spec(
+        f"echo fine > {folder}/model.txt; mkdir {folder}/deep; echo deep > {folder}/deep/a",
+        checkpoint=False,
+        more=f'[machine]\nuser = "root"\noutputs = ["{folder}", "/nowhere/at-all"]\n',
+    )
+    with job.machine(1) as machine:
+        machine.ends()
+    assert job.get(f"jobs/{NAME}/attempts/1/outputs{folder}/model.txt") == b"fine\n"
+    assert job.get(f"jobs/{NAME}/attempts/1/outputs{folder}/deep/a") == b"deep\n"
+    assert job.head()["result"]["succeeded"]
+    assert "/nowhere/at-all" in job.head()["result"]["why"]
+
+
+def test_who_does_not_know_who_it_is_ends_no_machine(tmp_path: Path) -> None:
+    dark = tmp_path / "dark"
+    words = [AGENT, "--identity", tmp_path / "absent.json", "--shutdown-command", f"touch {dark}"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=20)
+    assert done.returncode == 1 and "absent.json cannot be read" in done.stderr
+    assert not dark.exists()
