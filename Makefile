@@ -29,10 +29,10 @@ SAM := AWS_DEFAULT_REGION="$${AWS_DEFAULT_REGION:-us-east-1}" $(VENV_LINT)/bin/s
 # What `make test` runs, in this order: the cheapest first.
 PARTS := format clippy unit template simulate integration
 # What `make test-all` runs besides.
-PARTS_ALL := fuzz simulate-all every-fault
+PARTS_ALL := fuzz simulate-all simulate-model-all every-fault
 
 .PHONY: help demo test test-all test-fast fuzz fmt lint format clippy unit simulate simulate-instances simulate-volumes simulate-quarter \
-	simulate-all template integration \
+	simulate-model simulate-all simulate-model-all template integration \
 	every-fault bench bench-scan bench-peer install build deploy clean
 
 help: ## List these commands
@@ -84,7 +84,7 @@ unit: ## Run the tests of every crate
 
 # ARGS: `make simulate ARGS=--help` lists them; those of a violation are printed with it.
 simulate simulate-instances simulate-volumes: ARGS ?= --account-days 10000
-simulate: simulate-instances simulate-volumes simulate-quarter ## Live 10,000 days of simulated accounts of instances, as many of volumes, and quarters of budgets
+simulate: simulate-instances simulate-volumes simulate-quarter simulate-model ## Live 10,000 days of simulated accounts of instances, as many of volumes, quarters of budgets, and all lives of a job
 
 simulate-instances: ## Those of instances, with all that goes wrong: make simulate-instances [ARGS="--seed 7"]
 	$(SIMULATION) --test simulation -- $(ARGS)
@@ -94,6 +94,12 @@ simulate-volumes: ## Those of volumes: make simulate-volumes [ARGS="--seed 7"]
 
 simulate-quarter: ## Those of budgets: 200 instances and 40 jobs through a quarter, several times
 	$(SIMULATION) --test quarter -- --ignored --nocapture
+
+simulate-model: ## All lives of a job within bounds: two reconcilers, crashes everywhere, a fault, and time (a minute)
+	$(SIMULATION) --test model -- --ignored --nocapture --test-threads 1 simulate
+
+simulate-model-all: ## Those with two faults (minutes, and gigabytes)
+	$(SIMULATION) --test model -- --ignored --nocapture --test-threads 1 deep
 
 simulate-all: ## Live a million days of simulated accounts of each kind (hours)
 	@$(MAKE) simulate ARGS="--account-days 1000000"
