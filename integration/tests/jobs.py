@@ -61,8 +61,8 @@ class Job:
     @property
     def phase(self) -> dict[str, Any]:
         """Its `state`, and what is known in that."""
-        document = self.document
-        return {"state": document["state"], **document.get("of", {})}
+        phase = self.document["phase"]
+        return {"state": phase["state"], **phase.get("of", {})}
 
     @property
     def state(self) -> str:
