@@ -781,7 +781,10 @@ proptest! {
             for row in world.explained(&made.instance).rules {
                 prop_assert_eq!(row.mode.mode, given.mode(&made.instance, row.rule).min(given.ceiling), "{:?}", row);
                 prop_assert!(!row.evidence.is_empty() && !row.when.is_empty(), "{:?}", row);
-                prop_assert_eq!(row.finds == Finds::NotJudged, made.instance.state != State::Running, "{:?}", row);
+                // Nobody here can say anything of jobs, so what names one knows only its expiry.
+                let names_a_job = made.instance.tags.contains_key("curfew:job") && row.rule != Rule::Expired;
+                let is_judged = made.instance.state == State::Running && !names_a_job;
+                prop_assert_eq!(row.finds != Finds::NotJudged, is_judged, "{:?}", row);
             }
         }
     }

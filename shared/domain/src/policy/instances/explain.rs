@@ -106,12 +106,14 @@ impl Case<'_> {
             let when = "not while it is, or may be, of that job";
             let mut rules = not_judged(&why, when);
             if self.instance.state == State::Running {
-                let judged = self.judged(legible);
-                rules
-                    .iter_mut()
-                    .zip(judged)
-                    .filter(|(row, _)| row.rule == Rule::Expired)
-                    .for_each(|(row, of)| *row = of);
+                for (row, judged) in rules.iter_mut().zip(self.judged(legible)) {
+                    if row.rule == Rule::Expired {
+                        *row = judged;
+                    } else {
+                        // What was announced before still is, where nobody can say whose it is.
+                        (row.announced, row.deadline) = (judged.announced, judged.deadline);
+                    }
+                }
             }
             return rules;
         }
