@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 from jobs import SPEC, JobAccount, sample
-from reaping import BUCKET, binary, now, scheduled
+from reaping import BUCKET, Run, binary, now, scheduled
 from runtime_api import Function, Invocation
 
 RETRIED = 4  # so often the SDK asks
@@ -97,6 +97,44 @@ def test_a_process_that_is_killed_while_ec2_launches(jobs: JobAccount) -> None:
     time.sleep(3)
     job = jobs.job()
     assert job.state == "running" and jobs.ever_launched() == [job.machine]
+
+
+def launched_late(jobs: JobAccount, **meanwhile: object) -> Run:
+    """EC2 takes its time with a launch, and meanwhile another run writes that state."""
+    jobs.submit()
+    jobs.aws.fault("ec2:RunInstances", "slow", seconds=3)
+    runs: list[Run] = []
+    run = threading.Thread(target=lambda: runs.append(jobs.tick()))
+    run.start()
+    until = time.monotonic() + 20
+    while state_of(jobs) != "launching" and time.monotonic() < until:
+        time.sleep(0.02)
+    jobs.job().rewrite(**meanwhile)
+    run.join()
+    return runs[0]
+
+
+WAITS = {"until": "2999-01-01T00:00:00Z", "passes": 1, "said": "no capacity"}
+ELSEWHERE = {"candidate": 1, "pass": 1, "at": "2026-01-01T00:00:00Z", "ends_at": "2999-01-01T00:00:00Z", "quotas": [], "avoid": None}
+
+
+@pytest.mark.parametrize("state, of", [("waiting", WAITS), ("launching", ELSEWHERE)])
+def test_a_machine_that_comes_when_nobody_waits_for_it_any_more_is_ended(jobs: JobAccount, state: str, of: object) -> None:
+    """The other run was told that there is no capacity, and has gone on."""
+    run = launched_late(jobs, phase={"state": state, "of": of})
+    launched = jobs.ever_launched()
+    assert len(launched) == 1 and jobs.machines() == []
+    ended = [step for step in run.steps if step["action"] == "terminate"]
+    assert [(step["resource"], step["outcome"]) for step in ended] == [(launched[0], "done")]
+    assert jobs.job().state == state, "whose swap was lost writes nothing"
+
+
+def test_a_machine_that_the_other_run_knows_goes_on(jobs: JobAccount) -> None:
+    """Both were given the same instance, and the other has only written of it since, that it was asked again."""
+    run = launched_late(jobs, told="something")
+    assert len(jobs.machines()) == 1 and run.counts["ec2:TerminateInstances"] == 0
+    jobs.tick()
+    assert jobs.job().state == "running" and jobs.ever_launched() == [jobs.job().machine]
 
 
 def test_a_run_whose_time_is_over_says_so_and_the_next_takes_it_up(jobs: JobAccount) -> None:

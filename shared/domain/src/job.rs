@@ -191,6 +191,21 @@ impl Job {
         (!launching).then_some(false)
     }
 
+    /// The token of the launch that it waits for; `None` where it waits for none.
+    #[must_use]
+    pub fn awaited(&self) -> Option<String> {
+        let Phase::Launching(launching) = &self.phase else { return None };
+        Some(token(&self.job, self.attempt, launching.pass, launching.candidate))
+    }
+
+    /// Whether a machine that was launched by this token is not this job's, and never will be: no token is asked for again once its
+    /// answer was written down.
+    #[must_use]
+    pub fn disowns(&self, launched: &Placed, token: &str) -> bool {
+        let knows = self.knows(&launched.region, &launched.instance, Some(launched.attempt));
+        knows == Some(false) || (knows.is_none() && self.awaited().as_deref() != Some(token))
+    }
+
     /// Whether nothing is left to do for it.
     #[must_use]
     pub const fn is_closed(&self) -> bool {

@@ -88,7 +88,7 @@ impl Jobs<'_> {
         answer
     }
 
-    async fn terminate(&self, job: &Job, placed: &Placed) -> Result<(), String> {
+    pub(super) async fn terminate(&self, job: &Job, placed: &Placed) -> Result<(), String> {
         let Placed { instance, region, .. } = placed;
         let ended = cloud::jobs::terminate(self.run.aws, &job.job, placed).await;
         tracing::info!(job = %job.job, instance = instance.as_str(), region = region.as_str(), ended = ?ended, "terminate");

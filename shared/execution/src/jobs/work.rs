@@ -1,9 +1,9 @@
 //! One job, round by round.
 
-use domain::job::{Job, JobId, next};
+use domain::job::{Answer, Job, JobId, LaunchAnswer, Placed, next};
 use domain::observed::{Gap, GapKind};
 use futures::{StreamExt, stream};
-use store::StoreError;
+use store::{StoreError, Versioned};
 
 use super::facts::Known;
 use super::find::Named;
@@ -53,6 +53,9 @@ impl Jobs<'_> {
                     Ok(written) => etag = written,
                     Err(StoreError::Lost { .. }) => {
                         tracing::info!(job = %job.job, "another run has written it since; that one goes on with it");
+                        if let Some((machine, token)) = launched(&after, facts.answer.as_ref()).zip(job.awaited()) {
+                            self.leave_none_behind(&job.job, machine, &token).await;
+                        }
                         return None;
                     }
                     Err(error) => {
@@ -69,4 +72,26 @@ impl Jobs<'_> {
         }
         Some((job, etag))
     }
+
+    /// Ends a machine that this run has launched, and that nobody waits for any more: another run was told that there is no capacity for
+    /// it, and has gone on. Where that fails, the machine's own end and `reap-instances` bound it.
+    async fn leave_none_behind(&self, job: &JobId, machine: &Placed, token: &str) {
+        match self.run.store.read_job(job).await {
+            Ok(Versioned { value: Some(now), .. }) => {
+                if self.may_act && now.disowns(machine, token) {
+                    tracing::warn!(job = %job, instance = machine.instance.as_str(), "launched, and nobody waits for it");
+                    // What failed is a step of the report.
+                    let _ = self.terminate(&now, machine).await;
+                }
+            }
+            Ok(Versioned { value: None, .. }) => {}
+            Err(error) => self.gap(error.gap(self.run.aws.home())),
+        }
+    }
+}
+
+/// The machine that was just launched, as the state that follows has it.
+fn launched<'a>(after: &'a Job, answer: Option<&Answer>) -> Option<&'a Placed> {
+    let Some(Answer::Launched(LaunchAnswer::Launched { instance, .. })) = answer else { return None };
+    after.machine().into_iter().chain(&after.predecessor).find(|placed| placed.instance == *instance)
 }

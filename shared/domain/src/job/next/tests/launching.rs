@@ -19,6 +19,20 @@ fn a_launch_without_an_answer_is_asked_again_with_the_same_token_and_the_same_wo
 }
 
 #[test]
+fn a_machine_that_nobody_waits_for_any_more_is_disowned() {
+    let given = launching();
+    let token = given.job.awaited().expect("it waits for one");
+    let machine = placed("i-1", 1);
+    let disowned = |given: Given| given.job.disowns(&machine, &token);
+    assert!(!disowned(given.clone()), "it is what the job waits for");
+    assert!(!disowned(given.clone().launched("i-1", 2).next()), "it is what the job has");
+    assert!(disowned(given.clone().launched("i-2", 2).next()), "it has another one");
+    assert!(disowned(given.clone().no_capacity().next()), "it waits for another one");
+    assert!(disowned(waiting()) && disowned(held(HeldBy::Quota)) && disowned(submitted()));
+    assert!(disowned(given.cancelled().no_capacity().next()), "it is over");
+}
+
+#[test]
 fn an_unknown_answer_waits_for_the_next_run() {
     check_nothing(launching().answered(Answer::Launched(LaunchAnswer::Unknown("timeout".to_owned()))));
 }
