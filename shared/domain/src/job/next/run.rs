@@ -192,7 +192,10 @@ fn lose(job: Job, machine: &Placed, loss: &Loss, facts: &Facts, now: Timestamp) 
         job.progress.attempts_without = job.progress.attempts_without.saturating_add(1);
     }
     let predecessor = Placed { ends_at: machine.ends_at.min(until), ..machine.clone() };
-    job.predecessor = (!loss.is_gone).then_some(predecessor);
+    // An older one that nobody has seen gone is still to be seen to, where the newer one is gone.
+    let (newer, older) = ((!loss.is_gone).then_some(predecessor), job.predecessor.take());
+    let seen = if newer.is_some() { &facts.machine } else { &facts.predecessor };
+    job.predecessor = newer.or(older);
     job.phase = Phase::Submitted;
     let why = format!("{} {}", machine.instance, loss.how.in_words());
     let noted = note(&job, NoteKind::Lost(machine.instance.clone(), loss.how), why);
@@ -203,7 +206,7 @@ fn lose(job: Job, machine: &Placed, loss: &Loss, facts: &Facts, now: Timestamp) 
     let facts = Facts {
         may_act: facts.may_act,
         no_progress_attempts_max: facts.no_progress_attempts_max,
-        predecessor: facts.machine.clone(),
+        predecessor: seen.clone(),
         head: facts.head.clone(),
         cancel: facts.cancel.clone(),
         ..Facts::default()

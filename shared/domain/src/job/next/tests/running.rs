@@ -327,6 +327,20 @@ fn a_predecessor_is_watched_until_it_is_gone() {
 }
 
 #[test]
+fn an_older_predecessor_is_not_forgotten_where_the_newer_machine_is_gone() {
+    let there = Sight::Seen { state: State::Running, reason: None };
+    let older = |given: Given| given.job.predecessor.map(|placed| placed.instance.to_string());
+    let lost = running().after(there.clone()).exit(None).facts(|facts| facts.head = Some(None));
+    let gone = lost.clone().seen(State::Terminated, Some("Client.InstanceInitiatedShutdown"));
+    assert_eq!(older(gone.next()).as_deref(), Some("i-0"));
+    let going = lost.clone().seen(State::ShuttingDown, Some("Client.InstanceInitiatedShutdown"));
+    assert_eq!(older(going.next()).as_deref(), Some("i-1"), "it is the one that may still write");
+    // It is known of that one, and not of the one that was lost, that it is there: past its end it is terminated.
+    let overdue = gone.job(|job| job.progress.attempts_without = 9).at(2 * HOUR);
+    check(overdue, "failed: note lost i-1 ShutDown, note over, terminate i-0");
+}
+
+#[test]
 fn a_predecessor_that_does_not_go_is_terminated() {
     let there = Sight::Seen { state: State::Running, reason: None };
     let since = |given: Given, seconds: i64| given.at(HOUR + seconds).heart(HOUR + seconds).after(there.clone());
