@@ -46,7 +46,7 @@ pub struct Order<'a> {
 }
 
 /// Launches, and says what came of it. The same order can be given again, to learn what came of the first: EC2 answers a token that it knows
-/// with the instance that it launched by it, whatever has become of that since.
+/// with the instance that it launched by it, whatever has become of that since. Of an old token it is only asked what was launched by it.
 ///
 /// Never fails in any other way: what nobody knows is [`LaunchAnswer::Unknown`].
 pub async fn launch(aws: &Aws, order: &Order<'_>) -> LaunchAnswer {
@@ -58,6 +58,15 @@ pub async fn launch(aws: &Aws, order: &Order<'_>) -> LaunchAnswer {
         ));
     }
     let ec2 = aws.ec2(&candidate.region);
+    if order.launch.only_find {
+        return match launched_by(&ec2, order.launch).await {
+            Ok(Some(launched)) => launched,
+            Ok(None) => LaunchAnswer::NoCapacity(
+                "nothing is there that was launched hours ago, when nobody heard of an answer".to_owned(),
+            ),
+            Err(why) => LaunchAnswer::Unknown(why),
+        };
+    }
     let settings = Builder::new().retry_classifier(NoCapacityIsAnAnswer);
     let error = match request(&ec2, order).customize().config_override(settings).send().await {
         Ok(answer) => return launched(answer.instances(), &candidate.region),

@@ -47,6 +47,9 @@ pub struct Launch {
     pub image: Image,
     /// The attempt's absolute end.
     pub ends_at: Timestamp,
+    /// Nothing is launched: the token is so old that EC2 may have forgotten it. What was launched by it is the answer; that surely nothing
+    /// is there, as if there were no capacity.
+    pub only_find: bool,
 }
 
 /// Why a job is where it now is.

@@ -31,7 +31,7 @@ fn spot() -> Launch {
         other_devices: vec!["/dev/sdf".to_owned()],
     };
     let ends_at = "2026-09-01T20:00:00Z".parse().unwrap();
-    Launch { attempt: 1, token: "a-token".to_owned(), candidate, image, ends_at }
+    Launch { attempt: 1, token: "a-token".to_owned(), candidate, image, ends_at, only_find: false }
 }
 
 fn on_demand() -> Launch {
@@ -335,4 +335,22 @@ async fn without_the_role_for_spot_it_is_said_how_to_create_it() {
     })
     .await;
     assert!(matches!(&answered, LaunchAnswer::Refused(why) if why.contains("aws iam create-service-linked-role")));
+}
+
+/// EC2 may have forgotten the token, and would launch once more.
+#[tokio::test]
+async fn of_an_old_token_it_is_only_asked_what_was_launched_by_it() {
+    let look = |answer: fn() -> Answer| async move {
+        let (aws, calls) = repeating(Duration::from_secs(5), move |_| answer());
+        let launch = Launch { only_find: true, ..spot() };
+        let answered = ordered(&launch, MachineSpec::default(), "", &aws).await;
+        assert!(calls.all().iter().all(|call| call.name == "DescribeInstances"), "nothing is launched");
+        answered
+    };
+    let answered = look(|| instances_page(&[instance_xml(ID, "terminated", &[], "")], None)).await;
+    assert!(matches!(&answered, LaunchAnswer::Launched { instance, .. } if instance.as_str() == ID), "{answered:?}");
+    let answered = look(|| instances_page(&[], None)).await;
+    assert!(matches!(answered, LaunchAnswer::NoCapacity(_)), "{answered:?}");
+    let answered = look(|| Answer::error("UnauthorizedOperation", "said")).await;
+    assert!(matches!(answered, LaunchAnswer::Unknown(_)), "{answered:?}");
 }

@@ -47,6 +47,7 @@ fn launch() -> Launch {
             other_devices: Vec::new(),
         },
         ends_at: time("2026-09-01T20:00:00Z"),
+        only_find: false,
     }
 }
 

@@ -19,6 +19,10 @@ const PREDECESSOR_GOES_IN: SignedDuration = SignedDuration::from_mins(1);
 /// When a quota is looked at again: a person has to raise it.
 const QUOTA_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
 
+/// EC2 forgets a token a day after its instance has ended (EC2 API reference, "Ensuring idempotency"), and would launch by it once more.
+/// Half of that is left for clocks that differ, and for an instance that ended as soon as it was launched.
+const TOKEN_IS_OLD_AFTER: SignedDuration = SignedDuration::from_hours(12);
+
 /// The first try of a pass.
 pub(super) fn first(mut job: Job, candidate: u8, ends_at: Timestamp, avoid: Option<u8>, now: Timestamp) -> Turn {
     if job.passes == 0 {
@@ -32,13 +36,14 @@ pub(super) fn first(mut job: Job, candidate: u8, ends_at: Timestamp, avoid: Opti
 /// Where two reconcilers ask for one candidate, and there is no capacity for the one, there may be for the other a moment later: a machine
 /// of this attempt that nobody waits for any more. The fence tells launches of one attempt apart, [`Head::admits`](crate::job::Head::admits).
 fn ask(mut job: Job, launching: Launching) -> Turn {
-    let launch = launch(&job, &launching).map(Effect::Launch);
+    let launch = launch(&job, &launching, launching.at).map(Effect::Launch);
     job.phase = Phase::Launching(launching);
     (job, launch.into_iter().collect())
 }
 
-/// What is asked for follows from the state alone: the same state asks for the same, by the same token.
-fn launch(job: &Job, launching: &Launching) -> Option<Launch> {
+/// What is asked for follows from the state alone: the same state asks for the same, by the same token; and by an old one only, what was
+/// launched by it.
+fn launch(job: &Job, launching: &Launching, now: Timestamp) -> Option<Launch> {
     let ranking = job.ranking.as_ref()?;
     let candidate = ranking.candidates.get(usize::from(launching.candidate))?.clone();
     let image = ranking.images.get(usize::from(candidate.image))?.clone();
@@ -48,13 +53,14 @@ fn launch(job: &Job, launching: &Launching) -> Option<Launch> {
         candidate,
         image,
         ends_at: launching.ends_at,
+        only_find: now.duration_since(launching.at) >= TOKEN_IS_OLD_AFTER,
     })
 }
 
-/// A launch was decided. Whatever has happened meanwhile, and however long ago that was, it is resolved first: a token is valid for a day
-/// after its instance has ended (EC2 API reference, "Ensuring idempotency"), and what is launched past its end powers off as it boots.
+/// A launch was decided. Whatever has happened meanwhile, and however long ago that was, it is resolved first: while EC2 surely knows the
+/// token, by asking again; later by looking for what was launched by it. What is launched past its end powers off as it boots.
 pub(super) fn go_on(job: Job, launching: Launching, facts: &Facts, now: Timestamp) -> Turn {
-    let Some(launch) = launch(&job, &launching) else { return again(job, facts, now) };
+    let Some(launch) = launch(&job, &launching, now) else { return again(job, facts, now) };
     let Some(Answer::Launched(answer)) = &facts.answer else {
         return (job, facts.may_act.then_some(Effect::Launch(launch)).into_iter().collect());
     };

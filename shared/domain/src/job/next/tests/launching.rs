@@ -9,13 +9,32 @@ fn a_launch_without_an_answer_is_asked_again_with_the_same_token_and_the_same_wo
     // A crash, hours, a new ranking that nobody wrote, a cancel, an end that has passed: the same.
     for given in [
         launching().at(3 * HOUR),
-        launching().at(30 * HOUR),
+        launching().at(12 * HOUR - 1),
         launching().at(-MINUTE),
         launching().at(3 * HOUR).cancelled(),
         launching().at(3 * HOUR).result(1, true),
     ] {
         assert_eq!(ask(given), first);
     }
+}
+
+#[test]
+fn an_old_token_is_not_asked_again_but_what_was_launched_by_it_is_looked_for() {
+    let ask = |given: Given| match given.turn().1.as_slice() {
+        [Effect::Launch(launch)] => launch.clone(),
+        other => panic!("{other:?}"),
+    };
+    let first = ask(launching());
+    assert!(!first.only_find && !ask(launching().at(12 * HOUR - 1)).only_find);
+    for seconds in [12 * HOUR, 30 * HOUR] {
+        assert_eq!(ask(launching().at(seconds)), Launch { only_find: true, ..first.clone() });
+    }
+    // Surely nothing is there: the next candidate is launched, by a token of its own.
+    let second = launching().job(|job| job.terms.max_runtime_seconds = 48 * HOUR).at(13 * HOUR).no_capacity();
+    let second = second.job(|job| job.reserved = job.reserved.map(|one| Reservation { until: at(99 * HOUR), ..one }));
+    assert!(!ask(second.clone()).only_find && ask(second).token != first.token);
+    // It may have come to a result meanwhile.
+    check(launching().at(13 * HOUR).result(1, true).no_capacity(), "succeeded: note over, release");
 }
 
 #[test]
