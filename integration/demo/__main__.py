@@ -15,7 +15,7 @@ from pathlib import Path
 
 from local_aws import running
 
-from . import budgets, show, show_volumes, verdict, verdict_volumes
+from . import budgets, jobs, show, show_volumes, verdict, verdict_jobs, verdict_volumes
 from .fleet import REGIONS
 from .run import REPOSITORY, Broken, Run
 from .screen import Progress, heading, line, paint, paragraph
@@ -102,7 +102,8 @@ def _demo() -> int:
         show_volumes.storage(account)
         played = play(account)
         spent = budgets.play(account)
-        functions = [played.instances, played.volumes, spent.runs]
+        lived = jobs.play(account)
+        functions = [played.instances, played.volumes, [*spent.runs, *lived.beats], lived.runs]
         copies = str(_keep_copies(functions).relative_to(REPOSITORY))
         show.audit(functions, played.applied, account.id_of("sweep-lr"), copies)
         show.calls(functions)
@@ -110,6 +111,7 @@ def _demo() -> int:
             *verdict.differences(played.instances, played.applied, account),
             *verdict_volumes.differences(played, account),
             *budgets.differences(spent),
+            *verdict_jobs.differences(lived),
         ]
     heading("The end")
     records = [*(run.record for run in played.instances), played.applied]
@@ -121,13 +123,14 @@ def _demo() -> int:
     paragraph(f"{len(observed)} more would have been, but are in observe mode: {show.savings(observed)}.")
     paragraph(f"{len(volumes)} volumes were deleted, which saves {show_volumes.savings(volumes)}. One of them is back.")
     paragraph(f"{budgets.TEAM} heard at 80 % and at 100 % of its budget, and is held.")
+    paragraph(f"The job {jobs.NAME} lost two machines, and succeeded on the third; the agent on them was played by the demo.")
     paragraph(f"The local AWS is stopped. It took {time.monotonic() - began:.0f} s.")
     for one in wrong:
         line(paint(f"not as in the story: {one}", "red"))
     line(
         paint(f"FAILED: {len(wrong)} differences from the story", "bold", "red")
         if wrong
-        else paint("Every machine, every volume and every budget met the fate that the story has for it.", "bold", "green")
+        else paint("Every machine, volume, budget and job met the fate that the story has for it.", "bold", "green")
     )
     return 1 if wrong else 0
 
@@ -149,7 +152,8 @@ def _done(step: dict, *actions: str) -> bool:
 def _keep_copies(functions: list[list[Run]]) -> Path:
     """The bucket goes with the local AWS: what a person may want to read afterwards stays under target/."""
     shutil.rmtree(_COPIES, ignore_errors=True)
-    for number, run in chain(*(enumerate(runs, 1) for runs in functions)):
+    recorded = ([run for run in runs if run.audit_key] for runs in functions)
+    for number, run in chain(*(enumerate(runs, 1) for runs in recorded)):
         folder = _COPIES / f"run-{number}" / run.record["function"]
         folder.mkdir(parents=True)
         (folder / "plan.json").write_text(run.audit_text)

@@ -28,6 +28,14 @@ def curfew(account: Account, *arguments: str) -> str:
     return _type(account, {"CURFEW_BUCKET": BUCKET, "CURFEW_TOPIC_ARN": account.topic_arn}, ".", *arguments)
 
 
+def curfew_with(account: Account, files: dict[str, str], *arguments: str) -> str:
+    """The same, in a folder in which these lie."""
+    with TemporaryDirectory() as folder:
+        for name, text in files.items():
+            (Path(folder) / name).write_text(text)
+        return _type(account, {"CURFEW_BUCKET": BUCKET, "CURFEW_TOPIC_ARN": account.topic_arn}, folder, *arguments)
+
+
 def _type(account: Account, deployment: dict[str, str], folder: str, *arguments: str) -> str:
     if not _COMMAND.exists():
         raise Broken(f"{_COMMAND} is not built: run `make demo`, or `cargo build --package cli`")

@@ -215,7 +215,8 @@ def audit(functions: list[list[Run]], applied: dict[str, Any], step_of: str, cop
     """Where the records lie, and one step as it stands there."""
     heading("The audit trail")
     for runs in functions:
-        line(f"  {runs[0].audit_key}  {len(runs[0].audit_text):,} bytes, and {len(runs) - 1} more")
+        first, *more = [run for run in runs if run.audit_key]
+        line(f"  {first.audit_key}  {len(first.audit_text):,} bytes, and {len(more)} more")
     step = next(step for step in applied["steps"] if step["resource"] == step_of)
     line()
     line("One step of what the platform engineer had carried out, read back from the bucket:")

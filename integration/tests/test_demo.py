@@ -1,4 +1,4 @@
-"""`make demo` is the acceptance test of the reapers: it ends as its story says, and leaves nothing behind."""
+"""`make demo` is the acceptance test of the functions: it ends as its story says, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ import pytest
 from moto.ec2.models import EC2Backend
 
 import local_aws
-from demo import budgets, verdict_volumes
+from demo import budgets, jobs, verdict_jobs, verdict_volumes
 from demo.fleet import REGIONS
-from demo.run import Run
+from demo.run import Broken, Run
 from demo.seed import Account, seed
 from demo.storage import NAMELESS, RESTORED
 from demo.story import Played, play
@@ -76,9 +76,15 @@ def test_the_story_ends_as_it_should() -> None:
         assert members(running.pid) == []
 
     for line in (
-        "Every machine, every volume and every budget met the fate that the story has for it.",
+        "Every machine, volume, budget and job met the fate that the story has for it.",
         "vision heard at 80 % and at 100 % of its budget, and is held.",
         "$ curfew budget vision",
+        "$ curfew submit reward-model.toml --team nlp",
+        "No machine boots on the local AWS, so the agent that would run on it does not run here.",
+        "From the event to the accepted launch: 6 AWS calls (6 are the most), ",
+        "Reserved for jobs: $0.00.",
+        "The job reward-model lost two machines, and succeeded on the third; the agent on them was",
+        "run-jobs/",
         "curfew:keep-until",
         "plans/",
         "reap-volumes/",
@@ -89,7 +95,7 @@ def test_the_story_ends_as_it_should() -> None:
     assert "\033[" not in told, "colour is for terminals"
     # Commands can be copied: their words are not broken, and the tags of a volume are one.
     assert max(len(line) for line in told.splitlines() if "ResourceType" not in line) <= 100
-    assert len(told.splitlines()) <= 775, "somebody is to read it"
+    assert len(told.splitlines()) <= 895, "somebody is to read it"
 
 
 @pytest.mark.parametrize("number", TOLD)
@@ -110,9 +116,7 @@ def test_interrupted_it_leaves_nothing_behind(number: signal.Signals, tmp_path: 
         assert members(running.pid) == [] and list(tmp_path.iterdir()) == []
 
 
-def test_a_budget_that_fares_otherwise_is_no_happy_end(told: tuple[Account, Played]) -> None:
-    account, _ = told
-    spent = budgets.play(account)
+def test_a_budget_that_fares_otherwise_is_no_happy_end(spent: budgets.Spent) -> None:
     assert list(budgets.differences(spent)) == []
     quiet, at_80, held, again = spent.runs
     for runs, says in (
@@ -124,6 +128,53 @@ def test_a_budget_that_fares_otherwise_is_no_happy_end(told: tuple[Account, Play
     ):
         assert says in "\n".join(budgets.differences(replace(spent, runs=runs)))
     assert "the command was to say" in "\n".join(budgets.differences(replace(spent, overview="")))
+
+
+def test_a_job_that_fares_otherwise_is_no_happy_end(lived: jobs.Lived) -> None:
+    assert list(verdict_jobs.differences(lived)) == []
+    launched, warned, silent, over = (lived.stages[name] for name in ("launched", "warned", "silent", "over"))
+    backwards = sorted(silent.run.asked, key=lambda call: call["action"] == "ec2:TerminateInstances")
+    mistakes = lived.rejected["mistakes"]
+    for changed, says in (
+        (lives(lived, launched=replace(launched, reserved={"usd": 8.5})), "$8.05 was to be reserved"),
+        (lives(lived, launched=replace(launched, state=warned.state)), "launched: the job was to be running, at attempt 1"),
+        (lives(lived, launched=asking(launched, warned.run.asked)), "one launch was to be refused"),
+        (lives(lived, warned=replace(warned, machines=warned.machines[1:])), "warned: the machines of jobs were to be"),
+        (lives(lived, warned=replace(warned, run=replace(warned.run, messages=[]))), "warned: messages went to []"),
+        (lives(lived, warned=asking(warned, [*launched.run.asked[:1], *warned.run.asked])), "7 calls were made, and 6 are the most"),
+        (lives(lived, silent=asking(silent, backwards)), "was to be terminated before another one was launched"),
+        (lives(lived, over=replace(over, machines=["i-1"])), "nothing was to be left"),
+        (lives(lived, over=replace(over, active=["active/nlp/x"])), "nothing was to be left"),
+        (lives(lived, over=replace(over, reserved={"usd": 1})), "what was reserved was to be given back"),
+        (lives(lived, over=replace(over, run=silent.run)), "a sweep without jobs was to ask EC2 nothing"),
+        (replace(lived, rejected={"mistakes": mistakes[1:]}), "the mistakes were to be in"),
+        (replace(lived, refusing=[]), "research was to hear"),
+        (replace(lived, submitted=""), "the command was to say 'It can cost $8.05"),
+        (replace(lived, overview=""), "the command was to say that nlp/reward-model-"),
+    ):
+        assert says in "\n".join(verdict_jobs.differences(changed))
+    with pytest.raises(Broken, match="the job was to run, and is"):
+        _ = over.placed
+
+
+def lives(lived: jobs.Lived, **stages: jobs.Stage) -> jobs.Lived:
+    """The same, but for these stages."""
+    return replace(lived, stages={**lived.stages, **stages})
+
+
+def asking(stage: jobs.Stage, calls: list[dict[str, Any]]) -> jobs.Stage:
+    return replace(stage, run=replace(stage.run, asked=calls))
+
+
+@pytest.fixture(scope="module")
+def spent(told: tuple[Account, Played]) -> budgets.Spent:
+    return budgets.play(told[0])
+
+
+@pytest.fixture(scope="module")
+def lived(told: tuple[Account, Played], spent: budgets.Spent) -> jobs.Lived:
+    """On the account whose budgets were played: the job's has to fit into one."""
+    return jobs.play(told[0])
 
 
 @pytest.fixture(scope="module")
