@@ -17,9 +17,9 @@ pub(crate) fn clock() -> Timestamp {
     Timestamp::now()
 }
 
-/// The agents that come with the function, by architecture, `x86_64` and `arm64`: where each file lies, if it is there. In Lambda
-/// those of its package (Lambda developer guide, "Defined runtime environment variables"); elsewhere the one that was built beside
-/// this program, for the architecture that this machine is of.
+/// Where the agents that come with the function may lie, by architecture, `x86_64` and `arm64`; of two files of one architecture the first
+/// that is there counts. In Lambda they are in its package (Lambda developer guide, "Defined runtime environment variables"); elsewhere the
+/// one that was built lies beside this program, for the architecture that this machine is of.
 #[must_use]
 pub fn agents() -> Vec<(&'static str, PathBuf)> {
     agents_of(variable("LAMBDA_TASK_ROOT"), std::env::current_exe().ok().as_deref())
@@ -28,33 +28,27 @@ pub fn agents() -> Vec<(&'static str, PathBuf)> {
 fn agents_of(task_root: Option<OsString>, program: Option<&Path>) -> Vec<(&'static str, PathBuf)> {
     let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "x86_64" };
     let root = task_root.filter(|root| !root.is_empty()).map(PathBuf::from);
-    match (root, program.and_then(Path::parent)) {
-        (Some(root), _) => ["x86_64", "arm64"].map(|one| (one, root.join(format!("agent-{one}")))).to_vec(),
-        (None, Some(folder)) => vec![(architecture, folder.join("agent"))],
-        (None, None) => Vec::new(),
-    }
+    let packed = root.iter().flat_map(|root| ["x86_64", "arm64"].map(|one| (one, root.join(format!("agent-{one}")))));
+    let built = program.and_then(Path::parent).map(|folder| (architecture, folder.join("agent")));
+    packed.chain(built).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn agents_come_with_the_package() {
-        let both = agents_of(Some("/var/task".into()), Some(Path::new("/var/task/bootstrap")));
-        let expect = [("x86_64", "/var/task/agent-x86_64"), ("arm64", "/var/task/agent-arm64")];
-        assert_eq!(both, expect.map(|(one, path)| (one, PathBuf::from(path))));
+    fn check(root: Option<&str>, program: Option<&str>, expect: &[&str]) {
+        let agents = agents_of(root.map(OsString::from), program.map(Path::new));
+        assert_eq!(agents.iter().map(|(_, path)| path.to_str().unwrap()).collect::<Vec<_>>(), expect);
     }
 
     #[test]
-    fn without_a_package_the_agent_lies_beside_the_program() {
-        for root in [None, Some(OsString::new())] {
-            let one = agents_of(root, Some(Path::new("/x/target/debug/run-jobs")));
-            assert_eq!(
-                one.iter().map(|(_, path)| path.as_path()).collect::<Vec<_>>(),
-                [Path::new("/x/target/debug/agent")]
-            );
-        }
-        assert_eq!(agents_of(None, None), []);
+    fn agents_come_with_the_package_or_lie_beside_the_program() {
+        let packed = ["/var/task/agent-x86_64", "/var/task/agent-arm64"];
+        check(Some("/var/task"), Some("/x/run-jobs"), &[packed[0], packed[1], "/x/agent"]);
+        check(Some("/var/task"), None, &packed);
+        check(None, Some("/x/run-jobs"), &["/x/agent"]);
+        check(Some(""), Some("/x/run-jobs"), &["/x/agent"]);
+        check(None, None, &[]);
     }
 }

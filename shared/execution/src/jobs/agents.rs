@@ -7,8 +7,8 @@ use domain::job::sha256_hex;
 use store::Store;
 use tokio::sync::{Mutex, OnceCell};
 
-/// The largest agent that is read, in bytes: one binary of a few megabytes.
-const BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// The largest agent that is read, in bytes. As it is deployed it has a few megabytes; unoptimised, with its line tables, 130.
+const BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// The agents that come with the function. They are read and hashed once, when a job is first ranked.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Agents {
         if read.is_empty() {
             let looked: Vec<String> = self.files.iter().map(|(_, path)| path.display().to_string()).collect();
             return Err(format!(
-                "this deployment carries no agent, by which a machine would run the job (there is neither of {}); deploy Curfew as it was built",
+                "this deployment carries no agent, by which a machine would run the job (there is none of {}); deploy Curfew as it was built",
                 looked.join(", ")
             ));
         }
@@ -67,6 +67,9 @@ impl Agents {
 fn read(files: &[(&'static str, PathBuf)]) -> Result<BTreeMap<&'static str, Agent>, String> {
     let mut agents = BTreeMap::new();
     for (architecture, path) in files {
+        if agents.contains_key(architecture) {
+            continue;
+        }
         let unread = |error: std::io::Error| format!("the agent {} cannot be read: {error}", path.display());
         let bytes = match std::fs::metadata(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
