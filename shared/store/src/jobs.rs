@@ -73,8 +73,8 @@ impl Store {
     ///
     /// # Errors
     /// Where S3 refused.
-    pub async fn keep_spec(&self, job: &JobId, text: &str) -> Result<(), StoreError> {
-        self.put_if_absent(TOML, &key(job, Of::Spec), text.as_bytes().to_vec()).await
+    pub async fn keep_spec(&self, job: &JobId, text: &[u8]) -> Result<(), StoreError> {
+        self.put_if_absent(TOML, &key(job, Of::Spec), text.to_vec()).await
     }
 
     /// What a job was asked for by; `None` where there is no such job.

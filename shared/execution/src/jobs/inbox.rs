@@ -83,9 +83,9 @@ impl Jobs<'_> {
         }
         let answer = Answered { object: submission.object.clone(), at: self.now(), job: None, mistakes: Vec::new() };
         match read(submission, self) {
-            Ok((job, text)) => {
+            Ok(job) => {
                 let id = job.job.clone();
-                self.run.store.keep_spec(&id, text).await?;
+                self.run.store.keep_spec(&id, &submission.bytes).await?;
                 self.run.store.begin_job(&job).await?;
                 self.run.store.remember_active(&id).await?;
                 let accepted = Answered { job: Some(id.clone()), ..answer };
@@ -124,22 +124,18 @@ impl Jobs<'_> {
 }
 
 /// What is asked for; or every mistake.
-fn read<'a>(submission: &'a Submission, jobs: &Jobs<'_>) -> Result<(Job, &'a str), Vec<Mistake>> {
-    let whole = |problem: String| Mistake { line: 0, key: String::new(), problem };
-    let Submission { team, name, object, text, .. } = submission;
+fn read(submission: &Submission, jobs: &Jobs<'_>) -> Result<Job, Vec<Mistake>> {
+    let Submission { team, name, object, bytes, .. } = submission;
     let mut mistakes = Vec::new();
     if team.is_none() {
         let problem = "it lies in no team's folder; put it at inbox/<team>/<name>.toml".to_owned();
-        mistakes.push(whole(problem));
+        mistakes.push(Mistake { line: 0, key: String::new(), problem });
     }
-    let spec = match text {
-        Ok(text) => Spec::read(text, name, jobs.config, jobs.now()).map(|spec| (spec, text.as_str())),
-        Err(problem) => Err(vec![whole(problem.clone())]),
-    };
+    let spec = Spec::read_bytes(bytes, name, jobs.config, jobs.now());
     match (team, spec) {
-        (Some(team), Ok((spec, text))) => {
+        (Some(team), Ok(spec)) => {
             let id = JobId::of(team.clone(), &spec.name, object);
-            Ok((Job::submitted(id, spec.owner, spec.terms, jobs.now()), text))
+            Ok(Job::submitted(id, spec.owner, spec.terms, jobs.now()))
         }
         (_, spec) => {
             mistakes.extend(spec.err().into_iter().flatten());

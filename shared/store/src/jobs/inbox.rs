@@ -21,9 +21,6 @@ const SUBMITTED: &str = ".toml";
 /// The most objects of the inbox, answers included: nobody empties it, and a list of so many takes ten calls.
 const KEYS_MAX: usize = 10_000;
 
-/// The largest document that asks for a job, in bytes: a command and an environment, and no program.
-const SUBMISSION_BYTES_MAX: usize = 64 * 1024;
-
 const IF_ANSWER_IS_LOST: &str = "it is answered again";
 
 /// One document of the inbox, as a list tells of it.
@@ -48,8 +45,8 @@ pub struct Submission {
     pub name: String,
     /// Its version; in a bucket without versions its `ETag`.
     pub object: String,
-    /// What it says; or what keeps anybody from reading it.
-    pub text: Result<String, String>,
+    /// What it says.
+    pub bytes: Vec<u8>,
 }
 
 /// A document that was just put into the inbox.
@@ -76,11 +73,9 @@ impl Store {
     /// Where S3 refused.
     pub async fn read_submission(&self, key: &str) -> Result<Option<Submission>, StoreError> {
         let Some((team, name)) = team_and_name(key) else { return Ok(None) };
-        let (object, text) = match self.bucket.get(key, BYTES_MAX).await? {
-            None => return Ok(None),
-            Some(object) => (named(object.version, object.etag), text_of(object.bytes)),
-        };
-        Ok(Some(Submission { key: key.to_owned(), team, name, object, text }))
+        let Some(found) = self.bucket.get(key, BYTES_MAX).await? else { return Ok(None) };
+        let object = named(found.version, found.etag);
+        Ok(Some(Submission { key: key.to_owned(), team, name, object, bytes: found.bytes }))
     }
 
     /// Puts a document into a team's folder of the inbox.
@@ -156,14 +151,6 @@ fn named(version: Option<String>, etag: Option<String>) -> String {
     version.or(etag).unwrap_or_default()
 }
 
-fn text_of(bytes: Vec<u8>) -> Result<String, String> {
-    if bytes.len() > SUBMISSION_BYTES_MAX {
-        return Err(format!("it has {} bytes, and {SUBMISSION_BYTES_MAX} are read at most", bytes.len()));
-    }
-    String::from_utf8(bytes)
-        .map_err(|error| format!("it is no UTF-8 from byte {} on", error.utf8_error().valid_up_to()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,12 +198,5 @@ mod tests {
             answered_at: answered.map(at),
         };
         assert_eq!(seen, [expect("inbox/vision/a.toml", Some(5)), expect("inbox/vision/b.toml", None)]);
-    }
-
-    #[test]
-    fn what_is_too_large_or_no_text_says_so() {
-        assert_eq!(text_of(b"name = \"x\"".to_vec()), Ok("name = \"x\"".to_owned()));
-        assert_eq!(text_of(vec![b'x', 0xff]), Err("it is no UTF-8 from byte 1 on".to_owned()));
-        assert_eq!(text_of(vec![b'x'; 65_537]), Err("it has 65537 bytes, and 65536 are read at most".to_owned()));
     }
 }
