@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Candidate, Image, Lifecycle, Quota, Ranking, Spot, Terms};
+use super::{Candidate, Gpu, Image, Lifecycle, Quota, Ranking, Spot, Terms};
 use crate::config::Config;
 use crate::doctor::quotas::{self, Market};
 use crate::id::{Region, ResourceId, TypeName};
@@ -26,6 +26,11 @@ use crate::price::{Document, PriceBook, Wanted};
 
 /// MiB of a GiB.
 const MIB_PER_GIB: u64 = 1_024;
+
+/// Bytes of what vendors sell as a GB of GPU memory.
+const BYTES_PER_GB: u64 = 1_000_000_000;
+
+const BYTES_PER_MIB: u64 = 1 << 20;
 
 /// So many of the candidates are the cheapest of their zones, and the others the cheapest of all: capacity runs out zone by zone.
 const ZONES_MAX: usize = Ranking::MAX / 2;
@@ -145,8 +150,14 @@ fn fitting<'a>(terms: &Terms, pools: &'a [Pool], config: &Config) -> Result<Vec<
     let is_asked_for = |pool: &Pool| gpu.types.is_empty() || gpu.types.contains(&pool.instance_type);
     let asked_for = narrowed(watched, is_asked_for, |pools| words::other_types(gpu, pools))?;
     let many = narrowed(asked_for, |pool| pool.gpus >= gpu.count.max(1), |pools| words::too_few(gpu, pools))?;
-    let memory_mib_min = u64::from(gpu.memory_gib_min) * MIB_PER_GIB;
+    let memory_mib_min = memory_mib_min(gpu);
     narrowed(many, |pool| u64::from(pool.gpu_memory_mib) >= memory_mib_min, |pools| words::too_small(gpu, pools))
+}
+
+/// From how many MiB on a GPU has the memory that was asked for. People name the size that is sold: a GPU of 24 GB has 22,888 MiB as EC2
+/// tells of an A10G (`DescribeInstanceTypes`), or 24,576 of an older one, and is 24 either way.
+fn memory_mib_min(gpu: &Gpu) -> u64 {
+    u64::from(gpu.memory_gib_min) * BYTES_PER_GB / BYTES_PER_MIB
 }
 
 /// Those that it keeps; where it keeps none, why, of those that there were.

@@ -71,7 +71,7 @@ pub struct Terms {
 pub struct Gpu {
     /// At least so many.
     pub count: u32,
-    /// Each with at least so much memory.
+    /// Each with at least so much memory, as it is sold: 24 is one of 24 GB, however many MiB EC2 says that it has.
     pub memory_gib_min: u32,
     /// Only these types; empty: every type that fits.
     pub types: Vec<TypeName>,

@@ -249,7 +249,7 @@ fn it_is_said_what_does_not_fit() {
     assert_snapshot!(check(&asking(1, 0, &["g9.xlarge", "p5.48xlarge"]), &[], &[]), @"none: no zone of the home region has both a subnet that may be used and one of g9.xlarge, p5.48xlarge");
     assert_snapshot!(check(&asking(1, 0, &["g9.xlarge"]), &all, &[]), @"none: no zone of us-east-1 that may be used has g9.xlarge");
     assert_snapshot!(check(&asking(16, 0, &[]), &all, &[]), @"none: no type that fits has 16 GPUs; the most are 8, of p4d.24xlarge");
-    assert_snapshot!(check(&asking(1, 24, &["g5.xlarge", "g6.xlarge"]), &all, &[]), @"none: no type that fits has 1 GPU or more with 24 GiB of memory each; the largest is 22.3 GiB, of g5.xlarge");
+    assert_snapshot!(check(&asking(1, 25, &["g5.xlarge", "g6.xlarge"]), &all, &[]), @"none: no type that fits has 1 GPU or more with 25 GiB of memory each; the largest is 22.3 GiB, of g5.xlarge");
     assert_snapshot!(check(&asking(8, 100, &[]), &all, &[]), @"none: no type that fits has 8 GPUs or more with 100 GiB of memory each; the largest is 80 GiB, of p5.48xlarge");
     let no_spot: Vec<Pool> = all.iter().map(|pool| Pool { spot: false, ..pool.clone() }).collect();
     assert_snapshot!(check(&on_spot(None, Some(60)), &no_spot, &[]), @"none: AWS sells none of these on Spot: g4dn.xlarge, g5.12xlarge, g5.xlarge, g5g.xlarge, g6.xlarge, p4d.24xlarge, 1 more; set `spot.fallback_to_on_demand_after`, or `spot.enabled = false`");
@@ -343,6 +343,21 @@ fn zones<'a>(of: impl Iterator<Item = (&'a Region, &'a String)>) -> BTreeSet<(&'
     of.collect()
 }
 
+/// So many MiB EC2 tells of, and the size by which each is sold (EC2 user guide, "Instance types", accelerated computing).
+#[test]
+fn a_gpu_has_the_memory_that_it_is_sold_with() {
+    let fits = |mib: u32, asked: u32| {
+        let pools = [Pool { gpu_memory_mib: mib, ..pool("us-east-1a", "g5.xlarge") }];
+        ranked(&asking(1, asked, &[]), &pools, Document::default(), None).is_ok()
+    };
+    for (mib, sold) in
+        [(15_258, 16), (16_384, 16), (22_888, 24), (24_576, 24), (45_776, 48), (81_920, 80), (144_384, 141)]
+    {
+        assert!(fits(mib, sold), "{sold} GB are {mib} MiB");
+    }
+    assert!(!fits(22_887, 24) && !fits(22_888, 25) && !fits(15_258, 17) && fits(1, 0));
+}
+
 proptest! {
     #[test]
     fn candidates_fit_are_in_order_and_within_their_bounds(
@@ -361,7 +376,7 @@ proptest! {
             let is_of = |pool: &&Pool| (&pool.zone, &pool.subnet, &pool.instance_type) == (&one.zone, &one.subnet, &one.instance_type);
             let of: Vec<&Pool> = pools.iter().filter(is_of).collect();
             let pool = of[0];
-            prop_assert!(pool.gpus >= terms.gpu.count && pool.gpu_memory_mib >= terms.gpu.memory_gib_min * 1_024);
+            prop_assert!(pool.gpus >= terms.gpu.count && u64::from(pool.gpu_memory_mib) << 20 > u64::from(terms.gpu.memory_gib_min) * 1_000_000_000 - (1 << 20));
             prop_assert!(terms.gpu.types.is_empty() || terms.gpu.types.contains(&one.instance_type));
             prop_assert!(one.rate > Rate::ZERO && one.rate <= one.rate_max);
             let image = &images[usize::from(one.image)];
