@@ -134,7 +134,7 @@ class JobAccount(Account):
         self._package.cleanup()
 
     def environment(self, **over: str | None) -> dict[str, str]:
-        return super().environment(**{"LAMBDA_TASK_ROOT": self._package.name, **over})
+        return super().environment(**{"LAMBDA_TASK_ROOT": self._package.name, "CURFEW_JOB_PROFILE": PROFILE, **over})
 
     # What people do
 

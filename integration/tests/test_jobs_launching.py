@@ -174,6 +174,13 @@ def test_an_unknown_profile_fails_it_with_ec2s_own_words(aws: LocalAws) -> None:
         assert jobs.job().phase["result"] == "failed" and "curfew-job" in jobs.job().phase["why"]
 
 
+def test_without_a_profile_of_its_own_none_is_attached(aws: LocalAws) -> None:
+    """A name that does not exist in the account would refuse every launch."""
+    with JobAccount(aws, profile=False) as jobs:
+        jobs.restart(CURFEW_JOB_PROFILE=None)
+        assert "IamInstanceProfile" not in jobs.aws.instance(jobs.running().machine)
+
+
 def test_a_type_that_is_not_to_be_had_holds_it_in_words(jobs: JobAccount) -> None:
     jobs.submit(text=SPEC.replace('types = ["g5.xlarge"]', "count = 8\nmemory_gib_min = 500"))
     jobs.tick()

@@ -417,6 +417,7 @@ def test_nothing_is_done_before_somebody_asks_for_it() -> None:
         "CURFEW_MODE": {"Ref": "Mode"},
         "MALLOC_TRIM_THRESHOLD_": "1048576",
     }
+    assert template()["Resources"]["RunJobs"]["Properties"]["Environment"] == {"Variables": {"CURFEW_JOB_PROFILE": {"Ref": "JobProfile"}}}
     assert fixed_environment() == {"MALLOC_TRIM_THRESHOLD_": "1048576"}
 
 

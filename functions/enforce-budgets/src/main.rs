@@ -14,7 +14,7 @@ const FUNCTION: &str = "enforce-budgets";
 fn main() -> ExitCode {
     runtime::serve(
         &[EventKind::Scheduled, EventKind::BudgetNotification],
-        async |Settings { bucket, topic_arn, mode }| Clients::connect(bucket, topic_arn, mode).await,
+        async |Settings { bucket, topic_arn, mode, .. }| Clients::connect(bucket, topic_arn, mode).await,
         enforce,
     )
 }

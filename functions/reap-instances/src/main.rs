@@ -13,7 +13,7 @@ const FUNCTION: &str = "reap-instances";
 fn main() -> ExitCode {
     runtime::serve(
         &[EventKind::Scheduled],
-        async |Settings { bucket, topic_arn, mode }| Clients::connect(bucket, topic_arn, mode).await,
+        async |Settings { bucket, topic_arn, mode, .. }| Clients::connect(bucket, topic_arn, mode).await,
         reap,
     )
 }

@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use execution::Clients;
-use execution::jobs::{self, Agents, Hint};
+use execution::jobs::{self, Agents, Hint, Machines};
 use runtime::{Answer, Event, EventKind, Failure, Invocation, Settings};
 
 const FUNCTION: &str = "run-jobs";
@@ -21,17 +21,18 @@ const WOKEN_BY: &[EventKind] = &[
 fn main() -> ExitCode {
     runtime::serve(
         WOKEN_BY,
-        async |Settings { bucket, topic_arn, mode }| {
-            (Clients::connect(bucket, topic_arn, mode).await, Agents::of(runtime::agents()))
+        async |Settings { bucket, topic_arn, mode, job_profile }| {
+            let machines = Machines { agents: Agents::of(runtime::agents()), profile: job_profile };
+            (Clients::connect(bucket, topic_arn, mode).await, machines)
         },
         reconcile,
     )
 }
 
-async fn reconcile((clients, agents): &(Clients, Agents), invocation: Invocation) -> Result<Answer, Failure> {
+async fn reconcile((clients, machines): &(Clients, Machines), invocation: Invocation) -> Result<Answer, Failure> {
     let Invocation { event, run: id, now, deadline, clock } = invocation;
     let run = clients.run(FUNCTION, id, (now, deadline), clock);
-    let report = jobs::reconcile(&run, agents, hint(event)).await?;
+    let report = jobs::reconcile(&run, machines, hint(event)).await?;
     Ok(Answer::of(&report.response())?)
 }
 

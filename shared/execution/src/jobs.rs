@@ -58,6 +58,15 @@ pub enum Hint {
     },
 }
 
+/// What the machines of jobs get from this deployment.
+#[derive(Debug)]
+pub struct Machines {
+    /// What each runs first.
+    pub agents: Agents,
+    /// The instance profile, by name, of jobs that name none; `None`: they get none.
+    pub profile: Option<String>,
+}
+
 /// Why a run did nothing at all.
 #[derive(Debug, thiserror::Error)]
 pub enum NotReconciled {
@@ -76,6 +85,8 @@ struct Jobs<'a> {
     run: &'a Run<'a>,
     config: &'a Config,
     agents: &'a Agents,
+    /// The instance profile of jobs that name none.
+    profile: Option<&'a str>,
     /// Whether anything may be launched or ended.
     may_act: bool,
     /// The instance that AWS has warned of.
@@ -127,7 +138,7 @@ impl Jobs<'_> {
 ///
 /// # Errors
 /// Where the configuration was refused or could not be read, or the event is of a foreign bucket: nothing was done.
-pub async fn reconcile(run: &Run<'_>, agents: &Agents, hint: Hint) -> Result<JobsReport, NotReconciled> {
+pub async fn reconcile(run: &Run<'_>, machines: &Machines, hint: Hint) -> Result<JobsReport, NotReconciled> {
     if let Hint::Object { bucket, .. } = &hint
         && *bucket != run.store.bucket_name()
     {
@@ -145,8 +156,9 @@ pub async fn reconcile(run: &Run<'_>, agents: &Agents, hint: Hint) -> Result<Job
         Hint::Instance { instance, warned: true, .. } => Some(instance.clone()),
         _ => None,
     };
+    let (agents, profile) = (&machines.agents, machines.profile.as_deref());
     let (sights, found) = (Sights::default(), Mutex::default());
-    let mut jobs = Jobs { run, config: &config, agents, may_act, warned, sights, found };
+    let mut jobs = Jobs { run, config: &config, agents, profile, may_act, warned, sights, found };
     if let Audience::Nobody(gap) | Audience::Unknown(gap) = audience {
         jobs.gap(gap);
     }

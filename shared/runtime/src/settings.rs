@@ -14,6 +14,8 @@ pub struct Settings {
     pub topic_arn: String,
     /// `CURFEW_MODE`: the most that this account allows. Absent means observe.
     pub mode: Mode,
+    /// `CURFEW_JOB_PROFILE`: the name of the instance profile of jobs that name none. Absent: they get none.
+    pub job_profile: Option<String>,
 }
 
 /// A wrong environment: every mistake in it, each as a sentence that says what to set.
@@ -42,13 +44,16 @@ impl Settings {
         let bucket = text("CURFEW_BUCKET").and_then(|value| bucket(value.as_deref()));
         let topic_arn = text("CURFEW_TOPIC_ARN").and_then(|value| topic_arn(value.as_deref()));
         let mode = text("CURFEW_MODE").and_then(|value| mode(value.as_deref()));
+        let profile = text("CURFEW_JOB_PROFILE").and_then(profile);
         let region =
             ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().any(|name| variable(name).is_some_and(|at| !at.is_empty()));
         let region = if region { Ok(()) } else { Err("AWS_REGION is not set; set it, as Lambda does".to_owned()) };
-        match (bucket, topic_arn, mode, region) {
-            (Ok(bucket), Ok(topic_arn), Ok(mode), Ok(())) => Ok(Self { bucket, topic_arn, mode }),
-            (bucket, topic_arn, mode, region) => {
-                let mistakes = [bucket.err(), topic_arn.err(), mode.err(), region.err()];
+        match (bucket, topic_arn, mode, profile, region) {
+            (Ok(bucket), Ok(topic_arn), Ok(mode), Ok(job_profile), Ok(())) => {
+                Ok(Self { bucket, topic_arn, mode, job_profile })
+            }
+            (bucket, topic_arn, mode, profile, region) => {
+                let mistakes = [bucket.err(), topic_arn.err(), mode.err(), profile.err(), region.err()];
                 Err(Misconfigured(mistakes.into_iter().flatten().collect()))
             }
         }
@@ -106,6 +111,17 @@ fn is_topic_arn(arn: &str) -> bool {
 fn mode(value: Option<&str>) -> Result<Mode, String> {
     let Some(text) = value else { return Ok(Mode::Observe) };
     Mode::read(text).ok_or_else(|| format!("CURFEW_MODE is {text:?}; set it to observe or enforce"))
+}
+
+/// IAM API reference, "`CreateInstanceProfile`": 1 to 128 of these characters.
+fn profile(value: Option<String>) -> Result<Option<String>, String> {
+    let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"_+=,.@-".contains(&byte);
+    match value.filter(|name| !name.is_empty()) {
+        Some(name) if name.len() > 128 || !name.bytes().all(is_legal) => Err(format!(
+            "CURFEW_JOB_PROFILE is {name:?}, which is no instance profile's name; set it to the name alone, without arn: or a path"
+        )),
+        name => Ok(name),
+    }
 }
 
 #[cfg(test)]

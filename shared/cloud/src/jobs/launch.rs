@@ -41,8 +41,8 @@ pub struct Order<'a> {
     pub tags: &'a Tags,
     /// As the machine reads it: not in base64.
     pub user_data: &'a str,
-    /// The instance profile, by name.
-    pub profile: &'a str,
+    /// The instance profile, by name; `None`: the machine gets no credentials.
+    pub profile: Option<&'a str>,
 }
 
 /// Launches, and says what came of it. The same order can be given again, to learn what came of the first: EC2 answers a token that it knows
@@ -112,7 +112,7 @@ fn request(ec2: &Client, order: &Order<'_>) -> RunInstancesFluentBuilder {
         .instance_type(InstanceType::from(candidate.instance_type.as_str()))
         .subnet_id(candidate.subnet.as_str())
         .set_security_group_ids(Some(groups).filter(|groups: &Vec<String>| !groups.is_empty()))
-        .iam_instance_profile(IamInstanceProfileSpecification::builder().name(order.profile).build())
+        .set_iam_instance_profile(order.profile.map(profile))
         .instance_initiated_shutdown_behavior(ShutdownBehavior::Terminate)
         .metadata_options(metadata)
         .set_block_device_mappings(Some(devices))
@@ -120,6 +120,10 @@ fn request(ec2: &Client, order: &Order<'_>) -> RunInstancesFluentBuilder {
         .tag_specifications(tagged(ResourceType::Instance, order.tags))
         .tag_specifications(tagged(ResourceType::Volume, order.tags))
         .user_data(base64::encode(order.user_data))
+}
+
+fn profile(name: &str) -> IamInstanceProfileSpecification {
+    IamInstanceProfileSpecification::builder().name(name).build()
 }
 
 /// What every volume has.

@@ -10,9 +10,6 @@ use domain::report::{JobAction, JobStep, Outcome, OutcomeKind};
 use super::Jobs;
 use super::facts::Known;
 
-/// Curfew's own instance profile, which a job's machine gets unless its spec names another.
-const INSTANCE_PROFILE: &str = "curfew-job";
-
 impl Jobs<'_> {
     /// Carries the effects out, in their order. The answer of the one that has one; `None` where there is nothing to go on with.
     pub(super) async fn carry_out(&self, job: &Job, effects: Vec<Effect>, known: &mut Known) -> Option<Answer> {
@@ -69,12 +66,16 @@ impl Jobs<'_> {
             launch: launch_id(&launch.token),
             agent_sha256: launch.image.agent_sha256.clone(),
         };
+        let profile = job.terms.machine.instance_profile.as_deref().or(self.profile);
+        if profile.is_none() {
+            tracing::warn!(job = %job.job, "launched without an instance profile: its agent cannot read the bucket; set CURFEW_JOB_PROFILE");
+        }
         let order = Order {
             launch,
             terms: &job.terms,
             tags: &launch_tags(job, launch, self.config),
             user_data: &user_data(&identity),
-            profile: job.terms.machine.instance_profile.as_deref().unwrap_or(INSTANCE_PROFILE),
+            profile,
         };
         let answer = cloud::jobs::launch(self.run.aws, &order).await;
         let (instance_type, zone) = (launch.candidate.instance_type.as_str(), launch.candidate.zone.as_str());

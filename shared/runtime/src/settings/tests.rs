@@ -8,6 +8,7 @@ fn read(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>) -> Re
         "CURFEW_BUCKET" => bucket.map(OsString::from),
         "CURFEW_TOPIC_ARN" => topic_arn.map(OsString::from),
         "CURFEW_MODE" => mode.map(OsString::from),
+        "CURFEW_JOB_PROFILE" => None,
         "AWS_REGION" => Some(OsString::from("eu-central-1")),
         other => panic!("nobody sets {other}"),
     };
@@ -21,7 +22,8 @@ fn check_refused(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&st
 
 #[test]
 fn everything_is_read() {
-    let settings = |mode| Settings { bucket: BUCKET.to_owned(), topic_arn: TOPIC_ARN.to_owned(), mode };
+    let settings =
+        |mode| Settings { bucket: BUCKET.to_owned(), topic_arn: TOPIC_ARN.to_owned(), mode, job_profile: None };
     assert_eq!(read(Some(BUCKET), Some(TOPIC_ARN), None), Ok(settings(Mode::Observe)));
     assert_eq!(read(Some(BUCKET), Some(TOPIC_ARN), Some("observe")), Ok(settings(Mode::Observe)));
     assert_eq!(read(Some(BUCKET), Some(TOPIC_ARN), Some("enforce")), Ok(settings(Mode::Enforce)));
@@ -131,4 +133,24 @@ fn a_region_is_needed() {
     assert!(settings("AWS_REGION").is_ok());
     assert!(settings("AWS_DEFAULT_REGION").is_ok());
     assert!(settings("REGION").unwrap_err().to_string().ends_with("AWS_REGION is not set; set it, as Lambda does"));
+}
+
+#[test]
+fn jobs_get_the_profile_that_is_named_or_none() {
+    let read = |profile: &str| {
+        let variable = |name: &str| match name {
+            "CURFEW_BUCKET" => Some(BUCKET.into()),
+            "CURFEW_TOPIC_ARN" => Some(TOPIC_ARN.into()),
+            "CURFEW_JOB_PROFILE" => Some(profile.into()),
+            "AWS_REGION" => Some("eu-central-1".into()),
+            _ => None,
+        };
+        Settings::read(variable).map(|settings| settings.job_profile).map_err(|error| error.to_string())
+    };
+    assert_eq!(read("curfew-job"), Ok(Some("curfew-job".to_owned())));
+    assert_eq!(read(""), Ok(None));
+    for wrong in ["arn:aws:iam::123456789012:instance-profile/curfew-job", "curfew/curfew-job", "a b", &"a".repeat(129)]
+    {
+        assert!(read(wrong).unwrap_err().contains("CURFEW_JOB_PROFILE"), "{wrong}");
+    }
 }

@@ -57,7 +57,7 @@ fn terms(machine: MachineSpec) -> Terms {
 async fn ordered(launch: &Launch, machine: MachineSpec, user_data: &str, aws: &Aws) -> LaunchAnswer {
     let tags =
         Tags::from([("Team".to_owned(), "vision".to_owned()), ("curfew:job".to_owned(), "vision/a-1".to_owned())]);
-    let order = Order { launch, terms: &terms(machine), tags: &tags, user_data, profile: "curfew-job" };
+    let order = Order { launch, terms: &terms(machine), tags: &tags, user_data, profile: Some("curfew-job") };
     super::launch(aws, &order).await
 }
 
