@@ -1,11 +1,13 @@
 //! Which jobs a hint names.
 
+use std::collections::BTreeSet;
+
 use cloud::CallError;
 use cloud::jobs::Looked;
 use domain::id::{Region, ResourceId};
-use domain::job::JobId;
+use domain::job::{JobId, is_sweep, is_swept};
 use domain::observed::{Gap, GapKind};
-use store::job_of_key;
+use store::{StoreError, job_of_key};
 
 use super::{Hint, Jobs, Read};
 use crate::{AT_ONCE, Run};
@@ -50,6 +52,10 @@ impl Jobs<'_> {
             (Hint::All | Hint::Instance { .. }, _) => {
                 let accepted = self.sweep_inbox().await;
                 let mut all = self.active().await;
+                if *hint == Hint::All {
+                    let missing = self.missing(&all).await;
+                    all.extend(missing);
+                }
                 all.extend(accepted);
                 all.sort_unstable();
                 all.dedup();
@@ -94,6 +100,44 @@ impl Jobs<'_> {
             self.gap(error.gap(self.run.aws.home()));
             Vec::new()
         })
+    }
+
+    /// The jobs of this hour that are not finished and not on the index, which says no more than a name. They are put there again.
+    async fn missing(&self, indexed: &[JobId]) -> Vec<JobId> {
+        let (now, home) = (self.now(), self.run.aws.home());
+        if !is_sweep(now) {
+            return Vec::new();
+        }
+        let all = match self.run.store.jobs(None).await {
+            Ok(all) => all,
+            Err(error) => {
+                self.gap(error.gap(home));
+                return Vec::new();
+            }
+        };
+        let indexed: BTreeSet<&JobId> = indexed.iter().collect();
+        let due = all.into_iter().filter(|job| is_swept(job, now) && !indexed.contains(job));
+        let looks = stream::iter(due).map(|job| async move {
+            self.time_left()?;
+            match self.take_up(&job).await {
+                Ok(is_open) => is_open.then_some(job),
+                Err(error) => {
+                    self.gap(error.gap(home));
+                    None
+                }
+            }
+        });
+        looks.buffered(AT_ONCE).filter_map(std::future::ready).collect().await
+    }
+
+    /// Puts a job on the index, unless it is finished; whether it is not.
+    async fn take_up(&self, job: &JobId) -> Result<bool, StoreError> {
+        let is_open = self.run.store.read_job(job).await?.value.is_some_and(|job| !job.is_closed());
+        if is_open {
+            tracing::warn!(job = %job, "it is not finished, and was not on the index; it is put there again");
+            self.run.store.remember_active(job).await?;
+        }
+        Ok(is_open)
     }
 
     /// With their states; without those of which there is none, or which cannot be read.
