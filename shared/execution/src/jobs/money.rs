@@ -42,7 +42,7 @@ impl Jobs<'_> {
                 Err(error) => ReserveAnswer::Unknown(error.to_string()),
             };
             if holder == Holder::Account
-                && let Err(error) = self.withdraw(job, &month).await
+                && let Err(error) = self.withdraw(job, now).await
             {
                 self.gap(error.gap(self.run.aws.home()));
             }
@@ -51,22 +51,28 @@ impl Jobs<'_> {
         ReserveAnswer::Granted
     }
 
-    /// What the team gave.
-    async fn withdraw(&self, job: &Job, month: &str) -> Result<(), StoreError> {
-        let name = job.job.to_string();
-        let change = |document: &mut Budget| Ok::<bool, std::convert::Infallible>(withdraw(document, &name));
-        let team = Holder::Team(job.job.team.clone());
-        self.run.store.update_budget(&team, month, change).await.map(drop)
+    /// What the team gave. What it gave in the month before is given back as well, and first: a beat would carry it over to this one again.
+    async fn withdraw(&self, job: &Job, now: Timestamp) -> Result<(), StoreError> {
+        let (name, team) = (job.job.to_string(), Holder::Team(job.job.team.clone()));
+        let this = Period::of(now, self.config).month;
+        for month in months(job, self.config, now) {
+            let change = |document: &mut Budget| {
+                let had = if month == this { withdraw(document, &name) } else { release(document, &name, now) };
+                Ok::<bool, std::convert::Infallible>(had)
+            };
+            self.run.store.update_budget(&team, &month, change).await.map(drop)?;
+        }
+        Ok(())
     }
 
     pub(super) async fn settle(&self, job: &Job, instance: &ResourceId) -> Result<(), StoreError> {
         self.change(job, |document, name| launched(document, name, instance.clone())).await
     }
 
-    /// Of a job that never was launched, everything at once: it has spent nothing.
+    /// Of a job that never had a machine, everything at once: it has spent nothing.
     pub(super) async fn release(&self, job: &Job) -> Result<(), StoreError> {
         let now = self.now();
-        if job.attempt == 0 {
+        if job.machines == 0 {
             return self.change(job, withdraw).await;
         }
         self.change(job, |document, name| release(document, name, now)).await
