@@ -135,7 +135,7 @@ bench-peer: $(VENV)/.installed $(VENV_PEER)/.installed ## Measure Cloud Custodia
 	$(RELEASE) --package reap-instances
 	$(BENCH) peer $(ARGS)
 
-every-fault: $(VENV)/.installed ## Try every fault at every call that a run makes (about an hour and a half)
+every-fault: $(VENV)/.installed ## Try every fault at every call that a run makes (hours)
 	cargo build --workspace --locked
 	$(PYTEST) $(EVERY_FAULT) --every-fault=all --quiet
 

@@ -52,6 +52,7 @@ class Call:
     on: str  # the name of a resource, an object or a folder of the bucket, or nothing
     nth: int  # of those that a rule with this action, region and match would mean
     has_bytes: bool = field(default=False, compare=False)  # whether it is an object's, and the object is there
+    in_trouble: bool = field(default=False, compare=False)  # whether EC2 answers as if it were, which is repeated if it says no more
 
     def __str__(self) -> str:
         return f"run {self.run + 1}, {self.region}, {self.action} {self.on or '-'} #{self.nth + 1}"
@@ -119,6 +120,11 @@ def some(calls: list[Call], of_a_look: int | None, hangs: bool = True) -> list[C
             wanted = [*wanted[turn:], *wanted[:turn]][:of_a_look]
         chosen += [Case(call, fault, lasting) for fault, lasting in wanted]
     return chosen
+
+
+def first_of_each(plot: Plot, calls: list[Call]) -> list[Call]:
+    """One of those that are alike."""
+    return list({plot.alike(call): call for call in reversed(calls)}.values())[::-1]
 
 
 def repeats(call: Call, fault: str) -> bool:
@@ -202,6 +208,7 @@ class Plot:
     wrongs: Callable[[Story], Iterator[str]]  # what must never be, of this function
     of_a_look: int | None = None  # how many cases of a call that changes nothing are tried if not all; none: as of others
     hangs: bool = True  # whether calls that hang are tried where not all is
+    alike: Callable[[Call], Any] = lambda call: call  # of calls for which it answers the same, the first is tried where not all are
     stays: tuple[str, str, str] | None = None  # a call, the state of its resource, and the tag that may stay on it then
     unannounced: str | None = None  # a mark with these words is written before anybody was told
 
@@ -249,7 +256,7 @@ def _facts(one_of_each: OneOfEach, run: Run) -> dict[str, Any]:
     return {
         "error": failed and f"{failed['errorType']}: {failed['errorMessage']}",
         "seconds": run.invocation.seconds,
-        "failed_steps": [] if failed else _failed_steps(one_of_each, run),
+        "failed_steps": [] if failed else one_of_each.failed_steps(run),
         "gaps": [] if failed else sorted({f"{gap['region']}, {gap['call']}" for gap in run.gaps}),
         "told": one_of_each.told(run.messages),
         "writes": sorted([write[0], one_of_each.names.get(write[1], "")] for write in run.ec2_writes),
@@ -257,12 +264,6 @@ def _facts(one_of_each: OneOfEach, run: Run) -> dict[str, Any]:
         "calls": _calls(one_of_each, run),
         "kept": one_of_each.kept(),
     }
-
-
-def _failed_steps(one_of_each: OneOfEach, run: Run) -> list[tuple[str, str]]:
-    """What is observed would not have been done: of that nobody hears."""
-    failed = [(one_of_each.names[step["resource"]], step["action"]) for step in run.steps if step["outcome"] == "failed"]
-    return [(name, f"failed to {action}") for name, action in failed if name != one_of_each.observed]
 
 
 def _calls(one_of_each: OneOfEach, run: Run) -> list[dict[str, Any]]:
@@ -279,6 +280,7 @@ def _calls(one_of_each: OneOfEach, run: Run) -> list[dict[str, Any]]:
             of_rule[region, action, known] += 1
         call = {"region": region, "action": action, "on": on, "nth": nth, "fault": attempt["fault"], "attempts": 1}
         call["has_bytes"] = action == "s3:GetObject" and attempt["status"] == 200
+        call["in_trouble"] = (attempt["status"] or 0) >= 500
         calls[attempt["invocation"]] = call
     return list(calls.values())
 
@@ -287,13 +289,12 @@ def _on(one_of_each: OneOfEach, attempt: dict[str, Any]) -> str:
     named = attempt["resources"][0] if attempt["resources"] else ""
     if not attempt["action"].startswith("s3:"):
         return one_of_each.names.get(named, "")
-    key = named.partition("/")[2]
-    return key if key.startswith(NOTICES) else key.partition("/")[0] + "/"
+    return one_of_each.named_object(named.partition("/")[2])
 
 
 def calls_of(plot: Plot, faultless: Story) -> list[Call]:
     return [
-        Call(number, call["region"], call["action"], call["on"], call["nth"], call["has_bytes"])
+        Call(number, call["region"], call["action"], call["on"], call["nth"], call["has_bytes"], call["in_trouble"])
         for number, run in enumerate(faultless["runs"][: plot.struck_runs])
         for call in run["calls"]
     ]

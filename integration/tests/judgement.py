@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from every_fault import STRUCK_RUN_SECONDS_MAX, Case, Plot, Story, repeats
+from every_fault import DAMAGED, STRUCK_RUN_SECONDS_MAX, Case, Plot, Story, repeats
 
 _ABSENT = {"state": "absent", "tags": {}}
 
@@ -39,7 +39,8 @@ def _struck(case: Case, seen: Story) -> Iterator[str]:
         yield f"another call was struck, or none: {struck}"
         return
     attempts = struck[0][1]["attempts"]
-    if case.fault != "hang" and (attempts > 1) != repeats(case.call, case.fault):
+    is_either = case.fault == "hang" or (case.call.in_trouble and case.fault in DAMAGED)
+    if not is_either and (attempts > 1) != repeats(case.call, case.fault):
         yield f"the SDK made {attempts} attempts: it does not repeat what it did"
 
 

@@ -45,6 +45,15 @@ class OneOfEach:
         """One of the story's runs."""
         return self.account.tick(**how)
 
+    def named_object(self, key: str) -> str:
+        """By what a call of S3 is known: the folder of its object, where a story does not tell objects apart."""
+        return key if key.startswith(NOTICES) else key.partition("/")[0] + "/"
+
+    def failed_steps(self, run: Run) -> list[tuple[str, str]]:
+        """What is observed would not have been done: of that nobody hears."""
+        failed = [(self.names[step["resource"]], step["action"]) for step in run.steps if step["outcome"] == "failed"]
+        return [(name, f"failed to {action}") for name, action in failed if name != self.observed]
+
     def world(self) -> dict[str, dict[str, Any]]:
         """State and tags of each resource, by name."""
         raise NotImplementedError

@@ -55,12 +55,15 @@ READS = {
 EC2_WRITES = {"ec2:CreateTags", "ec2:DeleteTags", "ec2:StopInstances", "ec2:TerminateInstances", "ec2:StartInstances"}
 # Of all functions: what changes nothing.
 EC2_LOOKS = {
+    "ec2:DescribeImages",
+    "ec2:DescribeInstanceTypeOfferings",
     "ec2:DescribeInstanceTypes",
     "ec2:DescribeInstances",
     "ec2:DescribeRegions",
     "ec2:DescribeSnapshots",
     "ec2:DescribeSpotInstanceRequests",
     "ec2:DescribeSpotPriceHistory",
+    "ec2:DescribeSubnets",
     "ec2:DescribeVolumes",
 }
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 
 from jobs import SPEC, JobAccount
-from reaping import ago, now
+from reaping import Run, ago, now
 
 # What the function's role needs, all of a job's life together.
 PERMISSIONS = {
@@ -64,6 +65,95 @@ def test_a_warning_costs_one_more_read_than_the_launch(jobs: JobAccount) -> None
     actions = [call["action"] for call in run.calls]
     after = actions[actions.index("ec2:RunInstances") + 1 :]
     assert set(after) == {"s3:GetObject", "s3:PutObject", "sns:Publish"} and len(after) <= 10, after
+
+
+# How often, to the call
+
+
+def puts(run: Run) -> Counter[str]:
+    """What was written, by the last word of its key."""
+    keys = (call["resources"][0] for call in run.calls if call["action"] == "s3:PutObject")
+    return Counter(key.partition("/")[2].partition("/")[0] if "/jobs/" not in key else key.rpartition("/")[2] for key in keys)
+
+
+def test_from_a_document_to_a_machine(jobs: JobAccount) -> None:
+    """Of the second job: what was asked about prices, and the agent, is there from the first."""
+    jobs.running("first")
+    run = jobs.told_of(jobs.submit("second"))
+    assert jobs.job("second").state == "running"
+    assert run.counts == {
+        "s3:GetObject": 12,  # config, document, two answers, state, cancel, prices, memory; two budgets, read before they are written
+        "s3:PutObject": 13,
+        "sns:ListSubscriptionsByTopic": 1,
+        "ec2:DescribeInstanceTypes": 1,
+        "ec2:DescribeInstanceTypeOfferings": 1,
+        "ec2:DescribeSubnets": 1,
+        "ssm:GetParameter": 1,
+        "ec2:DescribeImages": 1,
+        "ec2:RunInstances": 1,
+        "sns:Publish": 1,
+    }
+    # Submitted, reserving, launching, running, told; and each budget: reserved, and for which machine.
+    assert puts(run) == {"spec.toml": 1, "state.json": 5, "active": 1, "inbox": 1, "budgets": 4, "plans": 1}
+
+
+def test_another_pool_costs_one_write_and_one_launch(jobs: JobAccount) -> None:
+    jobs.running("first")
+    one = jobs.told_of(jobs.submit("second"))
+    for zone, more in (("us-east-1a", 1), ("us-east-1b", 2)):
+        jobs.aws.set_capacity(0, "g5.xlarge", zone=zone)
+        run = jobs.told_of(jobs.submit(f"job{more}"))
+        assert jobs.job(f"job{more}").state == "running"
+        assert run.counts - one.counts == {"ec2:RunInstances": more, "s3:PutObject": more}
+
+
+def test_from_a_warning_to_the_end_of_the_run(jobs: JobAccount) -> None:
+    job = jobs.running()
+    run = jobs.warn(job.machine)
+    assert job.attempt == 2
+    assert run.counts == {
+        "s3:GetObject": 2 + 2 + 1,  # config and state, the budgets, memory
+        "sns:ListSubscriptionsByTopic": 1,
+        "ec2:DescribeInstances": 1,
+        "ec2:RunInstances": 1,
+        "s3:PutObject": 3 + 2 + 1,  # launching, running, told; the budgets; the audit record
+        "sns:Publish": 1,
+    }
+
+
+def test_from_a_silent_heart_to_another_machine(jobs: JobAccount) -> None:
+    job = jobs.running()
+    job.checkpoint(1)
+    job.beats()
+    jobs.tick()
+    quiet = jobs.tick()
+    job.beats(at=ago(minutes=11))
+    run = jobs.tick()
+    assert job.attempt == 2
+    assert run.counts - quiet.counts == {
+        "ec2:DescribeInstances": 2,  # just before it is ended, and whether it is gone
+        "ec2:TerminateInstances": 1,
+        "ec2:RunInstances": 1,
+        "s3:GetObject": 2,  # the budgets
+        "s3:PutObject": 4 + 2 + 1,  # interrupted, launching, running, told; the budgets; the audit record
+        "sns:Publish": 1,
+    }
+
+
+def test_from_a_result_to_a_closed_job(jobs: JobAccount) -> None:
+    job = jobs.running()
+    job.beats()
+    jobs.tick()
+    quiet = jobs.tick()
+    job.ends()
+    run = jobs.tick()
+    assert job.phase["closed"] and not job.is_active
+    assert run.counts - quiet.counts == {
+        "s3:GetObject": 2,  # the budgets
+        "s3:PutObject": 3 + 2 + 1,  # ended, closed, told; the budgets; the audit record
+        "s3:DeleteObject": 1,
+        "sns:Publish": 1,
+    }
 
 
 def test_a_job_that_waits_asks_nothing_of_ec2(jobs: JobAccount) -> None:

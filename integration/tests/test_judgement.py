@@ -8,6 +8,7 @@ from typing import Any
 
 import plot_of_budgets
 import plot_of_instances
+import plot_of_jobs
 import plot_of_volumes
 import pytest
 from every_fault import Call, Case, Plot, Story, calls_of, faultless_story, repeats
@@ -17,6 +18,7 @@ from one_of_each import NOTICES
 from reaping import EUROPE
 
 INSTANCES, VOLUMES, BUDGETS = plot_of_instances.PLOT, plot_of_volumes.PLOT, plot_of_budgets.PLOT
+JOBS = plot_of_jobs.PLOT
 NOTICES_HERE = f"{NOTICES}reap-instances/{REGION}.json"
 
 
@@ -306,3 +308,163 @@ DOCTORED_BUDGETS: dict[Callable[[Story], None], str] = {
 @pytest.mark.parametrize("doctor", DOCTORED_BUDGETS)
 def test_the_judgement_of_budgets_finds(doctor: Callable[[Story], None]) -> None:
     check(BUDGETS, LOOK, doctor, DOCTORED_BUDGETS[doctor])
+
+
+# Of jobs
+
+
+def _of_jobs(told: Story, run: int, name: str, **facts: Any) -> None:
+    """What its state says, from that run on."""
+    for seen in told["runs"][run:]:
+        seen["kept"]["jobs"][name].update(facts)
+
+
+def _machines(told: Story, run: int, name: str) -> list[Story]:
+    return [one for one in told["runs"][run]["kept"]["machines"] if one["job"] == name]
+
+
+def _two_machines(told: Story) -> None:
+    for one in _machines(told, 3, "silent"):
+        one["state"] = "running"
+
+
+def _warned_one_lives_on(told: Story) -> None:
+    _machines(told, 3, "ends")[0]["state"] = "running"
+
+
+def _no_machine(told: Story) -> None:
+    for run in range(4, 9):
+        _machines(told, run, "silent")[1]["state"] = "terminated"
+
+
+def _machine_nobody_knows(told: Story) -> None:
+    kept = told["runs"][8]["kept"]
+    kept["machines"].append({**_machines(told, 8, "ends")[0], "id": "i-of-nobody", "state": "running"})
+
+
+def _another_end(told: Story) -> None:
+    _machines(told, 3, "silent")[1]["expires_at"] = "2031-01-01T00:00:00Z"
+
+
+def _without_tags(told: Story) -> None:
+    _machines(told, 8, "ends")[0]["wrong"].append("its tags are not what they must be: {'Team': None}")
+
+
+def _job_forgotten(told: Story) -> None:
+    for run in told["runs"][1:]:
+        run["kept"]["jobs"]["silent"] = None
+
+
+def _off_the_index(told: Story) -> None:
+    told["runs"][3]["kept"]["active"].remove("silent")
+
+
+def _on_the_index_for_ever(told: Story) -> None:
+    told["runs"][8]["kept"]["active"].append("ends")
+
+
+def _document_unanswered(told: Story) -> None:
+    told["runs"][1]["kept"]["answers"]["wrong"] = "nothing"
+
+
+def _mistake_accepted(told: Story) -> None:
+    told["runs"][3]["kept"]["answers"]["wrong"] = "accepted and rejected"
+
+
+def _money_kept(told: Story) -> None:
+    del told["runs"][5]["kept"]["reserved"]["team"]["ends"]["ended"]
+
+
+def _on_no_money(told: Story) -> None:
+    del told["runs"][3]["kept"]["reserved"]["account"]["silent"]
+
+
+def _too_little_money(told: Story) -> None:
+    told["runs"][1]["kept"]["reserved"]["team"]["silent"]["usd"] = 0.5
+
+
+def _relaunch_unheard(told: Story) -> None:
+    told["runs"][3]["kept"]["heard"].remove(["silent", "runs 2"])
+
+
+def _end_heard_twice(told: Story) -> None:
+    told["runs"][6]["kept"]["heard"].append(["ends", "ended: succeeded"])
+
+
+def _rejection_unheard(told: Story) -> None:
+    told["runs"][1]["told"].remove(["wrong", "rejected"])
+
+
+def _failed_for_no_reason(told: Story) -> None:
+    _of_jobs(told, 5, "ends", result="failed")
+    told["runs"][5]["kept"]["heard"].append(["ends", "ended: failed"])
+
+
+def _never_closed(told: Story) -> None:
+    _of_jobs(told, 6, "cancelled", closed=False)
+
+
+def _still_speaks(told: Story) -> None:
+    told["runs"][8]["kept"]["heard"].append(["silent", "held"])
+
+
+DOCTORED_JOBS: dict[Callable[[Story], None], str] = {
+    _two_machines: "run 4: silent has 2 machines",
+    _warned_one_lives_on: "run 4: ends has 2 machines",
+    _no_machine: "run 6: silent is running on",
+    _machine_nobody_knows: "run 9: ends is ended on None, and there are",
+    _another_end: "run 4: silent has a machine that expires at 2031-01-01T00:00:00Z, and not at",
+    _without_tags: "ends, attempt 1: its tags are not what they must be",
+    _job_forgotten: "run 2: silent is forgotten",
+    _off_the_index: "run 4: silent is not on the index",
+    _on_the_index_for_ever: "run 9: ends is still on the index",
+    _document_unanswered: "run 2: the document wrong is answered by nothing",
+    _mistake_accepted: "run 4: the document wrong is answered by accepted and rejected",
+    _money_kept: "run 6: ends is closed, and still has",
+    _on_no_money: "run 4: silent runs on no money of the account",
+    _too_little_money: "run 2: silent has reserved",
+    _relaunch_unheard: "run 4: silent is runs 2, and nobody was told",
+    _end_heard_twice: "ends: ended: succeeded was told 2 times",
+    _rejection_unheard: "not told: {('wrong', 'rejected'): 1}",
+    _failed_for_no_reason: "ends came to",
+    _never_closed: "cancelled is not closed",
+    _still_speaks: "the last run is not quiet",
+}
+LOOK_FOR_SUBNETS = Case(Call(0, REGION, "ec2:DescribeSubnets", "", 0), "throttle", lasting=False)
+
+# What must be found although the fault explains something like it.
+REFUSED = Case(Call(0, REGION, "ec2:RunInstances", "", 0), "access_denied", lasting=False)
+UNHEARD = Case(Call(0, REGION, "sns:Publish", "", 0), "lost_answer", lasting=False)
+
+
+def _two_failed_of_one_refusal(told: Story) -> None:
+    _failed_for_no_reason(told)
+    _of_jobs(told, 6, "cancelled", result="failed")
+
+
+def _refused_and_never_closed(told: Story) -> None:
+    _failed_for_no_reason(told)
+    _of_jobs(told, 8, "ends", closed=False)
+
+
+def _heard_four_times(told: Story) -> None:
+    told["runs"][0]["kept"]["heard"] += [["ends", "runs 1"]] * 3
+
+
+DOCTORED_JOBS_OF_EXEMPT: list[tuple[Case, Callable[[Story], None], str]] = [
+    (REFUSED, _two_failed_of_one_refusal, "one refusal failed 2 jobs"),
+    (REFUSED, _refused_and_never_closed, "ends is not closed"),
+    (UNHEARD, _heard_four_times, "ends: runs 1 was told 4 times"),
+]
+
+
+@pytest.mark.parametrize("doctor", DOCTORED_JOBS)
+def test_the_judgement_of_jobs_finds(doctor: Callable[[Story], None]) -> None:
+    check(JOBS, LOOK_FOR_SUBNETS, doctor, DOCTORED_JOBS[doctor])
+
+
+@pytest.mark.parametrize("case, doctor, finding", DOCTORED_JOBS_OF_EXEMPT)
+def test_the_judgement_of_jobs_finds_in_spite_of_an_exemption(
+    case: Case, doctor: Callable[[Story], None], finding: str
+) -> None:
+    check(JOBS, case, doctor, finding)
