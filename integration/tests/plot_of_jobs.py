@@ -318,17 +318,19 @@ def one_job_of_each(aws: LocalAws) -> OneJobOfEach:
 
 
 def alike(call: Call) -> tuple[object, ...]:
-    """What is asked for one job is asked for each. Each swap of a state is one of its own, and so is each call after a warning."""
+    """What is asked for one job is asked for each. Each swap of a state is one of its own, as is each message, and each call after
+    a warning."""
     on = _OF_WHICH.sub("/job", re.sub(r"/attempts/\d+/", "/attempts/", call.on))
     is_swap = call.action == "s3:PutObject" and on.endswith("/state.json")
-    return call.action, on, call.run == WARNED, call.nth if is_swap else 0
+    in_run = call.run if call.action == "sns:Publish" else call.run == WARNED
+    return call.action, on, in_run, call.nth if is_swap else 0
 
 
 PLOT = Plot(
     function="run-jobs",
     seed=one_job_of_each,
     regions=(REGION,),
-    deadline_seconds=270,
+    deadline_seconds=300,
     struck_runs=STRUCK_RUNS,
     runs=len(MINUTES),
     asked_again=0,

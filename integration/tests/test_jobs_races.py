@@ -213,6 +213,16 @@ def test_a_message_told_twice_is_the_worst_of_a_crash_after_telling(jobs: JobAcc
     assert len(said) == 2 and jobs.tick().messages == []
 
 
+def test_the_last_word_of_a_job_is_not_lost_with_it(jobs: JobAccount) -> None:
+    """It ends and is closed in one run, and SNS refuses the message: only what is on the index is met again."""
+    job = jobs.running()
+    job.ends()
+    jobs.aws.fault("sns:Publish", "access_denied")
+    assert jobs.tick().messages == [] and job.phase["closed"] and job.is_active
+    assert "it succeeded at" in jobs.tick().message("vision") and not job.is_active
+    assert jobs.tick().messages == []
+
+
 def test_a_dozen_jobs_are_looked_at_in_one_call(jobs: JobAccount) -> None:
     for number in range(12):
         jobs.submit(f"job{number}", SPEC)

@@ -9,6 +9,7 @@ use domain::report::{JobAction, JobStep, Outcome, OutcomeKind};
 
 use super::Jobs;
 use super::facts::Known;
+use super::telling::is_told;
 
 impl Jobs<'_> {
     /// Carries the effects out, in their order. The answer of the one that has one; `None` where there is nothing to go on with.
@@ -37,6 +38,8 @@ impl Jobs<'_> {
                     }
                     answer = Some(Answer::Released(released.map_err(|error| error.to_string())));
                 }
+                // What nobody meets any more, nobody tells: see `telling`.
+                Effect::Forget if !is_told(job) => {}
                 Effect::Forget => {
                     if let Err(error) = self.run.store.forget_active(&job.job).await {
                         self.gap(error.gap(home));

@@ -1,4 +1,6 @@
 //! What people hear of a run about jobs, one message a team; and what stays written of it.
+//!
+//! A job that is closed stays on the index of those that are not finished until its end was told: whom no run meets, none tells.
 
 use std::collections::BTreeSet;
 
@@ -20,9 +22,19 @@ struct Untold {
 impl Untold {
     /// `None` where people have heard it.
     fn of((job, etag): (Job, Option<String>)) -> Option<Self> {
-        let said = job.says().filter(|said| job.told.as_ref() != Some(&said.fingerprint))?;
+        let said = unsaid(&job)?;
         Some(Self { job, etag, said })
     }
+}
+
+/// What there is to say of a job that people have not heard.
+fn unsaid(job: &Job) -> Option<Said> {
+    job.says().filter(|said| job.told.as_ref() != Some(&said.fingerprint))
+}
+
+/// Whether people have heard what there is to say of a job.
+pub(super) fn is_told(job: &Job) -> bool {
+    unsaid(job).is_none()
 }
 
 impl Jobs<'_> {
@@ -72,9 +84,13 @@ impl Jobs<'_> {
                 continue;
             }
             let job = Job { told: Some(said.fingerprint), ..job };
-            match self.run.store.write_job(&job, etag.as_deref()).await {
-                Ok(_) | Err(StoreError::Lost { .. }) => {}
-                Err(error) => base.gaps.push(error.gap(self.run.aws.home())),
+            let done = match self.run.store.write_job(&job, etag.as_deref()).await {
+                Ok(_) if job.is_closed() => self.run.store.forget_active(&job.job).await,
+                Ok(_) | Err(StoreError::Lost { .. }) => Ok(()),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = done {
+                base.gaps.push(error.gap(self.run.aws.home()));
             }
         }
     }
