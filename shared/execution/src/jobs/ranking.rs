@@ -1,7 +1,9 @@
 //! Where a job can be launched, at which price, from which image: everything that is asked of AWS for it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
+use cloud::CallErrorKind;
 use domain::id::Region;
 use domain::job::{Image, Job, Pool, Ranking, prices_wanted, rank};
 use domain::observed::{Gap, GapKind};
@@ -11,6 +13,9 @@ use store::Versioned;
 
 use super::Jobs;
 
+/// For the prices of one job. What has no answer by then has that of the dated table, or none.
+const PRICES_PATIENCE: Duration = Duration::from_secs(5);
+
 impl Jobs<'_> {
     /// Where it can be launched, or in words why nowhere; `None` where AWS did not say enough, and the next run asks again.
     pub(super) async fn ranked(&self, job: &Job) -> Option<Result<Ranking, String>> {
@@ -19,9 +24,12 @@ impl Jobs<'_> {
             Err(why) => return Some(Err(why)),
         };
         let terms = &job.terms;
-        let (pools, asked_all) = self.pools(job).await;
-        if pools.is_empty() && !asked_all {
-            return None;
+        let (pools, unasked) = self.pools(job).await;
+        if pools.is_empty() && !unasked.is_empty() {
+            // What a permission or a subnet lacks, its owner has to hear; what a minute mends, nobody.
+            let passes = unasked.iter().any(|(_, passes)| *passes);
+            let why = || unasked.iter().map(|(why, _)| why.as_str()).collect::<Vec<_>>().join("; ");
+            return (!passes).then(|| Err(why()));
         }
         let (images, unfit) = self.images(job, &pools, &agents).await;
         let prices = self.prices(job, &pools).await;
@@ -46,23 +54,24 @@ impl Jobs<'_> {
         self.gap(Gap { region, call: call.to_owned(), error, kind: GapKind::Part });
     }
 
-    /// The pools of every region where it may run, and whether all of them answered.
-    async fn pools(&self, job: &Job) -> (Vec<Pool>, bool) {
+    /// The pools of every region where it may run, and of each region that did not say why, and whether that may mend itself in a minute.
+    async fn pools(&self, job: &Job) -> (Vec<Pool>, Vec<(String, bool)>) {
         let home = [self.run.aws.home().clone()];
         let regions = &job.terms.machine.regions;
         let regions = if regions.is_empty() { &home[..] } else { regions };
         let looks = regions.iter().map(|region| cloud::jobs::pools(self.run.aws, region, &job.terms));
-        let (mut pools, mut asked_all) = (Vec::new(), true);
+        let (mut pools, mut unasked) = (Vec::new(), Vec::new());
         for looked in join_all(looks).await {
             match looked {
                 Ok(of_region) => pools.extend(of_region),
                 Err(error) => {
-                    asked_all = false;
+                    let passes = matches!(error.kind, CallErrorKind::Throttled | CallErrorKind::Unanswered);
+                    unasked.push((error.to_string(), passes));
                     self.gap(error.gap());
                 }
             }
         }
-        (pools, asked_all)
+        (pools, unasked)
     }
 
     /// One image of each region and architecture that a pool is of and an agent is there for; and why there is none of others.
@@ -104,7 +113,7 @@ impl Jobs<'_> {
         };
         let mut live = before.clone();
         let wanted = prices_wanted(&job.terms, pools, &live, self.config, now);
-        for gap in cloud::prices(run.aws, &mut live, &wanted, now, run.patience()).await {
+        for gap in cloud::prices(run.aws, &mut live, &wanted, now, run.patience().min(PRICES_PATIENCE)).await {
             self.gap(gap);
         }
         let book = PriceBook::of(live.clone(), &self.config.prices, now);
