@@ -376,7 +376,7 @@ proptest! {
             let is_of = |pool: &&Pool| (&pool.zone, &pool.subnet, &pool.instance_type) == (&one.zone, &one.subnet, &one.instance_type);
             let of: Vec<&Pool> = pools.iter().filter(is_of).collect();
             let pool = of[0];
-            prop_assert!(pool.gpus >= terms.gpu.count && u64::from(pool.gpu_memory_mib) << 20 > u64::from(terms.gpu.memory_gib_min) * 1_000_000_000 - (1 << 20));
+            prop_assert!(pool.gpus >= terms.gpu.count && (u64::from(pool.gpu_memory_mib) + 1) << 20 > u64::from(terms.gpu.memory_gib_min) * 1_000_000_000);
             prop_assert!(terms.gpu.types.is_empty() || terms.gpu.types.contains(&one.instance_type));
             prop_assert!(one.rate > Rate::ZERO && one.rate <= one.rate_max);
             let image = &images[usize::from(one.image)];
