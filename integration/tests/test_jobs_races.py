@@ -75,6 +75,18 @@ def test_a_launch_without_an_answer_is_asked_again_by_its_token(jobs: JobAccount
     assert job.state == "running" and jobs.ever_launched() == [job.machine] and job.attempt == 1
 
 
+def test_people_hear_of_a_launch_that_has_no_answer_for_long(jobs: JobAccount) -> None:
+    jobs.submit()
+    jobs.aws.fault("ec2:RunInstances", "error500", times=None)
+    first = jobs.tick()
+    assert jobs.job().state == "launching" and first.gaps == [] == first.messages
+    run = jobs.tick_at(now() + timedelta(minutes=11))
+    assert [gap["call"] for gap in run.gaps] == ["ec2:RunInstances"] and jobs.job().id in run.gaps[0]["error"]
+    assert len(run.messages) == 1 and jobs.job().id in run.messages[0]["message"]
+    again = jobs.tick_at(now() + timedelta(minutes=12))
+    assert again.gaps and again.messages == [], "once"
+
+
 def state_of(jobs: JobAccount) -> str | None:
     return jobs.job().state if any(key.endswith("state.json") for key in jobs.keys("jobs/")) else None
 

@@ -68,6 +68,9 @@ pub const EXPIRES_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_mins(
 /// No attempt is begun that has less than this to run: it would boot, and end.
 pub const ATTEMPT_MIN: jiff::SignedDuration = jiff::SignedDuration::from_mins(15);
 
+/// How long a launch may be without an answer before people hear of it: throttling passes in minutes.
+pub const UNANSWERED_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
+
 /// One job, as `jobs/<team>/<job>/state.json` says: the reconciler's own document, written by compare-and-swap. It holds no
 /// list that grows.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -198,6 +201,13 @@ impl Job {
     pub fn awaited(&self) -> Option<String> {
         let Phase::Launching(launching) = &self.phase else { return None };
         Some(token(&self.job, self.attempt, launching.pass, launching.candidate))
+    }
+
+    /// Since when nobody knows whether a machine was launched for it, where that is so long that people should hear of it.
+    #[must_use]
+    pub fn unanswered_since(&self, now: Timestamp) -> Option<Timestamp> {
+        let Phase::Launching(launching) = &self.phase else { return None };
+        Some(launching.at).filter(|at| now.duration_since(*at) >= UNANSWERED_AFTER)
     }
 
     /// Whether a machine that was launched by this token is not this job's, and never will be: no token is asked for again once its

@@ -5,6 +5,7 @@ use domain::job::{
     Answer, Effect, HeldBy, Identity, Job, Launch, LaunchAnswer, Note, NoteKind, Phase, Placed, SCHEMA, launch_id,
     launch_tags, user_data,
 };
+use domain::observed::{Gap, GapKind};
 use domain::report::{JobAction, JobStep, Outcome, OutcomeKind};
 
 use super::Jobs;
@@ -86,6 +87,11 @@ impl Jobs<'_> {
         if let LaunchAnswer::Unknown(why) = &answer {
             let what =
                 format!("nobody knows whether {instance_type} was launched in {zone}; the same token asks again");
+            if let Some(since) = job.unanswered_since(self.now()) {
+                let error = format!("since {since} {what}, for the job {}: {why}", job.job);
+                let (region, call) = (launch.candidate.region.clone(), "ec2:RunInstances".to_owned());
+                self.gap(Gap { region, call, error, kind: GapKind::Part });
+            }
             let failed = Outcome::with(OutcomeKind::Failed, why.as_str());
             self.step(JobStep::new(job, JobAction::Launch, what, self.run.aws.home()).with(failed));
         }

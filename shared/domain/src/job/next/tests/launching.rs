@@ -38,6 +38,14 @@ fn an_old_token_is_not_asked_again_but_what_was_launched_by_it_is_looked_for() {
 }
 
 #[test]
+fn people_hear_of_a_launch_that_has_no_answer_for_long() {
+    let since = |given: Given| given.job.unanswered_since(given.now);
+    assert_eq!(since(launching().at(10 * MINUTE - 1)), None);
+    assert_eq!(since(launching().at(10 * MINUTE)), Some(at(0)));
+    assert_eq!((since(running()), since(waiting().at(9 * HOUR))), (None, None));
+}
+
+#[test]
 fn a_machine_that_nobody_waits_for_any_more_is_disowned() {
     let given = launching();
     let token = given.job.awaited().expect("it waits for one");
