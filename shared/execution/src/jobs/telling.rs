@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use domain::job::{Job, Said};
 use domain::news::{self, News};
+use domain::observed::Gap;
 use domain::plan::Plan;
 use domain::report::{JobsReport, Report};
 use store::StoreError;
@@ -51,18 +52,29 @@ impl Jobs<'_> {
             let nothing = Plan { seen: report.seen, steps: Vec::new(), spared: Vec::new(), gaps };
             let run = self.run;
             let base = Report::of(nothing, run.function, run.id.clone(), run.now, run.mode, Vec::new());
-            report.gaps = self.tell(base, untold, rejections).await;
-        }
-        if !report.is_quiet()
-            && let Err(error) = self.run.store.write_audit(&report.key(), &report.record()).await
-        {
-            report.gaps.push(error.gap(self.run.aws.home()));
+            report.gaps = self.tell(base, untold, rejections, &report).await;
+        } else {
+            report.gaps.extend(self.record(&report).await);
         }
         report
     }
 
-    /// The gaps, those of telling included.
-    async fn tell(&self, mut base: Report, untold: Vec<Untold>, rejections: Vec<News>) -> Vec<domain::observed::Gap> {
+    async fn record(&self, report: &JobsReport) -> Option<Gap> {
+        if report.is_quiet() {
+            return None;
+        }
+        let written = self.run.store.write_audit(&report.key(), &report.record()).await;
+        written.err().map(|error| error.gap(self.run.aws.home()))
+    }
+
+    /// Tells, and records what was done. The gaps, those of both included: what is late for this run's messages is owed.
+    async fn tell(
+        &self,
+        mut base: Report,
+        untold: Vec<Untold>,
+        rejections: Vec<News>,
+        report: &JobsReport,
+    ) -> Vec<Gap> {
         let run = self.run;
         let recalled = run.recall(&[]).await;
         base.gaps.extend(recalled.gaps.iter().cloned());
@@ -72,6 +84,8 @@ impl Jobs<'_> {
         let all: Vec<News> = remembered.iter().cloned().chain(of_jobs).collect();
         let delivered = run.tell(&mut base, &all, &recalled.memory).await;
         self.write_down(&mut base, untold, &delivered).await;
+        let report = JobsReport { gaps: base.gaps.clone(), ..report.clone() };
+        base.gaps.extend(self.record(&report).await);
         // What is told of a job is remembered with the job.
         run.remember(&mut base, &remembered, &delivered, &recalled).await;
         base.gaps
