@@ -15,7 +15,7 @@ import base64
 import json
 import tempfile
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +143,13 @@ class JobAccount(Account):
         key = f"inbox/{team}/{name}.toml"
         self.put(key, text.encode())
         return key
+
+    def written_long_ago(self) -> None:
+        """What lies in the inbox. An answer of the same second as what it answers is read, and written, again: S3's moments are whole
+        seconds, and several runs of a test fit into one."""
+        for key in self.keys("inbox/"):
+            if key.endswith(".toml"):
+                self.aws.set_object(BUCKET, key, now() - timedelta(minutes=1))
 
     def answer(self, key: str) -> dict[str, Any] | None:
         """The newest answer to an object of the inbox."""
