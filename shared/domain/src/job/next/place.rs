@@ -24,10 +24,7 @@ const RESERVED_BEYOND: SignedDuration = SignedDuration::from_hours(1);
 pub(super) fn submitted(job: Job, facts: &Facts, now: Timestamp) -> Turn {
     match &facts.answer {
         Some(Answer::Ranked(Ok(ranking))) => ranked(job, ranking, facts, now),
-        Some(Answer::Ranked(Err(why))) => {
-            let until = after(now, HELD_FOR);
-            hold(job, HeldBy::Unplaceable, why.clone(), until)
-        }
+        Some(Answer::Ranked(Err(why))) => nowhere(job, why.clone(), now),
         _ => again(job, facts, now),
     }
 }
@@ -70,12 +67,17 @@ fn ranked(mut job: Job, ranking: &Ranking, facts: &Facts, now: Timestamp) -> Tur
     ranking.candidates.retain(|candidate| usize::from(candidate.image) < ranking.images.len());
     ranking.candidates.truncate(Ranking::MAX);
     if ranking.candidates.is_empty() {
-        let until = after(now, HELD_FOR);
-        return hold(job, HeldBy::Unplaceable, "nothing that fits is known".to_owned(), until);
+        return nowhere(job, "nothing that fits is known".to_owned(), now);
     }
     job.ranking = Some(ranking);
     let avoid = avoided(&job);
     begin(job, avoid, facts, now)
+}
+
+/// There is nowhere to launch it: from then on it counts how long there was nothing to be had, after which it may be launched on demand.
+fn nowhere(mut job: Job, why: String, now: Timestamp) -> Turn {
+    job.unplaced_since = job.unplaced_since.or(Some(now));
+    hold(job, HeldBy::Unplaceable, why, after(now, HELD_FOR))
 }
 
 /// Begins a pass through the ranking, or asks for the money first.

@@ -426,3 +426,26 @@ fn more_than_are_kept_are_cut_to_the_cheapest_and_one_of_each_zone() {
     assert_eq!((of("us-east-1a"), of("us-east-1b")), (59, 1));
     assert_eq!(ranking.candidates.last().unwrap().zone, "us-east-1b");
 }
+
+/// What is given to [`next`](crate::job::next) is what was ranked from the very job.
+#[test]
+fn where_spot_is_never_to_be_had_it_falls_back_to_what_it_costs_on_demand() {
+    use crate::job::{Answer, Facts, HeldBy, Job, JobId, Phase, next};
+    let pools = [Pool { spot: false, ..pool("us-east-1a", "g6.xlarge") }];
+    let id = JobId::read("vision/llama-1a2b3c4d").unwrap();
+    let terms = Terms { max_runtime_seconds: 8 * 3_600, ..on_spot(None, Some(2 * 3_600)) };
+    let mut job = Job::submitted(id, None, terms, time(NOW));
+    let placed_after = (0..).map(|minutes| minutes * 10).find(|minutes| {
+        let now = time(NOW) + SignedDuration::from_mins(*minutes);
+        let known = Facts { may_act: true, head: Some(None), cancel: Some(None), ..Facts::default() };
+        (job, _) = next(&job, &known, now);
+        let ranked =
+            rank(&job.terms, &pools, images(), &book(Document::default()), job.unplaced_since, &Config::default(), now);
+        (job, _) = next(&job, &Facts { answer: Some(Answer::Ranked(ranked)), ..known }, now);
+        let is_held = matches!(&job.phase, Phase::Held(held) if held.by == HeldBy::Unplaceable);
+        assert!(is_held || job.phase == Phase::Reserving, "{:?}", job.phase);
+        !is_held
+    });
+    assert_eq!(placed_after, Some(120));
+    assert!(job.ranking.unwrap().candidates.iter().all(|one| one.lifecycle == Lifecycle::OnDemand));
+}
