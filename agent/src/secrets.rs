@@ -1,8 +1,9 @@
 //! The values of secrets and parameters, for the command's environment and for nothing else: they are never written down.
 //!
 //! Both come from Parameter Store, which passes the question for a secret on (Systems Manager user guide, "Referencing AWS Secrets
-//! Manager secrets from Parameter Store parameters"). The machine's role needs `ssm:GetParameter` on either, and
-//! `secretsmanager:GetSecretValue` on a secret.
+//! Manager secrets from Parameter Store parameters"). It knows a secret by its name, which its ARN does not tell for sure: `my-secret` may be
+//! a whole name, or `my` with a random end. So what stands there is asked for first, and without its end only where there is none of it.
+//! The machine's role needs `ssm:GetParameter` on either, and `secretsmanager:GetSecretValue` on a secret.
 
 use std::collections::BTreeMap;
 
@@ -30,56 +31,80 @@ pub(crate) async fn read(arns: &BTreeMap<String, String>) -> Result<BTreeMap<Str
 }
 
 async fn one(arn: &str) -> Result<String, String> {
-    let Some((region, name)) = place(arn) else { return Err("it is no ARN of a secret or of a parameter".to_owned()) };
+    let Some((region, names)) = place(arn) else { return Err("it is no ARN of a secret or of a parameter".to_owned()) };
     let config = aws_config::defaults(BehaviorVersion::latest()).region(Region::new(region)).load().await;
-    let asked = Client::new(&config).get_parameter().name(name).with_decryption(true).send().await;
-    let answer = asked.map_err(|error| match (error.code(), error.message()) {
-        (Some(code), Some(message)) => format!("{code}: {message}"),
-        _ => sentence(&error),
-    })?;
-    let value = answer.parameter.and_then(|parameter| parameter.value);
-    value.ok_or_else(|| "it has no value".to_owned())
+    let client = Client::new(&config);
+    let mut absent = String::new();
+    for name in names {
+        match client.get_parameter().name(name).with_decryption(true).send().await {
+            Ok(answer) => {
+                let value = answer.parameter.and_then(|parameter| parameter.value);
+                return value.ok_or_else(|| "it has no value".to_owned());
+            }
+            Err(error) => {
+                let words = match (error.code(), error.message()) {
+                    (Some(code), Some(message)) => format!("{code}: {message}"),
+                    _ => sentence(&error),
+                };
+                // Anything else says nothing about whether there is one.
+                if error.code() != Some("ParameterNotFound") {
+                    return Err(words);
+                }
+                absent = words;
+            }
+        }
+    }
+    Err(absent)
 }
 
-/// The region, and the name that Parameter Store knows it by.
-fn place(arn: &str) -> Option<(String, String)> {
+/// The region, and the names that Parameter Store may know it by, in the order in which they are asked for.
+fn place(arn: &str) -> Option<(String, Vec<String>)> {
     let parts: Vec<&str> = arn.splitn(6, ':').collect();
     let [_, _, service, region, _, resource] = parts.as_slice() else { return None };
-    let name = match *service {
+    let names = match *service {
         "secretsmanager" => {
             let full = resource.strip_prefix("secret:")?;
             let begins = full.len().checked_sub(SUFFIX_CHARACTERS);
-            let name = begins.and_then(|begins| full[begins..].starts_with('-').then(|| &full[..begins]));
-            format!("/aws/reference/secretsmanager/{}", name.unwrap_or(full))
+            let name = begins.and_then(|begins| full.get(begins..)?.starts_with('-').then(|| &full[..begins]));
+            let names = std::iter::once(full).chain(name);
+            names.map(|name| format!("/aws/reference/secretsmanager/{name}")).collect()
         }
         "ssm" => match resource.strip_prefix("parameter/")? {
             // The name of one in folders begins with `/`, which its ARN does not repeat.
-            name if name.contains('/') => format!("/{name}"),
-            name => name.to_owned(),
+            name if name.contains('/') => vec![format!("/{name}")],
+            name => vec![name.to_owned()],
         },
         _ => return None,
     };
-    Some(((*region).to_owned(), name))
+    Some(((*region).to_owned(), names))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(arn: &str, expect: Option<&str>) {
-        let expect = expect.map(|name| ("eu-central-1".to_owned(), name.to_owned()));
+    fn check(arn: &str, expect: &[&str]) {
+        let names: Vec<String> = expect.iter().map(|name| (*name).to_owned()).collect();
+        let expect = (!names.is_empty()).then(|| ("eu-central-1".to_owned(), names));
         assert_eq!(place(arn), expect, "{arn}");
     }
 
     #[test]
     fn each_has_a_name_in_parameter_store() {
+        check("arn:aws:ssm:eu-central-1:123456789012:parameter/token", &["token"]);
+        check("arn:aws:ssm:eu-central-1:123456789012:parameter/team/token", &["/team/token"]);
+        check("arn:aws:s3:eu-central-1:123456789012:bucket", &[]);
+        check("hf", &[]);
+    }
+
+    #[test]
+    fn the_end_of_a_secrets_arn_may_be_that_of_its_name() {
         let secret = "arn:aws:secretsmanager:eu-central-1:123456789012:secret";
-        check(&format!("{secret}:hf-AbCdEf"), Some("/aws/reference/secretsmanager/hf"));
-        check(&format!("{secret}:team/hf-token-AbCdEf"), Some("/aws/reference/secretsmanager/team/hf-token"));
-        check(&format!("{secret}:hf"), Some("/aws/reference/secretsmanager/hf"));
-        check("arn:aws:ssm:eu-central-1:123456789012:parameter/token", Some("token"));
-        check("arn:aws:ssm:eu-central-1:123456789012:parameter/team/token", Some("/team/token"));
-        check("arn:aws:s3:eu-central-1:123456789012:bucket", None);
-        check("hf", None);
+        let reference = "/aws/reference/secretsmanager";
+        for (name, stripped) in [("hf-AbCdEf", "hf"), ("team/hf-token-AbCdEf", "team/hf-token"), ("my-secret", "my")] {
+            let expect = [name, stripped].map(|name| format!("{reference}/{name}"));
+            check(&format!("{secret}:{name}"), &[&expect[0], &expect[1]]);
+        }
+        check(&format!("{secret}:hf"), &[&format!("{reference}/hf")]);
     }
 }

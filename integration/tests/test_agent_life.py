@@ -84,6 +84,20 @@ def test_secrets_come_into_the_environment_and_nowhere_else(job: Job) -> None:
     assert "s3cret" not in machine.said()
 
 
+def test_the_name_of_a_secret_may_look_like_the_end_of_an_arn(job: Job) -> None:
+    secrets = job.aws.client("secretsmanager")
+    secrets.create_secret(Name="my", SecretString="the wrong one")
+    full = secrets.create_secret(Name="my-secret", SecretString="right")["ARN"]
+    cut = full[: full.index(":my-secret") + len(":my-secret")]
+    assert full != cut
+    for number, arn in enumerate((cut, full), 1):
+        job.spec('[ "$KEY" = right ]', checkpoint=False, more=f'secrets = {{ KEY = "{arn}" }}')
+        job.put(f"jobs/{NAME}/head.json", head(0))
+        with job.machine(number) as machine:
+            machine.ends()
+        assert job.head()["result"]["succeeded"], (arn, machine.said())
+
+
 def test_a_secret_that_is_not_there_is_named(job: Job) -> None:
     parameter = "arn:aws:ssm:us-east-1:123456789012:parameter/absent"
     job.spec("echo never", checkpoint=False, more=f'secrets = {{ KEY = "{parameter}" }}')
@@ -192,6 +206,10 @@ def test_of_two_machines_of_one_attempt_the_second_one_ends(job: Job) -> None:
             second.ends()
             assert "another machine of it has taken over" in second.said()
             assert "runs the command" not in second.said()
+            # Exit, log and heartbeat of the attempt are the first machine's.
+            assert job.exit(1) is None
+            assert "another machine" not in job.log(1)
+            assert job.heartbeat(1)["doing"] == "running"
         first.ends()
     assert job.head()["launch"] == "0a" and job.head()["result"]["succeeded"]
 

@@ -81,7 +81,8 @@ pub(super) fn variable(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Secrets Manager user guide, "Determine who has permissions"; Systems Manager user guide, "Restricting access to Parameter Store
+/// Secrets Manager user guide, "Determine who has permissions", and "What's in a Secrets Manager secret?" (the ARN ends on `-` and six
+/// random characters, without which it may be taken for another secret's); Systems Manager user guide, "Restricting access to Parameter Store
 /// parameters using IAM policies".
 pub(super) fn secret(arn: &str) -> Result<(), String> {
     let legal = |character: char| character.is_ascii_alphanumeric() || "/_+=.@-".contains(character);
@@ -92,7 +93,7 @@ pub(super) fn secret(arn: &str) -> Result<(), String> {
             let is_partition = *partition == "aws" || partition.starts_with("aws-");
             let is_account = account.len() == 12 && account.bytes().all(|byte| byte.is_ascii_digit());
             let name = match *service {
-                "secretsmanager" => resource.strip_prefix("secret:"),
+                "secretsmanager" => resource.strip_prefix("secret:").filter(|name| has_suffix(name)),
                 "ssm" => resource.strip_prefix("parameter/"),
                 _ => None,
             };
@@ -103,9 +104,17 @@ pub(super) fn secret(arn: &str) -> Result<(), String> {
     if is_one {
         return Ok(());
     }
-    Err("write the ARN of a secret (`arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME`) or of a parameter \
+    Err("write the ARN of a secret in full, with the six characters at its end \
+         (`arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME-AbCdEf`), or of a parameter \
          (`arn:aws:ssm:REGION:ACCOUNT:parameter/NAME`), never the secret itself"
         .to_owned())
+}
+
+/// Whether a name ends as the ARN of a secret does.
+fn has_suffix(name: &str) -> bool {
+    name.rsplit_once('-').is_some_and(|(name, suffix)| {
+        !name.is_empty() && suffix.len() == 6 && suffix.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
 }
 
 pub(super) fn instance_type(name: &str) -> Result<(), String> {

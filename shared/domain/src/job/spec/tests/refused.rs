@@ -132,6 +132,8 @@ fn variables_and_secrets() {
         "arn:aws:secretsmanager:us-east-1:12345:secret:x",
         "arn:aws:secretsmanager:us-east-1:123456789012:secret:",
         "arn:aws:secretsmanager:us-east-1:123456789012:secret:x:password::",
+        "arn:aws:secretsmanager:us-east-1:123456789012:secret:hf",
+        "arn:aws:secretsmanager:us-east-1:123456789012:secret:hf-token",
         "arn:aws:ssm::123456789012:parameter/x",
     ] {
         check_key("secrets", &arn(wrong), "never the secret itself");
