@@ -1,5 +1,7 @@
 //! `head.json`: what it does not name does not exist. Only the launch of the attempt that it names may write it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use domain::job::{Head, Identity, JobId};
 use store::{Store, StoreError, Versioned};
 use tokio::sync::Mutex;
@@ -30,13 +32,14 @@ pub(crate) struct Fence {
     attempt: u32,
     launch: String,
     last: Mutex<Versioned<Head>>,
+    held: AtomicBool,
 }
 
 impl Fence {
     pub(crate) fn new(store: Store, identity: &Identity) -> Self {
         let last = Mutex::new(Versioned { value: Head::default(), etag: None });
         let Identity { job, attempt, launch, .. } = identity;
-        Self { store, job: job.clone(), attempt: *attempt, launch: launch.clone(), last }
+        Self { store, job: job.clone(), attempt: *attempt, launch: launch.clone(), last, held: AtomicBool::new(false) }
     }
 
     /// What is there now; an attempt that comes after this one, or a result, is an error.
@@ -61,6 +64,16 @@ impl Fence {
         }
     }
 
+    /// Whether what belongs to the attempt, such as its exit record, is this machine's to write: not where another machine of
+    /// the same attempt is in the fence. Once this one has been in it, only a later attempt is.
+    pub(crate) async fn speaks(&self) -> Result<bool, StoreError> {
+        if self.held.load(Ordering::Relaxed) {
+            return Ok(true);
+        }
+        let read = Box::pin(self.store.read_fence(&self.job)).await?;
+        Ok(!is_of_another_machine(&read.value, self.attempt, &self.launch))
+    }
+
     /// Changes what is there, as this attempt; `change` may be asked again, of what is there by then.
     pub(crate) async fn swap(&self, change: impl Fn(&mut Head)) -> Result<Head, Shut> {
         let mut last = self.last.lock().await;
@@ -72,10 +85,15 @@ impl Fence {
             match Box::pin(self.store.write_fence(&self.job, &head, last.etag.as_deref())).await {
                 Ok(etag) => {
                     *last = Versioned { value: head.clone(), etag };
+                    self.held.store(true, Ordering::Relaxed);
                     return Ok(head);
                 }
                 Err(StoreError::Lost { .. }) if tries.next().is_some() => {
                     let read = Box::pin(self.store.read_fence(&self.job)).await?;
+                    if has_landed(&read.value, &head) {
+                        *last = read;
+                        return Ok(head);
+                    }
                     if let Some(why) = why_shut(&read.value, self.attempt, &self.launch) {
                         return Err(Shut::Fenced(why));
                     }
@@ -85,6 +103,16 @@ impl Fence {
             }
         }
     }
+}
+
+/// Whether the result that is there is the one that was to be written: the answer to that was lost.
+fn has_landed(there: &Head, written: &Head) -> bool {
+    let whose = |head: &Head| (head.attempt, head.launch.clone());
+    written.result.is_some() && there.result == written.result && whose(there) == whose(written)
+}
+
+fn is_of_another_machine(head: &Head, attempt: u32, launch: &str) -> bool {
+    head.attempt == attempt && head.launch != launch
 }
 
 /// Why that launch of that attempt may not write; `None` where it may.
@@ -109,7 +137,7 @@ mod tests {
     fn check(head_attempt: u32, succeeded: Option<bool>, attempt: u32, expect: Option<&str>) {
         let at = "2026-09-01T12:00:00Z".parse().unwrap();
         let result = succeeded.map(|succeeded| HeadResult { succeeded, code: None, why: String::new(), at });
-        let head = Head { attempt: head_attempt, launch: "0a".to_owned(), checkpoint: None, result };
+        let head = Head { attempt: head_attempt, launch: "0a".to_owned(), result, ..Head::default() };
         let why = why_shut(&head, attempt, "0a");
         match (&why, expect) {
             (Some(why), Some(expect)) => assert!(why.contains(expect), "{why}"),
@@ -127,10 +155,37 @@ mod tests {
 
     #[test]
     fn of_two_machines_of_one_attempt_the_second_one_ends() {
-        let head = Head { attempt: 2, launch: "0a".to_owned(), checkpoint: None, result: None };
+        let head = Head { attempt: 2, launch: "0a".to_owned(), ..Head::default() };
         assert_eq!(why_shut(&head, 2, "0a"), None);
         assert!(why_shut(&head, 2, "0b").is_some_and(|why| why.starts_with("another machine of it has taken over")));
         assert_eq!(why_shut(&head, 3, "0b"), None);
+    }
+
+    fn check_landed(change: impl Fn(&mut Head), expect: bool) {
+        let at = "2026-09-01T12:00:00Z".parse().unwrap();
+        let result = Some(HeadResult { succeeded: true, code: Some(0), why: String::new(), at });
+        let written = Head { attempt: 2, launch: "0a".to_owned(), result, ..Head::default() };
+        let mut there = written.clone();
+        change(&mut there);
+        assert_eq!(has_landed(&there, &written), expect, "{there:?}");
+    }
+
+    #[test]
+    fn its_own_result_is_not_somebody_elses() {
+        check_landed(|_| {}, true);
+        check_landed(|there| there.launch = "0b".to_owned(), false);
+        check_landed(|there| there.attempt = 3, false);
+        check_landed(|there| there.result = None, false);
+        check_landed(|there| there.result.as_mut().unwrap().code = Some(1), false);
+        assert!(!has_landed(&Head::default(), &Head::default()));
+    }
+
+    #[test]
+    fn only_of_its_own_attempt_there_is_another_machine() {
+        for (attempt, launch, expect) in [(2, "0b", true), (2, "0a", false), (1, "0b", false), (3, "0b", false)] {
+            let head = Head { attempt, launch: launch.to_owned(), ..Head::default() };
+            assert_eq!(is_of_another_machine(&head, 2, "0a"), expect, "{head:?}");
+        }
     }
 
     #[test]

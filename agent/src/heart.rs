@@ -1,4 +1,4 @@
-//! The heart, once a minute: what the agent does and how far the job is, the end of the log, and a look at the fence.
+//! The heart, once a minute: a look at the fence, what the agent does and how far the job is, and the end of the log.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -48,8 +48,17 @@ fn unheard(agent: &Agent, words: &str) {
     agent.end(Cause { reason: ExitReason::Broken, why, until: now() + agent.pace.of(LAST_TRY) });
 }
 
-/// One beat. Without the fence a replaced machine without checkpoints would never know.
+/// One beat. Without the fence a replaced machine without checkpoints would never know, and it comes first: of what another machine of
+/// this attempt writes, nothing is written over.
 async fn once(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), String> {
+    match agent.fence.look().await {
+        Err(Shut::Fenced(why)) => {
+            agent.end(Cause::fenced(why));
+            return Ok(());
+        }
+        Err(Shut::Store(error)) => return Err(error.to_string()),
+        Ok(()) => {}
+    }
     let status = agent.status();
     let heartbeat = Heartbeat {
         at: now(),
@@ -59,13 +68,7 @@ async fn once(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), String> {
         doing: status.doing.to_owned(),
     };
     agent.store.beat(&agent.identity.job, &heartbeat).await.map_err(|error| error.to_string())?;
-    upload_log(agent, uploaded).await?;
-    match agent.fence.look().await {
-        Err(Shut::Fenced(why)) => agent.end(Cause::fenced(why)),
-        Err(Shut::Store(error)) => return Err(error.to_string()),
-        Ok(()) => {}
-    }
-    Ok(())
+    upload_log(agent, uploaded).await
 }
 
 /// The end of the log, where there is more of it than was `uploaded`.

@@ -103,11 +103,18 @@ async fn store_of(identity: &Identity) -> Store {
     Store::new(&config.timeout_config(few).load().await, identity.bucket.clone())
 }
 
-/// The log, and at last the exit record: whoever waits for that finds nothing written after it.
+/// The log, and at last the exit record: whoever waits for that finds nothing written after it. Nothing where they are another
+/// machine's to write, or where nobody knows.
 async fn leave(agent: &Agent, end: &End) {
     let Identity { job, attempt, .. } = &agent.identity;
     let exit = Exit { attempt: *attempt, at: now(), reason: end.reason, code: end.code, why: end.why.clone() };
     agent.log.say(&format!("attempt {attempt} ends ({}): {}", name_of(end.reason), end.why));
+    match tokio::time::timeout(LAST_WORDS, agent.fence.speaks()).await {
+        Ok(Ok(true)) => {}
+        Ok(Ok(false)) => return agent.log.say("another machine of this attempt leaves behind how it ends, not this one"),
+        Ok(Err(error)) => return agent.log.say(&format!("nothing is left behind: {error}")),
+        Err(_) => return agent.log.say("nothing is left behind: S3 did not answer"),
+    }
     let mut problems = Vec::new();
     let log = tokio::time::timeout(LAST_WORDS, heart::upload_log(agent, &mut None)).await;
     problems.extend(log.unwrap_or_else(|_| Err("S3 did not answer".to_owned())).err());
