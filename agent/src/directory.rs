@@ -50,6 +50,47 @@ pub(crate) fn files(directory: &Path, entries: &[String]) -> io::Result<Vec<Loca
     found.into_iter().map(local).collect()
 }
 
+/// What is uploaded, and what is not.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) files: Vec<Local>,
+    /// In words.
+    pub(crate) missing: Vec<String>,
+}
+
+/// Every file at or below a path of the machine, by its path there. What is none, or cannot be read, loses nothing of the rest.
+pub(crate) fn all(path: &Path, found: &mut Found) {
+    below(path, DEPTH_MAX, found);
+}
+
+fn below(path: &Path, depth_left: u32, found: &mut Found) {
+    let mut lacks = |why: &dyn std::fmt::Display| found.missing.push(format!("{} ({why})", path.display()));
+    let (own, target) = match fs::symlink_metadata(path).and_then(|own| Ok((own, fs::metadata(path)?))) {
+        Ok(both) => both,
+        Err(error) => return lacks(&error),
+    };
+    if target.is_dir() {
+        if own.is_symlink() {
+            return lacks(&"a link to a directory, which may lead anywhere");
+        }
+        if depth_left == 0 {
+            return lacks(&"too many levels");
+        }
+        match names(path) {
+            Ok(inside) => inside.iter().for_each(|name| below(&path.join(name), depth_left - 1, found)),
+            Err(error) => lacks(&error),
+        }
+    } else if !target.is_file() {
+        lacks(&"neither a file nor a directory");
+    } else if found.files.len() >= FILES_MAX {
+        lacks(&"too many files");
+    } else if let Some(name) = path.to_str() {
+        found.files.push(Local { path: name.trim_start_matches('/').to_owned(), from: path.to_owned() });
+    } else {
+        lacks(&"it is no UTF-8, and has no name in the bucket");
+    }
+}
+
 /// Makes the directory, and gives it to the user.
 pub(crate) fn make(directory: &Path, user: &User) -> io::Result<()> {
     let missing: Vec<&Path> = directory.ancestors().take_while(|path| !path.exists()).collect();
@@ -203,6 +244,22 @@ mod tests {
         assert_eq!(scratch.look(), [seen("step-1", 5, false, false)]);
         std::os::unix::fs::symlink("/", scratch.0.join("step-1/root")).unwrap();
         assert!(look(&scratch.0).unwrap_err().to_string().contains("link to a directory"));
+    }
+
+    #[test]
+    fn what_is_no_file_loses_nothing_of_the_rest() {
+        let scratch = Scratch::new("outputs").file("a/one.txt").file("a/two.txt");
+        std::os::unix::fs::symlink("/nowhere/at-all", scratch.0.join("a/absent")).unwrap();
+        std::os::unix::fs::symlink("/", scratch.0.join("a/root")).unwrap();
+        let mut found = Found::default();
+        all(&scratch.0, &mut found);
+        let mut files: Vec<PathBuf> = found.files.into_iter().map(|file| Path::new("/").join(file.path)).collect();
+        files.sort_unstable();
+        assert_eq!(files, [scratch.0.join("a/one.txt"), scratch.0.join("a/two.txt")]);
+        let mut missing = found.missing;
+        missing.sort_unstable();
+        assert_eq!(missing.len(), 2);
+        assert!(missing[0].contains("a/absent (No such file") && missing[1].contains("a/root (a link to a directory"));
     }
 
     #[test]

@@ -1,28 +1,53 @@
-//! What a job leaves behind besides its checkpoints: `jobs/<team>/<job>/attempts/<n>/outputs/<path>`.
+//! What a job leaves behind besides its checkpoints: `outputs/<team>/<job>/<n>/<path>`.
 
 use std::path::Path;
 
-use store::Local;
-
 use crate::agent::Agent;
-use crate::directory;
+use crate::directory::{self, Found};
 
-/// Uploads files, and directories with all that is in them. What could not be, in words; `None` where all was.
+/// So many refusals are said, for the words have to fit a message; the log has as many.
+const SAID_MAX: usize = 5;
+
+/// Uploads files, and directories with all that is in them, each by itself. What could not be, in words; `None` where all was.
 pub(crate) async fn upload(agent: &Agent, wanted: &[String]) -> Option<String> {
     agent.does("uploading outputs");
-    let (mut files, mut missing) = (Vec::new(), Vec::new());
+    let mut found = Found::default();
     for path in wanted {
-        match directory::files(Path::new("/"), &[path.trim_start_matches('/').to_owned()]) {
-            Ok(found) => files.extend(found),
-            Err(error) => missing.push(format!("{path} ({error})")),
-        }
+        directory::all(Path::new(path), &mut found);
     }
-    files.sort_unstable_by(|one: &Local, other| one.path.cmp(&other.path));
+    let Found { mut files, mut missing } = found;
+    files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
     files.dedup();
     let count = files.len();
-    match agent.store.upload_outputs(&agent.identity.job, agent.identity.attempt, files).await {
-        Ok(_) => agent.log.say(&format!("{count} files of its outputs are uploaded")),
-        Err(error) => missing.push(error.to_string()),
+    let refused = agent.store.upload_outputs(&agent.identity.job, agent.identity.attempt, files).await;
+    agent.log.say(&format!("{} files of its outputs are uploaded", count - refused.len()));
+    missing.extend(refused);
+    words_of(&missing)
+}
+
+fn words_of(missing: &[String]) -> Option<String> {
+    let said = missing.get(..SAID_MAX).unwrap_or(missing).join(", ");
+    let more = match missing.len().saturating_sub(SAID_MAX) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    (!missing.is_empty()).then(|| format!("not all of its outputs are uploaded: {said}{more}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(count: usize, expect: Option<&str>) {
+        let missing: Vec<String> = (0..count).map(|number| number.to_string()).collect();
+        let expect = expect.map(|said| format!("not all of its outputs are uploaded: {said}"));
+        assert_eq!(words_of(&missing), expect);
     }
-    (!missing.is_empty()).then(|| format!("not all of its outputs are uploaded: {}", missing.join(", ")))
+
+    #[test]
+    fn some_refusals_are_said_and_the_rest_counted() {
+        check(0, None);
+        check(5, Some("0, 1, 2, 3, 4"));
+        check(8, Some("0, 1, 2, 3, 4, and 3 more"));
+    }
 }

@@ -252,10 +252,29 @@ def test_outputs_are_there_before_the_result(job: Job, tmp_path: Path) -> None:
     )
     with job.machine(1) as machine:
         machine.ends()
-    assert job.get(f"jobs/{NAME}/attempts/1/outputs{folder}/model.txt") == b"fine\n"
-    assert job.get(f"jobs/{NAME}/attempts/1/outputs{folder}/deep/a") == b"deep\n"
+    assert job.get(f"outputs/{NAME}/1{folder}/model.txt") == b"fine\n"
+    assert job.get(f"outputs/{NAME}/1{folder}/deep/a") == b"deep\n"
     assert job.head()["result"]["succeeded"]
     assert "/nowhere/at-all" in job.head()["result"]["why"]
+
+
+def test_an_output_that_is_refused_loses_none_of_the_others(job: Job, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    names = [f"{number}.txt" for number in range(20)]
+    job.spec(
+        f"cd {folder}; for name in {' '.join(names)}; do echo fine > $name; done; ln -s /nowhere/at-all link",
+        checkpoint=False,
+        more=f'[machine]\nuser = "root"\noutputs = ["{folder}"]\n',
+    )
+    job.aws.fault("s3:PutObject", "access_denied", match="/3.txt", times=None)
+    with job.machine(1) as machine:
+        machine.ends()
+    there = {key.rsplit("/", 1)[1] for key in job.keys(f"outputs/{NAME}/1{folder}/")}
+    assert there == set(names) - {"3.txt"}
+    result = job.head()["result"]
+    assert result["succeeded"]
+    assert f"{folder}/3.txt: s3:PutObject" in result["why"] and f"{folder}/link (No such file" in result["why"]
 
 
 def test_who_does_not_know_who_it_is_ends_no_machine(tmp_path: Path) -> None:

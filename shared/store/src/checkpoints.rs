@@ -87,7 +87,7 @@ impl Store {
         now: jiff::Timestamp,
     ) -> Result<Manifest, CheckpointError> {
         let folder = folder(job, checkpoint);
-        let files = self.upload_files(&format!("{folder}files/"), files).await?;
+        let files = send::files(&self.bucket, &format!("{folder}files/"), files, &budget()).await?;
         let manifest = Manifest {
             schema: domain::job::SCHEMA,
             attempt: checkpoint.attempt,
@@ -100,18 +100,6 @@ impl Store {
         let bytes = bytes_of(&manifest, &self.bucket.address(&key))?;
         send::again(async || self.bucket.put(&key, bytes.clone(), Condition::None).await).await?;
         Ok(manifest)
-    }
-
-    /// Uploads files below a folder of the bucket, which ends on `/`, several at once. They must not change meanwhile.
-    ///
-    /// # Errors
-    /// Where a file changed or could not be read, or S3 refused.
-    pub async fn upload_files(
-        &self,
-        folder: &str,
-        files: Vec<Local>,
-    ) -> Result<Vec<domain::job::checkpoints::File>, CheckpointError> {
-        send::files(&self.bucket, folder, files, &budget()).await
     }
 
     /// Writes a checkpoint's files into a directory that exists, after each of its parts was compared with its checksum.
@@ -151,6 +139,11 @@ impl Store {
         self.bucket.delete_all(&keys).await?;
         Ok(())
     }
+}
+
+/// Uploads files below a folder of the bucket, which ends on `/`, each by itself. What could not be, in words.
+pub(crate) async fn upload_each(bucket: &crate::bucket::Bucket, folder: &str, files: Vec<Local>) -> Vec<String> {
+    send::each(bucket, folder, files, &budget()).await
 }
 
 /// What bounds the memory of one upload or restore.

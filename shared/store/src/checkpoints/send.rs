@@ -32,6 +32,23 @@ pub(super) async fn files(
     Ok(sent)
 }
 
+/// Each by itself: what could not be sent, in words.
+pub(super) async fn each(bucket: &Bucket, folder: &str, files: Vec<Local>, budget: &Arc<Semaphore>) -> Vec<String> {
+    let sent = stream::iter(files).map(|file| async move {
+        let path = file.from.display().to_string();
+        if let Err(words) = check_path(&file.path) {
+            return Some(words);
+        }
+        match one(bucket, folder, file, budget).await {
+            Ok(_) => None,
+            // These name the file.
+            Err(error @ (CheckpointError::Damaged(_) | CheckpointError::Disk { .. })) => Some(error.to_string()),
+            Err(error) => Some(format!("{path}: {error}")),
+        }
+    });
+    sent.buffer_unordered(AT_ONCE).filter_map(async |words| words).collect().await
+}
+
 /// One file; afterwards it must still be the one that it was before.
 async fn one(
     bucket: &Bucket,

@@ -1,12 +1,11 @@
 //! What only a job's agent writes.
 
-use domain::job::checkpoints::File;
 use domain::job::{Exit, Head, Heartbeat, JobId};
 
 use super::IF_HEAD_IS_LOST;
-use super::keys::{Of, key};
+use super::keys::{Of, key, outputs_folder};
 use crate::bucket::Condition;
-use crate::checkpoints::{CheckpointError, Local};
+use crate::checkpoints::{Local, upload_each};
 use crate::document::{read, stamped};
 use crate::{BYTES_MAX, Store, StoreError, Versioned};
 
@@ -69,18 +68,9 @@ impl Store {
         self.bucket.put_as(TEXT, &key(job, Of::Log(attempt)), tail, Condition::None).await.map(drop)
     }
 
-    /// Uploads what a job leaves behind besides its checkpoints: `jobs/<team>/<job>/attempts/<n>/outputs/`.
-    ///
-    /// # Errors
-    /// As [`Store::upload_files`].
-    pub async fn upload_outputs(
-        &self,
-        job: &JobId,
-        attempt: u32,
-        files: Vec<Local>,
-    ) -> Result<Vec<File>, CheckpointError> {
-        let log = key(job, Of::Log(attempt));
-        let folder = log.rsplit_once('/').map_or("", |(folder, _)| folder);
-        self.upload_files(&format!("{folder}/outputs/"), files).await
+    /// Uploads what a job leaves behind besides its checkpoints, `outputs/<team>/<job>/<attempt>/<path>`, each file by itself.
+    /// Which of them could not be, in words; empty where all were.
+    pub async fn upload_outputs(&self, job: &JobId, attempt: u32, files: Vec<Local>) -> Vec<String> {
+        upload_each(&self.bucket, &outputs_folder(job, attempt), files).await
     }
 }

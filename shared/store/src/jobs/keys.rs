@@ -41,6 +41,11 @@ pub(super) fn active_key(job: &JobId) -> String {
     format!("active/{}", path(job))
 }
 
+/// What an attempt uploads of its outputs: in no folder of documents, for people name them.
+pub(super) fn outputs_folder(job: &JobId, attempt: u32) -> String {
+    format!("outputs/{}/{attempt}/", path(job))
+}
+
 fn path(job: &JobId) -> String {
     format!("{}/{}", folder(&job.team), folder(&TeamName::new(job.job.as_str())))
 }
@@ -85,6 +90,13 @@ mod tests {
         check("Bildverarbeitung Köln", "x.y_z-0123abcd", "Bildverarbeitung%20Köln/x.y_z-0123abcd");
         check("a/b", "c-0123abcd", "a%2Fb/c-0123abcd");
         check("..", "..", "%2E%2E/%2E%2E");
+    }
+
+    #[test]
+    fn outputs_lie_beside_the_documents() {
+        let folder = outputs_folder(&id("a/b", "c-0123abcd"), 2);
+        assert_eq!(folder, "outputs/a%2Fb/c-0123abcd/2/");
+        assert_eq!(job_of_key(&format!("{folder}cancel.json")), None);
     }
 
     #[test]
