@@ -234,7 +234,7 @@ def test_what_is_wrong(account: Account) -> None:
         (["--since", "100d"], "92d is the most"),
         (["--limit", "0"], "it is at least 1"),
         (["--limit", "many"], "write a number from 1 to 65535"),
-        (["--function", "reap-instance"], "[possible values: reap-instances, reap-volumes, enforce-budgets]"),
+        (["--function", "reap-instance"], "[possible values: reap-instances, reap-volumes, enforce-budgets, run-jobs]"),
         (["zzzz"], "plans/<day>/<function>/<run>.json"),
         (["abc"], "at least 4 characters"),
         (["abcd", "--all"], "cannot be used with"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import email
 import json
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,13 +93,14 @@ def test_the_agent_is_in_the_bucket_once(jobs: JobAccount) -> None:
     assert kept == AGENT + b"x86_64"
 
 
-def test_a_deployment_without_an_agent_holds_jobs(jobs: JobAccount) -> None:
-    jobs.restart(LAMBDA_TASK_ROOT="/nonexistent")
+def test_a_deployment_whose_agent_cannot_be_read_holds_jobs(jobs: JobAccount, tmp_path: Path) -> None:
+    (tmp_path / "agent-x86_64").mkdir()
+    jobs.restart(LAMBDA_TASK_ROOT=str(tmp_path))
     jobs.submit()
     run = jobs.tick()
     phase = jobs.job().phase
-    assert (phase["state"], phase["by"]) == ("held", "unplaceable") and "carries no agent" in phase["why"]
-    assert "carries no agent" in run.messages[0]["message"] and jobs.ever_launched() == []
+    assert (phase["state"], phase["by"]) == ("held", "unplaceable") and "agent-x86_64 cannot be read" in phase["why"]
+    assert "agent-x86_64 cannot be read" in run.messages[0]["message"] and jobs.ever_launched() == []
 
 
 # Capacity
