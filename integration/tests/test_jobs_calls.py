@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
+from typing import Any
 
 from jobs import SPEC, JobAccount
-from reaping import Run, ago, now
+from reaping import BUCKET, Run, ago, now
+from template_iam import Request, may
 
-# What the function's role needs, all of a job's life together.
+# What the function's role needs, all of a job's life together. test_template.py compares it with what is granted.
 PERMISSIONS = {
     "ec2:CreateTags",
     "ec2:DescribeImages",
@@ -167,9 +169,11 @@ def test_a_job_that_waits_asks_nothing_of_ec2(jobs: JobAccount) -> None:
 
 def test_a_whole_life_needs_these_permissions_and_no_others(jobs: JobAccount) -> None:
     needed: set[str] = set()
+    calls: list[dict[str, Any]] = []
 
     def after(run: object) -> None:
         needed.update(jobs.aws.permissions())
+        calls.extend(jobs.aws.calls())
 
     jobs.aws.set_spot_price("g5.xlarge", {"us-east-1a": 0.3}, since=ago(minutes=5))
     jobs.submit(text=SPEC)
@@ -186,3 +190,20 @@ def test_a_whole_life_needs_these_permissions_and_no_others(jobs: JobAccount) ->
     after(jobs.tick_at(now() + timedelta(minutes=20)))
     assert job.phase["closed"] and not job.is_active
     assert needed == PERMISSIONS
+    refused = [request for call in calls for request in asked_for(call) if not may("run-jobs", request)]
+    assert refused == [], "template.yaml grants less than this"
+
+
+def asked_for(call: dict[str, Any]) -> list[Request]:
+    """What a call asks of IAM, as far as a recorded call says on what: objects and listings."""
+    requests = []
+    for permission in call["permissions"]:
+        for resource in call["resources"]:
+            _, _, key = resource.partition("/")
+            if permission == "s3:ListBucket":
+                requests.append(Request(permission, "StateBucket.Arn", context={"s3:prefix": key}))
+            elif permission.startswith("s3:"):
+                assert resource == f"{BUCKET}/{key}"
+                requests.append(Request(permission, f"StateBucket.Arn/{key}"))
+    assert requests or not any(one.startswith("s3:") for one in call["permissions"]), call
+    return requests

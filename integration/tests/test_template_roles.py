@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 import pytest
 
-from template_actions import REPOSITORY, resources, template
+from template_actions import REPOSITORY, resources, statements_of_role, template
 from template_iam import ACCOUNT, ADMINISTRATOR, INSTANCE, SNAPSHOT, VOLUME, Request, may, role_may
 
 OF = "curfew:snapshot-of"
@@ -288,12 +288,16 @@ OF_JOBS: list[tuple[str, str, str, str]] = [
     (f"jobs/{LIVES}/head.json", "r", "rw", "rw"),
     (f"jobs/{LIVES}/attempts/1/heartbeat.json", "r", "rw", "rw"),
     (f"jobs/{LIVES}/attempts/1/log", "r", "rw", "rw"),
+    # What a machine leaves behind may be called as it likes.
+    (f"jobs/{LIVES}/attempts/1/outputs/results/state.json", "rw", "rw", "rw"),
+    (f"outputs/{LIVES}/1/results/state.json", "", "rw", "rw"),
+    ("outputs/nlp/bert-0123abcd/1/results/a.pt", "", "rw", ""),
     (f"checkpoints/{LIVES}/1/100/manifest.json", "", "rwd", "rwd"),
     (f"active/{LIVES}", "rwd", "", ""),
     ("agent/0123abcd", "rw", "r", "r"),
     ("budgets/vision/2026-11.json", "rw", "", ""),
     ("config/curfew.toml", "r", "", ""),
-    ("prices/current.json", "r", "", ""),
+    ("prices/current.json", "rw", "", ""),
     ("ledger/2026-11/eu-west-1.json", "", "", ""),
     ("plans/2026-09-01/run-jobs/run.json", "w", "", ""),
     ("jobs/nlp/bert-0123abcd/head.json", "r", "rw", ""),
@@ -346,6 +350,26 @@ def test_a_machine_may_do_nothing_beside_its_part_of_the_bucket(who: Any) -> Non
     assert not who(Request("secretsmanager:GetSecretValue", secret))
 
 
+@pytest.mark.parametrize("who", [common_role, team_role])
+def test_a_machine_gives_up_what_it_has_not_uploaded_whole(who: Any) -> None:
+    for key, _, *of_machines in OF_JOBS:
+        letters = of_machines[1 if who is team_role else 0]
+        assert who(Request("s3:AbortMultipartUpload", f"{BUCKET}/{key}")) == ("w" in letters), key
+
+
+@pytest.mark.parametrize(("who", "given"), [(common_role, "JobSecretArns"), (team_role, "SecretArns")])
+def test_secrets_are_read_as_the_agent_reads_them(who: Any, given: str) -> None:
+    """By Parameter Store: it asks by one name for both, and Secrets Manager besides (agent/src/secrets.rs)."""
+    of_parameters = f"arn:aws:ssm:eu-west-1:{ACCOUNT}:parameter/"
+    assert who(Request("ssm:GetParameter", f"{of_parameters}aws/reference/secretsmanager/team/hf-token"))
+    for action in ("secretsmanager:GetSecretValue", "ssm:GetParameter"):
+        assert who(Request(action, given)), "what the parameter of the template names"
+    assert not who(Request("ssm:GetParameter", f"{of_parameters}token"))
+    role = TEAM_ROLE if who is team_role else resources()["JobRole"]["Properties"]
+    conditions = {one.only_if for one in statements_of_role(role) if "ssm:GetParameter" in one.actions}
+    assert conditions == {("HasJobSecrets" if given == "JobSecretArns" else "HasSecrets",)}
+
+
 ALL = {"reap-instances", "reap-volumes", "enforce-budgets", "run-jobs"}
 
 
@@ -374,8 +398,8 @@ def test_a_function_reads_and_writes_its_own_memory_alone(function: str, other: 
         # Where budgets stand is said by one, and read by the one that stops instances by it.
         assert sees("budgets/vision/2026-11.json") == (function != "reap-volumes")
         assert sees("ledger/2026-11/eu-west-1.json") == (function == "enforce-budgets")
-        for key in ("ledger/2026-11/eu-west-1.json", "prices/current.json"):
-            assert writes(key) == (function == "enforce-budgets")
-        # What jobs have reserved stands there as well.
-        assert writes("budgets/vision/2026-11.json") == (function in {"enforce-budgets", "run-jobs"})
+        assert writes("ledger/2026-11/eu-west-1.json") == (function == "enforce-budgets")
+        # What jobs have reserved stands there as well; and both ask for prices.
+        for key in ("budgets/vision/2026-11.json", "prices/current.json"):
+            assert writes(key) == (function in {"enforce-budgets", "run-jobs"})
         assert sees("prices/current.json")

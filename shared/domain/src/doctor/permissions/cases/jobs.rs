@@ -28,13 +28,13 @@ const PROTECTING: &[&str] = &[JOB, ATTEMPT, EXPIRES_AT, PROTECTED];
 
 pub(super) const DEEDS: Deeds<'static> = Deeds {
     looks: &[
-        "ec2:DescribeRegions",
         "ec2:DescribeInstances",
         "ec2:DescribeInstanceTypes",
         "ec2:DescribeInstanceTypeOfferings",
         "ec2:DescribeSubnets",
         "ec2:DescribeImages",
         "ec2:DescribeSpotPriceHistory",
+        "pricing:GetProducts",
     ],
     done: &[(ask(TERMINATE, Instance, &[JOB]), OF_A_JOB)],
     never: &[
@@ -57,7 +57,7 @@ pub(super) const DEEDS: Deeds<'static> = Deeds {
     own: &[
         ("notices/run-jobs/", true),
         ("budgets/", true),
-        ("prices/", false),
+        ("prices/", true),
         ("inbox/", false),
         ("jobs/", false),
         ("active/", true),
