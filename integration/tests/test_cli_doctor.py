@@ -60,6 +60,19 @@ def test_a_function_that_does_not_run_is_a_problem(account: Account) -> None:
     assert "no record of a run" in volumes["found"] and "no record of a run" in budgets["found"]
 
 
+def test_jobs_leave_a_record_only_where_there_was_something_to_do(account: Account) -> None:
+    stack = deploy(account)
+    for key in account.keys("plans/"):
+        if "/run-jobs/" in key:
+            account.aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
+    assert findings(doctor(stack), "runs") == []
+    gap = {"region": EUROPE, "call": "ec2:DescribeInstances", "error": "not you"}
+    stack.ran("run-jobs", minutes_ago=20, gaps=[gap])
+    assert findings(doctor(stack), "runs") == [], "later runs had nothing to tell"
+    stack.ran("run-jobs", minutes_ago=0, gaps=[gap])
+    assert the_only(doctor(stack), "runs")["severity"] == "warning"
+
+
 def test_right_after_midnight_the_last_run_is_of_yesterday(account: Account) -> None:
     stack = deploy(account)
     for key in account.keys("plans/"):

@@ -41,7 +41,7 @@ pub(super) fn runs(context: &Context, stack: &Result<Deployment, Finding>, last:
         match last {
             Ok(last) => {
                 findings.extend(runs::check(*scheduled, deployed, last.as_ref(), context.now));
-                summaries.extend(last.as_ref().map(|last| runs::summary(*scheduled, last, context.now)));
+                summaries.push(runs::summary(*scheduled, last.as_ref(), context.now));
             }
             Err(error) => findings.push(unread(error)),
         }

@@ -1,5 +1,6 @@
-//! **Alive**, of a function, if and only if its newest record in `plans/` is no older than three periods of its schedule. What
-//! that run could not see is a warning each.
+//! **Alive**, of a function whose every run leaves a record, if and only if its newest one in `plans/` is no older than three periods
+//! of its schedule. Of a function that leaves one only of a run that did or missed something, records cannot say so: whether it runs,
+//! its alarm tells (`RunJobsNotRunAlarm` in `template.yaml`). What a run of the last three periods could not see is a warning each.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -23,6 +24,17 @@ pub struct Scheduled {
     pub function: &'static str,
     /// From one run to the next.
     pub every: SignedDuration,
+    /// Which of its runs leave a record.
+    pub records: Records,
+}
+
+/// Which runs of a function leave a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Records {
+    /// All.
+    EveryRun,
+    /// Those that did or missed something: silence says nothing.
+    Events,
 }
 
 impl Scheduled {
@@ -35,22 +47,26 @@ impl Scheduled {
 
 /// Every function.
 pub const FUNCTIONS: [Scheduled; 4] = [
-    Scheduled { function: "reap-instances", every: SignedDuration::from_mins(5) },
-    Scheduled { function: "reap-volumes", every: SignedDuration::from_hours(1) },
-    Scheduled { function: "enforce-budgets", every: SignedDuration::from_mins(15) },
-    Scheduled { function: "run-jobs", every: SignedDuration::from_mins(1) },
+    Scheduled { function: "reap-instances", every: SignedDuration::from_mins(5), records: Records::EveryRun },
+    Scheduled { function: "reap-volumes", every: SignedDuration::from_hours(1), records: Records::EveryRun },
+    Scheduled { function: "enforce-budgets", every: SignedDuration::from_mins(15), records: Records::EveryRun },
+    Scheduled { function: "run-jobs", every: SignedDuration::from_mins(1), records: Records::Events },
 ];
 
 /// Judges one function by the newest record of it; `deployed` is its name in Lambda, where that is known.
 #[must_use]
 pub fn check(scheduled: Scheduled, deployed: Option<&str>, last: Option<&Recorded>, now: Timestamp) -> Vec<Finding> {
-    let Scheduled { function, every } = scheduled;
+    let Scheduled { function, every, records } = scheduled;
+    let is_old = last.is_none_or(|last| now.duration_since(last.at) > scheduled.alive_within());
+    if is_old && records == Records::Events {
+        return Vec::new();
+    }
     let Some(last) = last else {
         let found = "there is no record of a run of today or yesterday";
         return vec![Finding::problem(function, found, remedy(function, deployed))];
     };
     let mut findings = Vec::new();
-    if now.duration_since(last.at) > scheduled.alive_within() {
+    if is_old {
         let (when, every) = (ago(now, last.at), duration::show(every));
         let found = format!("its last run was {when} ago, and it should run every {every}");
         findings.push(Finding::problem(function, found, remedy(function, deployed)));
@@ -63,14 +79,22 @@ pub fn check(scheduled: Scheduled, deployed: Option<&str>, last: Option<&Recorde
     findings
 }
 
-/// For people, where all is well: when it ran last, and in which mode.
+/// For people, where all is well: when it ran last, and in which mode; or what else its records say.
 #[must_use]
-pub fn summary(scheduled: Scheduled, last: &Recorded, now: Timestamp) -> String {
-    let mode = match last.mode {
-        Mode::Enforce => "enforce",
-        Mode::Observe => "observe",
-    };
-    format!("{} ran {} ago in {mode} mode", scheduled.function, ago(now, last.at))
+pub fn summary(scheduled: Scheduled, last: Option<&Recorded>, now: Timestamp) -> String {
+    let function = scheduled.function;
+    let ran = last.map(|last| {
+        let mode = match last.mode {
+            Mode::Enforce => "enforce",
+            Mode::Observe => "observe",
+        };
+        format!("{} ago in {mode} mode", ago(now, last.at))
+    });
+    match (ran, scheduled.records) {
+        (Some(ran), Records::EveryRun) => format!("{function} ran {ran}"),
+        (Some(ran), Records::Events) => format!("{function} did something {ran} (its alarm says whether it runs)"),
+        (None, _) => format!("{function} left no record today or yesterday (its alarm says whether it runs)"),
+    }
 }
 
 fn remedy(function: &str, deployed: Option<&str>) -> String {
@@ -91,22 +115,30 @@ mod tests {
 
     /// A run so many minutes ago of a function that runs every five, and how many gaps it had.
     fn check(minutes_ago: Option<i64>, gaps: usize, expect: &[Severity]) {
+        check_of(FUNCTIONS[0], minutes_ago, gaps, expect);
+    }
+
+    fn check_of(scheduled: Scheduled, minutes_ago: Option<i64>, gaps: usize, expect: &[Severity]) {
+        let last = minutes_ago.map(|minutes| recorded(minutes, gaps));
+        let findings = super::check(scheduled, None, last.as_ref(), time(NOW));
+        let severities: Vec<Severity> = findings.iter().map(|finding| finding.severity).collect();
+        assert_eq!(severities, expect, "{} {minutes_ago:?} {gaps}", scheduled.function);
+    }
+
+    fn recorded(minutes_ago: i64, gaps: usize) -> Recorded {
         let missed =
             RecordedGap { region: "us-east-1".into(), call: "ec2:DescribeInstances".to_owned(), error: String::new() };
-        let last = minutes_ago.map(|minutes| Recorded {
+        Recorded {
             function: FUNCTIONS[0].function.to_owned(),
             run: "5f1c2a7e".into(),
-            at: time(NOW) - SignedDuration::from_mins(minutes),
+            at: time(NOW) - SignedDuration::from_mins(minutes_ago),
             mode: Mode::Enforce,
             regions: Vec::new(),
             seen: 0,
             steps: Vec::new(),
             spared: BTreeMap::new(),
             gaps: vec![missed; gaps],
-        });
-        let findings = super::check(FUNCTIONS[0], None, last.as_ref(), time(NOW));
-        let severities: Vec<Severity> = findings.iter().map(|finding| finding.severity).collect();
-        assert_eq!(severities, expect, "{minutes_ago:?} {gaps}");
+        }
     }
 
     #[test]
@@ -122,6 +154,26 @@ mod tests {
         check(Some(1), 2, &[Severity::Warning; 2]);
         check(Some(1), 200, &[Severity::Warning; GAPS_SHOWN_MAX + 1]);
         check(Some(60), 1, &[Severity::Problem, Severity::Warning]);
+    }
+
+    #[test]
+    fn the_silence_of_one_that_records_events_says_nothing() {
+        let run_jobs = FUNCTIONS[3];
+        assert_eq!((run_jobs.function, run_jobs.records), ("run-jobs", Records::Events));
+        check_of(run_jobs, None, 0, &[]);
+        check_of(run_jobs, Some(600), 0, &[]);
+        check_of(run_jobs, Some(600), 2, &[]);
+        check_of(run_jobs, Some(3), 2, &[Severity::Warning; 2]);
+    }
+
+    #[test]
+    fn a_summary_says_no_more_than_records_do() {
+        let say = |scheduled, last: Option<&Recorded>| summary(scheduled, last, time(NOW));
+        let last = recorded(4, 0);
+        assert_eq!(say(FUNCTIONS[0], Some(&last)), "reap-instances ran 4m ago in enforce mode");
+        let alarm = "(its alarm says whether it runs)";
+        assert_eq!(say(FUNCTIONS[3], Some(&last)), format!("run-jobs did something 4m ago in enforce mode {alarm}"));
+        assert_eq!(say(FUNCTIONS[3], None), format!("run-jobs left no record today or yesterday {alarm}"));
     }
 
     #[test]
