@@ -101,6 +101,14 @@ def test_where_there_are_none(account: Account) -> None:
     assert jobs(account, "--json").fine().json()["jobs"] == []
 
 
+def test_what_is_reserved_is_shown_until_it_is_given_back(account: Account) -> None:
+    reserved = {"rate": 1.006, "usd": 8.05, "until": rfc3339(now() + timedelta(hours=6)), "granted": True}
+    for released in (False, True):
+        write(account, OLD, ended(released=released, closed=released), reserved=reserved)
+        labels = {line.split()[0] for line in jobs(account, OLD).fine().out.splitlines() if line}
+        assert ("reserved" in labels) != released, labels
+
+
 def test_one_in_full(account: Account) -> None:
     lost = placed(1, instance="i-0fedcba9876543210")
     running(account, attempt=2, lost="silent", predecessor=lost, used={"seconds": 3600, "usd": 1.0})

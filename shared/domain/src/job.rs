@@ -38,7 +38,7 @@ pub use id::{JobId, JobName, UnreadableJob};
 pub use identity::Identity;
 pub use launch_tags::launch_tags;
 pub use next::{next, wants};
-pub use overview::{Overview, WorstCase, find};
+pub use overview::{Overview, WorstCase, find, still_reserved};
 pub use phase::{Ended, Ending, Held, HeldBy, Launching, Lost, Phase, Placed, Replacing, Waiting};
 pub use rank::{Pool, prices_wanted, rank};
 pub use spec::{CheckpointSpec, Gpu, MachineSpec, Spec, Spot, Terms, Work};

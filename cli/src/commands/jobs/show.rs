@@ -2,7 +2,7 @@
 
 use domain::duration;
 use domain::id::TypeName;
-use domain::job::{Job, Lifecycle, Overview, Placed, Terms};
+use domain::job::{Job, Lifecycle, Overview, Placed, Terms, still_reserved};
 use jiff::{SignedDuration, Timestamp};
 
 use super::read::Details;
@@ -68,7 +68,7 @@ pub(super) fn one(job: &Job, overview: &Overview, details: &Details, now: Timest
     facts.push(("checkpoint", checkpoint(overview, details)));
     facts.push(("ran", length(overview.seconds)));
     facts.push(("cost", format!("{} at most", overview.cost_usd_max)));
-    if let Some(reserved) = job.reserved.filter(|reserved| reserved.granted) {
+    if let Some(reserved) = still_reserved(job) {
         facts.push(("reserved", format!("{} until {} UTC", reserved.usd, minute(reserved.until))));
     }
     if let Some(until) = overview.until {

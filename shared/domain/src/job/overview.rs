@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::next::{Left, after, most};
-use super::{EXPIRES_AFTER, Ending, Job, JobId, Launching, Lifecycle, Phase, Placed, Ranking, Terms};
+use super::{EXPIRES_AFTER, Ending, Job, JobId, Launching, Lifecycle, Phase, Placed, Ranking, Reservation, Terms};
 use crate::duration;
 use crate::money::{Amount, Rate};
 
@@ -75,6 +75,13 @@ impl Overview {
             },
         }
     }
+}
+
+/// What is reserved for a job still: nothing once it is over and its reservation is given back.
+#[must_use]
+pub fn still_reserved(job: &Job) -> Option<Reservation> {
+    let is_released = matches!(&job.phase, Phase::Ended(ended) if ended.released);
+    job.reserved.filter(|reserved| reserved.granted && !is_released)
 }
 
 fn state(phase: &Phase) -> &'static str {
@@ -262,6 +269,24 @@ mod tests {
             closed: true,
         };
         check(Phase::Ended(ended), "expired", "its time is over", Some("2026-11-22T04:00:00Z"));
+    }
+
+    #[test]
+    fn what_was_given_back_is_reserved_no_longer() {
+        let check = |phase: Phase, granted: bool, expect: bool| {
+            let rate = Rate::from_usd_micros_per_hour(1_000_000);
+            let reserved = Reservation { rate, usd: Amount::from_usd(8.0), until: time(NOW), granted };
+            let still = still_reserved(&Job { reserved: Some(reserved), ..job(phase.clone()) });
+            assert_eq!(still, expect.then_some(reserved), "{phase:?} {granted}");
+        };
+        let ended = |released: bool| {
+            let (result, why, at) = (Ending::Succeeded, String::new(), time(NOW));
+            Phase::Ended(Ended { result, why, at, machine: None, released, closed: released })
+        };
+        check(Phase::Running(placed(1)), true, true);
+        check(Phase::Reserving, false, false);
+        check(ended(false), true, true);
+        check(ended(true), true, false);
     }
 
     #[test]
