@@ -4,11 +4,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use domain::job::checkpoints::{QUIET, Step, Watch, Writer, to_prune, to_upload};
+use domain::job::checkpoints::{QUIET, Step, Watch, Writer, to_keep, to_prune, to_upload};
 use domain::job::warning::Measured;
-use domain::job::{Checkpoint, CheckpointSpec};
+use domain::job::{Checkpoint, CheckpointSpec, Head};
 use jiff::SignedDuration;
-use store::CheckpointError;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -33,7 +32,8 @@ pub(crate) struct Keeper {
 struct Work {
     agent: Arc<Agent>,
     directory: PathBuf,
-    keep: u32,
+    /// Unknown: nothing is deleted.
+    keep: Option<u32>,
     /// What head named, newest last.
     counting: Vec<Checkpoint>,
     seen: Watch,
@@ -57,12 +57,17 @@ enum Kept {
 
 impl Keeper {
     /// Begins. `counting` is what head named so far.
-    pub(crate) fn begin(agent: &Arc<Agent>, spec: &CheckpointSpec, counting: Vec<Checkpoint>) -> Self {
+    pub(crate) fn begin(
+        agent: &Arc<Agent>,
+        spec: &CheckpointSpec,
+        keep: Option<u32>,
+        counting: Vec<Checkpoint>,
+    ) -> Self {
         let (writer, measured) = (watch::Sender::new(Writer::Running), Arc::default());
         let work = Work {
             agent: Arc::clone(agent),
             directory: PathBuf::from(&spec.dir),
-            keep: spec.keep,
+            keep,
             counting,
             seen: Watch::default(),
             measured: Arc::clone(&measured),
@@ -150,10 +155,11 @@ impl Work {
         let job = &self.agent.identity.job;
         match self.agent.store.upload_checkpoint(job, checkpoint, files, now()).await {
             Ok(_) => {}
-            Err(CheckpointError::Damaged(words)) => return self.failed(step, &words),
             Err(error) => return self.failed(step, &error.to_string()),
         }
-        match self.agent.fence.swap(|head| head.checkpoint = Some(checkpoint)).await {
+        let kept = to_keep(&self.counting, checkpoint, self.keep);
+        let name = |head: &mut Head| (head.checkpoint, head.kept) = (Some(checkpoint), kept.clone());
+        match self.agent.fence.swap(name).await {
             Ok(_) => {}
             Err(Shut::Fenced(why)) => {
                 self.agent.end(Cause::fenced(why));
@@ -161,9 +167,13 @@ impl Work {
             }
             Err(Shut::Store(error)) => return self.failed(step, &error.to_string()),
         }
+        self.counting.clone_from(&kept);
+        self.counting.reverse();
         self.counting.push(checkpoint);
         self.measure(step, begun);
-        self.prune(checkpoint).await;
+        if self.keep.is_some() {
+            self.prune(checkpoint, &kept).await;
+        }
         Kept::One
     }
 
@@ -179,18 +189,17 @@ impl Work {
         *self.measured.lock().unwrap_or_else(PoisonError::into_inner) = Some(measured);
     }
 
-    /// Deletes what is old. What cannot be deleted costs a little, and is tried again with the next one.
-    async fn prune(&mut self, newest: Checkpoint) {
+    /// Deletes all but what head names. What cannot be deleted costs a little, and is tried again with the next one.
+    async fn prune(&mut self, newest: Checkpoint, kept: &[Checkpoint]) {
         let (store, job) = (&self.agent.store, &self.agent.identity.job);
         let listed = match store.list_checkpoints(job).await {
             Ok(listed) => listed,
             Err(error) => return self.say(format!("old checkpoints are not deleted: {error}")),
         };
-        for old in to_prune(&listed, &self.counting, newest, self.keep, self.agent.identity.attempt) {
+        for old in to_prune(&listed, newest, kept, self.agent.identity.attempt) {
             if let Err(error) = store.delete_checkpoint(job, old).await {
                 return self.say(format!("the checkpoint of step {} is not deleted: {error}", old.step));
             }
-            self.counting.retain(|other| *other != old);
         }
     }
 

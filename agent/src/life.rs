@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
 
+use domain::config::Config;
 use domain::duration;
 use domain::job::checkpoints::Writer;
 use domain::job::warning::killed_at;
@@ -33,6 +34,8 @@ const AGAIN: SignedDuration = SignedDuration::from_secs(5);
 pub(crate) struct Asked {
     pub(crate) work: Work,
     pub(crate) checkpoint: Option<CheckpointSpec>,
+    /// How many checkpoints are kept; `None` where that is unknown, and nothing may be deleted.
+    pub(crate) keep: Option<u32>,
 }
 
 /// Lives it. Whatever comes back, the machine goes dark.
@@ -90,13 +93,38 @@ async fn read_spec(agent: &Agent) -> Result<Asked, End> {
         }
         agent.pace.sleep(AGAIN).await;
     };
-    // How many checkpoints are kept may be said there. Nothing depends on it, so it is not waited for.
-    let config = agent.store.read_config().await.unwrap_or_default();
-    let read = Spec::accepted(&text, &config).map_err(|mistakes| {
+    // What it takes from the configuration is how many checkpoints are kept, which may have changed since it was accepted.
+    let read = Spec::accepted(&text, &Config::default()).map_err(|mistakes| {
         let first = mistakes.first().map(|mistake| format!("{}: {}", mistake.key, mistake.problem)).unwrap_or_default();
         End::broken(format!("this agent cannot read the spec that was accepted: {first}"))
     });
-    read.map(|(work, checkpoint)| Asked { work, checkpoint })
+    let (work, checkpoint) = read?;
+    let keep = if checkpoint.is_some() { read_keep(agent).await } else { None };
+    Ok(Asked { work, checkpoint, keep })
+}
+
+/// How many checkpoints are kept, as the job was accepted; as long as S3 does not answer, again.
+async fn read_keep(agent: &Agent) -> Option<u32> {
+    let (mut said, unknown) = (false, "how many checkpoints are kept is unknown, and none is deleted");
+    loop {
+        match agent.store.read_keep(&agent.identity.job).await {
+            Ok(Some(keep)) => return Some(keep),
+            Ok(None) => {
+                agent.log.say(&format!("{unknown}: state.json does not say it"));
+                return None;
+            }
+            Err(error) if error.lasts() => {
+                agent.log.say(&format!("{unknown}: {error}"));
+                return None;
+            }
+            Err(error) if said => drop(error),
+            Err(error) => {
+                agent.log.say(&format!("state.json cannot be read yet: {error}"));
+                said = true;
+            }
+        }
+        agent.pace.sleep(AGAIN).await;
+    }
 }
 
 /// Waits politely for the predecessor's last write, and takes the fence.
@@ -148,7 +176,7 @@ async fn run_setup(agent: &Agent, line: &str, user: &User, variables: &variables
 /// The command, until it ends or has to.
 async fn run(agent: &Arc<Agent>, asked: &Asked, mut running: Running, restored: Restored) -> End {
     let keep = asked.checkpoint.as_ref();
-    let keeper = keep.map(|keep| Keeper::begin(agent, keep, restored.counting));
+    let keeper = keep.map(|keep| Keeper::begin(agent, keep, asked.keep, restored.counting));
     let ended = tokio::select! {
         ended = running.ended() => Ok(ended),
         cause = agent.cause() => Err(cause),

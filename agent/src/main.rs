@@ -111,7 +111,9 @@ async fn leave(agent: &Agent, end: &End) {
     agent.log.say(&format!("attempt {attempt} ends ({}): {}", name_of(end.reason), end.why));
     match tokio::time::timeout(LAST_WORDS, agent.fence.speaks()).await {
         Ok(Ok(true)) => {}
-        Ok(Ok(false)) => return agent.log.say("another machine of this attempt leaves behind how it ends, not this one"),
+        Ok(Ok(false)) => {
+            return agent.log.say("another machine of this attempt leaves behind how it ends, not this one");
+        }
         Ok(Err(error)) => return agent.log.say(&format!("nothing is left behind: {error}")),
         Err(_) => return agent.log.say("nothing is left behind: S3 did not answer"),
     }

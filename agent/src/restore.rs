@@ -20,6 +20,10 @@ const RESTORING: &str = ".curfew-restoring";
 /// Between one try and the next, while S3 does not answer.
 const AGAIN: SignedDuration = SignedDuration::from_secs(10);
 
+/// What does not pass, such as a permission that lacks, is tried so often: one that was just granted takes a while to be known everywhere
+/// (IAM user guide, "Troubleshoot IAM": changes are eventually consistent).
+const TRIES: u32 = 6;
+
 /// What was put back, and all that counts.
 #[derive(Debug, Default)]
 pub(crate) struct Restored {
@@ -35,17 +39,8 @@ pub(crate) async fn restore(agent: &Arc<Agent>, head: &Head, into: &Path, user: 
     let broken = |error: &dyn std::fmt::Display| End::broken(format!("{}: {error}", into.display()));
     directory::make(into, user).map_err(|error| broken(&error))?;
     set_aside(agent, into).map_err(|error| broken(&error))?;
-    let mut counting = Vec::new();
-    if head.checkpoint.is_some() {
-        let listed = loop {
-            match agent.store.list_checkpoints(&agent.identity.job).await {
-                Ok(listed) => break listed,
-                Err(error) => agent.log.say(&format!("the checkpoints cannot be listed yet: {error}")),
-            }
-            agent.pace.sleep(AGAIN).await;
-        };
-        counting = to_restore(head.checkpoint, &listed);
-    }
+    let mut counting = to_restore(head);
+    let mut tries = 1..TRIES;
     while let Some(checkpoint) = counting.first().copied() {
         match Box::pin(one(agent, checkpoint, into, user)).await {
             Ok(entries) => {
@@ -62,7 +57,7 @@ pub(crate) async fn restore(agent: &Arc<Agent>, head: &Head, into: &Path, user: 
                 ));
                 counting.remove(0);
             }
-            Err(CheckpointError::Store(error)) => {
+            Err(CheckpointError::Store(error)) if !error.lasts() || tries.next().is_some() => {
                 agent.log.say(&format!("the checkpoint of step {} cannot be read yet: {error}", checkpoint.step));
                 agent.pace.sleep(AGAIN).await;
             }

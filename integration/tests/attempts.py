@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,8 @@ class Job:
         text += f"[machine]\nuser = {json.dumps(user)}\n" if "[machine]" not in more else ""
         text += "[gpu]\ncount = 1\n[limits]\nmax_runtime = \"8h\"\n"
         self.put(f"jobs/{NAME}/spec.toml", text)
+        # Of what the reconciler writes, all that an agent reads.
+        self.put(f"jobs/{NAME}/state.json", json.dumps({"schema": 1, "terms": {"checkpoint": {"keep": keep} if checkpoint else None}}))
 
     def training(self, steps: int, *options: str, **spec: Any) -> None:
         """The command is the training, which has to come out as `self.expected`."""
@@ -197,7 +199,7 @@ def _descendants(of: int) -> list[int]:
     return found
 
 
-def head(attempt: int, checkpoint: tuple[int, int] | None = None, result: dict[str, Any] | None = None, launch: str = "0a") -> str:
-    """A fence that names an attempt, and attempt and step of a checkpoint."""
-    named = checkpoint and {"attempt": checkpoint[0], "step": checkpoint[1]}
-    return json.dumps({"schema": 1, "attempt": attempt, "launch": launch, "checkpoint": named, "result": result})
+def head(attempt: int, checkpoint: tuple[int, int] | None = None, result: dict[str, Any] | None = None, launch: str = "0a", kept: Sequence[tuple[int, int]] = ()) -> str:
+    """A fence that names an attempt, and attempt and step of a checkpoint and of those that are kept beside it."""
+    named, *others = [each and {"attempt": each[0], "step": each[1]} for each in (checkpoint, *kept)]
+    return json.dumps({"schema": 1, "attempt": attempt, "launch": launch, "checkpoint": named, "kept": others, "result": result})

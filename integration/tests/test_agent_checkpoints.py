@@ -132,7 +132,8 @@ def test_a_damaged_checkpoint_is_skipped_and_that_is_said(job: Job) -> None:
     with job.machine(1) as machine:
         machine.ends()
     assert job.manifests() == [(1, 5), (1, 10), (1, 15)]
-    job.put(f"jobs/{NAME}/head.json", head(1, (1, 15)))
+    assert job.head()["kept"] == [{"attempt": 1, "step": 10}, {"attempt": 1, "step": 5}]
+    job.put(f"jobs/{NAME}/head.json", head(1, (1, 15), kept=[(1, 10), (1, 5)]))
     key = f"checkpoints/{NAME}/1/15/files/step-15/weights/padding.bin"
     job.put(key, b"x" * len(job.get(key)))
     job.s3.delete_object(Bucket=BUCKET, Key=f"checkpoints/{NAME}/1/10/files/step-10/state.json")
@@ -161,6 +162,65 @@ def test_a_half_uploaded_checkpoint_does_not_exist(job: Job) -> None:
     assert "goes on from step 10" in machine.said()
     assert job.result.read_text() == job.expected
     assert (1, 16) not in job.manifests(), "what never counted is deleted"
+    assert not job.keys(f"checkpoints/{NAME}/1/15/"), "and what never came to its end"
+
+
+def test_what_a_fenced_attempt_uploaded_too_late_is_not_restored(job: Job) -> None:
+    job.training(10)
+    with job.machine(1) as machine:
+        machine.ends()
+    for key in job.keys(f"checkpoints/{NAME}/1/10/"):
+        # Whole, and older than what head names, by an attempt that head names.
+        late = job.get(key).replace(b'"step":10', b'"step":9') if key.endswith("/manifest.json") else job.get(key)
+        job.put(key.replace("/1/10/", "/1/9/"), late)
+        if key.endswith("/manifest.json"):
+            job.put(key, b"torn")
+    job.put(f"jobs/{NAME}/head.json", head(1, (1, 10)))
+    job.training(20)
+    with job.machine(2) as machine:
+        machine.ends()
+    assert "the job begins at its beginning" in machine.said()
+    assert job.result.read_text() == job.expected
+
+
+@pytest.mark.parametrize("why", ["unknown schema", "denied"])
+def test_a_checkpoint_that_this_agent_cannot_read_is_left_alone_and_that_is_said(job: Job, why: str) -> None:
+    job.training(10)
+    with job.machine(1) as machine:
+        machine.ends()
+    manifest = f"checkpoints/{NAME}/1/10/manifest.json"
+    if why == "denied":
+        job.aws.fault("s3:GetObject", "access_denied", match="1/10/manifest.json", times=None)
+    else:
+        job.put(manifest, job.get(manifest).replace(b'"schema":1', b'"schema":2'))
+    job.put(f"jobs/{NAME}/head.json", head(1, (1, 10), kept=[(1, 5)]))
+    with job.machine(2) as machine:
+        machine.ends()
+    assert job.exit(2)["reason"] == "broken"
+    assert "the checkpoint of step 10 cannot be restored" in job.exit(2)["why"]
+    assert ("AccessDenied" if why == "denied" else "has schema 2") in job.exit(2)["why"]
+    assert (1, 10) in job.manifests() and job.kept() == 10
+
+
+def test_nothing_is_deleted_where_nobody_knows_how_many_are_kept(job: Job) -> None:
+    job.training(40, "--step-seconds", "0.2")
+    job.s3.delete_object(Bucket=BUCKET, Key=f"jobs/{NAME}/state.json")
+    # Neither what the spec says nor the default of the configuration is asked: the machine's role may not read that.
+    job.aws.fault("s3:GetObject", "access_denied", match="config/curfew.toml", times=None)
+    with job.machine(1) as machine:
+        machine.ends()
+    assert "how many checkpoints are kept is unknown, and none is deleted" in machine.said()
+    assert len(job.manifests()) > 3
+    assert len(job.head()["kept"]) == len(job.manifests()) - 1
+
+
+def test_how_many_are_kept_is_asked_for_again(job: Job) -> None:
+    job.training(30, "--step-seconds", "0.2", keep=2)
+    job.aws.fault("s3:GetObject", "error500", match="state.json", times=2, every_attempt=True)
+    with job.machine(1) as machine:
+        machine.ends()
+    assert "state.json cannot be read yet" in machine.said()
+    assert len(job.manifests()) == 2
 
 
 def test_the_newest_are_kept_and_no_more(job: Job) -> None:

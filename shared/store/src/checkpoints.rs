@@ -6,10 +6,11 @@
 mod fetch;
 mod send;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use domain::job::checkpoints::{MANIFEST_FILE, Manifest};
+use domain::job::checkpoints::{File, MANIFEST_FILE, Manifest, Stored};
 use domain::job::{Checkpoint, JobId};
 use tokio::sync::Semaphore;
 
@@ -25,6 +26,9 @@ const TRIES: u32 = 3;
 
 /// So many objects of a job's checkpoints are listed.
 const KEYS_MAX: usize = 200_000;
+
+/// A SHA-256 in a manifest: 64 digits, two quotation marks and a comma.
+const DIGEST_BYTES: usize = 67;
 
 const IF_LOST: &str = "the checkpoint before it is taken";
 
@@ -43,6 +47,9 @@ pub enum CheckpointError {
     /// It is not whole, or was changed while it was read.
     #[error("{0}")]
     Damaged(String),
+    /// It could be uploaded, and never be restored.
+    #[error("{0}")]
+    Unrestorable(String),
     /// The machine's own disk.
     #[error("{path}: {error}", path = path.display())]
     Disk {
@@ -63,22 +70,21 @@ impl From<StoreError> for CheckpointError {
 }
 
 impl Store {
-    /// Every checkpoint of a job that has a manifest, in no order.
+    /// Every checkpoint of a job of which there is anything, whole or not, in no order.
     ///
     /// # Errors
     /// Where S3 refused.
-    pub async fn list_checkpoints(&self, job: &JobId) -> Result<Vec<Checkpoint>, StoreError> {
+    pub async fn list_checkpoints(&self, job: &JobId) -> Result<Vec<Stored>, StoreError> {
         let folder = job_folder(job);
         let listed = self.bucket.list(&folder, KEYS_MAX).await?;
-        let suffix = format!("/{MANIFEST_FILE}");
-        let named = |key: &str| read_place(key.strip_prefix(&folder)?.strip_suffix(&suffix)?);
-        Ok(listed.iter().filter_map(|object| named(&object.key)).collect())
+        Ok(stored(listed.iter().filter_map(|object| object.key.strip_prefix(&folder))))
     }
 
     /// Uploads a checkpoint: the files, several at once, and then its manifest. The files must not change meanwhile.
     ///
     /// # Errors
-    /// Where a file changed or could not be read, or S3 refused; then it has no manifest.
+    /// Where a file changed or could not be read, its manifest would be too large to be read again, or S3 refused; then it has no
+    /// manifest.
     pub async fn upload_checkpoint(
         &self,
         job: &JobId,
@@ -87,6 +93,7 @@ impl Store {
         now: jiff::Timestamp,
     ) -> Result<Manifest, CheckpointError> {
         let folder = folder(job, checkpoint);
+        let files = foreseen(files).await?;
         let files = send::files(&self.bucket, &format!("{folder}files/"), files, &budget()).await?;
         let manifest = Manifest {
             schema: domain::job::SCHEMA,
@@ -98,6 +105,7 @@ impl Store {
         };
         let key = format!("{folder}{MANIFEST_FILE}");
         let bytes = bytes_of(&manifest, &self.bucket.address(&key))?;
+        check_size(bytes.len())?;
         send::again(async || self.bucket.put(&key, bytes.clone(), Condition::None).await).await?;
         Ok(manifest)
     }
@@ -120,6 +128,8 @@ impl Store {
         };
         let manifest: Manifest = match read(&object.bytes, &self.bucket.address(&key), IF_LOST) {
             Ok(manifest) => manifest,
+            // Another version of Curfew may restore it.
+            Err(error @ StoreError::UnknownSchema { .. }) => return Err(error.into()),
             Err(error) => return Err(damaged(error.to_string())),
         };
         manifest.check(checkpoint.attempt, checkpoint.step).map_err(damaged)?;
@@ -164,26 +174,85 @@ fn folder(job: &JobId, checkpoint: Checkpoint) -> String {
     format!("{}{}/{}/", job_folder(job), checkpoint.attempt, checkpoint.step)
 }
 
-/// `<attempt>/<step>`.
-fn read_place(place: &str) -> Option<Checkpoint> {
-    let (attempt, step) = place.split_once('/')?;
-    Some(Checkpoint { attempt: attempt.parse().ok()?, step: step.parse().ok()? })
+/// What lies at these paths below a job's folder.
+fn stored<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<Stored> {
+    let mut found: BTreeMap<(u32, u64), bool> = BTreeMap::new();
+    for (checkpoint, rest) in paths.filter_map(read_place) {
+        *found.entry((checkpoint.attempt, checkpoint.step)).or_default() |= rest == MANIFEST_FILE;
+    }
+    let stored = |((attempt, step), whole)| Stored { checkpoint: Checkpoint { attempt, step }, whole };
+    found.into_iter().map(stored).collect()
+}
+
+/// `<attempt>/<step>/`, and the rest.
+fn read_place(path: &str) -> Option<(Checkpoint, &str)> {
+    let (attempt, rest) = path.split_once('/')?;
+    let (step, rest) = rest.split_once('/')?;
+    let checkpoint = Checkpoint { attempt: attempt.parse().ok()?, step: step.parse().ok()? };
+    // Only what is written so is Curfew's own.
+    (path == format!("{}/{}/{rest}", checkpoint.attempt, checkpoint.step)).then_some((checkpoint, rest))
+}
+
+/// The same files, where a manifest of them can be read again: before they are all uploaded in vain.
+async fn foreseen(files: Vec<Local>) -> Result<Vec<Local>, CheckpointError> {
+    send::blocking(&PathBuf::new(), move || {
+        // One that vanishes is missed when it is read.
+        let size = |file: &Local| std::fs::metadata(&file.from).map_or(0, |metadata| metadata.len());
+        check_size(files.iter().map(|file| described_bytes(&file.path, size(file))).sum())?;
+        Ok(files)
+    })
+    .await
+}
+
+/// How many bytes a manifest has for a file.
+fn described_bytes(path: &str, bytes: u64) -> usize {
+    let file = File { path: path.to_owned(), bytes, part_bytes: File::part_bytes_of(bytes), sha256: Vec::new() };
+    let digests = File::parts(bytes, file.part_bytes).len() * DIGEST_BYTES;
+    serde_json::to_vec(&file).map_or(0, |written| written.len()) + digests
+}
+
+fn check_size(bytes: usize) -> Result<(), CheckpointError> {
+    if bytes <= BYTES_MAX {
+        return Ok(());
+    }
+    Err(CheckpointError::Unrestorable(format!(
+        "its manifest would have {} MiB, and {} are read at most; write fewer files, with shorter names",
+        bytes.div_ceil(1024 * 1024),
+        BYTES_MAX / (1024 * 1024)
+    )))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(place: &str, expect: Option<(u32, u64)>) {
-        assert_eq!(read_place(place), expect.map(|(attempt, step)| Checkpoint { attempt, step }), "{place}");
+    fn check(paths: &[&str], expect: &[(u32, u64, bool)]) {
+        let found = stored(paths.iter().copied()).into_iter();
+        let found: Vec<_> =
+            found.map(|stored| (stored.checkpoint.attempt, stored.checkpoint.step, stored.whole)).collect();
+        assert_eq!(found, expect, "{paths:?}");
     }
 
     #[test]
-    fn a_place_is_an_attempt_and_a_step() {
-        check("2/500", Some((2, 500)));
-        check("2/files/500", None);
-        check("2", None);
-        check("a/5", None);
+    fn a_checkpoint_is_whole_by_its_manifest() {
+        check(&["2/500/files/a.pt", "2/500/manifest.json"], &[(2, 500, true)]);
+        check(&["2/500/files/a.pt", "1/500/files/manifest.json"], &[(1, 500, false), (2, 500, false)]);
+        check(&["2/files/500/manifest.json", "2/500", "a/5/manifest.json", "02/5/manifest.json"], &[]);
+    }
+
+    #[test]
+    fn a_manifest_that_could_not_be_read_again_is_foreseen() {
+        for bytes in [0, 1, 17 << 20, 1 << 40] {
+            let part_bytes = File::part_bytes_of(bytes);
+            let sha256: Vec<String> =
+                File::parts(bytes, part_bytes).iter().map(|_| File::digest(b"some of it")).collect();
+            let path = "step-1/a \"b\".bin".to_owned();
+            let written = serde_json::to_vec(&File { path: path.clone(), bytes, part_bytes, sha256 }).unwrap().len();
+            let foreseen = described_bytes(&path, bytes);
+            assert!((written..=written + 1).contains(&foreseen), "{bytes}: {written}, {foreseen}");
+        }
+        assert!(check_size(BYTES_MAX).is_ok());
+        assert!(check_size(BYTES_MAX + 1).unwrap_err().to_string().contains("would have 17 MiB, and 16 are read"));
     }
 
     #[test]

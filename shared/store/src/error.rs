@@ -101,12 +101,25 @@ impl StoreError {
         }
     }
 
+    /// Whether it comes again however often the same is tried, until somebody changes something.
+    #[must_use]
+    pub fn lasts(&self) -> bool {
+        match self {
+            Self::Call { advice, .. } => *advice != AGAIN,
+            Self::Lost { .. } => false,
+            _ => true,
+        }
+    }
+
     /// The same as a gap of an observation, in the bucket's region.
     #[must_use]
     pub fn gap(&self, home: &Region) -> Gap {
         Gap { region: home.clone(), call: self.action().to_owned(), error: self.to_string(), kind: GapKind::Part }
     }
 }
+
+/// What passes.
+const AGAIN: &str = "the next run tries again";
 
 /// Amazon S3 API reference, "Error responses".
 fn advice(action: &'static str, code: Option<&str>) -> &'static str {
@@ -124,7 +137,7 @@ fn advice(action: &'static str, code: Option<&str>) -> &'static str {
         Some("PermanentRedirect" | "AuthorizationHeaderMalformed" | "IllegalLocationConstraintException") => {
             "deploy Curfew in the region of the state bucket"
         }
-        _ => "the next run tries again",
+        _ => AGAIN,
     }
 }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Checkpoint;
+use super::{Checkpoint, Head};
 
 pub use manifest::{File, MANIFEST_FILE, Manifest, check_path};
 
@@ -22,6 +22,9 @@ pub const MARKERS: [&str; 4] = [".complete", "_SUCCESS", ".metadata", "trainer_s
 
 /// A checkpoint without a marker that has not changed for so long is complete.
 pub const QUIET: SignedDuration = SignedDuration::from_secs(60);
+
+/// Head names so many where nobody knows how many are kept: what a spec can ask for at most.
+const KEEP_MAX: u32 = 1_000;
 
 /// What else ends on a digit, and is no number of a step.
 const EXTENSIONS: [&str; 6] = ["h5", "hdf5", "pt2", "bz2", "lz4", "7z"];
@@ -137,32 +140,51 @@ pub fn is_temporary(name: &str) -> bool {
     hidden || words.map(str::to_ascii_lowercase).any(|word| unfinished(&word))
 }
 
-/// In which order checkpoints are tried: what head names, and then what it named before, the highest step first. What is newer than
-/// what head names was written by nobody who still counted.
+/// In which order checkpoints are tried: what head names, and then what it named before, the highest step first. What else lies in the
+/// bucket may be whole, and was written by nobody who still counted.
 #[must_use]
-pub fn to_restore(head: Option<Checkpoint>, listed: &[Checkpoint]) -> Vec<Checkpoint> {
-    let Some(named) = head else { return Vec::new() };
-    let mut older: Vec<Checkpoint> =
-        listed.iter().copied().filter(|other| other.step < named.step && other.attempt <= named.attempt).collect();
-    older.sort_unstable_by_key(|checkpoint| std::cmp::Reverse((checkpoint.step, checkpoint.attempt)));
+pub fn to_restore(head: &Head) -> Vec<Checkpoint> {
+    let Some(named) = head.checkpoint else { return Vec::new() };
+    let mut older: Vec<Checkpoint> = head.kept.iter().copied().filter(|other| other.step < named.step).collect();
+    older.sort_unstable_by_key(order);
     std::iter::once(named).chain(older).collect()
 }
 
-/// What is deleted: all but the newest `keep` of those that count, which head named, and never the newest. What a later
-/// attempt wrote is not ours to judge.
+/// What head names beside the newest: of those that count the newest, so that there are `keep` of them with that one; where `keep` is
+/// unknown, as many as a spec can ask for. The newest first.
 #[must_use]
-pub fn to_prune(
-    listed: &[Checkpoint],
-    counting: &[Checkpoint],
-    newest: Checkpoint,
-    keep: u32,
-    attempt: u32,
-) -> Vec<Checkpoint> {
+pub fn to_keep(counting: &[Checkpoint], newest: Checkpoint, keep: Option<u32>) -> Vec<Checkpoint> {
     let mut kept: Vec<Checkpoint> = counting.iter().copied().filter(|other| *other != newest).collect();
-    kept.sort_unstable_by_key(|checkpoint| std::cmp::Reverse((checkpoint.step, checkpoint.attempt)));
-    kept.truncate(usize::try_from(keep.saturating_sub(1)).unwrap_or(usize::MAX));
-    kept.push(newest);
-    listed.iter().copied().filter(|other| other.attempt <= attempt && !kept.contains(other)).collect()
+    kept.sort_unstable_by_key(order);
+    let others = keep.unwrap_or(KEEP_MAX).saturating_sub(1);
+    kept.truncate(usize::try_from(others).unwrap_or(usize::MAX));
+    kept
+}
+
+/// The highest step first, and of one step the latest attempt.
+fn order(checkpoint: &Checkpoint) -> std::cmp::Reverse<(u64, u32)> {
+    std::cmp::Reverse((checkpoint.step, checkpoint.attempt))
+}
+
+/// What lies in the bucket under an attempt and a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stored {
+    /// Which.
+    pub checkpoint: Checkpoint,
+    /// Whether it has a manifest. Without one it is being uploaded, or its upload never came to its end.
+    pub whole: bool,
+}
+
+/// What is deleted, where head names the newest and those that are `kept`: all else, whole or not. What a later attempt wrote is not
+/// ours to judge, and of this one what is newer and has no manifest may be on its way.
+#[must_use]
+pub fn to_prune(listed: &[Stored], newest: Checkpoint, kept: &[Checkpoint], attempt: u32) -> Vec<Checkpoint> {
+    let goes = |stored: &Stored| {
+        let Stored { checkpoint, whole } = *stored;
+        let over = whole || checkpoint.attempt < attempt || checkpoint.step < newest.step;
+        checkpoint.attempt <= attempt && over && checkpoint != newest && !kept.contains(&checkpoint)
+    };
+    listed.iter().copied().filter(goes).map(|stored| stored.checkpoint).collect()
 }
 
 #[cfg(test)]

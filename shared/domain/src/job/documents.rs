@@ -20,6 +20,9 @@ pub struct Head {
     /// The newest complete checkpoint.
     #[serde(default)]
     pub checkpoint: Option<Checkpoint>,
+    /// Those that it named before and that are kept, the newest first, for where that one is damaged.
+    #[serde(default)]
+    pub kept: Vec<Checkpoint>,
     /// How the job ended.
     #[serde(default)]
     pub result: Option<HeadResult>,

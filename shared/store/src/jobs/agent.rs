@@ -2,8 +2,10 @@
 
 use domain::job::{Exit, Head, Heartbeat, JobId};
 
-use super::IF_HEAD_IS_LOST;
+use serde::Deserialize;
+
 use super::keys::{Of, key, outputs_folder};
+use super::{IF_HEAD_IS_LOST, IF_STATE_IS_LOST};
 use crate::bucket::Condition;
 use crate::checkpoints::{Local, upload_each};
 use crate::document::{read, stamped};
@@ -11,7 +13,34 @@ use crate::{BYTES_MAX, Store, StoreError, Versioned};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
+/// Of `state.json` what the agent needs, whatever else is in it.
+#[derive(Deserialize)]
+struct State {
+    terms: Terms,
+}
+
+#[derive(Deserialize)]
+struct Terms {
+    checkpoint: Option<Kept>,
+}
+
+#[derive(Deserialize)]
+struct Kept {
+    keep: u32,
+}
+
 impl Store {
+    /// How many checkpoints of a job are kept, as it was accepted; `None` where there is no such job, or it keeps none.
+    ///
+    /// # Errors
+    /// Where S3 refused, or the document is none of Curfew's.
+    pub async fn read_keep(&self, job: &JobId) -> Result<Option<u32>, StoreError> {
+        let key = key(job, Of::State);
+        let Some(object) = self.bucket.get(&key, BYTES_MAX).await? else { return Ok(None) };
+        let state: State = read(&object.bytes, &self.bucket.address(&key), IF_STATE_IS_LOST)?;
+        Ok(state.terms.checkpoint.map(|checkpoint| checkpoint.keep))
+    }
+
     /// The fence with its version; of an absent one that of no attempt.
     ///
     /// # Errors

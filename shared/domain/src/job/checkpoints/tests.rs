@@ -111,18 +111,43 @@ fn at(attempt: u32, step: u64) -> Checkpoint {
 
 #[test]
 fn what_head_does_not_name_is_not_restored() {
-    assert_eq!(to_restore(None, &[at(1, 5)]), []);
-    let listed = [at(1, 9_000), at(2, 10_000), at(1, 10_500), at(1, 8_000), at(3, 9_500)];
-    assert_eq!(to_restore(Some(at(2, 10_000)), &listed), [at(2, 10_000), at(1, 9_000), at(1, 8_000)]);
+    assert_eq!(to_restore(&Head::default()), []);
+    let named = |checkpoint, kept: &[Checkpoint]| Head { checkpoint, kept: kept.to_vec(), ..Head::default() };
+    assert_eq!(to_restore(&named(None, &[at(1, 5)])), []);
+    assert_eq!(to_restore(&named(Some(at(2, 10)), &[])), [at(2, 10)]);
+    let kept = [at(1, 8_000), at(1, 9_000), at(2, 10_500)];
+    assert_eq!(to_restore(&named(Some(at(2, 10_000)), &kept)), [at(2, 10_000), at(1, 9_000), at(1, 8_000)]);
 }
 
 #[test]
-fn the_newest_are_kept_and_what_never_counted_is_not() {
-    let counting = [at(1, 10), at(1, 20), at(2, 30), at(2, 40)];
-    let listed = [at(1, 10), at(1, 20), at(1, 35), at(2, 30), at(2, 40), at(3, 41)];
-    assert_eq!(to_prune(&listed, &counting, at(2, 40), 2, 2), [at(1, 10), at(1, 20), at(1, 35)]);
-    assert_eq!(to_prune(&listed, &counting, at(2, 40), 0, 2), [at(1, 10), at(1, 20), at(1, 35), at(2, 30)]);
-    assert_eq!(to_prune(&listed, &counting, at(2, 40), 9, 2), [at(1, 35)]);
+fn head_names_the_newest_and_no_more() {
+    let counting = [at(1, 10), at(1, 20), at(2, 30)];
+    assert_eq!(to_keep(&counting, at(2, 40), Some(3)), [at(2, 30), at(1, 20)]);
+    assert_eq!(to_keep(&counting, at(2, 30), Some(3)), [at(1, 20), at(1, 10)]);
+    assert_eq!(to_keep(&counting, at(2, 40), Some(1)), []);
+    assert_eq!(to_keep(&counting, at(2, 40), Some(0)), []);
+    assert_eq!(to_keep(&counting, at(2, 40), None).len(), 3);
+}
+
+fn check_pruned(listed: &[(Checkpoint, bool)], kept: &[Checkpoint], expect: &[Checkpoint]) {
+    let listed: Vec<Stored> =
+        listed.iter().map(|(checkpoint, whole)| Stored { checkpoint: *checkpoint, whole: *whole }).collect();
+    assert_eq!(to_prune(&listed, at(2, 40), kept, 2), expect);
+}
+
+#[test]
+fn what_head_names_is_kept_and_what_never_counted_is_not() {
+    let listed = [(at(1, 20), true), (at(1, 35), true), (at(2, 30), true), (at(2, 40), true), (at(3, 41), true)];
+    check_pruned(&listed, &[at(1, 20), at(2, 30)], &[at(1, 35)]);
+    check_pruned(&listed, &[], &[at(1, 20), at(1, 35), at(2, 30)]);
+    check_pruned(&[(at(2, 41), true)], &[], &[at(2, 41)]);
+}
+
+#[test]
+fn half_a_checkpoint_goes_unless_it_may_be_on_its_way() {
+    check_pruned(&[(at(1, 15), false), (at(1, 99), false)], &[], &[at(1, 15), at(1, 99)]);
+    check_pruned(&[(at(2, 39), false)], &[], &[at(2, 39)]);
+    check_pruned(&[(at(2, 41), false), (at(3, 5), false)], &[], &[]);
 }
 
 fn manifest(path: &str, bytes: u64, sums: usize) -> Manifest {
