@@ -110,6 +110,9 @@ pub struct Job {
     pub ranking: Option<Ranking>,
     /// Since when nothing could be launched for it; `None` once something was.
     pub unplaced_since: Option<Timestamp>,
+    /// Whether it was ever held because Curfew only observed: then its permissions may come a moment later than its mode.
+    #[serde(default)]
+    pub was_observed: bool,
     /// What people were last told of it: a fingerprint of [`Job::says`].
     pub told: Option<String>,
 }
@@ -168,6 +171,7 @@ impl Job {
             reserved: None,
             ranking: None,
             unplaced_since: None,
+            was_observed: false,
             told: None,
         }
     }

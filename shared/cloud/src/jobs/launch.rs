@@ -77,12 +77,13 @@ pub async fn launch(aws: &Aws, order: &Order<'_>) -> LaunchAnswer {
         Meaning::NoCapacity => LaunchAnswer::NoCapacity(refused.message),
         Meaning::VcpuQuota => LaunchAnswer::Quota(refused.to_string(), candidate.quota.clone()),
         Meaning::OtherQuota => LaunchAnswer::Quota(refused.to_string(), None),
+        Meaning::Denied => LaunchAnswer::Denied(refused.to_string()),
         Meaning::Refused => LaunchAnswer::Refused(refused.to_string()),
         Meaning::Unknown => LaunchAnswer::Unknown(refused.to_string()),
         // The account's tags may have been configured anew between two tries: what the first one launched is there all the same.
         of_token @ (Meaning::Over | Meaning::Otherwise) => match launched_by(&ec2, order.launch).await {
             Ok(Some(launched)) => launched,
-            Ok(None) if of_token == Meaning::Otherwise => LaunchAnswer::Refused(refused.to_string()),
+            Ok(None) if of_token == Meaning::Otherwise => LaunchAnswer::Mismatch(refused.to_string()),
             // As long as it could be seen, its end was the job's to find out; now there is none by this token, and never will be.
             Ok(None) => LaunchAnswer::NoCapacity("what was launched by this token has been terminated".to_owned()),
             Err(why) => LaunchAnswer::Unknown(why),

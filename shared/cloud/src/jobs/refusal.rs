@@ -21,6 +21,8 @@ pub(super) enum Meaning {
     Over,
     /// By this token something else was asked for before.
     Otherwise,
+    /// The permission is missing.
+    Denied,
     /// Not like this, now or later.
     Refused,
     /// It may have been launched, or could be a moment later.
@@ -49,6 +51,7 @@ pub(super) fn meaning(code: &str, kind: CallErrorKind) -> Meaning {
         // The credentials, or the request, were too old by the time it got there.
         "RequestExpired" | "ExpiredToken" | "ExpiredTokenException" => Meaning::Unknown,
         _ => match kind {
+            CallErrorKind::Denied { .. } => Meaning::Denied,
             CallErrorKind::Capacity => Meaning::NoCapacity,
             CallErrorKind::Throttled | CallErrorKind::Unanswered => Meaning::Unknown,
             _ => Meaning::Refused,

@@ -88,8 +88,12 @@ pub enum LaunchAnswer {
     NoCapacity(String),
     /// A quota is used up.
     Quota(String, Option<Quota>),
-    /// Not with these parameters, or these permissions.
+    /// Not with these parameters.
     Refused(String),
+    /// Not with these permissions.
+    Denied(String),
+    /// By this token something else was asked for before; and nothing is there that was launched by it, as far as EC2 says yet.
+    Mismatch(String),
     /// Nobody knows whether it was launched: the same token has to be asked again.
     Unknown(String),
 }

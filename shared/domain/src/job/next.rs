@@ -141,6 +141,7 @@ impl HeldBy {
             Self::Budget => "budget",
             Self::Quota => "quota",
             Self::Observing => "observing",
+            Self::Permission => "permission",
             Self::Unplaceable => "unplaceable",
         }
     }

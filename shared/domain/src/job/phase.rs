@@ -139,6 +139,8 @@ pub enum HeldBy {
     Quota,
     /// `CURFEW_MODE=observe`, or nobody listening.
     Observing,
+    /// A permission that the role had before, or is about to get.
+    Permission,
     /// Nothing that fits is known, or a price of it, or the image.
     Unplaceable,
 }

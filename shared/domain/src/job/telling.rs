@@ -152,12 +152,19 @@ impl Job {
         let (again, mend) = match held.by {
             HeldBy::Budget => (true, "Ask for a larger budget, or submit it with a smaller max_usd or max_runtime."),
             HeldBy::Quota => (true, "Once the quota is raised, it is launched by itself."),
+            HeldBy::Permission => {
+                (true, "Look at the policy of Curfew's role run-jobs, and at what the account's organisation forbids.")
+            }
             HeldBy::Observing => (false, "It is launched as soon as Curfew enforces and somebody listens."),
             HeldBy::Unplaceable => {
                 (true, "Look at its [gpu], [spot] and [machine]: submit it anew if they ask for too much.")
             }
         };
-        let severity = if held.by == HeldBy::Observing { Severity::Info } else { Severity::Warning };
+        let severity = match held.by {
+            HeldBy::Observing => Severity::Info,
+            HeldBy::Permission => Severity::Error,
+            HeldBy::Budget | HeldBy::Quota | HeldBy::Unplaceable => Severity::Warning,
+        };
         let again = if again { format!("; it is looked at again from {} on", held.until) } else { String::new() };
         let text = format!(
             "{}: {}it is not launched: {}{again}{}. {mend} {}",

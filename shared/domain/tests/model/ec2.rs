@@ -36,7 +36,7 @@ impl Explored {
         {
             if machine.order != *order {
                 world.breaks(Broken::TokenReused);
-                return LaunchAnswer::Refused("IdempotentParameterMismatch".to_owned());
+                return LaunchAnswer::Mismatch("IdempotentParameterMismatch".to_owned());
             }
             return if outcome == Outcome::Unheard { LaunchAnswer::Unknown(said()) } else { launched(machine) };
         }
@@ -48,7 +48,7 @@ impl Explored {
         match outcome {
             Outcome::Refused => LaunchAnswer::NoCapacity(said()),
             Outcome::Quota => LaunchAnswer::Quota(said(), Some(Quota("L-3819A6DF".to_owned()))),
-            Outcome::Denied => LaunchAnswer::Refused(said()),
+            Outcome::Denied => LaunchAnswer::Denied(said()),
             _ => {
                 check_launch(world, order);
                 let machine = Machine {
@@ -67,6 +67,16 @@ impl Explored {
                 if outcome == Outcome::Unheard { LaunchAnswer::Unknown(said()) } else { answer }
             }
         }
+    }
+}
+
+/// What was launched by that order's token, where EC2 says so.
+pub(crate) fn found(world: &World, order: &Order, outcome: Outcome) -> LaunchAnswer {
+    let same = world.machines.iter().find(|machine| machine.order.token == order.token);
+    match same {
+        _ if outcome == Outcome::Lost => LaunchAnswer::Unknown("as the world has it".to_owned()),
+        Some(machine) => LaunchAnswer::Launched { instance: machine.id(), launched_at: machine.launched_at },
+        None => LaunchAnswer::NoCapacity("nothing is there".to_owned()),
     }
 }
 

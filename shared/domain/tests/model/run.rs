@@ -7,7 +7,7 @@ use domain::job::{Answer, Cancel, Effect, Exit, Facts, Job, Launch, Phase, Place
 use domain::money::Amount;
 use jiff::Timestamp;
 
-use crate::ec2::{sight, terminate};
+use crate::ec2::{found, sight, terminate};
 use crate::explore::{Explored, Planted};
 use crate::job::{self, NO_PROGRESS_ATTEMPTS_MAX};
 use crate::world::{Broken, Kept, Order, Reserved, World};
@@ -76,6 +76,8 @@ pub(crate) enum Do {
     Rank,
     Reserve(Amount, Timestamp),
     Launch(Kept<Order>),
+    /// Looks for what was launched by that order.
+    Find(Kept<Order>),
     Terminate(Placed),
     Release,
     Forget,
@@ -103,6 +105,7 @@ impl Do {
         match effect {
             Effect::Rank => Some(Self::Rank),
             Effect::Reserve { usd, until } => Some(Self::Reserve(usd, until)),
+            Effect::Launch(launch) if launch.only_find => Some(Self::Find(Kept::new(Order::from(&launch as &Launch)))),
             Effect::Launch(launch) => Some(Self::Launch(Kept::new(Order::from(&launch as &Launch)))),
             Effect::Terminate(placed) => Some(Self::Terminate(placed)),
             Effect::Release => Some(Self::Release),
@@ -117,6 +120,7 @@ impl Do {
             Self::Rank | Self::Terminate(_) | Self::Release => &[Outcome::Refused],
             Self::Reserve(..) => &[Outcome::Refused, Outcome::Unheard, Outcome::Lost],
             Self::Launch(_) => &[Outcome::Unheard, Outcome::Lost, Outcome::Refused, Outcome::Quota, Outcome::Denied],
+            Self::Find(_) => &[Outcome::Lost],
             Self::Forget => &[],
         }
     }
@@ -162,7 +166,7 @@ impl Do {
     /// Whether it changes nothing, now or ever, when the state is no longer what it was.
     fn is_idle(&self, world: &World) -> bool {
         match self {
-            Self::Rank => true,
+            Self::Rank | Self::Find(_) => true,
             Self::Launch(order) => world.machines.iter().any(|machine| machine.order == *order),
             Self::Terminate(placed) => {
                 world.machines.iter().any(|machine| machine.id() == placed.instance && !machine.is_there())
@@ -233,6 +237,7 @@ impl Explored {
             }
             (Do::Reserve(..), Outcome::Lost) => Some(Answer::Reserved(ReserveAnswer::Unknown(said()))),
             (Do::Reserve(..), _) => Some(Answer::Reserved(ReserveAnswer::Refused(said()))),
+            (Do::Find(order), outcome) => Some(Answer::Launched(found(world, order, outcome))),
             (Do::Launch(order), outcome) => Some(Answer::Launched(self.launch(world, order, outcome))),
             (Do::Terminate(placed), Outcome::Done) => {
                 terminate(world, &placed.instance);

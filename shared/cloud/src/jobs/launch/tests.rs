@@ -206,6 +206,8 @@ async fn each_refusal_has_its_answer() {
         LaunchAnswer::NoCapacity(why) => ("no capacity", why.clone(), None),
         LaunchAnswer::Quota(why, quota) => ("quota", why.clone(), quota.clone()),
         LaunchAnswer::Refused(why) => ("refused", why.clone(), None),
+        LaunchAnswer::Denied(why) => ("denied", why.clone(), None),
+        LaunchAnswer::Mismatch(why) => ("mismatch", why.clone(), None),
         LaunchAnswer::Unknown(why) => ("unknown", why.clone(), None),
         LaunchAnswer::Launched { .. } => ("launched", String::new(), None),
     };
@@ -217,7 +219,7 @@ async fn each_refusal_has_its_answer() {
         (400, "VcpuLimitExceeded", "quota", quota),
         (400, "VolumeLimitExceeded", "quota", None),
         (400, "InvalidParameterValue", "refused", None),
-        (403, "UnauthorizedOperation", "refused", None),
+        (403, "UnauthorizedOperation", "denied", None),
         (503, "RequestLimitExceeded", "unknown", None),
         (500, "InternalError", "unknown", None),
         (503, "Unavailable", "unknown", None),
@@ -309,7 +311,7 @@ async fn a_token_by_which_something_else_was_asked_for_is_resolved() {
         check(move |call| mismatch(call, instances_page(&[instance_xml(ID, "running", &[], "")], None))).await;
     assert!(matches!(&answered, LaunchAnswer::Launched { instance, .. } if instance.as_str() == ID), "{answered:?}");
     let (answered, _) = check(move |call| mismatch(call, instances_page(&[], None))).await;
-    assert!(matches!(&answered, LaunchAnswer::Refused(why) if why.contains("IdempotentParameterMismatch")));
+    assert!(matches!(&answered, LaunchAnswer::Mismatch(why) if why.contains("IdempotentParameterMismatch")));
     let (answered, _) = check(move |call| mismatch(call, Answer::error("InternalError", "said"))).await;
     assert!(matches!(answered, LaunchAnswer::Unknown(_)), "{answered:?}");
 }
@@ -323,7 +325,7 @@ async fn a_missing_permission_is_named_even_where_it_is_not_the_calls_own() {
     })
     .await;
     assert!(
-        matches!(&answered, LaunchAnswer::Refused(why) if why.ends_with("grant iam:PassRole to the role that asked"))
+        matches!(&answered, LaunchAnswer::Denied(why) if why.ends_with("grant iam:PassRole to the role that asked"))
     );
 }
 

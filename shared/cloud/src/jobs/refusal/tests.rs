@@ -36,9 +36,13 @@ fn a_quota_of_vcpus_is_told_from_every_other() {
 }
 
 #[test]
+fn a_missing_permission_is_told_from_what_is_wrong_with_the_request() {
+    check(Meaning::Denied, &["UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "AuthorizationError"]);
+}
+
+#[test]
 fn what_will_not_be_otherwise_later_is_refused() {
     let codes = [
-        "UnauthorizedOperation",
         "AuthFailure",
         "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
         "OptInRequired",

@@ -3,11 +3,11 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::limits::{Left, after};
-use super::place::{again, ask_for_money, covers, hold};
-use super::{Turn, note, over, run};
+use super::place::{RANKING_IS_OLD_AFTER, again, ask_for_money, covers, hold};
+use super::{ABSENT_AFTER, Turn, note, over, run};
 use crate::job::{
-    Answer, Effect, Ending, Facts, HeldBy, Job, Launch, LaunchAnswer, Launching, NoteKind, Phase, Placed, Quota,
-    Waiting, token,
+    ATTEMPT_MIN, Answer, Effect, Ending, Facts, HeldBy, Job, Launch, LaunchAnswer, Launching, NoteKind, Phase, Placed,
+    Quota, Waiting, token,
 };
 
 /// Minutes between passes: capacity comes back in minutes, or in hours.
@@ -18,6 +18,9 @@ const PREDECESSOR_GOES_IN: SignedDuration = SignedDuration::from_mins(1);
 
 /// When a quota is looked at again: a person has to raise it.
 const QUOTA_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
+
+/// When a permission that is missing is looked at again: it may be on its way, or be taken away for a while on purpose.
+const PERMISSION_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
 
 /// EC2 forgets a token a day after its instance has ended (EC2 API reference, "Ensuring idempotency"), and would launch by it once more.
 /// Half of that is left for clocks that differ, and for an instance that ended as soon as it was launched.
@@ -41,19 +44,21 @@ fn ask(mut job: Job, launching: Launching) -> Turn {
     (job, launch.into_iter().collect())
 }
 
-/// What is asked for follows from the state alone: the same state asks for the same, by the same token; and by an old one only, what was
-/// launched by it.
+/// What is asked for follows from the state alone: the same state asks for the same, by the same token; and by an old one, or with
+/// too little time left for an attempt, only what was launched by it.
 fn launch(job: &Job, launching: &Launching, now: Timestamp) -> Option<Launch> {
     let ranking = job.ranking.as_ref()?;
     let candidate = ranking.candidates.get(usize::from(launching.candidate))?.clone();
     let image = ranking.images.get(usize::from(candidate.image))?.clone();
+    let is_old = now.duration_since(launching.at) >= TOKEN_IS_OLD_AFTER;
+    let only_find = is_old || now != launching.at && launching.ends_at.duration_since(now) < ATTEMPT_MIN;
     Some(Launch {
         attempt: job.attempt,
         token: token(&job.job, job.attempt, launching.pass, launching.candidate),
         candidate,
         image,
         ends_at: launching.ends_at,
-        only_find: now.duration_since(launching.at) >= TOKEN_IS_OLD_AFTER,
+        only_find,
     })
 }
 
@@ -64,6 +69,7 @@ pub(super) fn go_on(job: Job, launching: Launching, facts: &Facts, now: Timestam
     let Some(Answer::Launched(answer)) = &facts.answer else {
         return (job, facts.may_act.then_some(Effect::Launch(launch)).into_iter().collect());
     };
+    let is_young = now.duration_since(launching.at) < ABSENT_AFTER;
     match answer {
         LaunchAnswer::Unknown(_) => (job, Vec::new()),
         LaunchAnswer::Launched { instance, launched_at } => {
@@ -82,8 +88,14 @@ pub(super) fn go_on(job: Job, launching: Launching, facts: &Facts, now: Timestam
             };
             launched(job, placed, facts, now)
         }
-        LaunchAnswer::Refused(said) => over::end(job, Ending::Failed, said.clone(), facts, now),
-        LaunchAnswer::NoCapacity(said) => next_candidate(job, launching, said, facts, now),
+        LaunchAnswer::Refused(said) => refused(job, said, facts, now),
+        LaunchAnswer::Denied(said) => denied(job, &launching, said, facts, now),
+        // EC2 may not show yet what was launched a moment ago.
+        LaunchAnswer::Mismatch(_) if is_young => (job, Vec::new()),
+        LaunchAnswer::NoCapacity(_) if is_young && launch.only_find => (job, Vec::new()),
+        LaunchAnswer::NoCapacity(said) | LaunchAnswer::Mismatch(said) => {
+            next_candidate(job, launching, said, facts, now)
+        }
         LaunchAnswer::Quota(said, quota) => {
             let mut launching = launching;
             let quota = quota.clone().or(launch.candidate.quota);
@@ -91,6 +103,32 @@ pub(super) fn go_on(job: Job, launching: Launching, facts: &Facts, now: Timestam
             next_candidate(job, launching, said, facts, now)
         }
     }
+}
+
+/// Not with these parameters. An old ranking may name what is not there any more, an image or a subnet; a new one is believed.
+fn refused(job: Job, said: &str, facts: &Facts, now: Timestamp) -> Turn {
+    if let Some((result, why)) = over::verdict(&job, facts) {
+        return over::end(job, result, why, facts, now);
+    }
+    let is_old = job.ranking.as_ref().is_none_or(|ranking| now.duration_since(ranking.at) >= RANKING_IS_OLD_AFTER);
+    if is_old {
+        return again(job, facts, now);
+    }
+    over::end(job, Ending::Failed, said.to_owned(), facts, now)
+}
+
+/// Not with these permissions. Where they were there before, somebody has taken them away, for good or to stop everything; after a change
+/// of the mode they may come later than it. Neither may fail all jobs. A job of which nothing was ever launched fails at once.
+fn denied(job: Job, launching: &Launching, said: &str, facts: &Facts, now: Timestamp) -> Turn {
+    if let Some((result, why)) = over::verdict(&job, facts) {
+        return over::end(job, result, why, facts, now);
+    }
+    // Another candidate was asked for before, and was not refused by permission.
+    let was_answered = launching.pass > 1 || launching.candidate > 0;
+    if job.machines > 0 || job.was_observed || was_answered {
+        return hold(job, HeldBy::Permission, said.to_owned(), after(now, PERMISSION_HELD_FOR));
+    }
+    over::end(job, Ending::Failed, said.to_owned(), facts, now)
 }
 
 /// There it is; it ends with the job, and may have been warned already.

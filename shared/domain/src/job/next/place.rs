@@ -170,7 +170,7 @@ pub(super) fn waiting(job: Job, waiting: &Waiting, facts: &Facts, now: Timestamp
 pub(super) fn held(job: Job, held: &Held, facts: &Facts, now: Timestamp) -> Turn {
     let is_due = match held.by {
         HeldBy::Observing => facts.may_act,
-        HeldBy::Budget | HeldBy::Quota | HeldBy::Unplaceable => now >= held.until,
+        HeldBy::Budget | HeldBy::Quota | HeldBy::Permission | HeldBy::Unplaceable => now >= held.until,
     };
     if is_due || Left::of_any(&job, now).is_over() {
         return again(job, facts, now);
@@ -180,6 +180,7 @@ pub(super) fn held(job: Job, held: &Held, facts: &Facts, now: Timestamp) -> Turn
 
 pub(super) fn hold(mut job: Job, by: HeldBy, why: String, until: Timestamp) -> Turn {
     let noted = note(&job, NoteKind::Held, why.as_str());
+    job.was_observed |= by == HeldBy::Observing;
     job.phase = Phase::Held(Held { by, why, until, passes: job.passes });
     (job, vec![noted])
 }

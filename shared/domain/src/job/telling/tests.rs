@@ -120,6 +120,14 @@ fn a_hold_says_why_until_when_and_what_to_do() {
     says(HeldBy::Quota, "Once the quota is raised, it is launched by itself.");
     says(HeldBy::Unplaceable, "Look at its [gpu], [spot] and [machine]: submit it anew if they ask for too much.");
     check(
+        held(HeldBy::Permission),
+        "held permission 0",
+        Severity::Error,
+        &format!(
+            "{until} Look at the policy of Curfew's role run-jobs, and at what the account's organisation forbids."
+        ),
+    );
+    check(
         held(HeldBy::Observing),
         "held observing 0",
         Severity::Info,

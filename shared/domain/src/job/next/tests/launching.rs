@@ -6,10 +6,10 @@ fn a_launch_without_an_answer_is_asked_again_with_the_same_token_and_the_same_wo
     let ask = |given: Given| given.turn().1;
     let first = ask(launching());
     assert_eq!(line(&launching().job, &first), "launching 1.1.0: launch g6.xlarge until 20:00:00");
-    // A crash, hours, a new ranking that nobody wrote, a cancel, an end that has passed: the same.
+    // A crash, hours, a new ranking that nobody wrote, a cancel: the same.
     for given in [
         launching().at(3 * HOUR),
-        launching().at(12 * HOUR - 1),
+        launching().at(8 * HOUR - 15 * MINUTE),
         launching().at(-MINUTE),
         launching().at(3 * HOUR).cancelled(),
         launching().at(3 * HOUR).result(1, true),
@@ -25,7 +25,14 @@ fn an_old_token_is_not_asked_again_but_what_was_launched_by_it_is_looked_for() {
         other => panic!("{other:?}"),
     };
     let first = ask(launching());
-    assert!(!first.only_find && !ask(launching().at(12 * HOUR - 1)).only_find);
+    let longer = |given: Given| {
+        given.job(|job| match &mut job.phase {
+            Phase::Launching(launching) => launching.ends_at = at(99 * HOUR),
+            other => panic!("{other:?}"),
+        })
+    };
+    assert!(!first.only_find && !ask(longer(launching()).at(12 * HOUR - 1)).only_find);
+    assert!(ask(longer(launching()).at(12 * HOUR)).only_find);
     for seconds in [12 * HOUR, 30 * HOUR] {
         assert_eq!(ask(launching().at(seconds)), Launch { only_find: true, ..first.clone() });
     }
@@ -142,13 +149,80 @@ fn while_the_machine_before_may_hold_the_quota_it_waits_for_a_minute() {
     assert_eq!(waiting.until, at(MINUTE));
 }
 
+fn says(answer: fn(String) -> LaunchAnswer) -> Answer {
+    Answer::Launched(answer("so EC2 says".to_owned()))
+}
+
+#[test]
+fn too_late_for_an_attempt_nothing_is_launched_but_what_was_is_looked_for() {
+    let only_finds = |given: Given| match given.turn().1.as_slice() {
+        [Effect::Launch(launch)] => launch.only_find,
+        other => panic!("{other:?}"),
+    };
+    let too_late = 8 * HOUR - 15 * MINUTE + 1;
+    assert!(!only_finds(launching().at(too_late - 1)));
+    assert!(only_finds(launching().at(too_late)) && only_finds(launching().at(9 * HOUR)));
+    // What is decided now has so much time, to the second.
+    let shortest = launching().job(|job| job.terms.max_runtime_seconds = 15 * MINUTE).at(1).no_capacity();
+    assert!(!only_finds(shortest.clone()));
+    // A moment later it may have been launched already, and EC2 not show it yet.
+    let later = shortest.next().at(2 * MINUTE);
+    assert!(only_finds(later.clone()));
+    check_nothing(later.no_capacity());
+    check(launching().at(too_late).no_capacity(), "reserving: reserve $32.00 until 04:45");
+}
+
 #[test]
 fn a_refusal_fails_the_job_at_once() {
-    let refused = Answer::Launched(LaunchAnswer::Refused("UnauthorizedOperation: no".to_owned()));
-    let given = launching().answered(refused);
-    check(given.clone(), "failed: note over, release");
-    let Phase::Ended(ended) = given.next().job.phase else { unreachable!() };
-    assert_eq!(ended.why, "UnauthorizedOperation: no");
+    for answer in [LaunchAnswer::Refused, LaunchAnswer::Denied] {
+        let given = launching().answered(says(answer));
+        check(given.clone(), "failed: note over, release");
+        let Phase::Ended(ended) = given.next().job.phase else { unreachable!() };
+        assert_eq!(ended.why, "so EC2 says");
+    }
+}
+
+#[test]
+fn what_an_old_ranking_names_may_be_gone_and_is_looked_at_anew_before_it_fails_the_job() {
+    let refused = launching().answered(says(LaunchAnswer::Refused));
+    check(refused.clone().at(15 * MINUTE - 1), "failed: note over, release");
+    check(refused.clone().at(15 * MINUTE), "submitted: rank");
+    check(refused.at(15 * MINUTE).cancelled(), "cancelled: note over, release");
+    let anew = launching().at(15 * MINUTE).answered(says(LaunchAnswer::Refused)).next();
+    let again = anew.answered(Answer::Ranked(Ok(ranking(at(15 * MINUTE))))).next();
+    check(again.clone(), "launching 1.2.0: launch g6.xlarge until 20:15:00");
+    check(again.answered(says(LaunchAnswer::Refused)), "failed: note over, release");
+}
+
+#[test]
+fn a_permission_that_is_taken_away_holds_what_has_run_or_was_to_wait() {
+    let denied = |given: Given| given.answered(says(LaunchAnswer::Denied));
+    let expect = "held by permission: note held";
+    check(denied(launching().job(|job| job.machines = 1)), expect);
+    check(denied(launching().no_capacity().next()), expect);
+    check(denied(launching().job(|job| job.was_observed = true)), expect);
+    check(denied(launching()).cancelled(), "cancelled: note over, release");
+    let given = denied(launching().no_capacity().next()).next();
+    let Phase::Held(held) = &given.job.phase else { unreachable!() };
+    assert_eq!((held.why.as_str(), held.until), ("so EC2 says", at(15 * MINUTE)));
+    // It is asked again, and held again.
+    let again = given.at(15 * MINUTE).next().answered(Answer::Ranked(Ok(ranking(at(15 * MINUTE))))).next();
+    check(again.clone(), "launching 1.2.0: launch g6.xlarge until 20:15:00");
+    check(denied(again), expect);
+}
+
+#[test]
+fn that_it_was_observed_is_remembered() {
+    let given = submitted().observing().next();
+    assert!(given.job.was_observed && !submitted().job.was_observed);
+    assert!(given.facts(|facts| facts.may_act = true).next().job.was_observed);
+}
+
+#[test]
+fn a_token_by_which_something_else_was_asked_for_waits_until_ec2_would_show_it() {
+    let given = launching().answered(says(LaunchAnswer::Mismatch));
+    check_nothing(given.clone().at(15 * MINUTE - 1));
+    check(given.at(15 * MINUTE), "launching 1.1.1: launch g5.xlarge until 20:15:00");
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn these_lives_meet_what_they_are_to_meet() {
     let mut endings = BTreeSet::new();
     let mut said = String::new();
     let mut attempts_most = 0;
-    for seed in 0..200 {
+    for seed in 0..400 {
         let world = live(seed);
         attempts_most = attempts_most.max(world.job.attempt);
         if let Phase::Ended(ended) = &world.job.phase {

@@ -84,6 +84,8 @@ fn any_answer() -> impl Strategy<Value = Option<Answer>> {
         Some(Answer::Launched(LaunchAnswer::NoCapacity("so".to_owned()))),
         Some(Answer::Launched(quota())),
         Some(Answer::Launched(LaunchAnswer::Refused("so".to_owned()))),
+        Some(Answer::Launched(LaunchAnswer::Denied("so".to_owned()))),
+        Some(Answer::Launched(LaunchAnswer::Mismatch("so".to_owned()))),
         Some(Answer::Terminated(Ok(()))),
         Some(Answer::Released(Ok(()))),
     ])

@@ -253,9 +253,13 @@ impl World {
     }
 
     fn launch(&mut self, launch: &Launch) -> LaunchAnswer {
-        let before = self.asked.insert(launch.token.clone(), launch.clone());
-        assert!(before.is_none_or(|before| before == *launch), "a token with other words: {:#?}", self.log);
+        let whole = Launch { only_find: false, ..launch.clone() };
+        let before = self.asked.insert(launch.token.clone(), whole.clone());
+        assert!(before.is_none_or(|before| before == whole), "a token with other words: {:#?}", self.log);
         let known = self.machines.iter().position(|machine| machine.token == launch.token);
+        if known.is_none() && launch.only_find {
+            return LaunchAnswer::NoCapacity("nothing is there".to_owned());
+        }
         if known.is_none() && self.happens(10) {
             return LaunchAnswer::Unknown("it never arrived".to_owned());
         }
