@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 
 pub(super) use limits::{Left, after, most};
 
-use super::{Effect, Facts, HeldBy, Job, Lost, Note, NoteKind, Phase, Placed, Sight, Wants};
+use super::{Effect, Ending, Facts, HeldBy, Job, Lost, Note, NoteKind, Phase, Placed, Sight, Wants};
 use crate::instance::State;
 
 /// EC2 may not know an instance yet so long after its launch, and still know it (EC2 API reference, "Eventual consistency": minutes).
@@ -71,6 +71,9 @@ pub fn next(job: &Job, facts: &Facts, now: Timestamp) -> (Job, Vec<Effect>) {
     }
     if let Some((result, why)) = over::verdict(&job, facts) {
         return over::end(job, result, why, facts, now);
+    }
+    if let Some(why) = over::never_read(&job, facts, now) {
+        return over::end(job, Ending::Expired, why, facts, now);
     }
     match job.phase.clone() {
         Phase::Running(placed) => run::running(job, &placed, facts, now),

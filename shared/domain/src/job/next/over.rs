@@ -2,12 +2,38 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::limits::use_up;
+use super::limits::{Left, after, use_up};
+use super::place::is_without_progress;
+use super::run::cheapest;
 use super::{ABSENT_AFTER, Turn, end_predecessor, is_going, note};
 use crate::job::{Answer, Effect, Ended, Ending, ExitReason, Facts, Job, NoteKind, Phase, Placed, Sight};
 
 /// An agent that has come to a result uploads its log and shuts its machine down; what is still there so much later is ended.
 const AGENT_SHUTS_DOWN_IN: SignedDuration = SignedDuration::from_mins(5);
+
+/// What nobody could read so long after a machine's end, nobody will.
+pub(super) const UNREAD_FOR: SignedDuration = SignedDuration::from_hours(1);
+
+/// Why it is over, where there is no other attempt and nobody can read whether the last one came to a result: head.json is damaged, or may
+/// not be read. `None` as long as its machine may still be there.
+pub(super) fn never_read(job: &Job, facts: &Facts, now: Timestamp) -> Option<String> {
+    // Between an interruption and the next launch, and after an answer, nobody has asked.
+    let was_asked = facts.warned.is_none() && facts.answer.is_none();
+    if !was_asked || job.machines == 0 || facts.head.is_some() {
+        return None;
+    }
+    let is_due = match &job.phase {
+        Phase::Running(placed) => is_gone(placed, facts, now) && now >= after(placed.ends_at, UNREAD_FOR),
+        Phase::Submitted => {
+            let is_last = Left::of(job, cheapest(job), now).is_over() || is_without_progress(job, facts);
+            // Money is reserved until an hour after the latest end.
+            is_last && job.predecessor.is_none() && job.reserved.is_some_and(|reserved| now >= reserved.until)
+        }
+        _ => false,
+    };
+    let why = || "head.json could not be read: nobody can say whether it came to a result, or how far it is".to_owned();
+    is_due.then(why)
+}
 
 /// How it ended, if it has: a result before a person's wish.
 pub(super) fn verdict(job: &Job, facts: &Facts) -> Option<(Ending, String)> {

@@ -95,7 +95,7 @@ fn nothing_left(job: &Job, placed: &Placed, facts: &Facts, now: Timestamp) -> Op
     left.is_over().then(|| left.in_words(&job))
 }
 
-fn cheapest(job: &Job) -> Rate {
+pub(super) fn cheapest(job: &Job) -> Rate {
     let candidates = job.ranking.iter().flat_map(|ranking| &ranking.candidates);
     candidates.map(|candidate| candidate.rate_max).min().unwrap_or_default()
 }
@@ -107,8 +107,9 @@ fn going(job: Job, placed: &Placed, (state, reason): (State, Option<&str>), fact
     match reason {
         Some(reason) if reason.starts_with("Server.") => lose(job, placed, &lost(Lost::Reclaimed), facts, now),
         Some("Client.InstanceInitiatedShutdown") => match (&facts.head, &facts.exit) {
-            (Some(_), Some(exit)) => {
-                let is_reclaimed = exit.as_ref().is_some_and(|exit| exit.reason == ExitReason::Interrupted);
+            (Some(_), exit) if exit.is_some() || now >= after(placed.ends_at, over::UNREAD_FOR) => {
+                let is_reclaimed =
+                    exit.iter().flatten().next().is_some_and(|exit| exit.reason == ExitReason::Interrupted);
                 let is_at_end = now >= after(placed.ends_at, -(AGENT_ENDS_BEFORE + END_IS_NEAR));
                 let how = match (is_reclaimed, is_at_end) {
                     (true, _) => Lost::Reclaimed,

@@ -168,3 +168,40 @@ fn a_job_whose_money_lasts_for_no_candidate_expires() {
     let Phase::Ended(ended) = given.next().job.phase else { unreachable!() };
     assert!(ended.why.starts_with("of its max_usd of $0.20 $0.20 are left, which last for 12m"), "{}", ended.why);
 }
+
+#[test]
+fn what_nobody_can_read_an_hour_after_the_end_of_a_machine_that_is_gone_is_over() {
+    let itself = Some("Client.InstanceInitiatedShutdown");
+    let gone = running().seen(State::Terminated, itself).head_unknown();
+    check_nothing(gone.clone().at(9 * HOUR - 1));
+    check(gone.clone().at(9 * HOUR), "expired: note over, release");
+    check(gone.clone().sight(Sight::Absent).at(9 * HOUR), "expired: note over, release");
+    let Phase::Ended(ended) = gone.clone().at(9 * HOUR).next().job.phase else { unreachable!() };
+    assert!(ended.why.starts_with("head.json could not be read"), "{}", ended.why);
+    // It may still be there, nobody has looked, or it is read after all.
+    check_nothing(gone.clone().sight(Sight::Unknown).at(9 * HOUR));
+    let warned = gone.clone().warned("i-1").at(9 * HOUR).next();
+    assert!(!matches!(warned.job.phase, Phase::Ended(_)));
+    check(gone.result(1, true).at(9 * HOUR), "succeeded: note over, release");
+}
+
+#[test]
+fn a_job_with_nothing_left_whose_head_nobody_can_read_is_over_an_hour_after_its_end() {
+    let given = running().job(|job| {
+        job.phase = Phase::Submitted;
+        job.used.seconds = job.terms.max_runtime_seconds;
+    });
+    check_nothing(given.clone().head_unknown().at(9 * HOUR - 1));
+    check(given.clone().head_unknown().at(9 * HOUR), "expired: note over, release");
+    check_nothing(given.clone().head_unknown().after(Sight::Unknown).at(9 * HOUR));
+    check(given.result(1, true).at(9 * HOUR), "succeeded: note over, release");
+}
+
+#[test]
+fn an_exit_that_nobody_can_read_does_not_keep_a_job_for_ever() {
+    let given = running().seen(State::Terminated, Some("Client.InstanceInitiatedShutdown")).facts(|facts| {
+        (facts.exit, facts.head) = (None, Some(None));
+    });
+    check_nothing(given.clone().at(9 * HOUR - 1));
+    check(given.at(9 * HOUR), "expired: note lost i-1 Overdue, note over, release");
+}
