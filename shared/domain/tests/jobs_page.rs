@@ -183,9 +183,15 @@ fn after(phase: &Phase) -> Option<Phase> {
     let (at, until) = (now(), now());
     Some(match phase {
         Phase::Submitted => Phase::Reserving,
-        Phase::Reserving => {
-            Phase::Launching(Launching { candidate: 0, pass: 1, at, ends_at: until, quotas: Vec::new(), avoid: None })
-        }
+        Phase::Reserving => Phase::Launching(Launching {
+            candidate: 0,
+            pass: 1,
+            at,
+            ends_at: until,
+            quotas: Vec::new(),
+            avoid: None,
+            unanswered: false,
+        }),
         Phase::Launching(_) => Phase::Running(placed()),
         Phase::Running(_) => Phase::Interrupted(Replacing { machine: placed(), lost: Lost::Gone, since: at }),
         Phase::Interrupted(_) => Phase::Waiting(Waiting { until, passes: 1, said: String::new() }),

@@ -298,6 +298,7 @@ mod tests {
             ends_at: time("2026-11-22T13:00:00Z"),
             quotas: Vec::new(),
             avoid: None,
+            unanswered: false,
         };
         let ranked = Job { ranking: Some(ranking(&[800_000])), ..job(Phase::Launching(launching.clone())) };
         assert_eq!(Overview::of(&ranked, time(NOW)).why, "a g6.xlarge on Spot is asked for in us-east-1a");

@@ -46,6 +46,9 @@ pub struct Launching {
     pub quotas: Vec<Quota>,
     /// The pool that was just lost comes last.
     pub avoid: Option<u8>,
+    /// Whether EC2 has said nothing of it for so long that its owner should know.
+    #[serde(default)]
+    pub unanswered: bool,
 }
 
 /// A machine of the job.

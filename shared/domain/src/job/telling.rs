@@ -5,7 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::next::{after, most};
 use super::{
-    EXPIRES_AFTER, Ended, Ending, Held, HeldBy, Job, Lifecycle, Lost, Phase, Placed, Replacing, Used, Waiting,
+    EXPIRES_AFTER, Ended, Ending, Held, HeldBy, Job, Launching, Lifecycle, Lost, Phase, Placed, Replacing, Used,
+    Waiting,
 };
 use crate::duration;
 use crate::id::{Region, ResourceId};
@@ -37,6 +38,7 @@ impl Job {
     #[must_use]
     pub fn says(&self) -> Option<Said> {
         let paragraph = match &self.phase {
+            Phase::Launching(launching) if launching.unanswered => self.says_unanswered(launching),
             Phase::Submitted | Phase::Reserving | Phase::Launching(_) => self.says_lost()?,
             Phase::Running(placed) => self.says_runs(placed),
             Phase::Interrupted(replacing) => self.says_interrupted(replacing),
@@ -81,12 +83,30 @@ impl Job {
             self.goes_on(),
             self.how_to_stop()
         );
-        Some(Paragraph {
-            fingerprint: format!("lost {}", self.machines),
-            severity: Severity::Warning,
-            text,
-            loses: None,
-        })
+        Some(Paragraph { fingerprint: self.in_spell("lost"), severity: Severity::Warning, text, loses: None })
+    }
+
+    /// Until it has a machine again, each kind of thing is told once, however often it is now this and now that: the kinds that were told are
+    /// part of the fingerprint. There are few, so it stays short.
+    fn in_spell(&self, kind: &str) -> String {
+        let spell = format!("unplaced {}: ", self.machines);
+        match self.told.as_deref().and_then(|told| told.strip_prefix(&spell)) {
+            None => format!("{spell}{kind}"),
+            Some(told) if told.split(", ").any(|one| one == kind) => format!("{spell}{told}"),
+            Some(told) => format!("{spell}{told}, {kind}"),
+        }
+    }
+
+    fn says_unanswered(&self, launching: &Launching) -> Paragraph {
+        let text = format!(
+            "{}: a launch was asked for at {}, and EC2 has not said since what came of it. The same request is made again each \
+             minute, so nothing is launched twice; what it may have launched ends by itself at {}. {}",
+            self.named(),
+            launching.at,
+            launching.ends_at,
+            self.how_to_stop()
+        );
+        Paragraph { fingerprint: self.in_spell("unanswered"), severity: Severity::Warning, text, loses: None }
     }
 
     fn says_runs(&self, placed: &Placed) -> Paragraph {
@@ -145,7 +165,7 @@ impl Job {
             self.falls_back(since),
             self.how_to_stop()
         );
-        Paragraph { fingerprint: format!("waits since {since}"), severity: Severity::Warning, text, loses: None }
+        Paragraph { fingerprint: self.in_spell("waits"), severity: Severity::Warning, text, loses: None }
     }
 
     fn says_held(&self, held: &Held) -> Paragraph {
@@ -174,7 +194,7 @@ impl Job {
             self.costs_nothing(),
             self.how_to_stop()
         );
-        Paragraph { fingerprint: format!("held {} {}", held.by.as_str(), self.machines), severity, text, loses: None }
+        Paragraph { fingerprint: self.in_spell(&format!("held {}", held.by.as_str())), severity, text, loses: None }
     }
 
     fn says_ended(&self, ended: &Ended) -> Paragraph {

@@ -112,7 +112,15 @@ mod tests {
 
     fn launching() -> Phase {
         let at = crate::fixture::time(crate::fixture::NOW);
-        Phase::Launching(Launching { candidate: 0, pass: 1, at, ends_at: at, quotas: Vec::new(), avoid: None })
+        Phase::Launching(Launching {
+            candidate: 0,
+            pass: 1,
+            at,
+            ends_at: at,
+            quotas: Vec::new(),
+            avoid: None,
+            unanswered: false,
+        })
     }
 
     fn ended(closed: bool) -> Phase {

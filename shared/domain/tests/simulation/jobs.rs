@@ -180,9 +180,15 @@ fn state(id: JobId, one: &One, says: Says, now: i64) -> Job {
         ends_at: at,
     };
     let phase = match says {
-        Says::Launching => {
-            Phase::Launching(Launching { candidate: 0, pass: 1, at, ends_at: at, quotas: Vec::new(), avoid: None })
-        }
+        Says::Launching => Phase::Launching(Launching {
+            candidate: 0,
+            pass: 1,
+            at,
+            ends_at: at,
+            quotas: Vec::new(),
+            avoid: None,
+            unanswered: false,
+        }),
         Says::Knows => Phase::Running(placed),
         Says::Forgot | Says::Deleted => Phase::Submitted,
         Says::Closed => Phase::Ended(Ended {

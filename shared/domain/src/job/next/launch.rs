@@ -22,6 +22,9 @@ const QUOTA_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
 /// When a permission that is missing is looked at again: it may be on its way, or be taken away for a while on purpose.
 const PERMISSION_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
 
+/// After so long without an answer the owner hears of a launch.
+const UNANSWERED_AFTER: SignedDuration = SignedDuration::from_mins(15);
+
 /// EC2 forgets a token a day after its instance has ended (EC2 API reference, "Ensuring idempotency"), and would launch by it once more.
 /// Half of that is left for clocks that differ, and for an instance that ended as soon as it was launched.
 const TOKEN_IS_OLD_AFTER: SignedDuration = SignedDuration::from_hours(12);
@@ -32,7 +35,8 @@ pub(super) fn first(mut job: Job, candidate: u8, ends_at: Timestamp, avoid: Opti
         job.attempt = job.attempt.saturating_add(1);
     }
     job.passes = job.passes.saturating_add(1);
-    let launching = Launching { candidate, pass: job.passes, at: now, ends_at, quotas: Vec::new(), avoid };
+    let launching =
+        Launching { candidate, pass: job.passes, at: now, ends_at, quotas: Vec::new(), avoid, unanswered: false };
     ask(job, launching)
 }
 
@@ -71,7 +75,7 @@ pub(super) fn go_on(job: Job, launching: Launching, facts: &Facts, now: Timestam
     };
     let is_young = now.duration_since(launching.at) < ABSENT_AFTER;
     match answer {
-        LaunchAnswer::Unknown(_) => (job, Vec::new()),
+        LaunchAnswer::Unknown(_) => (unanswered(job, launching, now), Vec::new()),
         LaunchAnswer::Launched { instance, launched_at } => {
             let placed = Placed {
                 instance: instance.clone(),
@@ -131,6 +135,13 @@ fn denied(job: Job, launching: &Launching, said: &str, facts: &Facts, now: Times
     over::end(job, Ending::Failed, said.to_owned(), facts, now)
 }
 
+/// It is asked for again by the next run; for long, its owner hears of it.
+fn unanswered(mut job: Job, launching: Launching, now: Timestamp) -> Job {
+    let unanswered = launching.unanswered || now.duration_since(launching.at) >= UNANSWERED_AFTER;
+    job.phase = Phase::Launching(Launching { unanswered, ..launching });
+    job
+}
+
 /// There it is; it ends with the job, and may have been warned already.
 fn launched(mut job: Job, placed: Placed, facts: &Facts, now: Timestamp) -> Turn {
     let why = format!(
@@ -165,7 +176,7 @@ fn next_candidate(job: Job, launching: Launching, said: &str, facts: &Facts, now
     match choose(&job, Some(launching.candidate), &launching.quotas, launching.avoid, now) {
         Ok(_) if !facts.may_act => again(job, facts, now),
         Ok((candidate, ends_at)) if covers(&job, now) => {
-            ask(job, Launching { candidate, at: now, ends_at, ..launching })
+            ask(job, Launching { candidate, at: now, ends_at, unanswered: false, ..launching })
         }
         Ok(_) => ask_for_money(job, now),
         Err(_) => wait(job, &launching.quotas, said, now),

@@ -54,7 +54,7 @@ fn a_launch_after_an_interruption_says_from_which_step_it_goes_on() {
 fn an_interruption_is_told_even_while_the_next_launch_has_no_answer() {
     check(
         running().warned("i-1").next(),
-        "lost 1",
+        "unplaced 1: lost",
         Severity::Warning,
         "its machine was taken back by AWS. It is launched again; it goes on from its newest complete \
          checkpoint, if there is one: none is known yet.",
@@ -91,7 +91,7 @@ fn a_machine_that_is_terminated_says_what_goes_with_it() {
 fn a_wait_says_since_when_and_what_comes_of_it() {
     check(
         waiting(),
-        "waits since 2026-09-01T12:00:00Z",
+        "unplaced 0: waits",
         Severity::Warning,
         "nothing can be launched for it since 2026-09-01T12:00:00Z: no capacity. It is tried again and again, and it costs \
          nothing meanwhile; from 2026-09-01T14:00:00Z on it is launched on demand as well.",
@@ -101,7 +101,7 @@ fn a_wait_says_since_when_and_what_comes_of_it() {
     });
     check(
         replaced,
-        "waits since 2026-09-01T12:00:00Z",
+        "unplaced 0: waits",
         Severity::Warning,
         "its machine fell silent: no heartbeat came for 10 minutes; nothing can be launched for it since \
          2026-09-01T12:00:00Z: no capacity. It is tried again and again.",
@@ -113,7 +113,7 @@ fn a_hold_says_why_until_when_and_what_to_do() {
     let until =
         "it is not launched: so; it is looked at again from 2026-09-01T12:05:00Z on, and it costs nothing meanwhile.";
     let says = |by: HeldBy, what: &str| {
-        let fingerprint = format!("held {} 0", by.as_str());
+        let fingerprint = format!("unplaced 0: held {}", by.as_str());
         check(held(by), &fingerprint, Severity::Warning, &format!("{until} {what}"));
     };
     says(HeldBy::Budget, "Ask for a larger budget, or submit it with a smaller max_usd or max_runtime.");
@@ -121,7 +121,7 @@ fn a_hold_says_why_until_when_and_what_to_do() {
     says(HeldBy::Unplaceable, "Look at its [gpu], [spot] and [machine]: submit it anew if they ask for too much.");
     check(
         held(HeldBy::Permission),
-        "held permission 0",
+        "unplaced 0: held permission",
         Severity::Error,
         &format!(
             "{until} Look at the policy of Curfew's role run-jobs, and at what the account's organisation forbids."
@@ -129,7 +129,7 @@ fn a_hold_says_why_until_when_and_what_to_do() {
     );
     check(
         held(HeldBy::Observing),
-        "held observing 0",
+        "unplaced 0: held observing",
         Severity::Info,
         "it is not launched: so, and it costs nothing meanwhile. It is launched as soon as Curfew enforces and somebody listens.",
     );
@@ -189,4 +189,56 @@ fn nothing_is_told_anew_by_retries_and_figures() {
     assert_eq!(fingerprint(gone.answered(Answer::Released(Ok(()))).next()), fingerprint(ended(Ending::Failed)));
     let wrote = running().checkpoint(1, 300).next();
     assert_eq!(fingerprint(wrote), fingerprint(running()));
+}
+
+/// People have heard it.
+fn told(given: Given) -> Given {
+    given.job(|job| job.told = job.says().map(|said| said.fingerprint).or(job.told.take()))
+}
+
+fn is_news(given: &Given) -> bool {
+    given.job.says().is_some_and(|said| given.job.told != Some(said.fingerprint))
+}
+
+#[test]
+fn until_it_has_a_machine_each_kind_of_thing_is_told_once() {
+    let mut given = told(running().warned("i-1").next());
+    let mut heard = Vec::new();
+    let held = |by: HeldBy| held(by).job.phase;
+    for _ in 0..20 {
+        let phases = [waiting().job.phase, held(HeldBy::Budget), Phase::Submitted, held(HeldBy::Unplaceable)];
+        for phase in phases {
+            given = given.job(|job| (job.phase, job.passes) = (phase, 5));
+            if is_news(&given) {
+                heard.push(given.job.says().unwrap().fingerprint);
+            }
+            given = told(given);
+        }
+    }
+    let first = "unplaced 1: lost, waits";
+    let third = "unplaced 1: lost, waits, held budget, held unplaceable";
+    assert_eq!(heard, [first, "unplaced 1: lost, waits, held budget", third]);
+    // With the next machine all that is news again.
+    let again = given.job(|job| (job.machines, job.phase) = (2, waiting().job.phase));
+    assert!(is_news(&again));
+    assert_eq!(again.job.says().unwrap().fingerprint, "unplaced 2: waits");
+}
+
+#[test]
+fn a_launch_that_nobody_answers_is_told_once_after_a_while() {
+    let unknown = |seconds| {
+        launching().at(seconds).answered(Answer::Launched(LaunchAnswer::Unknown("timeout".to_owned()))).next()
+    };
+    assert_eq!(unknown(15 * MINUTE - 1).job.says(), None);
+    check(
+        unknown(15 * MINUTE),
+        "unplaced 0: unanswered",
+        Severity::Warning,
+        "a launch was asked for at 2026-09-01T12:00:00Z, and EC2 has not said since what came of it. The same request is made \
+         again each minute, so nothing is launched twice; what it may have launched ends by itself at 2026-09-01T20:00:00Z.",
+    );
+    assert!(!is_news(&told(unknown(15 * MINUTE)).at(2 * HOUR).next()));
+    assert_eq!(unknown(15 * MINUTE).job.awaited(), launching().job.awaited(), "by the same token");
+    // The next candidate is another launch.
+    assert_eq!(unknown(15 * MINUTE).no_capacity().next().job.says(), None);
 }

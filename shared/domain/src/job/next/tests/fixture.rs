@@ -133,6 +133,7 @@ pub(crate) fn launching() -> Given {
             ends_at: at(8 * HOUR),
             quotas: Vec::new(),
             avoid: None,
+            unanswered: false,
         });
     });
     given.facts(|facts| (facts.head, facts.cancel) = (None, None))

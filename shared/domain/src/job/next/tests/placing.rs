@@ -157,7 +157,7 @@ fn a_month_of_holds_loses_nothing() {
     }
     given.facts.answer = None;
     assert_eq!((given.job.attempt, given.job.passes, given.job.used), (0, 0, Used::default()));
-    assert_eq!(given.job.says().unwrap().fingerprint, "held budget 0");
+    assert_eq!(given.job.says().unwrap().fingerprint, "unplaced 0: held budget");
 }
 
 #[test]

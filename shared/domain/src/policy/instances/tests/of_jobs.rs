@@ -23,7 +23,15 @@ fn of_another() -> Jobs {
 
 fn launching() -> Jobs {
     let at = time(NOW);
-    jobs(Phase::Launching(Launching { candidate: 0, pass: 1, at, ends_at: at, quotas: Vec::new(), avoid: None }))
+    jobs(Phase::Launching(Launching {
+        candidate: 0,
+        pass: 1,
+        at,
+        ends_at: at,
+        quotas: Vec::new(),
+        avoid: None,
+        unanswered: false,
+    }))
 }
 
 /// Everything that could be found is: idle for hours, without an owner, too old.
