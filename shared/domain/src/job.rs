@@ -21,6 +21,7 @@ mod spec;
 mod sweep;
 mod telling;
 mod token;
+mod turn;
 mod user_data;
 pub mod warning;
 
@@ -45,6 +46,7 @@ pub use spec::{CheckpointSpec, Gpu, MachineSpec, Spec, Spot, Terms, Work};
 pub use sweep::{is_sweep, is_swept};
 pub use telling::Said;
 pub use token::{launch_id, sha256_hex, token};
+pub use turn::in_turn;
 pub use user_data::{USER_DATA_BYTES_MAX, user_data};
 
 /// How long a machine may take until its agent is first heard of.

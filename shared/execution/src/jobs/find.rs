@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use cloud::CallError;
 use cloud::jobs::Looked;
 use domain::id::{Region, ResourceId};
-use domain::job::{JobId, is_sweep, is_swept};
+use domain::job::{JobId, in_turn, is_sweep, is_swept};
 use domain::observed::{Gap, GapKind};
 use store::{StoreError, job_of_key};
 
+use super::work::RANKINGS_MAX;
 use super::{Hint, Jobs, Read};
 use crate::{AT_ONCE, Run};
 use futures::{StreamExt, stream};
@@ -39,7 +40,11 @@ impl Jobs<'_> {
             (Hint::Instance { region, instance, .. }, Some(Ok(looked))) => {
                 self.of_instance(region, instance, looked).await
             }
-            // Its job may still be found by what the jobs know.
+            // A warning leaves two minutes: its job may still be found by what the jobs know. Anything else the next sweep sees as well.
+            (Hint::Instance { warned: false, .. }, Some(Err(error))) => {
+                self.gap(error.gap());
+                Vec::new()
+            }
             (Hint::Instance { region, instance, .. }, Some(Err(error))) => {
                 self.gap(error.gap());
                 let all = self.active().await;
@@ -59,7 +64,7 @@ impl Jobs<'_> {
                 all.extend(accepted);
                 all.sort_unstable();
                 all.dedup();
-                let named = self.read(all).await;
+                let named = in_turn(self.read(all).await, |(_, read)| read.value.as_ref(), RANKINGS_MAX, self.now());
                 self.look_at_all(&named).await;
                 named
             }

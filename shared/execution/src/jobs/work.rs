@@ -1,6 +1,8 @@
 //! One job, round by round.
 
-use domain::job::{Answer, Job, JobId, LaunchAnswer, Placed, next};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use domain::job::{Answer, Effect, Job, JobId, LaunchAnswer, Placed, next};
 use domain::observed::{Gap, GapKind};
 use futures::{StreamExt, stream};
 use store::{StoreError, Versioned};
@@ -13,15 +15,20 @@ use crate::AT_ONCE;
 /// More rounds than there are candidates of a ranking: each of them has an answer of its own.
 const ROUNDS_MAX: usize = 80;
 
+/// So many jobs are ranked in a run: each ranking is a handful of calls to EC2 in each region, which throttles them for the whole account, and
+/// a run has minutes. The others have their turn in the next run.
+pub(super) const RANKINGS_MAX: usize = 50;
+
 /// A job as it was left, and the version by which it is written next; `None` where another run has written it since.
 type Left = (Job, Option<String>);
 
 impl Jobs<'_> {
     /// Does for each of them what is next, several at once; those that were carried through to where nothing is left to do now.
     pub(super) async fn work_on(&self, named: Vec<Named>) -> Vec<Left> {
+        let rankings = &AtomicUsize::new(0);
         let works = stream::iter(named).map(|(id, read)| async move {
             let patience = self.time_left()?;
-            if let Ok(left) = tokio::time::timeout(patience, Box::pin(self.work(read))).await {
+            if let Ok(left) = tokio::time::timeout(patience, Box::pin(self.work(read, rankings))).await {
                 return left;
             }
             // What was begun follows from the state, which the next run finds.
@@ -37,7 +44,7 @@ impl Jobs<'_> {
         self.gap(Gap { region, call: "lambda:InvokeFunction".to_owned(), error, kind: GapKind::Part });
     }
 
-    async fn work(&self, read: Read) -> Option<Left> {
+    async fn work(&self, read: Read, rankings: &AtomicUsize) -> Option<Left> {
         let (mut job, mut etag) = (read.value?, read.etag);
         let (mut known, mut answer) = (Known::default(), None);
         for _ in 0..ROUNDS_MAX {
@@ -64,6 +71,10 @@ impl Jobs<'_> {
                     }
                 }
                 job = after;
+            }
+            if effects.contains(&Effect::Rank) && rankings.fetch_add(1, Ordering::Relaxed) >= RANKINGS_MAX {
+                tracing::info!(job = %job.job, "{RANKINGS_MAX} jobs were ranked in this run; this one is in a later one");
+                break;
             }
             answer = self.carry_out(&job, effects, &mut known).await;
             if answer.is_none() {
