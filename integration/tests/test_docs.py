@@ -26,6 +26,7 @@ from deploying import deploy
 from local_aws import LocalAws
 from reaping import BUCKET, REPOSITORY, Account, now
 from reaping_volumes import VolumeAccount
+from template_actions import template
 from test_cli_budget import write as write_budget
 from test_cli_jobs import LLAMA, running
 from test_cli_logs import upload
@@ -241,7 +242,13 @@ def reader(aws: LocalAws, tmp_path: Path) -> Iterator[Reader]:
 
 
 def _is_run(line: Line) -> bool:
-    return line.text.split()[0] not in _NOT_RUN
+    return line.text.split()[0] not in _NOT_RUN and _deployed(line) is None
+
+
+def _deployed(line: Line) -> str | None:
+    """The template that a line deploys. The local AWS knows no change sets, so such a line is read instead."""
+    found = re.match(r"aws cloudformation deploy .*--template-file (\S+)", line.text, re.DOTALL)
+    return found[1] if found else None
 
 
 def _command(text: str) -> str | None:
@@ -287,6 +294,14 @@ def test_a_make_target_is_there(line: Line) -> None:
         ["bash", "-c", f"make --dry-run {command}"], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
     )
     assert told.returncode == 0, f"{line}\n{told.stderr}"
+
+
+@pytest.mark.parametrize("line", [one for page in PAGES for one in lines(page) if _deployed(one)], ids=str)
+def test_a_template_that_is_deployed_is_there_and_has_these_parameters(line: Line) -> None:
+    parameters = template(REPOSITORY / str(_deployed(line)))["Parameters"]
+    given = set(re.findall(r"(\w+)=", line.text.partition("--parameter-overrides")[2]))
+    assert given and given <= set(parameters)
+    assert {name for name, one in parameters.items() if "Default" not in one} <= given, "what it asks for"
 
 
 def test_every_page_and_every_command_is_found() -> None:
