@@ -206,10 +206,9 @@ def test_of_two_machines_of_one_attempt_the_second_one_ends(job: Job) -> None:
             second.ends()
             assert "another machine of it has taken over" in second.said()
             assert "runs the command" not in second.said()
-            # Exit, log and heartbeat of the attempt are the first machine's.
+            # Exit and log of the attempt are the first machine's.
             assert job.exit(1) is None
             assert "another machine" not in job.log(1)
-            assert job.heartbeat(1)["doing"] == "running"
         first.ends()
     assert job.head()["launch"] == "0a" and job.head()["result"]["succeeded"]
 
@@ -267,7 +266,8 @@ def test_an_output_that_is_refused_loses_none_of_the_others(job: Job, tmp_path: 
         checkpoint=False,
         more=f'[machine]\nuser = "root"\noutputs = ["{folder}"]\n',
     )
-    job.aws.fault("s3:PutObject", "access_denied", match="/3.txt", times=None)
+    # What is refused is tried three times; the result, which names it, comes after that.
+    job.aws.fault("s3:PutObject", "access_denied", match="/3.txt", times=3)
     with job.machine(1) as machine:
         machine.ends()
     there = {key.rsplit("/", 1)[1] for key in job.keys(f"outputs/{NAME}/1{folder}/")}

@@ -224,6 +224,13 @@ impl Job {
         knows == Some(false) || (knows.is_none() && self.awaited().as_deref() != Some(token))
     }
 
+    /// Whether a warning of that instance may be about its machine: its own, or one of which nobody has heard yet; and none that was bought
+    /// on demand, which AWS does not take back.
+    #[must_use]
+    pub fn heeds(&self, warned: &ResourceId) -> bool {
+        self.machine().is_none_or(|placed| placed.instance == *warned && placed.lifecycle == Lifecycle::Spot)
+    }
+
     /// Whether nothing is left to do for it.
     #[must_use]
     pub const fn is_closed(&self) -> bool {

@@ -37,6 +37,12 @@ impl Job {
     /// What its owner should have heard of it; `None` where there is nothing to say now, whatever was said last.
     #[must_use]
     pub fn says(&self) -> Option<Said> {
+        self.says_where(true)
+    }
+
+    /// The same where nothing may be ended: in observe mode people hear that it is not.
+    #[must_use]
+    pub fn says_where(&self, may_act: bool) -> Option<Said> {
         let paragraph = match &self.phase {
             Phase::Launching(launching) if launching.unanswered => self.says_unanswered(launching),
             Phase::Submitted | Phase::Reserving | Phase::Launching(_) => self.says_lost()?,
@@ -44,7 +50,7 @@ impl Job {
             Phase::Interrupted(replacing) => self.says_interrupted(replacing),
             Phase::Waiting(waiting) => self.says_waits(waiting),
             Phase::Held(held) => self.says_held(held),
-            Phase::Ended(ended) => self.says_ended(ended),
+            Phase::Ended(ended) => self.says_ended(ended, may_act),
         };
         let Paragraph { fingerprint, severity, text, loses } = paragraph;
         let machine = self.machine().or(self.predecessor.as_ref());
@@ -197,7 +203,7 @@ impl Job {
         Paragraph { fingerprint: self.in_spell(&format!("held {}", held.by.as_str())), severity, text, loses: None }
     }
 
-    fn says_ended(&self, ended: &Ended) -> Paragraph {
+    fn says_ended(&self, ended: &Ended, may_act: bool) -> Paragraph {
         let (severity, word) = match ended.result {
             Ending::Succeeded => (Severity::Info, "succeeded"),
             Ending::Failed => (Severity::Error, "failed"),
@@ -220,24 +226,30 @@ impl Job {
             self.named(),
             ended.at,
             ended.why.trim_end_matches('.'),
-            self.left_over(ended),
+            self.left_over(ended, may_act),
             if attempts == 0 { String::new() } else { format!("Its log: curfew logs {}", self.job) }
         );
         let ends = matches!(ended.result, Ending::Expired | Ending::Cancelled);
         let machine = ended.machine.as_ref().filter(|_| ends);
-        let loses = machine.map(|machine| self.loses(machine));
-        // A word that is told once: what is left over goes without another.
-        Paragraph { fingerprint: format!("ended {word}"), severity, text: text.trim_end().to_owned(), loses }
+        let loses = machine.filter(|_| may_act).map(|machine| self.loses(machine));
+        // A word that is told once: what is left over goes without another, but for what goes on while nothing may be ended.
+        let goes_on = if machine.is_some() && !may_act { ", observed" } else { "" };
+        Paragraph { fingerprint: format!("ended {word}{goes_on}"), severity, text: text.trim_end().to_owned(), loses }
     }
 
-    fn left_over(&self, ended: &Ended) -> String {
+    fn left_over(&self, ended: &Ended, may_act: bool) -> String {
         let of_machine = ended.machine.as_ref().map(|machine| {
             let id = &machine.instance;
             match ended.result {
                 Ending::Succeeded | Ending::Failed => {
                     format!("{id} shuts itself down now, and is terminated in five minutes if it does not.")
                 }
-                Ending::Expired | Ending::Cancelled => format!("{id} is terminated now."),
+                Ending::Expired | Ending::Cancelled if may_act => format!("{id} is terminated now."),
+                Ending::Expired | Ending::Cancelled => {
+                    format!(
+                        "{id} goes on: Curfew only observes, and terminates it once it enforces and somebody listens."
+                    )
+                }
             }
         });
         let of_predecessor = self.predecessor.as_ref().map(|lost| {

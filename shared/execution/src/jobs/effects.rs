@@ -40,7 +40,7 @@ impl Jobs<'_> {
                     answer = Some(Answer::Released(released.map_err(|error| error.to_string())));
                 }
                 // What nobody meets any more, nobody tells: see `telling`.
-                Effect::Forget if !is_told(job) => {}
+                Effect::Forget if !is_told(job, self.may_act) => {}
                 Effect::Forget => {
                     if let Err(error) = self.run.store.forget_active(&job.job).await {
                         self.gap(error.gap(home));
@@ -104,7 +104,11 @@ impl Jobs<'_> {
         tracing::info!(job = %job.job, instance = instance.as_str(), region = region.as_str(), ended = ?ended, "terminate");
         let outcome = match &ended {
             Ok(()) => Outcome::of(OutcomeKind::Done),
-            Err(error) => Outcome::with(OutcomeKind::Failed, error.to_string()),
+            Err(error) => {
+                let said = format!("{instance} of the job {} was not ended, and goes on costing: {error}", job.job);
+                self.gap(Gap { error: said, ..error.gap() });
+                Outcome::with(OutcomeKind::Failed, error.to_string())
+            }
         };
         let kind = NoteKind::Ended(instance.clone());
         let why = format!("{instance} is ended");

@@ -72,8 +72,7 @@ impl Jobs<'_> {
 
     /// What the next decision wants to know.
     pub(super) async fn facts(&self, job: &Job, known: &mut Known, answer: Option<Answer>, now: Timestamp) -> Facts {
-        let is_its = |warned: &&ResourceId| job.machine().is_none_or(|placed| placed.instance == **warned);
-        let warned = self.warned.as_ref().filter(is_its);
+        let warned = self.warned.as_ref().filter(|warned| job.heeds(warned));
         let wants = wants(job, warned.is_some(), now);
         let (machine, predecessor) =
             (job.machine().filter(|_| wants.machine), job.predecessor.as_ref().filter(|_| wants.predecessor));

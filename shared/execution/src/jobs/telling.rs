@@ -22,20 +22,20 @@ struct Untold {
 
 impl Untold {
     /// `None` where people have heard it.
-    fn of((job, etag): (Job, Option<String>)) -> Option<Self> {
-        let said = unsaid(&job)?;
+    fn of((job, etag): (Job, Option<String>), may_act: bool) -> Option<Self> {
+        let said = unsaid(&job, may_act)?;
         Some(Self { job, etag, said })
     }
 }
 
 /// What there is to say of a job that people have not heard.
-fn unsaid(job: &Job) -> Option<Said> {
-    job.says().filter(|said| job.told.as_ref() != Some(&said.fingerprint))
+fn unsaid(job: &Job, may_act: bool) -> Option<Said> {
+    job.says_where(may_act).filter(|said| job.told.as_ref() != Some(&said.fingerprint))
 }
 
 /// Whether people have heard what there is to say of a job.
-pub(super) fn is_told(job: &Job) -> bool {
-    unsaid(job).is_none()
+pub(super) fn is_told(job: &Job, may_act: bool) -> bool {
+    unsaid(job, may_act).is_none()
 }
 
 impl Jobs<'_> {
@@ -46,7 +46,7 @@ impl Jobs<'_> {
         worked: Vec<(Job, Option<String>)>,
         is_sweep: bool,
     ) -> JobsReport {
-        let untold: Vec<Untold> = worked.into_iter().filter_map(Untold::of).collect();
+        let untold: Vec<Untold> = worked.into_iter().filter_map(|one| Untold::of(one, self.may_act)).collect();
         let (gaps, rejections) = self.found(|found| (std::mem::take(&mut found.gaps), std::mem::take(&mut found.news)));
         if is_sweep || !untold.is_empty() || !gaps.is_empty() || !rejections.is_empty() {
             let nothing = Plan { seen: report.seen, steps: Vec::new(), spared: Vec::new(), gaps };

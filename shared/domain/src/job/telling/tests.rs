@@ -242,3 +242,14 @@ fn a_launch_that_nobody_answers_is_told_once_after_a_while() {
     // The next candidate is another launch.
     assert_eq!(unknown(15 * MINUTE).no_capacity().next().job.says(), None);
 }
+
+#[test]
+fn where_nothing_may_be_ended_an_end_says_that_its_machine_goes_on() {
+    let given = running().cancelled().next();
+    let observed = given.job.says_where(false).unwrap();
+    assert!(observed.news.text.contains("i-1 goes on: Curfew only observes"), "{}", observed.news.text);
+    assert_eq!(observed.news.loses, None);
+    let enforced = given.job.says_where(true).unwrap();
+    assert!(enforced.news.text.contains("i-1 is terminated now") && enforced.news.loses.is_some());
+    assert_ne!(observed.fingerprint, enforced.fingerprint);
+}

@@ -38,6 +38,16 @@ fn what_nobody_knows_is_no_reason_to_act() {
 }
 
 #[test]
+fn only_a_warning_of_its_own_machine_on_spot_is_heeded() {
+    let on_spot = running().job;
+    assert!(on_spot.heeds(&ResourceId::from("i-1")) && !on_spot.heeds(&ResourceId::from("i-2")));
+    let on_demand =
+        running().job(|job| job.phase = Phase::Running(Placed { lifecycle: Lifecycle::OnDemand, ..placed("i-1", 1) }));
+    assert!(!on_demand.job.heeds(&ResourceId::from("i-1")));
+    assert!(launching().job.heeds(&ResourceId::from("i-1")), "nobody has heard yet which machine it is");
+}
+
+#[test]
 fn a_warning_launches_the_next_attempt_at_once_whatever_else_is_unknown() {
     // An hour and two minutes are used; the pool that was lost comes last.
     check(running().warned("i-1"), "launching 2.1.1: note lost i-1 Reclaimed, launch g5.xlarge until 19:58:00");
