@@ -48,7 +48,7 @@ pub(crate) async fn live(agent: &Arc<Agent>) -> End {
 
 async fn attempt(agent: &Arc<Agent>) -> Result<End, End> {
     agent.does("starting");
-    let asked = agent.unless_it_ends(read_spec(agent)).await??;
+    let asked = Box::pin(agent.unless_it_ends(read_spec(agent))).await??;
     agent.does("waiting for the attempt before");
     let head = agent.unless_it_ends(Box::pin(take_over(agent))).await??;
     let user = user::find(asked.work.user.as_deref(), rustix::process::getuid().as_raw()).map_err(End::broken)?;

@@ -78,8 +78,12 @@ impl Explored {
                 let known = seen.clone().unwrap_or_default();
                 let bumps = self.planted != Some(Planted::FenceNotBumped);
                 let (attempt, launch) = if bumps { mine.clone() } else { (known.attempt, known.launch.clone()) };
-                swap(world, mine, known_of.as_ref(), Head { attempt, launch, ..known })
-                    .map_or_else(Agent::Saw, Agent::Past)
+                let head = Head { attempt, launch, ..known };
+                if swap(world, mine, known_of.as_ref(), &head) {
+                    Agent::Past(head)
+                } else {
+                    Agent::Saw(world.head.clone())
+                }
             }
             (Agent::Past(seen), deed) => {
                 let (seen, mut head) = (seen.clone(), seen.clone());
@@ -90,8 +94,8 @@ impl Explored {
                     head.checkpoint = Some(Checkpoint { attempt: mine.0, step: STEP });
                 }
                 // Where somebody else wrote, it looks who: a later attempt, or an answer to itself that was lost.
-                let swapped = swap(world, mine, Some(&seen), head);
-                Agent::Past(swapped.unwrap_or_else(Option::unwrap_or_default))
+                let swapped = swap(world, mine, Some(&seen), &head);
+                Agent::Past(if swapped { head } else { world.head.clone().unwrap_or_default() })
             }
             (Agent::Dead, _) => return,
         };
@@ -99,15 +103,15 @@ impl Explored {
     }
 }
 
-/// Writes head over what was read of it; else tells what stands there.
-fn swap(world: &mut World, mine: (u32, String), seen: Option<&Head>, head: Head) -> Result<Head, Option<Head>> {
+/// Writes head over what was read of it; whether that still stood there.
+fn swap(world: &mut World, mine: (u32, String), seen: Option<&Head>, head: &Head) -> bool {
     if world.head.as_ref() != seen {
-        return Err(world.head.clone());
+        return false;
     }
     if mine.0 < world.begun.0 || mine.0 == world.begun.0 && mine.1 != world.begun.1 {
         world.breaks(Broken::FencedWrote);
     }
     world.begun = mine;
     world.head = Some(head.clone());
-    Ok(head)
+    true
 }

@@ -435,7 +435,7 @@ fn where_spot_is_never_to_be_had_it_falls_back_to_what_it_costs_on_demand() {
     let id = JobId::read("vision/llama-1a2b3c4d").unwrap();
     let terms = Terms { max_runtime_seconds: 8 * 3_600, ..on_spot(None, Some(2 * 3_600)) };
     let mut job = Job::submitted(id, None, terms, time(NOW));
-    let placed_after = (0..).map(|minutes| minutes * 10).find(|minutes| {
+    let placed_after = (0..1_000).map(|minutes| minutes * 10).find(|minutes| {
         let now = time(NOW) + SignedDuration::from_mins(*minutes);
         let known = Facts { may_act: true, head: Some(None), cancel: Some(None), ..Facts::default() };
         (job, _) = next(&job, &known, now);
