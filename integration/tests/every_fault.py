@@ -190,6 +190,11 @@ FAILS = {
 }
 
 
+def itself(call: Call) -> Call:
+    """No other call is like it. Named, for plots go from process to process."""
+    return call
+
+
 @dataclass(frozen=True, eq=False)
 class Plot:
     """What differs from function to function: the account, how many runs, and what they must be judged by."""
@@ -208,7 +213,7 @@ class Plot:
     wrongs: Callable[[Story], Iterator[str]]  # what must never be, of this function
     of_a_look: int | None = None  # how many cases of a call that changes nothing are tried if not all; none: as of others
     hangs: bool = True  # whether calls that hang are tried where not all is
-    alike: Callable[[Call], Any] = lambda call: call  # of calls for which it answers the same, the first is tried where not all are
+    alike: Callable[[Call], Any] = itself  # of calls for which it answers the same, the first is tried where not all are
     stays: tuple[str, str, str] | None = None  # a call, the state of its resource, and the tag that may stay on it then
     unannounced: str | None = None  # a mark with these words is written before anybody was told
 

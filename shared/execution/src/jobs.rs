@@ -93,6 +93,8 @@ struct Jobs<'a> {
     warned: Option<ResourceId>,
     /// Instances as they were looked at for all jobs together.
     sights: Sights,
+    /// One job after the other writes the budgets: those of one run do not lose to each other.
+    budgets: tokio::sync::Mutex<()>,
     found: Mutex<Found>,
 }
 
@@ -157,8 +159,8 @@ pub async fn reconcile(run: &Run<'_>, machines: &Machines, hint: Hint) -> Result
         _ => None,
     };
     let (agents, profile) = (&machines.agents, machines.profile.as_deref());
-    let (sights, found) = (Sights::default(), Mutex::default());
-    let mut jobs = Jobs { run, config: &config, agents, profile, may_act, warned, sights, found };
+    let (sights, budgets, found) = (Sights::default(), tokio::sync::Mutex::default(), Mutex::default());
+    let mut jobs = Jobs { run, config: &config, agents, profile, may_act, warned, sights, budgets, found };
     if let Audience::Nobody(gap) | Audience::Unknown(gap) = audience {
         jobs.gap(gap);
     }

@@ -26,6 +26,7 @@ fn months(job: &Job, config: &Config, now: Timestamp) -> Vec<String> {
 
 impl Jobs<'_> {
     pub(super) async fn reserve(&self, job: &Job, usd: Amount, until: Timestamp) -> ReserveAnswer {
+        let _in_turn = self.budgets.lock().await;
         let now = self.now();
         let month = Period::of(now, self.config).month;
         let wanted = Wanted { job: job.job.to_string(), usd, until };
@@ -80,6 +81,7 @@ impl Jobs<'_> {
 
     /// In the month before first, where the job may have something there, and of each month with the team first.
     async fn change(&self, job: &Job, change: impl Fn(&mut Budget, &str) -> bool) -> Result<(), StoreError> {
+        let _in_turn = self.budgets.lock().await;
         let name = job.job.to_string();
         for month in months(job, self.config, self.now()) {
             for holder in holders(job) {
