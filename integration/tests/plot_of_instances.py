@@ -105,6 +105,7 @@ PLOT = Plot(
     asked_again=STRUCK_RUNS,
     ended=("stopped", "terminated"),
     ends=("stop", "terminate"),
+    of_a_look=1,
     exemptions=(
         *EXEMPTIONS,
         Exemption(
