@@ -4,13 +4,14 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 
 use domain::job::{Ending, ExitReason, HeadResult, Lifecycle, Phase};
+use jiff::Timestamp;
 use stateright::{Model, Property};
 
 use crate::agent::{Deed, deeds};
 use crate::fair::COURSES;
 use crate::job::RUNTIME_MAX;
 use crate::run::{Do, Eyes, Outcome, Run};
-use crate::time::{advance, long_after, next_moment};
+use crate::time::{INVOCATION_MAX, advance, long_after, next_moment};
 use crate::world::{Agent, Broken, Life, Machine, Why, World};
 
 /// What is explored: how much may go wrong, and what is wrong on purpose.
@@ -180,14 +181,8 @@ impl Explored {
             }
             Action::Cancel => world.cancelled = true,
             Action::Observe(observes) => world.may_act = !observes,
-            Action::Advance => {
-                world.jumps = world.jumps.checked_sub(1)?;
-                advance(world, next_moment(world)?);
-            }
-            Action::Sleep => {
-                world.jumps = world.jumps.checked_sub(1)?;
-                advance(world, long_after(world)?);
-            }
+            Action::Advance => jump(world, next_moment(world)?)?,
+            Action::Sleep => jump(world, long_after(world)?)?,
         }
         Some(())
     }
@@ -294,6 +289,16 @@ impl Explored {
             || world.broken.is_some()
             || COURSES.into_iter().all(|course| self.comes_to_an_end(world, course))
     }
+}
+
+/// The clock moves on, and whoever has reconciled for longer than Lambda lets it is no more.
+fn jump(world: &mut World, to: Timestamp) -> Option<()> {
+    world.jumps = world.jumps.checked_sub(1)?;
+    if to.duration_since(world.now) > INVOCATION_MAX {
+        world.runs = [Run::Idle, Run::Idle];
+    }
+    advance(world, to);
+    Some(())
 }
 
 fn one_past_the_fence(world: &World) -> bool {

@@ -9,10 +9,10 @@
 //! wrong: whether agents work, never end, are never heard of again, or nothing can be launched any more (`fair.rs`).
 //!
 //! What happens, in any order: one or two reconcilers that read, write by compare-and-swap, carry out an effect, lose its answer, crash,
-//! or stand still for any time at each of these; warnings that come, come again, come late, or never; answers of EC2 that lag, and facts
-//! that cannot be had; refusals by capacity, quota and permission, by the budget and of the ranking; machines taken back with
-//! and without a warning, hanging agents, agents that give up, timers that do not ring, people who terminate, stop and cancel;
-//! `CURFEW_MODE` that changes; a clock that moves to the next deadline, or over hours in which nobody reconciles.
+//! or stand still at each of these, for as long as Lambda lets an invocation live; warnings that come, come again, come late, or never;
+//! answers of EC2 that lag, and facts that cannot be had; refusals by capacity, quota and permission, by the budget and of the ranking;
+//! machines taken back with and without a warning, hanging agents, agents that give up, timers that do not ring, people who terminate,
+//! stop and cancel; `CURFEW_MODE` that changes; a clock that moves to the next deadline, or over hours in which nobody reconciles.
 //!
 //! Bounds: one job of two hours in six, two pools under one quota, three attempts without progress. [`Bounds`] says how much goes wrong in one
 //! life, and how often the clock moves on. Everything else is without bound, and the states are still finite.

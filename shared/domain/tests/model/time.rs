@@ -10,6 +10,9 @@ use crate::world::{Agent, Life, Machine, Why, World};
 /// Whoever waits for a moment looks at most a minute later: the schedule is every minute.
 const LATE: SignedDuration = HEARTBEAT_EVERY;
 
+/// Lambda ends an invocation after 15 minutes at most (AWS Lambda developer guide, "Lambda quotas").
+pub(crate) const INVOCATION_MAX: SignedDuration = SignedDuration::from_mins(15);
+
 /// How long after an end the agent has its chance.
 const AFTER_END: SignedDuration = SignedDuration::from_mins(5);
 
