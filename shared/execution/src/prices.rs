@@ -6,7 +6,7 @@ use domain::config::Config;
 use domain::id::Region;
 use domain::instance::Instance;
 use domain::observed::Gap;
-use domain::price::{Document, PriceBook};
+use domain::price::{Document, PriceBook, Wanted};
 use jiff::Timestamp;
 use store::{Store, Versioned};
 use tokio::time::timeout;
@@ -39,17 +39,27 @@ pub async fn refresh(
     instances: &[Instance],
     regions: &[Region],
 ) -> (PriceBook, Vec<Gap>) {
+    ask(run, config, (run.now, run.patience()), |known| known.wanted(instances, regions, run.now)).await
+}
+
+/// The same of whatever is wanted beside what is known, as of `now`, for as long as `patience` says.
+pub(crate) async fn ask(
+    run: &Run<'_>,
+    config: &Config,
+    (now, patience): (Timestamp, Duration),
+    wanted: impl FnOnce(&Document) -> Wanted,
+) -> (PriceBook, Vec<Gap>) {
     let home = run.aws.home();
     let (Versioned { value: before, etag }, mut gaps, readable) = match run.store.read_prices().await {
         Ok(versioned) => (versioned, Vec::new(), true),
         Err(error) => (Versioned { value: Document::default(), etag: None }, vec![error.gap(home)], false),
     };
     let mut live = before.clone();
-    let wanted = live.wanted(instances, regions, run.now);
-    gaps.extend(cloud::prices(run.aws, &mut live, &wanted, run.now, run.patience()).await);
+    let wanted = wanted(&live);
+    gaps.extend(cloud::prices(run.aws, &mut live, &wanted, now, patience).await);
     // The ledger learns every change that was told; less is kept.
-    let book = PriceBook::of(live.clone(), &config.prices, run.now);
-    live.prune(run.now);
+    let book = PriceBook::of(live.clone(), &config.prices, now);
+    live.prune(now);
     if readable
         && live != before
         && let Err(error) = run.store.write_prices(&live, etag.as_deref()).await

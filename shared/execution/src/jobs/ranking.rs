@@ -9,9 +9,9 @@ use domain::job::{Image, Job, Pool, Ranking, prices_wanted, rank};
 use domain::observed::{Gap, GapKind};
 use domain::price::{Document, PriceBook};
 use futures::future::join_all;
-use store::Versioned;
 
 use super::Jobs;
+use crate::prices;
 
 /// For the prices of one job. What has no answer by then has that of the dated table, or none.
 const PRICES_PATIENCE: Duration = Duration::from_secs(5);
@@ -103,27 +103,11 @@ impl Jobs<'_> {
 
     /// Prices of today of all that fits, asked for as far as they are missing or old; what was asked is kept for all runs to come.
     async fn prices(&self, job: &Job, pools: &[Pool]) -> PriceBook {
-        let (run, home, now) = (self.run, self.run.aws.home(), self.now());
-        let (before, etag, readable) = match run.store.read_prices().await {
-            Ok(Versioned { value, etag }) => (value, etag, true),
-            Err(error) => {
-                self.gap(error.gap(home));
-                (Document::default(), None, false)
-            }
-        };
-        let mut live = before.clone();
-        let wanted = prices_wanted(&job.terms, pools, &live, self.config, now);
-        for gap in cloud::prices(run.aws, &mut live, &wanted, now, run.patience().min(PRICES_PATIENCE)).await {
-            self.gap(gap);
-        }
-        let book = PriceBook::of(live.clone(), &self.config.prices, now);
-        live.prune(now);
-        if readable
-            && live != before
-            && let Err(error) = run.store.write_prices(&live, etag.as_deref()).await
-        {
-            self.gap(error.gap(home));
-        }
+        let (run, now) = (self.run, self.now());
+        let patience = run.patience().min(PRICES_PATIENCE);
+        let wanted = |known: &Document| prices_wanted(&job.terms, pools, known, self.config, now);
+        let (book, gaps) = prices::ask(run, self.config, (now, patience), wanted).await;
+        gaps.into_iter().for_each(|gap| self.gap(gap));
         book
     }
 }
