@@ -107,7 +107,9 @@ impl Jobs<'_> {
         let patience = run.patience().min(PRICES_PATIENCE);
         let wanted = |known: &Document| prices_wanted(&job.terms, pools, known, self.config, now);
         let (book, gaps) = prices::ask(run, self.config, (now, patience), wanted).await;
-        gaps.into_iter().for_each(|gap| self.gap(gap));
+        for gap in gaps {
+            self.gap(gap);
+        }
         book
     }
 }
