@@ -10,7 +10,7 @@ from moto.ec2.models import ec2_backends
 from moto.ec2.models.elastic_block_store import Snapshot, Volume
 from moto.ec2.models.instances import Instance, StateReason
 from moto.iam.models import iam_backends
-from moto.s3.models import s3_backends
+from moto.s3.models import FakeKey, s3_backends
 from moto.sns.models import sns_backends
 
 from . import honest_ebs, honest_sns, lifecycle, spot, spot_prices
@@ -37,6 +37,43 @@ def interrupt(instance_id: str, region: str, warning_seconds: float, ending_seco
 def shut_down(instance_id: str, region: str, ending_seconds: float) -> None:
     """From within."""
     lifecycle.shut_down(_backend(region), _instance(instance_id, region), ending_seconds)
+
+
+def gone(instance_id: str, region: str) -> None:
+    """What `shutting-down` or `stopping` has begun is over."""
+    lifecycle.gone(_backend(region), _instance(instance_id, region))
+
+
+def machines() -> list[dict[str, Any]]:
+    """Every instance that EC2 has not forgotten, whoever may see it."""
+    return [
+        {
+            "id": instance.id,
+            "region": region,
+            "state": instance.state,
+            "lifecycle": instance.lifecycle or "on-demand",
+            "type": instance.instance_type,
+            "zone": instance.availability_zone,
+            "has_user_data": bool(instance.user_data),
+        }
+        for region, backend in ec2_backends[DEFAULT_ACCOUNT_ID].items()
+        for reservation in backend.reservations.values()
+        for instance in reservation.instances
+        if not getattr(instance, "forgotten", False)
+    ]
+
+
+def user_data(instance_id: str, region: str) -> str:
+    """As RunInstances got it: in base64."""
+    told = _instance(instance_id, region).user_data
+    return told.decode() if isinstance(told, bytes) else str(told)
+
+
+def objects(bucket: str) -> list[dict[str, str]]:
+    """Each object, and when its newest version was written."""
+    found = s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets.get(bucket)
+    newest = found.keys.items() if found is not None else ()
+    return [{"key": key, "written": one.last_modified.isoformat()} for key, one in newest if isinstance(one, FakeKey)]
 
 
 def forget(instance_id: str, region: str) -> None:

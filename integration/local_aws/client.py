@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import urllib.error
 import urllib.request
@@ -174,6 +175,23 @@ class LocalAws:
     def shut_down(self, instance_id: str, ending_seconds: float = 0, region: str = REGION) -> None:
         """From within the instance, by its shutdown behaviour."""
         self._control("POST", f"shutdowns/{instance_id}", {"region": region, "ending_seconds": ending_seconds})
+
+    def gone(self, instance_id: str, region: str = REGION) -> None:
+        """It is off: what is `shutting-down` is terminated, what is `stopping` is stopped."""
+        self._control("POST", f"gone/{instance_id}", {"region": region})
+
+    def machines(self) -> list[dict[str, Any]]:
+        """Every instance of every region: id, region, state, lifecycle, type, zone, has_user_data. Not a call of EC2: nobody counts it."""
+        return self._control("GET", "machines")
+
+    def user_data(self, instance_id: str, region: str = REGION) -> bytes:
+        """What a machine was launched with, as it reads it."""
+        told = self._control("POST", "user-data", {"instance_id": instance_id, "region": region})["user_data"]
+        return base64.b64decode(told)
+
+    def objects(self, bucket: str) -> list[dict[str, str]]:
+        """Each object: its key, and when its newest version was written. Not a call of S3: nobody counts it."""
+        return self._control("POST", "objects/newest", {"bucket": bucket})
 
     def forget(self, instance_id: str, region: str = REGION) -> None:
         """EC2 does not know it any more, as about an hour after it was terminated."""

@@ -24,6 +24,7 @@ _ACTS: dict[str, Callable[..., None]] = {
     "interruptions": back_door.interrupt,
     "shutdowns": back_door.shut_down,
     "forgotten": back_door.forget,
+    "gone": back_door.gone,
 }
 
 
@@ -48,6 +49,9 @@ def _routed(proxy: Proxy, method: str, route: str, body: dict[str, Any]) -> Any 
         ("POST", "faults"): lambda: proxy.rules.add(Rule(**body)),
         ("DELETE", "faults"): proxy.rules.clear,
         ("GET", "messages"): back_door.messages,
+        ("GET", "machines"): back_door.machines,
+        ("POST", "user-data"): lambda: {"user_data": back_door.user_data(**body)},
+        ("POST", "objects/newest"): lambda: back_door.objects(**body),
         ("POST", "subscriptions/confirm"): lambda: back_door.confirm_subscription(body["endpoint"]),
         ("POST", "snapshots/hold"): lambda: back_door.hold_snapshots(body["region"]),
         ("POST", "snapshots/complete"): lambda: back_door.complete_snapshots(body["region"], body["snapshots"]),

@@ -70,6 +70,14 @@ def end(backend: Any, instance: Instance, code: str, ending_seconds: float) -> N
     _later(backend, ending_seconds, lambda: _end_for_good(instance))
 
 
+def gone(backend: Any, instance: Instance) -> None:
+    """It is off, so that what had begun to end it is over."""
+    if instance.state == "shutting-down":
+        _end_for_good(instance)
+    elif instance.state == "stopping":
+        _set(instance, "stopped", instance.state_reason.code)
+
+
 def end_slowly(backend: Any, seconds: float) -> None:
     """TerminateInstances leaves an instance `shutting-down` for so long; at once `terminated`, if not for this."""
     backend.__dict__["ending_seconds"] = seconds
@@ -80,6 +88,8 @@ def ending_seconds(backend: Any) -> float:
 
 
 def _end_for_good(instance: Instance) -> None:
+    if instance.state == "terminated":
+        return
     reason, transition = instance.state_reason, instance._reason
     Instance.terminate(instance)
     instance.state_reason, instance._reason = reason, transition

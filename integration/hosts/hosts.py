@@ -1,0 +1,163 @@
+"""The machines of a local AWS: each instance that appears with user data is booted, and what becomes of one becomes of the other."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from local_aws import LocalAws
+from moved_clock import MovedClock
+
+from . import isolation
+from .host import INSIDE, Host, Place, wait_for
+from .inside import processes
+from .relay import Loop
+
+_LOOK_SECONDS = 0.05
+# EC2 user guide, "Terminate Amazon EC2 instances": one that does not shut down within a few minutes is shut down hard.
+_FORCED_AFTER_SECONDS = 240
+_ENDING = ("shutting-down", "stopping", "terminated", "stopped")
+
+
+@dataclass
+class _Known:
+    """What the watch did about a machine."""
+
+    host: Host
+    pressed_at: float | None = None  # monotonic: EC2 was asked to end it
+    was_told: bool = False  # EC2 knows that it has switched itself off
+    may_start: bool = False  # it is stopped, so that EC2 may start it again
+
+
+class Hosts:
+    """Watches every region that the local AWS has instances in, from `with` on."""
+
+    def __init__(
+        self, aws: LocalAws, folder: Path, hurry: int = 20, clock: MovedClock | None = None, kind: str | None = None
+    ) -> None:
+        """`hurry` makes the waits of systemd, cloud-init and the agent so many times shorter; `clock` is that of all machines; `kind` is how
+        they are kept apart, if not in the best way that there is (see `isolation`)."""
+        best, why = isolation.best(sys.executable, str(INSIDE))
+        self.isolation = kind or best
+        self.why_not_better = why
+        self.aws, self.folder, self.hurry = aws, Path(folder), hurry
+        self.user = isolation.user(self.isolation)
+        self._clock = clock
+        self._machines: dict[str, _Known] = {}
+        self._slow: set[str] = set()  # regions where what is ended waits for its machine
+        self._over = threading.Event()
+        self._failure: str | None = None
+
+    @property
+    def disk(self) -> Path:
+        """Where each machine sees its own disk. Without namespaces no two of them are on at once."""
+        return self.folder / "disk"
+
+    def __enter__(self) -> Hosts:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self.isolation == isolation.NAMESPACES:
+            self.disk.mkdir(exist_ok=True)
+        self._sockets = Path(tempfile.mkdtemp(prefix="hosts-", dir="/tmp"))
+        self._loop = Loop()
+        self._place = Place(
+            self.folder, self.disk, self._sockets, self.aws.endpoint, self.hurry, self._clock, self.isolation, self._loop
+        )
+        self._watch = threading.Thread(target=self._watch_all, daemon=True)
+        self._watch.start()
+        return self
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        self._over.set()
+        self._watch.join()
+        for host in self.all():
+            host.pull_the_plug()
+        for region in self._slow:
+            self.aws.end_slowly(0, region)
+        self._loop.close()
+        shutil.rmtree(self._sockets)
+        left = [pid for pid in processes.running() if self._is_ours(pid)]
+        if kind is None:
+            assert left == [], f"of machines that are off these still run: {left}"
+            assert self._failure is None, self._failure
+
+    def all(self) -> list[Host]:
+        return [known.host for known in list(self._machines.values())]
+
+    def wait_for(self, instance_id: str, seconds: float = 60) -> Host:
+        """It, once it has booted."""
+        known = wait_for(lambda: self._failure or self._machines.get(instance_id), seconds, lambda: f"{instance_id} never appeared")
+        host = self._machines[instance_id].host if known is not self._failure else None
+        assert host is not None, self._failure
+        wait_for(lambda: host.booted.is_set() or host.ended_by, seconds, lambda: f"{instance_id} has not booted:\n{host.console()}")
+        return host
+
+    # The watch
+
+    def _watch_all(self) -> None:
+        try:
+            while not self._over.wait(_LOOK_SECONDS):
+                for machine in self.aws.machines():
+                    self._look_at(machine)
+        except Exception:  # whoever waits for a machine has to hear of it
+            self._failure = traceback.format_exc()
+
+    def _look_at(self, machine: dict[str, Any]) -> None:
+        instance, region, state = machine["id"], machine["region"], machine["state"]
+        if region not in self._slow:
+            self._slow.add(region)
+            self.aws.end_slowly(math.inf, region)
+        known = self._machines.get(instance)
+        if known is None and machine["has_user_data"] and state in ("pending", "running"):
+            self._boot(machine)
+        elif known is None:
+            if state in ("shutting-down", "stopping"):
+                self.aws.gone(instance, region)
+        elif known.host.is_on:
+            if state in _ENDING:
+                self._end(known)
+        elif state in ("shutting-down", "stopping"):
+            self.aws.gone(instance, region)
+        elif state == "stopped":
+            known.may_start = True
+        elif state in ("pending", "running"):
+            self._look_at_dark(known)
+
+    def _look_at_dark(self, known: _Known) -> None:
+        """A machine that is off, which EC2 believes to run."""
+        host = known.host
+        if known.may_start and self._has_room():
+            known.may_start, known.was_told, known.pressed_at = False, False, None
+            host.switch_on()
+        elif host.ended_by == "poweroff" and not known.was_told and not known.may_start:
+            known.was_told = True
+            self.aws.shut_down(host.id, region=host.region)
+
+    def _boot(self, machine: dict[str, Any]) -> None:
+        if not self._has_room():
+            return
+        host = Host(self._place, machine, self.aws.user_data(machine["id"], machine["region"]))
+        self._machines[host.id] = _Known(host)
+        host.switch_on()
+
+    def _has_room(self) -> bool:
+        """Without namespaces they share a path."""
+        return self.isolation == isolation.NAMESPACES or not any(host.is_on for host in self.all())
+
+    def _end(self, known: _Known) -> None:
+        """EC2 was asked to end it."""
+        if known.pressed_at is None:
+            known.pressed_at = time.monotonic()
+            known.host.press_power_button()
+        elif time.monotonic() > known.pressed_at + _FORCED_AFTER_SECONDS / self.hurry:
+            known.host.pull_the_plug()
+
+    def _is_ours(self, pid: int) -> bool:
+        return any(one.startswith(f"CURFEW_HOST={self._sockets.name}/".encode()) for one in processes.environment(pid))

@@ -1,0 +1,487 @@
+"""The first process of a machine: boots it as cloud-init and systemd do, keeps its units, and ends it in order.
+
+It runs where `hosts.host` puts it: as process 1 of namespaces of its own, or beside everybody else's. It is told what it has to know by
+one JSON document, speaks with the harness by a socket that it inherits (a message each, JSON), and ends when that is closed.
+
+Spans of time are as many times shorter as the machine is hurried; moments are the machine's clock's.
+
+Source: systemd.service(5), systemd.kill(5), systemd-shutdown(8); "User data formats" and "Boot stages" (cloud-init documentation).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import network
+import processes
+from units import Unit, moment
+
+_FINAL_STOP_SECONDS = 90  # systemd-system.conf(5), DefaultTimeoutStopSec
+_ENDS_WELL = (0, -signal.SIGHUP, -signal.SIGINT, -signal.SIGTERM, -signal.SIGPIPE)  # systemd.service(5), SuccessExitStatus
+_LOOK_SECONDS = 0.05
+_MS_BIND, _PR_SET_CHILD_SUBREAPER = 4096, 36
+_SYSRQ, _MESSAGES = "proc/sysrq-trigger", "dev/kmsg"
+_WANTS = "etc/systemd/system/multi-user.target.wants"
+
+
+@dataclass
+class Service:
+    """A unit that was started. `main` is its process, where it has one."""
+
+    unit: Unit
+    invocation: str = ""
+    main: int | None = None
+    state: str = "inactive"
+    stopping: bool = False
+    has_default_dependencies: bool = True
+    task: asyncio.Task[None] | None = None
+
+
+@dataclass
+class Timer:
+    """Rings when the machine's clock shows the moment."""
+
+    rings_at: float
+    service: Service
+    command: list[str]
+
+
+@dataclass
+class Machine:
+    told: dict[str, Any]
+    harness: socket.socket
+    ended: dict[int, asyncio.Future[int]] = field(default_factory=dict)
+    services: dict[str, Service] = field(default_factory=dict)
+    timers: list[Timer] = field(default_factory=list)
+    has_timers: bool = True
+    goes_down: bool = False
+    tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    @property
+    def root(self) -> Path:
+        return Path(self.told["disk"])
+
+    def say(self, words: str) -> None:
+        os.write(1, f"{words}\n".encode())
+
+    def tell(self, **what: Any) -> None:
+        self.harness.send(json.dumps(what).encode())
+
+    def hurried(self, seconds: float) -> float:
+        return seconds / self.told["hurry"]
+
+    # Processes
+
+    def begin(self, words: list[str], *, boots: bool = False, output: int = 1, **variables: str) -> tuple[int, asyncio.Future[int]]:
+        """Begins a process: its id, and its exit code once it has ended, below zero of a signal."""
+        own = self.told["environment"]
+        path = f"{self.root}/boot-tools:{self.root}/tools" if boots else f"{self.root}/tools"
+        with open(os.devnull) as nothing:
+            process = subprocess.Popen(
+                words, cwd=self.root, env={**own, "PATH": path, **variables}, stdin=nothing, stdout=output, stderr=output, start_new_session=True
+            )
+        process.returncode = 0  # its end is waited for here
+        self.ended[process.pid] = ended = asyncio.get_running_loop().create_future()
+        return process.pid, ended
+
+    def take_note(self) -> None:
+        """Of each process that has ended, be it one that lost its parent."""
+        with contextlib.suppress(ChildProcessError):
+            while (found := os.waitpid(-1, os.WNOHANG))[0]:
+                if future := self.ended.pop(found[0], None):
+                    future.set_result(os.waitstatus_to_exitcode(found[1]))
+
+    async def run(self, words: list[str], **how: Any) -> int:
+        """Waits, as cloud-init does, until nobody holds its output any more."""
+        reads, writes = os.pipe()
+        try:
+            _, ended = self.begin(words, output=writes, **how)
+        except OSError as error:
+            os.close(reads)
+            self.say(f"cloud-init: {words}: {error}")
+            return 127
+        finally:
+            os.close(writes)
+        loop, all_read = asyncio.get_running_loop(), asyncio.Event()
+
+        def read() -> None:
+            some = os.read(reads, 65536)
+            os.write(1, some)
+            if not some:
+                loop.remove_reader(reads)
+                all_read.set()
+
+        loop.add_reader(reads, read)
+        await all_read.wait()
+        os.close(reads)
+        return await ended
+
+    def others(self) -> set[int]:
+        """All that run on this machine besides this process."""
+        if self.told["isolation"] == "namespaces":
+            return set(processes.running()) - {os.getpid()}
+        marked = processes.with_variable("CURFEW_HOST", self.told["environment"]["CURFEW_HOST"])
+        return (marked | processes.descendants({os.getpid()})) - {os.getpid()}
+
+    # The boot
+
+    async def boot(self) -> None:
+        self.tell(boots=True)
+        part = self.root / "var/lib/cloud/instance"
+        for script in sorted((part / "boothooks").glob("*")):
+            await self.run([str(script)], boots=True, CURFEW_HOST_PART="boothook")
+            if not self.has_timers:
+                self.end_watch()
+        self.tasks.add(asyncio.create_task(self.ring()))
+        for unit in sorted((self.root / _WANTS).glob("*")):
+            self.start(unit.name)
+        done = part / "sem/config_scripts_user"
+        if not done.exists():
+            # Once and no more, whatever becomes of it.
+            done.parent.mkdir(parents=True, exist_ok=True)
+            done.touch()
+            for script in sorted((part / "scripts").glob("*")):
+                code = await self.run([str(script)], boots=True)
+                if code:
+                    self.say(f"cloud-init: {script.name} has failed: {code}")
+        for script in sorted((self.root / "var/lib/cloud/scripts/per-boot").glob("*")):
+            # What the first boot's script has put there it has also run.
+            if self.told["boots"] > 1:
+                await self.run([str(script)], boots=True)
+        self.say(f"cloud-init: boot {self.told['boots']} is done")
+        self.tell(booted=True)
+
+    def end_watch(self) -> None:
+        """Of the clock, which the boothook leaves behind."""
+        for pid in processes.with_variable("CURFEW_HOST_PART", "boothook") & self.others():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    # Units
+
+    def start(self, name: str) -> Service | None:
+        unit = Unit.find(name, self.root / "etc/systemd/system")
+        if unit is None or self.goes_down:
+            return None
+        running = self.services.get(name)
+        if running is None or running.state in ("inactive", "failed"):
+            running = self.services[name] = Service(unit)
+            running.task = asyncio.create_task(self.live(running))
+        return running
+
+    def start_command(self, name: str, command: list[str], properties: list[str]) -> Service:
+        """As systemd-run does."""
+        service = Service(Unit(name, {}), has_default_dependencies="DefaultDependencies=no" not in properties)
+        self.services[name] = service
+        service.task = asyncio.create_task(self.live(service, command))
+        return service
+
+    async def live(self, service: Service, command: list[str] | None = None) -> None:
+        """From its start to its end, and again where the unit says so."""
+        unit = service.unit
+        while True:
+            service.invocation, service.state = uuid.uuid4().hex, "activating"
+            code = await self.run_once(service, command)
+            service.main = None
+            # Of a unit that has ended nothing is left running.
+            self.kill(service, signal.SIGKILL)
+            service.state = "inactive" if code in _ENDS_WELL else "failed"
+            self.say(f"systemd: {unit.name} has ended: {code}")
+            if service.stopping or self.goes_down or code in _ENDS_WELL or unit.last("Service", "Restart") != "on-failure":
+                return
+            service.state = "activating"
+            await asyncio.sleep(self.hurried(unit.seconds("RestartSec", 0.1)))
+            if service.stopping or self.goes_down:
+                service.state = "inactive"
+                return
+
+    async def run_once(self, service: Service, command: list[str] | None) -> int:
+        """Its exit code, or that of what comes before it and failed."""
+        before = service.unit.commands("ExecStartPre")
+        main = command or service.unit.commands("ExecStart")[-1]
+        for words in (*before, main):
+            is_main = words is main
+            try:
+                boots = not is_main or command is not None
+                service.main, ended = self.begin([self.here(word) for word in words], boots=boots, INVOCATION_ID=service.invocation)
+            except OSError as error:
+                self.say(f"systemd: {service.unit.name}: {words[0]}: {error}")
+                return 203  # systemd.exec(5), EXIT_EXEC
+            if is_main:
+                service.state = "active"
+                self.say(f"systemd: {service.unit.name} has started")
+            code = await ended
+            if is_main or code or service.stopping:
+                return code
+        return 0
+
+    def here(self, word: str) -> str:
+        """A path of the machine's own disk, where it has such a file."""
+        own = self.root / word.lstrip("/")
+        return str(own) if word.startswith("/") and own.exists() else word
+
+    def of(self, service: Service) -> set[int]:
+        """Its processes, as its control group would list them."""
+        if not service.invocation:
+            return set()
+        marked = processes.with_variable("INVOCATION_ID", service.invocation)
+        main = {service.main} & set(processes.running()) if service.main else set()
+        return (marked | main | processes.descendants(marked | main)) - {os.getpid()}
+
+    def kill(self, service: Service, how: signal.Signals) -> None:
+        for pid in self.of(service):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, how)
+
+    async def stop(self, service: Service) -> None:
+        """systemd.kill(5): `mixed` tells the main process alone, and kills what is left after it."""
+        service.stopping = True
+        if service.task is None or service.task.done():
+            return
+        if service.unit.last("Service", "KillMode") == "mixed" and service.main:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(service.main, signal.SIGTERM)
+        else:
+            self.kill(service, signal.SIGTERM)
+        limit = self.hurried(service.unit.seconds("TimeoutStopSec", _FINAL_STOP_SECONDS))
+        if service.main is None or not (await asyncio.wait({service.task}, timeout=limit))[0]:
+            self.kill(service, signal.SIGKILL)
+            service.task.cancel()
+
+    # Timers
+
+    async def ring(self) -> None:
+        while True:
+            for timer in [timer for timer in self.timers if timer.rings_at <= time.time()]:
+                self.timers.remove(timer)
+                if self.has_timers:
+                    self.say(f"systemd: the timer of {timer.service.unit.name} rings")
+                    self.start_command(timer.service.unit.name, timer.command, _properties_of(timer.service))
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    # The end
+
+    async def go_down(self, how: str) -> None:
+        """In order: `how` is `poweroff` or `reboot`."""
+        if self.goes_down:
+            return
+        self.goes_down = True
+        self.say(f"systemd: {how}: stops all units")
+        ordinary = [service for service in self.services.values() if service.has_default_dependencies]
+        await asyncio.gather(*(self.stop(service) for service in ordinary))
+        self.say("systemd: ends all other processes")
+        limit = time.monotonic() + self.hurried(_FINAL_STOP_SECONDS)
+        for pid in self.others():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        while self.others() and time.monotonic() < limit:
+            await asyncio.sleep(_LOOK_SECONDS)
+        self.go_dark(how)
+
+    def go_dark(self, how: str) -> None:
+        """At once."""
+        self.say(f"systemd: {how}")
+        with contextlib.suppress(OSError):
+            self.tell(off=how)
+        self.kill_others()
+        os._exit(0)
+
+    def kill_others(self) -> None:
+        while others := self.others():
+            for pid in others:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self.take_note()
+
+    # What is asked
+
+    def asked(self) -> None:
+        """By the harness; where that is gone, the machine ends."""
+        message = self.harness.recv(65536)
+        if not message:
+            self.kill_others()
+            os._exit(1)
+        what = json.loads(message)["do"]
+        if what == "power-button":
+            self.later(self.go_down("poweroff"))
+        elif what == "break-timer":
+            self.has_timers = False
+            self.end_watch()
+
+    def told_by_kernel(self, words: bytes) -> None:
+        os.write(1, words)
+
+    def sysrq(self, keys: bytes) -> None:
+        """Linux kernel, "Magic SysRq key": `o` shuts the machine off, whatever else is stuck."""
+        if b"o" in keys:
+            self.go_dark("poweroff")
+
+    def later(self, what: Any) -> None:
+        task = asyncio.create_task(what)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def serve_tool(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            words = json.loads(await reader.readline())
+            code, said = await self.called(words[0], words[1:])
+            writer.write(json.dumps([code, said]).encode() + b"\n")
+            await writer.drain()
+        except (ConnectionError, ValueError):
+            pass  # whoever asked has been killed
+        finally:
+            writer.close()
+
+    async def called(self, name: str, words: list[str]) -> tuple[int, str]:
+        """A command of the machine's administration: its exit code, and what it says."""
+        options, rest = [word for word in words if word.startswith("-")], [word for word in words if not word.startswith("-")]
+        if name == "systemd-run":
+            return self.systemd_run(words)
+        if name == "shutdown" and rest not in ([], ["now"], ["+0"]):
+            return 1, f"shutdown: this stand-in only knows `now`, not {rest}"
+        if name in ("shutdown", "poweroff", "halt", "reboot"):
+            how = "reboot" if name == "reboot" or "-r" in options else "poweroff"
+            # systemctl(1): what is forced stops no units, and once they are told twice, nothing at all.
+            self.end_by_command(how, 2 if name != "shutdown" and ("-f" in options or "--force" in options) else 0)
+            return 0, ""
+        if name == "systemctl" and rest and rest[0] in ("poweroff", "reboot", "halt"):
+            self.end_by_command("reboot" if rest[0] == "reboot" else "poweroff", options.count("--force") + options.count("-f"))
+            return 0, ""
+        if name == "systemctl":
+            return await self.systemctl(rest, "--no-block" in options)
+        return 1, f"{name}: unknown to this stand-in"
+
+    def end_by_command(self, how: str, forced: int) -> None:
+        if forced:
+            asyncio.get_running_loop().call_later(_LOOK_SECONDS, self.go_dark, how)
+        else:
+            self.later(self.go_down(how))
+
+    async def systemctl(self, words: list[str], is_asynchronous: bool) -> tuple[int, str]:
+        verb, names = words[0] if words else "", [name if "." in name else f"{name}.service" for name in words[1:]]
+        if verb == "daemon-reload":
+            return 0, ""
+        folder = self.root / "etc/systemd/system"
+        missing = [name for name in names if not (folder / name).exists() and name not in self.services]
+        if missing and verb in ("enable", "start", "restart"):
+            return 5, f"Unit {missing[0]} not found."
+        for name in names:
+            if verb == "enable" and (unit := Unit.find(name, folder)):
+                for target in unit.wanted_by():
+                    link = folder / f"{target}.wants" / name
+                    link.parent.mkdir(exist_ok=True)
+                    if not link.is_symlink():
+                        link.symlink_to(folder / name)
+            elif verb == "disable":
+                (self.root / _WANTS / name).unlink(missing_ok=True)
+            elif verb == "start":
+                service = self.start(name)
+                while not is_asynchronous and service is not None and service.state == "activating":
+                    await asyncio.sleep(_LOOK_SECONDS)
+            elif verb == "stop" and name in self.services:
+                await self.stop(self.services[name])
+            elif verb == "is-active":
+                state = self.services[name].state if name in self.services else "inactive"
+                return (0 if state == "active" else 3), state
+            elif verb not in ("stop",):
+                return 1, f"systemctl {verb}: unknown to this stand-in"
+        return 0, ""
+
+    def systemd_run(self, words: list[str]) -> tuple[int, str]:
+        options: dict[str, list[str]] = {}
+        while words and words[0].startswith("-"):
+            key, _, value = words.pop(0).partition("=")
+            options.setdefault(key, []).append(value)
+        if unknown := options.keys() - {"--no-block", "--unit", "--property", "--timer-property", "--on-calendar"}:
+            return 1, f"systemd-run: {sorted(unknown)[0]}: unknown to this stand-in"
+        name = f"{options.get('--unit', [f'run-{uuid.uuid4().hex[:8]}'])[-1]}.service"
+        properties = options.get("--property", [])
+        if name in self.services and self.services[name].state in ("active", "activating"):
+            return 1, f"Failed to start transient service unit: Unit {name} was already loaded"
+        if calendar := options.get("--on-calendar"):
+            service = Service(Unit(name, {}), has_default_dependencies="DefaultDependencies=no" not in properties)
+            self.timers.append(Timer(moment(calendar[-1]), service, words))
+            return 0, f"Running timer as unit: {name.removesuffix('.service')}.timer"
+        self.start_command(name, words, properties)
+        return 0, f"Running as unit: {name}"
+
+
+def _properties_of(service: Service) -> list[str]:
+    return [] if service.has_default_dependencies else ["DefaultDependencies=no"]
+
+
+def _mount(told: dict[str, Any]) -> None:
+    """Each machine sees its own disk at the same place, and its own switch instead of that of the machine that all of this runs on."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    what = [(told["root"], told["disk"])]
+    if Path("/proc/sysrq-trigger").exists():
+        what.append((f"{told['root']}/{_SYSRQ}", "/proc/sysrq-trigger"))
+    for source, target in what:
+        if libc.mount(source.encode(), target.encode(), None, _MS_BIND, None):
+            raise OSError(ctypes.get_errno(), f"{source} cannot be mounted at {target}")
+
+
+def _prepare(root: Path) -> None:
+    """What is there before anything runs. Of `/run`, nothing has outlived the last boot."""
+    subprocess.run(["/bin/rm", "-rf", root / "run"], check=True)
+    for folder in ("run/systemd/system", "proc/sys/kernel", "dev", "etc/systemd/system", "var/log", "tmp"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    for pipe in (_MESSAGES, _SYSRQ):
+        if not (root / pipe).exists():
+            os.mkfifo(root / pipe)
+
+
+async def _live(machine: Machine) -> None:
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGCHLD, machine.take_note)
+    loop.add_reader(machine.harness, machine.asked)
+    for pipe, heard in ((_MESSAGES, machine.told_by_kernel), (_SYSRQ, machine.sysrq)):
+        # Open for writing as well, so that it never comes to an end.
+        opened = os.open(machine.root / pipe, os.O_RDWR | os.O_NONBLOCK)
+        loop.add_reader(opened, lambda opened=opened, heard=heard: heard(os.read(opened, 65536)))
+    path = Path(machine.told["socket"])
+    path.unlink(missing_ok=True)
+    async with await asyncio.start_unix_server(machine.serve_tool, path):
+        await machine.boot()
+        await asyncio.Event().wait()
+
+
+def main() -> None:
+    told = json.loads(Path(sys.argv[1]).read_text())
+    harness = socket.socket(fileno=told["harness"])
+    harness.set_inheritable(False)
+    console = os.open(told["console"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.dup2(console, 1)
+    os.dup2(console, 2)
+    for unheard in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(unheard, lambda *_: None)  # not SIG_IGN, which all that it begins would inherit
+    _prepare(Path(told["root"]))
+    if told["isolation"] == "namespaces":
+        _mount(told)
+        listening = network.listeners(told["port"])
+        socket.send_fds(harness, [json.dumps({"listens": True}).encode()], [one.fileno() for one in listening])
+        for one in listening:
+            one.close()
+    else:
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    os.chdir(told["disk"])
+    machine = Machine(told, harness, has_timers=told["has_timers"])
+    machine.say(f"init: boot {told['boots']} of {told['instance']}, in {told['isolation']}")
+    asyncio.run(_live(machine))
+
+
+if __name__ == "__main__":
+    main()

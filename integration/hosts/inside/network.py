@@ -1,0 +1,35 @@
+"""The network of a machine in a namespace of its own: nothing but `lo`, with one address more. netdevice(7)."""
+
+from __future__ import annotations
+
+import fcntl
+import socket
+import struct
+
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _SIOCSIFADDR, _SIOCSIFNETMASK = 0x8913, 0x8914, 0x8916, 0x891C
+_IFF_UP = 1
+METADATA = "169.254.169.254"
+
+
+def listeners(port: int) -> list[socket.socket]:
+    """Begins the network. Who listens where EC2's instance metadata is, and at this port of this machine's own."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        _up(any_socket, "lo")
+        _address(any_socket, "lo:0", METADATA)
+        _up(any_socket, "lo:0")
+    return [_listener(METADATA, 80), _listener("127.0.0.1", port)]
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    return socket.create_server((host, port), backlog=128)
+
+
+def _up(any_socket: socket.socket, name: str) -> None:
+    request = struct.pack("16sH14x", name.encode(), 0)
+    flags = struct.unpack("16sH14x", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, request))[1]
+    fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sH14x", name.encode(), flags | _IFF_UP))
+
+
+def _address(any_socket: socket.socket, name: str, host: str) -> None:
+    for what, of in ((_SIOCSIFADDR, host), (_SIOCSIFNETMASK, "255.255.255.255")):
+        fcntl.ioctl(any_socket, what, struct.pack("16sH2x4s8x", name.encode(), socket.AF_INET, socket.inet_aton(of)))
