@@ -12,6 +12,8 @@ use jiff::Timestamp;
 
 use crate::error::StoreError;
 
+pub(crate) use files::{Payload, Pieces};
+
 const GET: &str = "s3:GetObject";
 const PUT: &str = "s3:PutObject";
 pub(crate) const LIST: &str = "s3:ListBucket";

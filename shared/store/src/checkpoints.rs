@@ -1,25 +1,26 @@
 //! Checkpoints: `checkpoints/<team>/<job>/<attempt>/<step>/`, the files in `files/`, and then `manifest.json`.
 //!
 //! A checkpoint is whole if its manifest is there and all its checksums hold. Whether it counts, `head.json` says; that is the
-//! caller's to write. Memory is bounded: at most [`IN_FLIGHT_MIB`] of parts are held at once, whatever the sizes of files.
+//! caller's to write. Memory is bounded whatever the sizes of files: of what is uploaded by [`Memory`], and what is restored is written as
+//! it comes. Each byte is hashed once.
 
 mod fetch;
+mod memory;
 mod send;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use domain::job::checkpoints::{File, MANIFEST_FILE, Manifest, Stored};
 use domain::job::{Checkpoint, JobId};
-use tokio::sync::Semaphore;
 
 use crate::bucket::Condition;
 use crate::document::{bytes_of, read};
 use crate::{BYTES_MAX, Store, StoreError};
+use memory::Memory;
 
-/// So much of checkpoints is in memory at once, in MiB.
-const IN_FLIGHT_MIB: u32 = 64;
+/// So many files, and parts of one file, are begun at once. Of a small file most is waiting for S3.
+const AT_ONCE: usize = 32;
 
 /// A call that failed is made again so often, beside what the SDK repeats by itself.
 const TRIES: u32 = 3;
@@ -94,7 +95,7 @@ impl Store {
     ) -> Result<Manifest, CheckpointError> {
         let folder = folder(job, checkpoint);
         let files = foreseen(files).await?;
-        let files = send::files(&self.bucket, &format!("{folder}files/"), files, &budget()).await?;
+        let files = send::files(&self.bucket, &format!("{folder}files/"), files, &Memory::new()).await?;
         let manifest = Manifest {
             schema: domain::job::SCHEMA,
             attempt: checkpoint.attempt,
@@ -110,7 +111,8 @@ impl Store {
         Ok(manifest)
     }
 
-    /// Writes a checkpoint's files into a directory that exists, after each of its parts was compared with its checksum.
+    /// Writes a checkpoint's files into a directory that exists, and compares each of its parts with its checksum. Until that is done nobody
+    /// should look at them.
     ///
     /// # Errors
     /// [`CheckpointError::Damaged`] where it is not whole; else where the disk or S3 refused. Some files may have been written.
@@ -133,7 +135,7 @@ impl Store {
             Err(error) => return Err(damaged(error.to_string())),
         };
         manifest.check(checkpoint.attempt, checkpoint.step).map_err(damaged)?;
-        fetch::files(&self.bucket, &format!("{folder}files/"), &manifest.files, into, &budget()).await?;
+        fetch::files(&self.bucket, &format!("{folder}files/"), &manifest.files, into).await?;
         Ok(manifest)
     }
 
@@ -153,17 +155,7 @@ impl Store {
 
 /// Uploads files below a folder of the bucket, which ends on `/`, each by itself. What could not be, in words.
 pub(crate) async fn upload_each(bucket: &crate::bucket::Bucket, folder: &str, files: Vec<Local>) -> Vec<String> {
-    send::each(bucket, folder, files, &budget()).await
-}
-
-/// What bounds the memory of one upload or restore.
-fn budget() -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(usize::try_from(IN_FLIGHT_MIB).unwrap_or(1)))
-}
-
-/// What a part takes of the budget: all of it at most, so that a part of any size is taken in the end.
-fn permits(part_bytes: u64) -> u32 {
-    u32::try_from(part_bytes.div_ceil(1024 * 1024)).unwrap_or(u32::MAX).clamp(1, IN_FLIGHT_MIB)
+    send::each(bucket, folder, files, &Memory::new()).await
 }
 
 fn job_folder(job: &JobId) -> String {
@@ -260,10 +252,5 @@ mod tests {
         let job = JobId { team: domain::id::TeamName::from("a/b"), job: "llama-1a2b3c4d".to_owned() };
         let checkpoint = Checkpoint { attempt: 3, step: 1200 };
         assert_eq!(folder(&job, checkpoint), "checkpoints/a%2Fb/llama-1a2b3c4d/3/1200/");
-    }
-
-    #[test]
-    fn a_part_of_any_size_fits_the_budget() {
-        assert_eq!([permits(0), permits(16 << 20), permits((16 << 20) + 1), permits(1 << 40)], [1, 16, 17, 64]);
     }
 }

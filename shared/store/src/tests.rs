@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use super::*;
 
 mod budgets;
+mod checkpoints;
 mod ledger;
 
 const FUNCTION: &str = "reap-instances";

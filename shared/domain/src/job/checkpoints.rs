@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Checkpoint, Head};
 
-pub use manifest::{File, MANIFEST_FILE, Manifest, check_path};
+pub use manifest::{File, MANIFEST_FILE, Manifest, PartDigest, check_path};
 
 /// A file of one of these names in a checkpoint says that it is complete: people's own, Hadoop's, that of `PyTorch`'s distributed
 /// checkpoints, and that of Hugging Face's trainer.

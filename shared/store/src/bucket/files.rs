@@ -1,8 +1,14 @@
 //! Objects that are no documents: files of any size, in parts.
 
-use aws_sdk_s3::error::ProvideErrorMetadata;
+use aws_runtime::auth::PayloadSigningOverride;
+use aws_sdk_s3::config::interceptors::BeforeTransmitInterceptorContextMut;
+use aws_sdk_s3::config::{Builder, ConfigBag, Intercept, ResponseChecksumValidation, RuntimeComponents};
+use aws_sdk_s3::error::{BoxError, ProvideErrorMetadata};
 use aws_sdk_s3::primitives::ByteStream;
-use aws_sdk_s3::types::{CompletedMultipartUpload, CompletedPart, Delete, ObjectIdentifier};
+use aws_sdk_s3::types::{ChecksumAlgorithm, CompletedMultipartUpload, CompletedPart, Delete, ObjectIdentifier};
+use aws_smithy_types::base64;
+use bytes::Bytes;
+use domain::fault::sentence;
 
 use super::{Bucket, DELETE, GET, PUT};
 use crate::error::StoreError;
@@ -10,18 +16,78 @@ use crate::error::StoreError;
 /// So many are deleted by one call (Amazon S3 API reference, "`DeleteObjects`").
 const DELETED_AT_ONCE: usize = 1_000;
 
+/// Bytes to be written, and what is known of them.
+///
+/// The SDK would hash them twice more: SHA-256 to sign them, and CRC-32 for S3 to compare. That is most of what an upload takes.
+#[derive(Debug, Clone)]
+pub(crate) struct Payload {
+    pub(crate) bytes: Bytes,
+    /// Their SHA-256, in hex.
+    pub(crate) sha256: String,
+}
+
+impl Payload {
+    fn body(&self) -> ByteStream {
+        ByteStream::from(self.bytes.clone())
+    }
+
+    /// As S3 compares it with what arrives (Amazon S3 user guide, "Checking object integrity").
+    fn checksum(&self) -> String {
+        let digit = |at: usize| self.sha256.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        base64::encode((0..self.sha256.len()).step_by(2).filter_map(digit).collect::<Vec<u8>>())
+    }
+
+    fn signed(&self) -> Signed {
+        Signed(self.sha256.clone())
+    }
+}
+
+/// Signs a request by the SHA-256 of its body that is known already.
+#[derive(Debug)]
+struct Signed(String);
+
+impl Intercept for Signed {
+    fn name(&self) -> &'static str {
+        "Signed"
+    }
+
+    fn modify_before_signing(
+        &self,
+        _context: &mut BeforeTransmitInterceptorContextMut<'_>,
+        _components: &RuntimeComponents,
+        config: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        config.interceptor_state().store_put(PayloadSigningOverride::Precomputed(self.0.clone()));
+        Ok(())
+    }
+}
+
+/// Some of an object, as it comes.
+pub(crate) struct Pieces {
+    body: ByteStream,
+    address: String,
+}
+
+impl Pieces {
+    /// The next one; `None` after the last.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, StoreError> {
+        let piece = self.body.next().await.transpose();
+        piece.map_err(|error| StoreError::call(GET, self.address.clone(), None, &sentence(&error)))
+    }
+}
+
 impl Bucket {
     /// Writes a file in one request.
-    pub(crate) async fn put_file(&self, key: &str, body: ByteStream) -> Result<(), StoreError> {
-        let put = self.client.put_object().bucket(&self.name).key(key).body(body).send().await;
+    pub(crate) async fn put_file(&self, key: &str, payload: &Payload) -> Result<(), StoreError> {
+        let put = self.client.put_object().bucket(&self.name).key(key).body(payload.body());
+        let put = put.checksum_sha256(payload.checksum()).customize().interceptor(payload.signed()).send().await;
         put.map(drop).map_err(|error| self.failed(PUT, key, &error))
     }
 
     /// Begins a file in parts; gives the upload's id.
     pub(crate) async fn begin_upload(&self, key: &str) -> Result<String, StoreError> {
-        // The SDK sends a CRC-32 with each part, which S3 compares (Amazon S3 user guide, "Checking object integrity").
         let begun = self.client.create_multipart_upload().bucket(&self.name).key(key);
-        let begun = begun.checksum_algorithm(aws_sdk_s3::types::ChecksumAlgorithm::Crc32).send().await;
+        let begun = begun.checksum_algorithm(ChecksumAlgorithm::Sha256).send().await;
         let begun = begun.map_err(|error| self.failed(PUT, key, &error))?;
         begun.upload_id.ok_or_else(|| StoreError::call(PUT, self.address(key), None, "the upload was given no id"))
     }
@@ -32,13 +98,14 @@ impl Bucket {
         key: &str,
         upload: &str,
         number: i32,
-        body: ByteStream,
+        payload: &Payload,
     ) -> Result<CompletedPart, StoreError> {
         let part = self.client.upload_part().bucket(&self.name).key(key).upload_id(upload).part_number(number);
-        let part = part.checksum_algorithm(aws_sdk_s3::types::ChecksumAlgorithm::Crc32).body(body).send().await;
+        let part = part.body(payload.body()).checksum_sha256(payload.checksum());
+        let part = part.customize().interceptor(payload.signed()).send().await;
         let part = part.map_err(|error| self.failed(PUT, key, &error))?;
         let done = CompletedPart::builder().part_number(number).set_e_tag(part.e_tag);
-        Ok(done.set_checksum_crc32(part.checksum_crc32).build())
+        Ok(done.checksum_sha256(payload.checksum()).build())
     }
 
     /// Makes a file of its parts.
@@ -59,25 +126,20 @@ impl Bucket {
         let _ = self.client.abort_multipart_upload().bucket(&self.name).key(key).upload_id(upload).send().await;
     }
 
-    /// So many bytes of an object; `None` where there is none, or it is shorter.
-    pub(crate) async fn get_range(
-        &self,
-        key: &str,
-        (start, length): (u64, u64),
-    ) -> Result<Option<Vec<u8>>, StoreError> {
+    /// So many bytes of an object, as they come; `None` where there is none, or it is shorter. Whoever asks compares them with a
+    /// checksum, and so the SDK does not.
+    pub(crate) async fn get_range(&self, key: &str, (start, length): (u64, u64)) -> Result<Option<Pieces>, StoreError> {
         let range = format!("bytes={start}-{}", start + length.max(1) - 1);
-        let output = match self.client.get_object().bucket(&self.name).key(key).range(range).send().await {
+        let unchecked = Builder::new().response_checksum_validation(ResponseChecksumValidation::WhenRequired);
+        let asked = self.client.get_object().bucket(&self.name).key(key).range(range);
+        let output = match asked.customize().config_override(unchecked).send().await {
             Ok(output) => output,
             // Amazon S3 API reference, "Error responses".
             Err(error) if matches!(error.code(), Some("NoSuchKey" | "InvalidRange")) => return Ok(None),
             Err(error) => return Err(self.failed(GET, key, &error)),
         };
-        let length = usize::try_from(length).unwrap_or(usize::MAX);
-        match self.body(key, output, length).await {
-            Ok(object) if object.bytes.len() == length => Ok(Some(object.bytes)),
-            Ok(_) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let whole = output.content_length.is_some_and(|found| u64::try_from(found) == Ok(length));
+        Ok(whole.then(|| Pieces { body: output.body, address: self.address(key) }))
     }
 
     /// Deletes objects; one that is not there counts as deleted.

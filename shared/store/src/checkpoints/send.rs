@@ -5,41 +5,40 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::CompletedPart;
-use domain::job::checkpoints::{File as Described, check_path};
+use domain::job::checkpoints::{File as Described, PartDigest, check_path};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use tokio::sync::Semaphore;
 
-use super::{CheckpointError, Local, TRIES, permits};
-use crate::bucket::Bucket;
+use super::memory::{Buffer, Memory};
+use super::{AT_ONCE, CheckpointError, Local, TRIES};
+use crate::bucket::{Bucket, Payload};
 
-/// So many files, and parts of one file, are begun at once; how many of them are in memory the budget says.
-const AT_ONCE: usize = 8;
+/// So much of a file is read and then hashed, in bytes: what is still in the processor's cache is not fetched from memory again.
+const READ_BYTES: usize = 256 * 1024;
 
 pub(super) async fn files(
     bucket: &Bucket,
     folder: &str,
     files: Vec<Local>,
-    budget: &Arc<Semaphore>,
+    memory: &Arc<Memory>,
 ) -> Result<Vec<Described>, CheckpointError> {
     for file in &files {
         check_path(&file.path).map_err(CheckpointError::Damaged)?;
     }
-    let sent = stream::iter(files).map(|file| async move { one(bucket, folder, file, budget).await });
+    let sent = stream::iter(files).map(|file| async move { one(bucket, folder, file, memory).await });
     let mut sent: Vec<Described> = sent.buffer_unordered(AT_ONCE).try_collect().await?;
     sent.sort_unstable_by(|one, other| one.path.cmp(&other.path));
     Ok(sent)
 }
 
 /// Each by itself: what could not be sent, in words.
-pub(super) async fn each(bucket: &Bucket, folder: &str, files: Vec<Local>, budget: &Arc<Semaphore>) -> Vec<String> {
+pub(super) async fn each(bucket: &Bucket, folder: &str, files: Vec<Local>, memory: &Arc<Memory>) -> Vec<String> {
     let sent = stream::iter(files).map(|file| async move {
         let path = file.from.display().to_string();
         if let Err(words) = check_path(&file.path) {
             return Some(words);
         }
-        match one(bucket, folder, file, budget).await {
+        match one(bucket, folder, file, memory).await {
             Ok(_) => None,
             // These name the file.
             Err(error @ (CheckpointError::Damaged(_) | CheckpointError::Disk { .. })) => Some(error.to_string()),
@@ -50,18 +49,13 @@ pub(super) async fn each(bucket: &Bucket, folder: &str, files: Vec<Local>, budge
 }
 
 /// One file; afterwards it must still be the one that it was before.
-async fn one(
-    bucket: &Bucket,
-    folder: &str,
-    local: Local,
-    budget: &Arc<Semaphore>,
-) -> Result<Described, CheckpointError> {
+async fn one(bucket: &Bucket, folder: &str, local: Local, memory: &Arc<Memory>) -> Result<Described, CheckpointError> {
     let (file, before) = open(local.from.clone()).await?;
     let file = Arc::new(file);
     let bytes = before.len();
     let part_bytes = Described::part_bytes_of(bytes);
     let parts = Described::parts(bytes, part_bytes);
-    let source = Source { bucket, key: format!("{folder}{}", local.path), file, path: local.from, budget };
+    let source = Source { bucket, key: format!("{folder}{}", local.path), file, path: local.from, part_bytes, memory };
     let sha256 = match parts.as_slice() {
         [] => source.whole(0).await.map(|_| Vec::new())?,
         [_] => vec![source.whole(bytes).await?],
@@ -79,17 +73,16 @@ struct Source<'a> {
     key: String,
     file: Arc<File>,
     path: PathBuf,
-    budget: &'a Arc<Semaphore>,
+    part_bytes: u64,
+    memory: &'a Arc<Memory>,
 }
 
 impl Source<'_> {
     /// In one request. Gives its checksum.
     async fn whole(&self, length: u64) -> Result<String, CheckpointError> {
-        let _held = self.hold(length).await?;
-        let (bytes, digest) = self.read(0, length).await?;
-        let body = || ByteStream::from(bytes.clone());
-        again(async || self.bucket.put_file(&self.key, body()).await).await?;
-        Ok(digest)
+        let payload = self.read(0, length).await?;
+        again(async || self.bucket.put_file(&self.key, &payload).await).await?;
+        Ok(payload.sha256)
     }
 
     /// In several, at once. What was begun and does not come to its end is given up, so that nothing is paid for it.
@@ -120,31 +113,36 @@ impl Source<'_> {
         number: i32,
         (start, length): (u64, u64),
     ) -> Result<(String, CompletedPart), CheckpointError> {
-        let _held = self.hold(length).await?;
-        let (bytes, digest) = self.read(start, length).await?;
-        let body = || ByteStream::from(bytes.clone());
-        let done = again(async || self.bucket.put_part(&self.key, upload, number, body()).await).await?;
-        Ok((digest, done))
+        let payload = self.read(start, length).await?;
+        let done = again(async || self.bucket.put_part(&self.key, upload, number, &payload).await).await?;
+        Ok((payload.sha256, done))
     }
 
-    async fn hold(&self, length: u64) -> Result<tokio::sync::SemaphorePermit<'_>, CheckpointError> {
-        self.budget.acquire_many(permits(length)).await.map_err(|error| CheckpointError::Damaged(error.to_string()))
-    }
-
-    /// Some of the file, and its checksum.
-    async fn read(&self, start: u64, length: u64) -> Result<(bytes::Bytes, String), CheckpointError> {
+    /// Some of the file, once there is room for it.
+    async fn read(&self, start: u64, length: u64) -> Result<Payload, CheckpointError> {
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let room = self.memory.take(size(length), size(self.part_bytes)).await;
+        let room = room.map_err(|error| CheckpointError::Disk { path: self.path.clone(), error })?;
         let (file, path) = (Arc::clone(&self.file), self.path.clone());
         blocking(&self.path, move || {
-            let mut part = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
-            file.read_exact_at(&mut part, start).map_err(|error| match error.kind() {
+            fill(&file, start, room).map_err(|error| match error.kind() {
                 std::io::ErrorKind::UnexpectedEof => changed(&path),
-                _ => CheckpointError::Disk { path: path.clone(), error },
-            })?;
-            let digest = Described::digest(&part);
-            Ok((part.into(), digest))
+                _ => CheckpointError::Disk { path, error },
+            })
         })
         .await
     }
+}
+
+/// A part, from where it begins in the file.
+fn fill(file: &File, start: u64, mut part: Buffer) -> std::io::Result<Payload> {
+    let (mut at, mut digest) = (start, PartDigest::default());
+    for piece in part.bytes_mut().chunks_mut(READ_BYTES) {
+        file.read_exact_at(piece, at)?;
+        digest.take(piece);
+        at += u64::try_from(piece.len()).unwrap_or_default();
+    }
+    Ok(Payload { bytes: part.shared(), sha256: digest.hex() })
 }
 
 async fn open(path: PathBuf) -> Result<(File, Metadata), CheckpointError> {
@@ -177,15 +175,16 @@ pub(super) async fn blocking<T: Send + 'static>(
     }
 }
 
-/// Once more, and once more, with a pause in between.
+/// Once more, and once more, with a pause in between. What the disk refuses it refuses again.
 pub(super) async fn again<T, E: Into<CheckpointError>>(
     mut call: impl AsyncFnMut() -> Result<T, E>,
 ) -> Result<T, CheckpointError> {
     for tried in 1..TRIES {
-        if let Ok(done) = call().await {
-            return Ok(done);
+        match call().await.map_err(Into::into) {
+            Ok(done) => return Ok(done),
+            Err(error @ CheckpointError::Disk { .. }) => return Err(error),
+            Err(_) => tokio::time::sleep(std::time::Duration::from_millis(250 << tried)).await,
         }
-        tokio::time::sleep(std::time::Duration::from_millis(250 << tried)).await;
     }
     call().await.map_err(Into::into)
 }

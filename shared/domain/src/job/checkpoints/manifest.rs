@@ -65,7 +65,26 @@ impl File {
     /// The digest of a part.
     #[must_use]
     pub fn digest(part: &[u8]) -> String {
-        hex(&Sha256::digest(part))
+        let mut digest = PartDigest::default();
+        digest.take(part);
+        digest.hex()
+    }
+}
+
+/// The digest of a part that comes piece by piece.
+#[derive(Debug, Clone, Default)]
+pub struct PartDigest(Sha256);
+
+impl PartDigest {
+    /// The next piece.
+    pub fn take(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    /// Of all that was taken, in hex.
+    #[must_use]
+    pub fn hex(self) -> String {
+        hex(&self.0.finalize())
     }
 }
 
