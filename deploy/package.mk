@@ -30,13 +30,15 @@ build-RunJobs: NAME := run-jobs
 # target directory of its own: what was compiled for one glibc must not be linked for another.
 AGENT_GLIBC := 2.26
 AGENTS := $(ROOT)/target/agent
-build-RunJobs: AGENT_TARGETS := x86_64:x86_64-unknown-linux-gnu arm64:aarch64-unknown-linux-gnu
+AGENT_TARGETS := x86_64:x86_64-unknown-linux-gnu arm64:aarch64-unknown-linux-gnu
+AGENT_BINARIES := $(foreach one,$(AGENT_TARGETS),$(AGENTS)/$(lastword $(subst :, ,$(one)))/release/agent)
+build-RunJobs: CARRIED := $(AGENT_TARGETS)
 build-RunJobs: agents
 
 build-%: compile
 	@test -n "$(NAME)" || { echo "deploy/package.mk does not say which binary $* is" >&2; exit 1; }
 	cp "$(BINARIES)/$(NAME)" "$(ARTIFACTS_DIR)/bootstrap"
-	$(foreach one,$(AGENT_TARGETS),cp "$(AGENTS)/$(lastword $(subst :, ,$(one)))/release/agent" \
+	$(foreach one,$(CARRIED),cp "$(AGENTS)/$(lastword $(subst :, ,$(one)))/release/agent" \
 		"$(ARTIFACTS_DIR)/agent-$(firstword $(subst :, ,$(one)))" &&) true
 
 .PHONY: compile
@@ -55,6 +57,7 @@ agents: $(TOOLS)/.installed
 		(cd "$(ROOT)" && PATH="$(TOOLS)/bin:$$PATH" cargo zigbuild --release --locked --target-dir "$(AGENTS)" \
 			--target "$$target.$(AGENT_GLIBC)" --package agent) || exit 1; \
 	done
+	$(PYTHON) "$(ROOT)/deploy/baseline.py" --glibc $(AGENT_GLIBC) $(AGENT_BINARIES)
 
 $(TOOLS)/.installed: $(ROOT)/deploy/requirements.txt
 	$(PYTHON) -m venv --clear "$(TOOLS)"

@@ -1,0 +1,133 @@
+"""The package of a function: what it carries, and that no agent is in it which an old machine would not start."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reaping import REPOSITORY
+
+BASELINE = REPOSITORY / "deploy" / "baseline.py"
+Link = Callable[..., Path]
+
+
+@pytest.fixture
+def link(tmp_path: Path) -> Link:
+    """A program that needs one symbol of each of these versions of a library called as glibc is, as a real linker writes it."""
+
+    def linked(*versions: str, options: tuple[str, ...] = ()) -> Path:
+        folder = tmp_path / ("-".join(versions) or "none")
+        folder.mkdir()
+        names = [f"symbol_{number}" for number in range(len(versions))]
+        (folder / "libc.c").write_text("".join(f"int {name}(void) {{ return 0; }}\n" for name in names) + "int other;\n")
+        script = "".join(f"{version} {{ global: {name}; }};\n" for version, name in zip(versions, names))
+        (folder / "versions").write_text(script or "GLIBC_9.9 { global: other; };\n")
+        calls = " + ".join([f"{name}()" for name in names] or ["0"])
+        declared = "".join(f"int {name}(void);\n" for name in names)
+        (folder / "program.c").write_text(f"{declared}int _start(void) {{ return {calls}; }}\n")
+        library = folder / "libc.so.6"
+        shared = ["-shared", f"-Wl,--version-script={folder / 'versions'}", "-Wl,-soname,libc.so.6", "-o", library, folder / "libc.c"]
+        program = [*options, "-Wl,--no-as-needed", "-o", folder / "program", folder / "program.c"]
+        for words in (shared, program if "-static" in options else [*program, library]):
+            subprocess.run(["cc", "-nostdlib", *words], check=True)
+        return folder / "program"
+
+    return linked
+
+
+def check(*files: Path, glibc: str = "2.26") -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-I", BASELINE, "--glibc", glibc, *files]
+    return subprocess.run(words, capture_output=True, text=True, check=False)
+
+
+def test_what_an_old_machine_has_is_enough(link: Link) -> None:
+    program = link("GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_2.26")
+    told = check(program)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert "needs glibc 2.26 at the newest, and libc.so.6" in told.stdout
+    assert "glibc 2.2.5 at the newest" in check(link("GLIBC_2.2.5")).stdout
+
+
+def test_a_newer_symbol_is_refused_and_named(link: Link) -> None:
+    # Compared as numbers: 2.100 comes after 2.26, and 2.3 before it.
+    told = check(link("GLIBC_2.3", "GLIBC_2.34", "GLIBC_2.100"))
+    assert told.returncode == 1 and told.stdout == ""
+    assert "it needs GLIBC_2.34, which glibc 2.26 does not have" in told.stderr
+    assert "GLIBC_2.100" in told.stderr and "GLIBC_2.3," not in told.stderr
+
+
+def test_what_only_glibc_itself_may_need_is_refused(link: Link) -> None:
+    told = check(link("GLIBC_PRIVATE"))
+    assert told.returncode == 1 and "GLIBC_PRIVATE" in told.stderr
+
+
+def test_a_static_program_is_refused(link: Link) -> None:
+    told = check(link(options=("-static",)))
+    assert told.returncode == 1 and "cannot load a library when it runs" in told.stderr
+
+
+def test_one_of_several_is_enough_to_fail(link: Link) -> None:
+    assert check(link("GLIBC_2.17"), link("GLIBC_2.27"), link("GLIBC_2.2.5")).returncode == 1
+
+
+@pytest.mark.parametrize("length", [0, 20, 64, 200])
+def test_what_is_no_whole_program_is_said_to_be_none(link: Link, tmp_path: Path, length: int) -> None:
+    cut = tmp_path / "cut"
+    cut.write_bytes(link("GLIBC_2.17").read_bytes()[:length])
+    told = check(cut)
+    assert told.returncode == 2 and f"{cut} cannot be read" in told.stderr and "Traceback" not in told.stderr
+
+
+class Build:
+    """`make build-RunJobs` as SAM calls it, with a cargo that copies what it is told to."""
+
+    def __init__(self, folder: Path, agent: Path) -> None:
+        self.artifacts, self.tools = folder / "artifacts", folder / "tools"
+        self.artifacts.mkdir()
+        (self.tools / "bin").mkdir(parents=True)
+        (self.tools / ".installed").touch()
+        future = (REPOSITORY / "deploy" / "requirements.txt").stat().st_mtime + 1
+        os.utime(self.tools / ".installed", (future, future))
+        cargo, rustc = self.tools / "bin" / "cargo", self.tools / "bin" / "rustc"
+        cargo.write_text(
+            '#!/bin/sh\necho "$@" >> "$ASKED"\n'
+            'while [ $# -gt 0 ]; do case "$1" in --target-dir) into=$2;; --target) target=${2%%.*};; --package) what="$what $2";; esac; shift; done\n'
+            '[ "$into" = target ] && into=$FUNCTIONS\n'
+            'mkdir -p "$into/$target/release"\n'
+            'for one in $what; do [ $one = agent ] && cp "$AGENT" "$into/$target/release/agent" || echo $one > "$into/$target/release/$one"; done\n'
+        )
+        rustc.write_text('#!/bin/sh\necho "$SYSROOT"\n')
+        for one in (cargo, rustc):
+            one.chmod(0o755)
+        for target in ("x86_64", "aarch64"):
+            (folder / "sysroot" / "lib" / "rustlib" / f"{target}-unknown-linux-gnu" / "lib").mkdir(parents=True)
+        self.asked = folder / "asked"
+        own = {"ASKED": self.asked, "FUNCTIONS": folder / "functions", "AGENT": agent, "SYSROOT": folder / "sysroot"}
+        own |= {"PATH": f"{self.tools / 'bin'}:{os.environ['PATH']}"}
+        words = ["make", "-f", REPOSITORY / "deploy" / "package.mk", "build-RunJobs", f"TOOLS={self.tools}", f"PYTHON={sys.executable}"]
+        words += [f"ARTIFACTS_DIR={self.artifacts}", f"AGENTS={folder / 'agents'}", f"BINARIES={folder / 'functions' / 'x86_64-unknown-linux-gnu' / 'release'}"]
+        words += ["ARCHITECTURE=x86_64", "RUST_TARGET=x86_64-unknown-linux-gnu"]
+        self.made = subprocess.run(words, env=dict(os.environ) | {key: str(value) for key, value in own.items()}, capture_output=True, text=True, check=False)
+
+
+def test_run_jobs_carries_an_agent_for_each_processor(link: Link, tmp_path: Path) -> None:
+    agent = link("GLIBC_2.26")
+    build = Build(tmp_path, agent)
+    assert build.made.returncode == 0, build.made.stderr
+    # By these names run-jobs looks for them (shared/runtime/src/environment.rs).
+    assert sorted(path.name for path in build.artifacts.iterdir()) == ["agent-arm64", "agent-x86_64", "bootstrap"]
+    assert (build.artifacts / "agent-arm64").read_bytes() == agent.read_bytes()
+    asked = [line for line in build.asked.read_text().splitlines() if "--package agent" in line]
+    assert len(asked) == 2 and all(".2.26 --package agent" in line for line in asked)
+    assert "aarch64-unknown-linux-gnu.2.26" in asked[1]
+
+
+def test_an_agent_that_would_not_start_fails_the_build(link: Link, tmp_path: Path) -> None:
+    build = Build(tmp_path, link("GLIBC_2.38"))
+    assert build.made.returncode != 0 and "it needs GLIBC_2.38, which glibc 2.26 does not have" in build.made.stderr
+    assert not list(build.artifacts.iterdir())
