@@ -29,11 +29,11 @@ SAM := AWS_DEFAULT_REGION="$${AWS_DEFAULT_REGION:-us-east-1}" $(VENV_LINT)/bin/s
 # What `make test` runs, in this order: the cheapest first.
 PARTS := format clippy unit template simulate integration
 # What `make test-all` runs besides.
-PARTS_ALL := fuzz simulate-all simulate-model-all every-fault
+PARTS_ALL := fuzz simulate-all simulate-model-all every-fault agent-baseline
 
 .PHONY: help demo test test-all test-fast fuzz fmt lint format clippy unit simulate simulate-instances simulate-volumes simulate-quarter \
 	simulate-model simulate-all simulate-model-all template integration \
-	every-fault bench bench-scan bench-peer install build deploy clean
+	every-fault bench bench-scan bench-peer bench-agent agent-baseline install build deploy clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -135,6 +135,10 @@ bench-peer: $(VENV)/.installed $(VENV_PEER)/.installed ## Measure Cloud Custodia
 	$(RELEASE) --package reap-instances
 	$(BENCH) peer $(ARGS)
 
+bench-agent: $(VENV)/.installed ## Measure the agent beside `aws s3 cp`, and idle: make bench-agent [ARGS="--check"] (release: 10 minutes and more)
+	$(RELEASE) --package agent
+	$(BENCH) agent $(ARGS)
+
 every-fault: $(VENV)/.installed ## Try every fault at every call that a run makes (hours)
 	cargo build --workspace --locked
 	$(PYTEST) $(EVERY_FAULT) --every-fault=all --quiet
@@ -145,6 +149,10 @@ install: ## Install the command `curfew` for you, in ~/.cargo/bin (release: 10 m
 # SAM calls make again (deploy/package.mk), which must not think itself part of this one.
 build: $(VENV_LINT)/.installed ## Build the functions for AWS: make build [ARCHITECTURE=arm64] (release: 10 minutes and more)
 	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(SAM) build --parameter-overrides Architecture=$(ARCHITECTURE)
+
+# In an environment of its own, as `build`.
+agent-baseline: ## Build the agent for both processors, and check that an old Linux would start it (release: 20 minutes and more)
+	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -f deploy/package.mk agents
 
 # Parameters that are already deployed stay as they are; the first time, --guided asks for each.
 deploy: build ## Deploy what was built: make deploy [ARCHITECTURE=arm64] [ARGS="--guided"]

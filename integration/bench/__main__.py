@@ -1,7 +1,7 @@
 """`python -m bench`: measures the release binaries. `python -m bench peer`: Cloud Custodian beside that of instances.
-`python -m bench scan`: the command `curfew scan`.
+`python -m bench scan`: the command `curfew scan`. `python -m bench agent`: the agent beside `aws s3 cp`.
 
-Prints Markdown, and writes it to target/bench-FUNCTION.md, bench-peer.md or bench-scan.md there; with --record also to
+Prints Markdown, and writes it to target/bench-FUNCTION.md, bench-peer.md, bench-scan.md or bench-agent.md there; with --record also to
 docs/measurements.md. A missed target is said, and fails only with --check, because figures depend on the machine.
 """
 
@@ -11,7 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import measure, peer, report, scan
+from . import agent, measure, peer, report, scan
 from .measure import REPOSITORY, Runs
 from .served import serving
 from .subjects import INSTANCES, SUBJECTS, Subject
@@ -24,6 +24,8 @@ def main() -> int:
     asked = _asked()
     if asked.what == "scan":
         return _scan(asked)
+    if asked.what == "agent":
+        return _agent(asked)
     absent = [binary for subject in asked.subjects if not (binary := _binary(asked, subject)).is_file()]
     if absent:
         packages = " ".join(f"--package {binary.name}" for binary in absent)
@@ -36,11 +38,12 @@ def main() -> int:
 
 def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench")
-    parser.add_argument("what", nargs="?", choices=["functions", "peer", "scan"], default="functions")
+    parser.add_argument("what", nargs="?", choices=["functions", "peer", "scan", "agent"], default="functions")
     parser.add_argument("--function", choices=SUBJECTS, help="this one only")
     of_each = "1000,10000,50000; peer: 1000,10000; scan: 10000"
     parser.add_argument("--counts", help=f"instances or volumes, comma-separated ({of_each})")
     parser.add_argument("--repeats", type=int, help="of each run (5; the peer's: 3)")
+    parser.add_argument("--seconds", type=float, default=90, help="that the agent is watched while it is idle (90)")
     parser.add_argument("--starts", type=int, default=20, help="of the process, to its first poll (20)")
     parser.add_argument("--binary", type=Path, help="another one of --function")
     parser.add_argument("--record", action="store_true", help="put the figures into docs/measurements.md")
@@ -49,7 +52,7 @@ def _asked() -> argparse.Namespace:
     is_peer = asked.what == "peer"
     if is_peer and asked.function not in (None, INSTANCES.function):
         parser.error(f"Cloud Custodian is measured beside {INSTANCES.function}")
-    if asked.binary and not (asked.function or is_peer or asked.what == "scan"):
+    if asked.binary and not (asked.function or is_peer or asked.what in ("scan", "agent")):
         parser.error("--binary wants --function")
     asked.subjects = [SUBJECTS[asked.function]] if asked.function else [INSTANCES] if is_peer else [*SUBJECTS.values()]
     counts = asked.counts or {"peer": "1000,10000", "scan": "10000"}.get(asked.what, "1000,10000,50000")
@@ -139,6 +142,24 @@ def _scan(asked: argparse.Namespace) -> int:
         "Targets": report.verdicts_table(found),
     }
     return _told(asked, "make bench-scan", _document(parts), found)
+
+
+def _agent(asked: argparse.Namespace) -> int:
+    binary = asked.binary or _BINARIES / "agent"
+    if not binary.is_file():
+        print(f"{binary} is not there: cargo build --release --locked --package agent", file=sys.stderr)
+        return 2
+    where = report.machine()
+    _progress(f"{agent.FULL}: {asked.repeats} times each, and {2 * asked.seconds:.0f} s idle")
+    measured = agent.measure(binary, agent.FULL, asked.repeats, asked.seconds)
+    found = agent.verdicts(measured)
+    parts = {
+        "Where, and what": f"{where}\n{agent.described(measured, binary, asked.repeats)}",
+        "Transfers": agent.transfers_table(measured),
+        "Idle": agent.idle_table(measured),
+        "Targets": report.verdicts_table(found),
+    }
+    return _told(asked, "make bench-agent", _document(parts), found)
 
 
 def _document(parts: dict[str, str]) -> str:

@@ -118,9 +118,9 @@ def _run(served: Served, function: Function, is_first: bool) -> Usage:
     before, pid = served.told(), function.process_id
     # proc_pid_clear_refs(5): 5 sets the peak to what is held now.
     Path(f"/proc/{pid}/clear_refs").write_text("5")
-    cpu_before = _cpu_seconds(pid)
+    cpu_before = cpu_seconds_of(pid)
     invocation = function.invoke(event, patience_s=_PATIENCE_SECONDS)
-    cpu_seconds = _cpu_seconds(pid) - cpu_before
+    cpu_seconds = cpu_seconds_of(pid) - cpu_before
     peak_mib = _peak_mib(pid)
     after = served.told()
     asked = after["metrics_asked"] - before["metrics_asked"]
@@ -160,7 +160,7 @@ def _differences(judged: Judged, response: dict[str, Any], asked: int) -> list[s
     return wrong
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds_of(pid: int) -> float:
     """By the process's own clock, which counts nanoseconds and threads that have ended (clock_getcpuclockid(3));
     /proc/PID/stat counts hundredths of a second."""
     return time.clock_gettime(~pid << 3 | 2)
@@ -187,7 +187,7 @@ def first_poll_seconds(binary: Path) -> tuple[float, float]:
             with connection:
                 polled = connection.recv(4096)
                 seconds = time.monotonic() - began
-                cpu_seconds = _cpu_seconds(process.pid)
+                cpu_seconds = cpu_seconds_of(process.pid)
             assert polled.startswith(b"GET /2018-06-01/runtime/invocation/next"), polled
         finally:
             process.kill()

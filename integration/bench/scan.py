@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from . import report
+from . import process, report
 from .accounts import AT_HOME_PERCENT, REGIONS
 from .fleet import IDLES, REGION, fleet
 from .measure import Runs, Usage
@@ -21,17 +18,7 @@ from .served import Served
 from .storage import ATTACHED, storage
 
 PEAK_MIB_BELOW = 128
-_PATIENCE_SECONDS = 600
 _FOUND = 1  # the exit code
-
-# The process that starts it is small: what a process held before it became another counts into its peak (getrusage(2)).
-_START = """
-import json, os, sys
-pid = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ)
-_, status, used = os.wait4(pid, 0)
-said = [os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, used.ru_maxrss / 1024]
-open(sys.argv[1], "w").write(json.dumps(said))
-"""
 
 
 def scans(served: Served, binary: Path, repeats: int) -> Runs:
@@ -43,19 +30,14 @@ def scan(served: Served, binary: Path) -> Usage:
     keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_EC2_METADATA_DISABLED": "true"}
     env = {**keys, "AWS_ENDPOINT_URL": served.address, "AWS_REGION": REGION}
     with tempfile.TemporaryDirectory() as folder:
-        used, out, config = (Path(folder) / name for name in ("used", "out", "curfew.toml"))
+        out, config = (Path(folder) / name for name in ("out", "curfew.toml"))
         config.touch()  # the defaults, so that no deployment is looked for
-        command = [binary, "scan", "--json", "--quiet", "--config", config]
-        began = time.monotonic()
         with out.open("w") as stdout:
-            starter = [sys.executable, "-I", "-S", "-c", _START, used, *command]
-            subprocess.run(starter, env=env, stdout=stdout, check=True, timeout=_PATIENCE_SECONDS)
-        wall_seconds = time.monotonic() - began
-        code, cpu_seconds, peak_mib = json.loads(used.read_text())
+            used = process.run([binary, "scan", "--json", "--quiet", "--config", config], env, stdout)
         document = json.loads(out.read_text())
     told = served.told()
-    wrong = tuple([*_differences(served.count, code, document), *told["refused"]])
-    return Usage(cpu_seconds, wall_seconds, peak_mib, told["calls"], told["metrics_asked"], wrong)
+    wrong = tuple([*_differences(served.count, used.code, document), *told["refused"]])
+    return Usage(used.cpu_seconds, used.wall_seconds, used.peak_mib, told["calls"], told["metrics_asked"], wrong)
 
 
 def _differences(count: int, code: int, document: dict[str, Any]) -> list[str]:
