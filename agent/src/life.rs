@@ -19,7 +19,7 @@ use crate::restore::{Restored, restore};
 use crate::user::{self, User};
 use crate::variables::{self, Variables};
 use crate::world::now;
-use crate::{command, directory, outputs, secrets};
+use crate::{command, directory, gpu, outputs, secrets};
 
 /// So long the predecessor may take to leave its exit record: its two minutes, and some.
 const PREDECESSOR: SignedDuration = SignedDuration::from_secs(150);
@@ -75,7 +75,10 @@ async fn attempt(agent: &Arc<Agent>) -> Result<End, End> {
     agent.log.say(&format!("runs the command as {}", user.name));
     let running = Running::begin(&asked.work.command, &user, &variables, &agent.log);
     let running = running.map_err(|error| End::broken(format!("the command could not be begun: {error}")))?;
-    Ok(run(agent, &asked, running, restored).await)
+    let gpus = tokio::spawn(gpu::watch(Arc::clone(agent)));
+    let end = run(agent, &asked, running, restored).await;
+    gpus.abort();
+    Ok(end)
 }
 
 /// Reads the spec; as long as S3 does not answer, again.

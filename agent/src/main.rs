@@ -6,9 +6,11 @@
 
 mod agent;
 mod arguments;
+mod aws;
 mod command;
 mod directory;
 mod fence;
+mod gpu;
 mod heart;
 mod keeper;
 mod life;

@@ -33,10 +33,7 @@ struct Interruption {
 
 /// Watches the instance metadata until the end.
 pub(crate) async fn watch(agent: Arc<Agent>) {
-    let few = Duration::from_secs(2);
-    let client =
-        Client::builder().max_attempts(1).connect_timeout(few).read_timeout(few).token_ttl(Duration::from_hours(6));
-    let client = client.build();
+    let client = client();
     let (mut rebalance, mut blind) = (false, false);
     loop {
         match get(&client, INTERRUPTION).await {
@@ -64,7 +61,16 @@ pub(crate) async fn watch(agent: Arc<Agent>) {
     }
 }
 
-async fn get(client: &Client, path: &'static str) -> Result<Option<String>, String> {
+/// The instance metadata.
+pub(crate) fn client() -> Client {
+    let few = Duration::from_secs(2);
+    let client =
+        Client::builder().max_attempts(1).connect_timeout(few).read_timeout(few).token_ttl(Duration::from_hours(6));
+    client.build()
+}
+
+/// What they say there; `None` where there is nothing.
+pub(crate) async fn get(client: &Client, path: &'static str) -> Result<Option<String>, String> {
     match client.get(path).await {
         Ok(text) => Ok(Some(text.into())),
         Err(ImdsError::ErrorResponse(answer)) if answer.response().status().as_u16() == 404 => Ok(None),

@@ -7,10 +7,10 @@
 
 use std::collections::BTreeMap;
 
-use aws_config::{BehaviorVersion, Region};
 use aws_sdk_ssm::Client;
 use aws_sdk_ssm::error::ProvideErrorMetadata;
-use domain::fault::sentence;
+
+use crate::aws;
 
 /// The random end of a secret's ARN (Secrets Manager user guide, "What's in a Secrets Manager secret?"): `-` and six characters.
 const SUFFIX_CHARACTERS: usize = 7;
@@ -32,8 +32,7 @@ pub(crate) async fn read(arns: &BTreeMap<String, String>) -> Result<BTreeMap<Str
 
 async fn one(arn: &str) -> Result<String, String> {
     let Some((region, names)) = place(arn) else { return Err("it is no ARN of a secret or of a parameter".to_owned()) };
-    let config = aws_config::defaults(BehaviorVersion::latest()).region(Region::new(region)).load().await;
-    let client = Client::new(&config);
+    let client = Client::new(&aws::config(region).await);
     let mut absent = String::new();
     for name in names {
         match client.get_parameter().name(name).with_decryption(true).send().await {
@@ -42,15 +41,11 @@ async fn one(arn: &str) -> Result<String, String> {
                 return value.ok_or_else(|| "it has no value".to_owned());
             }
             Err(error) => {
-                let words = match (error.code(), error.message()) {
-                    (Some(code), Some(message)) => format!("{code}: {message}"),
-                    _ => sentence(&error),
-                };
                 // Anything else says nothing about whether there is one.
                 if error.code() != Some("ParameterNotFound") {
-                    return Err(words);
+                    return Err(aws::said(&error));
                 }
-                absent = words;
+                absent = aws::said(&error);
             }
         }
     }

@@ -19,6 +19,7 @@ mod phase;
 mod rank;
 mod spec;
 mod sweep;
+pub mod telemetry;
 mod telling;
 mod token;
 mod turn;

@@ -1,0 +1,75 @@
+//! What the machine's GPUs do, told to `CloudWatch` once a minute while the command runs.
+//!
+//! Nothing of it is ever in the command's way. NVML lives in a thread of its own, for a call of it can hang as long as the driver does.
+//! What cannot be read, and what `CloudWatch` does not take, is said once and left out: nothing is kept for later, and no attempt ends
+//! for it. It begins with the command, because a `setup` may install the driver.
+
+mod nvml;
+mod publish;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use domain::job::telemetry::{PUBLISHED_EVERY, SAMPLED_EVERY};
+use jiff::SignedDuration;
+use tokio::time::MissedTickBehavior;
+
+use self::nvml::Sampler;
+use self::publish::Publisher;
+use crate::agent::Agent;
+
+/// NVML answers in milliseconds; the first time, where the driver has to wake the GPUs, in seconds.
+const NVML_SILENT_AFTER: SignedDuration = SignedDuration::from_secs(60);
+
+/// Watches them until it is aborted.
+pub(crate) async fn watch(agent: Arc<Agent>) {
+    let mut saying = Saying { agent: &agent, said: BTreeSet::new() };
+    let mut sampler = match Sampler::begin() {
+        Ok(sampler) => sampler,
+        Err(error) => {
+            return saying.once(format!("CloudWatch is told nothing of GPUs: no thread can be begun ({error})"));
+        }
+    };
+    let mut publisher = Publisher::default();
+    let (mut moments, mut since, mut refused) = (Vec::new(), Instant::now(), false);
+    let mut moment = tokio::time::interval(agent.pace.wait(SAMPLED_EVERY));
+    moment.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        moment.tick().await;
+        let look = sampler.look(agent.pace.wait(NVML_SILENT_AFTER)).await;
+        look.problems.into_iter().for_each(|problem| saying.once(problem));
+        let sees_some = !look.gpus.is_empty();
+        moments.extend(sees_some.then_some(look.gpus));
+        if !moments.is_empty() && (!sees_some || since.elapsed() >= agent.pace.wait(PUBLISHED_EVERY)) {
+            since = Instant::now();
+            match publisher.publish(&agent.identity.job, &std::mem::take(&mut moments)).await {
+                Ok(()) => refused = false,
+                Err(_) if refused => {}
+                Err(words) => {
+                    agent.log.say(&format!("CloudWatch is told nothing of GPUs: {words}"));
+                    refused = true;
+                }
+            }
+        }
+        if !sees_some {
+            // Whatever it is that lacks, it is not there in a moment.
+            agent.pace.sleep(PUBLISHED_EVERY).await;
+        }
+    }
+}
+
+/// Says each thing once.
+struct Saying<'a> {
+    agent: &'a Agent,
+    said: BTreeSet<String>,
+}
+
+impl Saying<'_> {
+    fn once(&mut self, words: String) {
+        if !self.said.contains(&words) {
+            self.agent.log.say(&words);
+            self.said.insert(words);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! NVIDIA's management library, loaded at run time, in a thread of its own that answers one question after the other.
+
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
+
+use domain::fault::sentence;
+use domain::job::telemetry::{GPUS_MAX, GpuSample};
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::{Device, Nvml};
+use tokio::sync::oneshot;
+
+const MIB: u64 = 1024 * 1024;
+
+/// What was seen at one moment, and in words what was not.
+#[derive(Debug, Default)]
+pub(super) struct Look {
+    pub(super) gpus: Vec<GpuSample>,
+    pub(super) problems: Vec<String>,
+}
+
+impl Look {
+    fn of(problem: impl Into<String>) -> Self {
+        Self { gpus: Vec::new(), problems: vec![problem.into()] }
+    }
+}
+
+/// Asks the thread.
+pub(super) struct Sampler {
+    ask: Sender<oneshot::Sender<Look>>,
+    /// The question that has not been answered yet: there is never more than one.
+    asked: Option<oneshot::Receiver<Look>>,
+}
+
+impl Sampler {
+    /// Begins the thread; it ends when nobody can ask it any more.
+    pub(super) fn begin() -> std::io::Result<Self> {
+        let (ask, asked) = mpsc::channel();
+        std::thread::Builder::new().name("nvml".to_owned()).spawn(move || answer(&asked))?;
+        Ok(Self { ask, asked: None })
+    }
+
+    /// What the GPUs do now. Where NVML has not answered in time, that answer is what the next call waits for.
+    pub(super) async fn look(&mut self, patience: Duration) -> Look {
+        let mut answer = self.asked.take().unwrap_or_else(|| {
+            let (tell, answer) = oneshot::channel();
+            // Where the thread is gone, so is the answer.
+            let _ = self.ask.send(tell);
+            answer
+        });
+        match tokio::time::timeout(patience, &mut answer).await {
+            Ok(Ok(look)) => look,
+            Ok(Err(_)) => Look::of(
+                "CloudWatch is told nothing of GPUs any more: reading them failed in a way that nobody has foreseen",
+            ),
+            Err(_) => {
+                self.asked = Some(answer);
+                Look::of("NVML does not answer, and CloudWatch is told nothing of GPUs until it does")
+            }
+        }
+    }
+}
+
+fn answer(asked: &Receiver<oneshot::Sender<Look>>) {
+    let mut open = None;
+    while let Ok(tell) = asked.recv() {
+        let seen = look(&mut open).unwrap_or_else(Look::of);
+        if seen.gpus.is_empty() {
+            // Opened anew the next time: a driver that was replaced is another one.
+            open = None;
+        }
+        // Nobody may be waiting any more.
+        let _ = tell.send(seen);
+    }
+}
+
+fn look(open: &mut Option<Nvml>) -> Result<Look, String> {
+    let nvml = match open {
+        Some(nvml) => nvml,
+        None => open.insert(Nvml::init().map_err(|error| not_opened(&error))?),
+    };
+    let count = nvml.device_count().map_err(|error| format!("the GPUs cannot be counted: {}", sentence(&error)))?;
+    let mut look = match count {
+        0 => Look::of("there is no NVIDIA GPU here of which CloudWatch could be told"),
+        _ => Look::default(),
+    };
+    for index in 0..count.min(GPUS_MAX) {
+        match sample(nvml, index, &mut look.problems) {
+            Ok(sample) => look.gpus.push(sample),
+            Err(NvmlError::GpuLost) => look.problems.push(format!("GPU {index} has fallen off the bus")),
+            Err(error) => look.problems.push(format!("GPU {index} cannot be read: {}", sentence(&error))),
+        }
+    }
+    Ok(look)
+}
+
+fn not_opened(error: &NvmlError) -> String {
+    match error {
+        NvmlError::LibloadingError(error) => {
+            format!("CloudWatch is told nothing of GPUs, for NVIDIA's library cannot be loaded: {error}")
+        }
+        error => format!("CloudWatch is told nothing of GPUs, for NVML cannot be begun: {}", sentence(error)),
+    }
+}
+
+/// What one of them tells; of what it does not tell, why.
+fn sample(nvml: &Nvml, index: u32, problems: &mut Vec<String>) -> Result<GpuSample, NvmlError> {
+    let device = nvml.device_by_index(index)?;
+    let mut told = |what: &str, read: Result<u32, NvmlError>| match read {
+        Ok(value) => Ok(Some(value)),
+        Err(error @ NvmlError::GpuLost) => Err(error),
+        Err(error) => {
+            problems.push(format!("GPU {index} does not tell its {what}: {}", sentence(&error)));
+            Ok(None)
+        }
+    };
+    Ok(GpuSample {
+        index,
+        utilization_percent: told("utilisation", device.utilization_rates().map(|rates| rates.gpu))?,
+        memory_used_mib: told("memory", memory_used_mib(&device))?,
+        power_milliwatts: told("power", device.power_usage())?,
+        name: device.name().ok(),
+    })
+}
+
+fn memory_used_mib(device: &Device<'_>) -> Result<u32, NvmlError> {
+    Ok(u32::try_from(device.memory_info()?.used / MIB).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,84 @@
+//! The call of `CloudWatch`, in the machine's own region, which need not be the bucket's: it is where `reap-instances` asks.
+
+use std::time::Duration;
+
+use aws_config::imds;
+use aws_sdk_cloudwatch::Client;
+use aws_sdk_cloudwatch::primitives::DateTime;
+use aws_sdk_cloudwatch::types::{Dimension, MetricDatum};
+use domain::job::JobId;
+use domain::job::telemetry::{Datum, GpuSample, data, namespace};
+use jiff::Timestamp;
+
+use crate::world::now;
+use crate::{aws, notice};
+
+/// So long one call may take, with all before it: the next one is due in a minute.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const INSTANCE: &str = "/latest/meta-data/instance-id";
+const REGION: &str = "/latest/meta-data/placement/region";
+
+/// Which machine this is, once the instance metadata has said so.
+#[derive(Debug, Default)]
+pub(super) struct Publisher(Option<Machine>);
+
+#[derive(Debug)]
+struct Machine {
+    instance: String,
+    client: Client,
+}
+
+impl Publisher {
+    /// Publishes what was sampled since the last time.
+    ///
+    /// # Errors
+    /// Why `CloudWatch` does not have it.
+    pub(super) async fn publish(&mut self, job: &JobId, moments: &[Vec<GpuSample>]) -> Result<(), String> {
+        let call = tokio::time::timeout(PATIENCE, self.put(job, moments)).await;
+        call.unwrap_or_else(|_| Err("it did not answer".to_owned()))
+    }
+
+    async fn put(&mut self, job: &JobId, moments: &[Vec<GpuSample>]) -> Result<(), String> {
+        let machine = match &mut self.0 {
+            Some(machine) => machine,
+            unknown => unknown.insert(Machine::find().await?),
+        };
+        let (data, at) = (data(moments, &machine.instance, job), now());
+        if data.is_empty() {
+            return Ok(());
+        }
+        let data = data.into_iter().map(|datum| metric_datum(datum, at)).collect();
+        let call = machine.client.put_metric_data().namespace(namespace()).set_metric_data(Some(data));
+        call.send().await.map_err(|error| aws::said(&error))?;
+        Ok(())
+    }
+}
+
+impl Machine {
+    async fn find() -> Result<Self, String> {
+        let metadata = notice::client();
+        let instance = said(&metadata, INSTANCE).await?;
+        let region = said(&metadata, REGION).await?;
+        Ok(Self { instance, client: Client::new(&aws::config(region).await) })
+    }
+}
+
+async fn said(metadata: &imds::Client, path: &'static str) -> Result<String, String> {
+    let answer = notice::get(metadata, path).await;
+    let answer = answer.map_err(|words| format!("the instance metadata does not answer: {words}"))?;
+    answer.ok_or_else(|| format!("the instance metadata has no {path}"))
+}
+
+/// All values and how often each was seen, so that the average, the extremes and any percentile of a minute are true.
+fn metric_datum(datum: Datum, at: Timestamp) -> MetricDatum {
+    let (values, counts) = datum.values.into_iter().map(|(value, count)| (value, f64::from(count))).unzip();
+    let dimension = |(name, value)| Dimension::builder().name(name).value(value).build();
+    MetricDatum::builder()
+        .metric_name(datum.metric)
+        .set_dimensions(Some(datum.dimensions.into_iter().map(dimension).collect()))
+        .timestamp(DateTime::from_secs(at.as_second()))
+        .set_values(Some(values))
+        .set_counts(Some(counts))
+        .build()
+}

@@ -1,0 +1,361 @@
+"""What the agent tells CloudWatch of the machine's GPUs, and what the reaper makes of it. NVIDIA's library is a stand-in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+import nvml
+from attempts import NAME, Job, Machine
+from local_aws import LocalAws
+from local_aws.client import REGION
+from nvml import HANGS, LOST, NO_DRIVER, UNSUPPORTED, Gpu, Nvml
+from reaping import EUROPE, Account, Run, ago
+
+pytestmark = pytest.mark.skipif(not nvml.IS_HERE, reason="the stand-in of NVIDIA's library works on Linux alone")
+
+NAMESPACE = "CWAgent"
+UTILIZATION, MEMORY, POWER = "nvidia_smi_utilization_gpu", "nvidia_smi_memory_used", "nvidia_smi_power_draw"
+PUT = "cloudwatch:PutMetricData"
+INSTANCE = "i-0123456789abcdef0"
+INSTANCE_PATH, REGION_PATH = "/latest/meta-data/instance-id", "/latest/meta-data/placement/region"
+OF_THE_JOB = {"Job": NAME}
+HURRY = 60  # published every second, sampled twelve times as often
+
+
+def gpu(index: int = 0, instance: str = INSTANCE) -> dict[str, str]:
+    """The dimensions of its series."""
+    return {"InstanceId": instance, "index": str(index), "name": "NVIDIA L4"}
+
+
+@dataclass
+class Told:
+    """What CloudWatch was told of one series, all in all."""
+
+    samples: float
+    average: float
+    low: float
+    high: float
+
+
+class Watched:
+    """A job on a machine with GPUs, whose command runs until it is let go."""
+
+    def __init__(self, job: Job, gpus: Nvml, folder: Path) -> None:
+        self.job, self.aws, self.gpus = job, job.aws, gpus
+        self.over = folder / "over"
+        job.spec(f"until [ -e {self.over} ]; do sleep 0.05; done", checkpoint=False)
+
+    @contextmanager
+    def machine(self, instance: str | None = INSTANCE, region: str = REGION, attempt: int = 1) -> Iterator[Machine]:
+        machine = self.job.machine(attempt, hurry=HURRY)
+        if instance is not None:
+            machine.metadata.says[INSTANCE_PATH] = instance
+        machine.metadata.says[REGION_PATH] = region
+        with machine:
+            machine.until(lambda: "runs the command" in machine.said())
+            yield machine
+            self.over.touch()
+            machine.ends()
+        assert self.job.exit(attempt)["reason"] == "succeeded", machine.said()
+
+    def calls(self, region: str = REGION) -> int:
+        """How often CloudWatch was asked to take something."""
+        return len(self.aws.calls(PUT, region))
+
+    def told(self, metric: str, dimensions: dict[str, str], region: str = REGION) -> Told | None:
+        found = self.aws.client("cloudwatch", region).get_metric_statistics(
+            Namespace=NAMESPACE,
+            MetricName=metric,
+            Dimensions=[{"Name": name, "Value": value} for name, value in dimensions.items()],
+            StartTime=ago(hours=1),
+            EndTime=ago(minutes=-5),
+            Period=7200,
+            Statistics=["SampleCount", "Average", "Minimum", "Maximum"],
+        )["Datapoints"]
+        if not found:
+            return None
+        samples = sum(one["SampleCount"] for one in found)
+        average = sum(one["Average"] * one["SampleCount"] for one in found) / samples
+        return Told(samples, average, min(one["Minimum"] for one in found), max(one["Maximum"] for one in found))
+
+    def series(self, region: str = REGION) -> set[tuple[str, tuple[tuple[str, str], ...]]]:
+        listed = self.aws.client("cloudwatch", region).list_metrics(Namespace=NAMESPACE)["Metrics"]
+        return {(one["MetricName"], tuple(sorted((each["Name"], each["Value"]) for each in one["Dimensions"]))) for one in listed}
+
+
+def of(*gpus: dict[str, str]) -> set[tuple[str, tuple[tuple[str, str], ...]]]:
+    """All series of these GPUs, and the one of the job."""
+    each = {(metric, tuple(sorted(one.items()))) for one in gpus for metric in (UTILIZATION, MEMORY, POWER)}
+    return each | {(UTILIZATION, tuple(OF_THE_JOB.items()))}
+
+
+@pytest.fixture
+def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nvml:
+    """One, at work."""
+    gpus = Nvml(tmp_path)
+    for name, value in gpus.environment().items():
+        monkeypatch.setenv(name, value)
+    gpus.shows([Gpu(97, 18_000, 71.5)])
+    return gpus
+
+
+@pytest.fixture
+def watched(aws: LocalAws, gpus: Nvml, tmp_path: Path) -> Watched:
+    return Watched(Job(aws, tmp_path), gpus, tmp_path)
+
+
+def said_once(machine: Machine, words: str) -> bool:
+    return machine.said().count(words) == 1
+
+
+# What is told
+
+
+def test_one_gpu_has_three_series_and_its_job_one(watched: Watched) -> None:
+    with watched.machine() as machine:
+        machine.until(lambda: watched.calls() >= 2)
+    assert watched.series() == of(gpu())
+    assert watched.told(UTILIZATION, gpu()).high == watched.told(UTILIZATION, OF_THE_JOB).high == 97
+    assert watched.told(MEMORY, gpu()).average == 18_000
+    assert watched.told(POWER, gpu()).average == pytest.approx(71.5)
+    # Sampled more often than told.
+    assert watched.told(UTILIZATION, gpu()).samples > watched.calls()
+    assert "GPU" not in machine.said()
+
+
+def test_average_and_extremes_are_those_of_all_samples(watched: Watched) -> None:
+    """A GPU that worked in half of them was at work."""
+    with watched.machine() as machine:
+        machine.until(lambda: watched.calls())
+        watched.gpus.shows([Gpu(0)])
+        machine.until(lambda: watched.told(UTILIZATION, gpu()).low == 0)
+    told = watched.told(UTILIZATION, gpu())
+    assert (told.low, told.high) == (0, 97) and 0 < told.average < 97
+
+
+def test_eight_gpus_are_told_of_in_one_call_with_the_busiest(watched: Watched) -> None:
+    watched.gpus.shows([Gpu(utilization=index * 10) for index in range(8)])
+    with watched.machine() as machine:
+        machine.until(lambda: watched.calls() >= 2)
+    assert watched.series() == of(*(gpu(index) for index in range(8)))
+    assert [watched.told(UTILIZATION, gpu(index)).average for index in range(8)] == [index * 10 for index in range(8)]
+    busiest = watched.told(UTILIZATION, OF_THE_JOB)
+    assert (busiest.low, busiest.high) == (70, 70)
+    assert busiest.samples == watched.told(POWER, gpu(7)).samples
+
+
+def test_it_is_told_where_the_machine_is_and_not_where_the_bucket_is(watched: Watched) -> None:
+    with watched.machine(region=EUROPE) as machine:
+        machine.until(lambda: watched.calls(EUROPE))
+    assert watched.series(EUROPE) == of(gpu())
+    assert watched.series(REGION) == set() and watched.calls(REGION) == 0
+
+
+def test_no_gpu_is_watched_before_the_command_runs(watched: Watched, tmp_path: Path) -> None:
+    """`setup` may install the driver, or reset a GPU, which needs it for itself."""
+    watched.gpus.shows([Gpu()], begins=NO_DRIVER)
+    installed = tmp_path / "installed"
+    watched.job.spec(f"until [ -e {watched.over} ]; do sleep 0.05; done", checkpoint=False, more=f'setup = "until [ -e {installed} ]; do sleep 0.05; done"')
+    machine = watched.job.machine(1, hurry=HURRY)
+    machine.metadata.says |= {INSTANCE_PATH: INSTANCE, REGION_PATH: REGION}
+    with machine:
+        machine.until(lambda: watched.job.heartbeat(1) and watched.job.heartbeat(1)["doing"] == "setup")
+        watched.gpus.shows([Gpu(97)])
+        installed.touch()
+        machine.until(lambda: watched.calls())
+        watched.over.touch()
+        assert "NVML" not in machine.ends()
+
+
+# What cannot be told
+
+
+def test_without_the_library_nothing_is_told_and_the_job_succeeds(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LD_LIBRARY_PATH")
+    with watched.machine() as machine:
+        machine.until(lambda: "NVIDIA's library cannot be loaded: libnvidia-ml.so.1" in machine.said())
+        beats_twice(watched, machine)
+    assert watched.calls() == 0 and said_once(machine, "NVIDIA's library cannot be loaded")
+
+
+@pytest.mark.parametrize(
+    ("gpus_shown", "begins", "words"),
+    [([], "0", "there is no NVIDIA GPU here"), ([Gpu()], NO_DRIVER, "NVML cannot be begun: NVIDIA driver is not loaded")],
+    ids=["none", "no driver"],
+)
+def test_without_gpus_or_a_driver_nothing_is_told_until_there_are(watched: Watched, gpus_shown: list[Gpu], begins: str, words: str) -> None:
+    watched.gpus.shows(gpus_shown, begins)
+    with watched.machine() as machine:
+        machine.until(lambda: words in machine.said())
+        beats_twice(watched, machine)
+        assert watched.calls() == 0 and said_once(machine, words)
+        watched.gpus.shows([Gpu(97)])
+        machine.until(lambda: watched.calls())
+
+
+def test_a_gpu_that_falls_off_the_bus_takes_no_other_with_it(watched: Watched) -> None:
+    watched.gpus.shows([Gpu(10), Gpu(50)])
+    with watched.machine() as machine:
+        machine.until(lambda: watched.calls())
+        watched.gpus.shows([Gpu(20), Gpu(LOST, LOST, LOST, handle=LOST)])
+        machine.until(lambda: watched.told(UTILIZATION, gpu(0)).high == 20)
+        before = watched.told(UTILIZATION, gpu(1))
+        machine.until(lambda: "GPU 1 has fallen off the bus" in machine.said())
+        goes_on(watched, machine)
+    assert watched.told(UTILIZATION, gpu(1)) == before, "nothing is told of it any more, least of all that it idles"
+    assert watched.told(UTILIZATION, OF_THE_JOB).low == 20
+    assert said_once(machine, "GPU 1 has fallen off the bus")
+
+
+def test_all_that_fall_off_are_looked_for_again(watched: Watched) -> None:
+    with watched.machine() as machine:
+        machine.until(lambda: watched.calls())
+        watched.gpus.shows([Gpu(utilization=LOST)])
+        machine.until(lambda: "GPU 0 has fallen off the bus" in machine.said())
+        watched.gpus.shows([Gpu(5)])
+        machine.until(lambda: watched.told(UTILIZATION, gpu()).low == 5)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "words", "metric"),
+    [
+        (Gpu(97, 5, UNSUPPORTED), "GPU 0 does not tell its power: the requested operation is not available", POWER),
+        (Gpu(UNSUPPORTED, 5, 30.0), "GPU 0 does not tell its utilisation: the requested operation is not available", UTILIZATION),
+        (Gpu(97, UNSUPPORTED, 30.0), "GPU 0 does not tell its memory: the requested operation is not available", MEMORY),
+    ],
+    ids=["power", "utilisation", "memory"],
+)
+def test_a_figure_that_a_gpu_does_not_tell_takes_no_other_with_it(watched: Watched, lacking: Gpu, words: str, metric: str) -> None:
+    """A GPU in MIG mode tells no utilisation, a fraction of one no power."""
+    watched.gpus.shows([lacking])
+    with watched.machine() as machine:
+        machine.until(lambda: watched.calls() >= 2)
+    told = {name for name, _ in watched.series()}
+    assert told == {UTILIZATION, MEMORY, POWER} - {metric}
+    assert said_once(machine, words)
+
+
+def test_a_call_that_hangs_holds_nothing_up(watched: Watched) -> None:
+    watched.gpus.shows([Gpu(97), Gpu(power=HANGS)])
+    with watched.machine() as machine:
+        machine.until(lambda: "NVML does not answer" in machine.said())
+        beats_twice(watched, machine)
+        assert watched.calls() == 0
+        watched.gpus.shows([Gpu(97), Gpu()])
+        machine.until(lambda: watched.calls())
+    assert said_once(machine, "NVML does not answer")
+
+
+def test_an_attempt_ends_while_a_call_hangs(watched: Watched) -> None:
+    watched.gpus.shows([Gpu(97)], begins=HANGS)
+    with watched.machine() as machine:
+        machine.until(lambda: "NVML does not answer" in machine.said())
+    assert watched.calls() == 0
+
+
+# CloudWatch
+
+
+def test_what_cloudwatch_refuses_is_dropped_and_said_once(watched: Watched) -> None:
+    watched.aws.fault(PUT, "access_denied", times=None)
+    with watched.machine() as machine:
+        machine.until(lambda: watched.calls() >= 3)
+        refused = watched.calls()
+        watched.aws.clear_faults()
+        machine.until(lambda: watched.told(UTILIZATION, gpu()))
+        taken = watched.told(UTILIZATION, gpu()).samples
+        assert taken <= 13 * (watched.calls() - refused + 1), "nothing is kept for later"
+    assert said_once(machine, "CloudWatch is told nothing of GPUs: AccessDenied")
+
+
+def test_a_cloudwatch_that_cannot_be_reached_is_in_nobodys_way(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a subnet without a way out."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_CLOUDWATCH", "http://127.0.0.1:9")
+    with watched.machine() as machine:
+        machine.until(lambda: "CloudWatch is told nothing of GPUs: " in machine.said())
+        beats_twice(watched, machine)
+    assert said_once(machine, "CloudWatch is told nothing of GPUs: ")
+
+
+def test_a_machine_that_does_not_know_its_own_id_tells_nothing_until_it_does(watched: Watched) -> None:
+    with watched.machine(instance=None) as machine:
+        machine.until(lambda: f"the instance metadata has no {INSTANCE_PATH}" in machine.said())
+        assert watched.calls() == 0
+        machine.metadata.says[INSTANCE_PATH] = INSTANCE
+        machine.until(lambda: watched.calls())
+    assert said_once(machine, "the instance metadata has no")
+
+
+# What the reaper reads
+
+
+@pytest.fixture
+def account(aws: LocalAws) -> Iterator[Account]:
+    with Account(aws) as account:
+        account.configure(idle={"window": "5m"})
+        yield account
+
+
+@pytest.mark.parametrize(("instance_type", "count"), [("g5.xlarge", 1), ("g5.48xlarge", 8)])
+def test_the_reaper_reads_it_as_idle_with_the_figures(account: Account, watched: Watched, instance_type: str, count: int) -> None:
+    instance = account.gpu(instance_type)
+    watched.gpus.shows([Gpu(utilization=min(index, 3), memory=700) for index in range(count)])
+    because = looked_at(account, watched, instance).step(instance)["because"]
+    assert (because["rule"], because["devices"]) == ("idle", count), "the job's own series is no GPU"
+    assert because["gpu_max_percent"] == min(count - 1, 3)
+    assert (because["gpu_memory_held_mib"], because["reserved"]) == (700, False)
+
+
+def test_the_reaper_reads_it_as_busy_where_one_gpu_is(account: Account, watched: Watched) -> None:
+    instance = account.gpu("g5.48xlarge")
+    watched.gpus.shows([Gpu() for _ in range(7)] + [Gpu(utilization=60)])
+    run = looked_at(account, watched, instance)
+    assert (run.steps, run.spared) == ([], {"busy": 1})
+
+
+def test_to_the_reaper_a_gpu_that_is_lost_is_unknown_and_not_idle(account: Account, watched: Watched) -> None:
+    instance = account.gpu("g5.48xlarge")
+    watched.gpus.shows([Gpu() for _ in range(7)] + [Gpu(handle=LOST)])
+    run = looked_at(account, watched, instance)
+    assert (run.steps, run.spared) == ([], {"usage-unknown": 1})
+
+
+def looked_at(account: Account, watched: Watched, instance: str) -> Run:
+    """A run, when the period in which the agent told of its GPUs is the newest whose data is whole."""
+    with watched.machine(instance) as machine:
+        machine.until(lambda: watched.calls() >= 2)
+        for shown in (gpu(0, instance), OF_THE_JOB):
+            assert watched.told(UTILIZATION, shown)
+    period = timedelta(minutes=5)
+    begun = datetime.fromtimestamp(first_told(watched, instance).timestamp() // 300 * 300, timezone.utc)
+    for metric, value in (("CPUUtilization", 0.2), ("NetworkIn", 4e4), ("NetworkOut", 100.0)):
+        watched.aws.put_metrics("AWS/EC2", metric, {"InstanceId": instance}, [value], begun)
+    # The reaper's window ends ten minutes before it looks.
+    return account.tick_at(begun + 3 * period + timedelta(seconds=5))
+
+
+def first_told(watched: Watched, instance: str) -> datetime:
+    dimensions = [{"Name": name, "Value": value} for name, value in gpu(0, instance).items()]
+    found = watched.aws.client("cloudwatch").get_metric_statistics(
+        Namespace=NAMESPACE, MetricName=UTILIZATION, Dimensions=dimensions, StartTime=ago(hours=1), EndTime=ago(minutes=-5), Period=1, Statistics=["Maximum"]
+    )
+    return min(one["Timestamp"] for one in found["Datapoints"])
+
+
+def beats_twice(watched: Watched, machine: Machine) -> None:
+    """Two times more: longer than anything would have been published again."""
+    for _ in range(2):
+        last = (watched.job.heartbeat(1) or {}).get("at")
+        machine.until(lambda: (watched.job.heartbeat(1) or {}).get("at") != last)
+
+
+def goes_on(watched: Watched, machine: Machine) -> None:
+    calls = watched.calls()
+    machine.until(lambda: watched.calls() >= calls + 2)
