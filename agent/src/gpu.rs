@@ -33,7 +33,9 @@ pub(crate) async fn watch(agent: Arc<Agent>) {
     };
     let mut publisher = Publisher::default();
     let (mut moments, mut since, mut refused) = (Vec::new(), Instant::now(), false);
-    let mut moment = tokio::time::interval(agent.pace.wait(SAMPLED_EVERY));
+    let every = agent.pace.wait(SAMPLED_EVERY);
+    // Not at once: what has just begun uses no GPU yet.
+    let mut moment = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
     moment.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         moment.tick().await;

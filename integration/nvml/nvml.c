@@ -2,7 +2,7 @@
  *
  * FAKE_NVML names it. Its first line is what nvmlInit answers; each further line is a GPU: what the handle, the utilisation in percent,
  * the memory in MiB and the power in milliwatts answer, and its name. An answer is a figure, `!` and an nvmlReturn_t, or `hang`: the
- * call returns when the file says something else. Source: NVML API reference. */
+ * call returns when the file says something else. A GPU that is lost stays so until nvmlInit. Source: NVML API reference. */
 
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -11,7 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { SUCCESS = 0, INVALID_ARGUMENT = 2, UNKNOWN = 999 };
+enum { SUCCESS = 0, INVALID_ARGUMENT = 2, GPU_IS_LOST = 15, UNKNOWN = 999 };
+enum { GPUS_MAX = 64 };
 enum { INIT = -1 };
 enum { HANDLE, UTILIZATION, MEMORY, POWER, FIGURES };
 
@@ -55,13 +56,21 @@ static int answer(int gpu, int figure, unsigned long long *value, char *name) {
     return status;
 }
 
+static char is_lost[GPUS_MAX];
+
 /* A handle is the number of the GPU, from 1 on. */
 static int answer_of(void *device, int figure, unsigned long long *value) {
     char name[96] = "";
-    return answer((int)(intptr_t)device - 1, figure, value, name);
+    int gpu = (int)(intptr_t)device - 1;
+    if (gpu < 0 || gpu >= GPUS_MAX)
+        return INVALID_ARGUMENT;
+    int status = is_lost[gpu] ? GPU_IS_LOST : answer(gpu, figure, value, name);
+    is_lost[gpu] |= status == GPU_IS_LOST;
+    return status;
 }
 
 int nvmlInit_v2(void) {
+    memset(is_lost, 0, sizeof is_lost);
     unsigned long long count;
     return answer(INIT, 0, &count, NULL);
 }
