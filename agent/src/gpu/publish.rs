@@ -75,8 +75,8 @@ fn metric_datum(datum: Datum, at: Timestamp) -> MetricDatum {
     let (values, counts) = datum.values.into_iter().map(|(value, count)| (value, f64::from(count))).unzip();
     let dimension = |(name, value)| Dimension::builder().name(name).value(value).build();
     MetricDatum::builder()
-        .metric_name(datum.metric)
-        .set_dimensions(Some(datum.dimensions.into_iter().map(dimension).collect()))
+        .metric_name(datum.series.metric)
+        .set_dimensions(Some(datum.series.dimensions.into_iter().map(dimension).collect()))
         .timestamp(DateTime::from_secs(at.as_second()))
         .set_values(Some(values))
         .set_counts(Some(counts))

@@ -7,12 +7,13 @@ use jiff::SignedDuration;
 
 use super::JobId;
 use crate::config::SeriesNames;
+use crate::usage::Series;
 
 /// NVML's utilisation is that of the last sixth of a second to a second (NVML API reference, `nvmlDeviceGetUtilizationRates`), so what works in
 /// bursts is seen only by who looks often.
 pub const SAMPLED_EVERY: SignedDuration = SignedDuration::from_secs(5);
 
-/// The finest that `CloudWatch` keeps of a standard metric (`CloudWatch` API reference, `MetricDatum`, "StorageResolution").
+/// The finest that `CloudWatch` keeps of a standard metric (`CloudWatch` API reference, `MetricDatum`, `StorageResolution`).
 pub const PUBLISHED_EVERY: SignedDuration = SignedDuration::from_secs(60);
 
 /// No instance type has more than 16. With each of these GPUs a call has 193 of 1,000 data (`PutMetricData`).
@@ -43,10 +44,8 @@ pub struct GpuSample {
 /// All samples of one series within a minute.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Datum {
-    /// The metric's name.
-    pub metric: String,
-    /// Dimension names and values.
-    pub dimensions: Vec<(String, String)>,
+    /// Which series.
+    pub series: Series,
     /// Each value that was seen, in the metric's unit, and how often.
     pub values: Vec<(f64, u32)>,
 }
@@ -62,11 +61,11 @@ pub fn namespace() -> String {
 #[must_use]
 pub fn data(moments: &[Vec<GpuSample>], instance: &str, job: &JobId) -> Vec<Datum> {
     let names = SeriesNames::default();
-    let mut series: BTreeMap<(String, Vec<(String, String)>), BTreeMap<u32, u32>> = BTreeMap::new();
+    let mut counts: BTreeMap<Series, BTreeMap<u32, u32>> = BTreeMap::new();
     let mut take = |metric: &str, dimensions: &[(String, String)], value: Option<u32>| {
         if let Some(value) = value {
-            let values = series.entry((metric.to_owned(), dimensions.to_vec())).or_default();
-            *values.entry(value).or_default() += 1;
+            let series = Series { namespace: namespace(), metric: metric.to_owned(), dimensions: dimensions.to_vec() };
+            *counts.entry(series).or_default().entry(value).or_default() += 1;
         }
     };
     for gpus in moments {
@@ -79,12 +78,12 @@ pub fn data(moments: &[Vec<GpuSample>], instance: &str, job: &JobId) -> Vec<Datu
         let busiest = gpus.iter().filter_map(|gpu| gpu.utilization_percent).max();
         take(&names.utilization, &[(JOB_DIMENSION.to_owned(), ascii(&job.to_string()))], busiest);
     }
-    let datum = |((metric, dimensions), values): ((String, _), BTreeMap<u32, u32>)| {
-        let unit = if metric == POWER_WATTS { 1000.0 } else { 1.0 };
+    let datum = |(series, values): (Series, BTreeMap<u32, u32>)| {
+        let unit = if series.metric == POWER_WATTS { 1000.0 } else { 1.0 };
         let values = values.into_iter().map(|(value, count)| (f64::from(value) / unit, count)).collect();
-        Datum { metric, dimensions, values }
+        Datum { series, values }
     };
-    series.into_iter().map(datum).collect()
+    counts.into_iter().map(datum).collect()
 }
 
 fn dimensions_of(gpu: &GpuSample, instance: &str, names: &SeriesNames) -> Vec<(String, String)> {
@@ -105,7 +104,7 @@ fn ascii(value: &str) -> String {
 mod tests {
     use super::*;
     use crate::fixture::instance;
-    use crate::usage::{Owners, Series, device_of};
+    use crate::usage::{Owners, device_of};
 
     fn gpu(index: u32, utilization_percent: u32) -> GpuSample {
         let name = Some("NVIDIA L4".to_owned());
@@ -120,8 +119,8 @@ mod tests {
     fn published(moments: &[Vec<GpuSample>]) -> Vec<String> {
         let line = |datum: Datum| {
             let dimensions: Vec<String> =
-                datum.dimensions.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            format!("{} {} {:?}", datum.metric, dimensions.join(","), datum.values)
+                datum.series.dimensions.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            format!("{} {} {:?}", datum.series.metric, dimensions.join(","), datum.values)
         };
         data(moments, "i-1", &job()).into_iter().map(line).collect()
     }
@@ -152,8 +151,8 @@ mod tests {
     #[test]
     fn no_name_gets_all_of_it_refused() {
         let told = data(&[vec![gpu(0, 5)]], "i-1", &JobId::read("Größe/llama-1a2b3c4d").unwrap());
-        let of_job = told.iter().find(|datum| datum.dimensions[0].0 == JOB_DIMENSION).unwrap();
-        assert_eq!(of_job.dimensions[0].1, "Gr__e/llama-1a2b3c4d");
+        let of_job = told.iter().find(|datum| datum.series.dimensions[0].0 == JOB_DIMENSION).unwrap();
+        assert_eq!(of_job.series.dimensions[0].1, "Gr__e/llama-1a2b3c4d");
     }
 
     #[test]
@@ -161,10 +160,8 @@ mod tests {
         let (names, own) = (SeriesNames::default(), instance().id("i-1").host("ip-10-0-0-1").build());
         let owners = Owners::among([&own].into_iter(), &names);
         let told = data(&[vec![gpu(0, 0), gpu(1, 0)]], "i-1", &job());
-        let listed = told.into_iter().filter(|datum| datum.metric == names.utilization);
-        let series =
-            listed.map(|datum| Series { namespace: namespace(), metric: datum.metric, dimensions: datum.dimensions });
-        let found: Vec<Series> = series.filter(|series| owners.of(series).is_some()).collect();
+        let listed = told.into_iter().map(|datum| datum.series).filter(|series| series.metric == names.utilization);
+        let found: Vec<Series> = listed.filter(|series| owners.of(series).is_some()).collect();
         assert_eq!(found.iter().map(|series| device_of(series, &names)).collect::<Vec<_>>(), ["0", "1"]);
     }
 
