@@ -2,13 +2,13 @@
 //!
 //! Nothing here decides: which pool comes first, what a refusal means for a job and when its machine is ended is `domain::job`.
 
+mod asked;
 mod image;
 mod launch;
 mod machine;
 mod pools;
 mod refusal;
 
-pub use image::image;
+pub use asked::Asked;
 pub use launch::{Order, launch};
 pub use machine::{Looked, look, terminate};
-pub use pools::pools;

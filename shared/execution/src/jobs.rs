@@ -17,9 +17,10 @@ mod work;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use cloud::jobs::Asked;
 use domain::config::Config;
 use domain::id::{Region, ResourceId};
-use domain::job::Job;
+use domain::job::{Job, Refusals};
 use domain::mode::Mode;
 use domain::news::News;
 use domain::observed::Gap;
@@ -28,7 +29,7 @@ use futures::future::join3;
 use jiff::Timestamp;
 use store::{ConfigFault, Versioned};
 
-use crate::{Audience, RESERVE, Run};
+use crate::{Audience, RESERVE, Run, prices};
 
 pub use agents::Agents;
 use facts::Sights;
@@ -93,6 +94,10 @@ struct Jobs<'a> {
     warned: Option<ResourceId>,
     /// Instances as they were looked at for all jobs together.
     sights: Sights,
+    /// What was asked of EC2 for one of them, and holds for the others.
+    asked: Asked,
+    prices: prices::Asking,
+    refusals: Mutex<Refusals>,
     /// One job after the other writes the budgets: those of one run do not lose to each other.
     budgets: tokio::sync::Mutex<()>,
     found: Mutex<Found>,
@@ -159,8 +164,20 @@ pub async fn reconcile(run: &Run<'_>, machines: &Machines, hint: Hint) -> Result
         _ => None,
     };
     let (agents, profile) = (&machines.agents, machines.profile.as_deref());
-    let (sights, budgets, found) = (Sights::default(), tokio::sync::Mutex::default(), Mutex::default());
-    let mut jobs = Jobs { run, config: &config, agents, profile, may_act, warned, sights, budgets, found };
+    let mut jobs = Jobs {
+        run,
+        config: &config,
+        agents,
+        profile,
+        may_act,
+        warned,
+        sights: Sights::default(),
+        asked: Asked::default(),
+        prices: prices::Asking::default(),
+        refusals: Mutex::default(),
+        budgets: tokio::sync::Mutex::default(),
+        found: Mutex::default(),
+    };
     if let Audience::Nobody(gap) | Audience::Unknown(gap) = audience {
         jobs.gap(gap);
     }

@@ -39,32 +39,67 @@ pub async fn refresh(
     instances: &[Instance],
     regions: &[Region],
 ) -> (PriceBook, Vec<Gap>) {
-    ask(run, config, (run.now, run.patience()), |known| known.wanted(instances, regions, run.now)).await
+    let wanted = |known: &Document| known.wanted(instances, regions, run.now);
+    Asking::default().ask(run, config, (run.now, run.patience()), wanted).await
 }
 
-/// The same of whatever is wanted beside what is known, as of `now`, for as long as `patience` says.
-pub(crate) async fn ask(
-    run: &Run<'_>,
-    config: &Config,
-    (now, patience): (Timestamp, Duration),
-    wanted: impl FnOnce(&Document) -> Wanted,
-) -> (PriceBook, Vec<Gap>) {
-    let home = run.aws.home();
-    let (Versioned { value: before, etag }, mut gaps, readable) = match run.store.read_prices().await {
-        Ok(versioned) => (versioned, Vec::new(), true),
-        Err(error) => (Versioned { value: Document::default(), etag: None }, vec![error.gap(home)], false),
-    };
-    let mut live = before.clone();
-    let wanted = wanted(&live);
-    gaps.extend(cloud::prices(run.aws, &mut live, &wanted, now, patience).await);
-    // The ledger learns every change that was told; less is kept.
-    let book = PriceBook::of(live.clone(), &config.prices, now);
-    live.prune(now);
-    if readable
-        && live != before
-        && let Err(error) = run.store.write_prices(&live, etag.as_deref()).await
-    {
-        gaps.push(error.gap(home));
+/// Prices in one run: read once, and asked for as they are needed, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Asking(tokio::sync::Mutex<Option<Live>>);
+
+#[derive(Debug)]
+struct Live {
+    prices: Document,
+    /// By which they are written next; `None` where they could not be read, and are not written either.
+    last: Option<Versioned<()>>,
+    /// What was asked, and answered or not.
+    asked: Wanted,
+}
+
+impl Asking {
+    /// The same as [`refresh`] of whatever is wanted beside what is known, as of `now`, for as long as `patience` says. What was asked for in
+    /// this run before, and not answered, is not asked for again.
+    pub(crate) async fn ask(
+        &self,
+        run: &Run<'_>,
+        config: &Config,
+        (now, patience): (Timestamp, Duration),
+        wanted: impl FnOnce(&Document) -> Wanted,
+    ) -> (PriceBook, Vec<Gap>) {
+        let mut in_turn = self.0.lock().await;
+        let (live, mut gaps) = match in_turn.take() {
+            Some(live) => (live, Vec::new()),
+            None => read(run).await,
+        };
+        let live = in_turn.insert(live);
+        let wanted = wanted(&live.prices).without(&live.asked);
+        if wanted.is_empty() {
+            return (PriceBook::of(live.prices.clone(), &config.prices, now), gaps);
+        }
+        let before = live.prices.clone();
+        gaps.extend(cloud::prices(run.aws, &mut live.prices, &wanted, now, patience).await);
+        live.asked.extend(wanted);
+        // The ledger learns every change that was told; less is kept.
+        let book = PriceBook::of(live.prices.clone(), &config.prices, now);
+        live.prices.prune(now);
+        if live.prices != before
+            && let Some(last) = &mut live.last
+        {
+            match run.store.write_prices(&live.prices, last.etag.as_deref()).await {
+                Ok(written) => last.etag = written,
+                Err(error) => gaps.push(error.gap(run.aws.home())),
+            }
+        }
+        (book, gaps)
     }
-    (book, gaps)
+}
+
+async fn read(run: &Run<'_>) -> (Live, Vec<Gap>) {
+    let asked = Wanted::default();
+    match run.store.read_prices().await {
+        Ok(Versioned { value, etag }) => {
+            (Live { prices: value, last: Some(Versioned { value: (), etag }), asked }, Vec::new())
+        }
+        Err(error) => (Live { prices: Document::default(), last: None, asked }, vec![error.gap(run.aws.home())]),
+    }
 }

@@ -35,7 +35,7 @@ impl Store {
         budget: &Budget,
         last: Option<&str>,
     ) -> Result<(), StoreError> {
-        self.write(&budget_key(holder, month), budget, last).await
+        self.write(&budget_key(holder, month), budget, last).await.map(drop)
     }
 
     /// Changes a budget by what is there now, and again by what another run wrote in the meantime. `change` may refuse, and

@@ -52,7 +52,7 @@ impl Store {
         ledger: &Ledger,
         last: Option<&str>,
     ) -> Result<(), StoreError> {
-        self.write(&ledger_key(month, region), ledger, last).await
+        self.write(&ledger_key(month, region), ledger, last).await.map(drop)
     }
 
     /// Has `change` take down what it has seen, in what is there now, and again in what another run wrote in the meantime. Where

@@ -106,7 +106,7 @@ impl Store {
         notices: &Notices,
         last: Option<&str>,
     ) -> Result<(), StoreError> {
-        self.write(&notices_key(function, region), notices, last).await
+        self.write(&notices_key(function, region), notices, last).await.map(drop)
     }
 
     /// What earlier runs learnt about a region's instances. A document that cannot be understood counts as lost: it is a
@@ -129,7 +129,7 @@ impl Store {
         activity: &Activity,
         last: Option<&str>,
     ) -> Result<(), StoreError> {
-        self.write_cache(&activity_key(region), activity, last).await
+        self.write_cache(&activity_key(region), activity, last).await.map(drop)
     }
 
     /// Writes the audit record of a run to its key: an [`AuditRecord`](domain::report::AuditRecord), or that of jobs. A run that
@@ -165,17 +165,23 @@ impl Store {
         })
     }
 
-    /// Where another run was faster, what that one learnt is as good.
-    async fn write_cache<T: Document>(&self, key: &str, value: &T, last: Option<&str>) -> Result<(), StoreError> {
+    /// Where another run was faster, what that one learnt is as good. The new `ETag`, where it was written.
+    async fn write_cache<T: Document>(
+        &self,
+        key: &str,
+        value: &T,
+        last: Option<&str>,
+    ) -> Result<Option<String>, StoreError> {
         match self.write(key, value, last).await {
-            Err(StoreError::Lost { .. }) => Ok(()),
+            Err(StoreError::Lost { .. }) => Ok(None),
             written => written,
         }
     }
 
-    async fn write<T: Document>(&self, key: &str, value: &T, last: Option<&str>) -> Result<(), StoreError> {
+    /// The new `ETag`.
+    async fn write<T: Document>(&self, key: &str, value: &T, last: Option<&str>) -> Result<Option<String>, StoreError> {
         let bytes = encode(value, &self.bucket.address(key))?;
-        self.bucket.put(key, bytes, Condition::StillAt(last)).await.map(drop)
+        Ok(self.bucket.put(key, bytes, Condition::StillAt(last)).await?.etag)
     }
 }
 

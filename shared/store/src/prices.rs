@@ -16,11 +16,11 @@ impl Store {
     }
 
     /// Writes live prices over the object whose `ETag` was `last`; `None` where there was none. Where another run was faster,
-    /// what that one learnt is as good.
+    /// what that one learnt is as good. The new `ETag`.
     ///
     /// # Errors
     /// Where S3 refused.
-    pub async fn write_prices(&self, prices: &Document, last: Option<&str>) -> Result<(), StoreError> {
+    pub async fn write_prices(&self, prices: &Document, last: Option<&str>) -> Result<Option<String>, StoreError> {
         self.write_cache(KEY, prices, last).await
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use cloud::CallError;
+use cloud::jobs::Asked;
 use domain::config::Config;
 use domain::id::Region;
 use domain::job::{Candidate, Image, Pool, Terms, WorstCase, prices_wanted, rank};
@@ -59,8 +60,9 @@ pub(super) async fn of(context: &Context, store: &Store, config: &Config, terms:
 }
 
 async fn pools(context: &Context, regions: &[Region], terms: &Terms) -> Result<Vec<Pool>, CallError> {
-    let asked = regions.iter().map(|region| cloud::jobs::pools(&context.aws, region, terms));
-    Ok(futures::future::try_join_all(asked).await?.concat())
+    let asked = Asked::default();
+    let looks = regions.iter().map(|region| asked.pools(&context.aws, region, terms));
+    Ok(futures::future::try_join_all(looks).await?.concat())
 }
 
 /// One of each region and architecture, and why there is none of others. Which agent it would boot is not known here, nor asked.
@@ -69,7 +71,7 @@ async fn images(context: &Context, pools: &[Pool], terms: &Terms) -> (Vec<(Regio
         pools.iter().map(|pool| (&pool.region, pool.architecture.as_str())).collect();
     let asked = wanted.into_iter().map(|(region, architecture)| async move {
         let ami = terms.machine.ami.as_ref();
-        let image = cloud::jobs::image(&context.aws, region, architecture, ami, "").await;
+        let image = Asked::default().image(&context.aws, region, architecture, ami, "").await;
         image.map(|image| (region.clone(), image))
     });
     let (mut images, mut refused) = (Vec::new(), Vec::new());

@@ -23,13 +23,8 @@ fn parameter(architecture: &str) -> String {
     format!("/aws/service/deeplearning/ami/{architecture}/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id")
 }
 
-/// The image of that architecture (`x86_64`, `arm64`) in that region: the one that is named, or else the Deep Learning AMI of today. In two
-/// calls at most.
-///
-/// # Errors
-/// In words, where there is none, or none that can run a job: it has to be there, for that architecture, Linux at no price of its own, on EBS,
-/// with cloud-init.
-pub async fn image(
+/// As [`super::Asked::image`] says.
+pub(super) async fn image(
     aws: &Aws,
     region: &Region,
     architecture: &str,

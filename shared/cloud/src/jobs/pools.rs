@@ -1,6 +1,7 @@
 //! Every type that a job may take, in every zone where its region has it and the account a subnet.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
 use std::time::Duration;
 
 use aws_sdk_ec2::Client;
@@ -8,7 +9,7 @@ use aws_sdk_ec2::types::{
     ArchitectureType, GpuDeviceInfo, InstanceTypeInfo, LocationType, Subnet, SubnetState, UsageClassType,
 };
 use domain::id::{Region, ResourceId, TypeName};
-use domain::job::{MachineSpec, Pool, Terms};
+use domain::job::{MachineSpec, Pool};
 
 use crate::aws::Aws;
 use crate::error::{CallError, CallErrorKind};
@@ -27,41 +28,74 @@ const DESCRIBE_TYPES: &str = "ec2:DescribeInstanceTypes";
 const DESCRIBE_OFFERINGS: &str = "ec2:DescribeInstanceTypeOfferings";
 const DESCRIBE_SUBNETS: &str = "ec2:DescribeSubnets";
 
-/// The pools of one region: each type with whole NVIDIA GPUs that can be had by the second, in each zone where there is a subnet, sorted by
-/// type and zone. Only the types that are named, where any are; else all but bare metal, which boots for longer than a job waits for its
-/// first heartbeat. Of several subnets of a zone it is the one with the most free addresses. Which of them fit a job is not asked here.
-///
-/// In three calls, where each answer is one page.
-///
-/// # Errors
-/// Where EC2 does not say it whole, and where there is no subnet to launch in.
-pub async fn pools(aws: &Aws, region: &Region, terms: &Terms) -> Result<Vec<Pool>, CallError> {
+/// Of each type that can be had by the second what a pool has of it, and the zones where it is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Offers {
+    kinds: BTreeMap<TypeName, Kind>,
+    zones: BTreeSet<(TypeName, String)>,
+}
+
+/// One subnet a zone.
+pub(super) type Subnets = BTreeMap<String, ResourceId>;
+
+/// The types that are named, or else all with whole NVIDIA GPUs but bare metal; and where they are.
+pub(super) async fn offers(aws: &Aws, region: &Region, named: &BTreeSet<TypeName>) -> Result<Offers, CallError> {
     let ec2 = aws.ec2(region);
     let asked = async {
-        let kinds = kinds(&ec2, region, &terms.gpu.types);
-        let (kinds, subnets) = futures::future::try_join(kinds, subnets(&ec2, region, &terms.machine)).await?;
-        let offered = offered(&ec2, region, &kinds).await?;
-        let pool = |(name, zone): (TypeName, String)| {
-            let (kind, subnet) = (kinds.get(&name)?, subnets.get(&zone)?);
-            Some(Pool {
-                region: region.clone(),
-                zone,
-                subnet: subnet.clone(),
-                instance_type: name,
-                architecture: kind.architecture.to_owned(),
-                gpus: kind.gpus,
-                gpu_memory_mib: kind.gpu_memory_mib,
-                spot: kind.spot,
-            })
-        };
-        Ok(offered.into_iter().filter_map(pool).collect())
+        let kinds = kinds(&ec2, region, named).await?;
+        let zones = zones(&ec2, region, &kinds).await?;
+        Ok(Offers { kinds, zones })
     };
-    let too_long = |_| Err(CallError::impatient(DESCRIBE_TYPES, region, PATIENCE));
+    patiently(DESCRIBE_TYPES, region, asked).await
+}
+
+async fn patiently<T>(
+    call: &'static str,
+    region: &Region,
+    asked: impl Future<Output = Result<T, CallError>>,
+) -> Result<T, CallError> {
+    let too_long = |_| Err(CallError::impatient(call, region, PATIENCE));
     tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(too_long)
 }
 
+/// Every type in every zone that has it and a subnet.
+pub(super) fn pools_of(
+    region: &Region,
+    offers: &Offers,
+    subnets: &Subnets,
+    machine: &MachineSpec,
+) -> Result<Vec<Pool>, CallError> {
+    if subnets.is_empty() && machine.regions.len() <= 1 {
+        return Err(no_subnet(region, &machine.subnets));
+    }
+    let pool = |(name, zone): &(TypeName, String)| {
+        let (kind, subnet) = (offers.kinds.get(name)?, subnets.get(zone)?);
+        Some(Pool {
+            region: region.clone(),
+            zone: zone.clone(),
+            subnet: subnet.clone(),
+            instance_type: name.clone(),
+            architecture: kind.architecture.to_owned(),
+            gpus: kind.gpus,
+            gpu_memory_mib: kind.gpu_memory_mib,
+            spot: kind.spot,
+        })
+    };
+    Ok(offers.zones.iter().filter_map(pool).collect())
+}
+
+fn no_subnet(region: &Region, named: &[ResourceId]) -> CallError {
+    let message = if named.is_empty() {
+        format!("{region} has no default subnet; name some under `[machine] subnets`")
+    } else {
+        let named: Vec<&str> = named.iter().map(ResourceId::as_str).collect();
+        format!("{region} has none of the subnets under `[machine] subnets`: {}", named.join(", "))
+    };
+    CallError { call: DESCRIBE_SUBNETS, region: region.clone(), kind: CallErrorKind::Other, message }
+}
+
 /// What a pool has of its type.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 struct Kind {
     architecture: &'static str,
     gpus: u32,
@@ -71,11 +105,15 @@ struct Kind {
 }
 
 /// The named types, or all; by a filter, for one unknown name in `InstanceTypes` fails the whole call.
-async fn kinds(ec2: &Client, region: &Region, named: &[TypeName]) -> Result<BTreeMap<TypeName, Kind>, CallError> {
+async fn kinds(
+    ec2: &Client,
+    region: &Region,
+    named: &BTreeSet<TypeName>,
+) -> Result<BTreeMap<TypeName, Kind>, CallError> {
     if !named.is_empty() {
         let mut kinds = BTreeMap::new();
-        for names in named.chunks(VALUES_MAX) {
-            kinds.extend(kinds_like(ec2, region, names.iter().map(TypeName::as_str)).await?);
+        for names in named.iter().map(TypeName::as_str).collect::<Vec<_>>().chunks(VALUES_MAX) {
+            kinds.extend(kinds_like(ec2, region, names.iter().copied()).await?);
         }
         return Ok(kinds);
     }
@@ -143,13 +181,13 @@ fn whole(count: Option<i32>) -> u32 {
 }
 
 /// In which zones these types are to be had. By their exact names, of which a region has less than a filter takes.
-async fn offered(
+async fn zones(
     ec2: &Client,
     region: &Region,
     kinds: &BTreeMap<TypeName, Kind>,
 ) -> Result<BTreeSet<(TypeName, String)>, CallError> {
     let names: Vec<&str> = kinds.keys().map(TypeName::as_str).collect();
-    let mut offered = BTreeSet::new();
+    let mut zones = BTreeSet::new();
     for names in names.chunks(VALUES_MAX) {
         let call = ec2
             .describe_instance_type_offerings()
@@ -161,22 +199,22 @@ async fn offered(
             let page = page.map_err(|error| CallError::of(DESCRIBE_OFFERINGS, region, &error))?;
             let offers = page.instance_type_offerings().iter();
             let told = offers.filter_map(|offer| Some((offer.instance_type()?, offer.location()?)));
-            offered.extend(told.map(|(name, zone)| (TypeName::from(name.as_str()), zone.to_owned())));
+            zones.extend(told.map(|(name, zone)| (TypeName::from(name.as_str()), zone.to_owned())));
             Ok(page.next_token)
         })
         .await?;
     }
-    Ok(offered)
+    Ok(zones)
 }
 
 /// One subnet a zone: of those that are named, or else of the default ones. By a filter: of subnets of several regions each region knows its
 /// own.
-async fn subnets(
-    ec2: &Client,
-    region: &Region,
-    machine: &MachineSpec,
-) -> Result<BTreeMap<String, ResourceId>, CallError> {
-    let named: Vec<&str> = machine.subnets.iter().map(ResourceId::as_str).collect();
+pub(super) async fn subnets(aws: &Aws, region: &Region, named: &BTreeSet<ResourceId>) -> Result<Subnets, CallError> {
+    patiently(DESCRIBE_SUBNETS, region, all_subnets(&aws.ec2(region), region, named)).await
+}
+
+async fn all_subnets(ec2: &Client, region: &Region, named: &BTreeSet<ResourceId>) -> Result<Subnets, CallError> {
+    let named: Vec<&str> = named.iter().map(ResourceId::as_str).collect();
     let wanted = if named.is_empty() {
         vec![filter("default-for-az", ["true"])]
     } else {
@@ -197,15 +235,6 @@ async fn subnets(
             Ok(page.next_token)
         })
         .await?;
-    }
-    if best.is_empty() && machine.regions.len() <= 1 {
-        let message = if named.is_empty() {
-            format!("{region} has no default subnet; name some under `[machine] subnets`")
-        } else {
-            format!("{region} has none of the subnets under `[machine] subnets`: {}", named.join(", "))
-        };
-        let (region, kind) = (region.clone(), CallErrorKind::Other);
-        return Err(CallError { call: DESCRIBE_SUBNETS, region, kind, message });
     }
     Ok(best.into_iter().map(|(zone, (_, id))| (zone, id)).collect())
 }

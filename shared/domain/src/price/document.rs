@@ -117,6 +117,36 @@ pub struct Wanted {
     pub spot: BTreeMap<Region, (BTreeSet<TypeName>, Timestamp)>,
 }
 
+impl Wanted {
+    /// Whether nothing is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.listed.is_empty() && self.spot.is_empty()
+    }
+
+    /// Without what the other one asks for as well.
+    #[must_use]
+    pub fn without(mut self, other: &Self) -> Self {
+        self.listed.retain(|question| !other.listed.contains(question));
+        for (region, (types, _)) in &mut self.spot {
+            let others = other.spot.get(region);
+            types.retain(|name| others.is_none_or(|(others, _)| !others.contains(name)));
+        }
+        self.spot.retain(|_, (types, _)| !types.is_empty());
+        self
+    }
+
+    /// With what the other one asks for.
+    pub fn extend(&mut self, other: Self) {
+        self.listed.extend(other.listed);
+        for (region, (types, since)) in other.spot {
+            let own = self.spot.entry(region).or_insert_with(|| (BTreeSet::new(), since));
+            own.0.extend(types);
+            own.1 = own.1.min(since);
+        }
+    }
+}
+
 impl Document {
     /// What has to be asked so that these instances, and storage in these regions, have prices of today.
     /// What has ended counts as well: the ledger has yet to learn what it cost.

@@ -1,9 +1,11 @@
 //! What is done for a job once its new state is written. Each can be done again without harm.
 
+use std::sync::PoisonError;
+
 use cloud::jobs::Order;
 use domain::job::{
-    Answer, Effect, HeldBy, Identity, Job, Launch, LaunchAnswer, Note, NoteKind, Phase, Placed, SCHEMA, launch_id,
-    launch_tags, user_data,
+    Answer, Effect, HeldBy, Identity, Job, Launch, LaunchAnswer, Note, NoteKind, Phase, Placed, Refusals, SCHEMA,
+    launch_id, launch_tags, user_data,
 };
 use domain::observed::{Gap, GapKind};
 use domain::report::{JobAction, JobStep, Outcome, OutcomeKind};
@@ -22,7 +24,9 @@ impl Jobs<'_> {
                 Effect::Note(note) => self.note(job, &note),
                 Effect::Rank => answer = self.ranked(job).await.map(Answer::Ranked),
                 Effect::Reserve { usd, until } => answer = Some(Answer::Reserved(self.reserve(job, usd, until).await)),
-                Effect::Launch(launch) => answer = Some(Answer::Launched(self.launch(job, &launch).await)),
+                Effect::Launch(launch) => {
+                    answer = Some(Answer::Launched(self.launch(job, &launch, known.is_first_ask).await));
+                }
                 Effect::Terminate(placed) => {
                     known.changed.insert(placed.instance.clone());
                     answer = Some(Answer::Terminated(self.terminate(job, &placed).await));
@@ -59,7 +63,25 @@ impl Jobs<'_> {
         self.step(if observes && note.kind == NoteKind::Held { found.observed() } else { found });
     }
 
-    async fn launch(&self, job: &Job, launch: &Launch) -> LaunchAnswer {
+    /// Launches. What was refused to another job of this run a moment ago is not asked for again, unless it may have been asked for before.
+    async fn launch(&self, job: &Job, launch: &Launch, is_first_ask: bool) -> LaunchAnswer {
+        let candidate = &launch.candidate;
+        if let Some(refused) = self.refusals(|refusals| refusals.answer(candidate, self.now())).filter(|_| is_first_ask)
+        {
+            return refused;
+        }
+        let answer = self.ask_for_machine(job, launch).await;
+        if is_first_ask {
+            self.refusals(|refusals| refusals.hear(candidate, &answer, self.now()));
+        }
+        answer
+    }
+
+    fn refusals<T>(&self, with: impl FnOnce(&mut Refusals) -> T) -> T {
+        with(&mut self.refusals.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn ask_for_machine(&self, job: &Job, launch: &Launch) -> LaunchAnswer {
         let identity = Identity {
             schema: SCHEMA,
             bucket: self.run.store.bucket_name().to_owned(),

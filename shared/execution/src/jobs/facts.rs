@@ -35,6 +35,8 @@ pub(super) struct Known {
     /// Of this attempt.
     heartbeat: Option<(u32, Option<Timestamp>)>,
     exit: Option<(u32, Option<Exit>)>,
+    /// Whether a launch was decided, and written, in this very round: nobody has asked for it yet.
+    pub(super) is_first_ask: bool,
     /// Instances that were ended since they were looked at.
     pub(super) changed: BTreeSet<ResourceId>,
 }

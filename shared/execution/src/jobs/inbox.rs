@@ -2,12 +2,14 @@
 
 use domain::job::{Answered, Job, JobId, Mistake, Spec};
 use domain::news::{NO_TEAM, News, NewsKind, Severity};
+use futures::{StreamExt, stream};
 use store::{Inboxed, StoreError, Submission};
 
 use super::Jobs;
+use crate::AT_ONCE;
 
 /// So many documents are read in one sweep; the others wait for the next, a minute later.
-const SUBMISSIONS_MAX: usize = 200;
+const SUBMISSIONS_MAX: usize = 500;
 
 /// The most mistakes that a message names; the answer beside the document has all.
 const NAMED_MAX: usize = 20;
@@ -27,24 +29,28 @@ impl Jobs<'_> {
         let mut open: Vec<Inboxed> =
             inbox.into_iter().filter(|one| one.answered_at.is_none_or(|at| at <= one.written_at)).collect();
         open.sort_by_key(|one| (one.answered_at.is_some(), one.written_at));
-        let mut accepted = Vec::new();
-        for one in open.into_iter().take(SUBMISSIONS_MAX) {
-            if self.time_left().is_none() {
-                break;
+        let takes = stream::iter(open.into_iter().take(SUBMISSIONS_MAX)).map(|one| self.take_inboxed(one));
+        takes.buffered(AT_ONCE).map(stream::iter).flatten().collect().await
+    }
+
+    /// The jobs of one document, where it is accepted: of what was there, and of what was put there meanwhile.
+    async fn take_inboxed(&self, one: Inboxed) -> Vec<JobId> {
+        if self.time_left().is_none() {
+            return Vec::new();
+        }
+        match self.run.store.read_submission(&one.key).await {
+            Ok(Some(submission)) => {
+                let object = submission.object.clone();
+                let taken = self.take(submission).await;
+                let renewed = if one.answered_at.is_some() { self.renew(&one.key, &object).await } else { None };
+                taken.into_iter().chain(renewed).collect()
             }
-            match self.run.store.read_submission(&one.key).await {
-                Ok(Some(submission)) => {
-                    let object = submission.object.clone();
-                    accepted.extend(self.take(submission).await);
-                    if one.answered_at.is_some() {
-                        accepted.extend(self.renew(&one.key, &object).await);
-                    }
-                }
-                Ok(None) => {}
-                Err(error) => self.gap(error.gap(home)),
+            Ok(None) => Vec::new(),
+            Err(error) => {
+                self.gap(error.gap(self.run.aws.home()));
+                Vec::new()
             }
         }
-        accepted
     }
 
     /// Writes an answer again that is as old as what it answers, so that no later sweep has to look whether it is to that. What was

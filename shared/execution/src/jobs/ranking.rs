@@ -11,7 +11,6 @@ use domain::price::{Document, PriceBook};
 use futures::future::join_all;
 
 use super::Jobs;
-use crate::prices;
 
 /// For the prices of one job. What has no answer by then has that of the dated table, or none.
 const PRICES_PATIENCE: Duration = Duration::from_secs(5);
@@ -59,7 +58,7 @@ impl Jobs<'_> {
         let home = [self.run.aws.home().clone()];
         let regions = &job.terms.machine.regions;
         let regions = if regions.is_empty() { &home[..] } else { regions };
-        let looks = regions.iter().map(|region| cloud::jobs::pools(self.run.aws, region, &job.terms));
+        let looks = regions.iter().map(|region| self.asked.pools(self.run.aws, region, &job.terms));
         let (mut pools, mut unasked) = (Vec::new(), Vec::new());
         for looked in join_all(looks).await {
             match looked {
@@ -87,7 +86,7 @@ impl Jobs<'_> {
             let agent = agents.get(architecture)?;
             let ami = job.terms.machine.ami.as_ref();
             Some(async move {
-                let image = cloud::jobs::image(self.run.aws, region, architecture, ami, agent).await;
+                let image = self.asked.image(self.run.aws, region, architecture, ami, agent).await;
                 image.map(|image| (region.clone(), image))
             })
         });
@@ -106,7 +105,7 @@ impl Jobs<'_> {
         let (run, now) = (self.run, self.now());
         let patience = run.patience().min(PRICES_PATIENCE);
         let wanted = |known: &Document| prices_wanted(&job.terms, pools, known, self.config, now);
-        let (book, gaps) = prices::ask(run, self.config, (now, patience), wanted).await;
+        let (book, gaps) = self.prices.ask(run, self.config, (now, patience), wanted).await;
         for gap in gaps {
             self.gap(gap);
         }

@@ -9,9 +9,11 @@ use domain::news::{self, News};
 use domain::observed::Gap;
 use domain::plan::Plan;
 use domain::report::{JobsReport, Report};
+use futures::{StreamExt, stream};
 use store::StoreError;
 
 use super::Jobs;
+use crate::AT_ONCE;
 
 /// A job of which there is something to say, and the version by which it is written down that it was said.
 struct Untold {
@@ -93,19 +95,16 @@ impl Jobs<'_> {
 
     /// Whoever has written a job since says it again: nothing is lost, and a message may come twice.
     async fn write_down(&self, base: &mut Report, untold: Vec<Untold>, delivered: &BTreeSet<String>) {
-        for Untold { job, etag, said } in untold {
-            if !delivered.contains(&said.news.team) {
-                continue;
-            }
+        let heard = untold.into_iter().filter(|one| delivered.contains(&one.said.news.team));
+        let writes = stream::iter(heard).map(|Untold { job, etag, said }| async move {
             let job = Job { told: Some(said.fingerprint), ..job };
-            let done = match self.run.store.write_job(&job, etag.as_deref()).await {
+            match self.run.store.write_job(&job, etag.as_deref()).await {
                 Ok(_) if job.is_closed() => self.run.store.forget_active(&job.job).await,
                 Ok(_) | Err(StoreError::Lost { .. }) => Ok(()),
                 Err(error) => Err(error),
-            };
-            if let Err(error) = done {
-                base.gaps.push(error.gap(self.run.aws.home()));
             }
-        }
+        });
+        let unwritten = writes.buffer_unordered(AT_ONCE).filter_map(async |done| done.err());
+        base.gaps.extend(unwritten.map(|error| error.gap(self.run.aws.home())).collect::<Vec<_>>().await);
     }
 }

@@ -15,9 +15,10 @@ use crate::AT_ONCE;
 /// More rounds than there are candidates of a ranking: each of them has an answer of its own.
 const ROUNDS_MAX: usize = 80;
 
-/// So many jobs are ranked in a run: each ranking is a handful of calls to EC2 in each region, which throttles them for the whole account, and
-/// a run has minutes. The others have their turn in the next run.
-pub(super) const RANKINGS_MAX: usize = 50;
+/// So many jobs are ranked in a run, of which there is one a minute: EC2 lets an account launch two a second in the long run (EC2 API
+/// reference, "Request throttling"), and what is asked for a ranking is asked once for all of them. The others have their turn in the next
+/// run.
+pub(super) const RANKINGS_MAX: usize = 120;
 
 /// A job as it was left, and the version by which it is written next; `None` where another run has written it since.
 type Left = (Job, Option<String>);
@@ -55,6 +56,7 @@ impl Jobs<'_> {
             let now = self.now();
             let facts = self.facts(&job, &mut known, answer.take(), now).await;
             let (after, effects) = next(&job, &facts, now);
+            known.is_first_ask = after.awaited() != job.awaited();
             if after != job {
                 match self.run.store.write_job(&after, etag.as_deref()).await {
                     Ok(written) => etag = written,

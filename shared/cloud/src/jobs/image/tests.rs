@@ -1,4 +1,5 @@
 use super::*;
+use crate::jobs::Asked;
 use crate::replay::{Answer, Call, Calls, aws, page_of};
 
 const AMI: &str = "ami-0123456789abcdef0";
@@ -143,4 +144,19 @@ async fn a_region_without_the_image_of_today_says_what_to_do() {
     let denied = |_: &Call| Answer::Raw(400, br#"{"__type":"AccessDeniedException","message":"no"}"#.to_vec());
     let refused = asked("arm64", None, denied).await.0.unwrap_err();
     assert!(refused.ends_with("grant ssm:GetParameter to the role that asked"), "{refused}");
+}
+
+#[tokio::test]
+async fn the_jobs_of_a_run_ask_once_for_an_image() {
+    let (aws, calls) = aws(|call| match call.name.as_str() {
+        "GetParameter" => parameter_of(AMI),
+        _ => told("arm64", UBUNTU),
+    });
+    let (asked, region) = (Asked::default(), Region::from("eu-west-1"));
+    let looks = (0..5).map(|_| asked.image(&aws, &region, "arm64", None, "ab12"));
+    let images = futures::future::join_all(looks).await;
+    assert!(images.iter().all(|image| image.is_ok() && *image == images[0]));
+    assert_eq!(calls.names(), ["GetParameter", "DescribeImages"]);
+    let named = asked.image(&aws, &region, "arm64", Some(&AMI.into()), "ab12").await;
+    assert_eq!((named, calls.all().len()), (images[0].clone(), 3), "another question");
 }

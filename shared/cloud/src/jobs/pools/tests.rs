@@ -1,6 +1,7 @@
-use domain::job::Gpu;
+use domain::job::{Gpu, Terms};
 
 use super::*;
+use crate::jobs::Asked;
 use crate::replay::{Answer, Call, Calls, aws, page_of};
 
 /// A type that is sold on demand and on Spot; `gpus` is the inside of `gpuInfo.gpus`.
@@ -85,7 +86,7 @@ fn terms(types: &[&str], machine: MachineSpec) -> Terms {
 
 async fn asked(account: Account, terms: Terms) -> (Result<Vec<Pool>, CallError>, Calls) {
     let (aws, calls) = aws(move |call| account.answer(call));
-    (pools(&aws, &"us-east-1".into(), &terms).await, calls)
+    (Asked::default().pools(&aws, &"us-east-1".into(), &terms).await, calls)
 }
 
 /// The pools as `type zone subnet architecture gpus×MiB spot`.
@@ -224,7 +225,8 @@ async fn what_ec2_does_not_say_whole_is_an_error() {
                 Account::usual().answer(call)
             }
         });
-        let error = pools(&aws, &"us-east-1".into(), &terms(&[], MachineSpec::default())).await.unwrap_err();
+        let error =
+            Asked::default().pools(&aws, &"us-east-1".into(), &terms(&[], MachineSpec::default())).await.unwrap_err();
         assert_eq!(error.call, format!("ec2:{refused}"));
         assert!(error.to_string().contains(&format!("grant ec2:{refused}")), "{error}");
     }
@@ -240,6 +242,35 @@ async fn every_page_is_read() {
             _ => Account::usual().answer(call),
         }
     });
-    let pools = pools(&aws, &"us-east-1".into(), &terms(&[], MachineSpec::default())).await.unwrap();
+    let pools = Asked::default().pools(&aws, &"us-east-1".into(), &terms(&[], MachineSpec::default())).await.unwrap();
     assert_eq!((pools.len(), calls.all().len()), (1, 4));
+}
+
+#[tokio::test]
+async fn the_jobs_of_a_run_ask_once_for_what_they_have_in_common() {
+    let account = Account::usual();
+    let (aws, calls) = aws(move |call| account.answer(call));
+    let (asked, here) = (Asked::default(), Region::from("us-east-1"));
+    let elsewhere = MachineSpec { subnets: vec!["subnet-a".into()], ..MachineSpec::default() };
+    let jobs = [
+        terms(&["g5.xlarge", "g9.huge"], MachineSpec::default()),
+        terms(&["g9.huge", "g5.xlarge"], MachineSpec::default()),
+        terms(&["g5.xlarge", "g9.huge"], elsewhere),
+    ];
+    let all = futures::future::join_all(jobs.iter().map(|terms| asked.pools(&aws, &here, terms))).await;
+    assert!(all.iter().all(|pools| *pools == all[0] && pools.as_ref().unwrap().len() == 1));
+    let mut names = calls.names();
+    names.sort();
+    let once = ["DescribeInstanceTypeOfferings", "DescribeInstanceTypes", "DescribeSubnets", "DescribeSubnets"];
+    assert_eq!(names, once);
+}
+
+#[tokio::test]
+async fn a_refusal_counts_for_all_jobs_of_a_run() {
+    let (aws, calls) = aws(|_| Answer::error("UnauthorizedOperation", "said"));
+    let (asked, here, terms) = (Asked::default(), Region::from("us-east-1"), terms(&[], MachineSpec::default()));
+    let first = asked.pools(&aws, &here, &terms).await.unwrap_err();
+    let so_many = calls.all().len();
+    assert_eq!(asked.pools(&aws, &here, &terms).await, Err(first));
+    assert_eq!(calls.all().len(), so_many);
 }
