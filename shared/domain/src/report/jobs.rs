@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::record::{SCHEMA, STEPS_MAX, key_of};
+use super::record::{AuditedStep, Head, SCHEMA, STEPS_MAX, key_of};
 use super::{Outcome, OutcomeKind};
 use crate::id::{Region, ResourceId, RunId, TeamName};
 use crate::job::{Job, JobId, Note, NoteKind};
@@ -155,26 +155,9 @@ pub struct JobsRecord<'a> {
     schema: u32,
     #[serde(flatten)]
     head: Head<'a>,
-    steps: Vec<AuditedStep<'a>>,
+    steps: Vec<AuditedStep<'a, &'a JobStep>>,
     spared: BTreeMap<String, Vec<ResourceId>>,
     gaps: &'a [Gap],
-}
-
-#[derive(Debug, Serialize)]
-struct AuditedStep<'a> {
-    #[serde(flatten)]
-    step: &'a JobStep,
-    what: &'a str,
-}
-
-#[derive(Debug, Serialize)]
-struct Head<'a> {
-    function: &'static str,
-    run: &'a RunId,
-    at: Timestamp,
-    mode: Mode,
-    regions: Vec<&'a Region>,
-    seen: usize,
 }
 
 impl JobsReport {
@@ -202,7 +185,7 @@ impl JobsReport {
     /// What stays in the bucket.
     #[must_use]
     pub fn record(&self) -> JobsRecord<'_> {
-        let steps = self.steps.iter().map(|step| AuditedStep { step, what: &step.what }).collect();
+        let steps = self.steps.iter().map(|step| AuditedStep { step, what: &step.what, name: None }).collect();
         JobsRecord { schema: SCHEMA, head: self.head(), steps, spared: BTreeMap::new(), gaps: &self.gaps }
     }
 

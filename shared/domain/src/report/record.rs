@@ -35,26 +35,26 @@ pub struct AuditRecord<'a> {
     schema: u32,
     #[serde(flatten)]
     head: Head<'a>,
-    steps: Vec<AuditedStep<'a>>,
+    steps: Vec<AuditedStep<'a, StepRecord<'a>>>,
     spared: BTreeMap<SparedBecause, Vec<&'a ResourceId>>,
     gaps: &'a [Gap],
 }
 
 /// Which run it was, and what it looked at.
 #[derive(Debug, Serialize)]
-struct Head<'a> {
-    function: &'static str,
-    run: &'a RunId,
-    at: Timestamp,
-    mode: Mode,
-    regions: &'a [Region],
-    seen: usize,
+pub(super) struct Head<'a> {
+    pub(super) function: &'static str,
+    pub(super) run: &'a RunId,
+    pub(super) at: Timestamp,
+    pub(super) mode: Mode,
+    pub(super) regions: Vec<&'a Region>,
+    pub(super) seen: usize,
 }
 
 impl<'a> Head<'a> {
     fn of(report: &'a Report) -> Self {
         let Report { function, run, at, mode, regions, seen, .. } = report;
-        Self { function, run, at: *at, mode: *mode, regions, seen: *seen }
+        Self { function, run, at: *at, mode: *mode, regions: regions.iter().collect(), seen: *seen }
     }
 }
 
@@ -72,12 +72,12 @@ struct StepRecord<'a> {
 
 /// A step, and what people know its resource by.
 #[derive(Debug, Serialize)]
-struct AuditedStep<'a> {
+pub(super) struct AuditedStep<'a, S> {
     #[serde(flatten)]
-    step: StepRecord<'a>,
-    what: &'a str,
+    pub(super) step: S,
+    pub(super) what: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
+    pub(super) name: Option<&'a str>,
 }
 
 #[derive(Debug, Serialize)]
