@@ -312,6 +312,11 @@ def _setting(set_resource: Callable[[str, str, dict[str, Any]], None]) -> Callab
     return apply_fields
 
 
+def _put_object(what: dict[str, Any]) -> None:
+    """Another writer's object."""
+    s3_backends[DEFAULT_ACCOUNT_ID]["aws"].put_object(what["bucket"], what["key"], what["text"].encode())
+
+
 _CHANGES: dict[str, Callable[[dict[str, Any]], None]] = {
     "tag": _tag,
     "untag": _untag,
@@ -322,6 +327,7 @@ _CHANGES: dict[str, Callable[[dict[str, Any]], None]] = {
     "detach": _detach,
     "delete": _delete,
     "copy": _copy,
+    "object": _put_object,
 }
 
 

@@ -202,7 +202,8 @@ class LocalAws:
         self._control("POST", "subscriptions/confirm", {"endpoint": endpoint})
 
     def change(self, **change: Any) -> None:
-        """Any of `tag={resource, region, tags}`, `untag={resource, region, keys}`, `instance={resource, region, …}`."""
+        """Any of `tag={resource, region, tags}`, `untag={resource, region, keys}`, `instance={resource, region, …}`,
+        `object={bucket, key, text}`."""
         self._control("POST", "change", change)
 
     def reset(self) -> None:

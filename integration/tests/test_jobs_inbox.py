@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 from jobs import SPEC, JobAccount
@@ -64,6 +65,64 @@ def test_what_was_mended_is_accepted(jobs: JobAccount) -> None:
     jobs.tick()
     answer = jobs.answer(key)
     assert answer and answer["job"] == jobs.job().id
+
+
+def answers(jobs: JobAccount) -> list[str]:
+    return [key.removeprefix("inbox/vision/llama.") for key in jobs.keys("inbox/") if key.endswith(".json")]
+
+
+def test_the_answer_that_is_true_no_longer_goes(jobs: JobAccount) -> None:
+    key = jobs.submit("llama", WRONG)
+    jobs.told_of(key)
+    assert answers(jobs) == ["rejected.json"]
+    jobs.submit()
+    jobs.told_of(key)
+    assert answers(jobs) == ["accepted.json"] and jobs.job().state == "running"
+    jobs.submit("llama", WRONG)
+    jobs.told_of(key)
+    assert answers(jobs) == ["rejected.json"] and jobs.job().state == "running", "what was accepted goes on"
+
+
+def test_two_answers_after_a_crash_are_one_after_the_next_sweep(jobs: JobAccount) -> None:
+    key = jobs.submit("llama", WRONG)
+    jobs.told_of(key)
+    jobs.submit()
+    jobs.aws.fault("s3:DeleteObject", "error500", times=None)
+    run = jobs.told_of(key)
+    assert jobs.job().state == "running" and [gap["call"] for gap in run.gaps] == ["s3:DeleteObject"]
+    assert answers(jobs) == ["accepted.json", "rejected.json"]
+    jobs.aws.clear_faults()
+    jobs.written_long_ago()
+    jobs.tick()
+    assert answers(jobs) == ["accepted.json"] and len(jobs.ever_launched()) == 1
+    assert jobs.tick().counts["s3:DeleteObject"] == 0
+
+
+def test_the_answer_of_a_faster_run_is_left(jobs: JobAccount) -> None:
+    """It was written after this run had read the answers, and is to what came after."""
+    key = jobs.submit("llama", WRONG)
+    jobs.told_of(key)
+    newer = {"schema": 1, "object": "newer", "at": "2999-01-01T00:00:00Z", "mistakes": []}
+    put = {"bucket": BUCKET, "key": "inbox/vision/llama.rejected.json", "text": json.dumps(newer)}
+    jobs.submit()
+    jobs.aws.before("s3:PutObject", {"object": put}, match="llama.accepted.json")
+    jobs.told_of(key)
+    assert answers(jobs) == ["accepted.json", "rejected.json"]
+    assert jobs.read("inbox/vision/llama.rejected.json")["object"] == "newer"
+
+
+def test_a_spec_of_any_size_is_answered(jobs: JobAccount) -> None:
+    sizes = {"long": 64 * 1024 + 1, "endless": 16 * 1024 * 1024 + 1}
+    for name, size in sizes.items():
+        jobs.put(f"inbox/vision/{name}.toml", SPEC.encode() + b"#" * (size - len(SPEC.encode())))
+    run = jobs.tick()
+    for name, size in sizes.items():
+        answer = jobs.answer(f"inbox/vision/{name}.toml")
+        assert answer and [one["problem"] for one in answer["mistakes"]] == [f"the document has {size} bytes; 65536 are the most"]
+        assert answer["is"] == "rejected" and f"{size} bytes" in run.message()
+    assert run.gaps == [] and jobs.keys("jobs/") == []
+    jobs.written_long_ago()
+    assert jobs.tick().messages == []
 
 
 def test_the_same_object_is_one_job_however_often_it_is_told(jobs: JobAccount) -> None:

@@ -280,8 +280,8 @@ LIVES = "vision/llama-0123abcd"
 OF_JOBS: list[tuple[str, str, str, str]] = [
     # key, the function, the common role, the role of team vision
     ("inbox/vision/llama.toml", "r", "", ""),
-    ("inbox/vision/llama.accepted.json", "rw", "", ""),
-    ("inbox/vision/llama.rejected.json", "rw", "", ""),
+    ("inbox/vision/llama.accepted.json", "rwd", "", ""),
+    ("inbox/vision/llama.rejected.json", "rwd", "", ""),
     (f"jobs/{LIVES}/spec.toml", "rw", "r", "r"),
     (f"jobs/{LIVES}/state.json", "rw", "r", "r"),
     (f"jobs/{LIVES}/cancel.json", "r", "r", "r"),

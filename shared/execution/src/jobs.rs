@@ -128,6 +128,14 @@ impl Jobs<'_> {
         });
     }
 
+    fn say(&self, news: News) {
+        self.found(|found| {
+            if !found.news.contains(&news) {
+                found.news.push(news);
+            }
+        });
+    }
+
     /// The time, in whole seconds, as documents and tags show it.
     fn now(&self) -> Timestamp {
         let now = (self.run.clock)();

@@ -142,10 +142,15 @@ impl Bucket {
 
     /// Whether there is an object at that key, whatever is in it.
     pub(crate) async fn has(&self, key: &str) -> Result<bool, StoreError> {
+        Ok(self.known_by(key).await?.is_some())
+    }
+
+    /// By what the object at that key is known, whatever is in it; `None` where there is none.
+    pub(crate) async fn known_by(&self, key: &str) -> Result<Option<Written>, StoreError> {
         match self.client.head_object().bucket(&self.name).key(key).send().await {
-            Ok(_) => Ok(true),
+            Ok(there) => Ok(Some(Written { etag: there.e_tag, version: version(there.version_id) })),
             // An answer without a body, and so without a code of S3's own (Amazon S3 API reference, "`HeadObject`").
-            Err(error) if error.raw_response().is_some_and(|answer| answer.status().as_u16() == 404) => Ok(false),
+            Err(error) if error.raw_response().is_some_and(|answer| answer.status().as_u16() == 404) => Ok(None),
             Err(error) => Err(self.failed(GET, key, &error)),
         }
     }

@@ -17,7 +17,7 @@ use crate::bucket::{Condition, Object};
 use crate::document::{read, stamped};
 use crate::{BYTES_MAX, Store, StoreError, Versioned};
 
-pub use inbox::{Inboxed, Submission, Submitted, submission_key};
+pub use inbox::{Answers, Inboxed, Submission, Submitted, submission_key};
 pub use keys::job_of_key;
 use keys::{Of, active_key, jobs_folder, key, team_and_job};
 

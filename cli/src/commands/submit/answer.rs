@@ -22,9 +22,8 @@ pub(super) async fn wait(store: &Store, submitted: &Submitted) -> Result<Answere
     screen::progress("waiting for the answer");
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let answer = store.read_answer(&submitted.key).await?;
-        if let Some(answer) = answer.filter(|answer| answer.object == submitted.object) {
-            return Ok(answer);
+        if let Some(answer) = store.read_answers(&submitted.key).await?.to(&submitted.object) {
+            return Ok(answer.clone());
         }
         if Instant::now() + LOOK_EVERY > deadline {
             return Err(Failure::with(
@@ -40,6 +39,6 @@ pub(super) async fn wait(store: &Store, submitted: &Submitted) -> Result<Answere
 pub(super) async fn unanswered(store: &Store, team: &TeamName, name: &JobName) -> Result<Option<String>, Failure> {
     let key = store::submission_key(team, name);
     let Some(submission) = store.read_submission(&key).await? else { return Ok(None) };
-    let answer = store.read_answer(&key).await?;
-    Ok(Some(key).filter(|_| answer.is_none_or(|answer| answer.object != submission.object)))
+    let answers = store.read_answers(&key).await?;
+    Ok(Some(key).filter(|_| answers.to(&submission.object).is_none()))
 }

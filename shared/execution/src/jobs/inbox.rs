@@ -3,7 +3,7 @@
 use domain::job::{Answered, Job, JobId, Mistake, Spec};
 use domain::news::{NO_TEAM, News, NewsKind, Severity};
 use futures::{StreamExt, stream};
-use store::{Inboxed, StoreError, Submission};
+use store::{Answers, Inboxed, StoreError, Submission};
 
 use super::Jobs;
 use crate::AT_ONCE;
@@ -26,8 +26,8 @@ impl Jobs<'_> {
             }
         };
         // Moments of S3 are whole seconds: an answer of the same second may be to what was there before.
-        let mut open: Vec<Inboxed> =
-            inbox.into_iter().filter(|one| one.answered_at.is_none_or(|at| at <= one.written_at)).collect();
+        let is_open = |one: &Inboxed| one.answered_twice || one.answered_at.is_none_or(|at| at <= one.written_at);
+        let mut open: Vec<Inboxed> = inbox.into_iter().filter(is_open).collect();
         open.sort_by_key(|one| (one.answered_at.is_some(), one.written_at));
         let takes = stream::iter(open.into_iter().take(SUBMISSIONS_MAX)).map(|one| self.take_inboxed(one));
         takes.buffered(AT_ONCE).map(stream::iter).flatten().collect().await
@@ -57,8 +57,8 @@ impl Jobs<'_> {
     /// put there meanwhile is taken at once: it may seem older than the answer.
     async fn renew(&self, key: &str, object: &str) -> Option<JobId> {
         let renewed = async {
-            if let Some(answer) = self.run.store.read_answer(key).await?.filter(|answer| answer.object == object) {
-                self.run.store.answer(key, &answer).await?;
+            if let Some(answer) = self.run.store.read_answers(key).await?.to(object) {
+                self.run.store.answer(key, answer).await?;
             }
             self.run.store.read_submission(key).await
         };
@@ -83,19 +83,21 @@ impl Jobs<'_> {
     }
 
     async fn answered(&self, submission: &Submission) -> Result<Option<JobId>, StoreError> {
-        let before = self.run.store.read_answer(&submission.key).await?;
-        if let Some(before) = before.filter(|before| before.object == submission.object) {
-            return Ok(before.job);
+        let before = self.run.store.read_answers(&submission.key).await?;
+        if let Some(answer) = before.to(&submission.object) {
+            self.forget_outdated(submission, &before).await;
+            return Ok(answer.job.clone());
         }
         let answer = Answered { object: submission.object.clone(), at: self.now(), job: None, mistakes: Vec::new() };
         match read(submission, self) {
             Ok(job) => {
                 let id = job.job.clone();
-                self.run.store.keep_spec(&id, &submission.bytes).await?;
+                self.run.store.keep_spec(&id, submission.bytes.as_deref().unwrap_or_default()).await?;
                 self.run.store.begin_job(&job).await?;
                 self.run.store.remember_active(&id).await?;
                 let accepted = Answered { job: Some(id.clone()), ..answer };
                 self.run.store.answer(&submission.key, &accepted).await?;
+                self.forget_outdated(submission, &Answers { accepted: Some(accepted), ..before }).await;
                 tracing::info!(job = %id, key = submission.key, "accepted");
                 Ok(Some(id))
             }
@@ -103,10 +105,18 @@ impl Jobs<'_> {
                 let rejected = Answered { mistakes, ..answer };
                 self.run.store.answer(&submission.key, &rejected).await?;
                 tracing::info!(key = submission.key, mistakes = rejected.mistakes.len(), "rejected");
-                let news = self.rejection(submission, &rejected.mistakes);
-                self.found(|found| found.news.push(news));
+                self.say(self.rejection(submission, &rejected.mistakes));
+                self.forget_outdated(submission, &Answers { rejected: Some(rejected), ..before }).await;
                 Ok(None)
             }
+        }
+    }
+
+    /// An acceptance and a rejection side by side say nothing to a person.
+    async fn forget_outdated(&self, submission: &Submission, answers: &Answers) {
+        let Some(outdated) = answers.outdated(&submission.object) else { return };
+        if let Err(error) = self.run.store.forget_answer(&submission.key, outdated).await {
+            self.gap(error.gap(self.run.aws.home()));
         }
     }
 
@@ -137,7 +147,10 @@ fn read(submission: &Submission, jobs: &Jobs<'_>) -> Result<Job, Vec<Mistake>> {
         let problem = "it lies in no team's folder; put it at inbox/<team>/<name>.toml".to_owned();
         mistakes.push(Mistake { line: 0, key: String::new(), problem });
     }
-    let spec = Spec::read_bytes(bytes, name, jobs.config, jobs.now());
+    let spec = match bytes {
+        Ok(bytes) => Spec::read_bytes(bytes, name, jobs.config, jobs.now()),
+        Err(bytes) => Err(vec![too_large(*bytes)]),
+    };
     match (team, spec) {
         (Some(team), Ok(spec)) => {
             let id = JobId::of(team.clone(), &spec.name, object);
@@ -148,6 +161,11 @@ fn read(submission: &Submission, jobs: &Jobs<'_>) -> Result<Job, Vec<Mistake>> {
             Err(mistakes)
         }
     }
+}
+
+fn too_large(bytes: usize) -> Mistake {
+    let problem = format!("the document has {bytes} bytes; {} are the most", Spec::BYTES_MAX);
+    Mistake { line: 0, key: String::new(), problem }
 }
 
 fn in_words(mistake: &Mistake) -> String {

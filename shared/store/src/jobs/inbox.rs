@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use domain::id::TeamName;
-use domain::job::{Answered, JobName};
+use domain::job::{Answered, JobName, Spec};
 use jiff::Timestamp;
 
 use super::TOML;
 use crate::bucket::{Condition, Listed, Written};
 use crate::budgets::folder;
 use crate::budgets::list::team_of;
-use crate::document::{read, stamped};
-use crate::{BYTES_MAX, Store, StoreError};
+use crate::document::stamped;
+use crate::{Store, StoreError};
 
 const INBOX: &str = "inbox/";
 const ACCEPTED: &str = ".accepted.json";
@@ -32,6 +32,8 @@ pub struct Inboxed {
     pub written_at: Timestamp,
     /// When the newest answer to it was written, to the second; `None` where there is none.
     pub answered_at: Option<Timestamp>,
+    /// Whether it lies beside an acceptance and a rejection, of which only one can be true.
+    pub answered_twice: bool,
 }
 
 /// One document of the inbox, read.
@@ -45,8 +47,35 @@ pub struct Submission {
     pub name: String,
     /// Its version; in a bucket without versions its `ETag`.
     pub object: String,
-    /// What it says.
-    pub bytes: Vec<u8>,
+    /// What it says; or of how many bytes it is, where that is more than [`Spec::BYTES_MAX`].
+    pub bytes: Result<Vec<u8>, usize>,
+}
+
+/// What was answered to a document of the inbox, or to one that lay there before.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Answers {
+    /// That it was accepted.
+    pub accepted: Option<Answered>,
+    /// That it was not.
+    pub rejected: Option<Answered>,
+}
+
+impl Answers {
+    /// What was answered to this object; `None` where nothing was, or something that came after it was answered since.
+    #[must_use]
+    pub fn to(&self, object: &str) -> Option<&Answered> {
+        let all = || self.accepted.iter().chain(&self.rejected);
+        let own = all().filter(|answered| answered.object == object).max_by_key(|answered| answered.at)?;
+        all().all(|answered| answered.at <= own.at).then_some(own)
+    }
+
+    /// Of two the other one, once one is to this object.
+    #[must_use]
+    pub fn outdated(&self, object: &str) -> Option<&Answered> {
+        let (accepted, rejected) = (self.accepted.as_ref()?, self.rejected.as_ref()?);
+        let own = self.to(object)?;
+        Some(if own == accepted { rejected } else { accepted })
+    }
 }
 
 /// A document that was just put into the inbox.
@@ -73,9 +102,16 @@ impl Store {
     /// Where S3 refused.
     pub async fn read_submission(&self, key: &str) -> Result<Option<Submission>, StoreError> {
         let Some((team, name)) = team_and_name(key) else { return Ok(None) };
-        let Some(found) = self.bucket.get(key, BYTES_MAX).await? else { return Ok(None) };
-        let object = named(found.version, found.etag);
-        Ok(Some(Submission { key: key.to_owned(), team, name, object, bytes: found.bytes }))
+        let (object, bytes) = match self.bucket.get(key, Spec::BYTES_MAX).await {
+            Ok(None) => return Ok(None),
+            Ok(Some(found)) => (named(found.version, found.etag), Ok(found.bytes)),
+            Err(StoreError::TooLarge { bytes, .. }) => {
+                let Some(Written { etag, version }) = self.bucket.known_by(key).await? else { return Ok(None) };
+                (named(version, etag), Err(bytes))
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Some(Submission { key: key.to_owned(), team, name, object, bytes }))
     }
 
     /// Puts a document into a team's folder of the inbox.
@@ -88,19 +124,24 @@ impl Store {
         put.map(|Written { etag, version }| Submitted { object: named(version, etag), key })
     }
 
-    /// The newest answer to a document of the inbox; `None` where there is none.
+    /// What was answered to a document of the inbox.
     ///
     /// # Errors
     /// Where S3 refused, or an answer is none of Curfew's.
-    pub async fn read_answer(&self, submission: &str) -> Result<Option<Answered>, StoreError> {
-        let mut newest: Option<Answered> = None;
-        for answer in [ACCEPTED, REJECTED].map(|ending| answer_key(submission, ending)) {
-            if let Some(object) = self.bucket.get(&answer, BYTES_MAX).await? {
-                let answered: Answered = read(&object.bytes, &self.bucket.address(&answer), IF_ANSWER_IS_LOST)?;
-                newest = newest.into_iter().chain([answered]).max_by_key(|answered| answered.at);
-            }
-        }
-        Ok(newest)
+    pub async fn read_answers(&self, submission: &str) -> Result<Answers, StoreError> {
+        let accepted = self.left_behind(&answer_key(submission, ACCEPTED), IF_ANSWER_IS_LOST).await?;
+        let rejected = self.left_behind(&answer_key(submission, REJECTED), IF_ANSWER_IS_LOST).await?;
+        Ok(Answers { accepted, rejected })
+    }
+
+    /// Takes an answer away that is true no longer, if it is still that one.
+    ///
+    /// # Errors
+    /// As [`Store::read_answers`].
+    pub async fn forget_answer(&self, submission: &str, outdated: &Answered) -> Result<(), StoreError> {
+        let key = answer_key(submission, ending(outdated));
+        let there: Option<Answered> = self.left_behind(&key, IF_ANSWER_IS_LOST).await?;
+        if there.as_ref() == Some(outdated) { self.bucket.delete(&key).await } else { Ok(()) }
     }
 
     /// Answers a document of the inbox: accepted where the answer names a job, else rejected.
@@ -108,7 +149,7 @@ impl Store {
     /// # Errors
     /// Where S3 refused.
     pub async fn answer(&self, submission: &str, answer: &Answered) -> Result<(), StoreError> {
-        let key = answer_key(submission, if answer.job.is_some() { ACCEPTED } else { REJECTED });
+        let key = answer_key(submission, ending(answer));
         let bytes = stamped(answer, &self.bucket.address(&key))?;
         self.bucket.put(&key, bytes, Condition::None).await.map(drop)
     }
@@ -121,16 +162,18 @@ pub fn submission_key(team: &TeamName, name: &JobName) -> String {
 }
 
 fn with_answers(listed: Vec<Listed>) -> Vec<Inboxed> {
-    let mut answers: BTreeMap<String, Timestamp> = BTreeMap::new();
+    let mut answers: BTreeMap<String, Vec<Timestamp>> = BTreeMap::new();
     for Listed { key, written_at } in &listed {
         if let Some(stem) = key.strip_suffix(ACCEPTED).or_else(|| key.strip_suffix(REJECTED)) {
-            let newest = answers.entry(format!("{stem}{SUBMITTED}")).or_insert(*written_at);
-            *newest = (*newest).max(*written_at);
+            answers.entry(format!("{stem}{SUBMITTED}")).or_default().push(*written_at);
         }
     }
     let submitted = listed.into_iter().filter(|one| team_and_name(&one.key).is_some());
     submitted
-        .map(|Listed { key, written_at }| Inboxed { answered_at: answers.get(&key).copied(), key, written_at })
+        .map(|Listed { key, written_at }| {
+            let answered = answers.get(&key).map(Vec::as_slice).unwrap_or_default();
+            Inboxed { answered_at: answered.iter().max().copied(), answered_twice: answered.len() > 1, key, written_at }
+        })
         .collect()
 }
 
@@ -143,6 +186,10 @@ fn team_and_name(key: &str) -> Option<(Option<TeamName>, String)> {
     Some((team, name.to_owned()))
 }
 
+const fn ending(answer: &Answered) -> &'static str {
+    if answer.job.is_some() { ACCEPTED } else { REJECTED }
+}
+
 fn answer_key(submission: &str, ending: &str) -> String {
     format!("{}{ending}", submission.strip_suffix(SUBMITTED).unwrap_or(submission))
 }
@@ -153,6 +200,8 @@ fn named(version: Option<String>, etag: Option<String>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use domain::job::JobId;
+
     use super::*;
 
     fn check_key(key: &str, expect: Option<(Option<&str>, &str)>) {
@@ -196,7 +245,27 @@ mod tests {
             key: key.to_owned(),
             written_at: at(4),
             answered_at: answered.map(at),
+            answered_twice: answered.is_some(),
         };
         assert_eq!(seen, [expect("inbox/vision/a.toml", Some(5)), expect("inbox/vision/b.toml", None)]);
+    }
+
+    #[test]
+    fn of_two_answers_one_is_outdated_once_the_other_is_to_what_is_there() {
+        let answered = |object: &str, second: i64, job: Option<&str>| Answered {
+            object: object.to_owned(),
+            at: Timestamp::from_second(second).unwrap(),
+            job: job.map(|job| JobId::read(job).unwrap()),
+            mistakes: Vec::new(),
+        };
+        let rejected = answered("v1", 1, None);
+        let accepted = answered("v2", 1, Some("vision/a-0123abcd"));
+        let both = Answers { accepted: Some(accepted.clone()), rejected: Some(rejected.clone()) };
+        assert_eq!((both.to("v2"), both.outdated("v2")), (Some(&accepted), Some(&rejected)));
+        assert_eq!((both.to("v3"), both.outdated("v3")), (None, None), "what is there now is not answered yet");
+        let newer = Answers { rejected: Some(answered("v3", 3, None)), ..both };
+        assert_eq!((newer.to("v2"), newer.outdated("v2")), (None, None), "another run has answered what came after");
+        assert_eq!(newer.outdated("v3"), Some(&accepted));
+        assert_eq!(Answers { rejected: None, ..newer }.outdated("v2"), None);
     }
 }

@@ -155,6 +155,8 @@ fn documents(table: &Table<'_>) -> Vec<Case> {
         table.object(GET, "jobs/vision/llama/head.json", Always, "it sees how far a job is"),
         table.object(GET, "checkpoints/vision/llama/1/100/manifest.json", Never, OTHERS),
         table.object("s3:DeleteObject", "active/vision/llama", Always, "it forgets what is finished"),
+        table.object("s3:DeleteObject", "inbox/vision/llama.rejected.json", Always, "it takes back an old answer"),
+        table.object("s3:DeleteObject", "inbox/vision/llama.toml", Never, "people submit jobs"),
         table.object("s3:DeleteObject", "jobs/vision/llama/state.json", Never, OWN),
     ]
 }
