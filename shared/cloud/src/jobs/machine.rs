@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use domain::id::{Region, ResourceId};
 use domain::instance::{Instance, State};
-use domain::job::{JobId, Placed, Sight};
+use domain::job::{JobId, Placed, Sight, reaped};
+use domain::rule::Rule;
 use domain::vocabulary::{ATTEMPT, JOB, PROTECTED};
 use jiff::Timestamp;
 
@@ -35,6 +36,8 @@ pub struct Looked {
     pub job: Option<String>,
     /// The number of its tag `curfew:attempt`.
     pub attempt: Option<u32>,
+    /// The rule for which Curfew itself has ended it, as its tags say.
+    pub reaped: Option<Rule>,
 }
 
 /// Looks at these instances of one region. Each is in the answer once, in their order; one that EC2 does not know is [`Sight::Absent`], and
@@ -44,7 +47,7 @@ pub struct Looked {
 ///
 /// # Errors
 /// Where EC2 does not say it whole.
-pub async fn look(aws: &Aws, region: &Region, ids: &[ResourceId]) -> Result<Vec<Looked>, CallError> {
+pub async fn look(aws: &Aws, region: &Region, ids: &[ResourceId], now: Timestamp) -> Result<Vec<Looked>, CallError> {
     let asked = async {
         let mut looked = Looks::default();
         for ids in ids.chunks(VALUES_MAX) {
@@ -52,7 +55,7 @@ pub async fn look(aws: &Aws, region: &Region, ids: &[ResourceId]) -> Result<Vec<
             let call = aws.ec2(region).describe_instances().filters(wanted).max_results(PAGE_SIZE);
             all_pages(DESCRIBE_INSTANCES, region, async |token| {
                 let page = describe::page(call.clone().set_next_token(token), region).await?;
-                looked.take(page.described.into_iter().map(|one| one.instance), page.incomplete);
+                looked.take(page.described.into_iter().map(|one| one.instance), page.incomplete, now);
                 Ok(page.next_token)
             })
             .await?;
@@ -71,8 +74,8 @@ struct Looks {
 }
 
 impl Looks {
-    fn take(&mut self, instances: impl Iterator<Item = Instance>, incomplete: usize) {
-        self.seen.extend(instances.map(|instance| (instance.id.clone(), looked(instance))));
+    fn take(&mut self, instances: impl Iterator<Item = Instance>, incomplete: usize, now: Timestamp) {
+        self.seen.extend(instances.map(|instance| (instance.id.clone(), looked(instance, now))));
         self.incomplete += incomplete;
     }
 
@@ -85,14 +88,15 @@ impl Looks {
                 continue;
             }
             let (instance, sight) = (id.clone(), missing.clone());
-            let without = Looked { instance, sight, launched_at: None, job: None, attempt: None };
+            let without = Looked { instance, sight, launched_at: None, job: None, attempt: None, reaped: None };
             looked.push(self.seen.remove(id).unwrap_or(without));
         }
         looked
     }
 }
 
-fn looked(mut instance: Instance) -> Looked {
+fn looked(mut instance: Instance, now: Timestamp) -> Looked {
+    let reaped = reaped(&instance, now);
     let sight = match instance.state {
         State::Unknown => Sight::Unknown,
         state => Sight::Seen { state, reason: instance.state_reason },
@@ -103,6 +107,7 @@ fn looked(mut instance: Instance) -> Looked {
         launched_at: Some(instance.launched_at),
         job: instance.tags.remove(JOB),
         attempt: instance.tags.get(ATTEMPT).and_then(|attempt| attempt.parse().ok()),
+        reaped,
     }
 }
 

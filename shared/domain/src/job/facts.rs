@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use super::{Cancel, Exit, Head, Quota, Ranking};
 use crate::id::ResourceId;
 use crate::instance::State;
+use crate::rule::Rule;
 
 /// What is known. What was not looked at, and what nobody could say, is `None`, or [`Sight::Unknown`]: never a reason to act.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -17,6 +18,8 @@ pub struct Facts {
     pub warned: Option<ResourceId>,
     /// The machine of the present attempt.
     pub machine: Sight,
+    /// The rule for which Curfew's own `reap-instances` has ended the machine, as far as the machine's tags say.
+    pub reaped: Option<Rule>,
     /// That of an earlier one.
     pub predecessor: Sight,
     /// The fence. `Some(None)`: there is none yet.

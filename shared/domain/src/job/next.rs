@@ -122,7 +122,20 @@ fn note(job: &Job, kind: NoteKind, why: impl Into<String>) -> Effect {
 }
 
 impl Lost {
-    /// In words, after the machine's id.
+    /// What EC2's `StateReason.Code` says (EC2 API reference, "`StateReason`"), where it is no shutdown that somebody has asked for.
+    fn of(code: &str) -> Self {
+        match code {
+            "Client.InternalError" => Self::KeyRefused,
+            "Client.VolumeLimitExceeded" => Self::StorageUsedUp,
+            "Client.InvalidSnapshot.NotFound" => Self::NoSnapshot,
+            "Server.InsufficientInstanceCapacity" => Self::NoCapacity,
+            "Server.InternalError" => Self::AwsFault,
+            code if code.starts_with("Server.") => Self::Reclaimed,
+            _ => Self::Gone,
+        }
+    }
+
+    /// In words, after the machine's id; what to do where somebody has to do something.
     #[must_use]
     pub const fn in_words(self) -> &'static str {
         match self {
@@ -130,6 +143,22 @@ impl Lost {
             Self::NeverHeard => "was never heard of: no heartbeat came within 15 minutes of its launch",
             Self::Silent => "fell silent: no heartbeat came for 10 minutes",
             Self::ShutDown => "shut itself down and left no result",
+            Self::KeyRefused => {
+                "was ended by EC2 as it was launched (Client.InternalError), which is how EC2 says that a KMS key was refused: let the role \
+                 of run-jobs, and on Spot the role AWSServiceRoleForEC2Spot, create grants for the key that encrypts volumes here"
+            }
+            Self::StorageUsedUp => {
+                "was ended by EC2 as it was launched (Client.VolumeLimitExceeded), for the account's quota of EBS storage is used up: ask \
+                 Service Quotas for more, or delete volumes that nobody needs"
+            }
+            Self::NoSnapshot => {
+                "was ended by EC2 as it was launched (Client.InvalidSnapshot.NotFound), for a snapshot of its image is not there any more: \
+                 name another image under `[machine] ami`"
+            }
+            Self::NoCapacity => {
+                "was ended by EC2 as it was launched (Server.InsufficientInstanceCapacity), for there was no capacity after all"
+            }
+            Self::AwsFault => "was ended by a fault of AWS (Server.InternalError)",
             Self::Gone => "is gone, and EC2 does not say why",
             Self::Overdue => "reached its absolute end",
         }

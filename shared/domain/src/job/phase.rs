@@ -102,6 +102,16 @@ pub enum Lost {
     Silent,
     /// It shut itself down and left no result.
     ShutDown,
+    /// EC2 could not launch it after all, most often for want of a permission on the key that encrypts its volumes.
+    KeyRefused,
+    /// The account's storage on EBS is used up.
+    StorageUsedUp,
+    /// Its image is of a snapshot that is not there.
+    NoSnapshot,
+    /// There was no capacity after all.
+    NoCapacity,
+    /// AWS had a fault of its own.
+    AwsFault,
     /// It is gone, and nobody knows why.
     Gone,
     /// It ran on past its absolute end.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cloud::jobs::Looked;
 use domain::id::{Region, ResourceId};
 use domain::job::{Answer, Cancel, Exit, Facts, Head, Job, JobId, Placed, Sight, Wants, wants};
+use domain::rule::Rule;
 use futures::future::{join_all, join4};
 use jiff::Timestamp;
 use store::StoreError;
@@ -14,14 +15,17 @@ use super::find::Named;
 
 /// Instances as they were looked at in this run.
 #[derive(Debug, Default)]
-pub(super) struct Sights(BTreeMap<(Region, ResourceId), Sight>);
+pub(super) struct Sights(BTreeMap<(Region, ResourceId), Seen>);
+
+/// A machine, and the rule for which Curfew has ended it.
+type Seen = (Sight, Option<Rule>);
 
 impl Sights {
     pub(super) fn insert(&mut self, region: Region, looked: Looked) {
-        self.0.insert((region, looked.instance), looked.sight);
+        self.0.insert((region, looked.instance), (looked.sight, looked.reaped));
     }
 
-    fn of(&self, placed: &Placed) -> Option<Sight> {
+    fn of(&self, placed: &Placed) -> Option<Seen> {
         self.0.get(&(placed.region.clone(), placed.instance.clone())).cloned()
     }
 }
@@ -56,7 +60,7 @@ impl Jobs<'_> {
         }
         let aws = self.run.aws;
         let looks = by_region.into_iter().map(|(region, ids)| async move {
-            let looked = cloud::jobs::look(aws, &region, &ids).await;
+            let looked = cloud::jobs::look(aws, &region, &ids, now).await;
             (region, ids, looked)
         });
         for (region, ids, looked) in join_all(looks).await {
@@ -65,7 +69,7 @@ impl Jobs<'_> {
                 Err(error) => {
                     self.gap(error.gap());
                     // Asked, and not answered: nobody asks again in this run.
-                    let unknown = |id| ((region.clone(), id), Sight::Unknown);
+                    let unknown = |id| ((region.clone(), id), Seen::default());
                     self.sights.0.extend(ids.into_iter().map(unknown));
                 }
             }
@@ -78,7 +82,8 @@ impl Jobs<'_> {
         let wants = wants(job, warned.is_some(), now);
         let (machine, predecessor) =
             (job.machine().filter(|_| wants.machine), job.predecessor.as_ref().filter(|_| wants.predecessor));
-        let (machine, predecessor) = self.sights(machine, predecessor, known).await;
+        let (machine, reaped) = self.sight(machine, known).await;
+        let (predecessor, _) = self.sight(predecessor, known).await;
         self.read_documents(job, wants, known).await;
         let of_attempt = |attempt: &u32| *attempt == job.attempt;
         Facts {
@@ -86,6 +91,7 @@ impl Jobs<'_> {
             no_progress_attempts_max: self.config.jobs.no_progress_attempts_max,
             warned: warned.cloned(),
             machine,
+            reaped,
             predecessor,
             head: known.head.clone().filter(|_| wants.head),
             heartbeat: known.heartbeat.filter(|(attempt, _)| wants.heartbeat && of_attempt(attempt)).map(|(_, at)| at),
@@ -95,20 +101,17 @@ impl Jobs<'_> {
         }
     }
 
-    async fn sights(&self, machine: Option<&Placed>, predecessor: Option<&Placed>, known: &Known) -> (Sight, Sight) {
-        (self.sight(machine, known).await, self.sight(predecessor, known).await)
-    }
-
-    async fn sight(&self, placed: Option<&Placed>, known: &Known) -> Sight {
-        let Some(placed) = placed else { return Sight::Unknown };
-        if let Some(sight) = self.sights.of(placed).filter(|_| !known.changed.contains(&placed.instance)) {
-            return sight;
+    async fn sight(&self, placed: Option<&Placed>, known: &Known) -> Seen {
+        let Some(placed) = placed else { return Seen::default() };
+        if let Some(seen) = self.sights.of(placed).filter(|_| !known.changed.contains(&placed.instance)) {
+            return seen;
         }
-        match cloud::jobs::look(self.run.aws, &placed.region, std::slice::from_ref(&placed.instance)).await {
-            Ok(looked) => looked.into_iter().next().map_or(Sight::Unknown, |one| one.sight),
+        let id = std::slice::from_ref(&placed.instance);
+        match cloud::jobs::look(self.run.aws, &placed.region, id, self.now()).await {
+            Ok(looked) => looked.into_iter().next().map(|one| (one.sight, one.reaped)).unwrap_or_default(),
             Err(error) => {
                 self.gap(error.gap());
-                Sight::Unknown
+                Seen::default()
             }
         }
     }

@@ -20,7 +20,7 @@ pub(super) type Named = (JobId, Read);
 /// What EC2 says of the instance that the hint is of; `None` where it is of none.
 pub(super) async fn look(run: &Run<'_>, hint: &Hint) -> Option<Result<Vec<Looked>, CallError>> {
     let Hint::Instance { region, instance, .. } = hint else { return None };
-    Some(cloud::jobs::look(run.aws, region, std::slice::from_ref(instance)).await)
+    Some(cloud::jobs::look(run.aws, region, std::slice::from_ref(instance), run.now).await)
 }
 
 impl Jobs<'_> {

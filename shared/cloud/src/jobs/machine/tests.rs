@@ -6,6 +6,10 @@ use crate::replay::{Answer, Call, Calls, aws, instance_xml, instances_page};
 
 const OURS: [(&str, &str); 2] = [("curfew:job", "vision/a-1"), ("curfew:attempt", "3")];
 
+fn now() -> Timestamp {
+    "2026-09-01T12:00:00Z".parse().unwrap()
+}
+
 fn ids(ids: &[&str]) -> Vec<ResourceId> {
     ids.iter().map(|id| ResourceId::from(*id)).collect()
 }
@@ -15,11 +19,11 @@ async fn looked_at(
     script: impl Fn(&Call) -> Answer + Send + Sync + 'static,
 ) -> (Result<Vec<Looked>, CallError>, Calls) {
     let (aws, calls) = aws(script);
-    (look(&aws, &"us-east-1".into(), &ids(asked)).await, calls)
+    (look(&aws, &"us-east-1".into(), &ids(asked), now()).await, calls)
 }
 
 fn absent(id: &str, sight: Sight) -> Looked {
-    Looked { instance: id.into(), sight, launched_at: None, job: None, attempt: None }
+    Looked { instance: id.into(), sight, launched_at: None, job: None, attempt: None, reaped: None }
 }
 
 #[tokio::test]
@@ -34,6 +38,7 @@ async fn one_that_ec2_does_not_know_hides_no_other() {
         launched_at: Some("2026-08-31T12:00:00Z".parse().unwrap()),
         job: Some("vision/a-1".to_owned()),
         attempt: Some(3),
+        reaped: None,
     };
     assert_eq!(looked.unwrap(), [absent("i-1", Sight::Absent), seen]);
     let said = calls.said();

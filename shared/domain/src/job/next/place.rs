@@ -198,5 +198,6 @@ fn without_progress(job: &Job) -> String {
         (Some(step), _) => format!("the newest complete checkpoint is still that of step {step}"),
         (None, _) => "no checkpoint was ever completed".to_owned(),
     };
-    format!("{attempts} {plural} in a row made no progress: {since}")
+    let last = job.lost.map(|lost| format!(". Its last machine {}", lost.in_words())).unwrap_or_default();
+    format!("{attempts} {plural} in a row made no progress: {since}{last}")
 }

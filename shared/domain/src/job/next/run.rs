@@ -11,9 +11,14 @@ use crate::job::{
     Phase, Placed, Replacing, SILENT_AFTER, Sight, WARNING,
 };
 use crate::money::Rate;
+use crate::rule::Rule;
+use crate::vocabulary::EXPIRES_AT;
 
 /// A machine that still runs so long after its absolute end has outlived two of its killers.
 const OVERDUE_AFTER: SignedDuration = SignedDuration::from_mins(5);
+
+/// Of a machine that Curfew ends by its tag, and earlier than it had written there.
+const MOVED: &str = "that is earlier than it was launched with, so somebody has changed the tag";
 
 /// Clocks differ: what ends so shortly before its time, ends because of it.
 const END_IS_NEAR: SignedDuration = SignedDuration::from_mins(1);
@@ -105,7 +110,6 @@ fn going(job: Job, placed: &Placed, (state, reason): (State, Option<&str>), fact
     let is_gone = state == State::Terminated;
     let lost = |how| Loss { how, until: now, is_gone, in_time: false };
     match reason {
-        Some(reason) if reason.starts_with("Server.") => lose(job, placed, &lost(Lost::Reclaimed), facts, now),
         Some("Client.InstanceInitiatedShutdown") => match (&facts.head, &facts.exit) {
             (Some(_), exit) if exit.is_some() || now >= after(placed.ends_at, over::UNREAD_FOR) => {
                 let is_reclaimed =
@@ -124,29 +128,36 @@ fn going(job: Job, placed: &Placed, (state, reason): (State, Option<&str>), fact
             if now >= after(placed.ends_at, EXPIRES_AFTER - END_IS_NEAR) {
                 return lose(job, placed, &lost(Lost::Overdue), facts, now);
             }
-            by_a_person(job, placed, state, facts, now)
+            by_hand(job, placed, state, facts, now)
         }
-        Some(_) => lose(job, placed, &lost(Lost::Gone), facts, now),
+        Some(reason) => lose(job, placed, &lost(Lost::of(reason)), facts, now),
         None => stay(job, facts, now),
     }
 }
 
-/// A person has stopped or terminated it, and is not contradicted: the machine is left as it is.
-fn by_a_person(mut job: Job, placed: &Placed, state: State, facts: &Facts, now: Timestamp) -> Turn {
+/// It was stopped or terminated, by a person or for a rule of Curfew's: neither is contradicted, and the machine is left as it is.
+fn by_hand(mut job: Job, placed: &Placed, state: State, facts: &Facts, now: Timestamp) -> Turn {
     // Whether it had succeeded before is not known.
     if facts.head.is_none() {
         return stay(job, facts, now);
     }
     let id = &placed.instance;
+    let (result, by) = match facts.reaped {
+        None => (Ending::Cancelled, "a person".to_owned()),
+        Some(Rule::Expired) => {
+            (Ending::Expired, format!("Curfew, at the time that its tag {EXPIRES_AT} says; {MOVED}"))
+        }
+        Some(rule) => (Ending::Failed, format!("Curfew, for the rule {rule}, as was announced")),
+    };
     let why = match state {
         State::Stopping | State::Stopped => {
-            format!("{id} was stopped by a person; it is left as it is, and its volumes go on costing")
+            format!("{id} was stopped by {by}; it is left as it is, and its volumes go on costing")
         }
-        _ => format!("{id} was terminated by a person"),
+        _ => format!("{id} was terminated by {by}"),
     };
     job = use_up(job, placed, now);
     job.phase = Phase::Submitted;
-    over::end(job, Ending::Cancelled, why, facts, now)
+    over::end(job, result, why, facts, now)
 }
 
 /// It was lost without a warning, and has to be gone before there is another one.

@@ -1,6 +1,7 @@
 use super::fixture::*;
 use crate::instance::State;
 use crate::job::*;
+use crate::rule::Rule;
 
 const RECLAIMED: Option<&str> = Some("Server.SpotInstanceTermination");
 const ITSELF: Option<&str> = Some("Client.InstanceInitiatedShutdown");
@@ -164,11 +165,49 @@ fn what_the_reaper_ends_at_its_time_has_expired() {
 }
 
 #[test]
-fn any_other_end_is_a_loss() {
-    for reason in ["Client.InternalError", "Client.InvalidSnapshot.NotFound", "Something.New"] {
-        check(running().seen(State::Terminated, Some(reason)), "submitted: note lost i-1 Gone, rank");
-    }
-    check(running().seen(State::Terminated, Some("Server.InternalError")), "submitted: note lost i-1 Reclaimed, rank");
+fn whom_curfew_itself_has_ended_says_so() {
+    let ended = |state, rule| {
+        let given = running().seen(state, A_PERSON).facts(|facts| facts.reaped = Some(rule));
+        let Phase::Ended(ended) = given.next().job.phase else { unreachable!() };
+        (ended.result, ended.why)
+    };
+    let (result, why) = ended(State::Terminated, Rule::Expired);
+    assert_eq!(result, Ending::Expired);
+    assert!(why.starts_with("i-1 was terminated by Curfew, at the time that its tag curfew:expires-at says"), "{why}");
+    let (result, why) = ended(State::Stopped, Rule::OverBudget);
+    assert_eq!(result, Ending::Failed);
+    assert!(
+        why.starts_with("i-1 was stopped by Curfew, for the rule over-budget, as was announced; it is left"),
+        "{why}"
+    );
+    let succeeded = running().seen(State::Terminated, A_PERSON).facts(|facts| facts.reaped = Some(Rule::Untagged));
+    check(succeeded.result(1, true), "succeeded: note over, release");
+}
+
+#[test]
+fn any_other_end_is_a_loss_and_says_which() {
+    let lost = |reason: &str, how: &str| {
+        let given = running().seen(State::Terminated, Some(reason));
+        check(given, &format!("submitted: note lost i-1 {how}, rank"));
+    };
+    lost("Client.InternalError", "KeyRefused");
+    lost("Client.VolumeLimitExceeded", "StorageUsedUp");
+    lost("Client.InvalidSnapshot.NotFound", "NoSnapshot");
+    lost("Server.InsufficientInstanceCapacity", "NoCapacity");
+    lost("Server.InternalError", "AwsFault");
+    lost("Server.ScheduledStop", "Reclaimed");
+    lost("Something.New", "Gone");
+}
+
+#[test]
+fn a_job_that_ends_for_want_of_progress_says_what_became_of_its_last_machine() {
+    let given = third().seen(State::Terminated, Some("Client.InternalError"));
+    let Phase::Ended(ended) = given.next().job.phase else { unreachable!() };
+    assert!(
+        ended.why.contains("Its last machine was ended by EC2 as it was launched (Client.InternalError)"),
+        "{}",
+        ended.why
+    );
 }
 
 #[test]

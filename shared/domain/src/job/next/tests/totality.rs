@@ -8,6 +8,7 @@ use super::fixture::*;
 use crate::instance::State;
 use crate::job::*;
 use crate::money::{Amount, Rate};
+use crate::rule::Rule;
 
 fn any_state() -> impl Strategy<Value = Job> {
     let states = vec![
@@ -100,12 +101,15 @@ fn any_facts() -> impl Strategy<Value = Facts> {
     let exits = select(exits.map(|reason| running().exit(reason).facts.exit).to_vec());
     let cancel = select(vec![None, Some(None), running().cancelled().facts.cancel]);
     let warned = proptest::option::of(select(vec!["i-1", "i-9"]));
-    ((any::<bool>(), warned), (any_sight(), any_sight()), heads, beat, exits, cancel, any_answer()).prop_map(
-        |((may_act, warned), (machine, predecessor), head, heartbeat, exit, cancel, answer)| Facts {
+    let reaped = select(vec![None, Some(Rule::Expired), Some(Rule::Untagged)]);
+    let seen = (any_sight(), any_sight(), reaped);
+    ((any::<bool>(), warned), seen, heads, beat, exits, cancel, any_answer()).prop_map(
+        |((may_act, warned), (machine, predecessor, reaped), head, heartbeat, exit, cancel, answer)| Facts {
             may_act,
             no_progress_attempts_max: 3,
             warned: warned.map(Into::into),
             machine,
+            reaped,
             predecessor,
             head,
             heartbeat,

@@ -189,6 +189,7 @@ impl World {
             no_progress_attempts_max: 3,
             warned: warned.map(Into::into),
             machine: if wants.machine { self.sight(machine.as_deref()) } else { Sight::Unknown },
+            reaped: None,
             predecessor: if wants.predecessor { self.sight(predecessor.as_deref()) } else { Sight::Unknown },
             head: (wants.head && !self.happens(5)).then_some(head),
             heartbeat: heart.filter(|_| wants.heartbeat && !self.happens(5)),
