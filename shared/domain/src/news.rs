@@ -145,6 +145,12 @@ pub fn late_news(report: &Report, sent: &[News], memory: &Memory, home: &Region,
     all.filter(|one| one.kind != NewsKind::Announcement && !sent.contains(&one.key())).collect()
 }
 
+/// Of what besides a report there is to say, what earlier runs have not said.
+#[must_use]
+pub fn unknown(news: Vec<News>, memory: &Memory, now: Timestamp) -> Vec<News> {
+    news.into_iter().filter(|one| !is_known(one, memory, now)).collect()
+}
+
 /// Gaps and account-wide faults are remembered with the home region.
 fn is_known(news: &News, memory: &Memory, now: Timestamp) -> bool {
     let NewsKind::State { topic, what, repeat } = &news.kind else {

@@ -72,6 +72,35 @@ impl Job {
         Some(Said { fingerprint, news })
     }
 
+    /// What its team hears where Curfew could not end a machine of it, for as long as that is so once a day. Remembered with the region that
+    /// faults are remembered with, `home`.
+    #[must_use]
+    pub fn says_not_ended(&self, machine: &Placed, error: &str, home: &Region) -> News {
+        let Placed { instance, region, rate_max, ends_at, .. } = machine;
+        let text = format!(
+            "{}: {instance} was to be ended, and was not: {}. It is tried again each minute; until then it goes on costing {rate_max} at most, \
+             and ends by itself at {ends_at} at the latest. To end it by hand: aws ec2 terminate-instances --region {region} --instance-ids \
+             {instance}",
+            self.named(),
+            error.trim_end_matches('.'),
+        );
+        News {
+            team: self.job.team.as_str().to_owned(),
+            severity: Severity::Error,
+            region: home.clone(),
+            resource: None,
+            kind: NewsKind::State {
+                topic: Topic::named(format!("not-ended {instance}")),
+                what: "not-ended".to_owned(),
+                repeat: Repeat::Daily,
+            },
+            text,
+            happened: false,
+            mode: None,
+            loses: None,
+        }
+    }
+
     /// How many attempts had a machine.
     #[must_use]
     pub const fn attempts_launched(&self) -> u32 {

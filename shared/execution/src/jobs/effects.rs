@@ -2,6 +2,7 @@
 
 use std::sync::PoisonError;
 
+use cloud::CallErrorKind;
 use cloud::jobs::Order;
 use domain::job::{
     Answer, Effect, HeldBy, Identity, Job, Launch, LaunchAnswer, Note, NoteKind, Phase, Placed, Refusals, SCHEMA,
@@ -129,6 +130,11 @@ impl Jobs<'_> {
             Err(error) => {
                 let said = format!("{instance} of the job {} was not ended, and goes on costing: {error}", job.job);
                 self.gap(Gap { error: said, ..error.gap() });
+                // What a minute mends, its team need not hear.
+                if !matches!(error.kind, CallErrorKind::Throttled | CallErrorKind::Unanswered) {
+                    let news = job.says_not_ended(placed, &error.to_string(), self.run.aws.home());
+                    self.say(news);
+                }
                 Outcome::with(OutcomeKind::Failed, error.to_string())
             }
         };

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use domain::job::{Job, Said};
-use domain::news::{self, News};
+use domain::job::{Job, Said, is_sweep};
+use domain::news::{self, News, NewsKind};
 use domain::observed::Gap;
 use domain::plan::Plan;
 use domain::report::{JobsReport, Report};
@@ -41,20 +41,21 @@ pub(super) fn is_told(job: &Job, may_act: bool) -> bool {
 }
 
 impl Jobs<'_> {
-    /// Tells what there is to say, and records what was done. `is_sweep`: what earlier runs owe is told as well.
+    /// Tells what there is to say, and records what was done. `is_of_all`: it is the run of the minute, and what earlier
+    /// runs owe is told as well.
     pub(super) async fn tell_and_record(
         &self,
         mut report: JobsReport,
         worked: Vec<(Job, Option<String>)>,
-        is_sweep: bool,
+        is_of_all: bool,
     ) -> JobsReport {
         let untold: Vec<Untold> = worked.into_iter().filter_map(|one| Untold::of(one, self.may_act)).collect();
-        let (gaps, rejections) = self.found(|found| (std::mem::take(&mut found.gaps), std::mem::take(&mut found.news)));
-        if is_sweep || !untold.is_empty() || !gaps.is_empty() || !rejections.is_empty() {
+        let (gaps, news) = self.found(|found| (std::mem::take(&mut found.gaps), std::mem::take(&mut found.news)));
+        if is_of_all || !untold.is_empty() || !gaps.is_empty() || !news.is_empty() {
             let nothing = Plan { seen: report.seen, steps: Vec::new(), spared: Vec::new(), gaps };
             let run = self.run;
             let base = Report::of(nothing, run.function, run.id.clone(), run.now, run.mode, Vec::new());
-            report.gaps = self.tell(base, untold, rejections, &report).await;
+            report.gaps = self.tell(base, untold, news, (&report, is_of_all)).await;
         } else {
             report.gaps.extend(self.record(&report).await);
         }
@@ -74,14 +75,18 @@ impl Jobs<'_> {
         &self,
         mut base: Report,
         untold: Vec<Untold>,
-        rejections: Vec<News>,
-        report: &JobsReport,
+        besides: Vec<News>,
+        (report, is_of_all): (&JobsReport, bool),
     ) -> Vec<Gap> {
         let run = self.run;
         let recalled = run.recall(&[]).await;
         base.gaps.extend(recalled.gaps.iter().cloned());
-        let mut remembered = news::news(&base, &recalled.memory, recalled.home(), run.now);
-        remembered.extend(rejections);
+        let remembered: Vec<News> = if recalled.memory.is_empty() {
+            self.without_memory(&base, besides, is_of_all && is_sweep(run.now))
+        } else {
+            let besides = news::unknown(besides, &recalled.memory, run.now);
+            news::news(&base, &recalled.memory, recalled.home(), run.now).into_iter().chain(besides).collect()
+        };
         let of_jobs = untold.iter().map(|one| one.said.news.clone());
         let all: Vec<News> = remembered.iter().cloned().chain(of_jobs).collect();
         let delivered = run.tell(&mut base, &all, &recalled.memory).await;
@@ -91,6 +96,13 @@ impl Jobs<'_> {
         // What is told of a job is remembered with the job.
         run.remember(&mut base, &remembered, &delivered, &recalled).await;
         base.gaps
+    }
+
+    /// Where nobody can read what was told before, what was done is told all the same, and what is so once an hour: each minute would be too
+    /// often, and never would hide the very fault.
+    fn without_memory(&self, base: &Report, besides: Vec<News>, is_its_turn: bool) -> Vec<News> {
+        let of_gaps = base.gaps.iter().map(|gap| news::of_gap(gap, self.run.aws.home()));
+        of_gaps.chain(besides).filter(|one| is_its_turn || one.kind == NewsKind::Event).collect()
     }
 
     /// Whoever has written a job since says it again: nothing is lost, and a message may come twice.

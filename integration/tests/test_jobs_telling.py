@@ -1,0 +1,113 @@
+"""What people hear of a job beside where it stands: that a machine could not be ended, why one is gone, and faults of the run itself."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from jobs import JobAccount
+from local_aws.client import REGION
+from reaping import ago, binary, now, rfc3339, scheduled
+from runtime_api import Function
+
+
+def silent(jobs: JobAccount) -> str:
+    """The machine of a job whose heart has stopped."""
+    job = jobs.running()
+    job.checkpoint(40)
+    job.beats(at=ago(minutes=11))
+    return job.machine
+
+
+def test_the_team_hears_once_a_day_of_a_machine_that_is_not_ended(jobs: JobAccount) -> None:
+    machine = silent(jobs)
+    jobs.aws.fault("ec2:TerminateInstances", "access_denied", times=None)
+    run = jobs.tick()
+    assert run.severities() == {"vision": "error", "untagged": "error"}
+    by_hand = f"aws ec2 terminate-instances --region {REGION} --instance-ids {machine}"
+    assert f"{machine} was to be ended, and was not" in run.message() and by_hand in run.message()
+    assert jobs.tick().messages == [], "it is tried again each minute, and told once"
+    assert jobs.machines() == [machine]
+    run = jobs.tick_at(now() + timedelta(hours=25))
+    assert f"{machine} was to be ended, and was not" in run.message()
+    jobs.aws.clear_faults()
+    jobs.tick()
+    assert machine not in jobs.machines()
+
+
+def test_what_the_next_minute_mends_the_team_need_not_hear(jobs: JobAccount) -> None:
+    machine = silent(jobs)
+    jobs.aws.fault("ec2:TerminateInstances", "throttle", times=4)
+    run = jobs.tick()
+    assert not any("was to be ended" in message["message"] for message in run.messages)
+    assert [step["outcome"] for step in run.steps] == ["failed"]
+    jobs.tick()
+    assert machine not in jobs.machines()
+
+
+def test_without_its_notices_a_fault_is_told_once_an_hour(jobs: JobAccount) -> None:
+    """Nobody can read what was told before: each minute would be too often."""
+    jobs.put(jobs.notices(), b'{"schema": 99}')
+    hour = (now() + timedelta(hours=1)).replace(minute=0, second=0, microsecond=0)
+    told = [jobs.tick_at(hour + timedelta(minutes=minute)) for minute in range(5, 10)]
+    assert all([gap["call"] for gap in run.gaps] == ["s3:GetObject"] for run in told)
+    assert [len(run.messages) for run in told] == [0, 0, 1, 0, 0]
+    assert "schema 99" in told[2].message("untagged") and told[2].severities() == {"untagged": "error"}
+
+
+def test_without_its_notices_what_happened_is_told_all_the_same(jobs: JobAccount) -> None:
+    jobs.put(jobs.notices(), b'{"schema": 99}')
+    jobs.submit("wrong", "owner = 1")
+    jobs.submit("right")
+    run = jobs.tick_at((now() + timedelta(hours=1)).replace(minute=20, second=0, microsecond=0))
+    assert "wrong.toml was not accepted" in run.message() and jobs.job("right").machine in run.message()
+
+
+# Why a machine is gone
+
+
+def test_a_machine_that_curfew_ended_by_its_tag_is_no_persons_doing(jobs: JobAccount) -> None:
+    job = jobs.running()
+    machine = job.machine
+    jobs.aws.set_instance(machine, launch_time=ago(minutes=10))
+    jobs.tag(machine, expires_at=rfc3339(ago(minutes=1)))
+    with Function(binary("reap-instances"), env=jobs.environment()) as reaper:
+        reaper.invoke(scheduled("reap-instances"))
+    told = len(jobs.aws.messages())
+    assert jobs.state(machine) == "terminated" and f"{machine} expired=terminate@" in (jobs.mark(machine) or "")
+    run = jobs.tick()
+    assert (job.state, job.phase["result"]) == ("ended", "expired") and len(jobs.ever_launched()) == 1
+    why = f"{machine} was terminated by Curfew, at the time that its tag curfew:expires-at says"
+    assert job.phase["why"].startswith(why) and why in run.messages[-1]["message"] and len(jobs.aws.messages()) == told + 1
+
+
+@pytest.mark.parametrize(("mark", "by"), [("{id} untagged=terminate@{past}", "Curfew"), ("{id} idle=terminate@{to_come}", "a person"), ("i-0123456789abcdef0 idle=stop@{past}", "a person")])
+def test_only_a_mark_that_was_due_says_that_it_was_curfew(jobs: JobAccount, mark: str, by: str) -> None:
+    job = jobs.running()
+    machine = job.machine
+    jobs.aws.set_instance(machine, launch_time=ago(hours=1))
+    text = mark.format(id=machine, past=rfc3339(ago(minutes=1)), to_come=rfc3339(now() + timedelta(hours=1)))
+    jobs.aws.change(tag={"resource": machine, "region": REGION, "tags": {"curfew:marked": text}})
+    jobs.aws.client("ec2").terminate_instances(InstanceIds=[machine])
+    jobs.tick()
+    assert f"{machine} was terminated by {by}" in job.phase["why"]
+    assert job.phase["result"] == ("failed" if by == "Curfew" else "cancelled")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("Client.InternalError", "create grants for the key"),
+        ("Client.VolumeLimitExceeded", "quota of EBS storage"),
+        ("Client.InvalidSnapshot.NotFound", "name another image under `[machine] ami`"),
+        ("Server.InsufficientInstanceCapacity", "there was no capacity after all"),
+        ("Server.InternalError", "a fault of AWS"),
+    ],
+)
+def test_a_machine_that_ec2_did_not_bring_up_says_why_and_what_to_do(jobs: JobAccount, code: str, words: str) -> None:
+    job = jobs.running()
+    jobs.aws.set_instance(job.machine, state="terminated", state_reason=code)
+    run = jobs.tick()
+    assert job.attempt == 2 and job.state == "running"
+    assert code in run.message() and words in run.message()
