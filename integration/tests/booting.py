@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import email
+import hashlib
 import json
 import os
 import shutil
@@ -23,9 +24,12 @@ from dataclasses import dataclass
 from email.message import Message
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ("base64", "cat", "chmod", "cp", "cut", "mkdir", "mv", "rm", "sed", "sha256sum")
 SLEEP = shutil.which("sleep")
+SHELLS = ["dash", "bash"]  # as the systems of the world have them as /bin/sh
 
 # Tells what it was called with, and when by the machine's clock.
 RECORDER = """#!/bin/sh
@@ -77,12 +81,33 @@ def parts(user_data: bytes) -> dict[str, bytes]:
     return found
 
 
+def identity_with(agent: bytes) -> dict:
+    """Who a machine is that runs this agent."""
+    return {
+        "schema": 1,
+        "bucket": "curfew-state",
+        "region": "eu-west-1",
+        "job": "vision/llama-ft-0123abcd",
+        "attempt": 3,
+        "launch": "0a1b2c3d4e5f",
+        "ends_at": "2026-11-22T18:30:05Z",
+        "agent_sha256": hashlib.sha256(agent).hexdigest(),
+    }
+
+
 def user_data(identity: dict) -> bytes:
     """What a machine with that identity is told."""
     build = ["cargo", "build", "--quiet", "--locked", "--package", "domain", "--example", "user_data"]
     subprocess.run(build, cwd=ROOT, check=True)
     made = ROOT / "target" / "debug" / "examples" / "user_data"
     return subprocess.run([made], input=json.dumps(identity).encode(), check=True, capture_output=True).stdout
+
+
+def machine_with(shell_name: str, root: Path, told: bytes) -> Machine:
+    """One whose `/bin/sh` is that one; the test is skipped where there is none."""
+    if (shell := shutil.which(shell_name)) is None:
+        pytest.skip(f"no {shell_name} here")
+    return Machine(root, shell, told)
 
 
 class Machine:

@@ -11,20 +11,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from booting import RECORDER, Machine, user_data
+from booting import RECORDER, SHELLS, Machine, identity_with, machine_with, user_data
 
 AGENT = b"#!/bin/sh\nexit 0\n" + bytes(range(256))
-SHA256 = hashlib.sha256(AGENT).hexdigest()
-IDENTITY = {
-    "schema": 1,
-    "bucket": "curfew-state",
-    "region": "eu-west-1",
-    "job": "vision/llama-ft-0123abcd",
-    "attempt": 3,
-    "launch": "0a1b2c3d4e5f",
-    "ends_at": "2026-11-22T18:30:05Z",
-    "agent_sha256": SHA256,
-}
+IDENTITY = identity_with(AGENT)
+SHA256 = IDENTITY["agent_sha256"]
 PLACE = "usr/local/bin/curfew-agent"
 # As a role's are: letters that mean something to a URL.
 KEY_ID, SECRET, SESSION = "ASIAEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "IQoJb3JpZ2luX2Vj/+aA=="
@@ -133,12 +124,10 @@ def aws_server() -> Iterator[Aws]:
         server.shutdown()
 
 
-@pytest.fixture(params=["dash", "bash"])
+@pytest.fixture(params=SHELLS)
 def machine(request: pytest.FixtureRequest, tmp_path: Path, told: bytes) -> Iterator[Machine]:
     """One that knows who it is, and has curl, of which each call is told, and no AWS CLI."""
-    if (shell := shutil.which(request.param)) is None:
-        pytest.skip(f"no {request.param} here")
-    with Machine(tmp_path, shell, told) as machine:
+    with machine_with(request.param, tmp_path, told) as machine:
         machine.clock = 0
         machine.tool("curl", RECORDER + f'exec {shutil.which("curl")} "$@"\n')
         assert machine.run("setup").returncode == 0

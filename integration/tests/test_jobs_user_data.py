@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 import configparser
 import datetime as dt
-import hashlib
 import json
 import shutil
 import subprocess
@@ -14,20 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from booting import POWERS_OFF, RECORDER, Machine, parts, user_data
+from booting import POWERS_OFF, RECORDER, SHELLS, Machine, identity_with, machine_with, parts, user_data
 
 AGENT = b"#!/bin/sh\necho agent >>\"$CURFEW_ROOT/agent-ran\"\n"
 END = int(dt.datetime(2026, 11, 22, 18, 30, 5, tzinfo=dt.UTC).timestamp())
-IDENTITY = {
-    "schema": 1,
-    "bucket": "curfew-state",
-    "region": "eu-west-1",
-    "job": "vision/llama-ft-0123abcd",
-    "attempt": 3,
-    "launch": "0a1b2c3d4e5f",
-    "ends_at": "2026-11-22T18:30:05Z",
-    "agent_sha256": hashlib.sha256(AGENT).hexdigest(),
-}
+IDENTITY = identity_with(AGENT)
 OFF = ("systemctl", "shutdown", "poweroff")
 ORDERLY = "systemctl poweroff -i"
 BY_FORCE = "systemctl poweroff --force --force"
@@ -39,12 +29,10 @@ def told() -> bytes:
     return user_data(IDENTITY)
 
 
-@pytest.fixture(params=["dash", "bash"])
+@pytest.fixture(params=SHELLS)
 def machine(request: pytest.FixtureRequest, tmp_path: Path, told: bytes) -> Iterator[Machine]:
     """Ten minutes before its end."""
-    if (shell := shutil.which(request.param)) is None:
-        pytest.skip(f"no {request.param} here")
-    with Machine(tmp_path, shell, told) as machine:
+    with machine_with(request.param, tmp_path, told) as machine:
         machine.clock = END - 600
         yield machine
 
