@@ -103,3 +103,13 @@ def test_capacity_that_came_back_is_found_by_the_next_pass(jobs: JobAccount) -> 
     later = max(job.phase["until"] for job in (jobs.job("job000"), jobs.job("job001")))
     jobs.tick_at(moment(later))
     assert states(jobs, 2) == {"running": 2}
+
+
+def test_where_many_runs_write_a_budget_at_once_the_next_one_asks_again(jobs: JobAccount) -> None:
+    """Each object of the inbox wakes a run of its own. Who loses so often is not held for minutes, and nobody hears of it."""
+    jobs.aws.fault("s3:PutObject", "custom", match="/budgets/", status=412, code="PreconditionFailed", message="Another was faster", times=None)
+    run = jobs.told_of(jobs.submit("llama"))
+    assert jobs.job().state == "reserving" and run.messages == [] and run.gaps == []
+    jobs.aws.clear_faults()
+    jobs.tick()
+    assert jobs.job().state == "running"

@@ -75,6 +75,8 @@ pub enum ReserveAnswer {
     Refused(String),
     /// The documents could not be read or written.
     Unknown(String),
+    /// Other runs write them all the while, as where hundreds of jobs are submitted at once: the next run asks again.
+    Overtaken,
 }
 
 /// What EC2 says to a launch (`AWS-FACTS`: three kinds of errors want three answers).

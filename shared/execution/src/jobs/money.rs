@@ -40,6 +40,7 @@ impl Jobs<'_> {
                     continue;
                 }
                 Ok(Err(refused)) => ReserveAnswer::Refused(refused.to_string()),
+                Err(StoreError::Lost { .. }) => ReserveAnswer::Overtaken,
                 Err(error) => ReserveAnswer::Unknown(error.to_string()),
             };
             if holder == Holder::Account

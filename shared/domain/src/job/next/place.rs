@@ -140,6 +140,7 @@ pub(super) fn reserving(mut job: Job, facts: &Facts, now: Timestamp) -> Turn {
             let until = after(now, HELD_FOR);
             hold(job, HeldBy::Budget, why.clone(), until)
         }
+        (Some(Answer::Reserved(ReserveAnswer::Overtaken)), _) => (job, Vec::new()),
         (_, Some(reserved)) if facts.may_act && !is_old => {
             (job, vec![Effect::Reserve { usd: reserved.usd, until: reserved.until }])
         }

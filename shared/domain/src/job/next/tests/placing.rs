@@ -107,6 +107,15 @@ fn refused_money_holds_it_and_so_does_a_budget_that_nobody_can_read() {
 }
 
 #[test]
+fn where_other_runs_write_the_budget_all_the_while_the_next_run_asks_again() {
+    let given = reserving().answered(reserves(ReserveAnswer::Overtaken));
+    check_nothing(given.clone());
+    let then = given.next().facts(|facts| facts.answer = None).at(MINUTE);
+    let (job, effects) = next(&then.job, &then.facts, then.now);
+    assert!(job == then.job && matches!(effects.as_slice(), [Effect::Reserve { .. }]), "{effects:?}");
+}
+
+#[test]
 fn money_that_was_granted_too_late_is_asked_for_anew() {
     let given = reserving().at(10 * MINUTE).job(|job| {
         job.reserved = job.reserved.map(|reserved| Reservation { until: at(8 * HOUR), ..reserved });

@@ -80,6 +80,7 @@ fn any_answer() -> impl Strategy<Value = Option<Answer>> {
         Some(Answer::Ranked(Err("so".to_owned()))),
         Some(Answer::Reserved(ReserveAnswer::Granted)),
         Some(Answer::Reserved(ReserveAnswer::Refused("so".to_owned()))),
+        Some(Answer::Reserved(ReserveAnswer::Overtaken)),
         Some(Answer::Launched(launched(0))),
         Some(Answer::Launched(launched(9 * HOUR))),
         Some(Answer::Launched(LaunchAnswer::NoCapacity("so".to_owned()))),
