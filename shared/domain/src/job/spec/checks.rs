@@ -161,6 +161,41 @@ pub(super) fn path(path: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Directories that belong to the machine, and what is below them as well where `true`.
+const OF_THE_SYSTEM: [(&str, bool); 17] = [
+    ("bin", true),
+    ("boot", true),
+    ("etc", true),
+    ("lib", true),
+    ("lib32", true),
+    ("lib64", true),
+    ("proc", true),
+    ("sbin", true),
+    ("sys", true),
+    ("dev", false),
+    ("home", false),
+    ("opt", false),
+    ("root", false),
+    ("run", false),
+    ("tmp", false),
+    ("usr", false),
+    ("var", false),
+];
+
+/// A directory that can be given to a user of the machine, with all that is in it.
+pub(super) fn own_directory(dir: &str) -> Result<(), String> {
+    path(dir)?;
+    let mut names = dir.split('/').filter(|name| !name.is_empty() && *name != ".");
+    let (first, is_below) = (names.next().unwrap_or_default(), names.next().is_some());
+    if OF_THE_SYSTEM.iter().any(|(name, all)| *name == first && (*all || !is_below)) {
+        return Err(format!(
+            "{dir:?} belongs to the system, and the directory of checkpoints is given to the user, with what lies in it put aside; name \
+             one of its own"
+        ));
+    }
+    Ok(())
+}
+
 pub(super) fn signal(name: &str) -> Result<(), String> {
     if SIGNALS.contains(&name) {
         return Ok(());

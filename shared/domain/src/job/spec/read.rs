@@ -248,7 +248,7 @@ impl Judge<'_> {
     fn checkpoint(&mut self, checkpoint: Option<&written::Checkpoint>, config: &Config) -> Option<CheckpointSpec> {
         let checkpoint = checkpoint?;
         let dir = checkpoint.dir.as_deref().unwrap_or(DIR);
-        self.check(&["checkpoint", "dir"], checks::path(dir));
+        self.check(&["checkpoint", "dir"], checks::own_directory(dir));
         let every = self.length(&["checkpoint", "every"], checkpoint.every, "write how often the command writes one");
         let signal = checkpoint.signal.as_deref().unwrap_or(SIGNAL);
         self.check(&["checkpoint", "signal"], checks::signal(signal));

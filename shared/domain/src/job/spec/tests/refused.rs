@@ -206,6 +206,12 @@ fn a_directory_is_absolute() {
         check_key("checkpoint.dir", &format!("\"{dir}\""), words);
         check_key("machine.outputs", &format!("[\"{dir}\"]"), words);
     }
+    for dir in ["/tmp", "/var/", "/etc/curfew", "/usr//./", "/lib64/a"] {
+        check_key("checkpoint.dir", &format!("\"{dir}\""), "belongs to the system");
+    }
+    for dir in ["/checkpoints", "/tmp/ckpt", "/usr/local/ckpt", "/dev/shm/ckpt"] {
+        read(&format!("{LEAST}[checkpoint]\ndir = \"{dir}\""));
+    }
 }
 
 #[test]
