@@ -242,6 +242,8 @@ def test_the_agent_is_a_service_of_every_boot(machine: Machine) -> None:
     service = agent_unit(machine)["Service"]
     assert (service["ExecStart"], service["Restart"]) == ("/usr/local/bin/curfew-agent", "on-failure")
     assert service["ExecStartPre"] == "/bin/sh /etc/curfew/fetch-agent"
+    # By default systemd stops a unit of which the kernel killed a process for its memory, and the attempt would look interrupted.
+    assert service["OOMPolicy"] == "continue"
     assert agent_unit(machine)["Install"]["WantedBy"] == "multi-user.target"
     assert json.loads(machine.file("etc/curfew/identity.json")) == IDENTITY
 
