@@ -1,7 +1,9 @@
 //! What all parts of the agent share: who it is, the bucket, the log, and why it has to end.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use domain::job::warning::{Measured, grace};
 use domain::job::{AGENT_ENDS_BEFORE, ExitReason, Identity};
 use jiff::{SignedDuration, Timestamp};
 use store::Store;
@@ -9,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::fence::Fence;
 use crate::log::Log;
-use crate::world::{Pace, now, sleep_until};
+use crate::world::{Pace, left_until, now};
 
 /// Between the last thing that is done in order and the absolute end.
 const SPARE: SignedDuration = SignedDuration::from_mins(1);
@@ -22,13 +24,17 @@ pub(crate) struct Cause {
     /// For its owner.
     pub(crate) why: String,
     /// Until when something can be brought away.
-    pub(crate) until: Timestamp,
+    pub(crate) until: Instant,
 }
 
 impl Cause {
+    fn overruled_by(&self, other: &Self) -> bool {
+        other.reason == ExitReason::Fenced && self.reason != ExitReason::Fenced
+    }
+
     /// Nothing of this attempt counts any more.
     pub(crate) fn fenced(why: String) -> Self {
-        Self { reason: ExitReason::Fenced, why, until: now() }
+        Self { reason: ExitReason::Fenced, why, until: Instant::now() }
     }
 }
 
@@ -92,23 +98,24 @@ impl Agent {
         self.set_status(|status| status.doing = doing);
     }
 
-    /// Has to end, and why. The first reason stays, but for that nothing counts any more.
+    /// Has to end, and why. The first reason stays, but for that nothing counts any more; of the time, what is least.
     pub(crate) fn end(&self, cause: Cause) {
-        let why = cause.why.clone();
-        let taken = self.cause.send_if_modified(|before| {
-            let fenced = |cause: &Cause| cause.reason == ExitReason::Fenced;
-            let taken = match before {
-                None => true,
-                Some(before) => fenced(&cause) && !fenced(before),
-            };
-            if taken {
-                *before = Some(cause);
-            }
-            taken
+        let words = match &*self.cause.borrow() {
+            None => format!("this attempt ends: {}", cause.why),
+            Some(before) if before.overruled_by(&cause) => format!("this attempt ends at once: {}", cause.why),
+            Some(before) if cause.until < before.until => format!("there is less time than that: {}", cause.why),
+            Some(_) => return,
+        };
+        self.cause.send_modify(|before| match before {
+            Some(before) if !before.overruled_by(&cause) => before.until = before.until.min(cause.until),
+            _ => *before = Some(cause),
         });
-        if taken {
-            self.log.say(&format!("this attempt ends: {why}"));
-        }
+        self.log.say(&words);
+    }
+
+    /// Whether EC2 or `init` takes the machine away while something of the attempt is still to be done.
+    pub(crate) fn is_interrupted(&self) -> Option<Cause> {
+        self.cause.borrow().clone().filter(|cause| cause.reason == ExitReason::Interrupted)
     }
 
     /// Why it has to end, once it has to.
@@ -137,20 +144,37 @@ impl Agent {
         self.identity.ends_at - self.pace.of(AGENT_ENDS_BEFORE)
     }
 
-    /// The last moment at which something can still be brought away.
-    fn last_moment(&self) -> Timestamp {
-        let latest = self.identity.ends_at - self.pace.of(SPARE);
-        self.cause.borrow().as_ref().map_or(latest, |cause| cause.until.min(latest))
+    /// How long something can still be brought away.
+    pub(crate) fn time_left(&self) -> SignedDuration {
+        let latest = (self.identity.ends_at - self.pace.of(SPARE)).duration_since(now());
+        self.cause.borrow().as_ref().map_or(latest, |cause| left_until(cause.until).min(latest))
     }
 
     /// Returns at the last moment, wherever a warning moves it to.
     pub(crate) async fn time_is_up(&self) {
+        self.comes_to_zero(|left| left).await;
+    }
+
+    /// Returns when a command is killed that was told to end at `told`.
+    pub(crate) async fn time_to_kill(&self, told: Instant, last: Option<Measured>) {
+        self.comes_to_zero(|left| {
+            let since = -left_until(told);
+            grace(left + since, last) - since
+        })
+        .await;
+    }
+
+    /// Waits until what follows from the time that is left is over. A warning shortens that, and so may whoever sets the clock.
+    async fn comes_to_zero(&self, wait: impl Fn(SignedDuration) -> SignedDuration) {
         let mut changes = self.cause.subscribe();
         loop {
             changes.mark_unchanged();
-            let last = self.last_moment();
+            let wait = wait(self.time_left());
+            if wait <= SignedDuration::ZERO {
+                return;
+            }
             tokio::select! {
-                () = sleep_until(last) => return,
+                () = tokio::time::sleep(wait.unsigned_abs().min(Duration::from_secs(1))) => {}
                 _ = changes.changed() => {}
             }
         }

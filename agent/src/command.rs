@@ -6,16 +6,15 @@ use std::os::unix::process::CommandExt;
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use rustix::process::{Gid, Pid, Signal, Uid, kill_process, kill_process_group};
 use rustix::thread;
 use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 use crate::log::Log;
 use crate::processes;
 use crate::user::User;
-use crate::world::now;
 
 /// So long what a command left behind may take to end by itself.
 const LEFT_BEHIND: Duration = Duration::from_secs(5);
@@ -23,10 +22,14 @@ const LEFT_BEHIND: Duration = Duration::from_secs(5);
 /// How often it is looked whether processes have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// So long the last of what a command wrote may take to be read. Whoever still holds the other end is no process of the agent's.
+const DRAINED: Duration = Duration::from_secs(5);
+
 /// A command that runs.
 pub(crate) struct Running {
     child: Child,
     group: Option<Pid>,
+    drained: oneshot::Receiver<()>,
 }
 
 impl Running {
@@ -40,14 +43,24 @@ impl Running {
             command.current_dir(&user.home);
         }
         let child = spawn_as(command, user)?;
-        log.follow(read);
+        let drained = log.follow(read);
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        Ok(Self { child, group })
+        Ok(Self { child, group, drained })
     }
 
-    /// Waits for its end.
-    pub(crate) async fn ended(&mut self) -> io::Result<ExitStatus> {
-        self.child.wait().await
+    /// Waits for its end, and takes leave that often of what ended before and nobody else waits for: the agent inherits it.
+    pub(crate) async fn ended(&mut self, reap_every: Duration) -> io::Result<ExitStatus> {
+        loop {
+            tokio::select! {
+                ended = self.child.wait() => return ended,
+                () = tokio::time::sleep(reap_every) => drop(processes::descendants(self.group)),
+            }
+        }
+    }
+
+    /// Waits until all that it wrote is in the log; after its end, and that of all that it left behind.
+    pub(crate) async fn drained(self) {
+        let _ = tokio::time::timeout(DRAINED, self.drained).await;
     }
 
     /// Sends a signal to it and to all of its group.
@@ -58,21 +71,19 @@ impl Running {
         }
     }
 
-    /// Waits until it has ended, and all that it began with it, after a signal that may have ended no more than the shell. `None`
-    /// where that was not so by `until`.
-    pub(crate) async fn all_ended(&mut self, until: Timestamp) -> Option<Ending> {
+    /// Waits until it has ended, and all of its group, after a signal that may have ended no more than the shell. What left the group
+    /// was not told to end, and is not waited for.
+    pub(crate) async fn group_ended(&mut self) -> Ending {
         let (mut own, mut inherited) = (None, Vec::new());
         loop {
             if own.is_none() {
                 own = self.child.try_wait().ok().flatten();
             }
-            let mut left = processes::descendants(self.group.filter(|_| own.is_none()));
-            inherited.append(&mut left.ended);
-            if let Some(own) = own.filter(|_| left.running.is_empty()) {
-                return Some(Ending::of(own.code(), &inherited));
-            }
-            if now() >= until {
-                return None;
+            let seen = processes::descendants(self.group.filter(|_| own.is_none()));
+            let is_of_it = |group: i32| self.group.is_some_and(|own| own.as_raw_nonzero().get() == group);
+            inherited.extend(seen.ended.into_iter().filter(|(_, group)| is_of_it(*group)).map(|(code, _)| code));
+            if let Some(own) = own.filter(|_| !seen.running.iter().any(|(_, group)| is_of_it(*group))) {
+                return Ending::of(own.code(), &inherited);
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
@@ -91,7 +102,7 @@ pub(crate) async fn end_all(patient: bool) -> usize {
             // In the kernel, on a dead disk perhaps. The machine is about to go.
             break;
         }
-        for process in left {
+        for (process, _) in left {
             // It may have ended by now.
             let _ = kill_process(process, signal);
         }

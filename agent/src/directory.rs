@@ -1,15 +1,20 @@
 //! The checkpoint directory, as it is on the disk.
 
+mod snapshot;
+
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::fs::{MetadataExt, chown, lchown};
 use std::path::{Path, PathBuf};
 
-use domain::job::checkpoints::{Entry, MARKERS, is_temporary, step_of};
+use domain::job::checkpoints::{Entry, MARKERS, check_path, is_temporary, step_of};
 use jiff::Timestamp;
 use store::Local;
 
 use crate::user::User;
+
+pub(crate) use snapshot::{Snapshot, let_go};
 
 /// Deeper, or more, is no checkpoint, but a directory that was named by mistake.
 const DEPTH_MAX: u32 = 32;
@@ -18,36 +23,38 @@ const FILES_MAX: usize = 100_000;
 /// Marks a checkpoint that is a single file.
 const COMPLETE: &str = ".complete";
 
-/// What is in the directory now. What vanishes while it is looked at was not there.
-pub(crate) fn look(directory: &Path) -> io::Result<Vec<Entry>> {
-    let mut entries = Vec::new();
-    for name in names(directory)? {
-        let Some(name) = name.to_str() else { continue };
-        let path = directory.join(name);
-        // A link, such as `latest`, is another name of a checkpoint.
-        let Ok(own) = fs::symlink_metadata(&path) else { continue };
-        if own.is_symlink() || name.starts_with('.') || step_of(name).is_none() || name.ends_with(COMPLETE) {
-            continue;
-        }
-        if let Some(entry) = entry_of(name.to_owned(), &path, directory)? {
-            entries.push(entry);
-        }
-    }
-    Ok(entries)
+/// What one look at the directory showed.
+#[derive(Debug, Default)]
+pub(crate) struct Look {
+    /// What belongs to a step.
+    pub(crate) entries: Vec<Entry>,
+    /// Something whose name has no number.
+    pub(crate) numberless: Option<String>,
 }
 
-/// The files of these entries, by their paths in the directory.
-pub(crate) fn files(directory: &Path, entries: &[String]) -> io::Result<Vec<Local>> {
-    let mut found = Vec::new();
-    for entry in entries {
-        walk(&directory.join(entry), DEPTH_MAX, &mut found)?;
+/// What is in the directory now. What vanishes while it is looked at was not there.
+pub(crate) fn look(directory: &Path) -> io::Result<Look> {
+    let mut seen = Look::default();
+    for name in names(directory)? {
+        let shown = name.to_string_lossy();
+        // A link, such as `latest`, is another name of a checkpoint.
+        let Ok(own) = fs::symlink_metadata(directory.join(&name)) else { continue };
+        if own.is_symlink() || shown.starts_with('.') || shown.ends_with(COMPLETE) {
+            continue;
+        }
+        if step_of(&shown).is_none() {
+            seen.numberless = Some(shown.into_owned());
+            continue;
+        }
+        seen.entries.extend(entry_of(&name, directory));
     }
-    let local = |(from, _): (PathBuf, Metadata)| {
-        let path = from.strip_prefix(directory).ok().and_then(Path::to_str).map(str::to_owned);
-        let unnamed = || io::Error::other(format!("{} is no UTF-8, and has no name in the bucket", from.display()));
-        Ok(Local { path: path.ok_or_else(unnamed)?, from })
-    };
-    found.into_iter().map(local).collect()
+    Ok(seen)
+}
+
+/// What went wrong, without the number that it has in the kernel.
+pub(crate) fn words(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words).to_owned()
 }
 
 /// What is uploaded, and what is not.
@@ -67,7 +74,7 @@ fn below(path: &Path, depth_left: u32, found: &mut Found) {
     let mut lacks = |why: &dyn std::fmt::Display| found.missing.push(format!("{} ({why})", path.display()));
     let (own, target) = match fs::symlink_metadata(path).and_then(|own| Ok((own, fs::metadata(path)?))) {
         Ok(both) => both,
-        Err(error) => return lacks(&error),
+        Err(error) => return lacks(&words(&error)),
     };
     if target.is_dir() {
         if own.is_symlink() {
@@ -78,7 +85,7 @@ fn below(path: &Path, depth_left: u32, found: &mut Found) {
         }
         match names(path) {
             Ok(inside) => inside.iter().for_each(|name| below(&path.join(name), depth_left - 1, found)),
-            Err(error) => lacks(&error),
+            Err(error) => lacks(&words(&error)),
         }
     } else if !target.is_file() {
         lacks(&"neither a file nor a directory");
@@ -98,9 +105,9 @@ pub(crate) fn make(directory: &Path, user: &User) -> io::Result<()> {
     missing.into_iter().chain([directory]).try_for_each(|path| chown(path, Some(user.uid), Some(user.gid)))
 }
 
-/// Gives all that is in it to the user.
+/// Gives all that is in it to the user, and nothing that a link leads to.
 pub(crate) fn give(path: &Path, user: &User) -> io::Result<()> {
-    chown(path, Some(user.uid), Some(user.gid))?;
+    lchown(path, Some(user.uid), Some(user.gid))?;
     if fs::symlink_metadata(path)?.is_dir() {
         for entry in fs::read_dir(path)? {
             give(&entry?.path(), user)?;
@@ -115,32 +122,56 @@ pub(crate) fn full(path: &Path) -> Option<u64> {
     (disk.f_bavail < disk.f_blocks / 100).then(|| disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-fn names(directory: &Path) -> io::Result<Vec<std::ffi::OsString>> {
+fn names(directory: &Path) -> io::Result<Vec<OsString>> {
     fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.file_name())).collect()
 }
 
-fn entry_of(name: String, path: &Path, directory: &Path) -> io::Result<Option<Entry>> {
-    let mut files = Vec::new();
-    match walk(path, DEPTH_MAX, &mut files) {
-        Ok(()) => {}
-        // It is being written, renamed or deleted; the next look sees what came of it.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    }
+/// `None` where it is being renamed or deleted; the next look sees what came of it.
+fn entry_of(name: &OsStr, directory: &Path) -> Option<Entry> {
+    let (path, name) = (directory.join(name), name.to_string_lossy().into_owned());
+    let mut inside = Inside::default();
+    let unreadable = match walk(&path, DEPTH_MAX, &mut inside) {
+        Ok(()) => None,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        Err(error) => Some(words(&error)),
+    };
     let marked = if path.is_dir() {
         MARKERS.iter().any(|marker| path.join(marker).is_file())
     } else {
         directory.join(format!("{name}{COMPLETE}")).is_file()
     };
-    let inner = |path: &Path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_temporary);
-    Ok(Some(Entry {
-        temporary: is_temporary(&name) || (!marked && files.iter().any(|(path, _)| inner(path))),
+    let unfit = unreadable.or_else(|| unfit(&name, marked, &inside, directory));
+    let Inside { files, .. } = inside;
+    Some(Entry {
         bytes: files.iter().map(|(_, metadata)| metadata.len()).sum(),
         files: u64::try_from(files.len()).unwrap_or(u64::MAX),
         changed_at: files.iter().map(|(_, metadata)| changed_at(metadata)).max().unwrap_or(Timestamp::MIN),
         marked,
+        unfit,
         name,
-    }))
+    })
+}
+
+/// Why something of that name, with that in it, is no checkpoint.
+fn unfit(name: &str, marked: bool, inside: &Inside, directory: &Path) -> Option<String> {
+    if is_temporary(name) {
+        return Some("its name says that it is still being written".to_owned());
+    }
+    let is_unfinished =
+        |path: &Path| path.file_name().and_then(OsStr::to_str).is_some_and(|inner| !marked && is_temporary(inner));
+    inside.paths().find_map(|path| match within(path, directory) {
+        Err(problem) => Some(problem),
+        Ok(shown) if is_unfinished(path) => Some(format!("the name of `{shown}` says that it is still being written")),
+        Ok(_) => None,
+    })
+}
+
+/// The path of something in the directory, as the bucket has it.
+fn within(path: &Path, directory: &Path) -> Result<String, String> {
+    let inner = path.strip_prefix(directory).unwrap_or(path);
+    let shown =
+        inner.to_str().ok_or_else(|| format!("`{}` is no UTF-8, and has no name in the bucket", inner.display()));
+    shown.and_then(|shown| check_path(shown).map(|()| shown.to_owned()))
 }
 
 fn changed_at(metadata: &Metadata) -> Timestamp {
@@ -148,28 +179,56 @@ fn changed_at(metadata: &Metadata) -> Timestamp {
     Timestamp::new(metadata.mtime(), nanosecond).unwrap_or(Timestamp::MIN)
 }
 
-/// Every file at or below a path. A link to a file counts as that file; one to a directory may lead anywhere.
-fn walk(path: &Path, depth_left: u32, found: &mut Vec<(PathBuf, Metadata)>) -> io::Result<()> {
-    let too = |what: &str| io::Error::other(format!("{} has too many {what} to be a checkpoint", path.display()));
-    let metadata = fs::metadata(path)?;
-    if metadata.is_file() {
-        found.push((path.to_owned(), metadata));
-        return if found.len() > FILES_MAX { Err(too("files")) } else { Ok(()) };
+/// What lies at or below a path.
+#[derive(Debug, Default)]
+struct Inside {
+    files: Vec<(PathBuf, Metadata)>,
+    /// Links to directories, and to nothing, with what they say.
+    links: Vec<(PathBuf, PathBuf)>,
+    /// Empty directories.
+    folders: Vec<PathBuf>,
+}
+
+impl Inside {
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        let files = self.files.iter().map(|(path, _)| path.as_path());
+        files.chain(self.links.iter().map(|(path, _)| path.as_path())).chain(self.folders.iter().map(PathBuf::as_path))
     }
-    if !metadata.is_dir() {
-        return Ok(());
+
+    fn len(&self) -> usize {
+        self.files.len() + self.links.len() + self.folders.len()
     }
-    if fs::symlink_metadata(path)?.is_symlink() {
-        return Err(io::Error::other(format!(
-            "{} is a link to a directory, which no checkpoint may hold",
-            path.display()
-        )));
+}
+
+/// A link to a file counts as that file; one to a directory may lead anywhere, and is kept as the link that it is. Sockets and pipes are
+/// nothing that could be kept.
+fn walk(path: &Path, depth_left: u32, found: &mut Inside) -> io::Result<()> {
+    let too_many = |what: &str| io::Error::other(format!("{} has too many {what} to be a checkpoint", path.display()));
+    if found.len() >= FILES_MAX {
+        return Err(too_many("files"));
     }
-    if depth_left == 0 {
-        return Err(too("levels"));
-    }
-    for name in names(path)? {
-        walk(&path.join(name), depth_left - 1, found)?;
+    let own = fs::symlink_metadata(path)?;
+    let metadata = match fs::metadata(path) {
+        // Dangling, or in a circle.
+        Err(_) if own.is_symlink() => None,
+        metadata => Some(metadata?),
+    };
+    match metadata {
+        Some(metadata) if metadata.is_file() => found.files.push((path.to_owned(), metadata)),
+        Some(metadata) if metadata.is_dir() && !own.is_symlink() => {
+            if depth_left == 0 {
+                return Err(too_many("levels"));
+            }
+            let names = names(path)?;
+            if names.is_empty() {
+                found.folders.push(path.to_owned());
+            }
+            return names.iter().try_for_each(|name| walk(&path.join(name), depth_left - 1, found));
+        }
+        _ if own.is_symlink() && metadata.as_ref().is_none_or(Metadata::is_dir) => {
+            found.links.push((path.to_owned(), fs::read_link(path)?));
+        }
+        _ => {}
     }
     Ok(())
 }
@@ -179,26 +238,26 @@ mod tests {
     use super::*;
 
     /// A directory of the test's own, which goes with it.
-    struct Scratch(PathBuf);
+    pub(super) struct Scratch(pub(super) PathBuf);
 
     impl Scratch {
-        fn new(name: &str) -> Self {
+        pub(super) fn new(name: &str) -> Self {
             let path = std::env::temp_dir().join(format!("curfew-{name}-{}", std::process::id()));
             let _ = fs::remove_dir_all(&path);
             fs::create_dir_all(&path).unwrap();
             Self(path)
         }
 
-        fn file(self, path: &str) -> Self {
+        pub(super) fn file(self, path: &str) -> Self {
             let path = self.0.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "12345").unwrap();
             self
         }
 
-        fn look(&self) -> Vec<(String, u64, bool, bool)> {
-            let seen = look(&self.0).unwrap().into_iter();
-            let mut seen: Vec<_> = seen.map(|entry| (entry.name, entry.bytes, entry.marked, entry.temporary)).collect();
+        fn look(&self) -> Vec<Seen> {
+            let seen = look(&self.0).unwrap().entries.into_iter();
+            let mut seen: Vec<_> = seen.map(|entry| (entry.name, entry.bytes, entry.marked, entry.unfit)).collect();
             seen.sort_unstable();
             seen
         }
@@ -210,8 +269,11 @@ mod tests {
         }
     }
 
-    fn seen(name: &str, bytes: u64, marked: bool, temporary: bool) -> (String, u64, bool, bool) {
-        (name.to_owned(), bytes, marked, temporary)
+    /// Name, bytes, whether it is marked, and why it is no checkpoint.
+    type Seen = (String, u64, bool, Option<String>);
+
+    fn seen(name: &str, bytes: u64, marked: bool, unfit: Option<&str>) -> Seen {
+        (name.to_owned(), bytes, marked, unfit.map(str::to_owned))
     }
 
     #[test]
@@ -222,28 +284,46 @@ mod tests {
         let scratch =
             scratch.file("model-30.pt").file("model-30.pt.complete").file("tmp-checkpoint-600/a").file("last.ckpt");
         let expect = [
-            seen("checkpoint-500", 10, true, false),
-            seen("epoch=1-step=20.ckpt", 5, false, false),
-            seen("model-30.pt", 5, true, false),
-            seen("step_7", 10, true, false),
-            seen("tmp-checkpoint-600", 5, false, true),
+            seen("checkpoint-500", 10, true, None),
+            seen("epoch=1-step=20.ckpt", 5, false, None),
+            seen("model-30.pt", 5, true, None),
+            seen("step_7", 10, true, None),
+            seen("tmp-checkpoint-600", 5, false, Some("its name says that it is still being written")),
         ];
         assert_eq!(scratch.look(), expect);
     }
 
     #[test]
     fn what_holds_something_temporary_is_temporary() {
-        let scratch = Scratch::new("temporary").file("step-1/a.bin").file("step-1/b.bin.tmp");
-        assert_eq!(scratch.look(), [seen("step-1", 10, false, true)]);
+        let scratch = Scratch::new("temporary").file("step-1/a.bin").file("step-1/b.bin.tmp").file("step-2/.zarray");
+        let unfit = "the name of `step-1/b.bin.tmp` says that it is still being written";
+        assert_eq!(scratch.look(), [seen("step-1", 10, false, Some(unfit)), seen("step-2", 5, false, None)]);
     }
 
     #[test]
     fn a_link_is_no_checkpoint_and_leads_nowhere() {
         let scratch = Scratch::new("links").file("step-1/a.bin");
         std::os::unix::fs::symlink("step-1", scratch.0.join("latest-1")).unwrap();
-        assert_eq!(scratch.look(), [seen("step-1", 5, false, false)]);
         std::os::unix::fs::symlink("/", scratch.0.join("step-1/root")).unwrap();
-        assert!(look(&scratch.0).unwrap_err().to_string().contains("link to a directory"));
+        std::os::unix::fs::symlink("..", scratch.0.join("step-1/circle")).unwrap();
+        assert_eq!(scratch.look(), [seen("step-1", 5, false, None)]);
+    }
+
+    #[test]
+    fn what_could_not_be_brought_back_stops_nothing_else() {
+        let scratch = Scratch::new("unfit").file("step-1/a.bin").file("step-2/a\nb");
+        fs::create_dir_all(scratch.0.join("step-3").join("deep/".repeat(40))).unwrap();
+        let seen = scratch.look();
+        assert_eq!(seen[0], super::tests::seen("step-1", 5, false, None));
+        let why = |index: usize| seen[index].3.as_deref().unwrap_or_default();
+        assert!(why(1).contains(r"the path `step-2/a\nb` has to stay"), "{}", why(1));
+        assert!(why(2).contains("too many levels"), "{}", why(2));
+    }
+
+    #[test]
+    fn a_name_without_a_number_is_noticed() {
+        let scratch = Scratch::new("numberless").file("last.ckpt");
+        assert_eq!(look(&scratch.0).unwrap().numberless.as_deref(), Some("last.ckpt"));
     }
 
     #[test]
@@ -260,17 +340,5 @@ mod tests {
         missing.sort_unstable();
         assert_eq!(missing.len(), 2);
         assert!(missing[0].contains("a/absent (No such file") && missing[1].contains("a/root (a link to a directory"));
-    }
-
-    #[test]
-    fn files_are_named_by_their_place_in_the_directory() {
-        let scratch = Scratch::new("files").file("step-1/deep/a.bin").file("step-1/b.bin").file("step-2.pt");
-        let mut paths: Vec<String> = files(&scratch.0, &["step-1".to_owned(), "step-2.pt".to_owned()])
-            .unwrap()
-            .into_iter()
-            .map(|file| file.path)
-            .collect();
-        paths.sort_unstable();
-        assert_eq!(paths, ["step-1/b.bin", "step-1/deep/a.bin", "step-2.pt"]);
     }
 }

@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 
 use crate::agent::{Agent, Cause};
 use crate::fence::Shut;
-use crate::world::now;
+use crate::world::{after, now};
 
 /// So long a beat may take.
 const BEAT: Duration = Duration::from_secs(45);
@@ -45,7 +45,7 @@ fn unheard(agent: &Agent, words: &str) {
     let why = format!(
         "nothing could be written to the bucket for {minutes} minutes, and the attempt counts as lost: {words}"
     );
-    agent.end(Cause { reason: ExitReason::Broken, why, until: now() + agent.pace.of(LAST_TRY) });
+    agent.end(Cause { reason: ExitReason::Broken, why, until: after(agent.pace.of(LAST_TRY)) });
 }
 
 /// One beat. Without the fence a replaced machine without checkpoints would never know, and it comes first: of what another machine of

@@ -1,45 +1,64 @@
 //! Keeps checkpoints: looks at the directory, uploads what is complete, has head name it, and deletes what is old.
 
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use domain::job::checkpoints::{QUIET, Step, Watch, Writer, to_keep, to_prune, to_upload};
+use domain::job::checkpoints::{Progress, QUIET, Step, Watch, Writer, overtaken, to_keep, to_prune, to_upload};
 use domain::job::warning::Measured;
 use domain::job::{Checkpoint, CheckpointSpec, Head};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
+use store::{CheckpointError, StoreError};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::agent::{Agent, Cause};
-use crate::directory;
+use crate::directory::{self, Look, Snapshot};
 use crate::fence::Shut;
-use crate::world::now;
+use crate::restore::Restored;
+use crate::world::{left_until, now};
 
 /// How often the directory is looked at.
 const LOOK_EVERY: SignedDuration = SignedDuration::from_secs(10);
 
-/// After so many failures in a row, when the command has ended, what is left is given up.
+/// After so many failures in a row that do not pass, when the command has ended, what is left is given up.
 const LAST_TRIES: u32 = 5;
+
+/// The same is said again after so long.
+const SAID_FOR: SignedDuration = SignedDuration::from_hours(1);
+
+/// So many different things are said in that time.
+const SAID_MAX: usize = 100;
 
 /// The part of it that the rest of the agent holds.
 pub(crate) struct Keeper {
     writer: watch::Sender<Writer>,
-    task: JoinHandle<()>,
+    task: JoinHandle<Option<String>>,
     measured: Arc<Mutex<Option<Measured>>>,
 }
 
 struct Work {
     agent: Arc<Agent>,
     directory: PathBuf,
+    writer: watch::Receiver<Writer>,
     /// Unknown: nothing is deleted.
     keep: Option<u32>,
     /// What head named, newest last.
     counting: Vec<Checkpoint>,
     seen: Watch,
+    /// The steps that were there when the newest was kept.
+    known: Option<BTreeSet<u64>>,
+    progress: Progress,
     measured: Arc<Mutex<Option<Measured>>>,
-    said: String,
-    first: Option<(Instant, u64)>,
+    said: BTreeMap<String, Instant>,
+    begun: Instant,
+    begun_at: Timestamp,
+    /// Whether checkpoints are deleted while they are uploaded.
+    hold: bool,
+    /// What is newer than all that is kept, and why it is not.
+    left: Option<String>,
 }
 
 /// What came of one look.
@@ -49,32 +68,62 @@ enum Kept {
     Nothing,
     /// A checkpoint.
     One,
-    /// It was tried in vain.
+    /// It was tried in vain, and may come out otherwise the next time.
     Failed,
+    /// It was tried in vain, and nothing that passes was the reason.
+    Refused,
     /// Nothing counts any more.
     Fenced,
 }
 
+/// Why a checkpoint was not kept.
+enum Trouble {
+    /// Another one may be kept.
+    Own(String),
+    /// None can be.
+    Store(StoreError),
+    Fenced(String),
+}
+
+impl From<CheckpointError> for Trouble {
+    fn from(error: CheckpointError) -> Self {
+        match error {
+            CheckpointError::Store(error) => Self::Store(error),
+            other => Self::Own(other.to_string()),
+        }
+    }
+}
+
+impl From<Shut> for Trouble {
+    fn from(shut: Shut) -> Self {
+        match shut {
+            Shut::Fenced(why) => Self::Fenced(why),
+            Shut::Store(error) => Self::Store(error),
+        }
+    }
+}
+
 impl Keeper {
-    /// Begins. `counting` is what head named so far.
-    pub(crate) fn begin(
-        agent: &Arc<Agent>,
-        spec: &CheckpointSpec,
-        keep: Option<u32>,
-        counting: Vec<Checkpoint>,
-    ) -> Self {
+    /// Begins, where an attempt goes on from what was restored.
+    pub(crate) fn begin(agent: &Arc<Agent>, spec: &CheckpointSpec, keep: Option<u32>, restored: Restored) -> Self {
         let (writer, measured) = (watch::Sender::new(Writer::Running), Arc::default());
         let work = Work {
             agent: Arc::clone(agent),
             directory: PathBuf::from(&spec.dir),
+            writer: writer.subscribe(),
             keep,
-            counting,
+            counting: restored.counting,
             seen: Watch::default(),
+            known: None,
+            progress: Progress::since(restored.checkpoint.map(|checkpoint| checkpoint.step)),
             measured: Arc::clone(&measured),
-            said: String::new(),
-            first: None,
+            said: BTreeMap::new(),
+            begun: Instant::now(),
+            begun_at: now(),
+            hold: false,
+            left: None,
         };
-        let task = tokio::task::spawn_local(work.go(writer.subscribe()));
+        let task = tokio::task::spawn_local(work.go());
         Self { writer, task, measured }
     }
 
@@ -83,11 +132,10 @@ impl Keeper {
         *self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps what is left after the command has ended, and then ends.
-    pub(crate) async fn finish(mut self, writer: Writer) {
+    /// Keeps what is left after the command has ended, and then ends. What is newer than all that is kept, and why it is not.
+    pub(crate) async fn finish(mut self, writer: Writer) -> Option<String> {
         self.writer.send_replace(writer);
-        // A keeper that panicked has nothing more to keep.
-        let _ = (&mut self.task).await;
+        (&mut self.task).await.unwrap_or_else(|error| Some(format!("its checkpoints are not kept any more: {error}")))
     }
 }
 
@@ -99,74 +147,126 @@ impl Drop for Keeper {
 }
 
 impl Work {
-    async fn go(mut self, mut writer: watch::Receiver<Writer>) {
+    async fn go(mut self) -> Option<String> {
         let mut tries = 0..LAST_TRIES;
         loop {
-            let stands = *writer.borrow_and_update();
-            let kept = self.once(stands).await;
+            let stands = *self.writer.borrow_and_update();
+            let kept = self.once().await;
             match (stands, kept) {
-                (_, Kept::Fenced) => return,
+                (_, Kept::Fenced) => return None,
                 // There may be a newer one by now.
                 (_, Kept::One) => {}
                 (Writer::Running, _) => {
                     tokio::select! {
                         () = self.agent.pace.sleep(LOOK_EVERY) => {}
-                        _ = writer.changed() => {}
+                        _ = self.writer.changed() => {}
                     }
                 }
-                (_, Kept::Nothing) => return,
-                (_, Kept::Failed) => {
-                    if tries.next().is_none() {
-                        return;
-                    }
-                    self.agent.pace.sleep(SignedDuration::from_secs(3)).await;
-                }
+                (_, Kept::Nothing) => return self.left,
+                (_, Kept::Refused) if tries.next().is_none() => return self.left,
+                // Who waits for it knows how long.
+                (_, Kept::Refused | Kept::Failed) => self.agent.pace.sleep(SignedDuration::from_secs(3)).await,
             }
         }
     }
 
-    /// One look, and what follows from it.
-    async fn once(&mut self, writer: Writer) -> Kept {
+    /// One look, and what follows from it: the newest is kept, or else the one before.
+    async fn once(&mut self) -> Kept {
+        let Some(steps) = self.look().await else { return Kept::Refused };
+        let kept = self.kept();
+        self.left = self.tell_problems(&steps);
+        let mut came = Kept::Nothing;
+        for step in to_upload(&steps, kept) {
+            match self.keep(step).await {
+                Ok(()) => {
+                    self.known = Some(steps.iter().map(|step| step.step).collect());
+                    return Kept::One;
+                }
+                Err(Trouble::Fenced(why)) => {
+                    self.agent.end(Cause::fenced(why));
+                    return Kept::Fenced;
+                }
+                Err(Trouble::Store(error)) => {
+                    self.not_kept(step, &error.to_string());
+                    return if error.lasts() { Kept::Refused } else { Kept::Failed };
+                }
+                Err(Trouble::Own(words)) => drop(self.not_kept(step, &words)),
+            }
+            came = Kept::Refused;
+        }
+        came
+    }
+
+    fn kept(&self) -> Option<u64> {
+        self.counting.last().map(|checkpoint| checkpoint.step)
+    }
+
+    /// What is in the directory now, the newest step first.
+    async fn look(&mut self) -> Option<Vec<Step>> {
         let directory = self.directory.clone();
         let looked = tokio::task::spawn_blocking(move || directory::look(&directory)).await;
-        match looked.map_err(std::io::Error::other).flatten() {
-            Ok(entries) => self.seen.look(entries, now()),
-            Err(error) => {
-                self.say(format!("the checkpoints in {} cannot be looked at: {error}", self.directory.display()));
-                return Kept::Failed;
+        let Look { entries, numberless } = match looked.map_err(io::Error::other).flatten() {
+            Ok(seen) => seen,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.say(format!("the checkpoint directory {} is not there any more", self.directory.display()));
+                Look::default()
             }
-        }
-        let steps = self.seen.steps(writer, now(), self.agent.pace.of(QUIET));
+            Err(error) => {
+                let (place, words) = (self.directory.display(), directory::words(&error));
+                self.say(format!("the checkpoints in {place} cannot be looked at: {words}"));
+                return None;
+            }
+        };
+        // Not the machine's clock, which may be set: what is quiet for a minute is so for a minute.
+        let now = self.begun_at - left_until(self.begun);
+        self.seen.look(entries, now);
+        let (writer, quiet) = (*self.writer.borrow(), self.agent.pace.of(QUIET));
+        let steps = self.seen.steps(writer, now, quiet);
+        self.known.get_or_insert_with(|| steps.iter().map(|step| step.step).collect());
         self.tell_progress(&steps);
-        let kept = self.counting.last().map(|checkpoint| checkpoint.step);
-        match to_upload(&steps, kept) {
-            Some(step) => self.keep(step).await,
-            None => Kept::Nothing,
+        if let Some(name) = numberless.filter(|_| steps.is_empty() && now.duration_since(self.begun_at) >= quiet) {
+            self.say(format!("`{name}` is no checkpoint: its name has no number, which would be its step"));
         }
+        if let Some(free) = directory::full(&self.directory) {
+            let (place, mib) = (self.directory.display(), free / (1024 * 1024));
+            self.say(format!("the disk of {place} is nearly full ({mib} MiB are left): set `root_volume_gib`"));
+        }
+        Some(steps)
     }
 
-    async fn keep(&mut self, step: &Step) -> Kept {
-        let begun = Instant::now();
-        let checkpoint = Checkpoint { attempt: self.agent.identity.attempt, step: step.step };
-        let files = match directory::files(&self.directory, &step.entries) {
-            Ok(files) => files,
-            Err(error) => return self.failed(step, &error.to_string()),
+    async fn keep(&mut self, step: &Step) -> Result<(), Trouble> {
+        let (begun, agent) = (Instant::now(), Arc::clone(&self.agent));
+        let checkpoint = Checkpoint { attempt: agent.identity.attempt, step: step.step };
+        let own = |error: io::Error| Trouble::Own(directory::words(&error));
+        let mut snapshot = snapshot(&self.directory, &step.entries, self.hold).await.map_err(own)?;
+        let content = std::mem::take(&mut snapshot.content);
+        let mut upload = Box::pin(agent.store.upload_checkpoint(&agent.identity.job, checkpoint, content, now()));
+        let uploaded = loop {
+            tokio::select! {
+                done = &mut upload => break done,
+                // It may take long, and what is written meanwhile is as quiet as it is.
+                () = agent.pace.sleep(LOOK_EVERY) => drop(self.look().await),
+            }
         };
-        let job = &self.agent.identity.job;
-        match self.agent.store.upload_checkpoint(job, checkpoint, files, now()).await {
-            Ok(_) => {}
-            Err(error) => return self.failed(step, &error.to_string()),
+        let directory = self.directory.clone();
+        let looked = tokio::task::spawn_blocking(move || {
+            directory::let_go(&directory);
+            (snapshot.changed(), snapshot.is_deleted())
+        });
+        let (changed, deleted) = looked.await.map_err(io::Error::other).map_err(own)?;
+        if uploaded.is_err() && deleted && !self.hold {
+            self.hold = true;
+            self.say(
+                "checkpoints are deleted while they are uploaded; from now on they are held until then".to_owned(),
+            );
+        }
+        uploaded?;
+        if let Some(path) = changed {
+            return Err(Trouble::Own(format!("{} was changed while it was uploaded", path.display())));
         }
         let kept = to_keep(&self.counting, checkpoint, self.keep);
         let name = |head: &mut Head| (head.checkpoint, head.kept) = (Some(checkpoint), kept.clone());
-        match self.agent.fence.swap(name).await {
-            Ok(_) => {}
-            Err(Shut::Fenced(why)) => {
-                self.agent.end(Cause::fenced(why));
-                return Kept::Fenced;
-            }
-            Err(Shut::Store(error)) => return self.failed(step, &error.to_string()),
-        }
+        agent.fence.swap(name).await?;
         self.counting.clone_from(&kept);
         self.counting.reverse();
         self.counting.push(checkpoint);
@@ -174,7 +274,7 @@ impl Work {
         if self.keep.is_some() {
             self.prune(checkpoint, &kept).await;
         }
-        Kept::One
+        Ok(())
     }
 
     fn measure(&mut self, step: &Step, begun: Instant) {
@@ -203,28 +303,65 @@ impl Work {
         }
     }
 
-    /// How far the job is, and how fast. A rate is that of this attempt.
+    /// How far the job is, and how fast.
     fn tell_progress(&mut self, steps: &[Step]) {
         let Some(newest) = steps.iter().find(|step| step.complete).map(|step| step.step) else { return };
-        let (since, from) = *self.first.get_or_insert((Instant::now(), newest));
-        let hours = since.elapsed().as_secs_f64() / 3600.0;
-        let done = u32::try_from(newest.saturating_sub(from)).ok().filter(|done| *done > 0);
-        self.agent.set_status(|status| {
-            status.step = Some(newest);
-            status.steps_per_hour = done.map(|done| (f64::from(done) / hours * 10.0).round() / 10.0);
-        });
+        self.progress.saw(newest, -left_until(self.begun));
+        let steps_per_hour = self.progress.steps_per_hour();
+        self.agent.set_status(|status| (status.step, status.steps_per_hour) = (Some(newest), steps_per_hour));
     }
 
-    fn failed(&mut self, step: &Step, words: &str) -> Kept {
-        self.say(format!("the checkpoint of step {} is not kept: {words}", step.step));
-        Kept::Failed
+    /// Says of what is newer than all that is kept why it cannot be, and of what is older and came later that it is not. The newest
+    /// of what is not, once the command has ended.
+    fn tell_problems(&mut self, steps: &[Step]) -> Option<String> {
+        let (kept, writer) = (self.kept(), *self.writer.borrow());
+        let mut left = None;
+        for step in steps.iter().filter(|step| !step.complete && kept.is_none_or(|kept| step.step > kept)) {
+            let cut_off = || "it carries no marker, and may be cut off".to_owned();
+            let why = step.problem.clone().or_else(|| (writer == Writer::Killed).then(cut_off));
+            if let Some(why) = why {
+                left = left.or(Some(self.not_kept(step, &why)));
+            }
+        }
+        if let (Some(kept), Some(known)) = (kept, &self.known)
+            && let Some(late) = overtaken(steps, kept, known)
+        {
+            self.say(format!(
+                "step {} was written after step {kept} was kept, and is not kept, for its number is lower: a command goes on from \
+                 CURFEW_RESUME_FROM, and what is no checkpoint belongs elsewhere",
+                late.step
+            ));
+        }
+        left
+    }
+
+    fn not_kept(&mut self, step: &Step, words: &str) -> String {
+        let words = format!("the checkpoint of step {} is not kept: {words}", step.step);
+        self.say(words.clone());
+        self.left = Some(words.clone());
+        words
     }
 
     /// Says it, but not again and again.
     fn say(&mut self, words: String) {
-        if self.said != words {
+        let for_so_long = self.agent.pace.wait(SAID_FOR);
+        self.said.retain(|_, at| at.elapsed() < for_so_long);
+        if self.said.len() < SAID_MAX && !self.said.contains_key(&words) {
             self.agent.log.say(&words);
-            self.said = words;
+            self.said.insert(words, Instant::now());
         }
     }
+}
+
+/// A disk takes its time, and a warning has to be heard meanwhile.
+async fn snapshot(directory: &Path, entries: &[String], hold: bool) -> io::Result<Snapshot> {
+    let (directory, entries) = (directory.to_owned(), entries.to_vec());
+    let taken = tokio::task::spawn_blocking(move || {
+        let mut taken = Snapshot::take(&directory, &entries)?;
+        if hold {
+            taken.hold()?;
+        }
+        Ok(taken)
+    });
+    taken.await.map_err(io::Error::other)?
 }

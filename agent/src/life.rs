@@ -3,18 +3,20 @@
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
+use std::time::Instant;
 
 use domain::config::Config;
 use domain::duration;
 use domain::job::checkpoints::Writer;
-use domain::job::warning::killed_at;
+use domain::job::warning::grace;
 use domain::job::{CheckpointSpec, ExitReason, Head, HeadResult, Spec, WARNING, Work};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 use crate::agent::{Agent, Cause, End};
 use crate::command::{Running, signal_of};
 use crate::fence::Shut;
 use crate::keeper::Keeper;
+use crate::patience::Patience;
 use crate::restore::{Restored, restore};
 use crate::user::{self, User};
 use crate::variables::{self, Variables};
@@ -29,6 +31,9 @@ const PREDECESSOR_SILENT: SignedDuration = SignedDuration::from_secs(60 + WARNIN
 
 /// Between one try and the next.
 const AGAIN: SignedDuration = SignedDuration::from_secs(5);
+
+/// How often leave is taken of what has ended and nobody waits for.
+const REAP_EVERY: SignedDuration = SignedDuration::from_mins(1);
 
 /// What the machine is asked to do.
 pub(crate) struct Asked {
@@ -68,7 +73,7 @@ async fn attempt(agent: &Arc<Agent>) -> Result<End, End> {
         agent.does("setup");
         let status = agent.unless_it_ends(run_setup(agent, line, &user, &variables)).await??;
         if !status.success() {
-            return Ok(outcome(agent, &asked, status, "`setup`").await);
+            return Ok(outcome(agent, &asked, status, "`setup`", None).await);
         }
     }
     agent.does("running");
@@ -81,20 +86,16 @@ async fn attempt(agent: &Arc<Agent>) -> Result<End, End> {
     Ok(end)
 }
 
-/// Reads the spec; as long as S3 does not answer, again.
+/// Reads the spec; where S3 does not answer, again.
 async fn read_spec(agent: &Agent) -> Result<Asked, End> {
-    let mut said = false;
+    let mut patience = Patience::default();
     let text = loop {
         match agent.store.read_spec(&agent.identity.job).await {
             Ok(Some(text)) => break text,
             Ok(None) => return Err(End::broken(format!("there is no spec of the job {}", agent.identity.job))),
-            Err(error) if said => drop(error),
-            Err(error) => {
-                agent.log.say(&format!("the spec cannot be read yet: {error}"));
-                said = true;
-            }
+            Err(error) if patience.bears(agent, "the spec cannot be read yet", &error).await => {}
+            Err(error) => return Err(End::broken(format!("the spec cannot be read: {error}"))),
         }
-        agent.pace.sleep(AGAIN).await;
     };
     // What it takes from the configuration is how many checkpoints are kept, which may have changed since it was accepted.
     let read = Spec::accepted(&text, &Config::default()).map_err(|mistakes| {
@@ -106,60 +107,56 @@ async fn read_spec(agent: &Agent) -> Result<Asked, End> {
     Ok(Asked { work, checkpoint, keep })
 }
 
-/// How many checkpoints are kept, as the job was accepted; as long as S3 does not answer, again.
+/// How many checkpoints are kept, as the job was accepted; where S3 does not answer, again.
 async fn read_keep(agent: &Agent) -> Option<u32> {
-    let (mut said, unknown) = (false, "how many checkpoints are kept is unknown, and none is deleted");
-    loop {
+    let mut patience = Patience::default();
+    let why = loop {
         match agent.store.read_keep(&agent.identity.job).await {
             Ok(Some(keep)) => return Some(keep),
-            Ok(None) => {
-                agent.log.say(&format!("{unknown}: state.json does not say it"));
-                return None;
-            }
-            Err(error) if error.lasts() => {
-                agent.log.say(&format!("{unknown}: {error}"));
-                return None;
-            }
-            Err(error) if said => drop(error),
-            Err(error) => {
-                agent.log.say(&format!("state.json cannot be read yet: {error}"));
-                said = true;
-            }
+            Ok(None) => break "state.json does not say it".to_owned(),
+            Err(error) if error.lasts() => break error.to_string(),
+            Err(error) if patience.bears(agent, "state.json cannot be read yet", &error).await => {}
+            Err(error) => break error.to_string(),
         }
-        agent.pace.sleep(AGAIN).await;
-    }
+    };
+    agent.log.say(&format!("how many checkpoints are kept is unknown, and none is deleted: {why}"));
+    None
 }
 
 /// Waits politely for the predecessor's last write, and takes the fence.
 async fn take_over(agent: &Agent) -> Result<Head, End> {
-    let begun = now();
-    let mut said = false;
+    let (begun, mut said, mut patience) = (Instant::now(), false, Patience::default());
     loop {
-        match agent.fence.read().await {
+        let shut = match agent.fence.read().await {
             Ok(head) if may_take(agent, &head, begun).await => match agent.fence.swap(|_| {}).await {
                 Ok(head) => return Ok(head),
-                Err(Shut::Fenced(why)) => return Err(Cause::fenced(why).into()),
-                Err(Shut::Store(error)) => agent.log.say(&format!("head.json cannot be written yet: {error}")),
+                Err(shut) => shut,
             },
-            Ok(head) if !said => {
-                agent.log.say(&format!("waits for attempt {} to leave its last", head.attempt));
-                said = true;
+            Ok(head) => {
+                if !said {
+                    agent.log.say(&format!("waits for attempt {} to leave its last", head.attempt));
+                    said = true;
+                }
+                agent.pace.sleep(AGAIN).await;
+                continue;
             }
-            Ok(_) => {}
-            Err(Shut::Fenced(why)) => return Err(Cause::fenced(why).into()),
-            Err(Shut::Store(error)) => agent.log.say(&format!("head.json cannot be read yet: {error}")),
+            Err(shut) => shut,
+        };
+        match shut {
+            Shut::Fenced(why) => return Err(Cause::fenced(why).into()),
+            Shut::Store(error) if patience.bears(agent, "head.json cannot be taken over yet", &error).await => {}
+            Shut::Store(error) => return Err(End::broken(format!("head.json cannot be taken over: {error}"))),
         }
-        agent.pace.sleep(SignedDuration::from_secs(2)).await;
     }
 }
 
 /// Whether the attempt that head names has nothing more to write, or had its time.
-async fn may_take(agent: &Agent, head: &Head, begun: Timestamp) -> bool {
+async fn may_take(agent: &Agent, head: &Head, begun: Instant) -> bool {
     let (job, before) = (&agent.identity.job, head.attempt);
     if before == 0 || before == agent.identity.attempt {
         return true;
     }
-    if now().duration_since(begun) >= agent.pace.of(PREDECESSOR) {
+    if begun.elapsed() >= agent.pace.wait(PREDECESSOR) {
         return true;
     }
     if matches!(agent.store.read_exit(job, before).await, Ok(Some(_))) {
@@ -173,15 +170,17 @@ async fn may_take(agent: &Agent, head: &Head, begun: Timestamp) -> bool {
 async fn run_setup(agent: &Agent, line: &str, user: &User, variables: &variables::All) -> Result<ExitStatus, End> {
     let broken = |error: std::io::Error| End::broken(format!("`setup` could not be run: {error}"));
     let mut running = Running::begin(line, user, variables, &agent.log).map_err(broken)?;
-    running.ended().await.map_err(broken)
+    let status = running.ended(agent.pace.wait(REAP_EVERY)).await.map_err(broken)?;
+    running.drained().await;
+    Ok(status)
 }
 
 /// The command, until it ends or has to.
 async fn run(agent: &Arc<Agent>, asked: &Asked, mut running: Running, restored: Restored) -> End {
     let keep = asked.checkpoint.as_ref();
-    let keeper = keep.map(|keep| Keeper::begin(agent, keep, asked.keep, restored.counting));
+    let keeper = keep.map(|keep| Keeper::begin(agent, keep, asked.keep, restored));
     let ended = tokio::select! {
-        ended = running.ended() => Ok(ended),
+        ended = running.ended(agent.pace.wait(REAP_EVERY)) => Ok(ended),
         cause = agent.cause() => Err(cause),
     };
     match ended {
@@ -190,12 +189,21 @@ async fn run(agent: &Arc<Agent>, asked: &Asked, mut running: Running, restored: 
             if left > 0 {
                 agent.log.say(&format!("the command left {left} processes behind, which were ended"));
             }
+            running.drained().await;
             agent.does("flushing");
             let writer = if status.success() { Writer::Ended } else { Writer::Killed };
-            if let Some(keeper) = keeper {
-                agent.in_time(keeper.finish(writer)).await;
+            let lost = match keeper {
+                Some(keeper) => agent.in_time(keeper.finish(writer)).await,
+                None => Some(None),
+            };
+            match (lost, agent.is_interrupted()) {
+                (None, Some(cause)) if status.success() => unfinished(cause, "its last checkpoint"),
+                (None, _) => {
+                    let words = "there was no time to keep its last checkpoint".to_owned();
+                    outcome(agent, asked, status, "the command", Some(words)).await
+                }
+                (Some(lost), _) => outcome(agent, asked, status, "the command", lost).await,
             }
-            outcome(agent, asked, status, "the command").await
         }
         Ok(Err(error)) => {
             command::end_all(false).await;
@@ -213,15 +221,19 @@ async fn end_early(agent: &Agent, asked: &Asked, mut running: Running, keeper: O
     }
     agent.does("flushing");
     let signal = asked.checkpoint.as_ref().map_or("SIGTERM", |checkpoint| &checkpoint.signal);
-    let killed_at = killed_at(now(), cause.until, keeper.as_ref().and_then(Keeper::measured));
-    let patience = duration::show(killed_at.duration_since(now()));
+    let (told, measured) = (Instant::now(), keeper.as_ref().and_then(Keeper::measured));
+    let patience = duration::show(grace(agent.time_left(), measured));
     agent.log.say(&format!("sends {signal} to the command, which has {patience}"));
     running.signal(signal_of(signal));
-    let ending = running.all_ended(killed_at).await;
+    let ending = tokio::select! {
+        ending = running.group_ended() => Some(ending),
+        () = agent.time_to_kill(told, measured) => None,
+    };
     if ending.is_none() {
         agent.log.say(&format!("the command did not end by {signal}, and is killed"));
-        command::end_all(false).await;
     }
+    command::end_all(ending.is_some()).await;
+    running.drained().await;
     let code = ending.and_then(|ending| ending.code);
     let writer = if ending.is_some_and(|ending| ending.well) { Writer::Ended } else { Writer::Killed };
     if let Some(keeper) = keeper
@@ -235,15 +247,23 @@ async fn end_early(agent: &Agent, asked: &Asked, mut running: Running, keeper: O
 }
 
 /// What the end of the command, or of its setup, means; written to head, for then it counts.
-async fn outcome(agent: &Agent, asked: &Asked, status: ExitStatus, what: &str) -> End {
+async fn outcome(agent: &Agent, asked: &Asked, status: ExitStatus, what: &str, lost: Option<String>) -> End {
     let succeeded = status.success();
     let mut why = words_of(status, what);
     if !succeeded && let Some(full) = full_disk(asked) {
         why = format!("{why}; {full}");
     }
+    if let Some(lost) = lost {
+        why = format!("{why}; {lost}");
+    }
     let Work { outputs: wanted, .. } = &asked.work;
     if !wanted.is_empty() {
         let uploaded = agent.in_time(outputs::upload(agent, wanted)).await;
+        if let (None, Some(cause)) = (&uploaded, agent.is_interrupted())
+            && succeeded
+        {
+            return unfinished(cause, "its outputs");
+        }
         if let Some(words) = uploaded.unwrap_or_else(|| Some("there was no time to upload its outputs".to_owned())) {
             why = format!("{why}; {words}");
         }
@@ -254,23 +274,36 @@ async fn outcome(agent: &Agent, asked: &Asked, status: ExitStatus, what: &str) -
     let end = End { reason, code: status.code(), why };
     match agent.in_time(write_result(agent, &result)).await {
         Some(Ok(())) => end,
-        Some(Err(why)) => Cause::fenced(why).into(),
-        None => End {
-            reason: ExitReason::Broken,
-            why: format!("{}, and that could not be written down in time", end.why),
-            ..end
+        Some(Err(Shut::Fenced(why))) => Cause::fenced(why).into(),
+        Some(Err(Shut::Store(error))) => unwritten(end, ExitReason::Broken, &error.to_string()),
+        None => match agent.is_interrupted() {
+            Some(cause) => unwritten(end, cause.reason, &cause.why),
+            None => unwritten(end, ExitReason::Broken, "there was no time"),
         },
     }
 }
 
-async fn write_result(agent: &Agent, result: &HeadResult) -> Result<(), String> {
+/// The command has ended with success, and the machine is taken away before all of it was brought away: the next attempt does that.
+fn unfinished(cause: Cause, what: &str) -> End {
+    End {
+        reason: cause.reason,
+        code: Some(0),
+        why: format!("the command has ended with success, and there was no time to bring {what} away: {}", cause.why),
+    }
+}
+
+fn unwritten(end: End, reason: ExitReason, why: &str) -> End {
+    End { reason, why: format!("{}, and that could not be written down: {why}", end.why), ..end }
+}
+
+async fn write_result(agent: &Agent, result: &HeadResult) -> Result<(), Shut> {
+    let mut patience = Patience::default();
     loop {
         match agent.fence.swap(|head| head.result = Some(result.clone())).await {
             Ok(_) => return Ok(()),
-            Err(Shut::Fenced(why)) => return Err(why),
-            Err(Shut::Store(error)) => agent.log.say(&format!("the result cannot be written yet: {error}")),
+            Err(Shut::Store(error)) if patience.bears(agent, "the result cannot be written yet", &error).await => {}
+            Err(shut) => return Err(shut),
         }
-        agent.pace.sleep(AGAIN).await;
     }
 }
 

@@ -5,10 +5,15 @@ use std::collections::VecDeque;
 use std::io::{PipeReader, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::oneshot;
+
 use crate::world::now;
 
 /// So much of its end is kept and uploaded, in bytes.
 const TAIL_BYTES: usize = 256 * 1024;
+
+/// A longer line is cut where it comes.
+const LINE_BYTES: usize = 4 * 1024;
 
 /// The log.
 #[derive(Debug, Clone, Default)]
@@ -26,21 +31,24 @@ impl Log {
         self.write(format!("[curfew {:.0}] {words}\n", now()).as_bytes());
     }
 
-    /// Takes what the command writes, until nobody holds the other end any more.
-    pub(crate) fn follow(&self, mut from: PipeReader) {
-        let log = self.clone();
+    /// Takes what the command writes, until nobody holds the other end any more, and then says so.
+    pub(crate) fn follow(&self, mut from: PipeReader) -> oneshot::Receiver<()> {
+        let (log, (drained, told)) = (self.clone(), oneshot::channel());
         std::thread::spawn(move || {
             let mut some = vec![0; 64 * 1024];
             while let Ok(read @ 1..) = from.read(&mut some) {
                 log.write(&some[..read]);
             }
+            // Nobody may be waiting for it.
+            let _ = drained.send(());
         });
+        told
     }
 
-    /// The end of it, and how much was written in all.
+    /// The end of it, from the beginning of a line on where that is near, and how much was written in all.
     pub(crate) fn tail(&self) -> (Vec<u8>, u64) {
         let tail = self.locked();
-        (tail.bytes.iter().copied().collect(), tail.written)
+        (tail.whole_lines(), tail.written)
     }
 
     fn write(&self, bytes: &[u8]) {
@@ -61,6 +69,19 @@ impl Tail {
         let surplus = self.bytes.len().saturating_sub(TAIL_BYTES);
         self.bytes.drain(..surplus);
     }
+
+    /// What was cut off begins in the middle of a line, and of a character perhaps.
+    fn whole_lines(&self) -> Vec<u8> {
+        let is_cut_off = self.written > u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
+        let near = self.bytes.iter().take(LINE_BYTES);
+        let begins = match near.clone().position(|byte| *byte == b'\n') {
+            _ if !is_cut_off => 0,
+            Some(end) => end + 1,
+            // The bytes of a character after its first (RFC 3629, section 3).
+            None => near.take_while(|byte| **byte & 0b1100_0000 == 0b1000_0000).count(),
+        };
+        self.bytes.iter().skip(begins).copied().collect()
+    }
 }
 
 #[cfg(test)]
@@ -75,6 +96,23 @@ mod tests {
         }
         assert_eq!((tail.bytes.len(), tail.written), (TAIL_BYTES, 1_024_000));
         assert_eq!((tail.bytes.front(), tail.bytes.back()), (Some(&7), Some(&9)));
+    }
+
+    fn check_begin(end: &str, expect: &str) {
+        let mut tail = Tail::default();
+        tail.take(&[b"the beginning\n".repeat(TAIL_BYTES / 10), end.as_bytes().to_vec()].concat());
+        let whole = String::from_utf8(tail.whole_lines()).unwrap();
+        assert!(whole.starts_with(expect), "{}", &whole[..40]);
+    }
+
+    #[test]
+    fn it_begins_with_a_line_or_at_least_with_a_character() {
+        check_begin("", "the beginning\n");
+        check_begin(&"x".repeat(TAIL_BYTES - 3), "x");
+        check_begin(&format!("{}x", "é".repeat(TAIL_BYTES / 2)), "éé");
+        let mut tail = Tail::default();
+        tail.take("é\nall of it".as_bytes());
+        assert_eq!(tail.whole_lines(), "é\nall of it".as_bytes());
     }
 
     #[test]

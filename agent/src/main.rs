@@ -17,6 +17,7 @@ mod life;
 mod log;
 mod notice;
 mod outputs;
+mod patience;
 mod processes;
 mod restore;
 mod secrets;

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::agent::{Agent, Cause};
-use crate::world::{now, sleep_until};
+use crate::world::{after, now, sleep_until};
 
 /// EC2 user guide, "Spot Instance interruption notices": check every 5 seconds.
 const EVERY: SignedDuration = SignedDuration::from_secs(5);
@@ -33,15 +33,20 @@ struct Interruption {
 
 /// Watches the instance metadata until the end.
 pub(crate) async fn watch(agent: Arc<Agent>) {
-    let client = client();
+    let mut client = client();
     let (mut rebalance, mut blind) = (false, false);
     loop {
         match get(&client, INTERRUPTION).await {
             Ok(Some(text)) => {
-                agent.end(interruption(&text, now()));
+                let (why, time) = interruption(&text, now());
+                agent.end(Cause { reason: ExitReason::Interrupted, why, until: after(time) });
                 return;
             }
-            Ok(None) => blind = false,
+            Ok(None) if blind => {
+                agent.log.say("the instance metadata answers again");
+                blind = false;
+            }
+            Ok(None) => {}
             Err(words) => {
                 if !blind {
                     agent.log.say(&format!(
@@ -49,6 +54,8 @@ pub(crate) async fn watch(agent: Arc<Agent>) {
                     ));
                 }
                 blind = true;
+                // It would hold on to a token that is no good any more.
+                client = self::client();
             }
         }
         if !rebalance && let Ok(Some(_)) = get(&client, REBALANCE).await {
@@ -74,21 +81,22 @@ pub(crate) async fn get(client: &Client, path: &'static str) -> Result<Option<St
     match client.get(path).await {
         Ok(text) => Ok(Some(text.into())),
         Err(ImdsError::ErrorResponse(answer)) if answer.response().status().as_u16() == 404 => Ok(None),
+        Err(ImdsError::ErrorResponse(answer)) => Err(format!("they answer {}", answer.response().status())),
         Err(error) => Err(sentence(&error)),
     }
 }
 
-/// That there is a warning is enough, whatever it says.
-fn interruption(text: &str, now: Timestamp) -> Cause {
+/// What it says, and how long something can be done. That there is a warning is enough, whatever it says.
+fn interruption(text: &str, now: Timestamp) -> (String, SignedDuration) {
     let read: Option<Interruption> = serde_json::from_str(text).ok();
-    let until = warning::flushed_until(now, read.as_ref().and_then(|read| read.time));
+    let time = warning::time_to_flush(now, read.as_ref().and_then(|read| read.time));
     let why = match read {
         Some(Interruption { action, time: Some(time) }) => {
             format!("EC2 takes the machine back ({action} at {time:.0})")
         }
         _ => format!("EC2 takes the machine back (`{}`)", shortened(text, 200)),
     };
-    Cause { reason: ExitReason::Interrupted, why, until }
+    (why, time)
 }
 
 /// Waits for `SIGTERM`, which is how a machine that shuts down tells.
@@ -96,14 +104,15 @@ pub(crate) async fn told(agent: Arc<Agent>) {
     let Ok(mut told) = signal(SignalKind::terminate()) else { return };
     told.recv().await;
     let why = "the machine shuts down, or somebody ended the agent (SIGTERM)".to_owned();
-    agent.end(Cause { reason: ExitReason::Interrupted, why, until: now() + agent.pace.of(TOLD) });
+    agent.end(Cause { reason: ExitReason::Interrupted, why, until: after(agent.pace.of(TOLD)) });
 }
 
 /// Waits for the end of the attempt's time.
 pub(crate) async fn expired(agent: Arc<Agent>) {
     sleep_until(agent.ends_at()).await;
-    let until = agent.identity.ends_at;
-    let why = format!("the time of this attempt is over: its machine ends at {until:.0}");
+    let ends_at = agent.identity.ends_at;
+    let until = after(ends_at.duration_since(now()));
+    let why = format!("the time of this attempt is over: its machine ends at {ends_at:.0}");
     agent.end(Cause { reason: ExitReason::Expired, why, until });
 }
 
@@ -113,9 +122,8 @@ mod tests {
 
     fn check(text: &str, expect: (&str, i64)) {
         let now: Timestamp = "2026-09-01T12:00:00Z".parse().unwrap();
-        let cause = interruption(text, now);
-        assert_eq!(cause.reason, ExitReason::Interrupted);
-        assert_eq!((cause.why.as_str(), cause.until.duration_since(now).as_secs()), expect);
+        let (why, time) = interruption(text, now);
+        assert_eq!((why.as_str(), time.as_secs()), expect);
     }
 
     #[test]

@@ -2,8 +2,12 @@
 
 use std::path::Path;
 
+use store::Local;
+
 use crate::agent::Agent;
 use crate::directory::{self, Found};
+use crate::fence::Shut;
+use crate::patience::Patience;
 
 /// So many refusals are said, for the words have to fit a message; the log has as many.
 const SAID_MAX: usize = 5;
@@ -19,10 +23,26 @@ pub(crate) async fn upload(agent: &Agent, wanted: &[String]) -> Option<String> {
     files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
     files.dedup();
     let count = files.len();
-    let refused = agent.store.upload_outputs(&agent.identity.job, agent.identity.attempt, files).await;
+    let refused = while_s3_answers(agent, files).await;
     agent.log.say(&format!("{} files of its outputs are uploaded", count - refused.len()));
     missing.extend(refused);
     words_of(&missing)
+}
+
+/// What is refused while S3 answers stays refused; else all is sent again.
+async fn while_s3_answers(agent: &Agent, files: Vec<Local>) -> Vec<String> {
+    let mut patience = Patience::default();
+    loop {
+        let refused = agent.store.upload_outputs(&agent.identity.job, agent.identity.attempt, files.clone()).await;
+        match agent.fence.look().await {
+            Err(Shut::Store(error)) if !refused.is_empty() => {
+                if !patience.bears(agent, "the outputs cannot be uploaded yet", &error).await {
+                    return refused;
+                }
+            }
+            _ => return refused,
+        }
+    }
 }
 
 fn words_of(missing: &[String]) -> Option<String> {

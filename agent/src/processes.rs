@@ -14,10 +14,10 @@ pub(crate) fn inherit() {
 /// What descends from the agent.
 #[derive(Debug, Default)]
 pub(crate) struct Descendants {
-    /// All that run.
-    pub(crate) running: Vec<Pid>,
-    /// How those ended that the agent had inherited: their exit codes, or `None` where a signal ended them.
-    pub(crate) ended: Vec<Option<i32>>,
+    /// All that run, each with its process group.
+    pub(crate) running: Vec<(Pid, i32)>,
+    /// How those ended that the agent had inherited, each with its process group: the exit code, or `None` where a signal ended it.
+    pub(crate) ended: Vec<(Option<i32>, i32)>,
 }
 
 /// Looks at them, and takes leave of those that have ended, but for `own_child`, whose end somebody else waits for.
@@ -28,10 +28,10 @@ pub(crate) fn descendants(own_child: Option<Pid>) -> Descendants {
     for (id, process) in &all {
         let Some(pid) = Pid::from_raw(*id) else { continue };
         if !process.ended && descends(*id, agent, &all) {
-            found.running.push(pid);
+            found.running.push((pid, process.group));
         } else if process.ended && process.parent == agent && Some(pid) != own_child {
             let ended = waitpid(Some(pid), WaitOptions::NOHANG).ok().flatten();
-            found.ended.extend(ended.map(|(_, status)| status.exit_status()));
+            found.ended.extend(ended.map(|(_, status)| (status.exit_status(), process.group)));
         }
     }
     found
@@ -40,6 +40,7 @@ pub(crate) fn descendants(own_child: Option<Pid>) -> Descendants {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Process {
     parent: i32,
+    group: i32,
     ended: bool,
 }
 
@@ -49,11 +50,12 @@ fn processes() -> impl Iterator<Item = (i32, Process)> {
     ids.filter_map(|id| Some((id, process_of(&fs::read_to_string(format!("/proc/{id}/stat")).ok()?)?)))
 }
 
-/// Linux manual, `proc_pid_stat(5)`: the name stands in parentheses, and may hold any; then come the state and the parent.
+/// Linux manual, `proc_pid_stat(5)`: the name stands in parentheses, and may hold any; then come the state, the parent, and the process group.
 fn process_of(stat: &str) -> Option<Process> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?;
-    Some(Process { parent: fields.next()?.parse().ok()?, ended: matches!(state, "Z" | "X") })
+    let (parent, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some(Process { parent, group, ended: matches!(state, "Z" | "X") })
 }
 
 fn descends(id: i32, from: i32, all: &BTreeMap<i32, Process>) -> bool {
@@ -66,21 +68,21 @@ fn descends(id: i32, from: i32, all: &BTreeMap<i32, Process>) -> bool {
 mod tests {
     use super::*;
 
-    fn check(stat: &str, expect: Option<(i32, bool)>) {
-        assert_eq!(process_of(stat), expect.map(|(parent, ended)| Process { parent, ended }), "{stat}");
+    fn check(stat: &str, expect: Option<(i32, i32, bool)>) {
+        assert_eq!(process_of(stat), expect.map(|(parent, group, ended)| Process { parent, group, ended }), "{stat}");
     }
 
     #[test]
     fn a_name_may_hold_anything() {
-        check("12 (sh) S 7 12 12 0 -1", Some((7, false)));
-        check("12 (a) Z 9 (b) Z 7 12", Some((7, true)));
+        check("12 (sh) S 7 12 12 0 -1", Some((7, 12, false)));
+        check("12 (a) Z 9 (b) Z 7 11", Some((7, 11, true)));
         check("12 (sh", None);
     }
 
     #[test]
     fn it_descends_over_any_number_of_parents() {
         let parents = [(2, 1), (3, 2), (4, 3), (5, 1), (6, 7), (7, 6)];
-        let all = parents.map(|(id, parent)| (id, Process { parent, ended: false })).into_iter().collect();
+        let all = parents.map(|(id, parent)| (id, Process { parent, group: 1, ended: false })).into_iter().collect();
         let found: Vec<i32> = (1..8).filter(|id| descends(*id, 2, &all)).collect();
         assert_eq!(found, [3, 4]);
     }

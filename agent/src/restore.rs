@@ -1,28 +1,26 @@
 //! Puts back the newest whole checkpoint that head named.
 
 use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use domain::job::checkpoints::{step_of, to_restore};
+use domain::job::checkpoints::{Manifest, step_of, to_restore};
 use domain::job::{Checkpoint, Head};
-use jiff::SignedDuration;
 use store::CheckpointError;
 
 use crate::agent::{Agent, End};
 use crate::directory;
+use crate::patience::Patience;
 use crate::user::User;
 
 /// Where it is put together, in the directory itself, because a rename does not lead from disk to disk. A name that begins with
 /// a dot is no checkpoint.
 const RESTORING: &str = ".curfew-restoring";
 
-/// Between one try and the next, while S3 does not answer.
-const AGAIN: SignedDuration = SignedDuration::from_secs(10);
-
-/// What does not pass, such as a permission that lacks, is tried so often: one that was just granted takes a while to be known everywhere
-/// (IAM user guide, "Troubleshoot IAM": changes are eventually consistent).
-const TRIES: u32 = 6;
+/// Where that is put which was there before, with a number after it.
+const ASIDE: &str = ".curfew-before-";
 
 /// What was put back, and all that counts.
 #[derive(Debug, Default)]
@@ -36,77 +34,121 @@ pub(crate) struct Restored {
 
 /// Restores; where the job has no checkpoint yet, there is nothing to put back.
 pub(crate) async fn restore(agent: &Arc<Agent>, head: &Head, into: &Path, user: &User) -> Result<Restored, End> {
-    let broken = |error: &dyn std::fmt::Display| End::broken(format!("{}: {error}", into.display()));
-    directory::make(into, user).map_err(|error| broken(&error))?;
-    set_aside(agent, into).map_err(|error| broken(&error))?;
-    let mut counting = to_restore(head);
-    let mut tries = 1..TRIES;
+    prepare(agent, into, user).await.map_err(|error| {
+        let (place, words) = (into.display(), directory::words(&error));
+        End::broken(format!(
+            "the checkpoint directory {place} cannot be used ({words}): set `checkpoint.dir` to a directory of its own"
+        ))
+    })?;
+    let (mut counting, mut patience) = (to_restore(head), Patience::default());
     while let Some(checkpoint) = counting.first().copied() {
+        let step = checkpoint.step;
+        let cannot = |error: CheckpointError, hint| {
+            Err(End::broken(format!("the checkpoint of step {step} cannot be restored: {error}{hint}")))
+        };
         match Box::pin(one(agent, checkpoint, into, user)).await {
             Ok(entries) => {
-                agent
-                    .log
-                    .say(&format!("goes on from step {}, which attempt {} kept", checkpoint.step, checkpoint.attempt));
+                agent.log.say(&format!("goes on from step {step}, which attempt {} kept", checkpoint.attempt));
                 counting.reverse();
                 return Ok(Restored { checkpoint: Some(checkpoint), entries, counting });
             }
             Err(CheckpointError::Damaged(words)) => {
-                agent.log.say(&format!(
-                    "the checkpoint of step {} is damaged, and the one before is taken: {words}",
-                    checkpoint.step
-                ));
+                agent
+                    .log
+                    .say(&format!("the checkpoint of step {step} is damaged, and the one before is taken: {words}"));
                 counting.remove(0);
+                patience = Patience::default();
             }
-            Err(CheckpointError::Store(error)) if !error.lasts() || tries.next().is_some() => {
-                agent.log.say(&format!("the checkpoint of step {} cannot be read yet: {error}", checkpoint.step));
-                agent.pace.sleep(AGAIN).await;
+            Err(CheckpointError::Store(error)) => {
+                let what = format!("the checkpoint of step {step} cannot be read yet");
+                if !patience.bears(agent, &what, &error).await {
+                    return cannot(error.into(), "");
+                }
             }
-            Err(error) => {
-                let hint = directory::full(into).map_or("", |_| "; the disk is full: set `root_volume_gib`");
-                return Err(End::broken(format!(
-                    "the checkpoint of step {} cannot be restored: {error}{hint}",
-                    checkpoint.step
-                )));
+            Err(CheckpointError::Disk { error, .. }) if is_full(&error) && clear_away(into).await => {
+                agent.log.say("the disk is full: what a machine that stopped had left there is deleted");
             }
+            Err(CheckpointError::Disk { path, error }) => {
+                let hint = if is_full(&error) { "; set `root_volume_gib`" } else { "" };
+                return cannot(CheckpointError::Disk { path, error }, hint);
+            }
+            Err(error) => return cannot(error, ""),
         }
     }
     agent.log.say("there is no checkpoint to go on from: the job begins at its beginning");
     Ok(Restored::default())
 }
 
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// The directory, empty and the user's own.
+async fn prepare(agent: &Arc<Agent>, into: &Path, user: &User) -> io::Result<()> {
+    let (agent, into, user) = (Arc::clone(agent), into.to_owned(), user.clone());
+    on_disk(move || {
+        directory::make(&into, &user)?;
+        directory::let_go(&into);
+        set_aside(&agent, &into)
+    })
+    .await
+}
+
 /// One checkpoint: put together beside the others, and then renamed.
 async fn one(agent: &Agent, checkpoint: Checkpoint, into: &Path, user: &User) -> Result<Vec<PathBuf>, CheckpointError> {
     let restoring = into.join(RESTORING);
-    let disk = |path: &Path| {
-        let path = path.to_owned();
-        move |error| CheckpointError::Disk { path, error }
-    };
-    let _ = fs::remove_dir_all(&restoring);
-    fs::create_dir(&restoring).map_err(disk(&restoring))?;
+    let disk = |error| CheckpointError::Disk { path: restoring.clone(), error };
+    let empty = restoring.clone();
+    on_disk(move || {
+        let _ = fs::remove_dir_all(&empty);
+        fs::create_dir(&empty)
+    })
+    .await
+    .map_err(disk)?;
     let restored = agent.store.restore_checkpoint(&agent.identity.job, checkpoint, restoring.clone()).await;
-    if let Err(error) = restored {
-        let _ = fs::remove_dir_all(&restoring);
-        return Err(error);
+    let half = restoring.clone();
+    let manifest = match restored {
+        Ok(manifest) => manifest,
+        Err(error) => {
+            let _ = on_disk(move || fs::remove_dir_all(half)).await;
+            return Err(error);
+        }
+    };
+    let (into, user) = (into.to_owned(), user.clone());
+    on_disk(move || finish(&manifest, &half, &into, &user)).await.map_err(disk)
+}
+
+/// What a checkpoint holds besides files, its owner, and its place.
+fn finish(manifest: &Manifest, restoring: &Path, into: &Path, user: &User) -> io::Result<Vec<PathBuf>> {
+    for folder in &manifest.folders {
+        fs::create_dir_all(restoring.join(folder))?;
     }
-    directory::give(&restoring, user).map_err(disk(&restoring))?;
+    // Last, so that nothing is written through them.
+    for link in &manifest.links {
+        let path = restoring.join(&link.path);
+        fs::create_dir_all(path.parent().unwrap_or(restoring))?;
+        symlink(&link.to, path)?;
+    }
+    directory::give(restoring, user)?;
     let mut entries = Vec::new();
-    for entry in fs::read_dir(&restoring).map_err(disk(&restoring))? {
-        let entry = entry.map_err(disk(&restoring))?;
+    for entry in fs::read_dir(restoring)? {
+        let entry = entry?;
         let there = into.join(entry.file_name());
-        fs::rename(entry.path(), &there).map_err(disk(&there))?;
+        fs::rename(entry.path(), &there)?;
         entries.push(there);
     }
-    fs::remove_dir(&restoring).map_err(disk(&restoring))?;
+    fs::remove_dir(restoring)?;
     entries.sort_unstable();
     Ok(entries)
 }
 
 /// What lies there already was left by this machine before it was started anew, and may be cut off anywhere: it is put beside.
-fn set_aside(agent: &Agent, directory: &Path) -> std::io::Result<()> {
+fn set_aside(agent: &Agent, directory: &Path) -> io::Result<()> {
     let mut aside = None;
     for entry in fs::read_dir(directory)? {
         let name = entry?.file_name();
-        if name.to_str().is_none_or(|name| name.starts_with('.') || step_of(name).is_none()) {
+        let shown = name.to_string_lossy();
+        if shown.starts_with('.') || step_of(&shown).is_none() {
             continue;
         }
         let folder = match &aside {
@@ -123,14 +165,36 @@ fn set_aside(agent: &Agent, directory: &Path) -> std::io::Result<()> {
 }
 
 /// `.curfew-before-1` in the directory, or the next number that is free: a rename does not lead from disk to disk.
-fn folder_beside(directory: &Path) -> std::io::Result<PathBuf> {
+fn folder_beside(directory: &Path) -> io::Result<PathBuf> {
     let mut number = 1;
     loop {
-        let folder = directory.join(format!(".curfew-before-{number}"));
+        let folder = directory.join(format!("{ASIDE}{number}"));
         match fs::create_dir(&folder) {
             Ok(()) => return Ok(folder),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Deletes what was put beside; whether there was anything.
+async fn clear_away(directory: &Path) -> bool {
+    let directory = directory.to_owned();
+    let cleared = on_disk(move || {
+        let mut cleared = false;
+        for entry in fs::read_dir(&directory)? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().starts_with(ASIDE) {
+                fs::remove_dir_all(entry.path())?;
+                cleared = true;
+            }
+        }
+        Ok(cleared)
+    });
+    cleared.await.unwrap_or(false)
+}
+
+/// A disk takes its time, and a warning has to be heard meanwhile.
+async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
 }

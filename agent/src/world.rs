@@ -1,6 +1,6 @@
 //! What is read of the world besides AWS: the clock, and how fast time goes.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -34,6 +34,18 @@ impl Pace {
     pub(crate) async fn sleep(self, wait: SignedDuration) {
         tokio::time::sleep(self.wait(wait)).await;
     }
+}
+
+/// The moment after that time, whatever the machine's clock is set to by then.
+pub(crate) fn after(time: SignedDuration) -> Instant {
+    Instant::now() + Duration::try_from(time).unwrap_or(Duration::ZERO)
+}
+
+/// How long it is until then; negative once it is past.
+pub(crate) fn left_until(then: Instant) -> SignedDuration {
+    let now = Instant::now();
+    let signed = |time: Duration| SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX);
+    if then >= now { signed(then - now) } else { -signed(now - then) }
 }
 
 /// Waits until then. The machine's clock may be set in between, so it looks again every second.

@@ -11,7 +11,7 @@ mod send;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use domain::job::checkpoints::{File, MANIFEST_FILE, Manifest, Stored};
+use domain::job::checkpoints::{File, Link, MANIFEST_FILE, Manifest, Stored};
 use domain::job::{Checkpoint, JobId};
 
 use crate::bucket::Condition;
@@ -40,6 +40,17 @@ pub struct Local {
     pub from: PathBuf,
     /// Its path in the checkpoint directory.
     pub path: String,
+}
+
+/// What a checkpoint consists of.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Content {
+    /// Its files.
+    pub files: Vec<Local>,
+    /// Its links to directories, and to nothing.
+    pub links: Vec<Link>,
+    /// The paths of its empty directories.
+    pub folders: Vec<String>,
 }
 
 /// Why a checkpoint was not uploaded, or not restored.
@@ -90,10 +101,11 @@ impl Store {
         &self,
         job: &JobId,
         checkpoint: Checkpoint,
-        files: Vec<Local>,
+        content: Content,
         now: jiff::Timestamp,
     ) -> Result<Manifest, CheckpointError> {
         let folder = folder(job, checkpoint);
+        let Content { files, links, folders } = content;
         let files = foreseen(files).await?;
         let files = send::files(&self.bucket, &format!("{folder}files/"), files, &Memory::new()).await?;
         let manifest = Manifest {
@@ -103,6 +115,8 @@ impl Store {
             at: now,
             bytes: files.iter().map(|file| file.bytes).sum(),
             files,
+            links,
+            folders,
         };
         let key = format!("{folder}{MANIFEST_FILE}");
         let bytes = bytes_of(&manifest, &self.bucket.address(&key))?;
@@ -112,7 +126,7 @@ impl Store {
     }
 
     /// Writes a checkpoint's files into a directory that exists, and compares each of its parts with its checksum. Until that is done nobody
-    /// should look at them.
+    /// should look at them. Its links and empty directories are left to the caller.
     ///
     /// # Errors
     /// [`CheckpointError::Damaged`] where it is not whole; else where the disk or S3 refused. Some files may have been written.

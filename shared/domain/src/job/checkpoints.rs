@@ -2,19 +2,21 @@
 //!
 //! - An entry of the checkpoint directory belongs to the step that its name says: the last number in it, compared as a number. Entries of
 //!   one step, such as `model-500.pt` and `optimizer-500.pt`, are one checkpoint.
-//! - A checkpoint is **complete** if and only if none of its entries is a temporary one, and each of them is not empty, and
-//!   carries a marker ([`MARKERS`]), or has not changed for [`QUIET`], or the command has ended with success.
+//! - A checkpoint is **complete** if and only if each of its entries is fit ([`Entry::unfit`]), and not empty or only the flag of another
+//!   one, and carries a marker ([`MARKERS`]), or has not changed for [`QUIET`], or the command has ended with success.
 //! - In the bucket it is complete if its manifest is there, which is written last, and it counts if `head.json` named it.
 
 mod manifest;
+mod progress;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Checkpoint, Head};
 
-pub use manifest::{File, MANIFEST_FILE, Manifest, PartDigest, check_path};
+pub use manifest::{File, Link, MANIFEST_FILE, Manifest, PartDigest, check_path};
+pub use progress::Progress;
 
 /// A file of one of these names in a checkpoint says that it is complete: people's own, Hadoop's, that of `PyTorch`'s distributed
 /// checkpoints, and that of Hugging Face's trainer.
@@ -42,8 +44,9 @@ pub struct Entry {
     pub changed_at: Timestamp,
     /// Whether it carries one of [`MARKERS`]; a file does by a file beside it, `<name>.complete`.
     pub marked: bool,
-    /// Whether it is, or holds, something that is still written by another name: [`is_temporary`].
-    pub temporary: bool,
+    /// Why it is no checkpoint as it is, for its owner: it is, or holds, something that is still written by another name
+    /// ([`is_temporary`]), or something that could not be brought back.
+    pub unfit: Option<String>,
 }
 
 /// The entries of one step.
@@ -57,6 +60,8 @@ pub struct Step {
     pub bytes: u64,
     /// Whether it is complete.
     pub complete: bool,
+    /// Why it is not, though nothing of it has changed for a while; for its owner.
+    pub problem: Option<String>,
 }
 
 /// How the command stands.
@@ -93,27 +98,45 @@ impl Watch {
     /// What is in the directory, the newest step first. `quiet` is [`QUIET`], but for tests.
     #[must_use]
     pub fn steps(&self, writer: Writer, now: Timestamp, quiet: SignedDuration) -> Vec<Step> {
-        let mut steps: BTreeMap<u64, Step> = BTreeMap::new();
-        for (entry, since) in self.seen.values() {
-            let Some(number) = step_of(&entry.name) else { continue };
-            let still = now.duration_since(*since) >= quiet;
-            let settled = entry.marked || still || writer == Writer::Ended;
-            let complete = !entry.temporary && entry.bytes > 0 && settled;
-            let empty = Step { step: number, entries: Vec::new(), bytes: 0, complete: true };
-            let step = steps.entry(number).or_insert(empty);
-            step.entries.push(entry.name.clone());
-            step.bytes += entry.bytes;
-            step.complete &= complete;
+        let mut steps: BTreeMap<u64, Vec<&(Entry, Timestamp)>> = BTreeMap::new();
+        for seen in self.seen.values() {
+            if let Some(number) = step_of(&seen.0.name) {
+                steps.entry(number).or_default().push(seen);
+            }
         }
-        steps.into_values().rev().collect()
+        let quiet = |since: Timestamp| now.duration_since(since) >= quiet;
+        steps.into_iter().rev().map(|(number, seen)| judged(number, &seen, writer, quiet)).collect()
     }
 }
 
-/// The newest complete step above one that is already kept.
+fn judged(step: u64, seen: &[&(Entry, Timestamp)], writer: Writer, quiet: impl Fn(Timestamp) -> bool) -> Step {
+    let all: Vec<&Entry> = seen.iter().map(|(entry, _)| entry).collect();
+    let (mut complete, mut problem) = (true, None);
+    for (entry, since) in seen {
+        let wrong = entry.unfit.clone().or_else(|| is_empty(entry, &all).then(|| "it is empty".to_owned()));
+        let still = quiet(*since) || writer == Writer::Ended;
+        complete &= wrong.is_none() && (entry.marked || still);
+        problem = problem.or(wrong.filter(|_| still).map(|wrong| format!("`{}`: {wrong}", entry.name)));
+    }
+    let entries = all.iter().map(|entry| entry.name.clone()).collect();
+    Step { step, entries, bytes: all.iter().map(|entry| entry.bytes).sum(), complete, problem }
+}
+
+/// Nothing is in it, and it is no flag that says something of another entry, as `step-5.done` does of `step-5`.
+fn is_empty(entry: &Entry, all: &[&Entry]) -> bool {
+    entry.bytes == 0 && !all.iter().any(|other| other.bytes > 0 && entry.name.starts_with(&other.name))
+}
+
+/// The complete steps above one that is already kept, the newest first.
+pub fn to_upload(steps: &[Step], kept: Option<u64>) -> impl Iterator<Item = &Step> {
+    steps.iter().filter(move |step| step.complete && kept.is_none_or(|kept| step.step > kept))
+}
+
+/// A step that was completed since another one was kept, beside which there were those that are `known`, and is not kept because its
+/// number is lower: the command began anew, or the higher number is that of something else.
 #[must_use]
-pub fn to_upload(steps: &[Step], kept: Option<u64>) -> Option<&Step> {
-    let newer = |step: &&Step| step.complete && kept.is_none_or(|kept| step.step > kept);
-    steps.iter().filter(newer).max_by_key(|step| step.step)
+pub fn overtaken<'a>(steps: &'a [Step], kept: u64, known: &BTreeSet<u64>) -> Option<&'a Step> {
+    steps.iter().find(|step| step.complete && step.step < kept && !known.contains(&step.step))
 }
 
 /// The step that a name says: its last number.
@@ -136,8 +159,7 @@ pub fn step_of(name: &str) -> Option<u64> {
 pub fn is_temporary(name: &str) -> bool {
     let words = name.split(|character: char| !character.is_alphanumeric());
     let unfinished = |word: &str| matches!(word, "tmp" | "temp" | "partial" | "incomplete");
-    let hidden = name.starts_with('.') && !MARKERS.contains(&name);
-    hidden || words.map(str::to_ascii_lowercase).any(|word| unfinished(&word))
+    words.map(str::to_ascii_lowercase).any(|word| unfinished(&word))
 }
 
 /// In which order checkpoints are tried: what head names, and then what it named before, the highest step first. What else lies in the

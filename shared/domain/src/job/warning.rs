@@ -10,6 +10,9 @@ const CLOSING: SignedDuration = SignedDuration::from_secs(10);
 /// The least that a command gets to end by itself.
 const GRACE_MIN: SignedDuration = SignedDuration::from_secs(15);
 
+/// Nothing is begun in the last of the time.
+const LAST_SECONDS: SignedDuration = SignedDuration::from_secs(5);
+
 /// How large the last checkpoint was, and how long its upload took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Measured {
@@ -36,21 +39,21 @@ impl Measured {
     }
 }
 
-/// When a command that was told to end at `told` is killed, so that what it wrote can still be brought away before `until`.
+/// How long a command that was told to end is waited for, of all the time that there is, so that what it wrote can still be brought away.
 #[must_use]
-pub fn killed_at(told: Timestamp, until: Timestamp, last: Option<Measured>) -> Timestamp {
-    let total = until.duration_since(told).max(SignedDuration::ZERO);
+pub fn grace(total: SignedDuration, last: Option<Measured>) -> SignedDuration {
+    let total = total.max(SignedDuration::ZERO);
     // Without one that was measured, half of the time.
     let upload = last.map_or(total / 2, |measured| measured.took + measured.took / 4);
-    let grace = (total - CLOSING - upload).max(GRACE_MIN.min(total / 2));
-    told + grace
+    (total - CLOSING - upload).max(GRACE_MIN.min(total / 2))
 }
 
-/// The end of what can be done after a warning: what AWS said, two minutes at most, and not the last seconds.
+/// How long something can be done after a warning: until what AWS said, two minutes at most, and not the last seconds. What was over
+/// already is no moment that anybody can keep: one of the clocks is wrong.
 #[must_use]
-pub fn flushed_until(warned: Timestamp, said: Option<Timestamp>) -> Timestamp {
-    let latest = warned + WARNING;
-    said.map_or(latest, |said| said.min(latest)).max(warned) - SignedDuration::from_secs(5)
+pub fn time_to_flush(warned: Timestamp, said: Option<Timestamp>) -> SignedDuration {
+    let said = said.map(|said| said.duration_since(warned)).filter(SignedDuration::is_positive);
+    said.unwrap_or(WARNING).min(WARNING) - LAST_SECONDS
 }
 
 #[cfg(test)]
@@ -59,9 +62,8 @@ mod tests {
     use crate::fixture::{NOW, time};
 
     fn check_grace(seconds: i64, took: Option<i64>, expect: i64) {
-        let (told, last) = (time(NOW), took.map(|took| Measured { bytes: 1, took: SignedDuration::from_secs(took) }));
-        let killed = killed_at(told, told + SignedDuration::from_secs(seconds), last);
-        assert_eq!(killed.duration_since(told).as_secs(), expect);
+        let last = took.map(|took| Measured { bytes: 1, took: SignedDuration::from_secs(took) });
+        assert_eq!(grace(SignedDuration::from_secs(seconds), last).as_secs(), expect);
     }
 
     #[test]
@@ -90,8 +92,9 @@ mod tests {
         let warned = time(NOW);
         let left = |said: Option<i64>| {
             let said = said.map(|seconds| warned + SignedDuration::from_secs(seconds));
-            flushed_until(warned, said).duration_since(warned).as_secs()
+            time_to_flush(warned, said).as_secs()
         };
-        assert_eq!([left(None), left(Some(60)), left(Some(600)), left(Some(-60))], [115, 55, 115, -5]);
+        assert_eq!([left(None), left(Some(60)), left(Some(600))], [115, 55, 115]);
+        assert_eq!([left(Some(0)), left(Some(-60))], [115, 115]);
     }
 }

@@ -1,5 +1,7 @@
 //! What a checkpoint consists of: `checkpoints/<team>/<job>/<attempt>/<step>/manifest.json`, written when all else is there.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -33,6 +35,21 @@ pub struct Manifest {
     pub bytes: u64,
     /// Every file, in order of paths.
     pub files: Vec<File>,
+    /// Every link that leads to a directory, or to nothing; a link to a file is that file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<Link>,
+    /// The paths of directories with nothing in them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub folders: Vec<String>,
+}
+
+/// A symbolic link, kept as such: what it leads to is not part of the checkpoint, unless it lies in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// Its path in the checkpoint directory, with `/`.
+    pub path: String,
+    /// What it says, which may be anything.
+    pub to: String,
 }
 
 /// One file of it.
@@ -103,6 +120,7 @@ impl Manifest {
         if self.bytes != self.files.iter().map(|file| file.bytes).sum::<u64>() {
             return Err("the sizes in its manifest do not add up".to_owned());
         }
+        self.check_links()?;
         self.files.iter().try_for_each(|file| {
             check_path(&file.path)?;
             let parts = if file.part_bytes == 0 { 0 } else { file.bytes.div_ceil(file.part_bytes) };
@@ -112,6 +130,33 @@ impl Manifest {
             Ok(())
         })
     }
+
+    /// A link may lead anywhere, so nothing of the checkpoint may lie behind one.
+    fn check_links(&self) -> Result<(), String> {
+        self.folders.iter().try_for_each(|path| check_path(path))?;
+        let files = self.files.iter().map(|file| file.path.as_str());
+        let others: Vec<&str> = files.chain(self.folders.iter().map(String::as_str)).collect();
+        let mut links = BTreeSet::new();
+        for Link { path, to } in &self.links {
+            check_path(path)?;
+            if to.is_empty() || to.contains('\0') || !links.insert(path.as_str()) {
+                return Err(format!("its manifest has a link `{path}` that is none"));
+            }
+        }
+        let behind = |path: &&&str| with_parents(path).any(|parent| links.contains(parent));
+        match others.iter().find(behind) {
+            Some(path) => Err(format!("in its manifest `{path}` lies behind a link")),
+            None if links.iter().any(|path| with_parents(path).skip(1).any(|parent| links.contains(parent))) => {
+                Err("in its manifest a link lies behind another one".to_owned())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// A path, and those of all directories above it.
+fn with_parents(path: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(path), |path| path.rsplit_once('/').map(|(parent, _)| parent))
 }
 
 /// Whether that is a path in the directory, which S3 takes as a part of a key.

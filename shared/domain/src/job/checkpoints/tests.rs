@@ -25,24 +25,23 @@ fn steps_are_compared_as_numbers() {
     let mut watch = Watch::default();
     watch.look(vec![entry("step-9000"), entry("step-10000")], time("2026-09-01T12:00:00Z"));
     let steps = watch.steps(Writer::Ended, time("2026-09-01T12:00:00Z"), QUIET);
-    assert_eq!(to_upload(&steps, None).map(|step| step.step), Some(10_000));
+    assert_eq!(to_upload(&steps, None).next().map(|step| step.step), Some(10_000));
 }
 
 #[test]
 fn what_is_still_written_says_so_by_its_name() {
-    for name in
-        ["tmp-checkpoint-500", "500.orbax-checkpoint-tmp-17", "model.pt.tmp", ".hidden", "a.partial", "x.INCOMPLETE"]
-    {
+    for name in ["tmp-checkpoint-500", "500.orbax-checkpoint-tmp-17", "model.pt.tmp", "a.partial", "x.INCOMPLETE"] {
         assert!(is_temporary(name), "{name}");
     }
-    for name in ["checkpoint-500", "template-5.pt", ".complete", ".metadata", "attempt-3"] {
+    for name in ["checkpoint-500", "template-5.pt", ".complete", ".metadata", ".zarray", "attempt-3"] {
         assert!(!is_temporary(name), "{name}");
     }
 }
 
 fn entry(name: &str) -> Entry {
     let changed_at = time("2026-09-01T11:00:00Z");
-    Entry { name: name.to_owned(), bytes: 10, files: 1, changed_at, marked: false, temporary: is_temporary(name) }
+    let unfit = is_temporary(name).then(|| "it is still being written, by its name".to_owned());
+    Entry { name: name.to_owned(), bytes: 10, files: 1, changed_at, marked: false, unfit }
 }
 
 fn check(entries: &[Entry], writer: Writer, seconds_later: i64, expect: Option<u64>) {
@@ -51,7 +50,7 @@ fn check(entries: &[Entry], writer: Writer, seconds_later: i64, expect: Option<u
     let later = first + SignedDuration::from_secs(seconds_later);
     watch.look(entries.to_vec(), later);
     let steps = watch.steps(writer, later, QUIET);
-    assert_eq!(to_upload(&steps, None).map(|step| step.step), expect, "{entries:?}");
+    assert_eq!(to_upload(&steps, None).next().map(|step| step.step), expect, "{entries:?}");
 }
 
 #[test]
@@ -87,13 +86,45 @@ fn a_step_of_several_entries_is_complete_when_all_are() {
 }
 
 #[test]
+fn an_empty_entry_is_a_flag_or_keeps_its_step_from_being_complete() {
+    let flag = |name| Entry { bytes: 0, ..entry(name) };
+    check(&[entry("step-1"), flag("step-1.done")], Writer::Running, 60, Some(1));
+    check(&[entry("model-1.pt"), flag("optimizer-1.pt")], Writer::Running, 900, None);
+    check(&[flag("step-1"), flag("step-1.done")], Writer::Ended, 900, None);
+}
+
+fn check_problem(entries: &[Entry], seconds_later: i64, expect: Option<&str>) {
+    let (first, mut watch) = (time("2026-09-01T12:00:00Z"), Watch::default());
+    watch.look(entries.to_vec(), first);
+    let steps = watch.steps(Writer::Running, first + SignedDuration::from_secs(seconds_later), QUIET);
+    assert_eq!(steps[0].problem.as_deref(), expect);
+}
+
+#[test]
+fn why_a_step_is_not_complete_is_said_once_it_is_quiet() {
+    check_problem(&[entry("step-1.tmp")], 59, None);
+    check_problem(&[entry("step-1.tmp")], 60, Some("`step-1.tmp`: it is still being written, by its name"));
+    check_problem(&[entry("a-1"), Entry { bytes: 0, ..entry("b-1") }], 60, Some("`b-1`: it is empty"));
+    check_problem(&[entry("step-1")], 60, None);
+}
+
+#[test]
+fn a_lower_step_that_comes_later_is_noticed() {
+    let mut watch = Watch::default();
+    watch.look(vec![entry("step-3"), entry("step-4"), entry("step-9")], time("2026-09-01T12:00:00Z"));
+    let steps = watch.steps(Writer::Ended, time("2026-09-01T12:00:00Z"), QUIET);
+    let late = |known: &[u64]| overtaken(&steps, 9, &known.iter().copied().collect()).map(|step| step.step);
+    assert_eq!([late(&[3, 4, 9]), late(&[3, 9])], [None, Some(4)]);
+}
+
+#[test]
 fn a_change_begins_the_wait_anew() {
     let (first, mut watch) = (time("2026-09-01T12:00:00Z"), Watch::default());
     let at = |seconds| first + SignedDuration::from_secs(seconds);
     watch.look(vec![entry("step-1")], at(0));
     watch.look(vec![Entry { bytes: 11, ..entry("step-1") }], at(50));
-    assert_eq!(to_upload(&watch.steps(Writer::Running, at(109), QUIET), None), None);
-    assert!(to_upload(&watch.steps(Writer::Running, at(110), QUIET), None).is_some());
+    assert_eq!(to_upload(&watch.steps(Writer::Running, at(109), QUIET), None).next(), None);
+    assert!(to_upload(&watch.steps(Writer::Running, at(110), QUIET), None).next().is_some());
 }
 
 #[test]
@@ -101,8 +132,8 @@ fn nothing_is_uploaded_that_is_not_newer() {
     let mut watch = Watch::default();
     watch.look(vec![entry("step-5")], time("2026-09-01T12:00:00Z"));
     let steps = watch.steps(Writer::Ended, time("2026-09-01T12:00:00Z"), QUIET);
-    assert_eq!(to_upload(&steps, Some(5)), None);
-    assert!(to_upload(&steps, Some(4)).is_some());
+    assert_eq!(to_upload(&steps, Some(5)).next(), None);
+    assert!(to_upload(&steps, Some(4)).next().is_some());
 }
 
 fn at(attempt: u32, step: u64) -> Checkpoint {
@@ -152,7 +183,25 @@ fn half_a_checkpoint_goes_unless_it_may_be_on_its_way() {
 
 fn manifest(path: &str, bytes: u64, sums: usize) -> Manifest {
     let file = File { path: path.to_owned(), bytes, part_bytes: 4, sha256: vec![String::new(); sums] };
-    Manifest { schema: 1, attempt: 2, step: 7, at: time("2026-09-01T12:00:00Z"), bytes, files: vec![file] }
+    let at = time("2026-09-01T12:00:00Z");
+    Manifest { schema: 1, attempt: 2, step: 7, at, bytes, files: vec![file], links: Vec::new(), folders: Vec::new() }
+}
+
+#[test]
+fn nothing_is_written_through_a_link_of_a_manifest() {
+    let with = |path: &str, to: &str| Manifest {
+        links: vec![Link { path: path.to_owned(), to: to.to_owned() }],
+        folders: vec!["step-7/empty".to_owned()],
+        ..manifest("step-7/deep/a.pt", 9, 3)
+    };
+    assert_eq!(with("step-7/latest", "deep").check(2, 7), Ok(()));
+    assert_eq!(with("step-7/elsewhere", "/mnt/data").check(2, 7), Ok(()));
+    for path in ["step-7/deep", "step-7", "step-7/deep/a.pt", "step-7/empty", "../a", "step-7/empty/b/.."] {
+        assert!(with(path, "/etc").check(2, 7).is_err(), "{path}");
+    }
+    for to in ["", "a\0b"] {
+        assert!(with("step-7/latest", to).check(2, 7).is_err(), "{to}");
+    }
 }
 
 #[test]

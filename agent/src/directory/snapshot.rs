@@ -1,0 +1,148 @@
+//! What a checkpoint consists of while it is uploaded.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use domain::job::checkpoints::Link;
+use store::{Content, Local};
+
+use super::{DEPTH_MAX, Inside, walk, within};
+
+/// Where files are held that their writer may delete.
+const HELD: &str = ".curfew-held";
+
+/// A checkpoint, as it was at one moment.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) content: Content,
+    directory: PathBuf,
+    entries: Vec<String>,
+    seen: BTreeMap<PathBuf, Fingerprint>,
+}
+
+type Fingerprint = (u64, u64, i64, i64);
+
+fn fingerprint(metadata: &Metadata) -> Fingerprint {
+    (metadata.ino(), metadata.len(), metadata.mtime(), metadata.mtime_nsec())
+}
+
+impl Snapshot {
+    /// Of these entries of the directory.
+    pub(crate) fn take(directory: &Path, entries: &[String]) -> io::Result<Self> {
+        let mut inside = Inside::default();
+        for entry in entries {
+            walk(&directory.join(entry), DEPTH_MAX, &mut inside)?;
+        }
+        let named = |path: &Path| within(path, directory).map_err(io::Error::other);
+        let mut content = Content::default();
+        for (from, _) in &inside.files {
+            content.files.push(Local { path: named(from)?, from: from.clone() });
+        }
+        for (from, to) in &inside.links {
+            let unnamed = || io::Error::other(format!("{} leads to what is no UTF-8", from.display()));
+            let to = to.to_str().ok_or_else(unnamed)?.to_owned();
+            content.links.push(Link { path: named(from)?, to });
+        }
+        for folder in &inside.folders {
+            content.folders.push(named(folder)?);
+        }
+        let seen = inside.files.iter().map(|(path, metadata)| (path.clone(), fingerprint(metadata))).collect();
+        Ok(Self { content, directory: directory.to_owned(), entries: entries.to_vec(), seen })
+    }
+
+    /// Holds its files by further names, so that they can be read to the end though their writer deletes them. It takes no room before that.
+    pub(crate) fn hold(&mut self) -> io::Result<()> {
+        let held = self.directory.join(HELD);
+        let_go(&self.directory);
+        for file in &mut self.content.files {
+            // Of a link there would be another link.
+            if fs::symlink_metadata(&file.from)?.is_symlink() {
+                continue;
+            }
+            let name = held.join(&file.path);
+            fs::create_dir_all(name.parent().unwrap_or(&held))?;
+            fs::hard_link(&file.from, &name)?;
+            file.from = name;
+        }
+        Ok(())
+    }
+
+    /// A file that was written since, or came to it. One that is gone was read before.
+    pub(crate) fn changed(&self) -> Option<PathBuf> {
+        let mut now = Inside::default();
+        for entry in &self.entries {
+            // What cannot be looked at is being deleted.
+            let _ = walk(&self.directory.join(entry), DEPTH_MAX, &mut now);
+        }
+        let changed = |(path, metadata): &(PathBuf, Metadata)| self.seen.get(path) != Some(&fingerprint(metadata));
+        now.files.into_iter().find(changed).map(|(path, _)| path)
+    }
+
+    /// Whether some of it was deleted.
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.seen.keys().any(|path| !path.exists())
+    }
+}
+
+/// Lets go of what was held there.
+pub(crate) fn let_go(directory: &Path) {
+    let _ = fs::remove_dir_all(directory.join(HELD));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Scratch;
+    use super::*;
+
+    fn snapshot(scratch: &Scratch) -> Snapshot {
+        Snapshot::take(&scratch.0, &["step-1".to_owned()]).unwrap()
+    }
+
+    #[test]
+    fn what_is_no_file_is_part_of_it_as_well() {
+        let scratch = Scratch::new("content").file("step-1/deep/a.bin").file("step-2.pt");
+        fs::create_dir(scratch.0.join("step-1/empty")).unwrap();
+        for (name, to) in [("to-directory", "deep"), ("to-file", "deep/a.bin"), ("to-nothing", "/nowhere/at-all")] {
+            std::os::unix::fs::symlink(to, scratch.0.join("step-1").join(name)).unwrap();
+        }
+        let Content { files, links, folders } = snapshot(&scratch).content;
+        let mut paths: Vec<String> = files.into_iter().map(|file| file.path).collect();
+        paths.sort_unstable();
+        assert_eq!(paths, ["step-1/deep/a.bin", "step-1/to-file"]);
+        let mut links: Vec<_> = links.into_iter().map(|link| (link.path, link.to)).collect();
+        links.sort_unstable();
+        let link = |path: &str, to: &str| (path.to_owned(), to.to_owned());
+        assert_eq!(links, [link("step-1/to-directory", "deep"), link("step-1/to-nothing", "/nowhere/at-all")]);
+        assert_eq!(folders, ["step-1/empty"]);
+    }
+
+    #[test]
+    fn what_comes_or_changes_is_noticed_and_what_goes_was_read() {
+        let scratch = Scratch::new("changes").file("step-1/a.bin").file("step-1/b.bin");
+        let taken = snapshot(&scratch);
+        fs::remove_file(scratch.0.join("step-1/b.bin")).unwrap();
+        assert_eq!((taken.changed(), taken.is_deleted()), (None, true));
+        let scratch = scratch.file("step-1/c.bin");
+        assert_eq!(taken.changed(), Some(scratch.0.join("step-1/c.bin")));
+        let scratch = scratch.file("step-1/b.bin");
+        let taken = snapshot(&scratch);
+        fs::write(scratch.0.join("step-1/a.bin"), "123456").unwrap();
+        assert_eq!(taken.changed(), Some(scratch.0.join("step-1/a.bin")));
+    }
+
+    #[test]
+    fn what_is_held_can_be_read_though_it_is_deleted() {
+        let scratch = Scratch::new("held").file("step-1/deep/a.bin");
+        let mut taken = snapshot(&scratch);
+        taken.hold().unwrap();
+        assert_eq!(taken.changed(), None);
+        fs::remove_dir_all(scratch.0.join("step-1")).unwrap();
+        assert_eq!(fs::read(&taken.content.files[0].from).unwrap(), b"12345");
+        assert_eq!(taken.content.files[0].path, "step-1/deep/a.bin");
+        let_go(&scratch.0);
+        assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 0);
+    }
+}
