@@ -36,6 +36,10 @@ class MovedClock:
     def move_to(self, moment: datetime) -> None:
         self._move(round(moment.timestamp() * 1e9) - time.time_ns())
 
+    def move_by(self, seconds: float) -> None:
+        """From what it really is."""
+        self._move(round(seconds * 1e9))
+
     def environment(self) -> dict[str, str]:
         return {"LD_PRELOAD": str(_library()), "MOVED_CLOCK": self._file.name}
 

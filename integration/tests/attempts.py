@@ -15,16 +15,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import pytest
 from botocore.exceptions import ClientError
 
 import training
 from fake_metadata import Metadata
 from local_aws import LocalAws
+from local_aws.client import CREDENTIALS
+from moved_clock import MovedClock
 from reaping import binary
 
 AGENT = binary("agent")
@@ -113,8 +116,21 @@ class Job:
 class Machine:
     """A machine of one attempt: its metadata, an empty disk for checkpoints, and the agent; dark once that has said so."""
 
-    def __init__(self, job: Job, attempt: int, *, ends_in: float = 3600, hurry: int = HURRY, disk: bool = True, launch: str = "0a") -> None:
+    def __init__(
+        self,
+        job: Job,
+        attempt: int,
+        *,
+        ends_in: float = 3600,
+        hurry: int = HURRY,
+        disk: bool = True,
+        launch: str = "0a",
+        role: bool = False,  # its credentials come from its metadata
+        clock: MovedClock | None = None,
+        umask: int = 0o022,
+    ) -> None:
         self.job, self.attempt, self.hurry, self.disk, self.launch = job, attempt, hurry, disk, launch
+        self.role, self.clock, self.umask = role, clock, umask
         self.ends_at = datetime.now(timezone.utc) + timedelta(seconds=ends_in)
         self.folder = job.scratch / f"machine-{attempt}-{time.monotonic_ns()}"
         self.folder.mkdir()
@@ -141,10 +157,14 @@ class Machine:
             **self.job.aws.environment(),
             "AWS_EC2_METADATA_SERVICE_ENDPOINT": self.metadata.endpoint,
             "AWS_EC2_METADATA_DISABLED": "false",
+            **(self.clock.environment() if self.clock else {}),
         }
+        if self.role:
+            # As on a real machine, they come from its metadata and nowhere else.
+            environment = {name: value for name, value in environment.items() if name not in CREDENTIALS}
         shutdown = f"touch {shlex.quote(str(self.dark))}"
         words = [AGENT, "--identity", self.folder / "identity.json", "--shutdown-command", shutdown, "--hurry", str(self.hurry)]
-        self.process = subprocess.Popen(words, env=environment, stdout=self.output.open("wb"), stderr=subprocess.STDOUT)
+        self.process = subprocess.Popen(words, env=environment, stdout=self.output.open("wb"), stderr=subprocess.STDOUT, umask=self.umask)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -197,6 +217,17 @@ def _descendants(of: int) -> list[int]:
     for process in found:
         found.extend(children.get(process, []))
     return found
+
+
+def disk_of(scratch: Path, size: str) -> Iterator[Path]:
+    """A disk of that size, such as `8m`, for a fixture."""
+    disk = scratch / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("only root may mount a disk")
+    yield disk
+    subprocess.run(["umount", "-l", disk], check=True)
 
 
 def head(attempt: int, checkpoint: tuple[int, int] | None = None, result: dict[str, Any] | None = None, launch: str = "0a", kept: Sequence[tuple[int, int]] = ()) -> str:

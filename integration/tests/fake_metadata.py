@@ -1,4 +1,4 @@
-"""IMDSv2, as a machine sees it: a token, and what EC2 tells the machine of its own end."""
+"""IMDSv2, as a machine sees it: a token, what EC2 tells the machine of its own end, and the credentials of its role."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 INTERRUPTION = "/latest/meta-data/spot/instance-action"
 REBALANCE = "/latest/meta-data/events/recommendations/rebalance"
-_TOKEN = "a-token"
+ROLES = "/latest/meta-data/iam/security-credentials/"
+_ROLE = "curfew-job"
 
 
 class Metadata:
@@ -18,6 +19,9 @@ class Metadata:
     def __init__(self) -> None:
         self.says: dict[str, str] = {}
         self.asked: list[str] = []
+        self.status = 0  # answered to everything, where it is not 0
+        self._tokens, self._goes_on = 1, threading.Event()
+        self._goes_on.set()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
 
@@ -26,6 +30,7 @@ class Metadata:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._goes_on.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -38,6 +43,31 @@ class Metadata:
         ends = datetime.now(timezone.utc) + timedelta(seconds=seconds)
         self.says[INTERRUPTION] = json.dumps({"action": "terminate", "time": ends.strftime("%Y-%m-%dT%H:%M:%S.%fZ")})
 
+    def give_credentials(self, seconds: float) -> None:
+        """New ones of the machine's role, which are good for so long."""
+        now = datetime.now(timezone.utc)
+        moments = {name: at.strftime("%Y-%m-%dT%H:%M:%SZ") for name, at in (("LastUpdated", now), ("Expiration", now + timedelta(seconds=seconds)))}
+        key = {"AccessKeyId": f"ASIA{len(self.asked)}", "SecretAccessKey": "a-secret", "Token": "a-session"}
+        self.says |= {ROLES: _ROLE, ROLES + _ROLE: json.dumps({"Code": "Success", "Type": "AWS-HMAC", **key, **moments})}
+
+    def credentials_asked(self) -> int:
+        return self.asked.count(ROLES + _ROLE)
+
+    def hang(self) -> None:
+        """Takes requests and answers none."""
+        self._goes_on.clear()
+
+    def go_on(self) -> None:
+        self._goes_on.set()
+        self.status = 0
+
+    def forget_tokens(self) -> None:
+        """None that was given out is good any more."""
+        self._tokens += 1
+
+    def token(self) -> str:
+        return f"token-{self._tokens}"
+
     def recommend(self) -> None:
         """It may be soon."""
         self.says[REBALANCE] = json.dumps({"noticeTime": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")})
@@ -49,16 +79,18 @@ def _handler(metadata: Metadata) -> type[BaseHTTPRequestHandler]:
 
         def do_PUT(self) -> None:
             wanted = self.path == "/latest/api/token" and self.headers.get("X-aws-ec2-metadata-token-ttl-seconds")
-            self._answer(200 if wanted else 400, _TOKEN if wanted else "")
+            self._answer(200 if wanted else 400, metadata.token() if wanted else "")
 
         def do_GET(self) -> None:
             metadata.asked.append(self.path)
-            if self.headers.get("X-aws-ec2-metadata-token") != _TOKEN:
+            if self.headers.get("X-aws-ec2-metadata-token") != metadata.token():
                 return self._answer(401, "")
             said = metadata.says.get(self.path)
             self._answer(404 if said is None else 200, said or "")
 
         def _answer(self, status: int, text: str) -> None:
+            metadata._goes_on.wait()
+            status, text = (metadata.status, "") if metadata.status else (status, text)
             self.send_response(status)
             self.send_header("Content-Length", str(len(text)))
             self.send_header("X-Aws-Ec2-Metadata-Token-Ttl-Seconds", "21600")

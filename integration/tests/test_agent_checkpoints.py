@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from attempts import BUCKET, NAME, Job, head
+from attempts import BUCKET, NAME, Job, disk_of, head
 from local_aws import LocalAws
 
 MIB = 1024 * 1024
@@ -350,12 +350,4 @@ def test_a_checkpoint_that_does_not_fit_the_disk_is_not_restored_and_the_attempt
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of 8 MiB."""
-    import subprocess
-
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], capture_output=True)
-    if mounted.returncode:
-        pytest.skip("only root may mount a disk")
-    yield disk
-    subprocess.run(["umount", "-l", disk], check=True)
+    yield from disk_of(tmp_path, "8m")

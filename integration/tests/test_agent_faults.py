@@ -1,0 +1,524 @@
+"""What goes wrong on a machine, and around it: each has an end that is known, and is said."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import moved_clock
+import pytest
+
+from attempts import BUCKET, NAME, Job, Machine, disk_of, head
+from fake_metadata import INTERRUPTION
+from local_aws import LocalAws
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def job(aws: LocalAws, tmp_path: Path) -> Iterator[Job]:
+    yield Job(aws, tmp_path)
+
+
+def struck(job: Job) -> int:
+    """How many calls were made to fail."""
+    return sum(rule["struck"] for rule in job.aws.faults())
+
+
+def waits_for(job: Job, name: str) -> str:
+    """What has a command wait until the test calls `go`; it says that it has come so far."""
+    return f"touch {job.scratch}/at-{name}; while ! [ -e {job.scratch}/go-{name} ]; do sleep 0.1; done; "
+
+
+def go(job: Job, machine: Machine, name: str) -> None:
+    machine.until((job.scratch / f"at-{name}").exists)
+    (job.scratch / f"go-{name}").touch()
+
+
+def writes(job: Job, step: int) -> str:
+    """What has a command write a whole checkpoint, and wait until the test has seen that it is kept."""
+    folder = job.checkpoints / f"step-{step}"
+    return f"mkdir {folder}; echo of-{step} > {folder}/weights; touch {folder}/_SUCCESS; {waits_for(job, str(step))}"
+
+
+def sees_kept(job: Job, machine: Machine, *steps: int) -> None:
+    for step in steps:
+        machine.until(lambda: job.kept() == step)
+        go(job, machine, str(step))
+
+
+# S3 and credentials
+
+
+def test_s3_that_comes_late_delays_a_job_and_ends_none(job: Job) -> None:
+    job.spec("true", checkpoint=False)
+    job.aws.fault("s3:*", "reset", times=None)
+    with job.machine(1) as machine:
+        machine.until(lambda: "the spec cannot be read yet" in machine.said())
+        job.aws.clear_faults()
+        machine.ends()
+    assert job.head()["result"]["succeeded"]
+
+
+def test_s3_that_never_comes_ends_the_machine(job: Job) -> None:
+    job.spec("echo never", checkpoint=False)
+    job.aws.fault("s3:*", "reset", times=None)
+    with job.machine(1, hurry=300) as machine:
+        said = machine.ends()
+    assert "nothing is left behind" in said and "runs the command" not in said
+    job.aws.clear_faults()
+    assert job.exit(1) is None and not job.head()
+
+
+def test_s3_that_is_gone_at_the_end_gets_all_once_it_is_back(job: Job) -> None:
+    output = job.scratch / "model.txt"
+    machine = f'[machine]\nuser = "root"\noutputs = ["{output}"]\n'
+    job.spec(waits_for(job, "end") + f"echo fine > {output}; echo 1 > {job.checkpoints}/step-1", more=machine)
+    with job.machine(1) as machine:
+        machine.until((job.scratch / "at-end").exists)
+        for match in ("files/step-1", ""):
+            job.aws.fault("s3:*", "custom", status=400, code="ExpiredToken", message="The provided token has expired.", match=match, times=None)
+        go(job, machine, "end")
+        # More often than what does not pass is tried: six times, of three calls each.
+        machine.until(lambda: job.aws.faults()[0]["struck"] > 18)
+        job.aws.clear_faults()
+        machine.ends()
+    assert job.kept() == 1 and job.get(f"outputs/{NAME}/1{output}") == b"fine\n"
+    assert job.head()["result"]["succeeded"] and job.head()["result"]["why"] == "the command has ended with success"
+
+
+def test_outputs_wait_for_s3_as_well(job: Job) -> None:
+    output = job.scratch / "model.txt"
+    machine = f'[machine]\nuser = "root"\noutputs = ["{output}"]\n'
+    job.spec(waits_for(job, "end") + f"echo fine > {output}", checkpoint=False, more=machine)
+    with job.machine(1) as machine:
+        machine.until((job.scratch / "at-end").exists)
+        job.aws.fault("s3:*", "error500", times=None)
+        go(job, machine, "end")
+        machine.until(lambda: "the outputs cannot be uploaded yet" in machine.said())
+        job.aws.clear_faults()
+        machine.ends()
+    assert job.get(f"outputs/{NAME}/1{output}") == b"fine\n"
+    assert job.head()["result"]["why"] == "the command has ended with success"
+
+
+def test_a_spec_that_may_not_be_read_is_a_defined_end(job: Job) -> None:
+    job.spec("echo never", checkpoint=False)
+    job.aws.fault("s3:GetObject", "access_denied", match="spec.toml", times=None)
+    with job.machine(1) as machine:
+        # What may pass is tried for a quarter of an hour, which is 45 s here.
+        machine.ends(30)
+    assert job.exit(1)["reason"] == "broken"
+    assert "the spec cannot be read: s3:GetObject" in job.exit(1)["why"] and "AccessDenied" in job.exit(1)["why"]
+
+
+def test_a_result_that_may_not_be_written_is_a_defined_end(job: Job) -> None:
+    job.spec(waits_for(job, "end"), checkpoint=False)
+    with job.machine(1) as machine:
+        machine.until((job.scratch / "at-end").exists)
+        # By what only head.json holds: the exit record names it as well.
+        job.aws.fault("s3:PutObject", "access_denied", match='"kept":', times=None)
+        go(job, machine, "end")
+        machine.ends(30)
+    assert job.exit(1)["reason"] == "broken"
+    assert "the command has ended with success, and that could not be written down: s3:PutObject" in job.exit(1)["why"]
+
+
+def test_credentials_expire_and_new_ones_come(job: Job) -> None:
+    job.training(10_000, "--every", "10")
+    machine = job.machine(1, role=True)
+    machine.metadata.give_credentials(seconds=15)
+    with machine:
+        machine.until(lambda: job.kept())
+        job.aws.fault("s3:*", "custom", status=400, code="ExpiredToken", message="The provided token has expired.", times=None)
+        machine.until(lambda: "ExpiredToken" in machine.said())
+        asked = machine.metadata.credentials_asked()
+        machine.metadata.give_credentials(seconds=3600)
+        machine.until(lambda: machine.metadata.credentials_asked() > asked)
+        job.aws.clear_faults()
+        kept = job.kept()
+        machine.until(lambda: job.kept() > kept)
+        machine.metadata.warn(seconds=12)
+        machine.ends()
+    assert job.exit(1)["reason"] == "interrupted"
+
+
+# The instance metadata
+
+
+@pytest.mark.parametrize("how", ["hangs", "fails"])
+def test_metadata_that_do_not_answer_end_nothing_and_a_warning_is_heard_afterwards(job: Job, how: str) -> None:
+    job.training(10_000, "--every", "10")
+    with job.machine(1) as machine:
+        machine.until(lambda: job.kept())
+        if how == "hangs":
+            machine.metadata.hang()
+        else:
+            machine.metadata.status = 503
+        machine.until(lambda: "the instance metadata does not answer" in machine.said())
+        kept = job.kept()
+        machine.until(lambda: job.kept() > kept)
+        machine.metadata.go_on()
+        machine.until(lambda: "the instance metadata answers again" in machine.said())
+        machine.metadata.warn(seconds=20)
+        machine.ends()
+    assert job.exit(1)["reason"] == "interrupted"
+
+
+def test_a_token_that_is_no_good_any_more_is_asked_for_again(job: Job) -> None:
+    job.spec("sleep 600", checkpoint=False)
+    with job.machine(1) as machine:
+        machine.until(lambda: "runs the command" in machine.said() and machine.metadata.asked)
+        machine.metadata.forget_tokens()
+        machine.metadata.warn(seconds=20)
+        machine.ends()
+    assert job.exit(1)["reason"] == "interrupted"
+
+
+# The time that there is
+
+
+def test_a_warning_shortens_the_time_that_an_end_had_left(job: Job) -> None:
+    job.spec("trap '' TERM; while :; do sleep 0.1; done", checkpoint=False)
+    # Five minutes before the end are 30 s here: the command is told after 3 s, and would have 12 s.
+    with job.machine(1, hurry=10, ends_in=33) as machine:
+        machine.until(lambda: "sends SIGTERM to the command" in machine.said())
+        machine.metadata.warn(seconds=9)
+        begun = time.monotonic()
+        machine.ends()
+        assert time.monotonic() - begun < 9
+    assert "there is less time than that: EC2 takes the machine back" in machine.said()
+    assert job.exit(1)["reason"] == "expired"
+
+
+def test_outputs_that_a_warning_leaves_no_time_for_are_the_next_attempts(job: Job) -> None:
+    output = job.scratch / "model.txt"
+    job.spec(f"echo fine > {output}", checkpoint=False, more=f'[machine]\nuser = "root"\noutputs = ["{output}"]\n')
+    job.aws.fault("s3:PutObject", "slow", seconds=30, match="model.txt")
+    with job.machine(1) as machine:
+        machine.until(lambda: struck(job))
+        machine.metadata.warn(seconds=8)
+        machine.ends()
+    assert job.exit(1)["reason"] == "interrupted" and not job.head()["result"]
+    assert "there was no time to bring its outputs away" in job.exit(1)["why"]
+    with job.machine(2) as machine:
+        machine.ends()
+    assert job.head()["result"]["succeeded"] and job.get(f"outputs/{NAME}/2{output}") == b"fine\n"
+
+
+@pytest.mark.skipif(not moved_clock.IS_HERE, reason="a process's clock is moved on Linux alone")
+def test_a_clock_that_is_set_makes_nothing_quiet(job: Job) -> None:
+    clock, file = moved_clock.MovedClock(), job.checkpoints / "step-1"
+    job.spec(f"echo half > {file}; {waits_for(job, 'set')} sleep 3; echo rest >> {file}; sleep 600")
+    # A minute is 12 s here, the metadata are asked each second, and the directory each two.
+    with job.machine(1, hurry=5, ends_in=12 * 3600, clock=clock) as machine:
+        machine.until(file.exists)
+        asked = len(machine.metadata.asked)
+        machine.until(lambda: machine.metadata.asked[asked:].count(INTERRUPTION) >= 4)
+        clock.move_by(3600)
+        go(job, machine, "set")
+        machine.until(lambda: job.kept() == 1)
+        assert job.get(f"checkpoints/{NAME}/1/1/files/step-1") == b"half\nrest\n"
+        clock.move_by(0)
+        machine.metadata.warn(seconds=15)
+        machine.ends()
+    assert job.exit(1)["reason"] == "interrupted"
+
+
+# Processes
+
+DEAF = 'trap "" TERM HUP INT; while :; do sleep 0.1; done'
+
+
+def test_what_left_the_group_is_not_waited_for(job: Job) -> None:
+    stays = f"setsid sh -c '{DEAF}' &"
+    ends = f"trap 'echo 9 > {job.checkpoints}/step-9; exit 0' TERM"
+    job.spec(f"{stays} {ends}; {waits_for(job, 'told')}", more=f"setup = {json.dumps(stays)}")
+    with job.machine(1) as machine:
+        machine.until((job.scratch / "at-told").exists)
+        machine.metadata.warn(seconds=60)
+        machine.ends()
+    assert "did not end by SIGTERM" not in machine.said()
+    # It ended with success, so what it wrote is whole.
+    assert (job.exit(1)["reason"], job.exit(1)["code"], job.kept()) == ("interrupted", 0, 9)
+
+
+def test_what_forks_twice_and_lets_go_of_everything_is_ended_as_well(job: Job) -> None:
+    left = job.scratch / "left"
+    daemon = f"(setsid sh -c 'cd /; echo $$ > {left}; exec </dev/null >/dev/null 2>&1; {DEAF}' &)"
+    job.spec(f"{daemon}; while ! [ -s {left} ]; do sleep 0.1; done", checkpoint=False)
+    with job.machine(1) as machine:
+        machine.ends()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(left.read_text()), 0)
+    assert job.head()["result"]["succeeded"]
+
+
+def test_of_what_ends_on_its_own_nothing_is_left(job: Job) -> None:
+    job.spec("for i in 1 2 3 4 5 6 7 8 9; do (sleep 0.1 &); done; sleep 600", checkpoint=False)
+    with job.machine(1) as machine:
+        machine.until(lambda: dead_children(machine) > 0)
+        # Each minute, which is 3 s here.
+        machine.until(lambda: dead_children(machine) == 0)
+
+
+def dead_children(machine: Machine) -> int:
+    count = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = stat.read_text().rpartition(")")[2].split()[:2]
+        except OSError:
+            continue
+        count += (state, int(parent)) == ("Z", machine.process.pid)
+    return count
+
+
+def test_all_that_a_command_wrote_comes_before_its_end(job: Job) -> None:
+    job.spec("seq 1 300000; echo the very last", checkpoint=False)
+    with job.machine(1) as machine:
+        machine.ends()
+    for log in (job.log(1), machine.said()):
+        lines = log.splitlines()
+        assert "has ended with success" in lines[lines.index("the very last") + 1]
+    # 256 KiB of it are kept, from the beginning of a line on.
+    first = int(job.log(1).splitlines()[0])
+    assert 250_000 < first < 300_000
+
+
+# Checkpoints
+
+MANIFEST, WEIGHTS = f"checkpoints/{NAME}/1/2/manifest.json", f"checkpoints/{NAME}/1/2/files/step-2/weights"
+
+
+def damaged(job: Job, how: str) -> None:
+    manifest = job.get(MANIFEST)
+    document = json.loads(manifest)
+    match how:
+        case "torn manifest":
+            job.put(MANIFEST, manifest[: len(manifest) // 2])
+        case "no manifest":
+            job.s3.delete_object(Bucket=BUCKET, Key=MANIFEST)
+        case "manifest of another step":
+            job.put(MANIFEST, job.get(MANIFEST.replace("/1/2/", "/1/1/")))
+        case "manifest of another attempt":
+            job.put(MANIFEST, json.dumps({**document, "attempt": 7}))
+        case "missing file":
+            job.s3.delete_object(Bucket=BUCKET, Key=WEIGHTS)
+        case "shorter file":
+            job.put(WEIGHTS, job.get(WEIGHTS)[:-1])
+        case "wrong bytes":
+            job.put(WEIGHTS, b"x" * len(job.get(WEIGHTS)))
+        case "a link above a file":
+            job.put(MANIFEST, json.dumps({**document, "links": [{"path": "step-2", "to": "/etc"}]}))
+
+
+HOWS = ["torn manifest", "no manifest", "manifest of another step", "manifest of another attempt", "missing file", "shorter file", "wrong bytes"]
+
+
+@pytest.mark.parametrize("how", [*HOWS, "a link above a file"])
+def test_whatever_is_damaged_the_one_before_is_taken(job: Job, how: str) -> None:
+    job.spec(writes(job, 1) + writes(job, 2))
+    with job.machine(1) as machine:
+        sees_kept(job, machine, 1, 2)
+        machine.ends()
+    damaged(job, how)
+    job.put(f"jobs/{NAME}/head.json", head(1, (1, 2), kept=[(1, 1)]))
+    job.spec('[ "$CURFEW_RESUME_STEP" = 1 ] && [ "$(cat "$CURFEW_RESUME_FROM/weights")" = of-1 ]')
+    with job.machine(2) as machine:
+        machine.ends()
+    assert "the checkpoint of step 2 is damaged, and the one before is taken: " in machine.said()
+    assert job.head()["result"]["succeeded"], machine.said()
+
+
+def test_entries_of_one_step_are_one_checkpoint_with_its_flags(job: Job) -> None:
+    made = "; ".join(f"echo {name} > {job.checkpoints}/{name}-5.pt" for name in ("model", "optimizer"))
+    job.spec(f"{made}; touch {job.checkpoints}/model-5.pt.done; sleep 600")
+    with job.machine(1) as machine:
+        machine.until(lambda: job.kept() == 5)
+    names = {key.rsplit("/", 1)[1] for key in job.keys(f"checkpoints/{NAME}/1/5/files/")}
+    assert names == {"model-5.pt", "optimizer-5.pt", "model-5.pt.done"}
+    job.spec('[ "$CURFEW_RESUME_FROM" = "$(ls -d "$CURFEW_CHECKPOINT_DIR"/*-5* | LC_ALL=C sort | paste -sd:)" ]')
+    with job.machine(2) as machine:
+        machine.ends()
+    assert job.head()["result"]["succeeded"], machine.said()
+
+
+def test_a_checkpoint_comes_back_as_it_was(job: Job) -> None:
+    folder = job.checkpoints / "step-1"
+    job.spec(waits_for(job, "made"))
+    with job.machine(1) as machine:
+        machine.until((job.scratch / "at-made").exists)
+        half = job.checkpoints / "making"
+        (half / "deep" / "er").mkdir(parents=True)
+        (half / "nothing" / "in it").mkdir(parents=True)
+        for name in ("a b", "grün ☃", "plus+%41&?#", 'quo"te\\', "x" * 255, "deep/er/a", ".zarray"):
+            (half / name).write_text(name)
+        with (half / "sparse").open("wb") as sparse:
+            sparse.truncate(20 * MIB)
+            sparse.seek(18 * MIB)
+            sparse.write(b"end")
+        (half / "to-directory").symlink_to("deep/er")
+        (half / "to-nothing").symlink_to("/nowhere/at-all")
+        (half / "circle").symlink_to("..")
+        (half / "to-file").symlink_to("a b")
+        expect = {**shape(half), "to-file": b"a b"}
+        half.rename(folder)
+        go(job, machine, "made")
+        machine.ends()
+    assert job.kept() == 1, machine.said()
+    job.put(f"jobs/{NAME}/head.json", head(1, (1, 1)))
+    job.spec(waits_for(job, "restored"))
+    with job.machine(2) as machine:
+        machine.until((job.scratch / "at-restored").exists)
+        assert shape(folder) == expect
+
+
+def shape(folder: Path) -> dict[str, object]:
+    """Everything below, by its path: what a link says, what a file holds, and of a directory nothing."""
+    found: dict[str, object] = {}
+    for path in folder.rglob("*"):
+        found[str(path.relative_to(folder))] = os.readlink(path) if path.is_symlink() else None if path.is_dir() else path.read_bytes()
+    return found
+
+
+def test_what_cannot_be_brought_back_is_said_and_the_rest_is_kept(job: Job) -> None:
+    bad = [f"mkdir {job.checkpoints}/step-{step}; echo > \"{job.checkpoints}/step-{step}/a\nb\"; " for step in (2, 4)]
+    job.spec(writes(job, 1) + bad[0] + writes(job, 3) + bad[1])
+    with job.machine(1) as machine:
+        sees_kept(job, machine, 1, 3)
+        machine.ends()
+    assert job.kept() == 3 and job.manifests() == [(1, 1), (1, 3)]
+    assert r"the checkpoint of step 4 is not kept: `step-4`: the path `step-4/a\nb` has to stay in the directory" in job.head()["result"]["why"]
+
+
+def test_a_checkpoint_that_is_deleted_while_it_is_uploaded_is_held_the_next_time(job: Job) -> None:
+    folder = job.checkpoints
+    job.aws.fault("s3:PutObject", "slow", seconds=1.5, match="/files/step-", times=None)
+    one = f"mkdir {folder}/tmp-$n; for f in $(seq 20); do echo $n > {folder}/tmp-$n/$f; done; touch {folder}/tmp-$n/_SUCCESS"
+    job.spec(f"n=0; while :; do n=$((n+1)); {one}; mv {folder}/tmp-$n {folder}/step-$n; sleep 1; rm -r {folder}/step-$n; done")
+    with job.machine(1) as machine:
+        kept = machine.until(lambda: job.kept())
+    assert "checkpoints are deleted while they are uploaded; from now on they are held until then" in machine.said()
+    job.aws.clear_faults()
+    held = '[ -e "$CURFEW_CHECKPOINT_DIR/.curfew-held" ]'
+    job.spec(f'[ "$CURFEW_RESUME_STEP" = {kept} ] && [ "$(cat "$CURFEW_RESUME_FROM/20")" = {kept} ] && ! {held}')
+    with job.machine(2) as machine:
+        machine.ends()
+    assert job.head()["result"]["succeeded"], machine.said()
+
+
+@pytest.mark.parametrize("how", ["replaced", "added to"])
+def test_what_becomes_another_one_while_it_is_uploaded_is_uploaded_again(job: Job, how: str) -> None:
+    folder, other = job.checkpoints / "step-1", job.checkpoints / "other"
+    made = f"mkdir {folder} {other}; echo 1 > {folder}/a; echo 2 > {other}/b; touch {folder}/_SUCCESS {other}/_SUCCESS; "
+    again = f"mv {folder} {job.checkpoints}/before; mv {other} {folder}" if how == "replaced" else f"echo 2 > {folder}/b"
+    job.aws.fault("s3:PutObject", "slow", seconds=2, match="files/step-1/a", times=1)
+    job.spec(f"{made}{waits_for(job, 'sent')}{again}; sleep 600")
+    with job.machine(1) as machine:
+        machine.until(lambda: struck(job))
+        go(job, machine, "sent")
+        machine.until(lambda: job.kept() == 1)
+    assert "the checkpoint of step 1 is not kept: " in machine.said()
+    names = {file["path"] for file in json.loads(job.get(f"checkpoints/{NAME}/1/1/manifest.json"))["files"]}
+    assert names == {"step-1/b", "step-1/_SUCCESS"} | ({"step-1/a"} if how == "added to" else set())
+    assert job.get(f"checkpoints/{NAME}/1/1/files/step-1/b") == b"2\n"
+
+
+def test_what_never_stands_still_gives_way_to_the_one_before(job: Job) -> None:
+    one, two = job.checkpoints / "step-1", job.checkpoints / "step-2"
+    writing = f"( while :; do echo more >> {two}/a; done ) &"
+    job.spec(f"mkdir {two}; {writing} mkdir {one}; echo 1 > {one}/a; touch {two}/_SUCCESS {one}/_SUCCESS; sleep 600")
+    with job.machine(1) as machine:
+        machine.until(lambda: job.kept() == 1)
+    assert "the checkpoint of step 2 is not kept: " in machine.said()
+
+
+def test_a_lower_step_that_comes_later_is_said(job: Job) -> None:
+    job.spec(writes(job, 500) + writes(job, 10))
+    with job.machine(1) as machine:
+        sees_kept(job, machine, 500)
+        machine.until(lambda: "step 10 was written after step 500 was kept, and is not kept" in machine.said())
+    assert job.kept() == 500
+
+
+def test_a_checkpoint_without_a_number_is_said(job: Job) -> None:
+    job.spec(f"echo > {job.checkpoints}/last.ckpt; sleep 600")
+    with job.machine(1) as machine:
+        machine.until(lambda: "`last.ckpt` is no checkpoint: its name has no number" in machine.said())
+
+
+def test_a_directory_that_cannot_be_one_is_said_in_words(job: Job) -> None:
+    job.checkpoints.write_text("in the way")
+    job.spec("echo never")
+    with job.machine(1, disk=False) as machine:
+        machine.ends()
+    assert job.exit(1)["reason"] == "broken"
+    expect = f"the checkpoint directory {job.checkpoints} cannot be used (File exists): set `checkpoint.dir` to a directory of its own"
+    assert job.exit(1)["why"] == expect
+
+
+def test_what_is_restored_is_the_users_whatever_the_umask(job: Job) -> None:
+    for folder in (job.scratch, *job.scratch.parents):
+        if folder.is_relative_to("/tmp") and folder != Path("/tmp"):
+            folder.chmod(0o755)
+    made = 'cd "$CURFEW_CHECKPOINT_DIR" && mkdir step-1 && echo of-1 > step-1/weights'
+    job.spec(made, user="nobody")
+    with job.machine(1, umask=0o077) as machine:
+        machine.ends()
+    assert job.kept() == 1, machine.said()
+    job.put(f"jobs/{NAME}/head.json", head(1, (1, 1)))
+    job.spec('cd "$CURFEW_RESUME_FROM" && [ "$(cat weights)" = of-1 ] && echo more >> weights && mkdir ../step-2', user="nobody")
+    with job.machine(2, umask=0o077) as machine:
+        machine.ends()
+    assert job.head()["result"]["succeeded"], machine.said()
+
+
+def test_the_heart_tells_the_restored_step_and_no_rate_before_there_is_one(job: Job) -> None:
+    job.spec(writes(job, 100))
+    with job.machine(1) as machine:
+        sees_kept(job, machine, 100)
+        machine.ends()
+    job.put(f"jobs/{NAME}/head.json", head(1, (1, 100)))
+    job.spec(waits_for(job, "begin") + writes(job, 110) + writes(job, 120))
+    with job.machine(2) as machine:
+        beat = machine.until(lambda: (beat := job.heartbeat(2)) and beat["doing"] == "running" and beat)
+        assert (beat["step"], beat["steps_per_hour"]) == (100, None)
+        go(job, machine, "begin")
+        sees_kept(job, machine, 110)
+        begun = time.monotonic()
+        beat = machine.until(lambda: (beat := job.heartbeat(2)) and beat["step"] == 120 and beat)
+        took = time.monotonic() - begun
+    # Ten steps: two looks, half a second apart, saw them, and no more lay between these than until the heart told.
+    assert 10 * 3600 / (took + 5) < beat["steps_per_hour"] <= 10 * 3600 / 0.4
+
+
+# The disk
+
+
+def test_what_a_restart_left_gives_way_to_what_is_restored(job: Job, full_disk: Path) -> None:
+    job.checkpoints = full_disk / "checkpoints"
+    folder = job.checkpoints / "step-1"
+    job.spec(f'[ -n "$CURFEW_RESUME_STEP" ] && exit 0; mkdir {folder}; head -c {5 * MIB} /dev/zero > {folder}/a; touch {folder}/_SUCCESS; sleep 600')
+    with job.machine(1, disk=False) as machine:
+        machine.until(lambda: job.kept() == 1)
+        machine.pull_the_plug()
+    with job.machine(1, disk=False) as machine:
+        machine.ends()
+    assert "what a machine that stopped had left there is deleted" in machine.said()
+    assert job.head()["result"]["succeeded"], machine.said()
+
+
+def test_a_disk_that_fills_up_is_said_while_the_command_goes_on(job: Job, full_disk: Path) -> None:
+    job.checkpoints = full_disk / "checkpoints"
+    job.spec(f"head -c {64 * MIB} /dev/zero > {full_disk}/junk; sleep 600")
+    with job.machine(1, disk=False) as machine:
+        machine.until(lambda: f"the disk of {job.checkpoints} is nearly full" in machine.said())
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 8 MiB."""
+    yield from disk_of(tmp_path, "8m")
