@@ -37,6 +37,7 @@ _TOOLS = (
 _OF_INIT = ("halt", "poweroff", "reboot", "shutdown", "systemctl", "systemd-run")
 _SLEEP = """#!/bin/sh
 # Whole seconds, as many times shorter as this machine is hurried.
+case $1 in *[!0-9]*) exec {sleep} "$1" ;; esac
 ms=$(($1 * 1000 / {hurry}))
 exec {sleep} "$((ms / 1000)).$(printf %03d "$((ms % 1000))")"
 """
@@ -174,11 +175,15 @@ class Host:
     def break_timer(self) -> None:
         """systemd still takes timers, and they never ring; and nobody watches the clock. So it is after a reboot, too."""
         self._has_timers = False
-        self._tell("break-timer")
+        self._tell(do="break-timer")
 
     def press_power_button(self) -> None:
         """As EC2 does to a machine that is stopped or terminated: it ends in order, if it still can."""
-        self._tell("power-button")
+        self._tell(do="power-button")
+
+    def run(self, line: str) -> None:
+        """Begins a command on it, by `sh -c`, as somebody who is logged in does; what it says comes on the console."""
+        self._tell(do="run", line=line)
 
     def wait_until_dark(self, seconds: float = 60) -> None:
         if not self.dark.wait(seconds):
@@ -294,11 +299,11 @@ class Host:
                 if off == "reboot":
                     self.switch_on()
 
-    def _tell(self, what: str) -> None:
+    def _tell(self, **what: str) -> None:
         with self._lock:
             if self.is_on:
                 try:
-                    self._harness.send(json.dumps({"do": what}).encode())
+                    self._harness.send(json.dumps(what).encode())
                 except OSError:
                     pass  # it ends just now
 

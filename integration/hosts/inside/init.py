@@ -267,8 +267,8 @@ class Machine:
         while True:
             for timer in [timer for timer in self.timers if timer.rings_at <= time.time()]:
                 self.timers.remove(timer)
+                self.say(f"systemd: the timer of {timer.service.unit.name} {'rings' if self.has_timers else 'is broken'}")
                 if self.has_timers:
-                    self.say(f"systemd: the timer of {timer.service.unit.name} rings")
                     self.start_command(timer.service.unit.name, timer.command, _properties_of(timer.service))
             await asyncio.sleep(_LOOK_SECONDS)
 
@@ -314,12 +314,14 @@ class Machine:
         if not message:
             self.kill_others()
             os._exit(1)
-        what = json.loads(message)["do"]
-        if what == "power-button":
+        told = json.loads(message)
+        if told["do"] == "power-button":
             self.later(self.go_down("poweroff"))
-        elif what == "break-timer":
+        elif told["do"] == "break-timer":
             self.has_timers = False
             self.end_watch()
+        elif told["do"] == "run":
+            self.begin(["/bin/sh", "-c", told["line"]])
 
     def told_by_kernel(self, words: bytes) -> None:
         os.write(1, words)

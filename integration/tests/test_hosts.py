@@ -1,0 +1,423 @@
+"""The machines that tests boot: that they boot, end and are kept apart as real ones are, and that nothing of them outlives a test."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from email.mime.multipart import MIMEMultipart
+from email.mime.text import MIMEText
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import booting
+import moved_clock
+from hosts import Control, Host, Hosts
+from hosts.host import wait_for
+from hosts.inside import processes
+from hosts.isolation import NAMESPACES, PROCESSES
+from jobs import JobAccount
+from local_aws import LocalAws
+from local_aws.client import REGION
+from moved_clock import MovedClock
+from reaping import now, rfc3339
+
+pytestmark = pytest.mark.skipif(not moved_clock.IS_HERE, reason="machines are processes of Linux")
+
+HURRY = 50
+# Says when it is told to end, and ends.
+SERVICE = """[Service]
+ExecStart=/bin/sh -c 'trap "echo was told; exit 0" TERM; echo serves; while :; do sleep 0.05; done'
+KillMode=mixed
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def user_data(boothook: str = "", script: str = "") -> bytes:
+    made = MIMEMultipart("mixed")
+    for kind, text in (("cloud-boothook", boothook), ("x-shellscript", script)):
+        made.attach(MIMEText(f"#!/bin/sh\n{text}\n", kind, "us-ascii"))
+    return made.as_bytes()
+
+
+def serving(unit: str = SERVICE, start: bool = True) -> str:
+    """A script that makes a unit."""
+    begin = "systemctl start --no-block serving" if start else ""
+    return f"cat >$CURFEW_ROOT/etc/systemd/system/serving.service <<'END'\n{unit}END\nsystemctl enable serving\n{begin}"
+
+
+class Machines:
+    def __init__(self, aws: LocalAws, hosts: Hosts) -> None:
+        self.aws, self.hosts = aws, hosts
+
+    def launch(self, boothook: str = "", script: str = "", behaviour: str = "terminate", told: bytes | None = None) -> Host:
+        launched = self.aws.client("ec2").run_instances(
+            ImageId="ami-0123456789abcdef0",
+            InstanceType="g5.xlarge",
+            MinCount=1,
+            MaxCount=1,
+            InstanceInitiatedShutdownBehavior=behaviour,
+            UserData=told or user_data(boothook, script),
+        )
+        return self.hosts.wait_for(launched["Instances"][0]["InstanceId"])
+
+    def state(self, host: Host) -> tuple[str, str]:
+        """As EC2 says, and why."""
+        found = self.aws.instance(host.id)
+        return found["State"]["Name"], found.get("StateReason", {}).get("Code", "")
+
+    def reaches(self, host: Host, state: str) -> str:
+        until(host, lambda: self.state(host)[0] == state)
+        return self.state(host)[1]
+
+
+def until(host: Host, what: Callable[[], Any]) -> Any:
+    return wait_for(what, 30, lambda: f"it never came to that:\n{host.console()}")
+
+
+def says(host: Host, words: str, times: int = 1) -> None:
+    until(host, lambda: host.console().count(words) >= times)
+
+
+@pytest.fixture(params=["the best", PROCESSES])
+def machines(request: pytest.FixtureRequest, aws: LocalAws, tmp_path: Path) -> Iterator[Machines]:
+    kind = None if request.param == "the best" else request.param
+    with Hosts(aws, tmp_path / "hosts", HURRY, kind=kind) as hosts:
+        if kind is None and hosts.isolation == PROCESSES:
+            pytest.skip(hosts.why_not_better)
+        yield Machines(aws, hosts)
+
+
+# Booting
+
+
+def test_the_boothook_comes_first_and_the_script_runs_once(machines: Machines) -> None:
+    host = machines.launch("echo early", "echo late")
+    assert host.console().index("early\n") < host.console().index("late\n")
+    assert f"in {host.isolation}" in host.console() and host.is_on
+    host.reboot()
+    until(host, host.booted.is_set)
+    assert (host.console().count("early\n"), host.console().count("late\n"), host.boots) == (2, 1, 2)
+
+
+def test_an_instance_without_user_data_is_no_machine(machines: Machines) -> None:
+    gpu = machines.aws.run_instance("g5.xlarge", {})
+    host = machines.launch()
+    machines.aws.client("ec2").terminate_instances(InstanceIds=[gpu])
+    wait_for(lambda: machines.aws.instance(gpu)["State"]["Name"] == "terminated", 30, lambda: "it is not gone")
+    assert machines.hosts.all() == [host]
+
+
+def test_an_enabled_unit_starts_at_every_boot(machines: Machines) -> None:
+    host = machines.launch(script=serving())
+    says(host, "serves\n")
+    host.reboot()
+    says(host, "serves\n", times=2)
+
+
+def test_what_is_not_cloud_inits_is_said(machines: Machines) -> None:
+    host = machines.launch(told=b"#!/bin/sh\necho alone\n")
+    assert "no whole MIME document" in host.console() and "alone" not in host.console()
+
+
+# Ending
+
+
+def test_a_shutdown_from_within_ends_the_instance_in_order(machines: Machines) -> None:
+    host = machines.launch(script=serving())
+    says(host, "serves\n")
+    host.run("shutdown -h now")
+    host.wait_until_dark()
+    assert host.ended_by == "poweroff" and "was told\n" in host.console()
+    assert machines.reaches(host, "terminated") == "Client.InstanceInitiatedShutdown"
+
+
+def test_an_instance_that_stops_starts_again_where_it_was(machines: Machines) -> None:
+    host = machines.launch("echo early; echo boots >>$CURFEW_ROOT/boots", behaviour="stop")
+    host.run("poweroff")
+    assert machines.reaches(host, "stopped") == "Client.InstanceInitiatedShutdown"
+    machines.aws.client("ec2").start_instances(InstanceIds=[host.id])
+    until(host, lambda: host.boots == 2 and host.booted.is_set())
+    assert (host.root / "boots").read_text() == "boots\nboots\n" and machines.state(host)[0] == "running"
+
+
+def test_one_that_is_terminated_shuts_down_first(machines: Machines) -> None:
+    slow = SERVICE.replace("exit 0", "while [ ! -e $CURFEW_ROOT/go ]; do sleep 0.05; done; exit 0")
+    host = machines.launch(script=serving(slow + "[Service]\nTimeoutStopSec=1h\n"))
+    says(host, "serves\n")
+    machines.aws.client("ec2").terminate_instances(InstanceIds=[host.id])
+    says(host, "was told\n")
+    assert machines.state(host)[0] == "shutting-down" and host.is_on
+    (host.root / "go").touch()
+    assert machines.reaches(host, "terminated") == "Client.UserInitiatedShutdown"
+    assert host.ended_by == "poweroff"
+
+
+def test_one_that_does_not_shut_down_is_shut_down_hard(machines: Machines) -> None:
+    host = machines.launch(script=serving(SERVICE.replace("exit 0", "") + "[Service]\nTimeoutStopSec=1h\n"))
+    says(host, "serves\n")
+    machines.aws.client("ec2").terminate_instances(InstanceIds=[host.id])
+    assert machines.reaches(host, "terminated") == "Client.UserInitiatedShutdown"
+    assert host.ended_by == "plug"
+
+
+def test_by_the_kernel_alone(machines: Machines) -> None:
+    host = machines.launch(script=serving())
+    host.run("echo o >$CURFEW_ROOT/proc/sysrq-trigger")
+    host.wait_until_dark()
+    assert "was told" not in host.console()
+    assert machines.reaches(host, "terminated") == "Client.InstanceInitiatedShutdown"
+
+
+def test_without_the_plug_nothing_runs_and_nobody_is_told(machines: Machines) -> None:
+    host = machines.launch(script=f"{serving()}\n(setsid sh -c 'sleep 600 & sleep 600') >/dev/null 2>&1 &")
+    says(host, "serves\n")
+    until(host, lambda: sum("600" in one.words for one in host.processes()) == 2)
+    pids = [one.pid for one in host.processes()]
+    host.pull_the_plug()
+    assert not set(pids) & set(processes.running()) and host.processes() == []
+    assert "was told" not in host.console() and machines.state(host)[0] == "running"
+    machines.aws.client("ec2").terminate_instances(InstanceIds=[host.id])
+    machines.reaches(host, "terminated")
+
+
+# Units
+
+
+def test_a_unit_that_fails_is_run_again_and_nothing_of_it_is_left(machines: Machines) -> None:
+    unit = (
+        "[Service]\nExecStartPre=/bin/sh -c 'echo before'\nExecStart=/bin/sh -c 'setsid sleep 600 & echo serves; exec sleep 500'\n"
+        "Restart=on-failure\nRestartSec=5\n"
+    )
+    host = machines.launch(script=serving(unit))
+    for times in (1, 2):
+        says(host, "serves\n", times)
+        main = until(host, lambda: [one.pid for one in host.processes() if one.words[-1] == "500"])
+        os.kill(main[0], signal.SIGKILL)
+        says(host, "serving.service has ended: -9", times)
+    says(host, "serves\n", times=3)
+    assert host.console().count("before\n") == 3
+    assert sum(one.words[-1] == "600" for one in host.processes()) == 1
+
+
+def test_a_unit_is_not_run_where_what_comes_before_fails(machines: Machines) -> None:
+    host = machines.launch(script=serving("[Service]\nExecStartPre=/bin/sh -c 'exit 7'\nExecStart=/bin/sh -c 'echo serves'\n"))
+    says(host, "serving.service has ended: 7")
+    assert "serves" not in host.console()
+
+
+def test_a_drop_in_forgets_and_adds(machines: Machines) -> None:
+    drop = "mkdir $CURFEW_ROOT/etc/systemd/system/serving.service.d; cd $CURFEW_ROOT/etc/systemd/system/serving.service.d"
+    more = f"{drop}; printf '[Service]\\nExecStart=\\nExecStart=/bin/sh -c \"echo other\"\\n' >a.conf; systemctl start serving"
+    host = machines.launch(script=f"{serving(start=False)}\n{more}")
+    says(host, "other\n")
+    assert "serves" not in host.console()
+
+
+# Its end for certain
+
+
+@pytest.fixture
+def clock() -> MovedClock:
+    return MovedClock()
+
+
+@pytest.fixture
+def timed(aws: LocalAws, tmp_path: Path, clock: MovedClock) -> Iterator[tuple[Machines, bytes]]:
+    """Machines of Curfew's own user data, whose end is in an hour."""
+    identity = {
+        "schema": 1,
+        "bucket": "curfew-state",
+        "region": REGION,
+        "job": "vision/llama-0123abcd",
+        "attempt": 1,
+        "launch": "0a1b2c3d4e5f",
+        "ends_at": rfc3339(now() + timedelta(hours=1)),
+        "agent_sha256": "0" * 64,
+    }
+    with Hosts(aws, tmp_path / "hosts", HURRY, clock) as hosts:
+        yield Machines(aws, hosts), booting.user_data(identity)
+
+
+def test_its_timer_ends_it(timed: tuple[Machines, bytes], clock: MovedClock) -> None:
+    machines, told = timed
+    host = machines.launch(told=told)
+    assert "Running timer as unit: curfew-end.timer" in host.console()
+    clock.move_to(now() + timedelta(minutes=59))
+    assert host.is_on and "rings" not in host.console()
+    clock.move_to(now() + timedelta(minutes=61))
+    host.wait_until_dark()
+    assert "the timer of curfew-end.service rings" in host.console()
+    assert machines.reaches(host, "terminated") == "Client.InstanceInitiatedShutdown"
+
+
+def test_a_broken_timer_ends_nothing_nor_after_a_reboot(timed: tuple[Machines, bytes], clock: MovedClock) -> None:
+    machines, told = timed
+    host = machines.launch(told=told)
+    host.break_timer()
+    until(host, lambda: not any("curfew-end" in word for one in host.processes() for word in one.words))
+    host.reboot()
+    until(host, host.booted.is_set)
+    assert not any("curfew-end" in word for one in host.processes() for word in one.words)
+    clock.move_to(now() + timedelta(minutes=61))
+    says(host, "the timer of curfew-end.service is broken")
+    assert host.is_on
+
+
+def test_the_clock_is_watched_beside_the_timer(timed: tuple[Machines, bytes], clock: MovedClock) -> None:
+    machines, told = timed
+    host = machines.launch(told=told.replace(b"systemd-run", b"systemd-gone"))
+    assert "systemd keeps no timer: watching the clock instead" in host.console()
+    clock.move_to(now() + timedelta(minutes=61))
+    host.wait_until_dark()
+    assert machines.reaches(host, "terminated") == "Client.InstanceInitiatedShutdown"
+
+
+# Apart from all others
+
+
+def test_each_has_its_own_disk_at_the_same_place(machines: Machines) -> None:
+    write = "echo $CURFEW_ROOT; echo {word} >$CURFEW_ROOT/word; cat $CURFEW_ROOT/word"
+    first = machines.launch(script=write.format(word="first"))
+    if first.isolation == PROCESSES:
+        first.pull_the_plug()
+    second = machines.launch(script=write.format(word="second"))
+    for host, word in ((first, "first"), (second, "second")):
+        assert f"{machines.hosts.disk}\n{word}\n" in host.console()
+        assert (host.root / "word").read_text() == f"{word}\n"
+    if first.isolation == NAMESPACES:
+        assert first.is_on and (machines.hosts.disk / "word").exists() is False
+
+
+def test_without_namespaces_they_take_turns(aws: LocalAws, tmp_path: Path) -> None:
+    with Hosts(aws, tmp_path / "hosts", HURRY, kind=PROCESSES) as hosts:
+        machines = Machines(aws, hosts)
+        first = machines.launch()
+        with pytest.raises(AssertionError, match="never appeared"):
+            hosts.wait_for(aws.run_instance("g5.xlarge", {}), seconds=0.2)
+        other = aws.client("ec2").run_instances(
+            ImageId="ami-0123456789abcdef0", InstanceType="g5.xlarge", MinCount=1, MaxCount=1, UserData=user_data()
+        )
+        first.pull_the_plug()
+        hosts.wait_for(other["Instances"][0]["InstanceId"])
+
+
+def test_nothing_that_ends_a_machine_is_found_but_its_own(machines: Machines) -> None:
+    names = "systemctl shutdown poweroff halt reboot init telinit systemd-run sudo aws ip dbus-send busctl"
+    host = machines.launch(script=f"for name in {names}; do command -v $name; done; echo done")
+    says(host, "done\n")
+    found = [line for line in host.console().splitlines() if line.startswith("/")]
+    assert {Path(line).parent for line in found} == {machines.hosts.disk / "tools"}
+    assert {Path(line).name for line in found} == {"systemctl", "shutdown", "poweroff", "halt", "reboot", "systemd-run"}
+    for name in ("init", "telinit", "sudo"):
+        assert not (host.root / "tools" / name).exists()
+
+
+# Its network
+
+ASK = """
+imds=${AWS_EC2_METADATA_SERVICE_ENDPOINT:-http://169.254.169.254}
+get() { curl -s -g -m 5 -w ' %{http_code}\\n' -H "X-aws-ec2-metadata-token: $token" "$imds/latest/$1"; }
+token=$(curl -s -m 5 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' $imds/latest/api/token)
+"""
+
+
+def test_the_metadata_are_of_version_two(machines: Machines) -> None:
+    host = machines.launch(
+        script=f"{ASK}\nget meta-data/instance-id; get meta-data/placement/region; get meta-data/spot/instance-action\n"
+        "get meta-data/iam/security-credentials/; get meta-data/iam/security-credentials/curfew-job; token=other; get meta-data/instance-id\n"
+        "curl -s -m 5 -w 'no seconds: %{http_code}\\n' -X PUT $imds/latest/api/token"
+    )
+    console = host.console()
+    assert f"{host.id} 200\n" in console and f"{REGION} 200\n" in console and " 404\n" in console
+    assert " 401\n" in console and "no seconds: 400\n" in console
+    credentials = json.loads(console[console.index("{") : console.index("}") + 1])
+    assert credentials["Token"] and credentials["Expiration"] > rfc3339(now() + timedelta(hours=1))
+
+
+def test_a_warning_is_in_the_metadata(machines: Machines) -> None:
+    host = machines.launch(script=f"({ASK}\nuntil get meta-data/spot/instance-action | grep terminate; do sleep 0.05; done) &")
+    host.warn(120)
+    says(host, '"action": "terminate"')
+    host.recommend()
+    assert "noticeTime" in host.metadata.says["/latest/meta-data/events/recommendations/rebalance"]
+
+
+def test_a_network_that_is_cut_is_silent_until_it_is_mended(machines: Machines) -> None:
+    look = "curl -s -m 0.5 -o $CURFEW_ROOT/answer $imds/latest/meta-data/; echo $1 metadata $?; curl -s -m 0.5 -o $CURFEW_ROOT/answer $AWS_ENDPOINT_URL/_local/ready; echo $1 aws $?"
+    wait = "while [ ! -e $CURFEW_ROOT/$1 ]; do sleep 0.05; done"
+    host = machines.launch(script=f"{ASK}\nlook() {{ {wait}\n{look}; }}\n(look open; look cut; look mended) &")
+    for name, code in (("open", 0), ("cut", 28), ("mended", 0)):
+        if name == "cut":
+            host.cut_network()
+        elif name == "mended":
+            host.mend_network()
+        (host.root / name).touch()
+        says(host, f"{name} metadata {code}\n{name} aws {code}\n")
+
+
+# Nothing is left
+
+
+def test_where_the_tests_are_killed_their_machines_end(tmp_path: Path) -> None:
+    for kind in ("None", repr(PROCESSES)):
+        begun = subprocess.Popen(
+            [sys.executable, "-c", ABANDONED, str(tmp_path / f"hosts-{kind}"), kind], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent
+        )
+        pids = set(json.loads(begun.stdout.readline()))
+        assert pids <= set(processes.running()) and len(pids) >= 2
+        begun.kill()
+        begun.wait()
+        wait_for(lambda: not pids & set(processes.running()), 30, lambda: f"these still run: {pids & set(processes.running())}")
+
+
+ABANDONED = """
+import json, sys, time
+sys.path.insert(0, "..")
+from pathlib import Path
+from local_aws import running
+from hosts import Hosts
+from hosts.host import wait_for
+from test_hosts import Machines
+with running(regions=["us-east-1"]) as aws, Hosts(aws, Path(sys.argv[1]), kind=eval(sys.argv[2])) as hosts:
+    host = Machines(aws, hosts).launch(script="(setsid sh -c 'sleep 600 & sleep 600') >/dev/null 2>&1 &")
+    wait_for(lambda: sum("600" in one.words for one in host.processes()) == 2, 30, host.console)
+    print(json.dumps([one.pid for one in host.processes()]), flush=True)
+    time.sleep(600)
+"""
+
+
+# The control plane
+
+
+def test_the_functions_hear_what_aws_would_tell_them(jobs: JobAccount) -> None:
+    with Control(jobs.aws, jobs.environment(), every=3600) as control:
+        key = jobs.submit()
+        wait_for(lambda: jobs.answer(key), 30, lambda: str(control.runs))
+        wait_for(lambda: jobs.machines(), 30, lambda: str(control.runs))
+        [machine] = jobs.machines()
+        jobs.aws.interrupt(machine)
+        wait_for(lambda: jobs.job().attempt == 2 and jobs.job().state == "running", 30, lambda: str(control.runs))
+        jobs.job().cancel()
+        wait_for(lambda: jobs.job().state == "ended", 30, lambda: str(control.runs))
+    why = [run.why for run in control.runs]
+    assert why[0] == "schedule" and why.count("schedule") == 1
+    assert key in why and f"{machine} is terminated" in why and any(one.endswith("cancel.json") for one in why)
+
+
+def test_while_the_control_plane_is_gone_nothing_runs_and_the_schedule_makes_up_for_it(jobs: JobAccount) -> None:
+    with Control(jobs.aws, jobs.environment(), every=0.1) as control:
+        wait_for(lambda: control.runs, 30, lambda: "nothing runs")
+        control.pause()
+        count, key = len(control.runs), jobs.submit()
+        assert control.runs[count:] == [] and jobs.answer(key) is None
+        control.resume()
+        wait_for(lambda: jobs.answer(key), 30, lambda: str(control.runs))
+    assert {run.why for run in control.runs[count:]} <= {"schedule"} | {run.why for run in control.runs if "terminated" in run.why}
