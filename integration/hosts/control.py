@@ -42,8 +42,8 @@ class Woken:
 
 
 class Control:
-    """The control plane, from `with` on. `environment` is what its functions get; `every`, the seconds between two beats of the schedule, a
-    number for all functions; `at_once`, how many invocations of `run-jobs` there may be at a time, as Lambda starts another environment where
+    """The control plane, from `with` on. `environment` is what its functions get; `every`, the seconds between two beats of the schedule, of
+    all functions or of each; `at_once`, how many invocations of `run-jobs` there may be at a time, as Lambda starts another environment where
     the first is busy. `runs` has all invocations, in the order in which they ended."""
 
     def __init__(
@@ -51,13 +51,13 @@ class Control:
         aws: LocalAws,
         environment: dict[str, str],
         functions: Iterable[str] = ("run-jobs",),
-        every: float = 1.0,
+        every: float | dict[str, float] = 1.0,
         at_once: int = 1,
         clock: MovedClock | None = None,
         binaries: Path = REPOSITORY / "target" / "debug",
     ) -> None:
-        self.aws, self.bucket, self.every = aws, environment["CURFEW_BUCKET"], every
-        self.functions = tuple(functions)
+        self.aws, self.bucket, self.functions = aws, environment["CURFEW_BUCKET"], tuple(functions)
+        self.every = every if isinstance(every, dict) else dict.fromkeys(self.functions, every)
         self.runs: list[Woken] = []
         self._environments = {
             name: [Function(binaries / name, environment, clock=clock) for _ in range(at_once if name == "run-jobs" else 1)]
@@ -162,7 +162,7 @@ class Control:
             for name in self.functions:
                 # A beat that comes while the last one still runs finds nothing new: one is enough.
                 if beats_at[name] <= time.monotonic() and self._events[name].empty():
-                    beats_at[name] = time.monotonic() + self.every
+                    beats_at[name] = time.monotonic() + self.every[name]
                     self.wake(name)
             if "run-jobs" in self.functions:
                 self._tell_changes()

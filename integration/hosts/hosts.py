@@ -34,7 +34,6 @@ class _Known:
     host: Host
     pressed_at: float | None = None  # monotonic: EC2 was asked to end it
     was_told: bool = False  # EC2 knows that it has switched itself off
-    may_start: bool = False  # it is stopped, so that EC2 may start it again
 
 
 class Hosts:
@@ -91,11 +90,15 @@ class Hosts:
     def all(self) -> list[Host]:
         return [known.host for known in list(self._machines.values())]
 
+    def find(self, instance_id: str, seconds: float = 60) -> Host:
+        """It, as soon as it is there, be it before it has booted."""
+        wait_for(lambda: self._failure or instance_id in self._machines, seconds, lambda: f"{instance_id} never appeared")
+        assert self._failure is None, self._failure
+        return self._machines[instance_id].host
+
     def wait_for(self, instance_id: str, seconds: float = 60) -> Host:
         """It, once it has booted."""
-        known = wait_for(lambda: self._failure or self._machines.get(instance_id), seconds, lambda: f"{instance_id} never appeared")
-        host = self._machines[instance_id].host if known is not self._failure else None
-        assert host is not None, self._failure
+        host = self.find(instance_id, seconds)
         wait_for(lambda: host.booted.is_set() or host.ended_by, seconds, lambda: f"{instance_id} has not booted:\n{host.console()}")
         return host
 
@@ -125,18 +128,18 @@ class Hosts:
                 self._end(known)
         elif state in ("shutting-down", "stopping"):
             self.aws.gone(instance, region)
-        elif state == "stopped":
-            known.may_start = True
         elif state in ("pending", "running"):
             self._look_at_dark(known)
 
     def _look_at_dark(self, known: _Known) -> None:
         """A machine that is off, which EC2 believes to run."""
         host = known.host
-        if known.may_start and self._has_room():
-            known.may_start, known.was_told, known.pressed_at = False, False, None
-            host.switch_on()
-        elif host.ended_by == "poweroff" and not known.was_told and not known.may_start:
+        if known.was_told or known.pressed_at is not None:
+            # It has been stopped since, so that somebody has started it again.
+            if self._has_room():
+                known.was_told, known.pressed_at = False, None
+                host.switch_on()
+        elif host.ended_by == "poweroff":
             known.was_told = True
             self.aws.shut_down(host.id, region=host.region)
 

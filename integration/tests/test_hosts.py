@@ -177,9 +177,9 @@ def test_by_the_kernel_alone(machines: Machines) -> None:
 
 
 def test_without_the_plug_nothing_runs_and_nobody_is_told(machines: Machines) -> None:
-    host = machines.launch(script=f"{serving()}\n(setsid sh -c 'sleep 600 & sleep 600') >/dev/null 2>&1 &")
+    host = machines.launch(script=f"{serving()}\n(setsid sh -c 'tail -f /dev/null & tail -f /dev/null') >/dev/null 2>&1 &")
     says(host, "serves\n")
-    until(host, lambda: sum("600" in one.words for one in host.processes()) == 2)
+    until(host, lambda: sum("-f" in one.words for one in host.processes()) == 2)
     pids = [one.pid for one in host.processes()]
     host.pull_the_plug()
     assert not set(pids) & set(processes.running()) and host.processes() == []
@@ -325,7 +325,7 @@ def test_nothing_that_ends_a_machine_is_found_but_its_own(machines: Machines) ->
 ASK = """
 imds=${AWS_EC2_METADATA_SERVICE_ENDPOINT:-http://169.254.169.254}
 get() { curl -s -g -m 5 -w ' %{http_code}\\n' -H "X-aws-ec2-metadata-token: $token" "$imds/latest/$1"; }
-token=$(curl -s -m 5 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' $imds/latest/api/token)
+token=$(curl -s -m 1 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' $imds/latest/api/token)
 """
 
 
@@ -343,7 +343,8 @@ def test_the_metadata_are_of_version_two(machines: Machines) -> None:
 
 
 def test_a_warning_is_in_the_metadata(machines: Machines) -> None:
-    host = machines.launch(script=f"({ASK}\nuntil get meta-data/spot/instance-action | grep terminate; do sleep 0.05; done) &")
+    host = machines.launch()
+    host.run(f"{ASK}\nuntil get meta-data/spot/instance-action | grep terminate; do sleep 0.05; done")
     host.warn(120)
     says(host, '"action": "terminate"')
     host.recommend()
@@ -351,30 +352,33 @@ def test_a_warning_is_in_the_metadata(machines: Machines) -> None:
 
 
 def test_a_network_that_is_cut_is_silent_until_it_is_mended(machines: Machines) -> None:
-    look = "curl -s -m 0.5 -o $CURFEW_ROOT/answer $imds/latest/meta-data/; echo $1 metadata $?; curl -s -m 0.5 -o $CURFEW_ROOT/answer $AWS_ENDPOINT_URL/_local/ready; echo $1 aws $?"
-    wait = "while [ ! -e $CURFEW_ROOT/$1 ]; do sleep 0.05; done"
-    host = machines.launch(script=f"{ASK}\nlook() {{ {wait}\n{look}; }}\n(look open; look cut; look mended) &")
-    for name, code in (("open", 0), ("cut", 28), ("mended", 0)):
-        if name == "cut":
-            host.cut_network()
-        elif name == "mended":
-            host.mend_network()
-        (host.root / name).touch()
+    host = machines.launch()
+    timed_out = 28  # curl(1), "Exit codes"
+
+    def check(name: str, seconds: float, code: int) -> None:
+        curl = f"curl -s -m {seconds} -o $CURFEW_ROOT/answer"
+        host.run(f"{ASK}\n{curl} $imds/latest/meta-data/; echo {name} metadata $?; {curl} $AWS_ENDPOINT_URL/_local/ready; echo {name} aws $?")
         says(host, f"{name} metadata {code}\n{name} aws {code}\n")
+
+    check("open", 20, 0)
+    host.cut_network()
+    check("cut", 0.2, timed_out)
+    host.mend_network()
+    check("mended", 20, 0)
 
 
 # Nothing is left
 
 
 def test_where_the_tests_are_killed_their_machines_end(tmp_path: Path) -> None:
-    for kind in ("None", repr(PROCESSES)):
-        begun = subprocess.Popen(
-            [sys.executable, "-c", ABANDONED, str(tmp_path / f"hosts-{kind}"), kind], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent
-        )
-        pids = set(json.loads(begun.stdout.readline()))
+    kinds = ("None", repr(PROCESSES))
+    words = [[sys.executable, "-c", ABANDONED, str(tmp_path / f"hosts-{place}"), kind] for place, kind in enumerate(kinds)]
+    begun = [subprocess.Popen(one, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent) for one in words]
+    for harness in begun:
+        pids = set(json.loads(harness.stdout.readline()))
         assert pids <= set(processes.running()) and len(pids) >= 2
-        begun.kill()
-        begun.wait()
+        harness.kill()
+        harness.wait()
         wait_for(lambda: not pids & set(processes.running()), 30, lambda: f"these still run: {pids & set(processes.running())}")
 
 
@@ -387,8 +391,8 @@ from hosts import Hosts
 from hosts.host import wait_for
 from test_hosts import Machines
 with running(regions=["us-east-1"]) as aws, Hosts(aws, Path(sys.argv[1]), kind=eval(sys.argv[2])) as hosts:
-    host = Machines(aws, hosts).launch(script="(setsid sh -c 'sleep 600 & sleep 600') >/dev/null 2>&1 &")
-    wait_for(lambda: sum("600" in one.words for one in host.processes()) == 2, 30, host.console)
+    host = Machines(aws, hosts).launch(script="(setsid sh -c 'tail -f /dev/null & tail -f /dev/null') >/dev/null 2>&1 &")
+    wait_for(lambda: sum("-f" in one.words for one in host.processes()) == 2, 30, host.console)
     print(json.dumps([one.pid for one in host.processes()]), flush=True)
     time.sleep(600)
 """
