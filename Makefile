@@ -29,11 +29,11 @@ SAM := AWS_DEFAULT_REGION="$${AWS_DEFAULT_REGION:-us-east-1}" $(VENV_LINT)/bin/s
 # What `make test` runs, in this order: the cheapest first.
 PARTS := format clippy unit template simulate integration
 # What `make test-all` runs besides.
-PARTS_ALL := fuzz simulate-all simulate-model-all every-fault agent-baseline
+PARTS_ALL := fuzz simulate-all simulate-model-all every-fault end-to-end-all agent-baseline
 
 .PHONY: help demo test test-all test-fast fuzz fmt lint format clippy unit simulate simulate-instances simulate-volumes simulate-quarter \
 	simulate-model simulate-all simulate-model-all template integration \
-	every-fault bench bench-scan bench-peer bench-agent agent-baseline install build deploy clean
+	every-fault end-to-end-all bench bench-scan bench-peer bench-agent agent-baseline install build deploy clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -142,6 +142,12 @@ bench-agent: $(VENV)/.installed ## Measure the agent beside `aws s3 cp`, and idl
 every-fault: $(VENV)/.installed ## Try every fault at every call that a run makes (hours)
 	cargo build --workspace --locked
 	$(PYTEST) $(EVERY_FAULT) --every-fault=all --quiet
+
+# Seeds are printed, and one that went wrong is lived again by itself.
+end-to-end-all: LIVES ?= 100
+end-to-end-all: $(VENV)/.installed ## Live a hundred jobs whose machines are lost five times at random: make end-to-end-all [SEED=7] (half an hour)
+	cargo build --workspace --locked
+	LIVES=$(LIVES) $(if $(SEED),SEED=$(SEED)) $(PYTEST) integration/tests/test_jobs_end_to_end.py -k whatever --capture no --quiet
 
 install: ## Install the command `curfew` for you, in ~/.cargo/bin (release: 10 minutes and more)
 	cargo install --path cli --locked

@@ -1,0 +1,105 @@
+"""A job that is interrupted five times at random moments ends as if nothing had happened. What that means is `Life.check`, in lives.py.
+
+A few seeds in `make test`; `make end-to-end-all` lives LIVES random ones, and `make end-to-end-all SEED=7` one of them again.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import moved_clock
+from lives import INTERRUPTIONS, KINDS, Life, World, check_fence, check_steps, losses
+from local_aws import LocalAws
+
+pytestmark = pytest.mark.skipif(not moved_clock.IS_HERE, reason="machines are processes of Linux")
+
+SEEDS = (1, 2, 10)  # together they lose machines in each way, early and late
+_AT_ONCE = 3
+
+
+def live(world: World, seed: int) -> str | None:
+    """What went wrong, for people."""
+    life = Life(world, seed)
+    try:
+        life.live()
+        life.check()
+    except Exception:
+        return f"{traceback.format_exc()}\n{life.told()}\nlive it again by `make end-to-end-all SEED={seed}`"
+    return None
+
+
+def live_all(aws: LocalAws, scratch: Path, seeds: tuple[int, ...]) -> None:
+    with World(aws, scratch) as world, ThreadPoolExecutor(_AT_ONCE) as at_once:
+        wrong = [words for words in at_once.map(lambda seed: live(world, seed), seeds) if words]
+        assert wrong == [], "\n".join(wrong)
+        world.check()
+
+
+def test_the_seeds_try_all_that_there_is() -> None:
+    tried = [loss for seed in SEEDS for loss in losses(seed)]
+    assert {(loss.kind, loss.steps is None) for loss in tried} == {(kind, early) for kind in KINDS for early in (True, False)}
+    assert all(len(losses(seed)) == INTERRUPTIONS for seed in SEEDS)
+
+
+def head(attempt: int, step: int | None, of: int = 1, launch: str = "a", succeeded: bool | None = None) -> dict[str, Any]:
+    checkpoint = None if step is None else {"attempt": of, "step": step}
+    return {"attempt": attempt, "launch": launch, "checkpoint": checkpoint, "result": succeeded and {"succeeded": succeeded}}
+
+
+LIVED = [head(1, None), head(1, 5), head(2, 5), head(2, 10, of=2), head(2, 10, of=2, succeeded=True)]
+STEPS = [*((1, step) for step in range(1, 8)), *((2, step) for step in range(6, 11))]
+
+
+@pytest.mark.parametrize(
+    ("place", "wrong", "words"),
+    [
+        (3, head(1, 10), "the fence went back"),
+        (1, head(1, 5, launch="b"), "two machines of attempt 1"),
+        (2, head(2, 10, of=1), "changed with the attempt"),
+        (3, head(2, 4, of=2), "an older checkpoint"),
+        (3, head(2, 10, of=1), "an older checkpoint"),
+        (3, head(2, 5, succeeded=True), "after the result"),
+    ],
+)
+def test_a_fence_that_does_not_hold_is_found(place: int, wrong: dict[str, Any], words: str) -> None:
+    check_fence(LIVED)
+    with pytest.raises(AssertionError, match=words):
+        check_fence([*LIVED[:place], wrong, *LIVED[place + 1 :]])
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"),
+    [
+        ([*STEPS[:7], *((2, step) for step in range(8, 11))], "goes on at 8, and not at 6"),
+        ([*STEPS[:7], *((2, step) for step in range(1, 11))], "goes on at 1, and not at 6"),
+        ([*STEPS[:8], (1, 8), *STEPS[8:]], "two attempts worked"),
+    ],
+)
+def test_steps_that_are_lost_or_done_again_are_found(steps: list[tuple[int, int]], words: str) -> None:
+    check_steps(LIVED, STEPS)
+    with pytest.raises(AssertionError, match=words):
+        check_steps(LIVED, steps)
+
+
+def test_interrupted_five_times_it_ends_as_if_nothing_had_happened(aws: LocalAws, tmp_path: Path) -> None:
+    live_all(aws, tmp_path, SEEDS)
+
+
+@pytest.mark.skipif("LIVES" not in os.environ, reason="make end-to-end-all")
+def test_whatever_befalls_it(aws: LocalAws, tmp_path: Path) -> None:
+    seed = os.environ.get("SEED")
+    count = int(os.environ["LIVES"])
+    begin = random.SystemRandom().randrange(10**9)
+    # A new account now and then, for this one remembers every version of everything.
+    for first in range(0, 1 if seed else count, 2 * _AT_ONCE):
+        seeds = (int(seed),) if seed else tuple(begin + number for number in range(first, min(first + 2 * _AT_ONCE, count)))
+        print(f"seeds {seeds[0]} to {seeds[-1]}", flush=True)
+        aws.reset()
+        live_all(aws, tmp_path / str(first), seeds)
