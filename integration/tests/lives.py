@@ -33,7 +33,7 @@ from reaping_budgets import month
 INTERRUPTIONS = 5
 HURRY = 40
 _STEPS_BETWEEN_MAX = 24
-STEPS = INTERRUPTIONS * _STEPS_BETWEEN_MAX + 20  # more than the interruptions leave time for
+STEPS = INTERRUPTIONS * _STEPS_BETWEEN_MAX + 40
 EVERY = 5
 _STEP_SECONDS = 0.03
 _EARLY_SECONDS_MAX = 3.0  # into the boot, the wait for the predecessor, the restore, and the first steps
@@ -145,14 +145,16 @@ class Life:
         self.name = f"life-{seed}"
         self.trail = world.scratch / f"{self.name}.trail"
         self.result = world.hosts.disk / "result"
+        self.may_end = world.scratch / f"{self.name}.may-end"  # else a training that is fast would be over before all has befallen it
         self.lost: list[str] = []  # machines, in order
         self.reserved = 0.0
 
     def spec(self) -> str:
         words = [sys.executable, training.__file__, "--steps", str(STEPS), "--every", str(EVERY), "--step-seconds", str(_STEP_SECONDS)]
         words += ["--result", str(self.result), "--trail", str(self.trail)]
+        wait = f"until [ -e {shlex.quote(str(self.may_end))} ]; do sleep 0.1; done"
         return SPEC.format(
-            command=json.dumps(shlex.join(words)),
+            command=json.dumps(f"{shlex.join(words)} && {wait}"),
             user=json.dumps(self.world.hosts.user),
             result=json.dumps(str(self.result)),
             checkpoints=json.dumps(str(self.world.hosts.disk / "var/curfew/checkpoints")),
@@ -166,6 +168,7 @@ class Life:
         self.job = Job(account, answer["job"])
         for loss in self.losses:
             self._lose(self._next(), loss)
+        self.may_end.touch()
         self._until(lambda: self.job.state == "ended" and self.job.phase["closed"])
         # Its last machine has told EC2 that it is off.
         self._until(lambda: not account.machines(job=self.job.id))
@@ -185,7 +188,7 @@ class Life:
 
     def _lose(self, host: Host, loss: Loss) -> None:
         if loss.steps is not None:
-            aim = max((step for _, step in self.steps()), default=0) + loss.steps
+            aim = min(max((step for _, step in self.steps()), default=0) + loss.steps, STEPS)
             self._until(lambda: any(step >= aim for _, step in self.steps()))
         attempt, beat = self.job.attempt, f"jobs/{self.job.id}/attempts/{self.job.attempt}/heartbeat.json"
         if loss.kind == "silence":
