@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -19,36 +18,15 @@ from typing import Any
 
 from moved_clock import MovedClock
 
-from . import cloud_init, isolation
+from . import cloud_init, disk, isolation
+from .disk import INSIDE
 from .inside import processes
 from .metadata import Metadata
 from .relay import Loop, Relay
 
-INSIDE = Path(__file__).with_name("inside")
 ROLE = "curfew-job"
 _DARK_SECONDS = 10.0  # for processes that were killed to be gone
 _BEGINS_SECONDS = 20.0  # for init to have its network
-
-# All that a machine has, besides what speaks to init. Nothing of the machine that this runs on is found: not its shutdown, above all.
-_TOOLS = (
-    "base64 basename cat chmod chown cp curl cut date dd df dirname du env expr false find grep head id kill ln ls mkdir mktemp mv nohup nproc "
-    "od printf ps readlink rm rmdir sed seq setsid sh sha256sum sleep sort stat sync tail tee timeout touch tr true truncate uname uniq wc xargs"
-).split()
-_OF_INIT = ("halt", "poweroff", "reboot", "shutdown", "systemctl", "systemd-run")
-_SLEEP = """#!/bin/sh
-# Whole seconds, as many times shorter as this machine is hurried.
-case $1 in *[!0-9]*) exec {sleep} "$1" ;; esac
-ms=$(($1 * 1000 / {hurry}))
-exec {sleep} "$((ms / 1000)).$(printf %03d "$((ms % 1000))")"
-"""
-_DROP_IN = """# What a test adds: where this machine's disk is, and its haste.
-[Service]
-ExecStart=
-ExecStart=/usr/local/bin/curfew-agent --identity {root}/etc/curfew/identity.json --hurry {hurry}{shutdown}
-"""
-# Where the kernel is everybody's, an agent must not come to its last resort.
-_ONLY_OWN = " --shutdown-command 'shutdown -h now || poweroff -f'"
-
 
 @dataclass(frozen=True)
 class Process:
@@ -103,7 +81,7 @@ class Host:
         self._console = self.root.with_name(f"{self.id}.console")
         self._complaints = self.root.with_name(f"{self.id}.complaints")
         self._marker = f"{place.sockets.name}/{self.id}"
-        self._furnish()
+        disk.furnish(self.root, place.disk, self._socket(), place.hurry, self.isolation)
         try:
             cloud_init.install(user_data, self.root)
         except ValueError as error:
@@ -191,23 +169,6 @@ class Host:
 
     # How it is done
 
-    def _furnish(self) -> None:
-        tools, boots = self.root / "tools", self.root / "boot-tools"
-        tools.mkdir()
-        boots.mkdir()
-        for name in _TOOLS:
-            if found := shutil.which(name):
-                (tools / name).symlink_to(found)
-        (tools / "python3").symlink_to(sys.executable)
-        own = f'exec {sys.executable} -IS {INSIDE / "tool.py"} {self._socket()}'
-        for name in _OF_INIT:
-            _write_script(tools / name, f'#!/bin/sh\n{own} {name} "$@"\n')
-        _write_script(boots / "sleep", _SLEEP.format(hurry=self.place.hurry, sleep=shutil.which("sleep")))
-        drop_in = self.root / "etc/systemd/system/curfew-agent.service.d/of-a-test.conf"
-        drop_in.parent.mkdir(parents=True)
-        shutdown = _ONLY_OWN if self.isolation == isolation.PROCESSES else ""
-        drop_in.write_text(_DROP_IN.format(root=self.place.disk, hurry=self.place.hurry, shutdown=shutdown))
-
     def _begin(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         is_apart = self.isolation == isolation.NAMESPACES
@@ -233,7 +194,11 @@ class Host:
         self._harness = ours
         self.dark.clear()
         if is_apart:
-            listening = self._listening(ours)
+            try:
+                listening = self._listening(ours)
+            except BaseException:
+                self._kill()
+                raise
         metadata = Metadata(self.machine, listening[0], ROLE, self.place.now)
         if self.metadata is not None:
             metadata.says = self.metadata.says  # what EC2 has said, it says after a reboot as well
@@ -392,11 +357,6 @@ def _signal(pid: int, how: signal.Signals) -> None:
         os.kill(pid, how)
     except ProcessLookupError:
         pass
-
-
-def _write_script(path: Path, text: str) -> None:
-    path.write_text(text)
-    path.chmod(0o755)
 
 
 def wait_for(what: Callable[[], Any], seconds: float, otherwise: Callable[[], str]) -> Any:

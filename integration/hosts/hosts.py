@@ -17,7 +17,8 @@ from local_aws import LocalAws
 from moved_clock import MovedClock
 
 from . import isolation
-from .host import INSIDE, Host, Place, wait_for
+from .disk import INSIDE
+from .host import Host, Place, wait_for
 from .inside import processes
 from .relay import Loop
 
@@ -147,8 +148,8 @@ class Hosts:
         if not self._has_room():
             return
         host = Host(self._place, machine, self.aws.user_data(machine["id"], machine["region"]))
-        self._machines[host.id] = _Known(host)
         host.switch_on()
+        self._machines[host.id] = _Known(host)
 
     def _has_room(self) -> bool:
         """Without namespaces they share a path."""

@@ -25,38 +25,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import administration
 import network
 import processes
-from units import Unit, moment
+from administration import LOOK_SECONDS, WANTS
+from services import Service, Timer
+from units import Unit
 
 _FINAL_STOP_SECONDS = 90  # systemd-system.conf(5), DefaultTimeoutStopSec
 _ENDS_WELL = (0, -signal.SIGHUP, -signal.SIGINT, -signal.SIGTERM, -signal.SIGPIPE)  # systemd.service(5), SuccessExitStatus
-_LOOK_SECONDS = 0.05
 _MS_BIND, _PR_SET_CHILD_SUBREAPER = 4096, 36
 _SYSRQ, _MESSAGES = "proc/sysrq-trigger", "dev/kmsg"
-_WANTS = "etc/systemd/system/multi-user.target.wants"
-
-
-@dataclass
-class Service:
-    """A unit that was started. `main` is its process, where it has one."""
-
-    unit: Unit
-    invocation: str = ""
-    main: int | None = None
-    state: str = "inactive"
-    stopping: bool = False
-    has_default_dependencies: bool = True
-    task: asyncio.Task[None] | None = None
-
-
-@dataclass
-class Timer:
-    """Rings when the machine's clock shows the moment."""
-
-    rings_at: float
-    service: Service
-    command: list[str]
 
 
 @dataclass
@@ -146,7 +125,7 @@ class Machine:
             if not self.has_timers:
                 self.end_watch()
         self.tasks.add(asyncio.create_task(self.ring()))
-        for unit in sorted((self.root / _WANTS).glob("*")):
+        for unit in sorted((self.root / WANTS).glob("*")):
             self.start(unit.name)
         done = part / "sem/config_scripts_user"
         if not done.exists():
@@ -182,12 +161,10 @@ class Machine:
             running.task = asyncio.create_task(self.live(running))
         return running
 
-    def start_command(self, name: str, command: list[str], properties: list[str]) -> Service:
-        """As systemd-run does."""
-        service = Service(Unit(name, {}), has_default_dependencies="DefaultDependencies=no" not in properties)
-        self.services[name] = service
+    def start_command(self, service: Service, command: list[str]) -> None:
+        """As systemd-run does, of a unit without a file."""
+        self.services[service.unit.name] = service
         service.task = asyncio.create_task(self.live(service, command))
-        return service
 
     async def live(self, service: Service, command: list[str] | None = None) -> None:
         """From its start to its end, and again where the unit says so."""
@@ -269,8 +246,8 @@ class Machine:
                 self.timers.remove(timer)
                 self.say(f"systemd: the timer of {timer.service.unit.name} {'rings' if self.has_timers else 'is broken'}")
                 if self.has_timers:
-                    self.start_command(timer.service.unit.name, timer.command, _properties_of(timer.service))
-            await asyncio.sleep(_LOOK_SECONDS)
+                    self.start_command(timer.service, timer.command)
+            await asyncio.sleep(LOOK_SECONDS)
 
     # The end
 
@@ -288,7 +265,7 @@ class Machine:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
         while self.others() and time.monotonic() < limit:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)
         self.go_dark(how)
 
     def go_dark(self, how: str) -> None:
@@ -339,90 +316,13 @@ class Machine:
     async def serve_tool(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             words = json.loads(await reader.readline())
-            code, said = await self.called(words[0], words[1:])
+            code, said = await administration.called(self, words[0], words[1:])
             writer.write(json.dumps([code, said]).encode() + b"\n")
             await writer.drain()
         except (ConnectionError, ValueError):
             pass  # whoever asked has been killed
         finally:
             writer.close()
-
-    async def called(self, name: str, words: list[str]) -> tuple[int, str]:
-        """A command of the machine's administration: its exit code, and what it says."""
-        options, rest = [word for word in words if word.startswith("-")], [word for word in words if not word.startswith("-")]
-        if name == "systemd-run":
-            return self.systemd_run(words)
-        if name == "shutdown" and rest not in ([], ["now"], ["+0"]):
-            return 1, f"shutdown: this stand-in only knows `now`, not {rest}"
-        if name in ("shutdown", "poweroff", "halt", "reboot"):
-            how = "reboot" if name == "reboot" or "-r" in options else "poweroff"
-            # systemctl(1): what is forced stops no units, and once they are told twice, nothing at all.
-            self.end_by_command(how, 2 if name != "shutdown" and ("-f" in options or "--force" in options) else 0)
-            return 0, ""
-        if name == "systemctl" and rest and rest[0] in ("poweroff", "reboot", "halt"):
-            self.end_by_command("reboot" if rest[0] == "reboot" else "poweroff", options.count("--force") + options.count("-f"))
-            return 0, ""
-        if name == "systemctl":
-            return await self.systemctl(rest, "--no-block" in options)
-        return 1, f"{name}: unknown to this stand-in"
-
-    def end_by_command(self, how: str, forced: int) -> None:
-        if forced:
-            asyncio.get_running_loop().call_later(_LOOK_SECONDS, self.go_dark, how)
-        else:
-            self.later(self.go_down(how))
-
-    async def systemctl(self, words: list[str], is_asynchronous: bool) -> tuple[int, str]:
-        verb, names = words[0] if words else "", [name if "." in name else f"{name}.service" for name in words[1:]]
-        if verb == "daemon-reload":
-            return 0, ""
-        folder = self.root / "etc/systemd/system"
-        missing = [name for name in names if not (folder / name).exists() and name not in self.services]
-        if missing and verb in ("enable", "start", "restart"):
-            return 5, f"Unit {missing[0]} not found."
-        for name in names:
-            if verb == "enable" and (unit := Unit.find(name, folder)):
-                for target in unit.wanted_by():
-                    link = folder / f"{target}.wants" / name
-                    link.parent.mkdir(exist_ok=True)
-                    if not link.is_symlink():
-                        link.symlink_to(folder / name)
-            elif verb == "disable":
-                (self.root / _WANTS / name).unlink(missing_ok=True)
-            elif verb == "start":
-                service = self.start(name)
-                while not is_asynchronous and service is not None and service.state == "activating":
-                    await asyncio.sleep(_LOOK_SECONDS)
-            elif verb == "stop" and name in self.services:
-                await self.stop(self.services[name])
-            elif verb == "is-active":
-                state = self.services[name].state if name in self.services else "inactive"
-                return (0 if state == "active" else 3), state
-            elif verb not in ("stop",):
-                return 1, f"systemctl {verb}: unknown to this stand-in"
-        return 0, ""
-
-    def systemd_run(self, words: list[str]) -> tuple[int, str]:
-        options: dict[str, list[str]] = {}
-        while words and words[0].startswith("-"):
-            key, _, value = words.pop(0).partition("=")
-            options.setdefault(key, []).append(value)
-        if unknown := options.keys() - {"--no-block", "--unit", "--property", "--timer-property", "--on-calendar"}:
-            return 1, f"systemd-run: {sorted(unknown)[0]}: unknown to this stand-in"
-        name = f"{options.get('--unit', [f'run-{uuid.uuid4().hex[:8]}'])[-1]}.service"
-        properties = options.get("--property", [])
-        if name in self.services and self.services[name].state in ("active", "activating"):
-            return 1, f"Failed to start transient service unit: Unit {name} was already loaded"
-        if calendar := options.get("--on-calendar"):
-            service = Service(Unit(name, {}), has_default_dependencies="DefaultDependencies=no" not in properties)
-            self.timers.append(Timer(moment(calendar[-1]), service, words))
-            return 0, f"Running timer as unit: {name.removesuffix('.service')}.timer"
-        self.start_command(name, words, properties)
-        return 0, f"Running as unit: {name}"
-
-
-def _properties_of(service: Service) -> list[str]:
-    return [] if service.has_default_dependencies else ["DefaultDependencies=no"]
 
 
 def _mount(told: dict[str, Any]) -> None:
@@ -431,6 +331,9 @@ def _mount(told: dict[str, Any]) -> None:
     what = [(told["root"], told["disk"])]
     if Path("/proc/sysrq-trigger").exists():
         what.append((f"{told['root']}/{_SYSRQ}", "/proc/sysrq-trigger"))
+    if not os.access("/root", os.X_OK):
+        # Whoever is root here is somebody else outside, and needs a home of its own.
+        what.append((f"{told['root']}/root", "/root"))
     for source, target in what:
         if libc.mount(source.encode(), target.encode(), None, _MS_BIND, None):
             raise OSError(ctypes.get_errno(), f"{source} cannot be mounted at {target}")
@@ -439,7 +342,7 @@ def _mount(told: dict[str, Any]) -> None:
 def _prepare(root: Path) -> None:
     """What is there before anything runs. Of `/run`, nothing has outlived the last boot."""
     subprocess.run(["/bin/rm", "-rf", root / "run"], check=True)
-    for folder in ("run/systemd/system", "proc/sys/kernel", "dev", "etc/systemd/system", "var/log", "tmp"):
+    for folder in ("run/systemd/system", "proc/sys/kernel", "dev", "etc/systemd/system", "var/log", "tmp", "root"):
         (root / folder).mkdir(parents=True, exist_ok=True)
     for pipe in (_MESSAGES, _SYSRQ):
         if not (root / pipe).exists():
