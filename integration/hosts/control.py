@@ -98,7 +98,7 @@ class Control:
     # What happens to it
 
     def pause(self) -> None:
-        """The control plane is gone: what begins now waits, and no event is delivered, nor kept. Comes back when nothing runs any more."""
+        """The control plane is gone: no event is delivered, nor kept. Comes back when nothing of it runs any more."""
         self._runs_now.clear()
         self._busy.wait_until_none()
 

@@ -83,10 +83,14 @@ class Relay:
         try:
             for one in (machine, aws):
                 one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            with contextlib.suppress(OSError):
-                await self._open.wait()
-                await asyncio.get_running_loop().sock_connect(aws, ("127.0.0.1", self._port))
-                await asyncio.gather(self._pump(machine, aws), self._pump(aws, machine))
+            await self._open.wait()
+            await asyncio.get_running_loop().sock_connect(aws, ("127.0.0.1", self._port))
+            # Where one way ends badly, the other ends with it, before its sockets are closed.
+            async with asyncio.TaskGroup() as both:
+                both.create_task(self._pump(machine, aws))
+                both.create_task(self._pump(aws, machine))
+        except* OSError:
+            pass  # whoever spoke is gone, or the local AWS has closed the connection, as it is told to by a fault
         finally:
             machine.close()
             aws.close()

@@ -232,10 +232,13 @@ class Life:
 
     def told(self) -> str:
         """All that there is to see, of a life that went wrong."""
-        machines = {host.id: host for host in self.world.hosts.all()}
         job = getattr(self, "job", None)
-        own = [host for host in machines.values() if job is None or job.id in host.console()]
-        consoles = "\n".join(f"--- {host.id}{' (lost)' if host.id in self.lost else ''}\n{host.console()}" for host in own)
+        # Where an agent began it has said whose it is.
+        own = [host for host in self.world.hosts.all() if job is None or job.id in host.console() or "of the job" not in host.console()]
+        consoles = "\n".join(
+            f"--- {host.id}{' (lost)' if host.id in self.lost else ''}\n{host.console()}\n{[' '.join(one.words) for one in host.processes()]}"
+            for host in own
+        )
         runs = "\n".join(
             f"{run.function} ({run.why}): {run.invocation.error or run.invocation.response['steps'] or run.invocation.response['gaps']}"
             for run in self.world.control.runs

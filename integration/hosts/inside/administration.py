@@ -72,7 +72,7 @@ async def _systemctl(machine: Machine, words: list[str], is_asynchronous: bool) 
         elif verb == "is-active":
             state = machine.services[name].state if name in machine.services else "inactive"
             return (0 if state == "active" else 3), state
-        elif verb not in ("stop",):
+        elif verb != "stop":
             return 1, f"systemctl {verb}: unknown to this stand-in"
     return 0, ""
 

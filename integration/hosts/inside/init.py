@@ -118,7 +118,6 @@ class Machine:
     # The boot
 
     async def boot(self) -> None:
-        self.tell(boots=True)
         part = self.root / "var/lib/cloud/instance"
         for script in sorted((part / "boothooks").glob("*")):
             await self.run([str(script)], boots=True, CURFEW_HOST_PART="boothook")
@@ -237,6 +236,7 @@ class Machine:
         if service.main is None or not (await asyncio.wait({service.task}, timeout=limit))[0]:
             self.kill(service, signal.SIGKILL)
             service.task.cancel()
+            service.state = "failed"
 
     # Timers
 

@@ -23,7 +23,8 @@ def main() -> int:
         return 1
     code, words = json.loads(answered)
     if words:
-        print(words, file=sys.stderr if code else sys.stdout)
+        # systemctl(1): 3 is the answer that a unit is not active, and no error.
+        print(words, file=sys.stdout if code in (0, 3) else sys.stderr)
     return code
 
 
