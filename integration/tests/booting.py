@@ -12,7 +12,6 @@ always a stand-in.
 from __future__ import annotations
 
 import base64
-import email
 import hashlib
 import json
 import os
@@ -21,10 +20,11 @@ import signal
 import subprocess
 import time
 from dataclasses import dataclass
-from email.message import Message
 from pathlib import Path
 
 import pytest
+
+from hosts import cloud_init
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ("base64", "cat", "chmod", "cp", "cut", "mkdir", "mv", "rm", "sed", "sha256sum")
@@ -74,11 +74,7 @@ class Call:
 
 def parts(user_data: bytes) -> dict[str, bytes]:
     """The parts by their type, as cloud-init takes them apart."""
-    message: Message = email.message_from_bytes(user_data)
-    assert message.get_content_type() == "multipart/mixed" and not message.defects
-    found = {part.get_content_type(): part.get_payload(decode=True) for part in message.get_payload()}
-    assert not any(part.defects for part in message.get_payload())
-    return found
+    return {kind: content for kind, _, content in cloud_init.parts(user_data)}
 
 
 def identity_with(agent: bytes) -> dict:
