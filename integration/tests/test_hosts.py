@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -365,6 +366,18 @@ def test_a_network_that_is_cut_is_silent_until_it_is_mended(machines: Machines) 
     check("cut", 0.2, timed_out)
     host.mend_network()
     check("mended", 20, 0)
+
+
+def test_a_download_that_is_broken_off_does_no_harm_to_the_next(machines: Machines) -> None:
+    content = os.urandom(4_000_000)
+    machines.aws.client("s3").create_bucket(Bucket="downloads")
+    machines.aws.client("s3").put_object(Bucket="downloads", Key="one", Body=content, ACL="public-read")
+    host = machines.launch()
+    url = "$AWS_ENDPOINT_URL/downloads/one"
+    broken = f"timeout -s KILL 0.0$number curl -s {url} | head -c 1 >/dev/null"
+    host.run(f"for number in 1 2 3 4 5 6 7 8 9; do {broken} & {broken} & curl -s -m 20 {url} | sha256sum; done; wait; echo all over")
+    says(host, "all over\n")
+    assert host.console().count(hashlib.sha256(content).hexdigest()) == 9
 
 
 # Nothing is left
