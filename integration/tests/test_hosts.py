@@ -388,11 +388,13 @@ def test_where_the_tests_are_killed_their_machines_end(tmp_path: Path) -> None:
     words = [[sys.executable, "-c", ABANDONED, str(tmp_path / f"hosts-{place}"), kind] for place, kind in enumerate(kinds)]
     begun = [subprocess.Popen(one, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent) for one in words]
     for harness in begun:
-        pids = set(json.loads(harness.stdout.readline()))
-        assert pids <= set(processes.running()) and len(pids) >= 2
+        sockets, *numbers = json.loads(harness.stdout.readline())
+        pids = set(numbers)
+        assert Path(sockets).exists() and pids <= set(processes.running()) and len(pids) >= 2
         harness.kill()
         harness.wait()
         wait_for(lambda: not pids & set(processes.running()), 30, lambda: f"these still run: {pids & set(processes.running())}")
+        wait_for(lambda: not Path(sockets).exists(), 30, lambda: f"{sockets} is left")
 
 
 ABANDONED = """
@@ -406,7 +408,7 @@ from test_hosts import Machines
 with running(regions=["us-east-1"]) as aws, Hosts(aws, Path(sys.argv[1]), kind=eval(sys.argv[2])) as hosts:
     host = Machines(aws, hosts).launch(script="(setsid sh -c 'tail -f /dev/null & tail -f /dev/null') >/dev/null 2>&1 &")
     wait_for(lambda: sum("-f" in one.words for one in host.processes()) == 2, 30, host.console)
-    print(json.dumps([one.pid for one in host.processes()]), flush=True)
+    print(json.dumps([str(host.place.sockets), *(one.pid for one in host.processes())]), flush=True)
     time.sleep(600)
 """
 

@@ -290,6 +290,10 @@ class Machine:
         message = self.harness.recv(65536)
         if not message:
             self.kill_others()
+            # The folder goes with the last machine in it.
+            with contextlib.suppress(OSError):
+                os.unlink(self.told["socket"])
+                os.rmdir(Path(self.told["socket"]).parent)
             os._exit(1)
         told = json.loads(message)
         if told["do"] == "power-button":
