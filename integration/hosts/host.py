@@ -61,7 +61,7 @@ class Place:
 class Host:
     """A machine, on or off. `boots` counts how often it was switched on."""
 
-    def __init__(self, place: Place, machine: dict[str, Any], user_data: bytes) -> None:
+    def __init__(self, place: Place, machine: dict[str, Any], user_data: bytes, has_network: bool = True) -> None:
         self.place, self.machine = place, machine
         self.id, self.region = machine["id"], machine["region"]
         self.isolation = place.isolation
@@ -72,7 +72,7 @@ class Host:
         self.dark.set()
         self.ended_by: str | None = None  # `poweroff` where it has switched itself off, `plug`, `crash`; None while it is on
         self.metadata: Metadata | None = None
-        self._is_cut = False
+        self._is_cut = not has_network
         self._has_timers = True
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None

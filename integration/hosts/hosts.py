@@ -50,6 +50,7 @@ class Hosts:
         self.why_not_better = why
         self.aws, self.folder, self.hurry = aws, Path(folder), hurry
         self.user = isolation.user(self.isolation)
+        self.have_network = True  # of machines that boot for the first time from now on
         self._clock = clock
         self._machines: dict[str, _Known] = {}
         self._slow: set[str] = set()  # regions where what is ended waits for its machine
@@ -147,7 +148,7 @@ class Hosts:
     def _boot(self, machine: dict[str, Any]) -> None:
         if not self._has_room():
             return
-        host = Host(self._place, machine, self.aws.user_data(machine["id"], machine["region"]))
+        host = Host(self._place, machine, self.aws.user_data(machine["id"], machine["region"]), self.have_network)
         host.switch_on()
         self._machines[host.id] = _Known(host)
 

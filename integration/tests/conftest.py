@@ -11,7 +11,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from local_aws import LocalAws, running  # noqa: E402
 from local_aws.client import CREDENTIALS  # noqa: E402
+from hosts import package  # noqa: E402
 from jobs import JobAccount  # noqa: E402
+from lone import LoneMachine  # noqa: E402
 from reaping import Account, stop_the_warm  # noqa: E402
 from reaping_budgets import BudgetAccount  # noqa: E402
 from reaping_volumes import VolumeAccount  # noqa: E402
@@ -64,3 +66,16 @@ def jobs(aws: LocalAws) -> Iterator[JobAccount]:
     """One whose teams submit jobs, in enforce mode."""
     with JobAccount(aws) as jobs:
         yield jobs
+
+
+@pytest.fixture(scope="session")
+def packaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package of `run-jobs`, with the agent in it."""
+    return package(tmp_path_factory.mktemp("package"))
+
+
+@pytest.fixture
+def lone(jobs: JobAccount, tmp_path: Path, packaged: Path) -> Iterator[LoneMachine]:
+    """A job's machine that nobody looks after."""
+    with LoneMachine(jobs, tmp_path / "hosts", packaged) as lone:
+        yield lone

@@ -1,0 +1,88 @@
+"""The first of the three killers, a timer of the machine's own, is enough alone: no agent, no network and no control plane is needed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from datetime import timedelta
+
+import moved_clock
+import pytest
+from lone import AGENT, STEPS, LoneMachine
+from reaping import BUCKET
+
+pytestmark = pytest.mark.skipif(not moved_clock.IS_HERE, reason="machines are processes of Linux")
+
+
+def cut_off(lone: LoneMachine) -> None:
+    whole = lone.aws.client("s3").get_object(Bucket=BUCKET, Key=lone.agent_key())["Body"].read()
+    lone.jobs.put(lone.agent_key(), whole[: len(whole) // 2])
+
+
+def another(lone: LoneMachine) -> None:
+    lone.jobs.put(lone.agent_key(), b"#!/bin/sh\necho another agent runs\n")
+
+
+@pytest.mark.parametrize(
+    ("happens", "said"),
+    [(LoneMachine.lose_agent, "could not be fetched"), (cut_off, "its SHA-256 is not its name"), (another, "its SHA-256 is not its name")],
+)
+def test_the_agent_is_missing(lone: LoneMachine, happens: Callable[[LoneMachine], None], said: str) -> None:
+    lone.launch(lone.training(STEPS))
+    happens(lone)
+    host = lone.boot()
+    lone.says(said)
+    lone.ends_by_its_timer()
+    assert "another agent runs" not in host.console() and not (host.root / AGENT).exists()
+
+
+def test_there_never_was_a_network(lone: LoneMachine) -> None:
+    lone.hosts.have_network = False
+    lone.launch(lone.training(STEPS))
+    host = lone.boot()
+    lone.ends_by_its_timer()
+    assert host.metadata.asked == [] and not (host.root / AGENT).exists()
+
+
+def test_the_agent_hangs(lone: LoneMachine) -> None:
+    lone.train_for_ever()
+    os.kill(lone.agent(), signal.SIGSTOP)
+    lone.ends_by_its_timer()
+
+
+def test_the_agent_is_killed_again_and_again(lone: LoneMachine) -> None:
+    host = lone.train_for_ever()
+    (host.root / "etc/curfew/fetch-agent").write_text("exit 0\n")
+    (dies := host.root / "dies").write_text("#!/bin/sh\nkill -9 $$\n")
+    dies.chmod(0o755)
+    pid = lone.agent()
+    dies.replace(host.root / AGENT)
+    os.kill(pid, signal.SIGKILL)
+    lone.says("curfew-agent.service has ended: -9", times=3)
+    lone.ends_by_its_timer()
+
+
+# A reboot in between
+
+
+def test_after_a_reboot_it_is_there_again_and_the_agent_goes_on(lone: LoneMachine) -> None:
+    host = lone.train_for_ever()
+    host.reboot()
+    before = lone.step()
+    lone.until(lambda: lone.step() > before)
+    assert lone.trail().count(1) == 1, "the job has not begun anew"
+    os.kill(lone.agent(), signal.SIGSTOP)
+    lone.ends_by_its_timer()
+
+
+def test_a_boot_after_the_end_goes_dark_before_anything_else_runs(lone: LoneMachine) -> None:
+    host = lone.train_for_ever()
+    host.pull_the_plug()
+    boot, steps = host.console(), lone.trail()
+    assert "curfew-agent.service has started" in boot
+    lone.clock.move_to(lone.ends_at + timedelta(seconds=1))
+    host.switch_on()
+    lone.has_ended()
+    assert "curfew-agent" not in host.console().removeprefix(boot)
+    assert lone.trail() == steps and lone.exit() is None
