@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .aws_call import AwsCall
+from .http_message import Request
 
 
 @dataclass
@@ -20,6 +21,7 @@ class RecordedCall:
     resources: tuple[str, ...]
     metrics_asked: int
     invocation: str | None = None  # the same for each attempt of the SDK at one call
+    access_key: str | None = None  # by whose credentials it was signed
     fault: str | None = None
     status: int | None = None  # None: never answered
 
@@ -29,9 +31,16 @@ class Ledger:
         self._calls: list[RecordedCall] = []
         self._lock = threading.Lock()
 
-    def begin(self, call: AwsCall, invocation: str | None = None) -> RecordedCall:
+    def begin(self, call: AwsCall, request: Request) -> RecordedCall:
         recorded = RecordedCall(
-            call.action, call.permissions, call.region, time.time(), call.resources, call.metrics_asked, invocation
+            call.action,
+            call.permissions,
+            call.region,
+            time.time(),
+            call.resources,
+            call.metrics_asked,
+            request.invocation,
+            request.access_key,
         )
         with self._lock:
             self._calls.append(recorded)

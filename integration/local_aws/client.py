@@ -54,8 +54,8 @@ class LocalAws:
     # What was asked of AWS
 
     def calls(self, action: str | None = None, region: str | None = None) -> list[dict[str, Any]]:
-        """The recorded calls in order: action, permissions, region, at, resources, metrics_asked, invocation, fault,
-        status."""
+        """The recorded calls in order: action, permissions, region, at, resources, metrics_asked, invocation,
+        access_key, fault, status."""
         return [
             call
             for call in self._control("GET", "calls")["calls"]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 from dataclasses import dataclass, field
 from http.client import responses as reason_phrases
 from socket import socket
 from typing import Any, Callable
 from urllib.parse import parse_qsl, unquote_plus
+
+_ACCESS_KEY = re.compile(r"Credential=(?P<id>[^/]+)/")
 
 
 @dataclass
@@ -50,6 +53,12 @@ class Request:
     def invocation(self) -> str | None:
         """What the SDK's attempts at one call have in common: each of them carries the same id."""
         return self.headers.get("amz-sdk-invocation-id")
+
+    @property
+    def access_key(self) -> str | None:
+        """Of the credentials that its header was signed with."""
+        found = _ACCESS_KEY.search(self.headers.get("authorization", ""))
+        return found["id"] if found else None
 
     def mentions(self, text: str) -> bool:
         """Whether the path, the query or the body contains this text, form-encoded or not."""

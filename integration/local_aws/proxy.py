@@ -105,7 +105,7 @@ class Proxy:
 
     def _aws(self, request: Request) -> Response:
         call = identify(request)
-        recorded = self.ledger.begin(call, request.invocation)
+        recorded = self.ledger.begin(call, request)
         rule = self.rules.fault(call, request)
         if rule is None:
             response = self._carry_out(call, request)
