@@ -41,17 +41,23 @@ class Hosts:
     """Watches every region that the local AWS has instances in, from `with` on."""
 
     def __init__(
-        self, aws: LocalAws, folder: Path, hurry: int = 20, clock: MovedClock | None = None, kind: str | None = None
+        self,
+        aws: LocalAws,
+        folder: Path,
+        hurry: int = 20,
+        clock: MovedClock | None = None,
+        kind: str | None = None,
+        sockets: Path = Path("/tmp"),
     ) -> None:
         """`hurry` makes the waits of systemd, cloud-init and the agent so many times shorter; `clock` is that of all machines; `kind` is how
-        they are kept apart, if not in the best way that there is (see `isolation`)."""
+        they are kept apart, if not in the best way that there is (see `isolation`); `sockets` is where a folder of them is made."""
         best, why = isolation.best(sys.executable, str(INSIDE))
         self.isolation = kind or best
         self.why_not_better = why
         self.aws, self.folder, self.hurry = aws, Path(folder), hurry
         self.user = isolation.user(self.isolation)
         self.have_network = True  # of machines that boot for the first time from now on
-        self._clock = clock
+        self._clock, self._sockets_in = clock, sockets
         self._machines: dict[str, _Known] = {}
         self._slow: set[str] = set()  # regions where what is ended waits for its machine
         self._over = threading.Event()
@@ -66,7 +72,7 @@ class Hosts:
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.isolation == isolation.NAMESPACES:
             self.disk.mkdir(exist_ok=True)
-        self._sockets = Path(tempfile.mkdtemp(prefix="hosts-", dir="/tmp"))
+        self._sockets = Path(tempfile.mkdtemp(prefix="hosts-", dir=self._sockets_in))
         self._loop = Loop()
         self._place = Place(
             self.folder, self.disk, self._sockets, self.aws.endpoint, self.hurry, self._clock, self.isolation, self._loop
