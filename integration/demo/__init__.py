@@ -6,5 +6,6 @@ It is an acceptance test as well: it fails where the outcome differs from the st
 - `seed.py` and `seed_storage.py` build the account of them;
 - `story.py` is the plot: the runs (`run.py`), and what people do between them (`undo.py`);
 - `show.py`, `show_volumes.py` and `screen.py` tell it in a terminal;
-- `verdict.py` and `verdict_volumes.py` compare what happened with the story.
+- `budgets.py` and `jobs.py` are its last acts: a budget that is crossed, and a job whose machines (`machines.py`) come and go;
+- `verdict.py`, `verdict_volumes.py` and `verdict_jobs.py` compare what happened with the story.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 
+from hosts.inside import processes
 from local_aws import running
 
 from . import budgets, jobs, show, show_volumes, verdict, verdict_jobs, verdict_volumes
@@ -25,24 +27,33 @@ from .story import play
 _COPIES = REPOSITORY / "target" / "demo"
 
 _AWAITED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD}
-_GONE_SECONDS_MAX = 5.0
+_GONE_SECONDS_MAX = 10.0
 _POLL_SECONDS = 0.01
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 def main() -> int:
     """Plays in a process group of its own, and here only waits: no signal can come at a moment at which it is lost, or at
     which what was just started is not known yet, and Ctrl-C reaches nothing that would fail of it and be blamed."""
+    if sys.platform != "linux":
+        line("The demo needs Linux: it boots machines as processes.")
+        return 1
     signal.signal(signal.SIGCHLD, lambda *_: None)  # what is ignored, as this is at first, need not be waited for
     signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
-    scratch = tempfile.mkdtemp()
+    # Whatever loses its parent, be it in a session of its own, becomes a child of this process (PR_SET_CHILD_SUBREAPER(2const)).
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # Of sockets the paths have to be short.
+    scratch, sockets = tempfile.mkdtemp(), tempfile.mkdtemp(prefix=f"demo-{os.getpid()}-", dir="/tmp")
     player = os.fork()
     if player == 0:
-        return _play(scratch)
+        return _play(scratch, Path(sockets))
     _to_its_group(player)
     try:
         return _wait_for(player)
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        _end_all()
+        for folder in (scratch, sockets):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _wait_for(player: int) -> int:
@@ -53,13 +64,13 @@ def _wait_for(player: int) -> int:
             return code if code >= 0 else 128 - code
         number = signal.sigwait(_AWAITED)
         if number != signal.SIGCHLD:
-            _end(player)
+            _end_all()
             with suppress(OSError):  # the terminal is gone, too
-                os.write(sys.stdout.fileno(), b"\nInterrupted; the local AWS is stopped.\n")
+                os.write(sys.stdout.fileno(), b"\nInterrupted; nothing of it runs any more.\n")
             return 128 + number
 
 
-def _play(scratch: str) -> int:
+def _play(scratch: str, sockets: Path) -> int:
     _to_its_group(0)
     # It is not in the foreground of the terminal: what it writes is shown all the same, and it reads nothing.
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
@@ -67,7 +78,7 @@ def _play(scratch: str) -> int:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _AWAITED)
     tempfile.tempdir = os.environ["TMPDIR"] = scratch
     try:
-        return _demo()
+        return _demo(sockets)
     except BrokenPipeError:
         # `python -m demo | head`: whoever has read enough. What is left to be written at the exit goes nowhere either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -83,18 +94,22 @@ def _to_its_group(player: int) -> None:
         os.setpgid(player, player)
 
 
-def _end(player: int) -> None:
-    """Nothing of the group is left when this is over."""
-    os.killpg(player, signal.SIGKILL)
-    os.waitpid(player, 0)
+def _end_all() -> None:
+    """Nothing that descends from here is left when this is over: the player, its functions, and the machines of the job."""
     until = time.monotonic() + _GONE_SECONDS_MAX
-    with suppress(OSError):  # there is no such group any more
-        while time.monotonic() < until:
-            os.killpg(player, 0)
-            time.sleep(_POLL_SECONDS)
+    while time.monotonic() < until:
+        for pid in processes.descendants({os.getpid()}):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(_POLL_SECONDS)
 
 
-def _demo() -> int:
+def _demo(sockets: Path) -> int:
     began = time.monotonic()
     with _account() as account:
         heading("The account")
@@ -102,7 +117,7 @@ def _demo() -> int:
         show_volumes.storage(account)
         played = play(account)
         spent = budgets.play(account)
-        lived = jobs.play(account)
+        lived = jobs.play(account, sockets)
         functions = [played.instances, played.volumes, [*spent.runs, *lived.beats], lived.runs]
         copies = str(_keep_copies(functions).relative_to(REPOSITORY))
         show.audit(functions, played.applied, account.id_of("sweep-lr"), copies)
@@ -123,7 +138,7 @@ def _demo() -> int:
     paragraph(f"{len(observed)} more would have been, but are in observe mode: {show.savings(observed)}.")
     paragraph(f"{len(volumes)} volumes were deleted, which saves {show_volumes.savings(volumes)}. One of them is back.")
     paragraph(f"{budgets.TEAM} heard at 80 % and at 100 % of its budget, and is held.")
-    paragraph(f"The job {jobs.NAME} lost two machines, and succeeded on the third; the agent on them was played by the demo.")
+    paragraph(f"The job {jobs.NAME} lost two machines, and succeeded on the third, as if nothing had happened.")
     paragraph(f"The local AWS is stopped. It took {time.monotonic() - began:.0f} s.")
     for one in wrong:
         line(paint(f"not as in the story: {one}", "red"))

@@ -1,16 +1,17 @@
 """The second half: a team drops a job into its inbox, its machines come and go, and it ends for certain.
 
-`run-jobs` is the real function. No machine boots on the local AWS, so no agent runs on one: the demo writes in its place what it
-would write to the bucket, and says so.
+All of it is real but AWS: `run-jobs`, the machines that boot with the user data that it gave them, the agent that they fetch, and the
+training. The demo is EventBridge, and takes machines away.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,9 +19,12 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from . import command, show
-from .fleet import EAST_1, rfc3339
-from .run import BUDGETS, JOBS, REPOSITORY, Broken, Reaper, Run, reaper
+from hosts import Host, Hosts, package
+
+from . import command, machines, show
+from .fleet import EAST_1
+from .machines import STEPS, TRAINING, Trained, Watch
+from .run import BINARIES, BUDGETS, JOBS, REPOSITORY, Broken, Reaper, Run, reaper
 from .screen import heading, line, paint, paragraph
 from .seed import BUCKET, CONFIG_KEY, Account
 
@@ -29,22 +33,26 @@ LEFT_USD = 100  # of the budget that the team is given
 FULL, CHEAPEST, NEXT = "us-east-1b", "us-east-1d", "us-east-1a"  # zones, the cheapest first; in the first there is no capacity
 _SPOT = {"g6.xlarge": {FULL: 0.2907, CHEAPEST: 0.3114}, "g5.xlarge": {NEXT: 0.4021, "us-east-1c": 0.4388}}
 _SILENT = timedelta(minutes=11)
-STEPS = 1200, 3400  # of the newest checkpoint when the first machine goes, and the second
+WARNING_SECONDS = 120  # "Spot Instance interruption notices" (EC2 user guide)
 CALLS_MAX = 6  # from an interruption to the request to launch
 _PROFILE = "curfew-job"
+_HURRY = 20
 
 SPEC = """\
 owner = "grace@example.com"
-command = "python train.py"
-
+command = '''
+{command}
+'''
 [gpu]
 types = ["g5.xlarge", "g6.xlarge"]
-
 [limits]
 max_runtime = "8h"                 # all attempts together
-
 [checkpoint]                       # without this section each attempt begins at zero
+dir = "{disk}/checkpoints"
 every = "15m"
+[machine]
+user = "{user}"
+outputs = ["{disk}/result"]
 """
 WRONG = """\
 comand = "python train.py"
@@ -68,6 +76,7 @@ class Stage:
 
     run: Run
     state: dict[str, Any]  # the job's state.json
+    kept: tuple[int, int]  # the step of the newest checkpoint, before the run and after it
     machines: list[str]  # of jobs, that are not gone; the oldest first
     reserved: dict[str, Any] | None  # for the job, on its team's budget
     active: list[str]  # jobs that are not over
@@ -95,6 +104,7 @@ class Lived:
     stages: dict[str, Stage] = field(default_factory=dict)
     overview: str = ""  # what `curfew jobs JOB` said at the end
     beats: list[Run] = field(default_factory=list)
+    trained: Trained | None = None
 
     @property
     def runs(self) -> list[Run]:
@@ -103,29 +113,42 @@ class Lived:
         return [launched.run, *self.refusing, *(stage.run for stage in later)]
 
 
-def play(account: Account) -> Lived:
+@dataclass(frozen=True)
+class Scene:
+    """What the acts need."""
+
+    lived: Lived
+    account: Account
+    jobs: Reaper
+    hosts: Hosts
+    scratch: Path
+    watch: Watch | None = None
+
+    @property
+    def watched(self) -> Watch:
+        assert self.watch is not None, "nothing was submitted yet"
+        return self.watch
+
+    def host(self, name: str) -> Host:
+        """The machine of that stage."""
+        return self.hosts.wait_for(self.lived.stages[name].placed["instance"])
+
+
+def play(account: Account, sockets: Path = Path("/tmp"), kind: str | None = None) -> Lived:
+    """Those of the machines are made in a folder of `sockets`; `kind` is how machines are kept apart, if not as well as can be."""
     lived = Lived()
     heading(f"A GPU job of {TEAM}: launched on Spot, interrupted, launched again, and over")
-    paragraph(
-        "No machine boots on the local AWS, so the agent that would run on it does not run here. The demo writes in its place what "
-        "it would write to the bucket: a heartbeat, a checkpoint, a result. All else is the real function run-jobs."
-    )
-    with reaper(account, "enforce", BUDGETS) as beats, _jobs(account) as jobs:
+    with reaper(account, "enforce", BUDGETS) as beats, _scene(lived, account, sockets, kind) as scene:
         _prepare(account)
         lived.beats.append(_give(account, beats))
-        line()
-        paragraph(f"Grace writes {NAME}.toml, and submits it:")
-        line()
-        for one in filter(None, SPEC.splitlines()):
-            line(f"  {one}")
-        _submit(lived, account, jobs)
-        _reject(lived, account, jobs)
-        _warn(lived, account, jobs)
-        _fall_silent(lived, account, jobs)
-        _end(lived, account, jobs)
+        scene = _submit(scene)
+        _reject(scene)
+        _warn(scene)
+        _fall_silent(scene)
+        _end(scene)
         _let_a_second_pass()
         lived.beats.append(beats.run())
-        _stage(lived, account, "over", jobs.run(_event("scheduled-rule")))
+        _stage(scene, "over", _event("scheduled-rule"))
         left = lived.stages["over"]
         line()
         paragraph(
@@ -137,21 +160,31 @@ def play(account: Account) -> Lived:
 
 
 @contextmanager
-def _jobs(account: Account) -> Iterator[Reaper]:
-    """With files for the machines to fetch, which none of them does."""
-    with TemporaryDirectory() as package:
-        for architecture in ("x86_64", "arm64"):
-            (Path(package) / f"agent-{architecture}").write_bytes(b"#!/bin/sh\nexit 1\n")
-        with reaper(account, "enforce", JOBS, LAMBDA_TASK_ROOT=package) as jobs:
-            yield jobs
+def _scene(lived: Lived, account: Account, sockets: Path, kind: str | None) -> Iterator[Scene]:
+    with TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        agent = BINARIES / "agent"
+        if not agent.exists():
+            raise Broken(f"{agent} is not built: run `make demo`, or `cargo build --package agent`")
+        own = {"LAMBDA_TASK_ROOT": str(package(scratch / "package", agent)), "CURFEW_JOB_PROFILE": _PROFILE}
+        shutil.copy(TRAINING, scratch)
+        try:
+            with (
+                reaper(account, "enforce", JOBS, **own) as jobs,
+                Hosts(account.aws, scratch, _HURRY, kind=kind, sockets=sockets) as hosts,
+            ):
+                yield Scene(lived, account, jobs, hosts, scratch)
+        except AssertionError as error:  # a machine that does not boot, or that leaves something behind
+            raise Broken(str(error)) from None
 
 
 def _prepare(account: Account) -> None:
-    """Prices, where there is no capacity, and the profile that the template would have made."""
+    """Prices, where there is no capacity, and what the template would have made: a profile, and versions of what is in the bucket."""
     for what, zones in _SPOT.items():
         account.aws.set_spot_price(what, zones, since=show.now() - timedelta(minutes=5))
     account.aws.set_capacity(0, "g6.xlarge", zone=FULL, lifecycle="spot")
     account.aws.client("iam").create_instance_profile(InstanceProfileName=_PROFILE)
+    account.aws.client("s3").put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
 
 
 def _give(account: Account, beats: Reaper) -> Run:
@@ -171,13 +204,21 @@ def _give(account: Account, beats: Reaper) -> Run:
     return beats.run()
 
 
-def _submit(lived: Lived, account: Account, jobs: Reaper) -> None:
-    lived.submitted = command.curfew_with(account, {f"{NAME}.toml": SPEC}, "submit", f"{NAME}.toml", "--team", TEAM)
+def _submit(scene: Scene) -> Scene:
+    lived, disk = scene.lived, scene.hosts.disk
+    line()
+    paragraph(f"Grace writes {NAME}.toml, and submits it:")
+    line()
+    spec = SPEC.format(command=machines.command(scene.scratch, disk), disk=disk, user=scene.hosts.user)
+    for one in filter(None, spec.splitlines()):
+        line(f"  {one}")
+    lived.submitted = command.curfew_with(scene.account, {f"{NAME}.toml": spec}, "submit", f"{NAME}.toml", "--team", TEAM)
     key = f"inbox/{TEAM}/{NAME}.toml"
     line()
-    run = jobs.run(_created(key))
-    lived.job = json.loads(_read(account, key.replace(".toml", ".accepted.json")))["job"]
-    stage = _stage(lived, account, "launched", run)
+    run = scene.jobs.run(_created(key))
+    lived.job = json.loads(_read(scene.account, key.replace(".toml", ".accepted.json")))["job"]
+    scene = replace(scene, watch=Watch(scene.account, scene.hosts, lived.job, scene.scratch / "trail"))
+    stage = _stage(scene, "launched", run)
     _show(run, "S3 tells of the object. run-jobs accepts it, reserves the money, and launches")
     placed, tried = stage.placed, [call for call in run.asked if call["action"] == "ec2:RunInstances"]
     line(f"  g6.xlarge  {FULL}  ${_SPOT['g6.xlarge'][FULL]:.2f}/h  no capacity ({tried[0]['status']}): the next pool is tried at once")
@@ -191,36 +232,48 @@ def _submit(lived: Lived, account: Account, jobs: Reaper) -> None:
     reserved = stage.reserved or {}
     line(f"  reserved on the budget of {TEAM}: ${reserved.get('usd', 0):.2f}")
     _messages(run)
-
-
-def _reject(lived: Lived, account: Account, jobs: Reaper) -> None:
     line()
-    paragraph(f"Emmy puts a document into the inbox of research without asking `curfew submit`. Of it {len(MISTAKES)} things are wrong.")
+    paragraph(
+        f"A machine boots, {machines.kept_apart(scene.hosts)}. What boots it is the user data that run-jobs wrote, and what "
+        f"runs on it the agent that was built here, {_HURRY} times as hasty in its waits. The training comes out the same "
+        f"whoever runs it; each of its {STEPS} steps follows from the one before."
+    )
+    scene.watched.until("the first checkpoint", lambda: scene.watched.kept)
+    return scene
+
+
+def _reject(scene: Scene) -> None:
+    lived = scene.lived
+    line()
+    paragraph(
+        f"Meanwhile Emmy puts a document into the inbox of research without asking `curfew submit`. Of it {len(MISTAKES)} "
+        "things are wrong."
+    )
     line()
     key = "inbox/research/quick.toml"
-    _write(account, key, WRONG)
-    lived.refusing.append(jobs.run(_created(key)))
-    lived.rejected = json.loads(_read(account, key.replace(".toml", ".rejected.json")))
+    _write(scene.account, key, WRONG)
+    lived.refusing.append(scene.jobs.run(_created(key)))
+    lived.rejected = json.loads(_read(scene.account, key.replace(".toml", ".rejected.json")))
     _show(lived.refusing[0], "run-jobs answers with every mistake at once")
     for mistake in lived.rejected["mistakes"]:
         where = f"line {mistake['line']}" if mistake["line"] else "lacks"
         paragraph(f"{where}, {mistake['key']}: {mistake['problem']}", "  ")
 
 
-def _warn(lived: Lived, account: Account, jobs: Reaper) -> None:
-    first = lived.stages["launched"].placed["instance"]
-    _beat(lived, account, 1)
-    _checkpoint(lived, account, 1, STEPS[0])
-    account.aws.set_capacity(10, "g6.xlarge", zone=FULL, lifecycle="spot")
+def _warn(scene: Scene) -> None:
+    first, watch = scene.host("launched"), scene.watched
+    watch.until("a step of the first machine after a checkpoint", lambda: watch.is_ahead(1))
+    scene.account.aws.set_capacity(10, "g6.xlarge", zone=FULL, lifecycle="spot")
     line()
+    seen = _stage(scene, "seen", _event("scheduled-rule"))
     paragraph(
-        f"(In place of the agent: a heartbeat, and the checkpoint of step {STEPS[0]}.) The minute's sweep reads it. Then AWS "
-        f"warns: {first} goes in two minutes. In {FULL} there is capacity again."
+        f"The minute's sweep sees that step {seen.state['progress']['step']} is kept. Then AWS warns, on the machine and on the "
+        f"bus: {first.id} goes in two minutes. In {FULL} there is capacity again."
     )
     line()
-    _stage(lived, account, "seen", jobs.run(_event("scheduled-rule")))
-    run = jobs.run(_of_instance("ec2-spot-interruption-warning", first))
-    stage = _stage(lived, account, "warned", run)
+    first.warn(WARNING_SECONDS)
+    stage = _stage(scene, "warned", _of_instance("ec2-spot-interruption-warning", first.id))
+    run = stage.run
     until = calls_to_launch(run)
     took = until[-1]["at"] - until[0]["at"]
     _show(run, "The warning wakes run-jobs, which launches the next one at once")
@@ -233,21 +286,27 @@ def _warn(lived: Lived, account: Account, jobs: Reaper) -> None:
     placed = stage.placed
     line(f"  {placed['type']}  {placed['zone']}  ${placed['rate']:.2f}/h  {placed['instance']}, attempt {placed['attempt']}")
     _messages(run)
-    account.aws.interrupt(first)
+    line()
+    paragraph("The agent on the old one has the training save a last time. The new one waits for that, and goes on from there:")
+    watch.until(f"the end of {first.id}", first.dark.is_set)
 
 
-def _fall_silent(lived: Lived, account: Account, jobs: Reaper) -> None:
-    attempt = lived.stages["warned"].state["attempt"]
-    _checkpoint(lived, account, attempt, STEPS[1])
-    _beat(lived, account, attempt, show.now() - _SILENT)
+def _fall_silent(scene: Scene) -> None:
+    watch, account = scene.watched, scene.account
+    second = scene.host("warned")
+    watch.until("a step of the second machine after a checkpoint", lambda: watch.is_ahead(2))
+    second.pull_the_plug()
+    watch.until(f"the end of {second.id}", second.dark.is_set, goes_on=True)
+    heart = f"jobs/{scene.lived.job}/attempts/2/heartbeat.json"
+    account.aws.set_object(BUCKET, heart, show.now() - _SILENT)
+    account.aws.end_slowly(0, EAST_1)  # a machine that is off has nothing to end
     line()
     paragraph(
-        f"(In place of the agent: it restored step {STEPS[0]}, came to {STEPS[1]}, and then its heart stopped. Nobody waits for "
-        f"{_SILENT.seconds // 60} minutes: the demo sets the heartbeat back by so much.)"
+        "The demo has pulled its plug, and EC2 goes on saying that it runs, as of a machine that hangs. (Nobody waits for "
+        f"{_SILENT.seconds // 60} minutes: the demo sets the time of its last heartbeat back by so much.)"
     )
     line()
-    run = jobs.run(_event("scheduled-rule"))
-    _stage(lived, account, "silent", run)
+    run = _stage(scene, "silent", _event("scheduled-rule")).run
     _show(run, "The minute's sweep finds it. Its machine is terminated, seen gone, and only then replaced")
     acted = [step for step in run.response["steps"] if step["action"] != "notify"]
     for number, step in enumerate(acted, 1):
@@ -255,24 +314,22 @@ def _fall_silent(lived: Lived, account: Account, jobs: Reaper) -> None:
     _messages(run)
 
 
-def _end(lived: Lived, account: Account, jobs: Reaper) -> None:
-    stage = lived.stages["silent"]
-    attempt = stage.state["attempt"]
-    at = rfc3339(show.now())
-    checkpoint = {"attempt": attempt, "step": STEPS[1]}
-    result = {"succeeded": True, "code": 0, "why": "", "at": at}
-    _document(lived, account, "head.json", attempt=attempt, checkpoint=checkpoint, result=result)
-    exited = {"attempt": attempt, "at": at, "reason": "succeeded", "code": 0, "why": ""}
-    _document(lived, account, f"attempts/{attempt}/exit.json", **exited)
-    account.aws.shut_down(stage.placed["instance"], region=EAST_1)
+def _end(scene: Scene) -> None:
+    lived, watch = scene.lived, scene.watched
+    third = scene.host("silent")
+    watch.until(f"the end of {third.id}", third.dark.is_set)
+    says = scene.account.aws.instance
+    watch.until(f"what EC2 says of {third.id}", lambda: says(third.id)["State"]["Name"] == "terminated", goes_on=True)
     line()
-    paragraph("(In place of the agent: the command succeeds, and the machine shuts itself down.)")
+    succeeded = _stage(scene, "succeeded", _of_instance("ec2-instance-state-change", third.id))
+    _show(succeeded.run, "EC2 tells of it")
+    _messages(succeeded.run)
+    lived.overview = command.curfew(scene.account, "jobs", NAME)
+    lived.trained = watch.counted()
     line()
-    run = jobs.run(_of_instance("ec2-instance-state-change", stage.placed["instance"]))
-    _stage(lived, account, "succeeded", run)
-    _show(run, "EC2 tells of it")
-    _messages(run)
-    lived.overview = command.curfew(account, "jobs", NAME)
+    paragraph("What the three of them did:")
+    line()
+    machines.show(lived.trained)
 
 
 def _let_a_second_pass() -> None:
@@ -286,23 +343,6 @@ def calls_to_launch(run: Run) -> list[dict[str, Any]]:
         if call["action"] == "ec2:RunInstances" and call["status"] == 200:
             return run.asked[:number]
     raise Broken(f"nothing was launched: {run.response}")
-
-
-# The agent's part
-
-
-def _beat(lived: Lived, account: Account, attempt: int, at: Any = None) -> None:
-    at, key = at or show.now(), f"attempts/{attempt}/heartbeat.json"
-    _document(lived, account, key, at=rfc3339(at), attempt=attempt, doing="running")
-    account.aws.set_object(BUCKET, f"jobs/{lived.job}/{key}", at)
-
-
-def _checkpoint(lived: Lived, account: Account, attempt: int, step: int) -> None:
-    _document(lived, account, "head.json", attempt=attempt, checkpoint={"attempt": attempt, "step": step})
-
-
-def _document(lived: Lived, account: Account, name: str, **fields: Any) -> None:
-    _write(account, f"jobs/{lived.job}/{name}", json.dumps({"schema": 1, **fields}))
 
 
 # What AWS tells
@@ -327,7 +367,11 @@ def _of_instance(name: str, instance_id: str) -> dict[str, Any]:
 # What there is
 
 
-def _stage(lived: Lived, account: Account, name: str, run: Run) -> Stage:
+def _stage(scene: Scene, name: str, what: Run | dict[str, Any]) -> Stage:
+    """After a run, or after that of an event."""
+    lived, account = scene.lived, scene.account
+    before = scene.watched.step_kept()
+    run = what if isinstance(what, Run) else scene.jobs.run(what)
     wanted = [
         {"Name": "tag-key", "Values": ["curfew:job"]},
         {"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]},
@@ -337,6 +381,7 @@ def _stage(lived: Lived, account: Account, name: str, run: Run) -> Stage:
     stage = Stage(
         run=run,
         state=json.loads(_read(account, f"jobs/{lived.job}/state.json")),
+        kept=(before, scene.watched.step_kept()),
         machines=[one["InstanceId"] for page in pages for one in page["Instances"]],
         reserved=run.documents[TEAM].get("reservations", {}).get(lived.job),
         active=[one["Key"] for one in listed],

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from local_aws.client import CREDENTIALS
 from runtime_api import Function
 
 from .seed import BUCKET, Account
@@ -61,7 +62,8 @@ class Reaper:
             invocation = self._function.invoke(event)
         except TimeoutError as error:
             raise Broken(str(error)) from None
-        calls = aws.calls()
+        # What the agents on the machines of jobs ask for meanwhile is no call of the function.
+        calls = [call for call in aws.calls() if call["access_key"] == CREDENTIALS["AWS_ACCESS_KEY_ID"]]
         if invocation.error is not None:
             raise Broken(f"the run failed: {invocation.error}\n{invocation.logs}")
         new_keys = sorted(set(_audit_keys(self._account)) - audited_before)

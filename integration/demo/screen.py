@@ -74,3 +74,21 @@ class Progress:
     def done(self, what: str) -> None:
         end = f"{self._label}: {what}"
         line(f"\r{end}".ljust(WIDTH) if sys.stdout.isatty() else end)
+
+
+class Ticker:
+    """On a terminal, a line below the others that is rewritten; without one, none."""
+
+    def __init__(self) -> None:
+        self._is_shown = False
+
+    def show(self, text: str) -> None:
+        if sys.stdout.isatty():
+            self._is_shown = True
+            print(f"\r{paint(text.ljust(WIDTH - 1)[: WIDTH - 1], 'dim')}", end="", flush=True)
+
+    def clear(self) -> None:
+        """Before another line."""
+        if self._is_shown:
+            self._is_shown = False
+            print(f"\r{' ' * (WIDTH - 1)}\r", end="", flush=True)

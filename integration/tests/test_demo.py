@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -24,16 +24,20 @@ from demo.run import Broken, Run
 from demo.seed import Account, seed
 from demo.storage import NAMELESS, RESTORED
 from demo.story import Played, play
+from hosts import isolation
+from hosts.host import INSIDE
+from hosts.inside import processes
+from hosts.isolation import NAMESPACES, PROCESSES
 
 INTEGRATION = Path(__file__).resolve().parents[1]
 TOLD = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
 @contextmanager
-def demo(**environment: str) -> Iterator[subprocess.Popen]:
+def demo(*words: str, **environment: str) -> Iterator[subprocess.Popen]:
     """The demo, in a session of its own: whatever it starts can be found by that, and is gone after the test."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "demo"],
+        [sys.executable, *(words or ("-m", "demo"))],
         env={**os.environ, "PYTHONPATH": str(INTEGRATION), **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -59,7 +63,7 @@ def members(session: int) -> list[str]:
 def test_whoever_has_read_enough_closes_the_pipe() -> None:
     """`python -m demo | head -1`, here without the demo: it only goes on writing."""
     goes_on = "while True: demo.line('more')"
-    program = f"import sys\nfrom demo import __main__ as demo\ndef on():\n    {goes_on}\ndemo._demo = on\nsys.exit(demo.main())"
+    program = f"import sys\nfrom demo import __main__ as demo\ndef on(_):\n    {goes_on}\ndemo._demo = on\nsys.exit(demo.main())"
     environment = {**os.environ, "PYTHONPATH": str(INTEGRATION)}
     process = subprocess.Popen(
         [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -71,7 +75,7 @@ def test_whoever_has_read_enough_closes_the_pipe() -> None:
 
 def test_the_story_ends_as_it_should() -> None:
     with demo() as running:
-        told, _ = running.communicate(timeout=120)
+        told, _ = running.communicate(timeout=240)
         assert running.returncode == 0, told
         assert members(running.pid) == []
 
@@ -80,10 +84,12 @@ def test_the_story_ends_as_it_should() -> None:
         "vision heard at 80 % and at 100 % of its budget, and is held.",
         "$ curfew budget vision",
         "$ curfew submit reward-model.toml --team nlp",
-        "No machine boots on the local AWS, so the agent that would run on it does not run here.",
+        "A machine boots, ",
+        "attempt 1  its exit record: interrupted: EC2 takes the machine back",
+        "as of a training that nothing disturbs, byte for byte.",
         "From the event to the accepted launch: 6 AWS calls (6 are the most), ",
         "Reserved for jobs: $0.00.",
-        "The job reward-model lost two machines, and succeeded on the third; the agent on them was",
+        "The job reward-model lost two machines, and succeeded on the third, as if nothing had happened.",
         "run-jobs/",
         "curfew:keep-until",
         "plans/",
@@ -95,7 +101,7 @@ def test_the_story_ends_as_it_should() -> None:
     assert "\033[" not in told, "colour is for terminals"
     # Commands can be copied: their words are not broken, and the tags of a volume are one.
     assert max(len(line) for line in told.splitlines() if "ResourceType" not in line) <= 100
-    assert len(told.splitlines()) <= 895, "somebody is to read it"
+    assert len(told.splitlines()) <= 960, "somebody is to read it"
 
 
 @pytest.mark.parametrize("number", TOLD)
@@ -112,8 +118,67 @@ def test_interrupted_it_leaves_nothing_behind(number: signal.Signals, tmp_path: 
 
         told, _ = running.communicate(timeout=20)
         assert running.returncode == TOLD[number], told
-        assert told.endswith("\nInterrupted; the local AWS is stopped.\n")
-        assert members(running.pid) == [] and list(tmp_path.iterdir()) == []
+        assert told.endswith("\nInterrupted; nothing of it runs any more.\n")
+        assert members(running.pid) == [] and left_of(running.pid, tmp_path) == []
+
+
+ONLY_THE_JOB = """
+import sys
+from demo import __main__ as demo, jobs
+from demo.run import BUDGETS, reaper
+
+def only_the_job(sockets):
+    with demo._account() as account:
+        with reaper(account, "enforce", BUDGETS) as beats:
+            beats.run()
+        jobs.play(account, sockets, sys.argv[1])
+
+demo._demo = only_the_job
+sys.exit(demo.main())
+"""
+
+
+@pytest.mark.parametrize(
+    "moment, number, kind, says",
+    [
+        ("A machine boots", signal.SIGTERM, NAMESPACES, "in namespaces of its own"),
+        ("A machine boots", signal.SIGINT, PROCESSES, "as processes beside all others"),
+        ("attempt 2  the agent runs", signal.SIGKILL, NAMESPACES, ""),
+    ],
+)
+def test_its_machines_do_not_outlive_it(moment: str, number: signal.Signals, kind: str, says: str, tmp_path: Path) -> None:
+    """They run in sessions of their own, so that no Ctrl-C reaches them. Whoever plays may be killed as well, by the kernel for one."""
+    if isolation.best(sys.executable, str(INSIDE))[0] == PROCESSES:
+        kind, says = PROCESSES, "as processes beside all others"
+    with demo("-c", ONLY_THE_JOB, kind, TMPDIR=str(tmp_path)) as running:
+        assert says in wait_for(moment, running)
+        wait_until(lambda: machines_of(tmp_path), "a process of a machine")
+        if number == signal.SIGKILL:
+            player = next(pid for pid, one in processes.running().items() if one.parent == running.pid)
+            os.kill(player, number)
+        else:
+            running.send_signal(number)
+        told, _ = running.communicate(timeout=30)
+        assert running.returncode == 128 + number, told
+        assert members(running.pid) == [] and left_of(running.pid, tmp_path) == []
+
+
+def machines_of(scratch: Path) -> list[int]:
+    """The processes of machines whose disks lie there."""
+    root = f"CURFEW_ROOT={scratch}/".encode()
+    return [pid for pid in processes.running() if any(one.startswith(root) for one in processes.environment(pid))]
+
+
+def left_of(pid: int, scratch: Path) -> list[Any]:
+    """What a demo has left behind: processes of its machines, and files."""
+    return [*machines_of(scratch), *scratch.iterdir(), *Path("/tmp").glob(f"demo-{pid}-*")]
+
+
+def wait_until(is_so: Callable[[], Any], what: str) -> None:
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline, f"{what} never came"
+        time.sleep(0.01)
 
 
 def test_a_budget_that_fares_otherwise_is_no_happy_end(spent: budgets.Spent) -> None:
@@ -139,10 +204,11 @@ def test_a_job_that_fares_otherwise_is_no_happy_end(lived: jobs.Lived) -> None:
         (lives(lived, launched=replace(launched, reserved={"usd": 8.5})), "$8.05 was to be reserved"),
         (lives(lived, launched=replace(launched, state=warned.state)), "launched: the job was to be running, at attempt 1"),
         (lives(lived, launched=asking(launched, warned.run.asked)), "one launch was to be refused"),
-        (lives(lived, warned=replace(warned, machines=warned.machines[1:])), "warned: the machines of jobs were to be"),
+        (lives(lived, warned=replace(warned, machines=[])), "warned: the machines of jobs were to be"),
         (lives(lived, warned=replace(warned, run=replace(warned.run, messages=[]))), "warned: messages went to []"),
         (lives(lived, warned=asking(warned, [*launched.run.asked[:1], *warned.run.asked])), "7 calls were made, and 6 are the most"),
         (lives(lived, silent=asking(silent, backwards)), "was to be terminated before another one was launched"),
+        (lives(lived, silent=replace(silent, kept=(99, 99))), "silent: step 99 was kept before it"),
         (lives(lived, over=replace(over, machines=["i-1"])), "nothing was to be left"),
         (lives(lived, over=replace(over, active=["active/nlp/x"])), "nothing was to be left"),
         (lives(lived, over=replace(over, reserved={"usd": 1})), "what was reserved was to be given back"),
@@ -155,6 +221,28 @@ def test_a_job_that_fares_otherwise_is_no_happy_end(lived: jobs.Lived) -> None:
         assert says in "\n".join(verdict_jobs.differences(changed))
     with pytest.raises(Broken, match="the job was to run, and is"):
         _ = over.placed
+
+
+def test_a_training_that_fares_otherwise_is_no_happy_end(lived: jobs.Lived) -> None:
+    trained = lived.trained
+    assert trained is not None
+    first, second, third = trained.attempts
+    begins_again = replace(second, took_over=0, steps=[1, *second.steps])
+    for changed, says in (
+        (None, "nothing was counted"),
+        (replace(trained, result="another"), "was to come out, and it is another"),
+        (replace(trained, trail=trained.trail[1:]), "each of 100 steps was to be done"),
+        (replace(trained, trail=[*trained.trail, (1, 100)]), "was to do nothing after the next one had begun"),
+        (replace(trained, fence=[*trained.fence, 1]), "was to do nothing after the next one had begun"),
+        (replace(trained, processes=1), "of the machines 1 processes are left"),
+        (replace(trained, attempts=[first, second, replace(third, exited=None)]), "the attempts were to end as"),
+        (replace(trained, attempts=[replace(first, ended_by="plug"), second, third]), "the attempts were to end as"),
+        (replace(trained, attempts=[first, begins_again, third]), f"attempt 2 was to go on from step {first.kept}"),
+        (replace(trained, attempts=[replace(first, kept=0), second, third]), "attempt 1 was to come further than step 0"),
+        (replace(trained, attempts=[replace(first, steps=[*first.steps, 99]), second, third]), "attempt 1 was warned, and"),
+        (replace(trained, attempts=[first, second, replace(third, beat={})]), "the heart of attempt 3 was to beat"),
+    ):
+        assert says in "\n".join(verdict_jobs.differences(replace(lived, trained=changed)))
 
 
 def lives(lived: jobs.Lived, **stages: jobs.Stage) -> jobs.Lived:
@@ -282,7 +370,9 @@ def accusation(played: Played, account: Account) -> str:
     return "\n".join(verdict_volumes.differences(played, account))
 
 
-def wait_for(text: str, running: subprocess.Popen) -> None:
-    deadline = time.monotonic() + 60
+def wait_for(text: str, running: subprocess.Popen) -> str:
+    """The line that has it."""
+    deadline = time.monotonic() + 120
     while text not in (line := running.stdout.readline()):
         assert line and time.monotonic() < deadline, f"the demo ended, or hung, before {text!r}"
+    return line

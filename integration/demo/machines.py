@@ -1,0 +1,230 @@
+"""The machines of the job: what is seen of them while they train, and what was counted when they are gone."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from hosts import Host, Hosts
+from hosts.isolation import NAMESPACES
+
+from .run import REPOSITORY, Broken
+from .screen import Ticker, hanging, line, paint, paragraph
+from .seed import BUCKET, Account
+
+TRAINING = REPOSITORY / "integration" / "training.py"
+STEPS, EVERY = 100, 10  # of the training; a checkpoint every so many of them
+_STEP_SECONDS = 0.07
+_PATIENCE_SECONDS = 60.0  # for anything that the story waits for
+_LOOK_SECONDS = 0.1
+_BAR = 40  # columns
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt, when it is over."""
+
+    number: int
+    instance: str
+    ended_by: str | None  # `poweroff` where its machine has switched itself off, or `plug`
+    took_over: int  # the step that head.json named when this attempt took the fence
+    kept: int  # the newest that counted when it had ended
+    steps: list[int]  # that it did, in order
+    exited: dict[str, Any] | None  # its exit record
+    beat: dict[str, Any]  # its last heartbeat
+
+    @property
+    def last(self) -> int:
+        return self.steps[-1] if self.steps else self.took_over
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What came of all of them."""
+
+    attempts: list[Attempt]
+    trail: list[tuple[int, int]]  # attempt and number of each step, in the order in which they were done
+    fence: list[int]  # whose number head.json had, version by version
+    result: str  # the output of the job
+    undisturbed: str  # what has to come out
+    processes: int  # that are left of all machines
+
+    def done_twice(self, attempt: Attempt) -> int:
+        """Of the steps before it, those that it does again."""
+        return max((one.last for one in self.attempts if one.number < attempt.number), default=0) - attempt.took_over
+
+
+class Watch:
+    """Looks at what machines and their agents leave behind, and says each thing once."""
+
+    def __init__(self, account: Account, hosts: Hosts, job: str, trail: Path) -> None:
+        self._account, self._hosts, self._job, self._trail = account, hosts, job, trail
+        self._began = time.monotonic()
+        self._said: set[tuple[Any, ...]] = set()
+        self._ticker = Ticker()
+        self._begins = True
+        self.head: dict[str, Any] = {}
+
+    @property
+    def kept(self) -> int:
+        """The step of the newest checkpoint that counts, as of the last look."""
+        return _kept_by(self.head)
+
+    def step_kept(self) -> int:
+        """The same, as of now."""
+        return _kept_by(self.read("head.json") or {})
+
+    def steps(self) -> list[tuple[int, int]]:
+        """Attempt and number of each step, in the order in which they were done."""
+        lines = self._trail.read_text().splitlines() if self._trail.exists() else []
+        return [(int(attempt), int(step)) for attempt, step in map(str.split, lines)]
+
+    def is_ahead(self, attempt: int) -> bool:
+        """Whether it has done steps that its newest checkpoint does not have."""
+        kept = self.head.get("checkpoint") or {}
+        return kept.get("attempt") == attempt and self.steps()[-1] > (attempt, kept["step"] + EVERY // 2)
+
+    def number_of(self, host: Host) -> int:
+        """Each attempt has one machine, and they come one after the other."""
+        return self._hosts.all().index(host) + 1
+
+    def until(self, awaited: str, is_so: Callable[[], Any], goes_on: bool = False) -> Any:
+        """Shows what comes, until it is so; below an empty line, where it does not go on from the last time."""
+        self._begins = not goes_on
+        until = time.monotonic() + _PATIENCE_SECONDS
+        while not (found := self._looked() and is_so()):
+            if time.monotonic() > until:
+                raise Broken(f"{awaited} was to come:\n" + "\n".join(host.console() for host in self._hosts.all()))
+            time.sleep(_LOOK_SECONDS)
+        self._ticker.clear()
+        return found
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """A document of the job, where there is one."""
+        try:
+            return json.load(self._account.aws.client("s3").get_object(Bucket=BUCKET, Key=f"jobs/{self._job}/{name}")["Body"])
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "NoSuchKey":
+                raise
+            return None
+
+    def counted(self) -> Trained:
+        """When all is over."""
+        trail, heads, hosts = self.steps(), list(self._heads()), self._hosts.all()
+        attempts = [self._counted(number, host, trail, heads) for number, host in enumerate(hosts, 1)]
+        return Trained(
+            attempts=attempts,
+            trail=trail,
+            fence=[head["attempt"] for head in heads],
+            result=self._output(len(hosts)),
+            undisturbed=runpy.run_path(str(TRAINING))["undisturbed"](STEPS),
+            processes=sum(len(host.processes()) for host in hosts),
+        )
+
+    def _counted(self, number: int, host: Host, trail: list[tuple[int, int]], heads: list[dict[str, Any]]) -> Attempt:
+        own = [_kept_by(head) for head in heads if head["attempt"] == number]
+        return Attempt(
+            number=number,
+            instance=host.id,
+            ended_by=host.ended_by,
+            took_over=own[0] if own else 0,
+            kept=own[-1] if own else 0,
+            steps=[step for attempt, step in trail if attempt == number],
+            exited=self.read(f"attempts/{number}/exit.json"),
+            beat=self.read(f"attempts/{number}/heartbeat.json") or {},
+        )
+
+    def _heads(self) -> Iterator[dict[str, Any]]:
+        """What the fence said, from the first on: the bucket keeps its versions, as that of the template does."""
+        s3, key = self._account.aws.client("s3"), f"jobs/{self._job}/head.json"
+        for version in reversed(s3.list_object_versions(Bucket=BUCKET, Prefix=key).get("Versions", [])):
+            yield json.load(s3.get_object(Bucket=BUCKET, Key=key, VersionId=version["VersionId"])["Body"])
+
+    def _output(self, attempt: int) -> str:
+        s3, prefix = self._account.aws.client("s3"), f"outputs/{self._job}/{attempt}/"
+        listed = [one["Key"] for one in s3.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", [])]
+        return s3.get_object(Bucket=BUCKET, Key=listed[0])["Body"].read().decode() if len(listed) == 1 else f"in {listed}"
+
+    # What is shown
+
+    def _looked(self) -> bool:
+        self.head = self.read("head.json") or {}
+        steps = self.steps()
+        for host in self._hosts.all():
+            for what, words in self._news(host, self.number_of(host), steps):
+                self._say(what, self.number_of(host), words)
+        if steps:
+            attempt, step = steps[-1]
+            bar = ("#" * (step * _BAR // STEPS)).ljust(_BAR, ".")
+            self._ticker.show(f"           attempt {attempt}  step {step:3} of {STEPS}  {bar}")
+        return True
+
+    def _news(self, host: Host, number: int, steps: list[tuple[int, int]]) -> Iterator[tuple[Any, str]]:
+        if host.booted.is_set():
+            yield "booted", f"{host.id} has booted: its end is armed, the agent fetched and started"
+        if own := [step for attempt, step in steps if attempt == number]:
+            yield "trains", f"the agent runs the command, which does step {own[0]}"
+        kept = self.head.get("checkpoint") or {}
+        if kept.get("attempt") == number:
+            yield ("kept", kept["step"]), f"the checkpoint of step {kept['step']} is kept"
+        # What is over is looked for no more.
+        if ("beat", number) not in self._said and own and (beat := self.read(f"attempts/{number}/heartbeat.json") or {}).get("step"):
+            rate = f", {beat['steps_per_hour']:,.0f} steps an hour" if beat["steps_per_hour"] else ""
+            yield "beat", f"its heart beats: {beat['doing']}, at step {beat['step']}{rate}"
+        if ("exit", number) not in self._said and own and (exited := self.read(f"attempts/{number}/exit.json")):
+            yield "exit", f"its exit record: {exited['reason']}: {exited['why']}"
+        if host.dark.is_set() and host.ended_by:
+            how = "has switched itself off" if host.ended_by == "poweroff" else "is off at once, in no order"
+            yield "dark", f"{host.id} {how}"
+
+    def _say(self, what: Any, number: int, words: str) -> None:
+        if (what, number) not in self._said:
+            self._said.add((what, number))
+            self._ticker.clear()
+            if self._begins:
+                line()
+            self._begins = False
+            hanging(f"  {time.monotonic() - self._began:4.1f} s  attempt {number}  ", words)
+
+
+def kept_apart(hosts: Hosts) -> str:
+    """In what the machines run here."""
+    if hosts.isolation == NAMESPACES:
+        return "in namespaces of its own: its processes, its disk, and a network with nothing in it but AWS"
+    return f"as processes beside all others ({hosts.why_not_better or 'as was asked for'})"
+
+
+def show(trained: Trained) -> None:
+    """The attempts in a table, and what was done twice."""
+    line(paint("attempt  machine              goes on from  did until  kept until  done twice  ended", "bold"))
+    for one in trained.attempts:
+        how = one.exited["reason"] if one.exited else "without a word"
+        twice = trained.done_twice(one) if one.number > 1 else 0
+        line(f"{one.number:7}  {one.instance}  {one.took_over:12}  {one.last:9}  {one.kept:10}  {twice:10}  {how}")
+    line()
+    again, results = len(trained.trail) - STEPS, trained.result == trained.undisturbed
+    paragraph(
+        f"{len(trained.trail)} steps were done for {STEPS}: {again} twice, which is what no checkpoint had when a plug was pulled. "
+        f"The result is {trained.result[:16]}…, {'as' if results else 'NOT as'} of a training that nothing disturbs, byte for byte. "
+        f"Processes that are left of the machines: {trained.processes}."
+    )
+
+
+def _kept_by(head: dict[str, Any]) -> int:
+    return (head.get("checkpoint") or {}).get("step", 0)
+
+
+def command(scratch: Path, disk: Path) -> str:
+    """What the job runs. The trail lies on no machine, so that it outlives them all."""
+    return (
+        f"cd {scratch}\n"
+        f"exec python3 training.py --steps {STEPS} --every {EVERY} --step-seconds {_STEP_SECONDS} \\\n"
+        f"    --result {disk.relative_to(scratch)}/result --trail trail"
+    )
