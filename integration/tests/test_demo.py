@@ -122,6 +122,38 @@ def test_interrupted_it_leaves_nothing_behind(number: signal.Signals, tmp_path: 
         assert members(running.pid) == [] and left_of(running.pid, tmp_path) == []
 
 
+LEAVES_BEHIND = """
+import subprocess, sys, time
+from demo import __main__ as demo
+
+def on(_):
+    left = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    demo.line(str(left.pid))
+    time.sleep(600)
+
+demo._demo = on
+sys.exit(demo.main())
+"""
+
+
+def test_what_loses_whoever_started_it_is_ended(tmp_path: Path) -> None:
+    """Whoever plays is killed, by the kernel for one, and what it started is in a session of its own."""
+    with demo("-c", LEAVES_BEHIND, TMPDIR=str(tmp_path)) as running:
+        assert running.stdout is not None
+        left = int(running.stdout.readline())
+        os.kill(player_of(running), signal.SIGKILL)
+        try:
+            assert running.wait(30) == 128 + signal.SIGKILL
+            assert left not in processes.running() and left_of(running.pid, tmp_path) == []
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(left, signal.SIGKILL)
+
+
+def player_of(running: subprocess.Popen) -> int:
+    return next(pid for pid, one in processes.running().items() if one.parent == running.pid)
+
+
 ONLY_THE_JOB = """
 import sys
 from demo import __main__ as demo, jobs
@@ -147,15 +179,14 @@ sys.exit(demo.main())
     ],
 )
 def test_its_machines_do_not_outlive_it(moment: str, number: signal.Signals, kind: str, says: str, tmp_path: Path) -> None:
-    """They run in sessions of their own, so that no Ctrl-C reaches them. Whoever plays may be killed as well, by the kernel for one."""
+    """They run in sessions of their own, so that no Ctrl-C reaches them."""
     if isolation.best(sys.executable, str(INSIDE))[0] == PROCESSES:
         kind, says = PROCESSES, "as processes beside all others"
     with demo("-c", ONLY_THE_JOB, kind, TMPDIR=str(tmp_path)) as running:
         assert says in wait_for(moment, running)
         wait_until(lambda: machines_of(tmp_path), "a process of a machine")
         if number == signal.SIGKILL:
-            player = next(pid for pid, one in processes.running().items() if one.parent == running.pid)
-            os.kill(player, number)
+            os.kill(player_of(running), number)
         else:
             running.send_signal(number)
         told, _ = running.communicate(timeout=30)
