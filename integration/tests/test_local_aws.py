@@ -247,6 +247,15 @@ def test_every_attempt_at_a_struck_call_is_struck(aws: LocalAws, instance_id: st
     assert [(rule["seen"], rule["struck"]) for rule in aws.faults()] == [(2, 3)]
 
 
+def test_a_call_says_by_whose_credentials_it_was_signed(aws: LocalAws) -> None:
+    others = {"aws_access_key_id": "ASIAOFAMACHINE000000", "aws_secret_access_key": "secret"}
+    aws.client("ec2").describe_instances()
+    boto3.client("s3", "us-east-1", endpoint_url=aws.endpoint, **others).list_buckets()
+    urllib.request.urlopen(f"{aws.endpoint}/").close()
+
+    assert [call["access_key"] for call in aws.calls()] == ["testing", "ASIAOFAMACHINE000000", None]
+
+
 def test_a_slow_call_holds_up_no_other(aws: LocalAws, instance_id: str) -> None:
     aws.fault("ec2:StopInstances", "slow", seconds=1.5)
     slow = threading.Thread(target=stop, args=(aws, instance_id))
