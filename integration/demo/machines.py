@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError
 from hosts import Host, Hosts
 from hosts.isolation import NAMESPACES
 
+from .fleet import EAST_1
 from .run import REPOSITORY, Broken
 from .screen import Ticker, hanging, line, paint, paragraph
 from .seed import BUCKET, Account
@@ -55,6 +56,7 @@ class Trained:
     result: str  # the output of the job
     undisturbed: str  # what has to come out
     processes: int  # that are left of all machines
+    volumes: list[str]  # that are left of them
 
     def done_twice(self, attempt: Attempt) -> int:
         """Of the steps before it, those that it does again."""
@@ -126,7 +128,13 @@ class Watch:
             result=self._output(len(hosts)),
             undisturbed=runpy.run_path(str(TRAINING))["undisturbed"](STEPS),
             processes=sum(len(host.processes()) for host in hosts),
+            volumes=self.volumes(),
         )
+
+    def volumes(self) -> list[str]:
+        """Those of jobs that there are."""
+        wanted = [{"Name": "tag-key", "Values": ["curfew:job"]}]
+        return [one["VolumeId"] for one in self._account.aws.client("ec2", EAST_1).describe_volumes(Filters=wanted)["Volumes"]]
 
     def _counted(self, number: int, host: Host, trail: list[tuple[int, int]], heads: list[dict[str, Any]]) -> Attempt:
         own = [_kept_by(head) for head in heads if head["attempt"] == number]
@@ -213,7 +221,7 @@ def show(trained: Trained) -> None:
     paragraph(
         f"{len(trained.trail)} steps were done for {STEPS}: {again} twice, which is what no checkpoint had when a plug was pulled. "
         f"The result is {trained.result[:16]}…, {'as' if results else 'NOT as'} of a training that nothing disturbs, byte for byte. "
-        f"Processes that are left of the machines: {trained.processes}."
+        f"Left of the machines: {trained.processes} processes, {len(trained.volumes)} volumes."
     )
 
 

@@ -118,6 +118,8 @@ def _trained_otherwise(lived: Lived) -> Iterator[str]:
         yield f"an attempt was to do nothing after the next one had begun: {numbers}, and of the fence {trained.fence}"
     if trained.processes:
         yield f"of the machines {trained.processes} processes are left"
+    if trained.volumes:
+        yield f"of the machines these volumes are left: {trained.volumes}"
     ends = [(one.ended_by, (one.exited or {}).get("reason")) for one in trained.attempts]
     if ends != _ENDS:
         yield f"the attempts were to end as {_ENDS}, and ended as {ends}"

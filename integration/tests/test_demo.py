@@ -266,6 +266,7 @@ def test_a_training_that_fares_otherwise_is_no_happy_end(lived: jobs.Lived) -> N
         (replace(trained, trail=[*trained.trail, (1, 100)]), "was to do nothing after the next one had begun"),
         (replace(trained, fence=[*trained.fence, 1]), "was to do nothing after the next one had begun"),
         (replace(trained, processes=1), "of the machines 1 processes are left"),
+        (replace(trained, volumes=["vol-1"]), "of the machines these volumes are left: ['vol-1']"),
         (replace(trained, attempts=[first, second, replace(third, exited=None)]), "the attempts were to end as"),
         (replace(trained, attempts=[replace(first, ended_by="plug"), second, third]), "the attempts were to end as"),
         (replace(trained, attempts=[first, begins_again, third]), f"attempt 2 was to go on from step {first.kept}"),
