@@ -200,7 +200,7 @@ def calls(functions: list[list[Run]]) -> None:
     total: Counter = Counter()
     for one in chain(*functions):
         total.update(one.calls)
-    heading("AWS calls")
+    heading("AWS calls of the functions")
     cells = [f"{count} {action}" for action, count in sorted(total.items(), key=lambda item: (-item[1], item[0]))]
     paragraph(", ".join(cells))
     line()

@@ -41,7 +41,8 @@ def best(python: str, inside: str) -> tuple[str, str]:
         tried = subprocess.run([*words(python), "-c", _TRY, folder, inside], capture_output=True, text=True)
     if tried.returncode == 0:
         return NAMESPACES, ""
-    return PROCESSES, f"namespaces are not to be had: {tried.stderr.strip().splitlines()[-1:] or tried.returncode}"
+    said = tried.stderr.strip().splitlines()
+    return PROCESSES, f"namespaces are not to be had: {said[-1] if said else f'exit code {tried.returncode}'}"
 
 
 def user(kind: str) -> str:

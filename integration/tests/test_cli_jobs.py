@@ -125,7 +125,7 @@ def test_one_in_full(account: Account) -> None:
         r"before +i-0fedcba9876543210 .* nobody has seen gone yet",
         r"heart +\ds ago: running, at step 1234, 350 steps an hour",
         r"checkpoint +step 900, of attempt 1",
-        r"ran +3h(\ds)?",
+        r"ran +3h(\ds)? at most",
         r"cost +\$3\.01 at most",
         r"ends by +.* UTC \(in 6h\w*\)",
         r"cancelled +2026-11-22 05:00 UTC by bob; its machine is ended next",
@@ -141,6 +141,7 @@ def test_how_one_ended_is_the_exit_code(account: Account, result: str, code: int
     said = jobs(account, OLD)
     assert said.code == code and said.out.startswith(f"{OLD}: {result}\n"), said
     assert re.search(r"^last exit +attempt 1 at .* UTC, exit code 3: boom$", said.out, re.MULTILINE)
+    assert not re.search("^heart ", said.out, re.MULTILINE), "nobody waits for the heart of what is over"
 
 
 def test_the_document_is_the_result(account: Account) -> None:

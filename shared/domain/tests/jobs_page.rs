@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 const PAGE: &str = include_str!("../../../docs/jobs.md");
 
-const LEAST: &str = "owner = \"ada@example.com\"\ncommand = \"python train.py\"\n";
+const LEAST: &str = "owner = \"ada@example.com\"\ncommand = \"python3 train.py\"\n";
 
 fn now() -> Timestamp {
     "2026-11-22T05:00:00Z".parse().unwrap()

@@ -64,9 +64,11 @@ pub(super) fn one(job: &Job, overview: &Overview, details: &Details, now: Timest
     if let Some(predecessor) = &job.predecessor {
         facts.push(("before", format!("{}, which nobody has seen gone yet", in_words(predecessor))));
     }
-    facts.push(("heart", heart(details, now)));
+    if !overview.over {
+        facts.push(("heart", heart(details, now)));
+    }
     facts.push(("checkpoint", checkpoint(overview, details)));
-    facts.push(("ran", length(overview.seconds)));
+    facts.push(("ran", format!("{} at most", length(overview.seconds))));
     facts.push(("cost", format!("{} at most", overview.cost_usd_max)));
     if let Some(reserved) = still_reserved(job) {
         facts.push(("reserved", format!("{} until {} UTC", reserved.usd, minute(reserved.until))));
