@@ -125,6 +125,17 @@ def test_a_spec_of_any_size_is_answered(jobs: JobAccount) -> None:
     assert jobs.tick().messages == []
 
 
+def test_what_replaces_a_spec_that_is_too_long_is_not_answered_for_it(jobs: JobAccount) -> None:
+    key = "inbox/vision/llama.toml"
+    jobs.put(key, SPEC.encode() + b"#" * 64 * 1024)
+    replaced = {"bucket": BUCKET, "key": key, "text": SPEC}
+    jobs.aws.before("s3:[GH]e*Object", {"object": replaced}, match=key, skip=1)  # right after the long one was read
+    jobs.told_of(key)
+    jobs.told_of(key)
+    answer = jobs.answer(key)
+    assert answer and answer["is"] == "accepted", answer
+
+
 def test_the_same_object_is_one_job_however_often_it_is_told(jobs: JobAccount) -> None:
     key = jobs.submit()
     first = jobs.told_of(key)

@@ -39,6 +39,16 @@ pub(crate) struct Object {
     pub(crate) written_at: Timestamp,
 }
 
+/// An object as it was read, however large.
+pub(crate) struct Found {
+    /// What is in it; or of how many bytes it is, where that is more than was to be read.
+    pub(crate) bytes: Result<Vec<u8>, usize>,
+    /// By what exactly these bytes are known.
+    pub(crate) by: Written,
+    /// To the second, by S3's clock.
+    pub(crate) written_at: Timestamp,
+}
+
 /// An object by its name.
 pub(crate) struct Listed {
     pub(crate) key: String,
@@ -76,6 +86,14 @@ impl Bucket {
 
     /// Reads an object; `None` where there is none.
     pub(crate) async fn get(&self, key: &str, bytes_max: usize) -> Result<Option<Object>, StoreError> {
+        let Some(Found { bytes, by, written_at }) = self.find(key, bytes_max).await? else { return Ok(None) };
+        let too_large = |bytes| StoreError::TooLarge { address: self.address(key), bytes, bytes_max };
+        let bytes = bytes.map_err(too_large)?;
+        Ok(Some(Object { bytes, etag: by.etag, version: by.version, written_at }))
+    }
+
+    /// The same, where one that is too large is to be answered: its size and its version are those of one and the same object.
+    pub(crate) async fn find(&self, key: &str, bytes_max: usize) -> Result<Option<Found>, StoreError> {
         match self.client.get_object().bucket(&self.name).key(key).send().await {
             Ok(output) => self.body(key, output, bytes_max).await.map(Some),
             Err(error) if error.code() == Some("NoSuchKey") => Ok(None),
@@ -83,22 +101,22 @@ impl Bucket {
         }
     }
 
-    async fn body(&self, key: &str, output: GetObjectOutput, bytes_max: usize) -> Result<Object, StoreError> {
-        let too_large = |bytes: usize| StoreError::TooLarge { address: self.address(key), bytes, bytes_max };
+    async fn body(&self, key: &str, output: GetObjectOutput, bytes_max: usize) -> Result<Found, StoreError> {
+        let by = Written { etag: output.e_tag, version: version(output.version_id) };
+        let written_at = moment(output.last_modified.as_ref());
         let length = output.content_length.and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
         if length > bytes_max {
-            return Err(too_large(length));
+            return Ok(Found { bytes: Err(length), by, written_at });
         }
         let (mut bytes, mut body) = (Vec::with_capacity(length), output.body);
         while let Some(chunk) = body.next().await {
             let chunk = chunk.map_err(|error| StoreError::call(GET, self.address(key), None, &sentence(&error)))?;
             if bytes.len() + chunk.len() > bytes_max {
-                return Err(too_large(bytes.len() + chunk.len()));
+                return Ok(Found { bytes: Err(bytes.len() + chunk.len()), by, written_at });
             }
             bytes.extend_from_slice(&chunk);
         }
-        let written_at = moment(output.last_modified.as_ref());
-        Ok(Object { bytes, etag: output.e_tag, version: version(output.version_id), written_at })
+        Ok(Found { bytes: Ok(bytes), by, written_at })
     }
 
     /// Every object whose key begins so, in order of keys.
@@ -142,15 +160,10 @@ impl Bucket {
 
     /// Whether there is an object at that key, whatever is in it.
     pub(crate) async fn has(&self, key: &str) -> Result<bool, StoreError> {
-        Ok(self.known_by(key).await?.is_some())
-    }
-
-    /// By what the object at that key is known, whatever is in it; `None` where there is none.
-    pub(crate) async fn known_by(&self, key: &str) -> Result<Option<Written>, StoreError> {
         match self.client.head_object().bucket(&self.name).key(key).send().await {
-            Ok(there) => Ok(Some(Written { etag: there.e_tag, version: version(there.version_id) })),
+            Ok(_) => Ok(true),
             // An answer without a body, and so without a code of S3's own (Amazon S3 API reference, "`HeadObject`").
-            Err(error) if error.raw_response().is_some_and(|answer| answer.status().as_u16() == 404) => Ok(None),
+            Err(error) if error.raw_response().is_some_and(|answer| answer.status().as_u16() == 404) => Ok(false),
             Err(error) => Err(self.failed(GET, key, &error)),
         }
     }

@@ -7,7 +7,7 @@ use domain::job::{Answered, JobName, Spec};
 use jiff::Timestamp;
 
 use super::TOML;
-use crate::bucket::{Condition, Listed, Written};
+use crate::bucket::{Condition, Found, Listed, Written};
 use crate::budgets::folder;
 use crate::budgets::list::team_of;
 use crate::document::stamped;
@@ -102,15 +102,8 @@ impl Store {
     /// Where S3 refused.
     pub async fn read_submission(&self, key: &str) -> Result<Option<Submission>, StoreError> {
         let Some((team, name)) = team_and_name(key) else { return Ok(None) };
-        let (object, bytes) = match self.bucket.get(key, Spec::BYTES_MAX).await {
-            Ok(None) => return Ok(None),
-            Ok(Some(found)) => (named(found.version, found.etag), Ok(found.bytes)),
-            Err(StoreError::TooLarge { bytes, .. }) => {
-                let Some(Written { etag, version }) = self.bucket.known_by(key).await? else { return Ok(None) };
-                (named(version, etag), Err(bytes))
-            }
-            Err(error) => return Err(error),
-        };
+        let Some(Found { bytes, by, .. }) = self.bucket.find(key, Spec::BYTES_MAX).await? else { return Ok(None) };
+        let object = named(by.version, by.etag);
         Ok(Some(Submission { key: key.to_owned(), team, name, object, bytes }))
     }
 
