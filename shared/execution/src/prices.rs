@@ -9,7 +9,7 @@ use domain::observed::Gap;
 use domain::price::{Document, PriceBook, Wanted};
 use jiff::Timestamp;
 use store::{Store, Versioned};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::Run;
 
@@ -50,15 +50,18 @@ pub(crate) struct Asking(tokio::sync::Mutex<Option<Live>>);
 #[derive(Debug)]
 struct Live {
     prices: Document,
-    /// By which they are written next; `None` where they could not be read, and are not written either.
+    /// By which they are written next; `None` where they could not be read, or another run has written them since: then they are not
+    /// written either, and the next run asks again for what that one did not learn.
     last: Option<Versioned<()>>,
     /// What was asked, and answered or not.
     asked: Wanted,
+    /// Whether an answer was waited for in vain. All who ask wait in turn, and one such wait is enough for a run.
+    is_late: bool,
 }
 
 impl Asking {
     /// The same as [`refresh`] of whatever is wanted beside what is known, as of `now`, for as long as `patience` says. What was asked for in
-    /// this run before, and not answered, is not asked for again.
+    /// this run before, and not answered, is not asked for again; once an answer did not come in time, nothing is.
     pub(crate) async fn ask(
         &self,
         run: &Run<'_>,
@@ -73,11 +76,12 @@ impl Asking {
         };
         let live = in_turn.insert(live);
         let wanted = wanted(&live.prices).without(&live.asked);
-        if wanted.is_empty() {
+        if wanted.is_empty() || live.is_late {
             return (PriceBook::of(live.prices.clone(), &config.prices, now), gaps);
         }
-        let before = live.prices.clone();
+        let (before, began) = (live.prices.clone(), Instant::now());
         gaps.extend(cloud::prices(run.aws, &mut live.prices, &wanted, now, patience).await);
+        live.is_late = began.elapsed() >= patience;
         live.asked.extend(wanted);
         // The ledger learns every change that was told; less is kept.
         let book = PriceBook::of(live.prices.clone(), &config.prices, now);
@@ -86,7 +90,8 @@ impl Asking {
             && let Some(last) = &mut live.last
         {
             match run.store.write_prices(&live.prices, last.etag.as_deref()).await {
-                Ok(written) => last.etag = written,
+                Ok(Some(written)) => last.etag = Some(written),
+                Ok(None) => live.last = None,
                 Err(error) => gaps.push(error.gap(run.aws.home())),
             }
         }
@@ -95,11 +100,9 @@ impl Asking {
 }
 
 async fn read(run: &Run<'_>) -> (Live, Vec<Gap>) {
-    let asked = Wanted::default();
+    let live = |prices, last| Live { prices, last, asked: Wanted::default(), is_late: false };
     match run.store.read_prices().await {
-        Ok(Versioned { value, etag }) => {
-            (Live { prices: value, last: Some(Versioned { value: (), etag }), asked }, Vec::new())
-        }
-        Err(error) => (Live { prices: Document::default(), last: None, asked }, vec![error.gap(run.aws.home())]),
+        Ok(Versioned { value, etag }) => (live(value, Some(Versioned { value: (), etag })), Vec::new()),
+        Err(error) => (live(Document::default(), None), vec![error.gap(run.aws.home())]),
     }
 }
