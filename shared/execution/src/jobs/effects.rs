@@ -69,6 +69,8 @@ impl Jobs<'_> {
         let candidate = &launch.candidate;
         if let Some(refused) = self.refusals(|refusals| refusals.answer(candidate, self.now())).filter(|_| is_first_ask)
         {
+            let (instance_type, zone) = (candidate.instance_type.as_str(), candidate.zone.as_str());
+            tracing::info!(job = %job.job, attempt = launch.attempt, instance_type, zone, answer = ?refused, "launch not asked for");
             return refused;
         }
         let answer = self.ask_for_machine(job, launch).await;
