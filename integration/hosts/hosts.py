@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 import traceback
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,12 +85,14 @@ class Hosts:
     def __exit__(self, kind: Any, *_: object) -> None:
         self._over.set()
         self._watch.join()
-        for host in self.all():
-            host.pull_the_plug()
-        for region in self._slow:
-            self.aws.end_slowly(0, region)
-        self._loop.close()
-        shutil.rmtree(self._sockets)
+        # Backwards, and each whatever becomes of another.
+        with ExitStack() as ends:
+            ends.callback(shutil.rmtree, self._sockets)
+            ends.callback(self._loop.close)
+            for region in self._slow:
+                ends.callback(self.aws.end_slowly, 0, region)
+            for host in self.all():
+                ends.callback(host.pull_the_plug)
         left = [pid for pid in processes.running() if self._is_ours(pid)]
         if kind is None:
             assert left == [], f"of machines that are off these still run: {left}"

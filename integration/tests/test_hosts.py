@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -284,6 +285,23 @@ def test_the_clock_is_watched_beside_the_timer(timed: tuple[Machines, bytes], cl
 
 
 # Apart from all others
+
+
+def test_where_one_cannot_be_switched_off_all_else_ends(aws: LocalAws, tmp_path: Path) -> None:
+    sockets = Path(tempfile.mkdtemp())  # the path of a socket has to be short
+    with pytest.raises(OSError, match="is stuck"), Hosts(aws, tmp_path / "hosts", HURRY, sockets=sockets) as hosts:
+        if hosts.isolation == PROCESSES:
+            pytest.skip(hosts.why_not_better)
+        stuck, other = (Machines(aws, hosts).launch() for _ in range(2))
+        switch_off = stuck.pull_the_plug
+
+        def fail() -> None:
+            switch_off()
+            raise OSError("is stuck")
+
+        stuck.pull_the_plug = fail  # type: ignore[method-assign]
+    assert not other.is_on
+    sockets.rmdir()  # which is empty
 
 
 def test_each_has_its_own_disk_at_the_same_place(machines: Machines) -> None:
