@@ -33,11 +33,13 @@ from reaping_budgets import month
 INTERRUPTIONS = 5
 HURRY = 40
 _STEPS_BETWEEN_MAX = 24
-STEPS = INTERRUPTIONS * _STEPS_BETWEEN_MAX + 40
+STEPS = 2 * INTERRUPTIONS * _STEPS_BETWEEN_MAX  # for it goes on while a checkpoint is uploaded
 EVERY = 5
 _STEP_SECONDS = 0.03
 _EARLY_SECONDS_MAX = 3.0  # into the boot, the wait for the predecessor, the restore, and the first steps
 _NOTICE_SECONDS = 1.0, 9.0  # instead of two minutes; the agent keeps the last five of them for itself
+_SHORT_NOTICE_SECONDS = 5.0  # from here on it shall be enough to keep all, on a slow machine as well:
+_LONG_NOTICE_SECONDS = 60.0  # which takes no longer, for the machine shuts down once all is kept
 _PATIENCE_SECONDS = 120.0  # for what takes some on a machine that is busy
 _SILENT = timedelta(minutes=11)
 _BUDGET_USD = 1000
@@ -125,6 +127,11 @@ class Loss:
     seconds: float
     notice: float
 
+    @property
+    def has_time(self) -> bool:
+        """Whether what was done up to then can be kept."""
+        return self.kind == "warning" and self.notice == _LONG_NOTICE_SECONDS
+
 
 def losses(seed: int) -> list[Loss]:
     chance = random.Random(seed)
@@ -133,7 +140,8 @@ def losses(seed: int) -> list[Loss]:
         kind, is_early = chance.choice(KINDS), chance.random() < 0.3
         steps = None if is_early else chance.randint(1, _STEPS_BETWEEN_MAX)
         seconds = chance.uniform(0, _EARLY_SECONDS_MAX if is_early else 2 * _STEP_SECONDS)
-        found.append(Loss(kind, steps, seconds, chance.uniform(*_NOTICE_SECONDS)))
+        notice = chance.uniform(*_NOTICE_SECONDS)
+        found.append(Loss(kind, steps, seconds, notice if notice < _SHORT_NOTICE_SECONDS else _LONG_NOTICE_SECONDS))
     return found
 
 
@@ -147,6 +155,7 @@ class Life:
         self.result = world.hosts.disk / "result"
         self.may_end = world.scratch / f"{self.name}.may-end"  # else a training that is fast would be over before all has befallen it
         self.lost: list[str] = []  # machines, in order
+        self.owed: dict[int, int] = {}  # by attempt the step that it has to have kept
         self.reserved = 0.0
 
     def spec(self) -> str:
@@ -190,6 +199,11 @@ class Life:
         if loss.steps is not None:
             aim = min(max((step for _, step in self.steps()), default=0) + loss.steps, STEPS)
             self._until(lambda: any(step >= aim for _, step in self.steps()))
+            if loss.kind != "warning":
+                # Wherever a random moment falls, so much was kept before it; an agent that keeps nothing never comes to it.
+                least = aim - EVERY + 1
+                self._until(lambda: self._kept() >= least)
+                self.owed[self.job.attempt] = least
         attempt, beat = self.job.attempt, f"jobs/{self.job.id}/attempts/{self.job.attempt}/heartbeat.json"
         if loss.kind == "silence":
             # Of an agent that was never heard of, a quarter of an hour would have to pass.
@@ -199,11 +213,17 @@ class Life:
         control = self.world.control
         if loss.kind == "warning":
             control.interrupt(host, loss.notice)
+            if loss.has_time:
+                self.owed[attempt] = max((step for of, step in self.steps() if of == attempt), default=0)
         else:
             control.pull_the_plug(host, silent=loss.kind == "silence")
         if loss.kind == "silence":
             assert attempt == self.job.attempt
             self.world.aws.set_object(BUCKET, beat, now() - _SILENT)
+
+    def _kept(self) -> int:
+        """The step that counts."""
+        return kept(self.world.account.read(f"jobs/{self.job.id}/head.json"))
 
     # What came of it
 
@@ -217,6 +237,7 @@ class Life:
         heads = self.world.documents(f"jobs/{self.job.id}/head.json")
         check_fence(heads)
         check_steps(heads, self.steps())
+        check_kept(heads, self.owed)
         assert heads[-1]["attempt"] == self.job.attempt
         assert self.reserved > 0, "no money was reserved while it ran"
         assert self.job.attempt == len(self.lost) + 1 == INTERRUPTIONS + 1
@@ -253,7 +274,7 @@ def check_fence(heads: list[dict[str, Any]]) -> None:
     launches: dict[int, str] = {}
     before: dict[str, Any] = {"attempt": 0, "checkpoint": None}
     for head in heads:
-        attempt, named, step = head["attempt"], head["checkpoint"], (before["checkpoint"] or {"step": 0})["step"]
+        attempt, named, step = head["attempt"], head["checkpoint"], kept(before)
         assert attempt >= before["attempt"], f"the fence went back: {before}, then {head}"
         assert launches.setdefault(attempt, head["launch"]) == head["launch"], f"two machines of attempt {attempt} had the fence"
         assert not before.get("result"), f"after the result came {head}"
@@ -265,6 +286,18 @@ def check_fence(heads: list[dict[str, Any]]) -> None:
     assert before["result"]["succeeded"], before
 
 
+def kept(head: dict[str, Any]) -> int:
+    """The step that counts, 0 where none does yet."""
+    return (head["checkpoint"] or {"step": 0})["step"]
+
+
+def check_kept(heads: list[dict[str, Any]], owed: dict[int, int]) -> None:
+    """Each attempt goes on after the step that the one before had the time to keep."""
+    for attempt, step in owed.items():
+        taken = next(head for head in heads if head["attempt"] > attempt)
+        assert kept(taken) >= step, f"attempt {attempt} could keep step {step}, and attempt {taken['attempt']} goes on after {kept(taken)}"
+
+
 def check_steps(heads: list[dict[str, Any]], steps: list[tuple[int, int]]) -> None:
     """Each attempt goes on after the newest checkpoint that counted, and none works beside another."""
     attempts = [attempt for attempt, _ in steps]
@@ -272,5 +305,5 @@ def check_steps(heads: list[dict[str, Any]], steps: list[tuple[int, int]]) -> No
     for attempt in sorted(set(attempts)):
         own = [step for of, step in steps if of == attempt]
         taken = next(head for head in heads if head["attempt"] == attempt)
-        first = (taken["checkpoint"] or {"step": 0})["step"] + 1
+        first = kept(taken) + 1
         assert own == list(range(first, first + len(own))), f"attempt {attempt} goes on at {own[0]}, and not at {first}"

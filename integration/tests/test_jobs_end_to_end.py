@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import moved_clock
-from lives import INTERRUPTIONS, KINDS, Life, World, check_fence, check_steps, losses
+from lives import INTERRUPTIONS, KINDS, Life, World, check_fence, check_kept, check_steps, losses
 from local_aws import LocalAws
 
 pytestmark = pytest.mark.skipif(not moved_clock.IS_HERE, reason="machines are processes of Linux")
@@ -46,6 +46,7 @@ def test_the_seeds_try_all_that_there_is() -> None:
     tried = [loss for seed in SEEDS for loss in losses(seed)]
     assert {(loss.kind, loss.steps is None) for loss in tried} == {(kind, early) for kind in KINDS for early in (True, False)}
     assert all(len(losses(seed)) == INTERRUPTIONS for seed in SEEDS)
+    assert {loss.has_time for loss in tried if loss.kind == "warning" and loss.steps is not None} == {True, False}
 
 
 def head(attempt: int, step: int | None, of: int = 1, launch: str = "a", succeeded: bool | None = None) -> dict[str, Any]:
@@ -86,6 +87,19 @@ def test_steps_that_are_lost_or_done_again_are_found(steps: list[tuple[int, int]
     check_steps(LIVED, STEPS)
     with pytest.raises(AssertionError, match=words):
         check_steps(LIVED, steps)
+
+
+@pytest.mark.parametrize(
+    ("heads", "owed", "words"),
+    [
+        (LIVED, {1: 7}, "attempt 1 could keep step 7, and attempt 2 goes on after 5"),
+        ([head(1, None), head(2, None), *LIVED[3:]], {1: 1}, "attempt 1 could keep step 1, and attempt 2 goes on after 0"),
+    ],
+)
+def test_an_attempt_that_keeps_less_than_it_could_is_found(heads: list[dict[str, Any]], owed: dict[int, int], words: str) -> None:
+    check_kept(LIVED, {1: 5})
+    with pytest.raises(AssertionError, match=words):
+        check_kept(heads, owed)
 
 
 def test_interrupted_five_times_it_ends_as_if_nothing_had_happened(aws: LocalAws, tmp_path: Path) -> None:
