@@ -92,7 +92,8 @@ fn below(path: &Path, depth_left: u32, found: &mut Found) {
     } else if found.files.len() >= FILES_MAX {
         lacks(&"too many files");
     } else if let Some(name) = path.to_str() {
-        found.files.push(Local { path: name.trim_start_matches('/').to_owned(), from: path.to_owned() });
+        let path_there = name.trim_start_matches('/').to_owned();
+        found.files.push(Local { path: path_there, from: path.to_owned(), found: None });
     } else {
         lacks(&"it is no UTF-8, and has no name in the bucket");
     }

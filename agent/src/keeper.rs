@@ -239,6 +239,9 @@ impl Work {
         let checkpoint = Checkpoint { attempt: agent.identity.attempt, step: step.step };
         let own = |error: io::Error| Trouble::Own(directory::words(&error));
         let mut snapshot = snapshot(&self.directory, &step.entries, self.hold).await.map_err(own)?;
+        if !snapshot.is_all_of(step) {
+            return Err(Trouble::Own("it was changed, or some of it deleted, since it was looked at".to_owned()));
+        }
         let content = std::mem::take(&mut snapshot.content);
         let mut upload = Box::pin(agent.store.upload_checkpoint(&agent.identity.job, checkpoint, content, now()));
         let uploaded = loop {

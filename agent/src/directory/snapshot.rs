@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use domain::job::checkpoints::Link;
-use store::{Content, Local};
+use domain::job::checkpoints::{Link, Step};
+use store::{Content, Fingerprint, Local};
 
 use super::{DEPTH_MAX, Inside, walk, within};
 
@@ -23,12 +22,6 @@ pub(crate) struct Snapshot {
     seen: BTreeMap<PathBuf, Fingerprint>,
 }
 
-type Fingerprint = (u64, u64, i64, i64);
-
-fn fingerprint(metadata: &Metadata) -> Fingerprint {
-    (metadata.ino(), metadata.len(), metadata.mtime(), metadata.mtime_nsec())
-}
-
 impl Snapshot {
     /// Of these entries of the directory.
     pub(crate) fn take(directory: &Path, entries: &[String]) -> io::Result<Self> {
@@ -38,8 +31,11 @@ impl Snapshot {
         }
         let named = |path: &Path| within(path, directory).map_err(io::Error::other);
         let mut content = Content::default();
-        for (from, _) in &inside.files {
-            content.files.push(Local { path: named(from)?, from: from.clone() });
+        let mut seen = BTreeMap::new();
+        for (from, metadata) in &inside.files {
+            let found = Fingerprint::of(metadata);
+            content.files.push(Local { path: named(from)?, from: from.clone(), found: Some(found) });
+            seen.insert(from.clone(), found);
         }
         for (from, to) in &inside.links {
             let unnamed = || io::Error::other(format!("{} leads to what is no UTF-8", from.display()));
@@ -49,8 +45,13 @@ impl Snapshot {
         for folder in &inside.folders {
             content.folders.push(named(folder)?);
         }
-        let seen = inside.files.iter().map(|(path, metadata)| (path.clone(), fingerprint(metadata))).collect();
         Ok(Self { content, directory: directory.to_owned(), entries: entries.to_vec(), seen })
+    }
+
+    /// Whether it has as many files, and as many bytes, as were looked at before: else some of it is gone already, or came since.
+    pub(crate) fn is_all_of(&self, step: &Step) -> bool {
+        let bytes: u64 = self.seen.values().map(Fingerprint::bytes).sum();
+        (u64::try_from(self.seen.len()), bytes) == (Ok(step.files), step.bytes)
     }
 
     /// Holds its files by further names, so that they can be read to the end though their writer deletes them. It takes no room before that.
@@ -77,7 +78,7 @@ impl Snapshot {
             // What cannot be looked at is being deleted.
             let _ = walk(&self.directory.join(entry), DEPTH_MAX, &mut now);
         }
-        let changed = |(path, metadata): &(PathBuf, Metadata)| self.seen.get(path) != Some(&fingerprint(metadata));
+        let changed = |(path, metadata): &(PathBuf, Metadata)| self.seen.get(path) != Some(&Fingerprint::of(metadata));
         now.files.into_iter().find(changed).map(|(path, _)| path)
     }
 
@@ -94,6 +95,9 @@ pub(crate) fn let_go(directory: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use domain::job::checkpoints::{QUIET, Watch, Writer};
+
+    use super::super::look;
     use super::super::tests::Scratch;
     use super::*;
 
@@ -117,6 +121,22 @@ mod tests {
         let link = |path: &str, to: &str| (path.to_owned(), to.to_owned());
         assert_eq!(links, [link("step-1/to-directory", "deep"), link("step-1/to-nothing", "/nowhere/at-all")]);
         assert_eq!(folders, ["step-1/empty"]);
+    }
+
+    #[test]
+    fn what_is_no_longer_all_that_was_looked_at_is_noticed() {
+        let scratch = Scratch::new("less").file("step-1/a.bin").file("step-1/b.bin");
+        let entries = look(&scratch.0).unwrap().entries;
+        let (now, mut watch) = (crate::world::now(), Watch::default());
+        watch.look(entries, now);
+        let step = watch.steps(Writer::Ended, now, QUIET).remove(0);
+        assert!(snapshot(&scratch).is_all_of(&step));
+        fs::remove_file(scratch.0.join("step-1/b.bin")).unwrap();
+        assert!(!snapshot(&scratch).is_all_of(&step));
+        fs::write(scratch.0.join("step-1/a.bin"), "1234567890").unwrap();
+        assert!(!snapshot(&scratch).is_all_of(&step));
+        let scratch = scratch.file("step-1/a.bin").file("step-1/c.bin");
+        assert!(snapshot(&scratch).is_all_of(&step));
     }
 
     #[test]

@@ -9,6 +9,8 @@ mod memory;
 mod send;
 
 use std::collections::BTreeMap;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use domain::job::checkpoints::{File, Link, MANIFEST_FILE, Manifest, Stored};
@@ -40,6 +42,31 @@ pub struct Local {
     pub from: PathBuf,
     /// Its path in the checkpoint directory.
     pub path: String,
+    /// Which file it was when it was found, for one that must still be that one when it is read.
+    pub found: Option<Fingerprint>,
+}
+
+/// What a file that is written again, or replaced, has not in common with the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fingerprint {
+    inode: u64,
+    bytes: u64,
+    changed_at: (i64, i64),
+}
+
+impl Fingerprint {
+    /// Of the file that this was read of.
+    #[must_use]
+    pub fn of(metadata: &Metadata) -> Self {
+        let changed_at = (metadata.mtime(), metadata.mtime_nsec());
+        Self { inode: metadata.ino(), bytes: metadata.len(), changed_at }
+    }
+
+    /// How large it was.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
 }
 
 /// What a checkpoint consists of.

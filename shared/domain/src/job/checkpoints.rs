@@ -58,6 +58,8 @@ pub struct Step {
     pub entries: Vec<String>,
     /// All that is in them.
     pub bytes: u64,
+    /// How many files.
+    pub files: u64,
     /// Whether it is complete.
     pub complete: bool,
     /// Why it is not, though nothing of it has changed for a while; for its owner.
@@ -119,7 +121,8 @@ fn judged(step: u64, seen: &[&(Entry, Timestamp)], writer: Writer, quiet: impl F
         problem = problem.or(wrong.filter(|_| still).map(|wrong| format!("`{}`: {wrong}", entry.name)));
     }
     let entries = all.iter().map(|entry| entry.name.clone()).collect();
-    Step { step, entries, bytes: all.iter().map(|entry| entry.bytes).sum(), complete, problem }
+    let (bytes, files) = (all.iter().map(|entry| entry.bytes).sum(), all.iter().map(|entry| entry.files).sum());
+    Step { step, entries, bytes, files, complete, problem }
 }
 
 /// Nothing is in it, and it is no flag that says something of another entry, as `step-5.done` does of `step-5`.

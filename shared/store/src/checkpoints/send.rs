@@ -1,7 +1,7 @@
 //! Files to the bucket.
 
 use std::fs::{File, Metadata};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use domain::job::checkpoints::{File as Described, PartDigest, check_path};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::memory::{Buffer, Memory};
-use super::{AT_ONCE, CheckpointError, Local, TRIES};
+use super::{AT_ONCE, CheckpointError, Fingerprint, Local, TRIES};
 use crate::bucket::{Bucket, Payload};
 
 /// So much of a file is read and then hashed, in bytes: what is still in the processor's cache is not fetched from memory again.
@@ -51,8 +51,10 @@ pub(super) async fn each(bucket: &Bucket, folder: &str, files: Vec<Local>, memor
 /// One file; afterwards it must still be the one that it was before.
 async fn one(bucket: &Bucket, folder: &str, local: Local, memory: &Arc<Memory>) -> Result<Described, CheckpointError> {
     let (file, before) = open(local.from.clone()).await?;
-    let file = Arc::new(file);
-    let bytes = before.len();
+    let (file, bytes, before) = (Arc::new(file), before.len(), Fingerprint::of(&before));
+    if local.found.is_some_and(|found| found != before) {
+        return Err(changed(&local.from));
+    }
     let part_bytes = Described::part_bytes_of(bytes);
     let parts = Described::parts(bytes, part_bytes);
     let source = Source { bucket, key: format!("{folder}{}", local.path), file, path: local.from, part_bytes, memory };
@@ -62,7 +64,7 @@ async fn one(bucket: &Bucket, folder: &str, local: Local, memory: &Arc<Memory>) 
         _ => source.in_parts(&parts).await?,
     };
     let (_, after) = open(source.path.clone()).await?;
-    if fingerprint(&before) != fingerprint(&after) {
+    if before != Fingerprint::of(&after) {
         return Err(changed(&source.path));
     }
     Ok(Described { path: local.path, bytes, part_bytes, sha256 })
@@ -154,10 +156,6 @@ async fn open(path: PathBuf) -> Result<(File, Metadata), CheckpointError> {
         })
     })
     .await
-}
-
-fn fingerprint(metadata: &Metadata) -> (u64, u64, i64, i64) {
-    (metadata.ino(), metadata.len(), metadata.mtime(), metadata.mtime_nsec())
 }
 
 fn changed(path: &Path) -> CheckpointError {

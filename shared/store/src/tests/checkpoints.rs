@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use domain::job::checkpoints::File;
+use domain::job::{Checkpoint, JobId};
 
 use super::*;
 use crate::bucket::Payload;
@@ -46,4 +47,24 @@ async fn an_upload_is_one_of_that_kind_of_checksum() {
     let (store, served) = server(vec![(200, begun)]);
     assert_eq!(store.bucket.begin_upload("checkpoints/a").await.unwrap(), "u");
     assert!(served.join().unwrap()[0].contains("x-amz-checksum-algorithm: SHA256\r\n"));
+}
+
+#[tokio::test]
+async fn a_file_that_was_replaced_since_it_was_found_is_not_sent() {
+    let folder = std::env::temp_dir().join(format!("curfew-replaced-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let from = folder.join("a.bin");
+    std::fs::write(&from, "12345").unwrap();
+    let found = Some(Fingerprint::of(&std::fs::metadata(&from).unwrap()));
+    let other = folder.join("other");
+    std::fs::write(&other, "54321").unwrap();
+    std::fs::rename(&other, &from).unwrap();
+    let content = Content { files: vec![Local { from, path: "step-1/a.bin".to_owned(), found }], ..Content::default() };
+    let job = JobId { team: domain::id::TeamName::from("vision"), job: "llama-1a2b3c4d".to_owned() };
+    let (store, served) = server(Vec::new());
+    let at = "2026-09-01T12:00:00Z".parse().unwrap();
+    let sent = store.upload_checkpoint(&job, Checkpoint { attempt: 1, step: 1 }, content, at).await;
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(matches!(&sent, Err(CheckpointError::Damaged(words)) if words.contains("a.bin was changed")), "{sent:?}");
+    assert_eq!(served.join().unwrap(), Vec::<String>::new());
 }
