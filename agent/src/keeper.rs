@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use crate::agent::{Agent, Cause};
 use crate::directory::{self, Look, Snapshot};
 use crate::fence::Shut;
+use crate::patience::Patience;
 use crate::restore::Restored;
 use crate::world::{left_until, now};
 
@@ -62,14 +63,13 @@ struct Work {
 }
 
 /// What came of one look.
-#[derive(Debug, PartialEq, Eq)]
 enum Kept {
     /// There was nothing to keep.
     Nothing,
     /// A checkpoint.
     One,
     /// It was tried in vain, and may come out otherwise the next time.
-    Failed,
+    Failed(StoreError),
     /// It was tried in vain, and nothing that passes was the reason.
     Refused,
     /// Nothing counts any more.
@@ -148,14 +148,14 @@ impl Drop for Keeper {
 
 impl Work {
     async fn go(mut self) -> Option<String> {
-        let mut tries = 0..LAST_TRIES;
+        let (mut tries, mut patience) = (0..LAST_TRIES, Patience::default());
         loop {
             let stands = *self.writer.borrow_and_update();
             let kept = self.once().await;
             match (stands, kept) {
                 (_, Kept::Fenced) => return None,
                 // There may be a newer one by now.
-                (_, Kept::One) => {}
+                (_, Kept::One) => (tries, patience) = (0..LAST_TRIES, Patience::default()),
                 (Writer::Running, _) => {
                     tokio::select! {
                         () = self.agent.pace.sleep(LOOK_EVERY) => {}
@@ -164,8 +164,9 @@ impl Work {
                 }
                 (_, Kept::Nothing) => return self.left,
                 (_, Kept::Refused) if tries.next().is_none() => return self.left,
-                // Who waits for it knows how long.
-                (_, Kept::Refused | Kept::Failed) => self.agent.pace.sleep(SignedDuration::from_secs(3)).await,
+                (_, Kept::Failed(error)) if !patience.is_left(&self.agent, &error) => return self.left,
+                // Who waits for it may have less time.
+                (_, Kept::Refused | Kept::Failed(_)) => self.agent.pace.sleep(SignedDuration::from_secs(3)).await,
             }
         }
     }
@@ -188,7 +189,7 @@ impl Work {
                 }
                 Err(Trouble::Store(error)) => {
                     self.not_kept(step, &error.to_string());
-                    return if error.lasts() { Kept::Refused } else { Kept::Failed };
+                    return if error.lasts() { Kept::Refused } else { Kept::Failed(error) };
                 }
                 Err(Trouble::Own(words)) => drop(self.not_kept(step, &words)),
             }

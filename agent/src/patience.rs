@@ -35,13 +35,18 @@ impl Patience {
             agent.log.say(&words);
             self.said = words;
         }
+        let bears = self.is_left(agent, error);
+        if bears {
+            agent.pace.sleep(AGAIN).await;
+        }
+        bears
+    }
+
+    /// Whether another try is worth it after that one; without a pause, and without a word.
+    pub(crate) fn is_left(&mut self, agent: &Agent, error: &StoreError) -> bool {
         self.tries += 1;
         self.lasting += u32::from(error.lasts());
         let since = self.since.get_or_insert_with(Instant::now).elapsed();
-        if self.lasting >= TRIES || (self.tries >= TRIES && since >= agent.pace.wait(AT_MOST)) {
-            return false;
-        }
-        agent.pace.sleep(AGAIN).await;
-        true
+        self.lasting < TRIES && (self.tries < TRIES || since < agent.pace.wait(AT_MOST))
     }
 }
