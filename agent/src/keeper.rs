@@ -214,7 +214,9 @@ impl Work {
             }
             Err(error) => {
                 let (place, words) = (self.directory.display(), directory::words(&error));
-                self.say(format!("the checkpoints in {place} cannot be looked at: {words}"));
+                let words = format!("the checkpoints in {place} cannot be looked at: {words}");
+                self.left = Some(words.clone());
+                self.say(words);
                 return None;
             }
         };
