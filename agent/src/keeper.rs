@@ -241,7 +241,11 @@ impl Work {
         let (begun, agent) = (Instant::now(), Arc::clone(&self.agent));
         let checkpoint = Checkpoint { attempt: agent.identity.attempt, step: step.step };
         let own = |error: io::Error| Trouble::Own(directory::words(&error));
-        let mut snapshot = snapshot(&self.directory, &step.entries, self.hold).await.map_err(own)?;
+        let (mut snapshot, unheld) = snapshot(&self.directory, &step.entries, self.hold).await.map_err(own)?;
+        if let Some(error) = unheld {
+            let words = directory::words(&error);
+            self.say(format!("checkpoints cannot be held while they are uploaded, and are uploaded unheld: {words}"));
+        }
         if !snapshot.is_all_of(step) {
             return Err(Trouble::Own("it was changed, or some of it deleted, since it was looked at".to_owned()));
         }
@@ -359,15 +363,13 @@ impl Work {
     }
 }
 
-/// A disk takes its time, and a warning has to be heard meanwhile.
-async fn snapshot(directory: &Path, entries: &[String], hold: bool) -> io::Result<Snapshot> {
+/// With why it is not held where it should be. A disk takes its time, and a warning has to be heard meanwhile.
+async fn snapshot(directory: &Path, entries: &[String], hold: bool) -> io::Result<(Snapshot, Option<io::Error>)> {
     let (directory, entries) = (directory.to_owned(), entries.to_vec());
     let taken = tokio::task::spawn_blocking(move || {
         let mut taken = Snapshot::take(&directory, &entries)?;
-        if hold {
-            taken.hold()?;
-        }
-        Ok(taken)
+        let unheld = if hold { taken.hold().err() } else { None };
+        Ok((taken, unheld))
     });
     taken.await.map_err(io::Error::other)?
 }

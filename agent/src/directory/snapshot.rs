@@ -55,17 +55,13 @@ impl Snapshot {
     }
 
     /// Holds its files by further names, so that they can be read to the end though their writer deletes them. It takes no room before that.
+    /// Where not all of them can be, none is.
     pub(crate) fn hold(&mut self) -> io::Result<()> {
-        let held = self.directory.join(HELD);
         let_go(&self.directory);
-        for file in &mut self.content.files {
-            // Of a link there would be another link.
-            if fs::symlink_metadata(&file.from)?.is_symlink() {
-                continue;
-            }
-            let name = held.join(&file.path);
-            fs::create_dir_all(name.parent().unwrap_or(&held))?;
-            fs::hard_link(&file.from, &name)?;
+        let held = self.directory.join(HELD);
+        let names: io::Result<Vec<PathBuf>> = self.content.files.iter().map(|file| hold_one(file, &held)).collect();
+        let names = names.inspect_err(|_| let_go(&self.directory))?;
+        for (file, name) in self.content.files.iter_mut().zip(names) {
             file.from = name;
         }
         Ok(())
@@ -86,6 +82,18 @@ impl Snapshot {
     pub(crate) fn is_deleted(&self) -> bool {
         self.seen.keys().any(|path| !path.exists())
     }
+}
+
+/// Where a file can be read from now on.
+fn hold_one(file: &Local, held: &Path) -> io::Result<PathBuf> {
+    // Of a link there would be another link.
+    if fs::symlink_metadata(&file.from)?.is_symlink() {
+        return Ok(file.from.clone());
+    }
+    let name = held.join(&file.path);
+    fs::create_dir_all(name.parent().unwrap_or(held))?;
+    fs::hard_link(&file.from, &name)?;
+    Ok(name)
 }
 
 /// Lets go of what was held there.
@@ -164,5 +172,19 @@ mod tests {
         assert_eq!(taken.content.files[0].path, "step-1/deep/a.bin");
         let_go(&scratch.0);
         assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_cannot_be_held_stays_where_it_is() {
+        let scratch = Scratch::new("unheld").file("step-1/a.bin").file("step-1/b.bin");
+        let mut taken = snapshot(&scratch);
+        let last = taken.content.files.last().unwrap().from.clone();
+        fs::remove_file(&last).unwrap();
+        // A directory has no further names, as a file has none on another disk.
+        fs::create_dir(&last).unwrap();
+        assert!(taken.hold().is_err());
+        let from: Vec<&PathBuf> = taken.content.files.iter().map(|file| &file.from).collect();
+        assert!(from.iter().all(|from| from.starts_with(scratch.0.join("step-1"))), "{from:?}");
+        assert!(!scratch.0.join(HELD).exists());
     }
 }
