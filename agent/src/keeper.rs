@@ -254,8 +254,12 @@ impl Work {
         let uploaded = loop {
             tokio::select! {
                 done = &mut upload => break done,
-                // It may take long, and what is written meanwhile is as quiet as it is.
-                () = agent.pace.sleep(LOOK_EVERY) => drop(self.look().await),
+                // It may take long, and what is written meanwhile is as quiet as it is. A look may take long as well, and the upload
+                // goes on beside it.
+                () = async {
+                    agent.pace.sleep(LOOK_EVERY).await;
+                    self.look().await;
+                } => {}
             }
         };
         let directory = self.directory.clone();
