@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use store::Local;
+use store::{Local, Unsent};
 
 use crate::agent::Agent;
 use crate::directory::{self, Found};
@@ -29,19 +29,26 @@ pub(crate) async fn upload(agent: &Agent, wanted: &[String]) -> Option<String> {
     words_of(&missing)
 }
 
-/// What is refused while S3 answers stays refused; else all is sent again.
-async fn while_s3_answers(agent: &Agent, files: Vec<Local>) -> Vec<String> {
-    let mut patience = Patience::default();
+/// What is refused while S3 answers, and would be refused again, stays refused; the rest is sent again. What is refused, in words.
+async fn while_s3_answers(agent: &Agent, mut files: Vec<Local>) -> Vec<String> {
+    let (mut refused, mut patience) = (Vec::new(), Patience::default());
     loop {
-        let refused = agent.store.upload_outputs(&agent.identity.job, agent.identity.attempt, files.clone()).await;
-        match agent.fence.look().await {
-            Err(Shut::Store(error)) if !refused.is_empty() => {
-                if !patience.bears(agent, "the outputs cannot be uploaded yet", &error).await {
-                    return refused;
-                }
-            }
-            _ => return refused,
+        let unsent = agent.store.upload_outputs(&agent.identity.job, agent.identity.attempt, files).await;
+        let (fenced, silent) = match agent.fence.look().await {
+            Ok(()) => (false, None),
+            Err(Shut::Fenced(_)) => (true, None),
+            Err(Shut::Store(error)) => (false, Some(error)),
+        };
+        let is_sent_again = |one: &Unsent| !fenced && (silent.is_some() || one.passing.is_some());
+        let (again, over): (Vec<Unsent>, Vec<Unsent>) = unsent.into_iter().partition(is_sent_again);
+        refused.extend(over.into_iter().map(|one| one.words));
+        let passing = again.iter().find_map(|one| silent.as_ref().or(one.passing.as_ref()));
+        let Some(error) = passing else { return refused };
+        if !patience.bears(agent, "the outputs cannot be uploaded yet", error).await {
+            refused.extend(again.into_iter().map(|one| one.words));
+            return refused;
         }
+        files = again.into_iter().map(|one| one.file).collect();
     }
 }
 

@@ -80,6 +80,17 @@ pub struct Content {
     pub folders: Vec<String>,
 }
 
+/// A file that was not uploaded.
+#[derive(Debug)]
+pub struct Unsent {
+    /// Which.
+    pub file: Local,
+    /// Why not, with its name.
+    pub words: String,
+    /// What S3 said, where it may say otherwise the next time.
+    pub passing: Option<StoreError>,
+}
+
 /// Why a checkpoint was not uploaded, or not restored.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
@@ -194,8 +205,8 @@ impl Store {
     }
 }
 
-/// Uploads files below a folder of the bucket, which ends on `/`, each by itself. What could not be, in words.
-pub(crate) async fn upload_each(bucket: &crate::bucket::Bucket, folder: &str, files: Vec<Local>) -> Vec<String> {
+/// Uploads files below a folder of the bucket, which ends on `/`, each by itself. What could not be.
+pub(crate) async fn upload_each(bucket: &crate::bucket::Bucket, folder: &str, files: Vec<Local>) -> Vec<Unsent> {
     send::each(bucket, folder, files, &Memory::new()).await
 }
 

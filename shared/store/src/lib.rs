@@ -26,7 +26,7 @@ use serde::Serialize;
 use bucket::{Bucket, Condition, Object};
 use document::{Document, decode, encode};
 
-pub use checkpoints::{CheckpointError, Content, Fingerprint, Local};
+pub use checkpoints::{CheckpointError, Content, Fingerprint, Local, Unsent};
 pub use config::ConfigFault;
 pub use error::StoreError;
 pub use jobs::{Answers, Inboxed, Submission, Submitted, job_of_key, submission_key};

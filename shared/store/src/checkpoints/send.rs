@@ -10,7 +10,7 @@ use domain::job::checkpoints::{File as Described, PartDigest, check_path};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::memory::{Buffer, Memory};
-use super::{AT_ONCE, CheckpointError, Fingerprint, Local, TRIES};
+use super::{AT_ONCE, CheckpointError, Fingerprint, Local, TRIES, Unsent};
 use crate::bucket::{Bucket, Payload};
 
 /// So much of a file is read and then hashed, in bytes: what is still in the processor's cache is not fetched from memory again.
@@ -31,21 +31,23 @@ pub(super) async fn files(
     Ok(sent)
 }
 
-/// Each by itself: what could not be sent, in words.
-pub(super) async fn each(bucket: &Bucket, folder: &str, files: Vec<Local>, memory: &Arc<Memory>) -> Vec<String> {
+/// Each by itself: what could not be sent.
+pub(super) async fn each(bucket: &Bucket, folder: &str, files: Vec<Local>, memory: &Arc<Memory>) -> Vec<Unsent> {
     let sent = stream::iter(files).map(|file| async move {
-        let path = file.from.display().to_string();
         if let Err(words) = check_path(&file.path) {
-            return Some(words);
+            return Some(Unsent { file, words, passing: None });
         }
-        match one(bucket, folder, file, memory).await {
+        match one(bucket, folder, file.clone(), memory).await {
             Ok(_) => None,
-            // These name the file.
-            Err(error @ (CheckpointError::Damaged(_) | CheckpointError::Disk { .. })) => Some(error.to_string()),
-            Err(error) => Some(format!("{path}: {error}")),
+            Err(CheckpointError::Store(error)) => {
+                let words = format!("{}: {error}", file.from.display());
+                Some(Unsent { file, words, passing: Some(error).filter(|error| !error.lasts()) })
+            }
+            // The others name the file.
+            Err(error) => Some(Unsent { file, words: error.to_string(), passing: None }),
         }
     });
-    sent.buffer_unordered(AT_ONCE).filter_map(async |words| words).collect().await
+    sent.buffer_unordered(AT_ONCE).filter_map(async |unsent| unsent).collect().await
 }
 
 /// One file; afterwards it must still be the one that it was before.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::keys::{Of, key, outputs_folder};
 use super::{IF_HEAD_IS_LOST, IF_STATE_IS_LOST};
 use crate::bucket::Condition;
-use crate::checkpoints::{Local, upload_each};
+use crate::checkpoints::{Local, Unsent, upload_each};
 use crate::document::{read, stamped};
 use crate::{BYTES_MAX, Store, StoreError, Versioned};
 
@@ -98,8 +98,8 @@ impl Store {
     }
 
     /// Uploads what a job leaves behind besides its checkpoints, `outputs/<team>/<job>/<attempt>/<path>`, each file by itself.
-    /// Which of them could not be, in words; empty where all were.
-    pub async fn upload_outputs(&self, job: &JobId, attempt: u32, files: Vec<Local>) -> Vec<String> {
+    /// Which of them could not be; empty where all were.
+    pub async fn upload_outputs(&self, job: &JobId, attempt: u32, files: Vec<Local>) -> Vec<Unsent> {
         upload_each(&self.bucket, &outputs_folder(job, attempt), files).await
     }
 }
