@@ -117,10 +117,12 @@ impl Manifest {
         if self.files.is_empty() {
             return Err("its manifest names no file".to_owned());
         }
-        if self.bytes != self.files.iter().map(|file| file.bytes).sum::<u64>() {
+        let bytes = self.files.iter().try_fold(0_u64, |sum, file| sum.checked_add(file.bytes));
+        if bytes != Some(self.bytes) {
             return Err("the sizes in its manifest do not add up".to_owned());
         }
         self.check_links()?;
+        self.check_places()?;
         self.files.iter().try_for_each(|file| {
             check_path(&file.path)?;
             let parts = if file.part_bytes == 0 { 0 } else { file.bytes.div_ceil(file.part_bytes) };
@@ -129,6 +131,24 @@ impl Manifest {
             }
             Ok(())
         })
+    }
+
+    /// A file has a place of its own, and nothing lies below it.
+    fn check_places(&self) -> Result<(), String> {
+        let mut files = BTreeSet::new();
+        if let Some(twice) = self.files.iter().find(|file| !files.insert(file.path.as_str())) {
+            return Err(format!("its manifest has `{}` twice", twice.path));
+        }
+        let below = |path: &&str| with_parents(path).skip(1).any(|parent| files.contains(parent));
+        let folders = self.folders.iter().map(String::as_str);
+        let others = folders.clone().chain(self.links.iter().map(|link| link.path.as_str()));
+        match files.iter().copied().chain(others).find(below) {
+            Some(path) => Err(format!("in its manifest `{path}` lies below a file")),
+            None => match folders.clone().find(|path| files.contains(path)) {
+                Some(path) => Err(format!("in its manifest `{path}` is a file and a directory")),
+                None => Ok(()),
+            },
+        }
     }
 
     /// A link may lead anywhere, so nothing of the checkpoint may lie behind one.

@@ -218,6 +218,33 @@ fn a_manifest_is_that_of_its_place_and_stays_in_it() {
 }
 
 #[test]
+fn a_file_of_a_manifest_has_a_place_of_its_own() {
+    let with = |path: &str| {
+        let mut manifest = manifest("step-7/a", 9, 3);
+        manifest.files.extend(manifest.clone().files.into_iter().map(|file| File { path: path.to_owned(), ..file }));
+        Manifest { bytes: 18, ..manifest }
+    };
+    assert_eq!(with("step-7/b").check(2, 7), Ok(()));
+    for path in ["step-7/a", "step-7/a/b", "step-7/a/b/c", "step-7"] {
+        assert!(with(path).check(2, 7).is_err(), "{path}");
+    }
+    for folder in ["step-7/a", "step-7/a/b"] {
+        let with = Manifest { folders: vec![folder.to_owned()], ..manifest("step-7/a", 9, 3) };
+        assert!(with.check(2, 7).is_err(), "{folder}");
+    }
+    let below = vec![Link { path: "step-7/a/b".to_owned(), to: "c".to_owned() }];
+    assert!(Manifest { links: below, ..manifest("step-7/a", 9, 3) }.check(2, 7).is_err());
+}
+
+#[test]
+fn sizes_that_no_number_holds_do_not_add_up() {
+    let mut manifest = manifest("step-7/a", 1, 1);
+    let huge = File { path: "step-7/b".to_owned(), bytes: u64::MAX, part_bytes: u64::MAX, sha256: vec![String::new()] };
+    (manifest.bytes, manifest.files) = (0, [manifest.files, vec![huge]].concat());
+    assert!(manifest.check(2, 7).is_err_and(|words| words.contains("do not add up")));
+}
+
+#[test]
 fn a_file_has_no_more_parts_than_s3_takes() {
     const TERABYTES_5: u64 = 5 * 1024 * 1024 * 1024 * 1024;
     for bytes in [0, 1, 16 * 1024 * 1024, 16 * 1024 * 1024 + 1, TERABYTES_5] {
