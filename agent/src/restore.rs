@@ -65,7 +65,7 @@ pub(crate) async fn restore(agent: &Arc<Agent>, head: &Head, into: &Path, user: 
                     return cannot(error.into(), "");
                 }
             }
-            Err(CheckpointError::Disk { error, .. }) if is_full(&error) && clear_away(into).await => {
+            Err(CheckpointError::Disk { error, .. }) if is_full(&error) && clear_away(agent, into).await => {
                 agent.log.say("the disk is full: what a machine that stopped had left there is deleted");
             }
             Err(CheckpointError::Disk { path, error }) => {
@@ -178,11 +178,11 @@ fn folder_beside(directory: &Path) -> io::Result<PathBuf> {
 }
 
 /// Deletes what was put beside; whether there was anything.
-async fn clear_away(directory: &Path) -> bool {
-    let directory = directory.to_owned();
+async fn clear_away(agent: &Agent, directory: &Path) -> bool {
+    let within = directory.to_owned();
     let cleared = on_disk(move || {
         let mut cleared = false;
-        for entry in fs::read_dir(&directory)? {
+        for entry in fs::read_dir(&within)? {
             let entry = entry?;
             if entry.file_name().to_string_lossy().starts_with(ASIDE) {
                 fs::remove_dir_all(entry.path())?;
@@ -191,7 +191,11 @@ async fn clear_away(directory: &Path) -> bool {
         }
         Ok(cleared)
     });
-    cleared.await.unwrap_or(false)
+    cleared.await.unwrap_or_else(|error| {
+        let (place, words) = (directory.display(), directory::words(&error));
+        agent.log.say(&format!("what was put aside in {place} cannot be deleted: {words}"));
+        false
+    })
 }
 
 /// A disk takes its time, and a warning has to be heard meanwhile.
