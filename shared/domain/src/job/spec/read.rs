@@ -44,7 +44,7 @@ impl Spec {
             max_runtime_seconds: judge.max_runtime(&written.limits, config),
             finish_by: judge.finish_by(&written.limits, now),
             max_usd: judge.usd(&["limits", "max_usd"], written.limits.max_usd).map(Amount::from_usd),
-            checkpoint: judge.checkpoint(written.checkpoint.as_ref(), config),
+            checkpoint: judge.checkpoint(written.checkpoint.as_ref(), config, checks::own_directory),
             machine: judge.machine(written.machine, config),
             tags: written.tags,
         };
@@ -68,7 +68,8 @@ impl Spec {
     pub fn accepted(text: &str, config: &Config) -> Result<(Work, Option<CheckpointSpec>), Vec<Mistake>> {
         let (mut judge, written) = Judge::of(text)?;
         let work = judge.work(&written);
-        let checkpoint = judge.checkpoint(written.checkpoint.as_ref(), config);
+        // A directory that is refused today may have been accepted.
+        let checkpoint = judge.checkpoint(written.checkpoint.as_ref(), config, checks::path);
         judge.done(work, |work| Some((work?, checkpoint)))
     }
 }
@@ -245,10 +246,15 @@ impl Judge<'_> {
         Some(at)
     }
 
-    fn checkpoint(&mut self, checkpoint: Option<&written::Checkpoint>, config: &Config) -> Option<CheckpointSpec> {
+    fn checkpoint(
+        &mut self,
+        checkpoint: Option<&written::Checkpoint>,
+        config: &Config,
+        directory: impl Fn(&str) -> Result<(), String>,
+    ) -> Option<CheckpointSpec> {
         let checkpoint = checkpoint?;
         let dir = checkpoint.dir.as_deref().unwrap_or(DIR);
-        self.check(&["checkpoint", "dir"], checks::own_directory(dir));
+        self.check(&["checkpoint", "dir"], directory(dir));
         let every = self.length(&["checkpoint", "every"], checkpoint.every, "write how often the command writes one");
         let signal = checkpoint.signal.as_deref().unwrap_or(SIGNAL);
         self.check(&["checkpoint", "signal"], checks::signal(signal));

@@ -209,6 +209,12 @@ fn a_directory_is_absolute() {
     for dir in ["/tmp", "/var/", "/etc/curfew", "/usr//./", "/lib64/a"] {
         check_key("checkpoint.dir", &format!("\"{dir}\""), "belongs to the system");
     }
+    let accepted = |dir: &str| {
+        let text = format!("command = \"a\"\n[checkpoint]\ndir = \"{dir}\"\n");
+        Spec::accepted(&text, &Config::default()).map(|(_, checkpoint)| checkpoint.unwrap().dir)
+    };
+    assert_eq!(accepted("/tmp").as_deref(), Ok("/tmp"));
+    assert!(accepted("tmp").is_err());
     for dir in ["/checkpoints", "/tmp/ckpt", "/usr/local/ckpt", "/dev/shm/ckpt"] {
         read(&format!("{LEAST}[checkpoint]\ndir = \"{dir}\""));
     }
