@@ -66,7 +66,7 @@ pub(crate) async fn restore(agent: &Arc<Agent>, head: &Head, into: &Path, user: 
                 }
             }
             Err(CheckpointError::Disk { error, .. }) if is_full(&error) && clear_away(agent, into).await => {
-                agent.log.say("the disk is full: what a machine that stopped had left there is deleted");
+                agent.log.say("the disk is full: what was in the checkpoint directory before is deleted");
             }
             Err(CheckpointError::Disk { path, error }) => {
                 let hint = if is_full(&error) { "; set `root_volume_gib`" } else { "" };
@@ -142,7 +142,7 @@ fn finish(manifest: &Manifest, restoring: &Path, into: &Path, user: &User) -> io
     Ok(entries)
 }
 
-/// What lies there already was left by this machine before it was started anew, and may be cut off anywhere: it is put beside.
+/// What lies there already, by an earlier start of this machine or by its image, may be cut off anywhere: it is put beside.
 fn set_aside(agent: &Agent, directory: &Path) -> io::Result<()> {
     let mut aside = None;
     for entry in fs::read_dir(directory)? {
@@ -158,7 +158,7 @@ fn set_aside(agent: &Agent, directory: &Path) -> io::Result<()> {
         fs::rename(directory.join(&name), folder.join(&name))?;
     }
     if let Some(folder) = aside {
-        let words = "what was in the checkpoint directory was left by a machine that stopped, and lies in";
+        let words = "what was in the checkpoint directory before counts for nothing, and now lies in";
         agent.log.say(&format!("{words} {}", folder.display()));
     }
     Ok(())

@@ -276,7 +276,7 @@ def test_a_machine_that_starts_anew_trusts_only_the_bucket(job: Job) -> None:
     with job.machine(1, disk=False) as machine:
         machine.ends()
     assert f"goes on from step {kept}, which attempt 1 kept" in machine.said()
-    assert "was left by a machine that stopped" in machine.said()
+    assert "what was in the checkpoint directory before counts for nothing" in machine.said()
     assert job.result.read_text() == job.expected
 
 

@@ -507,7 +507,7 @@ def test_what_a_restart_left_gives_way_to_what_is_restored(job: Job, full_disk: 
         machine.pull_the_plug()
     with job.machine(1, disk=False) as machine:
         machine.ends()
-    assert "what a machine that stopped had left there is deleted" in machine.said()
+    assert "what was in the checkpoint directory before is deleted" in machine.said()
     assert job.head()["result"]["succeeded"], machine.said()
 
 

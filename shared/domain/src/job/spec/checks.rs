@@ -161,33 +161,41 @@ pub(super) fn path(path: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Directories that belong to the machine, and what is below them as well where `true`.
-const OF_THE_SYSTEM: [(&str, bool); 17] = [
-    ("bin", true),
-    ("boot", true),
-    ("etc", true),
-    ("lib", true),
-    ("lib32", true),
-    ("lib64", true),
-    ("proc", true),
-    ("sbin", true),
-    ("sys", true),
-    ("dev", false),
-    ("home", false),
-    ("opt", false),
-    ("root", false),
-    ("run", false),
-    ("tmp", false),
-    ("usr", false),
-    ("var", false),
+/// Directories that belong to the machine, with all that is below them (Filesystem Hierarchy Standard 3.0).
+const OF_THE_SYSTEM: [&str; 9] = ["bin", "boot", "etc", "lib", "lib32", "lib64", "proc", "sbin", "sys"];
+
+/// Those in which people make their own.
+const AROUND: [&[&str]; 15] = [
+    &["dev"],
+    &["home"],
+    &["home", "*"],
+    &["opt"],
+    &["root"],
+    &["run"],
+    &["tmp"],
+    &["usr"],
+    &["usr", "local"],
+    &["var"],
+    &["var", "cache"],
+    &["var", "lib"],
+    &["var", "log"],
+    &["var", "run"],
+    &["var", "tmp"],
 ];
 
 /// A directory that can be given to a user of the machine, with all that is in it.
 pub(super) fn own_directory(dir: &str) -> Result<(), String> {
     path(dir)?;
-    let mut names = dir.split('/').filter(|name| !name.is_empty() && *name != ".");
-    let (first, is_below) = (names.next().unwrap_or_default(), names.next().is_some());
-    if OF_THE_SYSTEM.iter().any(|(name, all)| *name == first && (*all || !is_below)) {
+    let names: Vec<&str> = dir.split('/').filter(|name| !name.is_empty() && *name != ".").collect();
+    let is_around = |around: &&[&str]| {
+        around.len() == names.len() && around.iter().zip(&names).all(|(around, name)| *around == "*" || around == name)
+    };
+    let is_the_systems = match names.as_slice() {
+        ["usr", below, ..] if *below != "local" => true,
+        ["run", "systemd", ..] => true,
+        names => names.first().is_some_and(|first| OF_THE_SYSTEM.contains(first)) || AROUND.iter().any(is_around),
+    };
+    if is_the_systems {
         return Err(format!(
             "{dir:?} belongs to the system, and the directory of checkpoints is given to the user, with what lies in it put aside; name \
              one of its own"

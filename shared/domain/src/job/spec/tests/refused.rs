@@ -206,7 +206,11 @@ fn a_directory_is_absolute() {
         check_key("checkpoint.dir", &format!("\"{dir}\""), words);
         check_key("machine.outputs", &format!("[\"{dir}\"]"), words);
     }
-    for dir in ["/tmp", "/var/", "/etc/curfew", "/usr//./", "/lib64/a"] {
+    let of_the_system =
+        ["/tmp", "/var/", "/etc/curfew", "/usr//./", "/lib64/a", "/usr/bin", "/usr/lib/a", "/usr/local/"];
+    let below =
+        ["/var/lib", "/var/./log/", "/var/cache", "/var/run", "/run/systemd/a", "/home/ubuntu", "/home/ubuntu/"];
+    for dir in of_the_system.iter().chain(&below) {
         check_key("checkpoint.dir", &format!("\"{dir}\""), "belongs to the system");
     }
     let accepted = |dir: &str| {
@@ -215,7 +219,16 @@ fn a_directory_is_absolute() {
     };
     assert_eq!(accepted("/tmp").as_deref(), Ok("/tmp"));
     assert!(accepted("tmp").is_err());
-    for dir in ["/checkpoints", "/tmp/ckpt", "/usr/local/ckpt", "/dev/shm/ckpt"] {
+    let own = [
+        "/checkpoints",
+        "/tmp/ckpt",
+        "/usr/local/ckpt",
+        "/dev/shm/ckpt",
+        "/home/ubuntu/ckpt",
+        "/var/lib/ckpt",
+        "/run/ckpt",
+    ];
+    for dir in own {
         read(&format!("{LEAST}[checkpoint]\ndir = \"{dir}\""));
     }
 }
