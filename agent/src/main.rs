@@ -33,6 +33,7 @@ use std::time::Duration;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region};
 use domain::job::{Exit, ExitReason, Identity, SCHEMA};
+use jiff::SignedDuration;
 use store::Store;
 use tokio::task::LocalSet;
 
@@ -41,8 +42,9 @@ use crate::arguments::Arguments;
 use crate::log::Log;
 use crate::world::now;
 
-/// So long the last words may take, each.
-const LAST_WORDS: Duration = Duration::from_secs(15);
+/// So long the last words may take, each; and no less at any pace, for S3 is as slow as it is.
+const LAST_WORDS: SignedDuration = SignedDuration::from_secs(15);
+const LAST_WORDS_MIN: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
     match begin() {
@@ -112,7 +114,8 @@ async fn leave(agent: &Agent, end: &End) {
     let Identity { job, attempt, .. } = &agent.identity;
     let exit = Exit { attempt: *attempt, at: now(), reason: end.reason, code: end.code, why: end.why.clone() };
     agent.log.say(&format!("attempt {attempt} ends ({}): {}", name_of(end.reason), end.why));
-    match tokio::time::timeout(LAST_WORDS, agent.fence.speaks()).await {
+    let last_words = agent.pace.wait(LAST_WORDS).max(LAST_WORDS_MIN);
+    match tokio::time::timeout(last_words, agent.fence.speaks()).await {
         Ok(Ok(true)) => {}
         Ok(Ok(false)) => {
             return agent.log.say("another machine of this attempt leaves behind how it ends, not this one");
@@ -121,9 +124,9 @@ async fn leave(agent: &Agent, end: &End) {
         Err(_) => return agent.log.say("nothing is left behind: S3 did not answer"),
     }
     let mut problems = Vec::new();
-    let log = tokio::time::timeout(LAST_WORDS, heart::upload_log(agent, &mut None)).await;
+    let log = tokio::time::timeout(last_words, heart::upload_log(agent, &mut None)).await;
     problems.extend(log.unwrap_or_else(|_| Err("S3 did not answer".to_owned())).err());
-    match tokio::time::timeout(LAST_WORDS, agent.store.leave_exit(job, &exit)).await {
+    match tokio::time::timeout(last_words, agent.store.leave_exit(job, &exit)).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => problems.push(error.to_string()),
         Err(_) => problems.push("S3 did not answer".to_owned()),
