@@ -105,6 +105,40 @@ def test_outputs_wait_for_s3_as_well(job: Job) -> None:
     assert job.head()["result"]["why"] == "the command has ended with success"
 
 
+def test_an_output_that_s3_does_not_take_for_the_moment_is_sent_again(job: Job) -> None:
+    outputs = [job.scratch / name for name in ("model.txt", "other.txt")]
+    machine = f'[machine]\nuser = "root"\noutputs = {json.dumps([str(output) for output in outputs])}\n'
+    job.spec(waits_for(job, "end") + "".join(f"echo {output.stem}s-own > {output}; " for output in outputs), checkpoint=False, more=machine)
+    with job.machine(1) as machine:
+        machine.until((job.scratch / "at-end").exists)
+        job.aws.fault("s3:PutObject", "custom", status=503, code="SlowDown", message="Please reduce your request rate.", match="models-own", times=None)
+        go(job, machine, "end")
+        machine.until(lambda: "the outputs cannot be uploaded yet" in machine.said())
+        job.aws.clear_faults()
+        machine.ends()
+    assert [job.get(f"outputs/{NAME}/1{output}") for output in outputs] == [b"models-own\n", b"others-own\n"]
+    assert job.head()["result"]["why"] == "the command has ended with success"
+
+
+def test_a_last_checkpoint_that_s3_never_takes_is_given_up_and_the_result_says_so(job: Job) -> None:
+    job.spec(f"echo weights-of-1 > {job.checkpoints}/step-1")
+    # By what is in it: its name is in the log as well, which is uploaded.
+    job.aws.fault("s3:PutObject", "error500", match="weights-of-1", times=None)
+    with job.machine(1, hurry=100) as machine:
+        machine.ends()
+    result = job.head()["result"]
+    assert result, machine.said()
+    assert result["succeeded"] and "the checkpoint of step 1 is not kept: " in result["why"]
+
+
+def test_a_directory_that_cannot_be_looked_at_in_the_end_is_in_the_result(job: Job) -> None:
+    job.spec(f"rm -r {job.checkpoints}; touch {job.checkpoints}")
+    with job.machine(1) as machine:
+        machine.ends()
+    result = job.head()["result"]
+    assert result["succeeded"] and "cannot be looked at: Not a directory" in result["why"]
+
+
 def test_a_spec_that_may_not_be_read_is_a_defined_end(job: Job) -> None:
     job.spec("echo never", checkpoint=False)
     job.aws.fault("s3:GetObject", "access_denied", match="spec.toml", times=None)
