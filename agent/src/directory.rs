@@ -136,7 +136,8 @@ fn entry_of(name: &OsStr, directory: &Path) -> Option<Entry> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(error) => Some(words(&error)),
     };
-    let marked = if path.is_dir() {
+    let folder = path.is_dir();
+    let marked = if folder {
         MARKERS.iter().any(|marker| path.join(marker).is_file())
     } else {
         directory.join(format!("{name}{COMPLETE}")).is_file()
@@ -144,6 +145,7 @@ fn entry_of(name: &OsStr, directory: &Path) -> Option<Entry> {
     let unfit = unreadable.or_else(|| unfit(&name, marked, &inside, directory));
     let Inside { files, .. } = inside;
     Some(Entry {
+        folder,
         bytes: files.iter().map(|(_, metadata)| metadata.len()).sum(),
         files: u64::try_from(files.len()).unwrap_or(u64::MAX),
         changed_at: files.iter().map(|(_, metadata)| changed_at(metadata)).max().unwrap_or(Timestamp::MIN),

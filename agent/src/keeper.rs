@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use domain::job::checkpoints::{Progress, QUIET, Step, Watch, Writer, overtaken, to_keep, to_prune, to_upload};
+use domain::job::checkpoints::{
+    Progress, QUIET, Step, Watch, Writer, overtaken, rewritten, to_keep, to_prune, to_upload,
+};
 use domain::job::warning::Measured;
 use domain::job::{Checkpoint, CheckpointSpec, Head};
 use jiff::{SignedDuration, Timestamp};
@@ -48,6 +50,8 @@ struct Work {
     keep: Option<u32>,
     /// What head named, newest last.
     counting: Vec<Checkpoint>,
+    /// The newest step that this attempt has kept, as it was then.
+    kept_as: Option<Step>,
     seen: Watch,
     /// The steps that were there when the newest was kept.
     known: Option<BTreeSet<u64>>,
@@ -113,6 +117,7 @@ impl Keeper {
             writer: writer.subscribe(),
             keep,
             counting: restored.counting,
+            kept_as: None,
             seen: Watch::default(),
             known: None,
             progress: Progress::since(restored.checkpoint.map(|checkpoint| checkpoint.step)),
@@ -171,13 +176,19 @@ impl Work {
         }
     }
 
-    /// One look, and what follows from it: the newest is kept, or else the one before.
+    /// One look, and what follows from it: the newest is kept, or else the one before, or else what was kept is once more where it was
+    /// written to since, as soon as that has come to its end: over what is kept, which is worth less than the one before by now.
     async fn once(&mut self) -> Kept {
         let Some(steps) = self.look().await else { return Kept::Refused };
         let kept = self.kept();
         self.left = self.tell_problems(&steps);
         let mut came = Kept::Nothing;
-        for step in to_upload(&steps, kept) {
+        let again = self.kept_as.as_ref().and_then(|kept| rewritten(&steps, kept));
+        let again = again.filter(|step| step.complete && step.still);
+        if let Some(step) = again {
+            self.say(format!("step {} was changed after it was kept, and is uploaded again", step.step));
+        }
+        for step in to_upload(&steps, kept).chain(again) {
             match self.keep(step).await {
                 Ok(()) => {
                     self.known = Some(steps.iter().map(|step| step.step).collect());
@@ -284,6 +295,7 @@ impl Work {
         self.counting.clone_from(&kept);
         self.counting.reverse();
         self.counting.push(checkpoint);
+        self.kept_as = Some(step.clone());
         self.measure(step, begun);
         if self.keep.is_some() {
             self.prune(checkpoint, &kept).await;
@@ -336,6 +348,13 @@ impl Work {
             if let Some(why) = why {
                 left = left.or(Some(self.not_kept(step, &why)));
             }
+        }
+        let again = self.kept_as.as_ref().and_then(|kept| rewritten(steps, kept));
+        if let Some(step) = again.filter(|step| writer != Writer::Running && !step.complete) {
+            let why = step.problem.clone().unwrap_or_else(|| "it carries no marker".to_owned());
+            let words = format!("step {} was changed after it was kept, and may be kept torn: {why}", step.step);
+            self.say(words.clone());
+            left = left.or(Some(words));
         }
         if let (Some(kept), Some(known)) = (kept, &self.known)
             && let Some(late) = overtaken(steps, kept, known)

@@ -461,6 +461,55 @@ def test_what_becomes_another_one_while_it_is_uploaded_is_uploaded_again(job: Jo
     assert job.get(f"checkpoints/{NAME}/1/1/files/step-1/b") == b"2\n"
 
 
+def test_what_paused_while_it_was_written_is_uploaded_again_once_it_is_whole(job: Job) -> None:
+    file = job.checkpoints / "step-1"
+    job.spec(f"mkdir {file}; echo half > {file}/a; {waits_for(job, 'paused')} echo rest >> {file}/a; echo 2 > {file}/b; sleep 600")
+    with job.machine(1) as machine:
+        machine.until(lambda: job.kept() == 1)
+        assert job.get(f"checkpoints/{NAME}/1/1/files/step-1/a") == b"half\n"
+        go(job, machine, "paused")
+        machine.until(lambda: job.keys(f"checkpoints/{NAME}/1/1/files/step-1/b") and machine.said().count("step 1 is kept (") == 2)
+    assert "step 1 was changed after it was kept, and is uploaded again" in machine.said()
+    job.spec('[ "$(cat "$CURFEW_RESUME_FROM/a" | paste -sd:)" = half:rest ] && [ "$(cat "$CURFEW_RESUME_FROM/b")" = 2 ]')
+    with job.machine(2) as machine:
+        machine.ends()
+    assert job.head()["result"]["succeeded"], machine.said()
+
+
+def test_a_file_that_each_checkpoint_is_written_over_is_kept_as_it_was_last(job: Job) -> None:
+    file = job.checkpoints / "last-v1.ckpt"
+    job.spec(f"echo one > {file}; {waits_for(job, 'one')} echo two > {file}; {waits_for(job, 'two')} echo three > {file}")
+    kept = f"checkpoints/{NAME}/1/1/files/last-v1.ckpt"
+    with job.machine(1) as machine:
+        for word in ("one", "two"):
+            machine.until(lambda: job.kept() == 1 and job.get(kept) == f"{word}\n".encode())
+            go(job, machine, word)
+        machine.ends()
+    assert job.get(kept) == b"three\n" and job.head()["result"]["why"] == "the command has ended with success"
+
+
+def test_a_kept_step_that_is_torn_at_the_end_is_said(job: Job) -> None:
+    file = job.checkpoints / "step-1"
+    job.spec(f"mkdir {file}; echo whole > {file}/a; {waits_for(job, 'kept')} echo half > {file}/b; exit 3")
+    with job.machine(1) as machine:
+        machine.until(lambda: job.kept() == 1)
+        go(job, machine, "kept")
+        machine.ends()
+    assert "step 1 was changed after it was kept, and may be kept torn: it carries no marker" in job.head()["result"]["why"]
+    assert not job.keys(f"checkpoints/{NAME}/1/1/files/step-1/b")
+
+
+def test_a_framework_that_marks_and_pauses_has_not_come_to_its_end(job: Job) -> None:
+    folder = job.checkpoints / "step-2"
+    job.spec(f"{writes(job, 1)} mkdir {folder}; echo half > {folder}/a; {waits_for(job, 'paused')} touch {folder}/_SUCCESS; sleep 600")
+    with job.machine(1) as machine:
+        sees_kept(job, machine, 1)
+        machine.until(lambda: "the checkpoint of step 2 is not kept: `step-2`: it carries no marker, as another step does" in machine.said())
+        assert job.kept() == 1
+        go(job, machine, "paused")
+        machine.until(lambda: job.kept() == 2)
+
+
 def test_what_never_stands_still_gives_way_to_the_one_before(job: Job) -> None:
     one, two = job.checkpoints / "step-1", job.checkpoints / "step-2"
     writing = f"( while :; do echo more >> {two}/a; done ) &"

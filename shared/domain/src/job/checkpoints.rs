@@ -3,7 +3,8 @@
 //! - An entry of the checkpoint directory belongs to the step that its name says: the last number in it, compared as a number. Entries of
 //!   one step, such as `model-500.pt` and `optimizer-500.pt`, are one checkpoint.
 //! - A checkpoint is **complete** if and only if each of its entries is fit ([`Entry::unfit`]), and not empty or only the flag of another
-//!   one, and carries a marker ([`MARKERS`]), or has not changed for [`QUIET`], or the command has ended with success.
+//!   one, and carries a marker ([`MARKERS`]), or has not changed for [`QUIET`], or the command has ended with success. Where a
+//!   directory of another step carried a marker, being quiet is not enough for one: who marks has only paused.
 //! - In the bucket it is complete if its manifest is there, which is written last, and it counts if `head.json` named it.
 
 mod manifest;
@@ -36,6 +37,8 @@ const EXTENSIONS: [&str; 6] = ["h5", "hdf5", "pt2", "bz2", "lz4", "7z"];
 pub struct Entry {
     /// Its name, a file's or a directory's.
     pub name: String,
+    /// Whether it is a directory.
+    pub folder: bool,
     /// All that is in it.
     pub bytes: u64,
     /// How many files.
@@ -60,6 +63,10 @@ pub struct Step {
     pub bytes: u64,
     /// How many files.
     pub files: u64,
+    /// When the last of it was changed.
+    pub changed_at: Timestamp,
+    /// Whether nothing of it has changed for [`QUIET`], or nobody writes any more.
+    pub still: bool,
     /// Whether it is complete.
     pub complete: bool,
     /// Why it is not, though nothing of it has changed for a while; for its owner.
@@ -81,6 +88,8 @@ pub enum Writer {
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
     seen: BTreeMap<String, (Entry, Timestamp)>,
+    /// Steps of which a directory carried a marker at any time; two of them say it of each step.
+    marked: BTreeSet<u64>,
 }
 
 impl Watch {
@@ -88,6 +97,9 @@ impl Watch {
     pub fn look(&mut self, entries: Vec<Entry>, now: Timestamp) {
         let mut seen = BTreeMap::new();
         for entry in entries {
+            if entry.folder && entry.marked && self.marked.len() < 2 {
+                self.marked.extend(step_of(&entry.name));
+            }
             let since = match self.seen.get(&entry.name) {
                 Some((before, since)) if *before == entry => *since,
                 _ => now,
@@ -107,22 +119,42 @@ impl Watch {
             }
         }
         let quiet = |since: Timestamp| now.duration_since(since) >= quiet;
-        steps.into_iter().rev().map(|(number, seen)| judged(number, &seen, writer, quiet)).collect()
+        let judge = |(number, seen): (u64, Vec<_>)| {
+            let others_are_marked = self.marked.iter().any(|marked| *marked != number);
+            judged(number, &seen, writer, others_are_marked, quiet)
+        };
+        steps.into_iter().rev().map(judge).collect()
     }
 }
 
-fn judged(step: u64, seen: &[&(Entry, Timestamp)], writer: Writer, quiet: impl Fn(Timestamp) -> bool) -> Step {
+fn judged(
+    step: u64,
+    seen: &[&(Entry, Timestamp)],
+    writer: Writer,
+    others_are_marked: bool,
+    quiet: impl Fn(Timestamp) -> bool,
+) -> Step {
     let all: Vec<&Entry> = seen.iter().map(|(entry, _)| entry).collect();
     let (mut complete, mut problem) = (true, None);
     for (entry, since) in seen {
+        let ended = writer == Writer::Ended;
+        let unmarked = others_are_marked && entry.folder && !entry.marked && !ended;
         let wrong = entry.unfit.clone().or_else(|| is_empty(entry, &all).then(|| "it is empty".to_owned()));
-        let still = quiet(*since) || writer == Writer::Ended;
+        let wrong = wrong.or_else(|| unmarked.then(|| "it carries no marker, as another step does".to_owned()));
+        let still = quiet(*since) || ended;
         complete &= wrong.is_none() && (entry.marked || still);
         problem = problem.or(wrong.filter(|_| still).map(|wrong| format!("`{}`: {wrong}", entry.name)));
     }
-    let entries = all.iter().map(|entry| entry.name.clone()).collect();
-    let (bytes, files) = (all.iter().map(|entry| entry.bytes).sum(), all.iter().map(|entry| entry.files).sum());
-    Step { step, entries, bytes, files, complete, problem }
+    Step {
+        step,
+        entries: all.iter().map(|entry| entry.name.clone()).collect(),
+        bytes: all.iter().map(|entry| entry.bytes).sum(),
+        files: all.iter().map(|entry| entry.files).sum(),
+        changed_at: all.iter().map(|entry| entry.changed_at).max().unwrap_or(Timestamp::MIN),
+        still: writer != Writer::Running || seen.iter().all(|(_, since)| quiet(*since)),
+        complete,
+        problem,
+    }
 }
 
 /// Nothing is in it, and it is no flag that says something of another entry, as `step-5.done` does of `step-5`.
@@ -133,6 +165,14 @@ fn is_empty(entry: &Entry, all: &[&Entry]) -> bool {
 /// The complete steps above one that is already kept, the newest first.
 pub fn to_upload(steps: &[Step], kept: Option<u64>) -> impl Iterator<Item = &Step> {
     steps.iter().filter(move |step| step.complete && kept.is_none_or(|kept| step.step > kept))
+}
+
+/// A step that was written to since it was kept, as it was then: its writer had only paused, or writes each checkpoint over the one
+/// before. Where there is only less of it, it is being deleted, and what is kept is all of it.
+#[must_use]
+pub fn rewritten<'a>(steps: &'a [Step], kept: &Step) -> Option<&'a Step> {
+    let now = steps.iter().find(|step| step.step == kept.step)?;
+    (now.changed_at > kept.changed_at || now.bytes > kept.bytes || now.files > kept.files).then_some(now)
 }
 
 /// A step that was completed since another one was kept, beside which there were those that are `known`, and is not kept because its

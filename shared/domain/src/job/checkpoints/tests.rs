@@ -41,7 +41,7 @@ fn what_is_still_written_says_so_by_its_name() {
 fn entry(name: &str) -> Entry {
     let changed_at = time("2026-09-01T11:00:00Z");
     let unfit = is_temporary(name).then(|| "it is still being written, by its name".to_owned());
-    Entry { name: name.to_owned(), bytes: 10, files: 1, changed_at, marked: false, unfit }
+    Entry { name: name.to_owned(), folder: true, bytes: 10, files: 1, changed_at, marked: false, unfit }
 }
 
 fn check(entries: &[Entry], writer: Writer, seconds_later: i64, expect: Option<u64>) {
@@ -125,6 +125,50 @@ fn a_change_begins_the_wait_anew() {
     watch.look(vec![Entry { bytes: 11, ..entry("step-1") }], at(50));
     assert_eq!(to_upload(&watch.steps(Writer::Running, at(109), QUIET), None).next(), None);
     assert!(to_upload(&watch.steps(Writer::Running, at(110), QUIET), None).next().is_some());
+}
+
+#[test]
+fn where_others_carry_a_marker_being_quiet_is_not_enough() {
+    let marked = Entry { marked: true, ..entry("step-1") };
+    check(&[marked.clone(), entry("step-2")], Writer::Running, 600, Some(1));
+    check(&[marked.clone(), entry("step-2")], Writer::Killed, 600, Some(1));
+    check(&[marked.clone(), entry("step-2")], Writer::Ended, 0, Some(2));
+    check(&[marked.clone(), Entry { folder: false, ..entry("step-2") }], Writer::Running, 600, Some(2));
+    check(&[Entry { folder: false, ..marked.clone() }, entry("step-2")], Writer::Running, 600, Some(2));
+    check(&[marked, entry("other-1")], Writer::Running, 600, Some(1));
+    // One that is gone has carried it.
+    let (now, mut watch) = (time("2026-09-01T12:00:00Z"), Watch::default());
+    watch.look(vec![Entry { marked: true, ..entry("step-1") }], now);
+    watch.look(vec![entry("step-2")], now);
+    let steps = watch.steps(Writer::Running, now + QUIET, QUIET);
+    assert_eq!(steps[0].problem.as_deref(), Some("`step-2`: it carries no marker, as another step does"));
+}
+
+fn step(entry: Entry) -> Vec<Step> {
+    let now = time("2026-09-01T12:00:00Z");
+    let mut watch = Watch::default();
+    watch.look(vec![entry], now);
+    watch.steps(Writer::Ended, now, QUIET)
+}
+
+#[test]
+fn what_is_written_to_after_it_was_kept_is_noticed_and_what_is_deleted_is_not() {
+    let kept = step(entry("step-1")).remove(0);
+    let later = kept.changed_at + SignedDuration::from_nanos(1);
+    let noticed = |now: Entry| rewritten(&step(now), &kept).is_some();
+    assert!(!noticed(entry("step-1")) && !noticed(entry("step-2")));
+    assert!(noticed(Entry { changed_at: later, bytes: 1, ..entry("step-1") }));
+    assert!(noticed(Entry { bytes: 11, ..entry("step-1") }) && noticed(Entry { files: 2, ..entry("step-1") }));
+    assert!(!noticed(Entry { bytes: 5, files: 0, changed_at: Timestamp::MIN, ..entry("step-1") }));
+}
+
+#[test]
+fn what_is_marked_is_still_once_it_is_quiet_or_nobody_writes() {
+    let (now, mut watch) = (time("2026-09-01T12:00:00Z"), Watch::default());
+    watch.look(vec![Entry { marked: true, ..entry("step-1") }], now);
+    let still = |writer, after| watch.steps(writer, now + after, QUIET)[0].still;
+    assert!(!still(Writer::Running, SignedDuration::ZERO) && still(Writer::Running, QUIET));
+    assert!(still(Writer::Ended, SignedDuration::ZERO) && still(Writer::Killed, SignedDuration::ZERO));
 }
 
 #[test]
