@@ -4,11 +4,11 @@ mod snapshot;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, chown, lchown};
 use std::path::{Path, PathBuf};
 
-use domain::job::checkpoints::{Entry, MARKERS, check_path, is_temporary, step_of};
+use domain::job::checkpoints::{Entry, MARKERS, check_path, is_temporary, marks, step_of};
 use jiff::Timestamp;
 use store::Local;
 
@@ -22,6 +22,9 @@ const FILES_MAX: usize = 100_000;
 
 /// Marks a checkpoint that is a single file.
 const COMPLETE: &str = ".complete";
+
+/// So much of a marker is read, from its end.
+const END_BYTES: u64 = 512;
 
 /// What one look at the directory showed.
 #[derive(Debug, Default)]
@@ -138,7 +141,7 @@ fn entry_of(name: &OsStr, directory: &Path) -> Option<Entry> {
     };
     let folder = path.is_dir();
     let marked = if folder {
-        MARKERS.iter().any(|marker| path.join(marker).is_file())
+        MARKERS.iter().any(|marker| is_marker(&path.join(marker), marker))
     } else {
         directory.join(format!("{name}{COMPLETE}")).is_file()
     };
@@ -153,6 +156,19 @@ fn entry_of(name: &OsStr, directory: &Path) -> Option<Entry> {
         unfit,
         name,
     })
+}
+
+fn is_marker(path: &Path, name: &str) -> bool {
+    // A pipe of that name would be waited for.
+    path.is_file() && end_of(path).is_ok_and(|end| marks(name, &end))
+}
+
+fn end_of(path: &Path) -> io::Result<Vec<u8>> {
+    let (mut file, mut end) = (fs::File::open(path)?, Vec::new());
+    let from = file.metadata()?.len().saturating_sub(END_BYTES);
+    file.seek(SeekFrom::Start(from))?;
+    file.take(END_BYTES).read_to_end(&mut end)?;
+    Ok(end)
 }
 
 /// Why something of that name, with that in it, is no checkpoint.
@@ -252,9 +268,13 @@ mod tests {
         }
 
         pub(super) fn file(self, path: &str) -> Self {
+            self.with(path, "12345")
+        }
+
+        fn with(self, path: &str, text: &str) -> Self {
             let path = self.0.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, "12345").unwrap();
+            fs::write(path, text).unwrap();
             self
         }
 
@@ -282,7 +302,7 @@ mod tests {
     #[test]
     fn each_framework_is_seen_as_it_writes() {
         let trainer = "checkpoint-500/trainer_state.json";
-        let scratch = Scratch::new("frameworks").file(trainer).file("checkpoint-500/model/a.bin");
+        let scratch = Scratch::new("frameworks").with(trainer, "{\n }\n").file("checkpoint-500/model/a.bin");
         let scratch = scratch.file("step_7/.metadata").file("step_7/__0_0.distcp").file("epoch=1-step=20.ckpt");
         let scratch =
             scratch.file("model-30.pt").file("model-30.pt.complete").file("tmp-checkpoint-600/a").file("last.ckpt");
@@ -294,6 +314,15 @@ mod tests {
             seen("tmp-checkpoint-600", 5, false, Some("its name says that it is still being written")),
         ];
         assert_eq!(scratch.look(), expect);
+    }
+
+    #[test]
+    fn a_marker_that_is_cut_off_marks_nothing() {
+        let scratch = Scratch::new("torn").with("step-1/trainer_state.json", "{\"a\":").with("step-2/.metadata", "");
+        let long = format!("{{\"a\": \"{}\"}}", "x".repeat(2000));
+        let scratch = scratch.with("step-3/_SUCCESS", "").with("step-4/trainer_state.json", &long);
+        let marked: Vec<bool> = scratch.look().into_iter().map(|(.., marked, _)| marked).collect();
+        assert_eq!(marked, [false, false, true, true]);
     }
 
     #[test]

@@ -182,6 +182,17 @@ pub fn overtaken<'a>(steps: &'a [Step], kept: u64, known: &BTreeSet<u64>) -> Opt
     steps.iter().find(|step| step.complete && step.step < kept && !known.contains(&step.step))
 }
 
+/// Whether a file of one of the names of [`MARKERS`] is a marker, by its last bytes: those that hold something are cut off where their
+/// writer is killed.
+#[must_use]
+pub fn marks(name: &str, end: &[u8]) -> bool {
+    match name {
+        "trainer_state.json" => end.trim_ascii_end().ends_with(b"}"),
+        ".metadata" => !end.is_empty(),
+        _ => true,
+    }
+}
+
 /// The step that a name says: its last number.
 #[must_use]
 pub fn step_of(name: &str) -> Option<u64> {

@@ -144,6 +144,15 @@ fn where_others_carry_a_marker_being_quiet_is_not_enough() {
     assert_eq!(steps[0].problem.as_deref(), Some("`step-2`: it carries no marker, as another step does"));
 }
 
+#[test]
+fn a_marker_that_is_cut_off_is_none() {
+    assert!(marks("trainer_state.json", b"\"epoch\": 1}\n  ") && marks(".metadata", b"\x80") && marks("_SUCCESS", b""));
+    for end in [&b""[..], b" \n", b"\"log_history\": [\n  {\"loss\": 0.5},"] {
+        assert!(!marks("trainer_state.json", end), "{end:?}");
+    }
+    assert!(!marks(".metadata", b""));
+}
+
 fn step(entry: Entry) -> Vec<Step> {
     let now = time("2026-09-01T12:00:00Z");
     let mut watch = Watch::default();
