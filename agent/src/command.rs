@@ -19,6 +19,9 @@ use crate::user::User;
 /// So long what a command left behind may take to end by itself.
 const LEFT_BEHIND: Duration = Duration::from_secs(5);
 
+/// So long nothing is done to it.
+const BY_THEMSELVES: Duration = Duration::from_secs(2);
+
 /// How often it is looked whether processes have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -87,6 +90,14 @@ impl Running {
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
+    }
+}
+
+/// Gives what a command left behind a moment to end by itself, as the helpers of a runtime do that notice the end of their parent.
+pub(crate) async fn end_by_themselves() {
+    let begun = Instant::now();
+    while begun.elapsed() < BY_THEMSELVES && !processes::descendants(None).running.is_empty() {
+        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 

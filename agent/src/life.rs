@@ -185,13 +185,15 @@ async fn run(agent: &Arc<Agent>, asked: &Asked, mut running: Running, restored: 
     };
     match ended {
         Ok(Ok(status)) => {
+            command::end_by_themselves().await;
             let left = command::end_all(true).await;
             if left > 0 {
                 agent.log.say(&format!("the command left {left} processes behind, which were ended"));
             }
             running.drained().await;
             agent.does("flushing");
-            let writer = if status.success() { Writer::Ended } else { Writer::Killed };
+            // What was ended may have been writing.
+            let writer = if status.success() && left == 0 { Writer::Ended } else { Writer::Killed };
             let lost = match keeper {
                 Some(keeper) => agent.in_time(keeper.finish(writer)).await,
                 None => Some(None),
