@@ -28,19 +28,26 @@ const TOLD: SignedDuration = SignedDuration::from_secs(60);
 struct Interruption {
     action: String,
     #[serde(default)]
-    time: Option<Timestamp>,
+    time: serde_json::Value,
 }
 
 /// Watches the instance metadata until the end.
 pub(crate) async fn watch(agent: Arc<Agent>) {
     let mut client = client();
-    let (mut rebalance, mut blind) = (false, false);
+    let (mut rebalance, mut blind, mut odd) = (false, false, false);
     loop {
         match get(&client, INTERRUPTION).await {
             Ok(Some(text)) => {
-                let (why, time) = interruption(&text, now());
-                agent.end(Cause { reason: ExitReason::Interrupted, why, until: after(time) });
-                return;
+                if let Some((why, time)) = interruption(&text, now()) {
+                    return agent.end(Cause { reason: ExitReason::Interrupted, why, until: after(time) });
+                }
+                if !odd {
+                    let text = shortened(&text, 200);
+                    agent.log.say(&format!(
+                        "the instance metadata tell of an interruption without an action, which is none: `{text}`"
+                    ));
+                }
+                odd = true;
             }
             Ok(None) if blind => {
                 agent.log.say("the instance metadata answers again");
@@ -86,17 +93,15 @@ pub(crate) async fn get(client: &Client, path: &'static str) -> Result<Option<St
     }
 }
 
-/// What it says, and how long something can be done. That there is a warning is enough, whatever it says.
-fn interruption(text: &str, now: Timestamp) -> (String, SignedDuration) {
-    let read: Option<Interruption> = serde_json::from_str(text).ok();
-    let time = warning::time_to_flush(now, read.as_ref().and_then(|read| read.time));
-    let why = match read {
-        Some(Interruption { action, time: Some(time) }) => {
-            format!("EC2 takes the machine back ({action} at {time:.0})")
-        }
-        _ => format!("EC2 takes the machine back (`{}`)", shortened(text, 200)),
+/// What it says, and how long something can be done. `None` where it names no action: an empty page, or that of a proxy, is no warning.
+fn interruption(text: &str, now: Timestamp) -> Option<(String, SignedDuration)> {
+    let Interruption { action, time } = serde_json::from_str(text).ok()?;
+    let time: Option<Timestamp> = time.as_str().and_then(|time| time.parse().ok());
+    let why = match time {
+        Some(time) => format!("EC2 takes the machine back ({action} at {time:.0})"),
+        None => format!("EC2 takes the machine back (`{}`)", shortened(text, 200)),
     };
-    (why, time)
+    (!action.trim().is_empty()).then(|| (why, warning::time_to_flush(now, time)))
 }
 
 /// Waits for `SIGTERM`, which is how a machine that shuts down tells.
@@ -122,7 +127,7 @@ mod tests {
 
     fn check(text: &str, expect: (&str, i64)) {
         let now: Timestamp = "2026-09-01T12:00:00Z".parse().unwrap();
-        let (why, time) = interruption(text, now);
+        let (why, time) = interruption(text, now).unwrap();
         assert_eq!((why.as_str(), time.as_secs()), expect);
     }
 
@@ -133,8 +138,18 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_that_nobody_can_read_is_one() {
-        check("<html>", ("EC2 takes the machine back (`<html>`)", 115));
+    fn a_warning_whose_time_nobody_can_read_is_one() {
         check(r#"{"action": "hibernate"}"#, (r#"EC2 takes the machine back (`{"action": "hibernate"}`)"#, 115));
+        let text = r#"{"action": "stop", "time": "soon"}"#;
+        check(text, (&format!("EC2 takes the machine back (`{text}`)"), 115));
+    }
+
+    #[test]
+    fn what_names_no_action_is_no_warning() {
+        for text in
+            ["", "<html>", "{}", "null", r#"{"action": ""}"#, r#"{"action": null, "time": "2026-09-01T12:01:40Z"}"#]
+        {
+            assert_eq!(interruption(text, now()), None, "{text}");
+        }
     }
 }

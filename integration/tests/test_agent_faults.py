@@ -202,6 +202,18 @@ def test_metadata_that_do_not_answer_end_nothing_and_a_warning_is_heard_afterwar
     assert job.exit(1)["reason"] == "interrupted"
 
 
+@pytest.mark.parametrize("says", ["", "<html>Welcome</html>", "{}"])
+def test_an_answer_that_names_no_action_is_no_warning(job: Job, says: str) -> None:
+    job.spec(waits_for(job, "end"), checkpoint=False)
+    with job.machine(1) as machine:
+        machine.metadata.says[INTERRUPTION] = says
+        machine.until(lambda: machine.metadata.asked.count(INTERRUPTION) > 3 and (job.scratch / "at-end").exists())
+        go(job, machine, "end")
+        machine.ends()
+    assert machine.said().count(f"tell of an interruption without an action, which is none: `{says}`") == 1
+    assert job.head()["result"]["succeeded"]
+
+
 def test_a_token_that_is_no_good_any_more_is_asked_for_again(job: Job) -> None:
     job.spec("sleep 600", checkpoint=False)
     with job.machine(1) as machine:
