@@ -2,13 +2,14 @@
 
 mod snapshot;
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, chown, lchown};
 use std::path::{Path, PathBuf};
 
-use domain::job::checkpoints::{Entry, MARKERS, check_path, is_temporary, marks, step_of};
+use domain::job::checkpoints::{Entry, MARKERS, check_path, is_description, is_record, is_temporary, marks, step_of};
 use jiff::Timestamp;
 use store::Local;
 
@@ -33,11 +34,13 @@ pub(crate) struct Look {
     pub(crate) entries: Vec<Entry>,
     /// Something whose name has no number.
     pub(crate) numberless: Option<String>,
+    /// A file that is none of a checkpoint, though its name has a number.
+    pub(crate) record: Option<String>,
 }
 
 /// What is in the directory now. What vanishes while it is looked at was not there.
 pub(crate) fn look(directory: &Path) -> io::Result<Look> {
-    let mut seen = Look::default();
+    let (mut seen, mut descriptions) = (Look::default(), Vec::new());
     for name in names(directory)? {
         let shown = name.to_string_lossy();
         // A link, such as `latest`, is another name of a checkpoint.
@@ -49,7 +52,22 @@ pub(crate) fn look(directory: &Path) -> io::Result<Look> {
             seen.numberless = Some(shown.into_owned());
             continue;
         }
-        seen.entries.extend(entry_of(&name, directory));
+        if own.is_file() && is_record(&shown) {
+            seen.record = Some(shown.into_owned());
+        } else if own.is_file() && is_description(&shown) {
+            descriptions.push(name);
+        } else {
+            seen.entries.extend(entry_of(&name, directory));
+        }
+    }
+    let steps: BTreeSet<_> = seen.entries.iter().map(|entry| step_of(&entry.name)).collect();
+    for name in descriptions {
+        let shown = name.to_string_lossy();
+        if steps.contains(&step_of(&shown)) {
+            seen.entries.extend(entry_of(&name, directory));
+        } else {
+            seen.record = Some(shown.into_owned());
+        }
     }
     Ok(seen)
 }
@@ -323,6 +341,17 @@ mod tests {
         let scratch = scratch.with("step-3/_SUCCESS", "").with("step-4/trainer_state.json", &long);
         let marked: Vec<bool> = scratch.look().into_iter().map(|(.., marked, _)| marked).collect();
         assert_eq!(marked, [false, false, true, true]);
+    }
+
+    #[test]
+    fn a_log_is_no_checkpoint_and_a_configuration_is_none_by_itself() {
+        let scratch = Scratch::new("records").file("train-900.log").file("model-5.pt").file("config-5.json");
+        assert_eq!(look(&scratch.0).unwrap().record.as_deref(), Some("train-900.log"));
+        fs::remove_file(scratch.0.join("train-900.log")).unwrap();
+        let scratch = scratch.file("metrics-6.csv").file("step-7.json/a");
+        let names: Vec<String> = scratch.look().into_iter().map(|(name, ..)| name).collect();
+        assert_eq!(names, ["config-5.json", "model-5.pt", "step-7.json"]);
+        assert_eq!(look(&scratch.0).unwrap().record.as_deref(), Some("metrics-6.csv"));
     }
 
     #[test]

@@ -60,6 +60,8 @@ struct Work {
     said: BTreeMap<String, Instant>,
     begun: Instant,
     begun_at: Timestamp,
+    /// The first that was seen of what is no checkpoint by its name.
+    record: Option<String>,
     /// Whether checkpoints are deleted while they are uploaded.
     hold: bool,
     /// What is newer than all that is kept, and why it is not.
@@ -125,6 +127,7 @@ impl Keeper {
             said: BTreeMap::new(),
             begun: Instant::now(),
             begun_at: now(),
+            record: None,
             hold: false,
             left: None,
         };
@@ -217,7 +220,7 @@ impl Work {
     async fn look(&mut self) -> Option<Vec<Step>> {
         let directory = self.directory.clone();
         let looked = tokio::task::spawn_blocking(move || directory::look(&directory)).await;
-        let Look { entries, numberless } = match looked.map_err(io::Error::other).flatten() {
+        let Look { entries, numberless, record } = match looked.map_err(io::Error::other).flatten() {
             Ok(seen) => seen,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.say(format!("the checkpoint directory {} is not there any more", self.directory.display()));
@@ -240,6 +243,13 @@ impl Work {
         self.tell_progress(&steps);
         if let Some(name) = numberless.filter(|_| steps.is_empty() && now.duration_since(self.begun_at) >= quiet) {
             self.say(format!("`{name}` is no checkpoint: its name has no number, which would be its step"));
+        }
+        if self.record.is_none() {
+            self.record = record;
+            let words =
+                "is no checkpoint by its name, nor is any log, core dump, event file, table or configuration by itself";
+            let said = self.record.as_ref().map(|name| format!("`{name}` {words}"));
+            said.into_iter().for_each(|said| self.say(said));
         }
         if let Some(free) = directory::full(&self.directory) {
             let (place, mib) = (self.directory.display(), free / (1024 * 1024));

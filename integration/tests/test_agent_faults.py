@@ -540,6 +540,17 @@ def test_a_child_that_soon_ends_by_itself_makes_nothing_torn(job: Job) -> None:
     assert job.head()["result"]["why"] == "the command has ended with success" and job.kept() == 1
 
 
+def test_a_log_beside_the_checkpoints_is_none(job: Job) -> None:
+    folder = job.checkpoints
+    job.spec(f"echo a > {folder}/train-20260901.log; echo a > {folder}/core.4711; echo a > {folder}/metrics-900.csv; {writes(job, 5)}")
+    with job.machine(1) as machine:
+        sees_kept(job, machine, 5)
+        machine.ends()
+    assert job.kept() == 5 and job.manifests() == [(1, 5)]
+    assert machine.said().count("is no checkpoint by its name, nor is any log") == 1
+    assert job.head()["result"]["why"] == "the command has ended with success"
+
+
 def test_what_never_stands_still_gives_way_to_the_one_before(job: Job) -> None:
     one, two = job.checkpoints / "step-1", job.checkpoints / "step-2"
     writing = f"( while :; do echo more >> {two}/a; done ) &"

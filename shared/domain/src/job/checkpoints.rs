@@ -208,6 +208,23 @@ pub fn step_of(name: &str) -> Option<u64> {
     stem[start..end].parse().ok()
 }
 
+/// Whether a file of that name is none of a checkpoint, whatever number it has.
+#[must_use]
+pub fn is_record(name: &str) -> bool {
+    let is_dump = name.strip_prefix("core.").is_some_and(|id| id.bytes().all(|byte| byte.is_ascii_digit()));
+    is_dump || name.starts_with("events.out.tfevents.") || has_extension(name, &["log", "out", "err"])
+}
+
+/// Whether a file of that name describes: it may be part of a checkpoint, and is none by itself.
+#[must_use]
+pub fn is_description(name: &str) -> bool {
+    has_extension(name, &["txt", "csv", "yaml", "yml", "json", "toml"])
+}
+
+fn has_extension(name: &str, extensions: &[&str]) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, extension)| extensions.contains(&extension))
+}
+
 /// Whether something of that name is still being written, and gets another one in the end.
 #[must_use]
 pub fn is_temporary(name: &str) -> bool {

@@ -153,6 +153,21 @@ fn a_marker_that_is_cut_off_is_none() {
     assert!(!marks(".metadata", b""));
 }
 
+#[test]
+fn a_log_has_a_number_and_is_no_checkpoint() {
+    for name in
+        ["train-500.log", "slurm-12345.out", "job.7.err", "core.4711", "events.out.tfevents.1788264000.host.12.0"]
+    {
+        assert!(is_record(name) && !is_description(name), "{name}");
+    }
+    for name in ["metrics-500.csv", "config-1.yaml", "model-500.json", "notes-1.txt"] {
+        assert!(is_description(name) && !is_record(name), "{name}");
+    }
+    for name in ["model-500.pt", "core.4711.pt", "core-500", "step-500", "log-500"] {
+        assert!(!is_record(name) && !is_description(name), "{name}");
+    }
+}
+
 fn step(entry: Entry) -> Vec<Step> {
     let now = time("2026-09-01T12:00:00Z");
     let mut watch = Watch::default();
