@@ -36,6 +36,8 @@ pub(crate) struct Look {
     pub(crate) numberless: Option<String>,
     /// A file that is none of a checkpoint, though its name has a number.
     pub(crate) record: Option<String>,
+    /// A link whose name has a number.
+    pub(crate) link: Option<String>,
 }
 
 /// What is in the directory now. What vanishes while it is looked at was not there.
@@ -45,11 +47,15 @@ pub(crate) fn look(directory: &Path) -> io::Result<Look> {
         let shown = name.to_string_lossy();
         // A link, such as `latest`, is another name of a checkpoint.
         let Ok(own) = fs::symlink_metadata(directory.join(&name)) else { continue };
-        if own.is_symlink() || shown.starts_with('.') || shown.ends_with(COMPLETE) {
+        if shown.starts_with('.') || shown.ends_with(COMPLETE) {
             continue;
         }
         if step_of(&shown).is_none() {
             seen.numberless = Some(shown.into_owned());
+            continue;
+        }
+        if own.is_symlink() {
+            seen.link = Some(shown.into_owned());
             continue;
         }
         if own.is_file() && is_record(&shown) {
@@ -368,6 +374,7 @@ mod tests {
         std::os::unix::fs::symlink("/", scratch.0.join("step-1/root")).unwrap();
         std::os::unix::fs::symlink("..", scratch.0.join("step-1/circle")).unwrap();
         assert_eq!(scratch.look(), [seen("step-1", 5, false, None)]);
+        assert_eq!(look(&scratch.0).unwrap().link.as_deref(), Some("latest-1"));
     }
 
     #[test]

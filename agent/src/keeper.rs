@@ -62,6 +62,9 @@ struct Work {
     begun_at: Timestamp,
     /// The first that was seen of what is no checkpoint by its name.
     record: Option<String>,
+    /// So of what has no number, and of links.
+    numberless: Option<String>,
+    link: Option<String>,
     /// Whether checkpoints are deleted while they are uploaded.
     hold: bool,
     /// What is newer than all that is kept, and why it is not.
@@ -128,6 +131,8 @@ impl Keeper {
             begun: Instant::now(),
             begun_at: now(),
             record: None,
+            numberless: None,
+            link: None,
             hold: false,
             left: None,
         };
@@ -220,7 +225,7 @@ impl Work {
     async fn look(&mut self) -> Option<Vec<Step>> {
         let directory = self.directory.clone();
         let looked = tokio::task::spawn_blocking(move || directory::look(&directory)).await;
-        let Look { entries, numberless, record } = match looked.map_err(io::Error::other).flatten() {
+        let Look { entries, numberless, record, link } = match looked.map_err(io::Error::other).flatten() {
             Ok(seen) => seen,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.say(format!("the checkpoint directory {} is not there any more", self.directory.display()));
@@ -241,8 +246,18 @@ impl Work {
         let steps = self.seen.steps(writer, now, quiet);
         self.known.get_or_insert_with(|| steps.iter().map(|step| step.step).collect());
         self.tell_progress(&steps);
-        if let Some(name) = numberless.filter(|_| steps.is_empty() && now.duration_since(self.begun_at) >= quiet) {
-            self.say(format!("`{name}` is no checkpoint: its name has no number, which would be its step"));
+        // One that is being renamed is not there for long.
+        let settled = now.duration_since(self.begun_at) >= quiet;
+        if let Some(name) = numberless.filter(|_| settled && self.numberless.is_none()) {
+            self.say(format!(
+                "`{name}` is no checkpoint: its name has no number, which would be its step; it does not come back, and a command goes \
+                 on from CURFEW_RESUME_FROM"
+            ));
+            self.numberless = Some(name);
+        }
+        if let Some(name) = link.filter(|_| settled && self.link.is_none()) {
+            self.say(format!("`{name}` is no checkpoint: it is a link, and does not come back; what is kept lies in the directory itself"));
+            self.link = Some(name);
         }
         if self.record.is_none() {
             self.record = record;

@@ -551,6 +551,20 @@ def test_a_log_beside_the_checkpoints_is_none(job: Job) -> None:
     assert job.head()["result"]["why"] == "the command has ended with success"
 
 
+def test_a_pointer_and_a_link_beside_checkpoints_are_said_once(job: Job) -> None:
+    folder, disk = job.checkpoints, job.scratch / "disk"
+    made = f"mkdir {disk}; echo 1 > {disk}/a; ln -s {disk} {folder}/step-9; echo step-5 > {folder}/latest"
+    job.spec(f"{made}; {writes(job, 5)} sleep 600")
+    link = "`step-9` is no checkpoint: it is a link, and does not come back"
+    pointer = "`latest` is no checkpoint: its name has no number, which would be its step; it does not come back"
+    with job.machine(1) as machine:
+        sees_kept(job, machine, 5)
+        machine.until(lambda: link in machine.said() and pointer in machine.said())
+        machine.metadata.warn(seconds=10)
+        machine.ends()
+    assert job.kept() == 5 and (machine.said().count(link), machine.said().count(pointer)) == (1, 1)
+
+
 def test_what_never_stands_still_gives_way_to_the_one_before(job: Job) -> None:
     one, two = job.checkpoints / "step-1", job.checkpoints / "step-2"
     writing = f"( while :; do echo more >> {two}/a; done ) &"
