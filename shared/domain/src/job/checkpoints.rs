@@ -1,7 +1,8 @@
 //! Checkpoints of any framework, as a directory shows them, and as the bucket keeps them.
 //!
-//! - An entry of the checkpoint directory belongs to the step that its name says: the last number in it, compared as a number. Entries of
-//!   one step, such as `model-500.pt` and `optimizer-500.pt`, are one checkpoint.
+//! - An entry of the checkpoint directory belongs to the step that its name says: the last number in it, compared as a number, but for
+//!   which of several files it is (`-00001-of-00004`). Entries of one step, such as `model-500.pt` and `optimizer-500.pt`, are one
+//!   checkpoint.
 //! - A checkpoint is **complete** if and only if each of its entries is fit ([`Entry::unfit`]), and not empty or only the flag of another
 //!   one, and carries a marker ([`MARKERS`]), or has not changed for [`QUIET`], or the command has ended with success. Where a
 //!   directory of another step carried a marker, being quiet is not enough for one: who marks has only paused.
@@ -10,6 +11,7 @@
 mod manifest;
 mod progress;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
@@ -193,12 +195,13 @@ pub fn marks(name: &str, end: &[u8]) -> bool {
     }
 }
 
-/// The step that a name says: its last number.
+/// The step that a name says: its last number, which of several files it is left aside.
 #[must_use]
 pub fn step_of(name: &str) -> Option<u64> {
+    let name = without_part(name);
     let stem = match name.rsplit_once('.') {
         Some((stem, extension)) if EXTENSIONS.contains(&extension) => stem,
-        _ => name,
+        _ => &name,
     };
     let end = stem.rfind(|character: char| character.is_ascii_digit())? + 1;
     let start = stem[..end].rfind(|character: char| !character.is_ascii_digit()).map_or(0, |before| {
@@ -223,6 +226,19 @@ pub fn is_description(name: &str) -> bool {
 
 fn has_extension(name: &str, extensions: &[&str]) -> bool {
     name.rsplit_once('.').is_some_and(|(_, extension)| extensions.contains(&extension))
+}
+
+/// `ckpt-500.data` of `ckpt-500.data-00000-of-00001`, which is how TensorFlow and Hugging Face number the files of one checkpoint.
+fn without_part(name: &str) -> Cow<'_, str> {
+    let is_digit = |character: char| character.is_ascii_digit();
+    name.rsplit_once("-of-")
+        .and_then(|(before, after)| {
+            let (stem, number) = before.rsplit_once('-')?;
+            let rest = after.trim_start_matches(is_digit);
+            let is_part = !number.is_empty() && number.chars().all(is_digit) && rest.len() < after.len();
+            is_part.then(|| Cow::Owned(format!("{stem}{rest}")))
+        })
+        .unwrap_or(Cow::Borrowed(name))
 }
 
 /// Whether something of that name is still being written, and gets another one in the end.

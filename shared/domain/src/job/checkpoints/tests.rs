@@ -14,6 +14,13 @@ fn the_last_number_of_a_name_is_its_step() {
     check_step("weights.40.h5", 40);
     check_step("42", 42);
     check_step("schritt–9", 9);
+    check_step("ckpt-500.data-00000-of-00001", 500);
+    check_step("ckpt-500.index", 500);
+    check_step("step-7-model-00003-of-00004.safetensors", 7);
+    check_step("pytorch_model-00001-of-00002-40.h5", 40);
+    check_step("best-of-3", 3);
+    check_step("run-a-of-12.pt", 12);
+    check_step("model-00001-of-00004.safetensors", None);
     check_step("last.ckpt", None);
     check_step("latest", None);
     check_step("", None);
@@ -26,6 +33,16 @@ fn steps_are_compared_as_numbers() {
     watch.look(vec![entry("step-9000"), entry("step-10000")], time("2026-09-01T12:00:00Z"));
     let steps = watch.steps(Writer::Ended, time("2026-09-01T12:00:00Z"), QUIET);
     assert_eq!(to_upload(&steps, None).next().map(|step| step.step), Some(10_000));
+}
+
+#[test]
+fn the_files_that_a_checkpoint_is_split_into_are_one_checkpoint() {
+    let mut watch = Watch::default();
+    let names = ["ckpt-500.data-00000-of-00002", "ckpt-500.data-00001-of-00002", "ckpt-500.index"];
+    watch.look(names.map(entry).to_vec(), time("2026-09-01T12:00:00Z"));
+    let steps = watch.steps(Writer::Ended, time("2026-09-01T12:00:00Z"), QUIET);
+    let found: Vec<(u64, usize)> = steps.iter().map(|step| (step.step, step.entries.len())).collect();
+    assert_eq!(found, [(500, 3)]);
 }
 
 #[test]
