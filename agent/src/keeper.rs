@@ -259,12 +259,11 @@ impl Work {
             self.say(format!("`{name}` is no checkpoint: it is a link, and does not come back; what is kept lies in the directory itself"));
             self.link = Some(name);
         }
-        if self.record.is_none() {
-            self.record = record;
-            let words =
+        if let Some(name) = record.filter(|_| self.record.is_none()) {
+            let others =
                 "is no checkpoint by its name, nor is any log, core dump, event file, table or configuration by itself";
-            let said = self.record.as_ref().map(|name| format!("`{name}` {words}"));
-            said.into_iter().for_each(|said| self.say(said));
+            self.say(format!("`{name}` {others}"));
+            self.record = Some(name);
         }
         if let Some(free) = directory::full(&self.directory) {
             let (place, mib) = (self.directory.display(), free / (1024 * 1024));
