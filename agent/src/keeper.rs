@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 
 use crate::agent::{Agent, Cause};
 use crate::directory::{self, Look, Snapshot};
+use crate::disk::Disk;
 use crate::fence::Shut;
 use crate::patience::Patience;
 use crate::restore::Restored;
@@ -45,6 +46,7 @@ pub(crate) struct Keeper {
 struct Work {
     agent: Arc<Agent>,
     directory: PathBuf,
+    disk: Disk,
     writer: watch::Receiver<Writer>,
     /// Unknown: nothing is deleted.
     keep: Option<u32>,
@@ -119,6 +121,7 @@ impl Keeper {
         let work = Work {
             agent: Arc::clone(agent),
             directory: PathBuf::from(&spec.dir),
+            disk: Disk::default(),
             writer: writer.subscribe(),
             keep,
             counting: restored.counting,
@@ -224,8 +227,8 @@ impl Work {
     /// What is in the directory now, the newest step first.
     async fn look(&mut self) -> Option<Vec<Step>> {
         let directory = self.directory.clone();
-        let looked = tokio::task::spawn_blocking(move || directory::look(&directory)).await;
-        let Look { entries, numberless, record, link } = match looked.map_err(io::Error::other).flatten() {
+        let looked = self.disk.run(move || directory::look(&directory)).await;
+        let Look { entries, numberless, record, link } = match looked.flatten() {
             Ok(seen) => seen,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.say(format!("the checkpoint directory {} is not there any more", self.directory.display()));
@@ -276,7 +279,8 @@ impl Work {
         let (begun, agent) = (Instant::now(), Arc::clone(&self.agent));
         let checkpoint = Checkpoint { attempt: agent.identity.attempt, step: step.step };
         let own = |error: io::Error| Trouble::Own(directory::words(&error));
-        let (mut snapshot, unheld) = snapshot(&self.directory, &step.entries, self.hold).await.map_err(own)?;
+        let (mut snapshot, unheld) =
+            snapshot(&mut self.disk, &self.directory, &step.entries, self.hold).await.map_err(own)?;
         if let Some(error) = unheld {
             let words = directory::words(&error);
             self.say(format!("checkpoints cannot be held while they are uploaded, and are uploaded unheld: {words}"));
@@ -298,11 +302,11 @@ impl Work {
             }
         };
         let directory = self.directory.clone();
-        let looked = tokio::task::spawn_blocking(move || {
+        let looked = self.disk.run(move || {
             directory::let_go(&directory);
             (snapshot.changed(), snapshot.is_deleted())
         });
-        let (changed, deleted) = looked.await.map_err(io::Error::other).map_err(own)?;
+        let (changed, deleted) = looked.await.map_err(own)?;
         if uploaded.is_err() && deleted && !self.hold {
             self.hold = true;
             self.say(
@@ -410,13 +414,18 @@ impl Work {
     }
 }
 
-/// With why it is not held where it should be. A disk takes its time, and a warning has to be heard meanwhile.
-async fn snapshot(directory: &Path, entries: &[String], hold: bool) -> io::Result<(Snapshot, Option<io::Error>)> {
+/// With why it is not held where it should be.
+async fn snapshot(
+    disk: &mut Disk,
+    directory: &Path,
+    entries: &[String],
+    hold: bool,
+) -> io::Result<(Snapshot, Option<io::Error>)> {
     let (directory, entries) = (directory.to_owned(), entries.to_vec());
-    let taken = tokio::task::spawn_blocking(move || {
+    let taken = disk.run(move || {
         let mut taken = Snapshot::take(&directory, &entries)?;
         let unheld = if hold { taken.hold().err() } else { None };
         Ok((taken, unheld))
     });
-    taken.await.map_err(io::Error::other)?
+    taken.await?
 }

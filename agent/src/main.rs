@@ -9,6 +9,7 @@ mod arguments;
 mod aws;
 mod command;
 mod directory;
+mod disk;
 mod fence;
 mod gpu;
 mod heart;

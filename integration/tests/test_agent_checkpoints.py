@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -262,6 +264,26 @@ def test_large_files_go_in_parts_and_a_failed_part_again(job: Job) -> None:
         machine.ends()
     assert job.head()["result"]["succeeded"], machine.said()
     assert "large: OK" in job.log(2)
+
+
+def test_looks_at_many_small_files_take_no_more_memory_with_time(job: Job) -> None:
+    many = job.checkpoints / "step-0"
+    job.spec(
+        f"mkdir {many} && cd {many} && {sys.executable} -c 'for number in range(20_000): open(f\"{{number:0150}}\", \"w\").close()'; "
+        f"touch {job.scratch}/written; sleep 1000"
+    )
+    with job.machine(1) as machine:
+        machine.until((job.scratch / "written").exists)
+        for number in range(1, 13):
+            step = job.checkpoints / f"step-{number}"
+            step.mkdir()
+            for name in range(32):
+                (step / str(name)).write_text("small")
+            (step / ".complete").touch()
+            machine.until(lambda: job.kept() == number)
+        status = Path(f"/proc/{machine.process.pid}/status").read_text()
+    peak = int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) // 1024
+    assert peak < 64, f"{peak} MiB at its peak"
 
 
 def test_a_machine_that_starts_anew_trusts_only_the_bucket(job: Job) -> None:
