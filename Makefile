@@ -109,9 +109,9 @@ template: $(VENV_LINT)/.installed ## Lint the templates (sam validate, cfn-lint)
 	for beside in deploy/*.yaml; do $(SAM) validate --lint --template-file "$$beside"; done
 	$(VENV_LINT)/bin/cfn-lint
 
-# Whole files go to one process or the other, so that what shares a file shares no moment. The trials of every fault are many
-# at once by themselves, and nothing else is timed beside them.
-TESTS_AT_ONCE ?= 2
+# Whole files go to one process or another, so that what shares a file shares no moment; most tests wait most of the time. The trials
+# of every fault are many at once by themselves, and nothing else is timed beside them.
+TESTS_AT_ONCE ?= 4
 EVERY_FAULT := integration/tests/test_every_fault.py
 
 integration: $(VENV)/.installed ## Run the real binaries end to end against a local AWS
