@@ -11,18 +11,18 @@ It is moved_clock.c, preloaded into the process, so it works where ld.so(8) does
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
 import time
 from datetime import datetime
-from functools import cache
 from pathlib import Path
+
+from compiled import shared_library
 
 IS_HERE = sys.platform == "linux"
 
 _SOURCE = Path(__file__).with_suffix(".c")
-_FOLDER = Path(__file__).resolve().parents[1] / "target" / "moved-clock"
+_LIBRARY = Path(__file__).resolve().parents[1] / "target" / "moved-clock" / "libmoved_clock.so"
 
 
 class MovedClock:
@@ -41,21 +41,9 @@ class MovedClock:
         self._move(round(seconds * 1e9))
 
     def environment(self) -> dict[str, str]:
-        return {"LD_PRELOAD": str(_library()), "MOVED_CLOCK": self._file.name}
+        return {"LD_PRELOAD": str(shared_library(_SOURCE, _LIBRARY)), "MOVED_CLOCK": self._file.name}
 
     def _move(self, nanoseconds: int) -> None:
         self.moved_by_seconds = nanoseconds / 1e9
         # One write, so that nobody sees half of it.
         os.pwrite(self._file.fileno(), nanoseconds.to_bytes(8, sys.byteorder, signed=True), 0)
-
-
-@cache
-def _library() -> Path:
-    """Compiled when the source is newer. Whoever compiles at the same time puts the same there."""
-    library = _FOLDER / "libmoved_clock.so"
-    if not library.exists() or library.stat().st_mtime < _SOURCE.stat().st_mtime:
-        _FOLDER.mkdir(parents=True, exist_ok=True)
-        made = _FOLDER / f"{os.getpid()}.so"
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", made, _SOURCE], check=True)
-        made.replace(library)
-    return library

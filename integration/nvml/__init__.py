@@ -10,12 +10,11 @@ It is nvml.c, found before the real one by ld.so(8), so it works on Linux.
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
+
+from compiled import shared_library
 
 IS_HERE = sys.platform == "linux"
 
@@ -23,7 +22,7 @@ IS_HERE = sys.platform == "linux"
 UNSUPPORTED, NO_DRIVER, LOST, HANGS = "!3", "!9", "!15", "hang"
 
 _SOURCE = Path(__file__).with_name("nvml.c")
-_FOLDER = Path(__file__).resolve().parents[2] / "target" / "fake-nvml"
+_LIBRARY = Path(__file__).resolve().parents[2] / "target" / "fake-nvml" / "libnvidia-ml.so.1"
 _BEGUN = "0"
 
 
@@ -56,16 +55,4 @@ class Nvml:
         new.replace(self._file)
 
     def environment(self) -> dict[str, str]:
-        return {"LD_LIBRARY_PATH": str(_folder()), "FAKE_NVML": str(self._file)}
-
-
-@cache
-def _folder() -> Path:
-    """Compiled when the source is newer. Whoever compiles at the same time puts the same there."""
-    library = _FOLDER / "libnvidia-ml.so.1"
-    if not library.exists() or library.stat().st_mtime < _SOURCE.stat().st_mtime:
-        _FOLDER.mkdir(parents=True, exist_ok=True)
-        made = _FOLDER / f"{os.getpid()}.so"
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", made, _SOURCE], check=True)
-        made.replace(library)
-    return _FOLDER
+        return {"LD_LIBRARY_PATH": str(shared_library(_SOURCE, _LIBRARY).parent), "FAKE_NVML": str(self._file)}
