@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::budget::Standings;
 use crate::config::Config;
 use crate::instance::{Accelerator, Instance, Machine, Prepaid, Purchase, State};
-use crate::job::{Gpu, Job, JobId, Lifecycle, MachineSpec, Phase, Placed, Terms};
+use crate::job::{Gpu, Job, JobId, Launching, Lifecycle, MachineSpec, Phase, Placed, Terms};
 use crate::mode::Mode;
 use crate::money::Rate;
 use crate::policy::claim::Jobs;
@@ -293,6 +293,20 @@ pub(crate) fn jobs(phase: Phase) -> Jobs {
     };
     let job = Job { attempt: 2, phase, ..Job::submitted(id.clone(), None, terms, time(NOW)) };
     Jobs(BTreeMap::from([(id, Some(job))]))
+}
+
+/// A machine is asked for.
+pub(crate) fn launching() -> Phase {
+    let at = time(NOW);
+    Phase::Launching(Launching {
+        candidate: 0,
+        pass: 1,
+        at,
+        ends_at: at,
+        quotas: Vec::new(),
+        avoid: None,
+        unanswered: false,
+    })
 }
 
 /// The machine of its second attempt.

@@ -105,23 +105,10 @@ impl Jobs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{instance, jobs, placed};
-    use crate::job::{Ended, Ending, Launching, Phase};
+    use crate::fixture::{instance, jobs, launching, placed};
+    use crate::job::{Ended, Ending, Phase};
 
     const NAMED: &str = "vision/llama-0123abcd";
-
-    fn launching() -> Phase {
-        let at = crate::fixture::time(crate::fixture::NOW);
-        Phase::Launching(Launching {
-            candidate: 0,
-            pass: 1,
-            at,
-            ends_at: at,
-            quotas: Vec::new(),
-            avoid: None,
-            unanswered: false,
-        })
-    }
 
     fn ended(closed: bool) -> Phase {
         let at = crate::fixture::time(crate::fixture::NOW);

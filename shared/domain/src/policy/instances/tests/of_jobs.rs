@@ -1,8 +1,8 @@
 //! Instances that name a job, by what the state of that job says.
 
 use super::*;
-use crate::fixture::{jobs, placed};
-use crate::job::{Launching, Phase};
+use crate::fixture::{jobs, launching, placed};
+use crate::job::Phase;
 use crate::policy::claim::Jobs;
 
 const NAMED: &str = "vision/llama-0123abcd";
@@ -19,19 +19,6 @@ fn ours() -> Jobs {
 
 fn of_another() -> Jobs {
     jobs(Phase::Running(placed("i-0other", "us-east-1")))
-}
-
-fn launching() -> Jobs {
-    let at = time(NOW);
-    jobs(Phase::Launching(Launching {
-        candidate: 0,
-        pass: 1,
-        at,
-        ends_at: at,
-        quotas: Vec::new(),
-        avoid: None,
-        unanswered: false,
-    }))
 }
 
 /// Everything that could be found is: idle for hours, without an owner, too old.
@@ -63,7 +50,7 @@ fn a_jobs_machine_knows_no_rule_but_its_expiry() {
 
 #[test]
 fn of_what_may_be_a_jobs_nothing_but_its_expiry_is_due() {
-    for nobody_can_say in [Jobs::default(), launching()] {
+    for nobody_can_say in [Jobs::default(), jobs(launching())] {
         let log = check(of_job().tag("Owner", ""), nobody_can_say.clone(), STRICT, &["01 12:00", "03 12:00"]);
         assert_eq!(log, "01 12:00 spared job-unknown\n03 12:00 spared job-unknown\n");
         let expiring = of_job().tag("curfew:expires-at", "2026-09-01T13:00:00Z");
