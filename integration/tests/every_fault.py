@@ -36,6 +36,7 @@ UNHEARD = ("lost_answer", "cut_off")
 REPEATED = (*IN_TROUBLE, *UNHEARD)
 # CreateSnapshot has no token by which a repeat is known (EC2 API reference, "Ensuring idempotency").
 NOT_REPEATED = ("ec2:CreateSnapshot",)
+ANSWERS = (("ec2:RunInstances", "insufficient_capacity"),)  # where a pool has nothing, the next one is asked
 REFUSED = ("access_denied", "scp_denied", "not_found", "unknown")
 DAMAGED = ("garbled", "empty")
 FAULTS = (*REPEATED, *REFUSED, *DAMAGED, "slow")
@@ -130,7 +131,8 @@ def first_of_each(plot: Plot, calls: list[Call]) -> list[Call]:
 def repeats(call: Call, fault: str) -> bool:
     """Whether the SDK tries again. An object's bytes come after its answer: for these it does not. That there is no such
     object is an answer without bytes."""
-    return fault in REPEATED and call.action not in NOT_REPEATED and not (fault == "cut_off" and call.has_bytes)
+    is_final = call.action in NOT_REPEATED or (call.action, fault) in ANSWERS or (fault == "cut_off" and call.has_bytes)
+    return fault in REPEATED and not is_final
 
 
 @dataclass(frozen=True)

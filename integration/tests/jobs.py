@@ -25,6 +25,9 @@ from local_aws import LocalAws
 from local_aws.client import ACCOUNT, REGION
 from reaping import BUCKET, REPOSITORY, Account, Run, now, rfc3339
 
+# The minute of each hour in which a run lists all jobs, to find those that nothing leads to (domain/src/job/sweep.rs).
+LISTS_AT_MINUTE = 7
+
 AGENT = b"#!/bin/sh\nexit 0\n"  # what an agent is made of, nobody here looks at
 PROFILE = "curfew-job"
 ON_DEMAND = {"g5.xlarge": 1.006, "g5.2xlarge": 1.212}  # USD an hour of the table, us-east-1

@@ -4,7 +4,7 @@ fates_of_jobs.py.
 
 Machines and what their agents write are played by the story, by what stands in EC2 alone. So whatever a fault has changed,
 the world goes on as it would: a machine that is there beats its heart, a command comes to its end once it has run, a person
-cancels what there is. Each run begins at its moment of a clock of its own, which never is far from EC2's.
+cancels what there is. Each run begins at its moment of a clock of its own, which is a few hours behind EC2's at most.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from every_fault import EVERY, EXEMPTIONS, Call, Exemption, Plot
 from fates_of_jobs import CANCELLED, ENDS, JOBS, STOPS_BEATING, WRONG, lives, never
-from jobs import SPEC, JobAccount, sample
+from jobs import LISTS_AT_MINUTE, SPEC, JobAccount, sample
 from local_aws import LocalAws
 from local_aws.client import REGION
 from one_of_each import NOTICES, OneOfEach
@@ -31,6 +31,7 @@ MINUTES = (0, 1, 3, 15, 16, 17, 18, 30, 45)
 # The runs in which that happens, if there is a machine by then. No two jobs want money in one run: which comes second would be chance.
 SUBMITTED, WARNED, ENDING, CANCELLING = (0, 1, 4), 2, 5, 6  # and in the fourth a heart has been silent for long enough
 STRUCK_RUNS = CANCELLING + 1
+LISTS_ALL = 3  # the story begins so that this run lists all jobs
 BUDGETED = (0, STRUCK_RUNS)  # the runs before which `enforce-budgets` has said where budgets stand: that is believed for an hour
 TEAM_USD, ACCOUNT_USD = 100, 500
 EXPIRES_AFTER = timedelta(minutes=10)
@@ -74,7 +75,7 @@ class OneJobOfEach(OneOfEach):
 
     def before(self, run: int) -> None:
         if run == 0:
-            self.began = _in_one_month()
+            self.began = _begin()
         at = self.at(run)
         self.heard.clear()
         if run in BUDGETED:
@@ -283,10 +284,11 @@ class OneJobOfEach(OneOfEach):
             yield "its user data does not say who it is"
 
 
-def _in_one_month() -> datetime:
-    """Budgets are of a month. A story that would end in the next one begins two hours before."""
-    begin = now()
-    return begin if month(begin) == month(begin + timedelta(minutes=MINUTES[-1] + 10)) else begin - timedelta(hours=2)
+def _begin() -> datetime:
+    """The last time before now by which all stories make the same calls. Budgets are of a month, so no story goes on into the next."""
+    listing = now().replace(minute=LISTS_AT_MINUTE, second=0, microsecond=0)
+    begins = (listing + timedelta(hours=1 - back, minutes=-MINUTES[LISTS_ALL]) for back in range(3))
+    return next(at for at in begins if at <= now() and month(at) == month(at + timedelta(minutes=MINUTES[-1] + 10)))
 
 
 def _document(**fields: Any) -> bytes:
@@ -312,7 +314,7 @@ def one_job_of_each(aws: LocalAws) -> OneJobOfEach:
     jobs.configure(
         account={"monthly_budget_usd": ACCOUNT_USD, **hold}, teams={"vision": {"monthly_budget_usd": TEAM_USD, **hold}}
     )
-    aws.set_spot_price("g5.xlarge", {"us-east-1a": 0.2, "us-east-1b": 0.3, "us-east-1c": 0.4}, since=ago(minutes=5))
+    aws.set_spot_price("g5.xlarge", {"us-east-1a": 0.2, "us-east-1b": 0.3, "us-east-1c": 0.4}, since=ago(hours=5))
     aws.set_capacity(0, "g5.xlarge", zone="us-east-1a")
     return OneJobOfEach(jobs, {}, "", ())
 

@@ -87,6 +87,7 @@ def test_the_faultless_story_of_jobs_makes_every_call_and_every_step() -> None:
     # Calls have names of their own beside the actions that IAM grants for them; what a launch needs besides are no calls.
     calls = test_jobs_calls.PERMISSIONS - {"s3:ListBucket", "ec2:CreateTags", "iam:PassRole"}
     assert {call.action for call in calls_of(plot, faultless)} == calls | {"s3:ListObjectsV2", "s3:HeadObject"}
+    assert {"jobs/", "inbox/", "active/"} <= {call.on for call in calls_of(plot, faultless)}
     assert faultless["recorded"] == {
         "ends": ["launch done", "launch done", "notify done", "notify done"],
         "silent": ["launch done", "launch done", "notify done", "terminate done"],

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import moved_clock
 import pytest
 
-from jobs import Job, JobAccount
+from jobs import LISTS_AT_MINUTE, Job, JobAccount
 from reaping import BUCKET, now
 
 pytestmark = pytest.mark.skipif(not moved_clock.IS_HERE, reason="a process's clock is moved on Linux alone")
@@ -23,7 +23,7 @@ def forget(job: Job) -> None:
 def swept_at(job: Job) -> datetime:
     """The next time at which a run looks for it: one minute of a day."""
     hour = hashlib.sha256(job.id.encode()).digest()[0] % 24
-    at = now().replace(hour=hour, minute=7, second=20, microsecond=0)
+    at = now().replace(hour=hour, minute=LISTS_AT_MINUTE, second=20, microsecond=0)
     return at if at > now() + timedelta(minutes=5) else at + timedelta(days=1)
 
 
