@@ -219,6 +219,22 @@ def test_money_is_reserved_before_and_settled_by_the_machine(jobs: JobAccount) -
         assert one["instances"] == [job.machine] and "ended" not in one
 
 
+def test_when_it_has_ended_no_more_is_kept_than_it_can_have_cost(jobs: JobAccount) -> None:
+    """The next beat knows what it did cost; the next job need not wait for it."""
+    jobs.configure(teams={"vision": {"monthly_budget_usd": 10, "over_budget": "hold"}})
+    budget(jobs, 10)
+    first = jobs.running("first")
+    jobs.told_of(jobs.submit("second"))
+    assert jobs.job("second").phase["by"] == "budget"
+    first.ends()
+    jobs.tick()
+    kept = reserved(jobs)[first.id]
+    assert 0 < kept["usd"] <= ON_DEMAND["g5.xlarge"] * 0.2 and "ended" in kept
+    assert jobs.read(f"budgets/vision/{month()}.json")["reserved_usd"] == kept["usd"]
+    jobs.told_of(jobs.submit("third"))
+    assert jobs.job("third").state == "running"
+
+
 def test_a_budget_that_is_too_small_holds_it_until_there_is_money(jobs: JobAccount) -> None:
     jobs.configure(teams={"vision": {"monthly_budget_usd": 100, "over_budget": "hold"}})
     budget(jobs, 100, spent=95)

@@ -405,11 +405,13 @@ impl World {
                 continue;
             }
             self.jobs[place].released = true;
+            let (_, since, machine) = job.runs.unwrap();
+            let cost = self.machines[machine].spent(since, i64::MAX) + Amount::from_usd_micros(ROUNDED);
             self.jobs[place].next = now + self.chance.i64(HOUR..3 * DAY);
             for month in [self.month(now).previous(), self.month(now)] {
                 for holder in [Holder::Team(TEAMS[job.team].into()), Holder::Account] {
                     let (version, mut document) = self.read(&month, &holder);
-                    if release(&mut document, &job.name, stamp(now)) {
+                    if release(&mut document, &job.name, cost, stamp(now)) {
                         assert!(self.write(&month, &holder, version, &document));
                     }
                 }
@@ -434,12 +436,12 @@ fn live(seed: u64, extent: &Extent) -> Tally {
             let late = world.chance.i64(0..20);
             world.beat(now + late);
         }
-        let mut at = now + 30;
+        let mut at = now + 30 + world.chance.i64(20..2_000);
         // Between two beats: jobs end, are released, and others ask for what that leaves.
         while at < now + BEAT - 30 {
-            at += world.chance.i64(20..2_000);
             world.release(at);
             world.somebody_wants(at + 1);
+            at += world.chance.i64(20..2_000);
         }
         now += BEAT;
     }

@@ -93,12 +93,15 @@ pub fn launched(document: &mut Budget, job: &str, instance: ResourceId) -> bool 
     reservation.map(|one| one.instances.insert(instance)).is_some()
 }
 
-/// A job has ended, and what it had reserved can be given back; whether there was anything. The first beat after this gives it
-/// back: until then nobody knows what the job spent last. It is released in the month before first, then in this one: in the
-/// other order a beat in between would carry it over again.
-pub fn release(document: &mut Budget, job: &str, now: Timestamp) -> bool {
-    let reservation = document.reservations.get_mut(job);
-    reservation.map(|one| one.ended = one.ended.or(Some(now))).is_some()
+/// A job has ended, and what it had reserved is given back, but for the most that it can have `cost`; whether there was anything. The
+/// first beat after this gives that back as well: until then nobody knows what the job spent last. It is released in the month before
+/// first, then in this one: in the other order a beat in between would carry it over again.
+pub fn release(document: &mut Budget, job: &str, cost: Amount, now: Timestamp) -> bool {
+    let Some(reservation) = document.reservations.get_mut(job) else { return false };
+    reservation.usd = reservation.usd.min(cost);
+    reservation.ended = reservation.ended.or(Some(now));
+    document.count_reservations();
+    true
 }
 
 /// Gives back at once what was reserved for a job that was not launched; whether there was anything.

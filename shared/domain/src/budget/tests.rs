@@ -310,8 +310,12 @@ fn a_reservation_shrinks_by_what_its_job_spends_and_ends_with_it() {
     assert!(at(now() + SignedDuration::from_secs(1)).reservations.is_empty());
     // Its end is known to the beat after it alone.
     let mut ended = budget;
-    assert!(release(&mut ended, "vision/llama-1", now()));
-    assert_eq!(ended.reserved_usd, usd(70.0));
+    assert!(release(&mut ended, "vision/llama-1", usd(31.0), now()));
+    assert_eq!((ended.reserved_usd, ended.remaining_usd), (usd(1.0), Some(usd(4_960.0))));
+    // It is said once more, by a run that knows of less.
+    assert!(release(&mut ended, "vision/llama-1", usd(200.0), now() + SignedDuration::from_secs(9)));
+    assert_eq!((ended.reserved_usd, ended.reservations["vision/llama-1"].ended), (usd(1.0), Some(now())));
+    assert!(!release(&mut ended, "vision/other", usd(1.0), now()));
     let books = |now| Books::new((&config, Mode::Enforce), &spends, &earlier, now);
     assert_eq!(books(now()).of(&vision(), &ended).reservations.len(), 1);
     assert!(books(now() + SignedDuration::from_secs(1)).of(&vision(), &ended).reservations.is_empty());

@@ -49,9 +49,7 @@ impl Overview {
             Phase::Ended(ended) => Some(ended),
             _ => None,
         };
-        // A machine that is left over after the end is ended, and cost something until then at most.
-        let last = ended.map_or(now, |ended| now.min(after(ended.at, EXPIRES_AFTER)));
-        let (seconds, usd) = job.machine().map(|machine| most(machine, last)).unwrap_or_default();
+        let (seconds, cost_usd_max) = job.used_by(now);
         Self {
             job: job.job.clone(),
             owner: job.owner.clone(),
@@ -62,8 +60,8 @@ impl Overview {
             attempts: job.attempts_launched(),
             machine: job.machine().cloned(),
             step: job.progress.step,
-            seconds: job.used.seconds.saturating_add(seconds),
-            cost_usd_max: job.used.usd + usd,
+            seconds,
+            cost_usd_max,
             until: match &job.phase {
                 Phase::Submitted | Phase::Reserving => None,
                 Phase::Launching(launching) => Some(launching.ends_at),
@@ -74,6 +72,20 @@ impl Overview {
                 Phase::Ended(ended) => Some(ended.at),
             },
         }
+    }
+}
+
+impl Job {
+    /// How many seconds its machines ran by then, and the most that they cost.
+    #[must_use]
+    pub fn used_by(&self, now: Timestamp) -> (i64, Amount) {
+        // A machine that is left over after the end is ended, and costs something until then at most.
+        let last = match &self.phase {
+            Phase::Ended(ended) => now.min(after(ended.at, EXPIRES_AFTER)),
+            _ => now,
+        };
+        let (seconds, usd) = self.machine().map(|machine| most(machine, last)).unwrap_or_default();
+        (self.used.seconds.saturating_add(seconds), self.used.usd + usd)
     }
 }
 

@@ -24,6 +24,11 @@ fn months(job: &Job, config: &Config, now: Timestamp) -> Vec<String> {
     before.into_iter().chain([this]).map(|period| period.month).collect()
 }
 
+/// The most that it will have cost, if nothing more is launched for it.
+fn cost_max(job: &Job) -> Amount {
+    job.used_by(Timestamp::MAX).1
+}
+
 impl Jobs<'_> {
     pub(super) async fn reserve(&self, job: &Job, usd: Amount, until: Timestamp) -> ReserveAnswer {
         let _in_turn = self.budgets.lock().await;
@@ -56,10 +61,10 @@ impl Jobs<'_> {
     /// What the team gave. What it gave in the month before is given back as well, and first: a beat would carry it over to this one again.
     async fn withdraw(&self, job: &Job, now: Timestamp) -> Result<(), StoreError> {
         let (name, team) = (job.job.to_string(), Holder::Team(job.job.team.clone()));
-        let this = Period::of(now, self.config).month;
+        let (this, cost) = (Period::of(now, self.config).month, cost_max(job));
         for month in months(job, self.config, now) {
             let change = |document: &mut Budget| {
-                let had = if month == this { withdraw(document, &name) } else { release(document, &name, now) };
+                let had = if month == this { withdraw(document, &name) } else { release(document, &name, cost, now) };
                 Ok::<bool, std::convert::Infallible>(had)
             };
             self.run.store.update_budget(&team, &month, change).await.map(drop)?;
@@ -77,7 +82,8 @@ impl Jobs<'_> {
         if job.machines == 0 {
             return self.change(job, withdraw).await;
         }
-        self.change(job, |document, name| release(document, name, now)).await
+        let cost = cost_max(job);
+        self.change(job, |document, name| release(document, name, cost, now)).await
     }
 
     /// In the month before first, where the job may have something there, and of each month with the team first.
