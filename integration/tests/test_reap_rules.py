@@ -216,8 +216,7 @@ def test_lifetime_is_only_told_where_nothing_says_otherwise(account: Account) ->
     [
         ({}, {}, "stop"),
         ({"curfew:on-idle": "terminate"}, {}, "terminate"),
-        # There is no such job: the tag was copied.
-        ({"curfew:job": "vision/llama-1"}, {}, "stop"),
+        ({"curfew:job": "vision/llama-1"}, {}, "terminate"),
         ({}, {"spot_instance_request": "one-time"}, "terminate"),
         ({}, {"root_device_type": "instance-store"}, "terminate"),
         ({"curfew:on-idle": "notify"}, {}, "stop"),

@@ -2,9 +2,10 @@
 //! - the instance carries `curfew:expires-at`,
 //! - and that moment has come.
 //!
-//! It ends at once: stopped; terminated where it carries a `curfew:job` that is not disowned (`claim.rs`), says
+//! It ends at once: stopped; terminated where it carries a `curfew:job` and no state of that job says that it is another one's (`claim.rs`), says
 //! `curfew:on-idle=terminate`, or cannot be stopped. An instance of a persistent Spot request would be launched again, so its owner is only told.
 
+use super::claim::{Claim, Disowned, Stranger};
 use super::{Broken, Due, Subject, Verdict};
 use crate::config::RuleAction;
 use crate::instance::Purchase;
@@ -17,8 +18,7 @@ pub fn judge(subject: Subject<'_>) -> Verdict {
     let Some(expires_at) = subject.says.expires_at.filter(|at| *at <= subject.now) else {
         return Verdict::Kept;
     };
-    // A tag that was copied takes nobody's disks. Of a job, of which nobody can say, its own timer would have terminated it.
-    let terminate = subject.claim.knows_only_its_expiry()
+    let terminate = is_of_a_job(subject.claim)
         || subject.says.on_idle == Some(RuleAction::Terminate)
         || subject.cannot_be_stopped();
     let due = match subject.instance.purchase {
@@ -28,6 +28,16 @@ pub fn judge(subject: Subject<'_>) -> Verdict {
         _ => Due::Now(Ending::Stop, expires_at),
     };
     Verdict::Broken(Broken { because: Because::Expired { expires_at }, due })
+}
+
+/// A tag that was copied from a job's machine takes nobody's disks. Of a job of which nobody can say, or whose state was lost, its own timer
+/// would have terminated it.
+const fn is_of_a_job(claim: Claim<'_>) -> bool {
+    match claim {
+        Claim::Ours(_) | Claim::Unsayable(_) => true,
+        Claim::Stranger(Stranger { why, .. }) => matches!(why, Disowned::NoJob),
+        Claim::None => false,
+    }
 }
 
 #[cfg(test)]

@@ -58,6 +58,8 @@ pub(crate) enum Whose {
     Jobs,
     /// Nobody can say.
     Unsayable,
+    /// It names a job of which there is no state.
+    LostJobs,
     /// Not the job's that it names.
     Strangers,
 }
@@ -65,6 +67,10 @@ pub(crate) enum Whose {
 impl Whose {
     pub(crate) fn knows_only_its_expiry(self) -> bool {
         matches!(self, Self::Jobs | Self::Unsayable)
+    }
+
+    pub(crate) fn is_disowned(self) -> bool {
+        matches!(self, Self::LostJobs | Self::Strangers)
     }
 }
 
@@ -149,6 +155,7 @@ impl Read {
         match self.0.get(number as usize) {
             Some(None | Some((Says::Launching, _))) => Whose::Unsayable,
             Some(Some((Says::Knows, own))) if own == machine.id() => Whose::Jobs,
+            Some(Some((Says::Deleted, _))) => Whose::LostJobs,
             Some(Some(_)) | None => Whose::Strangers,
         }
     }

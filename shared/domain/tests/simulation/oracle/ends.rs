@@ -180,7 +180,7 @@ fn unfounded(
             young.then(|| "it is not too old".to_owned())
         }
         Rule::Untagged => {
-            if !machine.lacks_tags(settings) && whose != Whose::Strangers {
+            if !machine.lacks_tags(settings) && !whose.is_disowned() {
                 return Some("it has its tags, and is the job's that it names".to_owned());
             }
             if machine.launched + settings.untagged.settle > now {
@@ -211,7 +211,7 @@ fn is_mended(machine: &Machine, rule: Rule, whose: Whose, stopping: &[Option<Ver
     match rule {
         Rule::Expired | Rule::Orphaned => false,
         Rule::OverBudget => stopping.iter().all(|said| said.is_some_and(|verdict| verdict != Verdict::Stop)),
-        Rule::Untagged => !machine.lacks_tags(settings) && whose != Whose::Strangers,
+        Rule::Untagged => !machine.lacks_tags(settings) && !whose.is_disowned(),
         Rule::Lifetime => now - machine.launched <= settings.lifetime.max || machine.says.expires_at.is_some(),
         Rule::Hours => {
             machine.says.hours.is_none_or(|hours| hours.is_inside(now) && hours.is_inside(now + HOURS_NOTICE + TICK))

@@ -193,7 +193,7 @@ fn idle_due(machine: &Machine, settings: &Settings, unchanged_since: i64) -> Opt
 }
 
 fn untagged_due(machine: &Machine, whose: Whose, settings: &Settings, unchanged_since: i64) -> Option<Due> {
-    let is_untagged = machine.lacks_tags(settings) || whose == Whose::Strangers;
+    let is_untagged = machine.lacks_tags(settings) || whose.is_disowned();
     if !is_untagged || (settings.untagged.spare_busy && machine.does != Does::Nothing) {
         return None;
     }

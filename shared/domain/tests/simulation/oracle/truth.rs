@@ -50,7 +50,7 @@ impl Machine {
 
     /// Its mode for a rule, under `CURFEW_MODE`. Of one that is not the job's that it names the account decides, unless it is opted out.
     pub(crate) fn mode(&self, rule: Rule, whose: Whose, settings: &Settings, ceiling: Mode) -> Mode {
-        let is_decided_by_account = whose == Whose::Strangers
+        let is_decided_by_account = whose.is_disowned()
             && self.says.mode != Some(Mode::Observe)
             && !matches!(rule, Rule::Expired | Rule::Hours);
         let of_account = Some(settings.untagged.mode).filter(|_| is_decided_by_account);
@@ -99,8 +99,8 @@ impl Machine {
         }
         let action = match rule {
             Rule::Expired => {
-                let terminate =
-                    whose.knows_only_its_expiry() || says.on_idle == Some(RuleAction::Terminate) || unstoppable;
+                let is_of_a_job = whose.knows_only_its_expiry() || whose == Whose::LostJobs;
+                let terminate = is_of_a_job || says.on_idle == Some(RuleAction::Terminate) || unstoppable;
                 return Some(if terminate { Ending::Terminate } else { Ending::Stop });
             }
             Rule::Untagged => settings.untagged.action,

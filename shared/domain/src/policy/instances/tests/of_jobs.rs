@@ -98,6 +98,13 @@ fn a_stranger_expires_but_loses_no_disk_by_a_copied_tag() {
 }
 
 #[test]
+fn a_machine_expires_as_a_job_whose_state_was_lost_wanted_it() {
+    let expiring = of_job().tag("curfew:expires-at", "2026-09-01T13:00:00Z");
+    let lost = Jobs(of_another().0.into_keys().map(|job| (job, None)).collect());
+    assert_snapshot!(check(expiring, lost, UNTAGGED_ENFORCED, &["01 13:00"]), @"01 13:00 mark expired=terminate@01T13:00 and terminate for expired | told vision (action)");
+}
+
+#[test]
 fn what_was_announced_waits_while_nobody_can_say() {
     let mut account = account(of_job(), UNTAGGED_ENFORCED);
     account.policy.jobs = of_another();
