@@ -61,6 +61,7 @@ def test_a_running_job_takes_five_reads_a_minute_and_no_write(jobs: JobAccount) 
     for name in names:
         jobs.job(name).beats()
     jobs.written_long_ago()
+    assert jobs.tick().counts["s3:PutObject"] == len(names), "once it is written down that it was heard of"
     run = jobs.tick()
     assert run.counts == {
         "ec2:DescribeInstances": 1,
@@ -158,6 +159,7 @@ def test_from_a_result_to_a_closed_job(jobs: JobAccount) -> None:
     job = jobs.running()
     job.beats()
     jobs.written_long_ago()
+    jobs.tick()
     quiet = jobs.tick()
     job.ends()
     run = jobs.tick()

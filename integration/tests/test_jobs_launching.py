@@ -13,7 +13,7 @@ import pytest
 from jobs import AGENT, ON_DEMAND, SPEC, JobAccount
 from local_aws import LocalAws
 from local_aws.client import REGION
-from reaping import BUCKET, ago, moment, now
+from reaping import BUCKET, ago, moment, now, rfc3339
 from reaping_budgets import month
 
 WITH_ALL = """
@@ -143,6 +143,39 @@ def test_on_demand_once_its_time_has_come(jobs: JobAccount) -> None:
     assert job.state == "waiting"
     jobs.tick_at(since + timedelta(minutes=15))
     assert job.phase["lifecycle"] == "on-demand" and "InstanceLifecycle" not in jobs.aws.instance(job.machine)
+
+
+def test_machines_that_ec2_never_gives_are_launches_without_capacity_and_no_attempts_without_progress(jobs: JobAccount) -> None:
+    prices = {f"us-east-1{zone}": 0.2 + place / 10 for place, zone in enumerate("abcdf")}
+    jobs.aws.set_spot_price("g5.xlarge", prices, since=ago(minutes=5))
+    finish_by = rfc3339(now() + timedelta(hours=2))
+    # EC2's clock stands still here, so each machine seems to have run since the beginning.
+    jobs.submit(text=SPEC.replace('max_runtime = "8h"', f'max_runtime = "7d"\nfinish_by = "{finish_by}"'))
+    at, passes, waits, told = now(), [""], [], []
+    while True:
+        run = jobs.tick_at(at)
+        job = jobs.job()
+        told += [message["message"] for message in run.messages]
+        if job.state == "running":
+            passes[-1] += job.phase["zone"][-1]
+            assert jobs.machines() == [job.machine]
+            jobs.aws.set_instance(job.machine, state="terminated", state_reason="Server.InsufficientInstanceCapacity")
+            at += timedelta(seconds=20)
+        elif job.state == "waiting":
+            passes.append("")
+            until = moment(job.phase["until"])
+            waits.append((until - at).total_seconds() / 60)
+            assert jobs.tick().counts["ec2:RunInstances"] == 0, "not before its time"
+            at = until + timedelta(seconds=1)
+        else:
+            break
+    assert set(passes[:-1]) == {"abcdf"} and "abcdf".startswith(passes[-1]), passes
+    expected = [1, 2, 4, 8] + [15] * (len(waits) - 4)
+    assert len(waits) > 5 and all(0.7 < wait / minutes < 1.3 for wait, minutes in zip(waits, expected, strict=True)), waits
+    assert (job.state, job.phase["result"]) == ("ended", "expired") and job.document["progress"]["attempts_without"] == 0
+    assert finish_by in job.phase["why"] and "no capacity after all" in job.phase["why"], job.phase["why"]
+    # Two launches, that it waits, and its end.
+    assert len(told) == 4 and "nothing can be launched for it" in told[2] and "no capacity after all" in told[3], told
 
 
 # Quota and permission

@@ -96,18 +96,21 @@ def test_only_a_mark_that_was_due_says_that_it_was_curfew(jobs: JobAccount, mark
 
 
 @pytest.mark.parametrize(
-    ("code", "words"),
+    ("code", "words", "held"),
     [
-        ("Client.InternalError", "create grants for the key"),
-        ("Client.VolumeLimitExceeded", "quota of EBS storage"),
-        ("Client.InvalidSnapshot.NotFound", "name another image under `[machine] ami`"),
-        ("Server.InsufficientInstanceCapacity", "there was no capacity after all"),
-        ("Server.InternalError", "a fault of AWS"),
+        ("Client.InternalError", "create grants for the key", "permission"),
+        ("Client.VolumeLimitExceeded", "quota of EBS storage", "quota"),
+        ("Client.InvalidSnapshot.NotFound", "name another image under `[machine] ami`", "unplaceable"),
+        ("Server.InsufficientInstanceCapacity", "there was no capacity after all", None),
+        ("Server.InternalError", "a fault of AWS", None),
     ],
 )
-def test_a_machine_that_ec2_did_not_bring_up_says_why_and_what_to_do(jobs: JobAccount, code: str, words: str) -> None:
+def test_a_machine_that_ec2_did_not_bring_up_says_why_and_what_to_do(jobs: JobAccount, code: str, words: str, held: str | None) -> None:
     job = jobs.running()
-    jobs.aws.set_instance(job.machine, state="terminated", state_reason=code)
+    machine = job.machine
+    jobs.aws.set_instance(machine, state="terminated", state_reason=code)
     run = jobs.tick()
-    assert job.attempt == 2 and job.state == "running"
-    assert code in run.message() and words in run.message()
+    assert (job.attempt, job.state) == ((1, "held") if held else (2, "running"))
+    assert job.phase.get("by") == held and jobs.machines() == ([] if held else [job.machine])
+    assert run.message().count(code) == 1 and run.message().count(words) == 1, run.message()
+    assert not held or machine in job.phase["why"] and words in job.phase["why"]

@@ -96,6 +96,13 @@ pub struct Job {
     /// How many machines it has had.
     #[serde(default)]
     pub machines: u32,
+    /// The latest attempt that anybody has heard of: its heart beat, or it wrote into head, or left an exit record.
+    #[serde(default)]
+    pub heard: u32,
+    /// How many machines in a row EC2 has ended before anybody heard of them: they are no attempts that made no progress, but launches that
+    /// came to nothing.
+    #[serde(default)]
+    pub unheard: u32,
     /// Where it stands.
     pub phase: Phase,
     /// Passes through the ranking since it had a machine; part of the token.
@@ -115,7 +122,7 @@ pub struct Job {
     pub reserved: Option<Reservation>,
     /// Where it can be launched, best first, as it was last ranked.
     pub ranking: Option<Ranking>,
-    /// Since when nothing could be launched for it; `None` once something was.
+    /// Since when nothing could be launched for it; `None` once something was, and after [`Job::unheard`] once that is heard of.
     pub unplaced_since: Option<Timestamp>,
     /// Whether it was ever held because Curfew only observed: then its permissions may come a moment later than its mode.
     #[serde(default)]
@@ -141,7 +148,8 @@ pub struct Progress {
     /// The attempt that wrote it; 0 where there is none.
     #[serde(default)]
     pub attempt: u32,
-    /// How many machines were lost since that step last rose, without the one that wrote it.
+    /// How many machines were lost since that step last rose, without the one that wrote it, and without those that EC2 ended before
+    /// anybody heard of them.
     pub attempts_without: u32,
 }
 
@@ -169,6 +177,8 @@ impl Job {
             submitted_at: now,
             attempt: 0,
             machines: 0,
+            heard: 0,
+            unheard: 0,
             phase: Phase::Submitted,
             passes: 0,
             predecessor: None,

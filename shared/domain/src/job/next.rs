@@ -59,7 +59,7 @@ pub fn wants(job: &Job, warned: bool, now: Timestamp) -> Wants {
 /// What is not known never changes anything, but for a launch without an answer, which is asked again with the same token.
 #[must_use]
 pub fn next(job: &Job, facts: &Facts, now: Timestamp) -> (Job, Vec<Effect>) {
-    let job = run::read(watch(job.clone(), facts, now), facts);
+    let job = run::hear(run::read(watch(job.clone(), facts, now), facts), facts);
     if let Phase::Ended(ended) = &job.phase {
         let ended = ended.clone();
         return over::go_on(job, ended, facts, now);
@@ -132,6 +132,20 @@ impl Lost {
             "Server.InternalError" => Self::AwsFault,
             code if code.starts_with("Server.") => Self::Reclaimed,
             _ => Self::Gone,
+        }
+    }
+
+    /// Whether it was EC2's doing, as far as anybody knows. All else has taken its time on a machine, or was to.
+    const fn is_by_ec2(self) -> bool {
+        match self {
+            Self::Reclaimed
+            | Self::KeyRefused
+            | Self::StorageUsedUp
+            | Self::NoSnapshot
+            | Self::NoCapacity
+            | Self::AwsFault
+            | Self::Gone => true,
+            Self::NeverHeard | Self::Silent | Self::ShutDown | Self::Overdue => false,
         }
     }
 

@@ -46,6 +46,8 @@ impl Job {
         let paragraph = match &self.phase {
             Phase::Launching(launching) if launching.unanswered => self.says_unanswered(launching),
             Phase::Submitted | Phase::Reserving | Phase::Launching(_) => self.says_lost()?,
+            // Of launches that come to nothing, one after the other, people have heard: the next is told once something is heard of it.
+            Phase::Running(_) if self.unheard > 1 => return None,
             Phase::Running(placed) => self.says_runs(placed),
             Phase::Interrupted(replacing) => self.says_interrupted(replacing),
             Phase::Waiting(waiting) => self.says_waits(waiting),
@@ -121,10 +123,10 @@ impl Job {
         Some(Paragraph { fingerprint: self.in_spell("lost"), severity: Severity::Warning, text, loses: None })
     }
 
-    /// Until it has a machine again, each kind of thing is told once, however often it is now this and now that: the kinds that were told are
-    /// part of the fingerprint. There are few, so it stays short.
+    /// Until it has a machine again that is heard of, each kind of thing is told once, however often it is now this and now that: the kinds
+    /// that were told are part of the fingerprint. There are few, so it stays short.
     fn in_spell(&self, kind: &str) -> String {
-        let spell = format!("unplaced {}: ", self.machines);
+        let spell = format!("unplaced {}: ", self.machines.saturating_sub(self.unheard));
         match self.told.as_deref().and_then(|told| told.strip_prefix(&spell)) {
             None => format!("{spell}{kind}"),
             Some(told) if told.split(", ").any(|one| one == kind) => format!("{spell}{told}"),
@@ -191,7 +193,7 @@ impl Job {
 
     fn says_waits(&self, waiting: &Waiting) -> Paragraph {
         let since = self.unplaced_since.unwrap_or(self.submitted_at);
-        let lost = self.in_place_of();
+        let lost = self.in_place_of(&waiting.said);
         let text = format!(
             "{}: {lost}nothing can be launched for it since {since}: {}. It is tried again and again{}{}. {}",
             self.named(),
@@ -224,7 +226,7 @@ impl Job {
         let text = format!(
             "{}: {}it is not launched: {}{again}{}. {mend} {}",
             self.named(),
-            self.in_place_of(),
+            self.in_place_of(&held.why),
             held.why.trim_end_matches('.'),
             self.costs_nothing(),
             self.how_to_stop()
@@ -303,9 +305,10 @@ impl Job {
         format!("To stop it: curfew cancel {}", self.job)
     }
 
-    /// Why there is no machine, where there was one.
-    fn in_place_of(&self) -> String {
-        self.lost.map(|lost: Lost| format!("its machine {}; ", lost.in_words())).unwrap_or_default()
+    /// Why there is no machine, where there was one, and where what is said does not say so itself.
+    fn in_place_of(&self, said: &str) -> String {
+        let lost = self.lost.map(Lost::in_words).filter(|lost| !said.contains(lost));
+        lost.map(|lost| format!("its machine {lost}; ")).unwrap_or_default()
     }
 
     /// As long as nothing of it runs.

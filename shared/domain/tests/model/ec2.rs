@@ -91,6 +91,7 @@ pub(crate) fn sight(world: &World, instance: &ResourceId, late: bool) -> Sight {
         Why::Reclaimed => "Server.SpotInstanceTermination",
         Why::Itself => "Client.InstanceInitiatedShutdown",
         Why::User => "Client.UserInitiatedShutdown",
+        Why::NotGiven => "Server.InsufficientInstanceCapacity",
     };
     let (state, why) = match machine.life {
         Life::Over(_, at) if late && since(at) < ENDED_AFTER => (State::Running, None),

@@ -46,6 +46,8 @@ pub(crate) enum Planted {
     LoserGoesOn,
     /// What is owed is not done again by who comes after a crash.
     EffectsOnce,
+    /// A heart is taken to beat from the launch on.
+    HeartImagined,
 }
 
 /// One thing that happens.
@@ -67,6 +69,8 @@ pub(crate) enum Action {
     Warn(usize),
     /// EC2 takes it back.
     Reclaim(usize),
+    /// EC2 had no capacity for it after all.
+    Withhold(usize),
     /// Its agent hangs.
     Silence(usize),
     /// The timer of its boothook will not ring.
@@ -141,6 +145,9 @@ impl Explored {
         } else if machine.warned_at.is_none() {
             actions.extend([Action::Warn(index), Action::Reclaim(index)]);
         }
+        if machine.agent == Agent::Boots && machine.launched_at == world.now {
+            actions.push(Action::Withhold(index));
+        }
         if machine.agent != Agent::Dead {
             actions.push(Action::Silence(index));
             if machine.agent != Agent::Boots {
@@ -172,6 +179,7 @@ impl Explored {
             }
             Action::Warn(index) => world.machines[index].warned_at = Some(now),
             Action::Reclaim(index) => world.machines[index].end(Why::Reclaimed, now),
+            Action::Withhold(index) => world.machines[index].end(Why::NotGiven, now),
             Action::Silence(index) => world.machines[index].silence(now),
             Action::BreakTimer(index) => world.machines[index].timer = false,
             Action::Kill(index) => world.machines[index].end(Why::User, now),
@@ -256,6 +264,11 @@ impl Model for Explored {
                 world.active || world.state.is_closed()
             }),
             Property::always("it succeeded as head says", |_, world: &World| succeeded_as_head_says(world)),
+            Property::always("what never ran is no attempt without progress", |_, world: &World| {
+                let gave = |machine: &&Machine| !matches!(machine.life, Life::Over(Why::NotGiven, _));
+                let attempts = world.machines.iter().filter(gave).count();
+                usize::try_from(world.state.progress.attempts_without).unwrap() <= attempts
+            }),
             Property::always("it computes no longer than it may", |_, world: &World| world.computed() <= RUNTIME_MAX),
             Property::always("it comes to an end", |explored: &Self, world: &World| explored.ends(world)),
             Property::sometimes("an attempt follows a warning", |_, world: &World| {

@@ -8,7 +8,7 @@ use crate::agent::{Deed, deeds};
 use crate::explore::Explored;
 use crate::run::{Do, Eyes, Outcome, Run};
 use crate::time::{advance, next_moment};
-use crate::world::{Why, World};
+use crate::world::{Agent, Why, World};
 
 /// How the world goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,9 +21,11 @@ pub(crate) enum Course {
     Mute,
     /// Nothing can be launched any more.
     Dry,
+    /// Everything is launched, and ended by EC2 before anything is heard of it.
+    Withheld,
 }
 
-pub(crate) const COURSES: [Course; 4] = [Course::Works, Course::Endless, Course::Mute, Course::Dry];
+pub(crate) const COURSES: [Course; 5] = [Course::Works, Course::Endless, Course::Mute, Course::Dry, Course::Withheld];
 
 /// So often the clock moves on until it must be over. Waiting takes the most: six hours by quarters of an hour.
 const MOMENTS_MAX: usize = 120;
@@ -65,6 +67,9 @@ impl Explored {
         for index in 0..world.machines.len() {
             if course == Course::Mute {
                 world.machines[index].silence(now);
+            }
+            if course == Course::Withheld && world.machines[index].agent == Agent::Boots {
+                world.machines[index].end(Why::NotGiven, now);
             }
             if course == Course::Endless {
                 world.machines[index].timer = false;

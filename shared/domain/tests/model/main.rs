@@ -3,16 +3,17 @@
 //!
 //! Proven, within the bounds, of every state that can be reached: at most one attempt is past the fence, and what an earlier one writes
 //! does not count; one machine runs of an attempt (strays aside, below); a token never has two sets of parameters; a machine that runs is known to the state,
-//! a silent one is ended before it is replaced, money is reserved before it is spent; a job computes no longer than it may; it succeeds
-//! only where head says so; its end is for ever, and once it is closed nothing runs. And from each moment at which nobody
-//! reconciles, and so from every crash, it comes to an end of itself, off the index and given back, if from then on nothing more goes
-//! wrong: whether agents work, never end, are never heard of again, or nothing can be launched any more (`fair.rs`).
+//! a silent one is ended before it is replaced, money is reserved before it is spent; a job computes no longer than it may; what never ran
+//! is no attempt without progress; it succeeds only where head says so; its end is for ever, and once it is closed nothing runs. And from
+//! each moment at which nobody reconciles, and so from every crash, it comes to an end of itself, off the index and given back, if from
+//! then on nothing more goes wrong: whether agents work, never end, or are never heard of again, whether nothing can be launched any more,
+//! or whatever is launched is ended by EC2 before it runs (`fair.rs`).
 //!
 //! What happens, in any order: one or two reconcilers that read, write by compare-and-swap, carry out an effect, lose its answer, crash,
 //! or stand still at each of these, for as long as Lambda lets an invocation live; warnings that come, come again, come late, or never;
 //! answers of EC2 that lag, and facts that cannot be had; refusals by capacity, quota and permission, by the budget and of the ranking;
-//! machines taken back with and without a warning, hanging agents, agents that give up, timers that do not ring, people who terminate,
-//! stop and cancel; `CURFEW_MODE` that changes; a clock that moves to the next deadline, or over hours in which nobody reconciles.
+//! machines taken back with and without a warning, or ended by EC2 before they run, hanging agents, agents that give up, timers that do not
+//! ring, people who terminate, stop and cancel; `CURFEW_MODE` that changes; a clock that moves to the next deadline, or over hours in which nobody reconciles.
 //!
 //! Bounds: one job of two hours in six, two pools under one quota, three attempts without progress. [`Bounds`] says how much goes wrong in one
 //! life, and how often the clock moves on. Everything else is without bound, and the states are still finite.
@@ -174,4 +175,9 @@ fn a_loser_that_goes_on_is_found() {
 #[test]
 fn effects_that_are_not_done_again_are_found() {
     finds(Planted::EffectsOnce, "it comes to an end");
+}
+
+#[test]
+fn a_heart_that_is_imagined_is_found() {
+    finds(Planted::HeartImagined, "what never ran is no attempt without progress");
 }

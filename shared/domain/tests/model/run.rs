@@ -183,7 +183,7 @@ impl Explored {
     /// Reads the state and the facts that it wants, and decides. `blind`: none of them can be had.
     pub(crate) fn look(&self, world: &mut World, eyes: Eyes) -> Run {
         let job = world.state.clone();
-        let run = decide(world, &job, None, eyes);
+        let run = self.decide(world, &job, None, eyes);
         match &run {
             // Planted: what was once written is never done again.
             Run::Owes(_) if self.planted == Some(Planted::EffectsOnce) => Run::Idle,
@@ -217,7 +217,9 @@ impl Explored {
             return Run::Owes(Kept::new(Owed { job, effects, answer, warned }));
         }
         match answer {
-            Some(Said(answer)) => decide(world, &owed.job, Some(answer), owed.warned.map_or(Eyes::Open, Eyes::Warned)),
+            Some(Said(answer)) => {
+                self.decide(world, &owed.job, Some(answer), owed.warned.map_or(Eyes::Open, Eyes::Warned))
+            }
             None => Run::Idle,
         }
     }
@@ -255,27 +257,30 @@ impl Explored {
             }
         }
     }
-}
 
-fn decide(world: &mut World, job: &Kept<Job>, answer: Option<Answer>, eyes: Eyes) -> Run {
-    let facts = if eyes == Eyes::Blind { blind(world, answer) } else { facts(world, job, answer, eyes) };
-    let warned = eyes.warned();
-    let (then, effects) = next(job, &facts, world.now);
-    let effects: Vec<Do> = effects.into_iter().filter_map(Do::of).collect();
-    if !facts.may_act && effects.iter().any(Do::acts) {
-        world.breaks(Broken::Acted);
+    fn decide(&self, world: &mut World, job: &Kept<Job>, answer: Option<Answer>, eyes: Eyes) -> Run {
+        let mut facts = if eyes == Eyes::Blind { blind(world, answer) } else { facts(world, job, answer, eyes) };
+        if self.planted == Some(Planted::HeartImagined) {
+            facts.heartbeat = facts.heartbeat.map(|beat| beat.or(Some(world.now)));
+        }
+        let warned = eyes.warned();
+        let (then, effects) = next(job, &facts, world.now);
+        let effects: Vec<Do> = effects.into_iter().filter_map(Do::of).collect();
+        if !facts.may_act && effects.iter().any(Do::acts) {
+            world.breaks(Broken::Acted);
+        }
+        if effects.iter().filter(|effect| **effect != Do::Forget).count() > 1 {
+            world.breaks(Broken::TwoAnswers);
+        }
+        if then == **job {
+            return if effects.is_empty() {
+                Run::Idle
+            } else {
+                Run::Owes(Kept::new(Owed { job: job.clone(), effects, answer: None, warned }))
+            };
+        }
+        Run::Decided(Kept::new(Decision { read: job.clone(), job: Kept::new(then), effects, warned }))
     }
-    if effects.iter().filter(|effect| **effect != Do::Forget).count() > 1 {
-        world.breaks(Broken::TwoAnswers);
-    }
-    if then == **job {
-        return if effects.is_empty() {
-            Run::Idle
-        } else {
-            Run::Owes(Kept::new(Owed { job: job.clone(), effects, answer: None, warned }))
-        };
-    }
-    Run::Decided(Kept::new(Decision { read: job.clone(), job: Kept::new(then), effects, warned }))
 }
 
 fn blind(world: &World, answer: Option<Answer>) -> Facts {

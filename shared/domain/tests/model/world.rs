@@ -182,6 +182,8 @@ pub(crate) enum Why {
     Reclaimed,
     Itself,
     User,
+    /// EC2 took the launch, and had no capacity after all.
+    NotGiven,
 }
 
 /// How far the agent is.

@@ -6,8 +6,8 @@ use super::limits::{Left, after};
 use super::place::{RANKING_IS_OLD_AFTER, again, ask_for_money, covers, hold};
 use super::{ABSENT_AFTER, Turn, note, over, run};
 use crate::job::{
-    ATTEMPT_MIN, Answer, Effect, Ending, Facts, HeldBy, Job, Launch, LaunchAnswer, Launching, NoteKind, Phase, Placed,
-    Quota, Waiting, token,
+    ATTEMPT_MIN, Answer, Effect, Ending, Facts, HeldBy, Job, Launch, LaunchAnswer, Launching, Lost, NoteKind, Phase,
+    Placed, Quota, Waiting, token,
 };
 
 /// Minutes between passes: capacity comes back in minutes, or in hours.
@@ -21,6 +21,9 @@ const QUOTA_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
 
 /// When a permission that is missing is looked at again: it may be on its way, or be taken away for a while on purpose.
 const PERMISSION_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
+
+/// When an image is looked at again of which a snapshot is gone: a person has to name another one, or its publisher.
+const SNAPSHOT_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
 
 /// After so long without an answer the owner hears of a launch.
 const UNANSWERED_AFTER: SignedDuration = SignedDuration::from_mins(15);
@@ -135,6 +138,37 @@ fn denied(job: Job, launching: &Launching, said: &str, facts: &Facts, now: Times
     over::end(job, Ending::Failed, said.to_owned(), facts, now)
 }
 
+/// EC2 took the launch, and ended what came of it before anybody heard of it: what follows is what follows where it refuses a launch in
+/// these words (EC2 API reference, "`StateReason`"; EC2 user guide, "Troubleshoot Amazon EC2 instance launch issues").
+pub(super) fn ended(job: Job, machine: &Placed, lost: Lost, is_at_hand: bool, now: Timestamp) -> Turn {
+    let why = format!("{} {}", machine.instance, lost.in_words());
+    match lost {
+        // The volumes of the machine before may still count.
+        Lost::StorageUsedUp if job.predecessor.is_some() && job.unheard == 1 => {
+            pause(job, PREDECESSOR_GOES_IN, why, now)
+        }
+        Lost::StorageUsedUp => hold(job, HeldBy::Quota, why, after(now, QUOTA_HELD_FOR)),
+        Lost::KeyRefused => hold(job, HeldBy::Permission, why, after(now, PERMISSION_HELD_FOR)),
+        Lost::NoSnapshot => hold(job, HeldBy::Unplaceable, why, after(now, SNAPSHOT_HELD_FOR)),
+        _ => match choose(&job, Some(machine.candidate), &[], None, now) {
+            Ok((candidate, ends_at)) if is_at_hand => first(job, candidate, ends_at, None, now),
+            _ => {
+                let said = unheard(&job).unwrap_or(why);
+                wait(job, &[], &said, now)
+            }
+        },
+    }
+}
+
+/// What became of its last machines, where EC2 has ended them before anybody heard of them.
+pub(super) fn unheard(job: &Job) -> Option<String> {
+    let how = job.lost.filter(|_| job.unheard > 0)?.in_words();
+    Some(match job.unheard {
+        1 => format!("nothing was ever heard of its last machine: it {how}"),
+        many => format!("nothing was ever heard of its last {many} machines: the last one {how}"),
+    })
+}
+
 /// It is asked for again by the next run; for long, its owner hears of it.
 fn unanswered(mut job: Job, launching: Launching, now: Timestamp) -> Job {
     let unanswered = launching.unanswered || now.duration_since(launching.at) >= UNANSWERED_AFTER;
@@ -154,7 +188,8 @@ fn launched(mut job: Job, placed: Placed, facts: &Facts, now: Timestamp) -> Turn
     );
     let noted = note(&job, NoteKind::Launched(placed.instance.clone()), why);
     let settle = Effect::Settle(placed.instance.clone());
-    job.unplaced_since = None;
+    // After machines that were never heard of, another one is nothing yet.
+    job.unplaced_since = job.unplaced_since.filter(|_| job.unheard > 0);
     job.machines = job.machines.saturating_add(1);
     job.passes = 0;
     job.phase = Phase::Running(placed.clone());
@@ -185,16 +220,16 @@ fn next_candidate(job: Job, launching: Launching, said: &str, facts: &Facts, now
 
 fn wait(mut job: Job, quotas: &[Quota], said: &str, now: Timestamp) -> Turn {
     job.unplaced_since = job.unplaced_since.or(Some(now));
-    let passes = job.passes;
     let mut candidates = job.ranking.iter().flat_map(|ranking| &ranking.candidates);
-    let is_quota = candidates.all(|one| one.quota.as_ref().is_some_and(|quota| quotas.contains(quota)));
+    let is_quota =
+        !quotas.is_empty() && candidates.all(|one| one.quota.as_ref().is_some_and(|quota| quotas.contains(quota)));
     let named: Vec<&str> = quotas.iter().map(|quota| quota.0.as_str()).collect();
     let named = named.join(", ");
     if is_quota && job.predecessor.is_none() {
         let why = format!("the quota {named} is used up: {said}. Ask Service Quotas to raise it");
         return hold(job, HeldBy::Quota, why, after(now, QUOTA_HELD_FOR));
     }
-    let (pause, why) = if is_quota {
+    let (long, why) = if is_quota {
         let why = format!("the quota {named} is used up, and the machine before may still count against it: {said}");
         (PREDECESSOR_GOES_IN, why)
     } else if quotas.is_empty() {
@@ -202,14 +237,22 @@ fn wait(mut job: Job, quotas: &[Quota], said: &str, now: Timestamp) -> Turn {
     } else {
         (back_off(&job), format!("{said} (of other pools the quota {named} is used up)"))
     };
+    pause(job, long, why, now)
+}
+
+/// Nothing is asked for until then.
+fn pause(mut job: Job, pause: SignedDuration, why: String, now: Timestamp) -> Turn {
     let noted = note(&job, NoteKind::Waits, why.as_str());
-    job.phase = Phase::Waiting(Waiting { until: after(now, pause), passes, said: why });
+    job.phase = Phase::Waiting(Waiting { until: after(now, pause), passes: job.passes, said: why });
     (job, vec![noted])
 }
 
-/// Longer with each pass, and by a quarter shorter or longer by chance: the same of the same pass.
+/// Longer with each pass, and by a quarter shorter or longer by chance: the same of the same pass. As many machines that were never heard of
+/// as there are candidates are a pass as well.
 fn back_off(job: &Job) -> SignedDuration {
-    let place = usize::try_from(job.passes.saturating_sub(1)).unwrap_or(usize::MAX);
+    let candidates = job.ranking.as_ref().map_or(1, |ranking| ranking.candidates.len().max(1));
+    let unheard = job.unheard.div_ceil(u32::try_from(candidates).unwrap_or(u32::MAX));
+    let place = usize::try_from(job.passes.max(unheard).saturating_sub(1)).unwrap_or(usize::MAX);
     let minutes = BACK_OFF_MINUTES[place.min(BACK_OFF_MINUTES.len() - 1)];
     // No candidate has this number, so no launch has this hash.
     let hash = token(&job.job, job.attempt, job.passes, u8::MAX);

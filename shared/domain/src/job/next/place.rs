@@ -33,7 +33,7 @@ pub(super) fn submitted(job: Job, facts: &Facts, now: Timestamp) -> Turn {
 pub(super) fn again(mut job: Job, facts: &Facts, now: Timestamp) -> Turn {
     let left = Left::of_any(&job, now);
     if left.is_over() {
-        let why = left.in_words(&job);
+        let why = nothing_left(&job, left);
         return give_up(job, Ending::Expired, why, facts, now);
     }
     if is_without_progress(&job, facts) {
@@ -46,6 +46,12 @@ pub(super) fn again(mut job: Job, facts: &Facts, now: Timestamp) -> Turn {
     }
     job.phase = Phase::Submitted;
     (job, vec![Effect::Rank])
+}
+
+/// Why there is no other attempt, and what kept it from one, where EC2 did.
+fn nothing_left(job: &Job, left: Left) -> String {
+    let unheard = launch::unheard(job).map(|unheard| format!("; {unheard}")).unwrap_or_default();
+    format!("{}{unheard}", left.in_words(job))
 }
 
 /// There is no other attempt. What the last one may have left behind is read first: it may write until its two minutes are over.
@@ -86,7 +92,7 @@ pub(super) fn begin(job: Job, avoid: Option<u8>, facts: &Facts, now: Timestamp) 
         Ok((candidate, ends_at)) if covers(&job, now) => launch::first(job, candidate, ends_at, avoid, now),
         Ok(_) => ask_for_money(job, now),
         Err(Some(left)) => {
-            let why = left.in_words(&job);
+            let why = nothing_left(&job, left);
             give_up(job, Ending::Expired, why, facts, now)
         }
         Err(None) => again(job, facts, now),

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::limits::{Left, after, latest_end, use_up};
 use super::place::{self, RANKING_IS_OLD_AFTER};
-use super::{ABSENT_AFTER, Turn, is_going, note, over, stay};
+use super::{ABSENT_AFTER, Turn, is_going, launch, note, over, stay};
 use crate::instance::State;
 use crate::job::{
     AGENT_ENDS_BEFORE, EXPIRES_AFTER, Effect, Ending, ExitReason, FIRST_HEARTBEAT_AFTER, Facts, Job, Lost, NoteKind,
@@ -31,6 +31,19 @@ pub(super) fn read(mut job: Job, facts: &Facts) -> Job {
         job.progress.step = Some(checkpoint.step);
         job.progress.attempt = checkpoint.attempt;
         job.progress.attempts_without = 0;
+    }
+    job
+}
+
+/// Takes down that its machine was heard of: whatever becomes of it from then on, the launch came to something.
+pub(super) fn hear(mut job: Job, facts: &Facts) -> Job {
+    let (Phase::Running(machine) | Phase::Interrupted(Replacing { machine, .. })) = &job.phase else { return job };
+    let attempt = machine.attempt;
+    let has_beat = facts.heartbeat.flatten().is_some();
+    let is_in_head = facts.head.iter().flatten().any(|head| head.attempt == attempt);
+    let has_left = facts.exit.iter().flatten().any(|exit| exit.attempt == attempt);
+    if has_beat || is_in_head || has_left {
+        (job.heard, job.unheard, job.unplaced_since) = (attempt, 0, None);
     }
     job
 }
@@ -200,7 +213,14 @@ fn lose(job: Job, machine: &Placed, loss: &Loss, facts: &Facts, now: Timestamp) 
     let mut job = use_up(job, machine, until);
     job.lost = Some(loss.how);
     job.passes = 0;
-    if job.progress.attempt != machine.attempt {
+    let is_unheard = loss.how.is_by_ec2() && job.heard != machine.attempt;
+    if is_unheard {
+        job.unheard = job.unheard.saturating_add(1);
+        job.unplaced_since = job.unplaced_since.or(Some(now));
+    } else {
+        (job.unheard, job.unplaced_since) = (0, None);
+    }
+    if !is_unheard && job.progress.attempt != machine.attempt {
         job.progress.attempts_without = job.progress.attempts_without.saturating_add(1);
     }
     let predecessor = Placed { ends_at: machine.ends_at.min(until), ..machine.clone() };
@@ -212,8 +232,10 @@ fn lose(job: Job, machine: &Placed, loss: &Loss, facts: &Facts, now: Timestamp) 
     let why = format!("{} {}", machine.instance, loss.how.in_words());
     let noted = note(&job, NoteKind::Lost(machine.instance.clone(), loss.how), why);
     let is_fresh = job.ranking.as_ref().is_some_and(|one| now.duration_since(one.at) < RANKING_IS_OLD_AFTER);
-    let is_at_hand = facts.may_act && (loss.in_time || is_fresh) && place::covers(&job, now);
-    let may_go_on = !place::is_without_progress(&job, facts) && !Left::of_any(&job, now).is_over();
+    let is_at_hand = (loss.in_time || is_fresh) && place::covers(&job, now);
+    let may_go_on = facts.may_act && !place::is_without_progress(&job, facts) && !Left::of_any(&job, now).is_over();
+    // What AWS takes back may have had no time to be heard of; again and again, it is no better than no capacity.
+    let is_refusal = is_unheard && (loss.how != Lost::Reclaimed || job.unheard > 1);
     // What was known of its machine, is known of its predecessor.
     let facts = Facts {
         may_act: facts.may_act,
@@ -223,10 +245,10 @@ fn lose(job: Job, machine: &Placed, loss: &Loss, facts: &Facts, now: Timestamp) 
         cancel: facts.cancel.clone(),
         ..Facts::default()
     };
-    let (job, effects) = if is_at_hand && may_go_on {
-        place::begin(job, Some(machine.candidate), &facts, now)
-    } else {
-        place::again(job, &facts, now)
+    let (job, effects) = match (may_go_on, is_refusal, is_at_hand) {
+        (true, true, _) => launch::ended(job, machine, loss.how, is_at_hand, now),
+        (true, false, true) => place::begin(job, Some(machine.candidate), &facts, now),
+        _ => place::again(job, &facts, now),
     };
     (job, std::iter::once(noted).chain(effects).collect())
 }

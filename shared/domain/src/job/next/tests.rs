@@ -8,5 +8,6 @@ mod over;
 mod placing;
 mod running;
 mod totality;
+mod unheard;
 mod wanting;
 mod world;

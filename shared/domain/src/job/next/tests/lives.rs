@@ -63,6 +63,7 @@ fn these_lives_meet_what_they_are_to_meet() {
     assert!(attempts_most >= 5, "{attempts_most}");
     let met = [
         "Reclaimed",
+        "NoCapacity",
         "NeverHeard",
         "Silent",
         "ShutDown",

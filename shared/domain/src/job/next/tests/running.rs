@@ -218,7 +218,7 @@ fn a_machine_that_ec2_does_not_know_is_gone_only_after_a_while_and_in_silence() 
     check_nothing(absent(HOUR).facts(|facts| facts.heartbeat = None));
     check_nothing(absent(HOUR).heart(0).head_unknown());
     check(absent(HOUR).heart(0), "submitted: note lost i-1 Gone, rank");
-    check(absent(15 * MINUTE).never_heard(), "submitted: note lost i-1 Gone, rank");
+    check(absent(15 * MINUTE).never_heard(), "waiting after 0: note lost i-1 Gone, note waits");
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn an_attempt_with_a_new_checkpoint_made_progress() {
 /// Attempt 3, and only attempt 0 wrote a checkpoint.
 fn third() -> Given {
     running().job(|job| {
-        job.attempt = 3;
+        (job.attempt, job.heard) = (3, 3);
         job.progress = Progress { step: Some(300), attempt: 0, attempts_without: 2 };
         if let Phase::Running(placed) = &mut job.phase {
             placed.attempt = 3;

@@ -285,6 +285,7 @@ impl World {
         let others: Vec<&str> = others.map(|machine| machine.id.as_str()).collect();
         assert!(others.is_empty(), "two at once, {others:?}: {:#?}", self.log);
         let silent_since = self.happens(5).then_some(self.now);
+        let ended = self.happens(5).then_some((self.now, "Server.InsufficientInstanceCapacity"));
         self.machines.push(Machine {
             id: format!("i-{}", self.machines.len() + 1),
             token: launch.token.clone(),
@@ -294,7 +295,7 @@ impl World {
             warned_at: None,
             rate_max: launch.candidate.rate_max,
             silent_since,
-            ended: None,
+            ended,
         });
         self.machines.len() - 1
     }
