@@ -53,11 +53,14 @@ pub(super) fn verdict(job: &Job, facts: &Facts) -> Option<(Ending, String)> {
     Some((Ending::Cancelled, format!("cancelled by {}", cancel.by.as_deref().unwrap_or("a person"))))
 }
 
+/// What the agent says, which is a whole sentence of how it ended; or that, where it says nothing.
 fn in_words(succeeded: bool, code: Option<i32>, why: &str) -> String {
-    let ended = if succeeded { "the command succeeded" } else { "the command failed" };
+    if !why.is_empty() {
+        return why.to_owned();
+    }
+    let ended = if succeeded { "the command has ended with success" } else { "the command has failed" };
     let code = code.filter(|_| !succeeded).map(|code| format!(" with exit code {code}")).unwrap_or_default();
-    let why = if why.is_empty() { String::new() } else { format!(": {why}") };
-    format!("{ended}{code}{why}")
+    format!("{ended}{code}")
 }
 
 /// It is over.

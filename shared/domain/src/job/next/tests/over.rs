@@ -25,8 +25,26 @@ fn a_result_ends_the_job_in_every_phase() {
         check(given.clone().result(0, false), &format!("failed{machine}{closes}"));
         let ended = given.result(1, false).next();
         let Phase::Ended(ended) = ended.job.phase else { unreachable!() };
-        assert_eq!(ended.why, "the command failed with exit code 3");
+        assert_eq!(ended.why, "the command has failed with exit code 3");
     }
+}
+
+#[test]
+fn an_end_is_said_once_in_the_words_of_who_saw_it() {
+    let why = |given: Given| match given.next().job.phase {
+        Phase::Ended(ended) => ended.why,
+        other => panic!("{other:?}"),
+    };
+    let in_head = |said: &str| {
+        why(running().result(1, false).facts(|facts| {
+            let result = facts.head.iter_mut().flatten().find_map(|head| head.result.as_mut());
+            said.clone_into(&mut result.unwrap().why);
+        }))
+    };
+    assert_eq!(in_head("`setup` has failed with exit code 3"), "`setup` has failed with exit code 3");
+    assert_eq!(in_head(""), "the command has failed with exit code 3");
+    assert_eq!(why(running().result(1, true)), "the command has ended with success");
+    assert_eq!(why(running().exit(Some(ExitReason::Succeeded))), "said so");
 }
 
 #[test]
