@@ -66,6 +66,22 @@ def test_a_reclaim_without_a_warning_is_found_by_the_sweep(jobs: JobAccount) -> 
     assert job.attempt == 2 and jobs.machines() == [job.machine] and job.machine != first
 
 
+def test_a_warning_after_the_result_launches_one_machine_in_vain(jobs: JobAccount) -> None:
+    """Nobody reads `head.json` between the warning and the launch: that call would be the seventh."""
+    job = jobs.running()
+    job.beats()
+    first = job.machine
+    job.ends(shuts_down=False)
+    run = jobs.warn(first)
+    assert job.attempt == 2 and not any("head.json" in str(call["resources"]) for call in run.calls)
+    jobs.tick()
+    assert (job.state, job.phase["result"]) == ("ended", "succeeded") and len(jobs.ever_launched()) == 2
+    for machine in (first, job.phase["machine"]["instance"]):
+        jobs.aws.shut_down(machine)
+    jobs.tick()
+    assert job.phase["closed"] and jobs.machines() == [] and len(jobs.ever_launched()) == 2
+
+
 def test_state_changes_and_rebalances_only_say_look_now(jobs: JobAccount) -> None:
     job = jobs.running()
     job.beats()
