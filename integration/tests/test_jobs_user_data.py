@@ -178,13 +178,30 @@ def test_an_orderly_end_that_hangs_is_forced_and_at_last_left_to_the_kernel(mach
     assert machine.file("proc/sysrq-trigger") == "s\nu\no\n"
 
 
-def test_an_end_that_has_begun_is_not_stopped_by_the_shutdown(machine: Machine) -> None:
-    """systemd sends SIGTERM to all; who watches over the shutdown must outlive it."""
-    machine.tool("systemctl", RECORDER + 'kill -TERM "$(cat "$CURFEW_ROOT/pid")"\nexit 0\n')
+def end_and_be_told_to(machine: Machine, first: str | None) -> None:
+    """The end, which its own shutdown tells to end, by what PID 1 is then, and all that it has begun as well."""
+    (machine.root / "proc/1").mkdir()
+    becomes = "" if first is None else f'echo {first} >"$CURFEW_ROOT/proc/1/comm"\n'
+    machine.tool("systemctl", RECORDER + becomes + 'kill -TERM "$(cat "$CURFEW_ROOT/pid")" $PPID $$\nexit 0\n')
     (machine.root / "wrapped").write_text('echo $$ >"$CURFEW_ROOT/pid"\n. "$CURFEW_ROOT/boothook"\n')
     machine.clock = END
-    machine.run("wrapped", "end")
+    ended = machine.run("wrapped", "end")
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize("first", ["systemd", "init", None])
+def test_an_end_that_has_begun_is_not_stopped_by_the_shutdown(machine: Machine, first: str | None) -> None:
+    """systemd sends SIGTERM to what it stops; who watches over the shutdown must outlive it."""
+    end_and_be_told_to(machine, first)
     assert machine.said(*OFF) == [ORDERLY, BY_FORCE]
+    assert machine.file("proc/sysrq-trigger") == "s\nu\no\n"
+
+
+def test_the_last_of_the_shutdown_does_not_wait_for_it(machine: Machine) -> None:
+    """That waits for what does not heed its SIGTERM, for `DefaultTimeoutStopSec`, and powers off by itself."""
+    end_and_be_told_to(machine, "systemd-shutdow")
+    assert machine.said(*OFF) == [ORDERLY] and machine.clock <= END + 10
+    machine.wait_until_nothing_runs()
 
 
 def test_without_systemctl_older_ways_are_taken(machine: Machine) -> None:

@@ -42,6 +42,7 @@ def test_there_never_was_a_network(lone: LoneMachine) -> None:
     lone.launch(lone.training(STEPS))
     host = lone.boot()
     lone.ends_by_its_timer()
+    assert "has not heeded" not in host.console(), "nothing of the timer's holds the shutdown up"
     assert host.metadata.asked == [] and not (host.root / AGENT).exists()
 
 

@@ -36,6 +36,7 @@ _FINAL_STOP_SECONDS = 90  # systemd-system.conf(5), DefaultTimeoutStopSec
 _ENDS_WELL = (0, -signal.SIGHUP, -signal.SIGINT, -signal.SIGTERM, -signal.SIGPIPE)  # systemd.service(5), SuccessExitStatus
 _MS_BIND, _PR_SET_CHILD_SUBREAPER = 4096, 36
 _SYSRQ, _MESSAGES = "proc/sysrq-trigger", "dev/kmsg"
+_FIRST = "proc/1/comm"  # the name of PID 1, of which the kernel keeps 15 letters (proc_pid_comm(5))
 
 
 @dataclass
@@ -260,12 +261,15 @@ class Machine:
         ordinary = [service for service in self.services.values() if service.has_default_dependencies]
         await asyncio.gather(*(self.stop(service) for service in ordinary))
         self.say("systemd: ends all other processes")
+        (self.root / _FIRST).write_text("systemd-shutdow\n")
         limit = time.monotonic() + self.hurried(_FINAL_STOP_SECONDS)
         for pid in self.others():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
         while self.others() and time.monotonic() < limit:
             await asyncio.sleep(LOOK_SECONDS)
+        if self.others():
+            self.say("systemd: kills what has not heeded its SIGTERM")
         self.go_dark(how)
 
     def go_dark(self, how: str) -> None:
@@ -346,11 +350,12 @@ def _mount(told: dict[str, Any]) -> None:
 def _prepare(root: Path) -> None:
     """What is there before anything runs. Of `/run`, nothing has outlived the last boot."""
     subprocess.run(["/bin/rm", "-rf", root / "run"], check=True)
-    for folder in ("run/systemd/system", "proc/sys/kernel", "dev", "etc/systemd/system", "var/log", "tmp", "root"):
+    for folder in ("run/systemd/system", "proc/sys/kernel", "proc/1", "dev", "etc/systemd/system", "var/log", "tmp", "root"):
         (root / folder).mkdir(parents=True, exist_ok=True)
     for pipe in (_MESSAGES, _SYSRQ):
         if not (root / pipe).exists():
             os.mkfifo(root / pipe)
+    (root / _FIRST).write_text("systemd\n")
 
 
 async def _live(machine: Machine) -> None:

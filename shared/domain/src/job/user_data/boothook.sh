@@ -6,6 +6,7 @@ calendar='@CALENDAR@'
 clock_is_set_from=1735689600 # 2025-01-01: a clock that says less was never set
 unset_max=900                # seconds; nothing that such a clock signs is taken by S3, so no job runs meanwhile
 orderly_max=120              # seconds for an orderly end
+nap_max=10                   # of these a SIGTERM cuts off so many at most
 root=${CURFEW_ROOT:-}        # tests run in a directory
 PATH=${PATH:+$PATH:}$root/usr/sbin:$root/usr/bin:$root/sbin:$root/bin
 export PATH
@@ -27,14 +28,27 @@ is_over() {
     [ "$unset_for" -ge "$unset_max" ]
 }
 
-# In order; if that hangs, by force; if that hangs, by the kernel alone. Its own orderly end must not stop it.
+# The last of an orderly end: PID 1 is no more than a program that ends all processes, waits a minute and a half for those that do not heed its
+# SIGTERM, and then powers off whatever has become of them. The kernel keeps 15 letters of its name.
+end_at_last() {
+    first=
+    { read -r first <"$root/proc/1/comm"; } 2>/dev/null
+    if [ "$first" = systemd-shutdow ]; then exit 0; fi
+}
+
+# In order; if that hangs, by force; if that hangs, by the kernel alone. Its own orderly end must not stop it before its last.
 power_off() {
-    trap '' HUP INT TERM
+    trap '' HUP INT
+    trap end_at_last TERM
     say "powering off: the end of the attempt, $calendar, is past"
-    (systemctl poweroff -i || shutdown -h now || poweroff) </dev/null >/dev/null 2>&1 &
-    sleep "$orderly_max"
+    (trap '' TERM; systemctl poweroff -i || shutdown -h now || poweroff) </dev/null >/dev/null 2>&1 &
+    waited=0
+    while [ "$waited" -lt "$orderly_max" ]; do
+        sleep "$nap_max"
+        waited=$((waited + nap_max))
+    done
     say "powering off by force"
-    (systemctl poweroff --force --force || poweroff -f) </dev/null >/dev/null 2>&1 &
+    (trap '' TERM; systemctl poweroff --force --force || poweroff -f) </dev/null >/dev/null 2>&1 &
     sleep 15
     { echo 1 >"$root/proc/sys/kernel/sysrq"; } 2>/dev/null
     for key in s u o; do
