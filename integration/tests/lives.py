@@ -70,7 +70,7 @@ class World:
     def __enter__(self) -> World:
         with ExitStack() as stack:
             self.account = stack.enter_context(JobAccount(self.aws))
-            # An attempt that is lost while it boots makes no progress, and five of them may come in a row.
+            # An attempt that is lost before its first checkpoint makes no progress, and five of them may come in a row.
             team = {"monthly_budget_usd": _BUDGET_USD, "over_budget": "hold"}
             self.account.configure(jobs={"no_progress_attempts_max": 2 * INTERRUPTIONS}, teams={"vision": team})
             self.s3 = self.aws.client("s3")
