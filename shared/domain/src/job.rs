@@ -143,12 +143,12 @@ pub struct Used {
 /// How far a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Progress {
-    /// The step of the newest complete checkpoint that anybody has read of.
+    /// The highest step of a complete checkpoint that anybody has read of.
     pub step: Option<u64>,
-    /// The attempt that wrote it; 0 where there is none.
+    /// The latest attempt that head named a checkpoint of; 0 where there is none.
     #[serde(default)]
     pub attempt: u32,
-    /// How many machines were lost since that step last rose, without the one that wrote it, and without those that EC2 ended before
+    /// How many machines were lost since head last named one, without the one that wrote it, and without those that EC2 ended before
     /// anybody heard of them.
     pub attempts_without: u32,
 }

@@ -6,7 +6,8 @@ use crate::explore::{Explored, Planted};
 use crate::job;
 use crate::world::{Agent, Broken, Life, Machine, Why, World};
 
-/// The one checkpoint that a job names: more of them show nothing new.
+/// The one step that is named, as of a command that writes each checkpoint over the one before. Each attempt names it once: more
+/// of one attempt show nothing new.
 const STEP: u64 = 1;
 
 /// What an agent may do next.
@@ -43,7 +44,7 @@ pub(crate) fn deeds(world: &World, machine: &Machine) -> Vec<Deed> {
         Agent::Past(Head { result: Some(_), .. }) => deeds.push(Deed::Shutdown(ExitReason::Succeeded)),
         Agent::Past(head) => {
             deeds.push(Deed::Result);
-            if head.checkpoint.is_none() {
+            if head.checkpoint.is_none_or(|named| named.attempt < mine) {
                 deeds.push(Deed::Checkpoint);
             }
             if machine.warned_at.is_some() {

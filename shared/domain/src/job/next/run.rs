@@ -23,14 +23,16 @@ const MOVED: &str = "that is earlier than it was launched with, so somebody has 
 /// Clocks differ: what ends so shortly before its time, ends because of it.
 const END_IS_NEAR: SignedDuration = SignedDuration::from_mins(1);
 
-/// Reads the fence: how far the job is.
+/// Reads the fence: how far the job is. An attempt has head name only what is ahead of what it went on from, by its step or, of the same
+/// step, by its bytes: so one that it names a checkpoint of has made progress, also where a damaged one of a higher step was skipped.
 pub(super) fn read(mut job: Job, facts: &Facts) -> Job {
     let Some(Some(head)) = &facts.head else { return job };
     let Some(checkpoint) = head.checkpoint.filter(|one| one.attempt <= job.attempt) else { return job };
-    if job.progress.step.is_none_or(|step| step < checkpoint.step) {
-        job.progress.step = Some(checkpoint.step);
-        job.progress.attempt = checkpoint.attempt;
-        job.progress.attempts_without = 0;
+    let progress = &mut job.progress;
+    if checkpoint.attempt > progress.attempt || progress.step.is_none_or(|step| step < checkpoint.step) {
+        progress.step = progress.step.max(Some(checkpoint.step));
+        progress.attempt = checkpoint.attempt;
+        progress.attempts_without = 0;
     }
     job
 }

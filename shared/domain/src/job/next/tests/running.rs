@@ -309,11 +309,23 @@ fn an_attempt_with_a_new_checkpoint_made_progress() {
     assert_eq!(given.job.progress, expect);
     let lost = |given: Given| given.warned("i-1").next().job.progress;
     assert_eq!(lost(given.clone()), expect, "it made progress, whatever came after");
-    let without = running().job(|job| job.progress = Progress { step: Some(300), attempt: 0, attempts_without: 0 });
+    let without = third().job(|job| job.progress = Progress { step: Some(300), attempt: 2, attempts_without: 0 });
     assert_eq!(lost(without.clone()).attempts_without, 1);
-    // An older step is none, and neither is one of an attempt that was not launched yet.
-    for (attempt, step) in [(1, 300), (1, 299), (2, 400)] {
+    // What an earlier attempt wrote is none, and neither is what is of an attempt that was not launched yet.
+    for (attempt, step) in [(2, 300), (2, 299), (1, 300), (4, 400)] {
         assert_eq!(lost(without.clone().checkpoint(attempt, step).next()).attempts_without, 1, "{attempt} {step}");
+    }
+}
+
+#[test]
+fn a_checkpoint_of_the_same_or_a_lower_step_is_progress_of_the_attempt_that_wrote_it() {
+    for step in [300, 120] {
+        let progress = third().checkpoint(3, step).next().job.progress;
+        assert_eq!(progress, Progress { step: Some(300), attempt: 3, attempts_without: 0 }, "the step never falls");
+        check(
+            third().checkpoint(3, step).seen(State::Terminated, RECLAIMED),
+            "submitted: note lost i-1 Reclaimed, rank",
+        );
     }
 }
 

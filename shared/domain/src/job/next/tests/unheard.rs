@@ -53,7 +53,7 @@ fn it_is_no_attempt_without_progress() {
 fn what_was_heard_of_is_one() {
     let heard: [fn(Given) -> Given; 4] = [
         |given| given.heart(MINUTE),
-        |given| given.checkpoint(1, 300).job(|job| job.progress.step = Some(300)),
+        |given| given.facts(|facts| facts.head = Some(Some(Head { attempt: 1, ..Head::default() }))),
         |given| given.exit(Some(ExitReason::Interrupted)),
         |given| given.job(|job| job.heard = 1),
     ];
