@@ -9,13 +9,15 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, chown, lchown};
 use std::path::{Path, PathBuf};
 
-use domain::job::checkpoints::{Entry, MARKERS, check_path, is_description, is_record, is_temporary, marks, step_of};
+use domain::job::checkpoints::{
+    Entry, MARKERS, QUIET, Step, Watch, Writer, check_path, is_description, is_record, is_temporary, marks, step_of,
+};
 use jiff::Timestamp;
 use store::Local;
 
 use crate::user::User;
 
-pub(crate) use snapshot::{Snapshot, let_go};
+pub(crate) use snapshot::{Original, Snapshot, let_go};
 
 /// Deeper, or more, is no checkpoint, but a directory that was named by mistake.
 const DEPTH_MAX: u32 = 32;
@@ -76,6 +78,13 @@ pub(crate) fn look(directory: &Path) -> io::Result<Look> {
         }
     }
     Ok(seen)
+}
+
+/// A step as it lies there now, where nobody writes.
+pub(crate) fn step_in(directory: &Path, step: u64, now: Timestamp) -> io::Result<Option<Step>> {
+    let mut watch = Watch::default();
+    watch.look(look(directory)?.entries, now);
+    Ok(watch.steps(Writer::Ended, now, QUIET).into_iter().find(|there| there.step == step))
 }
 
 /// What went wrong, without the number that it has in the kernel.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -17,7 +18,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::agent::{Agent, Cause};
-use crate::directory::{self, Look, Snapshot};
+use crate::directory::{self, Look, Original, Snapshot};
 use crate::disk::Disk;
 use crate::fence::Shut;
 use crate::patience::Patience;
@@ -52,8 +53,8 @@ struct Work {
     keep: Option<u32>,
     /// What head named, newest last.
     counting: Vec<Checkpoint>,
-    /// The newest step that this attempt has kept, as it was then.
-    kept_as: Option<Step>,
+    /// The newest step that was kept, or the one that was put back, as it was then.
+    original: Option<Original>,
     seen: Watch,
     /// The steps that were there when the newest was kept.
     known: Option<BTreeSet<u64>>,
@@ -125,7 +126,7 @@ impl Keeper {
             writer: writer.subscribe(),
             keep,
             counting: restored.counting,
-            kept_as: None,
+            original: restored.original,
             seen: Watch::default(),
             known: None,
             progress: Progress::since(restored.checkpoint.map(|checkpoint| checkpoint.step)),
@@ -192,9 +193,9 @@ impl Work {
     async fn once(&mut self) -> Kept {
         let Some(steps) = self.look().await else { return Kept::Refused };
         let kept = self.kept();
-        self.left = self.tell_problems(&steps);
+        let again = self.again(&steps).await;
+        self.left = self.tell_problems(&steps, again);
         let mut came = Kept::Nothing;
-        let again = self.kept_as.as_ref().and_then(|kept| rewritten(&steps, kept));
         let again = again.filter(|step| step.complete && step.still);
         if let Some(step) = again {
             self.say(format!("step {} was changed after it was kept, and is uploaded again", step.step));
@@ -218,6 +219,38 @@ impl Work {
             came = Kept::Refused;
         }
         came
+    }
+
+    /// The step that was kept or put back, where it is something else by now: by its bytes, unless something newer is to be kept first.
+    async fn again<'a>(&mut self, steps: &'a [Step]) -> Option<&'a Step> {
+        let step = rewritten(steps, &self.original.as_ref()?.step)?;
+        let is_next = to_upload(steps, self.kept()).next().is_none();
+        let is_as_kept = if step.still && is_next { self.is_as_kept(step).await? } else { false };
+        if let Some(original) = self.original.as_mut().filter(|_| is_as_kept) {
+            // It was only touched, which need not be found out again.
+            original.step = step.clone();
+        }
+        (!is_as_kept).then_some(step)
+    }
+
+    /// Whether a step has the bytes that were kept. That may take as long as reading it, and is given up where the command ends: then there may
+    /// be something newer.
+    async fn is_as_kept(&mut self, step: &Step) -> Option<bool> {
+        let manifest = Arc::clone(&self.original.as_ref()?.manifest);
+        let (directory, entries, given_up) =
+            (self.directory.clone(), step.entries.clone(), Arc::<AtomicBool>::default());
+        let gives_up = Arc::clone(&given_up);
+        // Of its own, so that whoever waits for the end of the command hears of it as well.
+        let mut writer = self.writer.clone();
+        let compared = self.disk.run(move || Snapshot::take(&directory, &entries)?.is_still(&manifest, &given_up));
+        tokio::select! {
+            // What cannot be read is not uploaded either, which says why.
+            compared = compared => Some(compared.flatten().unwrap_or(false)),
+            Ok(()) = writer.changed() => {
+                gives_up.store(true, Ordering::Relaxed);
+                None
+            }
+        }
     }
 
     fn kept(&self) -> Option<u64> {
@@ -313,7 +346,7 @@ impl Work {
                 "checkpoints are deleted while they are uploaded; from now on they are held until then".to_owned(),
             );
         }
-        uploaded?;
+        let manifest = uploaded?;
         if let Some(path) = changed {
             return Err(Trouble::Own(format!("{} was changed while it was uploaded", path.display())));
         }
@@ -323,7 +356,7 @@ impl Work {
         self.counting.clone_from(&kept);
         self.counting.reverse();
         self.counting.push(checkpoint);
-        self.kept_as = Some(step.clone());
+        self.original = Some(Original { step: step.clone(), manifest: Arc::new(manifest) });
         self.measure(step, begun);
         if self.keep.is_some() {
             self.prune(checkpoint, &kept).await;
@@ -367,7 +400,7 @@ impl Work {
 
     /// Says of what is newer than all that is kept why it cannot be, and of what is older and came later that it is not. The newest
     /// of what is not, once the command has ended.
-    fn tell_problems(&mut self, steps: &[Step]) -> Option<String> {
+    fn tell_problems(&mut self, steps: &[Step], again: Option<&Step>) -> Option<String> {
         let (kept, writer) = (self.kept(), *self.writer.borrow());
         let mut left = None;
         for step in steps.iter().filter(|step| !step.complete && kept.is_none_or(|kept| step.step > kept)) {
@@ -377,7 +410,6 @@ impl Work {
                 left = left.or(Some(self.not_kept(step, &why)));
             }
         }
-        let again = self.kept_as.as_ref().and_then(|kept| rewritten(steps, kept));
         if let Some(step) = again.filter(|step| writer != Writer::Running && !step.complete) {
             let why = step.problem.clone().unwrap_or_else(|| "it carries no marker".to_owned());
             let words = format!("step {} was changed after it was kept, and may be kept torn: {why}", step.step);

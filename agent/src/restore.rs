@@ -11,9 +11,10 @@ use domain::job::{Checkpoint, Head};
 use store::CheckpointError;
 
 use crate::agent::{Agent, End};
-use crate::directory;
+use crate::directory::{self, Original};
 use crate::patience::Patience;
 use crate::user::User;
+use crate::world::now;
 
 /// Where it is put together, in the directory itself, because a rename does not lead from disk to disk. A name that begins with
 /// a dot is no checkpoint.
@@ -28,6 +29,8 @@ pub(crate) struct Restored {
     pub(crate) checkpoint: Option<Checkpoint>,
     /// Where its entries are.
     pub(crate) entries: Vec<PathBuf>,
+    /// What the command finds there: what it writes over it, is to be kept.
+    pub(crate) original: Option<Original>,
     /// The checkpoints that head named and that are not damaged, the newest last.
     pub(crate) counting: Vec<Checkpoint>,
 }
@@ -47,10 +50,10 @@ pub(crate) async fn restore(agent: &Arc<Agent>, head: &Head, into: &Path, user: 
             Err(End::broken(format!("the checkpoint of step {step} cannot be restored: {error}{hint}")))
         };
         match Box::pin(one(agent, checkpoint, into, user)).await {
-            Ok(entries) => {
+            Ok((entries, original)) => {
                 agent.log.say(&format!("goes on from step {step}, which attempt {} kept", checkpoint.attempt));
                 counting.reverse();
-                return Ok(Restored { checkpoint: Some(checkpoint), entries, counting });
+                return Ok(Restored { checkpoint: Some(checkpoint), entries, original, counting });
             }
             Err(CheckpointError::Damaged(words)) => {
                 agent
@@ -94,8 +97,11 @@ async fn prepare(agent: &Arc<Agent>, into: &Path, user: &User) -> io::Result<()>
     .await
 }
 
+/// Where the entries of a checkpoint are, and the step that they are.
+type PutBack = (Vec<PathBuf>, Option<Original>);
+
 /// One checkpoint: put together beside the others, and then renamed.
-async fn one(agent: &Agent, checkpoint: Checkpoint, into: &Path, user: &User) -> Result<Vec<PathBuf>, CheckpointError> {
+async fn one(agent: &Agent, checkpoint: Checkpoint, into: &Path, user: &User) -> Result<PutBack, CheckpointError> {
     let restoring = into.join(RESTORING);
     let disk = |error| CheckpointError::Disk { path: restoring.clone(), error };
     let empty = restoring.clone();
@@ -115,7 +121,12 @@ async fn one(agent: &Agent, checkpoint: Checkpoint, into: &Path, user: &User) ->
         }
     };
     let (into, user) = (into.to_owned(), user.clone());
-    on_disk(move || finish(&manifest, &half, &into, &user)).await.map_err(disk)
+    let put_back = on_disk(move || {
+        let entries = finish(&manifest, &half, &into, &user)?;
+        let step = directory::step_in(&into, checkpoint.step, now())?;
+        Ok((entries, step.map(|step| Original { step, manifest: Arc::new(manifest) })))
+    });
+    put_back.await.map_err(disk)
 }
 
 /// What a checkpoint holds besides files, its owner, and its place.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from attempts import BUCKET, NAME, Job, disk_of, head
+from attempts import BUCKET, NAME, Job, Machine, disk_of, head
 from local_aws import LocalAws
 
 MIB = 1024 * 1024
@@ -95,6 +95,7 @@ def test_without_a_marker_a_checkpoint_counts_once_it_is_quiet(job: Job) -> None
     job.spec(command)
     with job.machine(1) as machine:
         machine.until(lambda: job.kept() == 7)
+        is_taken_back(machine)
         # A minute is 3 s here, and it wrote for 3 s.
         assert job.get(f"checkpoints/{NAME}/1/7/files/step-7/a") == b"1\n2\n3\n4\n5\n6\n"
 
@@ -232,6 +233,83 @@ def test_the_newest_are_kept_and_no_more(job: Job) -> None:
     assert len(job.manifests()) == 2 and job.manifests()[-1] == (1, 30)
     steps = {key.split("/")[4] for key in job.keys(f"checkpoints/{NAME}/")}
     assert steps == {str(step) for _, step in job.manifests()}, "nothing is left of the others"
+
+
+def runs(job: Job, machine: Machine) -> None:
+    """Waits for the command, which has put down what it goes on from."""
+    machine.until(lambda: job.trail.exists() and job.trail.read_text().count("\n") == machine.attempt)
+
+
+def goes_on(job: Job) -> None:
+    """A command that puts down what it goes on from, and leaves writing to the test."""
+    job.spec(f'echo "${{CURFEW_RESUME_FROM:+$(cat $(echo $CURFEW_RESUME_FROM | tr : " ") | paste -sd:)}}" >> {job.trail}; sleep 600')
+
+
+def is_taken_back(machine: Machine) -> None:
+    machine.metadata.warn(seconds=10)
+    machine.ends()
+
+
+def went_on_from(job: Job) -> list[str]:
+    return job.trail.read_text().splitlines()
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_what_a_later_attempt_writes_over_the_checkpoint_that_it_went_on_from_is_kept(job: Job, damaged: bool) -> None:
+    file = job.checkpoints / "last-v1.ckpt"
+    goes_on(job)
+    with job.machine(1) as machine:
+        runs(job, machine)
+        file.write_text("one\n")
+        machine.until(lambda: job.kept() == 1)
+        is_taken_back(machine)
+    with job.machine(2) as machine:
+        runs(job, machine)
+        file.write_text("two\n")
+        machine.until(lambda: job.head() == json.loads(head(2, (2, 1), kept=[(1, 1)])))
+        assert "step 1 was changed after it was kept, and is uploaded again" in machine.said()
+        is_taken_back(machine)
+    assert job.manifests() == [(1, 1), (2, 1)]
+    if damaged:
+        job.put(f"checkpoints/{NAME}/2/1/files/last-v1.ckpt", "torn")
+    with job.machine(3) as machine:
+        runs(job, machine)
+        file.write_text("three\n")
+        kept = [(1, 1)] if damaged else [(2, 1), (1, 1)]
+        machine.until(lambda: job.head() == json.loads(head(3, (3, 1), kept=kept)))
+    assert went_on_from(job) == ["", "one", "one" if damaged else "two"]
+    assert ("the checkpoint of step 1 is damaged" in machine.said()) == damaged
+    assert job.manifests() == [*reversed(kept), (3, 1)]
+
+
+def test_what_was_put_back_and_is_only_touched_is_not_uploaded_again(job: Job) -> None:
+    job.training(10)
+    with job.machine(1) as machine:
+        machine.ends()
+    job.put(f"jobs/{NAME}/head.json", head(1, (1, 10)))
+    job.spec('find "$CURFEW_RESUME_FROM" | xargs touch && chown -R 65534 "$CURFEW_RESUME_FROM"')
+    with job.machine(2) as machine:
+        machine.ends()
+    assert job.head()["result"]["why"] == "the command has ended with success"
+    assert job.head()["checkpoint"] == {"attempt": 1, "step": 10} and not job.keys(f"checkpoints/{NAME}/2/")
+
+
+def test_a_checkpoint_of_several_entries_that_is_written_over_in_part_is_kept_whole(job: Job) -> None:
+    goes_on(job)
+    with job.machine(1) as machine:
+        runs(job, machine)
+        for name in ("model-7-00001-of-00002", "model-7-00002-of-00002", "optimizer-7"):
+            (job.checkpoints / name).write_text("one\n")
+        machine.until(lambda: job.kept() == 7)
+        is_taken_back(machine)
+    with job.machine(2) as machine:
+        runs(job, machine)
+        (job.checkpoints / "model-7-00002-of-00002").write_text("two\n")
+        machine.until(lambda: job.head()["checkpoint"] == {"attempt": 2, "step": 7})
+        is_taken_back(machine)
+    with job.machine(3) as machine:
+        runs(job, machine)
+    assert went_on_from(job) == ["", "one:one:one", "one:two:one"]
 
 
 def test_nothing_that_a_replaced_attempt_writes_counts(job: Job) -> None:

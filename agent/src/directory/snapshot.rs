@@ -1,17 +1,30 @@
 //! What a checkpoint consists of while it is uploaded.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use domain::job::checkpoints::{Link, Step};
+use domain::job::checkpoints::{File, Link, Manifest, PartDigest, Step};
 use store::{Content, Fingerprint, Local};
 
 use super::{DEPTH_MAX, Inside, walk, within};
 
 /// Where files are held that their writer may delete.
 const HELD: &str = ".curfew-held";
+
+/// So much of a file is read at once, in bytes.
+const READ_BYTES: usize = 256 * 1024;
+
+/// A checkpoint that is in the bucket, and its step as it lay in the directory when it was kept or put back.
+#[derive(Debug)]
+pub(crate) struct Original {
+    pub(crate) step: Step,
+    pub(crate) manifest: Arc<Manifest>,
+}
 
 /// A checkpoint, as it was at one moment.
 #[derive(Debug)]
@@ -78,10 +91,60 @@ impl Snapshot {
         now.files.into_iter().find(changed).map(|(path, _)| path)
     }
 
+    /// Whether it is what a manifest describes, byte for byte, though it was touched since. What was changed last is read first: where it
+    /// is something else, that shows soon. Given up, it is an error.
+    pub(crate) fn is_still(&self, manifest: &Manifest, given_up: &AtomicBool) -> io::Result<bool> {
+        let Content { files, links, folders } = &self.content;
+        let link = |link: &Link| (link.path.clone(), link.to.clone());
+        let same_links = sorted(links.iter().map(link)) == sorted(manifest.links.iter().map(link));
+        let described: BTreeMap<&str, &File> = manifest.files.iter().map(|file| (file.path.as_str(), file)).collect();
+        let pairs: Option<Vec<_>> =
+            files.iter().map(|file| Some((file, *described.get(file.path.as_str())?))).collect();
+        let Some(mut pairs) = pairs.filter(|pairs| pairs.len() == described.len()) else { return Ok(false) };
+        let size = |file: &Local| file.found.map(|found| found.bytes());
+        let same_sizes = pairs.iter().all(|(file, described)| size(file) == Some(described.bytes));
+        if !same_links || !same_sizes || sorted(folders) != sorted(&manifest.folders) {
+            return Ok(false);
+        }
+        pairs.sort_by_key(|(file, _)| Reverse(file.found.map(|found| found.changed_at())));
+        for (file, described) in pairs {
+            if !has_digests(&file.from, described, given_up)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Whether some of it was deleted.
     pub(crate) fn is_deleted(&self) -> bool {
         self.seen.keys().any(|path| !path.exists())
     }
+}
+
+fn sorted<T: Ord>(all: impl IntoIterator<Item = T>) -> BTreeSet<T> {
+    all.into_iter().collect()
+}
+
+/// Whether a file has the digest of each part of one that is described.
+fn has_digests(path: &Path, described: &File, given_up: &AtomicBool) -> io::Result<bool> {
+    let (mut file, mut piece) = (fs::File::open(path)?, vec![0; READ_BYTES]);
+    let parts = File::parts(described.bytes, described.part_bytes);
+    for ((_, length), expected) in parts.into_iter().zip(&described.sha256) {
+        let (mut digest, mut left) = (PartDigest::default(), length);
+        while left > 0 {
+            if given_up.load(Ordering::Relaxed) {
+                return Err(io::Error::other("nobody waits for it any more"));
+            }
+            let most = usize::try_from(left).unwrap_or(READ_BYTES).min(READ_BYTES);
+            file.read_exact(&mut piece[..most])?;
+            digest.take(&piece[..most]);
+            left -= u64::try_from(most).unwrap_or(left);
+        }
+        if digest.hex() != *expected {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Where a file can be read from now on.
@@ -159,6 +222,55 @@ mod tests {
         let taken = snapshot(&scratch);
         fs::write(scratch.0.join("step-1/a.bin"), "123456").unwrap();
         assert_eq!(taken.changed(), Some(scratch.0.join("step-1/a.bin")));
+    }
+
+    /// As it would be described once it is uploaded.
+    fn manifest(taken: &Snapshot) -> Manifest {
+        let described = |file: &Local| {
+            let bytes = fs::read(&file.from).unwrap();
+            let size = u64::try_from(bytes.len()).unwrap();
+            File {
+                path: file.path.clone(),
+                bytes: size,
+                part_bytes: 4,
+                sha256: bytes.chunks(4).map(File::digest).collect(),
+            }
+        };
+        let Content { files, links, folders } = &taken.content;
+        let files: Vec<File> = files.iter().map(described).collect();
+        let (bytes, links, folders) = (files.iter().map(|file| file.bytes).sum(), links.clone(), folders.clone());
+        Manifest { schema: 1, attempt: 1, step: 1, at: crate::world::now(), bytes, files, links, folders }
+    }
+
+    fn check_still(name: &str, change: impl Fn(&Path), expect: bool) {
+        let scratch = Scratch::new(name).file("step-1/a.bin").file("step-1/b.bin");
+        fs::create_dir(scratch.0.join("step-1/empty")).unwrap();
+        std::os::unix::fs::symlink("empty", scratch.0.join("step-1/link")).unwrap();
+        let before = manifest(&snapshot(&scratch));
+        change(&scratch.0.join("step-1"));
+        let still = snapshot(&scratch).is_still(&before, &AtomicBool::new(false));
+        assert_eq!(still.unwrap(), expect, "{name}");
+    }
+
+    #[test]
+    fn what_is_only_touched_is_still_the_same_and_each_other_change_is_seen() {
+        check_still("same", |_| {}, true);
+        check_still("touched", |step| fs::write(step.join("a.bin"), "12345").unwrap(), true);
+        check_still("first-part", |step| fs::write(step.join("a.bin"), "12945").unwrap(), false);
+        check_still("last-part", |step| fs::write(step.join("b.bin"), "12349").unwrap(), false);
+        check_still("longer", |step| fs::write(step.join("a.bin"), "123456").unwrap(), false);
+        check_still("more", |step| fs::write(step.join("c.bin"), "").unwrap(), false);
+        check_still("less", |step| fs::remove_file(step.join("a.bin")).unwrap(), false);
+        check_still("renamed", |step| fs::rename(step.join("a.bin"), step.join("c.bin")).unwrap(), false);
+        check_still("folders", |step| fs::create_dir(step.join("another")).unwrap(), false);
+        check_still("links", |step| fs::remove_file(step.join("link")).unwrap(), false);
+    }
+
+    #[test]
+    fn a_comparison_that_nobody_waits_for_is_given_up() {
+        let scratch = Scratch::new("given-up").file("step-1/a.bin");
+        let taken = snapshot(&scratch);
+        assert!(taken.is_still(&manifest(&taken), &AtomicBool::new(true)).is_err());
     }
 
     #[test]

@@ -67,6 +67,12 @@ impl Fingerprint {
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
+
+    /// When it was changed last, in seconds since 1970 and nanoseconds.
+    #[must_use]
+    pub const fn changed_at(&self) -> (i64, i64) {
+        self.changed_at
+    }
 }
 
 /// What a checkpoint consists of.

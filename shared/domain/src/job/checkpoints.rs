@@ -169,12 +169,15 @@ pub fn to_upload(steps: &[Step], kept: Option<u64>) -> impl Iterator<Item = &Ste
     steps.iter().filter(move |step| step.complete && kept.is_none_or(|kept| step.step > kept))
 }
 
-/// A step that was written to since it was kept, as it was then: its writer had only paused, or writes each checkpoint over the one
-/// before. Where there is only less of it, it is being deleted, and what is kept is all of it.
+/// A step that seems to be written to since it was kept or put back, as it was then: its writer had only paused, or writes each checkpoint
+/// over the one before. Where there is only less of it, it is being deleted, and what is kept is all of it. Where none of it is gone, an
+/// earlier time of change is a change as well: a copy may keep the time of its original, and a clock may be set back.
 #[must_use]
 pub fn rewritten<'a>(steps: &'a [Step], kept: &Step) -> Option<&'a Step> {
     let now = steps.iter().find(|step| step.step == kept.step)?;
-    (now.changed_at > kept.changed_at || now.bytes > kept.bytes || now.files > kept.files).then_some(now)
+    let is_more = now.changed_at > kept.changed_at || now.bytes > kept.bytes || now.files > kept.files;
+    let is_other = now.files == kept.files && (now.changed_at, now.bytes) != (kept.changed_at, kept.bytes);
+    (is_more || is_other).then_some(now)
 }
 
 /// A step that was completed since another one was kept, beside which there were those that are `known`, and is not kept because its
@@ -249,12 +252,13 @@ pub fn is_temporary(name: &str) -> bool {
     words.map(str::to_ascii_lowercase).any(|word| unfinished(&word))
 }
 
-/// In which order checkpoints are tried: what head names, and then what it named before, the highest step first. What else lies in the
-/// bucket may be whole, and was written by nobody who still counted.
+/// In which order checkpoints are tried: what head names, and then what it named before, the highest step first, and of one step that of
+/// the latest attempt. What else lies in the bucket may be whole, and was written by nobody who still counted.
 #[must_use]
 pub fn to_restore(head: &Head) -> Vec<Checkpoint> {
     let Some(named) = head.checkpoint else { return Vec::new() };
-    let mut older: Vec<Checkpoint> = head.kept.iter().copied().filter(|other| other.step < named.step).collect();
+    let is_before = |other: &Checkpoint| order(other) > order(&named);
+    let mut older: Vec<Checkpoint> = head.kept.iter().copied().filter(is_before).collect();
     older.sort_unstable_by_key(order);
     std::iter::once(named).chain(older).collect()
 }

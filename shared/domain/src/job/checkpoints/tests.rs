@@ -195,11 +195,13 @@ fn step(entry: Entry) -> Vec<Step> {
 #[test]
 fn what_is_written_to_after_it_was_kept_is_noticed_and_what_is_deleted_is_not() {
     let kept = step(entry("step-1")).remove(0);
-    let later = kept.changed_at + SignedDuration::from_nanos(1);
+    let (later, sooner) =
+        (kept.changed_at + SignedDuration::from_nanos(1), kept.changed_at - SignedDuration::from_nanos(1));
     let noticed = |now: Entry| rewritten(&step(now), &kept).is_some();
     assert!(!noticed(entry("step-1")) && !noticed(entry("step-2")));
     assert!(noticed(Entry { changed_at: later, bytes: 1, ..entry("step-1") }));
     assert!(noticed(Entry { bytes: 11, ..entry("step-1") }) && noticed(Entry { files: 2, ..entry("step-1") }));
+    assert!(noticed(Entry { bytes: 9, ..entry("step-1") }) && noticed(Entry { changed_at: sooner, ..entry("step-1") }));
     assert!(!noticed(Entry { bytes: 5, files: 0, changed_at: Timestamp::MIN, ..entry("step-1") }));
 }
 
@@ -233,6 +235,15 @@ fn what_head_does_not_name_is_not_restored() {
     assert_eq!(to_restore(&named(Some(at(2, 10)), &[])), [at(2, 10)]);
     let kept = [at(1, 8_000), at(1, 9_000), at(2, 10_500)];
     assert_eq!(to_restore(&named(Some(at(2, 10_000)), &kept)), [at(2, 10_000), at(1, 9_000), at(1, 8_000)]);
+}
+
+#[test]
+fn of_one_step_that_of_the_latest_attempt_is_the_newest() {
+    let head = Head { checkpoint: Some(at(3, 1)), kept: vec![at(1, 1), at(2, 1), at(4, 1)], ..Head::default() };
+    assert_eq!(to_restore(&head), [at(3, 1), at(2, 1), at(1, 1)]);
+    assert_eq!(to_keep(&[at(1, 1), at(2, 1)], at(3, 1), Some(2)), [at(2, 1)]);
+    let listed = [at(1, 1), at(2, 1), at(3, 1)].map(|checkpoint| Stored { checkpoint, whole: true });
+    assert_eq!(to_prune(&listed, at(3, 1), &[at(2, 1)], 3), [at(1, 1)]);
 }
 
 #[test]
