@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use domain::job::checkpoints::{
-    Progress, QUIET, Step, Watch, Writer, overtaken, rewritten, to_keep, to_prune, to_upload,
+    Progress, QUIET, Step, Watch, Writer, overtaken, place_of, rewritten, to_keep, to_prune, to_upload,
 };
 use domain::job::warning::Measured;
 use domain::job::{Checkpoint, CheckpointSpec, Head};
@@ -189,7 +189,7 @@ impl Work {
     }
 
     /// One look, and what follows from it: the newest is kept, or else the one before, or else what was kept is once more where it was
-    /// written to since, as soon as that has come to its end: over what is kept, which is worth less than the one before by now.
+    /// written to since, as soon as that has come to its end.
     async fn once(&mut self) -> Kept {
         let Some(steps) = self.look().await else { return Kept::Refused };
         let kept = self.kept();
@@ -310,7 +310,7 @@ impl Work {
 
     async fn keep(&mut self, step: &Step) -> Result<(), Trouble> {
         let (begun, agent) = (Instant::now(), Arc::clone(&self.agent));
-        let checkpoint = Checkpoint { attempt: agent.identity.attempt, step: step.step };
+        let checkpoint = place_of(&self.counting, agent.identity.attempt, step.step);
         let own = |error: io::Error| Trouble::Own(directory::words(&error));
         let (mut snapshot, unheld) =
             snapshot(&mut self.disk, &self.directory, &step.entries, self.hold).await.map_err(own)?;

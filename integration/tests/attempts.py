@@ -100,9 +100,16 @@ class Job:
         return [found["Key"] for page in pages for found in page.get("Contents", [])]
 
     def manifests(self) -> list[tuple[int, int]]:
-        """Attempt and step of each whole checkpoint."""
+        """Attempt and step of each whole checkpoint, once for each time that the attempt has kept the step."""
         keys = [key.split("/") for key in self.keys(f"checkpoints/{NAME}/") if key.endswith("/manifest.json")]
-        return sorted((int(key[3]), int(key[4])) for key in keys)
+        return sorted((int(key[3]), int(key[4].partition(".")[0])) for key in keys)
+
+    def newest(self, path: str) -> bytes | None:
+        """A file of the checkpoint that head names."""
+        if not (named := self.head().get("checkpoint")):
+            return None
+        again = f".{named['rewrite']}" if "rewrite" in named else ""
+        return self.get(f"checkpoints/{NAME}/{named['attempt']}/{named['step']}{again}/files/{path}")
 
     def steps(self) -> list[tuple[int, int]]:
         """Attempt and number of each step that was done, in order."""

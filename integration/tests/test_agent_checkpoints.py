@@ -282,6 +282,22 @@ def test_what_a_later_attempt_writes_over_the_checkpoint_that_it_went_on_from_is
     assert job.manifests() == [*reversed(kept), (3, 1)]
 
 
+def test_a_checkpoint_stays_whole_until_what_is_written_over_it_is(job: Job) -> None:
+    goes_on(job)
+    files = [job.checkpoints / "model-1", job.checkpoints / "optimizer-1"]
+    with job.machine(1) as machine:
+        runs(job, machine)
+        [file.write_text("one\n") for file in files]
+        machine.until(lambda: job.kept() == 1)
+        job.aws.fault("s3:PutObject", "slow", seconds=60, match="/files/optimizer-1", times=None)
+        [file.write_text("two\n") for file in files]
+        machine.until(lambda: len(job.keys(f"checkpoints/{NAME}/1/")) > 3)
+    job.aws.clear_faults()
+    with job.machine(2) as machine:
+        runs(job, machine)
+    assert went_on_from(job) == ["", "one:one"] and "damaged" not in machine.said()
+
+
 def test_what_was_put_back_and_is_only_touched_is_not_uploaded_again(job: Job) -> None:
     job.training(10)
     with job.machine(1) as machine:

@@ -480,7 +480,7 @@ def test_what_paused_while_it_was_written_is_uploaded_again_once_it_is_whole(job
         machine.until(lambda: job.kept() == 1)
         assert job.get(f"checkpoints/{NAME}/1/1/files/step-1/a") == b"half\n"
         go(job, machine, "paused")
-        machine.until(lambda: job.keys(f"checkpoints/{NAME}/1/1/files/step-1/b") and machine.said().count("step 1 is kept (") == 2)
+        machine.until(lambda: job.newest("step-1/b") == b"2\n")
     assert "step 1 was changed after it was kept, and is uploaded again" in machine.said()
     job.spec('[ "$(cat "$CURFEW_RESUME_FROM/a" | paste -sd:)" = half:rest ] && [ "$(cat "$CURFEW_RESUME_FROM/b")" = 2 ]')
     with job.machine(2) as machine:
@@ -490,14 +490,15 @@ def test_what_paused_while_it_was_written_is_uploaded_again_once_it_is_whole(job
 
 def test_a_file_that_each_checkpoint_is_written_over_is_kept_as_it_was_last(job: Job) -> None:
     file = job.checkpoints / "last-v1.ckpt"
-    job.spec(f"echo one > {file}; {waits_for(job, 'one')} echo two > {file}; {waits_for(job, 'two')} echo three > {file}")
-    kept = f"checkpoints/{NAME}/1/1/files/last-v1.ckpt"
+    job.spec(f"echo one > {file}; {waits_for(job, 'one')} echo two > {file}; {waits_for(job, 'two')} echo three > {file}", keep=2)
     with job.machine(1) as machine:
         for word in ("one", "two"):
-            machine.until(lambda: job.kept() == 1 and job.get(kept) == f"{word}\n".encode())
+            machine.until(lambda: job.newest(file.name) == f"{word}\n".encode())
             go(job, machine, word)
         machine.ends()
-    assert job.get(kept) == b"three\n" and job.head()["result"]["why"] == "the command has ended with success"
+    assert job.newest(file.name) == b"three\n" and job.head()["result"]["why"] == "the command has ended with success"
+    kept = [{"attempt": 1, "step": 1, "rewrite": 2}, {"attempt": 1, "step": 1, "rewrite": 1}]
+    assert [job.head()["checkpoint"], *job.head()["kept"]] == kept and job.manifests() == [(1, 1), (1, 1)]
 
 
 def test_a_kept_step_that_is_torn_at_the_end_is_said(job: Job) -> None:
@@ -508,7 +509,7 @@ def test_a_kept_step_that_is_torn_at_the_end_is_said(job: Job) -> None:
         go(job, machine, "kept")
         machine.ends()
     assert "step 1 was changed after it was kept, and may be kept torn: it carries no marker" in job.head()["result"]["why"]
-    assert not job.keys(f"checkpoints/{NAME}/1/1/files/step-1/b")
+    assert job.manifests() == [(1, 1)] and job.newest("step-1/b") is None
 
 
 def test_a_framework_that_marks_and_pauses_has_not_come_to_its_end(job: Job) -> None:

@@ -239,7 +239,7 @@ mod tests {
         let Content { files, links, folders } = &taken.content;
         let files: Vec<File> = files.iter().map(described).collect();
         let (bytes, links, folders) = (files.iter().map(|file| file.bytes).sum(), links.clone(), folders.clone());
-        Manifest { schema: 1, attempt: 1, step: 1, at: crate::world::now(), bytes, files, links, folders }
+        Manifest { schema: 1, attempt: 1, step: 1, rewrite: 0, at: crate::world::now(), bytes, files, links, folders }
     }
 
     fn check_still(name: &str, change: impl Fn(&Path), expect: bool) {

@@ -1,4 +1,5 @@
-//! Checkpoints: `checkpoints/<team>/<job>/<attempt>/<step>/`, the files in `files/`, and then `manifest.json`.
+//! Checkpoints: `checkpoints/<team>/<job>/<attempt>/<step>/`, the files in `files/`, and then `manifest.json`. What an attempt keeps of a step
+//! that it has kept before lies in `<step>.1/`, `<step>.2/` and so on.
 //!
 //! A checkpoint is whole if its manifest is there and all its checksums hold. Whether it counts, `head.json` says; that is the
 //! caller's to write. Memory is bounded whatever the sizes of files: of what is uploaded by [`Memory`], and what is restored is written as
@@ -156,6 +157,7 @@ impl Store {
             schema: domain::job::SCHEMA,
             attempt: checkpoint.attempt,
             step: checkpoint.step,
+            rewrite: checkpoint.rewrite,
             at: now,
             bytes: files.iter().map(|file| file.bytes).sum(),
             files,
@@ -192,7 +194,7 @@ impl Store {
             Err(error @ StoreError::UnknownSchema { .. }) => return Err(error.into()),
             Err(error) => return Err(damaged(error.to_string())),
         };
-        manifest.check(checkpoint.attempt, checkpoint.step).map_err(damaged)?;
+        manifest.check(checkpoint).map_err(damaged)?;
         fetch::files(&self.bucket, &format!("{folder}files/"), &manifest.files, into).await?;
         Ok(manifest)
     }
@@ -221,26 +223,35 @@ fn job_folder(job: &JobId) -> String {
 }
 
 fn folder(job: &JobId, checkpoint: Checkpoint) -> String {
-    format!("{}{}/{}/", job_folder(job), checkpoint.attempt, checkpoint.step)
+    format!("{}{}", job_folder(job), place(checkpoint))
+}
+
+/// Below the job's folder.
+fn place(checkpoint: Checkpoint) -> String {
+    let Checkpoint { attempt, step, rewrite } = checkpoint;
+    if rewrite == 0 { format!("{attempt}/{step}/") } else { format!("{attempt}/{step}.{rewrite}/") }
 }
 
 /// What lies at these paths below a job's folder.
 fn stored<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<Stored> {
-    let mut found: BTreeMap<(u32, u64), bool> = BTreeMap::new();
-    for (checkpoint, rest) in paths.filter_map(read_place) {
-        *found.entry((checkpoint.attempt, checkpoint.step)).or_default() |= rest == MANIFEST_FILE;
+    let mut found: BTreeMap<(u32, u64, u32), bool> = BTreeMap::new();
+    for (Checkpoint { attempt, step, rewrite }, rest) in paths.filter_map(read_place) {
+        *found.entry((attempt, step, rewrite)).or_default() |= rest == MANIFEST_FILE;
     }
-    let stored = |((attempt, step), whole)| Stored { checkpoint: Checkpoint { attempt, step }, whole };
+    let stored =
+        |((attempt, step, rewrite), whole)| Stored { checkpoint: Checkpoint { attempt, step, rewrite }, whole };
     found.into_iter().map(stored).collect()
 }
 
-/// `<attempt>/<step>/`, and the rest.
+/// `<attempt>/<step>/` or `<attempt>/<step>.<rewrite>/`, and the rest.
 fn read_place(path: &str) -> Option<(Checkpoint, &str)> {
     let (attempt, rest) = path.split_once('/')?;
-    let (step, rest) = rest.split_once('/')?;
-    let checkpoint = Checkpoint { attempt: attempt.parse().ok()?, step: step.parse().ok()? };
+    let (name, rest) = rest.split_once('/')?;
+    let (step, rewrite) = name.split_once('.').unwrap_or((name, "0"));
+    let (attempt, step, rewrite) = (attempt.parse().ok()?, step.parse().ok()?, rewrite.parse().ok()?);
+    let checkpoint = Checkpoint { attempt, step, rewrite };
     // Only what is written so is Curfew's own.
-    (path == format!("{}/{}/{rest}", checkpoint.attempt, checkpoint.step)).then_some((checkpoint, rest))
+    (path == format!("{}{rest}", place(checkpoint))).then_some((checkpoint, rest))
 }
 
 /// The same files, where a manifest of them can be read again: before they are all uploaded in vain.
@@ -288,6 +299,12 @@ mod tests {
         check(&["2/500/files/a.pt", "2/500/manifest.json"], &[(2, 500, true)]);
         check(&["2/500/files/a.pt", "1/500/files/manifest.json"], &[(1, 500, false), (2, 500, false)]);
         check(&["2/files/500/manifest.json", "2/500", "a/5/manifest.json", "02/5/manifest.json"], &[]);
+        let again = ["2/500.1/manifest.json", "2/500.10/files/a.pt"];
+        assert_eq!(
+            stored(again.into_iter()).iter().map(|stored| stored.checkpoint.rewrite).collect::<Vec<_>>(),
+            [1, 10]
+        );
+        check(&["2/500.0/manifest.json", "2/500.01/manifest.json", "2/500./a", "2/500.1.2/a", "2/.1/a"], &[]);
     }
 
     #[test]
@@ -308,7 +325,9 @@ mod tests {
     #[test]
     fn a_job_has_one_folder_and_its_checkpoints_one_each() {
         let job = JobId { team: domain::id::TeamName::from("a/b"), job: "llama-1a2b3c4d".to_owned() };
-        let checkpoint = Checkpoint { attempt: 3, step: 1200 };
+        let checkpoint = Checkpoint { attempt: 3, step: 1200, rewrite: 0 };
         assert_eq!(folder(&job, checkpoint), "checkpoints/a%2Fb/llama-1a2b3c4d/3/1200/");
+        let again = Checkpoint { rewrite: 2, ..checkpoint };
+        assert_eq!(folder(&job, again), "checkpoints/a%2Fb/llama-1a2b3c4d/3/1200.2/");
     }
 }

@@ -252,8 +252,8 @@ pub fn is_temporary(name: &str) -> bool {
     words.map(str::to_ascii_lowercase).any(|word| unfinished(&word))
 }
 
-/// In which order checkpoints are tried: what head names, and then what it named before, the highest step first, and of one step that of
-/// the latest attempt. What else lies in the bucket may be whole, and was written by nobody who still counted.
+/// In which order checkpoints are tried: what head names, and then what it named before, the highest step first, and of one step what
+/// the latest attempt kept last. What else lies in the bucket may be whole, and was written by nobody who still counted.
 #[must_use]
 pub fn to_restore(head: &Head) -> Vec<Checkpoint> {
     let Some(named) = head.checkpoint else { return Vec::new() };
@@ -274,12 +274,21 @@ pub fn to_keep(counting: &[Checkpoint], newest: Checkpoint, keep: Option<u32>) -
     kept
 }
 
-/// The highest step first, and of one step the latest attempt.
-fn order(checkpoint: &Checkpoint) -> std::cmp::Reverse<(u64, u32)> {
-    std::cmp::Reverse((checkpoint.step, checkpoint.attempt))
+/// The highest step first, and of one step the latest attempt, with what it kept of it last.
+fn order(checkpoint: &Checkpoint) -> std::cmp::Reverse<(u64, u32, u32)> {
+    std::cmp::Reverse((checkpoint.step, checkpoint.attempt, checkpoint.rewrite))
 }
 
-/// What lies in the bucket under an attempt and a step.
+/// What an attempt keeps a step as, beside what it had kept of it before: what head names stays whole until head names the next one, and
+/// what is written after another attempt has taken over is nowhere that head names.
+#[must_use]
+pub fn place_of(counting: &[Checkpoint], attempt: u32, step: u64) -> Checkpoint {
+    let before = counting.iter().filter(|other| (other.attempt, other.step) == (attempt, step));
+    let rewrite = before.map(|other| other.rewrite.saturating_add(1)).max().unwrap_or(0);
+    Checkpoint { attempt, step, rewrite }
+}
+
+/// What lies in the bucket in the place of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stored {
     /// Which.
@@ -294,7 +303,7 @@ pub struct Stored {
 pub fn to_prune(listed: &[Stored], newest: Checkpoint, kept: &[Checkpoint], attempt: u32) -> Vec<Checkpoint> {
     let goes = |stored: &Stored| {
         let Stored { checkpoint, whole } = *stored;
-        let over = whole || checkpoint.attempt < attempt || checkpoint.step < newest.step;
+        let over = whole || checkpoint.attempt < attempt || order(&checkpoint) > order(&newest);
         checkpoint.attempt <= attempt && over && checkpoint != newest && !kept.contains(&checkpoint)
     };
     listed.iter().copied().filter(goes).map(|stored| stored.checkpoint).collect()

@@ -37,13 +37,23 @@ impl Head {
     }
 }
 
-/// One complete checkpoint: `checkpoints/<team>/<job>/<attempt>/<step>/`.
+/// One complete checkpoint: `checkpoints/<team>/<job>/<attempt>/<step>/`, or `<step>.<rewrite>/` from the first one on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// Which attempt wrote it.
     pub attempt: u32,
     /// Its step.
     pub step: u64,
+    /// How often that attempt had kept that step before: one that is written over is kept beside what it was, for until it is whole
+    /// that is all there is.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub rewrite: u32,
+}
+
+/// Whether it is written as it was before there were rewrites.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+pub(super) const fn is_first(rewrite: &u32) -> bool {
+    *rewrite == 0
 }
 
 /// How a job ended.

@@ -92,7 +92,7 @@ impl Explored {
                     head.result =
                         Some(HeadResult { succeeded: true, code: Some(0), why: String::new(), at: job::begin() });
                 } else {
-                    head.checkpoint = Some(Checkpoint { attempt: mine.0, step: STEP });
+                    head.checkpoint = Some(Checkpoint { attempt: mine.0, step: STEP, rewrite: 0 });
                 }
                 // Where somebody else wrote, it looks who: a later attempt, or an answer to itself that was lost.
                 let swapped = swap(world, mine, Some(&seen), &head);

@@ -63,7 +63,7 @@ async fn a_file_that_was_replaced_since_it_was_found_is_not_sent() {
     let job = JobId { team: domain::id::TeamName::from("vision"), job: "llama-1a2b3c4d".to_owned() };
     let (store, served) = server(Vec::new());
     let at = "2026-09-01T12:00:00Z".parse().unwrap();
-    let sent = store.upload_checkpoint(&job, Checkpoint { attempt: 1, step: 1 }, content, at).await;
+    let sent = store.upload_checkpoint(&job, Checkpoint { attempt: 1, step: 1, rewrite: 0 }, content, at).await;
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(matches!(&sent, Err(CheckpointError::Damaged(words)) if words.contains("a.bin was changed")), "{sent:?}");
     assert_eq!(served.join().unwrap(), Vec::<String>::new());

@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::super::Checkpoint;
+use super::super::documents::is_first;
 use super::super::token::hex;
 
 /// The name of the manifest in a checkpoint's folder. The files lie in `files/` beside it.
@@ -29,6 +31,9 @@ pub struct Manifest {
     pub attempt: u32,
     /// Its step.
     pub step: u64,
+    /// Which of that attempt and step ([`Checkpoint::rewrite`]).
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub rewrite: u32,
     /// When it was uploaded.
     pub at: Timestamp,
     /// All of it.
@@ -106,13 +111,14 @@ impl PartDigest {
 }
 
 impl Manifest {
-    /// Whether it is one of that attempt and step, which can be restored without leaving its directory.
+    /// Whether it is that of its place, and can be restored without leaving its directory.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn check(&self, attempt: u32, step: u64) -> Result<(), String> {
-        if (self.attempt, self.step) != (attempt, step) {
-            return Err(format!("its manifest is that of step {} of attempt {}", self.step, self.attempt));
+    pub fn check(&self, checkpoint: Checkpoint) -> Result<(), String> {
+        let Self { attempt, step, rewrite, .. } = *self;
+        if (Checkpoint { attempt, step, rewrite }) != checkpoint {
+            return Err(format!("its manifest is that of step {step} of attempt {attempt}, rewritten {rewrite} times"));
         }
         if self.files.is_empty() {
             return Err("its manifest names no file".to_owned());

@@ -224,7 +224,12 @@ fn nothing_is_uploaded_that_is_not_newer() {
 }
 
 fn at(attempt: u32, step: u64) -> Checkpoint {
-    Checkpoint { attempt, step }
+    Checkpoint { attempt, step, rewrite: 0 }
+}
+
+/// What an attempt kept of a step that it had kept before.
+fn again(attempt: u32, step: u64, rewrite: u32) -> Checkpoint {
+    Checkpoint { rewrite, ..at(attempt, step) }
 }
 
 #[test]
@@ -256,6 +261,30 @@ fn head_names_the_newest_and_no_more() {
     assert_eq!(to_keep(&counting, at(2, 40), None).len(), 3);
 }
 
+#[test]
+fn what_an_attempt_keeps_of_a_step_again_has_a_place_of_its_own_and_is_newer() {
+    assert_eq!(place_of(&[], 1, 1), at(1, 1));
+    assert_eq!(place_of(&[at(1, 1), at(2, 1)], 2, 1), again(2, 1, 1));
+    assert_eq!(place_of(&[again(2, 1, 1), at(2, 1), again(1, 1, 7), again(2, 2, 5)], 2, 1), again(2, 1, 2));
+    let counting = [at(1, 1), at(2, 1), again(2, 1, 1)];
+    assert_eq!(to_keep(&counting, again(2, 1, 2), Some(3)), [again(2, 1, 1), at(2, 1)]);
+    let head = Head { checkpoint: Some(again(2, 1, 2)), kept: counting.to_vec(), ..Head::default() };
+    assert_eq!(to_restore(&head), [again(2, 1, 2), again(2, 1, 1), at(2, 1), at(1, 1)]);
+    let listed = [again(2, 1, 1), again(2, 1, 3)].map(|checkpoint| Stored { checkpoint, whole: false });
+    assert_eq!(to_prune(&listed, again(2, 1, 2), &[], 2), [again(2, 1, 1)], "the next one may be on its way");
+    assert!(manifest("step-7/a.pt", 9, 3).check(again(2, 7, 1)).is_err());
+    assert_eq!(Manifest { rewrite: 1, ..manifest("step-7/a.pt", 9, 3) }.check(again(2, 7, 1)), Ok(()));
+}
+
+/// Head as earlier versions wrote it.
+#[test]
+fn a_checkpoint_that_was_never_written_over_is_written_as_before_there_were_rewrites() {
+    let text = r#"{"attempt":2,"step":7}"#;
+    assert_eq!(serde_json::from_str::<Checkpoint>(text).unwrap(), at(2, 7));
+    assert_eq!(serde_json::to_string(&at(2, 7)).unwrap(), text);
+    assert_eq!(serde_json::to_string(&again(2, 7, 3)).unwrap(), r#"{"attempt":2,"step":7,"rewrite":3}"#);
+}
+
 fn check_pruned(listed: &[(Checkpoint, bool)], kept: &[Checkpoint], expect: &[Checkpoint]) {
     let listed: Vec<Stored> =
         listed.iter().map(|(checkpoint, whole)| Stored { checkpoint: *checkpoint, whole: *whole }).collect();
@@ -280,7 +309,17 @@ fn half_a_checkpoint_goes_unless_it_may_be_on_its_way() {
 fn manifest(path: &str, bytes: u64, sums: usize) -> Manifest {
     let file = File { path: path.to_owned(), bytes, part_bytes: 4, sha256: vec![String::new(); sums] };
     let at = time("2026-09-01T12:00:00Z");
-    Manifest { schema: 1, attempt: 2, step: 7, at, bytes, files: vec![file], links: Vec::new(), folders: Vec::new() }
+    Manifest {
+        schema: 1,
+        attempt: 2,
+        step: 7,
+        rewrite: 0,
+        at,
+        bytes,
+        files: vec![file],
+        links: Vec::new(),
+        folders: Vec::new(),
+    }
 }
 
 #[test]
@@ -290,24 +329,24 @@ fn nothing_is_written_through_a_link_of_a_manifest() {
         folders: vec!["step-7/empty".to_owned()],
         ..manifest("step-7/deep/a.pt", 9, 3)
     };
-    assert_eq!(with("step-7/latest", "deep").check(2, 7), Ok(()));
-    assert_eq!(with("step-7/elsewhere", "/mnt/data").check(2, 7), Ok(()));
+    assert_eq!(with("step-7/latest", "deep").check(at(2, 7)), Ok(()));
+    assert_eq!(with("step-7/elsewhere", "/mnt/data").check(at(2, 7)), Ok(()));
     for path in ["step-7/deep", "step-7", "step-7/deep/a.pt", "step-7/empty", "../a", "step-7/empty/b/.."] {
-        assert!(with(path, "/etc").check(2, 7).is_err(), "{path}");
+        assert!(with(path, "/etc").check(at(2, 7)).is_err(), "{path}");
     }
     for to in ["", "a\0b"] {
-        assert!(with("step-7/latest", to).check(2, 7).is_err(), "{to}");
+        assert!(with("step-7/latest", to).check(at(2, 7)).is_err(), "{to}");
     }
 }
 
 #[test]
 fn a_manifest_is_that_of_its_place_and_stays_in_it() {
-    assert_eq!(manifest("step-7/a.pt", 9, 3).check(2, 7), Ok(()));
-    assert!(manifest("step-7/a.pt", 9, 3).check(1, 7).is_err());
-    assert!(manifest("step-7/a.pt", 9, 2).check(2, 7).is_err());
-    assert!(manifest("../a.pt", 9, 3).check(2, 7).is_err());
-    assert!(Manifest { bytes: 8, ..manifest("a", 9, 3) }.check(2, 7).is_err());
-    assert!(Manifest { bytes: 0, files: Vec::new(), ..manifest("a", 9, 3) }.check(2, 7).is_err());
+    assert_eq!(manifest("step-7/a.pt", 9, 3).check(at(2, 7)), Ok(()));
+    assert!(manifest("step-7/a.pt", 9, 3).check(at(1, 7)).is_err());
+    assert!(manifest("step-7/a.pt", 9, 2).check(at(2, 7)).is_err());
+    assert!(manifest("../a.pt", 9, 3).check(at(2, 7)).is_err());
+    assert!(Manifest { bytes: 8, ..manifest("a", 9, 3) }.check(at(2, 7)).is_err());
+    assert!(Manifest { bytes: 0, files: Vec::new(), ..manifest("a", 9, 3) }.check(at(2, 7)).is_err());
     for path in ["/etc/passwd", "a//b", "a/./b", "a/..", "", "a\nb"] {
         assert!(check_path(path).is_err(), "{path}");
     }
@@ -320,16 +359,16 @@ fn a_file_of_a_manifest_has_a_place_of_its_own() {
         manifest.files.extend(manifest.clone().files.into_iter().map(|file| File { path: path.to_owned(), ..file }));
         Manifest { bytes: 18, ..manifest }
     };
-    assert_eq!(with("step-7/b").check(2, 7), Ok(()));
+    assert_eq!(with("step-7/b").check(at(2, 7)), Ok(()));
     for path in ["step-7/a", "step-7/a/b", "step-7/a/b/c", "step-7"] {
-        assert!(with(path).check(2, 7).is_err(), "{path}");
+        assert!(with(path).check(at(2, 7)).is_err(), "{path}");
     }
     for folder in ["step-7/a", "step-7/a/b"] {
         let with = Manifest { folders: vec![folder.to_owned()], ..manifest("step-7/a", 9, 3) };
-        assert!(with.check(2, 7).is_err(), "{folder}");
+        assert!(with.check(at(2, 7)).is_err(), "{folder}");
     }
     let below = vec![Link { path: "step-7/a/b".to_owned(), to: "c".to_owned() }];
-    assert!(Manifest { links: below, ..manifest("step-7/a", 9, 3) }.check(2, 7).is_err());
+    assert!(Manifest { links: below, ..manifest("step-7/a", 9, 3) }.check(at(2, 7)).is_err());
 }
 
 #[test]
@@ -337,7 +376,7 @@ fn sizes_that_no_number_holds_do_not_add_up() {
     let mut manifest = manifest("step-7/a", 1, 1);
     let huge = File { path: "step-7/b".to_owned(), bytes: u64::MAX, part_bytes: u64::MAX, sha256: vec![String::new()] };
     (manifest.bytes, manifest.files) = (0, [manifest.files, vec![huge]].concat());
-    assert!(manifest.check(2, 7).is_err_and(|words| words.contains("do not add up")));
+    assert!(manifest.check(at(2, 7)).is_err_and(|words| words.contains("do not add up")));
 }
 
 #[test]
@@ -362,5 +401,5 @@ fn a_manifest_of_an_earlier_version_is_read() {
     let file =
         File { path: "step-7/a.pt".to_owned(), bytes: 9, part_bytes: 16_777_216, sha256: vec!["ba7816bf".to_owned()] };
     assert_eq!(read, Manifest { files: vec![file], ..manifest("", 9, 0) });
-    assert_eq!(read.check(2, 7), Ok(()));
+    assert_eq!(read.check(at(2, 7)), Ok(()));
 }

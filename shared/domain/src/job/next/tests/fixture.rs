@@ -243,7 +243,7 @@ impl Given {
     }
 
     pub(crate) fn checkpoint(self, attempt: u32, step: u64) -> Self {
-        let head = Head { attempt, checkpoint: Some(Checkpoint { attempt, step }), ..Head::default() };
+        let head = Head { attempt, checkpoint: Some(Checkpoint { attempt, step, rewrite: 0 }), ..Head::default() };
         self.facts(|facts| facts.head = Some(Some(head)))
     }
 

@@ -138,7 +138,7 @@ impl World {
         let head = self.head.get_or_insert_default();
         if head.attempt <= attempt {
             let step = head.checkpoint.map_or(0, |checkpoint| checkpoint.step) + 1;
-            (head.attempt, head.checkpoint) = (attempt, Some(Checkpoint { attempt, step }));
+            (head.attempt, head.checkpoint) = (attempt, Some(Checkpoint { attempt, step, rewrite: 0 }));
         }
     }
 
