@@ -173,27 +173,29 @@ fn entry_of(name: &OsStr, directory: &Path) -> Option<Entry> {
         Err(error) => Some(words(&error)),
     };
     let folder = path.is_dir();
-    let marked = if folder {
-        MARKERS.iter().any(|marker| is_marker(&path.join(marker), marker))
+    let marked_at = if folder {
+        MARKERS.iter().filter_map(|marker| marker_at(&path.join(marker), marker)).max()
     } else {
-        directory.join(format!("{name}{COMPLETE}")).is_file()
+        marker_at(&directory.join(format!("{name}{COMPLETE}")), COMPLETE)
     };
-    let unfit = unreadable.or_else(|| unfit(&name, marked, &inside, directory));
+    let unfit = unreadable.or_else(|| unfit(&name, marked_at.is_some(), &inside, directory));
     let Inside { files, .. } = inside;
     Some(Entry {
         folder,
         bytes: files.iter().map(|(_, metadata)| metadata.len()).sum(),
         files: u64::try_from(files.len()).unwrap_or(u64::MAX),
         changed_at: files.iter().map(|(_, metadata)| changed_at(metadata)).max().unwrap_or(Timestamp::MIN),
-        marked,
+        marked_at,
         unfit,
         name,
     })
 }
 
-fn is_marker(path: &Path, name: &str) -> bool {
+/// When it was written, where it is one.
+fn marker_at(path: &Path, name: &str) -> Option<Timestamp> {
     // A pipe of that name would be waited for.
-    path.is_file() && end_of(path).is_ok_and(|end| marks(name, &end))
+    let metadata = fs::metadata(path).ok().filter(Metadata::is_file)?;
+    end_of(path).is_ok_and(|end| marks(name, &end)).then(|| changed_at(&metadata))
 }
 
 fn end_of(path: &Path) -> io::Result<Vec<u8>> {
@@ -313,7 +315,8 @@ mod tests {
 
         fn look(&self) -> Vec<Seen> {
             let seen = look(&self.0).unwrap().entries.into_iter();
-            let mut seen: Vec<_> = seen.map(|entry| (entry.name, entry.bytes, entry.marked, entry.unfit)).collect();
+            let mut seen: Vec<_> =
+                seen.map(|entry| (entry.name, entry.bytes, entry.marked_at.is_some(), entry.unfit)).collect();
             seen.sort_unstable();
             seen
         }

@@ -191,12 +191,14 @@ impl Work {
     /// One look, and what follows from it: the newest is kept, or else the one before, or else what was kept is once more where it was
     /// written to since, as soon as that has come to its end.
     async fn once(&mut self) -> Kept {
-        let Some(steps) = self.look().await else { return Kept::Refused };
+        let writer = *self.writer.borrow();
+        let Some(steps) = self.look(writer).await else { return Kept::Refused };
         let kept = self.kept();
         let again = self.again(&steps).await;
-        self.left = self.tell_problems(&steps, again);
+        let torn = again.filter(|step| !step.complete || !step.settled).filter(|_| writer != Writer::Running);
+        let again = again.filter(|step| step.complete && step.settled);
+        self.left = self.tell_problems(&steps, torn);
         let mut came = Kept::Nothing;
-        let again = again.filter(|step| step.complete && step.still);
         if let Some(step) = again {
             self.say(format!("step {} was changed after it was kept, and is uploaded again", step.step));
         }
@@ -225,7 +227,7 @@ impl Work {
     async fn again<'a>(&mut self, steps: &'a [Step]) -> Option<&'a Step> {
         let step = rewritten(steps, &self.original.as_ref()?.step)?;
         let is_next = to_upload(steps, self.kept()).next().is_none();
-        let is_as_kept = if step.still && is_next { self.is_as_kept(step).await? } else { false };
+        let is_as_kept = if (step.still || step.settled) && is_next { self.is_as_kept(step).await? } else { false };
         if let Some(original) = self.original.as_mut().filter(|_| is_as_kept) {
             // It was only touched, which need not be found out again.
             original.step = step.clone();
@@ -239,7 +241,7 @@ impl Work {
         let manifest = Arc::clone(&self.original.as_ref()?.manifest);
         let (directory, entries, given_up) =
             (self.directory.clone(), step.entries.clone(), Arc::<AtomicBool>::default());
-        let gives_up = Arc::clone(&given_up);
+        let flag = Arc::clone(&given_up);
         // Of its own, so that whoever waits for the end of the command hears of it as well.
         let mut writer = self.writer.clone();
         let compared = self.disk.run(move || Snapshot::take(&directory, &entries)?.is_still(&manifest, &given_up));
@@ -247,7 +249,7 @@ impl Work {
             // What cannot be read is not uploaded either, which says why.
             compared = compared => Some(compared.flatten().unwrap_or(false)),
             Ok(()) = writer.changed() => {
-                gives_up.store(true, Ordering::Relaxed);
+                flag.store(true, Ordering::Relaxed);
                 None
             }
         }
@@ -257,8 +259,8 @@ impl Work {
         self.counting.last().map(|checkpoint| checkpoint.step)
     }
 
-    /// What is in the directory now, the newest step first.
-    async fn look(&mut self) -> Option<Vec<Step>> {
+    /// What is in the directory now, the newest step first, where the command stands so.
+    async fn look(&mut self, writer: Writer) -> Option<Vec<Step>> {
         let directory = self.directory.clone();
         let looked = self.disk.run(move || directory::look(&directory)).await;
         let Look { entries, numberless, record, link } = match looked.flatten() {
@@ -278,7 +280,7 @@ impl Work {
         // Not the machine's clock, which may be set: what is quiet for a minute is so for a minute.
         let now = self.begun_at - left_until(self.begun);
         self.seen.look(entries, now);
-        let (writer, quiet) = (*self.writer.borrow(), self.agent.pace.of(QUIET));
+        let quiet = self.agent.pace.of(QUIET);
         let steps = self.seen.steps(writer, now, quiet);
         self.known.get_or_insert_with(|| steps.iter().map(|step| step.step).collect());
         self.tell_progress(&steps);
@@ -330,7 +332,8 @@ impl Work {
                 // goes on beside it.
                 () = async {
                     agent.pace.sleep(LOOK_EVERY).await;
-                    self.look().await;
+                    let writer = *self.writer.borrow();
+                    self.look(writer).await;
                 } => {}
             }
         };
@@ -400,7 +403,7 @@ impl Work {
 
     /// Says of what is newer than all that is kept why it cannot be, and of what is older and came later that it is not. The newest
     /// of what is not, once the command has ended.
-    fn tell_problems(&mut self, steps: &[Step], again: Option<&Step>) -> Option<String> {
+    fn tell_problems(&mut self, steps: &[Step], torn: Option<&Step>) -> Option<String> {
         let (kept, writer) = (self.kept(), *self.writer.borrow());
         let mut left = None;
         for step in steps.iter().filter(|step| !step.complete && kept.is_none_or(|kept| step.step > kept)) {
@@ -410,9 +413,10 @@ impl Work {
                 left = left.or(Some(self.not_kept(step, &why)));
             }
         }
-        if let Some(step) = again.filter(|step| writer != Writer::Running && !step.complete) {
-            let why = step.problem.clone().unwrap_or_else(|| "it carries no marker".to_owned());
-            let words = format!("step {} was changed after it was kept, and may be kept torn: {why}", step.step);
+        if let Some(step) = torn {
+            let why = step.problem.clone().unwrap_or_else(|| "it carries no marker of that".to_owned());
+            let words =
+                format!("step {} was changed after it was kept, and as it is now it is not kept: {why}", step.step);
             self.say(words.clone());
             left = left.or(Some(words));
         }

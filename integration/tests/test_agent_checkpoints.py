@@ -277,9 +277,9 @@ def test_what_a_later_attempt_writes_over_the_checkpoint_that_it_went_on_from_is
         file.write_text("three\n")
         kept = [(1, 1)] if damaged else [(2, 1), (1, 1)]
         machine.until(lambda: job.head() == json.loads(head(3, (3, 1), kept=kept)))
+        machine.until(lambda: job.manifests() == [*reversed(kept), (3, 1)])
     assert went_on_from(job) == ["", "one", "one" if damaged else "two"]
     assert ("the checkpoint of step 1 is damaged" in machine.said()) == damaged
-    assert job.manifests() == [*reversed(kept), (3, 1)]
 
 
 def test_a_checkpoint_stays_whole_until_what_is_written_over_it_is(job: Job) -> None:
@@ -296,6 +296,30 @@ def test_a_checkpoint_stays_whole_until_what_is_written_over_it_is(job: Job) -> 
     with job.machine(2) as machine:
         runs(job, machine)
     assert went_on_from(job) == ["", "one:one"] and "damaged" not in machine.said()
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_the_marker_of_before_says_nothing_of_what_a_killed_command_was_writing_over(job: Job, anew: bool) -> None:
+    folder = job.checkpoints / "last-1"
+    mark = f"touch {folder}/_SUCCESS"
+    job.spec(f"mkdir {folder}; echo one > {folder}/a; {mark}; while ! [ -e {job.trail} ]; do sleep 0.1; done; "
+             f"echo two > {folder}/a; {mark if anew else 'true'}; kill -9 $$")
+    with job.machine(1) as machine:
+        machine.until(lambda: job.kept() == 1)
+        job.trail.touch()
+        machine.ends()
+    assert job.newest("last-1/a") == (b"two\n" if anew else b"one\n")
+    assert ("step 1 was changed after it was kept, and as it is now it is not kept" in job.head()["result"]["why"]) != anew
+
+
+def test_what_is_written_over_without_a_pause_and_marked_each_time_is_kept_each_time(job: Job) -> None:
+    folder = job.checkpoints / "last-1"
+    job.spec(f"mkdir {folder}; n=0; while :; do n=$((n+1)); echo $n > {folder}/a; touch {folder}/_SUCCESS; sleep 1; done")
+    with job.machine(1) as machine:
+        # A minute is 3 s here, so it is never quiet.
+        machine.until(lambda: job.kept() == 1)
+        first = int(job.newest("last-1/a"))
+        machine.until(lambda: int(job.newest("last-1/a") or 0) > first)
 
 
 def test_what_was_put_back_and_is_only_touched_is_not_uploaded_again(job: Job) -> None:

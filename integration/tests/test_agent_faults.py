@@ -508,7 +508,7 @@ def test_a_kept_step_that_is_torn_at_the_end_is_said(job: Job) -> None:
         machine.until(lambda: job.kept() == 1)
         go(job, machine, "kept")
         machine.ends()
-    assert "step 1 was changed after it was kept, and may be kept torn: it carries no marker" in job.head()["result"]["why"]
+    assert "step 1 was changed after it was kept, and as it is now it is not kept: it carries no marker of that" in job.head()["result"]["why"]
     assert job.manifests() == [(1, 1)] and job.newest("step-1/b") is None
 
 

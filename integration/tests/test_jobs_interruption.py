@@ -135,6 +135,17 @@ def test_where_ec2_does_not_say_whose_it_is_its_job_is_found_by_the_index(jobs: 
     assert job.attempt == 2 and [gap["call"] for gap in run.gaps] == ["ec2:DescribeInstances"]
 
 
+def test_a_job_whose_checkpoints_are_all_of_one_step_goes_on_as_long_as_each_attempt_keeps_one(jobs: JobAccount) -> None:
+    job = jobs.running()
+    for attempt in range(1, 5):
+        job.beats()
+        job.checkpoint(1)
+        jobs.aws.interrupt(job.machine)
+        jobs.tick()
+        assert (job.state, job.attempt) == ("running", attempt + 1)
+        assert job.document["progress"] == {"step": 1, "attempt": attempt, "attempts_without": 0}
+
+
 def test_no_progress_ends_it(jobs: JobAccount) -> None:
     job = jobs.running()
     for _ in range(3):

@@ -47,8 +47,8 @@ pub struct Entry {
     pub files: u64,
     /// When the last of it was changed.
     pub changed_at: Timestamp,
-    /// Whether it carries one of [`MARKERS`]; a file does by a file beside it, `<name>.complete`.
-    pub marked: bool,
+    /// When one of [`MARKERS`] was put on it, where it carries one; a file does by a file beside it, `<name>.complete`.
+    pub marked_at: Option<Timestamp>,
     /// Why it is no checkpoint as it is, for its owner: it is, or holds, something that is still written by another name
     /// ([`is_temporary`]), or something that could not be brought back.
     pub unfit: Option<String>,
@@ -69,6 +69,9 @@ pub struct Step {
     pub changed_at: Timestamp,
     /// Whether nothing of it has changed for [`QUIET`], or nobody writes any more.
     pub still: bool,
+    /// Whether it has come to an end, also where it was complete before: nothing of it has changed for [`QUIET`], or the command has ended
+    /// with success, or each entry carries a marker that is as new as all else of it.
+    pub settled: bool,
     /// Whether it is complete.
     pub complete: bool,
     /// Why it is not, though nothing of it has changed for a while; for its owner.
@@ -99,7 +102,7 @@ impl Watch {
     pub fn look(&mut self, entries: Vec<Entry>, now: Timestamp) {
         let mut seen = BTreeMap::new();
         for entry in entries {
-            if entry.folder && entry.marked && self.marked.len() < 2 {
+            if entry.folder && entry.marked_at.is_some() && self.marked.len() < 2 {
                 self.marked.extend(step_of(&entry.name));
             }
             let since = match self.seen.get(&entry.name) {
@@ -140,20 +143,23 @@ fn judged(
     let (mut complete, mut problem) = (true, None);
     for (entry, since) in seen {
         let ended = writer == Writer::Ended;
-        let unmarked = others_are_marked && entry.folder && !entry.marked && !ended;
+        let unmarked = others_are_marked && entry.folder && entry.marked_at.is_none() && !ended;
         let wrong = entry.unfit.clone().or_else(|| is_empty(entry, &all).then(|| "it is empty".to_owned()));
         let wrong = wrong.or_else(|| unmarked.then(|| "it carries no marker, as another step does".to_owned()));
         let still = quiet(*since) || ended;
-        complete &= wrong.is_none() && (entry.marked || still);
+        complete &= wrong.is_none() && (entry.marked_at.is_some() || still);
         problem = problem.or(wrong.filter(|_| still).map(|wrong| format!("`{}`: {wrong}", entry.name)));
     }
+    let is_quiet = seen.iter().all(|(_, since)| quiet(*since));
+    let is_sealed = all.iter().all(|entry| entry.marked_at.is_some_and(|at| at >= entry.changed_at));
     Step {
         step,
         entries: all.iter().map(|entry| entry.name.clone()).collect(),
         bytes: all.iter().map(|entry| entry.bytes).sum(),
         files: all.iter().map(|entry| entry.files).sum(),
         changed_at: all.iter().map(|entry| entry.changed_at).max().unwrap_or(Timestamp::MIN),
-        still: writer != Writer::Running || seen.iter().all(|(_, since)| quiet(*since)),
+        still: writer != Writer::Running || is_quiet,
+        settled: is_quiet || is_sealed || writer == Writer::Ended,
         complete,
         problem,
     }

@@ -58,7 +58,7 @@ fn what_is_still_written_says_so_by_its_name() {
 fn entry(name: &str) -> Entry {
     let changed_at = time("2026-09-01T11:00:00Z");
     let unfit = is_temporary(name).then(|| "it is still being written, by its name".to_owned());
-    Entry { name: name.to_owned(), folder: true, bytes: 10, files: 1, changed_at, marked: false, unfit }
+    Entry { name: name.to_owned(), folder: true, bytes: 10, files: 1, changed_at, marked_at: None, unfit }
 }
 
 fn check(entries: &[Entry], writer: Writer, seconds_later: i64, expect: Option<u64>) {
@@ -78,27 +78,37 @@ fn what_does_not_change_for_a_while_is_complete() {
 
 #[test]
 fn what_carries_a_marker_is_complete_at_once() {
-    check(&[Entry { marked: true, ..entry("step-1") }], Writer::Running, 0, Some(1));
-    check(&[Entry { marked: true, ..entry("step-1") }, entry("step-2")], Writer::Running, 0, Some(1));
+    check(&[Entry { marked_at: Some(Timestamp::MAX), ..entry("step-1") }], Writer::Running, 0, Some(1));
+    check(
+        &[Entry { marked_at: Some(Timestamp::MAX), ..entry("step-1") }, entry("step-2")],
+        Writer::Running,
+        0,
+        Some(1),
+    );
 }
 
 #[test]
 fn what_a_command_wrote_that_ended_by_itself_is_complete() {
     check(&[entry("step-1")], Writer::Ended, 0, Some(1));
     check(&[entry("step-1")], Writer::Killed, 0, None);
-    check(&[Entry { marked: true, ..entry("step-1") }], Writer::Killed, 0, Some(1));
+    check(&[Entry { marked_at: Some(Timestamp::MAX), ..entry("step-1") }], Writer::Killed, 0, Some(1));
 }
 
 #[test]
 fn what_is_temporary_or_empty_is_never_complete() {
     check(&[entry("tmp-step-1")], Writer::Ended, 900, None);
-    check(&[Entry { marked: true, ..entry("step-1.tmp") }], Writer::Running, 900, None);
+    check(&[Entry { marked_at: Some(Timestamp::MAX), ..entry("step-1.tmp") }], Writer::Running, 900, None);
     check(&[Entry { bytes: 0, ..entry("step-1") }], Writer::Ended, 900, None);
 }
 
 #[test]
 fn a_step_of_several_entries_is_complete_when_all_are() {
-    check(&[entry("model-1.pt"), Entry { marked: true, ..entry("optimizer-1.pt") }], Writer::Running, 0, None);
+    check(
+        &[entry("model-1.pt"), Entry { marked_at: Some(Timestamp::MAX), ..entry("optimizer-1.pt") }],
+        Writer::Running,
+        0,
+        None,
+    );
     check(&[entry("model-1.pt"), entry("optimizer-1.pt")], Writer::Running, 60, Some(1));
 }
 
@@ -146,7 +156,7 @@ fn a_change_begins_the_wait_anew() {
 
 #[test]
 fn where_others_carry_a_marker_being_quiet_is_not_enough() {
-    let marked = Entry { marked: true, ..entry("step-1") };
+    let marked = Entry { marked_at: Some(Timestamp::MAX), ..entry("step-1") };
     check(&[marked.clone(), entry("step-2")], Writer::Running, 600, Some(1));
     check(&[marked.clone(), entry("step-2")], Writer::Killed, 600, Some(1));
     check(&[marked.clone(), entry("step-2")], Writer::Ended, 0, Some(2));
@@ -155,7 +165,7 @@ fn where_others_carry_a_marker_being_quiet_is_not_enough() {
     check(&[marked, entry("other-1")], Writer::Running, 600, Some(1));
     // One that is gone has carried it.
     let (now, mut watch) = (time("2026-09-01T12:00:00Z"), Watch::default());
-    watch.look(vec![Entry { marked: true, ..entry("step-1") }], now);
+    watch.look(vec![Entry { marked_at: Some(Timestamp::MAX), ..entry("step-1") }], now);
     watch.look(vec![entry("step-2")], now);
     let steps = watch.steps(Writer::Running, now + QUIET, QUIET);
     assert_eq!(steps[0].problem.as_deref(), Some("`step-2`: it carries no marker, as another step does"));
@@ -206,9 +216,27 @@ fn what_is_written_to_after_it_was_kept_is_noticed_and_what_is_deleted_is_not() 
 }
 
 #[test]
+fn what_is_written_over_has_come_to_an_end_by_a_marker_that_is_as_new_as_the_rest() {
+    let (now, changed_at) = (time("2026-09-01T12:00:00Z"), entry("step-1").changed_at);
+    let is_settled = |marked_at: [Option<Timestamp>; 2], writer, after: i64| {
+        let names = ["model-1", "optimizer-1"].into_iter().zip(marked_at);
+        let mut watch = Watch::default();
+        watch.look(names.map(|(name, marked_at)| Entry { marked_at, ..entry(name) }).collect(), now);
+        watch.steps(writer, now + SignedDuration::from_secs(after), QUIET)[0].settled
+    };
+    let (before, anew) = (Some(changed_at - SignedDuration::from_nanos(1)), Some(changed_at));
+    for writer in [Writer::Running, Writer::Killed] {
+        assert!(is_settled([anew, anew], writer, 0), "{writer:?}");
+        assert!(!is_settled([anew, before], writer, 59) && !is_settled([anew, None], writer, 59), "{writer:?}");
+        assert!(is_settled([before, None], writer, 60), "{writer:?}");
+    }
+    assert!(is_settled([before, None], Writer::Ended, 0));
+}
+
+#[test]
 fn what_is_marked_is_still_once_it_is_quiet_or_nobody_writes() {
     let (now, mut watch) = (time("2026-09-01T12:00:00Z"), Watch::default());
-    watch.look(vec![Entry { marked: true, ..entry("step-1") }], now);
+    watch.look(vec![Entry { marked_at: Some(Timestamp::MAX), ..entry("step-1") }], now);
     let still = |writer, after| watch.steps(writer, now + after, QUIET)[0].still;
     assert!(!still(Writer::Running, SignedDuration::ZERO) && still(Writer::Running, QUIET));
     assert!(still(Writer::Ended, SignedDuration::ZERO) && still(Writer::Killed, SignedDuration::ZERO));
