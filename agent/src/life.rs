@@ -163,8 +163,8 @@ async fn may_take(agent: &Agent, head: &Head, begun: Instant) -> bool {
         return true;
     }
     let silent = agent.pace.of(PREDECESSOR_SILENT);
-    let beat = agent.store.heartbeat_at(job, before).await;
-    matches!(beat, Ok(beat) if beat.is_none_or(|beat| now().duration_since(beat) > silent.max(SignedDuration::from_secs(2))))
+    let beat = agent.store.read_heartbeat(job, before).await;
+    matches!(beat, Ok(beat) if beat.as_ref().is_none_or(|beat| now().duration_since(beat.at) > silent.max(SignedDuration::from_secs(2))))
 }
 
 async fn run_setup(agent: &Agent, line: &str, user: &User, variables: &variables::All) -> Result<ExitStatus, End> {

@@ -33,6 +33,15 @@ const IF_HEAD_IS_LOST: &str = "the job then begins anew, from no checkpoint";
 const IF_LEFT_BEHIND_IS_LOST: &str = "its agent writes it again, while it runs";
 const IF_CANCEL_IS_LOST: &str = "the job then goes on";
 
+/// One beat of the heart of an attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Beat {
+    /// When, by S3's clock, to the second.
+    pub at: Timestamp,
+    /// What it said. It beats whatever that is: a document that is none of Curfew's is no silence.
+    pub said: Result<Heartbeat, StoreError>,
+}
+
 impl Store {
     /// Where a job stands; `None` where there is no such job.
     ///
@@ -94,21 +103,17 @@ impl Store {
         self.left_behind(&key(job, Of::Head), IF_HEAD_IS_LOST).await
     }
 
-    /// When the heart of an attempt last beat, by S3's clock, to the second; `None` where it never has.
+    /// When the heart of an attempt last beat, and what it said; `None` where it never has.
     ///
     /// # Errors
     /// Where S3 refused.
-    pub async fn heartbeat_at(&self, job: &JobId, attempt: u32) -> Result<Option<Timestamp>, StoreError> {
-        let object = self.bucket.get(&key(job, Of::Heartbeat(attempt)), BYTES_MAX).await?;
-        Ok(object.map(|object| object.written_at))
-    }
-
-    /// What the heart of an attempt last said; `None` where it never beat.
-    ///
-    /// # Errors
-    /// Where S3 refused, or the document is none of Curfew's.
-    pub async fn read_heartbeat(&self, job: &JobId, attempt: u32) -> Result<Option<Heartbeat>, StoreError> {
-        self.left_behind(&key(job, Of::Heartbeat(attempt)), IF_LEFT_BEHIND_IS_LOST).await
+    pub async fn read_heartbeat(&self, job: &JobId, attempt: u32) -> Result<Option<Beat>, StoreError> {
+        let key = key(job, Of::Heartbeat(attempt));
+        let object = self.bucket.get(&key, BYTES_MAX).await?;
+        Ok(object.map(|object| Beat {
+            at: object.written_at,
+            said: read(&object.bytes, &self.bucket.address(&key), IF_LEFT_BEHIND_IS_LOST),
+        }))
     }
 
     /// What the agent of an attempt left behind as its last; `None` where it has not ended.

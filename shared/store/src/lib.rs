@@ -29,7 +29,7 @@ use document::{Document, decode, encode};
 pub use checkpoints::{CheckpointError, Content, Fingerprint, Local, Unsent};
 pub use config::ConfigFault;
 pub use error::StoreError;
-pub use jobs::{Answers, Inboxed, Submission, Submitted, job_of_key, submission_key};
+pub use jobs::{Answers, Beat, Inboxed, Submission, Submitted, job_of_key, submission_key};
 pub use plans::PlanKey;
 
 /// The largest document that is read, in bytes.

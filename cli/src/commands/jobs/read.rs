@@ -36,13 +36,11 @@ impl Details {
             ..Self::default()
         };
         if attempt > 0 {
-            let (heartbeat, at, exit) = futures::join!(
-                store.read_heartbeat(id, attempt),
-                store.heartbeat_at(id, attempt),
-                store.read_exit(id, attempt)
-            );
-            details.heartbeat = known(heartbeat, "what its agent does", &mut troubles);
-            details.heartbeat_at = known(at, "when its heart last beat", &mut troubles);
+            let (beat, exit) = futures::join!(store.read_heartbeat(id, attempt), store.read_exit(id, attempt));
+            let beat = known(beat, "what its agent does", &mut troubles);
+            details.heartbeat_at = beat.as_ref().map(|beat| beat.at);
+            let said = beat.map(|beat| beat.said).transpose();
+            details.heartbeat = known(said, "what its agent does", &mut troubles);
             details.exit = known(exit, "how its agent ended", &mut troubles);
         }
         (details, troubles)

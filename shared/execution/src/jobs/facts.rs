@@ -124,13 +124,16 @@ impl Jobs<'_> {
             async { if wants.cancel && known.cancel.is_none() { Some(store.read_cancel(id).await) } else { None } };
         let has_beat = known.heartbeat.is_some_and(|(of, _)| of == attempt);
         let beat =
-            async { if wants.heartbeat && !has_beat { Some(store.heartbeat_at(id, attempt).await) } else { None } };
+            async { if wants.heartbeat && !has_beat { Some(store.read_heartbeat(id, attempt).await) } else { None } };
         let has_exit = known.exit.as_ref().is_some_and(|(of, _)| *of == attempt);
         let exit = async { if wants.exit && !has_exit { Some(store.read_exit(id, attempt).await) } else { None } };
         let (head, cancel, beat, exit) = Box::pin(join4(head, cancel, beat, exit)).await;
         known.head = self.known(id, head).or(known.head.take());
         known.cancel = self.known(id, cancel).or(known.cancel.take());
-        known.heartbeat = self.known(id, beat).map(|beat| (attempt, beat)).or(known.heartbeat);
+        if let Some(beat) = self.known(id, beat) {
+            known.heartbeat = Some((attempt, beat.as_ref().map(|beat| beat.at)));
+            self.known(id, beat.map(|beat| beat.said));
+        }
         known.exit = self.known(id, exit).map(|exit| (attempt, exit)).or(known.exit.take());
     }
 
