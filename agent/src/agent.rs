@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use domain::job::warning::{Measured, grace};
-use domain::job::{AGENT_ENDS_BEFORE, ExitReason, Identity};
+use domain::job::{AGENT_ENDS_BEFORE, ExitReason, Identity, STANDS_AFTER, Trouble, TroubleKind, Troubles};
 use jiff::{SignedDuration, Timestamp};
 use store::Store;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::fence::Fence;
 use crate::log::Log;
@@ -75,6 +75,9 @@ pub(crate) struct Agent {
     pub(crate) pace: Pace,
     pub(crate) fence: Fence,
     status: Mutex<Status>,
+    begun: Instant,
+    troubles: Mutex<Troubles>,
+    untold: Notify,
     cause: watch::Sender<Option<Cause>>,
 }
 
@@ -82,7 +85,8 @@ impl Agent {
     pub(crate) fn new(identity: Identity, store: Store, log: Log, pace: Pace) -> Arc<Self> {
         let fence = Fence::new(store.clone(), &identity);
         let (status, cause) = (Mutex::default(), watch::Sender::new(None));
-        Arc::new(Self { identity, store, log, pace, fence, status, cause })
+        let (begun, troubles, untold) = (Instant::now(), Mutex::default(), Notify::new());
+        Arc::new(Self { identity, store, log, pace, fence, status, begun, troubles, untold, cause })
     }
 
     pub(crate) fn status(&self) -> Status {
@@ -96,6 +100,43 @@ impl Agent {
     /// Says what it does from now on.
     pub(crate) fn does(&self, doing: &'static str) {
         self.set_status(|status| status.doing = doing);
+    }
+
+    /// The owner of the job hears of something that has happened, by a beat that comes at once: the attempt may be over in a minute.
+    pub(crate) fn tell(&self, kind: TroubleKind, words: &str) {
+        if self.troubles(|troubles, at| troubles.happened(kind, words, at)) {
+            self.untold.notify_one();
+        }
+    }
+
+    /// The owner hears of something that is so, if it stays so for as long as anything may that passes by itself.
+    pub(crate) fn tell_standing(&self, kind: TroubleKind, words: &str) {
+        self.tell_standing_for(STANDS_AFTER, kind, words);
+    }
+
+    /// The same, if it stays so for that long.
+    pub(crate) fn tell_standing_for(&self, stands_after: SignedDuration, kind: TroubleKind, words: &str) {
+        self.troubles(|troubles, at| troubles.is_so(kind, words, stands_after, at));
+    }
+
+    /// It is not so any more.
+    pub(crate) fn mended(&self, kind: TroubleKind) {
+        self.troubles(|troubles, _| troubles.mended(kind));
+    }
+
+    /// What the owner of the job has to hear now.
+    pub(crate) fn trouble(&self) -> Vec<Trouble> {
+        self.troubles(|troubles, at| troubles.to_tell(at))
+    }
+
+    /// Returns once there is something of which no beat has told.
+    pub(crate) async fn is_in_trouble(&self) {
+        self.untold.notified().await;
+    }
+
+    fn troubles<T>(&self, with: impl FnOnce(&mut Troubles, SignedDuration) -> T) -> T {
+        let at = self.pace.unhurried(-left_until(self.begun));
+        with(&mut self.troubles.lock().unwrap_or_else(PoisonError::into_inner), at)
     }
 
     /// Has to end, and why. The first reason stays, but for that nothing counts any more; of the time, what is least.

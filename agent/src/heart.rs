@@ -36,7 +36,10 @@ pub(crate) async fn beat(agent: Arc<Agent>) {
                 }
             }
         }
-        agent.pace.sleep(HEARTBEAT_EVERY).await;
+        tokio::select! {
+            () = agent.pace.sleep(HEARTBEAT_EVERY) => {}
+            () = agent.is_in_trouble() => {}
+        }
     }
 }
 
@@ -59,6 +62,12 @@ async fn once(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), String> {
         Err(Shut::Store(error)) => return Err(error.to_string()),
         Ok(()) => {}
     }
+    tell(agent).await?;
+    upload_log(agent, uploaded).await
+}
+
+/// How the attempt stands.
+pub(crate) async fn tell(agent: &Agent) -> Result<(), String> {
     let status = agent.status();
     let heartbeat = Heartbeat {
         at: now(),
@@ -66,9 +75,9 @@ async fn once(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), String> {
         step: status.step,
         steps_per_hour: status.steps_per_hour,
         doing: status.doing.to_owned(),
+        trouble: agent.trouble(),
     };
-    agent.store.beat(&agent.identity.job, &heartbeat).await.map_err(|error| error.to_string())?;
-    upload_log(agent, uploaded).await
+    agent.store.beat(&agent.identity.job, &heartbeat).await.map_err(|error| error.to_string())
 }
 
 /// The end of the log, where there is more of it than was `uploaded`.

@@ -11,7 +11,7 @@ use domain::job::checkpoints::{
     Progress, QUIET, Step, Watch, Writer, overtaken, place_of, rewritten, to_keep, to_prune, to_upload,
 };
 use domain::job::warning::Measured;
-use domain::job::{Checkpoint, CheckpointSpec, Head};
+use domain::job::{Checkpoint, CheckpointSpec, Head, STANDS_AFTER, TroubleKind};
 use jiff::{SignedDuration, Timestamp};
 use store::{CheckpointError, StoreError};
 use tokio::sync::watch;
@@ -51,6 +51,8 @@ struct Work {
     writer: watch::Receiver<Writer>,
     /// Unknown: nothing is deleted.
     keep: Option<u32>,
+    /// How often the command is expected to write one.
+    every: SignedDuration,
     /// What head named, newest last.
     counting: Vec<Checkpoint>,
     /// The newest step that was kept, or the one that was put back, as it was then.
@@ -125,6 +127,7 @@ impl Keeper {
             disk: Disk::default(),
             writer: writer.subscribe(),
             keep,
+            every: SignedDuration::from_secs(spec.every_seconds),
             counting: restored.counting,
             original: restored.original,
             seen: Watch::default(),
@@ -169,6 +172,9 @@ impl Work {
         loop {
             let stands = *self.writer.borrow_and_update();
             let kept = self.once().await;
+            if matches!(kept, Kept::Nothing | Kept::One) && self.left.is_none() {
+                self.agent.mended(TroubleKind::NotKept);
+            }
             match (stands, kept) {
                 (_, Kept::Fenced) => return None,
                 // There may be a newer one by now.
@@ -264,16 +270,20 @@ impl Work {
         let directory = self.directory.clone();
         let looked = self.disk.run(move || directory::look(&directory)).await;
         let Look { entries, numberless, record, link } = match looked.flatten() {
-            Ok(seen) => seen,
+            Ok(seen) => {
+                self.agent.mended(TroubleKind::Directory);
+                seen
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.say(format!("the checkpoint directory {} is not there any more", self.directory.display()));
+                let words = format!("the checkpoint directory {} is not there any more", self.directory.display());
+                self.warn(TroubleKind::Directory, words);
                 Look::default()
             }
             Err(error) => {
                 let (place, words) = (self.directory.display(), directory::words(&error));
                 let words = format!("the checkpoints in {place} cannot be looked at: {words}");
                 self.left = Some(words.clone());
-                self.say(words);
+                self.warn(TroubleKind::Directory, words);
                 return None;
             }
         };
@@ -284,6 +294,7 @@ impl Work {
         let steps = self.seen.steps(writer, now, quiet);
         self.known.get_or_insert_with(|| steps.iter().map(|step| step.step).collect());
         self.tell_progress(&steps);
+        self.tell_nothing_kept(&steps, numberless.as_ref().or(link.as_ref()).or(record.as_ref()));
         // One that is being renamed is not there for long.
         let settled = now.duration_since(self.begun_at) >= quiet;
         if let Some(name) = numberless.filter(|_| settled && self.numberless.is_none()) {
@@ -303,11 +314,29 @@ impl Work {
             self.say(format!("`{name}` {others}"));
             self.record = Some(name);
         }
-        if let Some(free) = directory::full(&self.directory) {
-            let (place, mib) = (self.directory.display(), free / (1024 * 1024));
-            self.say(format!("the disk of {place} is nearly full ({mib} MiB are left): set `root_volume_gib`"));
+        match directory::full(&self.directory) {
+            Some(free) => {
+                let (place, mib) = (self.directory.display(), free / (1024 * 1024));
+                let words = format!("the disk of {place} is nearly full ({mib} MiB are left): set `root_volume_gib`");
+                self.warn(TroubleKind::Disk, words);
+            }
+            None => self.agent.mended(TroubleKind::Disk),
         }
         Some(steps)
+    }
+
+    /// What is no checkpoint by its name loses no work where there are others: a pointer, or a log. Where there are none for twice as long as
+    /// the spec expects one to take, its owner has to hear.
+    fn tell_nothing_kept(&self, steps: &[Step], name: Option<&String>) {
+        let Some(name) = name.filter(|_| steps.is_empty() && self.kept().is_none()) else {
+            return self.agent.mended(TroubleKind::NoCheckpoint);
+        };
+        let words = format!(
+            "`{name}` is no checkpoint by its name, nor is anything else in {}, and an interruption loses all that was done: a name has to \
+             have its step as a number, and what is kept is no link, and no log or table by itself",
+            self.directory.display()
+        );
+        self.agent.tell_standing_for((self.every * 2).max(STANDS_AFTER), TroubleKind::NoCheckpoint, &words);
     }
 
     async fn keep(&mut self, step: &Step) -> Result<(), Trouble> {
@@ -374,6 +403,7 @@ impl Work {
         self.agent.log.say(&format!("step {number} is kept ({mib} MiB in {seconds:.1} s)"));
         let unhurried = Measured { took: self.agent.pace.unhurried(took), ..measured };
         if let Some(words) = unhurried.too_large() {
+            self.agent.tell(TroubleKind::TooLarge, &words);
             self.say(words);
         }
         *self.measured.lock().unwrap_or_else(PoisonError::into_inner) = Some(measured);
@@ -423,20 +453,29 @@ impl Work {
         if let (Some(kept), Some(known)) = (kept, &self.known)
             && let Some(late) = overtaken(steps, kept, known)
         {
-            self.say(format!(
+            let words = format!(
                 "step {} was written after step {kept} was kept, and is not kept, for its number is lower: a command goes on from \
                  CURFEW_RESUME_FROM, and what is no checkpoint belongs elsewhere",
                 late.step
-            ));
+            );
+            self.warn(TroubleKind::Overtaken, words);
+        } else {
+            self.agent.mended(TroubleKind::Overtaken);
         }
         left
     }
 
     fn not_kept(&mut self, step: &Step, words: &str) -> String {
         let words = format!("the checkpoint of step {} is not kept: {words}", step.step);
-        self.say(words.clone());
+        self.warn(TroubleKind::NotKept, words.clone());
         self.left = Some(words.clone());
         words
+    }
+
+    /// Says it, and the owner hears it where it stays so.
+    fn warn(&mut self, kind: TroubleKind, words: String) {
+        self.agent.tell_standing(kind, &words);
+        self.say(words);
     }
 
     /// Says it, but not again and again.

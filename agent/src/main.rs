@@ -95,7 +95,7 @@ async fn whole(identity: Identity, arguments: &Arguments) {
     let heart = tokio::spawn(heart::beat(Arc::clone(&agent)));
     let end = life::live(&agent).await;
     heart.abort();
-    leave(&agent, &end).await;
+    Box::pin(leave(&agent, &end)).await;
     for watch in watching {
         watch.abort();
     }
@@ -124,9 +124,14 @@ async fn leave(agent: &Agent, end: &End) {
         Ok(Err(error)) => return agent.log.say(&format!("nothing is left behind: {error}")),
         Err(_) => return agent.log.say("nothing is left behind: S3 did not answer"),
     }
-    let mut problems = Vec::new();
-    let log = tokio::time::timeout(last_words, heart::upload_log(agent, &mut None)).await;
-    problems.extend(log.unwrap_or_else(|_| Err("S3 did not answer".to_owned())).err());
+    let mut uploaded = None;
+    let (told, log) = tokio::join!(
+        tokio::time::timeout(last_words, tell_last(agent)),
+        tokio::time::timeout(last_words, heart::upload_log(agent, &mut uploaded)),
+    );
+    let silent = |_| Err("S3 did not answer".to_owned());
+    let mut problems: Vec<String> =
+        [told, log].into_iter().filter_map(|done| done.unwrap_or_else(silent).err()).collect();
     match tokio::time::timeout(last_words, agent.store.leave_exit(job, &exit)).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => problems.push(error.to_string()),
@@ -135,6 +140,11 @@ async fn leave(agent: &Agent, end: &End) {
     for problem in problems {
         agent.log.say(&format!("not all could be left behind: {problem}"));
     }
+}
+
+/// What was found out last, the heart may not have told.
+async fn tell_last(agent: &Agent) -> Result<(), String> {
+    if agent.trouble().is_empty() { Ok(()) } else { heart::tell(agent).await }
 }
 
 const fn name_of(reason: ExitReason) -> &'static str {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use domain::job::checkpoints::{Manifest, step_of, to_restore};
-use domain::job::{Checkpoint, Head};
+use domain::job::{Checkpoint, Head, TroubleKind};
 use store::CheckpointError;
 
 use crate::agent::{Agent, End};
@@ -43,7 +43,7 @@ pub(crate) async fn restore(agent: &Arc<Agent>, head: &Head, into: &Path, user: 
             "the checkpoint directory {place} cannot be used ({words}): set `checkpoint.dir` to a directory of its own"
         ))
     })?;
-    let (mut counting, mut patience) = (to_restore(head), Patience::default());
+    let (mut counting, mut patience, mut damaged) = (to_restore(head), Patience::default(), Vec::new());
     while let Some(checkpoint) = counting.first().copied() {
         let step = checkpoint.step;
         let cannot = |error: CheckpointError, hint| {
@@ -51,7 +51,9 @@ pub(crate) async fn restore(agent: &Arc<Agent>, head: &Head, into: &Path, user: 
         };
         match Box::pin(one(agent, checkpoint, into, user)).await {
             Ok((entries, original)) => {
-                agent.log.say(&format!("goes on from step {step}, which attempt {} kept", checkpoint.attempt));
+                let goes_on = format!("goes on from step {step}, which attempt {} kept", checkpoint.attempt);
+                agent.log.say(&goes_on);
+                tell_damaged(agent, &damaged, &goes_on);
                 counting.reverse();
                 return Ok(Restored { checkpoint: Some(checkpoint), entries, original, counting });
             }
@@ -59,6 +61,7 @@ pub(crate) async fn restore(agent: &Arc<Agent>, head: &Head, into: &Path, user: 
                 agent
                     .log
                     .say(&format!("the checkpoint of step {step} is damaged, and the one before is taken: {words}"));
+                damaged.push(format!("of step {step} ({words})"));
                 counting.remove(0);
                 patience = Patience::default();
             }
@@ -79,7 +82,17 @@ pub(crate) async fn restore(agent: &Arc<Agent>, head: &Head, into: &Path, user: 
         }
     }
     agent.log.say("there is no checkpoint to go on from: the job begins at its beginning");
+    tell_damaged(agent, &damaged, "begins at the job's beginning, for there is no other one");
     Ok(Restored::default())
+}
+
+/// The owner hears of all of them at once, and what came of it.
+fn tell_damaged(agent: &Agent, damaged: &[String], goes_on: &str) {
+    if !damaged.is_empty() {
+        let what = if damaged.len() == 1 { "the checkpoint" } else { "the checkpoints" };
+        let is = if damaged.len() == 1 { "is" } else { "are" };
+        agent.tell(TroubleKind::Damaged, &format!("it {goes_on}: {what} {} {is} damaged", damaged.join(", ")));
+    }
 }
 
 fn is_full(error: &io::Error) -> bool {

@@ -24,6 +24,7 @@ mod sweep;
 pub mod telemetry;
 mod telling;
 mod token;
+mod trouble;
 mod turn;
 mod user_data;
 pub mod warning;
@@ -51,6 +52,7 @@ pub use spec::{CheckpointSpec, Gpu, MachineSpec, Spec, Spot, Terms, Work};
 pub use sweep::{is_sweep, is_swept};
 pub use telling::Said;
 pub use token::{launch_id, sha256_hex, token};
+pub use trouble::{STANDS_AFTER, Trouble, TroubleKind, Troubles};
 pub use turn::in_turn;
 pub use user_data::{USER_DATA_BYTES_MAX, user_data};
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::JobId;
+use super::{JobId, Trouble};
 
 /// The schema of every document of a job.
 pub const SCHEMA: u32 = 1;
@@ -87,6 +87,9 @@ pub struct Heartbeat {
     /// What it does, in a word: `restoring`, `setup`, `running`, `flushing`.
     #[serde(default)]
     pub doing: String,
+    /// What its owner has to hear, one of each kind. The machine's words: whoever shows them takes [`Trouble::heard`].
+    #[serde(default)]
+    pub trouble: Vec<Trouble>,
 }
 
 /// `jobs/<team>/<job>/attempts/<n>/exit.json`: what the agent left behind as its last.

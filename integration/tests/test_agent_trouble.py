@@ -1,0 +1,151 @@
+"""What the real agent finds out and the owner of a job has to hear: its heartbeat tells it, as long as it is so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from attempts import HURRY, NAME, Job, Machine, disk_of, head
+from local_aws import LocalAws
+
+MIB = 1024 * 1024
+
+# Longer than a minute of the agent takes here, and shorter than one takes on a real machine.
+SOON = 40
+
+
+@pytest.fixture
+def job(aws: LocalAws, tmp_path: Path) -> Iterator[Job]:
+    yield Job(aws, tmp_path)
+
+
+def told(job: Job, attempt: int = 1) -> dict[str, str]:
+    """Words by kind; at most one of each."""
+    troubles = (job.heartbeat(attempt) or {}).get("trouble", [])
+    words = {trouble["kind"]: trouble["words"] for trouble in troubles}
+    assert len(words) == len(troubles)
+    return words
+
+
+def hears(job: Job, machine: Machine, kind: str, seconds: float = 60) -> str:
+    return machine.until(lambda: told(job, machine.attempt).get(kind), seconds)
+
+
+def with_checkpoints(job: Job, *damaged: int) -> None:
+    """The first attempt has kept steps 1 and 2, of which some are damaged since."""
+    folder = job.checkpoints
+    job.spec(f"for step in 1 2; do mkdir {folder}/step-$step; echo of-$step > {folder}/step-$step/weights; touch {folder}/step-$step/.complete; sleep 2; done")
+    with job.machine(1) as machine:
+        machine.ends()
+    assert job.manifests() == [(1, 1), (1, 2)] and told(job) == {}
+    for step in damaged:
+        job.put(f"checkpoints/{NAME}/1/{step}/files/step-{step}/weights", "torn")
+    job.put(f"jobs/{NAME}/head.json", head(1, (1, 2), kept=[(1, 1)]))
+
+
+def test_a_damaged_checkpoint_is_told_at_once(job: Job) -> None:
+    """The machine may be gone before a minute is over."""
+    with_checkpoints(job, 2)
+    job.spec("sleep 600")
+    with job.machine(2, hurry=1) as machine:
+        words = hears(job, machine, "damaged", SOON)
+    assert words.startswith("it goes on from step 1, which attempt 1 kept: the checkpoint of step 2 (") and words.endswith(") is damaged")
+    assert machine.said().count("the checkpoint of step 2 is damaged, and the one before is taken") == 1, "as the log says it"
+    assert set(told(job, 2)) == {"damaged"}
+
+
+def test_that_all_are_damaged_is_told_with_what_follows(job: Job) -> None:
+    with_checkpoints(job, 1, 2)
+    job.spec("true")
+    with job.machine(2) as machine:
+        machine.ends()
+    words = told(job, 2)["damaged"]
+    assert words.startswith("it begins at the job's beginning, for there is no other one: the checkpoints of step 2 (")
+    assert ", of step 1 (" in words and words.endswith(") are damaged")
+
+
+def test_a_checkpoint_that_takes_too_long_is_told_though_the_attempt_ends_with_it(job: Job) -> None:
+    # After a warning there are 95 s for it.
+    job.aws.fault("s3:PutObject", "slow", seconds=95 / HURRY + 1, match="files/step-1/weights", times=1)
+    job.spec(f"mkdir {job.checkpoints}/step-1; echo 1 > {job.checkpoints}/step-1/weights")
+    with job.machine(1) as machine:
+        machine.ends()
+    assert job.kept() == 1
+    assert "after an interruption warning there are 95 s for it" in told(job)["too-large"]
+
+
+def test_what_is_found_out_last_is_told_by_a_last_beat(job: Job) -> None:
+    job.aws.fault("s3:PutObject", "slow", seconds=95 / HURRY + 1, match="files/step-1/weights", times=1)
+    # The beat that comes at once does not come through.
+    job.spec(f"mkdir {job.checkpoints}/step-1; echo 1 > {job.checkpoints}/step-1/weights; touch {job.scratch}/written")
+    with job.machine(1) as machine:
+        machine.until((job.scratch / "written").exists)
+        machine.until(lambda: job.heartbeat(1))
+        job.aws.fault("s3:GetObject", "slow", seconds=5, match="head.json", times=None)
+        machine.ends()
+    assert job.kept() == 1 and "too-large" in told(job)
+
+
+def test_a_name_without_a_number_is_told_as_long_as_nothing_is_kept(job: Job) -> None:
+    folder, go = job.checkpoints, job.scratch / "go"
+    job.spec(f"echo > {folder}/last.ckpt; while ! [ -e {go} ]; do sleep 0.1; done; mkdir {folder}/step-5; echo 5 > {folder}/step-5/a; sleep 600")
+    with job.machine(1) as machine:
+        words = hears(job, machine, "no-checkpoint")
+        assert words.startswith(f"`last.ckpt` is no checkpoint by its name, nor is anything else in {folder}, and an interruption loses")
+        go.touch()
+        machine.until(lambda: job.kept() == 5 and told(job) == {})
+    assert machine.said().count("`last.ckpt` is no checkpoint: its name has no number") == 1
+
+
+@pytest.mark.parametrize(("made", "name"), [("echo > train-20260901.log", "train-20260901.log"), ("ln -s / step-9", "step-9")])
+def test_so_is_a_log_or_a_link_as_long_as_it_is_alone(job: Job, made: str, name: str) -> None:
+    job.spec(f"cd {job.checkpoints}; {made}; sleep 600")
+    with job.machine(1) as machine:
+        assert hears(job, machine, "no-checkpoint").startswith(f"`{name}` is no checkpoint by its name, nor is anything else")
+        (job.checkpoints / name).unlink()
+        machine.until(lambda: told(job) == {})
+
+
+def test_what_is_never_kept_is_told_until_something_is(job: Job) -> None:
+    folder, go = job.checkpoints, job.scratch / "go"
+    job.spec(f"mkdir {folder}/step-7.tmp; echo 7 > {folder}/step-7.tmp/a; while ! [ -e {go} ]; do sleep 0.1; done; mv {folder}/step-7.tmp {folder}/step-7; sleep 600")
+    with job.machine(1) as machine:
+        assert hears(job, machine, "not-kept").startswith("the checkpoint of step 7 is not kept: `step-7.tmp`: ")
+        go.touch()
+        machine.until(lambda: job.kept() == 7 and told(job) == {})
+
+
+def test_a_lower_step_that_comes_later_is_told(job: Job) -> None:
+    folder = job.checkpoints
+    job.spec(f"mkdir {folder}/step-500; echo a > {folder}/step-500/a; while ! [ -e {job.trail} ]; do sleep 0.1; done; mkdir {folder}/step-10; echo a > {folder}/step-10/a; sleep 600")
+    with job.machine(1) as machine:
+        machine.until(lambda: job.kept() == 500)
+        job.trail.touch()
+        assert "step 10 was written after step 500 was kept, and is not kept" in hears(job, machine, "overtaken")
+
+
+def test_that_the_directory_is_gone_is_told_until_it_is_there_again(job: Job) -> None:
+    go = job.scratch / "go"
+    job.spec(f"rmdir {job.checkpoints}; while ! [ -e {go} ]; do sleep 0.1; done; mkdir {job.checkpoints}; sleep 600")
+    with job.machine(1) as machine:
+        assert hears(job, machine, "directory") == f"the checkpoint directory {job.checkpoints} is not there any more"
+        go.touch()
+        machine.until(lambda: told(job) == {})
+
+
+def test_that_the_disk_is_nearly_full_is_told_until_there_is_room(job: Job, full_disk: Path) -> None:
+    job.checkpoints = full_disk / "checkpoints"
+    junk, go = full_disk / "junk", job.scratch / "go"
+    job.spec(f"head -c {64 * MIB} /dev/zero > {junk}; while ! [ -e {go} ]; do sleep 0.1; done; rm {junk}; sleep 600")
+    with job.machine(1, disk=False) as machine:
+        assert hears(job, machine, "disk").startswith(f"the disk of {job.checkpoints} is nearly full (")
+        go.touch()
+        machine.until(lambda: told(job) == {})
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 8 MiB."""
+    yield from disk_of(tmp_path, "8m")
