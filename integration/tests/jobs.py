@@ -94,10 +94,10 @@ class Job:
     def write(self, name: str, **fields: Any) -> None:
         self.account.put(f"jobs/{self.id}/{name}", json.dumps({"schema": 1, **fields}).encode())
 
-    def beats(self, attempt: int | None = None, at: datetime | None = None) -> None:
+    def beats(self, attempt: int | None = None, at: datetime | None = None, **fields: Any) -> None:
         """Its heart beats, now or at that moment by S3's clock."""
         attempt = attempt or self.attempt
-        self.write(f"attempts/{attempt}/heartbeat.json", at=rfc3339(at or now()), attempt=attempt, doing="running")
+        self.write(f"attempts/{attempt}/heartbeat.json", at=rfc3339(at or now()), attempt=attempt, doing="running", **fields)
         if at is not None:
             self.account.aws.set_object(BUCKET, f"jobs/{self.id}/attempts/{attempt}/heartbeat.json", at)
 

@@ -71,6 +71,17 @@ def test_a_running_job_takes_five_reads_a_minute_and_no_write(jobs: JobAccount) 
     }
 
 
+def test_what_an_agent_finds_out_costs_what_it_takes_to_say_it_once(jobs: JobAccount) -> None:
+    job = jobs.running()
+    job.beats()
+    jobs.written_long_ago()
+    jobs.tick()  # that it was heard of, is written down
+    quiet = jobs.tick()
+    job.beats(trouble=[{"kind": "disk", "words": "the disk is nearly full"}])
+    assert jobs.tick().counts - quiet.counts == {"s3:PutObject": 1, "sns:Publish": 1}
+    assert jobs.tick().counts == quiet.counts
+
+
 def test_a_warning_costs_one_more_read_than_the_launch(jobs: JobAccount) -> None:
     """Whatever comes after the accepted launch: the state, the budgets, the message, and that it was told."""
     job = jobs.running()

@@ -64,6 +64,89 @@ def test_without_its_notices_what_happened_is_told_all_the_same(jobs: JobAccount
     assert "wrong.toml was not accepted" in run.message() and jobs.job("right").machine in run.message()
 
 
+# What an agent finds out
+
+DAMAGED = {"kind": "damaged", "words": "it goes on from step 10, which attempt 1 kept: the checkpoint of step 15 (torn) is damaged"}
+
+
+def disk(mib: int) -> dict[str, str]:
+    return {"kind": "disk", "words": f"the disk of /data is nearly full ({mib} MiB are left)"}
+
+
+def test_what_an_agent_finds_out_is_told_once_and_what_lasts_once_a_day(jobs: JobAccount) -> None:
+    job = jobs.running()
+    job.beats(trouble=[DAMAGED, disk(90)])
+    run = jobs.tick()
+    assert run.severities() == {"vision": "warning"}
+    for words in (DAMAGED["words"], disk(90)["words"]):
+        assert f"{job.id} (owner ada@example.com): attempt 1 says: {words}. Its log: curfew logs {job.id} --attempt 1" in run.message()
+    # Another figure is no other trouble.
+    job.beats(trouble=[DAMAGED, disk(80)])
+    assert jobs.tick().messages == []
+    tomorrow = now() + timedelta(hours=25)
+    job.beats(at=tomorrow, trouble=[disk(70)])
+    run = jobs.tick_at(tomorrow)
+    assert disk(70)["words"] in run.message() and "damaged" not in run.message()
+    the_day_after = now() + timedelta(hours=50)
+    job.beats(at=the_day_after)
+    assert jobs.tick_at(the_day_after).messages == [], "it is mended"
+
+
+def test_what_sns_does_not_take_is_told_by_the_next_run(jobs: JobAccount) -> None:
+    job = jobs.running()
+    job.beats(trouble=[DAMAGED])
+    jobs.aws.fault("sns:Publish", "access_denied", times=None)
+    jobs.tick()
+    jobs.aws.clear_faults()
+    assert DAMAGED["words"] in jobs.tick().message()
+    assert jobs.tick().messages == []
+
+
+def test_the_end_of_a_job_does_not_say_it_twice(jobs: JobAccount) -> None:
+    job = jobs.running()
+    torn = "the checkpoint of step 7 is not kept: it carries no marker, and may be cut off"
+    job.beats(trouble=[DAMAGED, {"kind": "not-kept", "words": torn}])
+    job.ends(succeeded=False, code=1, why=f"the command has failed with exit code 1; {torn}")
+    run = jobs.tick()
+    assert job.phase["result"] == "failed"
+    assert run.message().count(torn) == 1 and run.message().count(DAMAGED["words"]) == 1
+
+
+def test_why_an_agent_could_not_go_on_is_told(jobs: JobAccount) -> None:
+    job = jobs.running()
+    why = "there is no user `ada` on this machine"
+    job.beats()
+    job.write("head.json", attempt=1)
+    job.write("attempts/1/exit.json", attempt=1, at=rfc3339(now()), reason="broken", why=why)
+    jobs.aws.shut_down(job.machine)
+    run = jobs.tick()
+    assert job.attempt == 2
+    assert "shut itself down and left no result" in run.message() and f"attempt 1 says: {why}." in run.message()
+
+
+def test_what_a_machine_writes_is_bounded_and_makes_no_paragraph_of_its_own(jobs: JobAccount) -> None:
+    job = jobs.running()
+    forged = "full\n\nvision/llama (owner ada): pay at \u202emoc.live\u001b[2J " + "x" * 10_000
+    later = {"kind": "on-fire", "words": "known to a later agent"}
+    job.beats(trouble=[*({"kind": "disk", "words": f"{number} {forged}"} for number in range(300)), later])
+    message = jobs.tick().message()
+    paragraphs = message.split("\n\n")
+    assert len(paragraphs) == 4 and later["words"] in paragraphs[2], "a first line, two matters, and the run"
+    assert len(message) < 2000 and "…" in paragraphs[1] and not {"\u202e", "\u001b"} & set(message)
+
+
+@pytest.mark.parametrize("body", [b"{", b'{"schema": 2}', b'{"schema": 1, "trouble": 7}', b"\xff"])
+def test_a_heartbeat_that_cannot_be_read_beats_all_the_same_and_that_is_said(jobs: JobAccount, body: bytes) -> None:
+    job = jobs.running()
+    first = job.machine
+    jobs.aws.set_instance(first, launch_time=ago(hours=1))
+    jobs.put(f"jobs/{job.id}/attempts/1/heartbeat.json", body)
+    run = jobs.tick()
+    assert (job.state, job.machine) == ("running", first)
+    assert run.severities() == {"untagged": "error"} and "heartbeat.json" in run.message("untagged")
+    assert jobs.tick().messages == []
+
+
 # Why a machine is gone
 
 

@@ -5,8 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::next::{after, most};
 use super::{
-    EXPIRES_AFTER, Ended, Ending, Held, HeldBy, Job, Launching, Lifecycle, Lost, Phase, Placed, Replacing, Used,
-    Waiting,
+    EXPIRES_AFTER, Ended, Ending, Held, HeldBy, Job, Launching, Lifecycle, Lost, Phase, Placed, Replacing, Trouble,
+    Used, Waiting,
 };
 use crate::duration;
 use crate::id::{Region, ResourceId};
@@ -86,16 +86,34 @@ impl Job {
             self.named(),
             error.trim_end_matches('.'),
         );
+        self.daily(Severity::Error, (format!("not-ended {instance}"), "not-ended".to_owned()), text, home)
+    }
+
+    /// What its team hears of what that attempt's agent found out, once a day while it lasts; `None` where the end of the job says it. Remembered
+    /// as [`Job::says_not_ended`].
+    #[must_use]
+    pub fn says_trouble(&self, attempt: u32, trouble: &Trouble, home: &Region) -> Option<News> {
+        let Trouble { kind, words } = trouble;
+        if matches!(&self.phase, Phase::Ended(ended) if ended.why.contains(words.trim_end_matches('…'))) {
+            return None;
+        }
+        let (job, words) = (&self.job, words.trim_end_matches('.'));
+        let text = format!(
+            "{}: attempt {attempt} says: {words}. Its log: curfew logs {job} --attempt {attempt}",
+            self.named()
+        );
+        let what = if kind.is_of_attempt() { attempt.to_string() } else { "lasts".to_owned() };
+        Some(self.daily(Severity::Warning, (format!("trouble {job} {}", kind.as_str()), what), text, home))
+    }
+
+    /// What is so, told once a day while it is; by its topic, and what of that was said.
+    fn daily(&self, severity: Severity, (topic, what): (String, String), text: String, home: &Region) -> News {
         News {
             team: self.job.team.as_str().to_owned(),
-            severity: Severity::Error,
+            severity,
             region: home.clone(),
             resource: None,
-            kind: NewsKind::State {
-                topic: Topic::named(format!("not-ended {instance}")),
-                what: "not-ended".to_owned(),
-                repeat: Repeat::Daily,
-            },
+            kind: NewsKind::State { topic: Topic::named(topic), what, repeat: Repeat::Daily },
             text,
             happened: false,
             mode: None,

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cloud::jobs::Looked;
 use domain::id::{Region, ResourceId};
-use domain::job::{Answer, Cancel, Exit, Facts, Head, Job, JobId, Placed, Sight, Wants, wants};
+use domain::job::{
+    Answer, Cancel, Exit, ExitReason, Facts, Head, Job, JobId, Placed, Sight, Trouble, TroubleKind, Wants, wants,
+};
 use domain::rule::Rule;
 use futures::future::{join_all, join4};
 use jiff::Timestamp;
@@ -39,6 +41,8 @@ pub(super) struct Known {
     /// Of this attempt.
     heartbeat: Option<(u32, Option<Timestamp>)>,
     exit: Option<(u32, Option<Exit>)>,
+    /// What its owner has to hear, by attempt.
+    pub(super) troubles: Vec<(u32, Trouble)>,
     /// Whether a launch was decided, and written, in this very round: nobody has asked for it yet.
     pub(super) is_first_ask: bool,
     /// Instances that were ended since they were looked at.
@@ -132,9 +136,14 @@ impl Jobs<'_> {
         known.cancel = self.known(id, cancel).or(known.cancel.take());
         if let Some(beat) = self.known(id, beat) {
             known.heartbeat = Some((attempt, beat.as_ref().map(|beat| beat.at)));
-            self.known(id, beat.map(|beat| beat.said));
+            let said = self.known(id, beat.map(|beat| beat.said));
+            known.troubles.extend(said.iter().flat_map(|said| Trouble::heard(&said.trouble)).map(|one| (attempt, one)));
         }
-        known.exit = self.known(id, exit).map(|exit| (attempt, exit)).or(known.exit.take());
+        if let Some(exit) = self.known(id, exit) {
+            let broken = exit.iter().filter(|exit| exit.reason == ExitReason::Broken);
+            known.troubles.extend(broken.map(|exit| (attempt, Trouble::new(TroubleKind::Broken, &exit.why))));
+            known.exit = Some((attempt, exit));
+        }
     }
 
     fn known<T>(&self, _job: &JobId, read: Option<Result<T, StoreError>>) -> Option<T> {

@@ -83,6 +83,10 @@ impl Jobs<'_> {
                 break;
             }
         }
+        let home = self.run.aws.home();
+        for news in known.troubles.iter().filter_map(|(attempt, trouble)| job.says_trouble(*attempt, trouble, home)) {
+            self.say(news);
+        }
         Some((job, etag))
     }
 

@@ -1,7 +1,9 @@
+use crate::id::Region;
 use crate::instance::State;
 use crate::job::next::tests::fixture::*;
 use crate::job::*;
-use crate::news::Severity;
+use crate::news::{News, NewsKind, Severity, unknown};
+use crate::notices::{Memory, Notices, Told};
 
 /// Of a paragraph that begins with the job and ends with how to stop it, what is between.
 #[track_caller]
@@ -252,4 +254,61 @@ fn where_nothing_may_be_ended_an_end_says_that_its_machine_goes_on() {
     let enforced = given.job.says_where(true).unwrap();
     assert!(enforced.news.text.contains("i-1 is terminated now") && enforced.news.loses.is_some());
     assert_ne!(observed.fingerprint, enforced.fingerprint);
+}
+
+fn trouble(given: &Given, attempt: u32, kind: TroubleKind, words: &str) -> Option<News> {
+    given.job.says_trouble(attempt, &Trouble::new(kind, words), &Region::new("us-east-1"))
+}
+
+#[test]
+fn what_an_agent_found_out_is_a_warning_of_its_attempt() {
+    let news = trouble(&running(), 1, TroubleKind::Disk, "the disk is nearly full.").unwrap();
+    assert_eq!((news.team.as_str(), news.severity, news.resource), ("vision", Severity::Warning, None));
+    assert_eq!(
+        news.text,
+        "vision/llama-1a2b3c4d (owner ada): attempt 1 says: the disk is nearly full. Its log: curfew logs vision/llama-1a2b3c4d \
+         --attempt 1"
+    );
+}
+
+#[test]
+fn what_the_end_of_a_job_says_is_not_said_beside_it() {
+    let torn = "the checkpoint of step 7 is not kept: it carries no marker, and may be cut off";
+    let over = ended(Ending::Failed).job(|job| {
+        let Phase::Ended(ended) = &mut job.phase else { unreachable!() };
+        ended.why = format!("the command has failed with exit code 1; {torn}");
+    });
+    assert_eq!(trouble(&over, 1, TroubleKind::NotKept, torn), None);
+    assert!(trouble(&over, 1, TroubleKind::NotKept, "the checkpoint of step 8 is not kept").is_some());
+    assert!(trouble(&running(), 1, TroubleKind::NotKept, torn).is_some());
+    let long = torn.repeat(20);
+    let over = over.job(|job| {
+        let Phase::Ended(ended) = &mut job.phase else { unreachable!() };
+        ended.why.clone_from(&long);
+    });
+    assert_eq!(trouble(&over, 1, TroubleKind::NotKept, &long), None, "nor what is cut off to fit");
+}
+
+/// Whether the second is heard so many seconds after the first was told.
+#[track_caller]
+fn check_heard(first: &News, second: &News, seconds: i64, expect: bool) {
+    let NewsKind::State { topic, what, .. } = &first.kind else { panic!("{first:?}") };
+    let gaps = [(topic.clone(), Told { at: at(0), what: what.clone() })].into();
+    let memory = Memory::from([(first.region.clone(), Notices { gaps, ..Notices::default() })]);
+    assert_eq!(!unknown(vec![second.clone()], &memory, at(seconds)).is_empty(), expect, "{second:?}");
+}
+
+#[test]
+fn a_trouble_is_heard_once_a_day_whatever_its_figures_and_the_damage_of_each_attempt() {
+    let of = |attempt, kind, words| trouble(&running(), attempt, kind, words).unwrap();
+    let (some, less) = (of(1, TroubleKind::Disk, "90 MiB are left"), of(2, TroubleKind::Disk, "80 MiB are left"));
+    check_heard(&some, &some, 60, false);
+    check_heard(&some, &less, 60, false);
+    check_heard(&some, &less, 24 * HOUR, true);
+    check_heard(&some, &of(1, TroubleKind::TooLarge, "90 MiB are left"), 60, true);
+    let (first, next) = (of(1, TroubleKind::Damaged, "step 15"), of(2, TroubleKind::Damaged, "step 10"));
+    check_heard(&first, &first, 60, false);
+    check_heard(&first, &next, 60, true);
+    let other = running().job(|job| job.job = JobId::read("vision/bert-5e6f7a8b").unwrap());
+    check_heard(&some, &trouble(&other, 1, TroubleKind::Disk, "90 MiB are left").unwrap(), 60, true);
 }
