@@ -134,6 +134,21 @@ def test_one_in_full(account: Account) -> None:
         assert re.search(rf"^{line}$", out, re.MULTILINE), (line, out)
 
 
+def test_what_its_agent_found_out(account: Account) -> None:
+    running(account)
+    beat = {"at": rfc3339(now()), "attempt": 1, "step": 10, "steps_per_hour": None, "doing": "running"}
+    troubles = [{"kind": "disk", "words": "the disk is\u001b[2J nearly full"}, {"kind": "damaged", "words": "step 15 is damaged"}]
+    leave(account, LLAMA, "attempts/1/heartbeat.json", **beat, trouble=troubles)
+    out = jobs(account, LLAMA).fine().out
+    assert re.findall(r"^trouble +(.*)$", out, re.MULTILINE) == ["step 15 is damaged", "the disk is?[2J nearly full"]
+    assert jobs(account, LLAMA, "--json").fine().json()["heartbeat"]["trouble"] == troubles
+    leave(account, LLAMA, "attempts/1/heartbeat.json", **beat)
+    assert not re.search("^trouble ", jobs(account, LLAMA).fine().out, re.MULTILINE)
+    account.put(f"jobs/{LLAMA}/attempts/1/heartbeat.json", b"{")
+    said = jobs(account, LLAMA)
+    assert said.code == 2 and "what its agent does cannot be read: " in said.err and re.search(r"^heart +\ds ago$", said.out, re.MULTILINE)
+
+
 @pytest.mark.parametrize(("result", "code"), [("succeeded", 0), ("failed", 1), ("expired", 1), ("cancelled", 1)])
 def test_how_one_ended_is_the_exit_code(account: Account, result: str, code: int) -> None:
     write(account, OLD, ended(result, "so it was"), active=False)

@@ -50,7 +50,7 @@ struct List<'a> {
     troubles: Vec<String>,
 }
 
-/// The same of one, and besides what it was asked for by, and what its agent last said.
+/// The same of one, and besides what it was asked for by, and what its agent last said: `heartbeat.trouble` is what that found out.
 #[derive(Serialize)]
 struct One<'a> {
     schema: u32,

@@ -2,7 +2,7 @@
 
 use domain::duration;
 use domain::id::TypeName;
-use domain::job::{Job, Lifecycle, Overview, Placed, Terms, still_reserved};
+use domain::job::{Job, Lifecycle, Overview, Placed, Terms, Trouble, still_reserved};
 use jiff::{SignedDuration, Timestamp};
 
 use super::read::Details;
@@ -68,6 +68,8 @@ pub(super) fn one(job: &Job, overview: &Overview, details: &Details, now: Timest
         facts.push(("heart", heart(details, now)));
     }
     facts.push(("checkpoint", checkpoint(overview, details)));
+    let troubles = details.heartbeat.iter().flat_map(|heartbeat| Trouble::heard(&heartbeat.trouble));
+    facts.extend(troubles.map(|trouble| ("trouble", trouble.words)));
     facts.push(("ran", format!("{} at most", length(overview.seconds))));
     facts.push(("cost", format!("{} at most", overview.cost_usd_max)));
     if let Some(reserved) = still_reserved(job) {
