@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobs import JobAccount
 from local_aws.client import REGION
-from reaping import EUROPE, ago
+from reaping import EUROPE
 
 CALLS_MAX = 6
 
@@ -149,29 +149,9 @@ def test_a_job_whose_checkpoints_are_all_of_one_step_goes_on_as_long_as_each_att
 def test_no_progress_ends_it(jobs: JobAccount) -> None:
     job = jobs.running()
     for _ in range(3):
-        job.beats()
         jobs.aws.interrupt(job.machine)
         jobs.tick()
         if job.state == "ended":
             break
     assert (job.phase["result"], job.attempt) == ("failed", 3) and "no progress" in job.phase["why"]
     assert jobs.machines() == []
-
-
-def test_machines_that_are_taken_back_before_they_are_heard_of_are_no_attempts_without_progress(jobs: JobAccount) -> None:
-    jobs.aws.set_spot_price("g5.xlarge", {f"us-east-1{zone}": 0.2 + place / 10 for place, zone in enumerate("abcdf")}, since=ago(minutes=5))
-    job = jobs.running()
-    zones = []
-    for _ in range(4):
-        zones.append(job.phase["zone"][-1])
-        jobs.aws.interrupt(job.machine)
-        jobs.tick()
-    zones.append(job.phase["zone"][-1])
-    assert job.state == "running" and zones == list("abcdf"), zones
-    assert (job.document["progress"]["attempts_without"], job.document["unheard"]) == (0, 4)
-    job.beats()
-    jobs.tick()
-    assert (job.document["heard"], job.document["unheard"]) == (5, 0)
-    jobs.aws.interrupt(job.machine)
-    jobs.tick()
-    assert job.document["progress"]["attempts_without"] == 1 and job.attempt == 6

@@ -98,11 +98,8 @@ pub struct Job {
     /// How many machines it has had.
     #[serde(default)]
     pub machines: u32,
-    /// The latest attempt that anybody has heard of: its heart beat, or it wrote into head, or left an exit record.
-    #[serde(default)]
-    pub heard: u32,
-    /// How many machines in a row EC2 has ended before anybody heard of them: they are no attempts that made no progress, but launches that
-    /// came to nothing.
+    /// How many machines in a row EC2 could not bring up, of which nobody heard: they are no attempts that made no progress, but launches
+    /// that came to nothing.
     #[serde(default)]
     pub unheard: u32,
     /// Where it stands.
@@ -179,7 +176,6 @@ impl Job {
             submitted_at: now,
             attempt: 0,
             machines: 0,
-            heard: 0,
             unheard: 0,
             phase: Phase::Submitted,
             passes: 0,

@@ -135,17 +135,11 @@ impl Lost {
         }
     }
 
-    /// Whether it was EC2's doing, as far as anybody knows. All else has taken its time on a machine, or was to.
-    const fn is_by_ec2(self) -> bool {
+    /// Whether EC2 says that it could not bring the machine up. All else has taken its time on one, or may have.
+    const fn is_of_the_launch(self) -> bool {
         match self {
-            Self::Reclaimed
-            | Self::KeyRefused
-            | Self::StorageUsedUp
-            | Self::NoSnapshot
-            | Self::NoCapacity
-            | Self::AwsFault
-            | Self::Gone => true,
-            Self::NeverHeard | Self::Silent | Self::ShutDown | Self::Overdue => false,
+            Self::KeyRefused | Self::StorageUsedUp | Self::NoSnapshot | Self::NoCapacity | Self::AwsFault => true,
+            Self::Reclaimed | Self::Gone | Self::NeverHeard | Self::Silent | Self::ShutDown | Self::Overdue => false,
         }
     }
 

@@ -53,14 +53,16 @@ pub(super) fn verdict(job: &Job, facts: &Facts) -> Option<(Ending, String)> {
     Some((Ending::Cancelled, format!("cancelled by {}", cancel.by.as_deref().unwrap_or("a person"))))
 }
 
-/// What the agent says, which is a whole sentence of how it ended; or that, where it says nothing.
+/// What the agent says, which is a whole sentence of how it ended; before it the exit code, where that does not say it.
 fn in_words(succeeded: bool, code: Option<i32>, why: &str) -> String {
-    if !why.is_empty() {
-        return why.to_owned();
-    }
-    let ended = if succeeded { "the command has ended with success" } else { "the command has failed" };
-    let code = code.filter(|_| !succeeded).map(|code| format!(" with exit code {code}")).unwrap_or_default();
-    format!("{ended}{code}")
+    let code = code.filter(|_| !succeeded).map(|code| format!("exit code {code}"));
+    let ended = match &code {
+        Some(code) if !why.contains(code) => format!("the command has failed with {code}"),
+        _ if !why.is_empty() => return why.to_owned(),
+        _ if succeeded => "the command has ended with success".to_owned(),
+        _ => "the command has failed".to_owned(),
+    };
+    if why.is_empty() { ended } else { format!("{ended}: {why}") }
 }
 
 /// It is over.

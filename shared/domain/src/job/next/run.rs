@@ -37,17 +37,20 @@ pub(super) fn read(mut job: Job, facts: &Facts) -> Job {
     job
 }
 
-/// Takes down that its machine was heard of: whatever becomes of it from then on, the launch came to something.
+/// Once its machine is heard of, those before it count no more: this launch came to something.
 pub(super) fn hear(mut job: Job, facts: &Facts) -> Job {
     let (Phase::Running(machine) | Phase::Interrupted(Replacing { machine, .. })) = &job.phase else { return job };
-    let attempt = machine.attempt;
-    let has_beat = facts.heartbeat.flatten().is_some();
-    let is_in_head = facts.head.iter().flatten().any(|head| head.attempt == attempt);
-    let has_left = facts.exit.iter().flatten().any(|exit| exit.attempt == attempt);
-    if has_beat || is_in_head || has_left {
-        (job.heard, job.unheard, job.unplaced_since) = (attempt, 0, None);
+    if is_heard_of(machine, facts) {
+        (job.unheard, job.unplaced_since) = (0, None);
     }
     job
+}
+
+/// Whether its heart has beaten, or it wrote into head, or left an exit record, as far as anybody has read.
+fn is_heard_of(machine: &Placed, facts: &Facts) -> bool {
+    let has_beat = facts.heartbeat.flatten().is_some();
+    let is_in_head = facts.head.iter().flatten().any(|head| head.attempt == machine.attempt);
+    has_beat || is_in_head || facts.exit.iter().flatten().any(|exit| exit.attempt == machine.attempt)
 }
 
 /// It has a machine.
@@ -215,7 +218,7 @@ fn lose(job: Job, machine: &Placed, loss: &Loss, facts: &Facts, now: Timestamp) 
     let mut job = use_up(job, machine, until);
     job.lost = Some(loss.how);
     job.passes = 0;
-    let is_unheard = loss.how.is_by_ec2() && job.heard != machine.attempt;
+    let is_unheard = loss.how.is_of_the_launch() && !is_heard_of(machine, facts);
     if is_unheard {
         job.unheard = job.unheard.saturating_add(1);
         job.unplaced_since = job.unplaced_since.or(Some(now));
@@ -236,8 +239,6 @@ fn lose(job: Job, machine: &Placed, loss: &Loss, facts: &Facts, now: Timestamp) 
     let is_fresh = job.ranking.as_ref().is_some_and(|one| now.duration_since(one.at) < RANKING_IS_OLD_AFTER);
     let is_at_hand = (loss.in_time || is_fresh) && place::covers(&job, now);
     let may_go_on = facts.may_act && !place::is_without_progress(&job, facts) && !Left::of_any(&job, now).is_over();
-    // What AWS takes back may have had no time to be heard of; again and again, it is no better than no capacity.
-    let is_refusal = is_unheard && (loss.how != Lost::Reclaimed || job.unheard > 1);
     // What was known of its machine, is known of its predecessor.
     let facts = Facts {
         may_act: facts.may_act,
@@ -247,7 +248,7 @@ fn lose(job: Job, machine: &Placed, loss: &Loss, facts: &Facts, now: Timestamp) 
         cancel: facts.cancel.clone(),
         ..Facts::default()
     };
-    let (job, effects) = match (may_go_on, is_refusal, is_at_hand) {
+    let (job, effects) = match (may_go_on, is_unheard, is_at_hand) {
         (true, true, _) => launch::ended(job, machine, loss.how, is_at_hand, now),
         (true, false, true) => place::begin(job, Some(machine.candidate), &facts, now),
         _ => place::again(job, &facts, now),

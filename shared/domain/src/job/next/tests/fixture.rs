@@ -142,7 +142,7 @@ pub(crate) fn launching() -> Given {
 /// `i-1` runs since noon, all is well, and everything is known.
 pub(crate) fn running() -> Given {
     let given = ranked().job(|job| {
-        (job.attempt, job.machines, job.heard) = (1, 1, 1);
+        (job.attempt, job.machines) = (1, 1);
         job.phase = Phase::Running(placed("i-1", 1));
     });
     given.at(HOUR).seen(State::Running, None).heart(HOUR - MINUTE).exit(None)
@@ -235,7 +235,7 @@ impl Given {
     }
 
     pub(crate) fn never_heard(self) -> Self {
-        self.job(|job| job.heard = 0).facts(|facts| facts.heartbeat = Some(None))
+        self.facts(|facts| facts.heartbeat = Some(None))
     }
 
     pub(crate) fn head_unknown(self) -> Self {

@@ -1,4 +1,4 @@
-//! Machines that EC2 ends before anybody has heard of them: launches that came to nothing.
+//! Machines that EC2 could not bring up: launches that came to nothing.
 
 use super::fixture::*;
 use crate::instance::State;
@@ -10,7 +10,7 @@ const A_FAULT: &str = "Server.InternalError";
 const A_KEY: &str = "Client.InternalError";
 const STORAGE: &str = "Client.VolumeLimitExceeded";
 const A_SNAPSHOT: &str = "Client.InvalidSnapshot.NotFound";
-const OF_EC2: [&str; 7] = [RECLAIMED, NO_CAPACITY, A_FAULT, A_KEY, STORAGE, A_SNAPSHOT, "Something.New"];
+const OF_LAUNCHES: [&str; 5] = [NO_CAPACITY, A_FAULT, A_KEY, STORAGE, A_SNAPSHOT];
 
 /// Two minutes after its launch nobody has heard of it.
 fn booting() -> Given {
@@ -37,7 +37,7 @@ fn after_others(given: Given, unheard: u32) -> Given {
 
 #[test]
 fn it_is_no_attempt_without_progress() {
-    for code in OF_EC2 {
+    for code in OF_LAUNCHES {
         let lost = ended(booting(), code).next();
         assert_eq!((lost.job.progress.attempts_without, lost.job.unheard), (0, 1), "{code}");
         assert_eq!((lost.job.unplaced_since, lost.job.used.seconds), (Some(at(2 * MINUTE)), 2 * MINUTE), "{code}");
@@ -46,26 +46,24 @@ fn it_is_no_attempt_without_progress() {
             ended(booting(), code).facts(|facts| (facts.heartbeat, facts.head, facts.exit) = (None, None, None));
         assert_eq!(unknown.next().job.progress.attempts_without, 0, "{code}");
     }
-    assert_eq!(booting().warned("i-1").next().job.progress.attempts_without, 0);
 }
 
 #[test]
 fn what_was_heard_of_is_one() {
-    let heard: [fn(Given) -> Given; 4] = [
+    let heard: [fn(Given) -> Given; 3] = [
         |given| given.heart(MINUTE),
         |given| given.facts(|facts| facts.head = Some(Some(Head { attempt: 1, ..Head::default() }))),
         |given| given.exit(Some(ExitReason::Interrupted)),
-        |given| given.job(|job| job.heard = 1),
     ];
     for heard in heard {
-        for code in OF_EC2 {
+        for code in OF_LAUNCHES {
             let job = ended(heard(after_others(booting(), 3)), code).next().job;
             assert_eq!((job.progress.attempts_without, job.unheard, job.unplaced_since), (1, 0, None), "{code}");
         }
     }
-    // Of attempt 2 nothing says anything: neither what attempt 1 wrote into head, nor that it was heard of.
+    // Of attempt 2 what attempt 1 wrote into head says nothing.
     let second = booting().checkpoint(1, 300).job(|job| {
-        (job.attempt, job.heard) = (2, 1);
+        job.attempt = 2;
         job.phase = Phase::Running(placed("i-1", 2));
     });
     assert_eq!(ended(second, NO_CAPACITY).next().job.progress.attempts_without, 0);
@@ -80,21 +78,29 @@ fn what_took_its_time_on_a_machine_is_one_heard_of_or_not() {
     let by_itself = ended(booting(), "Client.InstanceInitiatedShutdown");
     assert_eq!(without(by_itself.clone().next()), 1);
     assert_eq!(without(by_itself.at(8 * HOUR).next()), 1);
+    // EC2 takes back what it gave, and what it does not explain may have run.
+    for code in [RECLAIMED, "Server.SomethingNew", "Something.New"] {
+        let lost = ended(after_others(booting(), 3), code).next().job;
+        assert_eq!((lost.progress.attempts_without, lost.unheard, lost.unplaced_since), (1, 0, None), "{code}");
+    }
+    assert_eq!(without(booting().warned("i-1").next()), 1);
 }
 
 #[test]
-fn a_machine_that_is_heard_of_is_written_down_once() {
+fn once_a_machine_is_heard_of_those_before_it_count_no_more() {
     let given = after_others(booting(), 3).heart(MINUTE);
     check(given.clone(), "running i-1");
     let next = given.next();
-    assert_eq!((next.job.heard, next.job.unheard, next.job.unplaced_since), (1, 0, None));
+    assert_eq!((next.job.unheard, next.job.unplaced_since), (0, None));
     check_nothing(next.clone());
     check_nothing(next.facts(|facts| facts.heartbeat = None));
+    // Where there were none, nothing is written down.
+    check_nothing(booting().heart(MINUTE));
 }
 
 #[test]
 fn without_capacity_the_rest_of_the_pass_is_tried_and_then_it_waits() {
-    for (code, lost) in [(NO_CAPACITY, "NoCapacity"), (A_FAULT, "AwsFault"), ("Something.New", "Gone")] {
+    for (code, lost) in [(NO_CAPACITY, "NoCapacity"), (A_FAULT, "AwsFault")] {
         let second = format!("launching 2.1.1: note lost i-1 {lost}, launch g5.xlarge until 20:00:00");
         check(ended(booting(), code), &second);
         let third = format!("launching 2.1.2: note lost i-1 {lost}, launch g6e.xlarge until 20:00:00");
@@ -105,22 +111,6 @@ fn without_capacity_the_rest_of_the_pass_is_tried_and_then_it_waits() {
         check(ended(booting(), code).job(|job| job.reserved = None), &waits);
     }
     check(ended(booting(), NO_CAPACITY).observing(), "held by observing: note lost i-1 NoCapacity, note held");
-}
-
-#[test]
-fn taken_back_once_it_is_launched_again_at_once_and_again_as_if_there_were_no_capacity() {
-    let first = "launching 2.1.1: note lost i-1 Reclaimed, launch g5.xlarge until";
-    check(ended(booting(), RECLAIMED), &format!("{first} 20:00:00"));
-    check(booting().warned("i-1"), &format!("{first} 19:58:00"));
-    let last = |given: Given| on(given, 2);
-    let anew = "launching 2.1.0: note lost i-1 Reclaimed, launch g6.xlarge until";
-    check(ended(last(booting()), RECLAIMED), &format!("{anew} 20:00:00"));
-    check(last(booting()).warned("i-1"), &format!("{anew} 19:58:00"));
-    let again = |given: Given| after_others(given, 1);
-    check(ended(again(booting()), RECLAIMED), &format!("{first} 20:00:00"));
-    let waits = "waiting after 0: note lost i-1 Reclaimed, note waits";
-    check(ended(again(last(booting())), RECLAIMED), waits);
-    check(again(last(booting())).warned("i-1"), waits);
 }
 
 #[test]
