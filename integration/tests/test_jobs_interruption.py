@@ -155,3 +155,17 @@ def test_no_progress_ends_it(jobs: JobAccount) -> None:
             break
     assert (job.phase["result"], job.attempt) == ("failed", 3) and "no progress" in job.phase["why"]
     assert jobs.machines() == []
+
+
+def test_after_the_last_warning_it_ends_as_soon_as_the_machine_is_gone(jobs: JobAccount) -> None:
+    job = jobs.running()
+    for machine in range(3):
+        last = job.machine
+        jobs.warn(last)
+        if machine < 2:
+            jobs.aws.interrupt(last)
+    jobs.tick()
+    assert job.state == "submitted", "until it is gone, it may write"
+    jobs.aws.interrupt(last)
+    jobs.tick()
+    assert job.phase["result"] == "failed" and "no progress" in job.phase["why"] and jobs.machines() == []

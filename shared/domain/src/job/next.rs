@@ -47,8 +47,9 @@ pub fn wants(job: &Job, warned: bool, now: Timestamp) -> Wants {
         Phase::Interrupted(_) => {
             Wants { machine: true, predecessor, head: true, exit: true, cancel: true, ..Wants::default() }
         }
-        Phase::Submitted | Phase::Reserving => Wants { head: ran, cancel: true, ..Wants::default() },
-        Phase::Waiting(_) | Phase::Held(_) => Wants { predecessor, head: ran, cancel: true, ..Wants::default() },
+        Phase::Submitted | Phase::Reserving | Phase::Waiting(_) | Phase::Held(_) => {
+            Wants { predecessor, head: ran, cancel: true, ..Wants::default() }
+        }
         Phase::Ended(ended) if ended.closed => Wants::default(),
         Phase::Ended(ended) => Wants { machine: ended.machine.is_some(), predecessor, ..Wants::default() },
     }

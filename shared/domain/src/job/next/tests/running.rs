@@ -355,7 +355,13 @@ fn whether_an_attempt_made_progress_is_read_before_the_job_ends_and_after_its_la
     let warned = third().warned("i-1");
     check(warned.clone(), "submitted: note lost i-1 Reclaimed");
     let then = warned.next().facts(|facts| (facts.warned, facts.cancel) = (None, Some(None)));
-    assert!(wants(&then.job, false, then.now).head);
+    let wanted = wants(&then.job, false, then.now);
+    assert!(wanted.head && wanted.predecessor);
+    // Once it is gone, it writes nothing more.
+    let gone = then.clone().facts(|facts| {
+        (facts.head, facts.predecessor) = (Some(None), Sight::Seen { state: State::Terminated, reason: None })
+    });
+    check(gone.at(HOUR + MINUTE), "failed: note over, release");
     check_nothing(then.clone().at(HOUR + 3 * MINUTE));
     check_nothing(then.clone().at(HOUR + MINUTE).facts(|facts| facts.head = Some(None)));
     let read = then.at(HOUR + 3 * MINUTE);

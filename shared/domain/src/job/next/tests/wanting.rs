@@ -45,7 +45,9 @@ fn what_was_never_launched_has_left_nothing() {
         check(given, false, "cancel");
     }
     check(waiting(), false, "head cancel");
-    check(waiting().after(Sight::Unknown), false, "predecessor head cancel");
+    for given in [waiting(), submitted().job(|job| job.attempt = 1), reserving().job(|job| job.attempt = 1)] {
+        check(given.after(Sight::Unknown), false, "predecessor head cancel");
+    }
 }
 
 #[test]
