@@ -140,6 +140,14 @@ struct Job {
     next: i64,
 }
 
+impl Job {
+    /// When it ends at the latest, where it reserved that much, and when it did.
+    fn until(&self, usd: Amount, since: i64) -> i64 {
+        let rate = Rate::from_usd_micros_per_hour(RATES[self.kind].1);
+        since + 60 + i64::try_from(usd.lasts_at(rate).unwrap()).unwrap()
+    }
+}
+
 #[derive(Default, Debug)]
 struct Tally {
     admitted: u64,
@@ -295,7 +303,10 @@ impl World {
         assert!(document.spent_usd <= truth + rounding, "{holder:?} at {now}: {} of {truth}", document.spent_usd);
         let most = document.spent_usd + document.uncertain_usd + rounding;
         assert!(truth <= most, "{holder:?} at {now}: {most} at most of {truth}");
-        for job in self.jobs.iter().filter(|job| Self::is_of(job.team, holder) && !job.released && job.runs.is_some()) {
+        // What nobody has released is void once its job must have ended.
+        let is_needed =
+            |job: &&Job| !job.released && job.runs.is_some_and(|(usd, since, _)| job.until(usd, since) >= now);
+        for job in self.jobs.iter().filter(|job| Self::is_of(job.team, holder)).filter(is_needed) {
             assert!(document.reservations.contains_key(&job.name), "{holder:?} at {now}: {} is forgotten", job.name);
         }
     }
@@ -328,8 +339,9 @@ impl World {
         let most = Amount::from_usd_micros(job.most * 1_000_000);
         let usd = left.map_or(most, |left| left.min(most)).max(Amount::of(rate, SHORTEST.unsigned_abs()));
         self.tally.tight += u64::from(Some(usd) == left);
-        let seconds = i64::try_from(usd.lasts_at(rate).unwrap()).unwrap();
-        let wanted = Wanted { job: job.name.clone(), usd, until: stamp(now + 60 + seconds) };
+        let until = job.until(usd, now);
+        let seconds = until - now - 60;
+        let wanted = Wanted { job: job.name.clone(), usd, until: stamp(until) };
         for (nth, holder) in holders.iter().enumerate() {
             let reserved = loop {
                 let (version, mut document) = self.read(&month, holder);
