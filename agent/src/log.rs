@@ -1,10 +1,15 @@
 //! The log of an attempt: what the command writes and what the agent says, in one stream. All of it goes to the agent's own
-//! output, which is the journal of the machine; the end of it is kept in memory and uploaded. It needs no disk.
+//! output, which is the journal of the machine, and nobody waits for that: whoever reads it may have stopped; the end of it is kept in
+//! memory and uploaded. It needs no disk.
+
+mod outlet;
 
 use std::collections::VecDeque;
-use std::io::{PipeReader, Read, Write};
+use std::io::{PipeReader, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use outlet::Outlet;
 use tokio::sync::oneshot;
 
 use crate::world::now;
@@ -16,8 +21,11 @@ const TAIL_BYTES: usize = 256 * 1024;
 const LINE_BYTES: usize = 4 * 1024;
 
 /// The log.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Log(Arc<Mutex<Tail>>);
+#[derive(Debug, Clone)]
+pub(crate) struct Log {
+    tail: Arc<Mutex<Tail>>,
+    output: Outlet,
+}
 
 #[derive(Debug, Default)]
 struct Tail {
@@ -26,9 +34,19 @@ struct Tail {
 }
 
 impl Log {
+    /// An empty one, that goes to the agent's own output as well.
+    pub(crate) fn new() -> Self {
+        Self { tail: Arc::default(), output: Outlet::to_stdout() }
+    }
+
+    /// Waits until the agent's own output has all of it, but no longer than that.
+    pub(crate) fn written_within(&self, at_most: Duration) {
+        self.output.emptied_within(at_most);
+    }
+
     /// Says something of the agent's own.
     pub(crate) fn say(&self, words: &str) {
-        self.write(format!("[curfew {:.0}] {words}\n", now()).as_bytes());
+        self.write(line_of(words).as_bytes());
     }
 
     /// Takes what the command writes, until nobody holds the other end any more, and then says so.
@@ -52,14 +70,19 @@ impl Log {
     }
 
     fn write(&self, bytes: &[u8]) {
-        self.locked().take(bytes);
-        // Nobody may be listening, and the log is uploaded all the same.
-        let _ = std::io::stdout().lock().write_all(bytes);
+        // The one after the other under the same lock, so that both have it in the same order.
+        let mut tail = self.locked();
+        tail.take(bytes);
+        self.output.take(bytes);
     }
 
     fn locked(&self) -> MutexGuard<'_, Tail> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn line_of(words: &str) -> String {
+    format!("[curfew {:.0}] {words}\n", now())
 }
 
 impl Tail {

@@ -47,6 +47,9 @@ use crate::world::now;
 const LAST_WORDS: SignedDuration = SignedDuration::from_secs(15);
 const LAST_WORDS_MIN: Duration = Duration::from_secs(3);
 
+/// So long the agent's own output may take to take the last of the log.
+const LAST_WRITTEN: Duration = Duration::from_secs(1);
+
 fn main() -> ExitCode {
     match begin() {
         Ok(()) => ExitCode::SUCCESS,
@@ -64,7 +67,9 @@ fn begin() -> Result<(), String> {
     processes::inherit();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("the agent cannot run: {error}"))?;
-    runtime.block_on(LocalSet::new().run_until(whole(identity, &arguments)));
+    let log = Log::new();
+    runtime.block_on(LocalSet::new().run_until(whole(identity, &arguments, log.clone())));
+    log.written_within(LAST_WRITTEN);
     // What still reads or writes a disk is not waited for.
     runtime.shutdown_background();
     Ok(())
@@ -82,8 +87,7 @@ fn read_identity(arguments: &Arguments) -> Result<Identity, String> {
 }
 
 /// All of it, down to the dark.
-async fn whole(identity: Identity, arguments: &Arguments) {
-    let log = Log::default();
+async fn whole(identity: Identity, arguments: &Arguments, log: Log) {
     let store = store_of(&identity).await;
     log.say(&format!("attempt {} of the job {}, until {:.0}", identity.attempt, identity.job, identity.ends_at));
     let agent = Agent::new(identity, store, log, arguments.pace);

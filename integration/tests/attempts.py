@@ -135,9 +135,10 @@ class Machine:
         role: bool = False,  # its credentials come from its metadata
         clock: MovedClock | None = None,
         umask: int = 0o022,
+        stdout: int | None = None,  # in place of a file that `said` reads
     ) -> None:
         self.job, self.attempt, self.hurry, self.disk, self.launch = job, attempt, hurry, disk, launch
-        self.role, self.clock, self.umask = role, clock, umask
+        self.role, self.clock, self.umask, self.stdout = role, clock, umask, stdout
         self.ends_at = datetime.now(timezone.utc) + timedelta(seconds=ends_in)
         self.folder = job.scratch / f"machine-{attempt}-{time.monotonic_ns()}"
         self.folder.mkdir()
@@ -171,7 +172,9 @@ class Machine:
             environment = {name: value for name, value in environment.items() if name not in CREDENTIALS}
         shutdown = f"touch {shlex.quote(str(self.dark))}"
         words = [AGENT, "--identity", self.folder / "identity.json", "--shutdown-command", shutdown, "--hurry", str(self.hurry)]
-        self.process = subprocess.Popen(words, env=environment, stdout=self.output.open("wb"), stderr=subprocess.STDOUT, umask=self.umask)
+        with self.output.open("wb") as output:
+            stdout = output.fileno() if self.stdout is None else self.stdout
+            self.process = subprocess.Popen(words, env=environment, stdout=stdout, stderr=subprocess.STDOUT, umask=self.umask)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import moved_clock
 import pytest
 
-from attempts import BUCKET, NAME, Job, Machine, disk_of, head
+from attempts import BUCKET, NAME, PATIENCE, Job, Machine, disk_of, head
 from fake_metadata import INTERRUPTION
 from local_aws import LocalAws
 
@@ -48,6 +50,40 @@ def sees_kept(job: Job, machine: Machine, *steps: int) -> None:
     for step in steps:
         machine.until(lambda: job.kept() == step)
         go(job, machine, str(step))
+
+
+# Its own output
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket"])
+def test_an_output_that_nobody_reads_holds_nothing_up(job: Job, kind: str) -> None:
+    ours, theirs = os.pipe() if kind == "pipe" else [end.detach() for end in socket.socketpair()]
+    says = "head -c 3000000 /dev/zero | tr '\\0' x | fold -w 999; echo; echo all said; "
+    job.spec(says + waits_for(job, "said") + "sleep 600", checkpoint=False)
+    with job.machine(1, stdout=theirs) as machine:
+        os.close(theirs)
+        go(job, machine, "said")
+        machine.metadata.warn(60)
+        machine.ends()
+    os.close(ours)
+    assert job.exit(1)["reason"] == "interrupted"
+    assert "all said\n" in job.log(1) and "EC2 takes the machine back" in job.log(1)
+
+
+def test_what_is_missing_in_an_output_that_was_not_read_for_a_while_is_said(job: Job) -> None:
+    ours, theirs = os.pipe()
+    says = "head -c 5000000 /dev/zero | tr '\\0' x | fold -w 999; echo; "
+    job.spec(says + waits_for(job, "said") + "echo the last of it", checkpoint=False)
+    with job.machine(1, stdout=theirs) as machine:
+        os.close(theirs)
+        machine.until((job.scratch / "at-said").exists)
+        with ThreadPoolExecutor(1) as reader, open(ours, errors="replace") as output:
+            read = reader.submit(output.read)
+            go(job, machine, "said")
+            machine.ends()
+            said = read.result(PATIENCE)
+    assert said.count("KiB of the log are missing here") == 1
+    assert said.index("KiB of the log are missing here") < said.index("the last of it\n") < said.index("attempt 1 ends (succeeded)")
 
 
 # S3 and credentials

@@ -1,0 +1,186 @@
+//! The agent's own output. A thread writes it, for a pipe or a socket that nobody reads takes nothing more, and holds its writer for ever
+//! (Linux manual, `pipe(7)`, "I/O on pipes and FIFOs"). What there is no room for is left out, and that is said as soon as there is some.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
+use std::time::Duration;
+
+use super::line_of;
+
+/// So much waits to be written, in bytes, beside as much that is being written: some seconds of a command that says much.
+const WAITING_BYTES: usize = 1024 * 1024;
+
+/// Where the log goes besides the bucket.
+#[derive(Debug, Clone)]
+pub(super) struct Outlet(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    bytes: Vec<u8>,
+    /// What came after them and was left out, in bytes.
+    left_out: u64,
+    is_writing: bool,
+}
+
+impl Outlet {
+    pub(super) fn to_stdout() -> Self {
+        // Without the buffer of the standard library, which is written out at the end of the process, whoever reads it.
+        Self::to(std::io::stdout().as_fd().try_clone_to_owned().map(File::from))
+    }
+
+    /// Without a file it takes everything and writes nothing: the bucket has the log.
+    fn to(file: std::io::Result<impl Write + Send + 'static>) -> Self {
+        let shared = Arc::<Shared>::default();
+        if let Ok(file) = file {
+            let of_thread = Arc::clone(&shared);
+            // A machine that has no thread for it has a log in the bucket.
+            let _ = Builder::new().spawn(move || of_thread.write_all_to(file));
+        }
+        Self(shared)
+    }
+
+    /// Takes that without a wait.
+    pub(super) fn take(&self, bytes: &[u8]) {
+        self.0.locked().take(bytes);
+        self.0.changed.notify_all();
+    }
+
+    /// Returns once all of it is written, or that time is over.
+    pub(super) fn emptied_within(&self, at_most: Duration) {
+        let Shared { changed, .. } = &*self.0;
+        // What stays is in the bucket.
+        let _ = changed.wait_timeout_while(self.0.locked(), at_most, |waiting| !waiting.is_empty());
+    }
+}
+
+impl Shared {
+    fn write_all_to(&self, mut file: impl Write) {
+        loop {
+            let bytes = self.next();
+            let written = file.write_all(&bytes);
+            let mut waiting = self.locked();
+            waiting.is_writing = false;
+            if written.is_err() {
+                // Nobody listens any more, or does not for now.
+                waiting.left_out += size(&bytes);
+            }
+            drop(waiting);
+            self.changed.notify_all();
+        }
+    }
+
+    /// What is to be written next, as soon as there is any.
+    fn next(&self) -> Vec<u8> {
+        let waiting = self.changed.wait_while(self.locked(), |waiting| waiting.bytes.is_empty());
+        let mut waiting = waiting.unwrap_or_else(PoisonError::into_inner);
+        waiting.is_writing = true;
+        waiting.given()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    /// Where something was left out, so is what comes after it, until there is a place to say so.
+    fn take(&mut self, bytes: &[u8]) {
+        let is_full = self.left_out > 0 || self.bytes.len() + bytes.len() > WAITING_BYTES;
+        if is_full && !self.bytes.is_empty() {
+            self.left_out += size(bytes);
+        } else {
+            self.bytes.extend(bytes);
+        }
+    }
+
+    fn given(&mut self) -> Vec<u8> {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        let left_out = std::mem::take(&mut self.left_out);
+        if left_out > 0 {
+            if !bytes.ends_with(b"\n") {
+                bytes.push(b'\n');
+            }
+            let kib = left_out.div_ceil(1024);
+            let words = format!(
+                "{kib} KiB of the log are missing here, for nobody read it fast enough; the bucket has its end"
+            );
+            bytes.extend(line_of(&words).bytes());
+        }
+        bytes
+    }
+
+    fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && !self.is_writing
+    }
+}
+
+fn size(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(1);
+    const LATE: Duration = Duration::from_mins(1);
+
+    #[test]
+    fn nobody_waits_for_what_nobody_reads_and_what_is_missing_is_said() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let outlet = Outlet::to(Ok(writer));
+        let (line, lines) = ([b"x".repeat(1023), b"\n".to_vec()].concat(), 3 * WAITING_BYTES / 1024);
+        for _ in 0..lines {
+            outlet.take(&line);
+        }
+        outlet.emptied_within(SOON);
+        assert!(!outlet.0.locked().is_empty());
+
+        let read = std::thread::spawn(|| {
+            let lines = BufReader::new(reader).lines().map(Result::unwrap);
+            lines.take_while(|line| line != "after it").partition::<Vec<_>, _>(|line| line.starts_with('x'))
+        });
+        outlet.emptied_within(LATE);
+        outlet.take(b"after it\n");
+        outlet.emptied_within(LATE);
+        assert!(outlet.0.locked().is_empty());
+        let (written, said) = read.join().unwrap();
+        let missing = format!("] {} KiB of the log are missing here", lines - written.len());
+        assert!(said.len() == 1 && said[0].contains(&missing), "{said:?}");
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_holds_nothing_up() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let outlet = Outlet::to(Ok(writer));
+        for _ in 0..3 {
+            outlet.take(b"for nobody\n");
+            outlet.emptied_within(LATE);
+            assert!(outlet.0.locked().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_cut_off_is_ended_before_what_is_said_of_it() {
+        let mut waiting = Waiting::default();
+        waiting.take(b"half of a li");
+        waiting.take(&vec![0; WAITING_BYTES]);
+        waiting.take(b"ne\n");
+        let given = String::from_utf8(waiting.given()).unwrap();
+        assert!(given.starts_with("half of a li\n[curfew "), "{given}");
+        assert!(given.contains("] 1025 KiB of the log are missing"), "{given}");
+        assert_eq!(waiting.given(), b"");
+    }
+}
