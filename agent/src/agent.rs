@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use domain::job::warning::{Measured, grace};
+use domain::job::warning::{Load, grace};
 use domain::job::{AGENT_ENDS_BEFORE, ExitReason, Identity, STANDS_AFTER, Trouble, TroubleKind, Troubles};
 use jiff::{SignedDuration, Timestamp};
 use store::Store;
@@ -196,11 +196,11 @@ impl Agent {
         self.comes_to_zero(|left| left).await;
     }
 
-    /// Returns when a command is killed that was told to end at `told`.
-    pub(crate) async fn time_to_kill(&self, told: Instant, last: Option<Measured>) {
+    /// Returns when a command is killed that was told to end at `told`, by what there is to bring away by then.
+    pub(crate) async fn time_to_kill(&self, told: Instant, load: impl Fn() -> Load) {
         self.comes_to_zero(|left| {
             let since = -left_until(told);
-            grace(left + since, last) - since
+            grace(left + since, load()) - since
         })
         .await;
     }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use domain::job::checkpoints::{
     Progress, QUIET, Step, Watch, Writer, overtaken, place_of, rewritten, to_keep, to_prune, to_upload,
 };
-use domain::job::warning::Measured;
+use domain::job::warning::{Load, Measured};
 use domain::job::{Checkpoint, CheckpointSpec, Head, STANDS_AFTER, TroubleKind};
 use jiff::{SignedDuration, Timestamp};
 use store::{CheckpointError, StoreError};
@@ -41,7 +41,7 @@ const SAID_MAX: usize = 100;
 pub(crate) struct Keeper {
     writer: watch::Sender<Writer>,
     task: JoinHandle<Option<String>>,
-    measured: Arc<Mutex<Option<Measured>>>,
+    load: Arc<Mutex<Load>>,
 }
 
 struct Work {
@@ -61,7 +61,7 @@ struct Work {
     /// The steps that were there when the newest was kept.
     known: Option<BTreeSet<u64>>,
     progress: Progress,
-    measured: Arc<Mutex<Option<Measured>>>,
+    load: Arc<Mutex<Load>>,
     said: BTreeMap<String, Instant>,
     begun: Instant,
     begun_at: Timestamp,
@@ -120,7 +120,7 @@ impl From<Shut> for Trouble {
 impl Keeper {
     /// Begins, where an attempt goes on from what was restored.
     pub(crate) fn begin(agent: &Arc<Agent>, spec: &CheckpointSpec, keep: Option<u32>, restored: Restored) -> Self {
-        let (writer, measured) = (watch::Sender::new(Writer::Running), Arc::default());
+        let (writer, load) = (watch::Sender::new(Writer::Running), Arc::default());
         let work = Work {
             agent: Arc::clone(agent),
             directory: PathBuf::from(&spec.dir),
@@ -133,7 +133,7 @@ impl Keeper {
             seen: Watch::default(),
             known: None,
             progress: Progress::since(restored.checkpoint.map(|checkpoint| checkpoint.step)),
-            measured: Arc::clone(&measured),
+            load: Arc::clone(&load),
             said: BTreeMap::new(),
             begun: Instant::now(),
             begun_at: now(),
@@ -144,12 +144,12 @@ impl Keeper {
             left: None,
         };
         let task = tokio::task::spawn_local(work.go());
-        Self { writer, task, measured }
+        Self { writer, task, load }
     }
 
-    /// How long a checkpoint takes, as far as it was measured.
-    pub(crate) fn measured(&self) -> Option<Measured> {
-        *self.measured.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What there is to bring away, as it was at the last look.
+    pub(crate) fn load(&self) -> Load {
+        *self.load.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps what is left after the command has ended, and then ends. What is newer than all that is kept, and why it is not.
@@ -295,6 +295,8 @@ impl Work {
         self.known.get_or_insert_with(|| steps.iter().map(|step| step.step).collect());
         self.tell_progress(&steps);
         self.tell_nothing_kept(&steps, numberless.as_ref().or(link.as_ref()).or(record.as_ref()));
+        let unkept = steps.iter().find(|step| self.kept().is_none_or(|kept| step.step > kept));
+        self.load.lock().unwrap_or_else(PoisonError::into_inner).bytes = unkept.map_or(0, |step| step.bytes);
         // One that is being renamed is not there for long.
         let settled = now.duration_since(self.begun_at) >= quiet;
         if let Some(name) = numberless.filter(|_| settled && self.numberless.is_none()) {
@@ -406,7 +408,7 @@ impl Work {
             self.agent.tell(TroubleKind::TooLarge, &words);
             self.say(words);
         }
-        *self.measured.lock().unwrap_or_else(PoisonError::into_inner) = Some(measured);
+        *self.load.lock().unwrap_or_else(PoisonError::into_inner) = Load { bytes: 0, last: Some(measured) };
     }
 
     /// Deletes all but what head names. What cannot be deleted costs a little, and is tried again with the next one.

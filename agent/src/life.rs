@@ -223,13 +223,13 @@ async fn end_early(agent: &Agent, asked: &Asked, mut running: Running, keeper: O
     }
     agent.does("flushing");
     let signal = asked.checkpoint.as_ref().map_or("SIGTERM", |checkpoint| &checkpoint.signal);
-    let (told, measured) = (Instant::now(), keeper.as_ref().and_then(Keeper::measured));
-    let patience = duration::show(grace(agent.time_left(), measured));
+    let load = || keeper.as_ref().map(Keeper::load).unwrap_or_default();
+    let (told, patience) = (Instant::now(), duration::show(grace(agent.time_left(), load())));
     agent.log.say(&format!("sends {signal} to the command, which has {patience}"));
     running.signal(signal_of(signal));
     let ending = tokio::select! {
         ending = running.group_ended() => Some(ending),
-        () = agent.time_to_kill(told, measured) => None,
+        () = agent.time_to_kill(told, load) => None,
     };
     if ending.is_none() {
         agent.log.say(&format!("the command did not end by {signal}, and is killed"));

@@ -90,6 +90,19 @@ def test_a_command_that_does_not_hear_is_killed_and_what_is_complete_is_kept(job
     assert job.kept() % 10 == 0 and job.kept() >= len(job.steps()) - 10
 
 
+def test_a_command_that_has_written_nothing_yet_has_nearly_all_of_the_time_to_save(job: Job) -> None:
+    folder = job.checkpoints / "step-3"
+    saves = f"mkdir {folder}; i=0; while [ $i -lt 25 ]; do sleep 1; echo $i >> {folder}/weights; i=$((i + 1)); done; touch {folder}/_SUCCESS; exit 0"
+    job.spec(f"trap '{saves}' TERM; touch {job.scratch}/began; while :; do sleep 0.1; done")
+    with job.machine(1, hurry=1) as machine:
+        machine.until((job.scratch / "began").exists)
+        # Half of these 60 s, less what comes after a checkpoint, would not do.
+        machine.metadata.warn(60)
+        machine.ends()
+    assert "is killed" not in job.log(1)
+    assert job.kept() == 3 and job.exit(1)["reason"] == "interrupted"
+
+
 def test_without_a_marker_a_checkpoint_counts_once_it_is_quiet(job: Job) -> None:
     command = f"mkdir -p {job.checkpoints}/step-7; for i in 1 2 3 4 5 6; do echo $i >> {job.checkpoints}/step-7/a; sleep 0.5; done; sleep 60"
     job.spec(command)

@@ -13,6 +13,10 @@ const GRACE_MIN: SignedDuration = SignedDuration::from_secs(15);
 /// Nothing is begun in the last of the time.
 const LAST_SECONDS: SignedDuration = SignedDuration::from_secs(5);
 
+/// In bytes a second, where no upload was measured yet: less than half of what a volume gives by default (EBS user guide, "General Purpose SSD
+/// volumes": gp3 has 125 MiB/s), and an upload reads from one.
+const RATE: u64 = 50_000_000;
+
 /// How large the last checkpoint was, and how long its upload took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Measured {
@@ -39,13 +43,38 @@ impl Measured {
     }
 }
 
-/// How long a command that was told to end is waited for, of all the time that there is, so that what it wrote can still be brought away.
+/// What has to be brought away after a warning, as far as anybody knows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Load {
+    /// How large the newest checkpoint is that lies there and is not kept, whole or not.
+    pub bytes: u64,
+    /// The last one that was kept: what is written next is as large at least.
+    pub last: Option<Measured>,
+}
+
+impl Load {
+    /// How long its upload takes, and somewhat longer. What was not measured is a guess, and takes half of the time at most.
+    fn takes(self, total: SignedDuration) -> SignedDuration {
+        match self.last {
+            // A small one takes as long as S3 does to answer, whatever its size.
+            Some(Measured { bytes, took }) => self.at(took + took / 4, bytes).max(took + took / 4),
+            None => self.at(SignedDuration::from_secs(1), RATE).min(total / 2),
+        }
+    }
+
+    /// How long it takes where so many bytes take so long.
+    fn at(self, took: SignedDuration, bytes: u64) -> SignedDuration {
+        let millis = took.as_millis().saturating_mul(i128::from(self.bytes)) / i128::from(bytes.max(1));
+        SignedDuration::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
+    }
+}
+
+/// How long a command that was told to end is waited for, of all the time that there is: until what there is to upload needs the rest.
+/// A command that has written nothing yet loses what it was about to write if it is ended, and has all of it.
 #[must_use]
-pub fn grace(total: SignedDuration, last: Option<Measured>) -> SignedDuration {
+pub fn grace(total: SignedDuration, load: Load) -> SignedDuration {
     let total = total.max(SignedDuration::ZERO);
-    // Without one that was measured, half of the time.
-    let upload = last.map_or(total / 2, |measured| measured.took + measured.took / 4);
-    (total - CLOSING - upload).max(GRACE_MIN.min(total / 2))
+    (total - CLOSING - load.takes(total)).max(GRACE_MIN.min(total / 2))
 }
 
 /// How long something can be done after a warning: until what AWS said, two minutes at most, and not the last seconds. What was over
@@ -61,23 +90,37 @@ mod tests {
     use super::*;
     use crate::fixture::{NOW, time};
 
-    fn check_grace(seconds: i64, took: Option<i64>, expect: i64) {
-        let last = took.map(|took| Measured { bytes: 1, took: SignedDuration::from_secs(took) });
-        assert_eq!(grace(SignedDuration::from_secs(seconds), last).as_secs(), expect);
+    const GIB: u64 = 1 << 30;
+
+    fn check_grace(seconds: i64, bytes: u64, took: Option<i64>, expect: i64) {
+        let last = took.map(|took| Measured { bytes: GIB, took: SignedDuration::from_secs(took) });
+        assert_eq!(grace(SignedDuration::from_secs(seconds), Load { bytes, last }).as_secs(), expect);
     }
 
     #[test]
     fn a_command_gets_what_the_upload_leaves() {
-        check_grace(120, Some(40), 60);
-        check_grace(120, Some(4), 105);
-        check_grace(120, None, 50);
+        check_grace(120, 0, Some(40), 60);
+        check_grace(120, 0, Some(4), 105);
+        check_grace(120, GIB, Some(4), 105);
+        check_grace(120, 4 * GIB, Some(4), 90);
+        check_grace(120, 1, Some(4), 105);
+    }
+
+    #[test]
+    fn without_a_measurement_what_lies_there_says_how_much_there_is_to_upload() {
+        check_grace(120, 0, None, 110);
+        check_grace(30, 0, None, 20);
+        check_grace(120, GIB, None, 88);
+        check_grace(120, 400 * GIB, None, 50);
+        check_grace(30, GIB, None, 15);
     }
 
     #[test]
     fn a_command_always_gets_some_time() {
-        check_grace(120, Some(400), 15);
-        check_grace(10, Some(400), 5);
-        check_grace(-5, None, 0);
+        check_grace(120, 0, Some(400), 15);
+        check_grace(10, 0, Some(400), 5);
+        check_grace(120, u64::MAX, Some(400), 15);
+        check_grace(-5, 0, None, 0);
     }
 
     #[test]
