@@ -27,6 +27,7 @@ mod user;
 mod variables;
 mod world;
 
+use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +37,7 @@ use aws_config::{BehaviorVersion, Region};
 use domain::job::{Exit, ExitReason, Identity, SCHEMA};
 use jiff::SignedDuration;
 use store::Store;
+use tokio::signal::unix::Signal;
 use tokio::task::LocalSet;
 
 use crate::agent::{Agent, End};
@@ -62,13 +64,15 @@ fn main() -> ExitCode {
 
 /// An agent that does not know who it is must not end the machine: it may be anybody's.
 fn begin() -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("the agent cannot run: {error}"))?;
+    // Before anything else: until then a machine that shuts down ends the agent without a word.
+    let shutdown = runtime.block_on(async { notice::shutdown() });
     let arguments = arguments::read(std::env::args().skip(1))?;
     let identity = read_identity(&arguments)?;
     processes::inherit();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("the agent cannot run: {error}"))?;
     let log = Log::new();
-    runtime.block_on(LocalSet::new().run_until(whole(identity, &arguments, log.clone())));
+    runtime.block_on(LocalSet::new().run_until(whole(identity, &arguments, log.clone(), shutdown)));
     log.written_within(LAST_WRITTEN);
     // What still reads or writes a disk is not waited for.
     runtime.shutdown_background();
@@ -87,12 +91,12 @@ fn read_identity(arguments: &Arguments) -> Result<Identity, String> {
 }
 
 /// All of it, down to the dark.
-async fn whole(identity: Identity, arguments: &Arguments, log: Log) {
+async fn whole(identity: Identity, arguments: &Arguments, log: Log, shutdown: io::Result<Signal>) {
     let store = store_of(&identity).await;
     log.say(&format!("attempt {} of the job {}, until {:.0}", identity.attempt, identity.job, identity.ends_at));
     let agent = Agent::new(identity, store, log, arguments.pace);
     let watching = [
-        tokio::spawn(notice::told(Arc::clone(&agent))),
+        tokio::spawn(notice::told(Arc::clone(&agent), shutdown)),
         tokio::spawn(notice::expired(Arc::clone(&agent))),
         tokio::spawn(notice::watch(Arc::clone(&agent))),
     ];

@@ -1,5 +1,6 @@
 //! What EC2 tells a machine of its own end, by `IMDSv2`, and what the machine's own `init` does.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use domain::fault::{sentence, shortened};
 use domain::job::{ExitReason, warning};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::agent::{Agent, Cause};
 use crate::world::{after, now, sleep_until};
@@ -104,10 +105,17 @@ fn interruption(text: &str, now: Timestamp) -> Option<(String, SignedDuration)> 
     (!action.trim().is_empty()).then(|| (why, warning::time_to_flush(now, time)))
 }
 
-/// Waits for `SIGTERM`, which is how a machine that shuts down tells.
-pub(crate) async fn told(agent: Arc<Agent>) {
-    let Ok(mut told) = signal(SignalKind::terminate()) else { return };
-    told.recv().await;
+/// Hears `SIGTERM` from now on, which is how a machine that shuts down tells.
+pub(crate) fn shutdown() -> io::Result<Signal> {
+    signal(SignalKind::terminate())
+}
+
+/// Waits for it.
+pub(crate) async fn told(agent: Arc<Agent>, shutdown: io::Result<Signal>) {
+    match shutdown {
+        Ok(mut shutdown) => drop(shutdown.recv().await),
+        Err(error) => return agent.log.say(&format!("a shutdown of this machine would not be heard: {error}")),
+    }
     let why = "the machine shuts down, or somebody ended the agent (SIGTERM)".to_owned();
     agent.end(Cause { reason: ExitReason::Interrupted, why, until: after(agent.pace.of(TOLD)) });
 }

@@ -136,9 +136,10 @@ class Machine:
         clock: MovedClock | None = None,
         umask: int = 0o022,
         stdout: int | None = None,  # in place of a file that `said` reads
+        knows: bool = True,  # who it is; or else once `knows_now` is called
     ) -> None:
         self.job, self.attempt, self.hurry, self.disk, self.launch = job, attempt, hurry, disk, launch
-        self.role, self.clock, self.umask, self.stdout = role, clock, umask, stdout
+        self.role, self.clock, self.umask, self.stdout, self.knows = role, clock, umask, stdout, knows
         self.ends_at = datetime.now(timezone.utc) + timedelta(seconds=ends_in)
         self.folder = job.scratch / f"machine-{attempt}-{time.monotonic_ns()}"
         self.folder.mkdir()
@@ -158,7 +159,11 @@ class Machine:
             "ends_at": self.ends_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "agent_sha256": "0" * 64,
         }
-        (self.folder / "identity.json").write_text(json.dumps(identity))
+        self.identity, path = json.dumps(identity), self.folder / "identity.json"
+        if self.knows:
+            path.write_text(self.identity)
+        else:
+            os.mkfifo(path)
         self.metadata.__enter__()
         environment = {
             **os.environ,
@@ -171,7 +176,7 @@ class Machine:
             # As on a real machine, they come from its metadata and nowhere else.
             environment = {name: value for name, value in environment.items() if name not in CREDENTIALS}
         shutdown = f"touch {shlex.quote(str(self.dark))}"
-        words = [AGENT, "--identity", self.folder / "identity.json", "--shutdown-command", shutdown, "--hurry", str(self.hurry)]
+        words = [AGENT, "--identity", path, "--shutdown-command", shutdown, "--hurry", str(self.hurry)]
         with self.output.open("wb") as output:
             stdout = output.fileno() if self.stdout is None else self.stdout
             self.process = subprocess.Popen(words, env=environment, stdout=stdout, stderr=subprocess.STDOUT, umask=self.umask)
@@ -180,6 +185,15 @@ class Machine:
     def __exit__(self, *_: object) -> None:
         self.pull_the_plug()
         self.metadata.__exit__()
+
+    def knows_now(self) -> None:
+        (self.folder / "identity.json").write_text(self.identity)
+
+    def hears(self, number: signal.Signals) -> bool:
+        """Whether the agent does something of its own at that signal (proc_pid_status(5), SigCgt)."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:"))
+        return bool(int(caught, 16) >> (number - 1) & 1)
 
     def pull_the_plug(self) -> None:
         """Nothing of it runs any more, all at once."""

@@ -232,6 +232,17 @@ def test_a_machine_that_shuts_down_leaves_its_last(job: Job) -> None:
     assert "SIGTERM" in job.exit(1)["why"]
 
 
+def test_a_machine_that_shuts_down_while_its_agent_starts_leaves_its_last(job: Job) -> None:
+    job.spec("echo never", checkpoint=False)
+    with job.machine(1, knows=False) as machine:
+        machine.until(lambda: machine.hears(signal.SIGTERM))
+        machine.process.send_signal(signal.SIGTERM)
+        machine.knows_now()
+        machine.ends()
+    assert job.exit(1)["reason"] == "interrupted"
+    assert "never" not in job.log(1)
+
+
 def test_without_a_bucket_it_goes_dark_after_a_while(job: Job) -> None:
     job.spec("sleep 600", checkpoint=False)
     with job.machine(1, hurry=300) as machine:
