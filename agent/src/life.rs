@@ -150,7 +150,8 @@ async fn take_over(agent: &Agent) -> Result<Head, End> {
     }
 }
 
-/// Whether the attempt that head names has nothing more to write, or had its time.
+/// Whether the attempt that head names has nothing more to write, or had its time. One that was heard of long ago does not write any more;
+/// of one that was never heard of nobody knows.
 async fn may_take(agent: &Agent, head: &Head, begun: Instant) -> bool {
     let (job, before) = (&agent.identity.job, head.attempt);
     if before == 0 || before == agent.identity.attempt {
@@ -164,7 +165,7 @@ async fn may_take(agent: &Agent, head: &Head, begun: Instant) -> bool {
     }
     let silent = agent.pace.of(PREDECESSOR_SILENT);
     let beat = agent.store.read_heartbeat(job, before).await;
-    matches!(beat, Ok(beat) if beat.as_ref().is_none_or(|beat| now().duration_since(beat.at) > silent.max(SignedDuration::from_secs(2))))
+    matches!(beat, Ok(Some(beat)) if now().duration_since(beat.at) > silent.max(SignedDuration::from_secs(2)))
 }
 
 async fn run_setup(agent: &Agent, line: &str, user: &User, variables: &variables::All) -> Result<ExitStatus, End> {

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import moved_clock
 import pytest
 
 from attempts import AGENT, NAME, Job, head
@@ -165,10 +166,12 @@ def test_it_waits_for_the_last_of_its_predecessor(job: Job) -> None:
     assert job.head()["attempt"] == 2 and job.head()["result"]["succeeded"]
 
 
-def test_it_does_not_wait_for_ever(job: Job) -> None:
+@pytest.mark.parametrize("heard", [True, False])
+def test_it_does_not_wait_for_ever(job: Job, heard: bool) -> None:
     job.spec("true", checkpoint=False)
     job.put(f"jobs/{NAME}/head.json", head(1))
-    job.put(f"jobs/{NAME}/attempts/1/heartbeat.json", json.dumps({"schema": 1, "at": "2026-11-01T00:00:00Z", "attempt": 1}))
+    if heard:
+        job.put(f"jobs/{NAME}/attempts/1/heartbeat.json", json.dumps({"schema": 1, "at": "2026-11-01T00:00:00Z", "attempt": 1}))
     begun = time.monotonic()
     with job.machine(3) as machine:
         machine.ends()
@@ -177,10 +180,14 @@ def test_it_does_not_wait_for_ever(job: Job) -> None:
     assert job.head()["attempt"] == 3 and job.head()["result"]["succeeded"]
 
 
-def test_it_does_not_wait_for_a_predecessor_that_nobody_hears_of(job: Job) -> None:
+@pytest.mark.skipif(not moved_clock.IS_HERE, reason="a process's clock is moved on Linux alone")
+def test_it_does_not_wait_for_a_predecessor_that_nobody_hears_of_any_more(job: Job) -> None:
     job.spec("true", checkpoint=False)
     job.put(f"jobs/{NAME}/head.json", head(1))
-    with job.machine(3) as machine:
+    job.put(f"jobs/{NAME}/attempts/1/heartbeat.json", json.dumps({"schema": 1, "at": "2026-11-01T00:00:00Z", "attempt": 1}))
+    later = moved_clock.MovedClock()
+    later.move_by(600)
+    with job.machine(3, clock=later, ends_in=7200) as machine:
         machine.ends()
     assert "waits for attempt" not in machine.said()
     assert job.head()["attempt"] == 3
