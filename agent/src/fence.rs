@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use domain::job::{Head, Identity, JobId};
+use domain::job::{Head, HeadResult, Identity, JobId};
 use store::{Store, StoreError, Versioned};
 use tokio::sync::Mutex;
 
@@ -21,6 +21,28 @@ pub(crate) enum Shut {
 impl From<StoreError> for Shut {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
+    }
+}
+
+/// Whose the last word of an attempt is.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum LastWord {
+    /// This process's.
+    Own,
+    /// That of another machine of the same attempt.
+    AnotherMachines,
+    /// An earlier start on this machine had it: the command has ended.
+    Said(HeadResult),
+}
+
+impl LastWord {
+    fn of(head: Head, attempt: u32, launch: &str) -> Self {
+        match head.result {
+            _ if head.attempt != attempt => Self::Own,
+            _ if head.launch != launch => Self::AnotherMachines,
+            Some(result) => Self::Said(result),
+            None => Self::Own,
+        }
     }
 }
 
@@ -64,14 +86,13 @@ impl Fence {
         }
     }
 
-    /// Whether what belongs to the attempt, such as its exit record, is this machine's to write: not where another machine of
-    /// the same attempt is in the fence. Once this one has been in it, only a later attempt is.
-    pub(crate) async fn speaks(&self) -> Result<bool, StoreError> {
+    /// Whose what belongs to the attempt is, such as its exit record. Once this process has been in the fence, only a later attempt is.
+    pub(crate) async fn last_word(&self) -> Result<LastWord, StoreError> {
         if self.held.load(Ordering::Relaxed) {
-            return Ok(true);
+            return Ok(LastWord::Own);
         }
-        let read = Box::pin(self.store.read_fence(&self.job)).await?;
-        Ok(!is_of_another_machine(&read.value, self.attempt, &self.launch))
+        let head = Box::pin(self.store.read_fence(&self.job)).await?.value;
+        Ok(LastWord::of(head, self.attempt, &self.launch))
     }
 
     /// Changes what is there, as this attempt; `change` may be asked again, of what is there by then.
@@ -111,10 +132,6 @@ fn has_landed(there: &Head, written: &Head) -> bool {
     written.result.is_some() && there.result == written.result && whose(there) == whose(written)
 }
 
-fn is_of_another_machine(head: &Head, attempt: u32, launch: &str) -> bool {
-    head.attempt == attempt && head.launch != launch
-}
-
 /// Why that launch of that attempt may not write; `None` where it may.
 fn why_shut(head: &Head, attempt: u32, launch: &str) -> Option<String> {
     if head.admits(attempt, launch) {
@@ -130,8 +147,6 @@ fn why_shut(head: &Head, attempt: u32, launch: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use domain::job::HeadResult;
-
     use super::*;
 
     fn check(head_attempt: u32, succeeded: Option<bool>, attempt: u32, expect: Option<&str>) {
@@ -181,10 +196,19 @@ mod tests {
     }
 
     #[test]
-    fn only_of_its_own_attempt_there_is_another_machine() {
-        for (attempt, launch, expect) in [(2, "0b", true), (2, "0a", false), (1, "0b", false), (3, "0b", false)] {
-            let head = Head { attempt, launch: launch.to_owned(), ..Head::default() };
-            assert_eq!(is_of_another_machine(&head, 2, "0a"), expect, "{head:?}");
+    fn the_last_word_of_an_attempt_is_one_machines_and_said_once() {
+        let at = "2026-09-01T12:00:00Z".parse().unwrap();
+        let result = HeadResult { succeeded: true, code: Some(0), why: String::new(), at };
+        let word = |attempt, launch: &str, result: Option<&HeadResult>| {
+            let head = Head { attempt, launch: launch.to_owned(), result: result.cloned(), ..Head::default() };
+            LastWord::of(head, 2, "0a")
+        };
+        assert_eq!(word(2, "0a", None), LastWord::Own);
+        assert_eq!(word(2, "0a", Some(&result)), LastWord::Said(result.clone()));
+        for result in [None, Some(&result)] {
+            assert_eq!(word(2, "0b", result), LastWord::AnotherMachines);
+            assert_eq!(word(1, "0b", result), LastWord::Own);
+            assert_eq!(word(3, "0a", result), LastWord::Own);
         }
     }
 

@@ -80,12 +80,25 @@ pub(crate) async fn tell(agent: &Agent) -> Result<(), String> {
     agent.store.beat(&agent.identity.job, &heartbeat).await.map_err(|error| error.to_string())
 }
 
-/// The end of the log, where there is more of it than was `uploaded`.
+/// The end of the log, where there is more of it than was `uploaded`; after what an earlier start of the attempt left, as the reason of its end.
 pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), String> {
+    let (job, attempt) = (&agent.identity.job, agent.identity.attempt);
+    if !agent.log.goes_on() {
+        let earlier = match agent.store.read_log(job, attempt).await {
+            Ok(earlier) => earlier.unwrap_or_default(),
+            Err(error) if error.lasts() => {
+                agent
+                    .log
+                    .say(&format!("what an earlier start of this attempt left of its log is written over: {error}"));
+                Vec::new()
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        agent.log.go_on_from(&earlier);
+    }
     let (tail, written) = agent.log.tail();
     if *uploaded != Some(written) {
-        let log = agent.store.write_log(&agent.identity.job, agent.identity.attempt, tail).await;
-        log.map_err(|error| error.to_string())?;
+        agent.store.write_log(job, attempt, tail).await.map_err(|error| error.to_string())?;
         *uploaded = Some(written);
     }
     Ok(())

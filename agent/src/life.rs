@@ -273,8 +273,7 @@ async fn outcome(agent: &Agent, asked: &Asked, status: ExitStatus, what: &str, l
     }
     agent.log.say(&why);
     let result = HeadResult { succeeded, code: status.code(), why: why.clone(), at: now() };
-    let reason = if succeeded { ExitReason::Succeeded } else { ExitReason::Failed };
-    let end = End { reason, code: status.code(), why };
+    let end = End { reason: result.reason(), code: status.code(), why };
     match agent.in_time(write_result(agent, &result)).await {
         Some(Ok(())) => end,
         Some(Err(Shut::Fenced(why))) => Cause::fenced(why).into(),

@@ -31,6 +31,8 @@ pub(crate) struct Log {
 struct Tail {
     bytes: VecDeque<u8>,
     written: u64,
+    /// Whether it is known what an earlier start of this attempt left.
+    goes_on: bool,
 }
 
 impl Log {
@@ -63,6 +65,15 @@ impl Log {
         told
     }
 
+    pub(crate) fn goes_on(&self) -> bool {
+        self.locked().goes_on
+    }
+
+    /// Goes on from what an earlier start of this attempt left in the bucket, and comes after it there.
+    pub(crate) fn go_on_from(&self, earlier: &[u8]) {
+        self.locked().go_on_from(earlier);
+    }
+
     /// The end of it, from the beginning of a line on where that is near, and how much was written in all.
     pub(crate) fn tail(&self) -> (Vec<u8>, u64) {
         let tail = self.locked();
@@ -93,6 +104,17 @@ impl Tail {
         self.bytes.drain(..surplus);
     }
 
+    fn go_on_from(&mut self, earlier: &[u8]) {
+        let own = std::mem::replace(self, Self { goes_on: true, ..Self::default() });
+        self.take(earlier);
+        if !earlier.is_empty() && !earlier.ends_with(b"\n") {
+            self.take(b"\n");
+        }
+        let before = self.written;
+        self.take(&Vec::from(own.bytes));
+        self.written = before + own.written;
+    }
+
     /// What was cut off begins in the middle of a line, and of a character perhaps.
     fn whole_lines(&self) -> Vec<u8> {
         let is_cut_off = self.written > u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
@@ -119,6 +141,24 @@ mod tests {
         }
         assert_eq!((tail.bytes.len(), tail.written), (TAIL_BYTES, 1_024_000));
         assert_eq!((tail.bytes.front(), tail.bytes.back()), (Some(&7), Some(&9)));
+    }
+
+    fn check_go_on(earlier: &[u8], own: &[u8], expect: &str) {
+        let mut tail = Tail::default();
+        tail.take(own);
+        tail.go_on_from(earlier);
+        let whole = String::from_utf8(tail.whole_lines()).unwrap();
+        assert!(whole.starts_with(expect) && tail.goes_on, "{}", &whole[..whole.len().min(60)]);
+        assert!(tail.bytes.len() <= TAIL_BYTES && tail.written >= u64::try_from(earlier.len() + own.len()).unwrap());
+    }
+
+    #[test]
+    fn it_comes_after_what_an_earlier_start_left() {
+        check_go_on(b"", b"anew\n", "anew\n");
+        check_go_on(b"the reason\n", b"anew\n", "the reason\nanew\n");
+        check_go_on(b"the rea", b"anew\n", "the rea\nanew\n");
+        check_go_on(&b"the reason\n".repeat(TAIL_BYTES), b"anew\n", "the reason\nthe");
+        check_go_on(b"the reason\n", &b"anew\n".repeat(TAIL_BYTES), "anew\nanew\n");
     }
 
     fn check_begin(end: &str, expect: &str) {

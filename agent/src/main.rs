@@ -36,12 +36,13 @@ use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region};
 use domain::job::{Exit, ExitReason, Identity, SCHEMA};
 use jiff::SignedDuration;
-use store::Store;
+use store::{Store, StoreError};
 use tokio::signal::unix::Signal;
 use tokio::task::LocalSet;
 
 use crate::agent::{Agent, End};
 use crate::arguments::Arguments;
+use crate::fence::LastWord;
 use crate::log::Log;
 use crate::world::now;
 
@@ -124,14 +125,11 @@ async fn leave(agent: &Agent, end: &End) {
     let exit = Exit { attempt: *attempt, at: now(), reason: end.reason, code: end.code, why: end.why.clone() };
     agent.log.say(&format!("attempt {attempt} ends ({}): {}", name_of(end.reason), end.why));
     let last_words = agent.pace.wait(LAST_WORDS).max(LAST_WORDS_MIN);
-    match tokio::time::timeout(last_words, agent.fence.speaks()).await {
-        Ok(Ok(true)) => {}
-        Ok(Ok(false)) => {
-            return agent.log.say("another machine of this attempt leaves behind how it ends, not this one");
-        }
-        Ok(Err(error)) => return agent.log.say(&format!("nothing is left behind: {error}")),
-        Err(_) => return agent.log.say("nothing is left behind: S3 did not answer"),
-    }
+    let whose = tokio::time::timeout(last_words, whose(agent, exit)).await;
+    let exit = match whose.unwrap_or_else(|_| Err("nothing is left behind: S3 did not answer".to_owned())) {
+        Ok(exit) => exit,
+        Err(words) => return agent.log.say(&words),
+    };
     let mut uploaded = None;
     let (told, log) = tokio::join!(
         tokio::time::timeout(last_words, tell_last(agent)),
@@ -147,6 +145,23 @@ async fn leave(agent: &Agent, end: &End) {
     }
     for problem in problems {
         agent.log.say(&format!("not all could be left behind: {problem}"));
+    }
+}
+
+/// The exit record, where it is this process's to write, or else why it is not. Where an earlier start wrote the result and came no further,
+/// it is of that.
+async fn whose(agent: &Agent, exit: Exit) -> Result<Exit, String> {
+    let Identity { job, attempt, .. } = &agent.identity;
+    let unknown = |error: StoreError| format!("nothing is left behind: {error}");
+    match agent.fence.last_word().await.map_err(unknown)? {
+        LastWord::Own => Ok(exit),
+        LastWord::AnotherMachines => {
+            Err("another machine of this attempt leaves behind how it ends, not this one".to_owned())
+        }
+        LastWord::Said(result) => match agent.store.read_exit(job, *attempt).await.map_err(unknown)? {
+            Some(_) => Err("an earlier start of this attempt has left behind how it ended".to_owned()),
+            None => Ok(Exit { reason: result.reason(), code: result.code, why: result.why, ..exit }),
+        },
     }
 }
 

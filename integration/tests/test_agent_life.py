@@ -13,7 +13,7 @@ from pathlib import Path
 import moved_clock
 import pytest
 
-from attempts import AGENT, NAME, Job, head
+from attempts import AGENT, BUCKET, NAME, Job, head
 from local_aws import LocalAws
 
 
@@ -164,6 +164,36 @@ def test_it_waits_for_the_last_of_its_predecessor(job: Job) -> None:
         job.put(f"jobs/{NAME}/attempts/1/exit.json", json.dumps(exit))
         machine.ends()
     assert job.head()["attempt"] == 2 and job.head()["result"]["succeeded"]
+
+
+def test_a_machine_that_starts_anew_has_the_log_of_its_first_start_before_its_own(job: Job) -> None:
+    began = job.scratch / "began"
+    job.spec(f"if [ -e {began} ]; then echo the second; exit 0; fi; touch {began}; echo why it crashed; sleep 600", checkpoint=False)
+    with job.machine(1) as machine:
+        machine.until(lambda: "why it crashed\n" in job.log(1))
+        machine.pull_the_plug()
+    with job.machine(1) as machine:
+        machine.ends()
+    log = job.log(1)
+    assert log.index("why it crashed\n") < log.index("the second\n") < log.index("attempt 1 ends (succeeded)")
+    assert log.count("why it crashed\n") == 1
+
+
+def test_a_machine_that_starts_anew_after_its_result_leaves_what_is_there(job: Job) -> None:
+    job.spec(f"echo once >> {job.scratch}/ran; exit 4", checkpoint=False)
+    with job.machine(1) as machine:
+        machine.ends()
+    exit, result = job.exit(1), job.head()["result"]
+    assert exit["reason"] == "failed"
+    with job.machine(1) as machine:
+        assert "an earlier start of this attempt has left behind how it ended" in machine.ends()
+    assert (job.exit(1), job.head()["result"]) == (exit, result)
+    # It may have come no further than to the result.
+    job.s3.delete_object(Bucket=BUCKET, Key=f"jobs/{NAME}/attempts/1/exit.json")
+    with job.machine(1) as machine:
+        machine.ends()
+    assert {**job.exit(1), "at": exit["at"]} == exit
+    assert (job.scratch / "ran").read_text() == "once\n"
 
 
 @pytest.mark.parametrize("heard", [True, False])

@@ -71,6 +71,14 @@ pub struct HeadResult {
     pub at: Timestamp,
 }
 
+impl HeadResult {
+    /// What the exit record of the attempt says that wrote it.
+    #[must_use]
+    pub const fn reason(&self) -> ExitReason {
+        if self.succeeded { ExitReason::Succeeded } else { ExitReason::Failed }
+    }
+}
+
 /// `jobs/<team>/<job>/attempts/<n>/heartbeat.json`, once a minute.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Heartbeat {
