@@ -121,7 +121,15 @@ def test_past_its_end_it_powers_off_whatever_systemd_run_does(machine: Machine, 
     machine.tool("systemd-run", script)
     machine.clock = END
     machine.run("boothook")
-    assert machine.wait_for(ORDERLY, *OFF).at <= END + 30
+    assert machine.wait_for(ORDERLY, *OFF).at <= END + 5
+
+
+def test_past_its_end_a_shutdown_that_is_under_way_has_half_a_minute(machine: Machine) -> None:
+    machine.tool("systemd-run", RECORDER)
+    machine.tool("systemctl", POWERS_OFF.replace("exit 0", '[ "$1" = is-system-running ] && echo stopping\nexit 0'))
+    machine.clock = END
+    machine.run("boothook")
+    assert machine.wait_for(ORDERLY, *OFF).at == END + 30
 
 
 def test_a_reboot_arms_it_anew_and_one_after_the_end_powers_off(machine: Machine) -> None:

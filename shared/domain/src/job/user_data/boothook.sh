@@ -90,7 +90,11 @@ fi
 me=$root/run/curfew-end
 { cp "$0" "$me"; } 2>/dev/null || me=$0
 if is_over; then
-    as_unit curfew-end-now && sleep 30
+    if as_unit curfew-end-now; then
+        sleep 5
+        # A shutdown ends this script with cloud-init, and waits for it without a limit where it does not heed that, as in `power_off`.
+        if [ "$(limited systemctl is-system-running 2>/dev/null)" = stopping ]; then sleep 25; fi
+    fi
     power_off
     exit 0
 fi
