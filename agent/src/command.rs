@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use domain::job::Identity;
 use rustix::process::{Gid, Pid, Signal, Uid, kill_process, kill_process_group};
 use rustix::thread;
 use tokio::process::{Child, Command};
@@ -15,6 +16,7 @@ use tokio::sync::oneshot;
 use crate::log::Log;
 use crate::processes;
 use crate::user::User;
+use crate::variables;
 
 /// So long what a command left behind may take to end by itself.
 const LEFT_BEHIND: Duration = Duration::from_secs(5);
@@ -104,7 +106,18 @@ pub(crate) async fn end_by_themselves() {
 /// Ends whatever the agent's commands left behind, whether it stayed in its group or not: the agent inherits all of that
 /// ([`processes::inherit`]). How many there were.
 pub(crate) async fn end_all(patient: bool) -> usize {
-    let mut left = processes::descendants(None).running;
+    end(patient, || processes::descendants(None).running.into_iter().map(|(process, _)| process).collect()).await
+}
+
+/// Ends what an agent left running that was killed on this machine, in the same attempt, by what [`crate::variables`] give a command: it
+/// would write beside the next one, and nothing that it writes is kept. How many there were.
+pub(crate) async fn end_orphans(identity: &Identity) -> usize {
+    let variables = variables::of_attempt(identity).map(|(name, value)| format!("{name}={value}"));
+    end(false, || processes::orphans_with(&variables)).await
+}
+
+async fn end(patient: bool, running: impl Fn() -> Vec<Pid>) -> usize {
+    let mut left = running();
     let count = left.len();
     let begun = Instant::now();
     while !left.is_empty() {
@@ -113,12 +126,12 @@ pub(crate) async fn end_all(patient: bool) -> usize {
             // In the kernel, on a dead disk perhaps. The machine is about to go.
             break;
         }
-        for (process, _) in left {
+        for process in left {
             // It may have ended by now.
             let _ = kill_process(process, signal);
         }
         tokio::time::sleep(LOOK_EVERY).await;
-        left = processes::descendants(None).running;
+        left = running();
     }
     count
 }

@@ -101,6 +101,10 @@ async fn whole(identity: Identity, arguments: &Arguments, log: Log, shutdown: io
         tokio::spawn(notice::expired(Arc::clone(&agent))),
         tokio::spawn(notice::watch(Arc::clone(&agent))),
     ];
+    let orphans = command::end_orphans(&agent.identity).await;
+    if orphans > 0 {
+        agent.log.say(&format!("an earlier start of this agent left {orphans} processes running, which were ended"));
+    }
     let heart = tokio::spawn(heart::beat(Arc::clone(&agent)));
     let end = life::live(&agent).await;
     heart.abort();

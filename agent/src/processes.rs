@@ -37,6 +37,27 @@ pub(crate) fn descendants(own_child: Option<Pid>) -> Descendants {
     found
 }
 
+/// What runs with those variables (`NAME=value`) in its environment, and descends from no agent: the one that began it has ended.
+pub(crate) fn orphans_with(variables: &[String]) -> Vec<Pid> {
+    let all: BTreeMap<i32, Process> = processes().collect();
+    let (agent, own) = (getpid().as_raw_nonzero().get(), size_of_program("self"));
+    // Who begins an agent by hand, in the environment of a command.
+    let is_above = |id: i32| id == agent || ancestors(agent, &all).any(|ancestor| ancestor == id);
+    let is_agent = |id: i32| own.is_some() && size_of_program(&id.to_string()) == own;
+    let is_orphan = |id: &i32| {
+        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        let has = |variable: &String| environment.split(|byte| *byte == 0).any(|one| one == variable.as_bytes());
+        variables.iter().all(has) && !is_above(*id) && !ancestors(*id, &all).any(is_agent)
+    };
+    let running = all.iter().filter(|(_, process)| !process.ended).map(|(id, _)| id);
+    running.filter(|id| is_orphan(id)).filter_map(|id| Pid::from_raw(*id)).collect()
+}
+
+/// By which an agent knows another one: a copy of a program is as large, wherever it lies.
+fn size_of_program(process: &str) -> Option<u64> {
+    fs::metadata(format!("/proc/{process}/exe")).ok().map(|program| program.len())
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Process {
     parent: i32,
@@ -59,9 +80,13 @@ fn process_of(stat: &str) -> Option<Process> {
 }
 
 fn descends(id: i32, from: i32, all: &BTreeMap<i32, Process>) -> bool {
-    let mut parents = std::iter::successors(all.get(&id), |process| all.get(&process.parent));
+    ancestors(id, all).any(|ancestor| ancestor == from)
+}
+
+fn ancestors(id: i32, all: &BTreeMap<i32, Process>) -> impl Iterator<Item = i32> {
+    let processes = std::iter::successors(all.get(&id), |process| all.get(&process.parent));
     // The processes were read one after the other: what looks like a circle is none, and ends.
-    parents.by_ref().take(all.len()).any(|process| process.parent == from)
+    processes.take(all.len()).map(|process| process.parent)
 }
 
 #[cfg(test)]

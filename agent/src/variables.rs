@@ -29,6 +29,11 @@ pub(crate) struct Variables<'a> {
     pub(crate) restored: &'a Restored,
 }
 
+/// Those that say of which attempt a process is.
+pub(crate) fn of_attempt(identity: &Identity) -> [(&'static str, String); 2] {
+    [("CURFEW_JOB", identity.job.to_string()), ("CURFEW_ATTEMPT", identity.attempt.to_string())]
+}
+
 /// All of them.
 pub(crate) fn of(from: &Variables<'_>, ends_at: Timestamp) -> All {
     let Variables { identity, asked, user, restored } = from;
@@ -38,13 +43,12 @@ pub(crate) fn of(from: &Variables<'_>, ends_at: Timestamp) -> All {
         ("USER", user.name.clone()),
         ("LOGNAME", user.name.clone()),
         ("SHELL", "/bin/sh".to_owned()),
-        ("CURFEW_JOB", identity.job.to_string()),
         ("CURFEW_TEAM", identity.job.team.to_string()),
-        ("CURFEW_ATTEMPT", identity.attempt.to_string()),
         ("CURFEW_BUCKET", identity.bucket.clone()),
         ("CURFEW_REGION", identity.region.to_string()),
         ("CURFEW_ENDS_AT", format!("{ends_at:.0}")),
     ];
+    all.extend(of_attempt(identity));
     if let Some(checkpoint) = &asked.checkpoint {
         all.push(("CURFEW_CHECKPOINT_DIR", checkpoint.dir.clone()));
     }

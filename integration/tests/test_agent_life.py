@@ -166,6 +166,20 @@ def test_it_waits_for_the_last_of_its_predecessor(job: Job) -> None:
     assert job.head()["attempt"] == 2 and job.head()["result"]["succeeded"]
 
 
+def test_what_an_agent_that_was_killed_left_running_is_ended_before_the_next_one_runs_anything(job: Job) -> None:
+    began, stopped, beside = (job.scratch / name for name in ("began", "stopped", "beside"))
+    first = f"touch {began}; trap '' TERM; while [ ! -e {stopped} ]; do sleep 0.1; done; touch {beside}"
+    job.spec(f"if [ -e {began} ]; then touch {stopped}; sleep 1; exit 0; fi; {first}", checkpoint=False)
+    with job.machine(1) as machine:
+        machine.until(began.exists)
+        machine.process.kill()
+        machine.process.wait()
+        with job.machine(1) as again:
+            said = again.ends()
+    assert "which were ended" in said
+    assert job.head()["result"]["succeeded"] and not beside.exists()
+
+
 def test_a_machine_that_starts_anew_has_the_log_of_its_first_start_before_its_own(job: Job) -> None:
     began = job.scratch / "began"
     job.spec(f"if [ -e {began} ]; then echo the second; exit 0; fi; touch {began}; echo why it crashed; sleep 600", checkpoint=False)
