@@ -359,7 +359,7 @@ fn whether_an_attempt_made_progress_is_read_before_the_job_ends_and_after_its_la
     assert!(wanted.head && wanted.predecessor);
     // Once it is gone, it writes nothing more.
     let gone = then.clone().facts(|facts| {
-        (facts.head, facts.predecessor) = (Some(None), Sight::Seen { state: State::Terminated, reason: None })
+        (facts.head, facts.predecessor) = (Some(None), Sight::Seen { state: State::Terminated, reason: None });
     });
     check(gone.at(HOUR + MINUTE), "failed: note over, release");
     check_nothing(then.clone().at(HOUR + 3 * MINUTE));
