@@ -156,7 +156,12 @@ impl Agent {
 
     /// Whether EC2 or `init` takes the machine away while something of the attempt is still to be done.
     pub(crate) fn is_interrupted(&self) -> Option<Cause> {
-        self.cause.borrow().clone().filter(|cause| cause.reason == ExitReason::Interrupted)
+        self.has_to_end().filter(|cause| cause.reason == ExitReason::Interrupted)
+    }
+
+    /// Why it has to end, where it has to by now.
+    pub(crate) fn has_to_end(&self) -> Option<Cause> {
+        self.cause.borrow().clone()
     }
 
     /// Why it has to end, once it has to.

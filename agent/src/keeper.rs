@@ -40,8 +40,19 @@ const SAID_MAX: usize = 100;
 /// The part of it that the rest of the agent holds.
 pub(crate) struct Keeper {
     writer: watch::Sender<Writer>,
-    task: JoinHandle<Option<String>>,
+    task: JoinHandle<Finished>,
     load: Arc<Mutex<Load>>,
+}
+
+/// What there is to say of the checkpoints of a command that has ended.
+#[derive(Debug, Default)]
+pub(crate) struct Finished {
+    /// What is newer than all that is kept, and why it is not.
+    pub(crate) left: Option<String>,
+    /// That the newest that is kept is doubtful.
+    pub(crate) doubt: Option<String>,
+    /// Whether any was kept since the command began.
+    pub(crate) has_kept: bool,
 }
 
 struct Work {
@@ -55,6 +66,10 @@ struct Work {
     every: SignedDuration,
     /// What head named, newest last.
     counting: Vec<Checkpoint>,
+    /// Those of them that may be cut off.
+    doubtful: Vec<Checkpoint>,
+    /// The one that the command went on from.
+    from: Option<Checkpoint>,
     /// The newest step that was kept, or the one that was put back, as it was then.
     original: Option<Original>,
     seen: Watch,
@@ -72,8 +87,7 @@ struct Work {
     link: Option<String>,
     /// Whether checkpoints are deleted while they are uploaded.
     hold: bool,
-    /// What is newer than all that is kept, and why it is not.
-    left: Option<String>,
+    finished: Finished,
 }
 
 /// What came of one look.
@@ -129,6 +143,8 @@ impl Keeper {
             keep,
             every: SignedDuration::from_secs(spec.every_seconds),
             counting: restored.counting,
+            doubtful: restored.doubtful,
+            from: restored.checkpoint,
             original: restored.original,
             seen: Watch::default(),
             known: None,
@@ -141,7 +157,7 @@ impl Keeper {
             numberless: None,
             link: None,
             hold: false,
-            left: None,
+            finished: Finished::default(),
         };
         let task = tokio::task::spawn_local(work.go());
         Self { writer, task, load }
@@ -152,10 +168,15 @@ impl Keeper {
         *self.load.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps what is left after the command has ended, and then ends. What is newer than all that is kept, and why it is not.
-    pub(crate) async fn finish(mut self, writer: Writer) -> Option<String> {
+    /// Keeps what is left after the command has ended, and then ends.
+    pub(crate) async fn finish(mut self, writer: Writer) -> Finished {
         self.writer.send_replace(writer);
-        (&mut self.task).await.unwrap_or_else(|error| Some(format!("its checkpoints are not kept any more: {error}")))
+        (&mut self.task).await.unwrap_or_else(|error| Finished {
+            left: Some(format!("its checkpoints are not kept any more: {error}")),
+            // Nobody knows.
+            has_kept: true,
+            ..Finished::default()
+        })
     }
 }
 
@@ -167,16 +188,16 @@ impl Drop for Keeper {
 }
 
 impl Work {
-    async fn go(mut self) -> Option<String> {
+    async fn go(mut self) -> Finished {
         let (mut tries, mut patience) = (0..LAST_TRIES, Patience::default());
         loop {
             let stands = *self.writer.borrow_and_update();
             let kept = self.once().await;
-            if matches!(kept, Kept::Nothing | Kept::One) && self.left.is_none() {
+            if matches!(kept, Kept::Nothing | Kept::One) && self.finished.left.is_none() {
                 self.agent.mended(TroubleKind::NotKept);
             }
             match (stands, kept) {
-                (_, Kept::Fenced) => return None,
+                (_, Kept::Fenced) => return Finished::default(),
                 // There may be a newer one by now.
                 (_, Kept::One) => (tries, patience) = (0..LAST_TRIES, Patience::default()),
                 (Writer::Running, _) => {
@@ -185,9 +206,9 @@ impl Work {
                         _ = self.writer.changed() => {}
                     }
                 }
-                (_, Kept::Nothing) => return self.left,
-                (_, Kept::Refused) if tries.next().is_none() => return self.left,
-                (_, Kept::Failed(error)) if !patience.is_left(&self.agent, &error) => return self.left,
+                (_, Kept::Nothing) => return self.finished,
+                (_, Kept::Refused) if tries.next().is_none() => return self.finished,
+                (_, Kept::Failed(error)) if !patience.is_left(&self.agent, &error) => return self.finished,
                 // Who waits for it may have less time.
                 (_, Kept::Refused | Kept::Failed(_)) => self.agent.pace.sleep(SignedDuration::from_secs(3)).await,
             }
@@ -201,9 +222,10 @@ impl Work {
         let Some(steps) = self.look(writer).await else { return Kept::Refused };
         let kept = self.kept();
         let again = self.again(&steps).await;
-        let torn = again.filter(|step| !step.complete || !step.settled).filter(|_| writer != Writer::Running);
-        let again = again.filter(|step| step.complete && step.settled);
-        self.left = self.tell_problems(&steps, torn);
+        let is_over = |step: &&Step| step.complete && (step.settled || step.doubtful);
+        let torn = again.filter(|step| !is_over(step)).filter(|_| writer != Writer::Running);
+        let again = again.filter(is_over);
+        self.finished.left = self.tell_problems(&steps, torn);
         let mut came = Kept::Nothing;
         if let Some(step) = again {
             self.say(format!("step {} was changed after it was kept, and is uploaded again", step.step));
@@ -282,7 +304,7 @@ impl Work {
             Err(error) => {
                 let (place, words) = (self.directory.display(), directory::words(&error));
                 let words = format!("the checkpoints in {place} cannot be looked at: {words}");
-                self.left = Some(words.clone());
+                self.finished.left = Some(words.clone());
                 self.warn(TroubleKind::Directory, words);
                 return None;
             }
@@ -384,14 +406,32 @@ impl Work {
         if let Some(path) = changed {
             return Err(Trouble::Own(format!("{} was changed while it was uploaded", path.display())));
         }
-        let kept = to_keep(&self.counting, checkpoint, self.keep);
-        let name = |head: &mut Head| (head.checkpoint, head.kept) = (Some(checkpoint), kept.clone());
+        // What a command has gone on from, and come so far, was whole.
+        let mut doubtful: Vec<Checkpoint> =
+            self.doubtful.iter().copied().filter(|other| Some(*other) != self.from).collect();
+        doubtful.extend(step.doubtful.then_some(checkpoint));
+        let kept = to_keep(&self.counting, checkpoint, self.keep, &doubtful);
+        doubtful.retain(|other| *other == checkpoint || kept.contains(other));
+        let name = |head: &mut Head| {
+            (head.checkpoint, head.kept, head.doubtful) = (Some(checkpoint), kept.clone(), doubtful.clone());
+        };
         agent.fence.swap(name).await?;
+        self.finished.has_kept = true;
         self.counting.clone_from(&kept);
         self.counting.reverse();
         self.counting.push(checkpoint);
+        self.doubtful = doubtful;
         self.original = Some(Original { step: step.clone(), manifest: Arc::new(manifest) });
         self.measure(step, begun);
+        if step.doubtful {
+            let words = format!(
+                "the checkpoint of step {} may be cut off: it was written in the last minute, without a marker, by a command that did \
+                 not end with success, or left processes behind",
+                step.step
+            );
+            self.say(words.clone());
+            self.finished.doubt = Some(words);
+        }
         if self.keep.is_some() {
             self.prune(checkpoint, &kept).await;
         }
@@ -436,13 +476,10 @@ impl Work {
     /// Says of what is newer than all that is kept why it cannot be, and of what is older and came later that it is not. The newest
     /// of what is not, once the command has ended.
     fn tell_problems(&mut self, steps: &[Step], torn: Option<&Step>) -> Option<String> {
-        let (kept, writer) = (self.kept(), *self.writer.borrow());
-        let mut left = None;
+        let (kept, mut left) = (self.kept(), None);
         for step in steps.iter().filter(|step| !step.complete && kept.is_none_or(|kept| step.step > kept)) {
-            let cut_off = || "it carries no marker, and may be cut off".to_owned();
-            let why = step.problem.clone().or_else(|| (writer == Writer::Killed).then(cut_off));
-            if let Some(why) = why {
-                left = left.or(Some(self.not_kept(step, &why)));
+            if let Some(why) = &step.problem {
+                left = left.or(Some(self.not_kept(step, why)));
             }
         }
         if let Some(step) = torn {
@@ -470,7 +507,7 @@ impl Work {
     fn not_kept(&mut self, step: &Step, words: &str) -> String {
         let words = format!("the checkpoint of step {} is not kept: {words}", step.step);
         self.warn(TroubleKind::NotKept, words.clone());
-        self.left = Some(words.clone());
+        self.finished.left = Some(words.clone());
         words
     }
 

@@ -7,17 +7,18 @@ use std::time::Instant;
 
 use domain::config::Config;
 use domain::duration;
-use domain::job::checkpoints::Writer;
+use domain::job::checkpoints::{DOUBTED_FOR, Writer};
 use domain::job::warning::grace;
-use domain::job::{CheckpointSpec, ExitReason, Head, HeadResult, Spec, WARNING, Work};
+use domain::job::{Checkpoint, CheckpointSpec, ExitReason, Head, HeadResult, Spec, WARNING, Work};
 use jiff::SignedDuration;
+use tokio::task::JoinHandle;
 
 use crate::agent::{Agent, Cause, End};
 use crate::command::{Running, signal_of};
 use crate::fence::Shut;
-use crate::keeper::Keeper;
+use crate::keeper::{Finished, Keeper};
 use crate::patience::Patience;
-use crate::restore::{Restored, restore};
+use crate::restore::{Candidates, Restored, restore};
 use crate::user::{self, User};
 use crate::variables::{self, Variables};
 use crate::world::now;
@@ -34,6 +35,8 @@ const AGAIN: SignedDuration = SignedDuration::from_secs(5);
 
 /// How often leave is taken of what has ended and nobody waits for.
 const REAP_EVERY: SignedDuration = SignedDuration::from_mins(1);
+
+const NO_TIME: &str = "there was no time to keep its last checkpoint";
 
 /// What the machine is asked to do.
 pub(crate) struct Asked {
@@ -58,32 +61,69 @@ async fn attempt(agent: &Arc<Agent>) -> Result<End, End> {
     let head = agent.unless_it_ends(Box::pin(take_over(agent))).await??;
     let user = user::find(asked.work.user.as_deref(), rustix::process::getuid().as_raw()).map_err(End::broken)?;
     agent.does("restoring");
-    let restored = match &asked.checkpoint {
-        Some(checkpoint) => agent.unless_it_ends(restore(agent, &head, Path::new(&checkpoint.dir), &user)).await??,
-        None => Restored::default(),
+    let mut restored = put_back(agent, &asked, Candidates::of(&head), &user).await?;
+    let secrets = match &asked.work.secrets {
+        none if none.is_empty() => variables::All::new(),
+        secrets => agent.unless_it_ends(Box::pin(secrets::read(secrets))).await?.map_err(End::broken)?,
     };
-    agent.set_status(|status| status.step = restored.checkpoint.map(|checkpoint| checkpoint.step));
-    let own = Variables { identity: &agent.identity, asked: &asked, user: &user, restored: &restored };
-    let mut variables = variables::of(&own, agent.ends_at());
-    if !asked.work.secrets.is_empty() {
-        let secrets = agent.unless_it_ends(Box::pin(secrets::read(&asked.work.secrets))).await?;
-        variables.extend(secrets.map_err(End::broken)?);
-    }
+    let mut variables = variables_of(agent, &asked, &user, &restored, &secrets);
     if let Some(line) = &asked.work.setup {
         agent.does("setup");
         let status = agent.unless_it_ends(run_setup(agent, line, &user, &variables)).await??;
         if !status.success() {
-            return Ok(outcome(agent, &asked, status, "`setup`", None).await);
+            return Ok(outcome(agent, &asked, status, "`setup`", Vec::new()).await);
         }
     }
-    agent.does("running");
-    agent.log.say(&format!("runs the command as {}", user.name));
-    let running = Running::begin(&asked.work.command, &user, &variables, &agent.log);
-    let running = running.map_err(|error| End::broken(format!("the command could not be begun: {error}")))?;
-    let gpus = tokio::spawn(gpu::watch(Arc::clone(agent)));
-    let end = run(agent, &asked, running, restored).await;
-    gpus.abort();
-    Ok(end)
+    let _gpus = Gpus(tokio::spawn(gpu::watch(Arc::clone(agent))));
+    loop {
+        agent.does("running");
+        agent.log.say(&format!("runs the command as {}", user.name));
+        let running = Running::begin(&asked.work.command, &user, &variables, &agent.log);
+        let running = running.map_err(|error| End::broken(format!("the command could not be begun: {error}")))?;
+        // Each time there are fewer.
+        let before = match run(agent, &asked, running, restored).await {
+            Ran::Over(end) => return Ok(end),
+            Ran::InDoubt(before) => before,
+        };
+        restored = put_back(agent, &asked, before, &user).await?;
+        variables = variables_of(agent, &asked, &user, &restored, &secrets);
+    }
+}
+
+/// Puts a checkpoint back, where the job has any.
+async fn put_back(agent: &Arc<Agent>, asked: &Asked, candidates: Candidates, user: &User) -> Result<Restored, End> {
+    agent.does("restoring");
+    let restored = match &asked.checkpoint {
+        Some(checkpoint) => {
+            let restored = Box::pin(restore(agent, candidates, Path::new(&checkpoint.dir), user));
+            agent.unless_it_ends(restored).await??
+        }
+        None => Restored::default(),
+    };
+    agent.set_status(|status| status.step = restored.checkpoint.map(|checkpoint| checkpoint.step));
+    Ok(restored)
+}
+
+fn variables_of(
+    agent: &Agent,
+    asked: &Asked,
+    user: &User,
+    restored: &Restored,
+    secrets: &variables::All,
+) -> variables::All {
+    let own = Variables { identity: &agent.identity, asked, user, restored };
+    let mut variables = variables::of(&own, agent.ends_at());
+    variables.extend(secrets.clone());
+    variables
+}
+
+/// Watches the GPUs for as long as it lives.
+struct Gpus(JoinHandle<()>);
+
+impl Drop for Gpus {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// Reads the spec; where S3 does not answer, again.
@@ -176,8 +216,18 @@ async fn run_setup(agent: &Agent, line: &str, user: &User, variables: &variables
     Ok(status)
 }
 
+/// What came of the command.
+enum Ran {
+    /// The attempt is over.
+    Over(End),
+    /// It failed where it may have gone on from a checkpoint that is cut off: it is run again from one of those before.
+    InDoubt(Candidates),
+}
+
 /// The command, until it ends or has to.
-async fn run(agent: &Arc<Agent>, asked: &Asked, mut running: Running, restored: Restored) -> End {
+async fn run(agent: &Arc<Agent>, asked: &Asked, mut running: Running, restored: Restored) -> Ran {
+    let begun = Instant::now();
+    let (from, before) = (restored.checkpoint, restored.before_doubtful());
     let keep = asked.checkpoint.as_ref();
     let keeper = keep.map(|keep| Keeper::begin(agent, keep, asked.keep, restored));
     let ended = tokio::select! {
@@ -186,6 +236,7 @@ async fn run(agent: &Arc<Agent>, asked: &Asked, mut running: Running, restored: 
     };
     match ended {
         Ok(Ok(status)) => {
+            let is_early = begun.elapsed() < agent.pace.wait(DOUBTED_FOR);
             command::end_by_themselves().await;
             let left = command::end_all(true).await;
             if left > 0 {
@@ -195,24 +246,51 @@ async fn run(agent: &Arc<Agent>, asked: &Asked, mut running: Running, restored: 
             agent.does("flushing");
             // What was ended may have been writing.
             let writer = if status.success() && left == 0 { Writer::Ended } else { Writer::Killed };
-            let lost = match keeper {
+            let finished = match keeper {
                 Some(keeper) => agent.in_time(keeper.finish(writer)).await,
-                None => Some(None),
+                None => Some(Finished::default()),
             };
-            match (lost, agent.is_interrupted()) {
-                (None, Some(cause)) if status.success() => unfinished(cause, "its last checkpoint"),
-                (None, _) => {
-                    let words = "there was no time to keep its last checkpoint".to_owned();
-                    outcome(agent, asked, status, "the command", Some(words)).await
-                }
-                (Some(lost), _) => outcome(agent, asked, status, "the command", lost).await,
+            let has_kept = finished.as_ref().is_some_and(|finished| finished.has_kept);
+            if let (Some(from), Some(before)) = (from, before)
+                && !status.success()
+                && !has_kept
+                && is_early
+            {
+                return in_doubt(agent, status, from, before);
             }
+            Ran::Over(match (finished, agent.is_interrupted()) {
+                (None, Some(cause)) if status.success() => unfinished(cause, "its last checkpoint"),
+                (None, _) => outcome(agent, asked, status, "the command", vec![NO_TIME.to_owned()]).await,
+                (Some(Finished { left, doubt, .. }), _) => {
+                    let lost = left.into_iter().chain(doubt).collect();
+                    outcome(agent, asked, status, "the command", lost).await
+                }
+            })
         }
         Ok(Err(error)) => {
             command::end_all(false).await;
-            End::broken(format!("the command cannot be watched: {error}"))
+            Ran::Over(End::broken(format!("the command cannot be watched: {error}")))
         }
-        Err(cause) => end_early(agent, asked, running, keeper, cause).await,
+        Err(cause) => Ran::Over(end_early(agent, asked, running, keeper, cause).await),
+    }
+}
+
+/// The command failed soon after it went on from a checkpoint that may be cut off. Where the attempt has to end, the next one finds out.
+fn in_doubt(agent: &Agent, status: ExitStatus, from: Checkpoint, before: Candidates) -> Ran {
+    let why = format!(
+        "{}, and the checkpoint of step {}, which it went on from, may be cut off",
+        words_of(status, "the command"),
+        from.step
+    );
+    match agent.has_to_end() {
+        Some(cause) => {
+            let why = format!("{why}, which the next attempt finds out: {}", cause.why);
+            Ran::Over(End { code: status.code(), why, ..cause.into() })
+        }
+        None => {
+            agent.log.say(&format!("{why}: it is run again from the one before"));
+            Ran::InDoubt(before)
+        }
     }
 }
 
@@ -239,24 +317,30 @@ async fn end_early(agent: &Agent, asked: &Asked, mut running: Running, keeper: O
     running.drained().await;
     let code = ending.and_then(|ending| ending.code);
     let writer = if ending.is_some_and(|ending| ending.well) { Writer::Ended } else { Writer::Killed };
-    if let Some(keeper) = keeper
-        && agent.in_time(keeper.finish(writer)).await.is_none()
-    {
-        agent.log.say("there was no time left to keep what was written last");
-    }
+    let left = match keeper {
+        Some(keeper) => match agent.in_time(keeper.finish(writer)).await {
+            Some(finished) => finished.left,
+            None => {
+                agent.log.say(NO_TIME);
+                Some(NO_TIME.to_owned())
+            }
+        },
+        None => None,
+    };
     // It may have been fenced in the meantime.
     let cause = agent.cause().await;
-    End { code, ..cause.into() }
+    let why = left.into_iter().fold(cause.why.clone(), |why, left| format!("{why}; {left}"));
+    End { code, why, ..cause.into() }
 }
 
 /// What the end of the command, or of its setup, means; written to head, for then it counts.
-async fn outcome(agent: &Agent, asked: &Asked, status: ExitStatus, what: &str, lost: Option<String>) -> End {
+async fn outcome(agent: &Agent, asked: &Asked, status: ExitStatus, what: &str, lost: Vec<String>) -> End {
     let succeeded = status.success();
     let mut why = words_of(status, what);
     if !succeeded && let Some(full) = full_disk(asked) {
         why = format!("{why}; {full}");
     }
-    if let Some(lost) = lost {
+    for lost in lost {
         why = format!("{why}; {lost}");
     }
     let Work { outputs: wanted, .. } = &asked.work;

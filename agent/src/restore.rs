@@ -33,17 +33,59 @@ pub(crate) struct Restored {
     pub(crate) original: Option<Original>,
     /// The checkpoints that head named and that are not damaged, the newest last.
     pub(crate) counting: Vec<Checkpoint>,
+    /// Those of them that may be cut off.
+    pub(crate) doubtful: Vec<Checkpoint>,
+    /// Which newer ones were not put back, and why, in sentences.
+    pub(crate) skipped: Vec<String>,
+}
+
+impl Restored {
+    /// What there is to go back to where it turns out to be cut off.
+    pub(crate) fn before_doubtful(&self) -> Option<Candidates> {
+        let doubted = self.checkpoint.filter(|checkpoint| self.doubtful.contains(checkpoint))?;
+        let in_order = self.counting.iter().rev().copied().filter(|other| *other != doubted).collect();
+        Some(Candidates { in_order, doubtful: self.doubtful.clone(), skipped: self.skipped.clone() })
+    }
+}
+
+/// What can be put back.
+#[derive(Debug)]
+pub(crate) struct Candidates {
+    /// The first one that is not damaged is.
+    in_order: Vec<Checkpoint>,
+    /// Those of them that may be cut off.
+    doubtful: Vec<Checkpoint>,
+    /// Which newer ones there were, and why they are none of these.
+    skipped: Vec<String>,
+}
+
+impl Candidates {
+    pub(crate) fn of(head: &Head) -> Self {
+        Self { in_order: to_restore(head), doubtful: head.doubtful.clone(), skipped: Vec::new() }
+    }
+
+    /// Takes down why a newer one is none of these.
+    pub(crate) fn without(mut self, newer: String) -> Self {
+        self.skipped.push(newer);
+        self
+    }
 }
 
 /// Restores; where the job has no checkpoint yet, there is nothing to put back.
-pub(crate) async fn restore(agent: &Arc<Agent>, head: &Head, into: &Path, user: &User) -> Result<Restored, End> {
+pub(crate) async fn restore(
+    agent: &Arc<Agent>,
+    candidates: Candidates,
+    into: &Path,
+    user: &User,
+) -> Result<Restored, End> {
     prepare(agent, into, user).await.map_err(|error| {
         let (place, words) = (into.display(), directory::words(&error));
         End::broken(format!(
             "the checkpoint directory {place} cannot be used ({words}): set `checkpoint.dir` to a directory of its own"
         ))
     })?;
-    let (mut counting, mut patience, mut damaged) = (to_restore(head), Patience::default(), Vec::new());
+    let Candidates { in_order: mut counting, doubtful, mut skipped } = candidates;
+    let (mut patience, mut damaged) = (Patience::default(), Vec::new());
     while let Some(checkpoint) = counting.first().copied() {
         let step = checkpoint.step;
         let cannot = |error: CheckpointError, hint| {
@@ -51,11 +93,12 @@ pub(crate) async fn restore(agent: &Arc<Agent>, head: &Head, into: &Path, user: 
         };
         match Box::pin(one(agent, checkpoint, into, user)).await {
             Ok((entries, original)) => {
-                let goes_on = format!("goes on from step {step}, which attempt {} kept", checkpoint.attempt);
+                let doubt = if doubtful.contains(&checkpoint) { ", and which may be cut off" } else { "" };
+                let goes_on = format!("goes on from step {step}, which attempt {} kept{doubt}", checkpoint.attempt);
                 agent.log.say(&goes_on);
-                tell_damaged(agent, &damaged, &goes_on);
+                tell_skipped(agent, &mut skipped, &damaged, &goes_on);
                 counting.reverse();
-                return Ok(Restored { checkpoint: Some(checkpoint), entries, original, counting });
+                return Ok(Restored { checkpoint: Some(checkpoint), entries, original, counting, doubtful, skipped });
             }
             Err(CheckpointError::Damaged(words)) => {
                 agent
@@ -82,16 +125,19 @@ pub(crate) async fn restore(agent: &Arc<Agent>, head: &Head, into: &Path, user: 
         }
     }
     agent.log.say("there is no checkpoint to go on from: the job begins at its beginning");
-    tell_damaged(agent, &damaged, "begins at the job's beginning, for there is no other one");
+    tell_skipped(agent, &mut skipped, &damaged, "begins at the job's beginning, for there is no other one");
     Ok(Restored::default())
 }
 
 /// The owner hears of all of them at once, and what came of it.
-fn tell_damaged(agent: &Agent, damaged: &[String], goes_on: &str) {
+fn tell_skipped(agent: &Agent, skipped: &mut Vec<String>, damaged: &[String], goes_on: &str) {
     if !damaged.is_empty() {
         let what = if damaged.len() == 1 { "the checkpoint" } else { "the checkpoints" };
         let is = if damaged.len() == 1 { "is" } else { "are" };
-        agent.tell(TroubleKind::Damaged, &format!("it {goes_on}: {what} {} {is} damaged", damaged.join(", ")));
+        skipped.push(format!("{what} {} {is} damaged", damaged.join(", ")));
+    }
+    if !skipped.is_empty() {
+        agent.tell(TroubleKind::Damaged, &format!("it {goes_on}: {}", skipped.join("; ")));
     }
 }
 

@@ -124,6 +124,7 @@ def test_what_is_half_written_when_a_command_is_killed_does_not_count(job: Job) 
         job.trail.touch()
         machine.ends()
     assert job.kept() == 1 and job.manifests() == [(1, 1)]
+    assert job.head()["result"]["why"].endswith("step 2 is not kept: `step-2`: it carries no marker, as another step does")
 
 
 def test_what_changes_while_it_is_uploaded_is_uploaded_again(job: Job) -> None:

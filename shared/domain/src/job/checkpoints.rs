@@ -4,8 +4,11 @@
 //!   which of several files it is (`-00001-of-00004`). Entries of one step, such as `model-500.pt` and `optimizer-500.pt`, are one
 //!   checkpoint.
 //! - A checkpoint is **complete** if and only if each of its entries is fit ([`Entry::unfit`]), and not empty or only the flag of another
-//!   one, and carries a marker ([`MARKERS`]), or has not changed for [`QUIET`], or the command has ended with success. Where a
-//!   directory of another step carried a marker, being quiet is not enough for one: who marks has only paused.
+//!   one, and carries a marker ([`MARKERS`]), or has not changed for [`QUIET`], or the command has ended. Where a directory of another
+//!   step carried a marker, being quiet is not enough for one, nor is any end but success: who marks has only paused.
+//! - A complete one is **doubtful** where the command has ended in another way than with success, and some of it neither carries a marker nor
+//!   was quiet: it may be cut off, and most often is not. It is kept beside the newest certain one ([`to_keep`]), and where the next command
+//!   fails on it, that one is gone back to ([`DOUBTED_FOR`]).
 //! - In the bucket it is complete if its manifest is there, which is written last, and it counts if `head.json` named it.
 
 mod manifest;
@@ -27,6 +30,10 @@ pub const MARKERS: [&str; 4] = [".complete", "_SUCCESS", ".metadata", "trainer_s
 
 /// A checkpoint without a marker that has not changed for so long is complete.
 pub const QUIET: SignedDuration = SignedDuration::from_secs(60);
+
+/// A command that fails so soon after it went on from a doubtful checkpoint, and had kept nothing yet, may have failed because of that one: it
+/// is run again from the one before. To read a checkpoint takes minutes, and what fails later does so for a reason of its own.
+pub const DOUBTED_FOR: SignedDuration = SignedDuration::from_mins(30);
 
 /// Head names so many where nobody knows how many are kept: what a spec can ask for at most.
 const KEEP_MAX: u32 = 1_000;
@@ -74,6 +81,8 @@ pub struct Step {
     pub settled: bool,
     /// Whether it is complete.
     pub complete: bool,
+    /// Whether it is only because the command has ended, in another way than with success: it may be cut off.
+    pub doubtful: bool,
     /// Why it is not, though nothing of it has changed for a while; for its owner.
     pub problem: Option<String>,
 }
@@ -85,7 +94,7 @@ pub enum Writer {
     Running,
     /// It ended with success: whatever it wrote, it wrote to the end.
     Ended,
-    /// It failed, or was killed: what it was writing may be cut off.
+    /// It failed, or was killed, or left processes behind: what was being written may be cut off.
     Killed,
 }
 
@@ -140,14 +149,15 @@ fn judged(
     quiet: impl Fn(Timestamp) -> bool,
 ) -> Step {
     let all: Vec<&Entry> = seen.iter().map(|(entry, _)| entry).collect();
-    let (mut complete, mut problem) = (true, None);
+    let ended = writer == Writer::Ended;
+    let (mut complete, mut certain, mut problem) = (true, true, None);
     for (entry, since) in seen {
-        let ended = writer == Writer::Ended;
         let unmarked = others_are_marked && entry.folder && entry.marked_at.is_none() && !ended;
         let wrong = entry.unfit.clone().or_else(|| is_empty(entry, &all).then(|| "it is empty".to_owned()));
         let wrong = wrong.or_else(|| unmarked.then(|| "it carries no marker, as another step does".to_owned()));
-        let still = quiet(*since) || ended;
+        let still = quiet(*since) || writer != Writer::Running;
         complete &= wrong.is_none() && (entry.marked_at.is_some() || still);
+        certain &= entry.marked_at.is_some() || quiet(*since) || ended;
         problem = problem.or(wrong.filter(|_| still).map(|wrong| format!("`{}`: {wrong}", entry.name)));
     }
     let is_quiet = seen.iter().all(|(_, since)| quiet(*since));
@@ -159,8 +169,9 @@ fn judged(
         files: all.iter().map(|entry| entry.files).sum(),
         changed_at: all.iter().map(|entry| entry.changed_at).max().unwrap_or(Timestamp::MIN),
         still: writer != Writer::Running || is_quiet,
-        settled: is_quiet || is_sealed || writer == Writer::Ended,
+        settled: is_quiet || is_sealed || ended,
         complete,
+        doubtful: complete && !certain,
         problem,
     }
 }
@@ -170,9 +181,12 @@ fn is_empty(entry: &Entry, all: &[&Entry]) -> bool {
     entry.bytes == 0 && !all.iter().any(|other| other.bytes > 0 && entry.name.starts_with(&other.name))
 }
 
-/// The complete steps above one that is already kept, the newest first.
+/// The complete steps above one that is already kept, the newest first, and the doubtful ones after all others: what they may have to be given
+/// up for is in the bucket by then.
 pub fn to_upload(steps: &[Step], kept: Option<u64>) -> impl Iterator<Item = &Step> {
-    steps.iter().filter(move |step| step.complete && kept.is_none_or(|kept| step.step > kept))
+    let newer = move |step: &&Step| step.complete && kept.is_none_or(|kept| step.step > kept);
+    let certain = steps.iter().filter(newer).filter(|step| !step.doubtful);
+    certain.chain(steps.iter().filter(newer).filter(|step| step.doubtful))
 }
 
 /// A step that seems to be written to since it was kept or put back, as it was then: its writer had only paused, or writes each checkpoint
@@ -270,13 +284,22 @@ pub fn to_restore(head: &Head) -> Vec<Checkpoint> {
 }
 
 /// What head names beside the newest: of those that count the newest, so that there are `keep` of them with that one; where `keep` is
-/// unknown, as many as a spec can ask for. The newest first.
+/// unknown, as many as a spec can ask for. Where the newest is doubtful, the newest certain one as well, however many that are. The
+/// newest first.
 #[must_use]
-pub fn to_keep(counting: &[Checkpoint], newest: Checkpoint, keep: Option<u32>) -> Vec<Checkpoint> {
+pub fn to_keep(
+    counting: &[Checkpoint],
+    newest: Checkpoint,
+    keep: Option<u32>,
+    doubtful: &[Checkpoint],
+) -> Vec<Checkpoint> {
     let mut kept: Vec<Checkpoint> = counting.iter().copied().filter(|other| *other != newest).collect();
     kept.sort_unstable_by_key(order);
-    let others = keep.unwrap_or(KEEP_MAX).saturating_sub(1);
-    kept.truncate(usize::try_from(others).unwrap_or(usize::MAX));
+    let others = usize::try_from(keep.unwrap_or(KEEP_MAX).saturating_sub(1)).unwrap_or(usize::MAX);
+    let certain = kept.iter().position(|other| !doubtful.contains(other)).filter(|_| doubtful.contains(&newest));
+    let beyond = certain.filter(|certain| *certain >= others).map(|certain| kept[certain]);
+    kept.truncate(others);
+    kept.extend(beyond);
     kept
 }
 

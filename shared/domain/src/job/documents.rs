@@ -23,6 +23,9 @@ pub struct Head {
     /// Those that it named before and that are kept, the newest first, for where that one is damaged.
     #[serde(default)]
     pub kept: Vec<Checkpoint>,
+    /// Which of all these may be cut off: the newest as well, for most often it is not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubtful: Vec<Checkpoint>,
     /// How the job ended.
     #[serde(default)]
     pub result: Option<HeadResult>,

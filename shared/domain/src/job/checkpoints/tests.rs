@@ -61,13 +61,26 @@ fn entry(name: &str) -> Entry {
     Entry { name: name.to_owned(), folder: true, bytes: 10, files: 1, changed_at, marked_at: None, unfit }
 }
 
-fn check(entries: &[Entry], writer: Writer, seconds_later: i64, expect: Option<u64>) {
+fn seen(entries: &[Entry], writer: Writer, seconds_later: i64) -> Vec<Step> {
     let (first, mut watch) = (time("2026-09-01T12:00:00Z"), Watch::default());
     watch.look(entries.to_vec(), first);
     let later = first + SignedDuration::from_secs(seconds_later);
     watch.look(entries.to_vec(), later);
-    let steps = watch.steps(writer, later, QUIET);
-    assert_eq!(to_upload(&steps, None).next().map(|step| step.step), expect, "{entries:?}");
+    watch.steps(writer, later, QUIET)
+}
+
+/// The first that is uploaded, which is certain.
+#[track_caller]
+fn check(entries: &[Entry], writer: Writer, seconds_later: i64, expect: Option<u64>) {
+    check_all(entries, writer, seconds_later, &expect.map(|step| (step, false)).into_iter().collect::<Vec<_>>());
+}
+
+/// The first that is uploaded, and those that are only tried after it or doubtful, each with whether it is.
+#[track_caller]
+fn check_all(entries: &[Entry], writer: Writer, seconds_later: i64, expect: &[(u64, bool)]) {
+    let steps = seen(entries, writer, seconds_later);
+    let uploaded = to_upload(&steps, None).map(|step| (step.step, step.doubtful)).take(expect.len().max(1));
+    assert_eq!(uploaded.collect::<Vec<_>>(), expect, "{entries:?}");
 }
 
 #[test]
@@ -90,8 +103,31 @@ fn what_carries_a_marker_is_complete_at_once() {
 #[test]
 fn what_a_command_wrote_that_ended_by_itself_is_complete() {
     check(&[entry("step-1")], Writer::Ended, 0, Some(1));
-    check(&[entry("step-1")], Writer::Killed, 0, None);
     check(&[Entry { marked_at: Some(Timestamp::MAX), ..entry("step-1") }], Writer::Killed, 0, Some(1));
+}
+
+#[test]
+fn what_a_killed_command_wrote_last_is_complete_and_doubtful() {
+    let marked = |name| Entry { marked_at: Some(Timestamp::MAX), ..entry(name) };
+    check_all(&[entry("step-1")], Writer::Killed, 59, &[(1, true)]);
+    check_all(&[entry("step-1")], Writer::Killed, 60, &[(1, false)]);
+    check_all(&[marked("model-1.pt"), entry("optimizer-1.pt")], Writer::Killed, 0, &[(1, true)]);
+    for name in ["tmp-step-1", "step-1.partial"] {
+        check(&[entry(name)], Writer::Killed, 900, None);
+    }
+    check(&[Entry { bytes: 0, ..entry("step-1") }], Writer::Killed, 0, None);
+    // Who marks has not come to the end.
+    check_all(&[marked("step-1"), entry("step-2")], Writer::Killed, 0, &[(1, false)]);
+    assert!(!seen(&[marked("step-1"), entry("step-2")], Writer::Killed, 0)[0].doubtful);
+}
+
+#[test]
+fn what_is_certain_is_uploaded_before_what_is_doubtful() {
+    let files = |names: &[&str]| names.iter().map(|name| Entry { folder: false, ..entry(name) }).collect::<Vec<_>>();
+    let mut entries = files(&["a-1", "a-2", "a-3", "a-4"]);
+    (entries[0].marked_at, entries[1].marked_at) = (Some(Timestamp::MAX), Some(Timestamp::MAX));
+    check_all(&entries, Writer::Killed, 0, &[(2, false), (1, false), (4, true), (3, true)]);
+    check_all(&entries, Writer::Ended, 0, &[(4, false), (3, false), (2, false), (1, false)]);
 }
 
 #[test]
@@ -120,19 +156,24 @@ fn an_empty_entry_is_a_flag_or_keeps_its_step_from_being_complete() {
     check(&[flag("step-1"), flag("step-1.done")], Writer::Ended, 900, None);
 }
 
-fn check_problem(entries: &[Entry], seconds_later: i64, expect: Option<&str>) {
-    let (first, mut watch) = (time("2026-09-01T12:00:00Z"), Watch::default());
-    watch.look(entries.to_vec(), first);
-    let steps = watch.steps(Writer::Running, first + SignedDuration::from_secs(seconds_later), QUIET);
-    assert_eq!(steps[0].problem.as_deref(), expect);
+#[track_caller]
+fn check_problem(entries: &[Entry], writer: Writer, seconds_later: i64, expect: Option<&str>) {
+    assert_eq!(seen(entries, writer, seconds_later)[0].problem.as_deref(), expect);
 }
 
 #[test]
-fn why_a_step_is_not_complete_is_said_once_it_is_quiet() {
-    check_problem(&[entry("step-1.tmp")], 59, None);
-    check_problem(&[entry("step-1.tmp")], 60, Some("`step-1.tmp`: it is still being written, by its name"));
-    check_problem(&[entry("a-1"), Entry { bytes: 0, ..entry("b-1") }], 60, Some("`b-1`: it is empty"));
-    check_problem(&[entry("step-1")], 60, None);
+fn why_a_step_is_not_complete_is_said_once_it_is_quiet_or_nobody_writes() {
+    let temporary = Some("`step-1.tmp`: it is still being written, by its name");
+    check_problem(&[entry("step-1.tmp")], Writer::Running, 59, None);
+    check_problem(&[entry("step-1.tmp")], Writer::Running, 60, temporary);
+    check_problem(&[entry("step-1.tmp")], Writer::Killed, 0, temporary);
+    let empty = [entry("a-1"), Entry { bytes: 0, ..entry("b-1") }];
+    check_problem(&empty, Writer::Running, 60, Some("`b-1`: it is empty"));
+    check_problem(&[entry("step-1")], Writer::Running, 60, None);
+    check_problem(&[entry("step-1")], Writer::Killed, 0, None);
+    let marked = Entry { marked_at: Some(Timestamp::MAX), ..entry("step-1") };
+    let unmarked = Some("`step-2`: it carries no marker, as another step does");
+    check_problem(&[marked, entry("step-2")], Writer::Killed, 0, unmarked);
 }
 
 #[test]
@@ -274,7 +315,7 @@ fn what_head_does_not_name_is_not_restored() {
 fn of_one_step_that_of_the_latest_attempt_is_the_newest() {
     let head = Head { checkpoint: Some(at(3, 1)), kept: vec![at(1, 1), at(2, 1), at(4, 1)], ..Head::default() };
     assert_eq!(to_restore(&head), [at(3, 1), at(2, 1), at(1, 1)]);
-    assert_eq!(to_keep(&[at(1, 1), at(2, 1)], at(3, 1), Some(2)), [at(2, 1)]);
+    assert_eq!(to_keep(&[at(1, 1), at(2, 1)], at(3, 1), Some(2), &[]), [at(2, 1)]);
     let listed = [at(1, 1), at(2, 1), at(3, 1)].map(|checkpoint| Stored { checkpoint, whole: true });
     assert_eq!(to_prune(&listed, at(3, 1), &[at(2, 1)], 3), [at(1, 1)]);
 }
@@ -282,11 +323,38 @@ fn of_one_step_that_of_the_latest_attempt_is_the_newest() {
 #[test]
 fn head_names_the_newest_and_no_more() {
     let counting = [at(1, 10), at(1, 20), at(2, 30)];
-    assert_eq!(to_keep(&counting, at(2, 40), Some(3)), [at(2, 30), at(1, 20)]);
-    assert_eq!(to_keep(&counting, at(2, 30), Some(3)), [at(1, 20), at(1, 10)]);
-    assert_eq!(to_keep(&counting, at(2, 40), Some(1)), []);
-    assert_eq!(to_keep(&counting, at(2, 40), Some(0)), []);
-    assert_eq!(to_keep(&counting, at(2, 40), None).len(), 3);
+    assert_eq!(to_keep(&counting, at(2, 40), Some(3), &[]), [at(2, 30), at(1, 20)]);
+    assert_eq!(to_keep(&counting, at(2, 30), Some(3), &[]), [at(1, 20), at(1, 10)]);
+    assert_eq!(to_keep(&counting, at(2, 40), Some(1), &[]), []);
+    assert_eq!(to_keep(&counting, at(2, 40), Some(0), &[]), []);
+    assert_eq!(to_keep(&counting, at(2, 40), None, &[]).len(), 3);
+}
+
+#[test]
+fn beside_a_doubtful_one_head_names_a_certain_one() {
+    let counting = [at(1, 10), at(1, 20), at(2, 30)];
+    let check = |newest: u64, keep, doubtful: &[u64], expect: &[u64]| {
+        let doubtful: Vec<Checkpoint> =
+            [at(1, 20), at(2, 30), at(2, 40)].into_iter().filter(|one| doubtful.contains(&one.step)).collect();
+        let kept = to_keep(&counting, at(2, newest), Some(keep), &doubtful);
+        assert_eq!(kept.iter().map(|one| one.step).collect::<Vec<_>>(), expect, "{keep} {doubtful:?}");
+    };
+    check(40, 1, &[40], &[30]);
+    check(40, 1, &[40, 30], &[20]);
+    check(40, 2, &[40, 30], &[30, 20]);
+    check(40, 2, &[40, 30, 20], &[30, 10]);
+    check(40, 3, &[40, 30], &[30, 20]);
+    check(40, 2, &[40], &[30]);
+    check(40, 1, &[30, 20], &[]);
+    assert_eq!(to_keep(&[at(1, 20)], at(2, 40), Some(1), &[at(1, 20), at(2, 40)]), [], "there is none");
+}
+
+/// Head as earlier versions wrote it, and as all do where nothing is doubtful.
+#[test]
+fn what_is_doubtful_is_in_head_only_where_something_is() {
+    let text = serde_json::to_string(&Head { checkpoint: Some(at(1, 7)), ..Head::default() }).unwrap();
+    assert!(!text.contains("doubtful"));
+    assert_eq!(serde_json::from_str::<Head>(&text).unwrap().doubtful, []);
 }
 
 #[test]
@@ -295,7 +363,7 @@ fn what_an_attempt_keeps_of_a_step_again_has_a_place_of_its_own_and_is_newer() {
     assert_eq!(place_of(&[at(1, 1), at(2, 1)], 2, 1), again(2, 1, 1));
     assert_eq!(place_of(&[again(2, 1, 1), at(2, 1), again(1, 1, 7), again(2, 2, 5)], 2, 1), again(2, 1, 2));
     let counting = [at(1, 1), at(2, 1), again(2, 1, 1)];
-    assert_eq!(to_keep(&counting, again(2, 1, 2), Some(3)), [again(2, 1, 1), at(2, 1)]);
+    assert_eq!(to_keep(&counting, again(2, 1, 2), Some(3), &[]), [again(2, 1, 1), at(2, 1)]);
     let head = Head { checkpoint: Some(again(2, 1, 2)), kept: counting.to_vec(), ..Head::default() };
     assert_eq!(to_restore(&head), [again(2, 1, 2), again(2, 1, 1), at(2, 1), at(1, 1)]);
     let listed = [again(2, 1, 1), again(2, 1, 3)].map(|checkpoint| Stored { checkpoint, whole: false });

@@ -1,0 +1,200 @@
+"""Checkpoints that may be cut off, for their command did not end with success: they are kept, and gone back from where a command fails on one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from attempts import Job, Machine, head
+from local_aws import LocalAws
+
+
+@pytest.fixture
+def job(aws: LocalAws, tmp_path: Path) -> Iterator[Job]:
+    yield Job(aws, tmp_path)
+
+
+def doubtful(job: Job) -> list[tuple[int, int]]:
+    """Attempt and step of what head says may be cut off."""
+    return [(one["attempt"], one["step"]) for one in job.head().get("doubtful", [])]
+
+
+def is_taken_back(machine: Machine) -> None:
+    machine.metadata.warn(seconds=10)
+    machine.ends()
+
+
+def test_what_a_handler_saves_unmarked_before_it_exits_with_143_is_gone_on_from(job: Job) -> None:
+    job.training(200, "--every", "1000", "--unmarked")
+    with job.machine(1) as machine:
+        machine.until(lambda: len(job.steps()) > 5)
+        is_taken_back(machine)
+    done = len(job.steps())
+    assert (job.exit(1)["reason"], job.exit(1)["code"], "not kept" in job.exit(1)["why"]) == ("interrupted", 143, False)
+    assert (job.kept(), doubtful(job)) == (done, [(1, done)])
+    assert f"the checkpoint of step {done} may be cut off" in job.log(1)
+    with job.machine(2) as machine:
+        machine.ends()
+    assert f"goes on from step {done}, which attempt 1 kept, and which may be cut off" in machine.said()
+    assert job.result.read_text() == job.expected
+    assert [step for _, step in job.steps()] == list(range(1, 201)), "nothing is done twice"
+    assert job.manifests() == [(1, done), (2, 200)] and not doubtful(job), "what was gone on from was whole"
+
+
+def test_what_was_renamed_just_before_the_signal_is_kept_beside_a_certain_one(job: Job) -> None:
+    folder = job.checkpoints
+    job.spec(f"cd {folder}; n=0; while :; do n=$((n+1)); echo $n > .new; mv .new model-$n.pt; sleep 0.2; done", keep=1)
+    with job.machine(1) as machine:
+        machine.until(lambda: job.kept())
+        is_taken_back(machine)
+    newest = max(int(path.stem.partition("-")[2]) for path in folder.glob("model-*.pt"))
+    assert (job.kept(), job.newest(f"model-{newest}.pt")) == (newest, b"%d\n" % newest)
+    [certain] = job.head()["kept"]
+    assert doubtful(job) == [(1, newest)] and job.manifests() == [(1, certain["step"]), (1, newest)]
+
+
+@pytest.mark.parametrize("end", ["exit 1", "kill -9 $$", "sleep 600 & exit 0"])
+def test_what_is_written_just_before_an_end_that_is_not_all_success_is_kept_and_that_is_said(job: Job, end: str) -> None:
+    job.spec(f"cd {job.checkpoints}; echo weights > model-1000.pt; {end}")
+    with job.machine(1) as machine:
+        machine.ends()
+    assert job.newest("model-1000.pt") == b"weights\n" and doubtful(job) == [(1, 1000)]
+    result = job.head()["result"]
+    assert result["succeeded"] == ("exit 0" in end)
+    assert "the checkpoint of step 1000 may be cut off: it was written in the last minute, without a marker" in result["why"]
+
+
+def test_what_is_saved_in_a_pipeline_of_which_the_signal_ends_the_rest_is_kept(job: Job) -> None:
+    program = job.scratch / "train.py"
+    program.write_text(
+        "import os, signal, sys, time\n"
+        "def save(*_):\n"
+        "    open(os.environ['CURFEW_CHECKPOINT_DIR'] + '/model-9.pt', 'w').write('x' * 100)\n"
+        "    sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, save)\n"
+        "print('ready')\n"
+        "while True: time.sleep(0.1)\n"
+    )
+    job.spec(f"{sys.executable} {program} 2>&1 | tee {job.trail}")
+    with job.machine(1) as machine:
+        machine.until(lambda: job.trail.exists() and "ready" in job.trail.read_text())
+        is_taken_back(machine)
+    # Whether the shell still heard of the end of `tee` is chance, and with it whether there is a doubt.
+    assert (job.kept(), job.exit(1)["code"]) == (9, 0)
+
+
+def test_what_was_being_written_over_is_kept_beside_what_it_was(job: Job) -> None:
+    file = job.checkpoints / "last-v1.ckpt"
+    job.spec("sleep 600")
+    with job.machine(1) as machine:
+        machine.until(lambda: "runs the command" in machine.said())
+        file.write_text("one\n")
+        machine.until(lambda: job.kept() == 1)
+        file.write_text("two\n")
+        is_taken_back(machine)
+    assert job.newest(file.name) == b"two\n"
+    before, again = {"attempt": 1, "step": 1}, {"attempt": 1, "step": 1, "rewrite": 1}
+    assert (job.head()["checkpoint"], job.head()["kept"], job.head()["doubtful"]) == (again, [before], [again])
+
+
+def test_the_exit_record_of_what_is_taken_back_says_what_is_not_kept(job: Job) -> None:
+    job.spec(f"mkdir {job.checkpoints}/step-9.tmp; echo half > {job.checkpoints}/step-9.tmp/a; touch {job.trail}; sleep 600")
+    with job.machine(1) as machine:
+        machine.until(job.trail.exists)
+        is_taken_back(machine)
+    why = job.exit(1)["why"]
+    assert why.startswith("EC2 takes the machine back") and not job.kept()
+    assert why.endswith("the checkpoint of step 9 is not kept: `step-9.tmp`: its name says that it is still being written")
+
+
+def runs(job: Job) -> list[str]:
+    """Of each run of the command its attempt, and the file that it went on from."""
+    return job.trail.read_text().splitlines() if job.trail.exists() else []
+
+
+def is_killed_while_it_writes(job: Job, then: str, *, before: bool = True) -> None:
+    """Attempt 1 leaves a whole checkpoint 1, if it is to be one before, and a torn checkpoint 2. Each later one does `then`."""
+    folder = job.checkpoints
+    job.spec(
+        f'echo "$CURFEW_ATTEMPT ${{CURFEW_RESUME_FROM##*/}}" >> {job.trail}; '
+        f"if [ $CURFEW_ATTEMPT = 1 ]; then sleep 600; fi; cd {folder}; {then}",
+        more=f'setup = "echo >> {job.scratch}/setups"',
+    )
+    with job.machine(1) as machine:
+        machine.until(lambda: runs(job))
+        if before:
+            (folder / "model-1.pt").write_text("whole")
+            machine.until(lambda: job.kept() == 1)
+        (folder / "model-2.pt").write_text("ha")
+        is_taken_back(machine)
+    assert (job.kept(), doubtful(job)) == (2, [(1, 2)])
+
+
+READS = 'if [ -n "$CURFEW_RESUME_FROM" ]; then grep -q whole "$CURFEW_RESUME_FROM" || exit 3; fi; '
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_command_that_fails_on_what_is_cut_off_is_run_again_from_the_one_before(job: Job, before: bool) -> None:
+    is_killed_while_it_writes(job, READS + "printf whole > model-3.pt; exit 0", before=before)
+    with job.machine(2) as machine:
+        machine.ends()
+    older = ["model-1.pt"] if before else []
+    assert runs(job) == ["1 ", "2 model-2.pt", *(f"2 {name}" for name in older or [""])]
+    assert (job.scratch / "setups").read_text() == "\n\n", "once on each machine"
+    kept = [(1, 1)] if before else []
+    expect = json.loads(head(2, (2, 3), kept=kept))
+    assert {**job.head(), "result": None} == expect and job.manifests() == [*kept, (2, 3)]
+    assert job.head()["result"]["why"] == "the command has ended with success"
+    assert "the command has failed with exit code 3, and the checkpoint of step 2, which it went on from, may be cut off" in job.log(2)
+    assert ("goes on from step 1, which attempt 1 kept\n" if before else "the job begins at its beginning") in job.log(2)
+
+
+def test_a_command_that_fails_for_a_reason_of_its_own_is_run_twice_and_no_more(job: Job) -> None:
+    is_killed_while_it_writes(job, "exit 7")
+    with job.machine(2) as machine:
+        machine.ends()
+    assert runs(job) == ["1 ", "2 model-2.pt", "2 model-1.pt"]
+    assert (job.exit(2)["reason"], job.exit(2)["code"]) == ("failed", 7)
+    assert job.head()["result"]["why"] == "the command has failed with exit code 7"
+    assert job.kept() == 2, "which nobody but the command can tell from a whole one"
+
+
+def test_a_command_that_has_kept_something_had_not_failed_on_what_it_went_on_from(job: Job) -> None:
+    is_killed_while_it_writes(job, "echo whole > model-3.pt; exit 7")
+    with job.machine(2) as machine:
+        machine.ends()
+    assert runs(job) == ["1 ", "2 model-2.pt"] and job.exit(2)["code"] == 7
+    assert (job.kept(), doubtful(job)) == (3, [(2, 3)])
+
+
+def test_what_fails_later_than_half_an_hour_fails_for_good(job: Job) -> None:
+    is_killed_while_it_writes(job, "sleep 7; exit 3")
+    # Half an hour is 6 s here.
+    with job.machine(2, hurry=300) as machine:
+        machine.ends()
+    assert runs(job) == ["1 ", "2 model-2.pt"] and job.exit(2)["reason"] == "failed"
+
+
+def test_what_may_have_failed_on_it_as_the_machine_is_taken_back_fails_nothing(job: Job) -> None:
+    # What it leaves behind gets two seconds to end by itself.
+    is_killed_while_it_writes(job, f'touch {job.result}; if [ $CURFEW_ATTEMPT = 2 ]; then sleep 600 & fi; {READS} exit 0')
+    with job.machine(2) as machine:
+        machine.until(job.result.exists)
+        machine.until(lambda: not running(machine, "sh"))
+        is_taken_back(machine)
+    assert job.exit(2)["reason"] == "interrupted" and job.head()["result"] is None
+    assert "which the next attempt finds out: EC2 takes the machine back" in job.exit(2)["why"]
+    with job.machine(3) as machine:
+        machine.ends()
+    assert runs(job) == ["1 ", "2 model-2.pt", "3 model-2.pt", "3 model-1.pt"] and job.head()["result"]["succeeded"]
+
+
+def running(machine: Machine, name: str) -> bool:
+    """Whether the agent has a child of that name that has not ended."""
+    children = Path(f"/proc/{machine.process.pid}/task/{machine.process.pid}/children")
+    stats = [Path(f"/proc/{child}/stat") for child in children.read_text().split()]
+    return any(f"({name}) " in text and ") Z" not in text for text in (stat.read_text() for stat in stats if stat.exists()))
