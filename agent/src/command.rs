@@ -95,10 +95,15 @@ impl Running {
     }
 }
 
+/// What the agent's commands left behind.
+pub(crate) fn left_behind() -> Vec<Pid> {
+    processes::descendants(None).running.into_iter().map(|(process, _)| process).collect()
+}
+
 /// Gives what a command left behind a moment to end by itself, as the helpers of a runtime do that notice the end of their parent.
 pub(crate) async fn end_by_themselves() {
     let begun = Instant::now();
-    while begun.elapsed() < BY_THEMSELVES && !processes::descendants(None).running.is_empty() {
+    while begun.elapsed() < BY_THEMSELVES && !left_behind().is_empty() {
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }

@@ -426,7 +426,7 @@ impl Work {
         if step.doubtful {
             let words = format!(
                 "the checkpoint of step {} may be cut off: it was written in the last minute, without a marker, by a command that did \
-                 not end with success, or left processes behind",
+                 not end with success, or left processes behind that were writing",
                 step.step
             );
             self.say(words.clone());

@@ -1,13 +1,13 @@
 //! One attempt, from taking over to its end.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Instant;
 
 use domain::config::Config;
 use domain::duration;
-use domain::job::checkpoints::{DOUBTED_FOR, Writer};
+use domain::job::checkpoints::{DOUBTED_FOR, Entry, Writer};
 use domain::job::warning::grace;
 use domain::job::{Checkpoint, CheckpointSpec, ExitReason, Head, HeadResult, Spec, WARNING, Work};
 use jiff::SignedDuration;
@@ -18,6 +18,7 @@ use crate::command::{Running, signal_of};
 use crate::fence::Shut;
 use crate::keeper::{Finished, Keeper};
 use crate::patience::Patience;
+use crate::processes::writes_below;
 use crate::restore::{Candidates, Restored, restore};
 use crate::user::{self, User};
 use crate::variables::{self, Variables};
@@ -100,7 +101,8 @@ async fn put_back(agent: &Arc<Agent>, asked: &Asked, candidates: Candidates, use
         }
         None => Restored::default(),
     };
-    agent.set_status(|status| status.step = restored.checkpoint.map(|checkpoint| checkpoint.step));
+    let step = restored.checkpoint.map(|checkpoint| checkpoint.step);
+    agent.set_status(|status| (status.step, status.steps_per_hour) = (step, None));
     Ok(restored)
 }
 
@@ -237,15 +239,10 @@ async fn run(agent: &Arc<Agent>, asked: &Asked, mut running: Running, restored: 
     match ended {
         Ok(Ok(status)) => {
             let is_early = begun.elapsed() < agent.pace.wait(DOUBTED_FOR);
-            command::end_by_themselves().await;
-            let left = command::end_all(true).await;
-            if left > 0 {
-                agent.log.say(&format!("the command left {left} processes behind, which were ended"));
-            }
+            let wrote = end_what_is_left(agent, keep).await;
             running.drained().await;
             agent.does("flushing");
-            // What was ended may have been writing.
-            let writer = if status.success() && left == 0 { Writer::Ended } else { Writer::Killed };
+            let writer = if status.success() && !wrote { Writer::Ended } else { Writer::Killed };
             let finished = match keeper {
                 Some(keeper) => agent.in_time(keeper.finish(writer)).await,
                 None => Some(Finished::default()),
@@ -273,6 +270,33 @@ async fn run(agent: &Arc<Agent>, asked: &Asked, mut running: Running, restored: 
         }
         Err(cause) => Ran::Over(end_early(agent, asked, running, keeper, cause).await),
     }
+}
+
+/// Ends what the command left behind and does not end by itself. Whether any of that may have been writing a checkpoint: what stayed as it
+/// was in that time, and is not open for writing, was not being written.
+async fn end_what_is_left(agent: &Agent, keep: Option<&CheckpointSpec>) -> bool {
+    if command::left_behind().is_empty() {
+        return false;
+    }
+    // As the kernel shows what is open.
+    let directory = keep.and_then(|keep| Path::new(&keep.dir).canonicalize().ok());
+    let before = look(directory.clone()).await;
+    command::end_by_themselves().await;
+    let after = look(directory.clone()).await;
+    let is_open = |below: &PathBuf| command::left_behind().iter().any(|process| writes_below(below, *process));
+    let wrote = before.is_none() || before != after || directory.as_ref().is_none_or(is_open);
+    let left = command::end_all(true).await;
+    if left > 0 {
+        agent.log.say(&format!("the command left {left} processes behind, which were ended"));
+    }
+    wrote && left > 0
+}
+
+/// What is in the checkpoint directory; `None` where nobody knows.
+async fn look(directory: Option<PathBuf>) -> Option<Vec<Entry>> {
+    let directory = directory?;
+    let looked = tokio::task::spawn_blocking(move || directory::look(&directory));
+    Some(looked.await.ok()?.ok()?.entries)
 }
 
 /// The command failed soon after it went on from a checkpoint that may be cut off. Where the attempt has to end, the next one finds out.

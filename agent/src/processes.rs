@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, waitpid};
 
@@ -58,6 +59,24 @@ fn size_of_program(process: &str) -> Option<u64> {
     fs::metadata(format!("/proc/{process}/exe")).ok().map(|program| program.len())
 }
 
+/// Whether a process has a file at or below a path open for writing, or may have. The path is that without links.
+pub(crate) fn writes_below(path: &Path, process: Pid) -> bool {
+    let own = format!("/proc/{}", process.as_raw_nonzero());
+    // It has ended, or does not let itself be looked at.
+    let Ok(open) = fs::read_dir(format!("{own}/fd")) else { return Path::new(&own).exists() };
+    open.flatten().any(|file| {
+        let is_below = fs::read_link(file.path()).is_ok_and(|opened| opened.starts_with(path));
+        let info = || fs::read_to_string(format!("{own}/fdinfo/{}", file.file_name().display()));
+        is_below && info().map_or(true, |info| is_for_writing(&info))
+    })
+}
+
+/// Linux manual, `proc_pid_fdinfo(5)`: the flags of `open(2)`, octal, of which the last two bits are the access mode, and 0 is reading only.
+fn is_for_writing(info: &str) -> bool {
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+    flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok()).is_none_or(|flags| flags & 0b11 != 0)
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Process {
     parent: i32,
@@ -102,6 +121,22 @@ mod tests {
         check("12 (sh) S 7 12 12 0 -1", Some((7, 12, false)));
         check("12 (a) Z 9 (b) Z 7 11", Some((7, 11, true)));
         check("12 (sh", None);
+    }
+
+    #[test]
+    fn a_file_that_is_open_for_writing_is_seen() {
+        let folder = std::env::temp_dir().join(format!("curfew-open-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let folder = folder.canonicalize().unwrap();
+        let (path, writes) = (folder.join("a"), |below: &Path| writes_below(below, getpid()));
+        assert!(!writes(&folder));
+        let written = fs::File::create(&path).unwrap();
+        assert!(writes(&folder) && writes(&path) && !writes(&folder.join("b")));
+        drop(written);
+        let read = fs::File::open(&path).unwrap();
+        assert!(!writes(&folder));
+        drop(read);
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

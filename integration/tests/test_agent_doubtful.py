@@ -57,7 +57,7 @@ def test_what_was_renamed_just_before_the_signal_is_kept_beside_a_certain_one(jo
     assert doubtful(job) == [(1, newest)] and job.manifests() == [(1, certain["step"]), (1, newest)]
 
 
-@pytest.mark.parametrize("end", ["exit 1", "kill -9 $$", "sleep 600 & exit 0"])
+@pytest.mark.parametrize("end", ["exit 1", "kill -9 $$", "sleep 600 >> model-1000.pt & exit 0"])
 def test_what_is_written_just_before_an_end_that_is_not_all_success_is_kept_and_that_is_said(job: Job, end: str) -> None:
     job.spec(f"cd {job.checkpoints}; echo weights > model-1000.pt; {end}")
     with job.machine(1) as machine:
@@ -66,6 +66,15 @@ def test_what_is_written_just_before_an_end_that_is_not_all_success_is_kept_and_
     result = job.head()["result"]
     assert result["succeeded"] == ("exit 0" in end)
     assert "the checkpoint of step 1000 may be cut off: it was written in the last minute, without a marker" in result["why"]
+
+
+def test_what_is_left_behind_and_does_not_write_raises_no_doubt(job: Job) -> None:
+    job.spec(f"cd {job.checkpoints}; sleep 600 & echo weights > model-1000.pt; sleep 600 < model-1000.pt & exit 0")
+    with job.machine(1) as machine:
+        machine.ends()
+    assert "the command left 2 processes behind, which were ended" in job.log(1)
+    assert job.newest("model-1000.pt") == b"weights\n" and not doubtful(job)
+    assert job.head()["result"]["why"] == "the command has ended with success"
 
 
 def test_what_is_saved_in_a_pipeline_of_which_the_signal_ends_the_rest_is_kept(job: Job) -> None:

@@ -94,7 +94,7 @@ pub enum Writer {
     Running,
     /// It ended with success: whatever it wrote, it wrote to the end.
     Ended,
-    /// It failed, or was killed, or left processes behind: what was being written may be cut off.
+    /// It failed, or was killed, or left processes behind that were: what was being written may be cut off.
     Killed,
 }
 

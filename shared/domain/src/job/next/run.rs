@@ -24,12 +24,15 @@ const MOVED: &str = "that is earlier than it was launched with, so somebody has 
 const END_IS_NEAR: SignedDuration = SignedDuration::from_mins(1);
 
 /// Reads the fence: how far the job is. An attempt has head name only what is ahead of what it went on from, by its step or, of the same
-/// step, by its bytes: so one that it names a checkpoint of has made progress, also where a damaged one of a higher step was skipped.
+/// step, by its bytes: so one that it names a checkpoint of has made progress, also where a damaged one of a higher step was skipped, unless that one may be cut off.
 pub(super) fn read(mut job: Job, facts: &Facts) -> Job {
     let Some(Some(head)) = &facts.head else { return job };
     let Some(checkpoint) = head.checkpoint.filter(|one| one.attempt <= job.attempt) else { return job };
     let progress = &mut job.progress;
-    if checkpoint.attempt > progress.attempt || progress.step.is_none_or(|step| step < checkpoint.step) {
+    let is_higher = progress.step.is_none_or(|step| step < checkpoint.step);
+    // One that each attempt cuts off, and goes back from, lies at about the same step for ever.
+    let is_certain = !head.doubtful.contains(&checkpoint) || progress.step == Some(checkpoint.step);
+    if is_higher || (checkpoint.attempt > progress.attempt && is_certain) {
         progress.step = progress.step.max(Some(checkpoint.step));
         progress.attempt = checkpoint.attempt;
         progress.attempts_without = 0;

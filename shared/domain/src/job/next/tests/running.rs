@@ -329,6 +329,18 @@ fn a_checkpoint_of_the_same_or_a_lower_step_is_progress_of_the_attempt_that_wrot
     }
 }
 
+#[test]
+fn one_that_may_be_cut_off_is_progress_where_its_step_is_higher_or_always_the_same() {
+    for (step, counts) in [(299, false), (300, true), (301, true)] {
+        let given = third().checkpoint(3, step).facts(|facts| {
+            let head = facts.head.iter_mut().flatten();
+            head.for_each(|head| head.doubtful.extend(head.checkpoint));
+        });
+        let progress = given.next().job.progress;
+        assert_eq!(progress.attempt == 3 && progress.attempts_without == 0, counts, "{step}");
+    }
+}
+
 /// Attempt 3, and only attempt 0 wrote a checkpoint.
 fn third() -> Given {
     running().job(|job| {
