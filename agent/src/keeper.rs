@@ -406,21 +406,7 @@ impl Work {
         if let Some(path) = changed {
             return Err(Trouble::Own(format!("{} was changed while it was uploaded", path.display())));
         }
-        // What a command has gone on from, and come so far, was whole.
-        let mut doubtful: Vec<Checkpoint> =
-            self.doubtful.iter().copied().filter(|other| Some(*other) != self.from).collect();
-        doubtful.extend(step.doubtful.then_some(checkpoint));
-        let kept = to_keep(&self.counting, checkpoint, self.keep, &doubtful);
-        doubtful.retain(|other| *other == checkpoint || kept.contains(other));
-        let name = |head: &mut Head| {
-            (head.checkpoint, head.kept, head.doubtful) = (Some(checkpoint), kept.clone(), doubtful.clone());
-        };
-        agent.fence.swap(name).await?;
-        self.finished.has_kept = true;
-        self.counting.clone_from(&kept);
-        self.counting.reverse();
-        self.counting.push(checkpoint);
-        self.doubtful = doubtful;
+        let kept = self.name(checkpoint, step.doubtful).await?;
         self.original = Some(Original { step: step.clone(), manifest: Arc::new(manifest) });
         self.measure(step, begun);
         if step.doubtful {
@@ -436,6 +422,23 @@ impl Work {
             self.prune(checkpoint, &kept).await;
         }
         Ok(())
+    }
+
+    /// Has head name it, and gives what head names beside it.
+    async fn name(&mut self, newest: Checkpoint, is_doubtful: bool) -> Result<Vec<Checkpoint>, Shut> {
+        // What a command has gone on from, and come so far, was whole.
+        let others = self.doubtful.iter().copied().filter(|other| Some(*other) != self.from);
+        let mut doubtful: Vec<Checkpoint> = others.chain(is_doubtful.then_some(newest)).collect();
+        let kept = to_keep(&self.counting, newest, self.keep, &doubtful);
+        doubtful.retain(|other| *other == newest || kept.contains(other));
+        let name = |head: &mut Head| {
+            (head.checkpoint, head.kept, head.doubtful) = (Some(newest), kept.clone(), doubtful.clone());
+        };
+        self.agent.fence.swap(name).await?;
+        self.finished.has_kept = true;
+        self.counting = kept.iter().rev().copied().chain([newest]).collect();
+        self.doubtful = doubtful;
+        Ok(kept)
     }
 
     fn measure(&mut self, step: &Step, begun: Instant) {

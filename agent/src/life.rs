@@ -61,12 +61,12 @@ async fn attempt(agent: &Arc<Agent>) -> Result<End, End> {
     agent.does("waiting for the attempt before");
     let head = agent.unless_it_ends(Box::pin(take_over(agent))).await??;
     let user = user::find(asked.work.user.as_deref(), rustix::process::getuid().as_raw()).map_err(End::broken)?;
-    agent.does("restoring");
     let mut restored = put_back(agent, &asked, Candidates::of(&head), &user).await?;
-    let secrets = match &asked.work.secrets {
-        none if none.is_empty() => variables::All::new(),
-        secrets => agent.unless_it_ends(Box::pin(secrets::read(secrets))).await?.map_err(End::broken)?,
-    };
+    let mut secrets = variables::All::new();
+    if !asked.work.secrets.is_empty() {
+        let read = agent.unless_it_ends(Box::pin(secrets::read(&asked.work.secrets))).await?;
+        secrets.extend(read.map_err(End::broken)?);
+    }
     let mut variables = variables_of(agent, &asked, &user, &restored, &secrets);
     if let Some(line) = &asked.work.setup {
         agent.does("setup");
@@ -306,16 +306,12 @@ fn in_doubt(agent: &Agent, status: ExitStatus, from: Checkpoint, before: Candida
         words_of(status, "the command"),
         from.step
     );
-    match agent.has_to_end() {
-        Some(cause) => {
-            let why = format!("{why}, which the next attempt finds out: {}", cause.why);
-            Ran::Over(End { code: status.code(), why, ..cause.into() })
-        }
-        None => {
-            agent.log.say(&format!("{why}: it is run again from the one before"));
-            Ran::InDoubt(before)
-        }
+    if let Some(cause) = agent.has_to_end() {
+        let why = format!("{why}, which the next attempt finds out: {}", cause.why);
+        return Ran::Over(End { code: status.code(), why, ..cause.into() });
     }
+    agent.log.say(&format!("{why}: it is run again from the one before"));
+    Ran::InDoubt(before.without(why))
 }
 
 /// Tells the command to end, kills it if it does not, and brings away what it wrote.
@@ -341,16 +337,11 @@ async fn end_early(agent: &Agent, asked: &Asked, mut running: Running, keeper: O
     running.drained().await;
     let code = ending.and_then(|ending| ending.code);
     let writer = if ending.is_some_and(|ending| ending.well) { Writer::Ended } else { Writer::Killed };
-    let left = match keeper {
-        Some(keeper) => match agent.in_time(keeper.finish(writer)).await {
-            Some(finished) => finished.left,
-            None => {
-                agent.log.say(NO_TIME);
-                Some(NO_TIME.to_owned())
-            }
-        },
-        None => None,
-    };
+    let mut left = None;
+    if let Some(keeper) = keeper {
+        let finished = agent.in_time(keeper.finish(writer)).await;
+        left = finished.map_or(Some(NO_TIME.to_owned()), |finished| finished.left);
+    }
     // It may have been fenced in the meantime.
     let cause = agent.cause().await;
     let why = left.into_iter().fold(cause.why.clone(), |why, left| format!("{why}; {left}"));

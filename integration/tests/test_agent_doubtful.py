@@ -159,6 +159,9 @@ def test_a_command_that_fails_on_what_is_cut_off_is_run_again_from_the_one_befor
     assert {**job.head(), "result": None} == expect and job.manifests() == [*kept, (2, 3)]
     assert job.head()["result"]["why"] == "the command has ended with success"
     assert "the command has failed with exit code 3, and the checkpoint of step 2, which it went on from, may be cut off" in job.log(2)
+    [trouble] = job.heartbeat(2)["trouble"]
+    assert trouble["kind"] == "damaged" and trouble["words"].endswith("which it went on from, may be cut off")
+    assert trouble["words"].startswith("it goes on from step 1," if before else "it begins at the job's beginning,")
     assert ("goes on from step 1, which attempt 1 kept\n" if before else "the job begins at its beginning") in job.log(2)
 
 

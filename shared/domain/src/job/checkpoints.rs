@@ -63,6 +63,7 @@ pub struct Entry {
 
 /// The entries of one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is asked for by itself")]
 pub struct Step {
     /// Its number.
     pub step: u64,
