@@ -130,7 +130,7 @@ impl Agent {
     }
 
     /// Returns once there is something of which no beat has told.
-    pub(crate) async fn is_in_trouble(&self) {
+    pub(crate) async fn gets_into_trouble(&self) {
         self.untold.notified().await;
     }
 

@@ -111,7 +111,7 @@ pub(crate) async fn end_by_themselves() {
 /// Ends whatever the agent's commands left behind, whether it stayed in its group or not: the agent inherits all of that
 /// ([`processes::inherit`]). How many there were.
 pub(crate) async fn end_all(patient: bool) -> usize {
-    end(patient, || processes::descendants(None).running.into_iter().map(|(process, _)| process).collect()).await
+    end(patient, left_behind).await
 }
 
 /// Ends what an agent left running that was killed on this machine, in the same attempt, by what [`crate::variables`] give a command: it

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use domain::job::{Head, HeadResult, Identity, JobId};
+use domain::job::{Checkpoint, Head, HeadResult, Identity, JobId};
 use store::{Store, StoreError, Versioned};
 use tokio::sync::Mutex;
 
@@ -93,6 +93,12 @@ impl Fence {
         }
         let head = Box::pin(self.store.read_fence(&self.job)).await?.value;
         Ok(LastWord::of(head, self.attempt, &self.launch))
+    }
+
+    /// The checkpoints that it names.
+    pub(crate) async fn named(&self) -> Vec<Checkpoint> {
+        let Head { checkpoint, kept, .. } = &self.last.lock().await.value;
+        checkpoint.iter().chain(kept).copied().collect()
     }
 
     /// Changes what is there, as this attempt; `change` may be asked again, of what is there by then.

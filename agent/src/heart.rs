@@ -38,7 +38,7 @@ pub(crate) async fn beat(agent: Arc<Agent>) {
         }
         tokio::select! {
             () = agent.pace.sleep(HEARTBEAT_EVERY) => {}
-            () = agent.is_in_trouble() => {}
+            () = agent.gets_into_trouble() => {}
         }
     }
 }

@@ -105,7 +105,7 @@ enum Kept {
 }
 
 /// Why a checkpoint was not kept.
-enum Trouble {
+enum NotKept {
     /// Another one may be kept.
     Own(String),
     /// None can be.
@@ -113,7 +113,7 @@ enum Trouble {
     Fenced(String),
 }
 
-impl From<CheckpointError> for Trouble {
+impl From<CheckpointError> for NotKept {
     fn from(error: CheckpointError) -> Self {
         match error {
             CheckpointError::Store(error) => Self::Store(error),
@@ -122,7 +122,7 @@ impl From<CheckpointError> for Trouble {
     }
 }
 
-impl From<Shut> for Trouble {
+impl From<Shut> for NotKept {
     fn from(shut: Shut) -> Self {
         match shut {
             Shut::Fenced(why) => Self::Fenced(why),
@@ -236,15 +236,15 @@ impl Work {
                     self.known = Some(steps.iter().map(|step| step.step).collect());
                     return Kept::One;
                 }
-                Err(Trouble::Fenced(why)) => {
+                Err(NotKept::Fenced(why)) => {
                     self.agent.end(Cause::fenced(why));
                     return Kept::Fenced;
                 }
-                Err(Trouble::Store(error)) => {
+                Err(NotKept::Store(error)) => {
                     self.not_kept(step, &error.to_string());
                     return if error.lasts() { Kept::Refused } else { Kept::Failed(error) };
                 }
-                Err(Trouble::Own(words)) => drop(self.not_kept(step, &words)),
+                Err(NotKept::Own(words)) => drop(self.not_kept(step, &words)),
             }
             came = Kept::Refused;
         }
@@ -363,10 +363,10 @@ impl Work {
         self.agent.tell_standing_for((self.every * 2).max(STANDS_AFTER), TroubleKind::NoCheckpoint, &words);
     }
 
-    async fn keep(&mut self, step: &Step) -> Result<(), Trouble> {
+    async fn keep(&mut self, step: &Step) -> Result<(), NotKept> {
         let (begun, agent) = (Instant::now(), Arc::clone(&self.agent));
-        let checkpoint = place_of(&self.counting, agent.identity.attempt, step.step);
-        let own = |error: io::Error| Trouble::Own(directory::words(&error));
+        let checkpoint = place_of(&agent.fence.named().await, agent.identity.attempt, step.step);
+        let own = |error: io::Error| NotKept::Own(directory::words(&error));
         let (mut snapshot, unheld) =
             snapshot(&mut self.disk, &self.directory, &step.entries, self.hold).await.map_err(own)?;
         if let Some(error) = unheld {
@@ -374,7 +374,7 @@ impl Work {
             self.say(format!("checkpoints cannot be held while they are uploaded, and are uploaded unheld: {words}"));
         }
         if !snapshot.is_all_of(step) {
-            return Err(Trouble::Own("it was changed, or some of it deleted, since it was looked at".to_owned()));
+            return Err(NotKept::Own("it was changed, or some of it deleted, since it was looked at".to_owned()));
         }
         let content = std::mem::take(&mut snapshot.content);
         let mut upload = Box::pin(agent.store.upload_checkpoint(&agent.identity.job, checkpoint, content, now()));
@@ -404,7 +404,7 @@ impl Work {
         }
         let manifest = uploaded?;
         if let Some(path) = changed {
-            return Err(Trouble::Own(format!("{} was changed while it was uploaded", path.display())));
+            return Err(NotKept::Own(format!("{} was changed while it was uploaded", path.display())));
         }
         let kept = self.name(checkpoint, step.doubtful).await?;
         self.original = Some(Original { step: step.clone(), manifest: Arc::new(manifest) });

@@ -310,7 +310,7 @@ fn in_doubt(agent: &Agent, status: ExitStatus, from: Checkpoint, before: Candida
         let why = format!("{why}, which the next attempt finds out: {}", cause.why);
         return Ran::Over(End { code: status.code(), why, ..cause.into() });
     }
-    agent.log.say(&format!("{why}: it is run again from the one before"));
+    agent.log.say(&format!("{why}: it is run again without that one"));
     Ran::InDoubt(before.without(why))
 }
 

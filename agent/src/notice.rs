@@ -21,7 +21,7 @@ const EVERY: SignedDuration = SignedDuration::from_secs(5);
 const INTERRUPTION: &str = "/latest/meta-data/spot/instance-action";
 const REBALANCE: &str = "/latest/meta-data/events/recommendations/rebalance";
 
-/// `init` waits for 90 s by default (systemd, `DefaultTimeoutStopSec`), and the log and the exit record need some.
+/// The unit lets the agent have 150 s, any other one 90 (systemd, `DefaultTimeoutStopSec`); the log and the exit record need some.
 const TOLD: SignedDuration = SignedDuration::from_secs(60);
 
 /// EC2 user guide, "Spot Instance interruption notices", "instance-action".

@@ -130,8 +130,11 @@ fn heart(details: &Details, now: Timestamp) -> String {
 }
 
 fn checkpoint(overview: &Overview, details: &Details) -> String {
-    match details.head.as_ref().and_then(|head| head.checkpoint) {
-        Some(checkpoint) => format!("step {}, of attempt {}", checkpoint.step, checkpoint.attempt),
+    match details.head.as_ref().and_then(|head| Some((head, head.checkpoint?))) {
+        Some((head, checkpoint)) => {
+            let doubt = if head.doubtful.contains(&checkpoint) { ", which may be cut off" } else { "" };
+            format!("step {}, of attempt {}{doubt}", checkpoint.step, checkpoint.attempt)
+        }
         None => overview.step.map(|step| format!("step {step}")).unwrap_or_default(),
     }
 }

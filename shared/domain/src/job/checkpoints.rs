@@ -95,7 +95,7 @@ pub enum Writer {
     Running,
     /// It ended with success: whatever it wrote, it wrote to the end.
     Ended,
-    /// It failed, or was killed, or left processes behind that were: what was being written may be cut off.
+    /// It failed, or was killed, or left processes behind that may have been writing: what was being written may be cut off.
     Killed,
 }
 
@@ -309,11 +309,11 @@ fn order(checkpoint: &Checkpoint) -> std::cmp::Reverse<(u64, u32, u32)> {
     std::cmp::Reverse((checkpoint.step, checkpoint.attempt, checkpoint.rewrite))
 }
 
-/// What an attempt keeps a step as, beside what it had kept of it before: what head names stays whole until head names the next one, and
+/// What an attempt keeps a step as, beside what head names of that already, damaged or not: that stays as it is until head names the next one, and
 /// what is written after another attempt has taken over is nowhere that head names.
 #[must_use]
-pub fn place_of(counting: &[Checkpoint], attempt: u32, step: u64) -> Checkpoint {
-    let before = counting.iter().filter(|other| (other.attempt, other.step) == (attempt, step));
+pub fn place_of(named: &[Checkpoint], attempt: u32, step: u64) -> Checkpoint {
+    let before = named.iter().filter(|other| (other.attempt, other.step) == (attempt, step));
     let rewrite = before.map(|other| other.rewrite.saturating_add(1)).max().unwrap_or(0);
     Checkpoint { attempt, step, rewrite }
 }

@@ -95,7 +95,7 @@ pub struct Heartbeat {
     /// Steps an hour.
     #[serde(default)]
     pub steps_per_hour: Option<f64>,
-    /// What it does, in a word: `restoring`, `setup`, `running`, `flushing`.
+    /// What it does: `starting`, `waiting for the attempt before`, `restoring`, `setup`, `running`, `flushing`, `uploading outputs`.
     #[serde(default)]
     pub doing: String,
     /// What its owner has to hear, one of each kind. The machine's words: whoever shows them takes [`Trouble::heard`].

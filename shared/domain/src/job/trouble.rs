@@ -22,7 +22,7 @@ const HAPPENED_FOR: SignedDuration = SignedDuration::from_hours(REPEAT_AFTER.as_
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TroubleKind {
-    /// A checkpoint was damaged, and the attempt began with the one before, or at zero.
+    /// A checkpoint was damaged, or the command failed on one that may be cut off, and the attempt went on from an older one, or from zero.
     Damaged,
     /// A checkpoint takes longer to upload than an interruption leaves.
     TooLarge,

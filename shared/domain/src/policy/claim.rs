@@ -5,7 +5,8 @@
 //! - **Unsayable**: the state could not be read, or a launch is under way of which nobody has heard yet. Nothing is known, so
 //!   nothing but `expired` ends it, and nothing that was announced is taken back.
 //! - **Stranger**: there is no such job, or it is closed, or it does not know this instance. The tag was copied, or the answer to
-//!   a launch was lost. It is judged like one that lacks a required tag: `[untagged]` says when and how it ends.
+//!   a launch was lost. It is judged like one that lacks a required tag: `[untagged]` says when and how it ends. Where there is no such job,
+//!   its expiry terminates it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

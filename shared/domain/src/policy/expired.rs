@@ -2,8 +2,8 @@
 //! - the instance carries `curfew:expires-at`,
 //! - and that moment has come.
 //!
-//! It ends at once: stopped; terminated where it carries a `curfew:job` and no state of that job says that it is another one's (`claim.rs`), says
-//! `curfew:on-idle=terminate`, or cannot be stopped. An instance of a persistent Spot request would be launched again, so its owner is only told.
+//! It ends at once: stopped; terminated where its `curfew:job` is of a job that knows it, of which nobody can say, or that does not
+//! exist (`claim.rs`), where it says `curfew:on-idle=terminate`, or cannot be stopped. An instance of a persistent Spot request would be launched again, so its owner is only told.
 
 use super::claim::{Claim, Disowned, Stranger};
 use super::{Broken, Due, Subject, Verdict};

@@ -202,7 +202,7 @@ fn without_progress(job: &Job) -> String {
     let plural = if attempts == 1 { "attempt" } else { "attempts" };
     let since = match (job.progress.step, &job.terms.checkpoint) {
         (_, None) => "it has no [checkpoint], so each attempt began at zero".to_owned(),
-        (Some(step), _) => format!("the newest complete checkpoint is still that of step {step}"),
+        (Some(step), _) => format!("no checkpoint has come further than step {step}"),
         (None, _) => "no checkpoint was ever completed".to_owned(),
     };
     let last = job.lost.map(|lost| format!(". Its last machine {}", lost.in_words())).unwrap_or_default();

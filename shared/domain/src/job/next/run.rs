@@ -25,7 +25,7 @@ const END_IS_NEAR: SignedDuration = SignedDuration::from_mins(1);
 
 /// Reads the fence: how far the job is. An attempt has head name only what is ahead of what it went on from, by its step or, of the same
 /// step, by its bytes: so one that it names a checkpoint of has made progress, also where a damaged one of a higher step was skipped. One
-/// that may be cut off says so only where no step was higher.
+/// that may be cut off says so only where no step before was higher.
 pub(super) fn read(mut job: Job, facts: &Facts) -> Job {
     let Some(Some(head)) = &facts.head else { return job };
     let Some(checkpoint) = head.checkpoint.filter(|one| one.attempt <= job.attempt) else { return job };
