@@ -51,7 +51,7 @@ pub(crate) struct Finished {
     pub(crate) left: Option<String>,
     /// That the newest that is kept is doubtful.
     pub(crate) doubt: Option<String>,
-    /// Whether any was kept since the command began.
+    /// Whether any was kept since the command began that is certain.
     pub(crate) has_kept: bool,
 }
 
@@ -426,8 +426,8 @@ impl Work {
 
     /// Has head name it, and gives what head names beside it.
     async fn name(&mut self, newest: Checkpoint, is_doubtful: bool) -> Result<Vec<Checkpoint>, Shut> {
-        // What a command has gone on from, and come so far, was whole.
-        let others = self.doubtful.iter().copied().filter(|other| Some(*other) != self.from);
+        // What a command has gone on from, and come so far, was whole. Of what may be cut off nobody knows that it came so far.
+        let others = self.doubtful.iter().copied().filter(|other| is_doubtful || Some(*other) != self.from);
         let mut doubtful: Vec<Checkpoint> = others.chain(is_doubtful.then_some(newest)).collect();
         let kept = to_keep(&self.counting, newest, self.keep, &doubtful);
         doubtful.retain(|other| *other == newest || kept.contains(other));
@@ -435,7 +435,7 @@ impl Work {
             (head.checkpoint, head.kept, head.doubtful) = (Some(newest), kept.clone(), doubtful.clone());
         };
         self.agent.fence.swap(name).await?;
-        self.finished.has_kept = true;
+        self.finished.has_kept |= !is_doubtful;
         self.counting = kept.iter().rev().copied().chain([newest]).collect();
         self.doubtful = doubtful;
         Ok(kept)

@@ -25,15 +25,17 @@ const END_IS_NEAR: SignedDuration = SignedDuration::from_mins(1);
 
 /// Reads the fence: how far the job is. An attempt has head name only what is ahead of what it went on from, by its step or, of the same
 /// step, by its bytes: so one that it names a checkpoint of has made progress, also where a damaged one of a higher step was skipped. One
-/// that may be cut off says so only where no step before was higher.
+/// that may be cut off says so only where its step is higher than all before, or where it was written over one that still counts.
 pub(super) fn read(mut job: Job, facts: &Facts) -> Job {
     let Some(Some(head)) = &facts.head else { return job };
     let Some(checkpoint) = head.checkpoint.filter(|one| one.attempt <= job.attempt) else { return job };
     let progress = &mut job.progress;
     let is_higher = progress.step.is_none_or(|step| step < checkpoint.step);
-    // One that each attempt cuts off, and goes back from, lies at about the same step for ever.
-    let is_certain = !head.doubtful.contains(&checkpoint) || progress.step == Some(checkpoint.step);
-    if is_higher || (checkpoint.attempt > progress.attempt && is_certain) {
+    // One that each attempt cuts off, and goes back from, lies at about the same step for ever. One of the same step that still counts
+    // was not gone back from, but written over.
+    let is_over = progress.step == Some(checkpoint.step) && head.kept.iter().any(|one| one.step == checkpoint.step);
+    let is_certain = !head.doubtful.contains(&checkpoint);
+    if is_higher || (checkpoint.attempt > progress.attempt && (is_certain || is_over)) {
         progress.step = progress.step.max(Some(checkpoint.step));
         progress.attempt = checkpoint.attempt;
         progress.attempts_without = 0;

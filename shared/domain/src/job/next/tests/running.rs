@@ -330,11 +330,16 @@ fn a_checkpoint_of_the_same_or_a_lower_step_is_progress_of_the_attempt_that_wrot
 }
 
 #[test]
-fn one_that_may_be_cut_off_is_progress_where_its_step_is_higher_or_always_the_same() {
-    for (step, counts) in [(299, false), (300, true), (301, true)] {
+fn one_that_may_be_cut_off_is_progress_where_its_step_is_higher_or_it_was_written_over_one_that_counts() {
+    let before = |step| Checkpoint { attempt: 2, step, rewrite: 0 };
+    let cases = [(299, 299, false), (300, 200, false), (300, 300, true), (301, 200, true)];
+    for (step, kept, counts) in cases {
         let given = third().checkpoint(3, step).facts(|facts| {
             let head = facts.head.iter_mut().flatten();
-            head.for_each(|head| head.doubtful.extend(head.checkpoint));
+            head.for_each(|head| {
+                head.doubtful.extend(head.checkpoint);
+                head.kept = vec![before(kept)];
+            });
         });
         let progress = given.next().job.progress;
         assert_eq!(progress.attempt == 3 && progress.attempts_without == 0, counts, "{step}");
