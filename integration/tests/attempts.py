@@ -229,6 +229,12 @@ class Machine:
         raise AssertionError(f"it never held:\n{self.said()}")
 
 
+def is_taken_back(machine: Machine) -> None:
+    """AWS warns it, and it ends."""
+    machine.metadata.warn(seconds=10)
+    machine.ends()
+
+
 def _descendants(of: int) -> list[int]:
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from attempts import BUCKET, NAME, Job, Machine, disk_of, head
+from attempts import BUCKET, NAME, Job, Machine, disk_of, head, is_taken_back
 from local_aws import LocalAws
 
 MIB = 1024 * 1024
@@ -257,11 +257,6 @@ def runs(job: Job, machine: Machine) -> None:
 def goes_on(job: Job) -> None:
     """A command that puts down what it goes on from, and leaves writing to the test."""
     job.spec(f'echo "${{CURFEW_RESUME_FROM:+$(cat $(echo $CURFEW_RESUME_FROM | tr : " ") | paste -sd:)}}" >> {job.trail}; sleep 600')
-
-
-def is_taken_back(machine: Machine) -> None:
-    machine.metadata.warn(seconds=10)
-    machine.ends()
 
 
 def went_on_from(job: Job) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from attempts import Job, Machine, head
+from attempts import Job, Machine, head, is_taken_back
 from local_aws import LocalAws
 
 
@@ -21,11 +21,6 @@ def job(aws: LocalAws, tmp_path: Path) -> Iterator[Job]:
 def doubtful(job: Job) -> list[tuple[int, int]]:
     """Attempt and step of what head says may be cut off."""
     return [(one["attempt"], one["step"]) for one in job.head().get("doubtful", [])]
-
-
-def is_taken_back(machine: Machine) -> None:
-    machine.metadata.warn(seconds=10)
-    machine.ends()
 
 
 def test_what_a_handler_saves_unmarked_before_it_exits_with_143_is_gone_on_from(job: Job) -> None:
