@@ -18,9 +18,17 @@ export PYTHON
 VENV := target/venv
 VENV_LINT := target/venv-lint
 VENV_PEER := target/venv-peer
+VENV_WITNESS := target/venv-witness
+MDBOOK_VERSION := 0.5.4
+MDBOOK := target/mdbook-$(MDBOOK_VERSION)
 PYTEST := PYTHONPATH=integration $(VENV)/bin/python -m pytest
 
-SIMULATION := cargo test --profile simulation --package domain --locked --quiet
+SIMULATION := cargo test --profile simulation --locked --quiet
+# The product's own runs, without AWS: nothing of the SDK is built.
+SIMULATED_RUNS := $(SIMULATION) --package execution --no-default-features
+
+# The crates that need neither AWS nor a network.
+PURE := $(addprefix --package ,model billing jobs plan reaping notify operator)
 
 # Linting and building need neither an account nor a region; SAM asks for the latter all the same.
 export SAM_CLI_TELEMETRY := 0
@@ -31,9 +39,9 @@ PARTS := format clippy unit template simulate integration
 # What `make test-all` runs besides.
 PARTS_ALL := fuzz simulate-all simulate-model-all every-fault end-to-end-all agent-baseline
 
-.PHONY: help demo test test-all test-fast fuzz fmt lint format clippy unit simulate simulate-instances simulate-volumes simulate-quarter \
+.PHONY: help demo playground docs test test-all test-fast fuzz fmt lint format clippy unit simulate simulate-instances simulate-volumes simulate-quarter \
 	simulate-model simulate-all simulate-model-all template integration \
-	every-fault end-to-end-all bench bench-scan bench-peer bench-agent agent-baseline install build deploy clean
+	every-fault end-to-end-all witness bench bench-scan bench-peer bench-agent agent-baseline install build deploy clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -41,6 +49,10 @@ help: ## List these commands
 demo: $(VENV)/.installed ## Watch Curfew at work on a local AWS (about 6 minutes the first time)
 	cargo build --workspace --locked
 	PYTHONPATH=integration $(VENV)/bin/python -m demo
+
+playground: $(VENV)/.installed ## Use Curfew in a shell on a local AWS whose time goes on: make playground [SPEED=60]
+	@cargo build --workspace --locked
+	@PYTHONPATH=integration $(VENV)/bin/python -m playground
 
 test: ## Run every check: format, clippy, all tests, the template, the real binaries end to end
 	@times=""; begin=$$SECONDS; \
@@ -59,13 +71,13 @@ test: ## Run every check: format, clippy, all tests, the template, the real bina
 test-all: ## Run every check, and those that take hours
 	@$(MAKE) test PARTS="$(PARTS) $(PARTS_ALL)"
 
-test-fast: ## Run the tests of the domain only: no AWS, no network, seconds
-	cargo test --package domain --locked
+test-fast: ## Run the tests of the pure crates only: no AWS, no network, seconds
+	cargo test $(PURE) --locked
 
 # Each property tries a fixed multiple of this, so that all together take a few minutes.
 fuzz: export PROPTEST_CASES ?= 2500
 fuzz: ## Fuzz tags, configuration, events and documents for a few minutes
-	cargo test --locked --package domain --package runtime --test fuzz
+	cargo test --locked --package operator --package runtime --test fuzz
 	cargo test --locked --package store --lib fuzz
 
 fmt: ## Format the code
@@ -87,19 +99,19 @@ simulate simulate-instances simulate-volumes: ARGS ?= --account-days 10000
 simulate: simulate-instances simulate-volumes simulate-quarter simulate-model ## Live 10,000 days of simulated accounts of instances, as many of volumes, quarters of budgets, and all lives of a job
 
 simulate-instances: ## Those of instances, with all that goes wrong: make simulate-instances [ARGS="--seed 7"]
-	$(SIMULATION) --test simulation -- $(ARGS)
+	$(SIMULATED_RUNS) --test simulation -- $(ARGS)
 
 simulate-volumes: ## Those of volumes: make simulate-volumes [ARGS="--seed 7"]
-	$(SIMULATION) --test simulation-volumes -- $(ARGS)
+	$(SIMULATED_RUNS) --test simulation-volumes -- $(ARGS)
 
 simulate-quarter: ## Those of budgets: 200 instances and 40 jobs through a quarter, several times
-	$(SIMULATION) --test quarter -- --ignored --nocapture
+	$(SIMULATED_RUNS) --test quarter -- --ignored --nocapture
 
 simulate-model: ## All lives of a job within bounds: two reconcilers, crashes everywhere, a fault, and time (a minute)
-	$(SIMULATION) --test model -- --ignored --nocapture --test-threads 1 simulate
+	$(SIMULATION) --package jobs --test lives -- --ignored --nocapture --test-threads 1 simulate
 
 simulate-model-all: ## Those with two faults (minutes, and gigabytes)
-	$(SIMULATION) --test model -- --ignored --nocapture --test-threads 1 deep
+	$(SIMULATION) --package jobs --test lives -- --ignored --nocapture --test-threads 1 deep
 
 simulate-all: ## Live a million days of simulated accounts of each kind (hours)
 	@$(MAKE) simulate ARGS="--account-days 1000000"
@@ -149,6 +161,21 @@ end-to-end-all: $(VENV)/.installed ## Live a hundred jobs whose machines are los
 	cargo build --workspace --locked
 	LIVES=$(LIVES) $(if $(SEED),SEED=$(SEED)) $(PYTEST) integration/tests/test_jobs_end_to_end.py -k whatever --capture no --quiet
 
+# LocalStack wants this Python. It is a process, not a container; without Docker it leaves the functions out.
+witness: PYTHON := $(or $(WITNESS_PYTHON),python3.13)
+witness: $(VENV_WITNESS)/.installed ## Create the template on LocalStack, before a release (Python 3.13, and Docker for the functions)
+	PYTHONPATH=integration $(VENV_WITNESS)/bin/python -m witness
+
+# Links in the pages are relative to the repository, so the book has its layout.
+BOOK := target/book
+docs: $(MDBOOK)/bin/mdbook ## Build the documentation as a site, target/book/html/index.html (the first time it builds mdBook: minutes)
+	rm -rf $(BOOK) && mkdir -p $(BOOK)/src
+	cp docs/book.toml $(BOOK)
+	cp --parents *.md {agent,events,integration}/README.md docs/* LICENSE $(BOOK)/src
+	sed -E 's#\]\(([^.])#](docs/\1#; s#\]\(\.\./#](#' docs/SUMMARY.md > $(BOOK)/src/SUMMARY.md
+	find $(BOOK)/src -name '*.md' ! -name SUMMARY.md -exec sed -E -i 's#(\]\([^)]*)README\.md#\1index.md#g' {} +
+	$(MDBOOK)/bin/mdbook build $(BOOK)
+
 install: ## Install the command `curfew` for you, in ~/.cargo/bin (release: 10 minutes and more)
 	cargo install --path cli --locked
 
@@ -167,11 +194,15 @@ deploy: build ## Deploy what was built: make deploy [ARCHITECTURE=arm64] [ARGS="
 clean: ## Remove everything that was built or installed here
 	rm -rf target .aws-sam
 
+$(MDBOOK)/bin/mdbook:
+	cargo install mdbook --version $(MDBOOK_VERSION) --locked --no-default-features --features search --root $(MDBOOK)
+
 # A virtual environment is made anew when its list of packages changes, and is complete only once it is stamped.
 $(VENV)/.installed: integration/requirements.txt
 $(VENV_LINT)/.installed: integration/requirements-lint.txt
 $(VENV_PEER)/.installed: integration/requirements-peer.txt
-$(VENV)/.installed $(VENV_LINT)/.installed $(VENV_PEER)/.installed:
+$(VENV_WITNESS)/.installed: integration/requirements-witness.txt
+$(VENV)/.installed $(VENV_LINT)/.installed $(VENV_PEER)/.installed $(VENV_WITNESS)/.installed:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (make PYTHON=/path/to/python3)" >&2; exit 1; }
 	@echo "Installing $< into $(@D)"
 	$(PYTHON) -m venv --clear $(@D)

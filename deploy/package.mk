@@ -17,7 +17,8 @@ TOOLS := $(ROOT)/target/venv-build
 GLIBC := 2.34
 
 PACKAGES := $(notdir $(patsubst %/,%,$(dir $(wildcard $(ROOT)/functions/*/Cargo.toml))))
-BINARIES := $(ROOT)/target/$(RUST_TARGET)/release
+# Where cargo-lambda moves each binary, as NAME/bootstrap.
+BINARIES := $(ROOT)/target/lambda/$(ARCHITECTURE)
 
 # The one line that a new function adds.
 build-ReapInstances: NAME := reap-instances
@@ -25,7 +26,8 @@ build-ReapVolumes: NAME := reap-volumes
 build-EnforceBudgets: NAME := enforce-budgets
 build-RunJobs: NAME := run-jobs
 
-# What run-jobs carries beside itself: the agent for the machines of jobs, whatever it runs on itself. Each is built for the
+# What run-jobs carries beside itself: the agent for the machines of jobs, whatever it runs on itself. It is no function, and its
+# machines may be older than Lambda's, so cargo-zigbuild builds it, for any processor. Each is built for the
 # oldest glibc of an image that a job may name (Amazon Linux 2), and with glibc, so that it can load NVIDIA's library. It has a
 # target directory of its own: what was compiled for one glibc must not be linked for another.
 AGENT_GLIBC := 2.26
@@ -37,16 +39,19 @@ build-RunJobs: agents
 
 build-%: compile
 	@test -n "$(NAME)" || { echo "deploy/package.mk does not say which binary $* is" >&2; exit 1; }
-	cp "$(BINARIES)/$(NAME)" "$(ARTIFACTS_DIR)/bootstrap"
+	cp "$(BINARIES)/$(NAME)/bootstrap" "$(ARTIFACTS_DIR)/bootstrap"
 	$(foreach one,$(CARRIED),cp "$(AGENTS)/$(lastword $(subst :, ,$(one)))/release/agent" \
 		"$(ARTIFACTS_DIR)/agent-$(firstword $(subst :, ,$(one)))" &&) true
 
+# cargo-lambda compiles for what Lambda has: AVX2 on x86_64, Graviton2 on arm64. It takes strip, lto, codegen-units and panic from the
+# release profile of Cargo.toml, and sets its own (panic = "abort") only where that says nothing. The target directory is in the
+# environment: --target-dir fails, because cargo-lambda hands it to `cargo metadata`, which has no such option.
 .PHONY: compile
 compile: $(TOOLS)/.installed
 	@test -d "$$(cd "$(ROOT)" && rustc --print sysroot)/lib/rustlib/$(RUST_TARGET)/lib" || { \
 		echo "Rust cannot build for $(ARCHITECTURE) yet. Run: rustup target add $(RUST_TARGET)" >&2; exit 1; }
-	cd "$(ROOT)" && PATH="$(TOOLS)/bin:$$PATH" cargo zigbuild --release --locked --target-dir target \
-		--target $(RUST_TARGET).$(GLIBC) $(addprefix --package ,$(PACKAGES))
+	cd "$(ROOT)" && PATH="$(TOOLS)/bin:$$PATH" CARGO_TARGET_DIR="$(ROOT)/target" cargo lambda build --release --locked \
+		--lambda-dir "$(BINARIES)" --target $(RUST_TARGET).$(GLIBC) $(addprefix --package ,$(PACKAGES))
 
 .PHONY: agents
 agents: $(TOOLS)/.installed

@@ -86,7 +86,7 @@ def statements_of_role(role: dict[str, Any]) -> list[Statement]:
     """Every statement that a role of a template can have, by its properties."""
     return [
         Statement(
-            sid=statement["Sid"],
+            sid=statement.get("Sid", ""),
             effect=statement["Effect"],
             actions=tuple(_listed(statement["Action"])),
             resources=tuple(_listed(statement["Resource"])),
@@ -94,7 +94,7 @@ def statements_of_role(role: dict[str, Any]) -> list[Statement]:
             only_if=(*outer, *inner),
         )
         for policy, outer in _possible(role["Policies"])
-        for statement, inner in _possible(policy["PolicyDocument"]["Statement"])
+        for statement, inner in _possible(_listed(policy["PolicyDocument"]["Statement"]))
     ]
 
 

@@ -70,21 +70,7 @@ def decision(policies: Iterable[Statement], request: Request) -> str:
 
 def statements_of(document: dict[str, Any]) -> list[Statement]:
     """The statements of a policy as IAM keeps it."""
-
-    def listed(value: Any) -> tuple[Any, ...]:
-        return tuple(value) if isinstance(value, list) else (value,)
-
-    return [
-        Statement(
-            sid=one.get("Sid", ""),
-            effect=one["Effect"],
-            actions=listed(one["Action"]),
-            resources=listed(one["Resource"]),
-            conditions=one.get("Condition", {}),
-            only_if=(),
-        )
-        for one in listed(document["Statement"])
-    ]
+    return statements_of_role({"Policies": [{"PolicyDocument": document}]})
 
 
 # What a role could be given beside its own policies, by mistake.
@@ -94,7 +80,7 @@ ADMINISTRATOR = Statement("Administrator", "Allow", ("*",), ("*",), {}, ())
 def _applies(statement: Statement, request: Request) -> bool:
     return (
         any(fnmatchcase(request.action, action) for action in statement.actions)
-        and any(fnmatchcase(request.resource, _arn(resource)) for resource in statement.resources)
+        and any(fnmatchcase(request.resource, arn_of(resource)) for resource in statement.resources)
         # All of the conditions, and all keys of each: any one value of a key is enough.
         and all(
             _holds(operator, request.values(key), [wanted] if isinstance(wanted, str) else wanted)
@@ -104,7 +90,7 @@ def _applies(statement: Statement, request: Request) -> bool:
     )
 
 
-def _arn(resource: Any) -> str:
+def arn_of(resource: Any) -> str:
     if isinstance(resource, str):
         return resource
     ((kind, value),) = resource.items()
@@ -139,7 +125,9 @@ def _compare(comparison: str, value: str, wanted: list[Any]) -> bool:
         case "StringNotEquals":
             return value not in wanted
         case "StringLike":
-            return any(fnmatchcase(value, pattern) for pattern in wanted)
+            return any(fnmatchcase(value, arn_of(pattern)) for pattern in wanted)
+        case "StringNotLike":
+            return not _compare("StringLike", value, wanted)
         case "Bool":
             return value.lower() in wanted
     raise NotImplementedError(f"template.yaml uses {comparison}: add it here")

@@ -3,9 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use domain::job::warning::{Load, grace};
-use domain::job::{AGENT_ENDS_BEFORE, ExitReason, Identity, STANDS_AFTER, Trouble, TroubleKind, Troubles};
 use jiff::{SignedDuration, Timestamp};
+use jobs::warning::{PendingUpload, grace};
+use jobs::{
+    AGENT_ENDS_BEFORE, AgentWarning, AgentWarningKind, AgentWarnings, ExitReason, MachineIdentity, STANDS_AFTER,
+};
 use store::Store;
 use tokio::sync::{Notify, watch};
 
@@ -18,7 +20,7 @@ const SPARE: SignedDuration = SignedDuration::from_mins(1);
 
 /// Why the attempt has to end before its command does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Cause {
+pub(crate) struct EndCause {
     /// As the exit record says it.
     pub(crate) reason: ExitReason,
     /// For its owner.
@@ -27,7 +29,7 @@ pub(crate) struct Cause {
     pub(crate) until: Instant,
 }
 
-impl Cause {
+impl EndCause {
     fn overruled_by(&self, other: &Self) -> bool {
         other.reason == ExitReason::Fenced && self.reason != ExitReason::Fenced
     }
@@ -40,27 +42,27 @@ impl Cause {
 
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct End {
+pub(crate) struct AttemptEnd {
     pub(crate) reason: ExitReason,
     pub(crate) code: Option<i32>,
     pub(crate) why: String,
 }
 
-impl End {
+impl AttemptEnd {
     pub(crate) fn broken(why: impl Into<String>) -> Self {
         Self { reason: ExitReason::Broken, code: None, why: why.into() }
     }
 }
 
-impl From<Cause> for End {
-    fn from(cause: Cause) -> Self {
+impl From<EndCause> for AttemptEnd {
+    fn from(cause: EndCause) -> Self {
         Self { reason: cause.reason, code: None, why: cause.why }
     }
 }
 
 /// What the heart tells.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Status {
+pub(crate) struct AgentStatus {
     pub(crate) doing: &'static str,
     pub(crate) step: Option<u64>,
     pub(crate) steps_per_hour: Option<f64>,
@@ -69,78 +71,89 @@ pub(crate) struct Status {
 /// What all parts of the agent share.
 #[derive(Debug)]
 pub(crate) struct Agent {
-    pub(crate) identity: Identity,
+    pub(crate) identity: MachineIdentity,
     pub(crate) store: Store,
     pub(crate) log: Log,
     pub(crate) pace: Pace,
     pub(crate) fence: Fence,
-    status: Mutex<Status>,
+    status: Mutex<AgentStatus>,
     begun: Instant,
-    troubles: Mutex<Troubles>,
-    untold: Notify,
-    cause: watch::Sender<Option<Cause>>,
+    warnings: Mutex<AgentWarnings>,
+    unsent_warning: Notify,
+    cause: watch::Sender<Option<EndCause>>,
 }
 
 impl Agent {
-    pub(crate) fn new(identity: Identity, store: Store, log: Log, pace: Pace) -> Arc<Self> {
+    pub(crate) fn new(identity: MachineIdentity, store: Store, log: Log, pace: Pace) -> Arc<Self> {
         let fence = Fence::new(store.clone(), &identity);
         let (status, cause) = (Mutex::default(), watch::Sender::new(None));
         let (begun, troubles, untold) = (Instant::now(), Mutex::default(), Notify::new());
-        Arc::new(Self { identity, store, log, pace, fence, status, begun, troubles, untold, cause })
+        Arc::new(Self {
+            identity,
+            store,
+            log,
+            pace,
+            fence,
+            status,
+            begun,
+            warnings: troubles,
+            unsent_warning: untold,
+            cause,
+        })
     }
 
-    pub(crate) fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> AgentStatus {
         *self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn set_status(&self, set: impl FnOnce(&mut Status)) {
+    pub(crate) fn set_status(&self, set: impl FnOnce(&mut AgentStatus)) {
         set(&mut self.status.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Says what it does from now on.
-    pub(crate) fn does(&self, doing: &'static str) {
+    pub(crate) fn set_activity(&self, doing: &'static str) {
         self.set_status(|status| status.doing = doing);
     }
 
     /// The owner of the job hears of something that has happened, by a beat that comes at once: the attempt may be over in a minute.
-    pub(crate) fn tell(&self, kind: TroubleKind, words: &str) {
-        if self.troubles(|troubles, at| troubles.happened(kind, words, at)) {
-            self.untold.notify_one();
+    pub(crate) fn warn_owner(&self, kind: AgentWarningKind, words: &str) {
+        if self.with_warnings(|troubles, at| troubles.add_event(kind, words, at)) {
+            self.unsent_warning.notify_one();
         }
     }
 
     /// The owner hears of something that is so, if it stays so for as long as anything may that passes by itself.
-    pub(crate) fn tell_standing(&self, kind: TroubleKind, words: &str) {
-        self.tell_standing_for(STANDS_AFTER, kind, words);
+    pub(crate) fn warn_owner_if_lasting(&self, kind: AgentWarningKind, words: &str) {
+        self.warn_owner_after(STANDS_AFTER, kind, words);
     }
 
     /// The same, if it stays so for that long.
-    pub(crate) fn tell_standing_for(&self, stands_after: SignedDuration, kind: TroubleKind, words: &str) {
-        self.troubles(|troubles, at| troubles.is_so(kind, words, stands_after, at));
+    pub(crate) fn warn_owner_after(&self, stands_after: SignedDuration, kind: AgentWarningKind, words: &str) {
+        self.with_warnings(|troubles, at| troubles.set_condition(kind, words, stands_after, at));
     }
 
     /// It is not so any more.
-    pub(crate) fn mended(&self, kind: TroubleKind) {
-        self.troubles(|troubles, _| troubles.mended(kind));
+    pub(crate) fn clear_warning(&self, kind: AgentWarningKind) {
+        self.with_warnings(|troubles, _| troubles.clear(kind));
     }
 
     /// What the owner of the job has to hear now.
-    pub(crate) fn trouble(&self) -> Vec<Trouble> {
-        self.troubles(|troubles, at| troubles.to_tell(at))
+    pub(crate) fn current_warnings(&self) -> Vec<AgentWarning> {
+        self.with_warnings(|troubles, at| troubles.to_report(at))
     }
 
     /// Returns once there is something of which no beat has told.
-    pub(crate) async fn gets_into_trouble(&self) {
-        self.untold.notified().await;
+    pub(crate) async fn wait_for_warning(&self) {
+        self.unsent_warning.notified().await;
     }
 
-    fn troubles<T>(&self, with: impl FnOnce(&mut Troubles, SignedDuration) -> T) -> T {
+    fn with_warnings<T>(&self, with: impl FnOnce(&mut AgentWarnings, SignedDuration) -> T) -> T {
         let at = self.pace.unhurried(-left_until(self.begun));
-        with(&mut self.troubles.lock().unwrap_or_else(PoisonError::into_inner), at)
+        with(&mut self.warnings.lock().unwrap_or_else(PoisonError::into_inner), at)
     }
 
     /// Has to end, and why. The first reason stays, but for that nothing counts any more; of the time, what is least.
-    pub(crate) fn end(&self, cause: Cause) {
+    pub(crate) fn end(&self, cause: EndCause) {
         let words = match &*self.cause.borrow() {
             None => format!("this attempt ends: {}", cause.why),
             Some(before) if before.overruled_by(&cause) => format!("this attempt ends at once: {}", cause.why),
@@ -151,21 +164,21 @@ impl Agent {
             Some(before) if !before.overruled_by(&cause) => before.until = before.until.min(cause.until),
             _ => *before = Some(cause),
         });
-        self.log.say(&words);
+        self.log.write_line(&words);
     }
 
     /// Whether EC2 or `init` takes the machine away while something of the attempt is still to be done.
-    pub(crate) fn is_interrupted(&self) -> Option<Cause> {
+    pub(crate) fn is_interrupted(&self) -> Option<EndCause> {
         self.has_to_end().filter(|cause| cause.reason == ExitReason::Interrupted)
     }
 
     /// Why it has to end, where it has to by now.
-    pub(crate) fn has_to_end(&self) -> Option<Cause> {
+    pub(crate) fn has_to_end(&self) -> Option<EndCause> {
         self.cause.borrow().clone()
     }
 
     /// Why it has to end, once it has to.
-    pub(crate) async fn cause(&self) -> Cause {
+    pub(crate) async fn cause(&self) -> EndCause {
         let mut changes = self.cause.subscribe();
         loop {
             if let Some(cause) = changes.borrow_and_update().clone() {
@@ -177,7 +190,7 @@ impl Agent {
     }
 
     /// Does that, unless the attempt has to end before.
-    pub(crate) async fn unless_it_ends<T>(&self, work: impl Future<Output = T>) -> Result<T, End> {
+    pub(crate) async fn unless_it_ends<T>(&self, work: impl Future<Output = T>) -> Result<T, AttemptEnd> {
         tokio::select! {
             biased;
             cause = self.cause() => Err(cause.into()),
@@ -187,12 +200,12 @@ impl Agent {
 
     /// When the agent ends the attempt, in order.
     pub(crate) fn ends_at(&self) -> Timestamp {
-        self.identity.ends_at - self.pace.of(AGENT_ENDS_BEFORE)
+        self.identity.ends_at - self.pace.scale(AGENT_ENDS_BEFORE)
     }
 
     /// How long something can still be brought away.
     pub(crate) fn time_left(&self) -> SignedDuration {
-        let latest = (self.identity.ends_at - self.pace.of(SPARE)).duration_since(now());
+        let latest = (self.identity.ends_at - self.pace.scale(SPARE)).duration_since(now());
         self.cause.borrow().as_ref().map_or(latest, |cause| left_until(cause.until).min(latest))
     }
 
@@ -202,7 +215,7 @@ impl Agent {
     }
 
     /// Returns when a command is killed that was told to end at `told`, by what there is to bring away by then.
-    pub(crate) async fn time_to_kill(&self, told: Instant, load: impl Fn() -> Load) {
+    pub(crate) async fn time_to_kill(&self, told: Instant, load: impl Fn() -> PendingUpload) {
         self.comes_to_zero(|left| {
             let since = -left_until(told);
             grace(left + since, load()) - since

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_ssm::error::ProvideErrorMetadata;
-use domain::fault::sentence;
+use model::fault::error_sentence;
 
 /// The environment's configuration, in that region.
 pub(crate) async fn config(region: String) -> SdkConfig {
@@ -15,6 +15,6 @@ pub(crate) async fn config(region: String) -> SdkConfig {
 pub(crate) fn said<E: Error + ProvideErrorMetadata>(error: &E) -> String {
     match (error.code(), error.message()) {
         (Some(code), Some(message)) => format!("{code}: {message}"),
-        _ => sentence(error),
+        _ => error_sentence(error),
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use domain::job::Identity;
+use jobs::MachineIdentity;
 use rustix::process::{Gid, Pid, Signal, Uid, kill_process, kill_process_group};
 use rustix::thread;
 use tokio::process::{Child, Command};
@@ -14,9 +14,8 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::log::Log;
-use crate::processes;
 use crate::user::User;
-use crate::variables;
+use crate::{processes, variables};
 
 /// So long what a command left behind may take to end by itself.
 const LEFT_BEHIND: Duration = Duration::from_secs(5);
@@ -31,13 +30,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const DRAINED: Duration = Duration::from_secs(5);
 
 /// A command that runs.
-pub(crate) struct Running {
+pub(crate) struct RunningCommand {
     child: Child,
     group: Option<Pid>,
     drained: oneshot::Receiver<()>,
 }
 
-impl Running {
+impl RunningCommand {
     /// Begins one, by `sh -c`.
     pub(crate) fn begin(line: &str, user: &User, variables: &BTreeMap<String, String>, log: &Log) -> io::Result<Self> {
         let (read, write) = io::pipe()?;
@@ -78,7 +77,7 @@ impl Running {
 
     /// Waits until it has ended, and all of its group, after a signal that may have ended no more than the shell. What left the group
     /// was not told to end, and is not waited for.
-    pub(crate) async fn group_ended(&mut self) -> Ending {
+    pub(crate) async fn group_ended(&mut self) -> CommandExit {
         let (mut own, mut inherited) = (None, Vec::new());
         loop {
             if own.is_none() {
@@ -88,7 +87,7 @@ impl Running {
             let is_of_it = |group: i32| self.group.is_some_and(|own| own.as_raw_nonzero().get() == group);
             inherited.extend(seen.ended.into_iter().filter(|(_, group)| is_of_it(*group)).map(|(code, _)| code));
             if let Some(own) = own.filter(|_| !seen.running.iter().any(|(_, group)| is_of_it(*group))) {
-                return Ending::of(own.code(), &inherited);
+                return CommandExit::from_exit_codes(own.code(), &inherited);
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
@@ -116,8 +115,8 @@ pub(crate) async fn end_all(patient: bool) -> usize {
 
 /// Ends what an agent left running that was killed on this machine, in the same attempt, by what [`crate::variables`] give a command: it
 /// would write beside the next one, and nothing that it writes is kept. How many there were.
-pub(crate) async fn end_orphans(identity: &Identity) -> usize {
-    let variables = variables::of_attempt(identity).map(|(name, value)| format!("{name}={value}"));
+pub(crate) async fn end_orphans(identity: &MachineIdentity) -> usize {
+    let variables = variables::identity_variables(identity).map(|(name, value)| format!("{name}={value}"));
     end(false, || processes::orphans_with(&variables)).await
 }
 
@@ -143,15 +142,15 @@ async fn end(patient: bool, running: impl Fn() -> Vec<Pid>) -> usize {
 
 /// How a command ended that was told to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ending {
+pub(crate) struct CommandExit {
     /// Its exit code; where the signal ended its shell, that of what the shell had begun.
     pub(crate) code: Option<i32>,
     /// Whether all of it ended with success, and so wrote to the end what it was writing.
     pub(crate) well: bool,
 }
 
-impl Ending {
-    fn of(own: Option<i32>, inherited: &[Option<i32>]) -> Self {
+impl CommandExit {
+    fn from_exit_codes(own: Option<i32>, inherited: &[Option<i32>]) -> Self {
         match own {
             Some(code) => Self { code: Some(code), well: code == 0 },
             None => Self {
@@ -198,7 +197,7 @@ mod tests {
     use super::*;
 
     fn check(own: Option<i32>, inherited: &[Option<i32>], code: Option<i32>, well: bool) {
-        assert_eq!(Ending::of(own, inherited), Ending { code, well });
+        assert_eq!(CommandExit::from_exit_codes(own, inherited), CommandExit { code, well });
     }
 
     #[test]

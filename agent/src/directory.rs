@@ -1,23 +1,24 @@
-//! The checkpoint directory, as it is on the disk.
+//! The checkpoint directory, as it is on the disk. All but [`make`] is done with the rights of its user, by the callers.
 
+mod owned;
 mod snapshot;
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{MetadataExt, chown, lchown};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use domain::job::checkpoints::{
-    Entry, MARKERS, QUIET, Step, Watch, Writer, check_path, is_description, is_record, is_temporary, marks, step_of,
-};
 use jiff::Timestamp;
-use store::Local;
+use jobs::checkpoints::{
+    CheckpointStep, DirectoryEntry, DirectoryWatch, MARKERS, QUIET, WriterState, check_path, is_description, is_marker,
+    is_record, is_temporary, step_of,
+};
+use store::LocalFile;
 
-use crate::user::User;
-
-pub(crate) use snapshot::{Original, Snapshot, let_go};
+pub(crate) use owned::make;
+pub(crate) use snapshot::{KeptStep, StepSnapshot, let_go};
 
 /// Deeper, or more, is no checkpoint, but a directory that was named by mistake.
 const DEPTH_MAX: u32 = 32;
@@ -31,9 +32,9 @@ const END_BYTES: u64 = 512;
 
 /// What one look at the directory showed.
 #[derive(Debug, Default)]
-pub(crate) struct Look {
+pub(crate) struct DirectoryScan {
     /// What belongs to a step.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<DirectoryEntry>,
     /// Something whose name has no number.
     pub(crate) numberless: Option<String>,
     /// A file that is none of a checkpoint, though its name has a number.
@@ -43,8 +44,11 @@ pub(crate) struct Look {
 }
 
 /// What is in the directory now. What vanishes while it is looked at was not there.
-pub(crate) fn look(directory: &Path) -> io::Result<Look> {
-    let (mut seen, mut descriptions) = (Look::default(), Vec::new());
+pub(crate) fn scan_directory(directory: &Path) -> io::Result<DirectoryScan> {
+    if fs::symlink_metadata(directory)?.is_symlink() {
+        return Err(owned::is_a_link(directory));
+    }
+    let (mut seen, mut descriptions) = (DirectoryScan::default(), Vec::new());
     for name in names(directory)? {
         let shown = name.to_string_lossy();
         // A link, such as `latest`, is another name of a checkpoint.
@@ -81,36 +85,37 @@ pub(crate) fn look(directory: &Path) -> io::Result<Look> {
 }
 
 /// A step as it lies there now, where nobody writes.
-pub(crate) fn step_in(directory: &Path, step: u64, now: Timestamp) -> io::Result<Option<Step>> {
-    let mut watch = Watch::default();
-    watch.look(look(directory)?.entries, now);
-    Ok(watch.steps(Writer::Ended, now, QUIET).into_iter().find(|there| there.step == step))
+pub(crate) fn step_in(directory: &Path, step: u64, now: Timestamp) -> io::Result<Option<CheckpointStep>> {
+    let mut watch = DirectoryWatch::default();
+    watch.observe(scan_directory(directory)?.entries, now);
+    Ok(watch.steps(WriterState::Ended, now, QUIET).into_iter().find(|there| there.step == step))
 }
 
 /// What went wrong, without the number that it has in the kernel.
-pub(crate) fn words(error: &io::Error) -> String {
+pub(crate) fn describe_io_error(error: &io::Error) -> String {
     let text = error.to_string();
     text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words).to_owned()
 }
 
 /// What is uploaded, and what is not.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
-    pub(crate) files: Vec<Local>,
+pub(crate) struct FoundFiles {
+    pub(crate) files: Vec<LocalFile>,
     /// In words.
     pub(crate) missing: Vec<String>,
 }
 
 /// Every file at or below a path of the machine, by its path there. What is none, or cannot be read, loses nothing of the rest.
-pub(crate) fn all(path: &Path, found: &mut Found) {
-    below(path, DEPTH_MAX, found);
+pub(crate) fn collect_files(path: &Path, found: &mut FoundFiles) {
+    let base = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
+    below(path, base, DEPTH_MAX, found);
 }
 
-fn below(path: &Path, depth_left: u32, found: &mut Found) {
+fn below(path: &Path, base: &Path, depth_left: u32, found: &mut FoundFiles) {
     let mut lacks = |why: &dyn std::fmt::Display| found.missing.push(format!("{} ({why})", path.display()));
     let (own, target) = match fs::symlink_metadata(path).and_then(|own| Ok((own, fs::metadata(path)?))) {
         Ok(both) => both,
-        Err(error) => return lacks(&words(&error)),
+        Err(error) => return lacks(&describe_io_error(&error)),
     };
     if target.is_dir() {
         if own.is_symlink() {
@@ -120,37 +125,27 @@ fn below(path: &Path, depth_left: u32, found: &mut Found) {
             return lacks(&"too many levels");
         }
         match names(path) {
-            Ok(inside) => inside.iter().for_each(|name| below(&path.join(name), depth_left - 1, found)),
-            Err(error) => lacks(&words(&error)),
+            Ok(inside) => inside.iter().for_each(|name| below(&path.join(name), base, depth_left - 1, found)),
+            Err(error) => lacks(&describe_io_error(&error)),
         }
     } else if !target.is_file() {
         lacks(&"neither a file nor a directory");
+    } else if own.is_symlink() && !leads_below(path, base) {
+        lacks(&format!("a link to a file outside of {}", base.display()));
     } else if found.files.len() >= FILES_MAX {
         lacks(&"too many files");
     } else if let Some(name) = path.to_str() {
         let path_there = name.trim_start_matches('/').to_owned();
-        found.files.push(Local { path: path_there, from: path.to_owned(), found: None });
+        found.files.push(LocalFile { path: path_there, from: path.to_owned(), found: None });
     } else {
         lacks(&"it is no UTF-8, and has no name in the bucket");
     }
 }
 
-/// Makes the directory, and gives it to the user.
-pub(crate) fn make(directory: &Path, user: &User) -> io::Result<()> {
-    let missing: Vec<&Path> = directory.ancestors().take_while(|path| !path.exists()).collect();
-    fs::create_dir_all(directory)?;
-    missing.into_iter().chain([directory]).try_for_each(|path| chown(path, Some(user.uid), Some(user.gid)))
-}
-
-/// Gives all that is in it to the user, and nothing that a link leads to.
-pub(crate) fn give(path: &Path, user: &User) -> io::Result<()> {
-    lchown(path, Some(user.uid), Some(user.gid))?;
-    if fs::symlink_metadata(path)?.is_dir() {
-        for entry in fs::read_dir(path)? {
-            give(&entry?.path(), user)?;
-        }
-    }
-    Ok(())
+/// Whether a link leads to what lies at or below a directory. The rights of the user are what holds where it is changed just then.
+fn leads_below(link: &Path, directory: &Path) -> bool {
+    let both = link.canonicalize().and_then(|target| Ok((target, directory.canonicalize()?)));
+    both.is_ok_and(|(target, directory)| target.starts_with(directory))
 }
 
 /// How many bytes are free for whoever is not root, where that is below a hundredth: the disk is full.
@@ -164,13 +159,13 @@ fn names(directory: &Path) -> io::Result<Vec<OsString>> {
 }
 
 /// `None` where it is being renamed or deleted; the next look sees what came of it.
-fn entry_of(name: &OsStr, directory: &Path) -> Option<Entry> {
+fn entry_of(name: &OsStr, directory: &Path) -> Option<DirectoryEntry> {
     let (path, name) = (directory.join(name), name.to_string_lossy().into_owned());
-    let mut inside = Inside::default();
+    let mut inside = DirectoryContent::beneath(directory);
     let unreadable = match walk(&path, DEPTH_MAX, &mut inside) {
         Ok(()) => None,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-        Err(error) => Some(words(&error)),
+        Err(error) => Some(describe_io_error(&error)),
     };
     let folder = path.is_dir();
     let marked_at = if folder {
@@ -179,8 +174,8 @@ fn entry_of(name: &OsStr, directory: &Path) -> Option<Entry> {
         marker_at(&directory.join(format!("{name}{COMPLETE}")), COMPLETE)
     };
     let unfit = unreadable.or_else(|| unfit(&name, marked_at.is_some(), &inside, directory));
-    let Inside { files, .. } = inside;
-    Some(Entry {
+    let DirectoryContent { files, .. } = inside;
+    Some(DirectoryEntry {
         folder,
         bytes: files.iter().map(|(_, metadata)| metadata.len()).sum(),
         files: u64::try_from(files.len()).unwrap_or(u64::MAX),
@@ -195,7 +190,7 @@ fn entry_of(name: &OsStr, directory: &Path) -> Option<Entry> {
 fn marker_at(path: &Path, name: &str) -> Option<Timestamp> {
     // A pipe of that name would be waited for.
     let metadata = fs::metadata(path).ok().filter(Metadata::is_file)?;
-    end_of(path).is_ok_and(|end| marks(name, &end)).then(|| changed_at(&metadata))
+    end_of(path).is_ok_and(|end| is_marker(name, &end)).then(|| changed_at(&metadata))
 }
 
 fn end_of(path: &Path) -> io::Result<Vec<u8>> {
@@ -207,7 +202,7 @@ fn end_of(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Why something of that name, with that in it, is no checkpoint.
-fn unfit(name: &str, marked: bool, inside: &Inside, directory: &Path) -> Option<String> {
+fn unfit(name: &str, marked: bool, inside: &DirectoryContent, directory: &Path) -> Option<String> {
     if is_temporary(name) {
         return Some("its name says that it is still being written".to_owned());
     }
@@ -234,8 +229,10 @@ fn changed_at(metadata: &Metadata) -> Timestamp {
 }
 
 /// What lies at or below a path.
-#[derive(Debug, Default)]
-struct Inside {
+#[derive(Debug)]
+struct DirectoryContent<'a> {
+    /// The checkpoint directory.
+    directory: &'a Path,
     files: Vec<(PathBuf, Metadata)>,
     /// Links to directories, and to nothing, with what they say.
     links: Vec<(PathBuf, PathBuf)>,
@@ -243,7 +240,11 @@ struct Inside {
     folders: Vec<PathBuf>,
 }
 
-impl Inside {
+impl<'a> DirectoryContent<'a> {
+    const fn beneath(directory: &'a Path) -> Self {
+        Self { directory, files: Vec::new(), links: Vec::new(), folders: Vec::new() }
+    }
+
     fn paths(&self) -> impl Iterator<Item = &Path> {
         let files = self.files.iter().map(|(path, _)| path.as_path());
         files.chain(self.links.iter().map(|(path, _)| path.as_path())).chain(self.folders.iter().map(PathBuf::as_path))
@@ -254,9 +255,10 @@ impl Inside {
     }
 }
 
-/// A link to a file counts as that file; one to a directory may lead anywhere, and is kept as the link that it is. Sockets and pipes are
-/// nothing that could be kept.
-fn walk(path: &Path, depth_left: u32, found: &mut Inside) -> io::Result<()> {
+/// A link to a file of the checkpoint directory counts as that file, and one to a file elsewhere is an error: what it leads to would neither be
+/// kept nor come back. A link to a directory may lead anywhere, and is kept as the link that it is. Sockets and pipes are nothing that could
+/// be kept.
+fn walk(path: &Path, depth_left: u32, found: &mut DirectoryContent<'_>) -> io::Result<()> {
     let too_many = |what: &str| io::Error::other(format!("{} has too many {what} to be a checkpoint", path.display()));
     if found.len() >= FILES_MAX {
         return Err(too_many("files"));
@@ -268,6 +270,12 @@ fn walk(path: &Path, depth_left: u32, found: &mut Inside) -> io::Result<()> {
         metadata => Some(metadata?),
     };
     match metadata {
+        Some(metadata) if metadata.is_file() && own.is_symlink() && !leads_below(path, found.directory) => {
+            let link = path.strip_prefix(found.directory).unwrap_or(path).display();
+            return Err(io::Error::other(format!(
+                "`{link}` is a link to a file outside of the checkpoint directory, which is not read: copy the file there"
+            )));
+        }
         Some(metadata) if metadata.is_file() => found.files.push((path.to_owned(), metadata)),
         Some(metadata) if metadata.is_dir() && !own.is_symlink() => {
             if depth_left == 0 {
@@ -314,7 +322,7 @@ mod tests {
         }
 
         fn look(&self) -> Vec<Seen> {
-            let seen = look(&self.0).unwrap().entries.into_iter();
+            let seen = scan_directory(&self.0).unwrap().entries.into_iter();
             let mut seen: Vec<_> =
                 seen.map(|entry| (entry.name, entry.bytes, entry.marked_at.is_some(), entry.unfit)).collect();
             seen.sort_unstable();
@@ -364,12 +372,12 @@ mod tests {
     #[test]
     fn a_log_is_no_checkpoint_and_a_configuration_is_none_by_itself() {
         let scratch = Scratch::new("records").file("train-900.log").file("model-5.pt").file("config-5.json");
-        assert_eq!(look(&scratch.0).unwrap().record.as_deref(), Some("train-900.log"));
+        assert_eq!(scan_directory(&scratch.0).unwrap().record.as_deref(), Some("train-900.log"));
         fs::remove_file(scratch.0.join("train-900.log")).unwrap();
         let scratch = scratch.file("metrics-6.csv").file("step-7.json/a");
         let names: Vec<String> = scratch.look().into_iter().map(|(name, ..)| name).collect();
         assert_eq!(names, ["config-5.json", "model-5.pt", "step-7.json"]);
-        assert_eq!(look(&scratch.0).unwrap().record.as_deref(), Some("metrics-6.csv"));
+        assert_eq!(scan_directory(&scratch.0).unwrap().record.as_deref(), Some("metrics-6.csv"));
     }
 
     #[test]
@@ -386,7 +394,7 @@ mod tests {
         std::os::unix::fs::symlink("/", scratch.0.join("step-1/root")).unwrap();
         std::os::unix::fs::symlink("..", scratch.0.join("step-1/circle")).unwrap();
         assert_eq!(scratch.look(), [seen("step-1", 5, false, None)]);
-        assert_eq!(look(&scratch.0).unwrap().link.as_deref(), Some("latest-1"));
+        assert_eq!(scan_directory(&scratch.0).unwrap().link.as_deref(), Some("latest-1"));
     }
 
     #[test]
@@ -403,7 +411,7 @@ mod tests {
     #[test]
     fn a_name_without_a_number_is_noticed() {
         let scratch = Scratch::new("numberless").file("last.ckpt");
-        assert_eq!(look(&scratch.0).unwrap().numberless.as_deref(), Some("last.ckpt"));
+        assert_eq!(scan_directory(&scratch.0).unwrap().numberless.as_deref(), Some("last.ckpt"));
     }
 
     #[test]
@@ -411,8 +419,8 @@ mod tests {
         let scratch = Scratch::new("outputs").file("a/one.txt").file("a/two.txt");
         std::os::unix::fs::symlink("/nowhere/at-all", scratch.0.join("a/absent")).unwrap();
         std::os::unix::fs::symlink("/", scratch.0.join("a/root")).unwrap();
-        let mut found = Found::default();
-        all(&scratch.0, &mut found);
+        let mut found = FoundFiles::default();
+        collect_files(&scratch.0, &mut found);
         let mut files: Vec<PathBuf> = found.files.into_iter().map(|file| Path::new("/").join(file.path)).collect();
         files.sort_unstable();
         assert_eq!(files, [scratch.0.join("a/one.txt"), scratch.0.join("a/two.txt")]);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use domain::job::{Checkpoint, Head, HeadResult, Identity, JobId};
+use jobs::{Checkpoint, Head, HeadResult, JobId, MachineIdentity};
 use store::{Store, StoreError, Versioned};
 use tokio::sync::Mutex;
 
@@ -11,14 +11,14 @@ const TRIES: u32 = 5;
 
 /// Why the fence was not written.
 #[derive(Debug)]
-pub(crate) enum Shut {
+pub(crate) enum FenceError {
     /// Another attempt has taken over, or the job has a result. In words.
     Fenced(String),
     /// S3 refused, or did not answer.
     Store(StoreError),
 }
 
-impl From<StoreError> for Shut {
+impl From<StoreError> for FenceError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
@@ -26,22 +26,22 @@ impl From<StoreError> for Shut {
 
 /// Whose the last word of an attempt is.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum LastWord {
+pub(crate) enum ResultOwner {
     /// This process's.
-    Own,
+    ThisProcess,
     /// That of another machine of the same attempt.
-    AnotherMachines,
+    AnotherMachine,
     /// An earlier start on this machine had it: the command has ended.
-    Said(HeadResult),
+    EarlierStart(HeadResult),
 }
 
-impl LastWord {
-    fn of(head: Head, attempt: u32, launch: &str) -> Self {
+impl ResultOwner {
+    fn from_head(head: Head, attempt: u32, launch: &str) -> Self {
         match head.result {
-            _ if head.attempt != attempt => Self::Own,
-            _ if head.launch != launch => Self::AnotherMachines,
-            Some(result) => Self::Said(result),
-            None => Self::Own,
+            _ if head.attempt != attempt => Self::ThisProcess,
+            _ if head.launch != launch => Self::AnotherMachine,
+            Some(result) => Self::EarlierStart(result),
+            None => Self::ThisProcess,
         }
     }
 }
@@ -58,17 +58,17 @@ pub(crate) struct Fence {
 }
 
 impl Fence {
-    pub(crate) fn new(store: Store, identity: &Identity) -> Self {
+    pub(crate) fn new(store: Store, identity: &MachineIdentity) -> Self {
         let last = Mutex::new(Versioned { value: Head::default(), etag: None });
-        let Identity { job, attempt, launch, .. } = identity;
+        let MachineIdentity { job, attempt, launch, .. } = identity;
         Self { store, job: job.clone(), attempt: *attempt, launch: launch.clone(), last, held: AtomicBool::new(false) }
     }
 
     /// What is there now; an attempt that comes after this one, or a result, is an error.
-    pub(crate) async fn read(&self) -> Result<Head, Shut> {
+    pub(crate) async fn read(&self) -> Result<Head, FenceError> {
         let read = Box::pin(self.store.read_fence(&self.job)).await?;
         if let Some(why) = why_shut(&read.value, self.attempt, &self.launch) {
-            return Err(Shut::Fenced(why));
+            return Err(FenceError::Fenced(why));
         }
         let head = read.value.clone();
         *self.last.lock().await = read;
@@ -76,23 +76,23 @@ impl Fence {
     }
 
     /// Whether this attempt may still write. What it last read stays what it swaps against.
-    pub(crate) async fn look(&self) -> Result<(), Shut> {
+    pub(crate) async fn check(&self) -> Result<(), FenceError> {
         let read = Box::pin(self.store.read_fence(&self.job)).await?;
         // Its own result is no reason to end: it is about to.
         let own = read.value.attempt == self.attempt && read.value.launch == self.launch;
         match why_shut(&read.value, self.attempt, &self.launch).filter(|_| !own) {
-            Some(why) => Err(Shut::Fenced(why)),
+            Some(why) => Err(FenceError::Fenced(why)),
             None => Ok(()),
         }
     }
 
     /// Whose what belongs to the attempt is, such as its exit record. Once this process has been in the fence, only a later attempt is.
-    pub(crate) async fn last_word(&self) -> Result<LastWord, StoreError> {
+    pub(crate) async fn last_word(&self) -> Result<ResultOwner, StoreError> {
         if self.held.load(Ordering::Relaxed) {
-            return Ok(LastWord::Own);
+            return Ok(ResultOwner::ThisProcess);
         }
         let head = Box::pin(self.store.read_fence(&self.job)).await?.value;
-        Ok(LastWord::of(head, self.attempt, &self.launch))
+        Ok(ResultOwner::from_head(head, self.attempt, &self.launch))
     }
 
     /// The checkpoints that it names.
@@ -102,7 +102,7 @@ impl Fence {
     }
 
     /// Changes what is there, as this attempt; `change` may be asked again, of what is there by then.
-    pub(crate) async fn swap(&self, change: impl Fn(&mut Head)) -> Result<Head, Shut> {
+    pub(crate) async fn swap(&self, change: impl Fn(&mut Head)) -> Result<Head, FenceError> {
         let mut last = self.last.lock().await;
         let mut tries = 1..TRIES;
         loop {
@@ -122,7 +122,7 @@ impl Fence {
                         return Ok(head);
                     }
                     if let Some(why) = why_shut(&read.value, self.attempt, &self.launch) {
-                        return Err(Shut::Fenced(why));
+                        return Err(FenceError::Fenced(why));
                     }
                     *last = read;
                 }
@@ -207,14 +207,14 @@ mod tests {
         let result = HeadResult { succeeded: true, code: Some(0), why: String::new(), at };
         let word = |attempt, launch: &str, result: Option<&HeadResult>| {
             let head = Head { attempt, launch: launch.to_owned(), result: result.cloned(), ..Head::default() };
-            LastWord::of(head, 2, "0a")
+            ResultOwner::from_head(head, 2, "0a")
         };
-        assert_eq!(word(2, "0a", None), LastWord::Own);
-        assert_eq!(word(2, "0a", Some(&result)), LastWord::Said(result.clone()));
+        assert_eq!(word(2, "0a", None), ResultOwner::ThisProcess);
+        assert_eq!(word(2, "0a", Some(&result)), ResultOwner::EarlierStart(result.clone()));
         for result in [None, Some(&result)] {
-            assert_eq!(word(2, "0b", result), LastWord::AnotherMachines);
-            assert_eq!(word(1, "0b", result), LastWord::Own);
-            assert_eq!(word(3, "0a", result), LastWord::Own);
+            assert_eq!(word(2, "0b", result), ResultOwner::AnotherMachine);
+            assert_eq!(word(1, "0b", result), ResultOwner::ThisProcess);
+            assert_eq!(word(3, "0a", result), ResultOwner::ThisProcess);
         }
     }
 

@@ -11,11 +11,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use domain::job::telemetry::{PUBLISHED_EVERY, SAMPLED_EVERY};
 use jiff::SignedDuration;
+use jobs::telemetry::{PUBLISHED_EVERY, SAMPLED_EVERY};
 use tokio::time::MissedTickBehavior;
 
-use self::nvml::Sampler;
+use self::nvml::GpuSampler;
 use self::publish::Publisher;
 use crate::agent::Agent;
 
@@ -24,8 +24,8 @@ const NVML_SILENT_AFTER: SignedDuration = SignedDuration::from_secs(60);
 
 /// Watches them until it is aborted.
 pub(crate) async fn watch(agent: Arc<Agent>) {
-    let mut saying = Saying { agent: &agent, said: BTreeSet::new() };
-    let mut sampler = match Sampler::begin() {
+    let mut saying = OnceLog { agent: &agent, said: BTreeSet::new() };
+    let mut sampler = match GpuSampler::begin() {
         Ok(sampler) => sampler,
         Err(error) => {
             return saying.once(format!("CloudWatch is told nothing of GPUs: no thread can be begun ({error})"));
@@ -39,7 +39,7 @@ pub(crate) async fn watch(agent: Arc<Agent>) {
     moment.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         moment.tick().await;
-        let look = sampler.look(agent.pace.wait(NVML_SILENT_AFTER)).await;
+        let look = sampler.read(agent.pace.wait(NVML_SILENT_AFTER)).await;
         look.problems.into_iter().for_each(|problem| saying.once(problem));
         let sees_some = !look.gpus.is_empty();
         moments.extend(sees_some.then_some(look.gpus));
@@ -49,7 +49,7 @@ pub(crate) async fn watch(agent: Arc<Agent>) {
                 Ok(()) => refused = false,
                 Err(_) if refused => {}
                 Err(words) => {
-                    agent.log.say(&format!("CloudWatch is told nothing of GPUs: {words}"));
+                    agent.log.write_line(&format!("CloudWatch is told nothing of GPUs: {words}"));
                     refused = true;
                 }
             }
@@ -62,15 +62,15 @@ pub(crate) async fn watch(agent: Arc<Agent>) {
 }
 
 /// Says each thing once.
-struct Saying<'a> {
+struct OnceLog<'a> {
     agent: &'a Agent,
     said: BTreeSet<String>,
 }
 
-impl Saying<'_> {
+impl OnceLog<'_> {
     fn once(&mut self, words: String) {
         if !self.said.contains(&words) {
-            self.agent.log.say(&words);
+            self.agent.log.write_line(&words);
             self.said.insert(words);
         }
     }

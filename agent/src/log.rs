@@ -9,7 +9,7 @@ use std::io::{PipeReader, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use outlet::Outlet;
+use outlet::LogOutput;
 use tokio::sync::oneshot;
 
 use crate::world::now;
@@ -23,12 +23,12 @@ const LINE_BYTES: usize = 4 * 1024;
 /// The log.
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
-    tail: Arc<Mutex<Tail>>,
-    output: Outlet,
+    tail: Arc<Mutex<LogTail>>,
+    output: LogOutput,
 }
 
 #[derive(Debug, Default)]
-struct Tail {
+struct LogTail {
     bytes: VecDeque<u8>,
     written: u64,
     /// Whether it is known what an earlier start of this attempt left.
@@ -38,7 +38,7 @@ struct Tail {
 impl Log {
     /// An empty one, that goes to the agent's own output as well.
     pub(crate) fn new() -> Self {
-        Self { tail: Arc::default(), output: Outlet::to_stdout() }
+        Self { tail: Arc::default(), output: LogOutput::to_stdout() }
     }
 
     /// Waits until the agent's own output has all of it, but no longer than that.
@@ -47,7 +47,7 @@ impl Log {
     }
 
     /// Says something of the agent's own.
-    pub(crate) fn say(&self, words: &str) {
+    pub(crate) fn write_line(&self, words: &str) {
         self.write(line_of(words).as_bytes());
     }
 
@@ -83,11 +83,11 @@ impl Log {
     fn write(&self, bytes: &[u8]) {
         // The one after the other under the same lock, so that both have it in the same order.
         let mut tail = self.locked();
-        tail.take(bytes);
-        self.output.take(bytes);
+        tail.append(bytes);
+        self.output.write(bytes);
     }
 
-    fn locked(&self) -> MutexGuard<'_, Tail> {
+    fn locked(&self) -> MutexGuard<'_, LogTail> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -96,8 +96,8 @@ fn line_of(words: &str) -> String {
     format!("[curfew {:.0}] {words}\n", now())
 }
 
-impl Tail {
-    fn take(&mut self, bytes: &[u8]) {
+impl LogTail {
+    fn append(&mut self, bytes: &[u8]) {
         self.written += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         self.bytes.extend(&bytes[bytes.len().saturating_sub(TAIL_BYTES)..]);
         let surplus = self.bytes.len().saturating_sub(TAIL_BYTES);
@@ -106,12 +106,12 @@ impl Tail {
 
     fn go_on_from(&mut self, earlier: &[u8]) {
         let own = std::mem::replace(self, Self { goes_on: true, ..Self::default() });
-        self.take(earlier);
+        self.append(earlier);
         if !earlier.is_empty() && !earlier.ends_with(b"\n") {
-            self.take(b"\n");
+            self.append(b"\n");
         }
         let before = self.written;
-        self.take(&Vec::from(own.bytes));
+        self.append(&Vec::from(own.bytes));
         self.written = before + own.written;
     }
 
@@ -135,17 +135,17 @@ mod tests {
 
     #[test]
     fn only_the_end_is_kept() {
-        let mut tail = Tail::default();
+        let mut tail = LogTail::default();
         for part in 0..10_u8 {
-            tail.take(&vec![part; 100 * 1024]);
+            tail.append(&vec![part; 100 * 1024]);
         }
         assert_eq!((tail.bytes.len(), tail.written), (TAIL_BYTES, 1_024_000));
         assert_eq!((tail.bytes.front(), tail.bytes.back()), (Some(&7), Some(&9)));
     }
 
     fn check_go_on(earlier: &[u8], own: &[u8], expect: &str) {
-        let mut tail = Tail::default();
-        tail.take(own);
+        let mut tail = LogTail::default();
+        tail.append(own);
         tail.go_on_from(earlier);
         let whole = String::from_utf8(tail.whole_lines()).unwrap();
         assert!(whole.starts_with(expect) && tail.goes_on, "{}", &whole[..whole.len().min(60)]);
@@ -162,8 +162,8 @@ mod tests {
     }
 
     fn check_begin(end: &str, expect: &str) {
-        let mut tail = Tail::default();
-        tail.take(&[b"the beginning\n".repeat(TAIL_BYTES / 10), end.as_bytes().to_vec()].concat());
+        let mut tail = LogTail::default();
+        tail.append(&[b"the beginning\n".repeat(TAIL_BYTES / 10), end.as_bytes().to_vec()].concat());
         let whole = String::from_utf8(tail.whole_lines()).unwrap();
         assert!(whole.starts_with(expect), "{}", &whole[..40]);
     }
@@ -173,16 +173,16 @@ mod tests {
         check_begin("", "the beginning\n");
         check_begin(&"x".repeat(TAIL_BYTES - 3), "x");
         check_begin(&format!("{}x", "é".repeat(TAIL_BYTES / 2)), "éé");
-        let mut tail = Tail::default();
-        tail.take("é\nall of it".as_bytes());
+        let mut tail = LogTail::default();
+        tail.append("é\nall of it".as_bytes());
         assert_eq!(tail.whole_lines(), "é\nall of it".as_bytes());
     }
 
     #[test]
     fn a_write_larger_than_that_leaves_its_end() {
-        let mut tail = Tail::default();
-        tail.take(&vec![1; TAIL_BYTES]);
-        tail.take(&[vec![2; TAIL_BYTES], vec![3]].concat());
+        let mut tail = LogTail::default();
+        tail.append(&vec![1; TAIL_BYTES]);
+        tail.append(&[vec![2; TAIL_BYTES], vec![3]].concat());
         assert_eq!((tail.bytes.len(), tail.bytes.back()), (TAIL_BYTES, Some(&3)));
         assert!(!tail.bytes.contains(&1));
     }

@@ -6,21 +6,21 @@
 
 mod agent;
 mod arguments;
+mod attempt;
 mod aws;
 mod command;
 mod directory;
 mod disk;
 mod fence;
 mod gpu;
-mod heart;
+mod heartbeat;
 mod keeper;
-mod life;
 mod log;
 mod notice;
 mod outputs;
-mod patience;
 mod processes;
 mod restore;
+mod retry_timeout;
 mod secrets;
 mod shutdown;
 mod user;
@@ -34,15 +34,15 @@ use std::time::Duration;
 
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region};
-use domain::job::{Exit, ExitReason, Identity, SCHEMA};
 use jiff::SignedDuration;
-use store::{Store, StoreError};
+use jobs::{ExitReason, ExitRecord, MachineIdentity, SCHEMA, said_by_machine};
+use store::{MachineDocument, Store, StoreError};
 use tokio::signal::unix::Signal;
 use tokio::task::LocalSet;
 
-use crate::agent::{Agent, End};
+use crate::agent::{Agent, AttemptEnd};
 use crate::arguments::Arguments;
-use crate::fence::LastWord;
+use crate::fence::ResultOwner;
 use crate::log::Log;
 use crate::world::now;
 
@@ -73,18 +73,19 @@ fn begin() -> Result<(), String> {
     let identity = read_identity(&arguments)?;
     processes::inherit();
     let log = Log::new();
-    runtime.block_on(LocalSet::new().run_until(whole(identity, &arguments, log.clone(), shutdown)));
+    runtime.block_on(LocalSet::new().run_until(run_agent(identity, &arguments, log.clone(), shutdown)));
     log.written_within(LAST_WRITTEN);
     // What still reads or writes a disk is not waited for.
     runtime.shutdown_background();
     Ok(())
 }
 
-fn read_identity(arguments: &Arguments) -> Result<Identity, String> {
+fn read_identity(arguments: &Arguments) -> Result<MachineIdentity, String> {
     let path = arguments.identity.display();
     let text = std::fs::read_to_string(&arguments.identity)
         .map_err(|error| format!("{path} cannot be read ({error}); it is written when the machine boots"))?;
-    let identity: Identity = serde_json::from_str(&text).map_err(|error| format!("{path} is no identity: {error}"))?;
+    let identity: MachineIdentity =
+        serde_json::from_str(&text).map_err(|error| format!("{path} is no identity: {error}"))?;
     if identity.schema != SCHEMA {
         return Err(format!("{path} has schema {}, and this agent knows schema {SCHEMA}", identity.schema));
     }
@@ -92,52 +93,55 @@ fn read_identity(arguments: &Arguments) -> Result<Identity, String> {
 }
 
 /// All of it, down to the dark.
-async fn whole(identity: Identity, arguments: &Arguments, log: Log, shutdown: io::Result<Signal>) {
+async fn run_agent(identity: MachineIdentity, arguments: &Arguments, log: Log, shutdown: io::Result<Signal>) {
     let store = store_of(&identity).await;
-    log.say(&format!("attempt {} of the job {}, until {:.0}", identity.attempt, identity.job, identity.ends_at));
+    log.write_line(&format!("attempt {} of the job {}, until {:.0}", identity.attempt, identity.job, identity.ends_at));
     let agent = Agent::new(identity, store, log, arguments.pace);
     let watching = [
-        tokio::spawn(notice::told(Arc::clone(&agent), shutdown)),
-        tokio::spawn(notice::expired(Arc::clone(&agent))),
+        tokio::spawn(notice::wait_for_shutdown(Arc::clone(&agent), shutdown)),
+        tokio::spawn(notice::wait_for_deadline(Arc::clone(&agent))),
         tokio::spawn(notice::watch(Arc::clone(&agent))),
     ];
     let orphans = command::end_orphans(&agent.identity).await;
     if orphans > 0 {
-        agent.log.say(&format!("an earlier start of this agent left {orphans} processes running, which were ended"));
+        agent
+            .log
+            .write_line(&format!("an earlier start of this agent left {orphans} processes running, which were ended"));
     }
-    let heart = tokio::spawn(heart::beat(Arc::clone(&agent)));
-    let end = life::live(&agent).await;
+    let heart = tokio::spawn(heartbeat::beat(Arc::clone(&agent)));
+    let end = attempt::live(&agent).await;
     heart.abort();
-    Box::pin(leave(&agent, &end)).await;
+    Box::pin(write_exit(&agent, &end)).await;
     for watch in watching {
         watch.abort();
     }
     shutdown::go_dark(&agent.log, &arguments.shutdown).await;
 }
 
-async fn store_of(identity: &Identity) -> Store {
+async fn store_of(identity: &MachineIdentity) -> Store {
     let few = TimeoutConfig::builder().connect_timeout(Duration::from_secs(5)).read_timeout(Duration::from_secs(30));
     let few = few.operation_attempt_timeout(Duration::from_mins(2)).build();
     let config = aws_config::defaults(BehaviorVersion::latest()).region(Region::new(identity.region.to_string()));
-    Store::new(&config.timeout_config(few).load().await, identity.bucket.clone())
+    Store::new(&config.timeout_config(few).load().await, identity.bucket.clone()).for_machine()
 }
 
 /// The log, and at last the exit record: whoever waits for that finds nothing written after it. Nothing where they are another
 /// machine's to write, or where nobody knows.
-async fn leave(agent: &Agent, end: &End) {
-    let Identity { job, attempt, .. } = &agent.identity;
-    let exit = Exit { attempt: *attempt, at: now(), reason: end.reason, code: end.code, why: end.why.clone() };
-    agent.log.say(&format!("attempt {attempt} ends ({}): {}", name_of(end.reason), end.why));
+async fn write_exit(agent: &Agent, end: &AttemptEnd) {
+    let MachineIdentity { job, attempt, .. } = &agent.identity;
+    let exit =
+        ExitRecord { attempt: *attempt, at: now(), reason: end.reason, code: end.code, why: said_by_machine(&end.why) };
+    agent.log.write_line(&format!("attempt {attempt} ends ({}): {}", name_of(end.reason), end.why));
     let last_words = agent.pace.wait(LAST_WORDS).max(LAST_WORDS_MIN);
-    let whose = tokio::time::timeout(last_words, whose(agent, exit)).await;
+    let whose = tokio::time::timeout(last_words, check_exit_owner(agent, exit)).await;
     let exit = match whose.unwrap_or_else(|_| Err("nothing is left behind: S3 did not answer".to_owned())) {
         Ok(exit) => exit,
-        Err(words) => return agent.log.say(&words),
+        Err(words) => return agent.log.write_line(&words),
     };
     let mut uploaded = None;
     let (told, log) = tokio::join!(
-        tokio::time::timeout(last_words, tell_last(agent)),
-        tokio::time::timeout(last_words, heart::upload_log(agent, &mut uploaded)),
+        tokio::time::timeout(last_words, send_last_heartbeat(agent)),
+        tokio::time::timeout(last_words, heartbeat::upload_log(agent, &mut uploaded)),
     );
     let silent = |_| Err("S3 did not answer".to_owned());
     let mut problems: Vec<String> =
@@ -148,30 +152,34 @@ async fn leave(agent: &Agent, end: &End) {
         Err(_) => problems.push("S3 did not answer".to_owned()),
     }
     for problem in problems {
-        agent.log.say(&format!("not all could be left behind: {problem}"));
+        agent.log.write_line(&format!("not all could be left behind: {problem}"));
     }
 }
 
 /// The exit record, where it is this process's to write, or else why it is not. Where an earlier start wrote the result and came no further,
 /// it is of that.
-async fn whose(agent: &Agent, exit: Exit) -> Result<Exit, String> {
-    let Identity { job, attempt, .. } = &agent.identity;
+async fn check_exit_owner(agent: &Agent, exit: ExitRecord) -> Result<ExitRecord, String> {
+    let MachineIdentity { job, attempt, .. } = &agent.identity;
     let unknown = |error: StoreError| format!("nothing is left behind: {error}");
     match agent.fence.last_word().await.map_err(unknown)? {
-        LastWord::Own => Ok(exit),
-        LastWord::AnotherMachines => {
+        ResultOwner::ThisProcess => Ok(exit),
+        ResultOwner::AnotherMachine => {
             Err("another machine of this attempt leaves behind how it ends, not this one".to_owned())
         }
-        LastWord::Said(result) => match agent.store.read_exit(job, *attempt).await.map_err(unknown)? {
-            Some(_) => Err("an earlier start of this attempt has left behind how it ended".to_owned()),
-            None => Ok(Exit { reason: result.reason(), code: result.code, why: result.why, ..exit }),
+        ResultOwner::EarlierStart(result) => match agent.store.read_exit(job, *attempt).await.map_err(unknown)? {
+            MachineDocument::Believed(_) => {
+                Err("an earlier start of this attempt has left behind how it ended".to_owned())
+            }
+            MachineDocument::Absent | MachineDocument::Refused(_) => {
+                Ok(ExitRecord { reason: result.reason(), code: result.code, why: result.why, ..exit })
+            }
         },
     }
 }
 
 /// What was found out last, the heart may not have told.
-async fn tell_last(agent: &Agent) -> Result<(), String> {
-    if agent.trouble().is_empty() { Ok(()) } else { heart::tell(agent).await }
+async fn send_last_heartbeat(agent: &Agent) -> Result<(), String> {
+    if agent.current_warnings().is_empty() { Ok(()) } else { heartbeat::send_heartbeat(agent).await }
 }
 
 const fn name_of(reason: ExitReason) -> &'static str {

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use aws_config::imds::Client;
 use aws_config::imds::client::error::ImdsError;
-use domain::fault::{sentence, shortened};
-use domain::job::{ExitReason, warning};
 use jiff::{SignedDuration, Timestamp};
+use jobs::{ExitReason, warning};
+use model::fault::{error_sentence, shortened};
 use serde::Deserialize;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::agent::{Agent, Cause};
+use crate::agent::{Agent, EndCause};
 use crate::world::{after, now, sleep_until};
 
 /// EC2 user guide, "Spot Instance interruption notices": check every 5 seconds.
@@ -26,7 +26,7 @@ const TOLD: SignedDuration = SignedDuration::from_secs(60);
 
 /// EC2 user guide, "Spot Instance interruption notices", "instance-action".
 #[derive(Debug, PartialEq, Eq, Deserialize)]
-struct Interruption {
+struct InterruptionNotice {
     action: String,
     #[serde(default)]
     time: serde_json::Value,
@@ -40,24 +40,24 @@ pub(crate) async fn watch(agent: Arc<Agent>) {
         match get(&client, INTERRUPTION).await {
             Ok(Some(text)) => {
                 if let Some((why, time)) = interruption(&text, now()) {
-                    return agent.end(Cause { reason: ExitReason::Interrupted, why, until: after(time) });
+                    return agent.end(EndCause { reason: ExitReason::Interrupted, why, until: after(time) });
                 }
                 if !odd {
                     let text = shortened(&text, 200);
-                    agent.log.say(&format!(
+                    agent.log.write_line(&format!(
                         "the instance metadata tell of an interruption without an action, which is none: `{text}`"
                     ));
                 }
                 odd = true;
             }
             Ok(None) if blind => {
-                agent.log.say("the instance metadata answers again");
+                agent.log.write_line("the instance metadata answers again");
                 blind = false;
             }
             Ok(None) => {}
             Err(words) => {
                 if !blind {
-                    agent.log.say(&format!(
+                    agent.log.write_line(&format!(
                         "the instance metadata does not answer, and a warning would not be seen: {words}"
                     ));
                 }
@@ -68,9 +68,9 @@ pub(crate) async fn watch(agent: Arc<Agent>) {
         }
         if !rebalance && let Ok(Some(_)) = get(&client, REBALANCE).await {
             rebalance = true;
-            agent
-                .log
-                .say("EC2 recommends to move this machine, for an interruption has become likelier; the job goes on");
+            agent.log.write_line(
+                "EC2 recommends to move this machine, for an interruption has become likelier; the job goes on",
+            );
         }
         agent.pace.sleep(EVERY).await;
     }
@@ -90,13 +90,13 @@ pub(crate) async fn get(client: &Client, path: &'static str) -> Result<Option<St
         Ok(text) => Ok(Some(text.into())),
         Err(ImdsError::ErrorResponse(answer)) if answer.response().status().as_u16() == 404 => Ok(None),
         Err(ImdsError::ErrorResponse(answer)) => Err(format!("they answer {}", answer.response().status())),
-        Err(error) => Err(sentence(&error)),
+        Err(error) => Err(error_sentence(&error)),
     }
 }
 
 /// What it says, and how long something can be done. `None` where it names no action: an empty page, or that of a proxy, is no warning.
 fn interruption(text: &str, now: Timestamp) -> Option<(String, SignedDuration)> {
-    let Interruption { action, time } = serde_json::from_str(text).ok()?;
+    let InterruptionNotice { action, time } = serde_json::from_str(text).ok()?;
     let time: Option<Timestamp> = time.as_str().and_then(|time| time.parse().ok());
     let why = match time {
         Some(time) => format!("EC2 takes the machine back ({action} at {time:.0})"),
@@ -111,22 +111,22 @@ pub(crate) fn shutdown() -> io::Result<Signal> {
 }
 
 /// Waits for it.
-pub(crate) async fn told(agent: Arc<Agent>, shutdown: io::Result<Signal>) {
+pub(crate) async fn wait_for_shutdown(agent: Arc<Agent>, shutdown: io::Result<Signal>) {
     match shutdown {
         Ok(mut shutdown) => drop(shutdown.recv().await),
-        Err(error) => return agent.log.say(&format!("a shutdown of this machine would not be heard: {error}")),
+        Err(error) => return agent.log.write_line(&format!("a shutdown of this machine would not be heard: {error}")),
     }
     let why = "the machine shuts down, or somebody ended the agent (SIGTERM)".to_owned();
-    agent.end(Cause { reason: ExitReason::Interrupted, why, until: after(agent.pace.of(TOLD)) });
+    agent.end(EndCause { reason: ExitReason::Interrupted, why, until: after(agent.pace.scale(TOLD)) });
 }
 
 /// Waits for the end of the attempt's time.
-pub(crate) async fn expired(agent: Arc<Agent>) {
+pub(crate) async fn wait_for_deadline(agent: Arc<Agent>) {
     sleep_until(agent.ends_at()).await;
     let ends_at = agent.identity.ends_at;
     let until = after(ends_at.duration_since(now()));
     let why = format!("the time of this attempt is over: its machine ends at {ends_at:.0}");
-    agent.end(Cause { reason: ExitReason::Expired, why, until });
+    agent.end(EndCause { reason: ExitReason::Expired, why, until });
 }
 
 #[cfg(test)]

@@ -2,49 +2,58 @@
 
 use std::path::Path;
 
-use store::{Local, Unsent};
+use store::{FileOwner, LocalFile, UnsentFile};
 
 use crate::agent::Agent;
-use crate::directory::{self, Found};
-use crate::fence::Shut;
-use crate::patience::Patience;
+use crate::directory::{self, FoundFiles};
+use crate::disk::on_disk;
+use crate::fence::FenceError;
+use crate::retry_timeout::RetryTimeout;
 
 /// So many refusals are said, for the words have to fit a message; the log has as many.
 const SAID_MAX: usize = 5;
 
-/// Uploads files, and directories with all that is in them, each by itself. What could not be, in words; `None` where all was.
-pub(crate) async fn upload(agent: &Agent, wanted: &[String]) -> Option<String> {
-    agent.does("uploading outputs");
-    let mut found = Found::default();
-    for path in wanted {
-        directory::all(Path::new(path), &mut found);
-    }
-    let Found { mut files, mut missing } = found;
+/// Uploads files, and directories with all that is in them, each by itself, with the rights of the user that made them. What could not be, in
+/// words; `None` where all was.
+pub(crate) async fn upload(agent: &Agent, wanted: &[String], owner: &FileOwner) -> Option<String> {
+    agent.set_activity("uploading outputs");
+    let paths = wanted.to_vec();
+    let found = on_disk(owner, move || {
+        let mut found = FoundFiles::default();
+        for path in &paths {
+            directory::collect_files(Path::new(path), &mut found);
+        }
+        Ok(found)
+    });
+    let FoundFiles { mut files, mut missing } = match found.await {
+        Ok(found) => found,
+        Err(error) => return describe_missing(&[directory::describe_io_error(&error)]),
+    };
     files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
     files.dedup();
     let count = files.len();
-    let refused = while_s3_answers(agent, files).await;
-    agent.log.say(&format!("{} files of its outputs are uploaded", count - refused.len()));
+    let refused = while_s3_answers(agent, files, owner).await;
+    agent.log.write_line(&format!("{} files of its outputs are uploaded", count - refused.len()));
     missing.extend(refused);
-    words_of(&missing)
+    describe_missing(&missing)
 }
 
 /// What is refused while S3 answers, and would be refused again, stays refused; the rest is sent again. What is refused, in words.
-async fn while_s3_answers(agent: &Agent, mut files: Vec<Local>) -> Vec<String> {
-    let (mut refused, mut patience) = (Vec::new(), Patience::default());
+async fn while_s3_answers(agent: &Agent, mut files: Vec<LocalFile>, owner: &FileOwner) -> Vec<String> {
+    let (mut refused, mut timeout) = (Vec::new(), RetryTimeout::default());
     loop {
-        let unsent = agent.store.upload_outputs(&agent.identity.job, agent.identity.attempt, files).await;
-        let (fenced, silent) = match agent.fence.look().await {
+        let unsent = agent.store.upload_outputs(&agent.identity.job, agent.identity.attempt, files, owner).await;
+        let (fenced, silent) = match agent.fence.check().await {
             Ok(()) => (false, None),
-            Err(Shut::Fenced(_)) => (true, None),
-            Err(Shut::Store(error)) => (false, Some(error)),
+            Err(FenceError::Fenced(_)) => (true, None),
+            Err(FenceError::Store(error)) => (false, Some(error)),
         };
-        let is_sent_again = |one: &Unsent| !fenced && (silent.is_some() || one.passing.is_some());
-        let (again, over): (Vec<Unsent>, Vec<Unsent>) = unsent.into_iter().partition(is_sent_again);
+        let is_sent_again = |one: &UnsentFile| !fenced && (silent.is_some() || one.passing.is_some());
+        let (again, over): (Vec<UnsentFile>, Vec<UnsentFile>) = unsent.into_iter().partition(is_sent_again);
         refused.extend(over.into_iter().map(|one| one.words));
         let passing = again.iter().find_map(|one| silent.as_ref().or(one.passing.as_ref()));
         let Some(error) = passing else { return refused };
-        if !patience.bears(agent, "the outputs cannot be uploaded yet", error).await {
+        if !timeout.pause_and_retry(agent, "the outputs cannot be uploaded yet", error).await {
             refused.extend(again.into_iter().map(|one| one.words));
             return refused;
         }
@@ -52,7 +61,7 @@ async fn while_s3_answers(agent: &Agent, mut files: Vec<Local>) -> Vec<String> {
     }
 }
 
-fn words_of(missing: &[String]) -> Option<String> {
+fn describe_missing(missing: &[String]) -> Option<String> {
     let said = missing.get(..SAID_MAX).unwrap_or(missing).join(", ");
     let more = match missing.len().saturating_sub(SAID_MAX) {
         0 => String::new(),
@@ -68,7 +77,7 @@ mod tests {
     fn check(count: usize, expect: Option<&str>) {
         let missing: Vec<String> = (0..count).map(|number| number.to_string()).collect();
         let expect = expect.map(|said| format!("not all of its outputs are uploaded: {said}"));
-        assert_eq!(words_of(&missing), expect);
+        assert_eq!(describe_missing(&missing), expect);
     }
 
     #[test]

@@ -1,18 +1,18 @@
 //! Puts back the newest whole checkpoint that head named.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
-use domain::job::checkpoints::{Manifest, step_of, to_restore};
-use domain::job::{Checkpoint, Head, TroubleKind};
-use store::CheckpointError;
+use jobs::checkpoints::{Manifest, step_of, to_restore};
+use jobs::{AgentWarningKind, Checkpoint, Head};
+use store::{CheckpointError, FileOwner};
 
-use crate::agent::{Agent, End};
-use crate::directory::{self, Original};
-use crate::patience::Patience;
+use crate::agent::{Agent, AttemptEnd};
+use crate::directory::{self, KeptStep};
+use crate::disk::on_disk;
+use crate::retry_timeout::RetryTimeout;
 use crate::user::User;
 use crate::world::now;
 
@@ -25,43 +25,43 @@ const ASIDE: &str = ".curfew-before-";
 
 /// What was put back, and all that counts.
 #[derive(Debug, Default)]
-pub(crate) struct Restored {
+pub(crate) struct RestoredCheckpoint {
     pub(crate) checkpoint: Option<Checkpoint>,
     /// Where its entries are.
     pub(crate) entries: Vec<PathBuf>,
     /// What the command finds there: what it writes over it, is to be kept.
-    pub(crate) original: Option<Original>,
+    pub(crate) original: Option<KeptStep>,
     /// The checkpoints that head named and that are not damaged, the newest last.
     pub(crate) counting: Vec<Checkpoint>,
     /// Those of them that may be cut off.
-    pub(crate) doubtful: Vec<Checkpoint>,
+    pub(crate) unverified: Vec<Checkpoint>,
     /// Which newer ones were not put back, and why, in sentences.
     pub(crate) skipped: Vec<String>,
 }
 
-impl Restored {
+impl RestoredCheckpoint {
     /// What there is to go back to where it turns out to be cut off.
-    pub(crate) fn before_doubtful(&self) -> Option<Candidates> {
-        let doubted = self.checkpoint.filter(|checkpoint| self.doubtful.contains(checkpoint))?;
+    pub(crate) fn before_doubtful(&self) -> Option<RestoreCandidates> {
+        let doubted = self.checkpoint.filter(|checkpoint| self.unverified.contains(checkpoint))?;
         let in_order = self.counting.iter().rev().copied().filter(|other| *other != doubted).collect();
-        Some(Candidates { in_order, doubtful: self.doubtful.clone(), skipped: self.skipped.clone() })
+        Some(RestoreCandidates { in_order, unverified: self.unverified.clone(), skipped: self.skipped.clone() })
     }
 }
 
 /// What can be put back.
 #[derive(Debug)]
-pub(crate) struct Candidates {
+pub(crate) struct RestoreCandidates {
     /// The first one that is not damaged is.
     in_order: Vec<Checkpoint>,
     /// Those of them that may be cut off.
-    doubtful: Vec<Checkpoint>,
+    unverified: Vec<Checkpoint>,
     /// Which newer ones there were, and why they are none of these.
     skipped: Vec<String>,
 }
 
-impl Candidates {
-    pub(crate) fn of(head: &Head) -> Self {
-        Self { in_order: to_restore(head), doubtful: head.doubtful.clone(), skipped: Vec::new() }
+impl RestoreCandidates {
+    pub(crate) fn from_head(head: &Head) -> Self {
+        Self { in_order: to_restore(head), unverified: head.unverified.clone(), skipped: Vec::new() }
     }
 
     /// Takes down why a newer one is none of these.
@@ -74,48 +74,56 @@ impl Candidates {
 /// Restores; where the job has no checkpoint yet, there is nothing to put back.
 pub(crate) async fn restore(
     agent: &Arc<Agent>,
-    candidates: Candidates,
+    candidates: RestoreCandidates,
     into: &Path,
     user: &User,
-) -> Result<Restored, End> {
-    prepare(agent, into, user).await.map_err(|error| {
-        let (place, words) = (into.display(), directory::words(&error));
-        End::broken(format!(
+) -> Result<RestoredCheckpoint, AttemptEnd> {
+    let owner = &user.file_owner();
+    prepare(agent, into, owner).await.map_err(|error| {
+        let (place, words) = (into.display(), directory::describe_io_error(&error));
+        AttemptEnd::broken(format!(
             "the checkpoint directory {place} cannot be used ({words}): set `checkpoint.dir` to a directory of its own"
         ))
     })?;
-    let Candidates { in_order: mut counting, doubtful, mut skipped } = candidates;
-    let (mut patience, mut damaged) = (Patience::default(), Vec::new());
+    let RestoreCandidates { in_order: mut counting, unverified, mut skipped } = candidates;
+    let (mut timeout, mut damaged) = (RetryTimeout::default(), Vec::new());
     while let Some(checkpoint) = counting.first().copied() {
         let step = checkpoint.step;
         let cannot = |error: CheckpointError, hint| {
-            Err(End::broken(format!("the checkpoint of step {step} cannot be restored: {error}{hint}")))
+            Err(AttemptEnd::broken(format!("the checkpoint of step {step} cannot be restored: {error}{hint}")))
         };
-        match Box::pin(one(agent, checkpoint, into, user)).await {
+        match Box::pin(restore_one(agent, checkpoint, into, owner)).await {
             Ok((entries, original)) => {
-                let doubt = if doubtful.contains(&checkpoint) { ", and which may be cut off" } else { "" };
+                let doubt = if unverified.contains(&checkpoint) { ", and which may be cut off" } else { "" };
                 let goes_on = format!("goes on from step {step}, which attempt {} kept{doubt}", checkpoint.attempt);
-                agent.log.say(&goes_on);
+                agent.log.write_line(&goes_on);
                 tell_skipped(agent, &mut skipped, &damaged, &goes_on);
                 counting.reverse();
-                return Ok(Restored { checkpoint: Some(checkpoint), entries, original, counting, doubtful, skipped });
+                return Ok(RestoredCheckpoint {
+                    checkpoint: Some(checkpoint),
+                    entries,
+                    original,
+                    counting,
+                    unverified,
+                    skipped,
+                });
             }
             Err(CheckpointError::Damaged(words)) => {
-                agent
-                    .log
-                    .say(&format!("the checkpoint of step {step} is damaged, and the one before is taken: {words}"));
+                agent.log.write_line(&format!(
+                    "the checkpoint of step {step} is damaged, and the one before is taken: {words}"
+                ));
                 damaged.push(format!("of step {step} ({words})"));
                 counting.remove(0);
-                patience = Patience::default();
+                timeout = RetryTimeout::default();
             }
             Err(CheckpointError::Store(error)) => {
                 let what = format!("the checkpoint of step {step} cannot be read yet");
-                if !patience.bears(agent, &what, &error).await {
+                if !timeout.pause_and_retry(agent, &what, &error).await {
                     return cannot(error.into(), "");
                 }
             }
-            Err(CheckpointError::Disk { error, .. }) if is_full(&error) && clear_away(agent, into).await => {
-                agent.log.say("the disk is full: what was in the checkpoint directory before is deleted");
+            Err(CheckpointError::Disk { error, .. }) if is_full(&error) && clear_away(agent, into, owner).await => {
+                agent.log.write_line("the disk is full: what was in the checkpoint directory before is deleted");
             }
             Err(CheckpointError::Disk { path, error }) => {
                 let hint = if is_full(&error) { "; set `root_volume_gib`" } else { "" };
@@ -124,9 +132,9 @@ pub(crate) async fn restore(
             Err(error) => return cannot(error, ""),
         }
     }
-    agent.log.say("there is no checkpoint to go on from: the job begins at its beginning");
+    agent.log.write_line("there is no checkpoint to go on from: the job begins at its beginning");
     tell_skipped(agent, &mut skipped, &damaged, "begins at the job's beginning, for there is no other one");
-    Ok(Restored::default())
+    Ok(RestoredCheckpoint::default())
 }
 
 /// The owner hears of all of them at once, and what came of it.
@@ -137,7 +145,7 @@ fn tell_skipped(agent: &Agent, skipped: &mut Vec<String>, damaged: &[String], go
         skipped.push(format!("{what} {} {is} damaged", damaged.join(", ")));
     }
     if !skipped.is_empty() {
-        agent.tell(TroubleKind::Damaged, &format!("it {goes_on}: {}", skipped.join("; ")));
+        agent.warn_owner(AgentWarningKind::Damaged, &format!("it {goes_on}: {}", skipped.join("; ")));
     }
 }
 
@@ -146,10 +154,11 @@ fn is_full(error: &io::Error) -> bool {
 }
 
 /// The directory, empty and the user's own.
-async fn prepare(agent: &Arc<Agent>, into: &Path, user: &User) -> io::Result<()> {
-    let (agent, into, user) = (Arc::clone(agent), into.to_owned(), user.clone());
-    on_disk(move || {
-        directory::make(&into, &user)?;
+async fn prepare(agent: &Arc<Agent>, into: &Path, owner: &FileOwner) -> io::Result<()> {
+    let (place, for_owner) = (into.to_owned(), owner.clone());
+    tokio::task::spawn_blocking(move || directory::make(&place, &for_owner)).await.map_err(io::Error::other)??;
+    let (agent, into) = (Arc::clone(agent), into.to_owned());
+    on_disk(owner, move || {
         directory::let_go(&into);
         set_aside(&agent, &into)
     })
@@ -157,39 +166,45 @@ async fn prepare(agent: &Arc<Agent>, into: &Path, user: &User) -> io::Result<()>
 }
 
 /// Where the entries of a checkpoint are, and the step that they are.
-type PutBack = (Vec<PathBuf>, Option<Original>);
+type RestoredEntries = (Vec<PathBuf>, Option<KeptStep>);
 
 /// One checkpoint: put together beside the others, and then renamed.
-async fn one(agent: &Agent, checkpoint: Checkpoint, into: &Path, user: &User) -> Result<PutBack, CheckpointError> {
+async fn restore_one(
+    agent: &Agent,
+    checkpoint: Checkpoint,
+    into: &Path,
+    owner: &FileOwner,
+) -> Result<RestoredEntries, CheckpointError> {
     let restoring = into.join(RESTORING);
     let disk = |error| CheckpointError::Disk { path: restoring.clone(), error };
     let empty = restoring.clone();
-    on_disk(move || {
+    on_disk(owner, move || {
         let _ = fs::remove_dir_all(&empty);
         fs::create_dir(&empty)
     })
     .await
     .map_err(disk)?;
-    let restored = agent.store.restore_checkpoint(&agent.identity.job, checkpoint, restoring.clone()).await;
+    let job = &agent.identity.job;
+    let restored = agent.store.restore_checkpoint(job, checkpoint, restoring.clone(), owner).await;
     let half = restoring.clone();
     let manifest = match restored {
         Ok(manifest) => manifest,
         Err(error) => {
-            let _ = on_disk(move || fs::remove_dir_all(half)).await;
+            let _ = on_disk(owner, move || fs::remove_dir_all(half)).await;
             return Err(error);
         }
     };
-    let (into, user) = (into.to_owned(), user.clone());
-    let put_back = on_disk(move || {
-        let entries = finish(&manifest, &half, &into, &user)?;
+    let into = into.to_owned();
+    let put_back = on_disk(owner, move || {
+        let entries = finish(&manifest, &half, &into)?;
         let step = directory::step_in(&into, checkpoint.step, now())?;
-        Ok((entries, step.map(|step| Original { step, manifest: Arc::new(manifest) })))
+        Ok((entries, step.map(|step| KeptStep { step, manifest: Arc::new(manifest) })))
     });
     put_back.await.map_err(disk)
 }
 
-/// What a checkpoint holds besides files, its owner, and its place.
-fn finish(manifest: &Manifest, restoring: &Path, into: &Path, user: &User) -> io::Result<Vec<PathBuf>> {
+/// What a checkpoint holds besides files, and its place.
+fn finish(manifest: &Manifest, restoring: &Path, into: &Path) -> io::Result<Vec<PathBuf>> {
     for folder in &manifest.folders {
         fs::create_dir_all(restoring.join(folder))?;
     }
@@ -199,7 +214,6 @@ fn finish(manifest: &Manifest, restoring: &Path, into: &Path, user: &User) -> io
         fs::create_dir_all(path.parent().unwrap_or(restoring))?;
         symlink(&link.to, path)?;
     }
-    directory::give(restoring, user)?;
     let mut entries = Vec::new();
     for entry in fs::read_dir(restoring)? {
         let entry = entry?;
@@ -225,11 +239,18 @@ fn set_aside(agent: &Agent, directory: &Path) -> io::Result<()> {
             Some(folder) => folder,
             None => aside.insert(folder_beside(directory)?),
         };
-        fs::rename(directory.join(&name), folder.join(&name))?;
+        let (from, to) = (directory.join(&name), folder.join(&name));
+        match fs::rename(&from, to) {
+            // A directory that a container made as root may be renamed by its user, and not moved: over an empty one.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                fs::rename(&from, folder_beside(directory)?)?;
+            }
+            renamed => renamed?,
+        }
     }
     if let Some(folder) = aside {
         let words = "what was in the checkpoint directory before counts for nothing, and now lies in";
-        agent.log.say(&format!("{words} {}", folder.display()));
+        agent.log.write_line(&format!("{words} {}", folder.display()));
     }
     Ok(())
 }
@@ -248,9 +269,9 @@ fn folder_beside(directory: &Path) -> io::Result<PathBuf> {
 }
 
 /// Deletes what was put beside; whether there was anything.
-async fn clear_away(agent: &Agent, directory: &Path) -> bool {
+async fn clear_away(agent: &Agent, directory: &Path, owner: &FileOwner) -> bool {
     let within = directory.to_owned();
-    let cleared = on_disk(move || {
+    let cleared = on_disk(owner, move || {
         let mut cleared = false;
         for entry in fs::read_dir(&within)? {
             let entry = entry?;
@@ -262,13 +283,8 @@ async fn clear_away(agent: &Agent, directory: &Path) -> bool {
         Ok(cleared)
     });
     cleared.await.unwrap_or_else(|error| {
-        let (place, words) = (directory.display(), directory::words(&error));
-        agent.log.say(&format!("what was put aside in {place} cannot be deleted: {words}"));
+        let (place, words) = (directory.display(), directory::describe_io_error(&error));
+        agent.log.write_line(&format!("what was put aside in {place} cannot be deleted: {words}"));
         false
     })
-}
-
-/// A disk takes its time, and a warning has to be heard meanwhile.
-async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
-    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
 }

@@ -22,7 +22,7 @@ const SUFFIX_CHARACTERS: usize = 7;
 pub(crate) async fn read(arns: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, String> {
     let mut values = BTreeMap::new();
     for (variable, arn) in arns {
-        let value = one(arn)
+        let value = fetch_secret(arn)
             .await
             .map_err(|problem| format!("the secret for `{variable}` ({arn}) cannot be read: {problem}"))?;
         values.insert(variable.clone(), value);
@@ -30,7 +30,7 @@ pub(crate) async fn read(arns: &BTreeMap<String, String>) -> Result<BTreeMap<Str
     Ok(values)
 }
 
-async fn one(arn: &str) -> Result<String, String> {
+async fn fetch_secret(arn: &str) -> Result<String, String> {
     let Some((region, names)) = place(arn) else { return Err("it is no ARN of a secret or of a parameter".to_owned()) };
     let client = Client::new(&aws::config(region).await);
     let mut absent = String::new();

@@ -27,7 +27,7 @@ pub(crate) async fn go_dark(log: &Log, command: &str) {
             Ok(Err(error)) => error.to_string(),
             Err(_) => "it did not end".to_owned(),
         };
-        log.say(&format!("`{line}` did not end the machine: {problem}"));
+        log.write_line(&format!("`{line}` did not end the machine: {problem}"));
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use store::FileOwner;
+
 /// The first user of a machine: `ubuntu`, `ec2-user`, and so on.
 const FIRST: u32 = 1000;
 
@@ -14,6 +16,13 @@ pub(crate) struct User {
     /// The groups it is in besides, such as `docker` and `video`.
     pub(crate) groups: Vec<u32>,
     pub(crate) home: String,
+}
+
+impl User {
+    /// Who owns the files that the agent reads and writes for this user.
+    pub(crate) fn file_owner(&self) -> FileOwner {
+        FileOwner { uid: self.uid, gid: self.gid, groups: self.groups.clone() }
+    }
 }
 
 /// The user of that name, or else the machine's first one, or else who the agent is. Only root can become another.

@@ -11,32 +11,32 @@
 
 use std::collections::BTreeMap;
 
-use domain::job::Identity;
 use jiff::Timestamp;
+use jobs::MachineIdentity;
 
-use crate::life::Asked;
-use crate::restore::Restored;
+use crate::attempt::AssignedJob;
+use crate::restore::RestoredCheckpoint;
 use crate::user::User;
 
 /// Variables by name.
-pub(crate) type All = BTreeMap<String, String>;
+pub(crate) type VariableMap = BTreeMap<String, String>;
 
 /// What they are made of.
-pub(crate) struct Variables<'a> {
-    pub(crate) identity: &'a Identity,
-    pub(crate) asked: &'a Asked,
+pub(crate) struct VariableSources<'a> {
+    pub(crate) identity: &'a MachineIdentity,
+    pub(crate) asked: &'a AssignedJob,
     pub(crate) user: &'a User,
-    pub(crate) restored: &'a Restored,
+    pub(crate) restored: &'a RestoredCheckpoint,
 }
 
 /// Those that say of which attempt a process is.
-pub(crate) fn of_attempt(identity: &Identity) -> [(&'static str, String); 2] {
+pub(crate) fn identity_variables(identity: &MachineIdentity) -> [(&'static str, String); 2] {
     [("CURFEW_JOB", identity.job.to_string()), ("CURFEW_ATTEMPT", identity.attempt.to_string())]
 }
 
 /// All of them.
-pub(crate) fn of(from: &Variables<'_>, ends_at: Timestamp) -> All {
-    let Variables { identity, asked, user, restored } = from;
+pub(crate) fn build_variables(from: &VariableSources<'_>, ends_at: Timestamp) -> VariableMap {
+    let VariableSources { identity, asked, user, restored } = from;
     let mut all: Vec<(&str, String)> = vec![
         ("PYTHONUNBUFFERED", "1".to_owned()),
         ("HOME", user.home.clone()),
@@ -48,7 +48,7 @@ pub(crate) fn of(from: &Variables<'_>, ends_at: Timestamp) -> All {
         ("CURFEW_REGION", identity.region.to_string()),
         ("CURFEW_ENDS_AT", format!("{ends_at:.0}")),
     ];
-    all.extend(of_attempt(identity));
+    all.extend(identity_variables(identity));
     if let Some(checkpoint) = &asked.checkpoint {
         all.push(("CURFEW_CHECKPOINT_DIR", checkpoint.dir.clone()));
     }

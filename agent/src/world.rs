@@ -16,7 +16,7 @@ pub(crate) struct Pace(pub(crate) u32);
 
 impl Pace {
     /// A wait at this pace.
-    pub(crate) fn of(self, wait: SignedDuration) -> SignedDuration {
+    pub(crate) fn scale(self, wait: SignedDuration) -> SignedDuration {
         wait / i32::try_from(self.0.max(1)).unwrap_or(i32::MAX)
     }
 
@@ -27,7 +27,7 @@ impl Pace {
 
     /// The same for timers.
     pub(crate) fn wait(self, wait: SignedDuration) -> Duration {
-        self.of(wait).unsigned_abs()
+        self.scale(wait).unsigned_abs()
     }
 
     /// Waits.

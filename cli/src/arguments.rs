@@ -3,14 +3,14 @@
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    apply, budget, cancel, completions, config, doctor, explain, jobs, keep, logs, plans, scan, submit, undo,
+    apply, budget, cancel, completions, config, doctor, explain, jobs, keep, logs, plans, scan, submit, team, undo,
 };
 
-/// Keeps GPU spend on EC2 honest: see what costs before you deploy, review before Curfew acts, undo after.
+/// Keeps GPU spend on EC2 honest: find waste before you deploy anything, review before Curfew acts, undo after.
 #[derive(Debug, Parser)]
 #[command(name = "curfew", version, max_term_width = 100, arg_required_else_help = true)]
-#[command(after_help = "Exit codes: 0 all is well, or done; 1 something was found, or not done; 2 nobody can say: \
-                        wrong usage, or a call failed.\n\nExample:\n  curfew scan --profile research")]
+#[command(after_help = "Exit codes: 0 nothing found, or done; 1 something found, or not done; 2 error or \
+                        incomplete result.\n\nExample:\n  curfew scan --profile research")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -67,6 +67,8 @@ pub(crate) enum Command {
     Jobs(jobs::Jobs),
     Logs(logs::Logs),
     Cancel(cancel::Cancel),
+    #[command(subcommand)]
+    Team(team::Team),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
 }

@@ -13,15 +13,16 @@ pub(crate) mod logs;
 pub(crate) mod plans;
 pub(crate) mod scan;
 pub(crate) mod submit;
+pub(crate) mod team;
 pub(crate) mod undo;
 
 use crate::arguments::{Arguments, Command};
-use crate::context::Context;
-use crate::ending::Ending;
-use crate::failure::Failure;
+use crate::command_error::CommandError;
+use crate::command_status::CommandStatus;
+use crate::context::CommandContext;
 
 /// Does what was asked. Whatever speaks to AWS says in its error whose credentials it had.
-pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Ending, Failure> {
+pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<CommandStatus, CommandError> {
     if let Command::Completions(completions) = command {
         return Ok(completions.run());
     }
@@ -31,7 +32,7 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Endi
     if let Command::Keep(keep) = &command {
         keep.resources()?;
     }
-    let context = Context::connect(global).await?;
+    let context = CommandContext::connect(global).await?;
     let done = match command {
         Command::Scan(scan) => scan.run(&context).await,
         Command::Explain(explain) => explain.run(&context).await,
@@ -46,8 +47,9 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Endi
         Command::Jobs(jobs) => jobs.run(&context).await,
         Command::Logs(logs) => logs.run(&context).await,
         Command::Cancel(cancel) => cancel.run(&context).await,
+        Command::Team(team) => team.run(&context).await,
         Command::Doctor(doctor) => doctor.run(&context).await,
-        Command::Completions(_) | Command::Config(_) => Ok(Ending::Fine),
+        Command::Completions(_) | Command::Config(_) => Ok(CommandStatus::Success),
     };
     done.map_err(|failure| context.blame(failure))
 }

@@ -4,18 +4,18 @@
 //! stdout; progress, questions and errors to stderr.
 
 mod arguments;
+mod command_error;
+mod command_status;
 mod commands;
 mod context;
-mod ending;
-mod failure;
-mod meant;
-mod named;
+mod named_resource;
+mod resolve_job;
 mod screen;
 mod world;
 
 use std::process::ExitCode;
 
-use crate::ending::Ending;
+use crate::command_status::CommandStatus;
 
 fn main() -> ExitCode {
     let arguments = arguments::read();
@@ -23,14 +23,14 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => {
             anstream::eprintln!("error: {error}");
-            return Ending::Trouble.into();
+            return CommandStatus::Error.into();
         }
     };
     match runtime.block_on(commands::run(arguments)) {
         Ok(ending) => ending.into(),
         Err(failure) => {
             screen::complain(&failure);
-            Ending::Trouble.into()
+            CommandStatus::Error.into()
         }
     }
 }

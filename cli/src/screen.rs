@@ -10,10 +10,10 @@ use anstyle::{AnsiColor, Style};
 use rustix::termios::{QueueSelector, tcflush};
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::command_error::CommandError;
 use crate::world;
 
-pub(crate) use table::{Side, Table};
+pub(crate) use table::{ColumnAlignment, Table};
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -22,7 +22,7 @@ const DIM: Style = Style::new().dimmed();
 pub(crate) const BOLD: Style = Style::new().bold();
 
 /// Why a command failed.
-pub(crate) fn complain(Failure { problem, advice }: &Failure) {
+pub(crate) fn complain(CommandError { problem, advice }: &CommandError) {
     aside(format_args!("{ERROR}error:{ERROR:#} {}", plain_lines(problem)));
     if let Some(advice) = advice {
         aside(format_args!("       {}", plain_lines(advice)));
@@ -51,7 +51,7 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
 }
 
 /// One line of the result. Whoever has read enough (`curfew … | head`) closes the pipe, which is no error.
-pub(crate) fn say(text: impl Display) {
+pub(crate) fn print_line(text: impl Display) {
     let mut out = anstream::stdout();
     if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush())
         && error.kind() != io::ErrorKind::BrokenPipe
@@ -64,9 +64,9 @@ pub(crate) fn say(text: impl Display) {
 pub(crate) const SCHEMA: u32 = 1;
 
 /// The result as JSON.
-pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(Failure::of)?;
-    say(escaped(text));
+pub(crate) fn json(value: &impl Serialize) -> Result<(), CommandError> {
+    let text = serde_json::to_string_pretty(value).map_err(CommandError::new)?;
+    print_line(escaped(text));
     Ok(())
 }
 
@@ -137,19 +137,19 @@ pub(crate) fn propose(text: impl Display) {
 
 /// Asks before something is done that cannot be taken back, or costs. Where nobody can answer, the answer is an error that names
 /// `--yes`.
-pub(crate) fn confirm(question: impl Display, yes: bool) -> Result<bool, Failure> {
+pub(crate) fn confirm(question: impl Display, yes: bool) -> Result<bool, CommandError> {
     if yes {
         return Ok(true);
     }
     // A question that goes to a file is seen by nobody.
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(Failure::with("nobody is there to confirm", "pass --yes to do it without being asked"));
+        return Err(CommandError::with("nobody is there to confirm", "pass --yes to do it without being asked"));
     }
     // What was typed before the question is no answer to it.
-    tcflush(io::stdin(), QueueSelector::IFlush).map_err(Failure::of)?;
-    write!(anstream::stderr(), "{question} [y/N] ").map_err(Failure::of)?;
+    tcflush(io::stdin(), QueueSelector::IFlush).map_err(CommandError::new)?;
+    write!(anstream::stderr(), "{question} [y/N] ").map_err(CommandError::new)?;
     let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer).map_err(Failure::of)?;
+    io::stdin().lock().read_line(&mut answer).map_err(CommandError::new)?;
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 

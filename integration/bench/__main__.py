@@ -22,17 +22,14 @@ _BINARIES = REPOSITORY / "target" / "release"
 
 def main() -> int:
     asked = _asked()
-    if asked.what == "scan":
-        return _scan(asked)
-    if asked.what == "agent":
-        return _agent(asked)
-    absent = [binary for subject in asked.subjects if not (binary := _binary(asked, subject)).is_file()]
+    absent = [name for name in asked.names if not _binary(asked, name).is_file()]
     if absent:
-        packages = " ".join(f"--package {binary.name}" for binary in absent)
-        print(f"{absent[0]} is not there: cargo build --release --locked {packages}", file=sys.stderr)
+        packages = " ".join(f"--package {'cli' if name == 'curfew' else name}" for name in absent)
+        print(f"{_binary(asked, absent[0])} is not there: cargo build --release --locked {packages}", file=sys.stderr)
         return 2
-    if asked.what == "peer":
-        return _told(asked, "make bench-peer", *_peer(asked))
+    if asked.what != "functions":
+        measured = {"peer": _peer, "scan": _scan, "agent": _agent}[asked.what]
+        return _told(asked, f"make bench-{asked.what}", *measured(asked))
     return max([_told(asked, f"make bench: {one.function}", *_function(asked, one)) for one in asked.subjects])
 
 
@@ -55,14 +52,15 @@ def _asked() -> argparse.Namespace:
     if asked.binary and not (asked.function or is_peer or asked.what in ("scan", "agent")):
         parser.error("--binary wants --function")
     asked.subjects = [SUBJECTS[asked.function]] if asked.function else [INSTANCES] if is_peer else [*SUBJECTS.values()]
+    asked.names = {"scan": ["curfew"], "agent": ["agent"]}.get(asked.what) or [one.function for one in asked.subjects]
     counts = asked.counts or {"peer": "1000,10000", "scan": "10000"}.get(asked.what, "1000,10000,50000")
     asked.counts = [int(one) for one in counts.split(",")]
     asked.repeats = asked.repeats or (3 if is_peer else 5)
     return asked
 
 
-def _binary(asked: argparse.Namespace, subject: Subject) -> Path:
-    return asked.binary or _BINARIES / subject.function
+def _binary(asked: argparse.Namespace, name: str) -> Path:
+    return asked.binary or _BINARIES / name
 
 
 def _told(asked: argparse.Namespace, place: str, text: str, found: list[report.Verdict]) -> int:
@@ -79,7 +77,7 @@ def _told(asked: argparse.Namespace, place: str, text: str, found: list[report.V
 
 
 def _function(asked: argparse.Namespace, subject: Subject) -> tuple[str, list[report.Verdict]]:
-    where, binary = report.machine(), _binary(asked, subject)
+    where, binary = report.machine(), _binary(asked, subject.function)
     first: list[Runs] = []
     second: list[Runs] = []
     rendered: dict[int, int] = {}
@@ -110,7 +108,7 @@ def _peer(asked: argparse.Namespace) -> tuple[str, list[report.Verdict]]:
     for count in asked.counts:
         with serving(INSTANCES.function, count) as served:
             _progress(f"{count:,} instances, {asked.repeats} times Cloud Custodian and the reaper")
-            compared.append(peer.compare(served, _binary(asked, INSTANCES), asked.repeats))
+            compared.append(peer.compare(served, _binary(asked, INSTANCES.function), asked.repeats))
     found = peer.verdicts(compared)
     parts = {
         "Where, and what": where + f"\n{peer.version()}. Medians of {asked.repeats} (least–most).\n",
@@ -122,12 +120,8 @@ def _peer(asked: argparse.Namespace) -> tuple[str, list[report.Verdict]]:
     return _document(parts), found
 
 
-def _scan(asked: argparse.Namespace) -> int:
-    binary = asked.binary or _BINARIES / "curfew"
-    if not binary.is_file():
-        print(f"{binary} is not there: cargo build --release --locked --package cli", file=sys.stderr)
-        return 2
-    where = report.machine()
+def _scan(asked: argparse.Namespace) -> tuple[str, list[report.Verdict]]:
+    where, binary = report.machine(), _binary(asked, "curfew")
     runs = []
     for count in asked.counts:
         with serving("scan", count) as served:
@@ -141,15 +135,11 @@ def _scan(asked: argparse.Namespace) -> int:
         "AWS calls": scan.calls_table(runs),
         "Targets": report.verdicts_table(found),
     }
-    return _told(asked, "make bench-scan", _document(parts), found)
+    return _document(parts), found
 
 
-def _agent(asked: argparse.Namespace) -> int:
-    binary = asked.binary or _BINARIES / "agent"
-    if not binary.is_file():
-        print(f"{binary} is not there: cargo build --release --locked --package agent", file=sys.stderr)
-        return 2
-    where = report.machine()
+def _agent(asked: argparse.Namespace) -> tuple[str, list[report.Verdict]]:
+    where, binary = report.machine(), _binary(asked, "agent")
     _progress(f"{agent.FULL}: {asked.repeats} times each, and {2 * asked.seconds:.0f} s idle")
     measured = agent.measure(binary, agent.FULL, asked.repeats, asked.seconds)
     found = agent.verdicts(measured)
@@ -159,7 +149,7 @@ def _agent(asked: argparse.Namespace) -> int:
         "Idle": agent.idle_table(measured),
         "Targets": report.verdicts_table(found),
     }
-    return _told(asked, "make bench-agent", _document(parts), found)
+    return _document(parts), found
 
 
 def _document(parts: dict[str, str]) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 import pwd
 import shlex
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,9 +17,8 @@ from pathlib import Path
 from . import process
 from .agent_checkpoint import NAME, STEP, Checkpoint, digest, make, remove
 from .byte_server import ByteServer
-from .measure import REPOSITORY
 
-AWS = REPOSITORY / "target" / "venv" / "bin" / "aws"
+AWS = Path(sys.executable).parent / "aws"
 BUCKET = "curfew-state"
 _JOB = "vision/llama-1a2b3c4d"
 _FILES = f"checkpoints/{_JOB}/1/{STEP}/files/{NAME}"
@@ -52,7 +52,7 @@ class Machine:
     @property
     def head(self) -> str:
         """Where the server has head.json."""
-        return f"{BUCKET}/jobs/{_JOB}/head.json"
+        return f"{BUCKET}/attempts/{_JOB}/head.json"
 
     def agent_uploads(self) -> Moved:
         """What the command wrote is complete when that has ended."""
@@ -132,7 +132,7 @@ def agent_command(
     server.put(BUCKET, f"jobs/{_JOB}/spec.toml", spec)
     server.put(BUCKET, f"jobs/{_JOB}/state.json", json.dumps({"schema": 1, "terms": {"checkpoint": {"keep": 3}}}))
     if head is not None:
-        server.put(BUCKET, f"jobs/{_JOB}/head.json", head)
+        server.put(BUCKET, f"attempts/{_JOB}/head.json", head)
     ends_at = datetime.now(timezone.utc) + timedelta(hours=1)
     identity = {
         "schema": 1,

@@ -3,7 +3,7 @@
 Everything that is large is rendered before the first call is taken. When it is ready it prints one line of JSON with
 its address; it ends on SIGTERM, or when its standard input does. What it does not know it refuses, and counts.
 
-    GET /_bench/told    calls by action, bytes answered by action, metrics asked for, bytes published by team, what was
+    GET /_bench/told    calls by action, metrics asked for, bytes published by team, what was
                         refused
     GET /_bench/forget  an empty bucket but for the configuration, and nothing told
 """
@@ -16,7 +16,6 @@ import json
 import os
 import sys
 import threading
-import time
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -38,18 +37,15 @@ class Endpoint:
     """AWS, as far as a run over this account needs it."""
 
     def __init__(self, function: str, count: int) -> None:
-        began = time.monotonic()
         self._account = ACCOUNTS[function](count)
         self._lock = threading.Lock()
         self.forget()
-        self.rendered_seconds = time.monotonic() - began
         self.rendered_bytes = self._account.rendered_bytes
 
     def forget(self) -> None:
         with self._lock:
             self._objects = {"config/curfew.toml": self._account.config.encode()}
             self._calls: Counter = Counter()
-            self._bytes: Counter = Counter()
             self._published: Counter = Counter()
             self._metrics_asked = 0
             self._refused: list[str] = []
@@ -58,7 +54,6 @@ class Endpoint:
         with self._lock:
             return {
                 "calls": dict(self._calls),
-                "bytes": dict(self._bytes),
                 "metrics_asked": self._metrics_asked,
                 "published": dict(self._published),
                 "refused": self._refused[:10],
@@ -72,7 +67,6 @@ class Endpoint:
             answer = self._refuse(call, error)
         with self._lock:
             self._calls[call.action] += 1
-            self._bytes[call.action] += len(answer[1])
             self._metrics_asked += call.metrics_asked
         return answer
 
@@ -190,7 +184,6 @@ def main() -> None:
         "function": asked.function,
         "count": asked.count,
         "rendered_bytes": endpoint.rendered_bytes,
-        "rendered_seconds": round(endpoint.rendered_seconds, 2),
     }
     print(json.dumps(ready), flush=True)
     server.serve_forever()

@@ -147,10 +147,10 @@ def _fewest(subject: Subject, count: int, is_first: bool, asked: int, published:
 def _differences(judged: Judged, response: dict[str, Any], asked: int) -> list[str]:
     """A fast run that judges wrongly is no measurement."""
     steps = {step: min(count, STEPS_ANSWERED_MAX) for step, count in judged.steps.items() if count}
-    answered = Counter((one["action"], one["because"]["rule"], one["outcome"]) for one in response["steps"])
+    answered = Counter((one["action"], one["evidence"]["rule"], one["outcome"]) for one in response["steps"])
     pairs = {
         "seen": (response["seen"], judged.seen),
-        "spared": (response["spared"], {because: count for because, count in judged.spared.items() if count}),
+        "skipped": (response["skipped"], {evidence: count for evidence, count in judged.skipped.items() if count}),
         "steps": (dict(answered), steps),
         "gaps": ([f"{gap['call']}: {gap['error']}" for gap in response["gaps"]], []),
     }

@@ -9,11 +9,10 @@ import json
 import os
 import subprocess
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import measure
+from . import measure, process
 from .fleet import IDLES, REGION, fleet
 from .measure import REPOSITORY, Runs, Spread, Usage
 from .report import Verdict, table, table_of_calls
@@ -41,19 +40,19 @@ def _scan(served: Served) -> Usage:
     served.forget()
     with tempfile.TemporaryDirectory() as folder:
         arguments = ["run", "--dryrun", "--output-dir", folder, "--region", REGION, "--cache-period", "0", POLICY]
-        status, cpu_seconds, wall_seconds, peak_mib, said = _timed([_BIN / "custodian", *arguments], served, folder)
+        used, said = _run([_BIN / "custodian", *arguments], served.address, folder)
         found = Path(folder, _POLICY_NAME, "resources.json")
         resources = json.loads(found.read_text()) if found.is_file() else []
     told = served.told()
     meant = {machine.id for machine in fleet(served.count) if machine.usage == IDLES}
     wrong = list(told["refused"])
-    if status != 0 or {one["InstanceId"] for one in resources} != meant:
-        wrong.append(f"exit status {status}, {len(resources)} of {len(meant)} idle instances found: {said[-500:]}")
-    return Usage(cpu_seconds, wall_seconds, peak_mib, told["calls"], told["metrics_asked"], tuple(wrong))
+    if used.code != 0 or {one["InstanceId"] for one in resources} != meant:
+        wrong.append(f"exit status {used.code}, {len(resources)} of {len(meant)} idle instances found: {said[-500:]}")
+    return Usage(used.cpu_seconds, used.wall_seconds, used.peak_mib, told["calls"], told["metrics_asked"], tuple(wrong))
 
 
-def _timed(command: list, served: Served | None, folder: str) -> tuple[int, float, float, float, str]:
-    """Exit status; CPU, wall and peak memory of the process and of those that it waited for; what it said."""
+def _run(command: list[str | Path], address: str, folder: str) -> tuple[process.Used, str]:
+    """What it took, and what it said."""
     environment = {
         "PATH": os.environ.get("PATH", ""),
         "HOME": folder,
@@ -61,17 +60,12 @@ def _timed(command: list, served: Served | None, folder: str) -> tuple[int, floa
         "AWS_SECRET_ACCESS_KEY": "testing",
         "AWS_DEFAULT_REGION": REGION,
         "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_ENDPOINT_URL": served.address if served else "http://127.0.0.1:9",
+        "AWS_ENDPOINT_URL": address,
     }
     with tempfile.TemporaryFile() as log:
-        began = time.monotonic()
-        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        _, status, used = os.wait4(process.pid, 0)
-        wall = time.monotonic() - began
-        process.returncode = os.waitstatus_to_exitcode(status)
+        used = process.run(command, environment, log, log)
         log.seek(0)
-        said = log.read().decode("utf-8", "replace")
-    return process.returncode, used.ru_utime + used.ru_stime, wall, used.ru_maxrss / 1024, said
+        return used, log.read().decode("utf-8", "replace")
 
 
 @dataclass(frozen=True)
@@ -129,8 +123,8 @@ def starts_table(count: int) -> str:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for name, command in commands.items():
-            measured = [_timed(command, None, folder) for _ in range(count + 1)][1:]  # the first reads the disk
-            wall, cpu = Spread(tuple(one[2] for one in measured)), Spread(tuple(one[1] for one in measured))
+            used = [_run(command, "http://127.0.0.1:9", folder)[0] for _ in range(count + 1)][1:]  # the first reads the disk
+            wall, cpu = Spread(tuple(one.wall_seconds for one in used)), Spread(tuple(one.cpu_seconds for one in used))
             rows.append([f"`{name}`", f"{wall.median * 1000:.0f}", f"{cpu.median * 1000:.0f}"])
     return table([f"medians of {count}", "wall ms", "CPU ms"], rows)
 

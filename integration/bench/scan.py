@@ -92,6 +92,4 @@ def runs_table(runs: list[Runs]) -> str:
 
 
 def calls_table(runs: list[Runs]) -> str:
-    actions = sorted({action for one in runs for action in one.calls})
-    rows = [(action, *(one.calls.get(action, 0) for one in runs)) for action in actions]
-    return report.table(["call", *(f"{one.count:,}" for one in runs)], rows)
+    return report.table_of_calls({f"{one.count:,}": one for one in runs})

@@ -22,10 +22,9 @@ class Served:
     function: str
     count: int  # of instances, or of volumes
     rendered_bytes: int  # all that DescribeInstances, or DescribeVolumes, says of them
-    rendered_seconds: float
 
     def told(self) -> dict[str, Any]:
-        """`calls`, `bytes`, `metrics_asked`, `published` and `refused` since the last `forget`."""
+        """`calls`, `metrics_asked`, `published` and `refused` since the last `forget`."""
         return self._get("told")
 
     def forget(self) -> None:

@@ -23,7 +23,7 @@ class Judged:
     """What the answer of a right run says."""
 
     seen: int
-    spared: dict[str, int]
+    skipped: dict[str, int]
     steps: dict[tuple[str, str, str], int]  # by action, rule and outcome
     metrics_asked_max: int | None = None
 
@@ -52,8 +52,8 @@ class Subject:
 def _instances_judged(count: int, is_first: bool) -> Judged:
     """Whoever is idle is told of in the first run, and was in the second."""
     usages = Counter(machine.usage for machine in fleet(count))
-    spared = {"busy": usages[WORKS] + usages[COMPUTES], "told": 0 if is_first else usages[IDLES]}
-    return Judged(count, spared, {("notify", "idle", "done"): usages[IDLES] if is_first else 0})
+    skipped = {"busy": usages[WORKS] + usages[COMPUTES], "told": 0 if is_first else usages[IDLES]}
+    return Judged(count, skipped, {("notify", "idle", "done"): usages[IDLES] if is_first else 0})
 
 
 def _instances_described(kib: float) -> str:
@@ -72,9 +72,9 @@ def _volumes_judged(count: int, is_first: bool) -> Judged:
     seen = storage(count)
     usages = Counter(volume.usage for volume in seen.volumes)
     told = 0 if is_first else usages[ORPHANED]
-    spared = {"attached": usages[ATTACHED], "young": usages[YOUNG], "told": told, "restorable": len(seen.own)}
+    skipped = {"attached": usages[ATTACHED], "young": usages[YOUNG], "told": told, "restorable": len(seen.own)}
     asked_max = usages[ORPHANED] if is_first else max(10, usages[ORPHANED] // 12)
-    return Judged(count, spared, {("notify", "orphaned", "done"): usages[ORPHANED] if is_first else 0}, asked_max)
+    return Judged(count, skipped, {("notify", "orphaned", "done"): usages[ORPHANED] if is_first else 0}, asked_max)
 
 
 def _volumes_fewest(count: int, is_first: bool, metrics_asked: int, published: dict[str, int]) -> Counter:

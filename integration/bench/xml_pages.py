@@ -5,8 +5,9 @@ Source: "Making requests to the Amazon EC2 API", of which "Pagination" (Amazon E
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+from typing import Any
 
 from .refused import Refused
 
@@ -26,6 +27,30 @@ def listing(operation: str, of: str, items: Iterable[str], next_token: str | Non
     """One page, of items that are indented by eight blanks."""
     token = f"    <nextToken>{next_token}</nextToken>\n" if next_token else ""
     return answer(f"{operation}Response", f"    <{of}>\n{''.join(items)}    </{of}>\n{token}")
+
+
+def item(members: dict[str, Any], depth: int = 2) -> str:
+    """One item of a list. In it, a list has items, an empty text is an empty element, and what is None is left out."""
+    blanks = "    " * depth
+    return f"{blanks}<item>\n{''.join(_elements(members, depth + 1))}{blanks}</item>\n"
+
+
+def _elements(members: dict[str, Any], depth: int) -> Iterator[str]:
+    blanks = "    " * depth
+    for name, value in members.items():
+        if isinstance(value, list):
+            yield f"{blanks}<{name}>\n{''.join(item(one, depth + 1) for one in value)}{blanks}</{name}>\n"
+        elif isinstance(value, dict):
+            yield f"{blanks}<{name}>\n{''.join(_elements(value, depth + 1))}{blanks}</{name}>\n"
+        elif value == "":
+            yield f"{blanks}<{name}/>\n"
+        elif value is not None:
+            yield f"{blanks}<{name}>{value}</{name}>\n"
+
+
+def tags(of: dict[str, str]) -> list[dict[str, str]] | None:
+    """Left out where there are none."""
+    return [{"key": key, "value": value} for key, value in of.items()] or None
 
 
 def moment(at: datetime) -> str:

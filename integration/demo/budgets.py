@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -11,16 +10,11 @@ from . import command, show
 from .fleet import EAST_1, OWNERS
 from .run import BUDGETS, Reaper, Run, reaper
 from .screen import heading, line, paint, paragraph
-from .seed import BUCKET, CONFIG_KEY, Account, config
+from .seed import BUCKET, CONFIG_KEY, Account
 
 TEAM = "vision"
 _SPENT_PERCENT = 83  # of the budget that it is given
 _LAUNCHED = ("p5.48xlarge", "vlm-pretrain", timedelta(days=2))
-_BUDGET = """
-[teams.{team}]
-monthly_budget_usd = {usd:.2f}
-over_budget = "hold"               # no further jobs
-"""
 
 
 @dataclass
@@ -44,7 +38,7 @@ def play(account: Account) -> Spent:
         paragraph(
             f"The platform engineer gives vision ${usd:,.2f} for this month, and lets nothing further be launched above it."
         )
-        _give(account, usd)
+        give(account, TEAM, usd)
         _beat(spent, beats)
 
         what, name, ago = _LAUNCHED
@@ -63,37 +57,15 @@ def play(account: Account) -> Spent:
     return spent
 
 
-def differences(spent: Spent) -> Iterator[str]:
-    """Every way in which it was not as in the story."""
-    meant = [None, ("notify", 80), ("hold", 100), ("hold", 100)]
-    for number, (run, expected) in enumerate(zip(spent.runs, meant, strict=True), 1):
-        steps = [step for step in run.record["steps"] if step["resource"] == TEAM]
-        found = [(step["action"], step["because"]["threshold_percent"]) for step in steps if step["outcome"] == "done"]
-        if found != ([expected] if expected else []):
-            yield f"beat {number}: of the budget of {TEAM} {expected} was to be, and is {found}"
-        told = [message["attributes"]["team"] for message in run.messages]
-        if told != ([TEAM] if number in (2, 3) else []):
-            yield f"beat {number}: messages went to {told}"
-        if len(run.record["steps"]) > len(steps) or run.record["gaps"]:
-            yield f"beat {number}: {run.record['steps']} {run.record['gaps']}"
-        if writes := {action for action in run.calls if action.startswith("ec2:") and "Describe" not in action}:
-            yield f"beat {number} called {writes}"
-    for words in (spent.overview, spent.detail):
-        if "over: no new jobs" not in words:
-            yield f"the command was to say that {TEAM} is held, and says: {words}"
-    if spent.launched not in spent.detail or spent.launched not in spent.runs[2].messages[0]["message"]:
-        yield f"{spent.launched} made the most of it, and is not named"
-
-
 def _beat(spent: Spent, beats: Reaper) -> None:
     run = beats.run()
     spent.runs.append(run)
     line()
     paragraph(f"A beat of {run.seconds:.1f} s. {_standing(run)}")
     for step in run.record["steps"]:
-        because = step["because"]
+        evidence = step["evidence"]
         told = "" if run.messages else ", as was told"
-        words = f"{step['resource']} has spent {because['percent']} % of its budget, above {because['threshold_percent']} %{told}"
+        words = f"{step['resource']} has spent {evidence['percent']} % of its budget, above {evidence['threshold_percent']} %{told}"
         line(paint(step["action"], "bold", "yellow") + f"  {words}")
     for message in run.messages:
         show.message(message, whole=False)
@@ -105,11 +77,12 @@ def _standing(run: Run) -> str:
     return f"Spent this month: {', '.join(spends)}."
 
 
-def _give(account: Account, usd: float) -> None:
-    section = f"[teams.{TEAM}]\n"
-    given = _BUDGET.lstrip().format(team=TEAM, usd=usd)
-    text = config().replace(section, given, 1)
-    account.aws.client("s3").put_object(Bucket=BUCKET, Key=CONFIG_KEY, Body=text.encode())
+def give(account: Account, team: str, usd: float) -> None:
+    """Writes the team's budget into the configuration, and shows what was written."""
+    s3, section = account.aws.client("s3"), f"[teams.{team}]\n"
+    given = f'{section}monthly_budget_usd = {usd:.2f}\nover_budget = "hold"               # no further jobs\n'
+    text = s3.get_object(Bucket=BUCKET, Key=CONFIG_KEY)["Body"].read().decode()
+    s3.put_object(Bucket=BUCKET, Key=CONFIG_KEY, Body=text.replace(section, given, 1).encode())
     line()
     for one in given.splitlines():
         line(f"  {one}")

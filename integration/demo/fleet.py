@@ -12,6 +12,8 @@ from typing import Any
 EAST_1, EAST_2, FRANKFURT = "us-east-1", "us-east-2", "eu-central-1"
 REGIONS = (EAST_1, EAST_2, FRANKFURT)
 
+ABSENT = "gone"  # the fate of what is not there
+
 OWNERS = {"vision": "ada@example.com", "nlp": "grace@example.com", "research": "emmy@example.com"}
 
 
@@ -19,7 +21,7 @@ OWNERS = {"vision": "ada@example.com", "nlp": "grace@example.com", "research": "
 class Machine:
     """One accelerated instance.
 
-    `fate` says what must become of it in each of the five runs, in the words of `verdict.fates`.
+    `fate` says what must become of it in each of the five runs, in the words of `verdict.py`.
     """
 
     name: str
@@ -54,7 +56,7 @@ def cast(now: datetime) -> list[Machine]:
         Machine("bench-l4", FRANKFURT, "g6.xlarge", "vision", "idle", ignored),
         Machine(
             "scratch-spot", FRANKFURT, "g6.2xlarge", "vision", "idle",
-            ("would mark idle", "mark idle", "held terminate idle", "gone", "gone"),
+            ("would mark idle", "mark idle", "held terminate idle", ABSENT, ABSENT),
             {"curfew:on-idle": "terminate"}, fields={"spot_instance_request": "one-time"},
         ),
         Machine(
@@ -189,7 +191,7 @@ def told(what: str, then: str = "told") -> tuple[str, str, str, str, str]:
 
 
 def observed() -> tuple[str, str, str, str, str]:
-    return ("would mark idle", "would stop idle", "marked", "marked", "marked")
+    return ("would mark idle", *("would stop idle",) * 4)
 
 
 def hours(start: datetime, end: datetime) -> str:

@@ -21,12 +21,12 @@ from botocore.exceptions import ClientError
 
 from hosts import Host, Hosts, package
 
-from . import command, machines, show
+from . import budgets, command, machines, show
 from .fleet import EAST_1
 from .machines import STEPS, TRAINING, Trained, Watch
 from .run import BINARIES, BUDGETS, JOBS, REPOSITORY, Broken, Reaper, Run, reaper
 from .screen import heading, line, paint, paragraph
-from .seed import BUCKET, CONFIG_KEY, Account
+from .seed import BUCKET, Account
 
 TEAM, NAME = "nlp", "reward-model"
 LEFT_USD = 100  # of the budget that the team is given
@@ -35,7 +35,7 @@ _SPOT = {"g6.xlarge": {FULL: 0.2907, CHEAPEST: 0.3114}, "g5.xlarge": {NEXT: 0.40
 _SILENT = timedelta(minutes=11)
 WARNING_SECONDS = 120  # "Spot Instance interruption notices" (EC2 user guide)
 CALLS_MAX = 6  # from an interruption to the request to launch
-_PROFILE = "curfew-job"
+PROFILE = "curfew-job"
 _HURRY = 20
 
 SPEC = """\
@@ -63,11 +63,6 @@ types = ["quick"]
 max_runtime = "5m"
 """
 MISTAKES = {"owner", "command", "comand", "gpu.count", "gpu.types[0]", "limits.max_runtime"}
-_BUDGET = """
-[teams.{team}]
-monthly_budget_usd = {usd:.2f}
-over_budget = "hold"               # no further jobs
-"""
 
 
 @dataclass(frozen=True)
@@ -76,7 +71,6 @@ class Stage:
 
     run: Run
     state: dict[str, Any]  # the job's state.json
-    kept: tuple[int, int]  # the step of the newest checkpoint, before the run and after it
     machines: list[str]  # of jobs, that are not gone; the oldest first
     reserved: dict[str, Any] | None  # for the job, on its team's budget
     active: list[str]  # jobs that are not over
@@ -98,7 +92,6 @@ class Lived:
     """The life of the job, and what was answered to the document that is none."""
 
     job: str = ""
-    submitted: str = ""  # what `curfew submit` said
     rejected: dict[str, Any] = field(default_factory=dict)  # the answer
     refusing: list[Run] = field(default_factory=list)
     stages: dict[str, Stage] = field(default_factory=dict)
@@ -134,12 +127,12 @@ class Scene:
         return self.hosts.wait_for(self.lived.stages[name].placed["instance"])
 
 
-def play(account: Account, sockets: Path = Path("/tmp"), kind: str | None = None) -> Lived:
-    """Those of the machines are made in a folder of `sockets`; `kind` is how machines are kept apart, if not as well as can be."""
+def play(account: Account, sockets: Path) -> Lived:
+    """The sockets of the machines are made in a folder of `sockets`."""
     lived = Lived()
     heading(f"A GPU job of {TEAM}: launched on Spot, interrupted, launched again, and over")
-    with reaper(account, "enforce", BUDGETS) as beats, _scene(lived, account, sockets, kind) as scene:
-        _prepare(account)
+    with reaper(account, "enforce", BUDGETS) as beats, _scene(lived, account, sockets) as scene:
+        prepare(account)
         lived.beats.append(_give(account, beats))
         scene = _submit(scene)
         _reject(scene)
@@ -160,59 +153,55 @@ def play(account: Account, sockets: Path = Path("/tmp"), kind: str | None = None
 
 
 @contextmanager
-def _scene(lived: Lived, account: Account, sockets: Path, kind: str | None) -> Iterator[Scene]:
+def _scene(lived: Lived, account: Account, sockets: Path) -> Iterator[Scene]:
     with TemporaryDirectory() as folder:
         scratch = Path(folder)
         agent = BINARIES / "agent"
         if not agent.exists():
             raise Broken(f"{agent} is not built: run `make demo`, or `cargo build --package agent`")
-        own = {"LAMBDA_TASK_ROOT": str(package(scratch / "package", agent)), "CURFEW_JOB_PROFILE": _PROFILE}
+        own = {"LAMBDA_TASK_ROOT": str(package(scratch / "package", agent)), "CURFEW_JOB_PROFILE": PROFILE}
         shutil.copy(TRAINING, scratch)
         try:
             with (
                 reaper(account, "enforce", JOBS, **own) as jobs,
-                Hosts(account.aws, scratch, _HURRY, kind=kind, sockets=sockets) as hosts,
+                Hosts(account.aws, scratch, _HURRY, sockets=sockets) as hosts,
             ):
                 yield Scene(lived, account, jobs, hosts, scratch)
         except AssertionError as error:  # a machine that does not boot, or that leaves something behind
             raise Broken(str(error)) from None
 
 
-def _prepare(account: Account) -> None:
+def prepare(account: Account) -> None:
     """Prices, where there is no capacity, and what the template would have made: a profile, and versions of what is in the bucket."""
     for what, zones in _SPOT.items():
         account.aws.set_spot_price(what, zones, since=show.now() - timedelta(minutes=5))
     account.aws.set_capacity(0, "g6.xlarge", zone=FULL, lifecycle="spot")
-    account.aws.client("iam").create_instance_profile(InstanceProfileName=_PROFILE)
+    account.aws.client("iam").create_instance_profile(InstanceProfileName=PROFILE)
     account.aws.client("s3").put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
 
 
 def _give(account: Account, beats: Reaper) -> Run:
-    key = f"budgets/{TEAM}/{show.now():%Y-%m}.json"
-    spent = json.loads(_read(account, key))["spent_usd"]
-    section = f"[teams.{TEAM}]\n"
-    given = _BUDGET.lstrip().format(team=TEAM, usd=spent + LEFT_USD)
-    text = _read(account, CONFIG_KEY).decode().replace(section, given, 1)
-    _write(account, CONFIG_KEY, text)
+    spent = json.loads(_read(account, f"budgets/{TEAM}/{show.now():%Y-%m}.json"))["spent_usd"]
     line()
     paragraph(
         f"{TEAM} has spent ${spent:,.2f} this month, and is given a budget: what a job can cost at most has to fit into what is left."
     )
-    line()
-    for one in given.splitlines():
-        line(f"  {one}")
+    budgets.give(account, TEAM, spent + LEFT_USD)
     return beats.run()
 
 
 def _submit(scene: Scene) -> Scene:
     lived, disk = scene.lived, scene.hosts.disk
     line()
+    paragraph(f"Three teams share the account, so the machines of each get a role of their own. The platform engineer makes that of {TEAM}:")
+    command.curfew(scene.account, "team", "create", TEAM)
+    line()
     paragraph(f"Grace writes {NAME}.toml, and submits it:")
     line()
     spec = SPEC.format(command=machines.command(scene.scratch, disk), disk=disk, user=scene.hosts.user)
     for one in filter(None, spec.splitlines()):
         line(f"  {one}")
-    lived.submitted = command.curfew_with(scene.account, {f"{NAME}.toml": spec}, "submit", f"{NAME}.toml", "--team", TEAM)
+    command.curfew_with(scene.account, {f"{NAME}.toml": spec}, "submit", f"{NAME}.toml", "--team", TEAM)
     key = f"inbox/{TEAM}/{NAME}.toml"
     line()
     run = scene.jobs.run(_created(key))
@@ -297,7 +286,7 @@ def _fall_silent(scene: Scene) -> None:
     watch.until("a step of the second machine after a checkpoint", lambda: watch.is_ahead(2))
     second.pull_the_plug()
     watch.until(f"the end of {second.id}", second.dark.is_set, goes_on=True)
-    heart = f"jobs/{scene.lived.job}/attempts/2/heartbeat.json"
+    heart = f"attempts/{scene.lived.job}/2/heartbeat.json"
     account.aws.set_object(BUCKET, heart, show.now() - _SILENT)
     account.aws.end_slowly(0, EAST_1)  # a machine that is off has nothing to end
     line()
@@ -310,7 +299,7 @@ def _fall_silent(scene: Scene) -> None:
     _show(run, "The minute's sweep finds it. Its machine is terminated, seen gone, and only then replaced")
     acted = [step for step in run.response["steps"] if step["action"] != "notify"]
     for number, step in enumerate(acted, 1):
-        paragraph(f"{number}. {step['action']} {step['resource']}: {step['because']['why']}", "  ")
+        paragraph(f"{number}. {step['action']} {step['resource']}: {step['evidence']['why']}", "  ")
     _messages(run)
 
 
@@ -370,7 +359,6 @@ def _of_instance(name: str, instance_id: str) -> dict[str, Any]:
 def _stage(scene: Scene, name: str, what: Run | dict[str, Any]) -> Stage:
     """After a run, or after that of an event."""
     lived, account = scene.lived, scene.account
-    before = scene.watched.step_kept()
     run = what if isinstance(what, Run) else scene.jobs.run(what)
     wanted = [
         {"Name": "tag-key", "Values": ["curfew:job"]},
@@ -381,7 +369,6 @@ def _stage(scene: Scene, name: str, what: Run | dict[str, Any]) -> Stage:
     stage = Stage(
         run=run,
         state=json.loads(_read(account, f"jobs/{lived.job}/state.json")),
-        kept=(before, scene.watched.step_kept()),
         machines=[one["InstanceId"] for page in pages for one in page["Instances"]],
         reserved=run.documents[TEAM].get("reservations", {}).get(lived.job),
         active=[one["Key"] for one in listed],

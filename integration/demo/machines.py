@@ -39,7 +39,6 @@ class Attempt:
     kept: int  # the newest that counted when it had ended
     steps: list[int]  # that it did, in order
     exited: dict[str, Any] | None  # its exit record
-    beat: dict[str, Any]  # its last heartbeat
 
     @property
     def last(self) -> int:
@@ -79,10 +78,6 @@ class Watch:
         """The step of the newest checkpoint that counts, as of the last look."""
         return _kept_by(self.head)
 
-    def step_kept(self) -> int:
-        """The same, as of now."""
-        return _kept_by(self.read("head.json") or {})
-
     def steps(self) -> list[tuple[int, int]]:
         """Attempt and number of each step, in the order in which they were done."""
         lines = self._trail.read_text().splitlines() if self._trail.exists() else []
@@ -111,7 +106,7 @@ class Watch:
     def read(self, name: str) -> dict[str, Any] | None:
         """A document of the job, where there is one."""
         try:
-            return json.load(self._account.aws.client("s3").get_object(Bucket=BUCKET, Key=f"jobs/{self._job}/{name}")["Body"])
+            return json.load(self._account.aws.client("s3").get_object(Bucket=BUCKET, Key=f"attempts/{self._job}/{name}")["Body"])
         except ClientError as error:
             if error.response["Error"]["Code"] != "NoSuchKey":
                 raise
@@ -145,13 +140,12 @@ class Watch:
             took_over=own[0] if own else 0,
             kept=own[-1] if own else 0,
             steps=[step for attempt, step in trail if attempt == number],
-            exited=self.read(f"attempts/{number}/exit.json"),
-            beat=self.read(f"attempts/{number}/heartbeat.json") or {},
+            exited=self.read(f"{number}/exit.json"),
         )
 
     def _heads(self) -> Iterator[dict[str, Any]]:
         """What the fence said, from the first on: the bucket keeps its versions, as that of the template does."""
-        s3, key = self._account.aws.client("s3"), f"jobs/{self._job}/head.json"
+        s3, key = self._account.aws.client("s3"), f"attempts/{self._job}/head.json"
         for version in reversed(s3.list_object_versions(Bucket=BUCKET, Prefix=key).get("Versions", [])):
             yield json.load(s3.get_object(Bucket=BUCKET, Key=key, VersionId=version["VersionId"])["Body"])
 
@@ -183,10 +177,10 @@ class Watch:
         if kept.get("attempt") == number:
             yield ("kept", kept["step"]), f"the checkpoint of step {kept['step']} is kept"
         # What is over is looked for no more.
-        if ("beat", number) not in self._said and own and (beat := self.read(f"attempts/{number}/heartbeat.json") or {}).get("step"):
+        if ("beat", number) not in self._said and own and (beat := self.read(f"{number}/heartbeat.json") or {}).get("step"):
             rate = f", {beat['steps_per_hour']:,.0f} steps an hour" if beat["steps_per_hour"] else ""
             yield "beat", f"its heart beats: {beat['doing']}, at step {beat['step']}{rate}"
-        if ("exit", number) not in self._said and own and (exited := self.read(f"attempts/{number}/exit.json")):
+        if ("exit", number) not in self._said and own and (exited := self.read(f"{number}/exit.json")):
             yield "exit", f"its exit record: {exited['reason']}: {exited['why']}"
         if host.dark.is_set() and host.ended_by:
             how = "has switched itself off" if host.ended_by == "poweroff" else "is off at once, in no order"
@@ -206,7 +200,7 @@ def kept_apart(hosts: Hosts) -> str:
     """In what the machines run here."""
     if hosts.isolation == NAMESPACES:
         return "in namespaces of its own: its processes, its disk, and a network with nothing in it but AWS"
-    return f"as processes beside all others ({hosts.why_not_better or 'as was asked for'})"
+    return f"as processes beside all others ({hosts.why_not_better})"
 
 
 def show(trained: Trained) -> None:
@@ -229,10 +223,10 @@ def _kept_by(head: dict[str, Any]) -> int:
     return (head.get("checkpoint") or {}).get("step", 0)
 
 
-def command(scratch: Path, disk: Path) -> str:
+def command(scratch: Path, disk: Path, steps: int = STEPS) -> str:
     """What the job runs. The trail lies on no machine, so that it outlives them all."""
     return (
         f"cd {scratch}\n"
-        f"exec python3 training.py --steps {STEPS} --every {EVERY} --step-seconds {_STEP_SECONDS} \\\n"
+        f"exec python3 training.py --steps {steps} --every {EVERY} --step-seconds {_STEP_SECONDS} \\\n"
         f"    --result {disk.relative_to(scratch)}/result --trail trail"
     )

@@ -79,6 +79,11 @@ class Account:
         everything = {**self.machines, **self.cpu_machines}
         return next(instance_id for instance_id, machine in everything.items() if machine.name == name)
 
+    def name_of(self, resource_id: str) -> str | None:
+        """Of an accelerated machine, a volume or a snapshot; root volumes have none."""
+        cast = {**self.machines, **self.storage.disks, **self.storage.safeties}
+        return cast[resource_id].name if resource_id in cast else None
+
 
 def seed(aws: LocalAws, progress: Callable[[str], None]) -> Account:
     now = datetime.now(timezone.utc)
@@ -94,8 +99,12 @@ def seed(aws: LocalAws, progress: Callable[[str], None]) -> Account:
     cpu_machines = {_launch_cpu(aws, machine, now): machine for machine in CPU_MACHINES}
     progress(f"{len(machines)} accelerated and {len(cpu_machines)} other instances")
     for region in REGIONS:
-        own = {instance_id: machine for instance_id, machine in machines.items() if machine.region == region}
-        _report(aws, region, own, gpu_counts, now)
+        own = {
+            instance_id: machine
+            for instance_id, machine in machines.items()
+            if machine.region == region and machine.fields.get("state") != "stopped"
+        }
+        report_metrics(aws, region, own, gpu_counts, now)
         progress(f"metrics of {region}")
     storage = seed_storage(aws, {machine.name: one for one, machine in cpu_machines.items()}, now)
     progress(f"{len(storage.disks)} volumes")
@@ -159,8 +168,13 @@ def _launch_cpu(aws: LocalAws, machine: CpuMachine, now: datetime) -> str:
     return aws.run_instance(machine.type, tags, machine.region, state="stopped", state_transition_reason=reason)
 
 
-def _report(
-    aws: LocalAws, region: str, machines: dict[str, Machine], gpu_counts: dict[str, int], now: datetime
+def report_metrics(
+    aws: LocalAws,
+    region: str,
+    machines: dict[str, Machine],
+    gpu_counts: dict[str, int],
+    now: datetime,
+    periods: int = _PERIODS,
 ) -> None:
     """What EC2 and the CloudWatch agents would have sent, in few large calls: seeding must not outlast the runs."""
     data: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -168,9 +182,9 @@ def _report(
     this_period = datetime.fromtimestamp(now.timestamp() // period_seconds * period_seconds, timezone.utc)
     for instance_id, machine in machines.items():
         does = _ACTIVITY[machine.does]
-        for back in range(1, _PERIODS + 1):
+        for back in range(1, periods + 1):
             at = this_period - back * _PERIOD
-            if at < now - machine.launched or machine.fields.get("state") == "stopped":
+            if at < now - machine.launched:
                 continue
             data["AWS/EC2"].append(_datum("CPUUtilization", does["cpu"], at, instance_id))
             for direction in ("NetworkIn", "NetworkOut"):

@@ -8,8 +8,8 @@ from typing import Any
 
 from local_aws import LocalAws
 
-from .fleet import OWNERS, REGIONS, rfc3339
-from .storage import ABSENT, Disk, Safety, disks, safeties
+from .fleet import ABSENT, OWNERS, REGIONS, rfc3339
+from .storage import Disk, Safety, disks, safeties
 
 _BOUGHT = timedelta(days=90)
 _ACTIVE_HOUR = [60.0] * 12  # VolumeIdleTime, every 5 minutes: EBS reports it while a volume is attached
@@ -27,11 +27,6 @@ class Storage:
 
     def id_of(self, name: str) -> str:
         return next(volume_id for volume_id, disk in self.disks.items() if disk.name == name)
-
-    def name_of(self, resource_id: str) -> str | None:
-        """Of a volume or a snapshot; root volumes have none."""
-        known = self.disks.get(resource_id) or self.safeties.get(resource_id)
-        return known.name if known else None
 
     def adopt(self, volume_id: str, old_id: str) -> None:
         """A volume that was restored: nothing is to happen to it."""

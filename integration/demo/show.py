@@ -5,25 +5,33 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from datetime import datetime, timezone
 from itertools import chain
 from typing import Any
 
-from .fleet import OWNERS, REGIONS, Machine
-from .run import Run
-from .screen import fit, hanging, heading, line, paint, paragraph
+from .fleet import OWNERS, REGIONS
+from .run import VOLUMES, Run
+from .screen import fit, hanging, heading, line, paint, paragraph, subheading
 from .seed import Account
 
 _HOURS_PER_MONTH = 730
+_ANNOUNCED = ("yellow", "announced: its owner was told, and a tag remembers the deadline")
 _GROUPS = {
     "terminate": ("red", "terminated"),
     "stop": ("red", "stopped"),
     "held": ("yellow", "held: above the limits, so none of them was ended, and a person is asked"),
     "start": ("green", "started"),
-    "mark": ("yellow", "announced: its owner was told, and a tag remembers the deadline"),
+    "mark": _ANNOUNCED,
     "unmark": ("green", "called off, or out of date: the tag is taken away"),
     "notify": ("cyan", "only told, and why"),
+}
+_GROUPS_OF_VOLUMES = {
+    "delete": ("red", "deleted: its snapshot is whole"),
+    "expire": ("red", "safety snapshots whose time is over: deleted"),
+    "snapshot": ("yellow", "past the deadline: it is photographed, and goes once that is whole"),
+    "mark": _ANNOUNCED,
+    "unmark": ("green", "in use again: the tags are taken away"),
+    "date": ("cyan", "seen unattached for the first time: a tag remembers it, nobody is told"),
 }
 _ONLY_TOLD = {
     "reserved": "GPU memory is held",
@@ -37,18 +45,17 @@ _ONLY_TOLD = {
 _METRIC_USD = 0.01 / 1000  # "Amazon CloudWatch pricing": GetMetricData, by metric asked for
 
 
-def fleet(account: Account) -> None:
-    """How many machines of which family, by region."""
+def account(account: Account) -> None:
+    """How many machines of which family, by region; teams; volumes."""
     families = sorted({_family(machine.type) for machine in account.machines.values()})
     counts: dict[str, Counter] = defaultdict(Counter)
     for machine in account.machines.values():
         counts[machine.region][_family(machine.type)] += 1
     cpu = Counter(machine.region for machine in account.cpu_machines.values())
-    widths = [len(family) + 2 for family in families]
-    head = "".join(family.rjust(width) for family, width in zip(families, widths))
+    head = "".join(f"  {family}" for family in families)
     line(paint(f"{'':13}{head}  GPU  CPU", "bold"))
     for region in REGIONS:
-        cells = "".join(str(counts[region][family] or ".").rjust(width) for family, width in zip(families, widths))
+        cells = "".join(str(counts[region][family] or ".").rjust(len(family) + 2) for family in families)
         line(f"{region:13}{cells}{sum(counts[region].values()):5}{cpu[region]:5}")
     line()
     line(f"{'team':9}{'mode':9}{'machines':>9}   who hears of it")
@@ -57,25 +64,56 @@ def fleet(account: Account) -> None:
         mode = "observe" if team == "research" else "enforce"
         line(f"{team:9}{mode:9}{teams[team]:9}   {owner}")
     line(f"{'(none)':9}{'enforce':9}{teams[None]:9}   platform@example.com, who hears of everything")
+    storage = account.storage
+    attached = sum(disk.on is not None for disk in storage.disks.values())
+    line()
+    paragraph(
+        f"And {len(storage.disks) + len(storage.roots)} EBS volumes: {len(storage.roots)} roots, {attached} more that are attached, "
+        f"and {len(storage.disks) - attached} that are not; {len(storage.safeties)} snapshots of volumes that Curfew deleted."
+    )
 
 
 def run(run: Run, account: Account, names: bool) -> None:
     """One run: what it saw, did and left alone, by name or only how many, and what that saves."""
     record = run.record
-    line(
-        f"Saw {record['seen']} accelerated instances in {len(record['regions'])} regions in {run.seconds:.1f} s. "
-        f"The {len(account.cpu_machines)} others are none of its business."
-    )
-    for group, (colour, meaning) in _GROUPS.items():
-        steps = [step for step in record["steps"] if _group(step) == group]
-        if steps:
-            _steps(steps, group, colour, meaning, account)
-    left_alone(record, lambda ids: _names(ids, account) if names else "")
-    _savings(record)
+    groups, seen, others = _GROUPS, "accelerated instances", f" The {len(account.cpu_machines)} others are none of its business."
+    if record["function"] == VOLUMES:
+        groups, seen, others = _GROUPS_OF_VOLUMES, "volumes", ""
+        line()
+        subheading(VOLUMES)
+    line(f"Saw {record['seen']} {seen} in {len(record['regions'])} regions in {run.seconds:.1f} s.{others}")
+    for group, (colour, meaning) in groups.items():
+        _steps([step for step in record["steps"] if _group(step) == group], group, colour, meaning, account)
+    _left_alone(record, account if names else None)
+    _saved(record["steps"])
+
+
+def findings(run: Run) -> None:
+    """Of what is left alone, the paragraphs that its owners get."""
+    skipped = [one for ids in run.record["skipped"].values() for one in ids]
+    line()
+    line("In them, of volumes that are left alone:")
+    for text in filter(None, (paragraph_of(run, one) for one in skipped)):
+        paragraph(text, "  | ")
+
+
+def paragraph_of(run: Run, resource_id: str) -> str | None:
+    """What its messages say of one volume or snapshot."""
+    every = (one for message in run.messages for one in message["message"].split("\n\n"))
+    return next((one for one in every if one.startswith(f"{resource_id} (")), None)
+
+
+def is_first_sight(step: dict[str, Any]) -> bool:
+    """A `mark` of a volume without a deadline announces nothing: it writes down since when."""
+    return step["action"] == "mark" and step["evidence"]["rule"] == "orphaned" and "deadline" not in step["evidence"]
 
 
 def _group(step: dict[str, Any]) -> str:
-    return "held" if step["outcome"] == "not-reached" else step["action"]
+    if step["outcome"] == "not-reached":
+        return "held"
+    if step["action"] == "delete" and step["evidence"]["rule"] == "expired":
+        return "expire"
+    return "date" if is_first_sight(step) else step["action"]
 
 
 def _steps(steps: list[dict[str, Any]], group: str, colour: str, meaning: str, account: Account) -> None:
@@ -86,86 +124,98 @@ def _steps(steps: list[dict[str, Any]], group: str, colour: str, meaning: str, a
             continue
         line()
         line(paint(f"{group} ({len(some)})", "bold", colour) + paint(f"  {title}", "dim"))
-        for step in sorted(some, key=lambda one: _dearest_first(one, account)):
-            _step(step, account.machines[step["resource"]])
+        for step in sorted(some, key=lambda one: (-(_usd(one) or 0), account.name_of(one["resource"]) or "")):
+            _step(step, account)
 
 
-def _dearest_first(step: dict[str, Any], account: Account) -> tuple[float, str]:
-    return -(step["saves_usd_per_hour"] or 0), account.machines[step["resource"]].name
-
-
-def _step(step: dict[str, Any], machine: Machine) -> None:
-    price = step["saves_usd_per_hour"]
-    shown = "" if step["action"] in ("start", "unmark") else "price ?" if price is None else f"${price:.2f}/h"
-    why = because(step["because"])
-    row = (
-        f"  {fit(machine.name, 15)}{fit(machine.type, 17)}{fit(machine.region, 13)}"
-        f"{fit(machine.team or '-', 9)}{fit(why, 34)}{shown:>9}"
-    )
-    line(row.rstrip())
+def _step(step: dict[str, Any], account: Account) -> None:
+    resource, usd = step["resource"], _usd(step)
+    per = "mo" if step["evidence"]["rule"] == "orphaned" else "h"
+    is_priced = step["action"] not in ("start", "unmark") and _group(step) != "expire"
+    price = "" if not is_priced else "price ?" if usd is None else f"${usd:,.2f}/{per}"
+    machine, disk = account.machines.get(resource), account.storage.disks.get(resource)
+    kind = machine.type if machine else f"{disk.type} {disk.gib} GiB" if disk else "snapshot"
+    name = (account.name_of(resource) or resource).removeprefix("snapshot of ")
+    row = f"  {fit(name, 15)}{fit(kind, 17)}{fit(step['region'], 13)}{fit(step['team'] or '-', 9)}"
+    line(f"{row}{fit(_because(step, account), 33)}{price:>10}".rstrip())
     if step["error"] and step["outcome"] != "not-reached":
         paragraph(step["error"], "    ", "red")
 
 
-def because(why: dict[str, Any]) -> str:
+def _because(step: dict[str, Any], account: Account) -> str:
     """The evidence in a few words."""
-    only_told = _ONLY_TOLD.get(why.get("only_told", ""))
-    rule = why["rule"]
+    why = step["evidence"]
+    rule, now = why["rule"], datetime.now(timezone.utc)
     if why.get("mended") is not None:
         return f"{rule}: no longer so" if why["mended"] else f"{rule}, as announced"
-    if only_told:
-        return f"{rule}; {only_told}"
+    if is_first_sight(step):
+        return "its two weeks begin now"
+    if why.get("not_asked_again"):
+        return f"{rule}: announced before"
+    if notify_only := _ONLY_TOLD.get(why.get("notify_only", "")):
+        return f"{rule}; {notify_only}"
     if rule == "idle":
         return f"idle: {why['devices']} GPU at {why['gpu_max_percent']:.0f} %, {why['cpu_max_vcpus']:.1f} vCPUs"
     if rule == "untagged":
         return f"lacks {', '.join(why['missing'])}"
+    if rule == "expired" and "deleted_at" in why:
+        return f"its volume went {(now - moment(why['deleted_at'])).days} days ago"
     if rule == "expired":
-        return f"expired at {_clock(why['expires_at'])}"
+        return f"expired at {moment(why['expires_at']):%H:%M} UTC"
     if rule == "hours":
-        return f"{why['hours'].removeprefix('Mon-Sun ')}, now {datetime.now(timezone.utc):%H:%M}"
+        return f"{why['hours'].removeprefix('Mon-Sun ')}, now {now:%H:%M}"
     if rule == "lifetime":
-        days = (datetime.now(timezone.utc) - moment(why["launched_at"])).days
-        return f"runs for {days} days, {why['max_seconds'] // 86400} at most"
+        return f"runs for {(now - moment(why['launched_at'])).days} days, {why['max_seconds'] // 86400} at most"
+    if rule == "orphaned":
+        days, host = (now - moment(why["unattached_since"])).days, why.get("last_attached_to")
+        return f"{days} days, last on {account.storage.hosts.get(host, host)}" if host else f"unattached for {days} days"
     return rule
 
 
-def left_alone(record: dict[str, Any], named: Callable[[list[str]], str]) -> None:
+def _left_alone(record: dict[str, Any], account: Account | None) -> None:
     """By reason, the most first; on few lines where nobody is named."""
-    spared = sorted(record["spared"].items(), key=lambda item: (-len(item[1]), item[0]))
-    total = sum(len(ids) for _, ids in spared)
+    skipped = sorted(record["skipped"].items(), key=lambda item: (-len(item[1]), item[0]))
+    total = sum(len(ids) for _, ids in skipped)
     if not total:
         return
     line()
     title = f"left alone ({total})"
-    if not any(named(ids) for _, ids in spared):
-        paragraph(f"{title}: " + ", ".join(f"{len(ids)} {reason}" for reason, ids in spared))
+    if account is None:
+        paragraph(f"{title}: " + ", ".join(f"{len(ids)} {reason}" for reason, ids in skipped))
         return
     line(paint(title, "bold"))
-    for reason, ids in spared:
-        hanging(f"{len(ids):4}  {reason:15}", named(ids))
+    for reason, ids in skipped:
+        names = sorted(filter(None, map(account.name_of, ids)))
+        roots = [f"{len(ids) - len(names)} roots"] if len(ids) > len(names) else []
+        hanging(f"{len(ids):4}  {reason:15}", ", ".join(names + roots))
 
 
-def _names(ids: list[str], account: Account) -> str:
-    return ", ".join(sorted(account.machines[one].name for one in ids if one in account.machines))
-
-
-def _savings(record: dict[str, Any]) -> None:
-    ends = [step for step in record["steps"] if step["action"] in ("stop", "terminate")]
-    done = [step for step in ends if step["outcome"] == "done"]
-    waiting = [step for step in record["steps"] if step["action"] == "mark"] + [s for s in ends if s not in done]
+def _saved(steps: list[dict[str, Any]]) -> None:
+    of_volumes = [step for step in steps if step["evidence"]["rule"] == "orphaned"]
+    ends = [step for step in of_volumes or steps if step["action"] in ("stop", "terminate", "delete", "snapshot", "mark")]
+    done = [step for step in ends if step["outcome"] == "done" and step["action"] in ("stop", "terminate", "delete")]
+    waiting = [step for step in ends if step not in done and not is_first_sight(step)]
     if done or waiting:
         line()
     if done:
-        line(paint(f"saved by what was ended:    {savings(done)}", "bold", "green"))
+        label = "saved by what was deleted:  " if of_volumes else "saved by what was ended:    "
+        line(paint(label + savings(done), "bold", "green"))
     if waiting:
         line(f"waiting, or only observed:  {savings(waiting)}")
 
 
 def savings(steps: list[dict[str, Any]]) -> str:
-    known = [step["saves_usd_per_hour"] for step in steps if step["saves_usd_per_hour"] is not None]
+    known = [usd for usd in map(_usd, steps) if usd is not None]
     unknown = len(steps) - len(known)
     rest = f"; {unknown} more of unknown price" if unknown else ""
+    if any(step["evidence"]["rule"] == "orphaned" for step in steps):
+        return f"${sum(known):,.2f} a month{rest}"
     return f"${sum(known):,.2f} an hour, ${sum(known) * _HOURS_PER_MONTH:,.0f} a month{rest}"
+
+
+def _usd(step: dict[str, Any]) -> float | None:
+    """What it saves: of a volume in a month, of a machine in an hour."""
+    return step["evidence"].get("usd_per_month") if step["evidence"]["rule"] == "orphaned" else step.get("saves_usd_per_hour")
 
 
 def subjects(run: Run) -> None:
@@ -195,14 +245,26 @@ def message(told: dict[str, Any], whole: bool = True) -> None:
         paragraph(part, "  | ")
 
 
+def restored(account: Account, old_id: str, new_id: str, differences: dict[str, tuple[Any, Any]]) -> None:
+    """What came back, beside what was deleted."""
+    volume = account.aws.volume(new_id, account.storage.disks[old_id].region)
+    line()
+    line(f"  was  {old_id}")
+    line(
+        f"  is   {new_id}  {volume['VolumeType']}, {volume['Size']} GiB, {volume['Iops']} IOPS, "
+        f"{volume['Throughput']} MiB/s, {volume['AvailabilityZone']}"
+    )
+    hanging("       ", ", ".join(f"{tag['Key']}={tag['Value']}" for tag in volume["Tags"]))
+    hanging("       ", f"from {volume['SnapshotId']}")
+    if not differences:
+        line(paint("  Type, size, IOPS, throughput, zone, encryption and tags are those of the old one.", "green"))
+
+
 def calls(functions: list[list[Run]]) -> None:
     """AWS calls of all runs, by action."""
-    total: Counter = Counter()
-    for one in chain(*functions):
-        total.update(one.calls)
+    total = sum((one.calls for one in chain(*functions)), Counter())
     heading("AWS calls of the functions")
-    cells = [f"{count} {action}" for action, count in sorted(total.items(), key=lambda item: (-item[1], item[0]))]
-    paragraph(", ".join(cells))
+    paragraph(", ".join(f"{count} {action}" for action, count in sorted(total.items(), key=lambda item: (-item[1], item[0]))))
     line()
     for runs in functions:
         by_run = ", ".join(str(sum(one.calls.values())) for one in runs)
@@ -235,7 +297,3 @@ def _family(instance_type: str) -> str:
 
 def moment(text: str) -> datetime:
     return datetime.fromisoformat(re.sub(r"\.\d+", "", text).replace("Z", "+00:00"))
-
-
-def _clock(text: str) -> str:
-    return f"{moment(text):%H:%M} UTC"

@@ -9,16 +9,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from .fleet import EAST_1, EAST_2, FRANKFURT, OWNERS, always, rfc3339
+from .fleet import ABSENT, EAST_1, EAST_2, FRANKFURT, OWNERS, always, rfc3339
 
 Fate = tuple[str, str, str, str, str]
-
-ABSENT = "not there"
 
 
 @dataclass(frozen=True)
 class Disk:
-    """One volume. `fate` says what must become of it in each of the five runs, in the words of `verdict_volumes.py`;
+    """One volume. `fate` says what must become of it in each of the five runs, in the words of `verdict.py`;
     ` or ` stands between what may be either.
     """
 
@@ -32,7 +30,7 @@ class Disk:
     unattached: timedelta | None = None  # for how long, as an earlier run of Curfew wrote it down
     on: str | None = None  # the name of the machine that it is attached to
     used: timedelta | None = None  # it was attached for an hour, so long ago
-    told: str | None = None  # its owner hears this once, although it is left alone
+    told: str | None = None  # its owner hears this, although it is left alone
     asked: dict[str, Any] = field(default_factory=dict)  # besides, of CreateVolume
     fields: dict[str, Any] = field(default_factory=dict)  # for the local AWS's back door
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from . import command, show, show_volumes, undo
+from . import command, show, undo
 from .fleet import rfc3339
 from .run import Reaper, Run, reapers
 from .screen import heading, line, paragraph
@@ -37,7 +37,7 @@ def play(account: Account) -> Played:
     with reapers(account, "observe") as rehearsing:
         heading("Run 1: a rehearsal. CURFEW_MODE=observe, so nothing is written")
         _run(played, rehearsing, account, show.subjects)
-        show_volumes.findings(played.volumes[-1])
+        show.findings(played.volumes[-1])
     heading("Meanwhile")
     paragraph("Grace is done with ray-worker, and terminates it. Its data volume stays behind, without any tags.")
     _terminate(account, "ray-worker")
@@ -95,7 +95,7 @@ def _run(played: Played, reapers: tuple[Reaper, Reaper], account: Account, tell:
     show.run(played.instances[-1], account, names)
     tell(played.instances[-1])
     played.volumes.append(of_volumes.run())
-    show_volumes.run(played.volumes[-1], account, names)
+    show.run(played.volumes[-1], account, names)
     tell(played.volumes[-1])
 
 
@@ -135,7 +135,7 @@ def _restore(account: Account, played: Played) -> None:
     old_id = account.storage.id_of(RESTORED)
     new_id = undo.paste(account, undo.command(played.volumes[-1], old_id))
     played.differences = undo.differences(account, new_id)
-    show_volumes.restored(account, old_id, new_id, played.differences)
+    show.restored(account, old_id, new_id, played.differences)
     account.storage.adopt(new_id, old_id)
     _attach(account, new_id, "preprocess")
 
@@ -144,7 +144,7 @@ def _wait_for_deadlines(played: Played) -> None:
     """Until everything that was announced for soon is due."""
     now = datetime.now(timezone.utc)
     steps = [*played.instances[-1].record["steps"], *played.volumes[-1].record["steps"]]
-    told = [step["because"].get("deadline") for step in steps if step["action"] == "mark"]
+    told = [step["evidence"].get("deadline") for step in steps if step["action"] == "mark"]
     deadlines = [show.moment(at) for at in told if at]
     soon = [at for at in deadlines if at - now < _SOON]
     if soon:

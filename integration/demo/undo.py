@@ -11,7 +11,7 @@ from typing import Any
 
 from .run import Broken, Run
 from .seed import Account
-from .show_volumes import paragraph_of
+from .show import paragraph_of
 from .storage import RESTORED
 
 # Whatever else EC2 tells of a volume must be as it was.

@@ -28,6 +28,7 @@ from .host import Host
 REPOSITORY = Path(__file__).resolve().parents[2]
 _LOOK_SECONDS = 0.05
 _OBJECTS = ("inbox/*.toml", "jobs/*/cancel.json")
+# The rule of template.yaml knows the first state of each end; the local AWS goes to the last at once.
 _STATES = ("stopping", "stopped", "shutting-down", "terminated")
 _WARNING, _REBALANCE, _STATE = "ec2-spot-interruption-warning", "ec2-rebalance-recommendation", "ec2-instance-state-change"
 
@@ -59,6 +60,7 @@ class Control:
         self.aws, self.bucket, self.functions = aws, environment["CURFEW_BUCKET"], tuple(functions)
         self.every = every if isinstance(every, dict) else dict.fromkeys(self.functions, every)
         self.runs: list[Woken] = []
+        self.looks = 0  # at what happens and at the time
         self._environments = {
             name: [Function(binaries / name, environment, clock=clock) for _ in range(at_once if name == "run-jobs" else 1)]
             for name in self.functions
@@ -111,6 +113,11 @@ class Control:
         """A beat of its schedule, now."""
         self._send(function, "schedule", _sample(function, "scheduled-rule"))
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether every event that was sent has been handled."""
+        return all(events.unfinished_tasks == 0 for events in self._events.values())
+
     # What AWS does to machines
 
     def interrupt(self, host: Host, notice: float = 6.0) -> None:
@@ -151,12 +158,16 @@ class Control:
         """One environment: an invocation at a time."""
         while (asked := self._events[name].get()) is not None:
             with self._busy:
-                if self._runs_now.is_set() and not self._over.is_set():
-                    self.runs.append(Woken(name, asked[0], function.invoke(asked[1])))
+                try:
+                    if self._runs_now.is_set() and not self._over.is_set():
+                        self.runs.append(Woken(name, asked[0], function.invoke(asked[1])))
+                finally:
+                    self._events[name].task_done()
 
     def _watch(self) -> None:
         beats_at = {name: time.monotonic() for name in self.functions}
         while not self._over.wait(_LOOK_SECONDS):
+            self.looks += 1
             if not self._runs_now.is_set():
                 continue
             for name in self.functions:

@@ -30,12 +30,15 @@ What moto 5.2.5 gets wrong and this package corrects:
   - Tags of one resource are searched among those of all, which makes large accounts slow.
   - DescribeSpotPriceHistory answers 0.00001 USD of 2006 for everything (spot_prices.py).
   - SNS counts no subscribers, and takes e-mail subscriptions as confirmed (honest_sns.py).
+  - S3 takes any checksum, of a body as of a part, forgets one whose algorithm no second header names, fails where a completed upload
+    is completed again, and words the checksum of an object in parts without their number (honest_checksums.py).
+  - S3 tells every caller that an object is absent, also one that may not list the bucket (honest_absence.py).
   - CloudWatch speaks no CBOR; metrics: see honest_cloudwatch.py.
   - OwnerIds=self lists 1,301 foreign snapshots: the public AMIs that bring them are not loaded.
   - Concurrent calls race, conditional writes to S3 among them: calls are carried out one at a time.
 
 What moto does not have, and this package does: the Deep Learning AMIs and their public parameters (machine_images.py),
-DescribeStackResources (stacks.py), ListServiceQuotas of EC2 (service_quotas.py), the Price List of EC2 (price_list.py),
+CloudFormation stacks and the roles that they make (stacks.py), ListServiceQuotas of EC2 (service_quotas.py), the Price List of EC2 (price_list.py),
 IAM's policy simulator on the policies of moto's roles (policy_simulator.py).
 
 What it does not correct: RunInstances launches MinCount, not MaxCount; launch templates lose their shutdown behaviour

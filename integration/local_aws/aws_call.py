@@ -120,7 +120,9 @@ def _s3(request: Request, region: str) -> AwsCall:
     query = request.query_parameters
     operation = s3_operations.operation(request.method, bucket, key, query, request.headers)
     named = "/".join(filter(None, (bucket, key or query.get("prefix"))))
-    return AwsCall("s3", operation, region, "s3", (named,) if named else (), s3_operations.permissions(operation))
+    is_of_version = "versionId" in query or operation == "DeleteObjects" and b"<VersionId>" in request.body
+    permissions = s3_operations.permissions(operation, is_of_version)
+    return AwsCall("s3", operation, region, "s3", (named,) if named else (), permissions)
 
 
 def _decoded_json(body: bytes) -> dict[str, Any]:

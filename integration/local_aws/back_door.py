@@ -88,6 +88,10 @@ def end_slowly(region: str, seconds: float) -> None:
     lifecycle.end_slowly(_backend(region), seconds)
 
 
+def advance(region: str, seconds: float) -> None:
+    lifecycle.advance(_backend(region), seconds)
+
+
 def settle(region: str) -> None:
     lifecycle.settle(_backend(region))
 
@@ -136,6 +140,13 @@ def set_object(bucket: str, key: str, last_modified: str) -> None:
     if found is None:
         raise Unknown(f"no object {key} in {bucket}")
     found.last_modified = datetime.fromisoformat(last_modified).astimezone(timezone.utc).replace(tzinfo=None)
+
+
+def add_objects(bucket: str, prefix: str, count: int) -> None:
+    """So many empty objects at once: more than anybody would want to put there one by one."""
+    s3 = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
+    for number in range(count):
+        s3.put_object(bucket, f"{prefix}{number:06}", b"", disable_notification=True)
 
 
 def confirm_subscription(endpoint: str) -> None:

@@ -18,6 +18,8 @@ from botocore.config import Config
 REGION = "us-east-1"
 ACCOUNT = "123456789012"  # moto's
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_SESSION_TOKEN": "testing"}
+# By it the local AWS knows the machine of a job, see honest_absence.py.
+MACHINE_KEY = "ASIAOFAMACHINE000000"
 _PUT_METRIC_DATA_MAX = 1000
 
 
@@ -90,7 +92,16 @@ class LocalAws:
         return self._control("GET", "faults")
 
     def clear_faults(self) -> None:
+        """Calls that are slow already stay so."""
         self._control("DELETE", "faults")
+
+    def release(self, action: str) -> None:
+        """Removes the faults of that action, and carries out now what they made slow."""
+        self._control("POST", "faults/release", {"action": action})
+
+    def struck(self) -> int:
+        """How many calls the faults have struck so far, those that are still held up among them."""
+        return sum(rule["struck"] for rule in self.faults())
 
     # The back door
 
@@ -132,6 +143,10 @@ class LocalAws:
         """When its newest version was written."""
         self._control("POST", "objects", {"bucket": bucket, "key": key, "last_modified": last_modified})
 
+    def add_objects(self, bucket: str, prefix: str, count: int) -> None:
+        """So many empty objects, with numbers for names."""
+        self._control("POST", "objects/add", {"bucket": bucket, "prefix": prefix, "count": count})
+
     def put_stack(self, name: str, resources: dict[str, tuple[str, str]], region: str = REGION) -> None:
         """Says what a CloudFormation stack made: the type and the physical id of each logical id."""
         self._control("POST", "stacks", {"name": name, "region": region, "resources": resources})
@@ -164,6 +179,10 @@ class LocalAws:
     def end_slowly(self, seconds: float, region: str = REGION) -> None:
         """What is terminated from now on is `shutting-down` for so long."""
         self._control("POST", "ends", {"region": region, "seconds": seconds})
+
+    def advance(self, seconds: float, region: str = REGION) -> None:
+        """Lets that much time pass for the instances of a region: what they await happens at the next call."""
+        self._control("POST", "time", {"region": region, "seconds": seconds})
 
     def interrupt(
         self, instance_id: str, warning_seconds: float = 0, ending_seconds: float = 0, region: str = REGION

@@ -27,6 +27,8 @@ _ACTS: dict[str, Callable[..., None]] = {
     "gone": back_door.gone,
 }
 
+RELEASE = "/_local/faults/release"
+
 
 def answer(proxy: Proxy, request: Request) -> Response:
     _, _, route = request.path.partition("/_local/")
@@ -48,6 +50,7 @@ def _routed(proxy: Proxy, method: str, route: str, body: dict[str, Any]) -> Any 
         ("GET", "faults"): proxy.rules.listed,
         ("POST", "faults"): lambda: proxy.rules.add(Rule(**body)),
         ("DELETE", "faults"): proxy.rules.clear,
+        ("POST", "faults/release"): lambda: proxy.rules.release(body["action"]),
         ("GET", "messages"): back_door.messages,
         ("GET", "machines"): back_door.machines,
         ("POST", "user-data"): lambda: {"user_data": back_door.user_data(**body)},
@@ -57,12 +60,14 @@ def _routed(proxy: Proxy, method: str, route: str, body: dict[str, Any]) -> Any 
         ("POST", "snapshots/complete"): lambda: back_door.complete_snapshots(body["region"], body["snapshots"]),
         ("POST", "change"): lambda: back_door.apply(body),
         ("POST", "objects"): lambda: back_door.set_object(**body),
+        ("POST", "objects/add"): lambda: back_door.add_objects(**body),
         ("POST", "stacks"): lambda: _put_stack(proxy, **body),
         ("POST", "quotas"): lambda: _put_quota(proxy, **body),
         ("POST", "capacity"): lambda: proxy.launches.set_capacity(**body),
         ("POST", "launches/check"): proxy.launches.check,
         ("POST", "launches/hide"): lambda: back_door.hide_new_instances(**body),
         ("POST", "ends"): lambda: back_door.end_slowly(**body),
+        ("POST", "time"): lambda: back_door.advance(**body),
         ("POST", "price-list"): lambda: proxy.price_list.put(**body),
         ("POST", "reset"): proxy.reset,
     }

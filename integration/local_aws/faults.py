@@ -28,6 +28,8 @@ DAMAGED = ("garbled", "empty", "cut_off")
 # reset: closed before any answer, not carried out. lost_answer: carried out, then closed.
 FAULTS = (*ERRORS, *DAMAGED, "custom", "slow", "reset", "lost_answer")
 
+_CARRIED_OUT_SECONDS = 30
+
 
 @dataclass
 class Rule:
@@ -39,7 +41,7 @@ class Rule:
     skip: int = 0
     times: int | None = 1  # None: always
     every_attempt: bool = False  # a struck call is struck again when the SDK repeats it
-    seconds: float = 1.0  # slow
+    seconds: float = 1.0  # slow: at most
     status: int = 400  # custom
     code: str = "CustomError"
     message: str = ""
@@ -52,6 +54,9 @@ class Rule:
             raise ValueError("a rule has either a fault or a before")
         if self.fault is not None and self.fault not in FAULTS:
             raise ValueError(f"unknown fault {self.fault!r}; there are {', '.join(FAULTS)}")
+        # No fields, because they are not listed: whether to go on at once, and of each slow call whether it is over.
+        self.released = threading.Event()
+        self.slow_calls: list[threading.Event] = []
 
     def strikes(self, call: AwsCall, request: Request) -> bool:
         """Counts the call if the rule means it, and says whether it is the rule's turn."""
@@ -90,6 +95,18 @@ class RuleBook:
     def clear(self) -> None:
         with self._lock:
             self._rules.clear()
+
+    def release(self, action: str) -> None:
+        """Removes the rules of that action, ends the wait of each call that they made slow, and returns when all are carried out."""
+        with self._lock:
+            removed = [rule for rule in self._rules if rule.action == action]
+            self._rules = [rule for rule in self._rules if rule.action != action]
+        if not removed:
+            raise ValueError(f"no rule is about {action}")
+        for rule in removed:
+            rule.released.set()
+        for is_over in [one for rule in removed for one in rule.slow_calls]:
+            is_over.wait(_CARRIED_OUT_SECONDS)
 
     def listed(self) -> list[dict[str, Any]]:
         with self._lock:

@@ -36,7 +36,7 @@ _QUOTAS = {
     "gr": ("L-DB2E81BA", "L-3819A6DF"),
     "vt": ("L-DB2E81BA", "L-3819A6DF"),
     "p": ("L-417A185B", "L-7212CCBC"),
-    "trn": ("L-2C3B7624", "L-5480EFD2"),
+    "trn": ("L-2C3B7624", "L-6B0D517C"),
     "inf": ("L-1945791B", "L-B5D1601B"),
     "dl": ("L-6E869C2A", "L-85EED4F7"),
 }
@@ -131,6 +131,8 @@ def quota_code(instance_type: str, lifecycle: str) -> str | None:
     family = instance_type.partition(".")[0]
     letters = family[: next((place for place, one in enumerate(family) if one.isdigit()), len(family))]
     codes = _QUOTAS.get(letters)
+    if letters == "p" and lifecycle == "spot" and family.startswith("p5"):
+        return "L-C4BD4855"
     return codes[lifecycle == "spot"] if codes else None
 
 

@@ -2,7 +2,8 @@
 
 Source: "Spot Instance interruptions" and "Instance initiated shutdown behavior" (Amazon EC2 User Guide),
 `StateReason` and "Eventual consistency in the Amazon EC2 API" (EC2 API Reference). What takes time is carried out
-before the next call to EC2 of that region. Everything lives in moto's backend, so that moto's reset forgets it.
+before the next call to EC2 of that region. A test advances the time instead of waiting, so that a busy machine changes nothing.
+Everything lives in moto's backend, so that moto's reset forgets it.
 """
 
 from __future__ import annotations
@@ -41,9 +42,19 @@ def instance_of(backend: Any, instance_id: str) -> Instance | None:
 # ------------------------------------------------------------------------------------------------------------- ends
 
 
+def advance(backend: Any, seconds: float) -> None:
+    """Lets that much time pass for the instances of a region."""
+    backend.__dict__["advanced_seconds"] = backend.__dict__.get("advanced_seconds", 0.0) + seconds
+
+
+def _now(backend: Any) -> float:
+    """In seconds."""
+    return time.monotonic() + backend.__dict__.get("advanced_seconds", 0.0)
+
+
 def settle(backend: Any) -> None:
     """Does what is due by now."""
-    due = [one for one in _pending(backend) if one[0] <= time.monotonic()]
+    due = [one for one in _pending(backend) if one[0] <= _now(backend)]
     for one in due:
         _pending(backend).remove(one)
         one[1]()
@@ -112,7 +123,7 @@ def _later(backend: Any, seconds: float, act: Callable[[], None]) -> None:
     if seconds <= 0:
         act()
     else:
-        _pending(backend).append((time.monotonic() + seconds, act))
+        _pending(backend).append((_now(backend) + seconds, act))
 
 
 def _pending(backend: Any) -> list[tuple[float, Callable[[], None]]]:
@@ -130,7 +141,7 @@ def hide_new(backend: Any, calls: int, seconds: float) -> None:
 def launched(backend: Any, instance: Instance) -> None:
     calls, seconds = backend.__dict__.get("hide_new", (0, 0.0))
     if calls or seconds:
-        instance.hidden_calls, instance.hidden_until = calls, time.monotonic() + seconds
+        instance.hidden_calls, instance.hidden_until = calls, _now(backend) + seconds
         backend.__dict__.setdefault("hidden", []).append(instance)
 
 
@@ -143,7 +154,7 @@ def forget(instance: Instance) -> None:
 def _is_hidden(instance: Instance) -> bool:
     if getattr(instance, "forgotten", False):
         return True
-    return instance.hidden_calls > 0 or instance.hidden_until > time.monotonic()
+    return instance.hidden_calls > 0 or instance.hidden_until > _now(instance.ec2_backend)
 
 
 def _visible_reservations(backend: Any, filters: Any = None) -> list[Any]:

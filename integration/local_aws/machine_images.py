@@ -21,7 +21,7 @@ from moto.ssm.models import Parameter, SimpleSystemManagerBackend
 ARCHITECTURES = ("x86_64", "arm64")
 _AMAZON = "898082745236"
 _PREFIX = "/aws/service/deeplearning/ami/"
-_PARAMETER = _PREFIX + "{architecture}/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id"
+_PARAMETER = _PREFIX + "{architecture}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
 _ROOT, _ROOT_GIB = "/dev/sda1", 65
 _SECOND, _SECOND_GIB = "/dev/sdf", 10
 
@@ -47,7 +47,7 @@ class DeepLearningAmi(Ami):
         super().__init__(
             backend,
             image_id(backend.region_name, architecture),
-            name=f"Deep Learning {kind} OSS Nvidia Driver GPU AMI (Ubuntu 22.04) 20261006",
+            name=f"Deep Learning {kind} OSS Nvidia Driver GPU AMI (Ubuntu 24.04) 20261006",
             description="Supported EC2 instances: see the release notes",
             owner_id=_AMAZON,
             owner_alias="amazon",

@@ -10,7 +10,6 @@ import os
 import socket
 import struct
 import threading
-import time
 import traceback
 from collections.abc import Iterable
 from typing import Any, Callable
@@ -22,6 +21,8 @@ from . import (
     cloudwatch_cbor,
     control,
     ebs_listing,
+    honest_absence,
+    honest_checksums,
     honest_cloudwatch,
     honest_ebs,
     honest_ec2,
@@ -79,9 +80,12 @@ class Proxy:
         self._tokens = ClientTokens()
         self._moto = _Moto(create_backend_app)
         self._one_at_a_time = threading.RLock()
+        self._account = 0  # A call that was still held up at a reset must not change the next account.
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         request = Request.from_environ(environ)
+        if request.path == control.RELEASE:  # It waits for calls that need the lock.
+            return control.answer(self, request).send(start_response)
         if request.path.startswith("/_local/"):
             with self._one_at_a_time:
                 return control.answer(self, request).send(start_response)
@@ -94,6 +98,7 @@ class Proxy:
         from moto.moto_api._internal.models import moto_api_backend
 
         with self._one_at_a_time:
+            self._account += 1
             moto_api_backend.reset()
             self._tokens.clear()
             self.stacks.clear()
@@ -120,13 +125,23 @@ class Proxy:
         if error is not None:
             return error
         if rule.fault == "slow":
-            time.sleep(rule.seconds)
-            return self._carry_out(call, request)
+            return self._carry_out_late(rule, call, request)
         if rule.fault in DAMAGED:
             return _damaged(rule.fault, self._carry_out(call, request), request)
         if rule.fault == "lost_answer":
             self._carry_out(call, request)
         raise _close_connection(request)
+
+    def _carry_out_late(self, rule: Rule, call: AwsCall, request: Request) -> Response:
+        account, is_over = self._account, threading.Event()
+        rule.slow_calls.append(is_over)
+        try:
+            rule.released.wait(rule.seconds)
+            if account != self._account:
+                raise _close_connection(request)
+            return self._carry_out(call, request)
+        finally:
+            is_over.set()
 
     def _carry_out(self, call: AwsCall, request: Request) -> Response:
         try:
@@ -145,6 +160,9 @@ class Proxy:
             return error_response(call, 501, "NotImplemented", f"the local AWS failed: {error!r}")
 
     def _launch_or_forward(self, call: AwsCall, request: Request) -> Response:
+        if call.service == "s3":
+            response = honest_checksums.carry_out(call, request, self._forward)
+            return honest_absence.as_seen_by_caller(call, request, response)
         return self.launches.carry_out(call, request, lambda: self._forward(request))
 
     def _own_answer(self, call: AwsCall, request: Request) -> Response | None:

@@ -54,8 +54,13 @@ _PERMISSIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-def permissions(operation: str) -> tuple[str, ...]:
-    return _PERMISSIONS.get(operation, (f"s3:{operation}",))
+# Where the request names a version.
+_OF_VERSIONS = {"s3:GetObject": "s3:GetObjectVersion", "s3:DeleteObject": "s3:DeleteObjectVersion"}
+
+
+def permissions(operation: str, is_of_version: bool = False) -> tuple[str, ...]:
+    needed = _PERMISSIONS.get(operation, (f"s3:{operation}",))
+    return tuple(_OF_VERSIONS.get(action, action) for action in needed) if is_of_version else needed
 
 
 def operation(method: str, bucket: str, key: str, query: dict[str, str], headers: dict[str, str]) -> str:

@@ -1,6 +1,7 @@
 """Service Quotas of EC2, which moto does not know: those that a test sets, and AWS's default for all others.
 
-Source: "ListServiceQuotas" (Service Quotas API Reference): pages of 100 at most. Its default of a new account is 0 vCPUs of GPU
+Source: "ListServiceQuotas" (Service Quotas API Reference): pages of 100 at most; quotas of vCPUs say by which metric they are counted ("AWS usage
+metrics", Amazon CloudWatch User Guide). Its default of a new account is 0 vCPUs of GPU
 families, and 5 of standard ones.
 """
 
@@ -14,20 +15,22 @@ from .errors import error_response
 from .http_message import Request, Response
 
 _PAGE_MAX = 100
+# By their code: the name, and the class of the usage metric.
 _GPU_FAMILIES = {
-    "L-DB2E81BA": "Running On-Demand G and VT instances",
-    "L-3819A6DF": "All G and VT Spot Instance Requests",
-    "L-417A185B": "Running On-Demand P instances",
-    "L-7212CCBC": "All P4, P3 and P2 Spot Instance Requests",
-    "L-2C3B7624": "Running On-Demand Trn instances",
-    "L-5480EFD2": "All Trn Spot Instance Requests",
-    "L-1945791B": "Running On-Demand Inf instances",
-    "L-B5D1601B": "All Inf Spot Instance Requests",
-    "L-6E869C2A": "Running On-Demand DL instances",
-    "L-85EED4F7": "All DL Spot Instance Requests",
+    "L-DB2E81BA": ("Running On-Demand G and VT instances", "G/OnDemand"),
+    "L-3819A6DF": ("All G and VT Spot Instance Requests", "G/Spot"),
+    "L-417A185B": ("Running On-Demand P instances", "P/OnDemand"),
+    "L-7212CCBC": ("All P4, P3 and P2 Spot Instance Requests", "P/Spot"),
+    "L-2C3B7624": ("Running On-Demand Trn instances", "Trn/OnDemand"),
+    "L-C4BD4855": ("All P5 Spot Instance Requests", "P5/Spot"),
+    "L-6B0D517C": ("All Trn Spot Instance Requests", "Trn/Spot"),
+    "L-1945791B": ("Running On-Demand Inf instances", "Inf/OnDemand"),
+    "L-B5D1601B": ("All Inf Spot Instance Requests", "Inf/Spot"),
+    "L-6E869C2A": ("Running On-Demand DL instances", "DL/OnDemand"),
+    "L-85EED4F7": ("All DL Spot Instance Requests", "DL/Spot"),
 }
 # EC2 has many more, of no interest here: so many that there is a second page.
-_OTHERS = {f"L-{place:08X}": f"Another quota {place}" for place in range(120)}
+_OTHERS: dict[str, tuple[str, str | None]] = {f"L-{place:08X}": (f"Another quota {place}", None) for place in range(120)}
 
 
 class Quotas:
@@ -44,7 +47,7 @@ class Quotas:
         asked = json.loads(request.body or b"{}")
         if call.operation != "ListServiceQuotas" or asked.get("ServiceCode") != "ec2":
             return error_response(call, 400, "NoSuchResourceException", "The specified resource does not exist.")
-        quotas = [self._quota(call.region, code, name) for code, name in (_OTHERS | _GPU_FAMILIES).items()]
+        quotas = [self._quota(call.region, code, name, metric) for code, (name, metric) in (_OTHERS | _GPU_FAMILIES).items()]
         first = int(asked.get("NextToken") or 0)
         past = first + min(int(asked.get("MaxResults") or _PAGE_MAX), _PAGE_MAX)
         answer: dict[str, Any] = {"Quotas": quotas[first:past]}
@@ -52,6 +55,14 @@ class Quotas:
             answer["NextToken"] = str(past)
         return Response(200, [("Content-Type", "application/x-amz-json-1.1")], json.dumps(answer).encode())
 
-    def _quota(self, region: str, code: str, name: str) -> dict[str, Any]:
+    def _quota(self, region: str, code: str, name: str, usage_class: str | None) -> dict[str, Any]:
         value = self._values.get((region, code), 0.0 if code in _GPU_FAMILIES else 5.0)
-        return {"ServiceCode": "ec2", "QuotaCode": code, "QuotaName": name, "Value": value, "Unit": "None"}
+        quota = {"ServiceCode": "ec2", "QuotaCode": code, "QuotaName": name, "Value": value, "Unit": "None"}
+        if usage_class is not None:
+            quota["UsageMetric"] = {
+                "MetricNamespace": "AWS/Usage",
+                "MetricName": "ResourceCount",
+                "MetricDimensions": {"Service": "EC2", "Type": "Resource", "Resource": "vCPU", "Class": usage_class},
+                "MetricStatisticRecommendation": "Maximum",
+            }
+        return quota

@@ -26,13 +26,14 @@ from botocore.exceptions import ClientError
 import training
 from fake_metadata import Metadata
 from local_aws import LocalAws
-from local_aws.client import CREDENTIALS
+from local_aws.client import CREDENTIALS, MACHINE_KEY
 from moved_clock import MovedClock
 from reaping import binary
 
 AGENT = binary("agent")
 BUCKET = "curfew-state"
-NAME = "vision/llama-1a2b3c4d"
+# An agent ends what an earlier start left of the same attempt, so each process of tests has a job of its own.
+NAME = f"vision/llama-{os.getpid():08x}"
 HURRY = 20  # every wait of the agent so many times shorter
 PATIENCE = 60
 
@@ -56,7 +57,7 @@ class Job:
         text += "[gpu]\ncount = 1\n[limits]\nmax_runtime = \"8h\"\n"
         self.put(f"jobs/{NAME}/spec.toml", text)
         # Of what the reconciler writes, all that an agent reads.
-        self.put(f"jobs/{NAME}/state.json", json.dumps({"schema": 1, "terms": {"checkpoint": {"keep": keep} if checkpoint else None}}))
+        self.put(f"jobs/{NAME}/state.json", json.dumps({"schema": 1, "job": NAME, "terms": {"checkpoint": {"keep": keep} if checkpoint else None}}))
 
     def training(self, steps: int, *options: str, **spec: Any) -> None:
         """The command is the training, which has to come out as `self.expected`."""
@@ -76,7 +77,7 @@ class Job:
             return None
 
     def document(self, name: str) -> dict[str, Any] | None:
-        body = self.get(f"jobs/{NAME}/{name}")
+        body = self.get(f"attempts/{NAME}/{name}")
         return None if body is None else json.loads(body)
 
     def head(self) -> dict[str, Any]:
@@ -87,13 +88,13 @@ class Job:
         return (self.head().get("checkpoint") or {}).get("step")
 
     def exit(self, attempt: int) -> dict[str, Any] | None:
-        return self.document(f"attempts/{attempt}/exit.json")
+        return self.document(f"{attempt}/exit.json")
 
     def heartbeat(self, attempt: int) -> dict[str, Any] | None:
-        return self.document(f"attempts/{attempt}/heartbeat.json")
+        return self.document(f"{attempt}/heartbeat.json")
 
     def log(self, attempt: int) -> str:
-        return (self.get(f"jobs/{NAME}/attempts/{attempt}/log") or b"").decode()
+        return (self.get(f"attempts/{NAME}/{attempt}/log") or b"").decode()
 
     def keys(self, prefix: str = "") -> list[str]:
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
@@ -168,6 +169,7 @@ class Machine:
         environment = {
             **os.environ,
             **self.job.aws.environment(),
+            "AWS_ACCESS_KEY_ID": MACHINE_KEY,
             "AWS_EC2_METADATA_SERVICE_ENDPOINT": self.metadata.endpoint,
             "AWS_EC2_METADATA_DISABLED": "false",
             **(self.clock.environment() if self.clock else {}),

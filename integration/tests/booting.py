@@ -93,7 +93,7 @@ def identity_with(agent: bytes) -> dict:
 
 def user_data(identity: dict) -> bytes:
     """What a machine with that identity is told."""
-    build = ["cargo", "build", "--quiet", "--locked", "--package", "domain", "--example", "user_data"]
+    build = ["cargo", "build", "--quiet", "--locked", "--package", "jobs", "--example", "user_data"]
     subprocess.run(build, cwd=ROOT, check=True)
     made = ROOT / "target" / "debug" / "examples" / "user_data"
     return subprocess.run([made], input=json.dumps(identity).encode(), check=True, capture_output=True).stdout

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from command import Said, curfew
@@ -38,13 +38,12 @@ class Deployment:
     def role(self, function: str) -> str:
         return self.made[f"{logical_ids()[function]}Role"][1]
 
-    def ran(self, function: str, minutes_ago: float = 1, days_ago: int = 0, **record: Any) -> None:
-        """Leaves the record of a run, under the day it began."""
-        at = now() - timedelta(minutes=minutes_ago)
-        # Whatever the hour is: what counts is when it was written.
-        key = f"plans/{now() - timedelta(days=days_ago):%Y-%m-%d}/{function}/{minutes_ago}.json"
+    def ran(self, function: str, minutes_ago: float = 1, before: datetime | None = None, **record: Any) -> None:
+        """Leaves the record of a run that began so long before a moment, or before now."""
+        at = (before or now()) - timedelta(minutes=minutes_ago)
+        key = f"plans/{at:%Y-%m-%d}/{function}/{minutes_ago}.json"
         head = {"schema": 1, "function": function, "run": str(minutes_ago), "at": f"{at:%Y-%m-%dT%H:%M:%SZ}"}
-        body = {**head, "mode": self.mode, "regions": [], "seen": 0, "steps": [], "spared": {}, "gaps": [], **record}
+        body = {**head, "mode": self.mode, "regions": [], "seen": 0, "steps": [], "skipped": {}, "gaps": [], **record}
         self.account.put(key, json.dumps(body).encode())
         self.account.aws.set_object(BUCKET, key, at)
 
@@ -64,6 +63,7 @@ def deploy(account: Account, mode: str = "enforce") -> Deployment:
         "Topic": ("AWS::SNS::Topic", account.topic_arn),
         "TopicKey": ("AWS::KMS::Key", _KEY),
         "FailedEvents": ("AWS::SQS::Queue", f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{_QUEUE}"),
+        "JobEvents": ("AWS::SQS::Queue", f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{STACK}-JobEvents-1ABC"),
     }
     for function, logical_id in logical_ids().items():
         stack.made[logical_id] = ("AWS::Lambda::Function", f"{STACK}-{function}")

@@ -187,7 +187,7 @@ EXEMPTIONS = (
 )
 # What a run can do nothing without: it fails, which raises the alarm.
 FAILS = {
-    ("s3:GetObject", "config/"): "ConfigFault: ",  # nobody knows what is wanted
+    ("s3:GetObject", "config/"): "ConfigLoadError: ",  # nobody knows what is wanted
     ("ec2:DescribeRegions", ""): "NothingSeen: ",  # nobody knows where to look
 }
 

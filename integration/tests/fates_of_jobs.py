@@ -9,9 +9,9 @@ from every_fault import Story
 
 ENDS, STOPS_BEATING, CANCELLED, WRONG = "ends", "silent", "cancelled", "wrong"
 JOBS = (ENDS, STOPS_BEATING, CANCELLED)
-# What each has come to at the end, unless EC2 has refused to launch it.
+# What each has come to at the end, unless its first launch was denied.
 FATES = {ENDS: ("ended", "succeeded"), STOPS_BEATING: ("running", None), CANCELLED: ("ended", "cancelled")}
-REFUSES = ("access_denied", "scp_denied", "not_found", "custom")
+DENIES = ("access_denied", "scp_denied")
 JOB_USD = 8 * 1.006  # eight hours of one g5.xlarge
 
 
@@ -88,21 +88,21 @@ def _repeated(heard: Counter, _: int, struck: Story) -> Iterator[str]:
 
 
 def _fates(last: Story, struck: Story) -> Iterator[str]:
-    """A definite no of EC2 to a launch fails the job, which is said; whatever else happened, each came to its own end."""
-    refused = struck.get("action") == "ec2:RunInstances" and struck["fault"] in REFUSES
+    """A launch that is denied fails a job that never had a machine, which is said; whatever else happened, each came to its own end."""
+    is_denied = struck.get("action") == "ec2:RunInstances" and struck["fault"] in DENIES
     failed = 0
     for one in last["kept"]["machines"]:
         yield from (f"{one['job']}, attempt {one['attempt']}: {wrong}" for wrong in one["wrong"])
     for name, job in last["kept"]["jobs"].items():
         fate = job and (job["state"], job["result"])
-        if refused and fate == ("ended", "failed"):
+        if is_denied and fate == ("ended", "failed"):
             failed += 1
         elif fate != FATES[name]:
             yield f"{name} came to {job}, and not to {FATES[name]}"
         if job and job["state"] == "ended" and not job["closed"]:
             yield f"{name} is not closed"
     if failed > 1:
-        yield f"one refusal failed {failed} jobs"
+        yield f"one denied launch failed {failed} jobs"
     if last["kept"]["heard"]:
         yield f"the last run is not quiet: {last['kept']['heard']}"
 

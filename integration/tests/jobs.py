@@ -25,7 +25,7 @@ from local_aws import LocalAws
 from local_aws.client import ACCOUNT, REGION
 from reaping import BUCKET, REPOSITORY, Account, Run, now, rfc3339
 
-# The minute of each hour in which a run lists all jobs, to find those that nothing leads to (domain/src/job/sweep.rs).
+# The minute of each hour in which a run lists all jobs, to find those that nothing leads to (jobs/src/sweep.rs).
 LISTS_AT_MINUTE = 7
 
 AGENT = b"#!/bin/sh\nexit 0\n"  # what an agent is made of, nobody here looks at
@@ -92,14 +92,14 @@ class Job:
     # The agent's side
 
     def write(self, name: str, **fields: Any) -> None:
-        self.account.put(f"jobs/{self.id}/{name}", json.dumps({"schema": 1, **fields}).encode())
+        self.account.put(f"attempts/{self.id}/{name}", json.dumps({"schema": 1, **fields}).encode())
 
     def beats(self, attempt: int | None = None, at: datetime | None = None, **fields: Any) -> None:
         """Its heart beats, now or at that moment by S3's clock."""
         attempt = attempt or self.attempt
-        self.write(f"attempts/{attempt}/heartbeat.json", at=rfc3339(at or now()), attempt=attempt, doing="running", **fields)
+        self.write(f"{attempt}/heartbeat.json", at=rfc3339(at or now()), attempt=attempt, doing="running", **fields)
         if at is not None:
-            self.account.aws.set_object(BUCKET, f"jobs/{self.id}/attempts/{attempt}/heartbeat.json", at)
+            self.account.aws.set_object(BUCKET, f"attempts/{self.id}/{attempt}/heartbeat.json", at)
 
     def checkpoint(self, step: int, attempt: int | None = None, **fields: Any) -> None:
         attempt = attempt or self.attempt
@@ -111,12 +111,12 @@ class Job:
         result = {"succeeded": succeeded, "code": code, "why": why, "at": rfc3339(now())}
         self.write("head.json", attempt=attempt, result=result)
         reason = "succeeded" if succeeded else "failed"
-        self.write(f"attempts/{attempt}/exit.json", attempt=attempt, at=rfc3339(now()), reason=reason, code=code, why=why)
+        self.write(f"{attempt}/exit.json", attempt=attempt, at=rfc3339(now()), reason=reason, code=code, why=why)
         if shuts_down:
             self.account.aws.shut_down(machine)
 
     def cancel(self, by: str = "ada") -> None:
-        self.write("cancel.json", at=rfc3339(now()), by=by)
+        self.account.put(f"jobs/{self.id}/cancel.json", json.dumps({"schema": 1, "at": rfc3339(now()), "by": by}).encode())
 
 
 class JobAccount(Account):
@@ -209,6 +209,13 @@ class JobAccount(Account):
         event["region"], event["detail"]["instance-id"] = region, instance_id
         event["resources"] = [f"arn:aws:ec2:{region}:{ACCOUNT}:instance/{instance_id}"]
         return event
+
+    def batch_of(self, events: list[dict[str, Any]]) -> dict[str, Any]:
+        """What Lambda hands over when the queue holds these events."""
+        batch = sample("sqs-one-state-change")
+        (record,) = batch["Records"]
+        batch["Records"] = [{**record, "messageId": str(number), "body": json.dumps(event)} for number, event in enumerate(events)]
+        return batch
 
     def warn(self, instance_id: str, **how: Any) -> Run:
         """The run that an interruption warning wakes."""

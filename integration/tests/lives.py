@@ -204,7 +204,7 @@ class Life:
                 least = aim - EVERY + 1
                 self._until(lambda: self._kept() >= least)
                 self.owed[self.job.attempt] = least
-        attempt, beat = self.job.attempt, f"jobs/{self.job.id}/attempts/{self.job.attempt}/heartbeat.json"
+        attempt, beat = self.job.attempt, f"attempts/{self.job.id}/{self.job.attempt}/heartbeat.json"
         if loss.kind == "silence":
             # Of an agent that was never heard of, a quarter of an hour would have to pass.
             self._until(lambda: beat in self.world.account.keys(beat))
@@ -223,7 +223,7 @@ class Life:
 
     def _kept(self) -> int:
         """The step that counts."""
-        return kept(self.world.account.read(f"jobs/{self.job.id}/head.json"))
+        return kept(self.world.account.read(f"attempts/{self.job.id}/head.json"))
 
     # What came of it
 
@@ -234,7 +234,7 @@ class Life:
 
     def check(self) -> None:
         self._check_result()
-        heads = self.world.documents(f"jobs/{self.job.id}/head.json")
+        heads = self.world.documents(f"attempts/{self.job.id}/head.json")
         check_fence(heads)
         check_steps(heads, self.steps())
         check_kept(heads, self.owed)

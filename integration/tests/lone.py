@@ -143,7 +143,7 @@ class LoneMachine:
         return (self.head().get("checkpoint") or {"step": 0})["step"]
 
     def exit(self) -> dict[str, Any] | None:
-        return self._read("attempts/1/exit.json")
+        return self._read("1/exit.json")
 
     def trail(self) -> list[int]:
         """The steps that the training did, in order."""
@@ -177,5 +177,5 @@ class LoneMachine:
         return {one["VolumeId"] for one in self.aws.client("ec2").describe_volumes()["Volumes"]}
 
     def _read(self, name: str) -> dict[str, Any] | None:
-        key = f"jobs/{self.job.id}/{name}"
+        key = f"attempts/{self.job.id}/{name}"
         return self.jobs.read(key) if key in self.jobs.keys(key) else None

@@ -104,6 +104,11 @@ def today() -> str:
     return f"{now():%Y-%m-%d}"
 
 
+def let_a_second_pass() -> None:
+    """Until the next one begins: two beats of one second are one."""
+    time.sleep(1.01 - time.time() % 1)
+
+
 def moment(text: str) -> datetime:
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
@@ -148,8 +153,8 @@ class Run:
         return self.response["steps"]
 
     @property
-    def spared(self) -> dict[str, int]:
-        return self.response["spared"]
+    def skipped(self) -> dict[str, int]:
+        return self.response["skipped"]
 
     @property
     def gaps(self) -> list[dict[str, Any]]:
@@ -177,7 +182,7 @@ class Run:
     def said(self, resource_id: str) -> tuple[str, str, str]:
         """Action, rule and outcome of its step."""
         step = self.step(resource_id)
-        return step["action"], step["because"]["rule"], step["outcome"]
+        return step["action"], step["evidence"]["rule"], step["outcome"]
 
     def message(self, team: str = "vision") -> str:
         found = [one["message"] for one in self.messages if one["attributes"]["team"] == team]
@@ -269,12 +274,12 @@ class Account:
         tags = {**TAGGED, **(tags or {})}
         return self.aws.run_instance(instance_type, tags, region, launch_time=launched or ago(hours=5), **fields)
 
-    def of_job(self, instance_id: str, job: str = "vision/a-1", region: str = REGION) -> str:
+    def of_job(self, instance_id: str, job: str = "vision/a-0123abcd", region: str = REGION) -> str:
         """Makes that job's state know the instance, as a machine that nobody has seen gone yet."""
         machine = {"instance": instance_id, "region": region, "zone": f"{region}a", "type": "g5.xlarge"}
         bought = {"lifecycle": "on-demand", "rate": 1.006, "rate_max": 1.006, "attempt": 1, "candidate": 0}
         times = {"launched_at": rfc3339(ago(hours=5)), "ends_at": rfc3339(ago(hours=-5))}
-        self.put_job(job, predecessor={**machine, **bought, **times})
+        self.put_job(job, previous_attempt={**machine, **bought, **times})
         return instance_id
 
     def put_job(self, job: str, **over: Any) -> None:
@@ -296,13 +301,13 @@ class Account:
             "submitted_at": rfc3339(ago(hours=6)),
             "attempt": 1,
             "phase": {"state": "submitted"},
-            "predecessor": None,
+            "previous_attempt": None,
             "used": {"seconds": 0, "usd": 0.0},
             "progress": {"step": None, "attempts_without": 0},
             "reserved": None,
             "ranking": None,
             "unplaced_since": None,
-            "told": None,
+            "notified": None,
         }
         self.put(f"jobs/{job}/state.json", json.dumps({**state, **over}).encode())
 

@@ -15,7 +15,6 @@ from typing import Any
 from local_aws.client import REGION
 from reaping import TAGGED, Account, ago, now, rfc3339
 
-ORPHANED_AFTER = timedelta(days=14)
 
 READS = {
     "cloudwatch:GetMetricData",

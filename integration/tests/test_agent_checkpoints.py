@@ -6,7 +6,6 @@ import json
 import random
 import re
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,10 +80,9 @@ def test_a_command_that_does_not_hear_is_killed_and_what_is_complete_is_kept(job
     job.training(10_000, "--every", "10", "--deaf")
     with job.machine(1) as machine:
         machine.until(lambda: job.kept())
-        machine.metadata.warn(seconds=12)
-        begun = time.monotonic()
+        # Without that moment it would have two minutes, which is longer than anybody waits for its end here.
+        machine.metadata.warn(seconds=20)
         machine.ends()
-        assert time.monotonic() - begun < 12
     assert job.exit(1)["reason"] == "interrupted" and job.exit(1)["code"] is None
     assert "did not end by SIGTERM, and is killed" in job.log(1)
     assert job.kept() % 10 == 0 and job.kept() >= len(job.steps()) - 10
@@ -92,14 +90,14 @@ def test_a_command_that_does_not_hear_is_killed_and_what_is_complete_is_kept(job
 
 def test_a_command_that_has_written_nothing_yet_has_nearly_all_of_the_time_to_save(job: Job) -> None:
     folder = job.checkpoints / "step-3"
-    saves = f"mkdir {folder}; i=0; while [ $i -lt 25 ]; do sleep 1; echo $i >> {folder}/weights; i=$((i + 1)); done; touch {folder}/_SUCCESS; exit 0"
+    saves = f"mkdir {folder}; echo 1 >> {folder}/weights; touch {folder}/_SUCCESS; exit 0"
     job.spec(f"trap '{saves}' TERM; touch {job.scratch}/began; while :; do sleep 0.1; done")
     with job.machine(1, hurry=1) as machine:
         machine.until((job.scratch / "began").exists)
-        # Half of these 60 s, less what comes after a checkpoint, would not do.
-        machine.metadata.warn(60)
+        machine.metadata.warn(119)
         machine.ends()
-    assert "is killed" not in job.log(1)
+    # Half of it would be less than a minute.
+    assert "sends SIGTERM to the command, which has 1m" in job.log(1) and "is killed" not in job.log(1)
     assert job.kept() == 3 and job.exit(1)["reason"] == "interrupted"
 
 
@@ -136,21 +134,13 @@ def test_what_changes_while_it_is_uploaded_is_uploaded_again(job: Job) -> None:
     assert job.kept() == 1 and job.get(f"checkpoints/{NAME}/1/1/files/step-1/a") == b"1\n2\n"
 
 
-def test_the_step_is_a_number(job: Job) -> None:
-    made = " ".join(f"{job.checkpoints}/step-{step}" for step in (9000, 10000, 9500))
-    job.spec(f"for step in {made}; do mkdir $step; echo $step > $step/a; done")
-    with job.machine(1) as machine:
-        machine.ends()
-    assert job.kept() == 10000
-
-
 def test_a_damaged_checkpoint_is_skipped_and_that_is_said(job: Job) -> None:
     job.training(15, "--step-seconds", "0.3")
     with job.machine(1) as machine:
         machine.ends()
     assert job.manifests() == [(1, 5), (1, 10), (1, 15)]
     assert job.head()["kept"] == [{"attempt": 1, "step": 10}, {"attempt": 1, "step": 5}]
-    job.put(f"jobs/{NAME}/head.json", head(1, (1, 15), kept=[(1, 10), (1, 5)]))
+    job.put(f"attempts/{NAME}/head.json", head(1, (1, 15), kept=[(1, 10), (1, 5)]))
     key = f"checkpoints/{NAME}/1/15/files/step-15/weights/padding.bin"
     job.put(key, b"x" * len(job.get(key)))
     job.s3.delete_object(Bucket=BUCKET, Key=f"checkpoints/{NAME}/1/10/files/step-10/state.json")
@@ -165,23 +155,6 @@ def test_a_damaged_checkpoint_is_skipped_and_that_is_said(job: Job) -> None:
     assert (1, 15) not in job.manifests() and (1, 10) not in job.manifests()
 
 
-def test_a_half_uploaded_checkpoint_does_not_exist(job: Job) -> None:
-    job.training(10)
-    with job.machine(1) as machine:
-        machine.ends()
-    job.put(f"jobs/{NAME}/head.json", head(1, (1, 10)))
-    # A later attempt's upload that never came to its manifest, and one that head never named.
-    job.put(f"checkpoints/{NAME}/1/15/files/step-15/state.json", "half")
-    job.put(f"checkpoints/{NAME}/1/16/manifest.json", job.get(f"checkpoints/{NAME}/1/10/manifest.json"))
-    job.training(20)
-    with job.machine(2) as machine:
-        machine.ends()
-    assert "goes on from step 10" in machine.said()
-    assert job.result.read_text() == job.expected
-    assert (1, 16) not in job.manifests(), "what never counted is deleted"
-    assert not job.keys(f"checkpoints/{NAME}/1/15/"), "and what never came to its end"
-
-
 def test_what_a_fenced_attempt_uploaded_too_late_is_not_restored(job: Job) -> None:
     job.training(10)
     with job.machine(1) as machine:
@@ -192,7 +165,7 @@ def test_what_a_fenced_attempt_uploaded_too_late_is_not_restored(job: Job) -> No
         job.put(key.replace("/1/10/", "/1/9/"), late)
         if key.endswith("/manifest.json"):
             job.put(key, b"torn")
-    job.put(f"jobs/{NAME}/head.json", head(1, (1, 10)))
+    job.put(f"attempts/{NAME}/head.json", head(1, (1, 10)))
     job.training(20)
     with job.machine(2) as machine:
         machine.ends()
@@ -210,7 +183,7 @@ def test_a_checkpoint_that_this_agent_cannot_read_is_left_alone_and_that_is_said
         job.aws.fault("s3:GetObject", "access_denied", match="1/10/manifest.json", times=None)
     else:
         job.put(manifest, job.get(manifest).replace(b'"schema":1', b'"schema":2'))
-    job.put(f"jobs/{NAME}/head.json", head(1, (1, 10), kept=[(1, 5)]))
+    job.put(f"attempts/{NAME}/head.json", head(1, (1, 10), kept=[(1, 5)]))
     with job.machine(2) as machine:
         machine.ends()
     assert job.exit(2)["reason"] == "broken"
@@ -240,13 +213,15 @@ def test_how_many_are_kept_is_asked_for_again(job: Job) -> None:
     assert len(job.manifests()) == 2
 
 
-def test_the_newest_are_kept_and_no_more(job: Job) -> None:
-    job.training(30, "--step-seconds", "0.2", keep=2)
+def test_what_is_deleted_costs_nothing_any_more(job: Job) -> None:
+    """In a bucket with versions, as that of a deployment is."""
+    job.s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
+    job.training(20, "--step-seconds", "0.2", keep=1)
     with job.machine(1) as machine:
         machine.ends()
-    assert len(job.manifests()) == 2 and job.manifests()[-1] == (1, 30)
-    steps = {key.split("/")[4] for key in job.keys(f"checkpoints/{NAME}/")}
-    assert steps == {str(step) for _, step in job.manifests()}, "nothing is left of the others"
+    assert job.kept() == 20
+    there = job.s3.list_object_versions(Bucket=BUCKET, Prefix=f"checkpoints/{NAME}/")
+    assert {found["Key"].split("/")[4] for found in there["Versions"]} == {"20"} and "DeleteMarkers" not in there
 
 
 def runs(job: Job, machine: Machine) -> None:
@@ -307,20 +282,6 @@ def test_a_checkpoint_stays_whole_until_what_is_written_over_it_is(job: Job) -> 
     assert went_on_from(job) == ["", "one:one"] and "damaged" not in machine.said()
 
 
-@pytest.mark.parametrize("anew", [False, True])
-def test_the_marker_of_before_says_nothing_of_what_a_killed_command_was_writing_over(job: Job, anew: bool) -> None:
-    folder = job.checkpoints / "last-1"
-    mark = f"touch {folder}/_SUCCESS"
-    job.spec(f"mkdir {folder}; echo one > {folder}/a; {mark}; while ! [ -e {job.trail} ]; do sleep 0.1; done; "
-             f"echo two > {folder}/a; {mark if anew else 'true'}; kill -9 $$")
-    with job.machine(1) as machine:
-        machine.until(lambda: job.kept() == 1)
-        job.trail.touch()
-        machine.ends()
-    assert job.newest("last-1/a") == (b"two\n" if anew else b"one\n")
-    assert ("step 1 was changed after it was kept, and as it is now it is not kept" in job.head()["result"]["why"]) != anew
-
-
 def test_what_is_written_over_without_a_pause_and_marked_each_time_is_kept_each_time(job: Job) -> None:
     folder = job.checkpoints / "last-1"
     job.spec(f"mkdir {folder}; n=0; while :; do n=$((n+1)); echo $n > {folder}/a; touch {folder}/_SUCCESS; sleep 1; done")
@@ -329,18 +290,6 @@ def test_what_is_written_over_without_a_pause_and_marked_each_time_is_kept_each_
         machine.until(lambda: job.kept() == 1)
         first = int(job.newest("last-1/a"))
         machine.until(lambda: int(job.newest("last-1/a") or 0) > first)
-
-
-def test_what_was_put_back_and_is_only_touched_is_not_uploaded_again(job: Job) -> None:
-    job.training(10)
-    with job.machine(1) as machine:
-        machine.ends()
-    job.put(f"jobs/{NAME}/head.json", head(1, (1, 10)))
-    job.spec('find "$CURFEW_RESUME_FROM" | xargs touch && chown -R 65534 "$CURFEW_RESUME_FROM"')
-    with job.machine(2) as machine:
-        machine.ends()
-    assert job.head()["result"]["why"] == "the command has ended with success"
-    assert job.head()["checkpoint"] == {"attempt": 1, "step": 10} and not job.keys(f"checkpoints/{NAME}/2/")
 
 
 def test_a_checkpoint_of_several_entries_that_is_written_over_in_part_is_kept_whole(job: Job) -> None:
@@ -366,7 +315,7 @@ def test_nothing_that_a_replaced_attempt_writes_counts(job: Job) -> None:
     with job.machine(1) as machine:
         machine.until(lambda: job.kept())
         named = head(2, (1, job.kept()))
-        job.put(f"jobs/{NAME}/head.json", named)
+        job.put(f"attempts/{NAME}/head.json", named)
         machine.ends()
     assert job.exit(1)["reason"] == "fenced"
     assert job.head() == json.loads(named)
@@ -384,13 +333,26 @@ def test_large_files_go_in_parts_and_a_failed_part_again(job: Job) -> None:
     manifest = json.loads(job.get(f"checkpoints/{NAME}/1/1/manifest.json"))
     large = next(file for file in manifest["files"] if file["path"] == "step-1/large")
     assert (large["bytes"], len(large["sha256"])) == (40 * MIB + 17, 3)
-    job.put(f"jobs/{NAME}/head.json", head(1, (1, 1)))
+    job.put(f"attempts/{NAME}/head.json", head(1, (1, 1)))
     job.spec(f"cd $CURFEW_RESUME_FROM && sha256sum -c {job.scratch}/sum && [ -f empty ] && [ $(stat -c %s small) = 1000 ]")
     job.aws.fault("s3:GetObject", "cut_off", match="large", times=1, every_attempt=True)
     with job.machine(2) as machine:
         machine.ends()
     assert job.head()["result"]["succeeded"], machine.said()
     assert "large: OK" in job.log(2)
+
+
+@pytest.mark.parametrize("lost", [1, 3])
+def test_an_upload_whose_completion_is_not_heard_is_not_made_again(job: Job, lost: int) -> None:
+    """Once S3 has completed it, it knows the upload no more."""
+    job.spec(f"mkdir {job.checkpoints}/step-1; head -c {17 * MIB} /dev/zero > {job.checkpoints}/step-1/large; touch {job.checkpoints}/step-1/.complete")
+    job.aws.fault("s3:CompleteMultipartUpload", "lost_answer", times=lost)
+    with job.machine(1) as machine:
+        machine.ends()
+    assert (job.kept(), job.exit(1)["reason"]) == (1, "succeeded")
+    counts = job.aws.counts()
+    assert counts["s3:CreateMultipartUpload"] == 1 and "s3:AbortMultipartUpload" not in counts
+    assert "not kept" not in machine.said()
 
 
 def test_looks_at_many_small_files_take_no_more_memory_with_time(job: Job) -> None:
@@ -438,20 +400,11 @@ def test_the_disk_of_checkpoints_belongs_to_the_user(job: Job) -> None:
     with job.machine(1) as machine:
         machine.ends()
     assert job.head()["result"]["succeeded"] and job.kept() == 1
-    job.put(f"jobs/{NAME}/head.json", head(1, (1, 1)))
+    job.put(f"attempts/{NAME}/head.json", head(1, (1, 1)))
     job.spec('echo more >> "$CURFEW_RESUME_FROM" && echo 2 > "$CURFEW_CHECKPOINT_DIR/step-2.pt"', user="nobody")
     with job.machine(2) as machine:
         machine.ends()
     assert job.head()["result"]["succeeded"] and job.kept() == 2
-
-
-def test_the_heart_tells_step_and_rate(job: Job) -> None:
-    job.training(10_000, "--every", "10")
-    with job.machine(1) as machine:
-        beat = machine.until(lambda: (beat := job.heartbeat(1)) and beat["steps_per_hour"] and beat)
-    assert beat["step"] >= 10
-    # A step takes 50 ms, and looks are half a second apart.
-    assert 10_000 < beat["steps_per_hour"] < 200_000
 
 
 def test_a_recommendation_is_said_and_ends_nothing(job: Job) -> None:
@@ -486,7 +439,7 @@ def test_a_checkpoint_that_does_not_fit_the_disk_is_not_restored_and_the_attempt
     job.spec(f"mkdir {job.checkpoints}/step-1; head -c {20 * MIB} /dev/zero > {job.checkpoints}/step-1/a")
     with job.machine(1) as machine:
         machine.ends()
-    job.put(f"jobs/{NAME}/head.json", head(1, (1, 1)))
+    job.put(f"attempts/{NAME}/head.json", head(1, (1, 1)))
     job.checkpoints = full_disk / "checkpoints"
     job.spec("echo never")
     with job.machine(2, disk=False) as machine:

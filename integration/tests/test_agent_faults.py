@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import moved_clock
 import pytest
 
-from attempts import BUCKET, NAME, PATIENCE, Job, Machine, disk_of, head
+from attempts import BUCKET, NAME, Job, Machine, disk_of, head
 from fake_metadata import INTERRUPTION
 from local_aws import LocalAws
 
@@ -50,40 +48,6 @@ def sees_kept(job: Job, machine: Machine, *steps: int) -> None:
     for step in steps:
         machine.until(lambda: job.kept() == step)
         go(job, machine, str(step))
-
-
-# Its own output
-
-
-@pytest.mark.parametrize("kind", ["pipe", "socket"])
-def test_an_output_that_nobody_reads_holds_nothing_up(job: Job, kind: str) -> None:
-    ours, theirs = os.pipe() if kind == "pipe" else [end.detach() for end in socket.socketpair()]
-    says = "head -c 3000000 /dev/zero | tr '\\0' x | fold -w 999; echo; echo all said; "
-    job.spec(says + waits_for(job, "said") + "sleep 600", checkpoint=False)
-    with job.machine(1, stdout=theirs) as machine:
-        os.close(theirs)
-        go(job, machine, "said")
-        machine.metadata.warn(60)
-        machine.ends()
-    os.close(ours)
-    assert job.exit(1)["reason"] == "interrupted"
-    assert "all said\n" in job.log(1) and "EC2 takes the machine back" in job.log(1)
-
-
-def test_what_is_missing_in_an_output_that_was_not_read_for_a_while_is_said(job: Job) -> None:
-    ours, theirs = os.pipe()
-    says = "head -c 5000000 /dev/zero | tr '\\0' x | fold -w 999; echo; "
-    job.spec(says + waits_for(job, "said") + "echo the last of it", checkpoint=False)
-    with job.machine(1, stdout=theirs) as machine:
-        os.close(theirs)
-        machine.until((job.scratch / "at-said").exists)
-        with ThreadPoolExecutor(1) as reader, open(ours, errors="replace") as output:
-            read = reader.submit(output.read)
-            go(job, machine, "said")
-            machine.ends()
-            said = read.result(PATIENCE)
-    assert said.count("KiB of the log are missing here") == 1
-    assert said.index("KiB of the log are missing here") < said.index("the last of it\n") < said.index("attempt 1 ends (succeeded)")
 
 
 # S3 and credentials
@@ -238,18 +202,6 @@ def test_metadata_that_do_not_answer_end_nothing_and_a_warning_is_heard_afterwar
     assert job.exit(1)["reason"] == "interrupted"
 
 
-@pytest.mark.parametrize("says", ["", "<html>Welcome</html>", "{}"])
-def test_an_answer_that_names_no_action_is_no_warning(job: Job, says: str) -> None:
-    job.spec(waits_for(job, "end"), checkpoint=False)
-    with job.machine(1) as machine:
-        machine.metadata.says[INTERRUPTION] = says
-        machine.until(lambda: machine.metadata.asked.count(INTERRUPTION) > 3 and (job.scratch / "at-end").exists())
-        go(job, machine, "end")
-        machine.ends()
-    assert machine.said().count(f"tell of an interruption without an action, which is none: `{says}`") == 1
-    assert job.head()["result"]["succeeded"]
-
-
 def test_a_token_that_is_no_good_any_more_is_asked_for_again(job: Job) -> None:
     job.spec("sleep 600", checkpoint=False)
     with job.machine(1) as machine:
@@ -265,13 +217,12 @@ def test_a_token_that_is_no_good_any_more_is_asked_for_again(job: Job) -> None:
 
 def test_a_warning_shortens_the_time_that_an_end_had_left(job: Job) -> None:
     job.spec("trap '' TERM; while :; do sleep 0.1; done", checkpoint=False)
-    # Five minutes before the end are 30 s here: the command is told after 3 s, and would have 12 s.
-    with job.machine(1, hurry=10, ends_in=33) as machine:
-        machine.until(lambda: "sends SIGTERM to the command" in machine.said())
-        machine.metadata.warn(seconds=9)
-        begun = time.monotonic()
+    # Five minutes before the end are 150 s here: the command is told after 3 s, and would have nearly two minutes, which is longer than
+    # anybody waits for its end here.
+    with job.machine(1, hurry=2, ends_in=153) as machine:
+        machine.until(lambda: "sends SIGTERM to the command, which has " in machine.said())
+        machine.metadata.warn(seconds=15)
         machine.ends()
-        assert time.monotonic() - begun < 9
     assert "there is less time than that: EC2 takes the machine back" in machine.said()
     assert job.exit(1)["reason"] == "expired"
 
@@ -407,24 +358,11 @@ def test_whatever_is_damaged_the_one_before_is_taken(job: Job, how: str) -> None
         sees_kept(job, machine, 1, 2)
         machine.ends()
     damaged(job, how)
-    job.put(f"jobs/{NAME}/head.json", head(1, (1, 2), kept=[(1, 1)]))
+    job.put(f"attempts/{NAME}/head.json", head(1, (1, 2), kept=[(1, 1)]))
     job.spec('[ "$CURFEW_RESUME_STEP" = 1 ] && [ "$(cat "$CURFEW_RESUME_FROM/weights")" = of-1 ]')
     with job.machine(2) as machine:
         machine.ends()
     assert "the checkpoint of step 2 is damaged, and the one before is taken: " in machine.said()
-    assert job.head()["result"]["succeeded"], machine.said()
-
-
-def test_entries_of_one_step_are_one_checkpoint_with_its_flags(job: Job) -> None:
-    made = "; ".join(f"echo {name} > {job.checkpoints}/{name}-5.pt" for name in ("model", "optimizer"))
-    job.spec(f"{made}; touch {job.checkpoints}/model-5.pt.done; sleep 600")
-    with job.machine(1) as machine:
-        machine.until(lambda: job.kept() == 5)
-    names = {key.rsplit("/", 1)[1] for key in job.keys(f"checkpoints/{NAME}/1/5/files/")}
-    assert names == {"model-5.pt", "optimizer-5.pt", "model-5.pt.done"}
-    job.spec('[ "$CURFEW_RESUME_FROM" = "$(ls -d "$CURFEW_CHECKPOINT_DIR"/*-5* | LC_ALL=C sort | paste -sd:)" ]')
-    with job.machine(2) as machine:
-        machine.ends()
     assert job.head()["result"]["succeeded"], machine.said()
 
 
@@ -451,7 +389,7 @@ def test_a_checkpoint_comes_back_as_it_was(job: Job) -> None:
         go(job, machine, "made")
         machine.ends()
     assert job.kept() == 1, machine.said()
-    job.put(f"jobs/{NAME}/head.json", head(1, (1, 1)))
+    job.put(f"attempts/{NAME}/head.json", head(1, (1, 1)))
     job.spec(waits_for(job, "restored"))
     with job.machine(2) as machine:
         machine.until((job.scratch / "at-restored").exists)
@@ -545,7 +483,7 @@ def test_a_kept_step_that_a_failure_cuts_off_is_in_doubt_beside_what_it_was(job:
         go(job, machine, "kept")
         machine.ends()
     assert "the checkpoint of step 1 may be cut off" in job.head()["result"]["why"]
-    assert job.newest("step-1/b") == b"half\n" and job.head()["doubtful"] == [job.head()["checkpoint"]]
+    assert job.newest("step-1/b") == b"half\n" and job.head()["unverified"] == [job.head()["checkpoint"]]
     assert job.head()["kept"] == [{"attempt": 1, "step": 1}] and job.get(f"checkpoints/{NAME}/1/1/files/step-1/a") == b"whole\n"
 
 
@@ -567,7 +505,7 @@ def test_what_a_child_was_still_writing_is_in_doubt_though_the_command_succeeded
     with job.machine(1) as machine:
         machine.ends()
     result = job.head()["result"]
-    assert result["succeeded"] and job.head()["doubtful"] == [{"attempt": 1, "step": 1}] == [job.head()["checkpoint"]]
+    assert result["succeeded"] and job.head()["unverified"] == [{"attempt": 1, "step": 1}] == [job.head()["checkpoint"]]
     assert "the checkpoint of step 1 may be cut off: it was written in the last minute, without a marker" in result["why"]
 
 
@@ -578,31 +516,6 @@ def test_a_child_that_soon_ends_by_itself_makes_nothing_torn(job: Job) -> None:
     assert job.head()["result"]["why"] == "the command has ended with success" and job.kept() == 1
 
 
-def test_a_log_beside_the_checkpoints_is_none(job: Job) -> None:
-    folder = job.checkpoints
-    job.spec(f"echo a > {folder}/train-20260901.log; echo a > {folder}/core.4711; echo a > {folder}/metrics-900.csv; {writes(job, 5)}")
-    with job.machine(1) as machine:
-        sees_kept(job, machine, 5)
-        machine.ends()
-    assert job.kept() == 5 and job.manifests() == [(1, 5)]
-    assert machine.said().count("is no checkpoint by its name, nor is any log") == 1
-    assert job.head()["result"]["why"] == "the command has ended with success"
-
-
-def test_a_pointer_and_a_link_beside_checkpoints_are_said_once(job: Job) -> None:
-    folder, disk = job.checkpoints, job.scratch / "disk"
-    made = f"mkdir {disk}; echo 1 > {disk}/a; ln -s {disk} {folder}/step-9; echo step-5 > {folder}/latest"
-    job.spec(f"{made}; {writes(job, 5)} sleep 600")
-    link = "`step-9` is no checkpoint: it is a link, and does not come back"
-    pointer = "`latest` is no checkpoint: its name has no number, which would be its step; it does not come back"
-    with job.machine(1) as machine:
-        sees_kept(job, machine, 5)
-        machine.until(lambda: link in machine.said() and pointer in machine.said())
-        machine.metadata.warn(seconds=10)
-        machine.ends()
-    assert job.kept() == 5 and (machine.said().count(link), machine.said().count(pointer)) == (1, 1)
-
-
 def test_what_never_stands_still_gives_way_to_the_one_before(job: Job) -> None:
     one, two = job.checkpoints / "step-1", job.checkpoints / "step-2"
     writing = f"( while :; do echo more >> {two}/a; done ) &"
@@ -610,20 +523,6 @@ def test_what_never_stands_still_gives_way_to_the_one_before(job: Job) -> None:
     with job.machine(1) as machine:
         machine.until(lambda: job.kept() == 1)
     assert "the checkpoint of step 2 is not kept: " in machine.said()
-
-
-def test_a_lower_step_that_comes_later_is_said(job: Job) -> None:
-    job.spec(writes(job, 500) + writes(job, 10))
-    with job.machine(1) as machine:
-        sees_kept(job, machine, 500)
-        machine.until(lambda: "step 10 was written after step 500 was kept, and is not kept" in machine.said())
-    assert job.kept() == 500
-
-
-def test_a_checkpoint_without_a_number_is_said(job: Job) -> None:
-    job.spec(f"echo > {job.checkpoints}/last.ckpt; sleep 600")
-    with job.machine(1) as machine:
-        machine.until(lambda: "`last.ckpt` is no checkpoint: its name has no number" in machine.said())
 
 
 def test_a_directory_that_cannot_be_one_is_said_in_words(job: Job) -> None:
@@ -645,7 +544,7 @@ def test_what_is_restored_is_the_users_whatever_the_umask(job: Job) -> None:
     with job.machine(1, umask=0o077) as machine:
         machine.ends()
     assert job.kept() == 1, machine.said()
-    job.put(f"jobs/{NAME}/head.json", head(1, (1, 1)))
+    job.put(f"attempts/{NAME}/head.json", head(1, (1, 1)))
     job.spec('cd "$CURFEW_RESUME_FROM" && [ "$(cat weights)" = of-1 ] && echo more >> weights && mkdir ../step-2', user="nobody")
     with job.machine(2, umask=0o077) as machine:
         machine.ends()
@@ -657,18 +556,18 @@ def test_the_heart_tells_the_restored_step_and_no_rate_before_there_is_one(job: 
     with job.machine(1) as machine:
         sees_kept(job, machine, 100)
         machine.ends()
-    job.put(f"jobs/{NAME}/head.json", head(1, (1, 100)))
+    job.put(f"attempts/{NAME}/head.json", head(1, (1, 100)))
     job.spec(waits_for(job, "begin") + writes(job, 110) + writes(job, 120))
     with job.machine(2) as machine:
         beat = machine.until(lambda: (beat := job.heartbeat(2)) and beat["doing"] == "running" and beat)
         assert (beat["step"], beat["steps_per_hour"]) == (100, None)
+        begun = time.monotonic()
         go(job, machine, "begin")
         sees_kept(job, machine, 110)
-        begun = time.monotonic()
         beat = machine.until(lambda: (beat := job.heartbeat(2)) and beat["step"] == 120 and beat)
         took = time.monotonic() - begun
-    # Ten steps: two looks, half a second apart, saw them, and no more lay between these than until the heart told.
-    assert 10 * 3600 / (took + 5) < beat["steps_per_hour"] <= 10 * 3600 / 0.4
+    # Ten steps: two looks, half a second apart, saw them, and both came after the first was allowed and before the heart told.
+    assert 10 * 3600 / took <= beat["steps_per_hour"] <= 10 * 3600 / 0.4
 
 
 # The disk

@@ -23,7 +23,7 @@ def job(aws: LocalAws, tmp_path: Path) -> Iterator[Job]:
 
 def told(job: Job, attempt: int = 1) -> dict[str, str]:
     """Words by kind; at most one of each."""
-    troubles = (job.heartbeat(attempt) or {}).get("trouble", [])
+    troubles = (job.heartbeat(attempt) or {}).get("warnings", [])
     words = {trouble["kind"]: trouble["words"] for trouble in troubles}
     assert len(words) == len(troubles)
     return words
@@ -42,7 +42,7 @@ def with_checkpoints(job: Job, *damaged: int) -> None:
     assert job.manifests() == [(1, 1), (1, 2)] and told(job) == {}
     for step in damaged:
         job.put(f"checkpoints/{NAME}/1/{step}/files/step-{step}/weights", "torn")
-    job.put(f"jobs/{NAME}/head.json", head(1, (1, 2), kept=[(1, 1)]))
+    job.put(f"attempts/{NAME}/head.json", head(1, (1, 2), kept=[(1, 1)]))
 
 
 def test_a_damaged_checkpoint_is_told_at_once(job: Job) -> None:
@@ -115,6 +115,22 @@ def test_what_is_never_kept_is_told_until_something_is(job: Job) -> None:
         assert hears(job, machine, "not-kept").startswith("the checkpoint of step 7 is not kept: `step-7.tmp`: ")
         go.touch()
         machine.until(lambda: job.kept() == 7 and told(job) == {})
+
+
+def test_what_cannot_be_deleted_is_told_until_it_is(job: Job) -> None:
+    folder, go = job.checkpoints, job.scratch / "go"
+    writes = " ".join(f"mkdir {folder}/step-{step}; echo a > {folder}/step-{step}/a; touch {folder}/step-{step}/.complete; while ! [ -e {go}-{step} ]; do sleep 0.1; done;" for step in (1, 2, 3))
+    job.spec(f"{writes} sleep 600", keep=1)
+    job.aws.fault("s3:DeleteObjects", "access_denied", times=None)
+    with job.machine(1) as machine:
+        machine.until(lambda: job.kept() == 1)
+        Path(f"{go}-1").touch()
+        words = hears(job, machine, "not-pruned", SOON)
+        assert words.startswith("the checkpoint of step 1 is not deleted, and costs on: s3:DeleteObjectVersion on s3://") and "grant" in words
+        job.aws.clear_faults()
+        Path(f"{go}-2").touch()
+        machine.until(lambda: job.kept() == 3 and told(job) == {})
+    assert job.manifests() == [(1, 3)]
 
 
 def test_a_lower_step_that_comes_later_is_told(job: Job) -> None:

@@ -1,109 +1,69 @@
-"""The benchmark measures what it says: small fleets, the debug binary."""
+"""The benchmarks measure what they say: small accounts and a small checkpoint, the debug binaries."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import boto3
 import botocore.session
 import pytest
-import yaml
-from botocore.config import Config
-from botocore.exceptions import ClientError
 
-from bench import ebs_xml, ec2_xml, measure, peer, report
-from bench.fleet import COMPUTES, IDLES, REGION, WORKS, fleet
+from attempts import AGENT
+from bench import agent_idle, ebs_xml, ec2_xml, measure, report, scan
+from bench.accounts import REGIONS
+from bench.agent_checkpoint import MIB, NAME, Checkpoint
+from bench.agent_transfers import BUCKET, Machine
+from bench.byte_server import serving as serving_bytes
+from bench.fleet import REGION, fleet
 from bench.measure import Runs, Spread, Usage
-from bench.served import Served, serving
+from bench.served import serving
 from bench.storage import storage
-from bench.subjects import INSTANCES, SUBJECTS, VOLUMES, Subject
-from bench.xml_pages import PAGE_SIZE_MAX, listing
-from reaping import BINARY, REPOSITORY, ago, now
+from bench.subjects import INSTANCES, SUBJECTS, Subject
+from bench.xml_pages import listing
+from command import COMMAND
+from reaping import BINARY, REPOSITORY
 
-SMALL = 60
+SMALL = 300
+# One file of two parts, and more small ones than a page of a listing has.
+CHECKPOINT = Checkpoint({17 * MIB: 1, 1024: 1_050})
 _NAMESPACE = "{http://ec2.amazonaws.com/doc/2016-11-15/}"
 
 
-@pytest.fixture(scope="module")
-def small() -> Iterator[Served]:
-    with serving(INSTANCES.function, SMALL) as served:
-        yield served
-
-
-def client(served: Served, service: str) -> Any:
-    config = Config(retries={"total_max_attempts": 1})
-    keys = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing"}
-    return boto3.client(service, region_name=REGION, endpoint_url=served.address, config=config, **keys)
-
-
-def usage(
-    cpu_seconds: float = 0.5, peak_mib: float = 40, wrong: tuple[str, ...] = (), fewest: int | None = None
-) -> Usage:
-    return Usage(cpu_seconds, 1.0, peak_mib, {"ec2:DescribeInstances": 105}, 0, wrong, fewest)
-
-
-def missed(first: list[Runs], poll_seconds: float = 0.004, subject: Subject = INSTANCES) -> list[str]:
-    found = report.verdicts(subject, first, [], Spread((poll_seconds,)))
-    assert found, "nothing was judged"
-    return [one.target for one in found if not one.is_met]
-
-
-def test_the_reaper_sees_the_fleet_for_what_it_is(small: Served) -> None:
-    """Every instance is seen and judged as it was made, in the calls that this takes and no others."""
-    first, second = measure.first_and_second_run(small, BINARY)
-    assert first.wrong == () and second.wrong == ()
-    every_run = {
-        "ec2:DescribeInstances": 1,
-        "ec2:DescribeInstanceTypes": 1,
-        "s3:GetObject": 4,
-        "s3:PutObject": 1,
-        "sns:ListSubscriptionsByTopic": 1,
-    }
-    asking = {"cloudwatch:GetMetricData": 2, "cloudwatch:ListMetrics": 1, "s3:PutObject": 3, "sns:Publish": 3}
-    assert first.calls == {**every_run, **asking}
-    assert second.calls == every_run
-    assert first.metrics_asked > SMALL and second.metrics_asked == 0
-    for one in (first, second):
+@pytest.mark.parametrize("subject", SUBJECTS.values(), ids=SUBJECTS)
+def test_a_reaper_judges_its_account_right_and_another_wrong(subject: Subject) -> None:
+    binary = BINARY.with_name(subject.function)
+    with serving(subject.function, SMALL) as served:
+        runs = measure.first_and_second_run(served, binary)
+        others, _ = measure.first_and_second_run(replace(served, count=SMALL + 20), binary)
+    for one in runs:
+        assert one.wrong == () and one.calls_fewest in (None, sum(one.calls.values()))
         assert 0 < one.cpu_seconds < 60 and 0 < one.wall_seconds < 60 and 1 < one.peak_mib < 1000
+    assert runs[0].metrics_asked > runs[1].metrics_asked
+    assert any(f"seen {SMALL}, not {SMALL + 20}" in wrong for wrong in others.wrong)
 
 
-def test_an_answer_that_differs_is_no_measurement(small: Served) -> None:
-    """The account of one fleet, compared with another."""
-    other = replace(small, count=SMALL + 20)
-    first, _ = measure.first_and_second_run(other, BINARY)
-    assert any(f"seen {SMALL}, not {SMALL + 20}" in wrong for wrong in first.wrong)
+def test_a_scan_sees_its_account_and_no_other() -> None:
+    with serving("scan", SMALL) as served:
+        used = scan.scan(served, COMMAND)
+        other = scan.scan(replace(served, count=SMALL + 20), COMMAND)
+    assert used.wrong == () and 0 < used.cpu_seconds < 60 and 5 < used.peak_mib < 1000
+    assert used.calls["ec2:DescribeInstances"] == used.calls["ec2:DescribeVolumes"] == len(REGIONS) == 17
+    assert any(f"'instances': {SMALL}, " in wrong and wrong.startswith("seen") for wrong in other.wrong)
 
 
-def test_what_is_not_prepared_is_refused_and_noticed(small: Served) -> None:
-    small.forget()
-    with pytest.raises(ClientError):
-        client(small, "ec2").describe_volumes()
-    assert "ec2:DescribeVolumes" in small.told()["refused"][0]
-    assert small.told()["calls"] == {"ec2:DescribeVolumes": 1}
-    small.forget()
-    assert small.told()["calls"] == {} and small.told()["refused"] == []
-
-
-def test_pages_bring_each_instance_once() -> None:
-    count = PAGE_SIZE_MAX + 1
-    machines = {machine.id: machine for machine in fleet(count)}
-    with serving(INSTANCES.function, count) as served:
-        pages = list(client(served, "ec2").get_paginator("describe_instances").paginate(MaxResults=PAGE_SIZE_MAX))
-    assert [len(page["Reservations"]) for page in pages] == [PAGE_SIZE_MAX, 1]
-    seen = [one for page in pages for reservation in page["Reservations"] for one in reservation["Instances"]]
-    assert sorted(one["InstanceId"] for one in seen) == sorted(machines)
-    for one in seen:
-        machine = machines[one["InstanceId"]]
-        assert one["InstanceType"] == machine.type.name and one["PrivateDnsName"] == machine.host
-        assert abs(one["LaunchTime"] - machine.launched) < timedelta(minutes=1)  # both count from their own now
-        assert one["State"] == {"Code": 16, "Name": "running"}
-        assert len(one["Tags"]) == 8 and {"Key": "Team", "Value": machine.team} in one["Tags"]
-        assert len(one["NetworkInterfaces"]) == machine.type.interfaces and len(one["BlockDeviceMappings"]) == 2
+def test_the_agent_and_its_peer_move_all_of_a_checkpoint(tmp_path: Path) -> None:
+    with serving_bytes() as server:
+        machine = Machine(server, AGENT, CHECKPOINT, tmp_path)
+        for move in (machine.aws_uploads, machine.aws_restores, machine.agent_uploads, machine.agent_restores):
+            moved = move()
+            assert moved.wrong == (), move.__name__
+            assert 0 < moved.used.cpu_seconds and moved.used.peak_mib > 5 and sum(moved.calls.values()) > 1_050
+        server.put(BUCKET, f"checkpoints/vision/llama-1a2b3c4d/1/500/files/{NAME}/1KiB-7.bin", "x" * 1024)
+        assert "what was restored is not what was uploaded" in machine.agent_restores().wrong
+        idle = agent_idle.measure(machine, f"{machine.putting}; sleep 1000", 6, uploads=True)
+    assert idle.looks >= 1 and 0 < idle.cpu_percent < 50 and 5 < idle.resident_mib < 500
 
 
 @pytest.mark.parametrize(
@@ -138,104 +98,22 @@ def test_pages_have_no_element_that_ec2_does_not_send(operation: str, page: byte
     check(answer, model.operation_model(operation).output_shape)
 
 
-def test_a_fleet_is_the_same_every_time_and_has_its_shares() -> None:
-    machines = fleet(1000)
-    assert Counter(one.usage for one in machines) == {WORKS: 750, COMPUTES: 150, IDLES: 100}
-    assert [(one.id, one.type, one.usage) for one in machines] == [(one.id, one.type, one.usage) for one in fleet(1000)]
-    assert len({one.id for one in machines}) == len({one.host for one in machines}) == 1000
-    assert sum(one.type.gpus for one in machines) == 2800
+def test_a_missed_target_is_said() -> None:
+    def missed(**fields: Any) -> list[str]:
+        usage = replace(Usage(0.5, 1.0, 40, {"ec2:DescribeInstances": 105}, 0, ()), **fields)
+        found = report.verdicts(INSTANCES, [Runs(10_000, (usage,))], [], Spread((0.004,)))
+        return [one.target.partition(": ")[2] for one in found if not one.is_met]
+
+    assert missed() == []
+    assert missed(cpu_seconds=0.81) == ["CPU at most 0.8 s"]
+    assert missed(wrong=("seen 9, not 10",)) == ["every instance judged right"]
+    assert missed(calls_fewest=99) == ["at most 5% more calls than the fewest possible"]
 
 
-def test_the_peers_policy_finds_the_idle_ones(small: Served) -> None:
-    """Each metrics filter of the policy, asked as Cloud Custodian asks, says of each kind of machine what it should."""
-    policy = yaml.safe_load(peer.POLICY.read_text())["policies"][0]
-    filters = [one for one in policy["filters"] if one.get("type") == "metrics"]
-    cloudwatch = client(small, "cloudwatch")
-
-    def passes(machine_id: str, one: dict[str, Any]) -> bool:
-        answer = cloudwatch.get_metric_statistics(
-            Namespace=one.get("namespace", "AWS/EC2"),
-            MetricName=one["name"],
-            Dimensions=[{"Name": "InstanceId", "Value": machine_id}],
-            Statistics=[one["statistics"]],
-            StartTime=ago(hours=1),
-            EndTime=now(),
-            Period=3600,
-        )
-        return answer["Datapoints"][0][one["statistics"]] < one["value"]
-
-    by_usage = {machine.usage: machine.id for machine in fleet(SMALL)}
-    dropped = {
-        usage: next((one["name"] for one in filters if not passes(machine_id, one)), None)
-        for usage, machine_id in by_usage.items()
-    }
-    assert dropped == {WORKS: "CPUUtilization", COMPUTES: "nvidia_smi_utilization_gpu", IDLES: None}
+PLACES = [*(f"make bench: {one}" for one in SUBJECTS), "make bench-scan", "make bench-peer", "make bench-agent"]
 
 
-def test_a_process_is_measured_to_its_first_poll() -> None:
-    wall, cpu = measure.starts(BINARY, 2)
-    assert len(wall.values) == 2
-    assert all(0 < one < 10 for one in wall.values) and all(0 < one < 10 for one in cpu.values)
-
-
-def test_targets_that_are_met() -> None:
-    assert missed([Runs(1000, (usage(0.06),)), Runs(10_000, (usage(0.6),))]) == []
-
-
-@pytest.mark.parametrize(
-    ("runs", "target"),
-    [
-        (Runs(10_000, (usage(0.81),)), "CPU at most 0.8 s"),
-        (Runs(10_000, (usage(peak_mib=40), usage(peak_mib=64.0))), "peak memory below 64 MiB"),
-        (Runs(10_000, (usage(), usage(wrong=("seen 9, not 10",)))), "every instance judged right"),
-        (Runs(10_000, (usage(fewest=99),)), "at most 5% more calls than the fewest possible"),
-    ],
-)
-def test_targets_that_are_missed(runs: Runs, target: str) -> None:
-    assert [one.partition(": ")[2] for one in missed([runs])] == [target]
-
-
-def test_each_function_has_its_own_targets() -> None:
-    runs = [Runs(10_000, (usage(9.0, peak_mib=70, fewest=100),)), Runs(50_000, (usage(45.0, peak_mib=128.0),))]
-    assert missed(runs, subject=VOLUMES) == ["first run at 50,000: peak memory below 128 MiB"]
-
-
-def test_growth_that_is_not_linear_is_missed() -> None:
-    runs = [Runs(1000, (usage(0.05),)), Runs(10_000, (usage(0.7),))]
-    assert missed(runs) == ["first run, 1,000 to 10,000: CPU per instance at most x 1.25"]
-
-
-def test_a_run_that_judges_wrong_proves_no_growth() -> None:
-    runs = [Runs(1000, (usage(0.05),)), Runs(50_000, (usage(1.0, wrong=("gaps",)),))]
-    assert missed(runs) == [
-        "first run at 50,000: every instance judged right",
-        "first run, 1,000 to 50,000: CPU per instance at most x 1.25",
-    ]
-
-
-def test_a_late_first_poll_is_missed() -> None:
-    assert missed([], poll_seconds=0.0051) == ["start to first poll: 5 ms by the median"]
-
-
-def test_a_spread_says_its_ends() -> None:
-    assert f"{Spread((0.3, 0.1, 0.2)):.1f}" == "0.2 (0.1–0.3)"
-    assert f"{Spread((0.2, 0.2)):.1f}" == "0.2"
-
-
-def test_figures_are_recorded_in_their_own_place() -> None:
+@pytest.mark.parametrize("place", PLACES)
+def test_the_page_has_a_place_for_the_figures(place: str) -> None:
     page = (REPOSITORY / "docs" / "measurements.md").read_text()
-    for subject in SUBJECTS:
-        place = f"make bench: {subject}"
-        before, after = page.partition(f"<!-- {place} -->")[0], page.partition(f"<!-- end of {place} -->")[2]
-        once = report.recorded(page, place, "one figure\n")
-        assert once == f"{before}<!-- {place} -->\n\none figure\n\n<!-- end of {place} -->{after}"
-        assert report.recorded(once, place, "one figure\n") == once
-    with pytest.raises(ValueError, match="no place for the figures of make tea"):
-        report.recorded(page, "make tea", "")
-
-
-@pytest.mark.parametrize(("theirs", "is_met"), [(15.1, True), (14.9, False)])
-def test_the_peer_is_compared_with_a_first_run(theirs: float, is_met: bool) -> None:
-    runs = [Runs(10_000, (usage(cpu_seconds),)) for cpu_seconds in (0.5, 0.1, theirs)]
-    found = peer.verdicts([peer.Compared(*runs)])
-    assert [one.is_met for one in found] == [is_met, True]
+    assert f"<!-- {place} -->\n\none figure\n\n<!-- end of {place} -->" in report.recorded(page, place, "one figure\n")

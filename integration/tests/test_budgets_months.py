@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
-from typing import Any
 
 import moved_clock
 import pytest
 
-from reaping import Account, moment, rfc3339
+from reaping import Account, rfc3339
 from reaping_budgets import HOURLY, BudgetAccount
 
 pytestmark = pytest.mark.skipif(not moved_clock.IS_HERE, reason="a process's clock is moved on Linux alone")
@@ -80,31 +79,6 @@ def test_each_month_has_its_part_to_the_second(money: BudgetAccount, end: dateti
         assert money.ledger(of=MARCH)["to"] == rfc3339(end) == money.ledger(of=APRIL)["from"]
 
 
-def test_what_ends_around_midnight_is_clipped(money: BudgetAccount, end: datetime) -> None:
-    before, after = launch(money, end - hours(3)), launch(money, end - hours(2))
-    money.tick_at(end - minutes(10))
-    money.ended(before, end - minutes(4))
-    money.ended(after, end + minutes(3))
-    money.tick_at(end + minutes(5))
-    assert spent(money, APRIL) == (cost(minutes(3)), 0)
-    ended = {run["instance"]: run for run in money.ledger(of=MARCH)["runs"]}
-    assert ended[before]["terminated"] == rfc3339(end - minutes(4))
-    assert ended[after]["terminated"] == rfc3339(end + minutes(3))
-
-
-def test_a_share_speaks_anew_in_the_next_month(money: BudgetAccount, zone: str, end: datetime) -> None:
-    launch(money, end - hours(30))
-    money.budgets(account={"time_zone": zone}, vision={"monthly_budget_usd": 35})
-    run = money.tick_at(end - minutes(10))
-    assert run.step("vision")["because"]["threshold_percent"] == 80 and "for 2031-03 (85 %)" in run.message("vision")
-    for late in (minutes(5), hours(14)):  # 40 %
-        run = money.tick_at(end + late)
-        assert (run.steps, run.messages) == ([], [])
-    run = money.tick_at(end + hours(28.5))
-    assert run.step("vision")["because"]["month"] == APRIL and "for 2031-04 (81 %)" in run.message("vision")
-    assert money.tick_at(end + hours(28.75)).messages == []
-
-
 def test_what_is_reserved_goes_on_in_the_next_month(money: BudgetAccount, zone: str, end: datetime) -> None:
     gpu = launch(money, end - hours(2), **{"curfew:job": JOB})
     money.budgets(account={"time_zone": zone}, vision={"monthly_budget_usd": 100})
@@ -151,37 +125,6 @@ def test_a_new_month_calls_off_what_the_last_one_announced(
     assert reaper.state(gpu) == "running" and reaper.mark(gpu) is None
 
 
-def test_without_a_beat_in_the_new_month_nothing_is_ended(
-    money: BudgetAccount, reaper: Account, zone: str, end: datetime
-) -> None:
-    gpu = launch(money, end - hours(30))
-    vision = {"monthly_budget_usd": 30, "over_budget": "stop"}
-    money.budgets(account={"time_zone": zone, "over_budget_grace": "10m"}, vision=vision)
-    money.tick_at(end - minutes(5))
-    reaper.tick_at(end - minutes(4))
-    for late in (7, 40):
-        assert reaper.tick_at(end + minutes(late)).ec2_writes == []
-    assert reaper.state(gpu) == "running"
-
-
-def test_in_its_first_days_the_forecast_looks_back(money: BudgetAccount, end: datetime) -> None:
-    """A week ago a dear one ran for three days: it counts in the mean, though nothing of it was spent this month."""
-    begin = end + hours(6) - timedelta(days=7)
-    launch(money, begin)
-    dear = launch(money, begin, "g5.12xlarge")
-    money.tick_at(begin)
-    money.tick_at(begin + timedelta(days=3) - minutes(5))
-    money.ended(dear, begin + timedelta(days=3))
-    money.tick_at(begin + timedelta(days=3) + minutes(10))
-    money.tick_at(end + hours(6))
-    document = money.document("vision", APRIL)
-    assert (document["spent_usd"], document["uncertain_usd"]) == (cost(hours(6)), 0)
-    mean = HOURLY["g5.xlarge"] + HOURLY["g5.12xlarge"] * 3 / 7
-    left = timedelta(days=30) - hours(6)
-    assert document["forecast_usd"] == pytest.approx(document["spent_usd"] + mean * left.total_seconds() / 3600, rel=1e-4)
-    assert f"the mean of the 7d since {rfc3339(begin)}" in document["forecast_method"]
-
-
 # Nobody looked
 
 
@@ -197,47 +140,3 @@ def test_what_ran_through_a_lost_night_is_counted_and_nothing_else(money: Budget
     # By what is known it is 70 %; with what may be, more than all. Nothing is judged by what may be.
     assert money.document("vision", f"{NOON:%Y-%m}")["verdict"] == "ok"
     assert {run["instance"] for run in money.ledger(of=f"{NOON:%Y-%m}")["runs"]} == {stayed, gone}
-
-
-def test_while_a_region_is_not_seen_its_money_is_said_to_be_unknown(money: BudgetAccount) -> None:
-    launch(money, NOON - hours(5))
-    money.tick_at(NOON)
-    money.aws.fault("ec2:DescribeInstances", "access_denied", region="us-east-1", times=None)
-    run = money.tick_at(NOON + hours(3))
-    assert [gap["call"] for gap in run.gaps] == ["ec2:DescribeInstances"]
-    document = money.document("vision", f"{NOON:%Y-%m}")
-    assert (document["spent_usd"], document["uncertain_usd"]) == (cost(hours(5)), cost(hours(3)))
-    assert moment(document["blind_since"]) == NOON
-    money.aws.clear_faults()
-    money.tick_at(NOON + hours(3.25))
-    assert spent(money, f"{NOON:%Y-%m}") == (cost(hours(8.25)), 0)
-    assert "blind_since" not in money.document("vision", f"{NOON:%Y-%m}")
-
-
-# It lives twice
-
-
-def test_a_stop_and_a_start_are_two_runs(money: BudgetAccount) -> None:
-    gpu = launch(money, NOON - hours(5))
-    money.tick_at(NOON)
-    money.ended(gpu, NOON + minutes(10), "stopped")
-    money.tick_at(NOON + minutes(15))
-    assert spent(money, f"{NOON:%Y-%m}") == (cost(hours(5) + minutes(10)), 0)
-    _start(money, gpu, NOON + minutes(40))
-    money.tick_at(NOON + minutes(45))
-    assert spent(money, f"{NOON:%Y-%m}") == (cost(hours(5) + minutes(15)), 0)
-    assert len(money.ledger(of=f"{NOON:%Y-%m}")["runs"]) == 2
-
-
-def test_a_stop_that_nobody_saw_is_uncertain(money: BudgetAccount) -> None:
-    """Once it is started again, EC2 no longer says when it was stopped."""
-    gpu = launch(money, NOON - hours(5))
-    money.tick_at(NOON)
-    _start(money, gpu, NOON + minutes(20))
-    money.tick_at(NOON + minutes(30))
-    assert spent(money, f"{NOON:%Y-%m}") == (cost(hours(5) + minutes(10)), cost(minutes(20)))
-
-
-def _start(money: BudgetAccount, gpu: str, at: datetime) -> None:
-    fields: dict[str, Any] = {"state": "running", "state_transition_reason": "", "launch_time": at}
-    money.aws.set_instance(gpu, **fields)

@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
+import moved_clock
 from command import COMMAND
 from held import applied, held, key_of, rewrite
 from local_aws.client import REGION
+from moved_clock import MovedClock
 from reaping import Account, ago, rfc3339
 from terminal import Terminal
 
@@ -79,11 +81,13 @@ def test_interrupted(account: Account, tmp_path: Path, how: signal.Signals) -> N
     """What has begun is finished, told and recorded; nothing more is begun; then the same command does the rest."""
     gpus, plan = held(account, AT_ONCE + 2)
     account.aws.clear_calls()
-    account.aws.fault("ec2:StopInstances", "slow", seconds=1, times=AT_ONCE)
+    account.aws.fault("ec2:StopInstances", "slow", seconds=SECONDS_MAX, times=AT_ONCE)
     told = len(account.aws.messages())
     with applying(account, plan, tmp_path) as process:
-        wait_for(lambda: len(account.aws.calls("ec2:CreateTags")) == AT_ONCE)
+        wait_for(lambda: account.aws.struck() == AT_ONCE)
         process.send_signal(how)
+        wait_for(lambda: "interrupted" in (tmp_path / "err").read_text())
+        account.aws.release("ec2:StopInstances")
         assert process.wait(SECONDS_MAX) == 1
     answer, said = json.loads((tmp_path / "out").read_text()), (tmp_path / "err").read_text()
     assert (answer["done"], answer["not_reached"]) == (AT_ONCE, 2)
@@ -185,11 +189,13 @@ def test_asked(account: Account, answer: str, code: int, state: str) -> None:
     assert ("Nothing was done." in shown) == (state == "running") and account.state(gpu) == state
 
 
+@pytest.mark.skipif(not moved_clock.IS_HERE, reason="a process's clock is moved on Linux alone")
 def test_whoever_took_their_time_gets_a_second_look_by_what_is_wanted_by_then(account: Account) -> None:
     [gpu], plan = held(account, 1)
-    terminal = Terminal(account.environment(), "apply", plan)
+    clock = MovedClock()
+    terminal = Terminal(account.environment(**clock.environment()), "apply", plan)
     terminal.wait_for("[y/N]")
     account.configure(mode="observe")
-    time.sleep(ANSWER_WITHIN_SECONDS + 1)
+    clock.move_by(ANSWER_WITHIN_SECONDS + 1)
     terminal.type("y\n")
     assert terminal.end() == 1 and "checking again" in terminal.shown and account.state(gpu) == "running"

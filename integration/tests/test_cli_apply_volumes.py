@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from held import applied, apply, hold
 from local_aws.client import REGION
-from reaping import EUROPE, TAGGED, Account, ago
+from reaping import Account, ago
 from reaping_volumes import VolumeAccount, soon
 from test_cli_apply import check_refused, says_nothing, touched
 
@@ -72,38 +72,6 @@ def test_without_its_snapshot_it_stays(storage: VolumeAccount) -> None:
     said, outcomes = applied(storage, plan)
     assert outcomes == {volume: "changed" for volume in volumes} and touched(storage) == set(), said
     assert not storage.snapshot_exists(last)
-
-
-def test_what_is_remembered_of_others_survives(storage: VolumeAccount) -> None:
-    """First sights, hosts, what is in observe mode, what was told; here and in the next region."""
-    nlp = {"Team": "nlp"}
-    storage.configure(limits={"actions_max": 0}, teams={"nlp": {"mode": "observe"}})
-    volumes = [storage.marked() for _ in range(2)]
-    for tags in (nlp, {"curfew:keep-until": "soon"}):
-        storage.orphan(tags=tags)
-    storage.volume(tags=nlp)
-    storage.orphan(region=EUROPE, tags=nlp)
-    storage.left_behind(deleted_at=ago(days=31), tags={"curfew:mode": "observe"})
-    storage.attach(nameless := storage.untagged_volume(), storage.host(tags=TAGGED))
-    storage.tick()
-    storage.detach(nameless)
-    storage.tick()
-    plan = storage.tick().response["run"]
-    before = [storage.read(storage.notices(region)) for region in (REGION, EUROPE)]
-    assert all(before[0][kind] for kind in ("shadow_marks", "first_sights", "seen_on", "hosts", "told"))
-    assert applied(storage, plan)[1] == {volume: "done" for volume in volumes}
-    assert [storage.read(storage.notices(region)) for region in (REGION, EUROPE)] == before
-    assert says_nothing(storage.tick())
-
-
-def test_what_is_lost_is_said(storage: VolumeAccount) -> None:
-    """Where no snapshot is kept."""
-    storage.configure(volumes={"action": "delete"}, limits={"actions_max": 0})
-    volume = storage.marked("delete", size=500)
-    plan = storage.tick().response["run"]
-    said = apply(storage, plan)
-    assert said.code == 2 and f"lost for good: {volume} with its data (500 GiB)" in said.out
-    assert "$40.00/mo" in said.out and storage.exists(volume)
 
 
 def test_break_glass_reaches_what_is_woken_every_hour(storage: VolumeAccount, account: Account) -> None:

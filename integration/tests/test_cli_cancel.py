@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
 
 from command import Said, curfew
-from reaping import Account, moment, now
+from reaping import BUCKET, Account, moment, now
 from terminal import Terminal
 from test_cli_jobs import BERT, LLAMA, MACHINE, OLD, ended, running, write
 
@@ -33,6 +34,26 @@ def test_whoever_said_so_first_did(account: Account) -> None:
     said = curfew(account.environment(USER="eve"), "cancel", LLAMA, "--yes", "--json").fine().json()
     assert (said["outcome"], said["cancel"]["by"], said["job"]) == ("unchanged", "bob", LLAMA)
     assert account.read(f"jobs/{LLAMA}/cancel.json") == before
+
+
+def test_somebody_who_cancels_at_the_same_time_is_named(account: Account) -> None:
+    running(account)
+    theirs = {"schema": 1, "at": "2026-09-01T12:00:00Z", "by": "eve"}
+    theirs = {"bucket": BUCKET, "key": f"jobs/{LLAMA}/cancel.json", "text": json.dumps(theirs)}
+    account.aws.before("s3:PutObject", {"object": theirs}, match="cancel.json")
+    assert cancel(account, "llama", "--yes").fine().out == f"{LLAMA}: was cancelled at 2026-09-01T12:00:00Z (unchanged)\n"
+
+
+def test_what_collides_with_another_write_is_written_again_or_not_said_to_be_done(account: Account) -> None:
+    running(account)
+    collision = {"status": 409, "code": "ConditionalRequestConflict", "message": "Somebody else writes it."}
+    account.aws.fault("s3:PutObject", "custom", match="cancel.json", times=None, **collision)
+    said = cancel(account, "llama", "--yes")
+    assert said.code == 2 and "cancel.json was not written" in said.err and f"jobs/{LLAMA}/cancel.json" not in account.keys("jobs/")
+    account.aws.clear_faults()
+    account.aws.fault("s3:PutObject", "custom", match="cancel.json", times=1, **collision)
+    cancel(account, "llama", "--yes").fine()
+    assert account.read(f"jobs/{LLAMA}/cancel.json")["by"] == "bob"
 
 
 def test_what_is_over_stays_as_it_is(account: Account) -> None:

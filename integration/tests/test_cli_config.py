@@ -65,12 +65,6 @@ def test_mistakes_as_json_of_standard_input() -> None:
     assert mistake == {"line": 2, "column": 1, "key": "x"}
 
 
-def test_bytes_that_are_no_text(file: Path) -> None:
-    file.write_bytes(b'mode = "observe"\n# gr\xfc\xdfe\n')
-    said = curfew(NOTHING, "config", "check", str(file))
-    assert said.code == 1 and said.out.startswith(f"{file}:2:5: ") and "UTF-8" in said.out
-
-
 def test_a_file_that_is_not_there(file: Path) -> None:
     said = curfew(NOTHING, "config", "check", str(file))
     assert said.code == 2 and said.out == "" and f"{file} cannot be read" in said.err
@@ -86,30 +80,6 @@ def test_a_run_refuses_what_is_found_here(account: Account, file: Path) -> None:
     refused = account.tick().error
     problems = [line.split(": ", 2)[2] for line in check(NOTHING, file, WRONG).out.splitlines()]
     assert any(problem in refused for problem in problems)
-
-
-# What has no effect
-
-
-def test_what_has_no_effect_is_noted_and_legal(file: Path) -> None:
-    text = '[teams.vision]\nover_budget = "stop"\n[teams.nlp]\nmonthly_budget_usd = 5\nover_budget = "hold"\n'
-    text += "[prices.discount_percent]\nP5 = 10\n"
-    said = check(NOTHING, file, text).fine()
-    assert said.out.splitlines() == [
-        f"{file}:2:1: note: key `teams.vision.over_budget`: "
-        "without effect: there is no `monthly_budget_usd` beside it",
-        f"{file}:5:1: note: key `teams.nlp.over_budget`: "
-        "this team only observes: its jobs are launched all the same, and only told of",
-        f"{file}:7:1: note: key `prices.discount_percent.P5`: "
-        "without effect: names are case-sensitive; name the family, `p5`",
-        f"{file} is legal",
-    ]
-    noted = check(NOTHING, file, text, "--json").fine().json()["notes"]
-    assert [(note["line"], note["key"]) for note in noted] == [
-        (2, "teams.vision.over_budget"),
-        (5, "teams.nlp.over_budget"),
-        (7, "prices.discount_percent.P5"),
-    ]
 
 
 # What it would change
@@ -148,37 +118,11 @@ def test_what_changes_against_what_is_deployed(account: Account, file: Path) -> 
     assert found["changes"][3]["to"] is None
 
 
-def test_beware_of_harsher_budgets(account: Account, file: Path) -> None:
-    account.configure(teams={"vision": {"mode": "enforce", "monthly_budget_usd": 5000, "over_budget": "hold"}})
-    text = 'mode = "enforce"\n[account]\nmonthly_budget_usd = 900\nover_budget = "stop"\nover_budget_grace = "0s"\n'
-    text += '[teams.vision]\nmode = "enforce"\nmonthly_budget_usd = 50\nover_budget = "stop"\n'
-    said = check(account.environment(), file, text).fine()
-    bewared = {line.split(":")[0] for line in said.out.splitlines() if line.startswith("beware of ")}
-    assert bewared >= {
-        "beware of account.monthly_budget_usd",
-        "beware of account.over_budget",
-        "beware of account.over_budget_grace",
-        "beware of teams.vision.monthly_budget_usd",
-        "beware of teams.vision.over_budget",
-    }
-
-
-def test_what_changes_nothing(account: Account, file: Path) -> None:
-    account.write_config('mode = "enforce"\n')
-    said = check(account.environment(), file, 'mode = "enforce" # as it was\n[idle]\nwindow = "60m"\n').fine()
-    assert said.out.splitlines()[1] == f"it changes nothing, compared with {DEPLOYED}"
-
-
 def test_against_the_defaults_where_nothing_is_deployed(aws: LocalAws, file: Path) -> None:
     undeployed(aws)
     said = check(aws.environment(), file, 'mode = "enforce"', "--json").fine()
     assert said.json()["compared_with"] == "defaults"
     assert [change["key"] for change in said.json()["changes"]] == ["mode"]
-
-
-def test_against_the_defaults_where_nothing_is_configured(account: Account, file: Path) -> None:
-    account.aws.client("s3").delete_object(Bucket=BUCKET, Key="config/curfew.toml")
-    assert check(account.environment(), file, "", "--json").json()["compared_with"] == "defaults"
 
 
 def test_what_is_deployed_may_be_wrong_itself(account: Account, file: Path) -> None:
@@ -202,35 +146,6 @@ def test_a_region_that_is_none_is_a_mistake_with_its_line(account: Account, file
     assert said.out.startswith(f"{file}:3:3: key `regions`: there is no region us-eats-1 enabled; enabled are ")
     assert "us-east-1" in said.out.split("enabled are")[1]
     assert check(account.environment(), file, 'regions = ["us-east-1"]').code == 0
-
-
-def test_without_access_a_region_is_known_by_its_shape(account: Account, file: Path) -> None:
-    account.aws.fault("ec2:DescribeRegions", "access_denied", times=None)
-    for environment in (NOTHING, account.environment()):
-        said = check(environment, file, 'regions = ["us-eats-1", "frankfurt"]').fine()
-        assert f"{file}:1:25: `frankfurt` does not look like a region" in said.err and "us-eats-1" not in said.err
-
-
-def test_what_is_wrong_is_said_in_words(file: Path) -> None:
-    said = check(NOTHING, file, 'mod = "enforced"\n[limits]\nactions_max = "many"\n[idle\ngrace = "1h"\n')
-    assert said.out.splitlines() == [
-        f"{file}:1:1: key `mod`: there is no key `mod` here; did you mean `mode`?",
-        f'{file}:3:15: key `limits.actions_max`: write a whole number, 0 or more, not the text "many"',
-        f"{file}:4:6: key `[idle`: unclosed table, expected `]`",
-    ]
-
-
-def test_what_is_wrong_of_money_is_said_in_words(file: Path) -> None:
-    text = "[account]\nmonthly_budget_usd = 5,000\nnotify_at_percent = [0, 50, 1001]\n"
-    text += "[teams.vision]\nmonthly_budget = 1\n[prices.discount_percent]\np5 = 3\np5.48xlarge = 10\n"
-    said = check(NOTHING, file, text)
-    assert said.code == 1
-    assert [line.split(": ", 2)[2] for line in said.out.splitlines()] == [
-        "write 5000, without `$` and commas, not 5,000",
-        "0, 1001 are no shares of a budget; write whole numbers from 1 to 1000",
-        "there is no key `monthly_budget` here; did you mean `monthly_budget_usd`?",
-        "name a family, such as `p5`; types cannot be discounted singly",
-    ]
 
 
 # What is in force
@@ -259,30 +174,3 @@ def test_what_is_shown_is_a_configuration_that_means_the_same(account: Account, 
     shown = curfew(account.environment(), "config", "show").fine().out
     assert tomllib.loads(shown)["teams"]["vision"]["monthly_budget_usd"] == 5000
     assert "changes nothing" in check(account.environment(), file, shown).fine().out
-
-
-def test_the_defaults_where_nothing_is_deployed(aws: LocalAws) -> None:
-    undeployed(aws)
-    shown = curfew(aws.environment(), "config", "show", "--json").fine().json()
-    assert shown["from"] == "defaults"
-    assert {one["source"]["kind"] for one in shown["values"]} == {"default"}
-
-
-def test_a_file_is_shown_without_aws(file: Path) -> None:
-    file.write_text('mode = "enforce"')
-    said = curfew(NOTHING, "config", "show", "--file", str(file)).fine()
-    assert said.out.splitlines()[1].startswith('mode = "enforce" ')
-    file.write_text(WRONG)
-    said = curfew(NOTHING, "config", "show", "--file", str(file))
-    assert said.code == 2 and "one of 4" in said.err and "config check" in said.err
-
-
-def test_what_is_deployed_and_wrong_cannot_be_shown(account: Account) -> None:
-    account.write_config(WRONG)
-    said = curfew(account.environment(), "config", "show")
-    assert said.code == 2 and said.out == "" and "config/curfew.toml, line" in said.err
-
-
-def test_without_a_region_it_says_what_to_set() -> None:
-    said = curfew(NOTHING, "config", "show")
-    assert said.code == 2 and "--region" in said.err

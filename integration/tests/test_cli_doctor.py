@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,7 @@ from reaping import BUCKET, EUROPE, Account, ago, binary, now, rfc3339, schedule
 from runtime_api import Function
 
 FUNCTIONS = ["reap-instances", "reap-volumes", "enforce-budgets"]
-CHECKS = ["runs", "alarms", "subscriptions", "configuration", "permissions", "telemetry", "quotas", "tags"]
+CHECKS = ["runs", "alarms", "subscriptions", "configuration", "permissions", "roles", "telemetry", "quotas", "tags"]
 
 
 @pytest.fixture
@@ -60,38 +59,6 @@ def test_a_function_that_does_not_run_is_a_problem(account: Account) -> None:
     assert "no record of a run" in volumes["found"] and "no record of a run" in budgets["found"]
 
 
-def test_jobs_leave_a_record_only_where_there_was_something_to_do(account: Account) -> None:
-    stack = deploy(account)
-    for key in account.keys("plans/"):
-        if "/run-jobs/" in key:
-            account.aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
-    assert findings(doctor(stack), "runs") == []
-    gap = {"region": EUROPE, "call": "ec2:DescribeInstances", "error": "not you"}
-    stack.ran("run-jobs", minutes_ago=20, gaps=[gap])
-    assert findings(doctor(stack), "runs") == [], "later runs had nothing to tell"
-    stack.ran("run-jobs", minutes_ago=0, gaps=[gap])
-    assert the_only(doctor(stack), "runs")["severity"] == "warning"
-
-
-def test_right_after_midnight_the_last_run_is_of_yesterday(account: Account) -> None:
-    stack = deploy(account)
-    for key in account.keys("plans/"):
-        account.aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
-    for function in FUNCTIONS:
-        stack.ran(function, days_ago=1)
-    assert findings(doctor(stack), "runs") == []
-
-
-def test_what_a_run_could_not_see_is_a_warning(stack: Deployment) -> None:
-    gap = {"region": EUROPE, "call": "ec2:DescribeInstances", "error": "not you; grant ec2:DescribeInstances"}
-    stack.ran("reap-instances", 0, gaps=[gap])
-    said = doctor(stack)
-    assert said.code == 1
-    finding = the_only(said, "runs")
-    assert finding["severity"] == "warning" and EUROPE in finding["found"]
-    assert "grant ec2:DescribeInstances" in finding["remedy"]
-
-
 # Alarms and subscriptions
 
 
@@ -102,23 +69,11 @@ def test_an_alarm_is_a_problem_and_its_description_the_remedy(stack: Deployment)
     assert (finding["severity"], finding["remedy"]) == ("problem", "Read the queue.")
 
 
-def test_a_deployment_without_alarms_is_a_problem(stack: Deployment) -> None:
-    cloudwatch = stack.account.aws.client("cloudwatch")
-    cloudwatch.delete_alarms(AlarmNames=[one["AlarmName"] for one in cloudwatch.describe_alarms()["MetricAlarms"]])
-    assert the_only(doctor(stack), "alarms")["severity"] == "problem"
-
-
 def test_who_has_not_confirmed_is_named(stack: Deployment) -> None:
     sns = stack.account.aws.client("sns")
     sns.subscribe(TopicArn=stack.account.topic_arn, Protocol="email", Endpoint="ada@example.com")
     finding = the_only(doctor(stack), "subscriptions")
     assert (finding["severity"], finding["where"]) == ("warning", "ada@example.com")
-
-
-def test_a_topic_that_nobody_listens_to_is_a_problem(aws: Any) -> None:
-    with Account(aws, heard=False) as account:
-        finding = the_only(doctor(deploy(account)), "subscriptions")
-    assert finding["severity"] == "problem" and "refuses to enforce" in finding["found"]
 
 
 # The configuration
@@ -128,12 +83,6 @@ def test_a_configuration_that_is_refused_is_a_problem(stack: Deployment) -> None
     stack.account.write_config('mode = "enforce"\n[idle]\nwindow = "soon"\n')
     finding = the_only(doctor(stack), "configuration")
     assert finding["severity"] == "problem" and "line 3" in finding["found"]
-
-
-def test_a_deployment_that_only_observes_is_noted(account: Account) -> None:
-    said = doctor(deploy(account, mode="observe"))
-    assert said.code == 0
-    assert the_only(said, "configuration")["severity"] == "note"
 
 
 # Telemetry
@@ -176,17 +125,10 @@ def test_a_quota_that_is_nearly_used_up_is_a_warning(stack: Deployment) -> None:
     finding = the_only(said, "quotas")
     assert finding["severity"] == "warning" and "4 of 4 vCPUs of G and VT (on-demand)" in finding["found"]
     (check,) = [one for one in said.json()["checks"] if one["check"] == "quotas"]
-    assert len(check["quotas"]) == 20
+    assert len(check["quotas"]) == 22
     shown = curfew(stack.environment(), "doctor").out
     rows = [line.split() for line in shown.splitlines() if line.startswith(("  us-", "  eu-"))]
     assert rows == [["eu-central-1", "P", "0/0", "0/96"], ["us-east-1", "G", "and", "VT", "4/4", "0/0"]]
-
-
-def test_a_new_account_without_any_quota_is_noted(stack: Deployment) -> None:
-    stack.account.aws.set_quota(ON_DEMAND_G, 0)
-    said = doctor(stack)
-    assert said.code == 0
-    assert the_only(said, "quotas")["severity"] == "note"
 
 
 # What cannot be looked at
@@ -195,7 +137,7 @@ def test_a_new_account_without_any_quota_is_noted(stack: Deployment) -> None:
 # Calls that are denied together, each with its permission and the checks that it leaves unknown; all others are fine.
 DENIED: list[dict[tuple[str, str], set[str]]] = [
     {
-        ("s3:ListObjectsV2", "s3:ListBucket"): {"runs"},
+        ("s3:ListObjectsV2", "s3:ListBucket"): {"runs", "roles"},
         ("cloudwatch:DescribeAlarms", "cloudwatch:DescribeAlarms"): {"alarms"},
         ("sns:ListSubscriptionsByTopic", "sns:ListSubscriptionsByTopic"): {"subscriptions"},
         ("cloudwatch:ListMetrics", "cloudwatch:ListMetrics"): {"telemetry"},
@@ -275,8 +217,8 @@ def test_tags_that_nothing_owns_are_found_wherever_they_are(stack: Deployment) -
     account.tag(late, marked=f"{late} idle=stop@{long_ago}")
     plain = account.gpu("m5.large", tags={"curfew:marked": f"{gpu} idle=stop@{soon}"})
     job = account.gpu(tags={"curfew:job": "vision/llama"})
-    account.put("active/vision/live", b"")
-    account.gpu(tags={"curfew:job": "vision/live"})
+    account.put("active/vision/live-0123abcd", b"")
+    account.gpu(tags={"curfew:job": "vision/live-0123abcd"})
     gone = account.gpu(tags={"curfew:marked": "yes"})
     account.aws.client("ec2").terminate_instances(InstanceIds=[gone])
     group = account.aws.client("ec2").create_security_group(GroupName="x", Description="x")["GroupId"]
@@ -297,14 +239,6 @@ def test_tags_that_nothing_owns_are_found_wherever_they_are(stack: Deployment) -
     )
     assert "Curfew:Protected" in found[late]["found"]
     assert "no such active job" in found[job]["found"]
-
-
-def test_a_mark_that_nothing_acted_on_is_found(stack: Deployment) -> None:
-    gpu = stack.account.gpu()
-    stack.account.tag(gpu, marked=f"{gpu} idle=stop@{rfc3339(ago(days=2))}", keep_until="2026-01-01")
-    mark, kept = findings(doctor(stack), "tags")
-    assert mark["severity"] == "warning" and "was due 2d ago" in mark["found"]
-    assert kept["severity"] == "note" and "curfew:keep-until" in kept["found"]
 
 
 def test_a_snapshot_whose_volume_is_gone_and_that_never_ends_is_found(stack: Deployment) -> None:

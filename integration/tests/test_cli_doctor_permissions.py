@@ -75,6 +75,20 @@ def test_a_role_that_lacks_what_it_needs_is_a_problem(stack: Deployment) -> None
     assert finding["found"].startswith("it may not do sns:Publish on the topic, and has to")
 
 
+def test_a_role_for_spot_that_is_missing_and_may_not_be_created_is_a_problem(stack: Deployment) -> None:
+    iam = stack.account.aws.client("iam")
+    document = {"Version": "2012-10-17", "Statement": {"Effect": "Deny", "Action": "iam:CreateServiceLinkedRole", "Resource": "*"}}
+    iam.put_role_policy(RoleName=stack.role("run-jobs"), PolicyName="by-hand", PolicyDocument=json.dumps(document))
+    finding = the_only(doctor(stack), "permissions")
+    assert finding["severity"] == "problem" and "AWSServiceRoleForEC2Spot" in finding["found"]
+    assert "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com" in finding["remedy"]
+    iam.create_service_linked_role(AWSServiceName="spot.amazonaws.com")
+    if not [one for one in iam.list_roles()["Roles"] if one["RoleName"] == "AWSServiceRoleForEC2Spot"]:
+        # moto calls it otherwise.
+        iam.create_role(RoleName="AWSServiceRoleForEC2Spot", Path="/aws-service-role/spot.amazonaws.com/", AssumeRolePolicyDocument="{}")
+    assert findings(doctor(stack), "permissions") == []
+
+
 def test_every_statement_of_the_template_is_missed_when_it_is_gone(stack: Deployment) -> None:
     """Whoever changes a policy of the template has to tell the doctor's cases what it is for."""
     iam = stack.account.aws.client("iam")

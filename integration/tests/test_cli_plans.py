@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from command import Said, curfew
 from held import applied, due, held, hold, key_of, rewrite
-from reaping import EUROPE, Account, ago, rfc3339
+from reaping import EUROPE, Account, ago
 from reaping_volumes import VolumeAccount
 
 
@@ -22,12 +21,6 @@ def listed(account: Account, *arguments: str) -> list[dict[str, Any]]:
     said = plans(account, *arguments, "--json")
     assert said.json()["schema"] == 1
     return said.json()["plans"]
-
-
-def test_none(account: Account) -> None:
-    said = plans(account).fine()
-    assert said.out == "No run of the last 24h found anything (--all shows quiet runs too).\n"
-    assert listed(account) == []
 
 
 def test_quiet_runs_are_shown_if_asked_for(account: Account) -> None:
@@ -89,39 +82,6 @@ def test_what_waits_is_pointed_out(account: Account) -> None:
     said = plans(account).fine()
     assert "for a person" not in said.out and "applied by 2 runs: 2 done" in said.out
     assert [row["waiting"] for row in listed(account)] == [0, 0, 0, 0]
-
-
-def test_what_has_been_applied_or_overtaken_waits_no_more_in_its_own_view(account: Account) -> None:
-    gpus, run = held(account)
-    done = applied(account, run)[0].json()["run"]
-    said = plans(account, run).fine()
-    assert re.findall(r"^(i-\S+) .* applied ", said.out, re.MULTILINE) == sorted(gpus)
-    assert f"applied by {done}: 2 done" in said.out
-    assert "curfew apply" not in said.out and "waiting" not in said.out
-    [also] = due(account, 1)
-    later = account.tick().response["run"]
-    rewrite(account, run, at=ago(minutes=10))
-    assert plans(account, run).fine()
-    assert plans(account, later).code == 1
-    last = account.tick().response["run"]
-    rewrite(account, later, at=ago(minutes=5))
-    said = plans(account, later).fine()
-    assert re.search(rf"^{also} .* overtaken ", said.out, re.MULTILINE) and f"curfew plans {last}" in said.out
-    whole = plans(account, later, "--json").json()
-    assert (whole["tally"]["waiting"], whole["overtaken_by"], whole["applied_by"]) == (0, last, [])
-    account.aws.fault("s3:ListObjectsV2", "access_denied", times=None)
-    said = plans(account, whole["key"])
-    assert said.code == 2 and also in said.out and "cannot be read" in said.err
-
-
-def test_a_quiet_run_overtakes_as_well(account: Account) -> None:
-    """What was held has been mended since: nothing is found, and nothing waits."""
-    [gpu], run = held(account, 1)
-    rewrite(account, run, at=ago(minutes=10))
-    account.aws.client("ec2").terminate_instances(InstanceIds=[gpu])
-    account.tick()
-    account.tick()
-    plans(account).fine()
 
 
 def newest_but(account: Account, run: str) -> str:
@@ -205,20 +165,6 @@ def test_one_run_to_be_reviewed(account: Account) -> None:
     assert whole == record
 
 
-def test_a_run_by_any_of_its_names(account: Account) -> None:
-    account.idle(account.gpu())
-    run = account.tick().response["run"]
-    key = key_of(account, run)
-    for name in (run, run[:4], key, f"s3://curfew-state/{key}"):
-        assert plans(account, name, "--json").fine().json()["run"] == run
-    record = account.read(key)
-    twin = run[:20] + "twin"
-    account.put(key.replace(run, twin), json.dumps({**record, "run": twin}).encode())
-    said = plans(account, run[:8])
-    assert said.code == 2 and run in said.err and twin in said.err and "2 runs begin with" in said.err
-    assert plans(account, run, "--json").fine().json()["run"] == run
-
-
 def test_a_run_of_last_week_is_found(account: Account) -> None:
     account.idle(account.gpu())
     run = account.tick().response["run"]
@@ -246,20 +192,6 @@ def test_what_is_wrong(account: Account) -> None:
     assert said.code == 2 and "grant the role that asked s3:ListBucket" in said.err
 
 
-def test_what_is_only_told_or_announced_saves_nothing_yet(account: Account) -> None:
-    """And why it is only told is said."""
-    old = account.gpu(launched=ago(days=9), tags={"curfew:idle-after": "off"})
-    marked = account.idle(account.gpu())
-    [dear] = due(account, 1)
-    run = account.tick().response["run"]
-    out = plans(account, run).fine().out
-    assert re.search(rf"^{old} .* notify +- +done +lifetime: .*; only told: the configured action is notify$", out, re.M)
-    assert re.search(rf"^{marked} .* mark +- +done +idle: ", out, re.M)
-    assert re.search(rf"^{dear} .* stop +\$1.01/h +done +idle: ", out, re.M)
-    assert "total: 1 ended, 2 otherwise done; $1.01/h saved" in out
-    assert re.search(r" - +1 +- +2 +3 +\$1.01/h ", plans(account).out)
-
-
 def test_a_resource_is_shown_as_people_know_it(account: Account) -> None:
     """An older record does not say it."""
     gpu = account.idle(account.gpu(tags={"Name": "trainer"}))
@@ -270,18 +202,6 @@ def test_a_resource_is_shown_as_people_know_it(account: Account) -> None:
     assert re.search(rf"^{gpu} +us-east-1 +- +vision +mark ", plans(account, run.response["run"]).out, re.M)
 
 
-def test_what_is_only_observed_is_not_at_stake(account: Account) -> None:
-    account.configure(teams={"nlp": {"mode": "observe"}}, limits={"actions_max": 0})
-    due(account, 1)
-    other = account.idle(account.gpu(tags={"Team": "nlp"}))
-    account.tag(other, marked=f"{other} idle=stop@{rfc3339(ago(minutes=5))}")
-    run = account.tick().response["run"]
-    [row] = listed(account)
-    assert (row["waiting"], row["observed"]) == (1, 1)
-    assert row["at_stake_usd_per_hour"] == row["would_save_usd_per_hour"] == pytest.approx(1.006)
-    assert "$1.01/h of what is only observed; $1.01/h of what waits" in plans(account, run).out
-
-
 def test_an_owner_who_tries_a_terminal(account: Account) -> None:
     """Names and tags reach a table without what would move its cursor."""
     account.idle(account.gpu())
@@ -290,13 +210,3 @@ def test_an_owner_who_tries_a_terminal(account: Account) -> None:
     rewrite(account, run.response["run"], steps=steps)
     out = plans(account, run.response["run"]).fine().out
     assert "\u001b" not in out and "vi?[31msion" in out
-
-
-def test_expired_and_called_off(account: Account) -> None:
-    expired = account.gpu(tags={"curfew:expires-at": rfc3339(ago(minutes=5))})
-    [mended] = due(account, 1)
-    account.busy(mended)
-    run = account.tick()
-    out = plans(account, run.response["run"]).fine().out
-    assert re.search(rf"{expired} .* stop .* done .* expired: expired ", out)
-    assert re.search(rf"{mended} .* unmark .* done .* idle: called off", out)

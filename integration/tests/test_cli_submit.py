@@ -28,10 +28,10 @@ def submit(account: Account, here: Path, text: str | bytes, *arguments: str, nam
     return curfew(account.environment(), "submit", str(here / name), "--team", "vision", *arguments)
 
 
-def image(account: Account) -> str:
+def image(account: Account, region: str = "us-east-1") -> str:
     """One that a job can boot."""
     root = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 45, "DeleteOnTermination": True}}
-    ec2 = account.aws.client("ec2")
+    ec2 = account.aws.client("ec2", region)
     made = ec2.register_image(Name="training", Architecture="x86_64", RootDeviceName="/dev/sda1", BlockDeviceMappings=[root])
     return made["ImageId"]
 
@@ -74,20 +74,17 @@ def test_what_it_would_cost_and_where_it_would_run(account: Account, here: Path)
     assert {one["lifecycle"] for one in estimate["candidates"]} == {"on-demand"} and estimate["nowhere"] is None
 
 
-def test_on_spot_the_cheapest_zone_comes_first(account: Account, here: Path) -> None:
-    account.aws.set_spot_price("g5.xlarge", {"us-east-1a": 0.51, "us-east-1b": 0.41}, since=ago(hours=5))
-    text = with_image(account).replace("enabled = false", "enabled = true")
-    estimate = submit(account, here, text, "--dry-run", "--json").fine().json()["estimate"]
-    assert [(one["zone"], one["rate"]) for one in estimate["candidates"][:2]] == [("us-east-1b", 0.41), ("us-east-1a", 0.51)]
-    assert estimate["worst_case"]["usd_per_hour"] == 1.006
-
-
-def test_what_can_be_launched_nowhere_says_why(account: Account, here: Path) -> None:
-    zones = {f"us-east-1{letter}": 0.5 for letter in "abcdef"}
-    account.aws.set_spot_price("g5.xlarge", zones, since=ago(hours=5))
-    text = with_image(account).replace("enabled = false", "enabled = true\nmax_usd_per_hour = 0.3")
-    said = submit(account, here, text, "--dry-run")
-    assert said.code == 1 and "It can be launched nowhere now, and would wait: " in said.out, said
+def test_checkpoints_to_another_region_are_priced_and_counted(account: Account, here: Path) -> None:
+    text = f'{LEAST}{ON_DEMAND}max_usd = 9\n[machine]\nregions = ["eu-central-1"]\nami = "{image(account, "eu-central-1")}"\n[checkpoint]\n'
+    account.aws.set_listed_price("g5.xlarge", region="eu-central-1", usd="1.00")
+    [mistake] = submit(account, here, text, "--dry-run", "--json").json()["mistakes"]
+    assert mistake["key"] == "checkpoint.size_gb"
+    said = submit(account, here, text.replace("max_usd = 9", ""), "--dry-run").fine()
+    assert "Checkpoints from eu-central-1 to the bucket in us-east-1 cost $0.02 per GB" in said.out
+    said = submit(account, here, text + 'size_gb = 25\nevery = "30m"\n', "--dry-run").fine()
+    assert "A checkpoint of 25 GB from eu-central-1 to the bucket in us-east-1 costs $0.50 ($0.02 per GB), all of a day $24.00" in said.out
+    # Of $9.00 one machine takes $1.00 for its first and last transfer, and $2.00 an hour.
+    assert "It can cost $9.00: 4h at $1.00/h, and $1.00/h and $1.00 per machine for checkpoints to another region at most" in said.out
 
 
 def test_every_mistake_with_its_line_and_nothing_is_submitted(account: Account, here: Path) -> None:
@@ -115,15 +112,6 @@ def test_it_is_judged_by_the_configuration_that_is_deployed(account: Account, he
     assert submit(account, here, LEAST).code == 2
 
 
-def test_what_is_no_spec_at_all(account: Account, here: Path) -> None:
-    said = submit(account, here, b"\xff\xfe")
-    assert said.code == 1 and "no UTF-8" in said.out
-    said = submit(account, here, b"#" * 70_000)
-    assert said.code == 1 and "65536 are the most" in said.out
-    said = curfew(account.environment(), "submit", str(here / "nowhere.toml"), "--team", "vision")
-    assert said.code == 2 and "nowhere.toml cannot be read: " in said.err
-
-
 def test_from_standard_input_it_needs_a_name(account: Account) -> None:
     arguments = ("submit", "-", "--team", "vision")
     said = curfew(account.environment(), *arguments, stdin=LEAST)
@@ -145,6 +133,9 @@ def test_a_team_has_to_be_known(account: Account, here: Path) -> None:
     curfew(account.environment(CURFEW_TEAM="nlp"), *arguments).fine()
     account.configure(teams={"vision": {}})
     curfew(account.environment(), *arguments).fine()
+    for team in ("", "vis\nion"):
+        said = curfew(account.environment(), *arguments, "--team", team)
+        assert said.code == 2 and "names no team: " in said.err.replace("\n       ", ": "), said
     assert account.keys("inbox/") == ["inbox/nlp/train.toml", "inbox/vision/train.toml"]
 
 
@@ -152,12 +143,6 @@ def test_a_team_that_is_perhaps_a_slip_is_a_warning(account: Account, here: Path
     account.configure(teams={"nlp": {}})
     said = submit(account, here, with_image(account)).fine()
     assert "warning: the configuration says nothing of a team vision; it has nlp" in said.err
-
-
-def test_a_team_with_an_awkward_name(account: Account, here: Path) -> None:
-    (here / "train.toml").write_text(with_image(account))
-    curfew(account.environment(), "submit", str(here / "train.toml"), "--team", "a b/c").fine()
-    assert account.keys("inbox/") == ["inbox/a%20b%2Fc/train.toml"]
 
 
 # The answer
@@ -216,3 +201,17 @@ def test_who_may_not_submit_hears_which_permission_lacks(account: Account, here:
     account.aws.fault("s3:PutObject", "access_denied", times=None)
     said = submit(account, here, with_image(account))
     assert said.code == 2 and "grant the role that asked s3:PutObject" in said.err and account.keys("inbox/") == []
+
+
+def test_that_the_team_has_no_role_is_said_beforehand(account: Account, here: Path) -> None:
+    text = with_image(account)
+    account.configure(teams={"nlp": {}})
+    said = submit(account, here, text, "--dry-run")
+    assert said.code == 1 and "it would be held" in said.err and "curfew team create vision" in said.err
+    assert "curfew team create vision" in submit(account, here, text, "--dry-run", "--json").json()["role_missing"]
+    account.aws.client("iam").create_instance_profile(InstanceProfileName="curfew-job-vision", Path="/curfew/")
+    assert submit(account, here, text, "--dry-run", "--json").fine().json()["role_missing"] is None
+    # Who may not ask IAM submits all the same.
+    account.aws.fault("iam:GetInstanceProfile", "access_denied", times=None)
+    said = submit(account, here, text, "--dry-run").fine()
+    assert "whether its machines get the role curfew-job-vision is not known" in said.err

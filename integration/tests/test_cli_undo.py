@@ -72,22 +72,6 @@ def test_what_the_reaper_stopped_runs_again(account: Account) -> None:
     assert "curfew:stopped" not in account.aws.tags(gpu)
 
 
-def test_twice_it_runs_already(account: Account) -> None:
-    gpu = stopped(account)
-    [one] = told(account, gpu)
-    assert (one["outcome"], one["error"], one["usd_per_hour"]) == ("started", None, 1.006)
-    ended = one["ended_by"]
-    assert (ended["function"], ended["action"], ended["rule"], ended["team"]) == (
-        "reap-instances",
-        "stop",
-        "idle",
-        "vision",
-    )
-    again = undo(account, gpu)
-    assert again.code == 1 and "it is not stopped" in again.err
-    assert account.aws.counts()["ec2:StartInstances"] == 1
-
-
 def test_without_a_deployment_the_tags_are_enough(account: Account) -> None:
     gpu = stopped(account, region=EUROPE)
     no_stack = {"status": 400, "code": "ValidationError", "message": "Stack with id curfew does not exist"}
@@ -96,22 +80,6 @@ def test_without_a_deployment_the_tags_are_enough(account: Account) -> None:
     assert account.state(gpu, EUROPE) == "running"
     assert "the audit trail is not read: there is no stack curfew in us-east-1" in answer.err
     assert "stopped by Curfew at " in answer.err and "price unknown" in answer.err
-
-
-def test_nobody_is_there_to_confirm(account: Account) -> None:
-    gpu = stopped(account)
-    answer = undo(account, gpu, yes=False)
-    assert answer.code == 2 and "--yes" in answer.err and account.state(gpu) == "stopped"
-
-
-def test_what_somebody_else_stopped_stays_stopped(account: Account) -> None:
-    by_hand = account.gpu(state="stopped", state_reason="Client.UserInitiatedShutdown")
-    overtaken = account.gpu(tags={"curfew:stopped": f"idle {rfc3339(ago(hours=6))}"}, state="stopped")
-    answer = undo(account, by_hand, overtaken)
-    assert answer.code == 1 and "(EC2 says Client.UserInitiatedShutdown)" in answer.err
-    for gpu in (by_hand, overtaken):
-        assert f"aws ec2 start-instances --region us-east-1 --instance-ids {gpu}" in answer.err
-        assert account.state(gpu) == "stopped"
 
 
 def test_what_is_terminated_is_gone_and_the_trail_says_who_did_it(account: Account) -> None:
@@ -238,19 +206,6 @@ def test_what_ec2_does_not_list_yet_is_not_made_once_more(storage: VolumeAccount
     storage.tag(storage.snapshot(volume), mode="observe")
     [third] = told(storage, volume)
     assert third["outcome"] == "failed" and "--again makes another" in third["error"]
-
-
-def test_a_volume_that_exists_is_only_kept(storage: VolumeAccount) -> None:
-    volume = storage.marked()
-    answer = undo(storage, volume)
-    assert answer.code == 1 and "it was not deleted: nothing to undo; its end is only announced" in answer.err
-    assert f"curfew keep {volume} 7d" in answer.err
-
-
-def test_of_a_snapshot_it_says_which_volume(storage: VolumeAccount) -> None:
-    volume = deleted(storage)["VolumeId"]
-    answer = undo(storage, storage.snapshot(volume))
-    assert answer.code == 1 and f"curfew undo {volume}" in answer.err
 
 
 def test_what_was_deleted_for_good_stays_so(storage: VolumeAccount) -> None:

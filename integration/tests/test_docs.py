@@ -31,7 +31,8 @@ from test_cli_budget import write as write_budget
 from test_cli_jobs import LLAMA, running
 from test_cli_logs import upload
 
-PAGES = ("README.md", "docs/cookbook.md", "docs/command.md", "docs/jobs.md", "docs/reference.md", "docs/measurements.md", "CONTRIBUTING.md")
+DOCS = sorted(path.stem for path in REPOSITORY.glob("docs/*.md") if path.stem != "SUMMARY")
+PAGES = ("README.md", "CONTRIBUTING.md", *(f"docs/{page}.md" for page in DOCS))
 
 _PROGRAMS = ("curfew", "aws", "make", "cargo", "for", "mkdir")
 # What ends with 1 where there is something to say.
@@ -256,7 +257,7 @@ def _command(text: str) -> str | None:
     words = text.split()
     if words[0] != "curfew" or "--help" in words:
         return None
-    name = " ".join(words[1:3]) if words[1] == "config" else words[1]
+    name = " ".join(words[1:3]) if words[1] in ("config", "team") else words[1]
     return None if name in ("apply", "completions", "protect") else name
 
 
@@ -309,6 +310,5 @@ def test_every_page_and_every_command_is_found() -> None:
     found = {line.text for page in PAGES for line in lines(page)}
     for known in ("curfew scan", "curfew doctor", "curfew apply RUN", "make demo"):
         assert known in found
-    pages = {str(path.relative_to(REPOSITORY)) for path in [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md")]}
-    assert pages - {"ARCHITECTURE.md"} == set(PAGES)
+    assert {path.name for path in REPOSITORY.glob("*.md")} - {"ARCHITECTURE.md"} <= set(PAGES)
     assert {line.text.split()[0] for page in PAGES for line in lines(page)} <= {*_PROGRAMS}

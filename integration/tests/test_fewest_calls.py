@@ -195,7 +195,7 @@ def test_a_team_that_is_told_twice_is_seen(account: Account) -> None:
 
 
 def test_what_every_run_reads_and_writes_is_what_the_bill_counts(account: Account) -> None:
-    """shared/domain/tests/bill.rs: four objects read, one written, in a run that has nothing to do in one region."""
+    """shared/operator/tests/bill.rs: four objects read, one written, in a run that has nothing to do in one region."""
     account.configure(regions=[REGION])
     account.busy(account.gpu())
     account.tick()
@@ -221,7 +221,7 @@ def test_a_run_that_has_everything_to_do_with_volumes(storage: VolumeAccount) ->
         storage.orphan(region=EUROPE, unattached_since=since, create_time=ago(days=90))  # announced
     storage.attach(storage.marked())  # unmarked
     run = storage.tick()
-    done = Counter((step["because"]["rule"], step["action"]) for step in run.steps if step["outcome"] == "done")
+    done = Counter((step["evidence"]["rule"], step["action"]) for step in run.steps if step["outcome"] == "done")
     assert done == {
         ("orphaned", "mark"): 14,
         ("orphaned", "snapshot"): 4,
@@ -230,7 +230,7 @@ def test_a_run_that_has_everything_to_do_with_volumes(storage: VolumeAccount) ->
         ("expired", "delete"): 4,
         ("expired", "mark"): 1,
     }
-    assert run.spared == {"live-job": 4, "volume-exists": 4}
+    assert run.skipped == {"live-job": 4, "volume-exists": 4}
     fewest = Fewest().look_at_storage(volumes=25, snapshots=9, instances=1, sources=1).look_at_storage(volumes=2)
     fewest.ask_of_jobs(1).ask_of_volumes(12).ask_of_volumes(2)
     check(run, fewest.act(run))
@@ -247,7 +247,7 @@ def test_a_run_that_has_nothing_to_do_with_volumes(storage: VolumeAccount) -> No
         storage.orphan()
     storage.tick()
     run = storage.tick()
-    assert run.is_quiet and run.spared == {"young": 20, "attached": 20, "marked": 3}
+    assert run.is_quiet and run.skipped == {"young": 20, "attached": 20, "marked": 3}
     fewest = Fewest().look_at_storage(volumes=23).look_at_storage(volumes=20, instances=1).ask_of_volumes(3)
     check(run, fewest.act(run))
 

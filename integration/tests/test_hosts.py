@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import signal
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from email.mime.multipart import MIMEMultipart
@@ -21,11 +16,10 @@ import pytest
 
 import booting
 import moved_clock
-from hosts import Control, Host, Hosts
+from hosts import Host, Hosts
 from hosts.host import wait_for
 from hosts.inside import processes
-from hosts.isolation import NAMESPACES, PROCESSES
-from jobs import JobAccount
+from hosts.isolation import PROCESSES
 from local_aws import LocalAws
 from local_aws.client import REGION
 from moved_clock import MovedClock
@@ -108,14 +102,6 @@ def test_the_boothook_comes_first_and_the_script_runs_once(machines: Machines) -
     assert (host.console().count("early\n"), host.console().count("late\n"), host.boots) == (2, 1, 2)
 
 
-def test_an_instance_without_user_data_is_no_machine(machines: Machines) -> None:
-    gpu = machines.aws.run_instance("g5.xlarge", {})
-    host = machines.launch()
-    machines.aws.client("ec2").terminate_instances(InstanceIds=[gpu])
-    wait_for(lambda: machines.aws.instance(gpu)["State"]["Name"] == "terminated", 30, lambda: "it is not gone")
-    assert machines.hosts.all() == [host]
-
-
 def test_an_enabled_unit_starts_at_every_boot(machines: Machines) -> None:
     host = machines.launch(script=serving())
     says(host, "serves\n")
@@ -123,30 +109,7 @@ def test_an_enabled_unit_starts_at_every_boot(machines: Machines) -> None:
     says(host, "serves\n", times=2)
 
 
-def test_what_is_not_cloud_inits_is_said(machines: Machines) -> None:
-    host = machines.launch(told=b"#!/bin/sh\necho alone\n")
-    assert "no whole MIME document" in host.console() and "alone" not in host.console()
-
-
 # Ending
-
-
-def test_a_shutdown_from_within_ends_the_instance_in_order(machines: Machines) -> None:
-    host = machines.launch(script=serving())
-    says(host, "serves\n")
-    host.run("shutdown -h now")
-    host.wait_until_dark()
-    assert host.ended_by == "poweroff" and "was told\n" in host.console()
-    assert machines.reaches(host, "terminated") == "Client.InstanceInitiatedShutdown"
-
-
-def test_an_instance_that_stops_starts_again_where_it_was(machines: Machines) -> None:
-    host = machines.launch("echo early; echo boots >>$CURFEW_ROOT/boots", behaviour="stop")
-    host.run("poweroff")
-    assert machines.reaches(host, "stopped") == "Client.InstanceInitiatedShutdown"
-    machines.aws.client("ec2").start_instances(InstanceIds=[host.id])
-    until(host, lambda: host.boots == 2 and host.booted.is_set())
-    assert (host.root / "boots").read_text() == "boots\nboots\n" and machines.state(host)[0] == "running"
 
 
 def test_one_that_is_terminated_shuts_down_first(machines: Machines) -> None:
@@ -161,22 +124,6 @@ def test_one_that_is_terminated_shuts_down_first(machines: Machines) -> None:
     assert host.ended_by == "poweroff"
 
 
-def test_one_that_does_not_shut_down_is_shut_down_hard(machines: Machines) -> None:
-    host = machines.launch(script=serving(SERVICE.replace("exit 0", "") + "[Service]\nTimeoutStopSec=1h\n"))
-    says(host, "serves\n")
-    machines.aws.client("ec2").terminate_instances(InstanceIds=[host.id])
-    assert machines.reaches(host, "terminated") == "Client.UserInitiatedShutdown"
-    assert host.ended_by == "plug"
-
-
-def test_by_the_kernel_alone(machines: Machines) -> None:
-    host = machines.launch(script=serving())
-    host.run("echo o >$CURFEW_ROOT/proc/sysrq-trigger")
-    host.wait_until_dark()
-    assert "was told" not in host.console()
-    assert machines.reaches(host, "terminated") == "Client.InstanceInitiatedShutdown"
-
-
 def test_without_the_plug_nothing_runs_and_nobody_is_told(machines: Machines) -> None:
     host = machines.launch(script=f"{serving()}\n(setsid sh -c 'tail -f /dev/null & tail -f /dev/null') >/dev/null 2>&1 &")
     says(host, "serves\n")
@@ -187,40 +134,6 @@ def test_without_the_plug_nothing_runs_and_nobody_is_told(machines: Machines) ->
     assert "was told" not in host.console() and machines.state(host)[0] == "running"
     machines.aws.client("ec2").terminate_instances(InstanceIds=[host.id])
     machines.reaches(host, "terminated")
-
-
-# Units
-
-
-def test_a_unit_that_fails_is_run_again_and_nothing_of_it_is_left(machines: Machines) -> None:
-    unit = (
-        "[Service]\nExecStartPre=/bin/sh -c 'echo before'\nExecStart=/bin/sh -c 'setsid sleep 600 & echo serves; exec sleep 500'\n"
-        "Restart=on-failure\nRestartSec=5\n"
-    )
-    host = machines.launch(script=serving(unit))
-    for times in (1, 2):
-        says(host, "serves\n", times)
-        main = until(host, lambda: [one.pid for one in host.processes() if one.words[-1] == "500"])
-        os.kill(main[0], signal.SIGKILL)
-        says(host, "serving.service has ended: -9", times)
-    says(host, "serves\n", times=3)
-    assert host.console().count("before\n") == 3
-    assert sum(one.words[-1] == "600" for one in host.processes()) == 1
-
-
-def test_a_unit_is_not_run_where_what_comes_before_fails(machines: Machines) -> None:
-    host = machines.launch(script=serving("[Service]\nExecStartPre=/bin/sh -c 'exit 7'\nExecStart=/bin/sh -c 'echo serves'\n"))
-    says(host, "serving.service has ended: 7")
-    assert "serves" not in host.console()
-
-
-def test_a_drop_in_forgets_and_adds(machines: Machines) -> None:
-    drop = "mkdir $CURFEW_ROOT/etc/systemd/system/serving.service.d; cd $CURFEW_ROOT/etc/systemd/system/serving.service.d"
-    more = f"{drop}; printf '[Service]\\nExecStartPre=\\nExecStart=\\nExecStart=/bin/sh -c \"echo other\"\\n' >a.conf; systemctl start serving"
-    before = SERVICE.replace("[Service]\n", "[Service]\nExecStartPre=/bin/sh -c 'echo before'\n")
-    host = machines.launch(script=f"{serving(before, start=False)}\n{more}")
-    says(host, "other\n")
-    assert "serves" not in host.console() and "before" not in host.console()
 
 
 # Its end for certain
@@ -275,57 +188,7 @@ def test_a_broken_timer_ends_nothing_nor_after_a_reboot(timed: tuple[Machines, b
     assert host.is_on
 
 
-def test_the_clock_is_watched_beside_the_timer(timed: tuple[Machines, bytes], clock: MovedClock) -> None:
-    machines, told = timed
-    host = machines.launch(told=told.replace(b"systemd-run", b"systemd-gone"))
-    assert "systemd keeps no timer: watching the clock instead" in host.console()
-    clock.move_to(now() + timedelta(minutes=61))
-    host.wait_until_dark()
-    assert machines.reaches(host, "terminated") == "Client.InstanceInitiatedShutdown"
-
-
 # Apart from all others
-
-
-def test_where_one_cannot_be_switched_off_all_else_ends(aws: LocalAws, tmp_path: Path) -> None:
-    sockets = Path(tempfile.mkdtemp())  # the path of a socket has to be short
-    with pytest.raises(OSError, match="is stuck"), Hosts(aws, tmp_path / "hosts", HURRY, sockets=sockets) as hosts:
-        if hosts.isolation == PROCESSES:
-            pytest.skip(hosts.why_not_better)
-        stuck, other = (Machines(aws, hosts).launch() for _ in range(2))
-        switch_off = stuck.pull_the_plug
-
-        def fail() -> None:
-            switch_off()
-            raise OSError("is stuck")
-
-        stuck.pull_the_plug = fail  # type: ignore[method-assign]
-    assert not other.is_on
-    sockets.rmdir()  # which is empty
-
-
-def test_each_has_its_own_disk_at_the_same_place(machines: Machines) -> None:
-    write = "echo $CURFEW_ROOT; echo {word} >$CURFEW_ROOT/word; cat $CURFEW_ROOT/word"
-    first = machines.launch(script=write.format(word="first"))
-    if first.isolation == PROCESSES:
-        first.pull_the_plug()
-    second = machines.launch(script=write.format(word="second"))
-    for host, word in ((first, "first"), (second, "second")):
-        assert f"{machines.hosts.disk}\n{word}\n" in host.console()
-        assert (host.root / "word").read_text() == f"{word}\n"
-    if first.isolation == NAMESPACES:
-        assert first.is_on and (machines.hosts.disk / "word").exists() is False
-
-
-def test_without_namespaces_they_take_turns(aws: LocalAws, tmp_path: Path) -> None:
-    with Hosts(aws, tmp_path / "hosts", HURRY, kind=PROCESSES) as hosts:
-        machines = Machines(aws, hosts)
-        first = machines.launch()
-        second = machines.ask_for(user_data())
-        with pytest.raises(AssertionError, match="never appeared"):
-            hosts.find(second, seconds=0.5)
-        first.pull_the_plug()
-        assert hosts.wait_for(second).is_on
 
 
 def test_nothing_that_ends_a_machine_is_found_but_its_own(machines: Machines) -> None:
@@ -386,18 +249,6 @@ def test_a_network_that_is_cut_is_silent_until_it_is_mended(machines: Machines) 
     check("mended", 20, 0)
 
 
-def test_a_download_that_is_broken_off_does_no_harm_to_the_next(machines: Machines) -> None:
-    content = os.urandom(4_000_000)
-    machines.aws.client("s3").create_bucket(Bucket="downloads")
-    machines.aws.client("s3").put_object(Bucket="downloads", Key="one", Body=content, ACL="public-read")
-    host = machines.launch()
-    url = "$AWS_ENDPOINT_URL/downloads/one"
-    broken = f"timeout -s KILL 0.0$number curl -s {url} | head -c 1 >/dev/null"
-    host.run(f"for number in 1 2 3 4 5 6 7 8 9; do {broken} & {broken} & curl -s -m 20 {url} | sha256sum; done; wait; echo all over")
-    says(host, "all over\n")
-    assert host.console().count(hashlib.sha256(content).hexdigest()) == 9
-
-
 # Nothing is left
 
 
@@ -429,33 +280,3 @@ with running(regions=["us-east-1"]) as aws, Hosts(aws, Path(sys.argv[1]), kind=e
     print(json.dumps([str(host.place.sockets), *(one.pid for one in host.processes())]), flush=True)
     time.sleep(600)
 """
-
-
-# The control plane
-
-
-def test_the_functions_hear_what_aws_would_tell_them(jobs: JobAccount) -> None:
-    with Control(jobs.aws, jobs.environment(), every=3600) as control:
-        key = jobs.submit()
-        wait_for(lambda: jobs.answer(key), 30, lambda: str(control.runs))
-        wait_for(lambda: jobs.machines(), 30, lambda: str(control.runs))
-        [machine] = jobs.machines()
-        jobs.aws.interrupt(machine)
-        wait_for(lambda: jobs.job().attempt == 2 and jobs.job().state == "running", 30, lambda: str(control.runs))
-        jobs.job().cancel()
-        wait_for(lambda: jobs.job().state == "ended", 30, lambda: str(control.runs))
-    why = [run.why for run in control.runs]
-    assert why[0] == "schedule" and why.count("schedule") == 1
-    assert key in why and f"{machine} is terminated" in why and any(one.endswith("cancel.json") for one in why)
-
-
-def test_while_the_control_plane_is_gone_nothing_runs_and_the_schedule_makes_up_for_it(jobs: JobAccount) -> None:
-    with Control(jobs.aws, jobs.environment(), every=0.1) as control:
-        wait_for(lambda: control.runs, 30, lambda: "nothing runs")
-        control.pause()
-        count, key = len(control.runs), jobs.submit()
-        time.sleep(0.5)  # some beats
-        assert control.runs[count:] == [] and jobs.answer(key) is None
-        control.resume()
-        wait_for(lambda: jobs.answer(key), 30, lambda: str(control.runs))
-    assert {run.why for run in control.runs[count:]} == {"schedule"}, "nobody told it of what happened while it was gone"

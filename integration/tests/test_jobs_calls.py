@@ -30,6 +30,7 @@ PERMISSIONS = {
     "s3:GetObject",
     "s3:ListBucket",
     "s3:PutObject",
+    "servicequotas:ListServiceQuotas",
     "sns:ListSubscriptionsByTopic",
     "sns:Publish",
     "ssm:GetParameter",
@@ -75,7 +76,7 @@ def test_what_an_agent_finds_out_costs_what_it_takes_to_say_it_once(jobs: JobAcc
     job.beats()
     jobs.written_long_ago()
     quiet = jobs.tick()
-    job.beats(trouble=[{"kind": "disk", "words": "the disk is nearly full"}])
+    job.beats(warnings=[{"kind": "disk", "words": "the disk is nearly full"}])
     assert jobs.tick().counts - quiet.counts == {"s3:PutObject": 1, "sns:Publish": 1}
     assert jobs.tick().counts == quiet.counts
 
@@ -107,6 +108,7 @@ def test_from_a_document_to_a_machine(jobs: JobAccount) -> None:
     assert run.counts == {
         "s3:GetObject": 12,  # config, document, two answers, state, cancel, prices, memory; two budgets, read before they are written
         "s3:PutObject": 13,
+        "s3:ListObjectsV2": 1,  # whether there is another team
         "sns:ListSubscriptionsByTopic": 1,
         "ec2:DescribeInstanceTypes": 1,
         "ec2:DescribeInstanceTypeOfferings": 1,
@@ -199,6 +201,8 @@ def test_a_whole_life_needs_these_permissions_and_no_others(jobs: JobAccount) ->
     jobs.aws.set_spot_price("g5.xlarge", {"us-east-1a": 0.3}, since=ago(minutes=5))
     jobs.submit(text=SPEC)
     jobs.submit("wrong", "command = 1")
+    jobs.aws.set_quota("L-DB2E81BA", 0.0, enforced=True)
+    jobs.submit("over-quota", SPEC + "[spot]\nenabled = false\n")
     after(jobs.tick())
     job = jobs.job()
     after(jobs.warn(job.machine))

@@ -26,36 +26,9 @@ def test_a_warning_launches_the_next_attempt_in_six_calls(jobs: JobAccount) -> N
         "ec2:DescribeInstances", "ec2:RunInstances", "s3:GetObject", "s3:GetObject", "s3:PutObject", "sns:ListSubscriptionsByTopic"
     ]
     assert [(step["action"], step["resource"]) for step in run.steps] == [("notify", first), ("launch", job.machine)]
-    assert job.document["predecessor"]["instance"] == first
+    assert job.document["previous_attempt"]["instance"] == first
     assert jobs.aws.tags(job.machine)["curfew:attempt"] == "2"
     assert first in run.messages[0]["message"] or job.machine in run.messages[0]["message"]
-
-
-def test_the_next_attempt_is_of_another_pool_first(jobs: JobAccount) -> None:
-    job = jobs.running()
-    zone = jobs.aws.instance(job.machine)["Placement"]["AvailabilityZone"]
-    jobs.warn(job.machine)
-    assert jobs.aws.instance(job.machine)["Placement"]["AvailabilityZone"] != zone
-
-
-def test_the_same_warning_again_changes_nothing(jobs: JobAccount) -> None:
-    job = jobs.running()
-    first = job.machine
-    jobs.warn(first)
-    second = job.machine
-    run = jobs.warn(first)
-    assert run.steps == [] and not run.ec2_writes and job.machine == second and job.attempt == 2
-    assert jobs.machines() == [first, second]
-
-
-def test_a_warning_for_the_second_makes_a_third(jobs: JobAccount) -> None:
-    job = jobs.running()
-    first = job.machine
-    jobs.warn(first)
-    second = job.machine
-    job.checkpoint(5)
-    jobs.warn(second)
-    assert job.attempt == 3 and jobs.machines() == [first, second, job.machine]
 
 
 def test_a_reclaim_without_a_warning_is_found_by_the_sweep(jobs: JobAccount) -> None:
@@ -93,12 +66,24 @@ def test_state_changes_and_rebalances_only_say_look_now(jobs: JobAccount) -> Non
     assert job.attempt == 2
 
 
-def test_a_machine_that_a_person_ended_is_not_launched_again(jobs: JobAccount) -> None:
+def test_a_storm_of_events_is_one_look_at_all_jobs(jobs: JobAccount) -> None:
+    """What a group tells that scales in by a hundred instances, with the end of one machine of a job and a new job between them."""
     job = jobs.running()
-    jobs.aws.client("ec2").terminate_instances(InstanceIds=[job.machine])
-    run = jobs.tick(jobs.event_of("ec2-instance-state-change", job.machine))
-    assert (job.state, job.phase["result"]) == ("ended", "cancelled") and "by a person" in job.phase["why"]
-    assert len(jobs.ever_launched()) == 1 and "by a person" in run.messages[0]["message"]
+    job.beats()
+    jobs.aws.interrupt(job.machine)
+    key = jobs.submit("other")
+    ended = [*(f"i-{number:017x}" for number in range(100)), job.machine]
+    run = jobs.tick(jobs.batch_of([jobs.event_of("ec2-instance-state-change", one) for one in ended]))
+    assert job.attempt == 2 and (jobs.answer(key) or {})["is"] == "accepted"
+    assert run.counts["ec2:DescribeInstances"] < 10 and run.counts["s3:ListBucket"] < 10
+
+
+def test_a_batch_of_one_event_is_that_event(jobs: JobAccount) -> None:
+    """A foreign instance costs one look at it, as without the queue, however often its event comes."""
+    jobs.running()
+    event = jobs.event_of("ec2-instance-state-change", jobs.gpu())
+    alone, repeated = jobs.tick(event), jobs.tick(jobs.batch_of([event] * 3))
+    assert repeated.counts == alone.counts and repeated.counts["s3:ListBucket"] == 0
 
 
 def test_a_machine_that_a_person_stopped_is_left_as_it_is(jobs: JobAccount) -> None:
@@ -133,39 +118,3 @@ def test_where_ec2_does_not_say_whose_it_is_its_job_is_found_by_the_index(jobs: 
     jobs.aws.fault("ec2:DescribeInstances", "access_denied")
     run = jobs.warn(first)
     assert job.attempt == 2 and [gap["call"] for gap in run.gaps] == ["ec2:DescribeInstances"]
-
-
-def test_a_job_whose_checkpoints_are_all_of_one_step_goes_on_as_long_as_each_attempt_keeps_one(jobs: JobAccount) -> None:
-    job = jobs.running()
-    for attempt in range(1, 5):
-        job.beats()
-        job.checkpoint(1)
-        jobs.aws.interrupt(job.machine)
-        jobs.tick()
-        assert (job.state, job.attempt) == ("running", attempt + 1)
-        assert job.document["progress"] == {"step": 1, "attempt": attempt, "attempts_without": 0}
-
-
-def test_no_progress_ends_it(jobs: JobAccount) -> None:
-    job = jobs.running()
-    for _ in range(3):
-        jobs.aws.interrupt(job.machine)
-        jobs.tick()
-        if job.state == "ended":
-            break
-    assert (job.phase["result"], job.attempt) == ("failed", 3) and "no progress" in job.phase["why"]
-    assert jobs.machines() == []
-
-
-def test_after_the_last_warning_it_ends_as_soon_as_the_machine_is_gone(jobs: JobAccount) -> None:
-    job = jobs.running()
-    for machine in range(3):
-        last = job.machine
-        jobs.warn(last)
-        if machine < 2:
-            jobs.aws.interrupt(last)
-    jobs.tick()
-    assert job.state == "submitted", "until it is gone, it may write"
-    jobs.aws.interrupt(last)
-    jobs.tick()
-    assert job.phase["result"] == "failed" and "no progress" in job.phase["why"] and jobs.machines() == []

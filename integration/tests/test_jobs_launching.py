@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jobs import AGENT, ON_DEMAND, SPEC, JobAccount
+from jobs import AGENT, ON_DEMAND, SPEC, Job, JobAccount
 from local_aws import LocalAws
 from local_aws.client import REGION
 from reaping import BUCKET, ago, moment, now, rfc3339
@@ -93,6 +93,15 @@ def test_the_agent_is_in_the_bucket_once(jobs: JobAccount) -> None:
     assert kept == AGENT + b"x86_64"
 
 
+def test_what_lies_in_the_place_of_the_agent_and_is_something_else_is_replaced(jobs: JobAccount) -> None:
+    jobs.running("one")
+    [key] = jobs.keys("agent/")
+    jobs.put(key, b"something else")
+    jobs.restart()
+    jobs.running("two")
+    assert jobs.aws.client("s3").get_object(Bucket=BUCKET, Key=key)["Body"].read() == AGENT + b"x86_64"
+
+
 def test_a_deployment_whose_agent_cannot_be_read_holds_jobs(jobs: JobAccount, tmp_path: Path) -> None:
     (tmp_path / "agent-x86_64").mkdir()
     jobs.restart(LAMBDA_TASK_ROOT=str(tmp_path))
@@ -101,6 +110,31 @@ def test_a_deployment_whose_agent_cannot_be_read_holds_jobs(jobs: JobAccount, tm
     phase = jobs.job().phase
     assert (phase["state"], phase["by"]) == ("held", "unplaceable") and "agent-x86_64 cannot be read" in phase["why"]
     assert "agent-x86_64 cannot be read" in run.messages[0]["message"] and jobs.ever_launched() == []
+
+
+# Images
+
+
+def own_image(jobs: JobAccount, name: str) -> str:
+    register = jobs.aws.client("ec2").register_image
+    return register(Name=name, Architecture="x86_64", RootDeviceName="/dev/sda1", VirtualizationType="hvm")["ImageId"]
+
+
+def image_of(jobs: JobAccount, job: Job) -> str:
+    return jobs.aws.instance(job.machine)["ImageId"]
+
+
+def test_jobs_boot_the_image_of_the_configuration_unless_they_name_one(jobs: JobAccount) -> None:
+    ours, another = own_image(jobs, "ours"), own_image(jobs, "another")
+    put_parameter = jobs.aws.client("ssm").put_parameter
+    put_parameter(Name="/curfew/images/x86_64", Type="String", Value=ours)
+    jobs.configure(jobs={"image": "/curfew/images/{architecture}"})
+    assert image_of(jobs, jobs.running()) == ours
+    named = SPEC + f'[machine]\nami = "{another}"\n'
+    assert image_of(jobs, jobs.running("named", named)) == another
+    # A pipeline has built a new one.
+    put_parameter(Name="/curfew/images/x86_64", Type="String", Value=another, Overwrite=True)
+    assert image_of(jobs, jobs.running("later")) == another
 
 
 # Capacity
@@ -117,21 +151,6 @@ def test_without_capacity_the_next_zone_is_tried(jobs: JobAccount) -> None:
     assert run.counts["ec2:RunInstances"] == 3, "an answer of capacity is not asked again"
 
 
-def test_without_any_capacity_it_waits_and_tries_again_later(jobs: JobAccount) -> None:
-    jobs.aws.set_capacity(0, "g5.xlarge")
-    jobs.submit()
-    run = jobs.tick()
-    job = jobs.job()
-    assert job.state == "waiting" and "Capacity" in job.phase["said"]
-    assert [step["action"] for step in run.steps] == ["notify"]
-    again = moment(job.phase["until"])
-    assert timedelta(seconds=30) < again - now() < timedelta(seconds=90)
-    assert jobs.tick().counts["ec2:RunInstances"] == 0, "not before its time"
-    jobs.aws.set_capacity(10, "g5.xlarge")
-    jobs.tick_at(again + timedelta(seconds=1))
-    assert job.state == "running" and jobs.ever_launched() == [job.machine]
-
-
 def test_on_demand_once_its_time_has_come(jobs: JobAccount) -> None:
     jobs.aws.set_capacity(0, "g5.xlarge", lifecycle="spot")
     jobs.submit(text=SPEC + '[spot]\nfallback_to_on_demand_after = "10m"\n')
@@ -143,39 +162,6 @@ def test_on_demand_once_its_time_has_come(jobs: JobAccount) -> None:
     assert job.state == "waiting"
     jobs.tick_at(since + timedelta(minutes=15))
     assert job.phase["lifecycle"] == "on-demand" and "InstanceLifecycle" not in jobs.aws.instance(job.machine)
-
-
-def test_machines_that_ec2_never_gives_are_launches_without_capacity_and_no_attempts_without_progress(jobs: JobAccount) -> None:
-    prices = {f"us-east-1{zone}": 0.2 + place / 10 for place, zone in enumerate("abcdf")}
-    jobs.aws.set_spot_price("g5.xlarge", prices, since=ago(minutes=5))
-    finish_by = rfc3339(now() + timedelta(hours=2))
-    # EC2's clock stands still here, so each machine seems to have run since the beginning.
-    jobs.submit(text=SPEC.replace('max_runtime = "8h"', f'max_runtime = "7d"\nfinish_by = "{finish_by}"'))
-    at, passes, waits, told = now(), [""], [], []
-    while True:
-        run = jobs.tick_at(at)
-        job = jobs.job()
-        told += [message["message"] for message in run.messages]
-        if job.state == "running":
-            passes[-1] += job.phase["zone"][-1]
-            assert jobs.machines() == [job.machine]
-            jobs.aws.set_instance(job.machine, state="terminated", state_reason="Server.InsufficientInstanceCapacity")
-            at += timedelta(seconds=20)
-        elif job.state == "waiting":
-            passes.append("")
-            until = moment(job.phase["until"])
-            waits.append((until - at).total_seconds() / 60)
-            assert jobs.tick().counts["ec2:RunInstances"] == 0, "not before its time"
-            at = until + timedelta(seconds=1)
-        else:
-            break
-    assert set(passes[:-1]) == {"abcdf"} and "abcdf".startswith(passes[-1]), passes
-    expected = [1, 2, 4, 8] + [15] * (len(waits) - 4)
-    assert len(waits) > 5 and all(0.7 < wait / minutes < 1.3 for wait, minutes in zip(waits, expected, strict=True)), waits
-    assert (job.state, job.phase["result"]) == ("ended", "expired") and job.document["progress"]["attempts_without"] == 0
-    assert finish_by in job.phase["why"] and "no capacity after all" in job.phase["why"], job.phase["why"]
-    # Two launches, that it waits, and its end.
-    assert len(told) == 4 and "nothing can be launched for it" in told[2] and "no capacity after all" in told[3], told
 
 
 # Quota and permission
@@ -202,11 +188,83 @@ def test_a_missing_permission_fails_it_at_once(jobs: JobAccount, fault: str) -> 
     assert not job.is_active or jobs.tick() and not job.is_active
 
 
-def test_an_unknown_profile_fails_it_with_ec2s_own_words(aws: LocalAws) -> None:
+def test_a_profile_that_ec2_does_not_know_yet_is_asked_for_again(aws: LocalAws) -> None:
     with JobAccount(aws, profile=False) as jobs:
         jobs.submit()
+        assert jobs.tick().counts["ec2:RunInstances"] == 1
+        assert jobs.job().state == "launching"
+        jobs.aws.client("iam").create_instance_profile(InstanceProfileName="curfew-job")
         jobs.tick()
-        assert jobs.job().phase["result"] == "failed" and "curfew-job" in jobs.job().phase["why"]
+        assert jobs.job().state == "running"
+
+
+def test_a_candidate_that_ec2_refuses_for_good_is_passed_over(jobs: JobAccount) -> None:
+    jobs.aws.fault("ec2:RunInstances", "custom", code="UnsupportedOperation", message="Not this type", status=400)
+    jobs.submit()
+    run = jobs.tick()
+    assert run.counts["ec2:RunInstances"] == 2 and jobs.job().state == "running"
+
+
+def test_without_the_role_for_spot_it_is_held_with_the_remedy(jobs: JobAccount) -> None:
+    code = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
+    said = "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances."
+    jobs.aws.fault("ec2:RunInstances", "custom", times=None, code=code, message=said, status=403)
+    jobs.submit()
+    run = jobs.tick()
+    job = jobs.job()
+    assert (job.state, job.phase["by"]) == ("held", "spot-role")
+    assert "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com" in run.messages[0]["message"]
+    assert run.counts["ec2:RunInstances"] == 1
+
+
+def made_profile(jobs: JobAccount, name: str) -> None:
+    jobs.aws.client("iam").create_instance_profile(InstanceProfileName=name, Path="/curfew/")
+
+
+def profile_of(jobs: JobAccount, machine: str) -> str:
+    return jobs.aws.instance(machine)["IamInstanceProfile"]["Arn"].rpartition("/")[2]
+
+
+def due(job: Job) -> None:
+    """Its hold is over."""
+    document = job.document
+    document["phase"]["of"]["until"] = rfc3339(now())
+    job.rewrite(**document)
+
+
+def test_one_team_has_the_common_role_and_a_second_team_isolates_both(jobs: JobAccount) -> None:
+    assert profile_of(jobs, jobs.running().machine) == "curfew-job"
+    jobs.submit("bert", team="nlp")
+    run = jobs.tick()
+    job = jobs.job("bert", team="nlp")
+    assert (job.state, job.phase["by"]) == ("held", "role") and "curfew team create nlp" in job.phase["why"]
+    (message,) = [one["message"] for one in run.messages]
+    assert "curfew team create nlp" in message
+    # It goes on by itself once there is one; and so do the jobs of the first team.
+    made_profile(jobs, "curfew-job-nlp")
+    due(job)
+    jobs.tick()
+    assert profile_of(jobs, job.machine) == "curfew-job-nlp"
+    jobs.submit("second")
+    jobs.tick()
+    assert "curfew team create vision" in jobs.job("second").phase["why"]
+
+
+def test_a_relaunch_follows_the_configuration_of_now_without_another_call(jobs: JobAccount) -> None:
+    """The job was ranked while its team was alone."""
+    job = jobs.running()
+    made_profile(jobs, "curfew-job-vision")
+    jobs.configure(teams={"nlp": {}})
+    run = jobs.warn(job.machine)
+    assert job.attempt == 2 and profile_of(jobs, job.machine) == "curfew-job-vision"
+    assert run.counts["s3:ListObjectsV2"] == 0
+
+
+def test_where_nobody_can_list_the_teams_nothing_is_launched(jobs: JobAccount) -> None:
+    jobs.submit()
+    jobs.aws.fault("s3:ListObjectsV2", "access_denied", match="delimiter", times=None)
+    run = jobs.tick()
+    assert run.counts["ec2:RunInstances"] == 0 and jobs.job().state == "submitted" and run.gaps
 
 
 def test_without_a_profile_of_its_own_none_is_attached(aws: LocalAws) -> None:
@@ -216,11 +274,14 @@ def test_without_a_profile_of_its_own_none_is_attached(aws: LocalAws) -> None:
         assert "IamInstanceProfile" not in jobs.aws.instance(jobs.running().machine)
 
 
-def test_a_type_that_is_not_to_be_had_holds_it_in_words(jobs: JobAccount) -> None:
-    jobs.submit(text=SPEC.replace('types = ["g5.xlarge"]', "count = 8\nmemory_gib_min = 500"))
-    jobs.tick()
-    phase = jobs.job().phase
-    assert (phase["state"], phase["by"]) == ("held", "unplaceable") and phase["why"]
+def test_the_cheapest_gpu_is_not_taken_where_its_cpu_is_arm64(jobs: JobAccount) -> None:
+    for name, price in [("g5g.xlarge", 0.10), ("g5.xlarge", 0.40)]:
+        jobs.aws.set_spot_price(name, {"us-east-1a": price}, since=ago(minutes=5))
+    anything = SPEC.replace('types = ["g5.xlarge"]', "count = 1") + "[spot]\nmax_usd_per_hour = 0.5\n"
+    usual = jobs.running("usual", text=anything)
+    arm64 = jobs.running("arm64", text=f'{anything}[machine]\narchitecture = "arm64"\n')
+    types = [jobs.aws.instance(job.machine)["InstanceType"] for job in (usual, arm64)]
+    assert not types[0].startswith("g5g.") and types[1] == "g5g.xlarge"
 
 
 # Money
@@ -292,27 +353,25 @@ def test_where_the_account_refuses_the_team_gets_its_money_back(jobs: JobAccount
     assert jobs.job().phase["by"] == "budget" and reserved(jobs) == {} and reserved(jobs, None) == {}
 
 
-def test_stale_budget_data_holds_it(jobs: JobAccount) -> None:
-    jobs.configure(teams={"vision": {"monthly_budget_usd": 100, "over_budget": "hold"}})
-    jobs.submit()
-    jobs.tick()
-    phase = jobs.job().phase
-    assert phase["by"] == "budget" and "nobody can say where the budget of team vision stands" in phase["why"]
-
-
-def test_jobs_at_once_never_take_more_than_there_is(jobs: JobAccount) -> None:
-    jobs.configure(teams={"vision": {"monthly_budget_usd": 30, "over_budget": "hold"}})
-    budget(jobs, 30)
-    for number in range(6):
-        jobs.submit(f"job{number}")
-    jobs.tick()
-    states = sorted(jobs.job(f"job{number}").state for number in range(6))
-    assert states == ["held"] * 3 + ["running"] * 3, "three times $8.05 are less than $30"
-    assert len(jobs.machines()) == 3
-
-
 def test_another_region_where_the_spec_says_so(jobs: JobAccount) -> None:
     jobs.aws.set_listed_price("g5.xlarge", region="eu-central-1", usd="1.258")
     job = jobs.running(text=SPEC + '[machine]\nregions = ["eu-central-1"]\n')
     assert job.phase["region"] == "eu-central-1" and jobs.machines(region="eu-central-1") == [job.machine]
     assert jobs.machines(REGION) == []
+
+
+def test_max_usd_counts_checkpoints_to_another_region(jobs: JobAccount) -> None:
+    jobs.aws.set_listed_price("g5.xlarge", region="eu-central-1", usd="1.00")
+    abroad = SPEC.replace("[limits]", '[machine]\nregions = ["eu-central-1"]\n[limits]\nmax_usd = 5') + 'every = "30m"\n'
+    unsized = jobs.submit("unsized", text=abroad)
+    jobs.tick()
+    answer = jobs.answer(unsized)
+    assert answer is not None
+    [mistake] = answer["mistakes"]
+    assert mistake["key"] == "checkpoint.size_gb" and "such as `size_gb = 20`" in mistake["problem"]
+    before = now()
+    job = jobs.running("sized", text=f"{abroad}size_gb = 25\n")
+    assert job.phase["transfer"] == {"usd_per_hour": 1.0, "usd_per_machine": 1.0}
+    ends_in = moment(job.phase["ends_at"]) - before
+    # Of $5.00 one machine takes $1.00 for its first and last transfer, and $2.00 an hour.
+    assert timedelta(hours=2) - timedelta(minutes=2) <= ends_in <= timedelta(hours=2, minutes=1)

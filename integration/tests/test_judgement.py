@@ -1,4 +1,5 @@
-"""The judgement of every fault itself: what it must find in a story that was doctored."""
+"""The judgement of every fault itself: what it must find in a story that was doctored. Without this, test_every_fault.py could pass
+because its judge sees nothing."""
 
 from __future__ import annotations
 
@@ -17,454 +18,196 @@ from local_aws.client import REGION
 from one_of_each import NOTICES
 from reaping import EUROPE
 
-INSTANCES, VOLUMES, BUDGETS = plot_of_instances.PLOT, plot_of_volumes.PLOT, plot_of_budgets.PLOT
-JOBS = plot_of_jobs.PLOT
+Edit = Callable[[Story], Any]
+INSTANCES, VOLUMES = plot_of_instances.PLOT, plot_of_volumes.PLOT
+BUDGETS, JOBS = plot_of_budgets.PLOT, plot_of_jobs.PLOT
 NOTICES_HERE = f"{NOTICES}reap-instances/{REGION}.json"
+LAST = -1
 
 
-def check(plot: Plot, case: Case, doctor: Callable[[Story], None], finding: str) -> None:
+def _case(action: str, on: str = "", fault: str = "throttle", region: str = REGION) -> Case:
+    return Case(Call(0, region, action, on, 0), fault, lasting=False)
+
+
+def _resolve(story: Story, path: tuple) -> Any:
+    for key in path:
+        story = story[key]
+    return story
+
+
+# Edits of a story. `told(0, …)` is about what run 1 told, `world(0, …)` about what existed after it, `kept(0, …)` about documents.
+
+
+def put(value: Any, *path: Any) -> Edit:
+    return lambda story: _resolve(story, path[:-1]).__setitem__(path[-1], value)
+
+
+def drop(*path: Any) -> Edit:
+    return lambda story: _resolve(story, path[:-1]).pop(path[-1])
+
+
+def add(value: Any, *path: Any) -> Edit:
+    return lambda story: _resolve(story, path).append(value)
+
+
+def take(value: Any, *path: Any) -> Edit:
+    return lambda story: _resolve(story, path).remove(value)
+
+
+def each(edit: Callable[..., Edit], runs: range) -> Edit:
+    return lambda story: [edit(run)(story) for run in runs if run < len(story["runs"])]
+
+
+def told(run: int) -> tuple:
+    return ("runs", run, "told")
+
+
+def world(run: int, *path: str) -> tuple:
+    return ("runs", run, "world", *path)
+
+
+def kept(run: int, *path: Any) -> tuple:
+    return ("runs", run, "kept", *path)
+
+
+def strike(story: Story, struck: Call, **what: Any) -> None:
+    about = (struck.region, struck.action, struck.on)
+    calls = story["runs"][struck.run]["calls"]
+    next(call for call in calls if (call["region"], call["action"], call["on"]) == about).update(what)
+
+
+def _strike_another(story: Story) -> None:
+    strike(story, LOOK.call, fault=None, attempts=1)
+    strike(story, Call(0, REGION, "ec2:DescribeRegions", "", 0), fault="throttle", attempts=2)
+
+
+def _job(run: int, name: str, **facts: Any) -> Edit:
+    """What a job's state says, from that run on."""
+    return lambda story: [one["kept"]["jobs"][name].update(facts) for one in story["runs"][run:]]
+
+
+def _machine(run: int, name: str, number: int, **facts: Any) -> Edit:
+    return lambda story: [one for one in story["runs"][run]["kept"]["machines"] if one["job"] == name][number].update(facts)
+
+
+def _stray_machine(story: Story) -> None:
+    machines = story["runs"][8]["kept"]["machines"]
+    machines.append({**next(one for one in machines if one["job"] == "ends"), "id": "i-stray", "state": "running"})
+
+
+EVERY = range(100)
+MARKED = {"curfew:marked": "idle=stop"}
+ANNOUNCED = ["idle", "announced"]
+LOOK = _case("ec2:DescribeInstances")
+OF_INSTANCES: list[tuple[Case, str, list[Edit]]] = [
+    (LOOK, "not told", [take(ANNOUNCED, *told(0))]),
+    (LOOK, "told more than once", [add(["idle", "stopped"], *told(4))]),
+    (LOOK, "told more than once", [add(["busy", "announced"], *told(1))]),
+    (LOOK, "busy is stopped, which it is not in a faultless story", [put("stopped", *world(1, "busy", "state"))]),
+    (LOOK, "idle is stopped, which it is not in a faultless story", [put("stopped", *world(0, "idle", "state"))]),
+    (LOOK, "old ended as", [each(lambda run: put("running", *world(run, "old", "state")), EVERY)]),
+    (LOOK, "no record says so", [put(["mark"], "recorded", "idle to terminate")]),
+    (LOOK, "busy is marked, and nobody was told", [put(MARKED, *world(0, "busy", "tags"))]),
+    (LOOK, "the last run is not quiet", [put(True, "runs", LAST, "remembers")]),
+    (LOOK, "is remembered, not", [drop("remembered", NOTICES_HERE.removeprefix(NOTICES), "told", "mistyped")]),
+    (LOOK, "did not end in order", [put("Sandbox.Timedout: Task timed out after 270.00 seconds", "runs", 0, "error")]),
+    (LOOK, "did not end in order", [put("NothingSeen: no region could be read", "runs", 0, "error")]),
+    (LOOK, "run 3 was clean", [put(["us-east-1, ec2:DescribeInstances"], "runs", 2, "gaps")]),
+    (LOOK, "another call was struck", [_strike_another]),
+    (LOOK, "idle is marked, and nobody was told", [take(ANNOUNCED, *told(0)), add(["idle", "failed to mark"], *told(0))]),
+    # What must be found although an exemption covers the case.
+    (_case("s3:GetObject", "config/", "not_found"), "not told: {('idle', 'announced'): 1}", [take(ANNOUNCED, *told(0))]),
+    (_case("s3:GetObject", "config/", "not_found"), "or wrongly: {('busy', 'would be announced'): 1}", [
+        add(["idle", "would be announced"], *told(0)), add(["busy", "would be announced"], *told(1))]),
+    (_case("sns:Publish", fault="empty"), "or wrongly: {('idle', 'announced'): 1}", [add(ANNOUNCED, *told(1))] * 2),
+    (_case("sns:Publish", fault="empty"), "told more than once", [add(["idle", "stopped"], *told(4))]),
+    (_case("s3:GetObject", NOTICES_HERE, "not_found"), "or wrongly: {('idle', 'announced'): 1}", [add(ANNOUNCED, *told(1))] * 2),
+    (_case("ec2:DeleteTags", "after its hours", "access_denied"), "idle ended as", [put("idle=stop", *world(LAST, "idle", "tags", "curfew:marked"))]),
+    (_case("s3:PutObject", "plans/", "access_denied"), "did not end in order", [put("NothingSeen: none", "runs", 0, "error")]),
+    (_case("ec2:DescribeSpotInstanceRequests", fault="slow"), "told more than once", [add(["idle to terminate", "notified"], *told(0))]),
+]  # fmt: skip
+
+LOOK_IN_EUROPE = _case("ec2:DescribeVolumes", region=EUROPE)
+DELETED = "deleted, kept as snapshot of safe"
+OF_VOLUMES: list[tuple[Case, str, list[Edit]]] = [
+    (LOOK_IN_EUROPE, finding, edits)
+    for finding, edits in (
+        ("due is deleted, and there is no whole snapshot of it", [drop(*world(1, "snapshot of due"))]),
+        ("due is deleted, and there is no whole snapshot of it", [put("pending", *world(1, "snapshot of due", "state"))]),
+        ("due is absent, which it is not in a faultless story", [drop(*world(0, "due"))]),
+        ("protected is None, and was", [each(lambda run: drop(*world(run, "protected")), EVERY)]),
+        ("kept is", [each(lambda run: drop(*world(run, "kept", "tags", "curfew:marked")), EVERY)]),
+        ("snapshot of protected is deleted, and its volume was there", [each(lambda run: drop(*world(run, "snapshot of protected")), EVERY)]),
+        ("snapshot of safe is deleted before its time", [lambda story: [run["world"].pop("snapshot of safe", None) for run in story["runs"][2:]]]),
+        ("another snapshot of due ended as", [
+            lambda story: [run["world"].update({"another snapshot of due": story["runs"][0]["world"]["snapshot of due"]}) for run in story["runs"]]]),
+        ("snapshot of behind an AMI is", [drop(*world(LAST, "snapshot of behind an AMI", "tags", "curfew:deleted-at"))]),
+        ("attached again ended as", [put("orphaned=delete", *world(LAST, "attached again", "tags", "curfew:marked"))]),
+        ("not told: {('safe', 'deleted, kept as snapshot of safe'): 1}", [take(["safe", DELETED], *told(0))]),
+        ("told more than once, or wrongly", [take(["safe", DELETED], *told(0)), add(["safe", "deleted, kept as snapshot of due"], *told(0))]),
+        ("safe is absent, and no record says so", [put([], "recorded", "safe")]),
+    )
+]  # fmt: skip
+
+OF_BUDGETS: list[tuple[Case, str, list[Edit]]] = [
+    (LOOK, finding, edits)
+    for finding, edits in (
+        ("run 2: vision is not what it should be: {'spent_usd'",
+         [lambda story: story["runs"][1]["kept"]["vision"].update(spent_usd=story["runs"][0]["kept"]["vision"]["spent_usd"])]),
+        ("run 1: vision has spent", [lambda story: story["runs"][0]["kept"]["vision"].update(spent_usd=2 * story["runs"][0]["kept"]["vision"]["spent_usd"])]),
+        ("run 1: nlp has reserved {}", [put({}, *kept(0, "nlp", "reservations"))]),
+        ("run 1: nlp is judged stop, and not ok", [put("stop", *kept(0, "nlp", "verdict"))]),
+        ("run 2: nlp is not what it should be: {'verdict'", [put("stop", *kept(1, "nlp", "verdict"))]),
+        ("run 3: [['StopInstances', 'dear']] was written", [put([["StopInstances", "dear"]], "runs", 2, "writes")]),
+        ("not told: {('vision', '80 %'): 1}", [take(["vision", "80 %"], *told(0))]),
+        ("told more than once, or wrongly: {('vision', '100 %'): 1}", [add(["vision", "100 %"], *told(3))]),
+    )
+]  # fmt: skip
+
+LOOK_FOR_SUBNETS = _case("ec2:DescribeSubnets")
+DENIED = _case("ec2:RunInstances", fault="access_denied")
+FAILED_FOR_NO_REASON = [_job(5, "ends", result="failed"), add(["ends", "ended: failed"], *kept(5, "heard"))]
+OF_JOBS: list[tuple[Case, str, list[Edit]]] = [
+    (LOOK_FOR_SUBNETS, "run 4: silent has 2 machines", [_machine(3, "silent", number, state="running") for number in (0, 1)]),
+    (LOOK_FOR_SUBNETS, "run 4: ends has 2 machines", [_machine(3, "ends", 0, state="running")]),
+    (LOOK_FOR_SUBNETS, "run 6: silent is running on", [each(lambda run: _machine(run, "silent", 1, state="terminated"), range(4, 9))]),
+    (LOOK_FOR_SUBNETS, "run 9: ends is ended on None, and there are", [_stray_machine]),
+    (LOOK_FOR_SUBNETS, "run 4: silent has a machine that expires at 2031-01-01T00:00:00Z, and not at",
+     [_machine(3, "silent", 1, expires_at="2031-01-01T00:00:00Z")]),
+    (LOOK_FOR_SUBNETS, "ends, attempt 1: its tags are not what they must be",
+     [_machine(LAST, "ends", 0, wrong=["its tags are not what they must be: {'Team': None}"])]),
+    (LOOK_FOR_SUBNETS, "run 2: silent is forgotten", [lambda story: [run["kept"]["jobs"].update(silent=None) for run in story["runs"][1:]]]),
+    (LOOK_FOR_SUBNETS, "run 4: silent is not on the index", [take("silent", *kept(3, "active"))]),
+    (LOOK_FOR_SUBNETS, "run 9: ends is still on the index", [add("ends", *kept(8, "active"))]),
+    (LOOK_FOR_SUBNETS, "run 2: the document wrong is answered by nothing", [put("nothing", *kept(1, "answers", "wrong"))]),
+    (LOOK_FOR_SUBNETS, "run 4: the document wrong is answered by accepted and rejected", [put("accepted and rejected", *kept(3, "answers", "wrong"))]),
+    (LOOK_FOR_SUBNETS, "run 6: ends is closed, and still has", [drop(*kept(5, "reserved", "team", "ends", "ended"))]),
+    (LOOK_FOR_SUBNETS, "run 4: silent runs on no money of the account", [drop(*kept(3, "reserved", "account", "silent"))]),
+    (LOOK_FOR_SUBNETS, "run 2: silent has reserved", [put(0.5, *kept(1, "reserved", "team", "silent", "usd"))]),
+    (LOOK_FOR_SUBNETS, "run 4: silent is runs 2, and nobody was told", [take(["silent", "runs 2"], *kept(3, "heard"))]),
+    (LOOK_FOR_SUBNETS, "ends: ended: succeeded was told 2 times", [add(["ends", "ended: succeeded"], *kept(6, "heard"))]),
+    (LOOK_FOR_SUBNETS, "not told: {('wrong', 'rejected'): 1}", [take(["wrong", "rejected"], *told(1))]),
+    (LOOK_FOR_SUBNETS, "ends came to", FAILED_FOR_NO_REASON),
+    (LOOK_FOR_SUBNETS, "cancelled is not closed", [_job(6, "cancelled", closed=False)]),
+    (LOOK_FOR_SUBNETS, "the last run is not quiet", [add(["silent", "held"], *kept(LAST, "heard"))]),
+    # What must be found although the fault explains something like it.
+    (DENIED, "one denied launch failed 2 jobs", [*FAILED_FOR_NO_REASON, _job(6, "cancelled", result="failed")]),
+    (DENIED, "ends is not closed", [*FAILED_FOR_NO_REASON, _job(8, "ends", closed=False)]),
+    (_case("sns:Publish", fault="lost_answer"), "ends: runs 1 was told 4 times", [add(["ends", "runs 1"], *kept(0, "heard"))] * 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "plot, cases", [(INSTANCES, OF_INSTANCES), (VOLUMES, OF_VOLUMES), (BUDGETS, OF_BUDGETS), (JOBS, OF_JOBS)], ids=["instances", "volumes", "budgets", "jobs"]
+)
+def test_the_judgement_finds_what_was_doctored(plot: Plot, cases: list[tuple[Case, str, list[Edit]]]) -> None:
     faultless = faultless_story(plot)
-    assert case.call in calls_of(plot, faultless)
-    doctored = deepcopy(faultless)
-    _strike(doctored, case.call, fault=case.fault, attempts=1 + repeats(case.call, case.fault))
-    assert violations(plot, case, doctored, faultless) == []
-    doctor(doctored)
-    found = violations(plot, case, doctored, faultless)
-    assert any(finding in one for one in found), found
-
-
-def _strike(told: Story, struck: Call, **what: Any) -> None:
-    of_it = (struck.region, struck.action, struck.on)
-    calls = told["runs"][struck.run]["calls"]
-    next(call for call in calls if (call["region"], call["action"], call["on"]) == of_it).update(what)
-
-
-# Of instances
-
-
-def _unheard(told: Story) -> None:
-    told["runs"][0]["told"].remove(["idle", "announced"])
-
-
-def _heard_twice(told: Story) -> None:
-    told["runs"][4]["told"].append(["idle", "stopped"])
-
-
-def _heard_wrongly(told: Story) -> None:
-    told["runs"][1]["told"].append(["busy", "announced"])
-
-
-def _ended_wrongly(told: Story) -> None:
-    told["runs"][1]["world"]["busy"]["state"] = "stopped"
-
-
-def _ended_early(told: Story) -> None:
-    told["runs"][0]["world"]["idle"]["state"] = "stopped"
-
-
-def _not_ended(told: Story) -> None:
-    for run in told["runs"]:
-        run["world"]["old"]["state"] = "running"
-
-
-def _ended_without_a_record(told: Story) -> None:
-    told["recorded"]["idle to terminate"] = ["mark"]
-
-
-def _marked_in_silence(told: Story) -> None:
-    told["runs"][0]["world"]["busy"]["tags"]["curfew:marked"] = "idle=stop"
-
-
-def _never_quiet(told: Story) -> None:
-    told["runs"][-1]["remembers"] = True
-
-
-def _forgotten(told: Story) -> None:
-    told["remembered"][NOTICES_HERE.removeprefix(NOTICES)]["told"].pop("mistyped")
-
-
-def _died(told: Story) -> None:
-    told["runs"][0]["error"] = "Sandbox.Timedout: Task timed out after 270.00 seconds"
-
-
-def _late_gap(told: Story) -> None:
-    told["runs"][2]["gaps"] = ["us-east-1, ec2:DescribeInstances"]
-
-
-def _another_call(told: Story) -> None:
-    _strike(told, LOOK.call, fault=None, attempts=1)
-    _strike(told, Call(0, REGION, "ec2:DescribeRegions", "", 0), fault="throttle", attempts=2)
-
-
-def _marked_after_a_failure_was_heard(told: Story) -> None:
-    told["runs"][0]["told"].remove(["idle", "announced"])
-    told["runs"][0]["told"].append(["idle", "failed to mark"])
-
-
-def _mark_stays_on_another(told: Story) -> None:
-    told["runs"][-1]["world"]["idle"]["tags"]["curfew:marked"] = "idle=stop"
-
-
-def _heard_in_the_struck_run_and_later(told: Story) -> None:
-    told["runs"][0]["told"].append(["idle", "would be announced"])
-    told["runs"][1]["told"].append(["busy", "would be announced"])
-
-
-def _heard_thrice(told: Story) -> None:
-    told["runs"][1]["told"] += [["idle", "announced"]] * 2
-
-
-def _told_of_spot(told: Story) -> None:
-    told["runs"][0]["told"].append(["idle to terminate", "notified"])
-
-
-def _failed_for_nothing(told: Story) -> None:
-    told["runs"][0]["error"] = "NothingSeen: no region could be read"
-
-
-DOCTORED: dict[Callable[[Story], None], str] = {
-    _unheard: "not told",
-    _heard_twice: "told more than once",
-    _heard_wrongly: "told more than once",
-    _ended_wrongly: "busy is stopped, which it is not in a faultless story",
-    _ended_early: "idle is stopped, which it is not in a faultless story",
-    _not_ended: "old ended as",
-    _ended_without_a_record: "no record says so",
-    _marked_in_silence: "busy is marked, and nobody was told",
-    _never_quiet: "the last run is not quiet",
-    _forgotten: "is remembered, not",
-    _died: "did not end in order",
-    _late_gap: "run 3 was clean",
-    _another_call: "another call was struck",
-    _marked_after_a_failure_was_heard: "idle is marked, and nobody was told",
-    _failed_for_nothing: "did not end in order",
-}
-LOOK = Case(Call(0, REGION, "ec2:DescribeInstances", "", 0), "throttle", lasting=False)
-
-# What must be found although an exemption covers the case.
-CONFIG_LOST = Case(Call(0, REGION, "s3:GetObject", "config/", 0), "not_found", lasting=False)
-MESSAGE_UNHEARD = Case(Call(0, REGION, "sns:Publish", "", 0), "empty", lasting=False)
-MARK_NOT_REMOVED = Case(Call(0, REGION, "ec2:DeleteTags", "after its hours", 0), "access_denied", lasting=False)
-MEMORY_LOST = Case(Call(0, REGION, "s3:GetObject", NOTICES_HERE, 0), "not_found", lasting=False)
-PLAN_LOST = Case(Call(0, REGION, "s3:PutObject", "plans/", 0), "access_denied", lasting=False)
-SPOT_LATE = Case(Call(0, REGION, "ec2:DescribeSpotInstanceRequests", "", 0), "slow", lasting=False)
-DOCTORED_OF_EXEMPT: list[tuple[Case, Callable[[Story], None], str]] = [
-    (CONFIG_LOST, _unheard, "not told: {('idle', 'announced'): 1}"),
-    (CONFIG_LOST, _heard_in_the_struck_run_and_later, "or wrongly: {('busy', 'would be announced'): 1}"),
-    (MESSAGE_UNHEARD, _heard_thrice, "or wrongly: {('idle', 'announced'): 1}"),
-    (MESSAGE_UNHEARD, _heard_twice, "told more than once"),  # four runs later
-    (MEMORY_LOST, _heard_thrice, "or wrongly: {('idle', 'announced'): 1}"),
-    (MARK_NOT_REMOVED, _mark_stays_on_another, "idle ended as"),
-    (PLAN_LOST, _failed_for_nothing, "did not end in order"),
-    (SPOT_LATE, _told_of_spot, "told more than once"),
-]
-
-
-@pytest.mark.parametrize("doctor", DOCTORED)
-def test_the_judgement_finds(doctor: Callable[[Story], None]) -> None:
-    check(INSTANCES, LOOK, doctor, DOCTORED[doctor])
-
-
-@pytest.mark.parametrize("case, doctor, finding", DOCTORED_OF_EXEMPT)
-def test_the_judgement_finds_in_spite_of_an_exemption(case: Case, doctor: Callable[[Story], None], finding: str) -> None:
-    check(INSTANCES, case, doctor, finding)
-
-
-# Of volumes
-
-
-def _deleted_without_a_snapshot(told: Story) -> None:
-    told["runs"][1]["world"].pop("snapshot of due")
-
-
-def _deleted_with_half_a_snapshot(told: Story) -> None:
-    told["runs"][1]["world"]["snapshot of due"]["state"] = "pending"
-
-
-def _deleted_in_the_run_of_its_snapshot(told: Story) -> None:
-    told["runs"][0]["world"].pop("due")
-
-
-def _protected_one_deleted(told: Story) -> None:
-    for run in told["runs"]:
-        run["world"].pop("protected")
-
-
-def _kept_one_written_on(told: Story) -> None:
-    for run in told["runs"]:
-        run["world"]["kept"]["tags"].pop("curfew:marked")
-
-
-def _snapshot_ended_with_its_volume(told: Story) -> None:
-    for run in told["runs"]:
-        run["world"].pop("snapshot of protected")
-
-
-def _snapshot_ended_too_soon(told: Story) -> None:
-    for run in told["runs"][2:]:
-        run["world"].pop("snapshot of safe", None)
-
-
-def _two_snapshots(told: Story) -> None:
-    for run in told["runs"]:
-        run["world"]["another snapshot of due"] = told["runs"][0]["world"]["snapshot of due"]
-
-
-def _undated(told: Story) -> None:
-    told["runs"][-1]["world"]["snapshot of behind an AMI"]["tags"].pop("curfew:deleted-at")
-
-
-def _not_unmarked(told: Story) -> None:
-    told["runs"][-1]["world"]["attached again"]["tags"]["curfew:marked"] = "orphaned=delete"
-
-
-def _deletion_unheard(told: Story) -> None:
-    told["runs"][0]["told"].remove(["safe", "deleted, kept as snapshot of safe"])
-
-
-def _deletion_heard_with_another_snapshot(told: Story) -> None:
-    _deletion_unheard(told)
-    told["runs"][0]["told"].append(["safe", "deleted, kept as snapshot of due"])
-
-
-def _deletion_unrecorded(told: Story) -> None:
-    told["recorded"]["safe"].clear()
-
-
-DOCTORED_VOLUMES: dict[Callable[[Story], None], str] = {
-    _deleted_without_a_snapshot: "due is deleted, and there is no whole snapshot of it",
-    _deleted_with_half_a_snapshot: "due is deleted, and there is no whole snapshot of it",
-    _deleted_in_the_run_of_its_snapshot: "due is absent, which it is not in a faultless story",
-    _protected_one_deleted: "protected is None, and was",
-    _kept_one_written_on: "kept is",
-    _snapshot_ended_with_its_volume: "snapshot of protected is deleted, and its volume was there",
-    _snapshot_ended_too_soon: "snapshot of safe is deleted before its time",
-    _two_snapshots: "another snapshot of due ended as",
-    _undated: "snapshot of behind an AMI is",
-    _not_unmarked: "attached again ended as",
-    _deletion_unheard: "not told: {('safe', 'deleted, kept as snapshot of safe'): 1}",
-    _deletion_heard_with_another_snapshot: "told more than once, or wrongly",
-    _deletion_unrecorded: "safe is absent, and no record says so",
-}
-LOOK_IN_EUROPE = Case(Call(0, EUROPE, "ec2:DescribeVolumes", "", 0), "throttle", lasting=False)
-
-
-@pytest.mark.parametrize("doctor", DOCTORED_VOLUMES)
-def test_the_judgement_of_volumes_finds(doctor: Callable[[Story], None]) -> None:
-    check(VOLUMES, LOOK_IN_EUROPE, doctor, DOCTORED_VOLUMES[doctor])
-
-
-# Of budgets
-
-
-def _kept(told: Story, run: int, holder: str, **facts: Any) -> None:
-    told["runs"][run]["kept"][holder].update(facts)
-
-
-def _money_lost(told: Story) -> None:
-    _kept(told, 1, "vision", spent_usd=told["runs"][0]["kept"]["vision"]["spent_usd"])
-
-
-def _money_counted_twice(told: Story) -> None:
-    _kept(told, 0, "vision", spent_usd=2 * told["runs"][0]["kept"]["vision"]["spent_usd"])
-
-
-def _reservation_lost(told: Story) -> None:
-    _kept(told, 0, "nlp", reservations={})
-
-
-def _wrongly_stopped(told: Story) -> None:
-    _kept(told, 0, "nlp", verdict="stop")
-
-
-def _stays_stopped_wrongly(told: Story) -> None:
-    _kept(told, 1, "nlp", verdict="stop")
-
-
-def _an_instance_was_stopped(told: Story) -> None:
-    told["runs"][2]["writes"] = [["StopInstances", "dear"]]
-
-
-def _share_unheard(told: Story) -> None:
-    told["runs"][0]["told"].remove(["vision", "80 %"])
-
-
-def _share_heard_twice(told: Story) -> None:
-    told["runs"][3]["told"].append(["vision", "100 %"])
-
-
-DOCTORED_BUDGETS: dict[Callable[[Story], None], str] = {
-    _money_lost: "run 2: vision is not what it should be: {'spent_usd'",
-    _money_counted_twice: "run 1: vision has spent",
-    _reservation_lost: "run 1: nlp has reserved {}",
-    _wrongly_stopped: "run 1: nlp is judged stop, and not ok",
-    _stays_stopped_wrongly: "run 2: nlp is not what it should be: {'verdict'",
-    _an_instance_was_stopped: "run 3: [['StopInstances', 'dear']] was written",
-    _share_unheard: "not told: {('vision', '80 %'): 1}",
-    _share_heard_twice: "told more than once, or wrongly: {('vision', '100 %'): 1}",
-}
-
-
-@pytest.mark.parametrize("doctor", DOCTORED_BUDGETS)
-def test_the_judgement_of_budgets_finds(doctor: Callable[[Story], None]) -> None:
-    check(BUDGETS, LOOK, doctor, DOCTORED_BUDGETS[doctor])
-
-
-# Of jobs
-
-
-def _of_jobs(told: Story, run: int, name: str, **facts: Any) -> None:
-    """What its state says, from that run on."""
-    for seen in told["runs"][run:]:
-        seen["kept"]["jobs"][name].update(facts)
-
-
-def _machines(told: Story, run: int, name: str) -> list[Story]:
-    return [one for one in told["runs"][run]["kept"]["machines"] if one["job"] == name]
-
-
-def _two_machines(told: Story) -> None:
-    for one in _machines(told, 3, "silent"):
-        one["state"] = "running"
-
-
-def _warned_one_lives_on(told: Story) -> None:
-    _machines(told, 3, "ends")[0]["state"] = "running"
-
-
-def _no_machine(told: Story) -> None:
-    for run in range(4, 9):
-        _machines(told, run, "silent")[1]["state"] = "terminated"
-
-
-def _machine_nobody_knows(told: Story) -> None:
-    kept = told["runs"][8]["kept"]
-    kept["machines"].append({**_machines(told, 8, "ends")[0], "id": "i-of-nobody", "state": "running"})
-
-
-def _another_end(told: Story) -> None:
-    _machines(told, 3, "silent")[1]["expires_at"] = "2031-01-01T00:00:00Z"
-
-
-def _without_tags(told: Story) -> None:
-    _machines(told, 8, "ends")[0]["wrong"].append("its tags are not what they must be: {'Team': None}")
-
-
-def _job_forgotten(told: Story) -> None:
-    for run in told["runs"][1:]:
-        run["kept"]["jobs"]["silent"] = None
-
-
-def _off_the_index(told: Story) -> None:
-    told["runs"][3]["kept"]["active"].remove("silent")
-
-
-def _on_the_index_for_ever(told: Story) -> None:
-    told["runs"][8]["kept"]["active"].append("ends")
-
-
-def _document_unanswered(told: Story) -> None:
-    told["runs"][1]["kept"]["answers"]["wrong"] = "nothing"
-
-
-def _mistake_accepted(told: Story) -> None:
-    told["runs"][3]["kept"]["answers"]["wrong"] = "accepted and rejected"
-
-
-def _money_kept(told: Story) -> None:
-    del told["runs"][5]["kept"]["reserved"]["team"]["ends"]["ended"]
-
-
-def _on_no_money(told: Story) -> None:
-    del told["runs"][3]["kept"]["reserved"]["account"]["silent"]
-
-
-def _too_little_money(told: Story) -> None:
-    told["runs"][1]["kept"]["reserved"]["team"]["silent"]["usd"] = 0.5
-
-
-def _relaunch_unheard(told: Story) -> None:
-    told["runs"][3]["kept"]["heard"].remove(["silent", "runs 2"])
-
-
-def _end_heard_twice(told: Story) -> None:
-    told["runs"][6]["kept"]["heard"].append(["ends", "ended: succeeded"])
-
-
-def _rejection_unheard(told: Story) -> None:
-    told["runs"][1]["told"].remove(["wrong", "rejected"])
-
-
-def _failed_for_no_reason(told: Story) -> None:
-    _of_jobs(told, 5, "ends", result="failed")
-    told["runs"][5]["kept"]["heard"].append(["ends", "ended: failed"])
-
-
-def _never_closed(told: Story) -> None:
-    _of_jobs(told, 6, "cancelled", closed=False)
-
-
-def _still_speaks(told: Story) -> None:
-    told["runs"][8]["kept"]["heard"].append(["silent", "held"])
-
-
-DOCTORED_JOBS: dict[Callable[[Story], None], str] = {
-    _two_machines: "run 4: silent has 2 machines",
-    _warned_one_lives_on: "run 4: ends has 2 machines",
-    _no_machine: "run 6: silent is running on",
-    _machine_nobody_knows: "run 9: ends is ended on None, and there are",
-    _another_end: "run 4: silent has a machine that expires at 2031-01-01T00:00:00Z, and not at",
-    _without_tags: "ends, attempt 1: its tags are not what they must be",
-    _job_forgotten: "run 2: silent is forgotten",
-    _off_the_index: "run 4: silent is not on the index",
-    _on_the_index_for_ever: "run 9: ends is still on the index",
-    _document_unanswered: "run 2: the document wrong is answered by nothing",
-    _mistake_accepted: "run 4: the document wrong is answered by accepted and rejected",
-    _money_kept: "run 6: ends is closed, and still has",
-    _on_no_money: "run 4: silent runs on no money of the account",
-    _too_little_money: "run 2: silent has reserved",
-    _relaunch_unheard: "run 4: silent is runs 2, and nobody was told",
-    _end_heard_twice: "ends: ended: succeeded was told 2 times",
-    _rejection_unheard: "not told: {('wrong', 'rejected'): 1}",
-    _failed_for_no_reason: "ends came to",
-    _never_closed: "cancelled is not closed",
-    _still_speaks: "the last run is not quiet",
-}
-LOOK_FOR_SUBNETS = Case(Call(0, REGION, "ec2:DescribeSubnets", "", 0), "throttle", lasting=False)
-
-# What must be found although the fault explains something like it.
-REFUSED = Case(Call(0, REGION, "ec2:RunInstances", "", 0), "access_denied", lasting=False)
-UNHEARD = Case(Call(0, REGION, "sns:Publish", "", 0), "lost_answer", lasting=False)
-
-
-def _two_failed_of_one_refusal(told: Story) -> None:
-    _failed_for_no_reason(told)
-    _of_jobs(told, 6, "cancelled", result="failed")
-
-
-def _refused_and_never_closed(told: Story) -> None:
-    _failed_for_no_reason(told)
-    _of_jobs(told, 8, "ends", closed=False)
-
-
-def _heard_four_times(told: Story) -> None:
-    told["runs"][0]["kept"]["heard"] += [["ends", "runs 1"]] * 3
-
-
-DOCTORED_JOBS_OF_EXEMPT: list[tuple[Case, Callable[[Story], None], str]] = [
-    (REFUSED, _two_failed_of_one_refusal, "one refusal failed 2 jobs"),
-    (REFUSED, _refused_and_never_closed, "ends is not closed"),
-    (UNHEARD, _heard_four_times, "ends: runs 1 was told 4 times"),
-]
-
-
-@pytest.mark.parametrize("doctor", DOCTORED_JOBS)
-def test_the_judgement_of_jobs_finds(doctor: Callable[[Story], None]) -> None:
-    check(JOBS, LOOK_FOR_SUBNETS, doctor, DOCTORED_JOBS[doctor])
-
-
-@pytest.mark.parametrize("case, doctor, finding", DOCTORED_JOBS_OF_EXEMPT)
-def test_the_judgement_of_jobs_finds_in_spite_of_an_exemption(
-    case: Case, doctor: Callable[[Story], None], finding: str
-) -> None:
-    check(JOBS, case, doctor, finding)
+    for case, finding, edits in cases:
+        assert case.call in calls_of(plot, faultless), case
+        doctored = deepcopy(faultless)
+        strike(doctored, case.call, fault=case.fault, attempts=1 + repeats(case.call, case.fault))
+        assert violations(plot, case, doctored, faultless) == [], case
+        for edit in edits:
+            edit(doctored)
+        found = violations(plot, case, doctored, faultless)
+        assert any(finding in one for one in found), (finding, found)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import signal
+import base64
+import hashlib
+import io
+import json
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from http.client import IncompleteRead
 from pathlib import Path
@@ -17,8 +19,10 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionClosedError
 
-from local_aws import LocalAws, LocalAwsError
+from hosts.host import wait_for
+from local_aws import LocalAws
 from local_aws.faults import DAMAGED
+from runtime_api import Function
 
 INTEGRATION = Path(__file__).resolve().parents[1]
 TAGS = {"Team": "vision"}
@@ -40,25 +44,6 @@ def state(aws: LocalAws, instance_id: str) -> str:
 
 
 # Recording
-
-
-def test_calls_are_recorded_in_order(aws: LocalAws, instance_id: str) -> None:
-    aws.client("ec2", "eu-central-1").describe_instances()
-    stop(aws, instance_id)
-    topic = aws.client("sns").create_topic(Name="curfew")["TopicArn"]
-    aws.client("sns").publish(TopicArn=topic, Message="hello")
-
-    calls = aws.calls()
-
-    assert [(call["action"], call["region"], call["status"]) for call in calls] == [
-        ("ec2:DescribeInstances", "eu-central-1", 200),
-        ("ec2:StopInstances", "us-east-1", 200),
-        ("sns:CreateTopic", "us-east-1", 200),
-        ("sns:Publish", "us-east-1", 200),
-    ]
-    assert calls[1]["resources"] == [instance_id]
-    assert calls[3]["resources"] == [topic]
-    assert abs(calls[0]["at"] - time.time()) < 60
 
 
 def test_s3_operations_and_their_permissions(aws: LocalAws) -> None:
@@ -94,38 +79,68 @@ def test_s3_operations_and_their_permissions(aws: LocalAws) -> None:
     assert aws.calls("s3:ListObjectsV2")[0]["resources"] == ["state/config/"]
 
 
+def sha256(data: bytes) -> str:
+    return base64.b64encode(hashlib.sha256(data).digest()).decode()
+
+
+def test_s3_compares_checksums_with_what_arrives(aws: LocalAws) -> None:
+    s3 = aws.client("s3")
+    s3.create_bucket(Bucket="state")
+    with pytest.raises(ClientError, match="BadDigest.*SHA256 you specified did not match"):
+        s3.put_object(Bucket="state", Key="a", Body=b"abc", ChecksumSHA256=sha256(b"abd"))
+    s3.put_object(Bucket="state", Key="a", Body=b"abc", ChecksumSHA256=sha256(b"abc"))
+    assert s3.head_object(Bucket="state", Key="a", ChecksumMode="ENABLED")["ChecksumSHA256"] == sha256(b"abc")
+    # With the checksum behind the content.
+    s3.put_object(Bucket="state", Key="a", Body=io.BytesIO(b"x" * 100_000), ChecksumAlgorithm="SHA256")
+    assert s3.get_object(Bucket="state", Key="a")["Body"].read() == b"x" * 100_000
+
+
+def test_s3_compares_the_checksums_of_parts(aws: LocalAws) -> None:
+    s3 = aws.client("s3")
+    s3.create_bucket(Bucket="state")
+    big = {"Bucket": "state", "Key": "big"}
+    upload = big | {"UploadId": s3.create_multipart_upload(**big, ChecksumAlgorithm="SHA256")["UploadId"]}
+    bodies = [b"a" * 5 * 1024 * 1024, b"b"]
+    with pytest.raises(ClientError, match="BadDigest"):
+        s3.upload_part(**upload, PartNumber=1, Body=bodies[0], ChecksumSHA256=sha256(bodies[1]))
+    parts: list[dict[str, Any]] = []
+    for number, body in enumerate(bodies, 1):
+        etag = s3.upload_part(**upload, PartNumber=number, Body=body, ChecksumSHA256=sha256(body))["ETag"]
+        parts.append({"PartNumber": number, "ETag": etag, "ChecksumSHA256": sha256(body)})
+
+    def complete(*changed: dict[str, Any]) -> None:
+        s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": changed})
+
+    with pytest.raises(ClientError, match="InvalidPart"):
+        complete(parts[0], parts[1] | {"ChecksumSHA256": sha256(b"c")})
+    with pytest.raises(ClientError, match="missing for part 2"):
+        complete(parts[0], {"PartNumber": 2, "ETag": parts[1]["ETag"]})
+    complete(*parts)
+    head = s3.head_object(**big, ChecksumMode="ENABLED")
+    of_digests = sha256(b"".join(hashlib.sha256(body).digest() for body in bodies))
+    assert (head["ChecksumSHA256"], head["ChecksumType"]) == (f"{of_digests}-2", "COMPOSITE")
+    with pytest.raises(ClientError, match="NoSuchUpload"):
+        complete(*parts)
+
+
+def test_versions_are_deleted_by_a_permission_of_their_own(aws: LocalAws) -> None:
+    s3 = aws.client("s3")
+    s3.create_bucket(Bucket="state")
+    s3.put_bucket_versioning(Bucket="state", VersioningConfiguration={"Status": "Enabled"})
+    version = s3.put_object(Bucket="state", Key="a", Body=b"x")["VersionId"]
+    aws.clear_calls()
+    s3.delete_objects(Bucket="state", Delete={"Objects": [{"Key": "a", "VersionId": version}]})
+    s3.delete_objects(Bucket="state", Delete={"Objects": [{"Key": "a"}]})
+    s3.list_object_versions(Bucket="state")
+    assert [call["permissions"] for call in aws.calls()] == [["s3:DeleteObjectVersion"], ["s3:DeleteObject"], ["s3:ListBucketVersions"]]
+
+
 def test_a_tagged_launch_needs_two_permissions(aws: LocalAws) -> None:
     aws.run_instance("g5.xlarge", TAGS)
 
     assert aws.permissions() == ["ec2:CreateTags", "ec2:RunInstances"]
     aws.clear_calls()
     assert aws.calls() == [] and aws.counts() == {}
-
-
-def test_published_messages_can_be_read(aws: LocalAws) -> None:
-    topic = aws.client("sns").create_topic(Name="curfew")["TopicArn"]
-    team = {"DataType": "String", "StringValue": "vision"}
-    aws.client("sns").publish(TopicArn=topic, Message="m", Subject="s", MessageAttributes={"team": team})
-
-    assert aws.messages() == [
-        {"region": "us-east-1", "topic": topic, "subject": "s", "message": "m", "attributes": {"team": "vision"}}
-    ]
-
-
-def test_an_email_subscription_waits_for_its_confirmation(aws: LocalAws) -> None:
-    sns = aws.client("sns")
-    topic = sns.create_topic(Name="curfew")["TopicArn"]
-
-    def listening() -> tuple:
-        attributes = sns.get_topic_attributes(TopicArn=topic)["Attributes"]
-        [subscription] = sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
-        pending = subscription["SubscriptionArn"] == "PendingConfirmation"
-        return attributes["SubscriptionsConfirmed"], attributes["SubscriptionsPending"], pending
-
-    sns.subscribe(TopicArn=topic, Protocol="email", Endpoint="ada@example.com")
-    assert listening() == ("0", "1", True)
-    aws.confirm_subscription("ada@example.com")
-    assert listening() == ("1", "0", False)
 
 
 # Faults
@@ -178,14 +193,6 @@ def test_errors_speak_each_protocol(
         getattr(client, method)(**arguments)
 
     assert raised.value.response["Error"]["Code"] == code
-
-
-def test_custom_errors(aws: LocalAws) -> None:
-    aws.client("s3").create_bucket(Bucket="state")
-    aws.fault("s3:PutObject", "custom", status=409, code="ConditionalRequestConflict", message="two at once")
-
-    with pytest.raises(ClientError, match="ConditionalRequestConflict.*two at once"):
-        aws.client("s3").put_object(Bucket="state", Key="k")
 
 
 def test_a_reset_call_is_not_carried_out(aws: LocalAws, instance_id: str) -> None:
@@ -247,43 +254,31 @@ def test_every_attempt_at_a_struck_call_is_struck(aws: LocalAws, instance_id: st
     assert [(rule["seen"], rule["struck"]) for rule in aws.faults()] == [(2, 3)]
 
 
-def test_a_call_says_by_whose_credentials_it_was_signed(aws: LocalAws) -> None:
-    others = {"aws_access_key_id": "ASIAOFAMACHINE000000", "aws_secret_access_key": "secret"}
-    aws.client("ec2").describe_instances()
-    boto3.client("s3", "us-east-1", endpoint_url=aws.endpoint, **others).list_buckets()
-    urllib.request.urlopen(f"{aws.endpoint}/").close()
+def test_a_machine_cannot_tell_an_absent_object_from_a_forbidden_one(aws: LocalAws) -> None:
+    machine = boto3.client("s3", "us-east-1", endpoint_url=aws.endpoint, aws_access_key_id="ASIAOFAMACHINE000000", aws_secret_access_key="x")
+    aws.client("s3").create_bucket(Bucket="state")
+    aws.client("s3").put_object(Bucket="state", Key="there", Body=b"1")
 
-    assert [call["access_key"] for call in aws.calls()] == ["testing", "ASIAOFAMACHINE000000", None]
+    assert machine.get_object(Bucket="state", Key="there")["Body"].read() == b"1"
+    for client, absent in ((aws.client("s3"), ("NoSuchKey", "404")), (machine, ("AccessDenied", "403"))):
+        for call, code in zip((client.get_object, client.head_object), absent):
+            with pytest.raises(ClientError) as refused:
+                call(Bucket="state", Key="absent")
+            assert refused.value.response["Error"]["Code"] == code
+    assert machine.list_objects_v2(Bucket="state", Prefix="absent")["KeyCount"] == 0
 
 
 def test_a_slow_call_holds_up_no_other(aws: LocalAws, instance_id: str) -> None:
-    aws.fault("ec2:StopInstances", "slow", seconds=1.5)
+    aws.fault("ec2:StopInstances", "slow", seconds=50)
     slow = threading.Thread(target=stop, args=(aws, instance_id))
     slow.start()
 
-    began = time.monotonic()
     assert state(aws, instance_id) == "running"
-    assert time.monotonic() - began < 1
-    slow.join()
+    assert slow.is_alive()
+    wait_for(aws.struck, 50, lambda: "it was never called")
+    aws.release("ec2:StopInstances")
     assert state(aws, instance_id) == "stopped"
-
-
-def test_rules_choose_calls(aws: LocalAws) -> None:
-    first, second = aws.run_instance("g5.xlarge", TAGS), aws.run_instance("g5.xlarge", TAGS)
-    aws.fault("ec2:Stop*", "throttle", match=second, skip=1, times=2)
-    aws.fault("ec2:DescribeInstances", "throttle", region="eu-central-1", times=None)
-
-    outcomes = []
-    for _ in range(4):
-        stop(aws, first)
-        outcomes.append(succeeds(lambda: stop(aws, second)))
-
-    assert outcomes == [True, False, False, True]
-    assert succeeds(lambda: aws.client("ec2").describe_instances())
-    assert not any(succeeds(lambda: aws.client("ec2", "eu-central-1").describe_instances()) for _ in range(3))
-    assert [rule["struck"] for rule in aws.faults()] == [2, 3]
-    aws.clear_faults()
-    assert succeeds(lambda: aws.client("ec2", "eu-central-1").describe_instances())
+    slow.join()
 
 
 def succeeds(act: Callable[[], Any]) -> bool:
@@ -294,12 +289,6 @@ def succeeds(act: Callable[[], Any]) -> bool:
     return True
 
 
-@pytest.mark.parametrize("rule", [{"fault": "meteor"}, {}, {"fault": "reset", "unknown": 1}])
-def test_rules_that_make_no_sense_are_refused(aws: LocalAws, rule: dict[str, Any]) -> None:
-    with pytest.raises(LocalAwsError):
-        aws._control("POST", "faults", {"action": "ec2:*", **rule})
-
-
 def test_somebody_protects_the_instance_between_look_and_act(aws: LocalAws, instance_id: str) -> None:
     tag = {"resource": instance_id, "region": "us-east-1", "tags": {"curfew:protected": "yes"}}
     aws.before("ec2:DescribeInstances", {"tag": tag}, match=instance_id, skip=1)
@@ -307,24 +296,6 @@ def test_somebody_protects_the_instance_between_look_and_act(aws: LocalAws, inst
     looks = [{tag["Key"] for tag in aws.instance(instance_id)["Tags"]} for _ in range(2)]
 
     assert looks == [{"Team"}, {"Team", "curfew:protected"}]
-
-
-def test_somebody_terminates_the_instance_between_look_and_act(aws: LocalAws, instance_id: str) -> None:
-    change = {"resource": instance_id, "region": "us-east-1", "state": "terminated"}
-    aws.before("ec2:StopInstances", {"instance": change})
-
-    with pytest.raises(ClientError, match="IncorrectInstanceState"):
-        stop(aws, instance_id)
-
-
-def test_a_hook_waits_for_a_call_that_is_carried_out(aws: LocalAws, instance_id: str) -> None:
-    aws.before("ec2:StopInstances", {"untag": {"resource": instance_id, "region": "us-east-1", "keys": ["Team"]}})
-    aws.fault("ec2:StopInstances", "throttle")
-
-    assert not succeeds(lambda: stop(aws, instance_id))
-    assert aws.tags(instance_id) == TAGS
-    stop(aws, instance_id)
-    assert aws.tags(instance_id) == {}
 
 
 # Life and death
@@ -340,49 +311,16 @@ def started(*arguments: str) -> subprocess.Popen:
     )
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_command_says_where_it_is_and_ends_at_once(number: int) -> None:
-    with started("--regions", "eu-west-1") as process:
+def test_the_command_writes_the_environment_of_a_function(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "local.env"
+    with started("--regions", "us-east-1", "--env-file", str(file)) as process:
         endpoint = process.stdout.readline().strip()
-        ready = urllib.request.urlopen(f"{endpoint}/_local/ready").status
-        regions = LocalAws(endpoint).client("ec2").describe_regions()["Regions"]
-        began = time.monotonic()
-        process.send_signal(number)
-        rest, errors = process.communicate(timeout=10)
-
-    assert ready == 200
-    assert [region["RegionName"] for region in regions] == ["eu-west-1"]
-    assert time.monotonic() - began < 2
-    assert (process.returncode, rest, errors) == (0, "", "")
-
-
-def test_the_command_ends_with_its_parent() -> None:
-    script = (
-        "import subprocess, sys, os\n"
-        "child = subprocess.Popen([sys.executable, '-m', 'local_aws'], stdout=subprocess.PIPE)\n"
-        "child.stdout.readline(); print(child.pid, flush=True); os._exit(0)\n"
-    )
-    orphan = int(subprocess.check_output([sys.executable, "-c", script], cwd=INTEGRATION))
-    deadline = time.monotonic() + 5
-    while time.monotonic() < deadline and alive(orphan):
-        time.sleep(0.05)
-    assert not alive(orphan)
-
-
-def alive(process_id: int) -> bool:
-    try:
-        status = Path(f"/proc/{process_id}/stat").read_text()
-    except FileNotFoundError:
-        return False
-    return status.rpartition(")")[2].split()[0] != "Z"  # a zombie that nobody has reaped is dead
-
-
-def test_unknown_controls_are_refused(aws: LocalAws) -> None:
-    with pytest.raises(LocalAwsError, match="no GET /_local/nonsense"):
-        aws._control("GET", "nonsense")
-
-
-def test_what_moto_cannot_do_is_seen(aws: LocalAws, instance_id: str, capfd: pytest.CaptureFixture) -> None:
-    with pytest.raises(ClientError, match="NotImplemented"):
-        aws.client("ec2").describe_instances(Filters=[{"Name": "no-such-filter", "Values": ["x"]}])
-    assert "no-such-filter" in capfd.readouterr().err
+        variables = dict(line.split("=", 1) for line in file.read_text().splitlines())
+        buckets = LocalAws(endpoint).client("s3").list_buckets()["Buckets"]
+        with Function(INTEGRATION.parent / "target" / "debug" / "reap-instances", variables) as function:
+            invocation = function.invoke(json.loads((INTEGRATION.parent / "events" / "reap-instances" / "scheduled-rule.json").read_text()))
+        process.terminate()
+        process.communicate(timeout=30)
+    assert variables["AWS_ENDPOINT_URL"] == endpoint
+    assert [one["Name"] for one in buckets] == [variables["CURFEW_BUCKET"]]
+    assert invocation.response["mode"] == "observe" and invocation.response["gaps"] == []

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
-from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from ebs_calls import attach, by, snapshot, snapshots, state, tagged, volumes
-from local_aws import LocalAws, LocalAwsError
+from ebs_calls import attach, by, snapshot, snapshots, tagged
+from local_aws import LocalAws
 from local_aws.client import ACCOUNT, REGION
 
 TAGS = {"Team": "vision", "curfew:marked": "x"}
-NOW = datetime.now(timezone.utc).replace(microsecond=0)
 
 
 # What a volume says of itself
@@ -40,78 +37,6 @@ def test_iops_and_throughput_by_type(
     assert (volume.get("Iops"), volume.get("Throughput")) == (iops, throughput)
 
 
-def test_an_unattached_volume(aws: LocalAws) -> None:
-    created = aws.client("ec2").create_volume(
-        AvailabilityZone="us-east-1b", Size=8, TagSpecifications=tagged("volume", TAGS)
-    )
-    volume = aws.volume(created["VolumeId"])
-
-    assert created["State"] == "creating"
-    assert (volume["State"], volume["VolumeType"], volume["Iops"]) == ("available", "gp2", 100)
-    assert (volume["SnapshotId"], volume["MultiAttachEnabled"], volume["Encrypted"]) == ("", False, False)
-    assert volume["Attachments"] == [] and "Operator" not in volume
-    assert {tag["Key"]: tag["Value"] for tag in volume["Tags"]} == TAGS
-
-
-def test_an_attached_volume(aws: LocalAws) -> None:
-    volume_id = aws.create_volume(8, TAGS)
-    instance_id = attach(aws, volume_id)
-
-    volume = aws.volume(volume_id)
-    assert volume["State"] == "in-use"
-    [attachment] = volume["Attachments"]
-    assert (attachment["InstanceId"], attachment["Device"]) == (instance_id, "/dev/sdf")
-    assert (attachment["State"], attachment["DeleteOnTermination"]) == ("attached", False)
-    root = [one for one in volumes(aws, **by("attachment.instance-id", instance_id)) if one != volume_id]
-    assert [aws.volume(one)["Attachments"][0]["DeleteOnTermination"] for one in root] == [True]
-
-
-def test_what_stays_of_a_terminated_instance(aws: LocalAws) -> None:
-    volume_id = aws.create_volume(8, TAGS)
-    instance_id = attach(aws, volume_id)
-
-    aws.client("ec2").terminate_instances(InstanceIds=[instance_id])
-
-    assert volumes(aws) == [volume_id]
-    assert aws.volume(volume_id)["State"] == "available" and aws.tags(volume_id) == TAGS
-
-
-def test_fields_of_a_volume(aws: LocalAws) -> None:
-    volume_id = aws.create_volume(
-        8, {}, state="error", multi_attach_enabled=True, snapshot_id="snap-1", operator_managed=True
-    )
-
-    volume = aws.volume(volume_id)
-    assert (volume["State"], volume["MultiAttachEnabled"], volume["SnapshotId"]) == ("error", True, "snap-1")
-    assert volume["Operator"] == {"Managed": True, "Principal": "eks.amazonaws.com"}
-
-    aws.set_volume(volume_id, state="available")
-    attach(aws, volume_id)
-    aws.set_volume(volume_id, attachment_state="detaching")
-    volume = aws.volume(volume_id)
-    assert (volume["State"], volume["Attachments"][0]["State"]) == ("in-use", "detaching")
-
-
-def test_a_volume_on_something_of_awss_own(aws: LocalAws) -> None:
-    volume_id = aws.create_volume(8, {}, associated_resource="arn:aws:lambda:us-east-1:123456789012:instance/1")
-
-    volume = aws.volume(volume_id)
-    assert volume["State"] == "in-use" and "InstanceId" not in volume["Attachments"][0]
-    assert volume["Attachments"][0]["AssociatedResource"].startswith("arn:aws:lambda:")
-    with pytest.raises(ClientError, match="VolumeInUse"):
-        aws.client("ec2").delete_volume(VolumeId=volume_id)
-
-
-@pytest.mark.parametrize("fields", [{"state": "lost"}, {"attachment_state": "attached"}, {"size": 9}])
-def test_fields_that_are_none_are_refused(aws: LocalAws, fields: dict[str, Any]) -> None:
-    volume_id = aws.create_volume(8, {})
-
-    with pytest.raises(LocalAwsError):
-        aws.set_volume(volume_id, **fields)
-    with pytest.raises(LocalAwsError, match="no volume vol-0"):
-        aws.set_volume("vol-0", state="error")
-
-
 # Snapshots
 
 
@@ -130,33 +55,6 @@ def test_the_answer_to_create_snapshot_is_pending(aws: LocalAws) -> None:
     assert aws.calls("ec2:CreateSnapshot")[1]["permissions"] == ["ec2:CreateSnapshot"]
 
 
-def test_a_snapshot_that_takes_its_time(aws: LocalAws) -> None:
-    volume_id = aws.create_volume(8, {})
-    quick = snapshot(aws, volume_id)
-    aws.hold_snapshots()
-    first, second = snapshot(aws, volume_id), snapshot(aws, volume_id)
-    assert [state(aws, one) for one in (quick, first, second)] == ["completed", "pending", "pending"]
-
-    aws.complete_snapshots(first)
-    assert [state(aws, one) for one in (first, second)] == ["completed", "pending"]
-    aws.complete_snapshots()
-    third = snapshot(aws, volume_id)
-    assert [state(aws, one) for one in (second, third)] == ["completed", "pending"]
-
-    aws.set_snapshot(third, state="error")
-    aws.complete_snapshots()
-    assert state(aws, third) == "error"
-    with pytest.raises(LocalAwsError, match="no snapshot snap-0"):
-        aws.complete_snapshots("snap-0")
-
-
-def test_a_held_account_is_free_after_a_reset(aws: LocalAws) -> None:
-    aws.hold_snapshots()
-    aws.reset()
-
-    assert state(aws, snapshot(aws, aws.create_volume(8, {}))) == "completed"
-
-
 def test_a_snapshot_outlives_its_volume_and_does_not_grow(aws: LocalAws) -> None:
     ec2, volume_id = aws.client("ec2"), aws.create_volume(8, {})
     snapshot_id = snapshot(aws, volume_id)
@@ -173,14 +71,6 @@ def test_a_copy_names_no_volume(aws: LocalAws) -> None:
 
     [found] = aws.client("ec2").describe_snapshots(SnapshotIds=[copied["SnapshotId"]])["Snapshots"]
     assert (found["VolumeId"], found.get("Tags", [])) == ("vol-ffffffff", [])
-
-
-def test_snapshots_of_what_is_not_there(aws: LocalAws) -> None:
-    with pytest.raises(ClientError, match="InvalidVolume.NotFound"):
-        snapshot(aws, "vol-00000000000000000")
-    with pytest.raises(ClientError, match="IncorrectState"):
-        snapshot(aws, aws.create_volume(8, {}, state="creating"))
-    assert snapshots(aws) == []
 
 
 def test_a_snapshot_behind_an_image_stays(aws: LocalAws) -> None:
@@ -222,27 +112,6 @@ def test_deleting_a_volume(aws: LocalAws) -> None:
             act(VolumeId=volume_id)
 
 
-def test_attaching_and_detaching(aws: LocalAws) -> None:
-    ec2, volume_id, other = aws.client("ec2"), aws.create_volume(8, {}), aws.create_volume(8, {})
-    instance_id = attach(aws, volume_id)
-    elsewhere = aws.create_volume(8, {}, asked={"AvailabilityZone": "us-east-1b"})
-    gone = aws.run_instance("g5.xlarge", {}, state="terminated")
-
-    for volume, instance, device, error in (
-        (volume_id, instance_id, "/dev/sdg", "VolumeInUse"),
-        (other, instance_id, "/dev/sdf", "InvalidParameterValue.*already in use"),
-        (elsewhere, instance_id, "/dev/sdg", "InvalidVolume.ZoneMismatch"),
-        (other, gone, "/dev/sdg", "IncorrectState"),
-        ("vol-00000000000000000", instance_id, "/dev/sdg", "InvalidVolume.NotFound"),
-    ):
-        with pytest.raises(ClientError, match=error):
-            ec2.attach_volume(VolumeId=volume, InstanceId=instance, Device=device)
-    ec2.detach_volume(VolumeId=volume_id)
-    assert aws.volume(volume_id)["State"] == "available"
-    with pytest.raises(ClientError, match="IncorrectState.*'available' state"):
-        ec2.detach_volume(VolumeId=volume_id)
-
-
 def test_a_volume_from_a_snapshot(aws: LocalAws) -> None:
     ec2 = aws.client("ec2")
     original = aws.create_volume(100, {}, asked={"Encrypted": True, "Iops": 4000, "Throughput": 250})
@@ -261,40 +130,6 @@ def test_a_volume_from_a_snapshot(aws: LocalAws) -> None:
     assert aws.volume(ec2.create_volume(**wanted, Size=120)["VolumeId"])["Size"] == 120
     with pytest.raises(ClientError, match="InvalidParameterValue.*smaller than snapshot"):
         ec2.create_volume(**wanted, Size=99)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "error"),
-    [
-        ({"AvailabilityZone": "us-east-1z"}, "InvalidZone.NotFound"),
-        ({"VolumeType": "gp9"}, "InvalidParameterValue"),
-        ({"Size": 65_537}, "InvalidParameterValue"),
-        ({"Iops": 2999}, "InvalidParameterValue"),
-        ({"Throughput": 2001}, "InvalidParameterValue"),
-        ({"VolumeType": "gp2", "Iops": 3000}, "InvalidParameterCombination.*iops is not supported for gp2"),
-        ({"VolumeType": "io2", "Iops": 100, "Throughput": 125}, "InvalidParameterCombination.*throughput"),
-        ({"VolumeType": "st1", "Size": 124}, "InvalidParameterValue"),
-        ({"SnapshotId": "snap-00000000000000000"}, "InvalidSnapshot.NotFound"),
-        ({"TagSpecifications": tagged("snapshot", TAGS)}, "InvalidParameterValue.*taggable"),
-        ({"TagSpecifications": tagged("volume", {"aws:x": ""})}, "InvalidParameterValue.*reserved"),
-        ({"TagSpecifications": tagged("volume", {"x": "y" * 257})}, "InvalidParameterValue.*256"),
-        ({"TagSpecifications": tagged("volume", {str(key): "" for key in range(51)})}, "TagLimitExceeded"),
-    ],
-)
-def test_volumes_that_there_cannot_be(aws: LocalAws, wanted: dict[str, Any], error: str) -> None:
-    with pytest.raises(ClientError, match=error):
-        aws.client("ec2").create_volume(
-            **{"AvailabilityZone": "us-east-1a", "Size": 200, "VolumeType": "gp3", **wanted}
-        )
-    assert volumes(aws) == []
-
-
-def test_nothing_is_made_where_its_tags_are_refused(aws: LocalAws) -> None:
-    volume_id = aws.create_volume(8, {})
-    for tags in ({"aws:x": ""}, {str(key): "" for key in range(51)}):
-        with pytest.raises(ClientError):
-            aws.client("ec2").create_snapshot(VolumeId=volume_id, TagSpecifications=tagged("snapshot", tags))
-    assert snapshots(aws) == []
 
 
 # Tags
@@ -330,48 +165,3 @@ def test_delete_tags_without_tags_wipes_all(aws: LocalAws) -> None:
     assert aws.tags(volume_id) == {"aws:x": ""}
     with pytest.raises(ClientError, match="reserved"):
         ec2.delete_tags(Resources=[volume_id], Tags=[{"Key": "aws:x"}])
-
-
-# Colleagues
-
-
-def test_what_a_colleague_does_just_before_a_call(aws: LocalAws) -> None:
-    ec2, instance_id = aws.client("ec2"), aws.run_instance("g5.xlarge", {})
-    kept, lost, hanging = (aws.create_volume(8, {}) for _ in range(3))
-    behind = snapshot(aws, kept)
-    ec2.attach_volume(VolumeId=hanging, InstanceId=instance_id, Device="/dev/sdg")
-    aws.before(
-        "ec2:DeleteVolume", {"attach": {"resource": kept, "region": REGION, "instance": instance_id}}, match=kept
-    )
-    aws.before("ec2:DeleteVolume", {"delete": {"resource": lost, "region": REGION}}, match=lost)
-    aws.before("ec2:DeleteVolume", {"detach": {"resource": hanging, "region": REGION}}, match=hanging)
-    aws.before("ec2:DeleteSnapshot", {"delete": {"resource": behind, "region": REGION}})
-
-    with pytest.raises(ClientError, match="VolumeInUse"):
-        ec2.delete_volume(VolumeId=kept)
-    with pytest.raises(ClientError, match="InvalidVolume.NotFound"):
-        ec2.delete_volume(VolumeId=lost)
-    ec2.delete_volume(VolumeId=hanging)
-    with pytest.raises(ClientError, match="InvalidSnapshot.NotFound"):
-        ec2.delete_snapshot(SnapshotId=behind)
-
-
-def test_changes_to_what_is_not_there_are_refused(aws: LocalAws) -> None:
-    for change in (
-        {"delete": {"resource": "vol-0", "region": REGION}},
-        {"delete": {"resource": "snap-0", "region": REGION}},
-        {"detach": {"resource": aws.create_volume(8, {}), "region": REGION}},
-        {"attach": {"resource": "vol-0", "region": REGION, "instance": "i-0"}},
-    ):
-        with pytest.raises(LocalAwsError):
-            aws.change(**change)
-
-
-def test_when_an_instance_was_stopped(aws: LocalAws) -> None:
-    said = "User initiated (2026-01-02 03:04:05 GMT)"
-    instance_id = aws.run_instance("g5.xlarge", {}, state="stopped", state_transition_reason=said)
-
-    assert aws.instance(instance_id)["StateTransitionReason"] == said
-    attach_to = aws.create_volume(8, {})
-    aws.client("ec2").attach_volume(VolumeId=attach_to, InstanceId=instance_id, Device="/dev/sdf")
-    assert aws.volume(attach_to)["State"] == "in-use"

@@ -10,7 +10,7 @@ from typing import Any, Callable
 import pytest
 from botocore.exceptions import ClientError
 
-from local_aws import LocalAws, LocalAwsError
+from local_aws import LocalAws
 
 TAGS = {"Team": "vision"}
 NOW = datetime.now(timezone.utc).replace(microsecond=0)
@@ -113,14 +113,6 @@ def test_what_cannot_be_stopped(aws: LocalAws, fields: dict[str, str]) -> None:
         aws.client("ec2").stop_instances(InstanceIds=[instance_id])
 
 
-def test_states_that_allow_neither_stop_nor_start(aws: LocalAws) -> None:
-    instance_id = aws.run_instance("g5.xlarge", TAGS, state="shutting-down")
-
-    for act in (aws.client("ec2").stop_instances, aws.client("ec2").start_instances):
-        with pytest.raises(ClientError, match="IncorrectInstanceState"):
-            act(InstanceIds=[instance_id])
-
-
 def test_one_unknown_id_fails_the_whole_call(aws: LocalAws) -> None:
     instance_id = aws.run_instance("g5.xlarge", TAGS)
     ec2, ids = aws.client("ec2"), [instance_id, "i-00000000000000000"]
@@ -134,12 +126,6 @@ def test_one_unknown_id_fails_the_whole_call(aws: LocalAws) -> None:
     assert aws.tags(instance_id) == TAGS
 
 
-@pytest.mark.parametrize("resource_id", ["vol-00000000000000000", "snap-00000000000000000"])
-def test_tagging_what_does_not_exist(aws: LocalAws, resource_id: str) -> None:
-    with pytest.raises(ClientError, match="NotFound"):
-        aws.client("ec2").create_tags(Resources=[resource_id], Tags=[{"Key": "a", "Value": "b"}])
-
-
 def test_one_protected_instance_spares_its_zone_only(aws: LocalAws) -> None:
     same_zone, protected, elsewhere = launch(aws, "a"), launch(aws, "b"), launch(aws, "c", zone="us-east-1b")
     ec2 = aws.client("ec2")
@@ -151,11 +137,6 @@ def test_one_protected_instance_spares_its_zone_only(aws: LocalAws) -> None:
     assert [state(aws, one) for one in (same_zone, protected, elsewhere)] == ["running", "running", "terminated"]
 
 
-def test_protection_asked_for_at_launch(aws: LocalAws) -> None:
-    with pytest.raises(ClientError, match="OperationNotPermitted"):
-        aws.client("ec2").terminate_instances(InstanceIds=[launch(aws, "t", DisableApiTermination=True)])
-
-
 def test_terminating_twice_is_no_error(aws: LocalAws) -> None:
     instance_id = aws.run_instance("g5.xlarge", TAGS)
 
@@ -164,139 +145,6 @@ def test_terminating_twice_is_no_error(aws: LocalAws) -> None:
 
     assert state(aws, instance_id) == "terminated"
     assert aws.tags(instance_id) == TAGS
-
-
-# Spot
-
-
-def spot_request(aws: LocalAws, instance_id: str) -> dict[str, Any]:
-    [request] = aws.client("ec2").describe_spot_instance_requests(
-        SpotInstanceRequestIds=[aws.instance(instance_id)["SpotInstanceRequestId"]]
-    )["SpotInstanceRequests"]
-    return request
-
-
-def test_spot_launched_by_run_instances(aws: LocalAws) -> None:
-    instance_id = launch(aws, "t", InstanceMarketOptions={"MarketType": "spot"})
-
-    assert aws.instance(instance_id)["InstanceLifecycle"] == "spot"
-    assert found(aws, "instance-lifecycle", "spot") == [instance_id]
-    request = spot_request(aws, instance_id)
-    assert (request["Type"], request["State"], request["InstanceId"]) == ("one-time", "active", instance_id)
-
-
-def test_persistent_spot_can_be_stopped_and_its_request_cancelled(aws: LocalAws) -> None:
-    instance_id = aws.run_instance("g5.xlarge", TAGS, spot_instance_request="persistent")
-    request = spot_request(aws, instance_id)
-    assert request["Type"] == "persistent"
-
-    aws.client("ec2").stop_instances(InstanceIds=[instance_id])
-    aws.client("ec2").cancel_spot_instance_requests(SpotInstanceRequestIds=[request["SpotInstanceRequestId"]])
-
-    assert spot_request(aws, instance_id)["State"] == "cancelled"
-
-
-def spot_prices(aws: LocalAws, **asked: Any) -> list[Any]:
-    history = aws.client("ec2").describe_spot_price_history(**asked)["SpotPriceHistory"]
-    return [(price["InstanceType"], price["AvailabilityZone"], float(price["SpotPrice"])) for price in history]
-
-
-def test_spot_prices(aws: LocalAws) -> None:
-    assert spot_prices(aws) == []
-
-    aws.set_spot_price("g5.xlarge", {"us-east-1a": 0.5, "us-east-1b": 0.4})
-    aws.set_spot_price("g6.xlarge", {"us-east-1a": 0.3})
-    aws.set_spot_price("g5.xlarge", {"us-east-1a": 0.6})
-
-    now = datetime.now(timezone.utc)
-    assert spot_prices(aws, InstanceTypes=["g5.xlarge"], StartTime=now, ProductDescriptions=["Linux/UNIX"]) == [
-        ("g5.xlarge", "us-east-1a", 0.6),
-        ("g5.xlarge", "us-east-1b", 0.4),
-    ]
-    zone = [{"Name": "availability-zone", "Values": ["us-east-1a"]}]
-    assert [price for _, _, price in spot_prices(aws, Filters=zone)] == [0.6, 0.3, 0.5]
-    with pytest.raises(LocalAwsError, match="no zone of us-east-1"):
-        aws.set_spot_price("g5.xlarge", {"eu-central-1a": 0.5})
-
-
-# The back door
-
-
-def test_fields_of_an_instance(aws: LocalAws) -> None:
-    instance_id = aws.run_instance("p4d.24xlarge", TAGS)
-    assert "Operator" not in aws.instance(instance_id)
-
-    aws.set_instance(
-        instance_id,
-        state="terminated",
-        state_reason="Server.SpotInstanceTermination",
-        state_transition_reason="Server.SpotInstanceTermination",
-        private_dns_name="ip-10-0-0-7.ec2.internal",
-        operator_managed=True,
-        capacity_reservation_id="cr-1",
-        instance_lifecycle="capacity-block",
-    )
-
-    instance = aws.instance(instance_id)
-    assert instance["State"] == {"Code": 48, "Name": "terminated"}
-    assert instance["StateReason"]["Code"] == "Server.SpotInstanceTermination"
-    assert instance["StateTransitionReason"] == "Server.SpotInstanceTermination"
-    assert instance["PrivateDnsName"] == "ip-10-0-0-7.ec2.internal"
-    assert instance["Operator"] == {"Managed": True, "Principal": "eks.amazonaws.com"}
-    assert instance["CapacityReservationId"] == "cr-1"
-    assert instance["InstanceLifecycle"] == "capacity-block"
-
-
-def test_ages_of_volumes_and_snapshots(aws: LocalAws) -> None:
-    ec2, old = aws.client("ec2"), NOW - timedelta(days=40)
-    volume_id = aws.create_volume(100, TAGS, create_time=old)
-    snapshot_id = ec2.create_snapshot(VolumeId=volume_id)["SnapshotId"]
-    aws.set_snapshot(snapshot_id, start_time=old, state="pending")
-
-    [volume] = ec2.describe_volumes(VolumeIds=[volume_id])["Volumes"]
-    assert (volume["CreateTime"], volume["Size"], volume["State"]) == (old, 100, "available")
-    assert aws.tags(volume_id) == TAGS
-    [snapshot] = ec2.describe_snapshots(SnapshotIds=[snapshot_id])["Snapshots"]
-    assert (snapshot["StartTime"], snapshot["State"]) == (old, "pending")
-
-
-@pytest.mark.parametrize("fields", [{"colour": "blue"}, {"state": "asleep"}, {"launch_time": "yesterday"}])
-def test_fields_that_are_none_are_refused(aws: LocalAws, fields: dict[str, str]) -> None:
-    instance_id = aws.run_instance("g5.xlarge", TAGS)
-
-    with pytest.raises(LocalAwsError):
-        aws.set_instance(instance_id, **fields)
-    with pytest.raises(LocalAwsError, match="no instance i-0"):
-        aws.set_instance("i-0", state="stopped")
-
-
-# Listing
-
-
-def test_filters_take_wildcards(aws: LocalAws) -> None:
-    gpu, cpu = aws.run_instance("g5.xlarge", TAGS), aws.run_instance("m5.large", {})
-
-    assert found(aws, "instance-type", "g?.*", "p*") == [gpu]
-    assert found(aws, "tag-key", "Tea*") == [gpu]
-    assert set(found(aws, "instance-state-name", "running")) == {gpu, cpu}
-
-
-def test_own_snapshots_only(aws: LocalAws) -> None:
-    assert aws.client("ec2").describe_snapshots(OwnerIds=["self"])["Snapshots"] == []
-
-
-def test_regions_are_those_configured(aws: LocalAws) -> None:
-    regions = aws.client("ec2").describe_regions()["Regions"]
-
-    assert sorted(region["RegionName"] for region in regions) == ["eu-central-1", "us-east-1"]
-
-
-def test_accelerators_of_instance_types(aws: LocalAws) -> None:
-    answer = aws.client("ec2").describe_instance_types(InstanceTypes=["g5.12xlarge", "trn1.2xlarge", "m5.large"])
-
-    types = {one["InstanceType"]: one for one in answer["InstanceTypes"]}
-    assert types["g5.12xlarge"]["GpuInfo"]["Gpus"][0]["Count"] == 4
-    assert "GpuInfo" not in types["m5.large"]
 
 
 # At once

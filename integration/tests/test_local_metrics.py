@@ -93,44 +93,6 @@ def test_cbor_errors_carry_the_code_in_body_and_header(aws: LocalAws) -> None:
     assert headers["x-amzn-query-error"] == "ValidationError;Sender"
 
 
-def test_cbor_faults(aws: LocalAws) -> None:
-    aws.fault("cloudwatch:ListMetrics", "throttle")
-
-    assert cbor(aws, "ListMetrics", {})[2]["__type"].endswith("#Throttling")
-    assert cbor(aws, "ListMetrics", {})[0] == 200
-
-
-def test_cbor_that_is_none_and_operations_that_are_none(aws: LocalAws) -> None:
-    assert cbor(aws, "NoSuchOperation", {})[0] == 404
-    assert cbor(aws, "ListMetrics", "text")[0] == 400
-
-
-def test_compressed_bodies(aws: LocalAws) -> None:
-    data = [{"MetricName": METRIC, "Value": float(number)} for number in range(1000)]
-
-    assert cbor(aws, "PutMetricData", {"Namespace": NAMESPACE, "MetricData": data}, compress=True)[0] == 200
-
-
-@pytest.mark.parametrize(
-    ("stat", "expected"), [("Maximum", 5.0), ("Minimum", 1.0), ("Average", 3.0), ("Sum", 15.0), ("SampleCount", 5.0)]
-)
-def test_statistics_of_one_period(aws: LocalAws, stat: str, expected: float) -> None:
-    aws.put_metrics(NAMESPACE, METRIC, FIRST_GPU, [1, 2, 3, 4, 5], START, step_seconds=60)
-
-    assert values(aws, query(FIRST_GPU, stat)) == {"a": [expected]}
-
-
-def test_values_with_counts_and_statistic_sets(aws: LocalAws) -> None:
-    told = {"SampleCount": 2.0, "Sum": 10.0, "Minimum": 1.0, "Maximum": 9.0}
-    named = [{"Name": name, "Value": value} for name, value in FIRST_GPU.items()]
-    common = {"MetricName": METRIC, "Dimensions": named, "Timestamp": START}
-    data = [{**common, "Values": [4.0, 8.0], "Counts": [3.0, 1.0]}, {**common, "StatisticValues": told}]
-    aws.client("cloudwatch").put_metric_data(Namespace=NAMESPACE, MetricData=data)
-
-    assert values(aws, query(FIRST_GPU, "Average")) == {"a": [5.0]}
-    assert values(aws, query(FIRST_GPU, "Maximum")) == {"a": [9.0]}
-
-
 def test_a_series_is_found_by_exactly_its_dimensions(aws: LocalAws) -> None:
     aws.put_metrics(NAMESPACE, METRIC, FIRST_GPU, [10], START)
     aws.put_metrics(NAMESPACE, METRIC, {"InstanceId": "i-1", "index": "1"}, [90], START)
@@ -146,20 +108,6 @@ def test_newest_first_and_the_end_is_exclusive(aws: LocalAws) -> None:
     assert values(aws, query(FIRST_GPU), ScanBy="TimestampAscending")["a"][:2] == [0.0, 1.0]
 
 
-def test_datapoints_are_paged(aws: LocalAws) -> None:
-    aws.put_metrics(NAMESPACE, METRIC, FIRST_GPU, range(12), START)
-    pages = (
-        aws.client("cloudwatch")
-        .get_paginator("get_metric_data")
-        .paginate(StartTime=START, EndTime=END, MetricDataQueries=[query(FIRST_GPU)], MaxDatapoints=5)
-    )
-
-    results = [page["MetricDataResults"][0] for page in pages]
-
-    assert [result["StatusCode"] for result in results] == ["PartialData", "PartialData", "Complete"]
-    assert [value for result in results for value in result["Values"]] == [float(value) for value in range(11, -1, -1)]
-
-
 def test_at_most_500_queries(aws: LocalAws) -> None:
     queries = [query(FIRST_GPU, query_id=f"q{number}") for number in range(501)]
 
@@ -168,63 +116,9 @@ def test_at_most_500_queries(aws: LocalAws) -> None:
         values(aws, *queries)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"Id": "Upper"},
-        {"Expression": "SEARCH('{CWAgent}')"},
-        {"MetricStat": {**query(FIRST_GPU)["MetricStat"], "Period": 90}},
-        {"MetricStat": {**query(FIRST_GPU)["MetricStat"], "Stat": "p99"}},
-    ],
-)
-def test_what_is_wrong_or_cannot_be_computed_is_an_error(aws: LocalAws, wrong: dict[str, Any]) -> None:
-    with pytest.raises(ClientError, match="ValidationError"):
-        values(aws, {**query(FIRST_GPU), **wrong})
-
-
 def listed(aws: LocalAws, **asked: Any) -> int:
     pages = aws.client("cloudwatch").get_paginator("list_metrics").paginate(**asked)
     return sum(len(page["Metrics"]) for page in pages)
-
-
-def test_listing_names_each_series_once_in_pages_of_500(aws: LocalAws) -> None:
-    for _ in range(3):
-        data = [
-            {"MetricName": METRIC, "Dimensions": [{"Name": "InstanceId", "Value": f"i-{number}"}], "Value": 1.0}
-            for number in range(501)
-        ]
-        aws.client("cloudwatch").put_metric_data(Namespace=NAMESPACE, MetricData=data)
-
-    assert listed(aws) == 501
-    assert len(aws.client("cloudwatch").list_metrics()["Metrics"]) == 500
-
-
-@pytest.mark.parametrize(
-    ("asked", "expected"),
-    [
-        ({"Namespace": NAMESPACE}, 2),
-        ({"MetricName": METRIC}, 3),
-        ({"Dimensions": [{"Name": "InstanceId"}]}, 2),
-        ({"Dimensions": [{"Name": "InstanceId", "Value": "i-1"}, {"Name": "index", "Value": "0"}]}, 1),
-        ({"RecentlyActive": "PT3H"}, 2),
-    ],
-)
-def test_listing_filters(aws: LocalAws, asked: dict[str, Any], expected: int) -> None:
-    aws.put_metrics(NAMESPACE, METRIC, FIRST_GPU, [1], START)
-    aws.put_metrics(NAMESPACE, METRIC, {"InstanceId": "i-2"}, [1], START - timedelta(hours=6))
-    aws.put_metrics("Other", METRIC, {}, [1], START)
-
-    assert listed(aws, **asked) == expected
-
-
-def test_statistics_of_the_older_call(aws: LocalAws) -> None:
-    aws.put_metrics(NAMESPACE, METRIC, {}, [1, 2], START, step_seconds=60)
-
-    [datapoint] = aws.client("cloudwatch").get_metric_statistics(
-        Namespace=NAMESPACE, MetricName=METRIC, StartTime=START, EndTime=END, Period=300, Statistics=["Sum", "Maximum"]
-    )["Datapoints"]
-
-    assert (datapoint["Timestamp"], datapoint["Sum"], datapoint["Maximum"]) == (START, 3.0, 2.0)
 
 
 IDLE = "VolumeIdleTime"

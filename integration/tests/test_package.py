@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,18 +73,6 @@ def test_a_static_program_is_refused(link: Link) -> None:
     assert told.returncode == 1 and "cannot load a library when it runs" in told.stderr
 
 
-def test_one_of_several_is_enough_to_fail(link: Link) -> None:
-    assert check(link("GLIBC_2.17"), link("GLIBC_2.27"), link("GLIBC_2.2.5")).returncode == 1
-
-
-@pytest.mark.parametrize("length", [0, 20, 64, 200])
-def test_what_is_no_whole_program_is_said_to_be_none(link: Link, tmp_path: Path, length: int) -> None:
-    cut = tmp_path / "cut"
-    cut.write_bytes(link("GLIBC_2.17").read_bytes()[:length])
-    told = check(cut)
-    assert told.returncode == 2 and f"{cut} cannot be read" in told.stderr and "Traceback" not in told.stderr
-
-
 class Build:
     """`make build-RunJobs` as SAM calls it, with a cargo that copies what it is told to."""
 
@@ -96,10 +86,11 @@ class Build:
         cargo, rustc = self.tools / "bin" / "cargo", self.tools / "bin" / "rustc"
         cargo.write_text(
             '#!/bin/sh\necho "$@" >> "$ASKED"\n'
-            'while [ $# -gt 0 ]; do case "$1" in --target-dir) into=$2;; --target) target=${2%%.*};; --package) what="$what $2";; esac; shift; done\n'
-            '[ "$into" = target ] && into=$FUNCTIONS\n'
-            'mkdir -p "$into/$target/release"\n'
-            'for one in $what; do [ $one = agent ] && cp "$AGENT" "$into/$target/release/agent" || echo $one > "$into/$target/release/$one"; done\n'
+            'while [ $# -gt 0 ]; do case "$1" in --target-dir) into=$2;; --lambda-dir) functions=$2;; --target) target=${2%%.*};; '
+            '--package) what="$what $2";; esac; shift; done\n'
+            'for one in $what; do case $one in\n'
+            'agent) mkdir -p "$into/$target/release"; cp "$AGENT" "$into/$target/release/agent";;\n'
+            '*) mkdir -p "$functions/$one"; echo $one > "$functions/$one/bootstrap";; esac; done\n'
         )
         rustc.write_text('#!/bin/sh\necho "$SYSROOT"\n')
         for one in (cargo, rustc):
@@ -107,10 +98,10 @@ class Build:
         for target in ("x86_64", "aarch64"):
             (folder / "sysroot" / "lib" / "rustlib" / f"{target}-unknown-linux-gnu" / "lib").mkdir(parents=True)
         self.asked = folder / "asked"
-        own = {"ASKED": self.asked, "FUNCTIONS": folder / "functions", "AGENT": agent, "SYSROOT": folder / "sysroot"}
+        own = {"ASKED": self.asked, "AGENT": agent, "SYSROOT": folder / "sysroot"}
         own |= {"PATH": f"{self.tools / 'bin'}:{os.environ['PATH']}"}
         words = ["make", "-f", REPOSITORY / "deploy" / "package.mk", "build-RunJobs", f"TOOLS={self.tools}", f"PYTHON={sys.executable}"]
-        words += [f"ARTIFACTS_DIR={self.artifacts}", f"AGENTS={folder / 'agents'}", f"BINARIES={folder / 'functions' / 'x86_64-unknown-linux-gnu' / 'release'}"]
+        words += [f"ARTIFACTS_DIR={self.artifacts}", f"AGENTS={folder / 'agents'}", f"BINARIES={folder / 'functions'}"]
         words += ["ARCHITECTURE=x86_64", "RUST_TARGET=x86_64-unknown-linux-gnu"]
         self.made = subprocess.run(words, env=dict(os.environ) | {key: str(value) for key, value in own.items()}, capture_output=True, text=True, check=False)
 
@@ -122,9 +113,30 @@ def test_run_jobs_carries_an_agent_for_each_processor(link: Link, tmp_path: Path
     # By these names run-jobs looks for them (shared/runtime/src/environment.rs).
     assert sorted(path.name for path in build.artifacts.iterdir()) == ["agent-arm64", "agent-x86_64", "bootstrap"]
     assert (build.artifacts / "agent-arm64").read_bytes() == agent.read_bytes()
+    assert (build.artifacts / "bootstrap").read_text() == "run-jobs\n"
     asked = [line for line in build.asked.read_text().splitlines() if "--package agent" in line]
     assert len(asked) == 2 and all(".2.26 --package agent" in line for line in asked)
     assert "aarch64-unknown-linux-gnu.2.26" in asked[1]
+
+
+def test_one_invocation_of_cargo_lambda_builds_all_functions(link: Link, tmp_path: Path) -> None:
+    build = Build(tmp_path, link("GLIBC_2.26"))
+    (asked,) = [line.split() for line in build.asked.read_text().splitlines() if "--package agent" not in line]
+    assert asked[:4] == ["lambda", "build", "--release", "--locked"]
+    assert asked[asked.index("--target") + 1] == "x86_64-unknown-linux-gnu.2.34"
+    packages = {after for word, after in zip(asked, asked[1:]) if word == "--package"}
+    assert packages == {path.parent.name for path in (REPOSITORY / "functions").glob("*/Cargo.toml")}
+    # cargo metadata, which cargo-lambda asks first, does not know the option.
+    assert "--target-dir" not in asked
+
+
+def test_a_panic_of_a_function_unwinds() -> None:
+    """cargo-lambda sets strip, lto, codegen-units and panic = "abort" where the release profile does not say them."""
+    profile = tomllib.loads((REPOSITORY / "Cargo.toml").read_text())["profile"]["release"]
+    assert profile["panic"] == "unwind"
+    assert {"strip", "lto", "codegen-units"} <= set(profile)
+    pinned = (REPOSITORY / "deploy" / "requirements.txt").read_text()
+    assert all(re.search(rf"^{name}==\d", pinned, re.MULTILINE) for name in ("cargo-lambda", "cargo-zigbuild", "ziglang"))
 
 
 def test_an_agent_that_would_not_start_fails_the_build(link: Link, tmp_path: Path) -> None:

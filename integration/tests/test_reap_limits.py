@@ -26,11 +26,6 @@ def outcomes(run: Run) -> dict[str, int]:
     return counts
 
 
-def test_ten_ends_are_carried_out(account: Account) -> None:
-    due(account, 10)
-    assert outcomes(account.tick()) == {"stop done": 10}
-
-
 def test_above_ten_none_is(account: Account) -> None:
     """In all regions together; told once, and asked for a person."""
     gpus = due(account, 6)
@@ -49,55 +44,6 @@ def test_above_ten_none_is(account: Account) -> None:
     assert outcomes(account.tick()) == {"stop done": 11}
 
 
-def test_marks_notices_and_owners_own_ends_are_not_counted(account: Account) -> None:
-    account.configure(limits={"actions_max": 1})
-    for _ in range(3):
-        account.idle(account.gpu())
-        account.gpu(launched=ago(days=9), tags={"curfew:idle-after": "off"})
-        account.gpu(tags={"curfew:expires-at": rfc3339(ago(minutes=5))})
-    due(account, 1)
-    assert outcomes(account.tick()) == {"mark done": 3, "notify done": 3, "stop done": 4}
-
-
-def test_what_is_held_holds_up_nothing_else(account: Account) -> None:
-    account.configure(limits={"actions_max": 1})
-    held = due(account, 2)
-    marked = account.idle(account.gpu())
-    expired = account.gpu(tags={"curfew:expires-at": rfc3339(ago(minutes=5))})
-    run = account.tick()
-    assert {run.step(gpu)["outcome"] for gpu in held} == {"not-reached"}
-    assert run.said(marked) == ("mark", "idle", "done")
-    assert run.said(expired) == ("stop", "expired", "done")
-
-
-def test_what_is_only_observed_is_not_counted(account: Account) -> None:
-    account.configure(limits={"actions_max": 1}, teams={"nlp": {"mode": "observe"}})
-    for _ in range(3):
-        gpu = account.idle(account.gpu(tags={"Team": "nlp"}))
-        account.tag(gpu, marked=f"{gpu} idle=stop@{rfc3339(ago(minutes=5))}")
-    due(account, 1)
-    assert outcomes(account.tick()) == {"stop observed": 3, "stop done": 1}
-
-
-@pytest.mark.parametrize(("ends", "fleet", "held"), [(2, 10, False), (3, 10, True), (3, 9, False), (9, 9, False)])
-def test_a_fifth_of_the_fleet_where_it_has_ten(account: Account, ends: int, fleet: int, held: bool) -> None:
-    account.configure(limits={"fleet_share_max_percent": 20})
-    due(account, ends)
-    for _ in range(fleet - ends):
-        account.gpu(tags={"curfew:protected": ""})
-    run = account.tick()
-    assert run.response["seen"] == fleet
-    assert outcomes(run) == {"stop not-reached" if held else "stop done": ends}
-    if held:
-        assert f"{ends} of {fleet}" in run.steps[0]["error"]
-
-
-def test_zero_allows_nothing_inferred(account: Account) -> None:
-    account.configure(limits={"actions_max": 0})
-    due(account, 1)
-    assert outcomes(account.tick()) == {"stop not-reached": 1}
-
-
 @pytest.mark.parametrize("seconds", [5, 15, 21])
 def test_without_time_left_nothing_is_ended_and_yet_it_answers(account: Account, seconds: int) -> None:
     """From 20 s before its deadline on, a run starts no step: telling and recording come after them."""
@@ -112,11 +58,6 @@ def test_without_time_left_nothing_is_ended_and_yet_it_answers(account: Account,
     assert {account.state(gpu) for gpu in (*gpus, expired)} == {"running"}
     after = account.tick()
     assert outcomes(after) == {"stop done": 4}
-
-
-def test_with_half_a_minute_left_all_of_it_is_done(account: Account) -> None:
-    due(account, 3)
-    assert outcomes(account.tick(deadline_s=30)) == {"stop done": 3}
 
 
 def test_a_call_that_hangs_costs_its_own_part_only(account: Account) -> None:

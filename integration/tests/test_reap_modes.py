@@ -22,7 +22,7 @@ def full_house(account: Account) -> dict[str, str]:
         "untagged": account.untagged("inf2.xlarge", EUROPE),
         "lifetime": account.gpu(launched=ago(days=9), tags={"curfew:idle-after": "off"}),
         "expired": account.gpu(tags={"curfew:expires-at": past}),
-        "job": account.of_job(account.gpu(tags={"curfew:expires-at": past, "curfew:job": "vision/a-1"})),
+        "job": account.of_job(account.gpu(tags={"curfew:expires-at": past, "curfew:job": "vision/a-0123abcd"})),
         "mended": account.busy(account.gpu()),
         "copied": account.idle(account.gpu()),
     }
@@ -70,48 +70,6 @@ def test_curfew_mode_observe_writes_nothing_and_tells(account: Account, mode: st
         region = EUROPE if name == "untagged" else REGION
         assert account.state(gpu, region) == "running"
         assert account.aws.tags(gpu, region) == before[gpu]
-
-
-def test_observe_goes_the_same_way_by_its_own_memory(account: Account) -> None:
-    """Marked, then due, each told once; without a tag."""
-    account.restart(CURFEW_MODE="observe")
-    gpu = account.idle(account.gpu())
-    first = account.tick()
-    assert first.said(gpu) == ("mark", "idle", "observed")
-    assert "It would be stopped at" in first.message()
-    second = account.tick()
-    assert second.said(gpu) == ("stop", "idle", "observed")
-    assert "It would be stopped now" in second.message()
-    third = account.tick()
-    assert third.messages == [] and account.mark(gpu) is None and account.state(gpu) == "running"
-
-
-def test_what_was_observed_is_announced_anew_before_it_is_enforced(account: Account) -> None:
-    """And at once: nobody who switches Curfew on waits for a window."""
-    account.restart(CURFEW_MODE="observe")
-    bare, idle = account.untagged(), account.idle(account.gpu())
-    for action in ("mark", "stop"):
-        run = account.tick()
-        assert run.said(idle) == (action, "idle", "observed")
-    account.restart(CURFEW_MODE="enforce")
-    run = account.tick()
-    assert run.said(bare) == ("mark", "untagged", "done")
-    assert run.said(idle) == ("mark", "idle", "done")
-    assert {account.state(one) for one in (bare, idle)} == {"running"}
-    account.tick()
-    assert {account.state(one) for one in (bare, idle)} == {"stopped"}
-
-
-@pytest.mark.parametrize("how", ["tag", "team"])
-def test_opting_in_takes_effect_at_once(account: Account, how: str) -> None:
-    account.configure(mode="observe")
-    gpu = account.idle(account.gpu())
-    assert account.tick().said(gpu) == ("mark", "idle", "observed")
-    if how == "tag":
-        account.tag(gpu, mode="enforce")
-    else:
-        account.configure(mode="observe", teams={"vision": {"mode": "enforce"}})
-    assert account.tick().said(gpu) == ("mark", "idle", "done")
 
 
 def test_breaking_the_glass_stops_what_was_announced(account: Account) -> None:
@@ -222,12 +180,3 @@ def test_an_email_that_was_confirmed_is_somebody(aws: LocalAws) -> None:
         aws.confirm_subscription("ada@example.com")
         gpu = account.idle(account.gpu())
         assert account.tick().said(gpu) == ("mark", "idle", "done")
-
-
-def test_a_team_that_opts_out_after_the_mark_is_left_alone(account: Account) -> None:
-    gpu = account.idle(account.gpu())
-    account.tick()
-    account.tag(gpu, mode="observe")
-    for _ in range(2):
-        run = account.tick()
-        assert run.ec2_writes == [] and account.state(gpu) == "running"

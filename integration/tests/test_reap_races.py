@@ -42,29 +42,6 @@ def test_a_tag_that_was_set_meanwhile_is_heeded(account: Account, tags: dict[str
     assert account.state(gpu) == "running"
 
 
-def test_protected_just_before_the_mark(account: Account) -> None:
-    gpu = account.idle(account.gpu())
-    run = with_change(account, {"tag": {"resource": gpu, "region": REGION, "tags": {"curfew:protected": ""}}})
-    assert run.said(gpu) == ("mark", "idle", "changed")
-    assert run.ec2_writes == [] and account.mark(gpu) is None
-    assert account.tick().spared == {"protected": 1}
-
-
-def test_protected_just_before_its_expiry_is_carried_out(account: Account) -> None:
-    gpu = account.gpu(tags={"curfew:expires-at": rfc3339(ago(minutes=1))})
-    run = with_change(account, {"tag": {"resource": gpu, "region": REGION, "tags": {"curfew:protected": ""}}})
-    assert run.said(gpu) == ("stop", "expired", "changed")
-    assert run.ec2_writes == []
-
-
-def test_extended_just_before_its_expiry_is_carried_out(account: Account) -> None:
-    gpu = account.gpu(tags={"curfew:expires-at": rfc3339(ago(minutes=1))})
-    later = {"curfew:expires-at": "2099-01-01T00:00:00Z"}
-    run = with_change(account, {"tag": {"resource": gpu, "region": REGION, "tags": later}})
-    assert run.said(gpu) == ("stop", "expired", "changed")
-    assert account.state(gpu) == "running"
-
-
 @pytest.mark.parametrize("state", ["terminated", "shutting-down"])
 def test_gone_meanwhile(account: Account, state: str) -> None:
     gpu = due(account)
@@ -90,39 +67,6 @@ def test_launched_anew_meanwhile(account: Account) -> None:
     assert account.state(gpu) == "running"
 
 
-def test_launched_anew_between_two_runs_the_old_mark_binds_nobody(account: Account) -> None:
-    gpu = due(account)
-    account.aws.set_instance(gpu, launch_time=now())
-    run = account.tick()
-    assert run.step(gpu)["action"] == "unmark"
-    assert account.mark(gpu) is None and account.state(gpu) == "running"
-
-
-def test_one_that_changed_shields_no_other(account: Account) -> None:
-    gpus = [account.idle(account.gpu()) for _ in range(3)]
-    account.tick()
-    account.aws.before(
-        "ec2:DescribeInstances",
-        {"tag": {"resource": gpus[1], "region": REGION, "tags": {"curfew:protected": ""}}},
-        match="InstanceId.1",
-    )
-    run = account.tick()
-    assert [run.said(gpu)[2] for gpu in gpus] == ["done", "changed", "done"]
-    assert [account.state(gpu) for gpu in gpus] == ["stopped", "running", "stopped"]
-
-
-def test_not_found_is_not_gone(account: Account) -> None:
-    """EC2 is eventually consistent: nothing is concluded, and the next run ends it."""
-    gpu = due(account)
-    account.aws.fault("ec2:DescribeInstances", "not_found", match="InstanceId.1", times=None)
-    run = account.tick()
-    assert run.said(gpu) == ("stop", "idle", "failed")
-    assert "InvalidInstanceID.NotFound" in run.step(gpu)["error"]
-    assert run.ec2_writes == []
-    account.aws.clear_faults()
-    assert account.tick().said(gpu) == ("stop", "idle", "done")
-
-
 def test_not_found_at_the_stop_itself(account: Account) -> None:
     gpu = due(account)
     account.aws.fault("ec2:StopInstances", "not_found")
@@ -142,14 +86,6 @@ def test_termination_protection_is_a_failure_that_says_so(account: Account) -> N
     assert "disableApiTermination" in run.step(gpu)["error"]
     assert run.said(other) == ("terminate", "expired", "done"), "one call for one resource: nobody is shielded"
     assert account.state(gpu) == "running" and account.state(other) == "terminated"
-
-
-def test_tagged_between_two_runs(account: Account) -> None:
-    """The owner answers the announcement of the first run before the second one."""
-    gpu = due(account)
-    account.tag(gpu, keep_until="2099-01-01")
-    run = account.tick()
-    assert run.spared == {"kept": 1} and account.state(gpu) == "running"
 
 
 def test_the_mark_was_removed_by_hand(account: Account) -> None:

@@ -57,20 +57,6 @@ def function(fake: Path) -> Iterator[Function]:
         yield function
 
 
-def test_an_event_is_answered_with_what_lambda_tells_a_function(function: Function) -> None:
-    invocation = function.invoke({"any": "event"}, deadline_s=30)
-
-    told = invocation.response
-    assert invocation.error is None
-    assert invocation.logs == "got 16\n"
-    assert told["env"]["CURFEW_MODE"] == "observe"
-    assert told["env"]["AWS_REGION"] == "eu-central-1"
-    assert told["env"]["AWS_LAMBDA_FUNCTION_NAME"] == "fake-function"
-    assert told["headers"]["Lambda-Runtime-Aws-Request-Id"] == invocation.request_id
-    assert told["headers"]["Lambda-Runtime-Invoked-Function-Arn"].endswith(":function:fake-function")
-    assert told["headers"]["Lambda-Runtime-Trace-Id"].startswith("Root=")
-
-
 def test_the_environment_of_the_developer_stays_outside(function: Function, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "production")
 
@@ -87,20 +73,6 @@ def test_the_process_stays_warm_between_invocations(function: Function) -> None:
     assert second.logs == "got 2\n"
 
 
-@pytest.mark.parametrize("event", [b"", b"{", b"\xff\xfe", "no json"])
-def test_garbled_events_arrive_as_they_are(function: Function, event: bytes) -> None:
-    invocation = function.invoke(event)
-
-    assert invocation.error["errorType"] == "Garbled"
-    assert invocation.logs == f"got {len(event)}\n"
-    assert function.invoke({}).error is None
-
-
-def test_huge_events_and_answers(function: Function) -> None:
-    assert len(function.invoke({"pad": 5_000_000, "filler": "x" * 5_000_000}).response["pad"]) == 5_000_000
-    assert function.invoke({"pad": 7_000_000}).error["errorType"] == "Function.ResponseSizeTooLarge"
-
-
 def test_a_crash_is_an_error_and_the_next_invocation_starts_anew(function: Function) -> None:
     before = function.invoke({}).response["pid"]
 
@@ -113,42 +85,8 @@ def test_a_crash_is_an_error_and_the_next_invocation_starts_anew(function: Funct
     assert before != after
 
 
-def test_an_init_error_is_the_answer_to_an_invocation(fake: Path) -> None:
-    with Function(fake, env={"INIT_ERROR": "CURFEW_BUCKET is not set"}) as function:
-        invocation = function.invoke({})
-
-        assert invocation.error["errorMessage"] == "CURFEW_BUCKET is not set"
-        with pytest.raises(AssertionError, match="CURFEW_BUCKET is not set"):
-            invocation.response  # noqa: B018
-
-
-def test_waiting_for_a_function_that_cannot_start_fails(fake: Path) -> None:
-    with Function(fake, env={"INIT_ERROR": "no"}) as function:
-        with pytest.raises(AssertionError, match="not ready: exit status 1"):
-            function.wait_until_ready()
-
-
-def test_a_ready_function_says_how_long_it_took(function: Function) -> None:
-    function.wait_until_ready()
-
-    assert 0 < function.init_seconds < 10
-
-
 def test_a_function_is_killed_at_its_deadline(function: Function) -> None:
     invocation = function.invoke({"sleep": 60}, deadline_s=0.5)
 
     assert invocation.error["errorType"] == "Sandbox.Timedout"
     assert function.invoke({}).error is None
-
-
-def test_a_test_does_not_wait_for_ever(function: Function) -> None:
-    with pytest.raises(TimeoutError):
-        function.invoke({"sleep": 60}, patience_s=0.5)
-
-
-def test_nothing_is_left_behind(fake: Path) -> None:
-    with Function(fake, env={}) as function:
-        function.invoke({})
-        process_id = function.process_id
-
-    assert not Path(f"/proc/{process_id}").exists()

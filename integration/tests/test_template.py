@@ -96,6 +96,9 @@ KEYS_OF_VOLUMES = {
     "kms:ReEncryptTo",
 }
 
+# EC2 asks for it in the name of who makes the first Spot request of an account; no call of Curfew's is called so.
+CREATE_ROLE = "iam:CreateServiceLinkedRole"
+
 # What every function does: see its configuration and memory, tell, encrypt what it tells, log, keep what failed.
 ALL_DO = {
     "ec2:DescribeInstances",
@@ -132,8 +135,10 @@ ONLY_THIS_ONE_DOES = {
         "ec2:TerminateInstances",
         "kms:CreateGrant",
     },
-    # What it is seen to need over a job's whole life, and no more.
-    "run-jobs": (PERMISSIONS - ALL_DO) | KEYS_OF_VOLUMES,
+    # What it is seen to need over a job's whole life, and no more; and what Lambda needs to read its queue.
+    "run-jobs": (PERMISSIONS - ALL_DO)
+    | KEYS_OF_VOLUMES
+    | {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", CREATE_ROLE},
     "reap-volumes": {
         "cloudwatch:GetMetricData",
         "ec2:CreateSnapshot",
@@ -294,7 +299,7 @@ def test_what_people_say_in_tags_is_never_changed(function: str) -> None:
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_an_observing_role_can_change_nothing(function: str) -> None:
     for statement in allowed(function):
-        if (changing(function) | KEYS_OF_VOLUMES | {"iam:PassRole"}) & set(statement.actions):
+        if (changing(function) | KEYS_OF_VOLUMES | {"iam:PassRole", CREATE_ROLE}) & set(statement.actions):
             assert "Enforcing" in statement.only_if, statement.sid
     assert template()["Conditions"]["Enforcing"] == {"Fn::Equals": [{"Ref": "Mode"}, "enforce"]}
 
@@ -302,7 +307,7 @@ def test_an_observing_role_can_change_nothing(function: str) -> None:
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_everything_is_granted_on_everything_only_where_aws_offers_no_less(function: str) -> None:
     unnarrowable = re.compile(
-        r"ec2:Describe\w+|cloudwatch:(ListMetrics|GetMetricData)|pricing:GetProducts|ce:GetCostAndUsage"
+        r"ec2:Describe\w+|cloudwatch:(ListMetrics|GetMetricData)|pricing:GetProducts|ce:GetCostAndUsage|servicequotas:ListServiceQuotas"
     )
     for statement in allowed(function):
         if "*" in statement.resources:
@@ -387,9 +392,10 @@ def test_two_runs_of_a_function_do_not_overlap(function: str) -> None:
     (schedule,) = (event["Properties"]["Schedule"] for event in events if event["Type"] == "Schedule")
     minutes = MINUTES_BETWEEN_RUNS[function]
     assert schedule == {1: "rate(1 minute)", 60: "rate(1 hour)"}.get(minutes, f"rate({minutes} minutes)")
-    # A minute is the least that Lambda takes.
-    assert properties["EventInvokeConfig"]["MaximumEventAgeInSeconds"] < max(minutes * 60, 61)
-    assert function in OVERLAPPING or properties["Timeout"] < minutes * 60
+    if function in OVERLAPPING:  # as long as a warning is worth something
+        assert properties["EventInvokeConfig"]["MaximumEventAgeInSeconds"] == 120
+    else:
+        assert max(properties["EventInvokeConfig"]["MaximumEventAgeInSeconds"], properties["Timeout"]) < minutes * 60
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -455,7 +461,7 @@ def test_the_state_bucket_does_not_grow_for_ever() -> None:
         for rule in rules
         if "Prefix" in rule and rule.get("NoncurrentVersionExpiration") == {"NoncurrentDays": 1}
     }
-    assert {"jobs/", "checkpoints/", "active/", "notices/", "activity/", "ledger/", "budgets/", "prices/"} == briefly
+    assert {"jobs/", "attempts/", "checkpoints/", "active/", "notices/", "activity/", "ledger/", "budgets/", "prices/"} == briefly
 
 
 def test_a_checkpoint_outlives_a_month_of_waiting() -> None:
@@ -529,20 +535,70 @@ def test_what_budgets_say_is_done_by_others() -> None:
     assert set(never.actions) >= {action for one in REAPERS for action in changing(one)}
 
 
-def patterns(function: str) -> list[dict[str, Any]]:
+def direct_patterns(function: str) -> list[dict[str, Any]]:
+    """Of the events that each start an invocation of their own."""
     events = functions()[function]["Properties"]["Events"].values()
     return [event["Properties"]["Pattern"] for event in events if event["Type"] == "EventBridgeRule"]
 
 
+def queued_patterns() -> list[dict[str, Any]]:
+    """Of the events that go to the queue of run-jobs."""
+    rules = [rule["Properties"] for rule in resources("AWS::Events::Rule").values()]
+    for rule in rules:
+        assert [target["Arn"] for target in rule["Targets"]] == [{"Fn::GetAtt": ["JobEvents", "Arn"]}]
+    return [rule["EventPattern"] for rule in rules]
+
+
+def patterns() -> list[dict[str, Any]]:
+    """Of all events that wake run-jobs."""
+    return [*direct_patterns("run-jobs"), *queued_patterns()]
+
+
 def test_events_wake_jobs_alone() -> None:
-    assert [function for function in FUNCTIONS if patterns(function)] == ["run-jobs"]
-    kinds = {kind for pattern in patterns("run-jobs") for kind in pattern["detail-type"]}
-    assert kinds == {
-        "Object Created",
-        "EC2 Spot Instance Interruption Warning",
-        "EC2 Instance Rebalance Recommendation",
-        "EC2 Instance State-change Notification",
+    assert [function for function in FUNCTIONS if direct_patterns(function)] == ["run-jobs"]
+    kinds = [kind for pattern in patterns() for kind in pattern["detail-type"]]
+    assert sorted(kinds) == ["EC2 Instance State-change Notification", "EC2 Spot Instance Interruption Warning", "Object Created"]
+
+
+def test_only_a_warning_starts_an_invocation_of_its_own() -> None:
+    """A storm of other events must not take the 10 concurrent executions of a new account, nor make a warning wait."""
+    (direct,) = direct_patterns("run-jobs")
+    assert direct["detail-type"] == ["EC2 Spot Instance Interruption Warning"] and "detail" not in direct
+    mapped = {
+        (function, name): event["Properties"]
+        for function in FUNCTIONS
+        for name, event in functions()[function]["Properties"]["Events"].items()
+        if event["Type"] == "SQS"
     }
+    ((function, _), mapping), *others = mapped.items()
+    assert function == "run-jobs" and not others
+    assert mapping["Queue"] == {"Fn::GetAtt": ["JobEvents", "Arn"]}
+    assert mapping["ScalingConfig"] == {"MaximumConcurrency": 2}
+    # More than 10 in a batch need a window (Lambda developer guide, "Lambda parameters for Amazon SQS event source mappings").
+    assert mapping["BatchSize"] == 100 and mapping["MaximumBatchingWindowInSeconds"] == 1
+    for one in functions().values():
+        assert "ReservedConcurrentExecutions" not in one["Properties"], "it fails in an account whose limit is 10"
+
+
+def test_an_instance_that_ends_is_told_once() -> None:
+    """Of the two states of each end, the first."""
+    (ends,) = [one for one in patterns() if one["detail-type"] == ["EC2 Instance State-change Notification"]]
+    assert ends["detail"] == {"state": ["stopping", "shutting-down"]}
+
+
+def test_an_event_of_the_queue_is_tried_once() -> None:
+    queue = resources("AWS::SQS::Queue")["JobEvents"]["Properties"]
+    # Lambda refuses a visibility timeout below the function's timeout, and advises six times as much.
+    assert queue["VisibilityTimeout"] == 6 * functions()["run-jobs"]["Properties"]["Timeout"]
+    assert queue["MessageRetentionPeriod"] < queue["VisibilityTimeout"]
+
+
+def test_only_the_rules_of_the_stack_may_send_to_the_queue() -> None:
+    policy = resources("AWS::SQS::QueuePolicy")["JobEventsPolicy"]["Properties"]
+    (allow,) = [one for one in policy["PolicyDocument"]["Statement"] if one["Effect"] == "Allow"]
+    assert (allow["Principal"], allow["Action"]) == ({"Service": "events.amazonaws.com"}, "sqs:SendMessage")
+    rules = [{"Fn::GetAtt": [name, "Arn"]} for name in resources("AWS::Events::Rule")]
+    assert allow["Condition"] == {"ArnEquals": {"aws:SourceArn": rules}}
 
 
 @pytest.mark.parametrize(
@@ -556,14 +612,14 @@ def test_events_wake_jobs_alone() -> None:
         ("jobs/vision/llama-ft-0123abcd/spec.toml", False),
         ("jobs/vision/llama-ft-0123abcd/state.json", False),
         # And what machines write every minute.
-        ("jobs/vision/llama-ft-0123abcd/attempts/1/heartbeat.json", False),
-        ("jobs/vision/llama-ft-0123abcd/head.json", False),
+        ("attempts/vision/llama-ft-0123abcd/1/heartbeat.json", False),
+        ("attempts/vision/llama-ft-0123abcd/head.json", False),
         ("checkpoints/vision/llama-ft-0123abcd/1/100/manifest.json", False),
         ("config/curfew.toml", False),
     ],
 )
 def test_the_function_does_not_wake_itself(key: str, wakes: bool) -> None:
-    (of_objects,) = (pattern for pattern in patterns("run-jobs") if pattern["source"] == ["aws.s3"])
+    (of_objects,) = (pattern for pattern in patterns() if pattern["source"] == ["aws.s3"])
     assert of_objects["detail"]["bucket"] == {"name": [{"Ref": "StateBucket"}]}
     # `*` is any characters, `/` too (Amazon EventBridge user guide, "Comparison operators for use in event patterns").
     wildcards = [one["wildcard"] for one in of_objects["detail"]["object"]["key"]]
@@ -579,7 +635,7 @@ def test_other_regions_send_home_what_wakes_jobs() -> None:
     rules = [one for one in forwarder["Resources"].values() if one["Type"] == "AWS::Events::Rule"]
     forwarded = [dict(rule["Properties"]["EventPattern"]) for rule in rules]
     assert [pattern.pop("region") for pattern in forwarded] == [[{"Ref": "AWS::Region"}]] * 2
-    assert forwarded == [pattern for pattern in patterns("run-jobs") if pattern["source"] == ["aws.ec2"]]
+    assert forwarded == [pattern for pattern in patterns() if pattern["source"] == ["aws.ec2"]]
     assert {one["Condition"] for one in forwarder["Resources"].values()} == {"IsElsewhere"}
     at_home = {"Fn::Equals": [{"Ref": "HomeRegion"}, {"Ref": "AWS::Region"}]}
     assert forwarder["Conditions"] == {"IsElsewhere": {"Fn::Not": [at_home]}}
@@ -618,7 +674,7 @@ def alarm(function: str, metric: str) -> dict[str, Any]:
     (found,) = (
         resource["Properties"]
         for resource in resources("AWS::CloudWatch::Alarm").values()
-        if resource["Properties"]["MetricName"] == metric and resource["Properties"]["Dimensions"] == watched
+        if resource["Properties"].get("MetricName") == metric and resource["Properties"]["Dimensions"] == watched
     )
     return found
 
@@ -644,8 +700,106 @@ def test_the_silence_of_a_function_raises_an_alarm(function: str) -> None:
     assert silence["AlarmActions"] == [{"Ref": "Topic"}]
 
 
-def test_failed_events_raise_an_alarm() -> None:
-    failed = resources("AWS::CloudWatch::Alarm")["FailedEventsAlarm"]["Properties"]
-    assert failed["Dimensions"] == [{"Name": "QueueName", "Value": {"Fn::GetAtt": ["FailedEvents", "QueueName"]}}]
+FAILED_EVENTS_ALARM = "FailedEventsAlarm"
+
+
+def test_every_kind_of_failure_raises_an_alarm() -> None:
+    failed = resources("AWS::CloudWatch::Alarm")[FAILED_EVENTS_ALARM]["Properties"]
     assert failed["TreatMissingData"] == "notBreaching"
     assert failed["AlarmActions"] == [{"Ref": "Topic"}]
+    total, *counted = failed["Metrics"]
+    assert (total["Expression"], total["ReturnData"]) == ("SUM(FILL(METRICS(), 0))", True)
+    assert {(one["MetricStat"]["Stat"], one["ReturnData"]) for one in counted} == {("Sum", False)}
+    metrics = [one["MetricStat"]["Metric"] for one in counted]
+    # What was never run is sent to the queue; what ran and failed is an error of its function.
+    (kept,) = [one for one in metrics if one["Namespace"] == "AWS/SQS"]
+    assert kept["MetricName"] == "NumberOfMessagesSent"
+    assert kept["Dimensions"] == [{"Name": "QueueName", "Value": {"Fn::GetAtt": ["FailedEvents", "QueueName"]}}]
+    ran = [one["Dimensions"] for one in metrics if (one["Namespace"], one["MetricName"]) == ("AWS/Lambda", "Errors")]
+    assert sorted(ran, key=str) == sorted(([{"Name": "FunctionName", "Value": {"Ref": one}}] for one in logical_ids().values()), key=str)
+
+
+def mails(failures: list[int]) -> int:
+    """How often the alarm of failed events tells, of failures that were counted in these minutes: each time its state becomes ALARM, which it is
+    while enough of its last periods are above the threshold (CloudWatch user guide, "Evaluating an alarm")."""
+    failed = resources("AWS::CloudWatch::Alarm")[FAILED_EVENTS_ALARM]["Properties"]
+    (period,) = {one["MetricStat"]["Period"] // 60 for one in failed["Metrics"] if "MetricStat" in one}
+    breaching = {minute // period for minute in failures}
+    told, was = 0, False
+    for last in range(max(breaching) + failed["EvaluationPeriods"] + 1):
+        window = range(last - failed["EvaluationPeriods"] + 1, last + 1)
+        now = len(breaching & set(window)) >= failed["DatapointsToAlarm"]
+        told, was = told + (now and not was), now
+    return told
+
+
+@pytest.mark.parametrize("minutes", sorted(MINUTES_BETWEEN_RUNS.values()))
+def test_an_error_that_lasts_is_told_once(minutes: int) -> None:
+    assert mails(list(range(0, 24 * 60, minutes))) == 1
+    # Now at the end of a run of 15 minutes, now at the beginning of the next but one.
+    assert mails([minute + 15 * (number % 2) for number, minute in enumerate(range(0, 24 * 60, minutes))]) == 1
+
+
+def test_the_second_failure_is_told_too() -> None:
+    """Also while the event of the first still lies in the queue, which keeps it for 14 days."""
+    assert mails([7]) == 1
+    assert mails([7, 7 + 90]) == 2
+    assert mails([0, 24 * 60, 7 * 24 * 60]) == 3
+
+
+def test_the_page_on_costs_says_what_the_stack_itself_costs() -> None:
+    """CloudWatch bills an alarm by the metrics that it evaluates, at $0.10 each (Amazon CloudWatch pricing); KMS bills a key $1 (AWS KMS pricing)."""
+    alarms = [one["Properties"] for one in resources("AWS::CloudWatch::Alarm").values()]
+    metrics = sum(sum("MetricStat" in one for one in alarm.get("Metrics", [])) or 1 for alarm in alarms)
+    keys = len(resources("AWS::KMS::Key"))
+    assert keys == 1
+    page = (REPOSITORY / "docs/costs.md").read_text(encoding="utf-8")
+    cost = f"The stack itself costs ${metrics / 10 + keys:.2f} a month in us-east-1: {metrics} alarm metrics at $0.10 each, and one KMS key at $1."
+    assert cost in " ".join(page.split())
+
+
+# ------------------------------------------------------------------------------------------------ one stack per account
+
+GUARD = "OneStackPerAccount"
+
+
+def referenced(value: Any) -> set[str]:
+    """The logical ids that a value refers to."""
+    if isinstance(value, list):
+        return {one for item in value for one in referenced(item)}
+    if not isinstance(value, dict):
+        return set()
+    if "Ref" in value:
+        return {value["Ref"]}
+    if "Fn::GetAtt" in value:
+        return {value["Fn::GetAtt"][0]}
+    if "Fn::Sub" in value:
+        return {name.split(".")[0] for name in re.findall(r"\$\{([^}]+)\}", str(value["Fn::Sub"]))}
+    return referenced(list(value.values()))
+
+
+def waits_for(name: str) -> set[str]:
+    """What CloudFormation creates before a resource, and what before that."""
+    resource = resources()[name]
+    first = (referenced(resource.get("Properties")) | {resource.get("DependsOn", "")}) & set(resources())
+    return first.union(*(waits_for(one) for one in first))
+
+
+def test_a_second_stack_is_refused_by_a_name_that_says_why() -> None:
+    named = {
+        name: value
+        for name, resource in resources().items()
+        for key, value in resource.get("Properties", {}).items()
+        if key in ("BucketName", "FunctionName", "GroupName", "InstanceProfileName", "LogGroupName", "ManagedPolicyName", "Name", "QueueName", "RoleName", "TopicName")
+    }
+    fixed = {name for name, value in named.items() if "${AWS::StackName}" not in str(value)}
+    # Names of IAM are unique in the account; of anything else they would be in a region alone.
+    assert fixed == {GUARD, "JobRole", "JobProfile"}
+    assert resources()[GUARD] == {"Type": "AWS::IAM::Group", "Properties": {"GroupName": "only-one-curfew-stack-per-account"}}
+    # Whichever fails first is the error that people read.
+    assert all(GUARD in waits_for(name) for name in fixed - {GUARD})
+
+
+def test_a_refused_stack_leaves_nothing_behind() -> None:
+    kept = {name for name, resource in resources().items() if resource.get("DeletionPolicy") == "Retain"}
+    assert kept == {"StateBucket"} and GUARD in waits_for("StateBucket")

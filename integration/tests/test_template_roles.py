@@ -6,12 +6,13 @@ for: so each case is something that a function does, or that it must never do wh
 
 from __future__ import annotations
 
+import json
 from typing import Any, Callable
 
 import pytest
 
 from template_actions import REPOSITORY, resources, statements_of_role, template
-from template_iam import ACCOUNT, ADMINISTRATOR, INSTANCE, SNAPSHOT, VOLUME, Request, may, role_may
+from template_iam import ACCOUNT, ADMINISTRATOR, INSTANCE, SNAPSHOT, VOLUME, Request, arn_of, may, role_may
 
 OF = "curfew:snapshot-of"
 MARKED = "curfew:marked"
@@ -251,6 +252,8 @@ def test_a_machine_is_launched_that_says_whose_it_is_and_when_it_ends() -> None:
     [
         ("curfew/curfew-job", "ec2.amazonaws.com", True),
         ("curfew/curfew-job-vision", "ec2.amazonaws.com", True),
+        ("curfew-job-vision", "ec2.amazonaws.com", False),
+        ("curfew2/curfew-job-vision", "ec2.amazonaws.com", False),
         ("curfew/curfew-job", "lambda.amazonaws.com", False),
         ("Administrator", "ec2.amazonaws.com", False),
         ("curfew-RunJobsRole-1ABC", "ec2.amazonaws.com", False),
@@ -263,15 +266,36 @@ def test_machines_get_roles_that_are_made_for_them(role: str, service: str, expe
 
 
 @pytest.mark.parametrize(
+    ("role", "service", "expect"),
+    [
+        ("spot.amazonaws.com/AWSServiceRoleForEC2Spot", "spot.amazonaws.com", True),
+        ("spot.amazonaws.com/AWSServiceRoleForEC2Spot", "autoscaling.amazonaws.com", False),
+        ("spot.amazonaws.com/AWSServiceRoleForEC2Spot_x", "spot.amazonaws.com", False),
+        ("autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling", "autoscaling.amazonaws.com", False),
+    ],
+)
+def test_one_service_linked_role_may_be_created(role: str, service: str, expect: bool) -> None:
+    at = f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/{role}"
+    creating = Request("iam:CreateServiceLinkedRole", at, context={"iam:AWSServiceName": service})
+    assert may("run-jobs", creating) == expect
+    for function in ALL:
+        assert not may(function, creating, enforcing=False)
+        assert function == "run-jobs" or not may(function, creating)
+
+
+@pytest.mark.parametrize(
     ("parameter", "expect"),
     [
-        (":parameter/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id", True),
+        (":parameter/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id", True),
         (f"{ACCOUNT}:parameter/aws/service/deeplearning/x", False),
+        (f"{ACCOUNT}:parameter/curfew/images/x86_64", True),
+        (f"{ACCOUNT}:parameter/curfew/secret", False),
+        ("999999999999:parameter/curfew/images/x86_64", False),
         (":parameter/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64", False),
         (f"{ACCOUNT}:parameter/vision/token", False),
     ],
 )
-def test_only_the_public_images_are_asked_for(parameter: str, expect: bool) -> None:
+def test_only_parameters_that_name_images_are_asked_for(parameter: str, expect: bool) -> None:
     assert may("run-jobs", Request("ssm:GetParameter", f"arn:aws:ssm:eu-west-1:{parameter}")) == expect
 
 
@@ -285,14 +309,13 @@ OF_JOBS: list[tuple[str, str, str, str]] = [
     (f"jobs/{LIVES}/spec.toml", "rw", "r", "r"),
     (f"jobs/{LIVES}/state.json", "rw", "r", "r"),
     (f"jobs/{LIVES}/cancel.json", "r", "r", "r"),
-    (f"jobs/{LIVES}/head.json", "r", "rw", "rw"),
-    (f"jobs/{LIVES}/attempts/1/heartbeat.json", "r", "rw", "rw"),
-    (f"jobs/{LIVES}/attempts/1/log", "r", "rw", "rw"),
+    (f"attempts/{LIVES}/head.json", "r", "rw", "rw"),
+    (f"attempts/{LIVES}/1/heartbeat.json", "r", "rw", "rw"),
+    (f"attempts/{LIVES}/1/log", "r", "rw", "rw"),
     # What a machine leaves behind may be called as it likes.
-    (f"jobs/{LIVES}/attempts/1/outputs/results/state.json", "rw", "rw", "rw"),
     (f"outputs/{LIVES}/1/results/state.json", "", "rw", "rw"),
     ("outputs/nlp/bert-0123abcd/1/results/a.pt", "", "rw", ""),
-    (f"checkpoints/{LIVES}/1/100/manifest.json", "", "rwd", "rwd"),
+    (f"checkpoints/{LIVES}/1/100/manifest.json", "", "rwv", "rwv"),
     (f"active/{LIVES}", "rwd", "", ""),
     ("agent/0123abcd", "rw", "r", "r"),
     ("budgets/vision/2026-11.json", "rw", "", ""),
@@ -300,9 +323,9 @@ OF_JOBS: list[tuple[str, str, str, str]] = [
     ("prices/current.json", "rw", "", ""),
     ("ledger/2026-11/eu-west-1.json", "", "", ""),
     ("plans/2026-09-01/run-jobs/run.json", "w", "", ""),
-    ("jobs/nlp/bert-0123abcd/head.json", "r", "rw", ""),
-    ("jobs/vision-2/bert-0123abcd/head.json", "r", "rw", ""),
-    ("checkpoints/nlp/bert-0123abcd/1/100/manifest.json", "", "rwd", ""),
+    ("attempts/nlp/bert-0123abcd/head.json", "r", "rw", ""),
+    ("attempts/vision-2/bert-0123abcd/head.json", "r", "rw", ""),
+    ("checkpoints/nlp/bert-0123abcd/1/100/manifest.json", "", "rwv", ""),
 ]
 TEAM_ROLE = template(REPOSITORY / "deploy" / "team-role.yaml")["Resources"]["JobRole"]["Properties"]
 
@@ -326,7 +349,7 @@ WHO: list[Callable[[Request], bool]] = [lambda request: may("run-jobs", request)
 
 @pytest.mark.parametrize(("key", "expect"), [(key, of_each) for key, *of_each in OF_JOBS])
 def test_each_writes_its_own_part_of_a_job(key: str, expect: list[str]) -> None:
-    actions = {"r": "s3:GetObject", "w": "s3:PutObject", "d": "s3:DeleteObject"}
+    actions = {"r": "s3:GetObject", "w": "s3:PutObject", "d": "s3:DeleteObject", "v": "s3:DeleteObjectVersion"}
     for who, letters in zip(WHO, expect, strict=True):
         may_do = {letter for letter, action in actions.items() if who(Request(action, f"{BUCKET}/{key}"))}
         assert may_do == set(letters), (who, key)
@@ -339,15 +362,119 @@ def test_whatever_a_team_gives_its_role_a_machine_does_not_say_where_its_job_sta
             assert not who(Request("s3:PutObject", f"{BUCKET}/{key}"), besides=(ADMINISTRATOR,)), key
 
 
+# Keys at which something other than a machine writes, or would read, or that only look like a machine's own. `*` matches `/` in IAM.
+HOSTILE = [
+    "jobs/nlp/attempts/state.json",
+    "jobs/vision/attempts/state.json",
+    f"jobs/{LIVES}/attempts/1/heartbeat.json",
+    f"jobs/{LIVES}/attempts/state.json",
+    f"jobs/{LIVES}/head.json",
+    f"jobs/{LIVES}/cancel.json",
+    f"jobs/{LIVES}/checkpoints/state.json",
+    "jobs/attempts/vision/state.json",
+    "jobs/x/attempts/../state.json",
+    f"active/{LIVES}",
+    "active/attempts/x-0123abcd",
+    "inbox/vision/llama.toml",
+    "inbox/nlp/attempts/llama.toml",
+    "inbox/vision/llama.accepted.json",
+    "config/curfew.toml",
+    "agent/0123abcd",
+    "ledger/2026-11/eu-west-1.json",
+    "budgets/vision/2026-11.json",
+    "budgets/2026-11.json",
+    "notices/run-jobs/eu-west-1.json",
+    "activity/eu-west-1.json",
+    "plans/2026-11-01/run-jobs/attempts/run.json",
+    "prices/current.json",
+]
+# In no folder of Curfew's at all.
+ELSEWHERE = ["attempts", f"x/attempts/{LIVES}/head.json", f"/attempts/{LIVES}/head.json"]
+
+
+@pytest.mark.parametrize("who", [common_role, team_role])
+@pytest.mark.parametrize("key", [*HOSTILE, *ELSEWHERE])
+def test_no_machine_writes_what_curfew_believes(who: Any, key: str) -> None:
+    for action in ("s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"):
+        assert not who(Request(action, f"{BUCKET}/{key}"))
+        assert key in ELSEWHERE or not who(Request(action, f"{BUCKET}/{key}"), besides=(ADMINISTRATOR,))
+
+
+@pytest.mark.parametrize("role", [resources()["JobRole"]["Properties"], TEAM_ROLE])
+def test_what_a_machine_writes_begins_with_a_folder_of_its_own(role: dict[str, Any]) -> None:
+    """Each pattern has one `*`, at its end: what comes before it is a prefix, and matches nothing else."""
+    allowed = [one for one in statements_of_role(role) if one.effect == "Allow"]
+    writing = {"s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"}
+    patterns = [arn_of(at) for one in allowed if writing & set(one.actions) for at in one.resources]
+    assert all(pattern.count("*") == 1 and pattern.endswith("/*") and "?" not in pattern for pattern in patterns), patterns
+    folders = {pattern.removeprefix(BUCKET).removeprefix("arn:aws:s3:::StateBucket").split("/")[1] for pattern in patterns}
+    assert folders == {"attempts", "outputs", "checkpoints"}
+
+
+ARN = "arn:aws:s3:::StateBucket"
+
+
+def role_of(team: str) -> dict[str, Any]:
+    """team-role.yaml for one team: its parameter Team is filled in."""
+    return json.loads(json.dumps(TEAM_ROLE).replace("${Team}", team))
+
+
+# Each is a prefix of others, or is what a pattern could take it for.
+NEIGHBOURS = ["vision", "vision2", "vision-x", "vision%2Fx", "Vision", "isio", "v"]
+TEAMS = [(team, other) for team in NEIGHBOURS for other in NEIGHBOURS if team != other]
+
+
+@pytest.mark.parametrize(("team", "other"), TEAMS)
+def test_a_team_reaches_nothing_of_another(team: str, other: str) -> None:
+    role = role_of(team)
+    for folder, own in (("attempts", "rw"), ("checkpoints", "rwd"), ("outputs", "rw"), ("jobs", "r")):
+        for whose, expect in ((team, own), (other, "")):
+            key = f"{folder}/{whose}/llama-0123abcd/head.json"
+            actions = {"r": "s3:GetObject", "w": "s3:PutObject", "d": "s3:DeleteObjectVersion"}
+            may_do = "".join(letter for letter, action in actions.items() if role_may(role, Request(action, f"{ARN}/{key}")))
+            assert may_do == expect, key
+        for prefix in (f"{folder}/{other}/", f"{folder}/{other}", f"{folder}/", folder, ""):
+            assert not role_may(role, listing(prefix)), prefix
+            assert not role_may(role, listing(prefix), besides=(ADMINISTRATOR,)), prefix
+        for prefix in (f"{folder}/{team}/", f"{folder}/{team}/llama-0123abcd/1/"):
+            assert role_may(role, listing(prefix)), prefix
+
+
+def listing(prefix: str | None, bucket: str = ARN) -> Request:
+    return Request("s3:ListBucket", bucket, context={} if prefix is None else {"s3:prefix": prefix})
+
+
+def test_nothing_is_listed_without_a_prefix() -> None:
+    """Not by the common role either, nor by one that somebody has given everything."""
+    roles = [(role_of("vision"), ARN, "jobs/vision/"), (resources()["JobRole"]["Properties"], BUCKET, "jobs/vision/")]
+    for role, bucket, own in roles:
+        assert role_may(role, listing(own, bucket))
+        for prefix in (None, "", "j", "config/", "inbox/vision/", "budgets/"):
+            for besides in ((), (ADMINISTRATOR,)):
+                assert not role_may(role, listing(prefix, bucket), besides=besides), prefix
+
+
 @pytest.mark.parametrize("who", [common_role, team_role])
 def test_a_machine_may_do_nothing_beside_its_part_of_the_bucket(who: Any) -> None:
-    assert who(Request("cloudwatch:PutMetricData", "*", context={"cloudwatch:namespace": "CWAgent"}))
+    assert who(Request("cloudwatch:PutMetricData", "*", context={"cloudwatch:namespace": "Curfew/Jobs"}))
+    # What reap-instances reads as evidence.
+    assert not who(Request("cloudwatch:PutMetricData", "*", context={"cloudwatch:namespace": "CWAgent"}))
     assert not who(Request("cloudwatch:PutMetricData", "*", context={"cloudwatch:namespace": "AWS/EC2"}))
     # It ends by shutting down, for which it needs nobody.
     for action in ("ec2:TerminateInstances", "ec2:RunInstances", "ec2:CreateTags", "iam:PassRole", "sns:Publish"):
         assert not who(Request(action, INSTANCE, tags=(JOB,)))
     secret = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:token"
     assert not who(Request("secretsmanager:GetSecretValue", secret))
+
+
+@pytest.mark.parametrize("who", [common_role, team_role])
+def test_a_machine_lists_the_versions_of_checkpoints_alone(who: Any) -> None:
+    def lists(**context: str) -> bool:
+        return who(Request("s3:ListBucketVersions", BUCKET, context={name.replace("_", ":"): value for name, value in context.items()}))
+
+    assert lists(s3_prefix=f"checkpoints/{LIVES}/1/100/")
+    assert lists(s3_prefix="checkpoints/nlp/bert-0123abcd/") == (who is common_role)
+    assert not lists(s3_prefix=f"jobs/{LIVES}/") and not lists()
 
 
 @pytest.mark.parametrize("who", [common_role, team_role])

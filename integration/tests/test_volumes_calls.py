@@ -2,43 +2,11 @@
 
 from __future__ import annotations
 
-from math import ceil
-
-import pytest
 
 from local_aws.client import REGION
-from reaping import EUROPE, REGIONS, Run, ago
+from reaping import EUROPE, Run, ago
 from reaping_volumes import EC2_WRITES, READS, VolumeAccount
 from template_actions import granted_actions
-
-VOLUMES_A_PAGE = 500  # what DescribeVolumes gives at most ("DescribeVolumes", EC2 API reference, as it was)
-METRICS_A_CALL = 500  # GetMetricData
-
-# Of every run, whatever there is to do: configuration, prices, what was told, who listens, where to look, volumes and Curfew's
-# snapshots, and the audit record.
-ALWAYS = {
-    "s3:GetObject": 2 + len(REGIONS),
-    "sns:ListSubscriptionsByTopic": 1,
-    "ec2:DescribeRegions": 1,
-    "ec2:DescribeVolumes": len(REGIONS),
-    "ec2:DescribeSnapshots": len(REGIONS),
-    "s3:PutObject": 1,
-}
-
-
-def test_an_empty_account_costs_eleven_calls(storage: VolumeAccount) -> None:
-    assert dict(storage.tick().counts) == ALWAYS
-
-
-def test_hundreds_of_volumes_are_few_calls(storage: VolumeAccount) -> None:
-    storage.configure(volumes={"action": "notify"})
-    count = 520
-    storage.aws.change(copy={"resource": storage.orphan(), "region": REGION, "count": count - 1})
-    run = storage.tick()
-    assert run.response["seen"] == len(run.steps) == count
-    assert run.counts["ec2:DescribeVolumes"] == 1 + ceil(count / VOLUMES_A_PAGE)
-    assert run.counts["cloudwatch:GetMetricData"] == ceil(count / METRICS_A_CALL)
-    assert sum(run.counts.values()) == sum(ALWAYS.values()) + 1 + 2 + len(run.messages) + 1
 
 
 def test_every_write_names_its_volume(storage: VolumeAccount) -> None:

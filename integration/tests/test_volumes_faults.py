@@ -46,34 +46,6 @@ def test_a_lost_answer_to_delete_volume(storage: VolumeAccount, fault: str) -> N
     assert storage.tick().is_quiet
 
 
-@pytest.mark.parametrize("fault", ["throttle", "reset", "error500"])
-@pytest.mark.parametrize(
-    "action", ["ec2:DescribeVolumes", "ec2:DescribeSnapshots", "ec2:DeleteVolume", "ec2:CreateTags"]
-)
-def test_another_call_that_fails_once_is_repeated_at_once(storage: VolumeAccount, action: str, fault: str) -> None:
-    volume = storage.marked()
-    snapshot = storage.snapshot_of(volume)
-    storage.aws.fault(action, fault)
-    run = storage.tick()
-    assert run.said(volume) == ("delete", "orphaned", "done") and run.gaps == []
-    assert [rule["struck"] for rule in storage.aws.faults()] == [1]
-    assert "curfew:deleted-at" in storage.aws.tags(snapshot)
-    assert storage.tick().is_quiet
-
-
-def test_the_date_on_a_snapshot_that_could_not_be_written_is_written_later(storage: VolumeAccount) -> None:
-    volume = storage.marked()
-    snapshot = storage.snapshot_of(volume)
-    storage.aws.fault("ec2:CreateTags", "access_denied", match=snapshot, times=None)
-    run = storage.tick()
-    assert run.said(volume) == ("delete", "orphaned", "done")
-    assert not storage.exists(volume) and "curfew:deleted-at" not in storage.aws.tags(snapshot)
-    storage.aws.clear_faults()
-    after = storage.tick()
-    assert after.said(snapshot) == ("mark", "expired", "done")
-    assert "curfew:deleted-at" in storage.aws.tags(snapshot)
-
-
 @pytest.mark.parametrize(
     "action", sorted(READS - {"s3:GetObject", "sns:ListSubscriptionsByTopic", "ec2:DescribeRegions"})
 )
@@ -123,18 +95,6 @@ def test_what_cannot_be_looked_at_again_is_not_deleted(storage: VolumeAccount, l
     assert storage.tick().said(volume) == ("delete", "orphaned", "done")
 
 
-def test_a_snapshot_that_a_listing_misses_costs_one_more(storage: VolumeAccount) -> None:
-    """EC2 is eventually consistent. All of them expire."""
-    volume = storage.marked()
-    missed = storage.snapshot_of(volume)
-    storage.aws.set_snapshot(missed, unlisted=True)
-    assert storage.tick().said(volume) == ("snapshot", "orphaned", "done")
-    storage.aws.set_snapshot(missed, unlisted=False)
-    assert storage.tick().said(volume) == ("delete", "orphaned", "done")
-    assert len(storage.snapshots(volume)) == 2
-    assert all("curfew:deleted-at" in storage.aws.tags(one) for one in storage.snapshots(volume))
-
-
 @pytest.mark.parametrize("fault", ["access_denied", "scp_denied"])
 @pytest.mark.parametrize("action", ["ec2:CreateSnapshot", "ec2:DeleteVolume", "ec2:DeleteSnapshot"])
 def test_a_write_that_is_denied_names_the_permission_and_stops_nothing_else(
@@ -172,13 +132,6 @@ def test_snapshots_that_ec2_does_not_begin_now(storage: VolumeAccount, code: str
     assert run.said(volume) == ("snapshot", "orphaned", "failed") and code in run.step(volume)["error"]
     assert run.counts["ec2:CreateSnapshot"] == 1
     assert storage.tick().said(volume) == ("snapshot", "orphaned", "done")
-
-
-def test_nothing_could_be_read_is_an_error(storage: VolumeAccount) -> None:
-    storage.aws.fault("ec2:DescribeVolumes", "access_denied", times=None)
-    run = storage.tick()
-    assert "no region could be read" in run.error and "grant ec2:DescribeVolumes" in run.error
-    assert run.ec2_writes == []
 
 
 @pytest.mark.parametrize("seconds", [5, 21])

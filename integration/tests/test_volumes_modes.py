@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
 
 import pytest
 
 from local_aws import LocalAws
 from local_aws.client import REGION
-from reaping import TAGGED, ago, moment, now
+from reaping import ago
 from reaping_volumes import EC2_WRITES, VolumeAccount
-
-OBSERVED, ENFORCED = "observed", "done"
 
 
 def full_house(storage: VolumeAccount) -> dict[str, str]:
@@ -66,88 +62,6 @@ def test_curfew_mode_observe_writes_nothing_and_tells(storage: VolumeAccount, mo
     assert storage.snapshot_exists(house["expired"])
 
 
-def test_observe_goes_the_same_way_by_its_own_memory(storage: VolumeAccount) -> None:
-    """First seen, announced, due, each told once; without a tag."""
-    storage.configure(volumes={"orphaned_after": "0s"})
-    storage.restart(CURFEW_MODE="observe")
-    volume = storage.volume()
-    run = storage.tick()
-    assert run.said(volume) == ("mark", "orphaned", "observed")
-    assert volume in run.message() and "would" in run.message()
-    run = storage.tick()
-    assert run.said(volume) == ("snapshot", "orphaned", "observed")
-    assert volume in run.message() and "would" in run.message()
-    for _ in range(2):
-        run = storage.tick()
-        assert run.messages == []
-    assert storage.aws.tags(volume) == TAGGED and storage.exists(volume) and storage.snapshots(volume) == []
-
-
-def test_first_sight_in_observe_mode_is_remembered_in_the_bucket(storage: VolumeAccount) -> None:
-    storage.configure(mode="observe")
-    volume = storage.volume()
-    run = storage.tick()
-    assert run.messages == [] and run.ec2_writes == []
-    first = storage.read(storage.notices())["first_sights"][volume]
-    assert abs((now() - moment(first)).total_seconds()) < 60
-    storage.tick()
-    assert storage.read(storage.notices())["first_sights"][volume] == first
-
-
-def test_once_enforced_the_first_sight_is_written_down_as_it_was(storage: VolumeAccount) -> None:
-    """Nobody who switches Curfew on waits two weeks more."""
-    storage.configure(mode="observe")
-    volume = storage.volume()
-    storage.tick()
-    notices = storage.read(storage.notices())
-    notices["first_sights"][volume] = "2026-01-01T00:00:00Z"
-    storage.put(storage.notices(), json.dumps(notices).encode())
-    storage.configure(volumes={"grace": "3d"})
-    run = storage.tick()
-    assert run.said(volume) == ("mark", "orphaned", "done")
-    assert storage.aws.tags(volume)["curfew:unattached-since"] == "2026-01-01T00:00:00Z"
-    assert storage.mark(volume) and volume in run.message(), "announced anew: nobody has been promised anything yet"
-
-
-def test_what_was_observed_is_announced_anew_before_it_is_enforced(storage: VolumeAccount) -> None:
-    storage.configure(mode="observe")
-    volume = storage.orphan()
-    for _ in range(3):
-        assert {step["outcome"] for step in storage.tick().steps} <= {"observed"}
-    storage.configure()
-    run = storage.tick()
-    assert run.said(volume) == ("mark", "orphaned", "done") and volume in run.message()
-    assert storage.tick().said(volume) == ("snapshot", "orphaned", "done")
-
-
-@pytest.mark.parametrize(
-    ("tags", "config", "expect"),
-    [
-        # Its own tag, above all.
-        ({"curfew:mode": "enforce"}, {"mode": "observe"}, ENFORCED),
-        ({"curfew:mode": "observe"}, {"mode": "enforce"}, OBSERVED),
-        ({"curfew:mode": "enforce", "Owner": ""}, {"untagged": {"mode": "observe"}}, ENFORCED),
-        # Then, where a required tag is missing, what the account says about those.
-        ({"Owner": ""}, {"mode": "enforce", "untagged": {"mode": "observe"}}, OBSERVED),
-        ({"Owner": ""}, {"mode": "observe", "untagged": {"mode": "enforce"}}, ENFORCED),
-        # Then its team's.
-        ({}, {"mode": "observe", "teams": {"vision": {"mode": "enforce"}}}, ENFORCED),
-        ({}, {"mode": "enforce", "teams": {"vision": {"mode": "observe"}}}, OBSERVED),
-        # Then the account's.
-        ({}, {"mode": "enforce"}, ENFORCED),
-        ({}, {"mode": "observe"}, OBSERVED),
-    ],
-)
-def test_the_effective_mode(storage: VolumeAccount, tags: dict[str, str], config: dict[str, Any], expect: str) -> None:
-    storage.configure(**config)
-    volume = storage.orphan(tags=tags)
-    run = storage.tick()
-    assert run.said(volume) == ("mark", "orphaned", expect)
-    assert (storage.mark(volume) is not None) == (expect == ENFORCED)
-    if expect == OBSERVED:
-        assert run.ec2_writes == []
-
-
 def test_nothing_is_enforced_by_default(storage: VolumeAccount) -> None:
     """No configuration at all: everything is only told."""
     storage.aws.client("s3").delete_object(Bucket="curfew-state", Key="config/curfew.toml")
@@ -156,15 +70,6 @@ def test_nothing_is_enforced_by_default(storage: VolumeAccount) -> None:
     run = storage.tick()
     assert run.steps and {step["outcome"] for step in run.steps} == {"observed"}
     assert run.ec2_writes == []
-
-
-def test_a_team_that_opts_out_after_the_mark_is_left_alone(storage: VolumeAccount) -> None:
-    volume = storage.orphan()
-    storage.tick()
-    storage.tag(volume, mode="observe")
-    for _ in range(3):
-        run = storage.tick()
-        assert run.ec2_writes == [] and storage.exists(volume) and storage.snapshots(volume) == []
 
 
 def test_a_team_that_opts_out_after_the_snapshot_keeps_its_volume(storage: VolumeAccount) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from local_aws.client import REGION
-from reaping import EUROPE, REPOSITORY, TAGGED, Run, moment
+from reaping import REPOSITORY, TAGGED, Run
 from reaping_volumes import VolumeAccount
 
 CLI = REPOSITORY / "target" / "venv" / "bin"
@@ -111,11 +110,6 @@ def test_every_type_comes_back_as_it_was(
     assert_undone(storage, before, run, tmp_path)
 
 
-def test_in_another_region(storage: VolumeAccount, tmp_path: Path) -> None:
-    before, run = deleted(storage, EUROPE)
-    assert_undone(storage, before, run, tmp_path, EUROPE)
-
-
 def test_with_an_encrypted_volume(storage: VolumeAccount, tmp_path: Path) -> None:
     before, run = deleted(storage, asked={"Encrypted": True})
     assert before["Encrypted"] and before["KmsKeyId"]
@@ -129,21 +123,6 @@ def test_with_tags_that_no_shell_likes(storage: VolumeAccount, tmp_path: Path) -
     assert {tag["Key"]: tag["Value"] for tag in restored["Tags"]} == {**TAGGED, **AWKWARD}
 
 
-def test_tags_of_aws_are_left_to_aws(storage: VolumeAccount, tmp_path: Path) -> None:
-    before, run = deleted(storage, tags={"aws:backup:source-resource": "x"})
-    assert_undone(storage, before, run, tmp_path)
-
-
-def test_without_any_tags(storage: VolumeAccount, tmp_path: Path) -> None:
-    volume = storage.untagged_volume()
-    storage.configure(volumes={"orphaned_after": "0s"})
-    before = storage.aws.volume(volume)
-    for _ in range(3):
-        run = storage.tick()
-    said = paste(storage, command(run, volume, "untagged"), tmp_path)
-    assert described(storage.aws.volume(said["VolumeId"])) == described(before)
-
-
 def test_grown_after_its_snapshot_it_comes_back_as_large(storage: VolumeAccount, tmp_path: Path) -> None:
     volume = storage.marked(size=100)
     storage.tick()
@@ -154,22 +133,3 @@ def test_grown_after_its_snapshot_it_comes_back_as_large(storage: VolumeAccount,
     assert run.said(volume) == ("delete", "orphaned", "done")
     restored = storage.aws.volume(paste(storage, command(run, volume), tmp_path)["VolumeId"])
     assert restored["Size"] == 200 and described(restored) == described(before)
-
-
-def test_until_when_it_can_be_undone(storage: VolumeAccount) -> None:
-    storage.configure(volumes={"keep_snapshots": "10d"})
-    before, run = deleted(storage)
-    snapshot = storage.snapshot(before["VolumeId"])
-    until = moment(run.message().partition("Undo until ")[2].partition(": ")[0])
-    deleted_at = moment(storage.aws.tags(snapshot)["curfew:deleted-at"])
-    assert abs(until - deleted_at - timedelta(days=10)) < timedelta(minutes=1)
-    assert storage.tick().spared == {"restorable": 1}
-
-
-def test_what_was_restored_begins_anew(storage: VolumeAccount, tmp_path: Path) -> None:
-    """And what it came from is kept as long as was promised."""
-    before, run = deleted(storage)
-    restored = paste(storage, command(run, before["VolumeId"]), tmp_path)["VolumeId"]
-    run = storage.tick()
-    assert run.said(restored) == ("mark", "orphaned", "done") and run.messages == []
-    assert storage.tick().spared == {"young": 1, "restorable": 1}

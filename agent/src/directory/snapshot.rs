@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use domain::job::checkpoints::{File, Link, Manifest, PartDigest, Step};
-use store::{Content, Fingerprint, Local};
+use jobs::checkpoints::{CheckpointStep, Manifest, ManifestFile, ManifestLink, PartDigest};
+use store::{CheckpointContent, FileFingerprint, LocalFile};
 
-use super::{DEPTH_MAX, Inside, walk, within};
+use super::{DEPTH_MAX, DirectoryContent, walk, within};
 
 /// Where files are held that their writer may delete.
 const HELD: &str = ".curfew-held";
@@ -21,39 +21,39 @@ const READ_BYTES: usize = 256 * 1024;
 
 /// A checkpoint that is in the bucket, and its step as it lay in the directory when it was kept or put back.
 #[derive(Debug)]
-pub(crate) struct Original {
-    pub(crate) step: Step,
+pub(crate) struct KeptStep {
+    pub(crate) step: CheckpointStep,
     pub(crate) manifest: Arc<Manifest>,
 }
 
 /// A checkpoint, as it was at one moment.
 #[derive(Debug)]
-pub(crate) struct Snapshot {
-    pub(crate) content: Content,
+pub(crate) struct StepSnapshot {
+    pub(crate) content: CheckpointContent,
     directory: PathBuf,
     entries: Vec<String>,
-    seen: BTreeMap<PathBuf, Fingerprint>,
+    seen: BTreeMap<PathBuf, FileFingerprint>,
 }
 
-impl Snapshot {
+impl StepSnapshot {
     /// Of these entries of the directory.
-    pub(crate) fn take(directory: &Path, entries: &[String]) -> io::Result<Self> {
-        let mut inside = Inside::default();
+    pub(crate) fn capture(directory: &Path, entries: &[String]) -> io::Result<Self> {
+        let mut inside = DirectoryContent::beneath(directory);
         for entry in entries {
             walk(&directory.join(entry), DEPTH_MAX, &mut inside)?;
         }
         let named = |path: &Path| within(path, directory).map_err(io::Error::other);
-        let mut content = Content::default();
+        let mut content = CheckpointContent::default();
         let mut seen = BTreeMap::new();
         for (from, metadata) in &inside.files {
-            let found = Fingerprint::of(metadata);
-            content.files.push(Local { path: named(from)?, from: from.clone(), found: Some(found) });
+            let found = FileFingerprint::from_metadata(metadata);
+            content.files.push(LocalFile { path: named(from)?, from: from.clone(), found: Some(found) });
             seen.insert(from.clone(), found);
         }
         for (from, to) in &inside.links {
             let unnamed = || io::Error::other(format!("{} leads to what is no UTF-8", from.display()));
             let to = to.to_str().ok_or_else(unnamed)?.to_owned();
-            content.links.push(Link { path: named(from)?, to });
+            content.links.push(ManifestLink { path: named(from)?, to });
         }
         for folder in &inside.folders {
             content.folders.push(named(folder)?);
@@ -62,8 +62,8 @@ impl Snapshot {
     }
 
     /// Whether it has as many files, and as many bytes, as were looked at before: else some of it is gone already, or came since.
-    pub(crate) fn is_all_of(&self, step: &Step) -> bool {
-        let bytes: u64 = self.seen.values().map(Fingerprint::bytes).sum();
+    pub(crate) fn is_all_of(&self, step: &CheckpointStep) -> bool {
+        let bytes: u64 = self.seen.values().map(FileFingerprint::bytes).sum();
         (u64::try_from(self.seen.len()), bytes) == (Ok(step.files), step.bytes)
     }
 
@@ -82,26 +82,29 @@ impl Snapshot {
 
     /// A file that was written since, or came to it. One that is gone was read before.
     pub(crate) fn changed(&self) -> Option<PathBuf> {
-        let mut now = Inside::default();
+        let mut now = DirectoryContent::beneath(&self.directory);
         for entry in &self.entries {
             // What cannot be looked at is being deleted.
             let _ = walk(&self.directory.join(entry), DEPTH_MAX, &mut now);
         }
-        let changed = |(path, metadata): &(PathBuf, Metadata)| self.seen.get(path) != Some(&Fingerprint::of(metadata));
+        let changed = |(path, metadata): &(PathBuf, Metadata)| {
+            self.seen.get(path) != Some(&FileFingerprint::from_metadata(metadata))
+        };
         now.files.into_iter().find(changed).map(|(path, _)| path)
     }
 
     /// Whether it is what a manifest describes, byte for byte, though it was touched since. What was changed last is read first: where it
     /// is something else, that shows soon. Given up, it is an error.
     pub(crate) fn is_still(&self, manifest: &Manifest, given_up: &AtomicBool) -> io::Result<bool> {
-        let Content { files, links, folders } = &self.content;
-        let link = |link: &Link| (link.path.clone(), link.to.clone());
+        let CheckpointContent { files, links, folders } = &self.content;
+        let link = |link: &ManifestLink| (link.path.clone(), link.to.clone());
         let same_links = sorted(links.iter().map(link)) == sorted(manifest.links.iter().map(link));
-        let described: BTreeMap<&str, &File> = manifest.files.iter().map(|file| (file.path.as_str(), file)).collect();
+        let described: BTreeMap<&str, &ManifestFile> =
+            manifest.files.iter().map(|file| (file.path.as_str(), file)).collect();
         let pairs: Option<Vec<_>> =
             files.iter().map(|file| Some((file, *described.get(file.path.as_str())?))).collect();
         let Some(mut pairs) = pairs.filter(|pairs| pairs.len() == described.len()) else { return Ok(false) };
-        let size = |file: &Local| file.found.map(|found| found.bytes());
+        let size = |file: &LocalFile| file.found.map(|found| found.bytes());
         let same_sizes = pairs.iter().all(|(file, described)| size(file) == Some(described.bytes));
         if !same_links || !same_sizes || sorted(folders) != sorted(&manifest.folders) {
             return Ok(false);
@@ -126,9 +129,9 @@ fn sorted<T: Ord>(all: impl IntoIterator<Item = T>) -> BTreeSet<T> {
 }
 
 /// Whether a file has the digest of each part of one that is described.
-fn has_digests(path: &Path, described: &File, given_up: &AtomicBool) -> io::Result<bool> {
+fn has_digests(path: &Path, described: &ManifestFile, given_up: &AtomicBool) -> io::Result<bool> {
     let (mut file, mut piece) = (fs::File::open(path)?, vec![0; READ_BYTES]);
-    let parts = File::parts(described.bytes, described.part_bytes);
+    let parts = ManifestFile::parts(described.bytes, described.part_bytes);
     for ((_, length), expected) in parts.into_iter().zip(&described.sha256) {
         let (mut digest, mut left) = (PartDigest::default(), length);
         while left > 0 {
@@ -137,7 +140,7 @@ fn has_digests(path: &Path, described: &File, given_up: &AtomicBool) -> io::Resu
             }
             let most = usize::try_from(left).unwrap_or(READ_BYTES).min(READ_BYTES);
             file.read_exact(&mut piece[..most])?;
-            digest.take(&piece[..most]);
+            digest.update(&piece[..most]);
             left -= u64::try_from(most).unwrap_or(left);
         }
         if digest.hex() != *expected {
@@ -148,7 +151,7 @@ fn has_digests(path: &Path, described: &File, given_up: &AtomicBool) -> io::Resu
 }
 
 /// Where a file can be read from now on.
-fn hold_one(file: &Local, held: &Path) -> io::Result<PathBuf> {
+fn hold_one(file: &LocalFile, held: &Path) -> io::Result<PathBuf> {
     // Of a link there would be another link.
     if fs::symlink_metadata(&file.from)?.is_symlink() {
         return Ok(file.from.clone());
@@ -166,14 +169,14 @@ pub(crate) fn let_go(directory: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use domain::job::checkpoints::{QUIET, Watch, Writer};
+    use jobs::checkpoints::{DirectoryWatch, QUIET, WriterState};
 
-    use super::super::look;
+    use super::super::scan_directory;
     use super::super::tests::Scratch;
     use super::*;
 
-    fn snapshot(scratch: &Scratch) -> Snapshot {
-        Snapshot::take(&scratch.0, &["step-1".to_owned()]).unwrap()
+    fn snapshot(scratch: &Scratch) -> StepSnapshot {
+        StepSnapshot::capture(&scratch.0, &["step-1".to_owned()]).unwrap()
     }
 
     #[test]
@@ -183,7 +186,7 @@ mod tests {
         for (name, to) in [("to-directory", "deep"), ("to-file", "deep/a.bin"), ("to-nothing", "/nowhere/at-all")] {
             std::os::unix::fs::symlink(to, scratch.0.join("step-1").join(name)).unwrap();
         }
-        let Content { files, links, folders } = snapshot(&scratch).content;
+        let CheckpointContent { files, links, folders } = snapshot(&scratch).content;
         let mut paths: Vec<String> = files.into_iter().map(|file| file.path).collect();
         paths.sort_unstable();
         assert_eq!(paths, ["step-1/deep/a.bin", "step-1/to-file"]);
@@ -197,10 +200,10 @@ mod tests {
     #[test]
     fn what_is_no_longer_all_that_was_looked_at_is_noticed() {
         let scratch = Scratch::new("less").file("step-1/a.bin").file("step-1/b.bin");
-        let entries = look(&scratch.0).unwrap().entries;
-        let (now, mut watch) = (crate::world::now(), Watch::default());
-        watch.look(entries, now);
-        let step = watch.steps(Writer::Ended, now, QUIET).remove(0);
+        let entries = scan_directory(&scratch.0).unwrap().entries;
+        let (now, mut watch) = (crate::world::now(), DirectoryWatch::default());
+        watch.observe(entries, now);
+        let step = watch.steps(WriterState::Ended, now, QUIET).remove(0);
         assert!(snapshot(&scratch).is_all_of(&step));
         fs::remove_file(scratch.0.join("step-1/b.bin")).unwrap();
         assert!(!snapshot(&scratch).is_all_of(&step));
@@ -225,19 +228,19 @@ mod tests {
     }
 
     /// As it would be described once it is uploaded.
-    fn manifest(taken: &Snapshot) -> Manifest {
-        let described = |file: &Local| {
+    fn manifest(taken: &StepSnapshot) -> Manifest {
+        let described = |file: &LocalFile| {
             let bytes = fs::read(&file.from).unwrap();
             let size = u64::try_from(bytes.len()).unwrap();
-            File {
+            ManifestFile {
                 path: file.path.clone(),
                 bytes: size,
                 part_bytes: 4,
-                sha256: bytes.chunks(4).map(File::digest).collect(),
+                sha256: bytes.chunks(4).map(ManifestFile::digest).collect(),
             }
         };
-        let Content { files, links, folders } = &taken.content;
-        let files: Vec<File> = files.iter().map(described).collect();
+        let CheckpointContent { files, links, folders } = &taken.content;
+        let files: Vec<ManifestFile> = files.iter().map(described).collect();
         let (bytes, links, folders) = (files.iter().map(|file| file.bytes).sum(), links.clone(), folders.clone());
         Manifest { schema: 1, attempt: 1, step: 1, rewrite: 0, at: crate::world::now(), bytes, files, links, folders }
     }

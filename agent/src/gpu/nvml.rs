@@ -3,8 +3,8 @@
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-use domain::fault::sentence;
-use domain::job::telemetry::{GPUS_MAX, GpuSample};
+use jobs::telemetry::{GPUS_MAX, GpuSample};
+use model::fault::error_sentence;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 use tokio::sync::oneshot;
@@ -13,57 +13,57 @@ const MIB: u64 = 1024 * 1024;
 
 /// What was seen at one moment, and in words what was not.
 #[derive(Debug, Default)]
-pub(super) struct Look {
+pub(super) struct GpuReading {
     pub(super) gpus: Vec<GpuSample>,
     pub(super) problems: Vec<String>,
 }
 
-impl Look {
-    fn of(problem: impl Into<String>) -> Self {
+impl GpuReading {
+    fn from_problem(problem: impl Into<String>) -> Self {
         Self { gpus: Vec::new(), problems: vec![problem.into()] }
     }
 }
 
 /// Asks the thread.
-pub(super) struct Sampler {
-    ask: Sender<oneshot::Sender<Look>>,
+pub(super) struct GpuSampler {
+    ask: Sender<oneshot::Sender<GpuReading>>,
     /// The question that has not been answered yet: there is never more than one.
-    asked: Option<oneshot::Receiver<Look>>,
+    asked: Option<oneshot::Receiver<GpuReading>>,
 }
 
-impl Sampler {
+impl GpuSampler {
     /// Begins the thread; it ends when nobody can ask it any more.
     pub(super) fn begin() -> std::io::Result<Self> {
         let (ask, asked) = mpsc::channel();
-        std::thread::Builder::new().name("nvml".to_owned()).spawn(move || answer(&asked))?;
+        std::thread::Builder::new().name("nvml".to_owned()).spawn(move || serve_requests(&asked))?;
         Ok(Self { ask, asked: None })
     }
 
     /// What the GPUs do now. Where NVML has not answered in time, that answer is what the next call waits for.
-    pub(super) async fn look(&mut self, patience: Duration) -> Look {
+    pub(super) async fn read(&mut self, timeout: Duration) -> GpuReading {
         let mut answer = self.asked.take().unwrap_or_else(|| {
             let (tell, answer) = oneshot::channel();
             // Where the thread is gone, so is the answer.
             let _ = self.ask.send(tell);
             answer
         });
-        match tokio::time::timeout(patience, &mut answer).await {
+        match tokio::time::timeout(timeout, &mut answer).await {
             Ok(Ok(look)) => look,
-            Ok(Err(_)) => Look::of(
+            Ok(Err(_)) => GpuReading::from_problem(
                 "CloudWatch is told nothing of GPUs any more: reading them failed in a way that nobody has foreseen",
             ),
             Err(_) => {
                 self.asked = Some(answer);
-                Look::of("NVML does not answer, and CloudWatch is told nothing of GPUs until it does")
+                GpuReading::from_problem("NVML does not answer, and CloudWatch is told nothing of GPUs until it does")
             }
         }
     }
 }
 
-fn answer(asked: &Receiver<oneshot::Sender<Look>>) {
+fn serve_requests(asked: &Receiver<oneshot::Sender<GpuReading>>) {
     let mut open = None;
     while let Ok(tell) = asked.recv() {
-        let seen = look(&mut open).unwrap_or_else(Look::of);
+        let seen = read_gpus(&mut open).unwrap_or_else(GpuReading::from_problem);
         if seen.gpus.is_empty() {
             // Opened anew the next time: a driver that was replaced is another one.
             open = None;
@@ -73,21 +73,22 @@ fn answer(asked: &Receiver<oneshot::Sender<Look>>) {
     }
 }
 
-fn look(open: &mut Option<Nvml>) -> Result<Look, String> {
+fn read_gpus(open: &mut Option<Nvml>) -> Result<GpuReading, String> {
     let nvml = match open {
         Some(nvml) => nvml,
         None => open.insert(Nvml::init().map_err(|error| not_opened(&error))?),
     };
-    let count = nvml.device_count().map_err(|error| format!("the GPUs cannot be counted: {}", sentence(&error)))?;
+    let count =
+        nvml.device_count().map_err(|error| format!("the GPUs cannot be counted: {}", error_sentence(&error)))?;
     let mut look = match count {
-        0 => Look::of("there is no NVIDIA GPU here of which CloudWatch could be told"),
-        _ => Look::default(),
+        0 => GpuReading::from_problem("there is no NVIDIA GPU here of which CloudWatch could be told"),
+        _ => GpuReading::default(),
     };
     for index in 0..count.min(GPUS_MAX) {
         match sample(nvml, index, &mut look.problems) {
             Ok(sample) => look.gpus.push(sample),
             Err(NvmlError::GpuLost) => look.problems.push(format!("GPU {index} has fallen off the bus")),
-            Err(error) => look.problems.push(format!("GPU {index} cannot be read: {}", sentence(&error))),
+            Err(error) => look.problems.push(format!("GPU {index} cannot be read: {}", error_sentence(&error))),
         }
     }
     Ok(look)
@@ -98,7 +99,7 @@ fn not_opened(error: &NvmlError) -> String {
         NvmlError::LibloadingError(error) => {
             format!("CloudWatch is told nothing of GPUs, for NVIDIA's library cannot be loaded: {error}")
         }
-        error => format!("CloudWatch is told nothing of GPUs, for NVML cannot be begun: {}", sentence(error)),
+        error => format!("CloudWatch is told nothing of GPUs, for NVML cannot be begun: {}", error_sentence(error)),
     }
 }
 
@@ -109,7 +110,7 @@ fn sample(nvml: &Nvml, index: u32, problems: &mut Vec<String>) -> Result<GpuSamp
         Ok(value) => Ok(Some(value)),
         Err(error @ NvmlError::GpuLost) => Err(error),
         Err(error) => {
-            problems.push(format!("GPU {index} does not tell its {what}: {}", sentence(&error)));
+            problems.push(format!("GPU {index} does not tell its {what}: {}", error_sentence(&error)));
             Ok(None)
         }
     };

@@ -6,9 +6,10 @@ use aws_config::imds;
 use aws_sdk_cloudwatch::Client;
 use aws_sdk_cloudwatch::primitives::DateTime;
 use aws_sdk_cloudwatch::types::{Dimension, MetricDatum};
-use domain::job::JobId;
-use domain::job::telemetry::{Datum, GpuSample, data, namespace};
 use jiff::Timestamp;
+use jobs::JobId;
+use jobs::telemetry::{GpuMetric, GpuSample, data};
+use model::config::JOB_METRICS_NAMESPACE;
 
 use crate::world::now;
 use crate::{aws, notice};
@@ -21,10 +22,10 @@ const REGION: &str = "/latest/meta-data/placement/region";
 
 /// Which machine this is, once the instance metadata has said so.
 #[derive(Debug, Default)]
-pub(super) struct Publisher(Option<Machine>);
+pub(super) struct Publisher(Option<PublishingMachine>);
 
 #[derive(Debug)]
-struct Machine {
+struct PublishingMachine {
     instance: String,
     client: Client,
 }
@@ -42,20 +43,20 @@ impl Publisher {
     async fn put(&mut self, job: &JobId, moments: &[Vec<GpuSample>]) -> Result<(), String> {
         let machine = match &mut self.0 {
             Some(machine) => machine,
-            unknown => unknown.insert(Machine::find().await?),
+            unknown => unknown.insert(PublishingMachine::find().await?),
         };
         let (data, at) = (data(moments, &machine.instance, job), now());
         if data.is_empty() {
             return Ok(());
         }
         let data = data.into_iter().map(|datum| metric_datum(datum, at)).collect();
-        let call = machine.client.put_metric_data().namespace(namespace()).set_metric_data(Some(data));
+        let call = machine.client.put_metric_data().namespace(JOB_METRICS_NAMESPACE).set_metric_data(Some(data));
         call.send().await.map_err(|error| aws::said(&error))?;
         Ok(())
     }
 }
 
-impl Machine {
+impl PublishingMachine {
     async fn find() -> Result<Self, String> {
         let metadata = notice::client();
         let instance = said(&metadata, INSTANCE).await?;
@@ -71,7 +72,7 @@ async fn said(metadata: &imds::Client, path: &'static str) -> Result<String, Str
 }
 
 /// All values and how often each was seen, so that the average, the extremes and any percentile of a minute are true.
-fn metric_datum(datum: Datum, at: Timestamp) -> MetricDatum {
+fn metric_datum(datum: GpuMetric, at: Timestamp) -> MetricDatum {
     let (values, counts) = datum.values.into_iter().map(|(value, count)| (value, f64::from(count))).unzip();
     let dimension = |(name, value)| Dimension::builder().name(name).value(value).build();
     MetricDatum::builder()

@@ -15,23 +15,23 @@ const WAITING_BYTES: usize = 1024 * 1024;
 
 /// Where the log goes besides the bucket.
 #[derive(Debug, Clone)]
-pub(super) struct Outlet(Arc<Shared>);
+pub(super) struct LogOutput(Arc<OutputState>);
 
 #[derive(Debug, Default)]
-struct Shared {
-    waiting: Mutex<Waiting>,
+struct OutputState {
+    waiting: Mutex<PendingOutput>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct PendingOutput {
     bytes: Vec<u8>,
     /// What came after them and was left out, in bytes.
     left_out: u64,
     is_writing: bool,
 }
 
-impl Outlet {
+impl LogOutput {
     pub(super) fn to_stdout() -> Self {
         // Without the buffer of the standard library, which is written out at the end of the process, whoever reads it.
         Self::to(std::io::stdout().as_fd().try_clone_to_owned().map(File::from))
@@ -39,7 +39,7 @@ impl Outlet {
 
     /// Without a file it takes everything and writes nothing: the bucket has the log.
     fn to(file: std::io::Result<impl Write + Send + 'static>) -> Self {
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<OutputState>::default();
         if let Ok(file) = file {
             let of_thread = Arc::clone(&shared);
             // A machine that has no thread for it has a log in the bucket.
@@ -49,20 +49,20 @@ impl Outlet {
     }
 
     /// Takes that without a wait.
-    pub(super) fn take(&self, bytes: &[u8]) {
-        self.0.locked().take(bytes);
+    pub(super) fn write(&self, bytes: &[u8]) {
+        self.0.locked().append(bytes);
         self.0.changed.notify_all();
     }
 
     /// Returns once all of it is written, or that time is over.
     pub(super) fn emptied_within(&self, at_most: Duration) {
-        let Shared { changed, .. } = &*self.0;
+        let OutputState { changed, .. } = &*self.0;
         // What stays is in the bucket.
         let _ = changed.wait_timeout_while(self.0.locked(), at_most, |waiting| !waiting.is_empty());
     }
 }
 
-impl Shared {
+impl OutputState {
     fn write_all_to(&self, mut file: impl Write) {
         loop {
             let bytes = self.next();
@@ -83,17 +83,17 @@ impl Shared {
         let waiting = self.changed.wait_while(self.locked(), |waiting| waiting.bytes.is_empty());
         let mut waiting = waiting.unwrap_or_else(PoisonError::into_inner);
         waiting.is_writing = true;
-        waiting.given()
+        waiting.drain()
     }
 
-    fn locked(&self) -> MutexGuard<'_, Waiting> {
+    fn locked(&self) -> MutexGuard<'_, PendingOutput> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Waiting {
+impl PendingOutput {
     /// Where something was left out, so is what comes after it, until there is a place to say so.
-    fn take(&mut self, bytes: &[u8]) {
+    fn append(&mut self, bytes: &[u8]) {
         let is_full = self.left_out > 0 || self.bytes.len() + bytes.len() > WAITING_BYTES;
         if is_full && !self.bytes.is_empty() {
             self.left_out += size(bytes);
@@ -102,7 +102,7 @@ impl Waiting {
         }
     }
 
-    fn given(&mut self) -> Vec<u8> {
+    fn drain(&mut self) -> Vec<u8> {
         let mut bytes = std::mem::take(&mut self.bytes);
         let left_out = std::mem::take(&mut self.left_out);
         if left_out > 0 {
@@ -139,10 +139,10 @@ mod tests {
     #[test]
     fn nobody_waits_for_what_nobody_reads_and_what_is_missing_is_said() {
         let (reader, writer) = std::io::pipe().unwrap();
-        let outlet = Outlet::to(Ok(writer));
+        let outlet = LogOutput::to(Ok(writer));
         let (line, lines) = ([b"x".repeat(1023), b"\n".to_vec()].concat(), 3 * WAITING_BYTES / 1024);
         for _ in 0..lines {
-            outlet.take(&line);
+            outlet.write(&line);
         }
         outlet.emptied_within(SOON);
         assert!(!outlet.0.locked().is_empty());
@@ -152,7 +152,7 @@ mod tests {
             lines.take_while(|line| line != "after it").partition::<Vec<_>, _>(|line| line.starts_with('x'))
         });
         outlet.emptied_within(LATE);
-        outlet.take(b"after it\n");
+        outlet.write(b"after it\n");
         outlet.emptied_within(LATE);
         assert!(outlet.0.locked().is_empty());
         let (written, said) = read.join().unwrap();
@@ -164,9 +164,9 @@ mod tests {
     fn a_reader_that_has_gone_holds_nothing_up() {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let outlet = Outlet::to(Ok(writer));
+        let outlet = LogOutput::to(Ok(writer));
         for _ in 0..3 {
-            outlet.take(b"for nobody\n");
+            outlet.write(b"for nobody\n");
             outlet.emptied_within(LATE);
             assert!(outlet.0.locked().is_empty());
         }
@@ -174,13 +174,13 @@ mod tests {
 
     #[test]
     fn a_line_that_is_cut_off_is_ended_before_what_is_said_of_it() {
-        let mut waiting = Waiting::default();
-        waiting.take(b"half of a li");
-        waiting.take(&vec![0; WAITING_BYTES]);
-        waiting.take(b"ne\n");
-        let given = String::from_utf8(waiting.given()).unwrap();
+        let mut waiting = PendingOutput::default();
+        waiting.append(b"half of a li");
+        waiting.append(&vec![0; WAITING_BYTES]);
+        waiting.append(b"ne\n");
+        let given = String::from_utf8(waiting.drain()).unwrap();
         assert!(given.starts_with("half of a li\n[curfew "), "{given}");
         assert!(given.contains("] 1025 KiB of the log are missing"), "{given}");
-        assert_eq!(waiting.given(), b"");
+        assert_eq!(waiting.drain(), b"");
     }
 }

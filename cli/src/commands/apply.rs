@@ -6,29 +6,28 @@
 //! 4. Show the list, and ask.
 //! 5. Act, tell, record and remember, as the function does.
 
-mod again;
 mod carry;
-mod ended;
 mod gate;
-mod unheard;
-mod unseen;
+mod locate_unseen;
+mod output;
+mod review;
+mod unsent_notifications;
 
 use std::collections::BTreeSet;
 
 use clap::Args;
-use domain::report::{Outcome, Recorded, RecordedStep};
 use jiff::SignedDuration;
+use plan::report::{RecordedStep, RunRecord, StepOutcome};
 
 use super::plans::find;
-use crate::context::Context;
-use crate::ending::Ending;
-use crate::failure::Failure;
+use crate::command_error::CommandError;
+use crate::command_status::CommandStatus;
+use crate::context::CommandContext;
 use crate::screen;
 use crate::world::clock;
-
-use again::{Again, Task};
-use ended::Ended;
-use gate::Gate;
+use gate::ApplyGate;
+use output::ApplyOutput;
+use review::{ApplyTask, ReviewedPlan};
 
 /// Whoever takes longer to answer gets a second look before anything is ended.
 const ANSWER_WITHIN: SignedDuration = SignedDuration::from_secs(10);
@@ -53,38 +52,38 @@ pub(crate) struct Apply {
 }
 
 impl Apply {
-    pub(crate) async fn run(self, context: &Context) -> Result<Ending, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let deployed = context.needs_deployed().await?;
         let record = find(context, &deployed, &self.plan).await?;
         let items = self.items(&record)?;
         if items.is_empty() {
             return nothing_waits(context, &record);
         }
-        let gate = Gate::pass(context, &deployed, &record, clock()).await?;
-        let task = Task { context, deployed: &deployed, record: &record, gate, narrowed: !self.only.is_empty() };
+        let gate = ApplyGate::pass(context, &deployed, &record, clock()).await?;
+        let task = ApplyTask { context, deployed: &deployed, record: &record, gate, narrowed: !self.only.is_empty() };
         if let Some(observed) = only_observed(&record) {
             screen::progress(format!("{observed}."));
         }
         screen::progress(format!("Checking {} again …", screen::counted(items.len(), "end")));
         let Some((task, again)) = self.confirmed(task, &items).await? else {
             screen::progress("Nothing was done.");
-            return Ok(Ending::Found);
+            return Ok(CommandStatus::Findings);
         };
         let (run, outcomes) = task.carry_out(again, &items).await;
-        Ended::of(&record, run, &outcomes).show(context.global.json)
+        ApplyOutput::from_outcomes(&record, run, &outcomes).show(context.global.json)
     }
 
     /// What waits, or of it what was named.
-    fn items(&self, record: &Recorded) -> Result<Vec<RecordedStep>, Failure> {
+    fn items(&self, record: &RunRecord) -> Result<Vec<RecordedStep>, CommandError> {
         if record.is_of_apply() {
             let advice = "apply the plan itself again: its run is the middle of that one's id";
-            return Err(Failure::with(format!("{} is itself the record of an apply", record.run), advice));
+            return Err(CommandError::with(format!("{} is itself the record of an apply", record.run), advice));
         }
         let waiting: Vec<RecordedStep> = record.waiting().cloned().collect();
         let mut named = BTreeSet::new();
         if let Some(twice) = waiting.iter().find(|item| !named.insert((&item.region, &item.resource))) {
             let problem = format!("{} is on the list of run {} twice", twice.resource, record.run);
-            return Err(Failure::with(problem, "no run wrote that: look at who did"));
+            return Err(CommandError::with(problem, "no run wrote that: look at who did"));
         }
         if self.only.is_empty() {
             return Ok(waiting);
@@ -92,7 +91,7 @@ impl Apply {
         let listed: BTreeSet<&str> = waiting.iter().map(|item| item.resource.as_str()).collect();
         if let Some(stranger) = self.only.iter().find(|only| !listed.contains(only.as_str())) {
             let problem = format!("{stranger} is not on the list of what waits in run {}", record.run);
-            return Err(Failure::with(problem, format!("curfew plans {} shows the list", record.run)));
+            return Err(CommandError::with(problem, format!("curfew plans {} shows the list", record.run)));
         }
         Ok(waiting.into_iter().filter(|item| self.only.iter().any(|only| only == item.resource.as_str())).collect())
     }
@@ -101,10 +100,10 @@ impl Apply {
     /// second look, by the configuration as it is by then, which can only leave out more.
     async fn confirmed<'t>(
         &self,
-        task: Task<'t>,
+        task: ApplyTask<'t>,
         items: &[RecordedStep],
-    ) -> Result<Option<(Task<'t>, Again)>, Failure> {
-        let again = task.look(items).await;
+    ) -> Result<Option<(ApplyTask<'t>, ReviewedPlan)>, CommandError> {
+        let again = task.review_again(items).await;
         again.show(task.context.global.json);
         if again.is_empty() {
             return Ok(Some((task, again)));
@@ -116,15 +115,15 @@ impl Apply {
             return Ok(Some((task, again)));
         }
         screen::progress("That took a while: checking again …");
-        let gate = Gate::pass(task.context, task.deployed, task.record, clock()).await?;
-        let task = Task { gate, ..task };
+        let gate = ApplyGate::pass(task.context, task.deployed, task.record, clock()).await?;
+        let task = ApplyTask { gate, ..task };
         let approved = again.approved(items);
-        let second = task.look(&approved).await;
-        Ok(Some((task, Again { left: [again.left, second.left].concat(), ..second })))
+        let second = task.review_again(&approved).await;
+        Ok(Some((task, ReviewedPlan { left: [again.left, second.left].concat(), ..second })))
     }
 }
 
-fn only_observed(record: &Recorded) -> Option<String> {
+fn only_observed(record: &RunRecord) -> Option<String> {
     let observed = record.tally().observed;
     let were = if observed == 1 { "was" } else { "were" };
     (observed > 0).then(|| {
@@ -135,11 +134,15 @@ fn only_observed(record: &Recorded) -> Option<String> {
     })
 }
 
-fn nothing_waits(context: &Context, record: &Recorded) -> Result<Ending, Failure> {
+fn nothing_waits(context: &CommandContext, record: &RunRecord) -> Result<CommandStatus, CommandError> {
     let observed = only_observed(record).map(|observed| format!("; {observed}")).unwrap_or_default();
     screen::progress(format!("Nothing of run {} waits for a person{observed}.", record.run));
-    if context.global.json { Ended::of(record, None, &Vec::new()).show(true) } else { Ok(Ending::Fine) }
+    if context.global.json {
+        ApplyOutput::from_outcomes(record, None, &Vec::new()).show(true)
+    } else {
+        Ok(CommandStatus::Success)
+    }
 }
 
 /// What became of each item.
-type Outcomes = Vec<(RecordedStep, Outcome)>;
+type ItemOutcomes = Vec<(RecordedStep, StepOutcome)>;

@@ -3,23 +3,21 @@
 mod read;
 mod show;
 
+use billing::budget::overview::{BudgetConclusion, BudgetOverview};
+use billing::budget::{BudgetHolder, BudgetMonth, overview};
 use clap::Args;
-use domain::budget::overview::{self, Conclusion, Overview};
-use domain::budget::{Holder, Period};
-use domain::id::TeamName;
+use model::id::TeamName;
 use serde::Serialize;
 
-use crate::context::Context;
-use crate::ending::Ending;
-use crate::failure::Failure;
+use crate::command_error::CommandError;
+use crate::command_status::CommandStatus;
+use crate::context::CommandContext;
 use crate::screen;
 
-/// Show what is spent of each budget and what is forecast, or all that is known of one
+/// Show what each budget has spent and what is forecast, or one budget in full
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Exit codes: 0 no budget is spent; 1 one is; 2 nobody can say, as its figures are old, or there are none.\n\n\
-                        Example:\n  curfew budget\n  curfew budget vision\n  curfew budget --account --month 2026-10"
-)]
+#[command(after_help = "Exit codes: 0 no budget is spent; 1 one is; 2 its figures are old or missing.\n\n\
+                        Example:\n  curfew budget\n  curfew budget vision\n  curfew budget --account --month 2026-10")]
 pub(crate) struct Budget {
     /// One team, by the value of its tag: what it was spent on, and what would bring it back; untagged, or "(no team)", for what has no team
     #[arg(value_name = "TEAM")]
@@ -44,48 +42,49 @@ pub(crate) struct Budget {
 /// `stale`, `absent` or `gone` (neither the configuration nor the ledger has the team any more). A percentage is null without
 /// a budget. `at_least` says that more may be spent than the figures say. `troubles` says why nobody can say, and what to do.
 #[derive(Serialize)]
-struct Document<'a> {
+struct BudgetOutput<'a> {
     schema: u32,
     at: jiff::Timestamp,
     month: &'a str,
     time_zone: &'a str,
-    budgets: &'a [overview::Row],
+    budgets: &'a [overview::BudgetRow],
     troubles: Vec<String>,
 }
 
 impl Budget {
-    pub(crate) async fn run(self, context: &Context) -> Result<Ending, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let deployed = context.needs_deployed().await?;
         let config = deployed.store.read_config().await?;
         let period = match &self.month {
-            Some(month) => Period::named(month, &config).map_err(Failure::of)?,
-            None => Period::of(context.now, &config),
+            Some(month) => BudgetMonth::named(month, &config).map_err(CommandError::new)?,
+            None => BudgetMonth::containing(context.now, &config),
         };
         if period.from > context.now {
-            return Err(Failure::of(format!(
+            return Err(CommandError::new(format!(
                 "{} has not begun yet; without --month it is the present month",
                 period.month
             )));
         }
         let wanted = match self.team {
             Some(team) => Some(overview::holder(team.as_str())),
-            None => self.account.then_some(Holder::Account),
+            None => self.account.then_some(BudgetHolder::Account),
         };
         let read = read::read(&deployed.store, wanted.as_ref(), &period, context.now).await?;
-        let stranger =
-            wanted.as_ref().and_then(|one| overview::stranger(one, &read.documents, &config, &period, context.now));
+        let stranger = wanted
+            .as_ref()
+            .and_then(|one| overview::unknown_team_message(one, &read.documents, &config, &period, context.now));
         if let Some(stranger) = stranger {
-            return Err(Failure::of(stranger));
+            return Err(CommandError::new(stranger));
         }
-        let overview = Overview::of(read.documents, wanted.as_ref(), &config, period, context.now);
+        let overview = BudgetOverview::from_documents(read.documents, wanted.as_ref(), &config, period, context.now);
         let mut troubles = read.unread;
         let is_incomplete = !troubles.is_empty();
-        troubles.extend(overview.troubles());
+        troubles.extend(overview.problems());
         for trouble in &troubles {
             screen::warn(trouble);
         }
         if context.global.json {
-            screen::json(&Document {
+            screen::json(&BudgetOutput {
                 schema: screen::SCHEMA,
                 at: context.now,
                 month: &overview.period.month,
@@ -97,9 +96,9 @@ impl Budget {
             show::show(&overview, wanted.is_some());
         }
         Ok(match overview.conclusion() {
-            Conclusion::Over if !is_incomplete => Ending::Found,
-            Conclusion::Fine if !is_incomplete => Ending::Fine,
-            _ => Ending::Trouble,
+            BudgetConclusion::OverBudget if !is_incomplete => CommandStatus::Findings,
+            BudgetConclusion::WithinBudget if !is_incomplete => CommandStatus::Success,
+            _ => CommandStatus::Error,
         })
     }
 }

@@ -1,18 +1,18 @@
 //! `curfew cancel`: a person wants a job to end.
 
 use clap::Args;
-use domain::job::{Cancel as Wish, Job, Overview};
 use jiff::Timestamp;
+use jobs::{CancelRequest as Wish, Job, JobOverview};
 use serde::Serialize;
 
-use crate::context::Context;
-use crate::ending::Ending;
-use crate::failure::Failure;
-use crate::meant::meant;
+use crate::command_error::CommandError;
+use crate::command_status::CommandStatus;
+use crate::context::CommandContext;
+use crate::resolve_job::resolve_job;
 use crate::screen::{self, plain};
 use crate::world;
 
-/// End a job, whatever it is doing
+/// Cancel a job, whatever its state
 #[derive(Debug, Args)]
 #[command(
     after_help = "Its machine is terminated within a minute or two; its checkpoints and its log stay. What it wrote since its newest \
@@ -29,20 +29,20 @@ pub(crate) struct Cancel {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct CancelOutput<'a> {
     schema: u32,
     /// `cancelled`, or `unchanged` where it is over, or was cancelled, already; `declined` where the question was answered so.
     outcome: &'static str,
     cancel: Option<&'a Wish>,
     #[serde(flatten)]
-    overview: &'a Overview,
+    overview: &'a JobOverview,
 }
 
 impl Cancel {
-    pub(crate) async fn run(self, context: &Context) -> Result<Ending, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let store = context.needs_deployed().await?.store;
-        let job = meant(&store, &self.job).await?;
-        let overview = Overview::of(&job, context.now);
+        let job = resolve_job(&store, &self.job).await?;
+        let overview = JobOverview::from_job(&job, context.now);
         if overview.over {
             return said(context, &overview, "unchanged", None);
         }
@@ -53,8 +53,8 @@ impl Cancel {
             return said(context, &overview, "declined", None);
         }
         let wish = Wish { at: whole_seconds(context.now), by: world::variable("USER") };
-        store.cancel(&job.job, &wish).await?;
-        said(context, &overview, "cancelled", Some(&wish))
+        let there = store.cancel(&job.job, &wish).await?;
+        said(context, &overview, if there == wish { "cancelled" } else { "unchanged" }, Some(&there))
     }
 }
 
@@ -62,7 +62,7 @@ fn whole_seconds(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second()).unwrap_or(at)
 }
 
-fn question(job: &Job, overview: &Overview) -> String {
+fn question(job: &Job, overview: &JobOverview) -> String {
     let machine = match &overview.machine {
         Some(machine) => format!(", and terminate {} ({})", machine.instance, machine.instance_type),
         None => String::new(),
@@ -76,23 +76,23 @@ fn question(job: &Job, overview: &Overview) -> String {
 }
 
 fn said(
-    context: &Context,
-    overview: &Overview,
+    context: &CommandContext,
+    overview: &JobOverview,
     outcome: &'static str,
     cancel: Option<&Wish>,
-) -> Result<Ending, Failure> {
+) -> Result<CommandStatus, CommandError> {
     if context.global.json {
-        screen::json(&Document { schema: screen::SCHEMA, outcome, cancel, overview })?;
+        screen::json(&CancelOutput { schema: screen::SCHEMA, outcome, cancel, overview })?;
     } else {
         let job = plain(&overview.job.to_string());
-        screen::say(match (outcome, cancel) {
+        screen::print_line(match (outcome, cancel) {
             ("cancelled", _) => format!("{job}: is cancelled; what becomes of it:  curfew jobs {job}"),
             ("declined", _) => format!("{job}: not cancelled, it was not confirmed"),
             (_, Some(before)) => format!("{job}: was cancelled at {} (unchanged)", before.at),
             (_, None) => format!("{job}: is over, it has {} (unchanged)", past(overview.state)),
         });
     }
-    Ok(if outcome == "declined" { Ending::Found } else { Ending::Fine })
+    Ok(if outcome == "declined" { CommandStatus::Findings } else { CommandStatus::Success })
 }
 
 fn past(state: &str) -> String {

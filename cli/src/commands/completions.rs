@@ -4,7 +4,7 @@ use clap::Args;
 use clap_complete::Shell;
 
 use crate::arguments;
-use crate::ending::Ending;
+use crate::command_status::CommandStatus;
 use crate::screen;
 
 /// Print the completions of a shell
@@ -16,11 +16,11 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn run(self) -> Ending {
+    pub(crate) fn run(self) -> CommandStatus {
         // To stdout itself it would panic where the pipe is closed.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut arguments::command(), "curfew", &mut script);
-        screen::say(String::from_utf8_lossy(&script).trim_end());
-        Ending::Fine
+        screen::print_line(String::from_utf8_lossy(&script).trim_end());
+        CommandStatus::Success
     }
 }

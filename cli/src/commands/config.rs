@@ -9,8 +9,8 @@ use std::path::Path;
 use clap::Subcommand;
 
 use crate::arguments::Global;
-use crate::ending::Ending;
-use crate::failure::Failure;
+use crate::command_error::CommandError;
+use crate::command_status::CommandStatus;
 
 /// Check a configuration before it is put in place, or show the one that is
 #[derive(Debug, Subcommand)]
@@ -21,7 +21,7 @@ pub(crate) enum Config {
 
 impl Config {
     /// A file needs neither region nor credentials, so nothing is connected before something is to be asked.
-    pub(crate) async fn run(self, global: Global) -> Result<Ending, Failure> {
+    pub(crate) async fn run(self, global: Global) -> Result<CommandStatus, CommandError> {
         match self {
             Self::Check(check) => check.run(global).await,
             Self::Show(show) => show.run(global).await,
@@ -30,6 +30,6 @@ impl Config {
 }
 
 /// The configuration that a file has; `-` is standard input.
-pub(super) fn of_file(file: &Path) -> Result<domain::config::Config, Failure> {
-    Ok(document::of_file(file)?.config)
+pub(super) fn read_config_file(file: &Path) -> Result<model::config::Config, CommandError> {
+    Ok(document::read_document_file(file)?.config)
 }

@@ -8,47 +8,47 @@ mod show;
 use clap::Args;
 use serde::Serialize;
 
-use self::account::Account;
-use self::outcome::Explained;
-use crate::context::Context;
-use crate::ending::Ending;
-use crate::failure::Failure;
-use crate::named::Named;
+use self::account::ExplainAccount;
+use self::outcome::ExplainedResource;
+use crate::command_error::CommandError;
+use crate::command_status::CommandStatus;
+use crate::context::CommandContext;
+use crate::named_resource::NamedResource;
 use crate::screen;
 
-/// Say of one resource what every rule finds, and whether and when it would be acted on
+/// Explain how each rule judges a resource, and when Curfew would act on it
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 explained; 2 not found, or nobody can say.\n\nExample:\n  curfew explain i-0123456789abcdef0"
+    after_help = "Exit codes: 0 explained; 2 not found, error or incomplete result.\n\nExample:\n  curfew explain i-0123456789abcdef0"
 )]
 pub(crate) struct Explain {
     /// Ids, such as i-0123456789abcdef0, vol-0123456789abcdef0, or snap-0123456789abcdef0 of a snapshot that Curfew made
     #[arg(required = true, value_name = "RESOURCE")]
-    resources: Vec<Named>,
+    resources: Vec<NamedResource>,
 }
 
 /// What is printed as JSON.
 #[derive(Serialize)]
-struct All {
+struct ExplainOutput {
     schema: u32,
-    explained: Vec<Explained>,
-    unexplained: Vec<Unexplained>,
+    explained: Vec<ExplainedResource>,
+    unexplained: Vec<ExplainFailure>,
 }
 
 #[derive(Serialize)]
-struct Unexplained {
+struct ExplainFailure {
     resource: String,
     error: String,
 }
 
 impl Explain {
-    pub(crate) async fn run(self, context: &Context) -> Result<Ending, Failure> {
-        let account = Account::of(context).await?;
-        let mut all = All { schema: screen::SCHEMA, explained: Vec::new(), unexplained: Vec::new() };
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
+        let account = ExplainAccount::load(context).await?;
+        let mut all = ExplainOutput { schema: screen::SCHEMA, explained: Vec::new(), unexplained: Vec::new() };
         for named in &self.resources {
             match account.explain(named).await {
                 Ok(explained) => all.explained.push(explained),
-                Err(error) => all.unexplained.push(Unexplained { resource: named.id.to_string(), error }),
+                Err(error) => all.unexplained.push(ExplainFailure { resource: named.id.to_string(), error }),
             }
         }
         if context.global.json {
@@ -56,14 +56,14 @@ impl Explain {
         } else {
             for (place, explained) in all.explained.iter().enumerate() {
                 if place > 0 {
-                    screen::say("");
+                    screen::print_line("");
                 }
-                show::explained(explained);
+                show::print_resource(explained);
             }
         }
-        for Unexplained { resource, error } in &all.unexplained {
-            screen::complain(&Failure::of(format!("{resource}: {error}")));
+        for ExplainFailure { resource, error } in &all.unexplained {
+            screen::complain(&CommandError::new(format!("{resource}: {error}")));
         }
-        Ok(if all.unexplained.is_empty() { Ending::Fine } else { Ending::Trouble })
+        Ok(if all.unexplained.is_empty() { CommandStatus::Success } else { CommandStatus::Error })
     }
 }

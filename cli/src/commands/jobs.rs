@@ -4,19 +4,19 @@ mod read;
 mod show;
 
 use clap::Args;
-use domain::id::TeamName;
-use domain::job::{Job, Overview};
 use jiff::Timestamp;
+use jobs::{Job, JobOverview};
+use model::id::TeamName;
 use serde::Serialize;
 
-use self::read::Details;
-use crate::context::Context;
-use crate::ending::Ending;
-use crate::failure::{Failure, of_store};
-use crate::meant::{meant, states};
+use self::read::JobDetails;
+use crate::command_error::{CommandError, describe_store_error};
+use crate::command_status::CommandStatus;
+use crate::context::CommandContext;
+use crate::resolve_job::{resolve_job, states};
 use crate::screen;
 
-/// List jobs that are not over, or show one in full
+/// List unfinished jobs, or show one in full
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit codes: 0 it goes on, or has succeeded; 1 one that was named failed, expired or was cancelled; 2 nobody can \
@@ -43,35 +43,35 @@ pub(crate) struct Jobs {
 /// `machine` is null where there is none. `until` is when it ended; of one that runs the absolute end of its attempt; of one that waits
 /// or is held when it is tried again. `troubles` says what could not be read.
 #[derive(Serialize)]
-struct List<'a> {
+struct JobListOutput<'a> {
     schema: u32,
     at: Timestamp,
-    jobs: &'a [Overview],
+    jobs: &'a [JobOverview],
     troubles: Vec<String>,
 }
 
 /// The same of one, and besides what it was asked for by, and what its agent last said: `heartbeat.trouble` is what that found out.
 #[derive(Serialize)]
-struct One<'a> {
+struct JobOutput<'a> {
     schema: u32,
     at: Timestamp,
     #[serde(flatten)]
-    overview: &'a Overview,
+    overview: &'a JobOverview,
     #[serde(flatten)]
-    details: &'a Details,
-    terms: &'a domain::job::Terms,
+    details: &'a JobDetails,
+    terms: &'a jobs::JobTerms,
     troubles: &'a [String],
 }
 
 impl Jobs {
-    pub(crate) async fn run(self, context: &Context) -> Result<Ending, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         match &self.job {
-            Some(named) => one(context, named).await,
+            Some(named) => show_one_job(context, named).await,
             None => self.list(context).await,
         }
     }
 
-    async fn list(&self, context: &Context) -> Result<Ending, Failure> {
+    async fn list(&self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let store = context.needs_deployed().await?.store;
         let names = if self.all { store.jobs(self.team.as_ref()).await? } else { store.active().await? };
         let of_team = |team: &TeamName| self.team.as_ref().is_none_or(|wanted| wanted == team);
@@ -79,34 +79,34 @@ impl Jobs {
         let (mut jobs, mut troubles) = (Vec::new(), Vec::new());
         for read in states(&store, names).await {
             match read {
-                Ok(job) => jobs.push(Overview::of(&job, context.now)),
-                Err(error) => troubles.push(format!("a job could not be read: {}", of_store(&error))),
+                Ok(job) => jobs.push(JobOverview::from_job(&job, context.now)),
+                Err(error) => troubles.push(format!("a job could not be read: {}", describe_store_error(&error))),
             }
         }
         jobs.sort_by_key(|job| (job.over, std::cmp::Reverse(job.submitted_at)));
         for trouble in &troubles {
             screen::warn(trouble);
         }
-        let ending = if troubles.is_empty() { Ending::Fine } else { Ending::Trouble };
+        let ending = if troubles.is_empty() { CommandStatus::Success } else { CommandStatus::Error };
         if context.global.json {
-            screen::json(&List { schema: screen::SCHEMA, at: context.now, jobs: &jobs, troubles })?;
+            screen::json(&JobListOutput { schema: screen::SCHEMA, at: context.now, jobs: &jobs, troubles })?;
         } else {
-            show::list(&jobs, self.all, context.now);
+            show::print_jobs(&jobs, self.all, context.now);
         }
         Ok(ending)
     }
 }
 
-async fn one(context: &Context, named: &str) -> Result<Ending, Failure> {
+async fn show_one_job(context: &CommandContext, named: &str) -> Result<CommandStatus, CommandError> {
     let store = context.needs_deployed().await?.store;
-    let job: Job = meant(&store, named).await?;
-    let overview = Overview::of(&job, context.now);
-    let (details, troubles) = Box::pin(Details::of(&store, &job)).await;
+    let job: Job = resolve_job(&store, named).await?;
+    let overview = JobOverview::from_job(&job, context.now);
+    let (details, troubles) = Box::pin(JobDetails::read(&store, &job)).await;
     for trouble in &troubles {
         screen::warn(trouble);
     }
     if context.global.json {
-        screen::json(&One {
+        screen::json(&JobOutput {
             schema: screen::SCHEMA,
             at: context.now,
             overview: &overview,
@@ -115,11 +115,11 @@ async fn one(context: &Context, named: &str) -> Result<Ending, Failure> {
             troubles: &troubles,
         })?;
     } else {
-        show::one(&job, &overview, &details, context.now);
+        show::print_job(&job, &overview, &details, context.now);
     }
     Ok(match overview.state {
-        _ if !troubles.is_empty() => Ending::Trouble,
-        "failed" | "expired" | "cancelled" => Ending::Found,
-        _ => Ending::Fine,
+        _ if !troubles.is_empty() => CommandStatus::Error,
+        "failed" | "expired" | "cancelled" => CommandStatus::Findings,
+        _ => CommandStatus::Success,
     })
 }

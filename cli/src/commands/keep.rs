@@ -2,22 +2,22 @@
 
 use clap::Args;
 use cloud::CallError;
-use cloud::operator::{Located, locate, remove_tags, write_tag};
-use domain::id::{Region, ResourceId};
-use domain::instance::Tags;
-use domain::keep::{Change, Until, Word, change};
-use domain::plan::Seen;
-use domain::vocabulary::kept_until;
+use cloud::operator::{LocateResult, locate, remove_tags, write_tag};
 use jiff::Timestamp;
+use model::curfew_tags::kept_until;
+use model::id::{Region, ResourceId};
+use model::instance::Tags;
+use operator::keep::{KeepRequest, KeepUntil, TagChange, change};
+use plan::ObservedResource;
 use serde::Serialize;
 
-use crate::context::Context;
-use crate::ending::Ending;
-use crate::failure::{Failure, of_call};
-use crate::named::{Everywhere, Missing, Named};
+use crate::command_error::{CommandError, describe_call_error};
+use crate::command_status::CommandStatus;
+use crate::context::CommandContext;
+use crate::named_resource::{EnabledRegions, MissingResource, NamedResource};
 use crate::screen;
 
-/// Leave resources alone until then
+/// Exempt resources from Curfew until a date
 #[derive(Debug, Args)]
 #[command(
     after_help = "Writes the tag curfew:keep-until. Until then Curfew leaves them alone; an end that it has announced is \
@@ -40,40 +40,40 @@ impl Keep {
     ///
     /// # Errors
     /// Where one of the two lacks, or stands where the other should.
-    pub(crate) fn resources(&self) -> Result<Vec<Named>, Failure> {
-        let named = |word: &String| word.parse::<Named>();
+    pub(crate) fn resources(&self) -> Result<Vec<NamedResource>, CommandError> {
+        let named = |word: &String| word.parse::<NamedResource>();
         let example = self.words.iter().chain([&self.until]).find(|word| named(word).is_ok());
         let example = example.map_or("i-0123456789abcdef0", String::as_str);
         if named(&self.until).is_ok() {
             let typed_first = self.words.iter().find(|word| named(word).is_err());
             return Err(match typed_first {
-                Some(_) => Failure::of(format!("how long comes last, in one word: curfew keep {example} 3d")),
-                None => Failure::of(format!("for how long? curfew keep {example} 3d")),
+                Some(_) => CommandError::new(format!("how long comes last, in one word: curfew keep {example} 3d")),
+                None => CommandError::new(format!("for how long? curfew keep {example} 3d")),
             });
         }
         if self.words.is_empty() {
-            return Err(Failure::of(format!("keep what? curfew keep {example} {}", self.until)));
+            return Err(CommandError::new(format!("keep what? curfew keep {example} {}", self.until)));
         }
         self.words.iter().map(|word| named(word).map_err(|why| not_an_id(word, &why, example))).collect()
     }
 
-    pub(crate) async fn run(self, context: &Context) -> Result<Ending, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let resources = self.resources()?;
-        let until = Until::read(&self.until, context.now)
-            .map_err(|why| Failure::with(why, "how long comes last: curfew keep i-0123456789abcdef0 3d"))?;
-        say(context, &resources, Word::Keep(&until)).await
+        let until = KeepUntil::read(&self.until, context.now)
+            .map_err(|why| CommandError::with(why, "how long comes last: curfew keep i-0123456789abcdef0 3d"))?;
+        apply_request(context, &resources, KeepRequest::Keep(&until)).await
     }
 }
 
 /// A word before the last that names nothing: as in `3 days`, or a wrong id.
-fn not_an_id(word: &str, why: &str, example: &str) -> Failure {
+fn not_an_id(word: &str, why: &str, example: &str) -> CommandError {
     if word.starts_with(|first: char| first.is_ascii_digit()) {
-        return Failure::of(format!("how long comes last, in one word: curfew keep {example} 3d"));
+        return CommandError::new(format!("how long comes last, in one word: curfew keep {example} 3d"));
     }
-    Failure::of(format!("{word:?} is {why}"))
+    CommandError::new(format!("{word:?} is {why}"))
 }
 
-/// Never touch resources
+/// Exempt resources from Curfew for good
 #[derive(Debug, Args)]
 #[command(
     after_help = "Writes the tag curfew:protected. Curfew touches them no more, not even their tags; its roles may not \
@@ -82,16 +82,16 @@ fn not_an_id(word: &str, why: &str, example: &str) -> Failure {
 pub(crate) struct Protect {
     /// Ids, such as i-0123456789abcdef0, vol-0123456789abcdef0 or snap-0123456789abcdef0
     #[arg(required = true, value_name = "RESOURCE")]
-    resources: Vec<Named>,
+    resources: Vec<NamedResource>,
 }
 
 impl Protect {
-    pub(crate) async fn run(self, context: &Context) -> Result<Ending, Failure> {
-        say(context, &self.resources, Word::Protect).await
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
+        apply_request(context, &self.resources, KeepRequest::Protect).await
     }
 }
 
-/// Take `keep` and `protect` back
+/// End the exemption of resources
 #[derive(Debug, Args)]
 #[command(
     after_help = "Removes the tags curfew:keep-until and curfew:protected; the next run looks at them again.\n\n\
@@ -100,7 +100,7 @@ impl Protect {
 pub(crate) struct Release {
     /// Ids, such as i-0123456789abcdef0, vol-0123456789abcdef0 or snap-0123456789abcdef0
     #[arg(required = true, value_name = "RESOURCE")]
-    resources: Vec<Named>,
+    resources: Vec<NamedResource>,
     /// Take back only that they are kept
     #[arg(long, conflicts_with = "protected")]
     keep: bool,
@@ -110,17 +110,18 @@ pub(crate) struct Release {
 }
 
 impl Release {
-    pub(crate) async fn run(self, context: &Context) -> Result<Ending, Failure> {
-        say(context, &self.resources, Word::Release { keep: !self.protected, protected: !self.keep }).await
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
+        apply_request(context, &self.resources, KeepRequest::Release { keep: !self.protected, protected: !self.keep })
+            .await
     }
 }
 
 /// What became of one resource, for programs.
 #[derive(Debug, Serialize)]
-struct Said {
+struct KeepResult {
     region: Option<Region>,
     resource: ResourceId,
-    outcome: Outcome,
+    outcome: KeepOutcome,
     keep_until: Option<Timestamp>,
     notes: Vec<String>,
     error: Option<String>,
@@ -134,7 +135,7 @@ struct Said {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Outcome {
+enum KeepOutcome {
     Kept,
     Protected,
     Released,
@@ -143,50 +144,59 @@ enum Outcome {
 }
 
 #[derive(Debug, Serialize)]
-struct Document<'a> {
+struct KeepOutput<'a> {
     schema: u32,
-    resources: &'a [Said],
+    resources: &'a [KeepResult],
 }
 
-async fn say(context: &Context, resources: &[Named], word: Word<'_>) -> Result<Ending, Failure> {
-    let everywhere = Everywhere::of(context).await;
+async fn apply_request(
+    context: &CommandContext,
+    resources: &[NamedResource],
+    word: KeepRequest<'_>,
+) -> Result<CommandStatus, CommandError> {
+    let everywhere = EnabledRegions::load(context).await;
     let mut said = Vec::new();
     for named in resources {
-        let one = say_of(context, &everywhere, named, word).await;
+        let one = apply_to_resource(context, &everywhere, named, word).await;
         if !context.global.json {
             show(&one, word);
         }
         said.push(one);
     }
     if context.global.json {
-        screen::json(&Document { schema: screen::SCHEMA, resources: &said })?;
+        screen::json(&KeepOutput { schema: screen::SCHEMA, resources: &said })?;
     }
     let done: Vec<&str> =
-        said.iter().filter(|one| one.outcome != Outcome::Failed).map(|one| one.resource.as_str()).collect();
+        said.iter().filter(|one| one.outcome != KeepOutcome::Failed).map(|one| one.resource.as_str()).collect();
     match word {
         _ if done.is_empty() => {}
-        Word::Keep(_) | Word::Protect => {
+        KeepRequest::Keep(_) | KeepRequest::Protect => {
             screen::progress(format!("To take it back: curfew release {}", done.join(" ")));
         }
-        Word::Release { .. } => screen::progress("Curfew looks at it again at its next run."),
+        KeepRequest::Release { .. } => screen::progress("Curfew looks at it again at its next run."),
     }
     if said.iter().any(|one| one.unanswered) {
         screen::progress(format!("({})", context.whereabouts()));
     }
     // An id that is nowhere is a wrong one.
-    let is_trouble = |one: &Said| one.unanswered || one.nowhere;
+    let is_trouble = |one: &KeepResult| one.unanswered || one.nowhere;
     Ok(match (done.len() == said.len(), done.is_empty() && said.iter().all(is_trouble)) {
-        (true, _) => Ending::Fine,
-        (false, true) => Ending::Trouble,
-        (false, false) => Ending::Found,
+        (true, _) => CommandStatus::Success,
+        (false, true) => CommandStatus::Error,
+        (false, false) => CommandStatus::Findings,
     })
 }
 
-async fn say_of(context: &Context, everywhere: &Everywhere, named: &Named, word: Word<'_>) -> Said {
-    let failed = |region: Option<&Region>, error: String, unanswered: bool| Said {
+async fn apply_to_resource(
+    context: &CommandContext,
+    everywhere: &EnabledRegions,
+    named: &NamedResource,
+    word: KeepRequest<'_>,
+) -> KeepResult {
+    let failed = |region: Option<&Region>, error: String, unanswered: bool| KeepResult {
         region: region.cloned(),
         resource: named.id.clone(),
-        outcome: Outcome::Failed,
+        outcome: KeepOutcome::Failed,
         keep_until: None,
         notes: Vec::new(),
         error: Some(error),
@@ -195,8 +205,8 @@ async fn say_of(context: &Context, everywhere: &Everywhere, named: &Named, word:
     };
     let seen = match everywhere.find(context, named).await {
         Ok(seen) => seen,
-        Err(Missing { why, unseen }) => {
-            return Said { nowhere: unseen.is_empty(), ..failed(None, why, !unseen.is_empty()) };
+        Err(MissingResource { why, unseen }) => {
+            return KeepResult { nowhere: unseen.is_empty(), ..failed(None, why, !unseen.is_empty()) };
         }
     };
     let region = seen.region();
@@ -205,22 +215,22 @@ async fn say_of(context: &Context, everywhere: &Everywhere, named: &Named, word:
         Err(why) => return failed(Some(region), why, false),
     };
     if let Err(error) = make(context, region, named, &change).await {
-        return failed(Some(region), of_call(&error), true);
+        return failed(Some(region), describe_call_error(&error), true);
     }
     let (tags, unseen) = read_again(context, named, &seen, &change).await;
     let outcome = match word {
-        _ if change.is_nothing() => Outcome::Unchanged,
-        Word::Keep(_) => Outcome::Kept,
-        Word::Protect => Outcome::Protected,
-        Word::Release { .. } => Outcome::Released,
+        _ if change.is_nothing() => KeepOutcome::Unchanged,
+        KeepRequest::Keep(_) => KeepOutcome::Kept,
+        KeepRequest::Protect => KeepOutcome::Protected,
+        KeepRequest::Release { .. } => KeepOutcome::Released,
     };
-    Said {
+    KeepResult {
         region: Some(region.clone()),
         resource: named.id.clone(),
         outcome,
         keep_until: match word {
-            Word::Keep(until) => Some(until.at),
-            Word::Protect | Word::Release { .. } => kept_until(&tags),
+            KeepRequest::Keep(until) => Some(until.at),
+            KeepRequest::Protect | KeepRequest::Release { .. } => kept_until(&tags),
         },
         notes: change.notes.into_iter().chain(unseen).collect(),
         error: None,
@@ -229,7 +239,12 @@ async fn say_of(context: &Context, everywhere: &Everywhere, named: &Named, word:
     }
 }
 
-async fn make(context: &Context, region: &Region, named: &Named, change: &Change) -> Result<(), CallError> {
+async fn make(
+    context: &CommandContext,
+    region: &Region,
+    named: &NamedResource,
+    change: &TagChange,
+) -> Result<(), CallError> {
     if let Some((key, value)) = &change.written {
         write_tag(&context.aws, region, &named.id, key, value).await?;
     }
@@ -237,12 +252,17 @@ async fn make(context: &Context, region: &Region, named: &Named, change: &Change
 }
 
 /// Its tags by now, and that they do not say so yet, where they do not: EC2 is eventually consistent.
-async fn read_again(context: &Context, named: &Named, before: &Seen, change: &Change) -> (Tags, Option<String>) {
+async fn read_again(
+    context: &CommandContext,
+    named: &NamedResource,
+    before: &ObservedResource,
+    change: &TagChange,
+) -> (Tags, Option<String>) {
     if change.is_nothing() {
         return (before.tags().clone(), None);
     }
     let regions = std::slice::from_ref(before.region());
-    let Located::Here(now) = locate(&context.aws, regions, named.kind, &named.id).await else {
+    let LocateResult::Here(now) = locate(&context.aws, regions, named.kind, &named.id).await else {
         let unread = "EC2 took it, but could not be asked whether it shows it".to_owned();
         return (before.tags().clone(), Some(unread));
     };
@@ -252,22 +272,22 @@ async fn read_again(context: &Context, named: &Named, before: &Seen, change: &Ch
     (now.tags().clone(), unseen)
 }
 
-fn show(Said { region, resource, outcome, notes, error, .. }: &Said, word: Word<'_>) {
+fn show(KeepResult { region, resource, outcome, notes, error, .. }: &KeepResult, word: KeepRequest<'_>) {
     let place = region.as_ref().map(|region| format!(" ({region})")).unwrap_or_default();
     if let Some(error) = error {
-        return screen::complain(&Failure::of(format!("{resource}{place}: {error}")));
+        return screen::complain(&CommandError::new(format!("{resource}{place}: {error}")));
     }
     let is = match word {
-        Word::Keep(until) if until.at == Timestamp::MAX => "kept for ever".to_owned(),
-        Word::Keep(until) => format!("kept until {}", until.at),
-        Word::Protect => "protected".to_owned(),
-        Word::Release { .. } if *outcome == Outcome::Unchanged => "nothing to take back".to_owned(),
-        Word::Release { .. } => "released".to_owned(),
+        KeepRequest::Keep(until) if until.at == Timestamp::MAX => "kept for ever".to_owned(),
+        KeepRequest::Keep(until) => format!("kept until {}", until.at),
+        KeepRequest::Protect => "protected".to_owned(),
+        KeepRequest::Release { .. } if *outcome == KeepOutcome::Unchanged => "nothing to take back".to_owned(),
+        KeepRequest::Release { .. } => "released".to_owned(),
     };
-    let already = if *outcome == Outcome::Unchanged { " (unchanged)" } else { "" };
-    screen::say(format!("{resource}{place}: {is}{already}"));
+    let already = if *outcome == KeepOutcome::Unchanged { " (unchanged)" } else { "" };
+    screen::print_line(format!("{resource}{place}: {is}{already}"));
     for note in notes {
-        screen::say(format!("  {note}"));
+        screen::print_line(format!("  {note}"));
     }
 }
 
@@ -282,7 +302,8 @@ mod tests {
         let mut words: Vec<String> = words.collect();
         let until = words.pop().unwrap();
         let found = Keep { words, until }.resources();
-        let said = |Failure { problem, advice }| [problem, advice.unwrap_or_default()].join("; ").replace(GPU, "GPU");
+        let said =
+            |CommandError { problem, advice }| [problem, advice.unwrap_or_default()].join("; ").replace(GPU, "GPU");
         match (found, expect) {
             (Ok(resources), Ok(count)) => assert_eq!(resources.len(), count),
             (found, expect) => {

@@ -1,26 +1,26 @@
 //! `curfew logs`: what a job said.
 
-mod news;
+mod new_bytes;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use clap::Args;
-use domain::job::{Job, JobId, Phase};
+use jobs::{Job, JobId, Phase};
 use serde::Serialize;
 use store::Store;
 
-use self::news::{legible, news};
-use crate::context::Context;
-use crate::ending::Ending;
-use crate::failure::Failure;
-use crate::meant::meant;
+use self::new_bytes::{legible, news};
+use crate::command_error::CommandError;
+use crate::command_status::CommandStatus;
+use crate::context::CommandContext;
+use crate::resolve_job::resolve_job;
 use crate::screen;
 
 /// The agent uploads its log about as often.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Show what a job's command said
+/// Show the log of a job's command
 #[derive(Debug, Args)]
 #[command(
     after_help = "It is the end of the log, as the agent last uploaded it. Exit codes: 0 here it is; 1 there is none; 2 nobody \
@@ -40,7 +40,7 @@ pub(crate) struct Logs {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct LogsOutput<'a> {
     schema: u32,
     job: &'a JobId,
     attempt: Option<u32>,
@@ -49,21 +49,21 @@ struct Document<'a> {
 
 /// A log as far as it was shown.
 #[derive(Default)]
-struct Shown {
+struct ShownLog {
     attempt: u32,
     bytes: Vec<u8>,
 }
 
 impl Logs {
-    pub(crate) async fn run(self, context: &Context) -> Result<Ending, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let store = context.needs_deployed().await?.store;
-        let job = meant(&store, &self.job).await?;
+        let job = resolve_job(&store, &self.job).await?;
         if let Some(attempt) = self.attempt.filter(|attempt| *attempt > job.attempt) {
             let most = match job.attempt {
                 0 => "it has had none yet".to_owned(),
                 newest => format!("the newest is {newest}"),
             };
-            return Err(Failure::of(format!("{} has no attempt {attempt}; {most}", job.job)));
+            return Err(CommandError::new(format!("{} has no attempt {attempt}; {most}", job.job)));
         }
         if self.follow {
             return self.go_on(&store, job).await;
@@ -72,42 +72,42 @@ impl Logs {
         if context.global.json {
             let (attempt, log) = found.map(|found| (found.attempt, found.bytes)).unzip();
             let log = log.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-            let ending = if log.is_some() { Ending::Fine } else { Ending::Found };
-            screen::json(&Document { schema: screen::SCHEMA, job: &job.job, attempt, log })?;
+            let ending = if log.is_some() { CommandStatus::Success } else { CommandStatus::Findings };
+            screen::json(&LogsOutput { schema: screen::SCHEMA, job: &job.job, attempt, log })?;
             return Ok(ending);
         }
         let Some(found) = found else {
             screen::progress(format!("{} has no log yet: it is {}", job.job, stands(&job)));
-            return Ok(Ending::Found);
+            return Ok(CommandStatus::Findings);
         };
         screen::progress(format!("{}, attempt {}", job.job, found.attempt));
         write(&found.bytes);
-        Ok(Ending::Fine)
+        Ok(CommandStatus::Success)
     }
 
     /// The log of the attempt that was named, or of the newest that has one.
-    async fn newest(&self, store: &Store, job: &Job) -> Result<Option<Shown>, Failure> {
+    async fn newest(&self, store: &Store, job: &Job) -> Result<Option<ShownLog>, CommandError> {
         let attempts = match self.attempt {
             Some(attempt) => attempt..=attempt,
             None => 1..=job.attempt,
         };
         for attempt in attempts.rev() {
             if let Some(bytes) = store.read_log(&job.job, attempt).await? {
-                return Ok(Some(Shown { attempt, bytes }));
+                return Ok(Some(ShownLog { attempt, bytes }));
             }
         }
         Ok(None)
     }
 
     /// Until it is over, and its last words have been read.
-    async fn go_on(&self, store: &Store, mut job: Job) -> Result<Ending, Failure> {
-        let mut shown = Shown::default();
+    async fn go_on(&self, store: &Store, mut job: Job) -> Result<CommandStatus, CommandError> {
+        let mut shown = ShownLog::default();
         loop {
             let was_over = matches!(job.phase, Phase::Ended(_)) || self.attempt.is_some_and(|of| of < job.attempt);
             if let Some(found) = self.newest(store, &job).await? {
                 if found.attempt != shown.attempt {
                     screen::progress(format!("{}, attempt {}", job.job, found.attempt));
-                    shown = Shown { attempt: found.attempt, bytes: Vec::new() };
+                    shown = ShownLog { attempt: found.attempt, bytes: Vec::new() };
                 }
                 let news = news(&shown.bytes, &found.bytes);
                 if news.skipped {
@@ -118,7 +118,7 @@ impl Logs {
             }
             if was_over {
                 screen::progress(format!("{}: {}", job.job, stands(&job)));
-                return Ok(if shown.attempt > 0 { Ending::Fine } else { Ending::Found });
+                return Ok(if shown.attempt > 0 { CommandStatus::Success } else { CommandStatus::Findings });
             }
             tokio::time::sleep(LOOK_EVERY).await;
             job = store.read_job(&job.job).await?.value.unwrap_or(job);
@@ -127,7 +127,7 @@ impl Logs {
 }
 
 fn stands(job: &Job) -> &'static str {
-    domain::job::Overview::of(job, job.submitted_at).state
+    jobs::JobOverview::from_job(job, job.submitted_at).state
 }
 
 /// As it is; on a terminal without what would move the cursor.

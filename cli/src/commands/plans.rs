@@ -7,13 +7,13 @@ mod unread;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use domain::doctor::runs::FUNCTIONS;
-use domain::duration;
 use jiff::SignedDuration;
+use model::duration;
+use operator::doctor::runs::FUNCTIONS;
 
-use crate::context::Context;
-use crate::ending::Ending;
-use crate::failure::Failure;
+use crate::command_error::CommandError;
+use crate::command_status::CommandStatus;
+use crate::context::CommandContext;
 
 pub(super) use find::find;
 pub(super) use show::{minute, outcome_name, worth};
@@ -33,7 +33,7 @@ pub(crate) struct Plans {
     pub(crate) plan: Option<String>,
     /// How far back to look
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = since)]
-    pub(crate) since: Since,
+    pub(crate) since: SincePeriod,
     /// Of one function only
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(FUNCTIONS.map(|known| known.function)))]
     pub(crate) function: Option<String>,
@@ -46,7 +46,7 @@ pub(crate) struct Plans {
 }
 
 impl Plans {
-    pub(crate) async fn run(self, context: &Context) -> Result<Ending, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let deployed = context.needs_deployed().await?;
         match &self.plan {
             Some(plan) => {
@@ -61,17 +61,17 @@ impl Plans {
 
 /// How far back, and in the words of whoever asked.
 #[derive(Debug, Clone)]
-pub(crate) struct Since {
+pub(crate) struct SincePeriod {
     duration: SignedDuration,
     text: String,
 }
 
-fn since(text: &str) -> Result<Since, String> {
+fn since(text: &str) -> Result<SincePeriod, String> {
     let duration = duration::parse(text).map_err(|error| error.to_string())?;
     if duration > SINCE_MAX {
-        return Err(format!("{} is the most", duration::show(SINCE_MAX)));
+        return Err(format!("{} is the most", duration::format_duration(SINCE_MAX)));
     }
-    Ok(Since { duration, text: text.to_owned() })
+    Ok(SincePeriod { duration, text: text.to_owned() })
 }
 
 fn limit(text: &str) -> Result<u16, String> {

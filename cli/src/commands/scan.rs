@@ -2,7 +2,7 @@
 //! account takes little room, and the first rows are there as soon as one region has answered.
 
 mod document;
-mod look;
+mod region;
 mod show;
 
 use std::collections::BTreeSet;
@@ -10,26 +10,27 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
+use billing::budget::BudgetStatuses;
 use clap::Args;
-use domain::budget::Standings;
-use domain::config::Config;
-use domain::id::Region;
-use domain::mode::Mode;
-use domain::observed::{Gap, GapKind, Observed};
-use domain::policy::Policy;
-use domain::policy::claim::Jobs;
-use domain::scan::{self, Finding};
 use futures::future::{Either, select};
 use futures::{StreamExt as _, stream};
+use model::config::Config;
+use model::id::Region;
+use model::mode::Mode;
+use model::observation::{Gap, GapKind, Observation};
+use reaping::job_ownership::JobStates;
+use reaping::policy::Policy;
+use reaping::scan;
+use reaping::scan::ScanFinding;
 use store::Store;
 
-use super::config::of_file;
-use crate::context::Context;
-use crate::ending::Ending;
-use crate::failure::Failure;
+use super::config::read_config_file;
+use crate::command_error::CommandError;
+use crate::command_status::CommandStatus;
+use crate::context::CommandContext;
 use crate::screen;
-use look::{Looked, look};
-use show::Progress;
+use region::{RegionFindings, scan_region};
+use show::ScanProgress;
 
 /// Of each, a fleet and a list of volumes are held at a time.
 const REGIONS_AT_ONCE_MAX: usize = 6;
@@ -67,12 +68,12 @@ pub(crate) struct Scan {
 }
 
 /// All that was found, and what it was found in.
-struct Found {
+struct ScanResult {
     regions: Vec<Region>,
     instances: usize,
     unjudged: usize,
     volumes: usize,
-    findings: Vec<Finding>,
+    findings: Vec<ScanFinding>,
     gaps: Vec<Gap>,
     saw_nothing: bool,
     /// The regions that had not answered when somebody interrupted the look.
@@ -80,8 +81,8 @@ struct Found {
 }
 
 impl Scan {
-    pub(crate) async fn run(self, context: &Context) -> Result<Ending, Failure> {
-        let progress = Progress { quiet: self.quiet };
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
+        let progress = ScanProgress { quiet: self.quiet };
         let (config, store, is_deployed) = self.config(context, progress).await?;
         let config = if self.regions.is_empty() { config } else { Config { regions: self.regions, ..config } };
         let seen = cloud::regions(&context.aws, &config).await;
@@ -92,12 +93,17 @@ impl Scan {
             ));
         }
         let prices = context.prices(store.as_ref(), &config).await;
-        let policy =
-            Policy { config, ceiling: Mode::Observe, prices, budgets: Standings::default(), jobs: Jobs::default() };
+        let policy = Policy {
+            config,
+            ceiling: Mode::Observe,
+            prices,
+            budgets: BudgetStatuses::default(),
+            jobs: JobStates::default(),
+        };
         let found = find(context, store.as_ref(), seen, &policy, progress).await;
         show::gaps(&found, context);
         if context.global.json {
-            screen::json(&document::of(&found, context.now))?;
+            screen::json(&document::build_output(&found, context.now))?;
         } else {
             show::result(&found);
             progress.next(&found, is_deployed);
@@ -107,23 +113,27 @@ impl Scan {
 
     /// The configuration to judge by, its deployment's bucket, and whether something may be deployed. A look must not fail for want of one; but
     /// whoever names a file or a bucket means that.
-    async fn config(&self, context: &Context, progress: Progress) -> Result<(Config, Option<Store>, bool), Failure> {
+    async fn config(
+        &self,
+        context: &CommandContext,
+        progress: ScanProgress,
+    ) -> Result<(Config, Option<Store>, bool), CommandError> {
         if let Some(file) = &self.config {
             let advice = || Some("curfew config check FILE finds every mistake in it".to_owned());
-            let config =
-                of_file(file).map_err(|failure| Failure { advice: failure.advice.or_else(advice), ..failure })?;
+            let config = read_config_file(file)
+                .map_err(|failure| CommandError { advice: failure.advice.or_else(advice), ..failure })?;
             return Ok((config, None, true));
         }
-        progress.say(format_args!("Looking for a deployment in {}", context.aws.home()));
+        progress.print(format_args!("Looking for a deployment in {}", context.aws.home()));
         let read = async {
             let Some(deployed) = context.deployed().await? else { return Ok(None) };
-            Ok::<_, Failure>(Some((deployed.store.read_config().await?, deployed.store)))
+            Ok::<_, CommandError>(Some((deployed.store.read_config().await?, deployed.store)))
         };
         match read.await {
             Ok(Some((config, store))) => Ok((config, Some(store), true)),
             Ok(None) => {
                 let stack = &context.global.stack;
-                progress.say(format_args!("There is no stack {stack}, so the default configuration counts"));
+                progress.print(format_args!("There is no stack {stack}, so the default configuration counts"));
                 Ok((Config::default(), None, false))
             }
             Err(failure) if context.global.bucket.is_some() => Err(failure),
@@ -137,15 +147,15 @@ impl Scan {
 
 /// Looks at some regions at a time, at home first, and says of each what was found.
 async fn find(
-    context: &Context,
+    context: &CommandContext,
     store: Option<&Store>,
-    seen: Observed<Region>,
+    seen: Observation<Region>,
     policy: &Policy,
-    progress: Progress,
-) -> Found {
-    let Observed { items: mut regions, gaps } = seen;
+    progress: ScanProgress,
+) -> ScanResult {
+    let Observation { items: mut regions, gaps } = seen;
     regions.sort_by_key(|region| region != context.aws.home());
-    let mut found = Found {
+    let mut found = ScanResult {
         regions,
         instances: 0,
         unjudged: 0,
@@ -156,7 +166,8 @@ async fn find(
         unanswered: BTreeSet::new(),
     };
     progress.begin(&found.regions);
-    let looks = found.regions.clone().into_iter().map(|region| look(&context.aws, store, region, policy, context.now));
+    let looks =
+        found.regions.clone().into_iter().map(|region| scan_region(&context.aws, store, region, policy, context.now));
     let mut looks = stream::iter(looks).buffer_unordered(REGIONS_AT_ONCE_MAX);
     let mut waited_for: BTreeSet<Region> = found.regions.iter().cloned().collect();
     let mut interrupted = pin!(tokio::signal::ctrl_c());
@@ -185,8 +196,8 @@ async fn find(
     found
 }
 
-impl Found {
-    fn add(&mut self, looked: Looked) {
+impl ScanResult {
+    fn add(&mut self, looked: RegionFindings) {
         self.saw_nothing &= looked.saw_nothing();
         self.instances += looked.instances;
         self.unjudged += looked.unjudged;
@@ -200,15 +211,15 @@ impl Found {
         self.unanswered.is_empty() && self.gaps.iter().all(|gap| gap.kind == GapKind::ForbiddenRegion)
     }
 
-    fn ending(&self) -> Ending {
+    fn ending(&self) -> CommandStatus {
         if !self.unanswered.is_empty() {
-            Ending::Trouble
+            CommandStatus::Error
         } else if !self.findings.is_empty() {
-            Ending::Found
+            CommandStatus::Findings
         } else if self.saw_everything() {
-            Ending::Fine
+            CommandStatus::Success
         } else {
-            Ending::Trouble
+            CommandStatus::Error
         }
     }
 }

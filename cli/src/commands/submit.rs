@@ -2,30 +2,32 @@
 
 mod answer;
 mod estimate;
+mod role;
 mod show;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use domain::config::Config;
-use domain::id::TeamName;
-use domain::job::{Answered, JobId, Mistake, Spec};
+use jobs::{InboxAnswer, JobId, JobSpec, SpecMistake, TransferPrice};
+use model::config::Config;
+use model::id::TeamName;
+use model::ownership::{TEAM_NAME_RULE, is_team};
 use serde::Serialize;
-use store::{Store, Submitted};
+use store::{Store, SubmittedSpec};
 
-use self::estimate::Estimate;
-use crate::context::Context;
-use crate::ending::Ending;
-use crate::failure::Failure;
+use self::estimate::JobEstimate;
+use crate::command_error::CommandError;
+use crate::command_status::CommandStatus;
+use crate::context::CommandContext;
 use crate::screen;
 
-/// Submit a GPU job, or say what would come of it
+/// Submit a GPU job, or estimate what it costs and where it would run
 #[derive(Debug, Args)]
 #[command(
     after_help = "The file is judged as Curfew judges it, and where it would run now, and what it can cost at most, is shown first. \
-                        Exit codes: 0 submitted, or with --dry-run legal; 1 it has mistakes, was rejected, or can be launched nowhere \
-                        now; 2 nobody can say.\n\nExample:\n  curfew submit train.toml --team vision --dry-run\n  \
+                        Exit codes: 0 submitted, or with --dry-run legal; 1 it has mistakes, was rejected, or would be held, or can be launched \
+                        nowhere now; 2 error or incomplete result.\n\nExample:\n  curfew submit train.toml --team vision --dry-run\n  \
                         curfew submit train.toml --team vision --wait"
 )]
 pub(crate) struct Submit {
@@ -44,97 +46,111 @@ pub(crate) struct Submit {
 }
 
 /// ```json
-/// {"schema": 1, "file": "train.toml", "team": "vision", "mistakes": [{"line": 3, "key": "gpu.count", "problem": "…"}],
+/// {"schema": 1, "file": "train.toml", "team": "vision", "mistakes": [{"line": 3, "key": "gpu.count", "problem": "…"}], "role_missing": null,
+///  "transfers": [{"region": "us-west-2", "bucket_region": "us-east-1", "upload_usd_per_gb": 0.02, "download_usd_per_gb": 0.02,
+///                 "size_gb": 10, "upload_usd": 0.2, "upload_usd_per_day": 19.2}],
 ///  "estimate": {"candidates": [{"region": "us-east-1", …, "rate": 0.31, "rate_max": 0.8}],
 ///               "worst_case": {"seconds": 28800, "usd_per_hour": 0.8, "usd": 6.4}, "nowhere": null},
 ///  "submitted": "inbox/vision/train.toml", "job": "vision/train-1a2b3c4d", "answer": {"accepted": true, "mistakes": []}}
 /// ```
 /// `estimate` is null where nobody could say. `submitted` and `job` are null where nothing was, `answer` where nobody waited for one.
 #[derive(Debug, Serialize)]
-struct Document<'a> {
+struct SubmitOutput<'a> {
     schema: u32,
     file: String,
     team: &'a TeamName,
-    mistakes: Vec<Mistake>,
-    estimate: Option<Estimate>,
+    mistakes: Vec<SpecMistake>,
+    /// Why it would be held: its machines would get no role.
+    role_missing: Option<String>,
+    /// What checkpoints cost from each region beyond the bucket's.
+    transfers: Vec<TransferPrice>,
+    estimate: Option<JobEstimate>,
     submitted: Option<String>,
     job: Option<JobId>,
-    answer: Option<Answer>,
+    answer: Option<SubmitAnswer>,
 }
 
 #[derive(Debug, Serialize)]
-struct Answer {
+struct SubmitAnswer {
     accepted: bool,
-    mistakes: Vec<Mistake>,
+    mistakes: Vec<SpecMistake>,
 }
 
 impl Submit {
-    pub(crate) async fn run(self, context: &Context) -> Result<Ending, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let bytes = read(&self.file)?;
         let store = context.needs_deployed().await?.store;
         let config = store.read_config().await?;
         let team = self.team(&config)?;
-        let mut document = Document {
+        let mut document = SubmitOutput {
             schema: screen::SCHEMA,
             file: named(&self.file),
             team: &team,
             mistakes: Vec::new(),
+            role_missing: None,
+            transfers: Vec::new(),
             estimate: None,
             submitted: None,
             job: None,
             answer: None,
         };
         let name = self.file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-        let spec = match Spec::read_bytes(&bytes, &name, &config, context.now) {
+        let spec = match JobSpec::read_bytes(&bytes, &name, Some(&team), &config, context.aws.home(), context.now) {
             Ok(spec) => spec,
             Err(mistakes) => {
                 document.mistakes = mistakes;
-                return finish(context, &document, Ending::Found);
+                return finish(context, &document, CommandStatus::Findings);
             }
         };
         if !config.teams.is_empty() && config.team(&team).is_none() {
             screen::warn(format!("the configuration says nothing of a team {team}; it has {}", teams(&config)));
         }
-        document.estimate = estimate::of(context, &store, &config, &spec.terms).await;
+        document.transfers = spec.terms.transfer_prices();
+        document.role_missing = role::missing(context, &store, &config, &team, &spec.terms).await;
+        document.estimate = estimate::estimate_job(context, &store, &config, &spec.terms).await;
         if !context.global.json {
             show::estimate(&spec, document.estimate.as_ref());
+            if let Some(missing) = &document.role_missing {
+                screen::warn(format!("it would be held: {missing}"));
+            }
         }
         if self.dry_run {
             let ending = match &document.estimate {
-                None => Ending::Trouble,
-                Some(Estimate { nowhere: Some(_), .. }) => Ending::Found,
-                Some(_) => Ending::Fine,
+                None => CommandStatus::Error,
+                Some(JobEstimate { nowhere: Some(_), .. }) => CommandStatus::Findings,
+                Some(_) if document.role_missing.is_some() => CommandStatus::Findings,
+                Some(_) => CommandStatus::Success,
             };
             return finish(context, &document, ending);
         }
         let submitted = put(&store, &team, &spec, &bytes).await?;
-        document.job = Some(JobId::of(team.clone(), &spec.name, &submitted.object));
+        document.job = Some(JobId::from_object(team.clone(), &spec.name, &submitted.object));
         document.submitted = Some(submitted.key.clone());
         if !context.global.json {
             show::submitted(&document);
         }
         if !self.wait {
-            return finish(context, &document, Ending::Fine);
+            return finish(context, &document, CommandStatus::Success);
         }
         let answered = answer::wait(&store, &submitted).await?;
-        let ending = if answered.job.is_some() { Ending::Fine } else { Ending::Found };
-        document.answer = Some(Answer::from(&answered));
+        let ending = if answered.job.is_some() { CommandStatus::Success } else { CommandStatus::Findings };
+        document.answer = Some(SubmitAnswer::from(&answered));
         document.job = answered.job;
         finish(context, &document, ending)
     }
 
-    fn team(&self, config: &Config) -> Result<TeamName, Failure> {
+    fn team(&self, config: &Config) -> Result<TeamName, CommandError> {
         if let Some(team) = &self.team {
-            return match team.as_str().trim() {
-                "" => Err(Failure::of("--team is empty; name the team whose job it is")),
-                _ => Ok(team.clone()),
-            };
+            if is_team(team.as_str()) {
+                return Ok(team.clone());
+            }
+            return Err(CommandError::with(format!("--team {:?} names no team", team.as_str()), TEAM_NAME_RULE));
         }
         let mut names = config.teams.keys();
         match (names.next(), names.next()) {
             (Some(only), None) => Ok(only.clone()),
-            (None, _) => Err(Failure::of("whose job is it? Name the team by --team or CURFEW_TEAM")),
-            _ => Err(Failure::of(format!(
+            (None, _) => Err(CommandError::new("whose job is it? Name the team by --team or CURFEW_TEAM")),
+            _ => Err(CommandError::new(format!(
                 "whose job is it? Name the team by --team or CURFEW_TEAM; the configuration has {}",
                 teams(config)
             ))),
@@ -147,9 +163,9 @@ fn teams(config: &Config) -> String {
 }
 
 /// Not over one that nobody has answered: it would never be.
-async fn put(store: &Store, team: &TeamName, spec: &Spec, bytes: &[u8]) -> Result<Submitted, Failure> {
+async fn put(store: &Store, team: &TeamName, spec: &JobSpec, bytes: &[u8]) -> Result<SubmittedSpec, CommandError> {
     if let Some(key) = answer::unanswered(store, team, &spec.name).await? {
-        return Err(Failure::with(
+        return Err(CommandError::with(
             format!("{key} is there already, and nobody has answered it yet"),
             "wait for its answer, or give this one another name; where none comes, curfew doctor says why",
         ));
@@ -158,7 +174,11 @@ async fn put(store: &Store, team: &TeamName, spec: &Spec, bytes: &[u8]) -> Resul
     Ok(store.submit(team, &spec.name, &text).await?)
 }
 
-fn finish(context: &Context, document: &Document<'_>, ending: Ending) -> Result<Ending, Failure> {
+fn finish(
+    context: &CommandContext,
+    document: &SubmitOutput<'_>,
+    ending: CommandStatus,
+) -> Result<CommandStatus, CommandError> {
     if context.global.json {
         screen::json(document)?;
     } else {
@@ -168,15 +188,15 @@ fn finish(context: &Context, document: &Document<'_>, ending: Ending) -> Result<
 }
 
 /// The bytes of a file; `-` is standard input. No more of them than tells that they are too many.
-fn read(file: &Path) -> Result<Vec<u8>, Failure> {
-    let bytes_max = u64::try_from(Spec::BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
+fn read(file: &Path) -> Result<Vec<u8>, CommandError> {
+    let bytes_max = u64::try_from(JobSpec::BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Vec::new();
     let read = if file.as_os_str() == "-" {
         std::io::stdin().lock().take(bytes_max).read_to_end(&mut bytes)
     } else {
         std::fs::File::open(file).and_then(|open| open.take(bytes_max).read_to_end(&mut bytes))
     };
-    read.map_err(|error| Failure::of(format!("{} cannot be read: {error}", named(file))))?;
+    read.map_err(|error| CommandError::new(format!("{} cannot be read: {error}", named(file))))?;
     Ok(bytes)
 }
 
@@ -184,8 +204,8 @@ fn named(file: &Path) -> String {
     if file.as_os_str() == "-" { "standard input".to_owned() } else { file.display().to_string() }
 }
 
-impl From<&Answered> for Answer {
-    fn from(answered: &Answered) -> Self {
+impl From<&InboxAnswer> for SubmitAnswer {
+    fn from(answered: &InboxAnswer) -> Self {
         Self { accepted: answered.job.is_some(), mistakes: answered.mistakes.clone() }
     }
 }

@@ -15,7 +15,7 @@ const WIDTH_MIN: usize = 6;
 
 /// On which side a column's words stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum ColumnAlignment {
     /// Words, which are cut where the terminal is too narrow.
     Left,
     /// Names that are of use only whole, such as ids.
@@ -28,14 +28,14 @@ pub(crate) enum Side {
 /// terminal says how wide a row may be, words are cut to fit, the longest first.
 #[derive(Debug, Clone)]
 pub(crate) struct Table<const COLUMNS: usize> {
-    headings: [(&'static str, Side); COLUMNS],
+    headings: [(&'static str, ColumnAlignment); COLUMNS],
     rows: Vec<[String; COLUMNS]>,
     spare: usize,
 }
 
 impl<const COLUMNS: usize> Table<COLUMNS> {
     /// Without rows.
-    pub(crate) const fn new(headings: [(&'static str, Side); COLUMNS]) -> Self {
+    pub(crate) const fn new(headings: [(&'static str, ColumnAlignment); COLUMNS]) -> Self {
         Self { headings, rows: Vec::new(), spare: 0 }
     }
 
@@ -85,9 +85,9 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
     }
 
     fn cut(&self, natural: &[usize], max: usize) -> Vec<usize> {
-        let width = |(natural, (_, side)): (&usize, &(&str, Side))| match side {
-            Side::Left => (*natural).min(max),
-            Side::Whole | Side::Right => *natural,
+        let width = |(natural, (_, side)): (&usize, &(&str, ColumnAlignment))| match side {
+            ColumnAlignment::Left => (*natural).min(max),
+            ColumnAlignment::Whole | ColumnAlignment::Right => *natural,
         };
         natural.iter().zip(&self.headings).map(width).collect()
     }
@@ -98,9 +98,9 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
             let cell = shortened(cell, width);
             let last = place + 1 == widths.len();
             line.push(match side {
-                Side::Left | Side::Whole if last => cell,
-                Side::Left | Side::Whole => format!("{cell:width$}"),
-                Side::Right => format!("{cell:>width$}"),
+                ColumnAlignment::Left | ColumnAlignment::Whole if last => cell,
+                ColumnAlignment::Left | ColumnAlignment::Whole => format!("{cell:width$}"),
+                ColumnAlignment::Right => format!("{cell:>width$}"),
             });
         }
         line.join(&" ".repeat(GAP))
@@ -144,7 +144,11 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
-        let mut table = Table::new([("name", Side::Left), ("USD/h", Side::Right), ("why", Side::Left)]);
+        let mut table = Table::new([
+            ("name", ColumnAlignment::Left),
+            ("USD/h", ColumnAlignment::Right),
+            ("why", ColumnAlignment::Left),
+        ]);
         table.row(["zürich".to_owned(), "1.00".to_owned(), "idle".to_owned()]);
         table.row(["a\u{1b}[31m".to_owned(), "113.93".to_owned(), String::new()]);
         check(&table, None, "name     USD/h  why\nzürich    1.00  idle\na?[31m  113.93  ");
@@ -152,7 +156,12 @@ mod tests {
     }
 
     fn long(name: &str, why: &str) -> Table<4> {
-        let columns = [("id", Side::Whole), ("name", Side::Left), ("USD", Side::Right), ("why", Side::Left)];
+        let columns = [
+            ("id", ColumnAlignment::Whole),
+            ("name", ColumnAlignment::Left),
+            ("USD", ColumnAlignment::Right),
+            ("why", ColumnAlignment::Left),
+        ];
         let mut table = Table::new(columns);
         table.row(["i-0123456789abcdef0".to_owned(), name.to_owned(), "1,000.00".to_owned(), why.to_owned()]);
         table

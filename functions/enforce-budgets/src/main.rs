@@ -4,29 +4,22 @@
 
 use std::process::ExitCode;
 
-use domain::budget::{close, decide};
-use domain::plan::Plan;
 use execution::{Clients, budgets};
-use runtime::{Answer, EventKind, Failure, Invocation, Settings};
+use runtime::{EventKind, Failure, FunctionSettings, Invocation, InvocationResponse};
 
 const FUNCTION: &str = "enforce-budgets";
 
 fn main() -> ExitCode {
     runtime::serve(
         &[EventKind::Scheduled, EventKind::BudgetNotification],
-        async |Settings { bucket, topic_arn, mode, .. }| Clients::connect(bucket, topic_arn, mode).await,
+        async |FunctionSettings { bucket, topic_arn, mode, .. }| Clients::connect(bucket, topic_arn, mode).await,
         enforce,
     )
 }
 
-async fn enforce(clients: &Clients, invocation: Invocation) -> Result<Answer, Failure> {
+async fn enforce(clients: &Clients, invocation: Invocation) -> Result<InvocationResponse, Failure> {
     let Invocation { run: id, now, deadline, clock, .. } = invocation;
-    let run = clients.run(FUNCTION, id, (now, deadline), clock);
-    let (policy, audience) = run.prepare_without_prices().await?;
-    let seen = budgets::account(&run, &policy).await;
-    let (memory, terms) = (&seen.recalled.memory, (&policy.config, policy.ceiling));
-    let plan = decide(&seen.budgets, &policy.config, policy.ceiling, memory, run.aws.home());
-    let plan = close(plan, &seen.closed, terms, memory, run.aws.home());
-    let report = run.carry_out(Plan { gaps: seen.gaps, ..plan }, seen.regions, audience, seen.recalled).await;
-    Answer::to(&report)
+    let run = clients.run(FUNCTION, id, (now, deadline), &clock);
+    let report = budgets::enforce(&run).await?;
+    InvocationResponse::from_report(&report)
 }

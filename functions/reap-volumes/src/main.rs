@@ -4,26 +4,22 @@
 
 use std::process::ExitCode;
 
-use domain::policy::volumes::decide;
 use execution::{Clients, volumes};
-use runtime::{Answer, EventKind, Failure, Invocation, Settings};
+use runtime::{EventKind, Failure, FunctionSettings, Invocation, InvocationResponse};
 
 const FUNCTION: &str = "reap-volumes";
 
 fn main() -> ExitCode {
     runtime::serve(
         &[EventKind::Scheduled],
-        async |Settings { bucket, topic_arn, mode, .. }| Clients::connect(bucket, topic_arn, mode).await,
+        async |FunctionSettings { bucket, topic_arn, mode, .. }| Clients::connect(bucket, topic_arn, mode).await,
         reap,
     )
 }
 
-async fn reap(clients: &Clients, invocation: Invocation) -> Result<Answer, Failure> {
+async fn reap(clients: &Clients, invocation: Invocation) -> Result<InvocationResponse, Failure> {
     let Invocation { run: id, now, deadline, clock, .. } = invocation;
-    let run = clients.run(FUNCTION, id, (now, deadline), clock);
-    let (policy, audience) = run.prepare().await?;
-    let seen = volumes::account(&run, &policy).await;
-    let plan = decide(&seen.storage, &seen.uses, &seen.live_jobs, &seen.recalled.memory, &policy, now);
-    let report = run.carry_out(plan, seen.regions, audience, seen.recalled).await;
-    Answer::to(&report)
+    let run = clients.run(FUNCTION, id, (now, deadline), &clock);
+    let report = volumes::plan(&run).await?.carry_out(&run).await;
+    InvocationResponse::from_report(&report)
 }

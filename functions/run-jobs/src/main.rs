@@ -1,12 +1,13 @@
 //! `run-jobs`: launches what teams ask for as jobs, sees to it that it ends, and launches it again when AWS takes its machine back.
 //!
-//! Woken by the inbox, by what EC2 tells of instances, and every minute: each only names jobs to look at now.
+//! Woken by the inbox, by what EC2 tells of instances, and every minute: each only names jobs to look at now. A warning of an interruption
+//! comes directly; other events come by a queue, several at once.
 
 use std::process::ExitCode;
 
 use execution::Clients;
-use execution::jobs::{self, Agents, Hint, Machines};
-use runtime::{Answer, Event, EventKind, Failure, Invocation, Settings};
+use execution::jobs::{self, AgentBinaries, EventHint, MachineSetup};
+use runtime::{Event, EventKind, Failure, FunctionSettings, Invocation, InvocationResponse};
 
 const FUNCTION: &str = "run-jobs";
 
@@ -16,35 +17,42 @@ const WOKEN_BY: &[EventKind] = &[
     EventKind::InterruptionWarning,
     EventKind::RebalanceRecommendation,
     EventKind::StateChange,
+    EventKind::Batch,
 ];
 
 fn main() -> ExitCode {
     runtime::serve(
         WOKEN_BY,
-        async |Settings { bucket, topic_arn, mode, job_profile }| {
-            let machines = Machines { agents: Agents::of(runtime::agents()), profile: job_profile };
+        async |FunctionSettings { bucket, topic_arn, mode, job_profile }| {
+            let machines = MachineSetup { agents: AgentBinaries::new(runtime::agents()), profile: job_profile };
             (Clients::connect(bucket, topic_arn, mode).await, machines)
         },
         reconcile,
     )
 }
 
-async fn reconcile((clients, machines): &(Clients, Machines), invocation: Invocation) -> Result<Answer, Failure> {
+async fn reconcile(
+    (clients, machines): &(Clients, MachineSetup),
+    invocation: Invocation,
+) -> Result<InvocationResponse, Failure> {
     let Invocation { event, run: id, now, deadline, clock } = invocation;
-    let run = clients.run(FUNCTION, id, (now, deadline), clock);
+    let run = clients.run(FUNCTION, id, (now, deadline), &clock);
     let report = jobs::reconcile(&run, machines, hint(event)).await?;
-    Ok(Answer::of(&report.response())?)
+    Ok(InvocationResponse::from_value(&report.response())?)
 }
 
-fn hint(event: Event) -> Hint {
+fn hint(event: Event) -> EventHint {
     match event {
-        Event::Scheduled | Event::BudgetNotification => Hint::All,
+        // Several events name several jobs. One look at all jobs costs less than a look for each event.
+        Event::Scheduled | Event::BudgetNotification | Event::Batch => EventHint::All,
         Event::ObjectCreated(object) => {
-            Hint::Object { decoded: object.decoded_key(), bucket: object.bucket, key: object.key }
+            EventHint::Object { decoded: object.decoded_key(), bucket: object.bucket, key: object.key }
         }
-        Event::InterruptionWarning(of) => Hint::Instance { region: of.region, instance: of.instance, warned: true },
+        Event::InterruptionWarning(of) => {
+            EventHint::Instance { region: of.region, instance: of.instance, warned: true }
+        }
         Event::RebalanceRecommendation(of) | Event::StateChange(of) => {
-            Hint::Instance { region: of.region, instance: of.instance, warned: false }
+            EventHint::Instance { region: of.region, instance: of.instance, warned: false }
         }
     }
 }

@@ -17,7 +17,7 @@ use aws_smithy_http_client::proxy::ProxyConfig;
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_http_client::{Builder, ConnectorBuilder};
-use domain::id::Region;
+use model::id::Region;
 use tokio::sync::OnceCell;
 
 /// The first try and its repeats.
@@ -34,11 +34,11 @@ const HOME_UNSAID: &str = "us-east-1";
 pub struct Aws {
     config: SdkConfig,
     home: Region,
-    ec2: PerRegion<aws_sdk_ec2::Client>,
-    cloudwatch: PerRegion<aws_sdk_cloudwatch::Client>,
-    pricing: PerRegion<aws_sdk_pricing::Client>,
-    sns: PerRegion<aws_sdk_sns::Client>,
-    ssm: PerRegion<aws_sdk_ssm::Client>,
+    ec2: RegionalClients<aws_sdk_ec2::Client>,
+    cloudwatch: RegionalClients<aws_sdk_cloudwatch::Client>,
+    pricing: RegionalClients<aws_sdk_pricing::Client>,
+    sns: RegionalClients<aws_sdk_sns::Client>,
+    ssm: RegionalClients<aws_sdk_ssm::Client>,
 }
 
 impl Aws {
@@ -60,8 +60,8 @@ impl Aws {
             tracing::error!("no AWS region is configured; set AWS_REGION, as Lambda does ({home} is assumed)");
         }
         let home = Region::from(home);
-        let (ec2, cloudwatch) = (PerRegion::default(), PerRegion::default());
-        let (pricing, sns, ssm) = (PerRegion::default(), PerRegion::default(), PerRegion::default());
+        let (ec2, cloudwatch) = (RegionalClients::default(), RegionalClients::default());
+        let (pricing, sns, ssm) = (RegionalClients::default(), RegionalClients::default(), RegionalClients::default());
         Self { config, home, ec2, cloudwatch, pricing, sns, ssm }
     }
 
@@ -108,7 +108,6 @@ impl Aws {
         aws_sdk_iam::Client::new(&self.config)
     }
 
-    #[cfg(feature = "operator")]
     pub(crate) fn servicequotas(&self, region: &Region) -> aws_sdk_servicequotas::Client {
         let region = aws_config::Region::new(region.as_str().to_owned());
         let config = aws_sdk_servicequotas::config::Builder::from(&self.config).region(region).build();
@@ -167,26 +166,26 @@ pub(crate) fn loader() -> (ConfigLoader, SharedHttpClient) {
 /// From the environment, where Lambda puts them; else from wherever the SDK looks.
 fn credentials(http_client: SharedHttpClient) -> CredentialsProviderChain {
     let environment = EnvironmentVariableCredentialsProvider::new();
-    let elsewhere = Elsewhere { http_client, chain: OnceCell::new() };
+    let elsewhere = SdkCredentialChain { http_client, chain: OnceCell::new() };
     CredentialsProviderChain::first_try("Environment", environment).or_else("Elsewhere", elsewhere)
 }
 
 /// The SDK's own chain, made when it is first needed: making it reads the trusted certificates, a quarter of the time to the
 /// first poll of an event.
 #[derive(Debug)]
-struct Elsewhere {
+struct SdkCredentialChain {
     http_client: SharedHttpClient,
     chain: OnceCell<DefaultCredentialsChain>,
 }
 
-impl Elsewhere {
+impl SdkCredentialChain {
     async fn chain(&self) -> DefaultCredentialsChain {
         let config = ProviderConfig::without_region().with_http_client(self.http_client.clone());
         DefaultCredentialsChain::builder().configure(config).build().await
     }
 }
 
-impl ProvideCredentials for Elsewhere {
+impl ProvideCredentials for SdkCredentialChain {
     fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
     where
         Self: 'a,
@@ -199,15 +198,15 @@ impl ProvideCredentials for Elsewhere {
 
 /// Clients of one service.
 #[derive(Debug)]
-struct PerRegion<C>(Mutex<BTreeMap<Region, C>>);
+struct RegionalClients<C>(Mutex<BTreeMap<Region, C>>);
 
-impl<C> Default for PerRegion<C> {
+impl<C> Default for RegionalClients<C> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<C: Clone> PerRegion<C> {
+impl<C: Clone> RegionalClients<C> {
     fn client(&self, region: &Region, make: impl FnOnce(aws_config::Region) -> C) -> C {
         let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let first = || make(aws_config::Region::new(region.as_str().to_owned()));

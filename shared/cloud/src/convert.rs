@@ -1,17 +1,17 @@
-//! From the SDK's types to the domain's.
+//! From the SDK's types to those of `model`.
 
 use aws_sdk_ec2::primitives::DateTime;
 use aws_sdk_ec2::types::{GpuDeviceInfo, InstanceTypeInfo, SpotInstanceRequest, SpotInstanceState, SpotInstanceType};
-use domain::instance::{Accelerator, Machine, Purchase};
 use jiff::Timestamp;
+use model::instance::{Accelerator, InstanceTypeFacts, PurchaseOption};
 
 /// The facts of a type; `None` where it has no accelerator. Never by the name's prefix: EC2 API reference,
 /// `InstanceTypeInfo`.
-pub(crate) fn machine(info: &InstanceTypeInfo) -> Option<Machine> {
+pub(crate) fn machine(info: &InstanceTypeInfo) -> Option<InstanceTypeFacts> {
     let (accelerator, accelerators) = gpus(info).or_else(|| neuron(info)).or_else(|| inference(info))?;
     let vcpus = info.v_cpu_info.as_ref().and_then(|vcpus| vcpus.default_v_cpus);
     let storage = info.instance_storage_info.as_ref().and_then(|storage| storage.total_size_in_gb);
-    Some(Machine {
+    Some(InstanceTypeFacts {
         accelerator,
         accelerators,
         vcpus: whole(vcpus),
@@ -48,13 +48,13 @@ fn whole(count: Option<i32>) -> u32 {
 
 /// How an instance of this Spot request is bought. A cancelled or closed request launches nothing any more (EC2 user
 /// guide, "Spot request status").
-pub(crate) fn purchase_by(request: &SpotInstanceRequest) -> Purchase {
+pub(crate) fn purchase_by(request: &SpotInstanceRequest) -> PurchaseOption {
     let over = matches!(request.state, Some(SpotInstanceState::Cancelled | SpotInstanceState::Closed));
     match request.r#type {
-        Some(SpotInstanceType::OneTime) => Purchase::SpotOneTime,
-        Some(SpotInstanceType::Persistent) if over => Purchase::SpotOneTime,
-        Some(SpotInstanceType::Persistent) => Purchase::SpotPersistent,
-        _ => Purchase::SpotUnknown,
+        Some(SpotInstanceType::OneTime) => PurchaseOption::SpotOneTime,
+        Some(SpotInstanceType::Persistent) if over => PurchaseOption::SpotOneTime,
+        Some(SpotInstanceType::Persistent) => PurchaseOption::SpotPersistent,
+        _ => PurchaseOption::SpotUnknown,
     }
 }
 

@@ -6,11 +6,11 @@ use aws_sdk_costexplorer::types::{
     DateInterval, Dimension, DimensionValues, Expression, Granularity, GroupDefinition, GroupDefinitionType,
     ResultByTime,
 };
-use domain::budget::billed::{Bill, Days, usd_micros};
-use domain::id::{Region, TypeName};
+use billing::budget::billed::{BilledDays, CostExplorerBill, usd_micros};
+use model::id::{Region, TypeName};
 
 use crate::aws::Aws;
-use crate::error::{CallError, CallErrorKind};
+use crate::error::{CallError, CallErrorKind, call_error};
 
 const CALL: &str = "ce:GetCostAndUsage";
 const METRIC: &str = "UnblendedCost";
@@ -25,13 +25,13 @@ const PAGES_MAX: usize = 5;
 ///
 /// # Errors
 /// Where it could not be asked, or the answer is not in USD.
-pub async fn billed(aws: &Aws, days: Days) -> Result<Bill, CallError> {
+pub async fn billed(aws: &Aws, days: BilledDays) -> Result<CostExplorerBill, CallError> {
     let home = aws.home();
     let client = aws.cost_explorer();
     let interval = DateInterval::builder().start(days.from.to_string()).end(days.until.to_string()).build();
     let interval = interval.map_err(|error| misread(home, error.to_string()))?;
     let by_type = GroupDefinition::builder().r#type(GroupDefinitionType::Dimension).key("INSTANCE_TYPE").build();
-    let mut bill = Bill { days, by_type: BTreeMap::new() };
+    let mut bill = CostExplorerBill { days, by_type: BTreeMap::new() };
     let mut token: Option<String> = None;
     for _ in 0..PAGES_MAX {
         let page = client
@@ -44,7 +44,7 @@ pub async fn billed(aws: &Aws, days: Days) -> Result<Bill, CallError> {
             .set_next_page_token(token)
             .send()
             .await
-            .map_err(|error| CallError::of(CALL, home, &error))?;
+            .map_err(|error| call_error(CALL, home, &error))?;
         for result in page.results_by_time() {
             add(&mut bill, result).map_err(|why| misread(home, why))?;
         }
@@ -66,7 +66,7 @@ fn filter() -> Expression {
     Expression::builder().and(values(Dimension::Service, &SERVICES)).and(not).build()
 }
 
-fn add(bill: &mut Bill, result: &ResultByTime) -> Result<(), String> {
+fn add(bill: &mut CostExplorerBill, result: &ResultByTime) -> Result<(), String> {
     for group in result.groups() {
         let name = group.keys().first().map(String::as_str).ok_or("a group without a key")?;
         let cost = group.metrics().and_then(|metrics| metrics.get(METRIC)).ok_or("a group without its cost")?;

@@ -7,7 +7,8 @@ pub(crate) mod metric_data;
 pub(crate) mod pages;
 mod regions;
 mod storage;
-mod usages;
+#[cfg(test)]
+mod usages_tests;
 mod volume_use;
 
 use aws_sdk_ec2::types::Filter;
@@ -15,10 +16,9 @@ use aws_sdk_ec2::types::Filter;
 pub use beats::beats;
 pub use instances::instances;
 pub use regions::regions;
+pub use storage::storage;
 #[cfg(feature = "operator")]
 pub use storage::unattached;
-pub use storage::{Hosts, storage};
-pub use usages::{Lines, usages};
 pub use volume_use::volume_uses;
 
 pub(crate) fn filter<'a>(name: &str, values: impl IntoIterator<Item = &'a str>) -> Filter {

@@ -11,18 +11,23 @@ mod quotas;
 mod restore;
 mod subscriptions;
 mod tags;
+mod team_stack;
 mod telemetry;
 
 pub use alarms::alarms;
 pub use all_tags::{tagged, tagged_instances, volumes};
 pub use deployment::{Deployment, deployment};
-pub use identity::{Identity, Unconnected, has_profile};
-pub use locate::{Kind, Located, locate};
-pub use permissions::simulate;
+pub use identity::{ConnectionError, ConnectionOptions, has_profile};
+pub use locate::{LocateResult, ResourceKind, locate};
+pub use permissions::{has_role, simulate};
 pub use quotas::quotas;
 pub use restore::{create_volume, snapshots_of, start, volumes_from};
 pub use subscriptions::subscriptions;
 pub use tags::{remove_tags, write_tag};
+pub use team_stack::{
+    TeamStack, TeamStackRequest, create_team_stack, delete_team_stack, has_instance_profile, machine_profiles,
+    team_stack, update_team_stack,
+};
 pub use telemetry::reporting;
 
 pub use crate::observe::unattached;

@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws_sdk_pricing::types::{Filter, FilterType};
-use domain::id::{Region, TypeName};
-use domain::money::Rate;
-use domain::observed::Gap;
-use domain::price::list::{self, SERVICE, STORAGE_FAMILIES};
-use domain::price::{Document, Question, SpotPrice, Storage, Wanted};
+use billing::price::list::{SERVICE, STORAGE_FAMILIES};
+use billing::price::{PriceDocument, PriceQueries, PriceQuery, SpotPrice, StoragePrices, list};
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
+use model::id::{Region, TypeName};
+use model::money::Rate;
+use model::observation::Gap;
 use tokio::time::{Instant, timeout_at};
 
 use crate::aws::Aws;
 use crate::convert::timestamp;
-use crate::error::{CallError, CallErrorKind, gaps};
+use crate::error::{CallError, CallErrorKind, call_error, gaps};
 use crate::observe::pages::all_pages;
 
 const GET_PRODUCTS: &str = "pricing:GetProducts";
@@ -40,15 +40,21 @@ const LINUX: &str = "Linux/UNIX";
 
 /// Asks for all that is wanted, and takes the answers in. What does not answer within `patience` is a gap, and keeps what it
 /// had.
-pub async fn prices(aws: &Aws, known: &mut Document, wanted: &Wanted, now: Timestamp, patience: Duration) -> Vec<Gap> {
-    let deadline = Instant::now() + patience;
+pub async fn prices(
+    aws: &Aws,
+    known: &mut PriceDocument,
+    wanted: &PriceQueries,
+    now: Timestamp,
+    timeout: Duration,
+) -> Vec<Gap> {
+    let deadline = Instant::now() + timeout;
     let listed = stream::iter(&wanted.listed).map(|question| async move {
         let home = aws.home();
-        let late = |_| Err(CallError::impatient(GET_PRODUCTS, home, patience));
+        let late = |_| Err(CallError::timed_out(GET_PRODUCTS, home, timeout));
         timeout_at(deadline, ask_list(aws, question)).await.unwrap_or_else(late)
     });
     let spot = stream::iter(&wanted.spot).map(|(region, (types, since))| async move {
-        let late = |_| Err(CallError::impatient(SPOT_PRICES, region, patience));
+        let late = |_| Err(CallError::timed_out(SPOT_PRICES, region, timeout));
         let changes = timeout_at(deadline, spot_changes(aws, region, types, *since, now)).await;
         (region, types, changes.unwrap_or_else(late))
     });
@@ -59,8 +65,8 @@ pub async fn prices(aws: &Aws, known: &mut Document, wanted: &Wanted, now: Times
     let mut errors = Vec::new();
     for answer in listed {
         match answer {
-            Ok(Answered::Instance(region, name, price)) => known.learn_listed(region, name, price, now),
-            Ok(Answered::Storage(region, prices)) => known.learn_storage(region, prices, now),
+            Ok(PriceResponse::Instance(region, name, price)) => known.learn_listed(region, name, price, now),
+            Ok(PriceResponse::Storage(region, prices)) => known.learn_storage(region, prices, now),
             Err(error) => errors.push(error),
         }
     }
@@ -74,13 +80,13 @@ pub async fn prices(aws: &Aws, known: &mut Document, wanted: &Wanted, now: Times
 }
 
 /// What the Price List said.
-enum Answered {
+enum PriceResponse {
     Instance(Region, TypeName, Option<u64>),
-    Storage(Region, Storage),
+    Storage(Region, StoragePrices),
 }
 
 /// Asks the nearest of the list's regions, and the others where that one fails. Whom the first refuses, the others do too.
-async fn ask_list(aws: &Aws, question: &Question) -> Result<Answered, CallError> {
+async fn ask_list(aws: &Aws, question: &PriceQuery) -> Result<PriceResponse, CallError> {
     let [nearest, others @ ..] = endpoints(aws.home());
     let mut answer = ask_list_in(aws, &nearest, question).await;
     for region in others {
@@ -105,25 +111,25 @@ fn endpoints(home: &Region) -> [Region; 3] {
     order.map(Region::from)
 }
 
-async fn ask_list_in(aws: &Aws, endpoint: &Region, question: &Question) -> Result<Answered, CallError> {
-    let unreadable = |error: list::Unreadable| CallError {
+async fn ask_list_in(aws: &Aws, endpoint: &Region, question: &PriceQuery) -> Result<PriceResponse, CallError> {
+    let unreadable = |error: list::UnreadableProduct| CallError {
         call: GET_PRODUCTS,
         region: endpoint.clone(),
         kind: CallErrorKind::Other,
         message: error.to_string(),
     };
     match question {
-        Question::Instance(region, name) => {
+        PriceQuery::Instance(region, name) => {
             let products = products(aws, endpoint, &list::instance_filters(region, name)).await?;
             let price = list::on_demand(&products, region, name).map_err(unreadable)?;
-            Ok(Answered::Instance(region.clone(), name.clone(), price.map(Rate::usd_micros_per_hour)))
+            Ok(PriceResponse::Instance(region.clone(), name.clone(), price.map(Rate::usd_micros_per_hour)))
         }
-        Question::Storage(region) => {
+        PriceQuery::Storage(region) => {
             let mut all = Vec::new();
             for family in STORAGE_FAMILIES {
                 all.extend(products(aws, endpoint, &list::storage_filters(region, family)).await?);
             }
-            Ok(Answered::Storage(region.clone(), list::storage(&all, region).map_err(unreadable)?))
+            Ok(PriceResponse::Storage(region.clone(), list::storage(&all, region).map_err(unreadable)?))
         }
     }
 }
@@ -140,7 +146,7 @@ async fn products(aws: &Aws, endpoint: &Region, attributes: &[(&str, &str)]) -> 
     let mut all = Vec::new();
     for _ in 0..PAGES_MAX {
         let Some(page) = pages.next().await else { return Ok(all) };
-        let page = page.map_err(|error| CallError::of(GET_PRODUCTS, endpoint, &error))?;
+        let page = page.map_err(|error| call_error(GET_PRODUCTS, endpoint, &error))?;
         all.extend(page.price_list.unwrap_or_default());
     }
     match pages.next().await {
@@ -175,7 +181,7 @@ async fn spot_changes(
     let mut all = Vec::new();
     all_pages(SPOT_PRICES, region, async |token| {
         let page = call.clone().set_next_token(token).send().await;
-        let page = page.map_err(|error| CallError::of(SPOT_PRICES, region, &error))?;
+        let page = page.map_err(|error| call_error(SPOT_PRICES, region, &error))?;
         all.extend(page.spot_price_history.unwrap_or_default().iter().filter_map(change));
         Ok(page.next_token)
     })

@@ -15,7 +15,7 @@ use crate::aws::Aws;
 
 /// One call, as it went over the wire.
 #[derive(Debug, Clone)]
-pub(crate) struct Call {
+pub(crate) struct ReplayedCall {
     /// Such as `StopInstances`.
     pub(crate) name: String,
     /// Such as `us-east-1`.
@@ -25,7 +25,7 @@ pub(crate) struct Call {
 }
 
 /// What AWS answers.
-pub(crate) enum Answer {
+pub(crate) enum ReplayAnswer {
     /// A good one in XML, without the element around it that bears the call's name.
     Xml(String),
     /// Anything else, as it is.
@@ -34,7 +34,7 @@ pub(crate) enum Answer {
     Silence,
 }
 
-impl Answer {
+impl ReplayAnswer {
     pub(crate) fn ok(xml: impl Into<String>) -> Self {
         Self::Xml(xml.into())
     }
@@ -59,33 +59,33 @@ impl Answer {
 
 /// What was called, in order.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Calls(Arc<Mutex<Vec<Call>>>);
+pub(crate) struct ReplayedCalls(Arc<Mutex<Vec<ReplayedCall>>>);
 
-impl Calls {
-    pub(crate) fn all(&self) -> Vec<Call> {
+impl ReplayedCalls {
+    pub(crate) fn recorded(&self) -> Vec<ReplayedCall> {
         self.0.lock().unwrap().clone()
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
-        self.all().into_iter().map(|call| call.name).collect()
+        self.recorded().into_iter().map(|call| call.name).collect()
     }
 
     /// Name and parameters, but for those that every call has.
     pub(crate) fn said(&self) -> Vec<String> {
         let without = |parameter: &&String| !parameter.starts_with("Action=") && !parameter.starts_with("Version=");
-        let said = |call: Call| {
+        let said = |call: ReplayedCall| {
             let parameters: Vec<&str> = call.parameters.iter().filter(without).map(String::as_str).collect();
             format!("{} {}", call.name, parameters.join(" "))
         };
-        self.all().into_iter().map(said).collect()
+        self.recorded().into_iter().map(said).collect()
     }
 }
 
-type Script = dyn Fn(&Call) -> Answer + Send + Sync;
+type ReplayScript = dyn Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync;
 
 struct Replay {
-    script: Box<Script>,
-    calls: Calls,
+    script: Box<ReplayScript>,
+    calls: ReplayedCalls,
 }
 
 impl std::fmt::Debug for Replay {
@@ -101,9 +101,9 @@ impl HttpConnector for Replay {
         let name = call.name.clone();
         self.calls.0.lock().unwrap().push(call);
         let (status, body) = match answer {
-            Answer::Xml(xml) => (200, format!("<{name}Response>{xml}</{name}Response>").into_bytes()),
-            Answer::Raw(status, body) => (status, body),
-            Answer::Silence => return HttpConnectorFuture::new(futures::future::pending()),
+            ReplayAnswer::Xml(xml) => (200, format!("<{name}Response>{xml}</{name}Response>").into_bytes()),
+            ReplayAnswer::Raw(status, body) => (status, body),
+            ReplayAnswer::Silence => return HttpConnectorFuture::new(futures::future::pending()),
         };
         let mut response = HttpResponse::new(status.try_into().unwrap(), SdkBody::from(body));
         response.headers_mut().insert("smithy-protocol", "rpc-v2-cbor");
@@ -112,25 +112,25 @@ impl HttpConnector for Replay {
 }
 
 /// At home in `us-east-1`, without retries.
-pub(crate) fn aws(script: impl Fn(&Call) -> Answer + Send + Sync + 'static) -> (Aws, Calls) {
+pub(crate) fn aws(script: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static) -> (Aws, ReplayedCalls) {
     with(RetryConfig::disabled(), TimeoutConfig::disabled(), script)
 }
 
 /// The same with the SDK's own retries, each try of which waits so long.
 pub(crate) fn aws_that_repeats(
     retries: RetryConfig,
-    patience: Duration,
-    script: impl Fn(&Call) -> Answer + Send + Sync + 'static,
-) -> (Aws, Calls) {
-    with(retries, TimeoutConfig::builder().operation_attempt_timeout(patience).build(), script)
+    timeout: Duration,
+    script: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static,
+) -> (Aws, ReplayedCalls) {
+    with(retries, TimeoutConfig::builder().operation_attempt_timeout(timeout).build(), script)
 }
 
 fn with(
     retries: RetryConfig,
     timeouts: TimeoutConfig,
-    script: impl Fn(&Call) -> Answer + Send + Sync + 'static,
-) -> (Aws, Calls) {
-    let calls = Calls::default();
+    script: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static,
+) -> (Aws, ReplayedCalls) {
+    let calls = ReplayedCalls::default();
     let connector = SharedHttpConnector::new(Replay { script: Box::new(script), calls: calls.clone() });
     let config = SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
@@ -143,21 +143,21 @@ fn with(
     (Aws::with(config), calls)
 }
 
-fn read(request: &HttpRequest) -> Call {
+fn read(request: &HttpRequest) -> ReplayedCall {
     let uri = request.uri();
     let host = uri.trim_start_matches("https://").split('/').next().unwrap_or_default();
     let region = host.split('.').nth(1).unwrap_or_default().to_owned();
     let body = String::from_utf8_lossy(request.body().bytes().unwrap_or_default()).into_owned();
     if let Some((_, name)) = uri.split_once("/operation/") {
-        return Call { name: name.to_owned(), region, parameters: vec![body] };
+        return ReplayedCall { name: name.to_owned(), region, parameters: vec![body] };
     }
     if let Some((_, name)) = request.headers().get("x-amz-target").and_then(|target| target.split_once('.')) {
-        return Call { name: name.to_owned(), region, parameters: vec![body] };
+        return ReplayedCall { name: name.to_owned(), region, parameters: vec![body] };
     }
     let mut parameters: Vec<String> = body.split('&').map(decoded).collect();
     parameters.sort();
     let name = parameters.iter().find_map(|parameter| parameter.strip_prefix("Action="));
-    Call { name: name.unwrap_or_default().to_owned(), region, parameters }
+    ReplayedCall { name: name.unwrap_or_default().to_owned(), region, parameters }
 }
 
 /// Without percent encoding.
@@ -183,10 +183,10 @@ pub(crate) fn instance_xml(id: &str, state: &str, tags: &[(&str, &str)], more: &
 }
 
 /// A page of `DescribeInstances`, and the next page's token.
-pub(crate) fn instances_page(instances: &[String], next: Option<&str>) -> Answer {
+pub(crate) fn instances_page(instances: &[String], next: Option<&str>) -> ReplayAnswer {
     let next = next.map(|token| format!("<nextToken>{token}</nextToken>")).unwrap_or_default();
     let reservation = format!("<item><instancesSet>{}</instancesSet></item>", instances.concat());
-    Answer::ok(format!("<reservationSet>{reservation}</reservationSet>{next}"))
+    ReplayAnswer::ok(format!("<reservationSet>{reservation}</reservationSet>{next}"))
 }
 
 /// Tags as all of EC2's answers have them.
@@ -219,7 +219,7 @@ pub(crate) fn snapshot_xml(id: &str, volume: &str, state: &str, tags: &[(&str, &
 }
 
 /// A page of a list that is one set, and the next page's token.
-pub(crate) fn page_of(set: &str, items: &[String], next: Option<&str>) -> Answer {
+pub(crate) fn page_of(set: &str, items: &[String], next: Option<&str>) -> ReplayAnswer {
     let next = next.map(|token| format!("<nextToken>{token}</nextToken>")).unwrap_or_default();
-    Answer::ok(format!("<{set}>{}</{set}>{next}", items.concat()))
+    ReplayAnswer::ok(format!("<{set}>{}</{set}>{next}", items.concat()))
 }

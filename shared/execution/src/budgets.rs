@@ -13,90 +13,122 @@ mod closing;
 mod cost_explorer;
 mod documents;
 mod ledgers;
-mod standings;
+mod statuses;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use domain::budget::{Budget, Holder};
-use domain::id::Region;
-use domain::instance::Instance;
-use domain::ledger::{Beat, Look, Month};
-use domain::observed::{Gap, GapKind, Observed};
-use domain::policy::Policy;
+use billing::budget::{Budget, BudgetHolder};
+use billing::ledger::{CalendarMonth, LedgerBeat, RegionObservation};
+use model::id::Region;
+use model::instance::Instance;
+use model::observation::{Gap, GapKind, Observation};
+use plan::Plan;
+use plan::report::Report;
+use ports::{BudgetCloud, BudgetDocuments, ConfigLoadError, Documents as CommonDocuments, LedgerDocuments};
+use reaping::budgets::{close, decide};
+use reaping::policy::Policy;
 
-use crate::{Recalled, Run, prices};
+use crate::{RecalledLogs, Run, prices};
+use documents::{LoadedBudgets, UpdatedBudgets};
+pub use statuses::standings;
 
-use documents::Renewed;
-pub use standings::standings;
+/// What a beat reads and writes of the bucket.
+pub trait BeatDocuments: CommonDocuments + BudgetDocuments + LedgerDocuments {}
+
+impl<D: CommonDocuments + BudgetDocuments + LedgerDocuments> BeatDocuments for D {}
+
+/// One beat of a run: looks, keeps the ledger and the documents, decides, tells and records.
+///
+/// # Errors
+/// Where the configuration was refused, or could not be read.
+pub async fn enforce(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>) -> Result<Report, ConfigLoadError> {
+    let (policy, audience) = run.prepare_without_prices().await?;
+    let seen = observe(run, &policy).await;
+    let (memory, terms, home) = (&seen.recalled.memory, (&policy.config, policy.ceiling), run.cloud.home());
+    let plan = decide(&seen.budgets, &policy.config, policy.ceiling, memory, home);
+    let plan = close(plan, &seen.closed, terms, memory, home);
+    Ok(run.carry_out(Plan { gaps: seen.gaps, ..plan }, seen.regions, audience, seen.recalled).await)
+}
 
 /// What a beat knows of the account.
-pub struct Account {
+pub struct BudgetsObservation {
     /// Where was looked.
     pub regions: Vec<Region>,
     /// Each budget as its document has it now.
-    pub budgets: BTreeMap<Holder, Budget>,
+    pub budgets: BTreeMap<BudgetHolder, Budget>,
     /// Those of the month before that this beat closed.
-    pub closed: BTreeMap<Holder, Budget>,
+    pub closed: BTreeMap<BudgetHolder, Budget>,
     /// What could not be seen, read or written.
     pub gaps: Vec<Gap>,
     /// What earlier beats told: all of it with the home region.
-    pub recalled: Recalled,
+    pub recalled: RecalledLogs,
 }
 
 /// The month that it is, and the one before, in the account's time zone.
-struct Months {
-    this: Month,
-    previous: Month,
+struct BudgetMonths {
+    this: CalendarMonth,
+    previous: CalendarMonth,
 }
 
-impl Months {
-    fn of(run: &Run<'_>, policy: &Policy) -> Self {
-        let this = Month::of(run.now, &policy.config.account.zone());
+impl BudgetMonths {
+    fn from_run(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, policy: &Policy) -> Self {
+        let this = CalendarMonth::containing(run.now, &policy.config.account.zone());
         Self { previous: this.previous(), this }
     }
 }
 
 /// One beat.
-pub async fn account(run: &Run<'_>, policy: &Policy) -> Account {
-    let Observed { items: regions, mut gaps } = run.regions(&policy.config).await;
+pub async fn observe(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, policy: &Policy) -> BudgetsObservation {
+    let Observation { items: regions, mut gaps } = run.regions(&policy.config).await;
     let recalled = recall(run, &regions).await;
     // Without what was told nothing is told anew, and nothing else depends on it: the region is seen all the same.
     gaps.extend(recalled.gaps.iter().map(|gap| Gap { kind: GapKind::Part, ..gap.clone() }));
-    let Observed { items: beats, gaps: unseen } = look(run, policy, &regions).await;
+    let Observation { items: beats, gaps: unseen } = observe_regions(run, policy, &regions).await;
     gaps.extend(unseen);
-    let months = Months::of(run, policy);
-    let (ledgers, unkept) = ledgers::kept(run, &months, &regions, &beats).await;
+    let months = BudgetMonths::from_run(run, policy);
+    let documents = LoadedBudgets::read_named(run, policy, &months).await;
+    let (ledgers, unkept) = ledgers::kept(run, &months, &regions, &beats, &documents.moments()).await;
     gaps.extend(unkept);
-    let (Renewed { budgets, closed }, unwritten) = documents::renewed(run, policy, &months, &ledgers).await;
+    let (UpdatedBudgets { budgets, closed }, unwritten) =
+        documents::renewed(run, policy, &months, &ledgers, documents).await;
     gaps.extend(unwritten);
-    Account { regions, budgets, closed, gaps, recalled }
+    BudgetsObservation { regions, budgets, closed, gaps, recalled }
 }
 
 /// What runs now, as beats of the ledger, with prices that are asked for as far as they are missing or old.
-async fn look(run: &Run<'_>, policy: &Policy, regions: &[Region]) -> Observed<Beat> {
-    let Observed { items: looks, mut gaps } = cloud::beats(run.aws, regions, run.patience()).await;
+async fn observe_regions(
+    run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
+    policy: &Policy,
+    regions: &[Region],
+) -> Observation<LedgerBeat> {
+    let Observation { items: looks, mut gaps } = run.cloud.looks(regions, run.timeout()).await;
     let instances: Vec<Instance> =
         looks.iter().flat_map(|look| &look.instances).map(|one| one.instance.clone()).collect();
     let with_volumes: Vec<Region> =
         looks.iter().filter(|look| !look.volumes.is_empty()).map(|look| look.region.clone()).collect();
     let (prices, unasked) = prices::refresh(run, &policy.config, &instances, &with_volumes).await;
     gaps.extend(unasked);
-    let of_look = |look: Look| {
-        look.beat(run.now, &policy.config, |one| prices.known(&one.instance), |volume| prices.known_of_volume(volume))
+    let of_look = |look: RegionObservation| {
+        look.to_beat(
+            run.now,
+            &policy.config,
+            |one| prices.known_rates(&one.instance),
+            |volume| prices.known_rates_of_volume(volume),
+        )
     };
-    Observed { items: looks.into_iter().map(of_look).collect(), gaps }
+    Observation { items: looks.into_iter().map(of_look).collect(), gaps }
 }
 
 /// All that is told of budgets is remembered with the home region. Where that cannot be read, there is at least a place to remember that
 /// this was told.
-async fn recall(run: &Run<'_>, regions: &[Region]) -> Recalled {
+async fn recall(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, regions: &[Region]) -> RecalledLogs {
     let recalled = run.recall(&[]).await;
     if recalled.memory.is_empty() { run.recall(regions).await } else { recalled }
 }
 
 /// What could not be awaited.
-pub(crate) fn impatient(patience: Duration, region: &Region, call: &str, what: &str) -> Gap {
-    let error = format!("{what} was not there within {} s; the next run tries again", patience.as_secs());
+pub(crate) fn timed_out(timeout: Duration, region: &Region, call: &str, what: &str) -> Gap {
+    let error = format!("{what} was not there within {} s; the next run tries again", timeout.as_secs());
     Gap { region: region.clone(), call: call.to_owned(), error, kind: GapKind::Part }
 }

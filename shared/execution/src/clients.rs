@@ -1,12 +1,15 @@
 //! What all runs of a function share: made once, before the first event.
 
 use cloud::Aws;
-use domain::id::RunId;
-use domain::mode::Mode;
 use jiff::Timestamp;
+use model::id::RunId;
+use model::mode::Mode;
 use store::Store;
 
-use crate::{Run, log};
+use crate::log;
+
+/// A run on AWS.
+pub(crate) type Run<'a> = crate::Run<'a, Aws, Store>;
 
 /// The connections, and what the function's environment says.
 pub struct Clients {
@@ -26,15 +29,15 @@ impl Clients {
 
     /// A run about everything that the function looks after, from `now` to `deadline` as `clock` tells it.
     #[must_use]
-    pub fn run(
-        &self,
+    pub fn run<'a>(
+        &'a self,
         function: &'static str,
         id: RunId,
         (now, deadline): (Timestamp, Timestamp),
-        clock: fn() -> Timestamp,
-    ) -> Run<'_> {
-        let Self { aws, store, topic_arn, mode } = self;
+        clock: &'a dyn Fn() -> Timestamp,
+    ) -> Run<'a> {
+        let Self { aws: cloud, store, topic_arn, mode } = self;
         let (chosen, progress, halted) = (None, &log, None);
-        Run { aws, store, topic_arn, function, id, mode: *mode, now, deadline, clock, chosen, progress, halted }
+        Run { cloud, store, topic_arn, function, id, mode: *mode, now, deadline, clock, chosen, progress, halted }
     }
 }

@@ -2,64 +2,101 @@
 
 use std::collections::BTreeMap;
 
-use cloud::Lines;
-use domain::id::{Region, ResourceId};
-use domain::instance::Instance;
-use domain::observed::{Gap, Observed};
-use domain::policy::Policy;
-use domain::policy::instances::{asks, learn};
-use domain::usage::{Activity, Usage};
 use futures::future::{join, join_all};
+use model::id::{Region, ResourceId};
+use model::instance::Instance;
+use model::observation::{Gap, Observation};
+use model::usage::{ActivityCache, Usage};
+use plan::Plan;
+use plan::report::Report;
+use ports::{ActivityDocuments, BudgetDocuments, ConfigLoadError, Documents, InstanceCloud, JobDocuments};
+use reaping::instances::{decide, learn_usage, usage_queries};
+use reaping::policy::Policy;
 
 use crate::budgets::standings;
-use crate::{Recalled, Run, claims};
+use crate::{IdleThresholds, RecalledLogs, Run, Subscribers, load_job_states, usages};
+
+/// What a run about instances reads and writes of the bucket.
+pub trait InstanceDocuments: Documents + ActivityDocuments + BudgetDocuments + JobDocuments {}
+
+impl<D: Documents + ActivityDocuments + BudgetDocuments + JobDocuments> InstanceDocuments for D {}
+
+/// A run that has looked and decided, and has done nothing yet.
+pub struct Planned {
+    /// What it will do.
+    pub plan: Plan,
+    /// What it saw.
+    pub seen: InstancesObservation,
+    audience: Subscribers,
+}
+
+impl Planned {
+    /// Carries the plan out, and reports what became of it.
+    pub async fn carry_out(self, run: &Run<'_, impl InstanceCloud, impl InstanceDocuments>) -> Report {
+        run.carry_out(self.plan, self.seen.regions, self.audience, self.seen.recalled).await
+    }
+}
+
+/// Looks at everything, and decides.
+///
+/// # Errors
+/// Where the configuration was refused, or could not be read.
+pub async fn plan(run: &Run<'_, impl InstanceCloud, impl InstanceDocuments>) -> Result<Planned, ConfigLoadError> {
+    let (policy, audience) = run.prepare().await?;
+    let seen = observe(run, &policy).await;
+    let plan = decide(&seen.instances, &seen.usages, &seen.recalled.memory, &seen.policy, run.now);
+    Ok(Planned { plan, seen, audience })
+}
 
 /// What was seen of the account.
-pub struct Account {
+pub struct InstancesObservation {
     /// Where was looked.
     pub regions: Vec<Region>,
     /// What the account wants, where the budgets stand by which instances may be stopped, and the jobs that instances name.
     pub policy: Policy,
     /// The instances.
-    pub instances: Observed<Instance>,
+    pub instances: Observation<Instance>,
     /// What they have been doing.
     pub usages: BTreeMap<ResourceId, Usage>,
     /// What earlier runs told.
-    pub recalled: Recalled,
+    pub recalled: RecalledLogs,
 }
 
 /// Looks at every region at once. Of a run about chosen ones, these alone are seen, and nothing is learnt for other runs.
-pub async fn account(run: &Run<'_>, policy: &Policy) -> Account {
-    let Observed { items: regions, gaps } = run.regions(&policy.config).await;
+pub async fn observe(
+    run: &Run<'_, impl InstanceCloud, impl InstanceDocuments>,
+    policy: &Policy,
+) -> InstancesObservation {
+    let Observation { items: regions, gaps } = run.regions(&policy.config).await;
     let recalled = run.recall(&regions).await;
-    let mut instances = cloud::instances(run.aws, &recalled.regions(), run.patience()).await;
+    let mut instances = run.cloud.instances(&recalled.regions(), run.timeout()).await;
     instances.items.retain(|instance| run.is_about(&instance.region, &instance.id));
     instances.gaps.extend(gaps);
     instances.gaps.extend(recalled.gaps.iter().cloned());
-    let (home, patience) = (run.aws.home(), run.patience());
+    let (home, timeout) = (run.cloud.home(), run.timeout());
     let ((budgets, unread), (jobs, unsaid)) = join(
-        standings(run.store, &policy.config, home, run.now, patience),
-        claims(run.store, &instances.items, home, patience),
+        standings(run.store, &policy.config, home, run.now, timeout),
+        load_job_states(run.store, &instances.items, home, timeout),
     )
     .await;
     instances.gaps.extend(unread);
     instances.gaps.extend(unsaid);
     let policy = Policy { budgets, jobs, ..policy.clone() };
-    let by_region = join_all(regions.iter().map(|region| usages(run, region, &instances, &recalled, &policy))).await;
+    let by_region = join_all(regions.iter().map(|region| usages_of(run, region, &instances, &recalled, &policy))).await;
     let mut usages = BTreeMap::new();
     for (of_region, gaps) in by_region {
         usages.extend(of_region);
         instances.gaps.extend(gaps);
     }
-    Account { regions, policy, instances, usages, recalled }
+    InstancesObservation { regions, policy, instances, usages, recalled }
 }
 
 /// What the instances of one region have been doing: asked about where it is due, else believed from the last answer.
-async fn usages(
-    run: &Run<'_>,
+async fn usages_of(
+    run: &Run<'_, impl InstanceCloud, impl InstanceDocuments>,
     region: &Region,
-    instances: &Observed<Instance>,
-    recalled: &Recalled,
+    instances: &Observation<Instance>,
+    recalled: &RecalledLogs,
     policy: &Policy,
 ) -> (BTreeMap<ResourceId, Usage>, Vec<Gap>) {
     let of_region: Vec<&Instance> = instances.items.iter().filter(|instance| instance.region == *region).collect();
@@ -69,13 +106,13 @@ async fn usages(
     let known = run.store.read_activity(region).await;
     let (activity, mut gaps) = match &known {
         Ok(versioned) => (versioned.value.clone(), Vec::new()),
-        Err(error) => (Activity::default(), vec![error.gap(region)]),
+        Err(error) => (ActivityCache::default(), vec![error.gap(region)]),
     };
-    let due = asks(&of_region, &activity, &recalled.memory, policy, run.now);
-    let lines = Lines { metrics: &policy.config.metrics, idle: &policy.config.idle };
-    let (found, unanswered) = cloud::usages(run.aws, region, &due, lines, run.now, run.patience()).await;
+    let due = usage_queries(&of_region, &activity, &recalled.memory, policy, run.now);
+    let lines = IdleThresholds { metrics: &policy.config.metrics, idle: &policy.config.idle };
+    let (found, unanswered) = usages(run.cloud, region, &due, lines, run.now, run.timeout()).await;
     gaps.extend(unanswered);
-    let learnt = learn(&of_region, &due, found, &activity, policy, run.now);
+    let learnt = learn_usage(&of_region, &due, found, &activity, policy, run.now);
     if run.chosen.is_none()
         && let Ok(before) = known
         && before.value != learnt.activity

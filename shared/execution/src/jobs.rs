@@ -1,42 +1,44 @@
-//! Jobs: every hint only names jobs to look at now, and for each of them the state machine of `domain::job` says what to do.
+//! Jobs: every hint only names jobs to look at now, and for each of them the state machine of `jobs` says what to do.
 //!
 //! The order is the contract. The new state is written first, over the very version that was read; whoever loses that swap stops, and does
 //! nothing; then comes the effect, which can be repeated without harm; then what came of it is a fact of the next round. People are told
 //! last, and that they were is written down only after SNS took the message. What fails for one job never stops the others.
 
 mod agents;
+mod backlog;
 mod effects;
 mod facts;
 mod find;
 mod inbox;
 mod money;
+mod notifications;
 mod ranking;
-mod telling;
 mod work;
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use cloud::jobs::Asked;
-use domain::config::Config;
-use domain::id::{Region, ResourceId};
-use domain::job::{Job, Refusals};
-use domain::mode::Mode;
-use domain::news::News;
-use domain::observed::Gap;
-use domain::report::{JobStep, JobsReport};
+use cloud::jobs::AnswerCache;
 use futures::future::join3;
 use jiff::Timestamp;
-use store::{ConfigFault, Versioned};
+use jobs::{Job, LaunchRefusals};
+use model::config::Config;
+use model::id::{Region, ResourceId, TeamName};
+use model::mode::Mode;
+use model::notification_log::Notification;
+use model::observation::Gap;
+use plan::report::{JobStep, JobsReport};
+use store::{ConfigLoadError, Versioned};
 
-use crate::{Audience, RESERVE, Run, prices};
+use crate::clients::Run;
+use crate::{RESERVE, Subscribers, prices};
 
-pub use agents::Agents;
-use facts::Sights;
+pub use agents::AgentBinaries;
+use facts::MachineSightings;
 
 /// What an event says: where to look now, and never what is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Hint {
+pub enum EventHint {
     /// At the inbox, and at every job that is not finished.
     All,
     /// At what was written to a bucket.
@@ -61,19 +63,19 @@ pub enum Hint {
 
 /// What the machines of jobs get from this deployment.
 #[derive(Debug)]
-pub struct Machines {
+pub struct MachineSetup {
     /// What each runs first.
-    pub agents: Agents,
+    pub agents: AgentBinaries,
     /// The instance profile, by name, of jobs that name none; `None`: they get none.
     pub profile: Option<String>,
 }
 
 /// Why a run did nothing at all.
 #[derive(Debug, thiserror::Error)]
-pub enum NotReconciled {
+pub enum ReconcileError {
     /// The configuration was refused, or could not be read.
     #[error(transparent)]
-    Configuration(#[from] ConfigFault),
+    Configuration(#[from] ConfigLoadError),
     /// The event is of a bucket that is not Curfew's.
     #[error(
         "the event is of the bucket {0}, and the state bucket is {1}; nothing was done. Mend the rule that sent it"
@@ -82,10 +84,10 @@ pub enum NotReconciled {
 }
 
 /// One run, while it goes on.
-struct Jobs<'a> {
+struct JobsRun<'a> {
     run: &'a Run<'a>,
     config: &'a Config,
-    agents: &'a Agents,
+    agents: &'a AgentBinaries,
     /// The instance profile of jobs that name none.
     profile: Option<&'a str>,
     /// Whether anything may be launched or ended.
@@ -93,43 +95,45 @@ struct Jobs<'a> {
     /// The instance that AWS has warned of.
     warned: Option<ResourceId>,
     /// Instances as they were looked at for all jobs together.
-    sights: Sights,
+    sights: MachineSightings,
     /// What was asked of EC2 for one of them, and holds for the others.
-    asked: Asked,
-    prices: prices::Asking,
-    refusals: Mutex<Refusals>,
+    asked: AnswerCache,
+    prices: prices::PriceCache,
+    /// The teams of which jobs were ever accepted, once one has to be known.
+    teams: tokio::sync::OnceCell<Vec<TeamName>>,
+    refusals: Mutex<LaunchRefusals>,
     /// One job after the other writes the budgets: those of one run do not lose to each other.
     budgets: tokio::sync::Mutex<()>,
-    found: Mutex<Found>,
+    findings: Mutex<RunFindings>,
 }
 
 /// What a run has to report.
 #[derive(Debug, Default)]
-struct Found {
+struct RunFindings {
     steps: Vec<JobStep>,
     gaps: Vec<Gap>,
-    news: Vec<News>,
+    news: Vec<Notification>,
 }
 
-impl Jobs<'_> {
-    fn found<T>(&self, add: impl FnOnce(&mut Found) -> T) -> T {
-        add(&mut self.found.lock().unwrap_or_else(PoisonError::into_inner))
+impl JobsRun<'_> {
+    fn with_findings<T>(&self, add: impl FnOnce(&mut RunFindings) -> T) -> T {
+        add(&mut self.findings.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn step(&self, step: JobStep) {
-        self.found(|found| found.steps.push(step));
+        self.with_findings(|found| found.steps.push(step));
     }
 
     fn gap(&self, gap: Gap) {
-        self.found(|found| {
+        self.with_findings(|found| {
             if !found.gaps.contains(&gap) {
                 found.gaps.push(gap);
             }
         });
     }
 
-    fn say(&self, news: News) {
-        self.found(|found| {
+    fn notify(&self, news: Notification) {
+        self.with_findings(|found| {
             if !found.news.contains(&news) {
                 found.news.push(news);
             }
@@ -153,47 +157,49 @@ impl Jobs<'_> {
 ///
 /// # Errors
 /// Where the configuration was refused or could not be read, or the event is of a foreign bucket: nothing was done.
-pub async fn reconcile(run: &Run<'_>, machines: &Machines, hint: Hint) -> Result<JobsReport, NotReconciled> {
-    if let Hint::Object { bucket, .. } = &hint
+pub async fn reconcile(run: &Run<'_>, machines: &MachineSetup, hint: EventHint) -> Result<JobsReport, ReconcileError> {
+    if let EventHint::Object { bucket, .. } = &hint
         && *bucket != run.store.bucket_name()
     {
-        return Err(NotReconciled::ForeignBucket(bucket.clone(), run.store.bucket_name().to_owned()));
+        return Err(ReconcileError::ForeignBucket(bucket.clone(), run.store.bucket_name().to_owned()));
     }
     // Between an interruption and the next launch every second counts.
-    let (config, audience, looked) = Box::pin(join3(run.config(), run.audience(), find::look(run, &hint))).await;
+    let (config, audience, looked) =
+        Box::pin(join3(run.config(), run.subscribers(), find::observe_hinted_machine(run, &hint))).await;
     let config = config?;
     let (may_act, may_judge) = match &audience {
-        Audience::Listening => (run.mode == Mode::Enforce, true),
-        Audience::Nobody(_) => (false, true),
-        Audience::Unknown(_) => (false, false),
+        Subscribers::Confirmed => (run.mode == Mode::Enforce, true),
+        Subscribers::NoneConfirmed(_) => (false, true),
+        Subscribers::Unknown(_) => (false, false),
     };
     let warned = match &hint {
-        Hint::Instance { instance, warned: true, .. } => Some(instance.clone()),
+        EventHint::Instance { instance, warned: true, .. } => Some(instance.clone()),
         _ => None,
     };
     let (agents, profile) = (&machines.agents, machines.profile.as_deref());
-    let mut jobs = Jobs {
+    let mut jobs = JobsRun {
         run,
         config: &config,
         agents,
         profile,
         may_act,
         warned,
-        sights: Sights::default(),
-        asked: Asked::default(),
-        prices: prices::Asking::default(),
+        sights: MachineSightings::default(),
+        asked: AnswerCache::default(),
+        prices: prices::PriceCache::default(),
+        teams: tokio::sync::OnceCell::default(),
         refusals: Mutex::default(),
         budgets: tokio::sync::Mutex::default(),
-        found: Mutex::default(),
+        findings: Mutex::default(),
     };
-    if let Audience::Nobody(gap) | Audience::Unknown(gap) = audience {
+    if let Subscribers::NoneConfirmed(gap) | Subscribers::Unknown(gap) = audience {
         jobs.gap(gap);
     }
     let named = Box::pin(jobs.named_by(&hint, looked)).await;
     let seen = named.len();
     // Where nobody can say whether somebody listens, nothing is begun or ended; the next run asks again.
     let worked: Vec<(Job, Option<String>)> = if may_judge { jobs.work_on(named).await } else { Vec::new() };
-    let steps = jobs.found(|found| std::mem::take(&mut found.steps));
+    let steps = jobs.with_findings(|found| std::mem::take(&mut found.steps));
     let report = JobsReport {
         function: run.function,
         run: run.id.clone(),
@@ -203,8 +209,8 @@ pub async fn reconcile(run: &Run<'_>, machines: &Machines, hint: Hint) -> Result
         steps,
         gaps: Vec::new(),
     };
-    Ok(Box::pin(jobs.tell_and_record(report, worked, hint == Hint::All)).await)
+    Ok(Box::pin(jobs.tell_and_record(report, worked, hint == EventHint::All)).await)
 }
 
 /// A job as it was read.
-type Read = Versioned<Option<Job>>;
+type ReadJob = Versioned<Option<Job>>;

@@ -4,42 +4,47 @@
 //! message is sent before a mark is written, so that nothing is marked of which nobody has heard; all of it is
 //! recorded, and what was told is remembered. One failure never stops the rest.
 
+mod act;
 pub mod budgets;
-mod claims;
+#[cfg(feature = "aws")]
 mod clients;
 pub mod instances;
+mod job_states;
+#[cfg(feature = "aws")]
 pub mod jobs;
-mod memory;
+mod notification_logs;
 pub mod prices;
 mod steps;
+mod usages;
 pub mod volumes;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use cloud::Aws;
-use domain::budget::Standings;
-use domain::config::Config;
-use domain::id::{Region, ResourceId, RunId};
-use domain::mode::Mode;
-use domain::news::{self, News};
-use domain::notices::Memory;
-use domain::observed::{Gap, GapKind, Observed};
-use domain::plan::{Action, Plan, Step, Target};
-use domain::policy::Policy;
-use domain::policy::claim::Jobs;
-use domain::price::PriceBook;
-use domain::report::{AuditRecord, Outcome, OutcomeKind, Report};
+use billing::budget::BudgetStatuses;
+use billing::price::PriceBook;
 use futures::future::join;
 use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
-use store::{ConfigFault, Store};
+use model::config::Config;
+use model::id::{Region, ResourceId, RunId};
+use model::mode::Mode;
+use model::notification_log::{Notification, NotificationLogs};
+use model::observation::{Gap, GapKind, Observation};
+use plan::report::{AuditRecord, OutcomeKind, Report, StepOutcome};
+use plan::{Action, Plan, Step, Target};
+use ports::{Cloud, ConfigLoadError, Documents};
+use reaping::job_ownership::JobStates;
+use reaping::policy::Policy;
 
-pub use claims::claims;
+pub use act::carry_out;
+#[cfg(feature = "aws")]
 pub use clients::Clients;
-pub use memory::Recalled;
+pub use job_states::load_job_states;
+pub use notification_logs::RecalledLogs;
 pub use steps::log;
+pub use usages::{IdleThresholds, usages};
 
 /// No step is started later than this before the run's deadline: telling and recording come after it.
 const RESERVE: SignedDuration = SignedDuration::from_secs(20);
@@ -51,12 +56,12 @@ const PATIENCE_MIN: Duration = Duration::from_secs(1);
 /// "Request throttling"), and the SDK backs off by itself.
 const AT_ONCE: usize = 8;
 
-/// One run of one function.
-pub struct Run<'a> {
+/// One run of one function, on AWS or on what stands for it.
+pub struct Run<'a, C, D> {
     /// AWS, but for the bucket.
-    pub aws: &'a Aws,
+    pub cloud: &'a C,
     /// The bucket.
-    pub store: &'a Store,
+    pub store: &'a D,
     /// Where people hear of it.
     pub topic_arn: &'a str,
     /// The function's name.
@@ -70,37 +75,37 @@ pub struct Run<'a> {
     /// When it is cut off.
     pub deadline: Timestamp,
     /// To see how far that is.
-    pub clock: fn() -> Timestamp,
+    pub clock: &'a dyn Fn() -> Timestamp,
     /// The resources that it is about, where a person has chosen them. Of all others nothing is judged, told, marked, ended
     /// or forgotten.
-    pub chosen: Option<&'a Chosen>,
+    pub chosen: Option<&'a ChosenResources>,
     /// Hears of each step as soon as it is known what became of it: [`log`].
-    pub progress: &'a (dyn Fn(&Step, &Outcome) + Sync),
+    pub progress: &'a dyn Fn(&Step, &StepOutcome),
     /// Once it is true, no further step is begun.
     pub halted: Option<&'a AtomicBool>,
 }
 
 /// Resources, each with its region.
-pub type Chosen = BTreeSet<(Region, ResourceId)>;
+pub type ChosenResources = BTreeSet<(Region, ResourceId)>;
 
 /// Whether somebody hears what Curfew says.
-pub enum Audience {
+pub enum Subscribers {
     /// Somebody has confirmed.
-    Listening,
+    Confirmed,
     /// Nobody has: enforcing is refused.
-    Nobody(Gap),
+    NoneConfirmed(Gap),
     /// Nobody can say: nothing is ended in this run.
     Unknown(Gap),
 }
 
-impl Run<'_> {
+impl<C: Cloud, D: Documents> Run<'_, C, D> {
     /// What the account wants, and whether anybody listens. A configuration that is refused, or cannot be read, is told.
     ///
     /// # Errors
     /// Where the configuration was refused, or could not be read.
-    pub async fn prepare(&self) -> Result<(Policy, Audience), ConfigFault> {
+    pub async fn prepare(&self) -> Result<(Policy, Subscribers), ConfigLoadError> {
         let config = self.config().await?;
-        let (audience, prices) = join(self.audience(), prices::load(self.store, &config, self.now)).await;
+        let (audience, prices) = join(self.subscribers(), prices::load(self.store, &config, self.now)).await;
         Ok((self.policy(config, &audience, prices), audience))
     }
 
@@ -108,23 +113,23 @@ impl Run<'_> {
     ///
     /// # Errors
     /// Where the configuration was refused, or could not be read.
-    pub async fn prepare_without_prices(&self) -> Result<(Policy, Audience), ConfigFault> {
+    pub async fn prepare_without_prices(&self) -> Result<(Policy, Subscribers), ConfigLoadError> {
         let config = self.config().await?;
-        let audience = self.audience().await;
+        let audience = self.subscribers().await;
         Ok((self.policy(config, &audience, PriceBook::dated()), audience))
     }
 
-    async fn config(&self) -> Result<Config, ConfigFault> {
+    async fn config(&self) -> Result<Config, ConfigLoadError> {
         let read = self.store.read_config().await;
         if let Err(fault) = &read {
-            self.refuse(&fault.to_string()).await;
+            self.notify_refused_config(&fault.to_string()).await;
         }
         read
     }
 
-    fn policy(&self, config: Config, audience: &Audience, prices: PriceBook) -> Policy {
-        let ceiling = if matches!(audience, Audience::Nobody(_)) { Mode::Observe } else { self.mode };
-        Policy { config, ceiling, prices, budgets: Standings::default(), jobs: Jobs::default() }
+    fn policy(&self, config: Config, audience: &Subscribers, prices: PriceBook) -> Policy {
+        let ceiling = if matches!(audience, Subscribers::NoneConfirmed(_)) { Mode::Observe } else { self.mode };
+        Policy { config, ceiling, prices, budgets: BudgetStatuses::default(), jobs: JobStates::default() }
     }
 
     /// Whether it is about a resource at all.
@@ -134,8 +139,8 @@ impl Run<'_> {
     }
 
     /// Where to look.
-    pub(crate) async fn regions(&self, config: &Config) -> Observed<Region> {
-        let mut regions = cloud::regions(self.aws, config).await;
+    pub(crate) async fn regions(&self, config: &Config) -> Observation<Region> {
+        let mut regions = self.cloud.regions(config).await;
         if let Some(chosen) = self.chosen {
             regions.items.retain(|region| chosen.iter().any(|(of_chosen, _)| of_chosen == region));
         }
@@ -144,56 +149,62 @@ impl Run<'_> {
 
     /// Carries a plan out and reports what became of it. Of a run about chosen resources, what the plan says of any other is
     /// not even looked at.
-    pub async fn carry_out(&self, plan: Plan, regions: Vec<Region>, audience: Audience, recalled: Recalled) -> Report {
-        self.carry_out_and_tell(plan, regions, audience, recalled, Vec::new()).await
+    pub async fn carry_out(
+        &self,
+        plan: Plan,
+        regions: Vec<Region>,
+        audience: Subscribers,
+        recalled: RecalledLogs,
+    ) -> Report {
+        self.carry_out_and_notify(plan, regions, audience, recalled, Vec::new()).await
     }
 
     /// The same, and tells what an earlier run did and could not tell.
-    pub async fn carry_out_and_tell(
+    pub async fn carry_out_and_notify(
         &self,
         mut plan: Plan,
         regions: Vec<Region>,
-        audience: Audience,
-        recalled: Recalled,
-        untold: Vec<News>,
+        audience: Subscribers,
+        recalled: RecalledLogs,
+        untold: Vec<Notification>,
     ) -> Report {
         let is_about = |target: &Target| self.is_about(&target.region, &target.resource);
         plan.steps.retain(|step| is_about(&step.target));
-        plan.spared.retain(|spared| is_about(&spared.target));
-        let report = Report::of(plan, self.function, self.id.clone(), self.now, self.mode, regions);
+        plan.skipped.retain(|skipped| is_about(&skipped.target));
+        let report = Report::from_plan(plan, self.function, self.id.clone(), self.now, self.mode, regions);
         let mut report = Report { of_chosen_only: self.chosen.is_some(), ..report };
-        let may_end = hear(&mut report, audience) && self.record_ahead(&mut report).await;
+        let may_end = check_subscribers(&mut report, audience) && self.record_ahead(&mut report).await;
         self.act(&mut report, |step| !matches!(step.action, Action::Mark(_)) && (may_end || !step.action.is_end()))
             .await;
-        let mut news = news::news(&report, &recalled.memory, recalled.home(), self.now);
+        let mut news = notify::notifications(&report, &recalled.memory, recalled.home(), self.now);
         news.extend(untold);
-        let delivered = self.tell(&mut report, &news, &recalled.memory).await;
-        let heard = |step: &Step| step.told_before || delivered.contains(&news::team_attribute(&step.target));
+        let delivered = self.notify_teams(&mut report, &news, &recalled.memory).await;
+        let heard = |step: &Step| step.already_notified || delivered.contains(&notify::team_attribute(&step.target));
         self.act(&mut report, |step| matches!(step.action, Action::Mark(_)) && heard(step)).await;
         report.gaps.extend(self.record(&report).await);
-        self.remember(&mut report, &news, &delivered, &recalled).await;
+        self.record_notifications(&mut report, &news, &delivered, &recalled).await;
         report
     }
 
     /// Tells, once a day, that a configuration was refused.
-    async fn refuse(&self, refusal: &str) {
-        let home = self.aws.home();
+    async fn notify_refused_config(&self, refusal: &str) {
+        let home = self.cloud.home();
         let recalled = self.recall(std::slice::from_ref(home)).await;
-        let nothing = Plan { seen: 0, steps: Vec::new(), spared: Vec::new(), gaps: Vec::new() };
-        let mut report = Report::of(nothing, self.function, self.id.clone(), self.now, self.mode, Vec::new());
-        let news = news::of_refused_configuration(home, refusal, &recalled.memory, self.now);
-        let news: Vec<News> = news.into_iter().collect();
-        let delivered = self.tell(&mut report, &news, &recalled.memory).await;
-        self.remember(&mut report, &news, &delivered, &recalled).await;
+        let nothing = Plan { seen: 0, steps: Vec::new(), skipped: Vec::new(), gaps: Vec::new() };
+        let mut report = Report::from_plan(nothing, self.function, self.id.clone(), self.now, self.mode, Vec::new());
+        let news = notify::refused_config_notification(home, refusal, &recalled.memory, self.now);
+        let news: Vec<Notification> = news.into_iter().collect();
+        let delivered = self.notify_teams(&mut report, &news, &recalled.memory).await;
+        self.record_notifications(&mut report, &news, &delivered, &recalled).await;
     }
 
     /// Whether somebody listens; asked only where something could be enforced.
-    async fn audience(&self) -> Audience {
+    async fn subscribers(&self) -> Subscribers {
         if self.mode == Mode::Observe {
-            return Audience::Listening;
+            return Subscribers::Confirmed;
         }
-        match cloud::tell::is_heard(self.aws, self.topic_arn).await {
-            Ok(true) => Audience::Listening,
+        match self.cloud.has_confirmed_subscription(self.topic_arn).await {
+            Ok(true) => Subscribers::Confirmed,
             Ok(false) => {
                 let error = format!(
                     "nobody listens: the topic {} has no confirmed subscription, so Curfew enforces nothing and only observes; \
@@ -201,33 +212,38 @@ impl Run<'_> {
                     self.topic_arn
                 );
                 let call = "sns:ListSubscriptionsByTopic".to_owned();
-                Audience::Nobody(Gap { region: self.aws.home().clone(), call, error, kind: GapKind::Part })
+                Subscribers::NoneConfirmed(Gap { region: self.cloud.home().clone(), call, error, kind: GapKind::Part })
             }
-            Err(error) => Audience::Unknown(error.gap()),
+            Err(error) => Subscribers::Unknown(error.gap()),
         }
     }
 
     /// A third of the run's time, for looking as for asking. Where jobs are looked up besides and all three hang, no time is left
     /// to act, and the next run takes it up.
     #[must_use]
-    pub fn patience(&self) -> Duration {
+    pub fn timeout(&self) -> Duration {
         let third = (self.deadline.duration_since(self.now) - RESERVE) / 3;
         Duration::try_from(third).unwrap_or_default().max(PATIENCE_MIN)
     }
 
     /// Sends each team its messages; the teams that were told everything.
-    async fn tell(&self, report: &mut Report, news: &[News], memory: &Memory) -> BTreeSet<String> {
-        let messages = news::messages(report, news, memory);
+    async fn notify_teams(
+        &self,
+        report: &mut Report,
+        news: &[Notification],
+        memory: &NotificationLogs,
+    ) -> BTreeSet<String> {
+        let messages = notify::messages(report, news, memory);
         let mut delivered: BTreeSet<String> = messages.iter().map(|message| message.team.clone()).collect();
         let sent = stream::iter(messages).map(|message| async move {
-            let taken = cloud::tell::publish(self.aws, self.topic_arn, &message).await;
+            let taken = self.cloud.publish(self.topic_arn, &message).await;
             (message.team, taken)
         });
         for (team, taken) in sent.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
             let Err(error) = taken else { continue };
             delivered.remove(&team);
-            let unmarked = |(step, outcome): &&mut (Step, Outcome)| {
-                let of_team = news::team_attribute(&step.target) == team && !step.told_before;
+            let unmarked = |(step, outcome): &&mut (Step, StepOutcome)| {
+                let of_team = notify::team_attribute(&step.target) == team && !step.already_notified;
                 of_team && matches!(step.action, Action::Mark(_)) && outcome.kind == OutcomeKind::NotReached
             };
             for (_, outcome) in report.steps.iter_mut().filter(unmarked) {
@@ -251,21 +267,28 @@ impl Run<'_> {
     }
 
     async fn record(&self, report: &Report) -> Option<Gap> {
-        let written = self.store.write_audit(&AuditRecord::key(report), &AuditRecord::of(report)).await;
-        written.err().map(|error| error.gap(self.aws.home()))
+        let written = self.store.write_audit(&AuditRecord::key(report), &AuditRecord::from_report(report)).await;
+        written.err().map(|error| error.gap(self.cloud.home()))
     }
 
     /// Writes down what was told. Where that fails the next run repeats itself, so at least the reason is told with it.
-    async fn remember(&self, report: &mut Report, news: &[News], delivered: &BTreeSet<String>, recalled: &Recalled) {
-        let late = news::late_news(report, news, &recalled.memory, recalled.home(), self.now);
-        let after = news::remember(&recalled.memory, report, news, &late, delivered, self.now);
-        let unwritten = self.memorise(recalled, &after).await;
+    async fn record_notifications(
+        &self,
+        report: &mut Report,
+        news: &[Notification],
+        delivered: &BTreeSet<String>,
+        recalled: &RecalledLogs,
+    ) {
+        let late = notify::late_notifications(report, news, &recalled.memory, recalled.home(), self.now);
+        let after = notify::update_log(&recalled.memory, report, news, &late, delivered, self.now);
+        let unwritten = self.write_notices(recalled, &after).await;
         // A person who applies a plan sees it, and it may be their own permission that is missing.
         if !unwritten.is_empty() && self.chosen.is_some() {
             report.gaps.extend(unwritten);
         } else if !unwritten.is_empty() {
-            let told: Vec<News> = unwritten.iter().map(|gap| news::of_gap(gap, recalled.home())).collect();
-            self.tell(report, &told, &Memory::new()).await;
+            let told: Vec<Notification> =
+                unwritten.iter().map(|gap| notify::gap_notification(gap, recalled.home())).collect();
+            self.notify_teams(report, &told, &NotificationLogs::new()).await;
             report.gaps.extend(unwritten);
         }
         for gap in &report.gaps {
@@ -275,12 +298,12 @@ impl Run<'_> {
 }
 
 /// Whether anything may be ended, as far as listeners go.
-fn hear(report: &mut Report, audience: Audience) -> bool {
+fn check_subscribers(report: &mut Report, audience: Subscribers) -> bool {
     let (gap, may_end) = match audience {
-        Audience::Listening => return true,
+        Subscribers::Confirmed => return true,
         // The plan was made to observe.
-        Audience::Nobody(gap) => (gap, true),
-        Audience::Unknown(gap) => (gap, false),
+        Subscribers::NoneConfirmed(gap) => (gap, true),
+        Subscribers::Unknown(gap) => (gap, false),
     };
     if !may_end {
         not_ended(report, &format!("not ended, because nobody could say whether somebody listens: {}", gap.error));

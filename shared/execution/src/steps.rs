@@ -3,17 +3,18 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use domain::plan::Step;
-use domain::report::{Outcome, OutcomeKind, Report};
 use futures::{StreamExt, stream};
+use plan::Step;
+use plan::report::{OutcomeKind, Report, StepOutcome};
+use ports::{Cloud, Documents};
 
-use crate::{AT_ONCE, RESERVE, Run};
+use crate::{AT_ONCE, RESERVE, Run, carry_out};
 
-impl Run<'_> {
+impl<C: Cloud, D: Documents> Run<'_, C, D> {
     /// Carries out the steps that `wanted` names, as long as there is time. A held step waits for a person instead.
     pub(crate) async fn act(&self, report: &mut Report, wanted: impl Fn(&Step) -> bool) {
         let reached = report.steps.iter().enumerate().filter(|(_, (step, _))| wanted(step));
-        let outcomes: Vec<(usize, Outcome)> = stream::iter(reached)
+        let outcomes: Vec<(usize, StepOutcome)> = stream::iter(reached)
             .map(|(place, (step, _))| async move {
                 let outcome = self.act_on(step).await;
                 (self.progress)(step, &outcome);
@@ -29,21 +30,21 @@ impl Run<'_> {
         }
     }
 
-    async fn act_on(&self, step: &Step) -> Outcome {
+    async fn act_on(&self, step: &Step) -> StepOutcome {
         if let Some(held) = &step.held {
-            return Outcome::with(OutcomeKind::NotReached, held.to_string());
+            return StepOutcome::with(OutcomeKind::NotReached, held.to_string());
         }
         if self.halted.is_some_and(is_set) {
-            return Outcome::with(OutcomeKind::NotReached, "the run was interrupted before it came to this");
+            return StepOutcome::with(OutcomeKind::NotReached, "the run was interrupted before it came to this");
         }
         let left = self.deadline.duration_since((self.clock)());
         if left <= RESERVE {
-            return Outcome::with(OutcomeKind::NotReached, "the run's time was over; the next run takes it up");
+            return StepOutcome::with(OutcomeKind::NotReached, "the run's time was over; the next run takes it up");
         }
         // What was begun in time may still hang: telling and recording must not wait for it.
-        let patience = Duration::try_from(left - RESERVE / 2).unwrap_or_default();
-        tokio::time::timeout(patience, cloud::carry_out(self.aws, step)).await.unwrap_or_else(|_| {
-            Outcome::with(OutcomeKind::Failed, "AWS did not answer before the run's end; the next run looks again")
+        let timeout = Duration::try_from(left - RESERVE / 2).unwrap_or_default();
+        tokio::time::timeout(timeout, carry_out(self.cloud, step)).await.unwrap_or_else(|_| {
+            StepOutcome::with(OutcomeKind::Failed, "AWS did not answer before the run's end; the next run looks again")
         })
     }
 }
@@ -53,12 +54,12 @@ fn is_set(flag: &AtomicBool) -> bool {
 }
 
 /// Writes down what became of a step, as every function does.
-pub fn log(step: &Step, outcome: &Outcome) {
+pub fn log(step: &Step, outcome: &StepOutcome) {
     tracing::info!(
         region = step.target.region.as_str(),
         resource = step.target.resource.as_str(),
         action = step.action.as_str(),
-        rule = step.because.rule().as_str(),
+        rule = step.evidence.rule().as_str(),
         outcome = ?outcome.kind,
         error = outcome.error,
         "step"

@@ -3,61 +3,97 @@
 
 use std::collections::BTreeMap;
 
-use domain::id::{Region, ResourceId};
-use domain::observed::Observed;
-use domain::policy::Policy;
-use domain::policy::volumes::{LiveJobs, asks, is_of_interest, jobs, wants_its_source};
-use domain::volume::{Storage, VolumeUse};
 use futures::future::join_all;
 use futures::{StreamExt, stream};
+use model::id::{Region, ResourceId};
+use model::observation::Observation;
+use model::volume::{ObservedStorage, VolumeUse};
+use plan::Plan;
+use plan::report::Report;
+use ports::{ConfigLoadError, Documents, JobDocuments, VolumeCloud};
+use reaping::policy::Policy;
+use reaping::volumes::{LiveJobs, decide, is_of_interest, jobs, volume_use_queries, wants_its_source};
 
-use crate::{Recalled, Run};
+use crate::{RecalledLogs, Run, Subscribers};
 
 /// Calls at once.
 const JOBS_AT_ONCE: usize = 8;
 
+/// What a run about volumes reads and writes of the bucket.
+pub trait VolumeDocuments: Documents + JobDocuments {}
+
+impl<D: Documents + JobDocuments> VolumeDocuments for D {}
+
+/// A run that has looked and decided, and has done nothing yet.
+pub struct Planned {
+    /// What it will do.
+    pub plan: Plan,
+    /// What it saw.
+    pub seen: VolumesObservation,
+    audience: Subscribers,
+}
+
+impl Planned {
+    /// Carries the plan out, and reports what became of it.
+    pub async fn carry_out(self, run: &Run<'_, impl VolumeCloud, impl VolumeDocuments>) -> Report {
+        run.carry_out(self.plan, self.seen.regions, self.audience, self.seen.recalled).await
+    }
+}
+
+/// Looks at everything, and decides.
+///
+/// # Errors
+/// Where the configuration was refused, or could not be read.
+pub async fn plan(run: &Run<'_, impl VolumeCloud, impl VolumeDocuments>) -> Result<Planned, ConfigLoadError> {
+    let (policy, audience) = run.prepare().await?;
+    let seen = observe(run, &policy).await;
+    let memory = &seen.recalled.memory;
+    let plan = decide(&seen.storage, &seen.uses, &seen.live_jobs, memory, &policy, run.now);
+    Ok(Planned { plan, seen, audience })
+}
+
 /// What was seen of the account.
-pub struct Account {
+pub struct VolumesObservation {
     /// Where was looked.
     pub regions: Vec<Region>,
     /// The volumes, and what decisions about them need.
-    pub storage: Storage,
+    pub storage: ObservedStorage,
     /// Whether they were in use.
     pub uses: BTreeMap<ResourceId, VolumeUse>,
     /// The jobs that are not finished.
     pub live_jobs: LiveJobs,
     /// What earlier runs told.
-    pub recalled: Recalled,
+    pub recalled: RecalledLogs,
 }
 
 /// Looks at every region at once. Of a run about chosen ones, these alone are seen, with their own snapshots: any other
 /// snapshot would seem to have outlived its volume.
-pub async fn account(run: &Run<'_>, policy: &Policy) -> Account {
-    let Observed { items: regions, gaps } = run.regions(&policy.config).await;
+pub async fn observe(run: &Run<'_, impl VolumeCloud, impl VolumeDocuments>, policy: &Policy) -> VolumesObservation {
+    let Observation { items: regions, gaps } = run.regions(&policy.config).await;
     let recalled = run.recall(&regions).await;
     let of_interest = |volume: &_, hosts: &_| is_of_interest(volume, hosts, &recalled.memory, &policy.config);
     let source = |volume: &_| wants_its_source(volume, &policy.config);
-    let mut storage = cloud::storage(run.aws, &recalled.regions(), run.patience(), of_interest, source).await;
-    let Storage { volumes, snapshots, .. } = &mut storage;
+    let mut storage = run.cloud.storage(&recalled.regions(), run.timeout(), of_interest, source).await;
+    let ObservedStorage { volumes, snapshots, .. } = &mut storage;
     volumes.items.retain(|volume| run.is_about(&volume.region, &volume.id));
     snapshots.retain(|snapshot| run.is_about(&snapshot.region, &snapshot.of_volume));
     storage.volumes.gaps.extend(gaps);
     storage.volumes.gaps.extend(recalled.gaps.iter().cloned());
     let live_jobs = live_jobs(run, &mut storage).await;
-    let due = asks(&storage, &live_jobs, &recalled.memory, policy, run.now);
+    let due = volume_use_queries(&storage, &live_jobs, &recalled.memory, policy, run.now);
     let of_regions = regions.iter().filter(|region| due.iter().any(|ask| ask.region == **region));
-    let answers = of_regions.map(|region| cloud::volume_uses(run.aws, region, &due, run.now, run.patience()));
+    let answers = of_regions.map(|region| run.cloud.volume_uses(region, &due, run.now, run.timeout()));
     let mut uses = BTreeMap::new();
     for (of_region, gaps) in join_all(answers).await {
         uses.extend(of_region);
         storage.volumes.gaps.extend(gaps);
     }
-    Account { regions, storage, uses, live_jobs, recalled }
+    VolumesObservation { regions, storage, uses, live_jobs, recalled }
 }
 
 /// The jobs of volumes that are not finished. One of which nobody can say anything, or that there was no time for, counts as
 /// such.
-async fn live_jobs(run: &Run<'_>, storage: &mut Storage) -> LiveJobs {
+async fn live_jobs(run: &Run<'_, impl VolumeCloud, impl VolumeDocuments>, storage: &mut ObservedStorage) -> LiveJobs {
     let mut live = jobs(storage);
     let looks = live.clone().into_iter().map(|job| async move { (run.store.is_active(&job).await, job) });
     let look_at_all = async {
@@ -66,11 +102,11 @@ async fn live_jobs(run: &Run<'_>, storage: &mut Storage) -> LiveJobs {
             match active {
                 Ok(true) => {}
                 Ok(false) => drop(live.remove(&job)),
-                Err(error) => storage.volumes.gaps.push(error.gap(run.aws.home())),
+                Err(error) => storage.volumes.gaps.push(error.gap(run.cloud.home())),
             }
         }
     };
-    if tokio::time::timeout(run.patience(), look_at_all).await.is_err() {
+    if tokio::time::timeout(run.timeout(), look_at_all).await.is_err() {
         tracing::warn!("not every job of a volume could be looked up in time; those that were not count as unfinished");
     }
     live

@@ -3,18 +3,18 @@
 
 use std::process::ExitCode;
 
-use runtime::{Answer, EventKind, Failure, Invocation, Settings, serve};
+use runtime::{EventKind, Failure, FunctionSettings, Invocation, InvocationResponse, serve};
 
 fn main() -> ExitCode {
     serve(&[EventKind::Scheduled], async |settings| settings, echo)
 }
 
 #[expect(clippy::panic, reason = "to see what becomes of a panic")]
-async fn echo(settings: &Settings, invocation: Invocation) -> Result<Answer, Failure> {
+async fn echo(settings: &FunctionSettings, invocation: Invocation) -> Result<InvocationResponse, Failure> {
     match settings.bucket.as_str() {
         "panics" => panic!("as asked for"),
         "fails" => Err(Failure::because("Asked", "as asked for")),
-        bucket => Ok(Answer::of(&serde_json::json!({
+        bucket => Ok(InvocationResponse::from_value(&serde_json::json!({
             "bucket": bucket,
             "run": invocation.run,
             "now": invocation.now,

@@ -1,16 +1,21 @@
-//! What woke the function: the event, as `EventBridge` delivers it, or SNS.
+//! What woke the function: the event, as `EventBridge` delivers it, or SNS, or a queue of SQS that `EventBridge` sends to.
 
+mod batch;
 mod detail;
 
 use aws_lambda_events::eventbridge::EventBridgeEvent;
-use domain::fault::shortened;
+use model::fault::shortened;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use detail::{ObjectCreated, OfInstance};
+pub use detail::{InstanceEvent, ObjectCreated};
 
 /// The largest event, in bytes (EventBridge user guide, "Calculating `PutEvents` event entry size").
 const BYTES_MAX: usize = 256 * 1024;
+
+/// The largest batch of events, in bytes (Lambda developer guide, "Lambda quotas": the payload of a synchronous invocation, by which
+/// Lambda hands over what it reads from a queue).
+const BATCH_BYTES_MAX: usize = 6 * 1024 * 1024;
 
 /// The longest foreign text that an error repeats, in characters.
 const QUOTED_CHARACTERS_MAX: usize = 100;
@@ -26,11 +31,13 @@ pub enum Event {
     /// Something was written to a bucket.
     ObjectCreated(ObjectCreated),
     /// AWS takes a Spot instance back in two minutes, or in less.
-    InterruptionWarning(OfInstance),
+    InterruptionWarning(InstanceEvent),
     /// AWS may take a Spot instance back soon.
-    RebalanceRecommendation(OfInstance),
+    RebalanceRecommendation(InstanceEvent),
     /// An instance has another state now.
-    StateChange(OfInstance),
+    StateChange(InstanceEvent),
+    /// Several different events at once, from a queue. It says to look everywhere. A batch that repeats one event is that event.
+    Batch,
 }
 
 /// The kinds of events, by which a function says what wakes it.
@@ -48,6 +55,8 @@ pub enum EventKind {
     RebalanceRecommendation,
     /// [`Event::StateChange`].
     StateChange,
+    /// [`Event::Batch`].
+    Batch,
 }
 
 /// An event that this function has no use for.
@@ -58,17 +67,21 @@ pub struct UnexpectedEvent {
     got: String,
 }
 
-/// What SNS hands to Lambda (Lambda developer guide, "Invoking Lambda functions with Amazon SNS notifications").
+/// What SNS and SQS hand to Lambda (Lambda developer guide, "Invoking Lambda functions with Amazon SNS notifications" and "Using Lambda
+/// with Amazon SQS"). They spell the name of the source differently.
 #[derive(Deserialize)]
-struct Delivery {
+struct RecordsEvent {
     #[serde(rename = "Records")]
-    records: Vec<Record>,
+    records: Vec<DeliveredRecord>,
 }
 
 #[derive(Deserialize)]
-struct Record {
-    #[serde(rename = "EventSource")]
+struct DeliveredRecord {
+    #[serde(rename = "EventSource", alias = "eventSource")]
     source: String,
+    /// The event, in a message of SQS.
+    #[serde(default)]
+    body: String,
 }
 
 impl Event {
@@ -77,14 +90,17 @@ impl Event {
     /// # Errors
     /// On everything else, with what it was.
     pub fn read(payload: &[u8], known: &[EventKind]) -> Result<Self, UnexpectedEvent> {
-        let is_known = |came: Came| if known.contains(&came.kind) { Ok(came) } else { Err(came.described()) };
-        let event = read(payload).and_then(is_known).and_then(Self::of);
+        let event = read(payload).and_then(|came| Self::from_known(came, known));
         event.map_err(|got| UnexpectedEvent { known: known.to_vec(), got })
     }
 
-    fn of(came: Came) -> Result<Self, String> {
-        let of_instance = |detail| detail::of_instance(came.region.as_deref(), detail);
+    fn from_known(came: RawEvent, known: &[EventKind]) -> Result<Self, String> {
+        if !known.contains(&came.kind) {
+            return Err(came.described());
+        }
+        let of_instance = |detail| detail::instance_event(came.region.as_deref(), detail);
         Ok(match came.kind {
+            EventKind::Batch => batch::read_batch(&came.bodies, known)?,
             EventKind::Scheduled => Self::Scheduled,
             EventKind::BudgetNotification => Self::BudgetNotification,
             EventKind::ObjectCreated => Self::ObjectCreated(detail::object_created(came.detail)?),
@@ -104,6 +120,7 @@ impl Event {
             Self::InterruptionWarning(_) => EventKind::InterruptionWarning,
             Self::RebalanceRecommendation(_) => EventKind::RebalanceRecommendation,
             Self::StateChange(_) => EventKind::StateChange,
+            Self::Batch => EventKind::Batch,
         }
     }
 }
@@ -118,31 +135,34 @@ impl EventKind {
             Self::InterruptionWarning => "EC2 Spot Instance Interruption Warning",
             Self::RebalanceRecommendation => "EC2 Instance Rebalance Recommendation",
             Self::StateChange => "EC2 Instance State-change Notification",
+            Self::Batch => "a batch from a queue of SQS",
         }
     }
 }
 
 /// What came, before anybody looks at what it is about.
-struct Came {
+struct RawEvent {
     kind: EventKind,
     source: &'static str,
     region: Option<String>,
     detail: Option<Value>,
+    /// The events of a batch, as they were sent to the queue.
+    bodies: Vec<String>,
 }
 
-impl Came {
+impl RawEvent {
     fn described(&self) -> String {
         match self.kind {
-            EventKind::Scheduled | EventKind::BudgetNotification => self.kind.name().to_owned(),
+            EventKind::Scheduled | EventKind::BudgetNotification | EventKind::Batch => self.kind.name().to_owned(),
             other => format!("{} from {}", other.name(), self.source),
         }
     }
 }
 
 /// What it is, whoever has use for it; else what else it is, in words.
-fn read(payload: &[u8]) -> Result<Came, String> {
-    if payload.len() > BYTES_MAX {
-        return Err(format!("{} bytes, where EventBridge sends {BYTES_MAX} at most", payload.len()));
+fn read(payload: &[u8]) -> Result<RawEvent, String> {
+    if payload.len() > BATCH_BYTES_MAX {
+        return Err(format!("{} bytes, where Lambda hands over {BATCH_BYTES_MAX} at most", payload.len()));
     }
     let Ok(text) = std::str::from_utf8(payload) else { return Err("bytes that are no UTF-8".to_owned()) };
     if text.trim_ascii().is_empty() {
@@ -153,10 +173,16 @@ fn read(payload: &[u8]) -> Result<Came, String> {
         Ok(other) => return Err(format!("{}, where EventBridge sends an object", kind_of(&other))),
         Err(error) => return Err(format!("a payload that is no JSON ({error})")),
     };
-    if value.get("Records").is_some() { by_sns(value) } else { by_eventbridge(value) }
+    if value.get("Records").is_some() {
+        return by_records(value);
+    }
+    if payload.len() > BYTES_MAX {
+        return Err(format!("{} bytes, where EventBridge sends {BYTES_MAX} at most", payload.len()));
+    }
+    by_eventbridge(value)
 }
 
-fn by_eventbridge(value: Value) -> Result<Came, String> {
+fn by_eventbridge(value: Value) -> Result<RawEvent, String> {
     // Nothing of the schedule hangs on the detail, and whoever wakes a function by hand leaves it out.
     let event: EventBridgeEvent<Option<Value>> = serde_json::from_value(value)
         .map_err(|error| format!("an object that is no event of EventBridge ({})", quoted(&error.to_string())))?;
@@ -168,18 +194,24 @@ fn by_eventbridge(value: Value) -> Result<Came, String> {
         ("aws.ec2", "EC2 Instance State-change Notification") => ("aws.ec2", EventKind::StateChange),
         (source, detail_type) => return Err(format!("{} from {}", quoted(detail_type), quoted(source))),
     };
-    Ok(Came { kind, source, region: event.region, detail: event.detail })
+    Ok(RawEvent { kind, source, region: event.region, detail: event.detail, bodies: Vec::new() })
 }
 
-/// One message, or several at once, of the one topic that the function is subscribed to.
-fn by_sns(value: Value) -> Result<Came, String> {
-    let delivery: Delivery = serde_json::from_value(value)
-        .map_err(|error| format!("records that are none of SNS ({})", quoted(&error.to_string())))?;
-    match delivery.records.iter().find(|record| record.source != "aws:sns") {
-        Some(other) => Err(format!("records of {}", quoted(&other.source))),
-        None if delivery.records.is_empty() => Err("no record at all".to_owned()),
-        None => Ok(Came { kind: EventKind::BudgetNotification, source: "aws:sns", region: None, detail: None }),
+/// Messages of the one topic that the function is subscribed to, or of the one queue that it reads.
+fn by_records(value: Value) -> Result<RawEvent, String> {
+    let RecordsEvent { records } = serde_json::from_value(value)
+        .map_err(|error| format!("records that are neither of SNS nor of SQS ({})", quoted(&error.to_string())))?;
+    let Some(first) = records.first() else { return Err("no record at all".to_owned()) };
+    let (kind, source) = match first.source.as_str() {
+        "aws:sns" => (EventKind::BudgetNotification, "aws:sns"),
+        "aws:sqs" => (EventKind::Batch, "aws:sqs"),
+        other => return Err(format!("records of {}", quoted(other))),
+    };
+    if let Some(other) = records.iter().find(|record| record.source != source) {
+        return Err(format!("records of {}", quoted(&other.source)));
     }
+    let bodies = records.into_iter().map(|record| record.body).collect();
+    Ok(RawEvent { kind, source, region: None, detail: None, bodies })
 }
 
 fn listed(known: &[EventKind]) -> String {

@@ -2,8 +2,8 @@
 
 use std::error::Error;
 
-use domain::fault::sentence;
 use lambda_runtime::Diagnostic;
+use model::fault::error_sentence;
 
 /// The longest message, in characters: people read it in a list of failed invocations.
 const MESSAGE_CHARACTERS_MAX: usize = 4_000;
@@ -29,7 +29,7 @@ impl Failure {
 
 impl<E: Error> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self { kind: type_name::<E>().to_owned(), message: sentence(&error) }
+        Self { kind: type_name::<E>().to_owned(), message: error_sentence(&error) }
     }
 }
 

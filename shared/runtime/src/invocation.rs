@@ -1,9 +1,9 @@
 //! One event and one answer, as a handler sees them.
 
-use domain::id::RunId;
-use domain::report::{Report, Response};
 use jiff::Timestamp;
 use lambda_runtime::Context;
+use model::id::RunId;
+use plan::report::{Report, Response};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -32,7 +32,7 @@ pub struct Invocation {
 /// What the handler answers, as JSON.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-pub struct Answer(Box<RawValue>);
+pub struct InvocationResponse(Box<RawValue>);
 
 impl Invocation {
     pub(crate) fn beginning_now(event: Event, context: &Context) -> Self {
@@ -41,12 +41,12 @@ impl Invocation {
     }
 }
 
-impl Answer {
+impl InvocationResponse {
     /// Writes the answer down.
     ///
     /// # Errors
     /// Where `value` has no form in JSON, such as a map whose keys are no strings.
-    pub fn of(value: &impl Serialize) -> Result<Self, serde_json::Error> {
+    pub fn from_value(value: &impl Serialize) -> Result<Self, serde_json::Error> {
         serde_json::value::to_raw_value(value).map(Self)
     }
 
@@ -54,10 +54,10 @@ impl Answer {
     ///
     /// # Errors
     /// Where the run achieved nothing, with why.
-    pub fn to(report: &Report) -> Result<Self, Failure> {
+    pub fn from_report(report: &Report) -> Result<Self, Failure> {
         match report.saw_nothing() {
             Some(why) => Err(Failure::because("NothingSeen", why)),
-            None => Ok(Self::of(&Response::of(report))?),
+            None => Ok(Self::from_value(&Response::from_report(report))?),
         }
     }
 
@@ -122,12 +122,12 @@ mod tests {
             function: &'static str,
             at: u8,
         }
-        let answer = Answer::of(&Response { function: "reap-instances", at: 1 }).unwrap();
+        let answer = InvocationResponse::from_value(&Response { function: "reap-instances", at: 1 }).unwrap();
         assert_eq!(serde_json::to_string(&answer).unwrap(), r#"{"function":"reap-instances","at":1}"#);
     }
 
     #[test]
     fn what_has_no_form_in_json_is_an_error() {
-        assert!(Answer::of(&std::collections::BTreeMap::from([((1, 2), 3)])).is_err());
+        assert!(InvocationResponse::from_value(&std::collections::BTreeMap::from([((1, 2), 3)])).is_err());
     }
 }

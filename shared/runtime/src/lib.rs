@@ -17,8 +17,8 @@ mod serve;
 mod settings;
 
 pub use environment::agents;
-pub use event::{Event, EventKind, ObjectCreated, OfInstance, UnexpectedEvent};
+pub use event::{Event, EventKind, InstanceEvent, ObjectCreated, UnexpectedEvent};
 pub use failure::Failure;
-pub use invocation::{Answer, Invocation};
+pub use invocation::{Invocation, InvocationResponse};
 pub use serve::serve;
-pub use settings::{Misconfigured, Settings};
+pub use settings::{FunctionSettings, SettingsError};

@@ -5,14 +5,15 @@ use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use domain::fault::sentence;
 use futures::FutureExt;
 use lambda_runtime::tower::util::MapRequestLayer;
 use lambda_runtime::{Diagnostic, LambdaEvent, LambdaInvocation, Runtime, service_fn};
-use lambda_runtime_api_client::{body::Body, build_request};
+use lambda_runtime_api_client::body::Body;
+use lambda_runtime_api_client::build_request;
+use model::fault::error_sentence;
 
 use crate::environment::variable;
-use crate::{Answer, Event, EventKind, Failure, Invocation, Settings, UnexpectedEvent, logs};
+use crate::{Event, EventKind, Failure, FunctionSettings, Invocation, InvocationResponse, UnexpectedEvent, logs};
 
 /// What Lambda tells every function (Lambda developer guide, "Using the Lambda runtime API for custom runtimes" and
 /// "Defined runtime environment variables"), and `lambda_runtime` panics without.
@@ -31,8 +32,8 @@ const INIT_ERROR_PATIENCE: Duration = Duration::from_secs(2);
 #[must_use]
 pub fn serve<C>(
     known: &'static [EventKind],
-    start: impl AsyncFnOnce(Settings) -> C,
-    handle: impl AsyncFn(&C, Invocation) -> Result<Answer, Failure>,
+    start: impl AsyncFnOnce(FunctionSettings) -> C,
+    handle: impl AsyncFn(&C, Invocation) -> Result<InvocationResponse, Failure>,
 ) -> ExitCode {
     logs::start(variable);
     // One thread: at 128 MB Lambda gives a fraction of one core (Lambda developer guide, "Configure Lambda function memory").
@@ -54,8 +55,8 @@ pub fn serve<C>(
 
 async fn live<C>(
     known: &'static [EventKind],
-    start: impl AsyncFnOnce(Settings) -> C,
-    handle: impl AsyncFn(&C, Invocation) -> Result<Answer, Failure>,
+    start: impl AsyncFnOnce(FunctionSettings) -> C,
+    handle: impl AsyncFn(&C, Invocation) -> Result<InvocationResponse, Failure>,
 ) -> Result<(), Failure> {
     if let Some(missing) = OF_LAMBDA.iter().find(|name| variable(name).is_none()) {
         return Err(Failure::because(
@@ -63,7 +64,7 @@ async fn live<C>(
             format!("{missing} is not set: this program is started by AWS Lambda, or by a stand-in for it"),
         ));
     }
-    let settings = match Settings::read(variable) {
+    let settings = match FunctionSettings::read(variable) {
         Ok(settings) => settings,
         Err(error) => {
             let failure = Failure::from(error);
@@ -72,31 +73,34 @@ async fn live<C>(
         }
     };
     let shared = start(settings).await;
-    let service = service_fn(|event| answer(&shared, &handle, event));
+    let service = service_fn(|event| handle_event(&shared, &handle, event));
     let read = move |invocation| read_event(invocation, known);
     let served = Runtime::new(service).layer(MapRequestLayer::new(read)).run().await;
     served.map_err(|error| {
-        Failure::because("RuntimeApi", format!("Lambda's runtime API does not answer: {}", sentence(error.as_ref())))
+        Failure::because(
+            "RuntimeApi",
+            format!("Lambda's runtime API does not answer: {}", error_sentence(error.as_ref())),
+        )
     })
 }
 
 /// What was read of a payload.
-type Woken = Result<Event, UnexpectedEvent>;
+type ReadEvent = Result<Event, UnexpectedEvent>;
 
 /// Reads the event before `lambda_runtime` does, and hands on what was read: of a payload that is no JSON it would say so
 /// in its own words, and of one that is no UTF-8 it would die while it traces.
 fn read_event(mut invocation: LambdaInvocation, known: &[EventKind]) -> LambdaInvocation {
-    let woken: Woken = Event::read(&invocation.body, known);
+    let woken: ReadEvent = Event::read(&invocation.body, known);
     invocation.body = serde_json::to_vec(&woken).unwrap_or_default().into();
     invocation
 }
 
 /// Answers one event. Whatever fails is logged here, once.
-async fn answer<C>(
+async fn handle_event<C>(
     shared: &C,
-    handle: &impl AsyncFn(&C, Invocation) -> Result<Answer, Failure>,
-    woken: LambdaEvent<Woken>,
-) -> Result<Answer, Diagnostic> {
+    handle: &impl AsyncFn(&C, Invocation) -> Result<InvocationResponse, Failure>,
+    woken: LambdaEvent<ReadEvent>,
+) -> Result<InvocationResponse, Diagnostic> {
     let began = Instant::now();
     let request = woken.context.request_id.clone();
     let answered = match woken.payload {
@@ -117,7 +121,9 @@ async fn answer<C>(
 }
 
 /// Makes a panic a failure of this one invocation: the next one finds the process alive.
-async fn unwound(run: impl Future<Output = Result<Answer, Failure>>) -> Result<Answer, Failure> {
+async fn unwound(
+    run: impl Future<Output = Result<InvocationResponse, Failure>>,
+) -> Result<InvocationResponse, Failure> {
     AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|panic| {
         let words =
             panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -144,7 +150,7 @@ async fn tell_init_error(failure: &Failure) {
     };
     match tokio::time::timeout(INIT_ERROR_PATIENCE, told).await {
         Ok(Ok(_)) => {}
-        Ok(Err(error)) => tracing::error!("Lambda was not told: {}", sentence(error.as_ref())),
+        Ok(Err(error)) => tracing::error!("Lambda was not told: {}", error_sentence(error.as_ref())),
         Err(_) => tracing::error!("Lambda was not told: it does not answer"),
     }
 }

@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::fmt;
 
-use domain::mode::Mode;
+use model::mode::Mode;
 
 /// What every function is told by its environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct FunctionSettings {
     /// `CURFEW_BUCKET`: the name of the state bucket.
     pub bucket: String,
     /// `CURFEW_TOPIC_ARN`: the SNS topic of all messages.
@@ -20,22 +20,22 @@ pub struct Settings {
 
 /// A wrong environment: every mistake in it, each as a sentence that says what to set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misconfigured(Vec<String>);
+pub struct SettingsError(Vec<String>);
 
-impl fmt::Display for Misconfigured {
+impl fmt::Display for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the function's environment is wrong: {}", self.0.join("; "))
     }
 }
 
-impl std::error::Error for Misconfigured {}
+impl std::error::Error for SettingsError {}
 
-impl Settings {
+impl FunctionSettings {
     /// Reads the settings through `variable`, which gives the value of an environment variable.
     ///
     /// # Errors
     /// Where a variable is missing or impossible: all such at once.
-    pub fn read(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, Misconfigured> {
+    pub fn read(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, SettingsError> {
         let text = |name: &str| match variable(name).map(OsString::into_string) {
             None => Ok(None),
             Some(Ok(text)) => Ok(Some(text)),
@@ -54,7 +54,7 @@ impl Settings {
             }
             (bucket, topic_arn, mode, profile, region) => {
                 let mistakes = [bucket.err(), topic_arn.err(), mode.err(), profile.err(), region.err()];
-                Err(Misconfigured(mistakes.into_iter().flatten().collect()))
+                Err(SettingsError(mistakes.into_iter().flatten().collect()))
             }
         }
     }

@@ -5,12 +5,13 @@
 use std::fs;
 use std::path::Path;
 
-use mutate::mutated;
 use proptest::prelude::*;
 use runtime::{Event, EventKind};
 use serde_json::Value;
 
-#[path = "../../domain/tests/fuzz/mutate.rs"]
+use mutate::mutated;
+
+#[path = "../../operator/tests/fuzz/mutate.rs"]
 mod mutate;
 
 /// The longest sentence, in characters.
@@ -29,6 +30,7 @@ fn samples() -> Vec<Vec<u8>> {
         r#"{"detail":{"source":"aws.events","detail-type":"Scheduled Event"}}"#,
         r#"{"Records":[{"EventSource":"aws:sns"},{"EventSource":"aws:s3"}]}"#,
         r#"{"Records":[],"source":"aws.events","detail-type":"Scheduled Event"}"#,
+        r#"{"Records":[{"eventSource":"aws:sqs","body":"{\"source\":\"aws.events\",\"detail-type\":\"Scheduled Event\"}"}]}"#,
     ];
     let unusual = unusual.into_iter().map(|text| text.as_bytes().to_vec());
     of("reap-instances").chain(of("enforce-budgets")).chain(of("foreign")).chain(unusual).collect()
@@ -43,7 +45,8 @@ fn is_of_the_schedule(bytes: &[u8]) -> bool {
 fn is_of_sns(bytes: &[u8]) -> bool {
     let Ok(Value::Object(event)) = serde_json::from_slice(bytes) else { return false };
     let records = event.get("Records").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    !records.is_empty() && records.iter().all(|record| record["EventSource"] == "aws:sns")
+    !records.is_empty()
+        && records.iter().all(|record| record["EventSource"] == "aws:sns" || record["eventSource"] == "aws:sns")
 }
 
 fn check(bytes: &[u8]) {

@@ -1,28 +1,41 @@
 //! Objects: bytes by key.
 
 mod files;
+mod list;
+
+use std::time::Duration;
 
 use aws_config::SdkConfig;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::get_object::GetObjectOutput;
+use aws_sdk_s3::operation::head_object::HeadObjectOutput;
 use aws_sdk_s3::primitives::{ByteStream, DateTime};
-use domain::fault::sentence;
+use aws_sdk_s3::types::ChecksumMode;
+use bytes::Bytes;
 use jiff::Timestamp;
+use model::fault::error_sentence;
+use ports::action::{DELETE, DELETE_VERSION, LIST, LIST_VERSIONS};
 
-use crate::error::StoreError;
+use crate::StoreError;
 
-pub(crate) use files::{Payload, Pieces};
+pub(crate) use files::{ObjectStream, Payload};
+pub(crate) use list::ListDepth;
+pub use list::{ListPart, ListedObject};
 
 const GET: &str = "s3:GetObject";
 const PUT: &str = "s3:PutObject";
-pub(crate) const LIST: &str = "s3:ListBucket";
-pub(crate) const DELETE: &str = "s3:DeleteObject";
 
 const JSON: &str = "application/json";
 
+/// A conditional write that collides with another one is tried this often. S3 refuses it only while the other one is under way.
+const CONFLICT_TRIES: u32 = 5;
+
+/// The pause before the second try; each further pause is twice as long.
+const CONFLICT_PAUSE: Duration = Duration::from_millis(50);
+
 /// What must hold for a write.
-pub(crate) enum Condition<'a> {
+pub(crate) enum WriteCondition<'a> {
     /// Nothing.
     None,
     /// That this `ETag` is still there; `None`: that there is still nothing.
@@ -30,35 +43,25 @@ pub(crate) enum Condition<'a> {
 }
 
 /// An object as it was read.
-pub(crate) struct Object {
+pub(crate) struct StoredObject {
     pub(crate) bytes: Vec<u8>,
     pub(crate) etag: Option<String>,
-    /// `None` in a bucket without versions (Amazon S3 API reference, "`GetObject`").
-    pub(crate) version: Option<String>,
-    /// To the second, by S3's clock.
-    pub(crate) written_at: Timestamp,
 }
 
 /// An object as it was read, however large.
-pub(crate) struct Found {
+pub(crate) struct FoundObject {
     /// What is in it; or of how many bytes it is, where that is more than was to be read.
     pub(crate) bytes: Result<Vec<u8>, usize>,
     /// By what exactly these bytes are known.
-    pub(crate) by: Written,
+    pub(crate) by: ObjectVersion,
     /// To the second, by S3's clock.
-    pub(crate) written_at: Timestamp,
-}
-
-/// An object by its name.
-pub(crate) struct Listed {
-    pub(crate) key: String,
-    /// To the second.
     pub(crate) written_at: Timestamp,
 }
 
 /// By what an object is known once it is written.
-pub(crate) struct Written {
+pub(crate) struct ObjectVersion {
     pub(crate) etag: Option<String>,
+    /// `None` in a bucket without versions (Amazon S3 API reference, "`GetObject`").
     pub(crate) version: Option<String>,
 }
 
@@ -66,13 +69,19 @@ pub(crate) struct Written {
 pub(crate) struct Bucket {
     client: Client,
     name: String,
+    /// Whether a read that S3 denies asks the listing if the object is there at all.
+    asks_listing: bool,
 }
 
 impl Bucket {
     pub(crate) fn new(config: &SdkConfig, name: String) -> Self {
         // A stand-in for S3 has no host name of its own for each bucket.
         let s3 = aws_sdk_s3::config::Builder::from(config).force_path_style(config.endpoint_url().is_some());
-        Self { client: Client::from_conf(s3.build()), name }
+        Self { client: Client::from_conf(s3.build()), name, asks_listing: false }
+    }
+
+    pub(crate) fn asking_listing(self) -> Self {
+        Self { asks_listing: true, ..self }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -85,71 +94,52 @@ impl Bucket {
     }
 
     /// Reads an object; `None` where there is none.
-    pub(crate) async fn get(&self, key: &str, bytes_max: usize) -> Result<Option<Object>, StoreError> {
-        let Some(Found { bytes, by, written_at }) = self.find(key, bytes_max).await? else { return Ok(None) };
+    pub(crate) async fn get(&self, key: &str, bytes_max: usize) -> Result<Option<StoredObject>, StoreError> {
+        let Some(FoundObject { bytes, by, .. }) = self.find(key, bytes_max).await? else { return Ok(None) };
         let too_large = |bytes| StoreError::TooLarge { address: self.address(key), bytes, bytes_max };
         let bytes = bytes.map_err(too_large)?;
-        Ok(Some(Object { bytes, etag: by.etag, version: by.version, written_at }))
+        Ok(Some(StoredObject { bytes, etag: by.etag }))
     }
 
     /// The same, where one that is too large is to be answered: its size and its version are those of one and the same object.
-    pub(crate) async fn find(&self, key: &str, bytes_max: usize) -> Result<Option<Found>, StoreError> {
+    pub(crate) async fn find(&self, key: &str, bytes_max: usize) -> Result<Option<FoundObject>, StoreError> {
         match self.client.get_object().bucket(&self.name).key(key).send().await {
             Ok(output) => self.body(key, output, bytes_max).await.map(Some),
             Err(error) if error.code() == Some("NoSuchKey") => Ok(None),
+            Err(error) if self.is_absent(key, &error).await => Ok(None),
             Err(error) => Err(self.failed(GET, key, &error)),
         }
     }
 
-    async fn body(&self, key: &str, output: GetObjectOutput, bytes_max: usize) -> Result<Found, StoreError> {
-        let by = Written { etag: output.e_tag, version: version(output.version_id) };
+    /// Whether a read was denied only because there is no such object. The listing says so by a permission of its own; where that is
+    /// denied too, nobody knows, and the read has failed. The key itself is the first of all keys that begin so.
+    pub(super) async fn is_absent<E>(&self, key: &str, error: &SdkError<E>) -> bool {
+        // An answer to HEAD has no code.
+        let is_denied = error.raw_response().is_some_and(|answer| answer.status().as_u16() == 403);
+        if !self.asks_listing || !is_denied {
+            return false;
+        }
+        let listed = self.list_first(key).await;
+        listed.is_ok_and(|first| first.is_none_or(|first| first != key))
+    }
+
+    async fn body(&self, key: &str, output: GetObjectOutput, bytes_max: usize) -> Result<FoundObject, StoreError> {
+        let by = ObjectVersion { etag: output.e_tag, version: version(output.version_id) };
         let written_at = moment(output.last_modified.as_ref());
         let length = output.content_length.and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
         if length > bytes_max {
-            return Ok(Found { bytes: Err(length), by, written_at });
+            return Ok(FoundObject { bytes: Err(length), by, written_at });
         }
         let (mut bytes, mut body) = (Vec::with_capacity(length), output.body);
         while let Some(chunk) = body.next().await {
-            let chunk = chunk.map_err(|error| StoreError::call(GET, self.address(key), None, &sentence(&error)))?;
+            let chunk =
+                chunk.map_err(|error| StoreError::call(GET, self.address(key), None, &error_sentence(&error)))?;
             if bytes.len() + chunk.len() > bytes_max {
-                return Ok(Found { bytes: Err(bytes.len() + chunk.len()), by, written_at });
+                return Ok(FoundObject { bytes: Err(bytes.len() + chunk.len()), by, written_at });
             }
             bytes.extend_from_slice(&chunk);
         }
-        Ok(Found { bytes: Ok(bytes), by, written_at })
-    }
-
-    /// Every object whose key begins so, in order of keys.
-    pub(crate) async fn list(&self, prefix: &str, keys_max: usize) -> Result<Vec<Listed>, StoreError> {
-        let mut pages = self.client.list_objects_v2().bucket(&self.name).prefix(prefix).into_paginator().send();
-        let mut all = Vec::new();
-        // Of 1,000 keys each (Amazon S3 API reference, "ListObjectsV2").
-        while let Some(page) = pages.next().await {
-            let page = page.map_err(|error| self.failed(LIST, prefix, &error))?;
-            for object in page.contents.unwrap_or_default() {
-                let written_at = moment(object.last_modified.as_ref());
-                all.extend(object.key.map(|key| Listed { key, written_at }));
-            }
-            if all.len() > keys_max {
-                return Err(StoreError::TooMany { address: self.address(prefix), keys_max });
-            }
-        }
-        Ok(all)
-    }
-
-    /// Every folder right under that one, which ends in `/`, in order, each with that one and its own `/`.
-    pub(crate) async fn folders(&self, prefix: &str, folders_max: usize) -> Result<Vec<String>, StoreError> {
-        let listing = self.client.list_objects_v2().bucket(&self.name).prefix(prefix).delimiter("/");
-        let mut pages = listing.into_paginator().send();
-        let mut all = Vec::new();
-        while let Some(page) = pages.next().await {
-            let page = page.map_err(|error| self.failed(LIST, prefix, &error))?;
-            all.extend(page.common_prefixes.unwrap_or_default().into_iter().filter_map(|folder| folder.prefix));
-            if all.len() > folders_max {
-                return Err(StoreError::TooMany { address: self.address(prefix), keys_max: folders_max });
-            }
-        }
-        Ok(all)
+        Ok(FoundObject { bytes: Ok(bytes), by, written_at })
     }
 
     /// Deletes an object, if there is one. In a bucket with versions the bytes stay as an older one.
@@ -160,16 +150,33 @@ impl Bucket {
 
     /// Whether there is an object at that key, whatever is in it.
     pub(crate) async fn has(&self, key: &str) -> Result<bool, StoreError> {
-        match self.client.head_object().bucket(&self.name).key(key).send().await {
-            Ok(_) => Ok(true),
+        self.head(key).await.map(|found| found.is_some())
+    }
+
+    /// The SHA-256 that S3 keeps of an object, as it words it; `None` where it keeps none, or there is no object. Of an object in parts
+    /// that is the checksum of the parts' checksums, `-` and their number (Amazon S3 user guide, "Checking object integrity").
+    pub(crate) async fn read_sha256(&self, key: &str) -> Result<Option<String>, StoreError> {
+        Ok(self.head(key).await?.and_then(|found| found.checksum_sha256))
+    }
+
+    async fn head(&self, key: &str) -> Result<Option<HeadObjectOutput>, StoreError> {
+        let head = self.client.head_object().bucket(&self.name).key(key).checksum_mode(ChecksumMode::Enabled);
+        match head.send().await {
+            Ok(found) => Ok(Some(found)),
             // An answer without a body, and so without a code of S3's own (Amazon S3 API reference, "`HeadObject`").
-            Err(error) if error.raw_response().is_some_and(|answer| answer.status().as_u16() == 404) => Ok(false),
+            Err(error) if error.raw_response().is_some_and(|answer| answer.status().as_u16() == 404) => Ok(None),
+            Err(error) if self.is_absent(key, &error).await => Ok(None),
             Err(error) => Err(self.failed(GET, key, &error)),
         }
     }
 
     /// Writes a JSON document.
-    pub(crate) async fn put(&self, key: &str, bytes: Vec<u8>, condition: Condition<'_>) -> Result<Written, StoreError> {
+    pub(crate) async fn put(
+        &self,
+        key: &str,
+        bytes: Vec<u8>,
+        condition: WriteCondition<'_>,
+    ) -> Result<ObjectVersion, StoreError> {
         self.put_as(JSON, key, bytes, condition).await
     }
 
@@ -179,34 +186,43 @@ impl Bucket {
         media_type: &str,
         key: &str,
         bytes: Vec<u8>,
-        condition: Condition<'_>,
-    ) -> Result<Written, StoreError> {
-        let put = self
-            .client
-            .put_object()
-            .bucket(&self.name)
-            .key(key)
-            .content_type(media_type)
-            .body(ByteStream::from(bytes.clone()));
-        let (put, conditional) = match condition {
-            Condition::None => (put, false),
-            Condition::StillAt(Some(etag)) => (put.if_match(etag), true),
-            Condition::StillAt(None) => (put.if_none_match("*"), true),
-        };
-        match put.send().await {
-            Ok(written) => Ok(Written { etag: written.e_tag, version: version(written.version_id) }),
-            Err(error) if conditional && is_lost(error.code()) => {
-                self.holding(key, &bytes).await.ok_or_else(|| StoreError::Lost { address: self.address(key) })
+        condition: WriteCondition<'_>,
+    ) -> Result<ObjectVersion, StoreError> {
+        let (bytes, mut tries, mut pause) = (Bytes::from(bytes), 1..CONFLICT_TRIES, CONFLICT_PAUSE);
+        loop {
+            let put = self.client.put_object().bucket(&self.name).key(key).content_type(media_type);
+            let put = put.body(ByteStream::from(bytes.clone()));
+            let put = match condition {
+                WriteCondition::None => put,
+                WriteCondition::StillAt(Some(etag)) => put.if_match(etag),
+                WriteCondition::StillAt(None) => put.if_none_match("*"),
+            };
+            let error = match put.send().await {
+                Ok(written) => return Ok(ObjectVersion { etag: written.e_tag, version: version(written.version_id) }),
+                Err(error) => error,
+            };
+            match (WriteRefusal::from_code(error.code()), &condition) {
+                // The same condition again: if the object has another `ETag` by then, S3 answers 412.
+                (Some(WriteRefusal::Conflict), _) if tries.next().is_some() => {
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                }
+                (Some(WriteRefusal::Conflict), _) => return Err(StoreError::Conflict { address: self.address(key) }),
+                (Some(WriteRefusal::Precondition), _) => return self.accept_if_already_written(key, &bytes).await,
+                (Some(WriteRefusal::Gone), WriteCondition::StillAt(Some(_))) => {
+                    return Err(StoreError::Lost { address: self.address(key) });
+                }
+                _ => return Err(self.failed(PUT, key, &error)),
             }
-            Err(error) => Err(self.failed(PUT, key, &error)),
         }
     }
 
-    /// Where exactly this is there, by what it is known. A write whose answer was lost is repeated by the SDK, and the repeat refused
-    /// for what the first one wrote.
-    async fn holding(&self, key: &str, bytes: &[u8]) -> Option<Written> {
-        let object = self.get(key, bytes.len()).await.ok().flatten()?;
-        (object.bytes == bytes).then_some(Written { etag: object.etag, version: object.version })
+    /// After a 412. The SDK repeats a write whose answer was lost, and S3 refuses the repetition: then exactly these bytes are there.
+    async fn accept_if_already_written(&self, key: &str, bytes: &[u8]) -> Result<ObjectVersion, StoreError> {
+        match self.find(key, bytes.len()).await? {
+            Some(FoundObject { bytes: Ok(there), by, .. }) if there == bytes => Ok(by),
+            _ => Err(StoreError::Lost { address: self.address(key) }),
+        }
     }
 
     fn failed<E>(&self, action: &'static str, key: &str, error: &SdkError<E>) -> StoreError
@@ -216,7 +232,7 @@ impl Bucket {
         let said = match (error.code(), error.message()) {
             (Some(code), Some(message)) => format!("{code}: {message}"),
             (Some(code), None) => code.to_owned(),
-            (None, _) => sentence(error),
+            (None, _) => error_sentence(error),
         };
         StoreError::call(action, self.address(key), error.code(), &said)
     }
@@ -232,8 +248,23 @@ fn moment(at: Option<&DateTime>) -> Timestamp {
     at.and_then(|at| Timestamp::from_second(at.secs()).ok()).unwrap_or(Timestamp::MIN)
 }
 
-/// Amazon S3 API reference, "`PutObject`": 412 to whom comes too late, 409 to one of two that come at once, and 404 where
-/// the object is gone that was to be replaced.
-fn is_lost(code: Option<&str>) -> bool {
-    matches!(code, Some("PreconditionFailed" | "ConditionalRequestConflict" | "NoSuchKey"))
+/// Why S3 refuses a conditional write (Amazon S3 user guide, "How to prevent object overwrites with conditional writes").
+enum WriteRefusal {
+    /// 409: another write or deletion of the object is under way. Nothing was written, and the write has to be repeated.
+    Conflict,
+    /// 412: the condition does not hold.
+    Precondition,
+    /// 404: the object that was to be replaced is gone.
+    Gone,
+}
+
+impl WriteRefusal {
+    fn from_code(code: Option<&str>) -> Option<Self> {
+        match code? {
+            "ConditionalRequestConflict" => Some(Self::Conflict),
+            "PreconditionFailed" => Some(Self::Precondition),
+            "NoSuchKey" => Some(Self::Gone),
+            _ => None,
+        }
+    }
 }

@@ -7,21 +7,30 @@ pub(crate) mod list;
 
 use std::fmt::Write;
 
-use domain::budget::{Budget, Holder};
-use domain::id::TeamName;
+use billing::budget::{Budget, BudgetHolder};
+use model::id::TeamName;
 
+use crate::document::{StoredDocument, is_at_home};
 use crate::{Store, StoreError, Versioned};
-
-/// Whoever loses so often does not lose to another run. Of 40 jobs that reserve at once each loses to some.
-const UPDATE_TRIES_MAX: u32 = 10;
 
 impl Store {
     /// Where a budget stands in that month, `yyyy-mm`; an absent document is one of which nothing is known.
     ///
     /// # Errors
     /// Where the document could not be read, or is none of ours.
-    pub async fn read_budget(&self, holder: &Holder, month: &str) -> Result<Versioned<Budget>, StoreError> {
-        self.read(&budget_key(holder, month)).await
+    pub async fn read_budget(&self, holder: &BudgetHolder, month: &str) -> Result<Versioned<Budget>, StoreError> {
+        let key = budget_key(holder, month);
+        let read = self.read::<Budget>(&key).await?;
+        let Budget { team, month: says, as_of, .. } = &read.value;
+        let is_of_team = match holder {
+            BudgetHolder::Account => team.is_none(),
+            // One in which only something was reserved yet names no team.
+            BudgetHolder::Team(of) => team.as_ref().map_or(as_of.is_none(), |team| team == of),
+        };
+        let whose = team.as_ref().map_or("the account", |team| team.as_str());
+        let is = is_of_team && (says.is_empty() || says == month);
+        is_at_home(is, format_args!("{whose} in {says}"), &self.bucket.address(&key), Budget::IF_LOST)?;
+        Ok(read)
     }
 
     /// Writes where a budget stands over the object whose `ETag` was `last`; `None` where there was none.
@@ -30,45 +39,19 @@ impl Store {
     /// [`StoreError::Lost`] where something else is there by now; else where S3 refused.
     pub async fn write_budget(
         &self,
-        holder: &Holder,
+        holder: &BudgetHolder,
         month: &str,
         budget: &Budget,
         last: Option<&str>,
     ) -> Result<(), StoreError> {
         self.write(&budget_key(holder, month), budget, last).await.map(drop)
     }
-
-    /// Changes a budget by what is there now, and again by what another run wrote in the meantime. `change` may refuse, and
-    /// then nothing is written; nor is what it leaves as it was.
-    ///
-    /// # Errors
-    /// The outer ones as [`Store::read_budget`] and [`Store::write_budget`]; the inner one is that of `change`.
-    pub async fn update_budget<T, E>(
-        &self,
-        holder: &Holder,
-        month: &str,
-        mut change: impl FnMut(&mut Budget) -> Result<T, E>,
-    ) -> Result<Result<T, E>, StoreError> {
-        let mut tries = 1..UPDATE_TRIES_MAX;
-        loop {
-            let Versioned { value: before, etag } = self.read_budget(holder, month).await?;
-            let mut after = before.clone();
-            let changed = change(&mut after);
-            if changed.is_err() || after == before {
-                return Ok(changed);
-            }
-            match self.write_budget(holder, month, &after, etag.as_deref()).await {
-                Err(StoreError::Lost { .. }) if tries.next().is_some() => {}
-                written => return written.map(|()| changed),
-            }
-        }
-    }
 }
 
-fn budget_key(holder: &Holder, month: &str) -> String {
+fn budget_key(holder: &BudgetHolder, month: &str) -> String {
     match holder {
-        Holder::Account => format!("budgets/{month}.json"),
-        Holder::Team(team) => format!("budgets/{}/{month}.json", folder(team)),
+        BudgetHolder::Account => format!("budgets/{month}.json"),
+        BudgetHolder::Team(team) => format!("budgets/{}/{month}.json", folder(team)),
     }
 }
 
@@ -91,13 +74,19 @@ pub(crate) fn folder(team: &TeamName) -> String {
     folder
 }
 
+/// The folder of a team under `jobs/`, `attempts/`, `outputs/`, `checkpoints/` and `inbox/`, without a `/`.
+#[must_use]
+pub fn team_folder(team: &TeamName) -> String {
+    folder(team)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn check(team: &str, expect: &str) {
         assert_eq!(
-            budget_key(&Holder::Team(TeamName::from(team)), "2026-11"),
+            budget_key(&BudgetHolder::Team(TeamName::from(team)), "2026-11"),
             format!("budgets/{expect}/2026-11.json")
         );
     }
@@ -121,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_account_stands_above() {
-        assert_eq!(budget_key(&Holder::Account, "2026-11"), "budgets/2026-11.json");
+        assert_eq!(budget_key(&BudgetHolder::Account, "2026-11"), "budgets/2026-11.json");
         check("2026-11.json", "2026-11.json");
     }
 }

@@ -7,20 +7,23 @@
 
 mod fetch;
 mod memory;
+mod owner;
 mod send;
 
-use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use domain::job::checkpoints::{File, Link, MANIFEST_FILE, Manifest, Stored};
-use domain::job::{Checkpoint, JobId};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use jobs::checkpoints::{MANIFEST_FILE, Manifest, ManifestFile, ManifestLink, StoredCheckpoint};
+use jobs::{Checkpoint, JobId};
 
-use crate::bucket::Condition;
+use crate::bucket::WriteCondition;
 use crate::document::{bytes_of, read};
 use crate::{BYTES_MAX, Store, StoreError};
-use memory::Memory;
+use memory::UploadMemory;
+
+pub use owner::FileOwner;
 
 /// So many files, and parts of one file, are begun at once. Of a small file most is waiting for S3.
 const AT_ONCE: usize = 32;
@@ -28,8 +31,8 @@ const AT_ONCE: usize = 32;
 /// A call that failed is made again so often, beside what the SDK repeats by itself.
 const TRIES: u32 = 3;
 
-/// So many objects of a job's checkpoints are listed.
-const KEYS_MAX: usize = 200_000;
+/// So many attempts of a job, and checkpoints of an attempt, are listed.
+const FOLDERS_MAX: usize = 10_000;
 
 /// A SHA-256 in a manifest: 64 digits, two quotation marks and a comma.
 const DIGEST_BYTES: usize = 67;
@@ -38,27 +41,27 @@ const IF_LOST: &str = "the checkpoint before it is taken";
 
 /// A file that is to be uploaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Local {
+pub struct LocalFile {
     /// Where it lies.
     pub from: PathBuf,
     /// Its path in the checkpoint directory.
     pub path: String,
     /// Which file it was when it was found, for one that must still be that one when it is read.
-    pub found: Option<Fingerprint>,
+    pub found: Option<FileFingerprint>,
 }
 
 /// What a file that is written again, or replaced, has not in common with the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fingerprint {
+pub struct FileFingerprint {
     inode: u64,
     bytes: u64,
     changed_at: (i64, i64),
 }
 
-impl Fingerprint {
+impl FileFingerprint {
     /// Of the file that this was read of.
     #[must_use]
-    pub fn of(metadata: &Metadata) -> Self {
+    pub fn from_metadata(metadata: &Metadata) -> Self {
         let changed_at = (metadata.mtime(), metadata.mtime_nsec());
         Self { inode: metadata.ino(), bytes: metadata.len(), changed_at }
     }
@@ -78,20 +81,20 @@ impl Fingerprint {
 
 /// What a checkpoint consists of.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Content {
+pub struct CheckpointContent {
     /// Its files.
-    pub files: Vec<Local>,
+    pub files: Vec<LocalFile>,
     /// Its links to directories, and to nothing.
-    pub links: Vec<Link>,
+    pub links: Vec<ManifestLink>,
     /// The paths of its empty directories.
     pub folders: Vec<String>,
 }
 
 /// A file that was not uploaded.
 #[derive(Debug)]
-pub struct Unsent {
+pub struct UnsentFile {
     /// Which.
-    pub file: Local,
+    pub file: LocalFile,
     /// Why not, with its name.
     pub words: String,
     /// What S3 said, where it may say otherwise the next time.
@@ -127,17 +130,26 @@ impl From<StoreError> for CheckpointError {
 }
 
 impl Store {
-    /// Every checkpoint of a job of which there is anything, whole or not, in no order.
+    /// Every checkpoint of a job of which there is anything, whole or not. However many files they have, that takes a call for each.
     ///
     /// # Errors
     /// Where S3 refused.
-    pub async fn list_checkpoints(&self, job: &JobId) -> Result<Vec<Stored>, StoreError> {
+    pub async fn list_checkpoints(&self, job: &JobId) -> Result<Vec<StoredCheckpoint>, StoreError> {
         let folder = job_folder(job);
-        let listed = self.bucket.list(&folder, KEYS_MAX).await?;
-        Ok(stored(listed.iter().filter_map(|object| object.key.strip_prefix(&folder))))
+        let mut all = Vec::new();
+        for attempt in self.bucket.folders(&folder, FOLDERS_MAX).await? {
+            let steps = self.bucket.folders(&attempt, FOLDERS_MAX).await?;
+            all.extend(steps.iter().filter_map(|step| read_place(step.strip_prefix(&folder)?)));
+        }
+        let stored = stream::iter(all).map(async |checkpoint| {
+            let whole = self.bucket.has(&format!("{folder}{}{MANIFEST_FILE}", place(checkpoint))).await?;
+            Ok(StoredCheckpoint { checkpoint, whole })
+        });
+        stored.buffered(AT_ONCE).try_collect().await
     }
 
-    /// Uploads a checkpoint: the files, several at once, and then its manifest. The files must not change meanwhile.
+    /// Uploads a checkpoint: the files, several at once, and then its manifest. The files must not change meanwhile, and are read with the
+    /// rights of their owner.
     ///
     /// # Errors
     /// Where a file changed or could not be read, its manifest would be too large to be read again, or S3 refused; then it has no
@@ -146,15 +158,19 @@ impl Store {
         &self,
         job: &JobId,
         checkpoint: Checkpoint,
-        content: Content,
+        content: CheckpointContent,
+        owner: &FileOwner,
         now: jiff::Timestamp,
     ) -> Result<Manifest, CheckpointError> {
         let folder = folder(job, checkpoint);
-        let Content { files, links, folders } = content;
-        let files = foreseen(files).await?;
-        let files = send::files(&self.bucket, &format!("{folder}files/"), files, &Memory::new()).await?;
+        let CheckpointContent { files, links, folders } = content;
+        let described =
+            files.iter().map(|file| described_bytes(&file.path, file.found.map_or(0, |found| found.bytes())));
+        check_size(described.sum())?;
+        let files =
+            send::send_files(&self.bucket, &format!("{folder}files/"), files, owner, &UploadMemory::new()).await?;
         let manifest = Manifest {
-            schema: domain::job::SCHEMA,
+            schema: jobs::SCHEMA,
             attempt: checkpoint.attempt,
             step: checkpoint.step,
             rewrite: checkpoint.rewrite,
@@ -167,12 +183,13 @@ impl Store {
         let key = format!("{folder}{MANIFEST_FILE}");
         let bytes = bytes_of(&manifest, &self.bucket.address(&key))?;
         check_size(bytes.len())?;
-        send::again(async || self.bucket.put(&key, bytes.clone(), Condition::None).await).await?;
+        send::retry(async || self.bucket.put(&key, bytes.clone(), WriteCondition::None).await).await?;
         Ok(manifest)
     }
 
     /// Writes a checkpoint's files into a directory that exists, and compares each of its parts with its checksum. Until that is done nobody
-    /// should look at them. Its links and empty directories are left to the caller.
+    /// should look at them. Its links and empty directories are left to the caller. Files and directories are the owner's, who has to have the
+    /// right to make them.
     ///
     /// # Errors
     /// [`CheckpointError::Damaged`] where it is not whole; else where the disk or S3 refused. Some files may have been written.
@@ -181,6 +198,7 @@ impl Store {
         job: &JobId,
         checkpoint: Checkpoint,
         into: PathBuf,
+        owner: &FileOwner,
     ) -> Result<Manifest, CheckpointError> {
         let folder = folder(job, checkpoint);
         let key = format!("{folder}{MANIFEST_FILE}");
@@ -195,27 +213,29 @@ impl Store {
             Err(error) => return Err(damaged(error.to_string())),
         };
         manifest.check(checkpoint).map_err(damaged)?;
-        fetch::files(&self.bucket, &format!("{folder}files/"), &manifest.files, into).await?;
+        fetch::fetch_files(&self.bucket, &format!("{folder}files/"), &manifest.files, into, owner).await?;
         Ok(manifest)
     }
 
-    /// Deletes a checkpoint: first its manifest, so that it is never half there.
+    /// Deletes a checkpoint, however many files it has, and all that it cost: first its manifest, so that it is never half there.
     ///
     /// # Errors
     /// Where S3 refused.
     pub async fn delete_checkpoint(&self, job: &JobId, checkpoint: Checkpoint) -> Result<(), StoreError> {
         let folder = folder(job, checkpoint);
-        self.bucket.delete_all(&[format!("{folder}{MANIFEST_FILE}")]).await?;
-        let listed = self.bucket.list(&folder, KEYS_MAX).await?;
-        let keys: Vec<String> = listed.into_iter().map(|object| object.key).collect();
-        self.bucket.delete_all(&keys).await?;
-        Ok(())
+        self.bucket.delete_versions(&format!("{folder}{MANIFEST_FILE}")).await?;
+        self.bucket.delete_versions(&folder).await
     }
 }
 
 /// Uploads files below a folder of the bucket, which ends on `/`, each by itself. What could not be.
-pub(crate) async fn upload_each(bucket: &crate::bucket::Bucket, folder: &str, files: Vec<Local>) -> Vec<Unsent> {
-    send::each(bucket, folder, files, &Memory::new()).await
+pub(crate) async fn upload_each(
+    bucket: &crate::bucket::Bucket,
+    folder: &str,
+    files: Vec<LocalFile>,
+    owner: &FileOwner,
+) -> Vec<UnsentFile> {
+    send::send_each(bucket, folder, files, owner, &UploadMemory::new()).await
 }
 
 fn job_folder(job: &JobId) -> String {
@@ -232,43 +252,25 @@ fn place(checkpoint: Checkpoint) -> String {
     if rewrite == 0 { format!("{attempt}/{step}/") } else { format!("{attempt}/{step}.{rewrite}/") }
 }
 
-/// What lies at these paths below a job's folder.
-fn stored<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<Stored> {
-    let mut found: BTreeMap<(u32, u64, u32), bool> = BTreeMap::new();
-    for (Checkpoint { attempt, step, rewrite }, rest) in paths.filter_map(read_place) {
-        *found.entry((attempt, step, rewrite)).or_default() |= rest == MANIFEST_FILE;
-    }
-    let stored =
-        |((attempt, step, rewrite), whole)| Stored { checkpoint: Checkpoint { attempt, step, rewrite }, whole };
-    found.into_iter().map(stored).collect()
-}
-
-/// `<attempt>/<step>/` or `<attempt>/<step>.<rewrite>/`, and the rest.
-fn read_place(path: &str) -> Option<(Checkpoint, &str)> {
-    let (attempt, rest) = path.split_once('/')?;
-    let (name, rest) = rest.split_once('/')?;
+/// The checkpoint in `<attempt>/<step>/` or `<attempt>/<step>.<rewrite>/`.
+fn read_place(path: &str) -> Option<Checkpoint> {
+    let (attempt, name) = path.strip_suffix('/')?.split_once('/')?;
     let (step, rewrite) = name.split_once('.').unwrap_or((name, "0"));
     let (attempt, step, rewrite) = (attempt.parse().ok()?, step.parse().ok()?, rewrite.parse().ok()?);
     let checkpoint = Checkpoint { attempt, step, rewrite };
     // Only what is written so is Curfew's own.
-    (path == format!("{}{rest}", place(checkpoint))).then_some((checkpoint, rest))
-}
-
-/// The same files, where a manifest of them can be read again: before they are all uploaded in vain.
-async fn foreseen(files: Vec<Local>) -> Result<Vec<Local>, CheckpointError> {
-    send::blocking(&PathBuf::new(), move || {
-        // One that vanishes is missed when it is read.
-        let size = |file: &Local| std::fs::metadata(&file.from).map_or(0, |metadata| metadata.len());
-        check_size(files.iter().map(|file| described_bytes(&file.path, size(file))).sum())?;
-        Ok(files)
-    })
-    .await
+    (path == place(checkpoint)).then_some(checkpoint)
 }
 
 /// How many bytes a manifest has for a file.
 fn described_bytes(path: &str, bytes: u64) -> usize {
-    let file = File { path: path.to_owned(), bytes, part_bytes: File::part_bytes_of(bytes), sha256: Vec::new() };
-    let digests = File::parts(bytes, file.part_bytes).len() * DIGEST_BYTES;
+    let file = ManifestFile {
+        path: path.to_owned(),
+        bytes,
+        part_bytes: ManifestFile::part_bytes_of(bytes),
+        sha256: Vec::new(),
+    };
+    let digests = ManifestFile::parts(bytes, file.part_bytes).len() * DIGEST_BYTES;
     serde_json::to_vec(&file).map_or(0, |written| written.len()) + digests
 }
 
@@ -287,34 +289,32 @@ fn check_size(bytes: usize) -> Result<(), CheckpointError> {
 mod tests {
     use super::*;
 
-    fn check(paths: &[&str], expect: &[(u32, u64, bool)]) {
-        let found = stored(paths.iter().copied()).into_iter();
-        let found: Vec<_> =
-            found.map(|stored| (stored.checkpoint.attempt, stored.checkpoint.step, stored.whole)).collect();
-        assert_eq!(found, expect, "{paths:?}");
+    fn check(path: &str, expect: Option<(u32, u64, u32)>) {
+        let found = read_place(path).map(|found| (found.attempt, found.step, found.rewrite));
+        assert_eq!(found, expect, "{path}");
     }
 
     #[test]
-    fn a_checkpoint_is_whole_by_its_manifest() {
-        check(&["2/500/files/a.pt", "2/500/manifest.json"], &[(2, 500, true)]);
-        check(&["2/500/files/a.pt", "1/500/files/manifest.json"], &[(1, 500, false), (2, 500, false)]);
-        check(&["2/files/500/manifest.json", "2/500", "a/5/manifest.json", "02/5/manifest.json"], &[]);
-        let again = ["2/500.1/manifest.json", "2/500.10/files/a.pt"];
-        assert_eq!(
-            stored(again.into_iter()).iter().map(|stored| stored.checkpoint.rewrite).collect::<Vec<_>>(),
-            [1, 10]
-        );
-        check(&["2/500.0/manifest.json", "2/500.01/manifest.json", "2/500./a", "2/500.1.2/a", "2/.1/a"], &[]);
+    fn a_checkpoint_is_known_by_its_folder() {
+        check("2/500/", Some((2, 500, 0)));
+        check("2/500.1/", Some((2, 500, 1)));
+        check("2/500.10/", Some((2, 500, 10)));
+        for other in
+            ["2/500", "2/files/", "a/5/", "02/5/", "2/500.0/", "2/500.01/", "2/500./", "2/500.1.2/", "2/.1/", "2/5/6/"]
+        {
+            check(other, None);
+        }
     }
 
     #[test]
     fn a_manifest_that_could_not_be_read_again_is_foreseen() {
         for bytes in [0, 1, 17 << 20, 1 << 40] {
-            let part_bytes = File::part_bytes_of(bytes);
+            let part_bytes = ManifestFile::part_bytes_of(bytes);
             let sha256: Vec<String> =
-                File::parts(bytes, part_bytes).iter().map(|_| File::digest(b"some of it")).collect();
+                ManifestFile::parts(bytes, part_bytes).iter().map(|_| ManifestFile::digest(b"some of it")).collect();
             let path = "step-1/a \"b\".bin".to_owned();
-            let written = serde_json::to_vec(&File { path: path.clone(), bytes, part_bytes, sha256 }).unwrap().len();
+            let written =
+                serde_json::to_vec(&ManifestFile { path: path.clone(), bytes, part_bytes, sha256 }).unwrap().len();
             let foreseen = described_bytes(&path, bytes);
             assert!((written..=written + 1).contains(&foreseen), "{bytes}: {written}, {foreseen}");
         }
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_job_has_one_folder_and_its_checkpoints_one_each() {
-        let job = JobId { team: domain::id::TeamName::from("a/b"), job: "llama-1a2b3c4d".to_owned() };
+        let job = JobId { team: model::id::TeamName::from("a/b"), job: "llama-1a2b3c4d".to_owned() };
         let checkpoint = Checkpoint { attempt: 3, step: 1200, rewrite: 0 };
         assert_eq!(folder(&job, checkpoint), "checkpoints/a%2Fb/llama-1a2b3c4d/3/1200/");
         let again = Checkpoint { rewrite: 2, ..checkpoint };

@@ -1,44 +1,72 @@
 //! Documents: typed values as JSON objects that carry their `schema`.
 
-use domain::budget::Budget;
-use domain::fault::shortened;
-use domain::notices::Notices;
-use domain::price;
-use domain::report::SCHEMA;
-use domain::usage::Activity;
+use std::fmt::Display;
+
+use billing::budget::Budget;
+use billing::price;
+use model::fault::{one_line, shortened};
+use model::notification_log::NotificationLog;
+use model::usage::ActivityCache;
+use plan::report::SCHEMA;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::error::StoreError;
+use crate::{BYTES_MAX, StoreError};
+
+/// What the schema adds to a document, and some.
+const STAMP_BYTES: usize = 64;
 
 /// The most that an error repeats of a document, in characters: it has to fit a message, and a document may be one long word.
 const QUOTED_CHARACTERS_MAX: usize = 500;
 
 /// A value that is kept in one object, which only Curfew writes.
-pub(crate) trait Document: Serialize + DeserializeOwned + Default {
+pub(crate) trait StoredDocument: Serialize + DeserializeOwned + Default {
     /// What it means to lose it; for people who may have to delete it.
     const IF_LOST: &'static str;
+    /// The largest that is read, in bytes.
+    const BYTES_MAX: usize = BYTES_MAX;
+    /// The largest that is written: half of what is read, so that no document is written that cannot be read.
+    const WRITTEN_BYTES_MAX: usize = Self::BYTES_MAX / 2;
+
+    /// The same in at most so many bytes, without what is least important; `None` where nothing of it may be lost.
+    fn reduced_to(&self, _bytes_max: usize) -> Option<Self> {
+        None
+    }
 }
 
-impl Document for Notices {
+impl StoredDocument for NotificationLog {
     const IF_LOST: &'static str = "without it messages are repeated, and nothing else happens";
+
+    fn reduced_to(&self, bytes_max: usize) -> Option<Self> {
+        Self::reduced_to(self, bytes_max)
+    }
 }
 
-impl Document for Budget {
+impl StoredDocument for Budget {
     const IF_LOST: &'static str = "what it reserves for jobs is forgotten, and all else is made anew from the ledger";
 }
 
-impl Document for Activity {
+/// Without it `CloudWatch` is asked more, once.
+impl StoredDocument for ActivityCache {
     const IF_LOST: &'static str = "it is only a cache";
+
+    fn reduced_to(&self, _bytes_max: usize) -> Option<Self> {
+        Some(Self::default())
+    }
 }
 
-impl Document for price::Document {
+/// Without it prices are asked for again.
+impl StoredDocument for price::PriceDocument {
     const IF_LOST: &'static str = "it is only a cache";
+
+    fn reduced_to(&self, _bytes_max: usize) -> Option<Self> {
+        Some(Self::default())
+    }
 }
 
 #[derive(Serialize)]
-struct Written<'a, T> {
+struct StampedDocument<'a, T> {
     schema: u32,
     #[serde(flatten)]
     value: &'a T,
@@ -46,18 +74,26 @@ struct Written<'a, T> {
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
-struct Stamp {
+struct SchemaStamp {
     schema: Option<Value>,
 }
 
-/// The document's bytes; `address` names it in errors.
-pub(crate) fn encode<T: Document>(value: &T, address: &str) -> Result<Vec<u8>, StoreError> {
-    stamped(value, address)
+/// The document's bytes, no more than can be read again; `address` names it in errors.
+pub(crate) fn encode<T: StoredDocument>(value: &T, address: &str) -> Result<Vec<u8>, StoreError> {
+    let bytes = stamped(value, address)?;
+    let bytes_max = T::WRITTEN_BYTES_MAX;
+    if bytes.len() <= bytes_max {
+        return Ok(bytes);
+    }
+    match value.reduced_to(bytes_max - STAMP_BYTES) {
+        Some(reduced) => stamped(&reduced, address),
+        None => Err(StoreError::TooLarge { address: address.to_owned(), bytes: bytes.len(), bytes_max }),
+    }
 }
 
 /// The same of a value without a default, which carries no schema of its own.
 pub(crate) fn stamped(value: &impl Serialize, address: &str) -> Result<Vec<u8>, StoreError> {
-    bytes_of(&Written { schema: SCHEMA, value }, address)
+    bytes_of(&StampedDocument { schema: SCHEMA, value }, address)
 }
 
 pub(crate) fn bytes_of(value: &impl Serialize, address: &str) -> Result<Vec<u8>, StoreError> {
@@ -66,7 +102,7 @@ pub(crate) fn bytes_of(value: &impl Serialize, address: &str) -> Result<Vec<u8>,
 }
 
 /// The document of those bytes; `address` names it in errors.
-pub(crate) fn decode<T: Document>(bytes: &[u8], address: &str) -> Result<T, StoreError> {
+pub(crate) fn decode<T: StoredDocument>(bytes: &[u8], address: &str) -> Result<T, StoreError> {
     read(bytes, address, T::IF_LOST)
 }
 
@@ -83,7 +119,7 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8], address: &str, if_lost: &'
         problem: no_utf8(bytes, error.valid_up_to()),
         if_lost,
     })?;
-    let stamp: Stamp = serde_json::from_str(text).map_err(unreadable)?;
+    let stamp: SchemaStamp = serde_json::from_str(text).map_err(unreadable)?;
     if stamp.schema != Some(Value::from(SCHEMA)) {
         let found = stamp.schema.map_or_else(|| "none".to_owned(), |schema| schema.to_string());
         return Err(StoreError::UnknownSchema {
@@ -93,6 +129,15 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8], address: &str, if_lost: &'
         });
     }
     serde_json::from_str(text).map_err(unreadable)
+}
+
+/// Whether a document is of what its address says; `says` is what it says itself.
+pub(crate) fn is_at_home(is: bool, says: impl Display, address: &str, if_lost: &'static str) -> Result<(), StoreError> {
+    if is {
+        return Ok(());
+    }
+    let says = one_line(&says.to_string(), QUOTED_CHARACTERS_MAX);
+    Err(StoreError::Misplaced { address: address.to_owned(), says, if_lost })
 }
 
 /// What is wrong, and where, which stands at the end.

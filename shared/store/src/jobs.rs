@@ -1,31 +1,33 @@
 //! Jobs: what teams drop into the inbox, what the reconciler writes of a job, and what its agent leaves behind.
 //!
-//! `jobs/<team>/<job>/state.json` is the reconciler's, and written only over the version that it read. `head.json`, the heartbeat, the exit
-//! record and the log are the agent's, and only read here. `active/<team>/<job>` is an index of the jobs that are not finished: it says
+//! `jobs/<team>/<job>/state.json` is the reconciler's, and written only over the version that it read. Under `attempts/`
+//! lie head, heartbeat, exit record and log: the agent writes them, and they are only read here. `active/<team>/<job>` is an index of the jobs that are not finished: it says
 //! nothing but a name, and can be made anew from `jobs/`.
 
 mod agent;
+mod backlog;
 mod inbox;
 mod keys;
 
-use domain::id::TeamName;
-use domain::job::{Cancel, Exit, Head, Heartbeat, Job, JobId};
+use bytes::Bytes;
 use jiff::Timestamp;
+use jobs::{CancelRequest, ExitRecord, Head, Heartbeat, Job, JobId, MACHINE_DOCUMENT_BYTES_MAX};
+use model::id::TeamName;
 use serde::de::DeserializeOwned;
 
-use crate::bucket::{Condition, Object};
-use crate::document::{read, stamped};
+use crate::bucket::{FoundObject, Payload, StoredObject, WriteCondition};
+use crate::document::{is_at_home, read, stamped};
 use crate::{BYTES_MAX, Store, StoreError, Versioned};
 
-pub use inbox::{Answers, Inboxed, Submission, Submitted, submission_key};
+pub use backlog::{Backlog, Bookmarks, JobEntry, has_legal_keys, is_answerable};
+pub use inbox::{InboxAnswers, InboxObject, Submission, SubmittedSpec, match_answers, submission_key};
 pub use keys::job_of_key;
-use keys::{Of, active_key, jobs_folder, key, team_and_job};
+use keys::{JobDocument, active_key, jobs_folder, key, team_and_job, team_of_folder};
 
-/// The most jobs that are unfinished at once, and that are listed of a team: far more than an account's quotas let run.
-const JOBS_MAX: usize = 10_000;
+/// The largest `cancel.json`, and answer of the inbox, in bytes: an answer names each mistake of a spec of at most 64 KiB.
+const SMALL_BYTES_MAX: usize = 1024 * 1024;
 
 const TOML: &str = "application/toml";
-const BINARY: &str = "application/octet-stream";
 
 const IF_STATE_IS_LOST: &str =
     "Curfew then forgets the job: first end its instances, which carry the tag curfew:job, and submit it again";
@@ -35,11 +37,34 @@ const IF_CANCEL_IS_LOST: &str = "the job then goes on";
 
 /// One beat of the heart of an attempt.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Beat {
+pub struct ReceivedHeartbeat {
     /// When, by S3's clock, to the second.
     pub at: Timestamp,
-    /// What it said. It beats whatever that is: a document that is none of Curfew's is no silence.
-    pub said: Result<Heartbeat, StoreError>,
+    /// What it said.
+    pub said: Heartbeat,
+}
+
+/// What lies where a job's machine writes. Whatever runs there can write anything, so what cannot be believed counts as absent.
+#[derive(Debug, Clone, PartialEq)]
+pub enum MachineDocument<T> {
+    /// Nothing.
+    Absent,
+    /// What is too large, none of Curfew's, at the wrong address or impossible. Its owner should hear of it.
+    Refused(StoreError),
+    /// What can be believed, with texts that may be shown.
+    Believed(T),
+}
+
+impl<T> MachineDocument<T> {
+    /// What can be believed, and why something is not.
+    #[must_use]
+    pub fn into_parts(self) -> (Option<T>, Option<StoreError>) {
+        match self {
+            Self::Absent => (None, None),
+            Self::Refused(why) => (None, Some(why)),
+            Self::Believed(value) => (Some(value), None),
+        }
+    }
 }
 
 impl Store {
@@ -48,11 +73,13 @@ impl Store {
     /// # Errors
     /// Where S3 refused, or the document is none of Curfew's.
     pub async fn read_job(&self, job: &JobId) -> Result<Versioned<Option<Job>>, StoreError> {
-        let key = key(job, Of::State);
+        let key = key(job, JobDocument::State);
         let Some(object) = self.bucket.get(&key, BYTES_MAX).await? else {
             return Ok(Versioned { value: None, etag: None });
         };
-        let value = read(&object.bytes, &self.bucket.address(&key), IF_STATE_IS_LOST)?;
+        let address = self.bucket.address(&key);
+        let value: Job = read(&object.bytes, &address, IF_STATE_IS_LOST)?;
+        is_at_home(value.job == *job, &value.job, &address, IF_STATE_IS_LOST)?;
         Ok(Versioned { value: Some(value), etag: object.etag })
     }
 
@@ -61,29 +88,39 @@ impl Store {
     /// # Errors
     /// [`StoreError::Lost`] where something else is there by now; else where S3 refused.
     pub async fn write_job(&self, job: &Job, last: Option<&str>) -> Result<Option<String>, StoreError> {
-        let key = key(&job.job, Of::State);
+        let key = key(&job.job, JobDocument::State);
         let bytes = stamped(job, &self.bucket.address(&key))?;
-        Ok(self.bucket.put(&key, bytes, Condition::StillAt(last)).await?.etag)
+        Ok(self.bucket.put(&key, bytes, WriteCondition::StillAt(last)).await?.etag)
     }
 
-    /// Writes where a job stands that was just accepted, if nothing is written of it yet; whether nothing was.
+    /// Writes where a job stands that was just accepted, if nothing is written of it yet; whether nothing was. What another run has
+    /// written of it has to be of this job.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// Where S3 refused, or what is there is none of Curfew's.
     pub async fn begin_job(&self, job: &Job) -> Result<bool, StoreError> {
-        match self.write_job(job, None).await {
-            Ok(_) => Ok(true),
-            Err(StoreError::Lost { .. }) => Ok(false),
-            Err(error) => Err(error),
+        let lost = match self.write_job(job, None).await {
+            Ok(_) => return Ok(true),
+            Err(error @ StoreError::Lost { .. }) => error,
+            Err(error) => return Err(error),
+        };
+        match self.read_job(&job.job).await?.value {
+            Some(_) => Ok(false),
+            None => Err(lost),
         }
     }
 
-    /// Keeps what a job was asked for by, as it was written, if nothing is kept yet. It never changes.
+    /// Keeps what a job was asked for by, as it was written. It never changes.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// [`StoreError::OtherContent`] where something else is kept; else where S3 refused.
     pub async fn keep_spec(&self, job: &JobId, text: &[u8]) -> Result<(), StoreError> {
-        self.put_if_absent(TOML, &key(job, Of::Spec), text.to_vec()).await
+        let key = key(job, JobDocument::Spec);
+        match self.bucket.put_as(TOML, &key, text.to_vec(), WriteCondition::StillAt(None)).await {
+            Ok(_) => Ok(()),
+            Err(StoreError::Lost { address }) => Err(StoreError::OtherContent { address }),
+            Err(error) => Err(error),
+        }
     }
 
     /// What a job was asked for by; `None` where there is no such job.
@@ -91,37 +128,46 @@ impl Store {
     /// # Errors
     /// Where S3 refused.
     pub async fn read_spec(&self, job: &JobId) -> Result<Option<String>, StoreError> {
-        let object = self.bucket.get(&key(job, Of::Spec), BYTES_MAX).await?;
+        let object = self.bucket.get(&key(job, JobDocument::Spec), BYTES_MAX).await?;
         Ok(object.map(|object| String::from_utf8_lossy(&object.bytes).into_owned()))
     }
 
-    /// The fence: which attempt may write, the newest whole checkpoint, and the result; `None` as long as no agent has run.
-    ///
-    /// # Errors
-    /// Where S3 refused, or the document is none of Curfew's.
-    pub async fn read_head(&self, job: &JobId) -> Result<Option<Head>, StoreError> {
-        self.left_behind(&key(job, Of::Head), IF_HEAD_IS_LOST).await
-    }
-
-    /// When the heart of an attempt last beat, and what it said; `None` where it never has.
+    /// The fence: which attempt may write, the newest whole checkpoint, and the result.
     ///
     /// # Errors
     /// Where S3 refused.
-    pub async fn read_heartbeat(&self, job: &JobId, attempt: u32) -> Result<Option<Beat>, StoreError> {
-        let key = key(job, Of::Heartbeat(attempt));
-        let object = self.bucket.get(&key, BYTES_MAX).await?;
-        Ok(object.map(|object| Beat {
-            at: object.written_at,
-            said: read(&object.bytes, &self.bucket.address(&key), IF_LEFT_BEHIND_IS_LOST),
-        }))
+    pub async fn read_head(&self, job: &JobId) -> Result<MachineDocument<Head>, StoreError> {
+        let key = key(job, JobDocument::Head);
+        let found = self.find_of_machine(&key, IF_HEAD_IS_LOST, Head::check).await?;
+        Ok(found.map_or(MachineDocument::Absent, |(_, head)| believed(head.map(Head::shown))))
     }
 
-    /// What the agent of an attempt left behind as its last; `None` where it has not ended.
+    /// When the heart of an attempt last beat, and what it said.
     ///
     /// # Errors
-    /// Where S3 refused, or the document is none of Curfew's.
-    pub async fn read_exit(&self, job: &JobId, attempt: u32) -> Result<Option<Exit>, StoreError> {
-        self.left_behind(&key(job, Of::Exit(attempt)), IF_LEFT_BEHIND_IS_LOST).await
+    /// Where S3 refused.
+    pub async fn read_heartbeat(
+        &self,
+        job: &JobId,
+        attempt: u32,
+    ) -> Result<MachineDocument<ReceivedHeartbeat>, StoreError> {
+        let key = key(job, JobDocument::Heartbeat(attempt));
+        let check = |beat: &Heartbeat| beat.check(attempt);
+        let found = self.find_of_machine(&key, IF_LEFT_BEHIND_IS_LOST, check).await?;
+        let beat = |(at, said): (Timestamp, Result<Heartbeat, StoreError>)| {
+            said.map(|said| ReceivedHeartbeat { at, said: said.shown() })
+        };
+        Ok(found.map_or(MachineDocument::Absent, |found| believed(beat(found))))
+    }
+
+    /// What the agent of an attempt left behind as its last; absent where it has not ended.
+    ///
+    /// # Errors
+    /// Where S3 refused.
+    pub async fn read_exit(&self, job: &JobId, attempt: u32) -> Result<MachineDocument<ExitRecord>, StoreError> {
+        let key = key(job, JobDocument::Exit(attempt));
+        let found = self.find_of_machine(&key, IF_LEFT_BEHIND_IS_LOST, |exit: &ExitRecord| exit.check(attempt)).await?;
+        Ok(found.map_or(MachineDocument::Absent, |(_, exit)| believed(exit.map(ExitRecord::shown))))
     }
 
     /// The end of an attempt's log, as its agent last uploaded it; `None` where it never did.
@@ -129,7 +175,7 @@ impl Store {
     /// # Errors
     /// Where S3 refused.
     pub async fn read_log(&self, job: &JobId, attempt: u32) -> Result<Option<Vec<u8>>, StoreError> {
-        let object = self.bucket.get(&key(job, Of::Log(attempt)), BYTES_MAX).await?;
+        let object = self.bucket.get(&key(job, JobDocument::Log(attempt)), BYTES_MAX).await?;
         Ok(object.map(|object| object.bytes))
     }
 
@@ -137,26 +183,30 @@ impl Store {
     ///
     /// # Errors
     /// Where S3 refused, or the document is none of Curfew's.
-    pub async fn read_cancel(&self, job: &JobId) -> Result<Option<Cancel>, StoreError> {
-        self.left_behind(&key(job, Of::Cancel), IF_CANCEL_IS_LOST).await
+    pub async fn read_cancel(&self, job: &JobId) -> Result<Option<CancelRequest>, StoreError> {
+        self.left_behind(&key(job, JobDocument::Cancel), IF_CANCEL_IS_LOST).await
     }
 
-    /// Says that a person wants a job to end. Whoever said so first, did.
+    /// Says that a person wants a job to end. The request that is there now: this one, or an earlier one.
+    ///
+    /// # Errors
+    /// Where S3 refused, or the document that is there is none of Curfew's.
+    pub async fn cancel(&self, job: &JobId, cancel: &CancelRequest) -> Result<CancelRequest, StoreError> {
+        let key = key(job, JobDocument::Cancel);
+        let bytes = stamped(cancel, &self.bucket.address(&key))?;
+        match self.bucket.put(&key, bytes, WriteCondition::StillAt(None)).await {
+            Ok(_) => Ok(cancel.clone()),
+            Err(lost @ StoreError::Lost { .. }) => self.read_cancel(job).await?.ok_or(lost),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The jobs that are not finished, in order, however many.
     ///
     /// # Errors
     /// Where S3 refused.
-    pub async fn cancel(&self, job: &JobId, cancel: &Cancel) -> Result<(), StoreError> {
-        let key = key(job, Of::Cancel);
-        let bytes = stamped(cancel, &self.bucket.address(&key))?;
-        self.put_if_absent("application/json", &key, bytes).await
-    }
-
-    /// The jobs that are not finished, in order.
-    ///
-    /// # Errors
-    /// Where S3 refused, or there are more than anybody can have.
     pub async fn active(&self) -> Result<Vec<JobId>, StoreError> {
-        let listed = self.bucket.list("active/", JOBS_MAX).await?;
+        let listed = self.bucket.list("active/", usize::MAX).await?;
         let job_of = |key: &str| team_and_job(key.strip_prefix("active/")?);
         Ok(listed.iter().filter_map(|object| job_of(&object.key)).collect())
     }
@@ -166,7 +216,7 @@ impl Store {
     /// # Errors
     /// Where S3 refused.
     pub async fn remember_active(&self, job: &JobId) -> Result<(), StoreError> {
-        self.bucket.put(&active_key(job), b"{\"schema\":1}".to_vec(), Condition::None).await.map(drop)
+        self.bucket.put(&active_key(job), b"{\"schema\":1}".to_vec(), WriteCondition::None).await.map(drop)
     }
 
     /// Takes a job off that index.
@@ -190,40 +240,63 @@ impl Store {
         }
     }
 
-    /// Every job that there is, finished or not, of one team or of all, in order.
+    /// Every job that there is, finished or not, of one team or of all, in order, however many.
     ///
     /// # Errors
-    /// Where S3 refused, or there are more than anybody reads through.
+    /// Where S3 refused.
     pub async fn jobs(&self, team: Option<&TeamName>) -> Result<Vec<JobId>, StoreError> {
         let teams = match team {
             Some(team) => vec![jobs_folder(team)],
-            None => self.bucket.folders("jobs/", JOBS_MAX).await?,
+            None => self.bucket.folders("jobs/", usize::MAX).await?,
         };
         let mut all = Vec::new();
         for team in teams {
-            let folders = self.bucket.folders(&team, JOBS_MAX).await?;
+            let folders = self.bucket.folders(&team, usize::MAX).await?;
             all.extend(folders.iter().filter_map(|folder| job_of_key(folder)));
         }
         Ok(all)
     }
 
-    /// Keeps an agent under its SHA-256, in hex, if it is not kept yet.
+    /// The teams that a job was ever accepted of, in order, however many.
+    ///
+    /// # Errors
+    /// Where S3 refused.
+    pub async fn teams_with_jobs(&self) -> Result<Vec<TeamName>, StoreError> {
+        let folders = self.bucket.folders("jobs/", usize::MAX).await?;
+        Ok(folders.iter().filter_map(|folder| team_of_folder(folder)).collect())
+    }
+
+    /// Keeps an agent under its SHA-256, in hex. S3 is asked what it has there: something else is overwritten, because only that agent
+    /// has this name.
     ///
     /// # Errors
     /// Where S3 refused.
     pub async fn keep_agent(&self, sha256: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let key = format!("agent/{sha256}");
-        if self.bucket.has(&key).await? {
+        let agent = Payload { bytes: Bytes::copy_from_slice(bytes), sha256: sha256.to_owned() };
+        if self.bucket.read_sha256(&key).await? == Some(agent.checksum()) {
             return Ok(());
         }
-        self.put_if_absent(BINARY, &key, bytes.to_vec()).await
+        self.bucket.put_file(&key, &agent).await
     }
 
-    async fn put_if_absent(&self, media_type: &str, key: &str, bytes: Vec<u8>) -> Result<(), StoreError> {
-        match self.bucket.put_as(media_type, key, bytes, Condition::StillAt(None)).await {
-            Ok(_) | Err(StoreError::Lost { .. }) => Ok(()),
-            Err(error) => Err(error),
-        }
+    /// A document that a machine wrote, when it was written, and why it cannot be believed; `None` where there is none.
+    async fn find_of_machine<T: DeserializeOwned>(
+        &self,
+        key: &str,
+        if_lost: &'static str,
+        check: impl Fn(&T) -> Result<(), String>,
+    ) -> Result<Option<(Timestamp, Result<T, StoreError>)>, StoreError> {
+        let bytes_max = MACHINE_DOCUMENT_BYTES_MAX;
+        let Some(FoundObject { bytes, written_at, .. }) = self.bucket.find(key, bytes_max).await? else {
+            return Ok(None);
+        };
+        let address = self.bucket.address(key);
+        let value = match bytes {
+            Err(bytes) => Err(StoreError::TooLarge { address, bytes, bytes_max }),
+            Ok(bytes) => read_checked(&bytes, address, if_lost, check),
+        };
+        Ok(Some((written_at, value)))
     }
 
     async fn left_behind<T: DeserializeOwned>(
@@ -231,7 +304,24 @@ impl Store {
         key: &str,
         if_lost: &'static str,
     ) -> Result<Option<T>, StoreError> {
-        let object: Option<Object> = self.bucket.get(key, BYTES_MAX).await?;
+        let object: Option<StoredObject> = self.bucket.get(key, SMALL_BYTES_MAX).await?;
         object.map(|object| read(&object.bytes, &self.bucket.address(key), if_lost)).transpose()
     }
+}
+
+fn read_checked<T: DeserializeOwned>(
+    bytes: &[u8],
+    address: String,
+    if_lost: &'static str,
+    check: impl Fn(&T) -> Result<(), String>,
+) -> Result<T, StoreError> {
+    let value = read(bytes, &address, if_lost)?;
+    match check(&value) {
+        Ok(()) => Ok(value),
+        Err(problem) => Err(StoreError::Unreadable { address, problem, if_lost }),
+    }
+}
+
+fn believed<T>(read: Result<T, StoreError>) -> MachineDocument<T> {
+    read.map_or_else(MachineDocument::Refused, MachineDocument::Believed)
 }

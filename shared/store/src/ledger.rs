@@ -1,20 +1,20 @@
 //! The ledger: one document a region and month.
 
-use domain::id::Region;
-use domain::ledger::{Ledger, Month};
+use billing::ledger::{CalendarMonth, Ledger};
+use model::id::Region;
 
-use crate::document::Document;
+use crate::document::{StoredDocument, is_at_home};
 use crate::{Store, StoreError, Versioned};
 
 /// The most ledgers of a month that are listed: AWS has some forty regions.
 const KEYS_MAX: usize = 1_000;
 
-/// Whoever loses so often leaves it to the next beat, which sees nearly all of it again.
-const UPDATE_TRIES_MAX: u32 = 3;
-
-impl Document for Ledger {
+impl StoredDocument for Ledger {
     const IF_LOST: &'static str = "without it what was spent until now in that month and region is forgotten, but for what still \
                                    runs, and budgets count from then on";
+    /// Half of it is written at most: more than what `billing::ledger::FoldLimits` lets a ledger grow to, as long as less than that still
+    /// runs, 75,000 machines and volumes at once.
+    const BYTES_MAX: usize = 64 * 1024 * 1024;
 }
 
 impl Store {
@@ -22,16 +22,19 @@ impl Store {
     ///
     /// # Errors
     /// Where the document could not be read, or is none of ours.
-    pub async fn read_ledger(&self, month: &Month, region: &Region) -> Result<Versioned<Ledger>, StoreError> {
-        let Versioned { value, etag } = self.read::<Ledger>(&ledger_key(month, region)).await?;
-        Ok(Versioned { value: value.of(month, region), etag })
+    pub async fn read_ledger(&self, month: &CalendarMonth, region: &Region) -> Result<Versioned<Ledger>, StoreError> {
+        let key = ledger_key(month, region);
+        let Versioned { value, etag } = self.read::<Ledger>(&key).await?;
+        let other = value.other_than(month, region);
+        is_at_home(other.is_none(), other.unwrap_or_default(), &self.bucket.address(&key), Ledger::IF_LOST)?;
+        Ok(Versioned { value: value.with_identity(month, region), etag })
     }
 
     /// The regions of which there is a ledger of that month.
     ///
     /// # Errors
     /// Where S3 refused, or there are more than AWS has regions.
-    pub async fn list_ledgers(&self, month: &Month) -> Result<Vec<Region>, StoreError> {
+    pub async fn list_ledgers(&self, month: &CalendarMonth) -> Result<Vec<Region>, StoreError> {
         let folder = format!("ledger/{month}/");
         let listed = self.bucket.list(&folder, KEYS_MAX).await?;
         let region = |key: &str| {
@@ -47,40 +50,15 @@ impl Store {
     /// [`StoreError::Lost`] where something else is there by now; else where S3 refused.
     pub async fn write_ledger(
         &self,
-        month: &Month,
+        month: &CalendarMonth,
         region: &Region,
         ledger: &Ledger,
         last: Option<&str>,
     ) -> Result<(), StoreError> {
         self.write(&ledger_key(month, region), ledger, last).await.map(drop)
     }
-
-    /// Has `change` take down what it has seen, in what is there now, and again in what another run wrote in the meantime. Where
-    /// it says that nothing was new, nothing is written. Gives the ledger as it is then; where it could not be written, as it would be,
-    /// and why.
-    ///
-    /// # Errors
-    /// As [`Store::read_ledger`].
-    pub async fn update_ledger(
-        &self,
-        month: &Month,
-        region: &Region,
-        mut change: impl FnMut(&mut Ledger) -> bool,
-    ) -> Result<(Ledger, Option<StoreError>), StoreError> {
-        let mut tries = 1..UPDATE_TRIES_MAX;
-        loop {
-            let Versioned { value: mut ledger, etag } = self.read_ledger(month, region).await?;
-            if !change(&mut ledger) {
-                return Ok((ledger, None));
-            }
-            match self.write_ledger(month, region, &ledger, etag.as_deref()).await {
-                Err(StoreError::Lost { .. }) if tries.next().is_some() => {}
-                written => return Ok((ledger, written.err())),
-            }
-        }
-    }
 }
 
-fn ledger_key(month: &Month, region: &Region) -> String {
+fn ledger_key(month: &CalendarMonth, region: &Region) -> String {
     format!("ledger/{month}/{region}.json")
 }

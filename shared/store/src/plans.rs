@@ -2,14 +2,13 @@
 
 use std::cmp::Reverse;
 
-use domain::id::RunId;
-use domain::report::{APPLIED, Recorded, folder_of};
 use jiff::{SignedDuration, Timestamp};
+use model::id::RunId;
+use plan::report::{APPLIED, RunRecord, folder_of};
 
-use crate::bucket::Listed;
-use crate::document::read;
-use crate::error::StoreError;
-use crate::{BYTES_MAX, Store};
+use crate::bucket::ListedObject;
+use crate::document::{is_at_home, read};
+use crate::{BYTES_MAX, Store, StoreError};
 
 /// The most records of a day that are listed: a function that runs every five seconds leaves fewer.
 const KEYS_MAX: usize = 20_000;
@@ -41,7 +40,7 @@ pub struct PlanKey {
 
 impl PlanKey {
     /// `None` where nobody but Curfew could have written it there.
-    fn of(Listed { key, written_at }: Listed) -> Option<Self> {
+    fn from_key(ListedObject { key, written_at }: ListedObject) -> Option<Self> {
         let name = key.strip_prefix("plans/")?.strip_suffix(".json")?;
         let [_, function, run] = name.split('/').collect::<Vec<_>>().try_into().ok()?;
         Some(Self { function: function.to_owned(), run: RunId::from(run), written_at, key })
@@ -56,7 +55,7 @@ impl Store {
     pub async fn list_plans(&self, day: Timestamp, function: Option<&str>) -> Result<Vec<PlanKey>, StoreError> {
         let function = function.map(|function| format!("{function}/")).unwrap_or_default();
         let listed = self.bucket.list(&format!("{}{function}", folder_of(day)), KEYS_MAX).await?;
-        let mut keys: Vec<PlanKey> = listed.into_iter().filter_map(PlanKey::of).collect();
+        let mut keys: Vec<PlanKey> = listed.into_iter().filter_map(PlanKey::from_key).collect();
         keys.sort_by(|one, other| other.written_at.cmp(&one.written_at).then_with(|| one.key.cmp(&other.key)));
         Ok(keys)
     }
@@ -65,9 +64,13 @@ impl Store {
     ///
     /// # Errors
     /// Where S3 refused, or the object is none of Curfew's.
-    pub async fn read_plan(&self, key: &str) -> Result<Option<Recorded>, StoreError> {
+    pub async fn read_plan(&self, key: &str) -> Result<Option<RunRecord>, StoreError> {
         let object = self.bucket.get(key, BYTES_MAX).await?;
-        object.map(|object| read(&object.bytes, &self.bucket.address(key), IF_LOST)).transpose()
+        let Some(object) = object else { return Ok(None) };
+        let address = self.bucket.address(key);
+        let record: RunRecord = read(&object.bytes, &address, IF_LOST)?;
+        is_at_home(record.key() == key, record.key(), &address, IF_LOST)?;
+        Ok(Some(record))
     }
 
     /// The newest record of a function's own runs, of today or yesterday; `None` where there is none. Runs by which a person
@@ -76,13 +79,13 @@ impl Store {
     ///
     /// # Errors
     /// Where S3 refused, or one of the newest is none of Curfew's: nobody can say which mode holds.
-    pub async fn newest_plan(&self, function: &str, now: Timestamp) -> Result<Option<Recorded>, StoreError> {
+    pub async fn newest_plan(&self, function: &str, now: Timestamp) -> Result<Option<RunRecord>, StoreError> {
         let mut days = vec![now + CLOCKS_DIFFER, now, now - DAY];
         days.dedup_by_key(|day| folder_of(*day));
         for day in days {
             let keys = self.list_plans(day, Some(function)).await?;
             let own = keys.iter().filter(|key| !key.run.as_str().starts_with(APPLIED));
-            let mut newest: Option<Recorded> = None;
+            let mut newest: Option<RunRecord> = None;
             for PlanKey { key, .. } in own.take(NEWEST_OF) {
                 let record = self.read_plan(key).await?;
                 newest = newest.into_iter().chain(record).max_by_key(|record| (record.at, Reverse(record.mode)));

@@ -1,6 +1,6 @@
 //! `prices/current.json`: live prices, as they were last asked for.
 
-use domain::price::Document;
+use billing::price::PriceDocument;
 
 use crate::{Store, StoreError, Versioned};
 
@@ -11,7 +11,7 @@ impl Store {
     ///
     /// # Errors
     /// Where S3 refused.
-    pub async fn read_prices(&self) -> Result<Versioned<Document>, StoreError> {
+    pub async fn read_prices(&self) -> Result<Versioned<PriceDocument>, StoreError> {
         self.read_cache(KEY).await
     }
 
@@ -20,7 +20,7 @@ impl Store {
     ///
     /// # Errors
     /// Where S3 refused.
-    pub async fn write_prices(&self, prices: &Document, last: Option<&str>) -> Result<Option<String>, StoreError> {
+    pub async fn write_prices(&self, prices: &PriceDocument, last: Option<&str>) -> Result<Option<String>, StoreError> {
         self.write_cache(KEY, prices, last).await
     }
 }

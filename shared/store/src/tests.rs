@@ -4,16 +4,20 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
-use aws_sdk_s3::config::{
-    BehaviorVersion, Credentials, Region as AwsRegion, SharedCredentialsProvider, retry::RetryConfig,
-};
-use domain::config::ConfigError;
+use aws_sdk_s3::config::retry::RetryConfig;
+use aws_sdk_s3::config::{BehaviorVersion, Credentials, Region as AwsRegion, SharedCredentialsProvider};
 use jiff::Timestamp;
+use model::config::ConfigError;
+use model::notification_log::{NotificationEntry, NotificationKey};
 
 use super::*;
 
+mod addresses;
+mod backlog;
 mod budgets;
 mod checkpoints;
+mod conditional_writes;
+mod denied_reads;
 mod ledger;
 
 const FUNCTION: &str = "reap-instances";
@@ -23,6 +27,28 @@ type Prepared = (u16, &'static str);
 
 /// Answers one request each, in this order, and ends with the requests that it got: head and body.
 fn server(answers: Vec<Prepared>) -> (Store, JoinHandle<Vec<String>>) {
+    server_of_headers(answers.into_iter().map(|(status, body)| (status, String::new(), body)).collect())
+}
+
+/// The same, where each answer has further headers, each with its end of line.
+fn server_of_headers(answers: Vec<Headed>) -> (Store, JoinHandle<Vec<String>>) {
+    let count = answers.len();
+    let mut answers = answers.into_iter();
+    serve(count, move |_| answers.next().unwrap())
+}
+
+/// Answers so many requests, each by what it asks.
+fn server_by(count: usize, answer: impl Fn(&str) -> Prepared + Send + 'static) -> (Store, JoinHandle<Vec<String>>) {
+    serve(count, move |request| {
+        let (status, body) = answer(request);
+        (status, String::new(), body)
+    })
+}
+
+/// A status, further headers, and a body.
+type Headed = (u16, String, &'static str);
+
+fn serve(count: usize, mut answer: impl FnMut(&str) -> Headed + Send + 'static) -> (Store, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let config = SdkConfig::builder()
@@ -34,19 +60,20 @@ fn server(answers: Vec<Prepared>) -> (Store, JoinHandle<Vec<String>>) {
             "testing", "testing", None, None, "tests",
         )))
         .build();
-    let served = std::thread::spawn(move || answers.into_iter().map(|answer| one(&listener, answer)).collect());
+    let served = std::thread::spawn(move || (0..count).map(|_| one(&listener, &mut answer)).collect());
     (Store::new(&config, "curfew".to_owned()), served)
 }
 
-fn one(listener: &TcpListener, (status, body): Prepared) -> String {
+fn one(listener: &TcpListener, answer: &mut impl FnMut(&str) -> Headed) -> String {
     let (mut stream, _) = listener.accept().unwrap();
     let request = request(&stream);
+    let (status, headers, body) = answer(&request);
     let length = body.len();
-    write!(
+    // Whoever finds the body too large hangs up.
+    let _ = write!(
         stream,
-        "HTTP/1.1 {status} Prepared\r\nETag: \"new\"\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-    )
-    .unwrap();
+        "HTTP/1.1 {status} Prepared\r\nETag: \"new\"\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    );
     request
 }
 
@@ -75,10 +102,10 @@ fn error(code: &str) -> &'static str {
 async fn an_absent_document_is_the_default_and_its_first_write_expects_none() {
     let (store, served) = server(vec![(404, error("NoSuchKey")), (200, "")]);
     let Versioned { mut value, etag } = store.read_notices(FUNCTION, &home()).await.unwrap();
-    assert_eq!((&value, &etag), (&Notices::default(), &None));
-    value.owed.push(domain::notices::Owed {
+    assert_eq!((&value, &etag), (&NotificationLog::default(), &None));
+    value.owed.push(model::notification_log::UndeliveredParagraph {
         team: "vision".to_owned(),
-        severity: domain::news::Severity::Action,
+        severity: model::notification_log::Severity::Action,
         text: "later".to_owned(),
     });
     store.write_notices(FUNCTION, &home(), &value, etag.as_deref()).await.unwrap();
@@ -103,38 +130,6 @@ async fn a_later_write_expects_what_was_read() {
 }
 
 #[tokio::test]
-async fn whoever_comes_too_late_loses() {
-    for (status, code) in [(412, "PreconditionFailed"), (409, "ConditionalRequestConflict"), (404, "NoSuchKey")] {
-        let (store, served) =
-            server(vec![(status, error(code)), (200, "another run's"), (status, error(code)), (404, "")]);
-        for _ in ["something else is there", "nothing is there any more"] {
-            let lost = store.write_notices(FUNCTION, &home(), &Notices::default(), Some("\"old\"")).await.unwrap_err();
-            assert!(matches!(lost, StoreError::Lost { .. }), "{code}: {lost}");
-        }
-        served.join().unwrap();
-    }
-}
-
-#[tokio::test]
-async fn a_write_that_was_carried_out_unheard_is_not_lost() {
-    let (store, served) = server(vec![(200, "")]);
-    store.write_notices(FUNCTION, &home(), &Notices::default(), None).await.unwrap();
-    let request = served.join().unwrap().remove(0);
-    let written = request.split("\r\n\r\n").nth(1).unwrap().to_owned().leak();
-
-    let (store, served) = server(vec![(412, error("PreconditionFailed")), (200, written)]);
-    store.write_notices(FUNCTION, &home(), &Notices::default(), None).await.unwrap();
-    served.join().unwrap();
-}
-
-#[tokio::test]
-async fn a_cache_that_another_run_wrote_is_as_good() {
-    let (store, served) = server(vec![(412, error("PreconditionFailed")), (200, "another run's")]);
-    store.write_activity(&home(), &Activity::default(), None).await.unwrap();
-    served.join().unwrap();
-}
-
-#[tokio::test]
 async fn other_refusals_are_told() {
     let (store, served) =
         server(vec![(404, error("NoSuchBucket")), (403, error("AccessDenied")), (409, error("OperationAborted"))]);
@@ -145,7 +140,7 @@ async fn other_refusals_are_told() {
     );
     let denied = store.read_activity(&home()).await.unwrap_err();
     assert!(matches!(denied, StoreError::Call { action: "s3:GetObject", .. }), "{denied}");
-    let aborted = store.write_activity(&home(), &Activity::default(), None).await.unwrap_err();
+    let aborted = store.write_activity(&home(), &ActivityCache::default(), None).await.unwrap_err();
     assert!(matches!(aborted, StoreError::Call { action: "s3:PutObject", .. }), "{aborted}");
     served.join().unwrap();
 }
@@ -155,15 +150,44 @@ async fn a_cache_that_cannot_be_understood_is_lost_and_notices_are_not() {
     for text in ["{", r#"{"schema": 2}"#] {
         let (store, served) = server(vec![(200, text), (200, text)]);
         let lost = store.read_activity(&home()).await.unwrap();
-        assert_eq!(lost, Versioned { value: Activity::default(), etag: Some("\"new\"".to_owned()) });
+        assert_eq!(lost, Versioned { value: ActivityCache::default(), etag: Some("\"new\"".to_owned()) });
         assert!(store.read_notices(FUNCTION, &home()).await.is_err());
         served.join().unwrap();
     }
 }
 
 #[tokio::test]
+async fn what_is_too_large_to_be_read_is_started_anew_over_its_version() {
+    let huge = "#".repeat(BYTES_MAX + 1).leak();
+    for (text, expect) in [(&*huge, true), ("{", true), (r#"{"schema": 2}"#, false), (r#"{"schema": 1}"#, false)] {
+        let answers = if expect { vec![(200, text), (200, "")] } else { vec![(200, text)] };
+        let (store, served) = server(answers);
+        assert_eq!(store.restart_notices(FUNCTION, &home()).await.unwrap(), expect, "{}", &text[..1]);
+        let requests = served.join().unwrap();
+        assert!(!expect || requests[1].contains("if-match: \"new\"\r\n"), "{}", requests[1]);
+    }
+    let (store, served) = server(vec![(200, huge)]);
+    let lost = store.read_activity(&home()).await.unwrap();
+    assert_eq!(lost, Versioned { value: ActivityCache::default(), etag: Some("\"new\"".to_owned()) });
+    // It still writes what nobody reads any more.
+    drop(served);
+}
+
+#[tokio::test]
+async fn no_document_is_written_that_cannot_be_read_again() {
+    let told = |number: usize| {
+        (NotificationKey::named(format!("topic-{number}")), NotificationEntry::new(Timestamp::UNIX_EPOCH, "stop"))
+    };
+    let notices = NotificationLog { gaps: (0..200_000).map(told).collect(), ..NotificationLog::default() };
+    let (store, served) = server(vec![(200, "")]);
+    store.write_notices(FUNCTION, &home(), &notices, None).await.unwrap();
+    let request = served.join().unwrap().remove(0);
+    assert!(request.len() <= BYTES_MAX / 2 + 4096, "{}", request.len());
+}
+
+#[tokio::test]
 async fn the_configuration_is_read_refused_or_unreachable() {
-    let huge = "#".repeat(domain::config::BYTES_MAX + 1).leak();
+    let huge = "#".repeat(model::config::BYTES_MAX + 1).leak();
     let answers = vec![
         (404, error("NoSuchKey")),
         (200, "mode = \"enforce\""),
@@ -173,16 +197,16 @@ async fn the_configuration_is_read_refused_or_unreachable() {
     ];
     let (store, served) = server(answers);
     assert_eq!(store.read_config().await, Ok(Config::default()));
-    assert_eq!(store.read_config().await.unwrap().mode, domain::mode::Mode::Enforce);
+    assert_eq!(store.read_config().await.unwrap().mode, model::mode::Mode::Enforce);
     let wrong = store.read_config().await.unwrap_err();
-    assert!(matches!(&wrong, ConfigFault::Refused(ConfigError { line: 1, key, .. }) if key == "mode"), "{wrong}");
+    assert!(matches!(&wrong, ConfigLoadError::Refused(ConfigError { line: 1, key, .. }) if key == "mode"), "{wrong}");
     let huge = store.read_config().await.unwrap_err();
     assert!(
-        matches!(&huge, ConfigFault::Refused(ConfigError { problem, .. }) if problem.starts_with("the document has 262145 bytes")),
+        matches!(&huge, ConfigLoadError::Refused(ConfigError { problem, .. }) if problem.starts_with("the document has 262145 bytes")),
         "{huge}"
     );
     let denied = store.read_config().await.unwrap_err();
-    assert!(matches!(denied, ConfigFault::Unreachable(StoreError::Call { .. })), "{denied}");
+    assert!(matches!(denied, ConfigLoadError::Unreachable(StoreError::Call { .. })), "{denied}");
     assert!(served.join().unwrap()[0].starts_with("GET /curfew/config/curfew.toml"));
 }
 
@@ -207,8 +231,12 @@ fn listing(keys: &[(&str, u8)], next: Option<&str>) -> &'static str {
 }
 
 fn record(run: &str, second: u8, mode: &str) -> &'static str {
+    record_of("2026-09-01", run, second, mode)
+}
+
+fn record_of(day: &str, run: &str, second: u8, mode: &str) -> &'static str {
     format!(
-        r#"{{"schema":1,"function":"{FUNCTION}","run":"{run}","at":"2026-09-01T12:00:{second:02}Z","mode":"{mode}","steps":[]}}"#
+        r#"{{"schema":1,"function":"{FUNCTION}","run":"{run}","at":"{day}T12:00:{second:02}Z","mode":"{mode}","steps":[]}}"#
     )
     .leak()
 }
@@ -239,10 +267,11 @@ async fn a_record_is_read_if_it_is_one() {
         (200, r#"{"schema":2}"#),
         (200, r#"{"schema":1}"#),
     ]);
-    assert_eq!(store.read_plan("plans/a").await.unwrap().unwrap().run.as_str(), "a");
-    assert_eq!(store.read_plan("plans/a").await.unwrap(), None);
-    assert!(matches!(store.read_plan("plans/a").await.unwrap_err(), StoreError::UnknownSchema { .. }));
-    assert!(matches!(store.read_plan("plans/a").await.unwrap_err(), StoreError::Unreadable { .. }));
+    let key = "plans/2026-09-01/reap-instances/a.json";
+    assert_eq!(store.read_plan(key).await.unwrap().unwrap().run.as_str(), "a");
+    assert_eq!(store.read_plan(key).await.unwrap(), None);
+    assert!(matches!(store.read_plan(key).await.unwrap_err(), StoreError::UnknownSchema { .. }));
+    assert!(matches!(store.read_plan(key).await.unwrap_err(), StoreError::Unreadable { .. }));
     served.join().unwrap();
 }
 
@@ -257,7 +286,7 @@ async fn the_newest_is_the_functions_own_and_of_one_second_the_lesser_mode() {
         (200, record("c", 3, "enforce")),
     ]);
     let newest = store.newest_plan(FUNCTION, noon()).await.unwrap().unwrap();
-    assert_eq!((newest.run.as_str(), newest.mode), ("b", domain::mode::Mode::Observe));
+    assert_eq!((newest.run.as_str(), newest.mode), ("b", model::mode::Mode::Observe));
     served.join().unwrap();
 }
 
@@ -267,7 +296,7 @@ async fn without_a_record_of_today_there_may_be_one_of_yesterday() {
     let (store, served) = server(vec![
         (200, empty),
         (200, listing(&[("plans/2026-08-31/reap-instances/a.json", 5)], None)),
-        (200, record("a", 4, "enforce")),
+        (200, record_of("2026-08-31", "a", 4, "enforce")),
         (200, empty),
         (200, empty),
     ]);
@@ -280,7 +309,7 @@ async fn without_a_record_of_today_there_may_be_one_of_yesterday() {
 async fn just_before_midnight_it_may_be_one_of_tomorrow() {
     let (store, served) = server(vec![
         (200, listing(&[("plans/2026-09-02/reap-instances/a.json", 5)], None)),
-        (200, record("a", 4, "observe")),
+        (200, record_of("2026-09-02", "a", 4, "observe")),
     ]);
     let late = "2026-09-01T23:59:58Z".parse().unwrap();
     assert!(store.newest_plan(FUNCTION, late).await.unwrap().is_some());

@@ -3,55 +3,55 @@
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use domain::id::RunId;
-use domain::plan::Step;
-use domain::report::{Outcome, OutcomeKind};
-use execution::{Audience, Chosen};
+use execution::{ChosenResources, Subscribers};
+use model::id::RunId;
+use plan::Step;
+use plan::report::{OutcomeKind, StepOutcome};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::Outcomes;
-use super::again::{Again, Task};
+use super::ItemOutcomes;
+use super::review::{ApplyTask, ReviewedPlan};
 use crate::commands::plans::outcome_name;
 use crate::screen;
 
-impl Task<'_> {
+impl ApplyTask<'_> {
     /// Acts, tells, records and remembers, as the function does; the run that did, where there was anything to do.
     pub(super) async fn carry_out(
         &self,
-        again: Again,
-        items: &[domain::report::RecordedStep],
-    ) -> (Option<RunId>, Outcomes) {
-        let untold = self.unheard(&again.left).await;
+        again: ReviewedPlan,
+        items: &[plan::report::RecordedStep],
+    ) -> (Option<RunId>, ItemOutcomes) {
+        let untold = self.unsent_notifications(&again.left).await;
         if again.is_empty() && untold.is_empty() {
             return (None, again.left);
         }
-        let chosen: Chosen =
+        let chosen: ChosenResources =
             again.plan.steps.iter().map(|step| (step.target.region.clone(), step.target.resource.clone())).collect();
         let (total, count, halted) = (again.plan.steps.len(), AtomicUsize::new(0), AtomicBool::new(false));
-        let progress = |step: &Step, outcome: &Outcome| {
+        let progress = |step: &Step, outcome: &StepOutcome| {
             let number = count.fetch_add(1, Ordering::Relaxed) + 1;
             screen::progress(format!("[{number}/{total}] {}", line(step, outcome)));
         };
         let approved = again.approved(items);
         let run = self.run(again.began, &chosen, &progress, Some(&halted));
-        let work = run.carry_out_and_tell(again.plan, again.regions, Audience::Listening, again.recalled, untold);
+        let work = run.carry_out_and_notify(again.plan, again.regions, Subscribers::Confirmed, again.recalled, untold);
         let report = unless_halted(Box::pin(work), &halted).await;
         for gap in &report.gaps {
-            screen::warn(format!("{}, {}: {}", gap.region, gap.call, crate::failure::for_who_waits(&gap.error)));
+            screen::warn(format!("{}, {}: {}", gap.region, gap.call, crate::command_error::for_who_waits(&gap.error)));
         }
         let mut outcomes = again.left;
         for item in approved {
-            let of_item = |(step, _): &&(Step, Outcome)| {
+            let of_item = |(step, _): &&(Step, StepOutcome)| {
                 step.target.region == item.region && step.target.resource == item.resource
             };
             let outcome = report.steps.iter().find(of_item).map(|(_, outcome)| outcome.clone());
-            outcomes.push((item, outcome.unwrap_or_else(|| Outcome::of(OutcomeKind::NotReached))));
+            outcomes.push((item, outcome.unwrap_or_else(|| StepOutcome::from_kind(OutcomeKind::NotReached))));
         }
         (Some(report.run), outcomes)
     }
 }
 
-fn line(step: &Step, outcome: &Outcome) -> String {
+fn line(step: &Step, outcome: &StepOutcome) -> String {
     let error = outcome.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
     let (action, target) = (step.action.as_str(), &step.target);
     format!("{action} {} ({}): {}{error}", target.resource, target.region, outcome_name(outcome.kind))

@@ -1,14 +1,14 @@
 //! When nothing may be ended, whatever the plan says.
 
-use domain::config::Config;
-use domain::doctor::runs::FUNCTIONS;
-use domain::duration;
-use domain::mode::Mode;
-use domain::report::Recorded;
 use jiff::{SignedDuration, Timestamp};
+use model::config::Config;
+use model::duration;
+use model::mode::Mode;
+use operator::doctor::runs::FUNCTIONS;
+use plan::report::RunRecord;
 
-use crate::context::{Ceiling, Context, Deployed, own_ceiling};
-use crate::failure::Failure;
+use crate::command_error::CommandError;
+use crate::context::{CommandContext, DeployedResources, FunctionCeiling, own_ceiling};
 
 /// What was reviewed longer ago says too little of what is there now, and every run makes a new plan.
 const APPLY_WITHIN: SignedDuration = SignedDuration::from_hours(24);
@@ -19,12 +19,12 @@ const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_mins(15);
 
 /// Whose plans leave something to a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Function {
+pub(super) enum ReapFunction {
     ReapInstances,
     ReapVolumes,
 }
 
-impl Function {
+impl ReapFunction {
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::ReapInstances => "reap-instances",
@@ -34,91 +34,102 @@ impl Function {
 
     const ALL: [Self; 2] = [Self::ReapInstances, Self::ReapVolumes];
 
-    fn of(record: &Recorded) -> Result<Self, Failure> {
+    fn from_record(record: &RunRecord) -> Result<Self, CommandError> {
         Self::ALL.into_iter().find(|function| function.as_str() == record.function).ok_or_else(|| {
-            Failure::of(format!("this version of the command does not know what {} does; update it", record.function))
+            CommandError::new(format!(
+                "this version of the command does not know what {} does; update it",
+                record.function
+            ))
         })
     }
 }
 
 /// That a plan may be carried out, and how.
-pub(super) struct Gate {
-    pub(super) function: Function,
+pub(super) struct ApplyGate {
+    pub(super) function: ReapFunction,
     pub(super) config: Config,
     pub(super) topic_arn: String,
 }
 
-impl Gate {
+impl ApplyGate {
     /// Passes where the plan is young, the function is alive and enforces, its configuration can be read, and somebody hears
     /// what is done. Asked again before anything is ended, where a person took their time.
     pub(super) async fn pass(
-        context: &Context,
-        deployed: &Deployed,
-        record: &Recorded,
+        context: &CommandContext,
+        deployed: &DeployedResources,
+        record: &RunRecord,
         now: Timestamp,
-    ) -> Result<Self, Failure> {
-        let function = Function::of(record)?;
+    ) -> Result<Self, CommandError> {
+        let function = ReapFunction::from_record(record)?;
         refuse_what_is_to_come(record, now)?;
         refuse_the_old(record, now)?;
         refuse_observe_mode(deployed, function, now).await?;
         let config = deployed.store.read_config().await?;
         let topic_arn = deployed.topic_arn.clone().ok_or_else(|| {
             let advice = "pass --topic-arn, or set CURFEW_TOPIC_ARN: the stack's output says which it is";
-            Failure::with("nobody would hear what is done: no topic is named", advice)
+            CommandError::with("nobody would hear what is done: no topic is named", advice)
         })?;
-        if !cloud::tell::is_heard(&context.aws, &topic_arn).await? {
+        if !cloud::sns::has_confirmed_subscription(&context.aws, &topic_arn).await? {
             let problem = format!("nobody listens: the topic {topic_arn} has no confirmed subscription");
-            return Err(Failure::with(problem, "subscribe somebody and confirm the e-mail; nothing is ended unheard"));
+            return Err(CommandError::with(
+                problem,
+                "subscribe somebody and confirm the e-mail; nothing is ended unheard",
+            ));
         }
         Ok(Self { function, config, topic_arn })
     }
 }
 
 /// A moment that is yet to come is never too old.
-fn refuse_what_is_to_come(record: &Recorded, now: Timestamp) -> Result<(), Failure> {
+fn refuse_what_is_to_come(record: &RunRecord, now: Timestamp) -> Result<(), CommandError> {
     if record.at.duration_since(now) <= CLOCKS_DIFFER {
         return Ok(());
     }
     let problem = format!("run {} of {} is of {}, which is yet to come", record.run, record.function, record.at);
-    Err(Failure::with(problem, "set this machine's clock; if it is right, no run wrote that: look at who did"))
+    Err(CommandError::with(problem, "set this machine's clock; if it is right, no run wrote that: look at who did"))
 }
 
-fn refuse_the_old(record: &Recorded, now: Timestamp) -> Result<(), Failure> {
+fn refuse_the_old(record: &RunRecord, now: Timestamp) -> Result<(), CommandError> {
     let age = now.duration_since(record.at);
     if age <= APPLY_WITHIN {
         return Ok(());
     }
-    let (age, within) = (duration::show(age), duration::show(APPLY_WITHIN));
+    let (age, within) = (duration::format_duration(age), duration::format_duration(APPLY_WITHIN));
     let problem = format!("run {} is {age} old, and a plan is carried out within {within} only", record.run);
-    Err(Failure::with(problem, "every run makes a new one: review the newest that `curfew plans` lists"))
+    Err(CommandError::with(problem, "every run makes a new one: review the newest that `curfew plans` lists"))
 }
 
-async fn refuse_observe_mode(deployed: &Deployed, function: Function, now: Timestamp) -> Result<(), Failure> {
+async fn refuse_observe_mode(
+    deployed: &DeployedResources,
+    function: ReapFunction,
+    now: Timestamp,
+) -> Result<(), CommandError> {
     let name = function.as_str();
     if own_ceiling()? == Some(Mode::Observe) {
         let advice = "it is what stops everything; unset it, or set it to enforce, if that is not meant";
-        return Err(Failure::with("CURFEW_MODE=observe is set here, so nothing is ended", advice));
+        return Err(CommandError::with("CURFEW_MODE=observe is set here, so nothing is ended", advice));
     }
-    let Some(ceiling) = Ceiling::of(&deployed.store, name, now).await? else {
+    let Some(ceiling) = FunctionCeiling::read(&deployed.store, name, now).await? else {
         let problem = format!("{name} has left no record since yesterday: it is paused, or dead");
-        return Err(Failure::with(problem, "nothing is applied while it is: see `curfew doctor`"));
+        return Err(CommandError::with(problem, "nothing is applied while it is: see `curfew doctor`"));
     };
     refuse_what_is_to_come(&ceiling.newest, now)?;
     let last = ceiling.newest.at;
     let silent = now.duration_since(last);
     let known = FUNCTIONS.into_iter().find(|known| known.function == name);
     if known.is_none_or(|known| silent > known.alive_within()) {
-        let problem = format!("{name} has left no record for {}: it is paused, or dead", duration::show(silent));
-        return Err(Failure::with(problem, "nothing is applied while it is: see `curfew doctor`"));
+        let problem =
+            format!("{name} has left no record for {}: it is paused, or dead", duration::format_duration(silent));
+        return Err(CommandError::with(problem, "nothing is applied while it is: see `curfew doctor`"));
     }
     let mut observing = (ceiling.mode == Mode::Observe).then_some(ceiling.newest);
     // CURFEW_MODE is the account's, and whichever function ran last has it as it is now.
-    for other in Function::ALL.into_iter().filter(|other| *other != function) {
+    for other in ReapFunction::ALL.into_iter().filter(|other| *other != function) {
         let newest = deployed.store.newest_plan(other.as_str(), now).await?;
         observing = observing.or(newest.filter(|other| other.mode == Mode::Observe && other.at >= last));
     }
     let Some(observing) = observing else { return Ok(()) };
     let problem = format!("{} ran in observe mode at {}, so nothing is ended", observing.function, observing.at);
     let advice = "CURFEW_MODE=observe is what stops everything; once it is enforce again, review the newest plan";
-    Err(Failure::with(problem, advice))
+    Err(CommandError::with(problem, advice))
 }

@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use domain::budget::overview::needs_account;
-use domain::budget::{Budget, Holder, Period};
+use billing::budget::overview::needs_account;
+use billing::budget::{Budget, BudgetHolder, BudgetMonth};
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use store::{Store, StoreError};
 
-use crate::failure::{Failure, of_store};
+use crate::command_error::{CommandError, describe_store_error};
 
 /// Calls at once.
 const READS_AT_ONCE: usize = 16;
 
 /// What was read, and what of it could not be.
-pub(super) struct Read {
-    pub(super) documents: BTreeMap<Holder, Budget>,
+pub(super) struct ReadBudgets {
+    pub(super) documents: BTreeMap<BudgetHolder, Budget>,
     /// Why, for people.
     pub(super) unread: Vec<String>,
 }
@@ -26,10 +26,10 @@ pub(super) struct Read {
 /// Where none could be read.
 pub(super) async fn read(
     store: &Store,
-    wanted: Option<&Holder>,
-    period: &Period,
+    wanted: Option<&BudgetHolder>,
+    period: &BudgetMonth,
     now: Timestamp,
-) -> Result<Read, Failure> {
+) -> Result<ReadBudgets, CommandError> {
     let month = &period.month;
     let holders = match wanted {
         Some(holder) => vec![holder.clone()],
@@ -53,20 +53,20 @@ pub(super) async fn read(
     if documents.is_empty()
         && let Some(error) = errors.pop()
     {
-        return Err(Failure::from(error));
+        return Err(CommandError::from(error));
     }
     if let Some(holder) = wanted
         && needs_account(holder, documents.get(holder), period, now)
     {
-        match store.read_budget(&Holder::Account, month).await {
+        match store.read_budget(&BudgetHolder::Account, month).await {
             Ok(read) if read.etag.is_none() => {}
-            Ok(read) => drop(documents.insert(Holder::Account, read.value)),
+            Ok(read) => drop(documents.insert(BudgetHolder::Account, read.value)),
             Err(error) => errors.push(error),
         }
     }
-    Ok(Read { documents, unread: errors.iter().map(unread).collect() })
+    Ok(ReadBudgets { documents, unread: errors.iter().map(unread).collect() })
 }
 
 fn unread(error: &StoreError) -> String {
-    format!("a budget could not be read: {}", of_store(error))
+    format!("a budget could not be read: {}", describe_store_error(error))
 }

@@ -1,25 +1,25 @@
 //! The result for people.
 
-use domain::budget::overview::{self, Overview, Row, State};
-use domain::budget::{Budget, Spender};
-use domain::money::{Amount, Rate};
+use billing::budget::overview::{BudgetDataState, BudgetOverview, BudgetRow};
+use billing::budget::{Budget, Spender, overview};
+use model::money::{Amount, Rate};
 
 use crate::commands::plans::minute;
-use crate::screen::{self, Side, Table, plain};
+use crate::screen::{self, ColumnAlignment, Table, plain};
 
 /// When it stood so, and what is reserved: a narrow terminal shows how much is left first.
 const SPARED: usize = 2;
 
 /// All of them in a table, or one in detail.
-pub(super) fn show(overview: &Overview, is_one: bool) {
+pub(super) fn show(overview: &BudgetOverview, is_one: bool) {
     if is_one {
         for row in &overview.rows {
             detail(overview, row);
         }
     } else {
-        screen::say(format!("{}\n\n{}", overview.period.month, table(overview)));
+        screen::print_line(format!("{}\n\n{}", overview.period.month, table(overview)));
         if let Some(footnote) = overview.footnote() {
-            screen::say(plain(&footnote));
+            screen::print_line(plain(&footnote));
         }
         let dearest = overview.rows.iter().find(|row| row.over).or_else(|| overview.rows.get(1));
         if let Some(team) = dearest.and_then(|row| row.team.as_ref()) {
@@ -34,20 +34,20 @@ fn quoted(name: &str) -> String {
     if is_plain { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) }
 }
 
-fn table(overview: &Overview) -> Table<8> {
+fn table(overview: &BudgetOverview) -> Table<8> {
     let table = Table::new([
-        ("team", Side::Left),
-        ("budget", Side::Right),
-        ("spent", Side::Right),
-        ("%", Side::Right),
-        ("forecast", Side::Right),
-        ("verdict", Side::Left),
-        ("reserved", Side::Right),
-        ("as of", Side::Left),
+        ("team", ColumnAlignment::Left),
+        ("budget", ColumnAlignment::Right),
+        ("spent", ColumnAlignment::Right),
+        ("%", ColumnAlignment::Right),
+        ("forecast", ColumnAlignment::Right),
+        ("verdict", ColumnAlignment::Left),
+        ("reserved", ColumnAlignment::Right),
+        ("as of", ColumnAlignment::Left),
     ]);
     let mut table = table.sparing(SPARED);
     for row in &overview.rows {
-        let figures = row.standing.as_ref().filter(|_| row.state != State::Absent);
+        let figures = row.standing.as_ref().filter(|_| row.state != BudgetDataState::Absent);
         let money = |of: &dyn Fn(&Budget) -> Option<Amount>| {
             figures.map_or_else(
                 || "?".to_owned(),
@@ -60,7 +60,7 @@ fn table(overview: &Overview) -> Table<8> {
             row.spent().unwrap_or_else(|| "?".to_owned()),
             row.percent.map_or_else(|| "-".to_owned(), |percent| percent.to_string()),
             money(&|budget| budget.forecast_usd),
-            row.follows().to_owned(),
+            row.consequence().to_owned(),
             money(&|budget| Some(budget.reserved_usd)),
             overview.how_old(row),
         ]);
@@ -68,28 +68,30 @@ fn table(overview: &Overview) -> Table<8> {
     table
 }
 
-fn detail(overview: &Overview, row: &Row) {
-    let Overview { period, .. } = overview;
-    let Some(budget) = row.standing.as_ref().filter(|_| row.state != State::Absent) else {
-        return screen::say(format!("{}, {}: nobody can say", plain(&row.name()), period.month));
+fn detail(overview: &BudgetOverview, row: &BudgetRow) {
+    let BudgetOverview { period, .. } = overview;
+    let Some(budget) = row.standing.as_ref().filter(|_| row.state != BudgetDataState::Absent) else {
+        return screen::print_line(format!("{}, {}: nobody can say", plain(&row.name()), period.month));
     };
     let at = budget.as_of.map(|as_of| format!(", as of {} UTC ({})", minute(as_of), overview.how_old(row)));
-    screen::say(format!("{}, {}{}\n", plain(&row.name()), period.month, at.unwrap_or_default()));
+    screen::print_line(format!("{}, {}{}\n", plain(&row.name()), period.month, at.unwrap_or_default()));
     let facts = row.facts();
-    let wide = |width: fn(&domain::budget::overview::Fact) -> usize| facts.iter().map(width).max().unwrap_or_default();
+    let wide = |width: fn(&billing::budget::overview::BudgetFigure) -> usize| {
+        facts.iter().map(width).max().unwrap_or_default()
+    };
     let (labels, figures) = (wide(|fact| fact.label.len()), wide(|fact| fact.figure.chars().count()));
     for fact in &facts {
         let line = format!("{:labels$}  {:>figures$}  {}", fact.label, fact.figure, plain(&fact.words));
-        screen::say(line.trim_end());
+        screen::print_line(line.trim_end());
     }
     spenders(budget);
     teams(budget);
     unpriced(row);
     reservations(budget);
     if !budget.remedy.is_empty() {
-        screen::say(format!("\n{}:", row.remedy_is()));
+        screen::print_line(format!("\n{}:", row.remedy_is()));
         for remedy in &budget.remedy {
-            screen::say(format!("- {}", plain(remedy)));
+            screen::print_line(format!("- {}", plain(remedy)));
         }
     }
 }
@@ -99,13 +101,13 @@ fn spenders(budget: &Budget) {
         return;
     }
     let mut table = Table::new([
-        ("spent", Side::Right),
-        ("burns now", Side::Right),
-        ("resource", Side::Whole),
-        ("what", Side::Left),
-        ("name", Side::Left),
-        ("owner", Side::Left),
-        ("region", Side::Left),
+        ("spent", ColumnAlignment::Right),
+        ("burns now", ColumnAlignment::Right),
+        ("resource", ColumnAlignment::Whole),
+        ("what", ColumnAlignment::Left),
+        ("name", ColumnAlignment::Left),
+        ("owner", ColumnAlignment::Left),
+        ("region", ColumnAlignment::Left),
     ]);
     for spender in &budget.top {
         let Spender { resource, region, what, name, owner, usd, .. } = spender;
@@ -120,9 +122,9 @@ fn spenders(budget: &Budget) {
             region.to_string(),
         ]);
     }
-    screen::say(format!("\n{table}"));
+    screen::print_line(format!("\n{table}"));
     if budget.others.count > 0 {
-        screen::say(format!("and {} for {}", screen::counted(budget.others.count, "other"), budget.others.usd));
+        screen::print_line(format!("and {} for {}", screen::counted(budget.others.count, "other"), budget.others.usd));
     }
 }
 
@@ -141,19 +143,19 @@ fn teams(budget: &Budget) {
     if teams.is_empty() {
         return;
     }
-    let mut table = Table::new([("spent", Side::Right), ("team", Side::Left)]);
+    let mut table = Table::new([("spent", ColumnAlignment::Right), ("team", ColumnAlignment::Left)]);
     for (team, usd) in teams {
         table.row([usd.to_string(), overview::shown(team)]);
     }
-    screen::say(format!("\n{table}"));
+    screen::print_line(format!("\n{table}"));
 }
 
-fn unpriced(row: &Row) {
+fn unpriced(row: &BudgetRow) {
     let lines = row.unpriced();
     if !lines.is_empty() {
-        screen::say("\nOf unknown price, and in no figure:");
+        screen::print_line("\nOf unknown price, and in no figure:");
         for one in &lines {
-            screen::say(format!("- {}", plain(one)));
+            screen::print_line(format!("- {}", plain(one)));
         }
     }
 }
@@ -162,10 +164,14 @@ fn reservations(budget: &Budget) {
     if budget.reservations.is_empty() {
         return;
     }
-    let mut table =
-        Table::new([("at most", Side::Right), ("job", Side::Left), ("from (UTC)", Side::Left), ("until", Side::Left)]);
+    let mut table = Table::new([
+        ("at most", ColumnAlignment::Right),
+        ("job", ColumnAlignment::Left),
+        ("from (UTC)", ColumnAlignment::Left),
+        ("until", ColumnAlignment::Left),
+    ]);
     for (job, reservation) in &budget.reservations {
         table.row([reservation.usd.to_string(), job.clone(), minute(reservation.since), minute(reservation.until)]);
     }
-    screen::say(format!("\nReserved for jobs:\n{table}"));
+    screen::print_line(format!("\nReserved for jobs:\n{table}"));
 }

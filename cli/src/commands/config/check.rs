@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use domain::config::{
-    self, Change, Config, ConfigError, Note, as_toml, changes, misshapen_regions, mistakes, notes, teams_lost,
+use model::config;
+use model::config::{
+    Config, ConfigChange, ConfigError, ConfigNote, as_toml, changes, misshapen_regions, mistakes, notes, teams_lost,
     unknown_regions,
 };
 use serde::Serialize;
@@ -13,9 +14,9 @@ use serde_json::Value;
 
 use super::document;
 use crate::arguments::Global;
-use crate::context::Context;
-use crate::ending::Ending;
-use crate::failure::Failure;
+use crate::command_error::CommandError;
+use crate::command_status::CommandStatus;
+use crate::context::CommandContext;
 use crate::screen;
 
 /// So long AWS has to answer: a file can be checked where nobody ever answers.
@@ -34,21 +35,21 @@ pub(crate) struct Check {
 }
 
 #[derive(Serialize)]
-struct Found {
+struct CheckOutput {
     schema: u32,
     file: String,
-    mistakes: Vec<Mistake>,
+    mistakes: Vec<ConfigMistake>,
     /// What is legal and has no effect, or less than it seems.
-    notes: Vec<Noted>,
+    notes: Vec<NoteOutput>,
     /// Null where it was not compared.
     compared_with: Option<String>,
-    changes: Vec<Changed>,
+    changes: Vec<ChangeOutput>,
     /// Teams of which the other says something, and this nothing.
     teams_lost: Vec<String>,
 }
 
 #[derive(Serialize)]
-struct Mistake {
+struct ConfigMistake {
     line: usize,
     column: usize,
     key: String,
@@ -56,7 +57,7 @@ struct Mistake {
 }
 
 #[derive(Serialize)]
-struct Noted {
+struct NoteOutput {
     line: usize,
     column: usize,
     key: String,
@@ -64,39 +65,39 @@ struct Noted {
 }
 
 #[derive(Serialize)]
-struct Changed {
+struct ChangeOutput {
     key: String,
     from: Option<Value>,
     to: Option<Value>,
     beware: Option<&'static str>,
 }
 
-impl From<ConfigError> for Mistake {
+impl From<ConfigError> for ConfigMistake {
     fn from(ConfigError { line, column, key, problem }: ConfigError) -> Self {
         Self { line, column, key, problem }
     }
 }
 
-impl From<Note> for Noted {
-    fn from(Note { line, column, key, note }: Note) -> Self {
+impl From<ConfigNote> for NoteOutput {
+    fn from(ConfigNote { line, column, key, note }: ConfigNote) -> Self {
         Self { line, column, key, note }
     }
 }
 
-impl From<Change> for Changed {
-    fn from(Change { key, from, to, beware }: Change) -> Self {
+impl From<ConfigChange> for ChangeOutput {
+    fn from(ConfigChange { key, from, to, beware }: ConfigChange) -> Self {
         Self { key, from, to, beware }
     }
 }
 
 impl Check {
-    pub(super) async fn run(self, global: Global) -> Result<Ending, Failure> {
+    pub(super) async fn run(self, global: Global) -> Result<CommandStatus, CommandError> {
         let as_json = global.json;
         let bytes = document::read(&self.file)?;
-        let mut found = Found {
+        let mut found = CheckOutput {
             schema: screen::SCHEMA,
             file: self.file.display().to_string(),
-            mistakes: mistakes(&bytes).into_iter().map(Mistake::from).collect(),
+            mistakes: mistakes(&bytes).into_iter().map(ConfigMistake::from).collect(),
             notes: Vec::new(),
             compared_with: None,
             changes: Vec::new(),
@@ -104,8 +105,8 @@ impl Check {
         };
         if let Ok(config) = Config::read_bytes(&bytes) {
             let text = String::from_utf8_lossy(&bytes);
-            found.notes = notes(&config, &text).into_iter().map(Noted::from).collect();
-            let context = Context::connect(global).await;
+            found.notes = notes(&config, &text).into_iter().map(NoteOutput::from).collect();
+            let context = CommandContext::connect(global).await;
             let context = context.as_ref();
             found.look_at_regions(context.ok(), &config, &text).await;
             let compared = match context {
@@ -116,7 +117,7 @@ impl Check {
                 screen::warn(format!("not compared with what is deployed: {problem}"));
             }
         }
-        let ending = if found.mistakes.is_empty() { Ending::Fine } else { Ending::Found };
+        let ending = if found.mistakes.is_empty() { CommandStatus::Success } else { CommandStatus::Findings };
         if as_json {
             screen::json(&found)?;
         } else {
@@ -126,9 +127,9 @@ impl Check {
     }
 }
 
-impl Found {
+impl CheckOutput {
     /// By those that the account has enabled; where nobody says which, by their shape, which is no proof.
-    async fn look_at_regions(&mut self, context: Option<&Context>, config: &Config, document: &str) {
+    async fn look_at_regions(&mut self, context: Option<&CommandContext>, config: &Config, document: &str) {
         if config.regions.is_empty() {
             return;
         }
@@ -141,7 +142,8 @@ impl Found {
             None => None,
         };
         if let Some(enabled) = enabled {
-            self.mistakes.extend(unknown_regions(config, document, &enabled.items).into_iter().map(Mistake::from));
+            self.mistakes
+                .extend(unknown_regions(config, document, &enabled.items).into_iter().map(ConfigMistake::from));
             return;
         }
         for ConfigError { line, column, problem, .. } in misshapen_regions(config, document) {
@@ -150,26 +152,26 @@ impl Found {
     }
 
     /// With what is deployed.
-    async fn compare(&mut self, context: &Context, config: &Config) -> Result<(), Failure> {
+    async fn compare(&mut self, context: &CommandContext, config: &Config) -> Result<(), CommandError> {
         let deployed = async { document::deployed(context).await.map_err(|failure| context.blame(failure)) };
         let in_time = tokio::time::timeout(PATIENCE, deployed).await;
-        let deployed = in_time.map_err(|_| Failure::of(format!("AWS did not answer within {PATIENCE:?}")))??;
-        self.changes = changes(&deployed.config, config).into_iter().map(Changed::from).collect();
+        let deployed = in_time.map_err(|_| CommandError::new(format!("AWS did not answer within {PATIENCE:?}")))??;
+        self.changes = changes(&deployed.config, config).into_iter().map(ChangeOutput::from).collect();
         self.teams_lost = teams_lost(&deployed.config, config).iter().map(ToString::to_string).collect();
         self.compared_with = Some(deployed.from);
         Ok(())
     }
 }
 
-fn show(found: &Found, file: &str) {
-    for Mistake { line, column, key, problem } in &found.mistakes {
-        screen::say(format_args!("{file}:{line}:{column}: key `{key}`: {problem}"));
+fn show(found: &CheckOutput, file: &str) {
+    for ConfigMistake { line, column, key, problem } in &found.mistakes {
+        screen::print_line(format_args!("{file}:{line}:{column}: key `{key}`: {problem}"));
     }
-    for Noted { line, column, key, note } in &found.notes {
-        screen::say(format_args!("{file}:{line}:{column}: note: key `{key}`: {note}"));
+    for NoteOutput { line, column, key, note } in &found.notes {
+        screen::print_line(format_args!("{file}:{line}:{column}: note: key `{key}`: {note}"));
     }
     match found.mistakes.len() {
-        0 => screen::say(format_args!("{file} is legal")),
+        0 => screen::print_line(format_args!("{file} is legal")),
         1 => screen::progress("1 mistake"),
         config::MISTAKES_MAX.. => screen::progress(format_args!("{} mistakes, and perhaps more", config::MISTAKES_MAX)),
         count => screen::progress(format_args!("{count} mistakes")),
@@ -177,21 +179,21 @@ fn show(found: &Found, file: &str) {
     let Some(with) = &found.compared_with else { return };
     let with = if with == "defaults" { "the defaults: no configuration is deployed" } else { with };
     if found.changes.is_empty() && found.teams_lost.is_empty() {
-        return screen::say(format_args!("it changes nothing, compared with {with}"));
+        return screen::print_line(format_args!("it changes nothing, compared with {with}"));
     }
-    screen::say(format_args!("it changes, compared with {with}:"));
+    screen::print_line(format_args!("it changes, compared with {with}:"));
     let shown = |value: &Option<Value>| value.as_ref().map_or("(absent)".to_owned(), as_toml);
-    for Changed { key, from, to, .. } in &found.changes {
-        screen::say(format_args!("  {key}: {} -> {}", shown(from), shown(to)));
+    for ChangeOutput { key, from, to, .. } in &found.changes {
+        screen::print_line(format_args!("  {key}: {} -> {}", shown(from), shown(to)));
     }
-    for Changed { key, beware, .. } in &found.changes {
+    for ChangeOutput { key, beware, .. } in &found.changes {
         if let Some(beware) = beware {
-            screen::say(format_args!("beware of {key}: {beware}"));
+            screen::print_line(format_args!("beware of {key}: {beware}"));
         }
     }
     match found.teams_lost.as_slice() {
         [] => {}
-        [team] => screen::say(format_args!("beware: team {team} loses its entry")),
-        teams => screen::say(format_args!("beware: teams {} lose their entry", teams.join(", "))),
+        [team] => screen::print_line(format_args!("beware: team {team} loses its entry")),
+        teams => screen::print_line(format_args!("beware: teams {} lose their entry", teams.join(", "))),
     }
 }

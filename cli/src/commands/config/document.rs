@@ -3,27 +3,28 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use domain::config::{self, Config, Settings, mistakes};
+use model::config;
+use model::config::{Config, Settings, mistakes};
 
-use crate::context::Context;
-use crate::failure::Failure;
+use crate::command_error::CommandError;
+use crate::context::CommandContext;
 
 /// A configuration that is in force, or would be, and where it was read.
-pub(super) struct Document {
+pub(super) struct ConfigDocument {
     pub(super) config: Config,
     pub(super) settings: Settings,
     /// `s3://…`, or a file; `defaults` where there is no document.
     pub(super) from: String,
 }
 
-impl Document {
-    pub(super) fn of(config: Config, text: &str, from: String) -> Self {
+impl ConfigDocument {
+    pub(super) fn new(config: Config, text: &str, from: String) -> Self {
         Self { settings: Settings::from_document(&config, text), config, from }
     }
 }
 
 /// The bytes of a file; `-` is standard input. No more of them than tells that they are too many.
-pub(super) fn read(file: &Path) -> Result<Vec<u8>, Failure> {
+pub(super) fn read(file: &Path) -> Result<Vec<u8>, CommandError> {
     let bytes_max = u64::try_from(config::BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Vec::new();
     let read = if is_stdin(file) {
@@ -31,7 +32,7 @@ pub(super) fn read(file: &Path) -> Result<Vec<u8>, Failure> {
     } else {
         std::fs::File::open(file).and_then(|open| open.take(bytes_max).read_to_end(&mut bytes))
     };
-    read.map_err(|error| Failure::of(format!("{} cannot be read: {error}", named(file))))?;
+    read.map_err(|error| CommandError::new(format!("{} cannot be read: {error}", named(file))))?;
     Ok(bytes)
 }
 
@@ -45,21 +46,21 @@ pub(super) fn named(file: &Path) -> String {
 }
 
 /// What a file says that is legal; else its first mistake.
-pub(super) fn of_file(file: &Path) -> Result<Document, Failure> {
+pub(super) fn read_document_file(file: &Path) -> Result<ConfigDocument, CommandError> {
     let bytes = read(file)?;
     let config = Config::read_bytes(&bytes).map_err(|first| {
         let name = named(file);
         let problem = format!("{name}:{}:{}: key `{}`: {}", first.line, first.column, first.key, first.problem);
         match mistakes(&bytes).len() {
-            0 | 1 => Failure::of(problem),
-            count => Failure::with(problem, format!("one of {count}: curfew config check {}", file.display())),
+            0 | 1 => CommandError::new(problem),
+            count => CommandError::with(problem, format!("one of {count}: curfew config check {}", file.display())),
         }
     })?;
-    Ok(Document::of(config, &String::from_utf8_lossy(&bytes), named(file)))
+    Ok(ConfigDocument::new(config, &String::from_utf8_lossy(&bytes), named(file)))
 }
 
 /// What is in force: the deployed document, or the defaults where nothing is deployed, or nothing is configured.
-pub(super) async fn deployed(context: &Context) -> Result<Document, Failure> {
+pub(super) async fn deployed(context: &CommandContext) -> Result<ConfigDocument, CommandError> {
     let document = match context.deployed().await? {
         Some(deployed) => {
             let read = deployed.store.read_config_document().await?;
@@ -68,7 +69,7 @@ pub(super) async fn deployed(context: &Context) -> Result<Document, Failure> {
         None => None,
     };
     Ok(match document {
-        Some(((config, text), from)) => Document::of(config, &text, from),
-        None => Document::of(Config::default(), "", "defaults".to_owned()),
+        Some(((config, text), from)) => ConfigDocument::new(config, &text, from),
+        None => ConfigDocument::new(Config::default(), "", "defaults".to_owned()),
     })
 }

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use domain::config::Setting;
+use model::config::Setting;
 use serde::Serialize;
 
-use super::document::{self, Document};
+use super::document::{self, ConfigDocument};
 use crate::arguments::Global;
-use crate::context::Context;
-use crate::ending::Ending;
-use crate::failure::Failure;
+use crate::command_error::CommandError;
+use crate::command_status::CommandStatus;
+use crate::context::CommandContext;
 use crate::screen;
 
 /// Show every value that is in force, and where it comes from
@@ -24,27 +24,27 @@ pub(crate) struct Show {
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct ConfigOutput {
     schema: u32,
     from: String,
     values: Vec<Setting>,
 }
 
 impl Show {
-    pub(super) async fn run(self, global: Global) -> Result<Ending, Failure> {
+    pub(super) async fn run(self, global: Global) -> Result<CommandStatus, CommandError> {
         let as_json = global.json;
-        let Document { settings, from, .. } = if let Some(file) = self.file {
-            document::of_file(&file)?
+        let ConfigDocument { settings, from, .. } = if let Some(file) = self.file {
+            document::read_document_file(&file)?
         } else {
-            let context = Context::connect(global).await?;
+            let context = CommandContext::connect(global).await?;
             document::deployed(&context).await.map_err(|failure| context.blame(failure))?
         };
         if as_json {
-            screen::json(&Shown { schema: screen::SCHEMA, from, values: settings.values().collect() })?;
+            screen::json(&ConfigOutput { schema: screen::SCHEMA, from, values: settings.values().collect() })?;
         } else {
-            screen::say(format_args!("# {from}"));
-            screen::say(settings.to_string().trim_end());
+            screen::print_line(format_args!("# {from}"));
+            screen::print_line(settings.to_string().trim_end());
         }
-        Ok(Ending::Fine)
+        Ok(CommandStatus::Success)
     }
 }

@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use billing::price::PriceBook;
 use cloud::CallError;
-use domain::config::Config;
-use domain::doctor::telemetry::{Reporting, should_report};
-use domain::doctor::{Finding, quotas, telemetry};
-use domain::id::Region;
-use domain::instance::Instance;
-use domain::mode::Mode;
-use domain::observed::{GapKind, Observed};
-use domain::price::PriceBook;
 use futures::future::join_all;
 use futures::{StreamExt as _, join, stream};
+use model::config::Config;
+use model::id::Region;
+use model::instance::Instance;
+use model::mode::Mode;
+use model::observation::{GapKind, Observation};
+use operator::doctor::telemetry::{InstanceTelemetry, should_report};
+use operator::doctor::{DoctorFinding, quotas, telemetry};
 
-use super::section::{Section, unanswered, unseen};
+use super::section::{DoctorSection, unanswered, unseen};
 use super::tags;
-use crate::context::{Context, Deployed};
+use crate::context::{CommandContext, DeployedResources};
 
 /// For the instances of one region.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -25,17 +25,17 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const QUOTAS_AT_ONCE: usize = 8;
 
 /// A region and its quotas by their codes.
-type Answered<'a> = (&'a Region, Result<BTreeMap<String, f64>, CallError>);
+type QuotaAnswer<'a> = (&'a Region, Result<BTreeMap<String, f64>, CallError>);
 
 /// Looks at every region that the configuration names, or that the account has.
-pub(super) async fn look(
-    context: &Context,
-    deployed: &Deployed,
+pub(super) async fn check_regions(
+    context: &CommandContext,
+    deployed: &DeployedResources,
     config: &Config,
     ceiling: Option<Mode>,
-) -> Vec<Section> {
-    let Observed { items: regions, gaps } = cloud::regions(&context.aws, config).await;
-    let unlisted: Vec<Finding> = gaps.iter().map(unseen).collect();
+) -> Vec<DoctorSection> {
+    let Observation { items: regions, gaps } = cloud::regions(&context.aws, config).await;
+    let unlisted: Vec<DoctorFinding> = gaps.iter().map(unseen).collect();
     let quotas =
         regions.iter().map(|region| async move { (region, cloud::operator::quotas(&context.aws, region).await) });
     let (instances, tagged, quotas) = join!(
@@ -43,7 +43,7 @@ pub(super) async fn look(
         join_all(regions.iter().map(|region| cloud::operator::tagged(&context.aws, region))),
         stream::iter(quotas).buffered(QUOTAS_AT_ONCE).collect::<Vec<_>>(),
     );
-    let tagged: Vec<tags::Listed> = regions.iter().cloned().zip(tagged).collect();
+    let tagged: Vec<tags::RegionTags> = regions.iter().cloned().zip(tagged).collect();
     let prices = context.prices(Some(&deployed.store), config).await;
     let (telemetry, tags) = join!(
         telemetry_of(context, config, &prices, &instances, unlisted.clone()),
@@ -54,12 +54,12 @@ pub(super) async fn look(
 
 /// A region that could not be seen in full, or whose metrics could not be listed, is not judged.
 async fn telemetry_of(
-    context: &Context,
+    context: &CommandContext,
     config: &Config,
     prices: &PriceBook,
-    instances: &Observed<Instance>,
-    mut findings: Vec<Finding>,
-) -> Section {
+    instances: &Observation<Instance>,
+    mut findings: Vec<DoctorFinding>,
+) -> DoctorSection {
     findings.extend(instances.gaps.iter().map(unseen));
     let mut by_region: BTreeMap<&Region, Vec<&Instance>> = BTreeMap::new();
     for instance in instances.items.iter().filter(|instance| should_report(instance, context.now)) {
@@ -74,16 +74,24 @@ async fn telemetry_of(
         match looked {
             Ok((here, listed)) => all.extend(here.into_iter().map(|instance| {
                 let series = listed.get(&instance.id).map(Vec::as_slice).unwrap_or_default();
-                Reporting::of(instance, series, config.metrics.of(instance.machine.accelerator))
+                InstanceTelemetry::from_series(
+                    instance,
+                    series,
+                    config.metrics.series_names(instance.machine.accelerator),
+                )
             })),
             Err(error) => findings.push(unanswered(&error)),
         }
     }
     findings.extend(telemetry::check(&all, prices));
-    Section::of(telemetry::CHECK, findings, telemetry::summary(&all))
+    DoctorSection::new(telemetry::CHECK, findings, telemetry::summary(&all))
 }
 
-fn quotas_of(answers: Vec<Answered<'_>>, instances: &Observed<Instance>, mut findings: Vec<Finding>) -> Section {
+fn quotas_of(
+    answers: Vec<QuotaAnswer<'_>>,
+    instances: &Observation<Instance>,
+    mut findings: Vec<DoctorFinding>,
+) -> DoctorSection {
     let mut values = BTreeMap::new();
     for (region, answered) in answers {
         match answered {
@@ -98,5 +106,5 @@ fn quotas_of(answers: Vec<Answered<'_>>, instances: &Observed<Instance>, mut fin
     let quotas = quotas::quotas(&values, &instances.items);
     findings.extend(quotas::check(&quotas));
     let summary = if quotas::of_interest(&quotas).is_empty() { "" } else { "vCPUs that run, of those granted:" };
-    Section { quotas: Some(quotas), ..Section::of(quotas::CHECK, findings, summary) }
+    DoctorSection { quotas: Some(quotas), ..DoctorSection::new(quotas::CHECK, findings, summary) }
 }

@@ -1,58 +1,58 @@
 //! One check and how it is told, and errors as findings.
 
 use cloud::{CallError, CallErrorKind};
-use domain::doctor::quotas::Quota;
-use domain::doctor::{Checked, Finding};
-use domain::observed::Gap;
+use model::observation::Gap;
+use operator::doctor::quotas::RegionQuota;
+use operator::doctor::{CheckResult, DoctorFinding};
 use serde::Serialize;
 use store::StoreError;
 
-use crate::failure::{for_who_waits, next, was_unreached};
+use crate::command_error::{advise, for_who_waits, was_unreached};
 
 /// One check.
 #[derive(Serialize)]
-pub(super) struct Section {
+pub(super) struct DoctorSection {
     #[serde(flatten)]
-    pub(super) checked: Checked,
+    pub(super) checked: CheckResult,
     /// What was seen, in a few words.
     #[serde(skip)]
     pub(super) summary: String,
     /// Of that check alone.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) quotas: Option<Vec<Quota>>,
+    pub(super) quotas: Option<Vec<RegionQuota>>,
 }
 
-impl Section {
-    pub(super) fn of(check: &'static str, findings: Vec<Finding>, summary: impl Into<String>) -> Self {
-        Self { checked: Checked::of(check, findings), summary: summary.into(), quotas: None }
+impl DoctorSection {
+    pub(super) fn new(check: &'static str, findings: Vec<DoctorFinding>, summary: impl Into<String>) -> Self {
+        Self { checked: CheckResult::new(check, findings), summary: summary.into(), quotas: None }
     }
 }
 
 /// A call that failed.
-pub(super) fn unanswered(error: &CallError) -> Finding {
+pub(super) fn unanswered(error: &CallError) -> DoctorFinding {
     let remedy = match error.kind {
         CallErrorKind::Denied { by_organisation: false } => format!("grant {} to whoever asks the doctor", error.call),
         CallErrorKind::Denied { by_organisation: true } => {
             "a policy of the organisation forbids it, which only its administrators can change".to_owned()
         }
         CallErrorKind::Throttled => "ask again later: the account makes too many calls".to_owned(),
-        _ if was_unreached(&error.message) => next(&error.message).to_owned(),
+        _ if was_unreached(&error.message) => advise(&error.message).to_owned(),
         _ => "ask again; where that does not help, look at what AWS said".to_owned(),
     };
-    Finding::unknown(&error.region, format!("{} failed: {}", error.call, error.message), remedy)
+    DoctorFinding::unknown(&error.region, format!("{} failed: {}", error.call, error.message), remedy)
 }
 
 /// Something that a look at regions left out.
-pub(super) fn unseen(gap: &Gap) -> Finding {
+pub(super) fn unseen(gap: &Gap) -> DoctorFinding {
     let found = format!("{} failed", gap.call);
-    Finding::unknown(&gap.region, found, for_who_waits(&gap.error))
+    DoctorFinding::unknown(&gap.region, found, for_who_waits(&gap.error))
 }
 
 /// The bucket refused.
-pub(super) fn unread(error: &StoreError) -> Finding {
+pub(super) fn unread(error: &StoreError) -> DoctorFinding {
     let (found, remedy) = match error {
         StoreError::Call { action, said, .. } if was_unreached(said) => {
-            (format!("{action} failed: {said}"), next(said).to_owned())
+            (format!("{action} failed: {said}"), advise(said).to_owned())
         }
         StoreError::Call { action, said, advice, .. } => (format!("{action} failed: {said}"), for_who_waits(advice)),
         other => (other.to_string(), "look at what is there".to_owned()),
@@ -61,5 +61,5 @@ pub(super) fn unread(error: &StoreError) -> Finding {
         StoreError::Call { address, .. } => address.as_str(),
         _ => "state bucket",
     };
-    Finding::unknown(at, found, remedy)
+    DoctorFinding::unknown(at, found, remedy)
 }

@@ -3,30 +3,31 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cloud::Lines;
-use cloud::operator::Kind;
-use domain::budget::Standings;
-use domain::config::Config;
-use domain::id::{Region, ResourceId};
-use domain::instance::{Instance, State};
-use domain::mode::Mode;
-use domain::notices::{Memory, Notices};
-use domain::observed::{Gap, Observed};
-use domain::plan::Seen;
-use domain::policy::claim::Jobs;
-use domain::policy::volumes::LiveJobs;
-use domain::policy::{Policy, instances, volumes};
-use domain::price::PriceBook;
-use domain::report::Recorded;
-use domain::undo;
-use domain::usage::{Activity, Usage};
-use domain::vocabulary::Stopped;
-use domain::volume::Storage;
+use billing::budget::BudgetStatuses;
+use billing::price::PriceBook;
+use cloud::operator::ResourceKind;
+use execution::IdleThresholds;
+use model::config::Config;
+use model::curfew_tags::StoppedTag;
+use model::id::{Region, ResourceId};
+use model::instance::{Instance, InstanceState};
+use model::mode::Mode;
+use model::notification_log::{NotificationLog, NotificationLogs};
+use model::observation::{Gap, Observation};
+use model::usage::{ActivityCache, Usage};
+use model::volume::ObservedStorage;
+use operator::undo;
+use plan::ObservedResource;
+use plan::report::RunRecord;
+use reaping::job_ownership::JobStates;
+use reaping::policy::Policy;
+use reaping::volumes::LiveJobs;
+use reaping::{instances, volumes};
 
-use super::outcome::{Explained, Lacking};
-use crate::context::{Context, Deployed, own_ceiling};
-use crate::failure::Failure;
-use crate::named::{Everywhere, Named};
+use super::outcome::{ExplainedResource, OutOfScope};
+use crate::command_error::CommandError;
+use crate::context::{CommandContext, DeployedResources, own_ceiling};
+use crate::named_resource::{EnabledRegions, NamedResource};
 
 /// So long one region has to answer each look.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -35,31 +36,31 @@ const OF_INSTANCES: &str = "reap-instances";
 const OF_VOLUMES: &str = "reap-volumes";
 
 /// The account, as far as it is the same for every resource.
-pub(super) struct Account<'a> {
-    pub(super) context: &'a Context,
-    deployed: Option<Deployed>,
+pub(super) struct ExplainAccount<'a> {
+    pub(super) context: &'a CommandContext,
+    deployed: Option<DeployedResources>,
     pub(super) config: Config,
     prices: PriceBook,
-    pub(super) everywhere: Everywhere,
+    pub(super) everywhere: EnabledRegions,
     /// `CURFEW_MODE` of this command's environment.
     own_ceiling: Option<Mode>,
 }
 
 /// What goes with an explanation, and is no part of it.
 #[derive(Default)]
-pub(super) struct Besides {
+pub(super) struct ExplanationContext {
     /// The most that the function does at present, where anybody can say.
     pub(super) ceiling: Option<Mode>,
     /// The record of the function's newest run.
-    pub(super) newest: Option<Recorded>,
+    pub(super) newest: Option<RunRecord>,
     /// Where Curfew stopped it, and nobody started it since.
-    pub(super) stopped: Option<Stopped>,
+    pub(super) stopped: Option<StoppedTag>,
     pub(super) notes: Vec<String>,
     pub(super) gaps: Vec<Gap>,
 }
 
-impl<'a> Account<'a> {
-    pub(super) async fn of(context: &'a Context) -> Result<Self, Failure> {
+impl<'a> ExplainAccount<'a> {
+    pub(super) async fn load(context: &'a CommandContext) -> Result<Self, CommandError> {
         let own_ceiling = own_ceiling()?;
         let deployed = context.deployed().await?;
         let config = match &deployed {
@@ -67,23 +68,23 @@ impl<'a> Account<'a> {
             None => Config::default(),
         };
         let prices = context.prices(deployed.as_ref().map(|deployed| &deployed.store), &config).await;
-        Ok(Self { context, deployed, config, prices, everywhere: Everywhere::of(context).await, own_ceiling })
+        Ok(Self { context, deployed, config, prices, everywhere: EnabledRegions::load(context).await, own_ceiling })
     }
 
     /// What there is to say of it; or why nobody can.
-    pub(super) async fn explain(&self, named: &Named) -> Result<Explained, String> {
+    pub(super) async fn explain(&self, named: &NamedResource) -> Result<ExplainedResource, String> {
         let seen = match self.everywhere.find(self.context, named).await {
             Ok(seen) => seen,
             Err(missing) => return self.gone(named, missing).await,
         };
         let region = match &seen {
-            Seen::Instance(instance) => &instance.region,
-            Seen::Volume(volume) => &volume.region,
-            Seen::Snapshot(snapshot) => &snapshot.region,
-            Seen::Budget { region, .. } => region,
+            ObservedResource::Instance(instance) => &instance.region,
+            ObservedResource::Volume(volume) => &volume.region,
+            ObservedResource::Snapshot(snapshot) => &snapshot.region,
+            ObservedResource::Budget { region, .. } => region,
         };
-        let function = if named.kind == Kind::Instance { OF_INSTANCES } else { OF_VOLUMES };
-        let mut besides = Besides::default();
+        let function = if named.kind == ResourceKind::Instance { OF_INSTANCES } else { OF_VOLUMES };
+        let mut besides = ExplanationContext::default();
         self.look_for_the_ceiling(function, &mut besides).await;
         if !self.config.regions.is_empty() && !self.config.regions.contains(region) {
             besides.notes.push(format!("no run looks at {region}: it is not among `regions` of the configuration"));
@@ -97,18 +98,20 @@ impl<'a> Account<'a> {
             jobs: self.jobs(&seen, &mut besides).await,
         };
         match &seen {
-            Seen::Instance(instance) => self.instance(instance, &notices, &policy, besides).await,
-            Seen::Volume(_) | Seen::Snapshot(_) | Seen::Budget { .. } => {
-                let memory = Memory::from([(region.clone(), notices)]);
+            ObservedResource::Instance(instance) => self.instance(instance, &notices, &policy, besides).await,
+            ObservedResource::Volume(_) | ObservedResource::Snapshot(_) | ObservedResource::Budget { .. } => {
+                let memory = NotificationLogs::from([(region.clone(), notices)]);
                 self.storage(&named.id, region, &seen, &memory, &policy, besides).await
             }
         }
     }
 
     /// Where the budgets stand by which an instance may be stopped, as the function reads it. What it cannot read, it cannot say either.
-    async fn standings(&self, seen: &Seen, besides: &mut Besides) -> Standings {
-        let (Seen::Instance(_), Some(deployed)) = (seen, &self.deployed) else { return Standings::default() };
-        let Context { aws, now, .. } = self.context;
+    async fn standings(&self, seen: &ObservedResource, besides: &mut ExplanationContext) -> BudgetStatuses {
+        let (ObservedResource::Instance(_), Some(deployed)) = (seen, &self.deployed) else {
+            return BudgetStatuses::default();
+        };
+        let CommandContext { aws, now, .. } = self.context;
         let (standings, gaps) =
             execution::budgets::standings(&deployed.store, &self.config, aws.home(), *now, PATIENCE).await;
         besides.gaps.extend(gaps);
@@ -116,15 +119,18 @@ impl<'a> Account<'a> {
     }
 
     /// The state of the job that an instance names, as the function reads it. Without a deployment nobody can say.
-    async fn jobs(&self, seen: &Seen, besides: &mut Besides) -> Jobs {
-        let (Seen::Instance(instance), Some(deployed)) = (seen, &self.deployed) else { return Jobs::default() };
-        let (jobs, gaps) = execution::claims(&deployed.store, [instance], self.context.aws.home(), PATIENCE).await;
+    async fn jobs(&self, seen: &ObservedResource, besides: &mut ExplanationContext) -> JobStates {
+        let (ObservedResource::Instance(instance), Some(deployed)) = (seen, &self.deployed) else {
+            return JobStates::default();
+        };
+        let (jobs, gaps) =
+            execution::load_job_states(&deployed.store, [instance], self.context.aws.home(), PATIENCE).await;
         besides.gaps.extend(gaps);
         jobs
     }
 
     /// `CURFEW_MODE` of the function's newest run, under that of this command's environment; and observe where nobody listens.
-    async fn look_for_the_ceiling(&self, function: &str, besides: &mut Besides) {
+    async fn look_for_the_ceiling(&self, function: &str, besides: &mut ExplanationContext) {
         let Some(deployed) = &self.deployed else {
             besides
                 .notes
@@ -139,7 +145,7 @@ impl<'a> Account<'a> {
                 Some(ceiling.mode)
             }
             Ok(None) => self.own_ceiling,
-            Err(Failure { problem, .. }) => {
+            Err(CommandError { problem, .. }) => {
                 besides.notes.push(problem);
                 None
             }
@@ -153,7 +159,7 @@ impl<'a> Account<'a> {
         self.look_for_listeners(deployed, besides).await;
     }
 
-    async fn look_for_listeners(&self, deployed: &Deployed, besides: &mut Besides) {
+    async fn look_for_listeners(&self, deployed: &DeployedResources, besides: &mut ExplanationContext) {
         if besides.ceiling != Some(Mode::Enforce) {
             return;
         }
@@ -163,7 +169,7 @@ impl<'a> Account<'a> {
             );
             return;
         };
-        match cloud::tell::is_heard(&self.context.aws, topic_arn).await {
+        match cloud::sns::has_confirmed_subscription(&self.context.aws, topic_arn).await {
             Ok(true) => {}
             Ok(false) => {
                 besides.ceiling = Some(Mode::Observe);
@@ -178,14 +184,14 @@ impl<'a> Account<'a> {
         }
     }
 
-    async fn notices(&self, function: &str, region: &Region, besides: &mut Besides) -> Notices {
-        let Some(deployed) = &self.deployed else { return Notices::default() };
+    async fn notices(&self, function: &str, region: &Region, besides: &mut ExplanationContext) -> NotificationLog {
+        let Some(deployed) = &self.deployed else { return NotificationLog::default() };
         match deployed.store.read_notices(function, region).await {
             Ok(read) => read.value,
             Err(error) => {
                 besides.notes.push(format!("what was told in {region} cannot be read, so no run judges that region"));
                 besides.gaps.push(error.gap(region));
-                Notices::default()
+                NotificationLog::default()
             }
         }
     }
@@ -194,49 +200,59 @@ impl<'a> Account<'a> {
     async fn instance(
         &self,
         described: &Instance,
-        notices: &Notices,
+        notices: &NotificationLog,
         policy: &Policy,
-        mut besides: Besides,
-    ) -> Result<Explained, String> {
+        mut besides: ExplanationContext,
+    ) -> Result<ExplainedResource, String> {
         let (id, region, aws) = (&described.id, &described.region, &self.context.aws);
-        if described.state == State::Terminated {
-            return Ok(Explained::not_ours(&Seen::Instance(described.clone()), policy, Lacking::Life, besides));
+        if described.state == InstanceState::Terminated {
+            return Ok(ExplainedResource::not_ours(
+                &ObservedResource::Instance(described.clone()),
+                policy,
+                OutOfScope::Life,
+                besides,
+            ));
         }
-        let Observed { items, gaps } = cloud::instances(aws, std::slice::from_ref(region), PATIENCE).await;
+        let Observation { items, gaps } = cloud::instances(aws, std::slice::from_ref(region), PATIENCE).await;
         let Some(instance) = items.iter().find(|one| one.id == *id) else {
             return match gaps.first() {
-                Some(gap) => Err(in_words(gap)),
-                None => {
-                    Ok(Explained::not_ours(&Seen::Instance(described.clone()), policy, Lacking::Accelerator, besides))
-                }
+                Some(gap) => Err(describe_gap(gap)),
+                None => Ok(ExplainedResource::not_ours(
+                    &ObservedResource::Instance(described.clone()),
+                    policy,
+                    OutOfScope::Accelerator,
+                    besides,
+                )),
             };
         };
         besides.gaps.extend(gaps);
-        besides.stopped = undo::of_instance(instance).ok();
+        besides.stopped = undo::stop_to_undo(instance).ok();
         let usage = self.usage(instance, policy, &mut besides).await;
         let explained = instances::explain(instance, usage.as_ref(), notices, policy, self.context.now);
-        explained.map(|explained| Explained::of(explained, besides)).ok_or_else(|| format!("{id} is in no plan"))
+        explained
+            .map(|explained| ExplainedResource::from_explanation(explained, besides))
+            .ok_or_else(|| format!("{id} is in no plan"))
     }
 
     /// Asked in full, whether or not a run would ask now.
-    async fn usage(&self, instance: &Instance, policy: &Policy, besides: &mut Besides) -> Option<Usage> {
+    async fn usage(&self, instance: &Instance, policy: &Policy, besides: &mut ExplanationContext) -> Option<Usage> {
         let now = self.context.now;
-        let asks = Vec::from_iter(instances::ask(instance, &policy.config, now));
-        let lines = Lines { metrics: &policy.config.metrics, idle: &policy.config.idle };
-        let (found, gaps) = cloud::usages(&self.context.aws, &instance.region, &asks, lines, now, PATIENCE).await;
+        let asks = Vec::from_iter(instances::full_usage_query(instance, &policy.config, now));
+        let lines = IdleThresholds { metrics: &policy.config.metrics, idle: &policy.config.idle };
+        let (found, gaps) = execution::usages(&self.context.aws, &instance.region, &asks, lines, now, PATIENCE).await;
         besides.gaps.extend(gaps);
         let activity = self.activity(&instance.region, besides).await;
-        instances::learn(&[instance], &asks, found, &activity, policy, now).usages.remove(&instance.id)
+        instances::learn_usage(&[instance], &asks, found, &activity, policy, now).usages.remove(&instance.id)
     }
 
     /// What earlier runs learnt: that something was at work, of which CloudWatch has no sample yet.
-    async fn activity(&self, region: &Region, besides: &mut Besides) -> Activity {
-        let Some(deployed) = &self.deployed else { return Activity::default() };
+    async fn activity(&self, region: &Region, besides: &mut ExplanationContext) -> ActivityCache {
+        let Some(deployed) = &self.deployed else { return ActivityCache::default() };
         match deployed.store.read_activity(region).await {
             Ok(read) => read.value,
             Err(error) => {
                 besides.gaps.push(error.gap(region));
-                Activity::default()
+                ActivityCache::default()
             }
         }
     }
@@ -245,11 +261,11 @@ impl<'a> Account<'a> {
         &self,
         id: &ResourceId,
         region: &Region,
-        seen: &Seen,
-        memory: &Memory,
+        seen: &ObservedResource,
+        memory: &NotificationLogs,
         policy: &Policy,
-        mut besides: Besides,
-    ) -> Result<Explained, String> {
+        mut besides: ExplanationContext,
+    ) -> Result<ExplainedResource, String> {
         let (aws, now) = (&self.context.aws, self.context.now);
         let mut storage = cloud::storage(
             aws,
@@ -264,16 +280,16 @@ impl<'a> Account<'a> {
         let gaps = std::mem::take(&mut storage.volumes.gaps);
         if !is_there {
             return match gaps.first() {
-                Some(gap) => Err(in_words(gap)),
-                None if matches!(seen, Seen::Snapshot(_)) => {
-                    Ok(Explained::not_ours(seen, policy, Lacking::Origin, besides))
+                Some(gap) => Err(describe_gap(gap)),
+                None if matches!(seen, ObservedResource::Snapshot(_)) => {
+                    Ok(ExplainedResource::not_ours(seen, policy, OutOfScope::Origin, besides))
                 }
                 None => Err("it has just gone".to_owned()),
             };
         }
         besides.gaps.extend(gaps);
         let live_jobs = self.live_jobs(&storage, &mut besides).await;
-        let asks = Vec::from_iter(volumes::ask(&storage, &live_jobs, memory, policy, now, id));
+        let asks = Vec::from_iter(volumes::full_use_query(&storage, &live_jobs, memory, policy, now, id));
         let uses = if asks.is_empty() {
             BTreeMap::new()
         } else {
@@ -282,11 +298,13 @@ impl<'a> Account<'a> {
             uses
         };
         let explained = volumes::explain(&storage, &uses, &live_jobs, memory, policy, now, id);
-        explained.map(|explained| Explained::of(explained, besides)).ok_or_else(|| format!("{id} is in no plan"))
+        explained
+            .map(|explained| ExplainedResource::from_explanation(explained, besides))
+            .ok_or_else(|| format!("{id} is in no plan"))
     }
 
     /// The job that the volume was created for, unless it is finished. One of which nobody can say counts as unfinished.
-    async fn live_jobs(&self, storage: &Storage, besides: &mut Besides) -> LiveJobs {
+    async fn live_jobs(&self, storage: &ObservedStorage, besides: &mut ExplanationContext) -> LiveJobs {
         let mut live = volumes::jobs(storage);
         let Some(deployed) = &self.deployed else { return LiveJobs::new() };
         for job in live.clone() {
@@ -300,6 +318,6 @@ impl<'a> Account<'a> {
     }
 }
 
-fn in_words(Gap { region, call, error, .. }: &Gap) -> String {
+fn describe_gap(Gap { region, call, error, .. }: &Gap) -> String {
     format!("{call} failed in {region}: {error}")
 }

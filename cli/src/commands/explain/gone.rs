@@ -1,29 +1,33 @@
 //! A volume that is gone, and of which Curfew has the snapshot.
 
-use cloud::operator::{Kind, snapshots_of, volumes_from};
-use domain::plan::Target;
-use domain::policy::{owner_of, team_of};
-use domain::restoration::Restoration;
-use domain::undo;
+use billing::restoration::Restoration;
+use cloud::operator::{ResourceKind, snapshots_of, volumes_from};
 use jiff::Timestamp;
+use model::ownership::{owner_of, team_of};
+use operator::undo;
+use plan::Target;
 
-use super::account::{Account, Besides};
-use super::outcome::Explained;
-use crate::named::{Missing, Named};
+use super::account::{ExplainAccount, ExplanationContext};
+use super::outcome::ExplainedResource;
+use crate::named_resource::{MissingResource, NamedResource};
 
-impl Account<'_> {
+impl ExplainAccount<'_> {
     /// As `curfew undo` would find it; where it has nothing to restore, why the volume is not at hand.
-    pub(super) async fn gone(&self, named: &Named, Missing { why, unseen }: Missing) -> Result<Explained, String> {
-        if named.kind != Kind::Volume {
+    pub(super) async fn gone(
+        &self,
+        named: &NamedResource,
+        MissingResource { why, unseen }: MissingResource,
+    ) -> Result<ExplainedResource, String> {
+        if named.kind != ResourceKind::Volume {
             return Err(why);
         }
         let snapshots = snapshots_of(&self.context.aws, &self.everywhere.0.items, &named.id).await;
-        let mut besides = Besides { gaps: snapshots.gaps, ..Besides::default() };
-        match undo::of_deleted(&named.id, &snapshots.items) {
+        let mut besides = ExplanationContext { gaps: snapshots.gaps, ..ExplanationContext::default() };
+        match undo::restoration_of_deleted(&named.id, &snapshots.items) {
             // It may still be there.
             Ok((restoration, _)) if unseen.contains(&restoration.region) => Err(why),
             Ok((restoration, deleted_at)) => {
-                let words = self.words_of(&restoration, deleted_at, &mut besides).await;
+                let words = self.describe_restoration(&restoration, deleted_at, &mut besides).await;
                 let target = Target {
                     region: restoration.region,
                     resource: restoration.volume,
@@ -32,17 +36,17 @@ impl Account<'_> {
                     name: restoration.tags.get("Name").cloned(),
                     what: format!("{} GiB {}", restoration.origin.size_gib, restoration.origin.volume_type),
                 };
-                Ok(Explained::deleted(target, deleted_at.unwrap_or(self.context.now), words, besides))
+                Ok(ExplainedResource::deleted(target, deleted_at.unwrap_or(self.context.now), words, besides))
             }
             Err(_) => Err(why),
         }
     }
 
-    async fn words_of(
+    async fn describe_restoration(
         &self,
         restoration: &Restoration,
         deleted_at: Option<Timestamp>,
-        besides: &mut Besides,
+        besides: &mut ExplanationContext,
     ) -> String {
         let Restoration { region, volume, snapshot, .. } = restoration;
         let made = match volumes_from(&self.context.aws, region, snapshot).await {

@@ -1,23 +1,26 @@
 //! What is said of one resource, as scripts read it.
 
-use domain::mode::Mode;
-use domain::money::Rate;
-use domain::observed::Gap;
-use domain::plan::{OnlyTold, Seen, Target};
-use domain::policy::explain::{Decision, Explanation, Finds, Held, InMode, RuleExplained};
-use domain::policy::{ModeFrom, Policy, owner_of, team_of};
-use domain::price;
-use domain::rule::Rule;
-use domain::vocabulary::Stopped;
+use billing::price;
 use jiff::Timestamp;
+use model::curfew_tags::StoppedTag;
+use model::mode::Mode;
+use model::money::Rate;
+use model::observation::Gap;
+use model::ownership::{owner_of, team_of};
+use model::rule::Rule;
+use plan::{NotifyOnlyReason, ObservedResource, Target};
+use reaping::explain::{
+    ActionAwaitingApproval, EffectiveMode, Explanation, PlanDecision, RuleExplanation, RuleVerdict,
+};
+use reaping::policy::{ModeSource, Policy};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::account::Besides;
+use super::account::ExplanationContext;
 
 /// One resource.
 #[derive(Serialize)]
-pub(super) struct Explained {
+pub(super) struct ExplainedResource {
     pub(super) region: String,
     pub(super) resource: String,
     pub(super) what: String,
@@ -38,11 +41,11 @@ pub(super) struct Explained {
     pub(super) mode_in_words: Option<String>,
     /// Null where nobody can say.
     pub(super) ceiling: Option<Mode>,
-    pub(super) spared: Option<Spared>,
-    pub(super) rules: Vec<OneRule>,
+    pub(super) skipped: Option<ExplainedSkip>,
+    pub(super) rules: Vec<ExplainedRule>,
     /// Where what is due waits for a person.
     pub(super) held: Option<HeldByRun>,
-    pub(super) decision: Decided,
+    pub(super) decision: ExplainedDecision,
     pub(super) notes: Vec<String>,
     pub(super) gaps: Vec<Gap>,
 }
@@ -61,15 +64,15 @@ pub(super) struct HeldByRun {
 }
 
 #[derive(Serialize)]
-pub(super) struct Spared {
-    pub(super) because: Value,
+pub(super) struct ExplainedSkip {
+    pub(super) reason: Value,
     pub(super) words: String,
 }
 
 #[derive(Serialize)]
-pub(super) struct OneRule {
+pub(super) struct ExplainedRule {
     pub(super) rule: Rule,
-    pub(super) verdict: Finds,
+    pub(super) verdict: RuleVerdict,
     #[serde(skip)]
     pub(super) is_ahead: bool,
     pub(super) evidence: String,
@@ -80,21 +83,21 @@ pub(super) struct OneRule {
     pub(super) action: Option<&'static str>,
     pub(super) deadline: Option<Timestamp>,
     pub(super) announced: bool,
-    pub(super) only_told: Option<OnlyTold>,
+    pub(super) notify_only: Option<NotifyOnlyReason>,
     pub(super) when: String,
 }
 
 #[derive(Serialize)]
-pub(super) struct Decided {
+pub(super) struct ExplainedDecision {
     pub(super) kind: &'static str,
     pub(super) action: Option<&'static str>,
-    pub(super) because: Value,
+    pub(super) reason: Value,
     pub(super) words: String,
 }
 
 /// What something lacks to be any of Curfew's business.
 #[derive(Clone, Copy)]
-pub(super) enum Lacking {
+pub(super) enum OutOfScope {
     /// It is terminated.
     Life,
     /// Its type has no accelerator.
@@ -103,34 +106,36 @@ pub(super) enum Lacking {
     Origin,
 }
 
-impl Explained {
-    pub(super) fn of(explanation: Explanation, besides: Besides) -> Self {
-        let Besides { ceiling, newest, stopped, notes, gaps } = besides;
+impl ExplainedResource {
+    pub(super) fn from_explanation(explanation: Explanation, besides: ExplanationContext) -> Self {
+        let ExplanationContext { ceiling, newest, stopped, notes, gaps } = besides;
         let held = newest.and_then(|newest| explanation.held_by(&newest));
-        let Explanation { target, state, since, price: quote, mode, spared, rules, decision } = explanation;
-        let (mut rules, mut decided) =
-            (rules.into_iter().map(OneRule::of).collect::<Vec<OneRule>>(), Decided::of(&decision));
+        let Explanation { target, state, since, price: quote, mode, skipped, rules, decision } = explanation;
+        let (mut rules, mut decided) = (
+            rules.into_iter().map(ExplainedRule::from_explanation).collect::<Vec<ExplainedRule>>(),
+            ExplainedDecision::from_decision(&decision),
+        );
         if let Some(held) = &held {
-            decided.words = held.words();
-            for rule in rules.iter_mut().filter(|rule| decided.because == rule.rule.as_str()) {
-                rule.when = held.words();
+            decided.words = held.describe();
+            for rule in rules.iter_mut().filter(|rule| decided.reason == rule.rule.as_str()) {
+                rule.when = held.describe();
             }
         }
         let is_instance = target.resource.as_str().starts_with("i-");
-        let costs = if is_instance { price::show(quote) } else { price::show_monthly(quote) };
+        let costs = if is_instance { price::format_quote(quote) } else { price::format_monthly_quote(quote) };
         Self {
             usd_per_hour: price::rate(quote),
-            price_source: quote.map(|quote| quote.source.words()),
+            price_source: quote.map(|quote| quote.source.describe()),
             costs: Some(costs).filter(|_| !target.resource.as_str().starts_with("snap-")),
             mode: Some(mode.mode),
-            mode_from: Some(name_of(&mode.from)),
+            mode_from: Some(name_of(&mode.source)),
             mode_in_words: Some(mode.to_string()),
             ceiling,
-            spared: spared.map(|spared| Spared { because: word(&spared.because), words: spared.words }),
+            skipped: skipped.map(|skipped| ExplainedSkip { reason: word(&skipped.reason), words: skipped.words }),
             rules,
             decision: decided,
-            held: held.map(|Held { run, at, error }| HeldByRun { run: run.to_string(), at, error }),
-            stopped: stopped.map(|Stopped { at, rule }| StoppedByCurfew { at, rule }),
+            held: held.map(|ActionAwaitingApproval { run, at, error }| HeldByRun { run: run.to_string(), at, error }),
+            stopped: stopped.map(|StoppedTag { at, rule }| StoppedByCurfew { at, rule }),
             notes,
             gaps,
             ..Self::bare(target, state, since)
@@ -138,21 +143,28 @@ impl Explained {
     }
 
     /// Something that no rule is about.
-    pub(super) fn not_ours(seen: &Seen, policy: &Policy, lacking: Lacking, besides: Besides) -> Self {
-        let (because, words) = match lacking {
-            Lacking::Life => ("terminated", "it is terminated"),
-            Lacking::Accelerator => ("no-accelerator", "none of Curfew's business: its type has no accelerator"),
-            Lacking::Origin => ("not-of-curfew", "none of Curfew's business: Curfew did not make it"),
+    pub(super) fn not_ours(
+        seen: &ObservedResource,
+        policy: &Policy,
+        lacking: OutOfScope,
+        besides: ExplanationContext,
+    ) -> Self {
+        let (reason, words) = match lacking {
+            OutOfScope::Life => ("terminated", "it is terminated"),
+            OutOfScope::Accelerator => ("no-accelerator", "none of Curfew's business: its type has no accelerator"),
+            OutOfScope::Origin => ("not-of-curfew", "none of Curfew's business: Curfew did not make it"),
         };
         let (region, resource, what, state, since) = match seen {
-            Seen::Instance(one) => {
+            ObservedResource::Instance(one) => {
                 (&one.region, &one.id, one.instance_type.to_string(), word(&one.state), one.launched_at)
             }
-            Seen::Volume(one) => (&one.region, &one.id, one.volume_type.clone(), word(&one.state), one.created_at),
-            Seen::Snapshot(one) => {
+            ObservedResource::Volume(one) => {
+                (&one.region, &one.id, one.volume_type.clone(), word(&one.state), one.created_at)
+            }
+            ObservedResource::Snapshot(one) => {
                 (&one.region, &one.id, format!("snapshot of {}", one.of_volume), word(&one.state), one.started_at)
             }
-            Seen::Budget { region, holder, as_of, .. } => {
+            ObservedResource::Budget { region, holder, as_of, .. } => {
                 (region, holder, "budget".to_owned(), serde_json::Value::Null, *as_of)
             }
         };
@@ -166,7 +178,12 @@ impl Explained {
             what,
         };
         Self {
-            decision: Decided { kind: "spared", action: None, because: because.into(), words: words.to_owned() },
+            decision: ExplainedDecision {
+                kind: "skipped",
+                action: None,
+                reason: reason.into(),
+                words: words.to_owned(),
+            },
             ceiling: besides.ceiling,
             notes: besides.notes,
             gaps: besides.gaps,
@@ -175,9 +192,9 @@ impl Explained {
     }
 
     /// A volume that is gone.
-    pub(super) fn deleted(target: Target, since: Timestamp, words: String, besides: Besides) -> Self {
+    pub(super) fn deleted(target: Target, since: Timestamp, words: String, besides: ExplanationContext) -> Self {
         Self {
-            decision: Decided { kind: "spared", action: None, because: "deleted".into(), words },
+            decision: ExplainedDecision { kind: "skipped", action: None, reason: "deleted".into(), words },
             notes: besides.notes,
             gaps: besides.gaps,
             ..Self::bare(target, "deleted".to_owned(), since)
@@ -204,20 +221,30 @@ impl Explained {
             mode_from: None,
             mode_in_words: None,
             ceiling: None,
-            spared: None,
+            skipped: None,
             rules: Vec::new(),
-            decision: Decided { kind: "spared", action: None, because: Value::Null, words: String::new() },
+            decision: ExplainedDecision { kind: "skipped", action: None, reason: Value::Null, words: String::new() },
             notes: Vec::new(),
             gaps: Vec::new(),
         }
     }
 }
 
-impl OneRule {
-    fn of(explained: RuleExplained) -> Self {
-        let RuleExplained { rule, finds, is_ahead, evidence, mode, action, deadline, announced, only_told, when } =
-            explained;
-        let InMode { from, .. } = &mode;
+impl ExplainedRule {
+    fn from_explanation(explained: RuleExplanation) -> Self {
+        let RuleExplanation {
+            rule,
+            verdict: finds,
+            is_ahead,
+            evidence,
+            mode,
+            action,
+            deadline,
+            announced,
+            notify_only,
+            when,
+        } = explained;
+        let EffectiveMode { source: from, .. } = &mode;
         Self {
             rule,
             verdict: finds,
@@ -229,29 +256,29 @@ impl OneRule {
             action,
             deadline,
             announced,
-            only_told,
+            notify_only,
             when,
         }
     }
 }
 
-impl Decided {
-    fn of(decision: &Decision) -> Self {
-        let (kind, action, because) = match decision {
-            Decision::Step(step) => ("step", Some(step.action.as_str()), word(&step.because.rule())),
-            Decision::Spared(spared) => ("spared", None, word(&spared.because)),
+impl ExplainedDecision {
+    fn from_decision(decision: &PlanDecision) -> Self {
+        let (kind, action, evidence) = match decision {
+            PlanDecision::Step(step) => ("step", Some(step.action.as_str()), word(&step.evidence.rule())),
+            PlanDecision::Skipped(skipped) => ("skipped", None, word(&skipped.reason)),
         };
-        Self { kind, action, because, words: decision.words() }
+        Self { kind, action, reason: evidence, words: decision.describe() }
     }
 }
 
-const fn name_of(from: &ModeFrom) -> &'static str {
+const fn name_of(from: &ModeSource) -> &'static str {
     match from {
-        ModeFrom::Tag => "tag",
-        ModeFrom::OwnersOwnEnd => "owners-own-end",
-        ModeFrom::Untagged => "untagged",
-        ModeFrom::Team(_) => "team",
-        ModeFrom::Account => "account",
+        ModeSource::Tag => "tag",
+        ModeSource::OwnersSchedule => "owners-own-end",
+        ModeSource::Untagged => "untagged",
+        ModeSource::Team(_) => "team",
+        ModeSource::Account => "account",
     }
 }
 

@@ -1,42 +1,42 @@
 //! What is said of one resource, as people read it.
 
 use anstyle::Style;
-use domain::policy::explain::Finds;
+use reaping::explain::RuleVerdict;
 
-use super::outcome::{Explained, OneRule, StoppedByCurfew};
+use super::outcome::{ExplainedResource, ExplainedRule, StoppedByCurfew};
 use crate::screen::{self, BOLD, plain};
 
 /// Of a rule nothing more is to be said.
 const NOTHING_COMES: &str = "not while that is so";
 
-pub(super) fn explained(one: &Explained) {
-    let Explained { region, resource, what, state, since, .. } = one;
+pub(super) fn print_resource(one: &ExplainedResource) {
+    let ExplainedResource { region, resource, what, state, since, .. } = one;
     let name = one.name.as_ref().map(|name| format!(" \"{name}\"")).unwrap_or_default();
     let team = one.team.as_ref().map_or("no team".to_owned(), |team| format!("team {team}"));
     let owner = one.owner.as_ref().map_or("no owner".to_owned(), |owner| format!("owner {owner}"));
-    screen::say(plain(&format!("{resource}  {what}{name}, {team}, {owner}, {region}")));
+    screen::print_line(plain(&format!("{resource}  {what}{name}, {team}, {owner}, {region}")));
     let costs = one.costs.as_ref().map(|costs| format!("; {costs}")).unwrap_or_default();
     match &one.stopped {
         Some(StoppedByCurfew { at, rule }) => {
-            fact("state", &format!("stopped by Curfew at {at} ({rule}); curfew undo {resource} starts it"));
+            print_fact("state", &format!("stopped by Curfew at {at} ({rule}); curfew undo {resource} starts it"));
         }
         // Its one line says when.
-        None if state == "deleted" => fact("state", state),
-        None => fact("state", &format!("{state}, {} {since}{costs}", begun(resource))),
+        None if state == "deleted" => print_fact("state", state),
+        None => print_fact("state", &format!("{state}, {} {since}{costs}", begun(resource))),
     }
     if let Some(mode) = &one.mode_in_words {
-        fact("mode", mode);
+        print_fact("mode", mode);
     }
-    if let Some(spared) = &one.spared {
-        fact("spared", &spared.words);
+    if let Some(skipped) = &one.skipped {
+        print_fact("skipped", &skipped.words);
     }
-    fact("now", &one.decision.words);
-    of_rules(one);
+    print_fact("now", &one.decision.words);
+    print_rules(one);
     for note in &one.notes {
         screen::warn(plain(&format!("{resource}: {note}")));
     }
     for gap in &one.gaps {
-        screen::warn(plain(&format!("{resource}: {}", crate::failure::of_gap(gap))));
+        screen::warn(plain(&format!("{resource}: {}", crate::command_error::describe_gap(gap))));
     }
 }
 
@@ -48,50 +48,50 @@ fn begun(resource: &str) -> &'static str {
     }
 }
 
-fn fact(name: &str, text: &str) {
-    screen::say(format_args!("  {name:<9} {}", plain(text)));
+fn print_fact(name: &str, text: &str) {
+    screen::print_line(format_args!("  {name:<9} {}", plain(text)));
 }
 
 /// What none of several rules can judge is said once, and of each only what it says otherwise.
-fn of_rules(one: &Explained) {
+fn print_rules(one: &ExplainedResource) {
     let all = &one.rules;
-    let (Some(first), true) = (all.first(), all.iter().all(|rule| rule.verdict == Finds::NotJudged)) else {
-        return all.iter().for_each(|rule| of_rule(rule, one));
+    let (Some(first), true) = (all.first(), all.iter().all(|rule| rule.verdict == RuleVerdict::NotJudged)) else {
+        return all.iter().for_each(|rule| print_rule(rule, one));
     };
     if all.len() == 1 {
-        return of_rule(first, one);
+        return print_rule(first, one);
     }
     // What spares it says already why.
-    let why = if one.spared.is_some() { String::new() } else { format!(" ({})", first.evidence) };
-    fact("rules", &format!("none is judged, {}{why}", first.when));
+    let why = if one.skipped.is_some() { String::new() } else { format!(" ({})", first.evidence) };
+    print_fact("rules", &format!("none is judged, {}{why}", first.when));
     for rule in all.iter().filter(|rule| rule.when != first.when) {
-        fact(rule.rule.as_str(), &rule.when);
+        print_fact(rule.rule.as_str(), &rule.when);
     }
 }
 
-fn of_rule(rule: &OneRule, one: &Explained) {
-    let OneRule { verdict, is_ahead, evidence, when, mode_in_words, .. } = rule;
+fn print_rule(rule: &ExplainedRule, one: &ExplainedResource) {
+    let ExplainedRule { verdict, is_ahead, evidence, when, mode_in_words, .. } = rule;
     let found = match verdict {
-        Finds::Kept => "ok",
-        Finds::Unknown => "unknown",
-        Finds::Broken if *is_ahead => "soon",
-        Finds::Broken => "broken",
-        Finds::NotJudged => "-",
+        RuleVerdict::Compliant => "compliant",
+        RuleVerdict::Unknown => "unknown",
+        RuleVerdict::Violated if *is_ahead => "soon",
+        RuleVerdict::Violated => "violated",
+        RuleVerdict::NotJudged => "-",
     };
-    let style = if *verdict == Finds::Broken { BOLD } else { Style::new() };
-    screen::say(format_args!("  {:<9} {style}{found:<8}{style:#} {}", rule.rule.as_str(), plain(evidence)));
-    if one.spared.is_some() {
+    let style = if *verdict == RuleVerdict::Violated { BOLD } else { Style::new() };
+    screen::print_line(format_args!("  {:<9} {style}{found:<9}{style:#} {}", rule.rule.as_str(), plain(evidence)));
+    if one.skipped.is_some() {
         return;
     }
     if when != NOTHING_COMES {
-        further(when);
+        print_continuation(when);
     }
     let of_its_own = one.mode_in_words.as_ref() != Some(mode_in_words);
-    if of_its_own && matches!(verdict, Finds::Broken | Finds::Unknown) {
-        further(&format!("mode {mode_in_words}"));
+    if of_its_own && matches!(verdict, RuleVerdict::Violated | RuleVerdict::Unknown) {
+        print_continuation(&format!("mode {mode_in_words}"));
     }
 }
 
-fn further(text: &str) {
-    screen::say(format_args!("{:21}{}", "", plain(text)));
+fn print_continuation(text: &str) {
+    screen::print_line(format_args!("{:22}{}", "", plain(text)));
 }

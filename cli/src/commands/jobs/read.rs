@@ -2,16 +2,16 @@
 
 use std::fmt::Display;
 
-use domain::job::{Cancel, Exit, Head, Heartbeat, Job};
 use jiff::Timestamp;
+use jobs::{CancelRequest, ExitRecord, Head, Heartbeat, Job};
 use serde::Serialize;
-use store::{Store, StoreError};
+use store::{MachineDocument, Store, StoreError};
 
-use crate::failure::of_store;
+use crate::command_error::describe_store_error;
 
 /// Of the latest attempt, but for the fence, which is of all.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Details {
+pub(super) struct JobDetails {
     /// The fence.
     pub(super) head: Option<Head>,
     /// What the heart last said.
@@ -19,37 +19,45 @@ pub(super) struct Details {
     /// When it last beat, by S3's clock.
     pub(super) heartbeat_at: Option<Timestamp>,
     /// What the agent left behind as its last.
-    pub(super) exit: Option<Exit>,
+    pub(super) exit: Option<ExitRecord>,
     /// That somebody wants it to end.
-    pub(super) cancel: Option<Cancel>,
+    pub(super) cancel: Option<CancelRequest>,
 }
 
-impl Details {
+impl JobDetails {
     /// All that can be read, and what cannot.
-    pub(super) async fn of(store: &Store, job: &Job) -> (Self, Vec<String>) {
+    pub(super) async fn read(store: &Store, job: &Job) -> (Self, Vec<String>) {
         let (id, attempt) = (&job.job, job.attempt);
         let mut troubles = Vec::new();
         let (head, cancel) = futures::join!(store.read_head(id), store.read_cancel(id));
         let mut details = Self {
-            head: known(head, "how far it is", &mut troubles),
-            cancel: known(cancel, "whether it is cancelled", &mut troubles),
+            head: believe_or_report(head, "how far it is", &mut troubles),
+            cancel: read_or_report(cancel, "whether it is cancelled", &mut troubles),
             ..Self::default()
         };
         if attempt > 0 {
             let (beat, exit) = futures::join!(store.read_heartbeat(id, attempt), store.read_exit(id, attempt));
-            let beat = known(beat, "what its agent does", &mut troubles);
+            let beat = believe_or_report(beat, "what its agent does", &mut troubles);
             details.heartbeat_at = beat.as_ref().map(|beat| beat.at);
-            let said = beat.map(|beat| beat.said).transpose();
-            details.heartbeat = known(said, "what its agent does", &mut troubles);
-            details.exit = known(exit, "how its agent ended", &mut troubles);
+            details.heartbeat = beat.map(|beat| beat.said);
+            details.exit = believe_or_report(exit, "how its agent ended", &mut troubles);
         }
         (details, troubles)
     }
 }
 
-fn known<T>(read: Result<Option<T>, StoreError>, what: impl Display, troubles: &mut Vec<String>) -> Option<T> {
+fn read_or_report<T>(read: Result<Option<T>, StoreError>, what: impl Display, troubles: &mut Vec<String>) -> Option<T> {
     read.unwrap_or_else(|error| {
-        troubles.push(format!("{what} cannot be read: {}", of_store(&error)));
+        troubles.push(format!("{what} cannot be read: {}", describe_store_error(&error)));
         None
     })
+}
+
+fn believe_or_report<T>(
+    read: Result<MachineDocument<T>, StoreError>,
+    what: impl Display,
+    troubles: &mut Vec<String>,
+) -> Option<T> {
+    let read = read.map(MachineDocument::into_parts).and_then(|(value, refused)| refused.map_or(Ok(value), Err));
+    read_or_report(read, what, troubles)
 }

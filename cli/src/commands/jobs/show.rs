@@ -1,33 +1,33 @@
 //! Jobs for people.
 
-use domain::duration;
-use domain::id::TypeName;
-use domain::job::{Job, Lifecycle, Overview, Placed, Terms, Trouble, still_reserved};
 use jiff::{SignedDuration, Timestamp};
+use jobs::{Job, JobMachine, JobOverview, JobTerms, Lifecycle, still_reserved};
+use model::duration;
+use model::id::TypeName;
 
-use super::read::Details;
+use super::read::JobDetails;
 use crate::commands::plans::minute;
-use crate::screen::{self, Side, Table, plain};
+use crate::screen::{self, ColumnAlignment, Table, plain};
 
 /// Why, and until when: a narrow terminal shows the rest first.
 const SPARED: usize = 2;
 
-pub(super) fn list(jobs: &[Overview], all: bool, now: Timestamp) {
+pub(super) fn print_jobs(jobs: &[JobOverview], all: bool, now: Timestamp) {
     if jobs.is_empty() {
         let more = if all { "" } else { "; curfew jobs --all lists those that are over" };
-        return screen::say(format!("There are no jobs{more}"));
+        return screen::print_line(format!("There are no jobs{more}"));
     }
     let mut table = Table::new([
-        ("job", Side::Whole),
-        ("state", Side::Left),
-        ("attempts", Side::Right),
-        ("machine", Side::Whole),
-        ("type", Side::Left),
-        ("step", Side::Right),
-        ("ran", Side::Right),
-        ("cost at most", Side::Right),
-        ("until", Side::Left),
-        ("why", Side::Left),
+        ("job", ColumnAlignment::Whole),
+        ("state", ColumnAlignment::Left),
+        ("attempts", ColumnAlignment::Right),
+        ("machine", ColumnAlignment::Whole),
+        ("type", ColumnAlignment::Left),
+        ("step", ColumnAlignment::Right),
+        ("ran", ColumnAlignment::Right),
+        ("cost at most", ColumnAlignment::Right),
+        ("until", ColumnAlignment::Left),
+        ("why", ColumnAlignment::Left),
     ])
     .sparing(SPARED);
     for job in jobs {
@@ -45,13 +45,13 @@ pub(super) fn list(jobs: &[Overview], all: bool, now: Timestamp) {
             job.why.clone(),
         ]);
     }
-    screen::say(table);
+    screen::print_line(table);
     let first = jobs.first().map(|job| job.job.to_string()).unwrap_or_default();
     screen::progress(format!("\nAll of one:  curfew jobs {}", plain(&first)));
 }
 
-pub(super) fn one(job: &Job, overview: &Overview, details: &Details, now: Timestamp) {
-    screen::say(format!("{}: {}\n", plain(&overview.job.to_string()), overview.state));
+pub(super) fn print_job(job: &Job, overview: &JobOverview, details: &JobDetails, now: Timestamp) {
+    screen::print_line(format!("{}: {}\n", plain(&overview.job.to_string()), overview.state));
     let mut facts: Vec<(&str, String)> = vec![
         ("why", overview.why.clone()),
         ("owner", overview.owner.clone().unwrap_or_default()),
@@ -59,17 +59,17 @@ pub(super) fn one(job: &Job, overview: &Overview, details: &Details, now: Timest
         ("attempts", overview.attempts.to_string()),
     ];
     if let Some(machine) = &overview.machine {
-        facts.push(("machine", in_words(machine)));
+        facts.push(("machine", describe_machine(machine)));
     }
-    if let Some(predecessor) = &job.predecessor {
-        facts.push(("before", format!("{}, which nobody has seen gone yet", in_words(predecessor))));
+    if let Some(previous_attempt) = &job.previous_attempt {
+        facts.push(("before", format!("{}, which nobody has seen gone yet", describe_machine(previous_attempt))));
     }
     if !overview.over {
         facts.push(("heart", heart(details, now)));
     }
     facts.push(("checkpoint", checkpoint(overview, details)));
-    let troubles = details.heartbeat.iter().flat_map(|heartbeat| Trouble::heard(&heartbeat.trouble));
-    facts.extend(troubles.map(|trouble| ("trouble", trouble.words)));
+    let troubles = details.heartbeat.iter().flat_map(|heartbeat| heartbeat.warnings.clone());
+    facts.extend(troubles.map(|trouble| ("warning", trouble.words)));
     facts.push(("ran", format!("{} at most", length(overview.seconds))));
     facts.push(("cost", format!("{} at most", overview.cost_usd_max)));
     if let Some(reserved) = still_reserved(job) {
@@ -95,14 +95,14 @@ pub(super) fn one(job: &Job, overview: &Overview, details: &Details, now: Timest
     facts.push(("asked for", asked_for(&job.terms)));
     let wide = facts.iter().map(|(label, _)| label.len()).max().unwrap_or_default();
     for (label, fact) in facts.iter().filter(|(_, fact)| !fact.is_empty()) {
-        screen::say(format!("{label:wide$}  {}", plain(fact)));
+        screen::print_line(format!("{label:wide$}  {}", plain(fact)));
     }
     if overview.attempts > 0 {
         screen::progress(format!("\nIts log:  curfew logs {}", plain(&overview.job.to_string())));
     }
 }
 
-fn in_words(machine: &Placed) -> String {
+fn describe_machine(machine: &JobMachine) -> String {
     let bought = match machine.lifecycle {
         Lifecycle::Spot => "on Spot",
         Lifecycle::OnDemand => "on demand",
@@ -119,9 +119,9 @@ fn in_words(machine: &Placed) -> String {
 }
 
 /// By S3's clock.
-fn heart(details: &Details, now: Timestamp) -> String {
+fn heart(details: &JobDetails, now: Timestamp) -> String {
     let Some(at) = details.heartbeat_at else { return String::new() };
-    let ago = duration::show(now.duration_since(at));
+    let ago = duration::format_duration(now.duration_since(at));
     let Some(heartbeat) = &details.heartbeat else { return format!("{ago} ago") };
     let doing = if heartbeat.doing.is_empty() { String::new() } else { format!(": {}", heartbeat.doing) };
     let step = heartbeat.step.map(|step| format!(", at step {step}")).unwrap_or_default();
@@ -129,17 +129,17 @@ fn heart(details: &Details, now: Timestamp) -> String {
     format!("{ago} ago{doing}{step}{pace}")
 }
 
-fn checkpoint(overview: &Overview, details: &Details) -> String {
+fn checkpoint(overview: &JobOverview, details: &JobDetails) -> String {
     match details.head.as_ref().and_then(|head| Some((head, head.checkpoint?))) {
         Some((head, checkpoint)) => {
-            let doubt = if head.doubtful.contains(&checkpoint) { ", which may be cut off" } else { "" };
+            let doubt = if head.unverified.contains(&checkpoint) { ", which may be cut off" } else { "" };
             format!("step {}, of attempt {}{doubt}", checkpoint.step, checkpoint.attempt)
         }
         None => overview.step.map(|step| format!("step {step}")).unwrap_or_default(),
     }
 }
 
-fn asked_for(terms: &Terms) -> String {
+fn asked_for(terms: &JobTerms) -> String {
     let gpu = &terms.gpu;
     let memory = if gpu.memory_gib_min > 0 { format!(" of {} GiB", gpu.memory_gib_min) } else { String::new() };
     let types: Vec<&str> = gpu.types.iter().map(TypeName::as_str).collect();
@@ -158,12 +158,12 @@ fn asked_for(terms: &Terms) -> String {
 }
 
 fn length(seconds: i64) -> String {
-    duration::show(SignedDuration::from_secs(seconds))
+    duration::format_duration(SignedDuration::from_secs(seconds))
 }
 
 fn until_when(at: Timestamp, now: Timestamp) -> String {
     if at > now {
-        return format!("in {}", duration::show(at.duration_since(now)));
+        return format!("in {}", duration::format_duration(at.duration_since(now)));
     }
-    format!("{} ago", duration::show(now.duration_since(at)))
+    format!("{} ago", duration::format_duration(now.duration_since(at)))
 }

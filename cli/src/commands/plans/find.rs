@@ -1,13 +1,13 @@
 //! Finding the record that a person means.
 
-use domain::report::{APPLIED, Recorded, Sequel, Trace, folder_of};
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
+use plan::report::{APPLIED, ApprovalStatus, RunRecord, RunTrace, folder_of};
 use store::{PlanKey, StoreError};
 
 use super::show::minute;
-use crate::context::{Context, Deployed};
-use crate::failure::Failure;
+use crate::command_error::CommandError;
+use crate::context::{CommandContext, DeployedResources};
 
 /// A run is found by the beginning of its id among those of so many days.
 const DAYS: i64 = 8;
@@ -19,13 +19,20 @@ const DAYS_AT_ONCE: usize = 8;
 const CANDIDATES_MAX: usize = 10;
 
 /// The record that `plan` names: by its key, as it is or with its bucket, by the id of its run, or by the beginning of that.
-pub(crate) async fn find(context: &Context, deployed: &Deployed, plan: &str) -> Result<Recorded, Failure> {
+pub(crate) async fn find(
+    context: &CommandContext,
+    deployed: &DeployedResources,
+    plan: &str,
+) -> Result<RunRecord, CommandError> {
     let key = match plan.strip_prefix("s3://") {
         Some(address) => match address.split_once('/') {
             Some((bucket, key)) if bucket == deployed.bucket => key.to_owned(),
             _ => {
                 let problem = format!("{plan} is not in the state bucket, {}", deployed.bucket);
-                return Err(Failure::with(problem, "name the deployment that it belongs to: --stack, or --bucket"));
+                return Err(CommandError::with(
+                    problem,
+                    "name the deployment that it belongs to: --stack, or --bucket",
+                ));
             }
         },
         None if plan.starts_with("plans/") => plan.to_owned(),
@@ -35,18 +42,18 @@ pub(crate) async fn find(context: &Context, deployed: &Deployed, plan: &str) -> 
     let record = record.ok_or_else(|| nowhere(&format!("there is no record at s3://{}/{key}", deployed.bucket)))?;
     if record.key() != key {
         let problem = format!("the record at {key} says of itself that it is {}", record.key());
-        return Err(Failure::with(problem, "no run wrote it there: look at who did"));
+        return Err(CommandError::with(problem, "no run wrote it there: look at who did"));
     }
     Ok(record)
 }
 
-async fn by_run(context: &Context, deployed: &Deployed, run: &str) -> Result<String, Failure> {
+async fn by_run(context: &CommandContext, deployed: &DeployedResources, run: &str) -> Result<String, CommandError> {
     let legal = run.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     if !legal || run.len() < PREFIX_MIN {
         return Err(nowhere(&format!("{run:?} is no run: write at least {PREFIX_MIN} characters of its id")));
     }
     let days = (0..DAYS).map(|day| context.now - SignedDuration::from_hours(24 * day));
-    let mut found = of_days(deployed, days, None).await?;
+    let mut found = records_of_days(deployed, days, None).await?;
     found.retain(|key| key.run.as_str().starts_with(run));
     if found.iter().any(|key| key.run.as_str() == run) {
         found.retain(|key| key.run.as_str() == run);
@@ -55,38 +62,44 @@ async fn by_run(context: &Context, deployed: &Deployed, run: &str) -> Result<Str
         [] => {
             let problem = format!("no run of the last {DAYS} days begins with {run}");
             let advice = "`curfew plans --all` lists runs; an older one is found by its record's key, plans/<day>/<function>/<run>.json";
-            Err(Failure::with(problem, advice))
+            Err(CommandError::with(problem, advice))
         }
         [one] => Ok(one.key.clone()),
         several => {
             let shown = several.iter().take(CANDIDATES_MAX);
             let lines = shown.map(|key| format!("{} of {}, {}", key.run, key.function, minute(key.written_at)));
             let problem = format!("{} runs begin with {run}", several.len());
-            Err(Failure::with(problem, format!("write more of it: {}", lines.collect::<Vec<_>>().join("; "))))
+            Err(CommandError::with(problem, format!("write more of it: {}", lines.collect::<Vec<_>>().join("; "))))
         }
     }
 }
 
 /// What has become since of what a run left to a person. It is carried out within a day.
-pub(super) async fn sequel(context: &Context, deployed: &Deployed, record: &Recorded) -> Result<Sequel, StoreError> {
-    let plan = Trace::of(record);
+pub(super) async fn sequel(
+    context: &CommandContext,
+    deployed: &DeployedResources,
+    record: &RunRecord,
+) -> Result<ApprovalStatus, StoreError> {
+    let plan = RunTrace::from_record(record);
     let mut traces = Vec::new();
     if record.tally().waiting > 0 {
         let day_after = record.at + SignedDuration::from_hours(24);
         let days = [record.at, day_after].into_iter().filter(|day| folder_of(*day) <= folder_of(context.now));
-        let mut keys = of_days(deployed, days, Some(&record.function)).await?;
+        let mut keys = records_of_days(deployed, days, Some(&record.function)).await?;
         keys.retain(|key| key.run.as_str().starts_with(APPLIED));
         for PlanKey { key, .. } in keys {
-            traces.extend(deployed.store.read_plan(&key).await?.as_ref().map(Trace::of));
+            traces.extend(deployed.store.read_plan(&key).await?.as_ref().map(RunTrace::from_record));
         }
-        traces.extend(deployed.store.newest_plan(&record.function, context.now).await?.as_ref().map(Trace::of));
+        traces.extend(
+            deployed.store.newest_plan(&record.function, context.now).await?.as_ref().map(RunTrace::from_record),
+        );
     }
-    Ok(Sequel::of(&plan, &traces))
+    Ok(ApprovalStatus::from_traces(&plan, &traces))
 }
 
 /// The records of the runs that began on these days, newest first.
-pub(super) async fn of_days(
-    deployed: &Deployed,
+pub(super) async fn records_of_days(
+    deployed: &DeployedResources,
     days: impl Iterator<Item = Timestamp>,
     function: Option<&str>,
 ) -> Result<Vec<PlanKey>, StoreError> {
@@ -97,6 +110,6 @@ pub(super) async fn of_days(
     Ok(keys)
 }
 
-fn nowhere(problem: &str) -> Failure {
-    Failure::with(problem, "`curfew plans` lists runs; --since 7d looks further back, --all shows quiet ones too")
+fn nowhere(problem: &str) -> CommandError {
+    CommandError::with(problem, "`curfew plans` lists runs; --since 7d looks further back, --all shows quiet ones too")
 }

@@ -2,23 +2,23 @@
 
 use std::cmp::Reverse;
 
-use domain::id::RunId;
-use domain::mode::Mode;
-use domain::money::Rate;
-use domain::report::{APPLIED, Recorded, Sequel, Tally, Trace, folder_of};
 use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
+use model::id::RunId;
+use model::mode::Mode;
+use model::money::Rate;
+use plan::report::{APPLIED, ApprovalStatus, RunRecord, RunTally, RunTrace, folder_of};
 use serde::Serialize;
 use store::PlanKey;
 
 use super::Plans;
-use super::find::of_days;
+use super::find::records_of_days;
 use super::show::{minute, worth};
-use super::unread::Unread;
-use crate::context::{Context, Deployed};
-use crate::ending::Ending;
-use crate::failure::Failure;
-use crate::screen::{self, Side, Table};
+use super::unread::UnreadRecords;
+use crate::command_error::CommandError;
+use crate::command_status::CommandStatus;
+use crate::context::{CommandContext, DeployedResources};
+use crate::screen::{self, ColumnAlignment, Table};
 
 /// Of a run's id in a table; more where that is not enough to tell it from others.
 const SHORT: usize = 8;
@@ -28,9 +28,9 @@ const READS_AT_ONCE: usize = 16;
 const RUN_MAX: SignedDuration = SignedDuration::from_hours(1);
 
 #[derive(Serialize)]
-struct Listed {
+struct PlanListOutput {
     schema: u32,
-    plans: Vec<Row>,
+    plans: Vec<PlanRow>,
     /// Whether there are more than were asked for.
     more: bool,
     /// How many records could not be read.
@@ -40,7 +40,7 @@ struct Listed {
 
 /// One run in short; of what it left to a person only what still waits.
 #[derive(Serialize)]
-struct Row {
+struct PlanRow {
     key: String,
     function: String,
     run: RunId,
@@ -48,7 +48,7 @@ struct Row {
     mode: Mode,
     seen: usize,
     #[serde(flatten)]
-    tally: Tally,
+    tally: RunTally,
     gaps: usize,
     /// The runs by which a person carried some of that out.
     applied_by: Vec<RunId>,
@@ -58,8 +58,8 @@ struct Row {
     overtaken_by: Option<RunId>,
 }
 
-impl Row {
-    fn of(record: &Recorded) -> Self {
+impl PlanRow {
+    fn from_record(record: &RunRecord) -> Self {
         Self {
             key: record.key(),
             function: record.function.clone(),
@@ -75,10 +75,10 @@ impl Row {
         }
     }
 
-    fn followed_by(mut self, sequel: Sequel) -> Self {
+    fn followed_by(mut self, sequel: ApprovalStatus) -> Self {
         self.applied = sequel.done();
-        let Sequel { applied_by, overtaken_by, waiting, at_stake, .. } = sequel;
-        self.tally = Tally { waiting, at_stake, ..self.tally };
+        let ApprovalStatus { applied_by, overtaken_by, waiting, at_stake, .. } = sequel;
+        self.tally = RunTally { waiting, at_stake, ..self.tally };
         Self { applied_by, overtaken_by, ..self }
     }
 
@@ -95,7 +95,11 @@ impl Row {
     }
 }
 
-pub(super) async fn list(asked: &Plans, context: &Context, deployed: &Deployed) -> Result<Ending, Failure> {
+pub(super) async fn list(
+    asked: &Plans,
+    context: &CommandContext,
+    deployed: &DeployedResources,
+) -> Result<CommandStatus, CommandError> {
     let since = context.now - asked.since.duration;
     let keys = keys(asked, deployed, since, context.now).await?;
     let mut listed = read(asked, deployed, since, keys).await;
@@ -109,16 +113,16 @@ pub(super) async fn list(asked: &Plans, context: &Context, deployed: &Deployed) 
         show(&listed, asked);
     }
     Ok(match listed {
-        Listed { unread: 1.., .. } => Ending::Trouble,
-        _ if listed.plans.iter().any(|row| row.tally.waiting > 0) => Ending::Found,
-        _ => Ending::Fine,
+        PlanListOutput { unread: 1.., .. } => CommandStatus::Error,
+        _ if listed.plans.iter().any(|row| row.tally.waiting > 0) => CommandStatus::Findings,
+        _ => CommandStatus::Success,
     })
 }
 
 /// As many as were asked for. What follows a run is written down after it, and so has been read before it.
-async fn read(asked: &Plans, deployed: &Deployed, since: Timestamp, keys: Vec<PlanKey>) -> Listed {
+async fn read(asked: &Plans, deployed: &DeployedResources, since: Timestamp, keys: Vec<PlanKey>) -> PlanListOutput {
     let (mut rows, mut traces, mut more) = (Vec::new(), Vec::new(), false);
-    let (mut unread, mut total) = (Unread::default(), 0);
+    let (mut unread, mut total) = (UnreadRecords::default(), 0);
     let reads = stream::iter(keys).map(|PlanKey { key, .. }| async move {
         let read = deployed.store.read_plan(&key).await;
         (key, read)
@@ -134,9 +138,9 @@ async fn read(asked: &Plans, deployed: &Deployed, since: Timestamp, keys: Vec<Pl
                     more = true;
                     break;
                 }
-                let trace = Trace::of(&record);
+                let trace = RunTrace::from_record(&record);
                 if is_shown {
-                    rows.push((Row::of(&record), trace.clone()));
+                    rows.push((PlanRow::from_record(&record), trace.clone()));
                 }
                 traces.push(trace);
             }
@@ -144,13 +148,19 @@ async fn read(asked: &Plans, deployed: &Deployed, since: Timestamp, keys: Vec<Pl
             Err(error) => unread.add(&key, &error.to_string()),
         }
     }
-    let plans = rows.into_iter().map(|(row, trace)| row.followed_by(Sequel::of(&trace, &traces))).collect();
-    Listed { schema: screen::SCHEMA, plans, more, unread: unread.count(), warnings: unread.warnings(total) }
+    let plans =
+        rows.into_iter().map(|(row, trace)| row.followed_by(ApprovalStatus::from_traces(&trace, &traces))).collect();
+    PlanListOutput { schema: screen::SCHEMA, plans, more, unread: unread.count(), warnings: unread.warnings(total) }
 }
 
 /// Newest first. A run is written down when it ends, which may be on the day after it began.
-async fn keys(asked: &Plans, deployed: &Deployed, since: Timestamp, now: Timestamp) -> Result<Vec<PlanKey>, Failure> {
-    let mut keys = of_days(deployed, days(since, now), asked.function.as_deref()).await?;
+async fn keys(
+    asked: &Plans,
+    deployed: &DeployedResources,
+    since: Timestamp,
+    now: Timestamp,
+) -> Result<Vec<PlanKey>, CommandError> {
+    let mut keys = records_of_days(deployed, days(since, now), asked.function.as_deref()).await?;
     keys.retain(|key| key.written_at >= since);
     Ok(keys)
 }
@@ -161,17 +171,17 @@ fn days(since: Timestamp, now: Timestamp) -> impl Iterator<Item = Timestamp> {
     (0..).map(move |day| now - SignedDuration::from_hours(24 * day)).take_while(move |day| folder_of(*day) >= first)
 }
 
-fn show(listed: &Listed, asked: &Plans) {
+fn show(listed: &PlanListOutput, asked: &Plans) {
     let table = table(&listed.plans);
     if table.is_empty() {
         // Of records that nobody could read nobody knows what they found.
         if listed.unread == 0 {
             let quiet = if asked.all { "" } else { " found anything (--all shows quiet runs too)" };
-            screen::say(format!("No run of the last {}{quiet}.", asked.since.text));
+            screen::print_line(format!("No run of the last {}{quiet}.", asked.since.text));
         }
         return;
     }
-    screen::say(table);
+    screen::print_line(table);
     if listed.more {
         screen::progress(format!("There are more: --limit shows more than {}.", asked.limit));
     }
@@ -179,32 +189,32 @@ fn show(listed: &Listed, asked: &Plans) {
         let run = short(&row.run, &listed.plans);
         let (ends, wait) =
             (screen::counted(row.tally.waiting, "end"), if row.tally.waiting == 1 { "waits" } else { "wait" });
-        screen::say(format!(
+        screen::print_line(format!(
             "\n{ends} of {} {wait} for a person. Review: curfew plans {run}\nCarry out:  curfew apply {run}",
             row.function
         ));
     }
 }
 
-fn table(rows: &[Row]) -> Table<13> {
+fn table(rows: &[PlanRow]) -> Table<13> {
     let mut table = Table::new([
-        ("when (UTC)", Side::Whole),
-        ("function", Side::Whole),
-        ("run", Side::Whole),
-        ("waiting", Side::Right),
-        ("ended", Side::Right),
-        ("since then", Side::Left),
-        ("observed", Side::Right),
-        ("other", Side::Right),
-        ("seen", Side::Right),
-        ("saved", Side::Right),
-        ("mode", Side::Whole),
-        ("failed", Side::Right),
-        ("gaps", Side::Right),
+        ("when (UTC)", ColumnAlignment::Whole),
+        ("function", ColumnAlignment::Whole),
+        ("run", ColumnAlignment::Whole),
+        ("waiting", ColumnAlignment::Right),
+        ("ended", ColumnAlignment::Right),
+        ("since then", ColumnAlignment::Left),
+        ("observed", ColumnAlignment::Right),
+        ("other", ColumnAlignment::Right),
+        ("seen", ColumnAlignment::Right),
+        ("saved", ColumnAlignment::Right),
+        ("mode", ColumnAlignment::Whole),
+        ("failed", ColumnAlignment::Right),
+        ("gaps", ColumnAlignment::Right),
     ])
     .sparing(4);
     for row in rows {
-        let Tally { done, ended, observed, failed, waiting, saved, at_stake, .. } = row.tally;
+        let RunTally { done, ended, observed, failed, waiting, saved, at_stake, .. } = row.tally;
         let count = |count: usize| if count == 0 { "-".to_owned() } else { count.to_string() };
         let at_stake = match worth(&row.function, at_stake) {
             _ if at_stake == Rate::ZERO => count(waiting),
@@ -230,7 +240,7 @@ fn table(rows: &[Row]) -> Table<13> {
 }
 
 /// As much of a run's id as tells it from the others.
-fn short(run: &RunId, all: &[Row]) -> String {
+fn short(run: &RunId, all: &[PlanRow]) -> String {
     let run = run.as_str();
     let from = if run.starts_with(APPLIED) { APPLIED.len() + SHORT } else { SHORT };
     let is_alone = |length: &usize| {
@@ -257,15 +267,15 @@ mod tests {
         check("2026-08-31T12:00:00Z", "2026-09-01T12:00:00Z", &["plans/2026-09-01/", "plans/2026-08-31/"]);
     }
 
-    fn row(run: &str) -> Row {
-        Row {
+    fn row(run: &str) -> PlanRow {
+        PlanRow {
             key: String::new(),
             function: "reap-instances".to_owned(),
             run: run.into(),
             at: Timestamp::UNIX_EPOCH,
             mode: Mode::Enforce,
             seen: 0,
-            tally: Tally::default(),
+            tally: RunTally::default(),
             gaps: 0,
             applied_by: Vec::new(),
             applied: 0,
@@ -276,7 +286,7 @@ mod tests {
     #[test]
     fn a_run_is_named_by_as_much_as_tells_it_from_others() {
         let all = ["aaaaaaaa-1", "aaaaaaaa-2", "bbbbbbbb-1", "apply-bbbbbbbb-1-x", "apply-bbbbbbbb-1-y", "cc"];
-        let rows: Vec<Row> = all.iter().map(|run| row(run)).collect();
+        let rows: Vec<PlanRow> = all.iter().map(|run| row(run)).collect();
         let shown: Vec<String> = rows.iter().map(|row| short(&row.run, &rows)).collect();
         assert_eq!(shown, ["aaaaaaaa-1", "aaaaaaaa-2", "bbbbbbbb", "apply-bbbbbbbb-1-x", "apply-bbbbbbbb-1-y", "cc"]);
     }
@@ -285,7 +295,7 @@ mod tests {
     fn what_became_of_what_was_left_is_said() {
         let check = |applied_by: &[&str], applied: usize, overtaken_by: Option<&str>, expect: &str| {
             let applied_by = applied_by.iter().map(|run| RunId::from(*run)).collect();
-            let of = Row { applied_by, applied, overtaken_by: overtaken_by.map(RunId::from), ..row("aaaaaaaa-1") };
+            let of = PlanRow { applied_by, applied, overtaken_by: overtaken_by.map(RunId::from), ..row("aaaaaaaa-1") };
             assert_eq!(of.since_then(&[]), expect);
         };
         check(&[], 0, None, "");

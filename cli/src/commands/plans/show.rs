@@ -3,39 +3,44 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use domain::id::RunId;
-use domain::money::{self, Rate};
-use domain::report::{OutcomeKind, Recorded, RecordedStep, Sequel, Tally, Trace};
 use jiff::Timestamp;
+use model::id::RunId;
+use model::money;
+use model::money::Rate;
+use plan::report::{ApprovalStatus, OutcomeKind, RecordedStep, RunRecord, RunTally, RunTrace};
 use serde::Serialize;
 use store::StoreError;
 
-use crate::ending::Ending;
-use crate::failure::Failure;
-use crate::screen::{self, Side, Table};
+use crate::command_error::CommandError;
+use crate::command_status::CommandStatus;
+use crate::screen::{self, ColumnAlignment, Table};
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct PlanOutput<'a> {
     schema: u32,
     key: String,
     #[serde(flatten)]
-    record: &'a Recorded,
-    tally: Tally,
+    record: &'a RunRecord,
+    tally: RunTally,
     applied_by: &'a [RunId],
     applied: usize,
     overtaken_by: Option<&'a RunId>,
 }
 
 /// A record, and what has become since of what it left to a person. Where nobody can say that, it may all wait still.
-pub(super) fn show(record: &Recorded, sequel: Result<Sequel, StoreError>, json: bool) -> Result<Ending, Failure> {
+pub(super) fn show(
+    record: &RunRecord,
+    sequel: Result<ApprovalStatus, StoreError>,
+    json: bool,
+) -> Result<CommandStatus, CommandError> {
     let trouble = sequel.as_ref().err().map(|error| format!("what has become of it since cannot be read: {error}"));
     if let Some(trouble) = &trouble {
         screen::warn(trouble);
     }
-    let sequel = sequel.unwrap_or_else(|_| Sequel::of(&Trace::of(record), &[]));
-    let tally = Tally { waiting: sequel.waiting, at_stake: sequel.at_stake, ..record.tally() };
+    let sequel = sequel.unwrap_or_else(|_| ApprovalStatus::from_traces(&RunTrace::from_record(record), &[]));
+    let tally = RunTally { waiting: sequel.waiting, at_stake: sequel.at_stake, ..record.tally() };
     if json {
-        screen::json(&Shown {
+        screen::json(&PlanOutput {
             schema: screen::SCHEMA,
             key: record.key(),
             record,
@@ -45,54 +50,54 @@ pub(super) fn show(record: &Recorded, sequel: Result<Sequel, StoreError>, json: 
             overtaken_by: sequel.overtaken_by.as_ref(),
         })?;
     } else {
-        say(record, &sequel, tally);
+        print_record(record, &sequel, tally);
     }
     Ok(match trouble {
-        Some(_) => Ending::Trouble,
-        None if tally.waiting > 0 => Ending::Found,
-        None => Ending::Fine,
+        Some(_) => CommandStatus::Error,
+        None if tally.waiting > 0 => CommandStatus::Findings,
+        None => CommandStatus::Success,
     })
 }
 
-fn say(record: &Recorded, sequel: &Sequel, tally: Tally) {
-    let mode = if record.mode == domain::mode::Mode::Enforce { "enforce" } else { "observe" };
-    screen::say(format!("{}, run {}", record.function, record.run));
-    screen::say(format!("{} UTC, mode {mode}, {} seen in {}", minute(record.at), record.seen, regions(record)));
-    screen::say("");
+fn print_record(record: &RunRecord, sequel: &ApprovalStatus, tally: RunTally) {
+    let mode = if record.mode == model::mode::Mode::Enforce { "enforce" } else { "observe" };
+    screen::print_line(format!("{}, run {}", record.function, record.run));
+    screen::print_line(format!("{} UTC, mode {mode}, {} seen in {}", minute(record.at), record.seen, regions(record)));
+    screen::print_line("");
     if record.steps.is_empty() {
-        screen::say("It found nothing to do.");
+        screen::print_line("It found nothing to do.");
     } else {
-        screen::say(table(record, sequel));
+        screen::print_line(table(record, sequel));
     }
     errors(record);
     for gap in &record.gaps {
-        screen::say(format!("not seen: {}, {}: {}", gap.region, gap.call, gap.error));
+        screen::print_line(format!("not seen: {}, {}: {}", gap.region, gap.call, gap.error));
     }
-    if !record.spared.is_empty() {
-        let spared = record.spared.iter().map(|(why, whom)| format!("{} {why}", whom.len()));
-        screen::say(format!("left alone: {}", spared.collect::<Vec<_>>().join(", ")));
+    if !record.skipped.is_empty() {
+        let skipped = record.skipped.iter().map(|(why, whom)| format!("{} {why}", whom.len()));
+        screen::print_line(format!("left alone: {}", skipped.collect::<Vec<_>>().join(", ")));
     }
-    screen::say(totals(record, tally));
+    screen::print_line(totals(record, tally));
     if !sequel.applied_by.is_empty() {
         let by: Vec<&str> = sequel.applied_by.iter().map(RunId::as_str).collect();
-        screen::say(format!("applied by {}: {} done", by.join(", "), sequel.done()));
+        screen::print_line(format!("applied by {}: {} done", by.join(", "), sequel.done()));
     }
     if let Some(by) = &sequel.overtaken_by {
-        screen::say(format!("overtaken by {by}, which has found again what is left:  curfew plans {by}"));
+        screen::print_line(format!("overtaken by {by}, which has found again what is left:  curfew plans {by}"));
     }
     if tally.waiting > 0 {
-        screen::say(format!("\nCarry out what waits, each item checked again:  curfew apply {}", record.run));
+        screen::print_line(format!("\nCarry out what waits, each item checked again:  curfew apply {}", record.run));
     }
 }
 
-fn regions(record: &Recorded) -> String {
+fn regions(record: &RunRecord) -> String {
     match record.regions.as_slice() {
         [one] => one.to_string(),
         several => format!("{} regions", several.len()),
     }
 }
 
-fn table(record: &Recorded, sequel: &Sequel) -> Table<8> {
+fn table(record: &RunRecord, sequel: &ApprovalStatus) -> Table<8> {
     let mut steps: Vec<&RecordedStep> = record.steps.iter().collect();
     let worth_of = |step: &RecordedStep| step.saves_usd_per_hour.filter(|_| step.is_end()).unwrap_or_default();
     steps.sort_by(|one, other| {
@@ -101,14 +106,14 @@ fn table(record: &Recorded, sequel: &Sequel) -> Table<8> {
             .then_with(|| (&one.region, &one.resource).cmp(&(&other.region, &other.resource)))
     });
     let mut table = Table::new([
-        ("resource", Side::Whole),
-        ("region", Side::Left),
-        ("what", Side::Left),
-        ("team", Side::Left),
-        ("do", Side::Left),
-        ("saves", Side::Right),
-        ("outcome", Side::Left),
-        ("why", Side::Left),
+        ("resource", ColumnAlignment::Whole),
+        ("region", ColumnAlignment::Left),
+        ("what", ColumnAlignment::Left),
+        ("team", ColumnAlignment::Left),
+        ("do", ColumnAlignment::Left),
+        ("saves", ColumnAlignment::Right),
+        ("outcome", ColumnAlignment::Left),
+        ("why", ColumnAlignment::Left),
     ]);
     for step in steps {
         let saves = match step.saves_usd_per_hour {
@@ -131,7 +136,7 @@ fn table(record: &Recorded, sequel: &Sequel) -> Table<8> {
 }
 
 /// What became of it, by now.
-fn outcome(record: &Recorded, sequel: &Sequel, step: &RecordedStep) -> &'static str {
+fn outcome(record: &RunRecord, sequel: &ApprovalStatus, step: &RecordedStep) -> &'static str {
     if !record.waits(step) {
         return outcome_name(step.outcome);
     }
@@ -151,13 +156,13 @@ fn what(RecordedStep { what, name, .. }: &RecordedStep) -> String {
 }
 
 fn why(step: &RecordedStep) -> String {
-    let because = &step.because;
-    let only_told = because.only_told().map(|why| format!("; only told: {}", why.explained())).unwrap_or_default();
-    format!("{}: {}{only_told}", because.rule, because.in_words(&step.action))
+    let evidence = &step.evidence;
+    let notify_only = evidence.notify_only().map(|why| format!("; only told: {}", why.explain())).unwrap_or_default();
+    format!("{}: {}{notify_only}", evidence.rule, evidence.describe(&step.action))
 }
 
 /// The same error of many is said once.
-fn errors(record: &Recorded) {
+fn errors(record: &RunRecord) {
     let mut errors: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for step in &record.steps {
         if let Some(error) = &step.error {
@@ -170,12 +175,13 @@ fn errors(record: &Recorded) {
             [first, ..] => format!("{first} and {} more", resources.len() - 1),
             [] => continue,
         };
-        screen::say(format!("{whose}: {error}"));
+        screen::print_line(format!("{whose}: {error}"));
     }
 }
 
-fn totals(record: &Recorded, tally: Tally) -> String {
-    let Tally { done, ended, observed, overtaken, failed, not_reached, waiting, saved, would_save, at_stake } = tally;
+fn totals(record: &RunRecord, tally: RunTally) -> String {
+    let RunTally { done, ended, observed, overtaken, failed, not_reached, waiting, saved, would_save, at_stake } =
+        tally;
     let counts = [
         (ended, "ended"),
         (done - ended, "otherwise done"),
@@ -217,7 +223,7 @@ pub(crate) fn minute(at: Timestamp) -> String {
 pub(crate) fn worth(function: &str, rate: Rate) -> String {
     match function {
         _ if rate == Rate::ZERO => "-".to_owned(),
-        "reap-volumes" => money::show_monthly(Some(rate)).replace(" a month", "/mo"),
+        "reap-volumes" => money::format_monthly_rate(Some(rate)).replace(" a month", "/mo"),
         _ => rate.to_string(),
     }
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 /// The same refusal of many is one warning.
 #[derive(Default)]
-pub(super) struct Unread {
+pub(super) struct UnreadRecords {
     /// By the refusal without its record's key: that key, and the refusal whole.
     refusals: BTreeMap<String, Vec<String>>,
     count: usize,
 }
 
-impl Unread {
+impl UnreadRecords {
     pub(super) fn add(&mut self, key: &str, refusal: &str) {
         self.count += 1;
         // AWS repeats the key in what it says.
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     fn check(refusals: &[(&str, &str)], total: usize, expect: &[&str]) {
-        let mut unread = Unread::default();
+        let mut unread = UnreadRecords::default();
         for (key, refusal) in refusals {
             unread.add(key, refusal);
         }

@@ -10,7 +10,7 @@
 //!     "region": "us-east-1", "resource": "i-0abc", "kinds": ["idle", "untagged"],
 //!     "team": "vision", "owner": null, "name": null, "what": "g5.xlarge",
 //!     "usd_per_hour": 1.006, "usd_per_month": 734.38, "price_source": "Price List of 2026-09-01",
-//!     "because": "idle from …", "created_at": null, "controller": null
+//!     "evidence": "idle from …", "created_at": null, "controller": null
 //!   }],
 //!   "kinds": [{"kind": "idle", "findings": 1, "usd_per_month": 734.38, "unknown_prices": 0}],
 //!   "teams": [{"team": "vision", "findings": 1, "usd_per_month": 734.38, "unknown_prices": 0}],
@@ -29,43 +29,45 @@
 
 use std::collections::BTreeSet;
 
-use domain::id::{Region, ResourceId, TeamName};
-use domain::money::{self, Rate};
-use domain::observed::Gap;
-use domain::price;
-use domain::scan::{self, Finding, Kind, Total};
+use billing::price;
 use jiff::Timestamp;
+use model::id::{Region, ResourceId, TeamName};
+use model::money;
+use model::money::Rate;
+use model::observation::Gap;
+use reaping::scan;
+use reaping::scan::{FindingKind, FindingTotal, ScanFinding};
 use serde::Serialize;
 
-use super::Found;
+use super::ScanResult;
 use crate::screen;
 
 #[derive(Serialize)]
-pub(super) struct Document<'a> {
+pub(super) struct ScanOutput<'a> {
     schema: u32,
     at: Timestamp,
     regions: &'a [Region],
-    seen: Seen,
-    findings: Vec<Row<'a>>,
-    kinds: Vec<OfKind>,
-    teams: Vec<OfTeam<'a>>,
-    total: Sum,
+    seen: SeenCounts,
+    findings: Vec<ScanRow<'a>>,
+    kinds: Vec<KindTotal>,
+    teams: Vec<TeamTotal<'a>>,
+    total: TotalOutput,
     gaps: &'a [Gap],
     unanswered: &'a BTreeSet<Region>,
 }
 
 #[derive(Serialize)]
-struct Seen {
+struct SeenCounts {
     instances: usize,
     volumes: usize,
     unjudged: usize,
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct ScanRow<'a> {
     region: &'a Region,
     resource: &'a ResourceId,
-    kinds: &'a [Kind],
+    kinds: &'a [FindingKind],
     team: Option<&'a TeamName>,
     owner: Option<&'a str>,
     name: Option<&'a str>,
@@ -74,51 +76,51 @@ struct Row<'a> {
     #[serde(serialize_with = "money::as_usd_per_month")]
     usd_per_month: Option<Rate>,
     price_source: Option<String>,
-    because: &'a str,
+    evidence: &'a str,
     created_at: Option<Timestamp>,
     controller: Option<&'a str>,
 }
 
 #[derive(Serialize)]
-struct OfKind {
-    kind: Kind,
+struct KindTotal {
+    kind: FindingKind,
     #[serde(flatten)]
-    sum: Sum,
+    sum: TotalOutput,
 }
 
 #[derive(Serialize)]
-struct OfTeam<'a> {
+struct TeamTotal<'a> {
     team: Option<&'a TeamName>,
     #[serde(flatten)]
-    sum: Sum,
+    sum: TotalOutput,
 }
 
 #[derive(Serialize)]
-struct Sum {
+struct TotalOutput {
     findings: usize,
     #[serde(serialize_with = "money::as_usd_per_month")]
     usd_per_month: Option<Rate>,
     unknown_prices: usize,
 }
 
-pub(super) fn of(found: &Found, at: Timestamp) -> Document<'_> {
+pub(super) fn build_output(found: &ScanResult, at: Timestamp) -> ScanOutput<'_> {
     let teams = scan::by_team(&found.findings);
-    Document {
+    ScanOutput {
         schema: screen::SCHEMA,
         at,
         regions: &found.regions,
-        seen: Seen { instances: found.instances, volumes: found.volumes, unjudged: found.unjudged },
+        seen: SeenCounts { instances: found.instances, volumes: found.volumes, unjudged: found.unjudged },
         findings: found.findings.iter().map(row).collect(),
-        kinds: scan::by_kind(&found.findings).into_iter().map(|(kind, of)| OfKind { kind, sum: sum(of) }).collect(),
-        teams: teams.into_iter().map(|(team, total)| OfTeam { team, sum: sum(total) }).collect(),
-        total: sum(Total::of(&found.findings)),
+        kinds: scan::by_kind(&found.findings).into_iter().map(|(kind, of)| KindTotal { kind, sum: sum(of) }).collect(),
+        teams: teams.into_iter().map(|(team, total)| TeamTotal { team, sum: sum(total) }).collect(),
+        total: sum(FindingTotal::from_findings(&found.findings)),
         gaps: &found.gaps,
         unanswered: &found.unanswered,
     }
 }
 
-fn row(finding: &Finding) -> Row<'_> {
-    Row {
+fn row(finding: &ScanFinding) -> ScanRow<'_> {
+    ScanRow {
         region: &finding.region,
         resource: &finding.resource,
         kinds: &finding.kinds,
@@ -128,14 +130,14 @@ fn row(finding: &Finding) -> Row<'_> {
         what: &finding.what,
         usd_per_hour: price::rate(finding.price),
         usd_per_month: price::rate(finding.price),
-        price_source: finding.price.map(|quote| quote.source.words()),
-        because: &finding.because,
+        price_source: finding.price.map(|quote| quote.source.describe()),
+        evidence: &finding.evidence,
         created_at: finding.created_at,
         controller: finding.controller.as_deref(),
     }
 }
 
-fn sum(total: Total) -> Sum {
+fn sum(total: FindingTotal) -> TotalOutput {
     let usd_per_month = Some(total.rate().unwrap_or_default());
-    Sum { findings: total.findings, usd_per_month, unknown_prices: total.unknown_prices }
+    TotalOutput { findings: total.findings, usd_per_month, unknown_prices: total.unknown_prices }
 }

@@ -3,17 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Write as _};
 
-use domain::fault::shortened;
-use domain::id::{Region, TeamName};
-use domain::money::{self, Rate};
-use domain::observed::GapKind;
-use domain::price;
-use domain::scan::{self, Finding, Kind, Total};
+use billing::price;
+use model::fault::shortened;
+use model::id::{Region, TeamName};
+use model::money;
+use model::money::Rate;
+use model::observation::GapKind;
+use reaping::scan;
+use reaping::scan::{FindingKind, FindingTotal, ScanFinding};
 
-use super::Found;
-use super::look::Looked;
-use crate::context::Context;
-use crate::screen::{self, Side, Table, plain};
+use super::ScanResult;
+use super::region::RegionFindings;
+use crate::context::CommandContext;
+use crate::screen::{self, ColumnAlignment, Table, plain};
 
 /// Rows of a region that are shown at once; the table at the end has all.
 const ROWS_OF_REGION_MAX: usize = 5;
@@ -29,45 +31,49 @@ const NOBODY: &str = "(no team)";
 
 /// What is going on, unless nobody wants to know.
 #[derive(Clone, Copy)]
-pub(super) struct Progress {
+pub(super) struct ScanProgress {
     pub(super) quiet: bool,
 }
 
-impl Progress {
-    pub(super) fn say(self, text: impl Display) {
+impl ScanProgress {
+    pub(super) fn print(self, text: impl Display) {
         if !self.quiet {
             screen::progress(text);
         }
     }
 
     pub(super) fn begin(self, regions: &[Region]) {
-        self.say(format_args!("Looking at {}: {}", screen::counted(regions.len(), "region"), listed(regions.iter())));
+        self.print(format_args!("Looking at {}: {}", screen::counted(regions.len(), "region"), listed(regions.iter())));
     }
 
     pub(super) fn waiting(self, regions: &BTreeSet<Region>) {
-        self.say(format_args!("Still waiting for {}", listed(regions.iter())));
+        self.print(format_args!("Still waiting for {}", listed(regions.iter())));
     }
 
     /// One line of a region that has answered, and its dearest rows.
-    pub(super) fn region(self, looked: &Looked, place: usize, of: usize) {
-        let Looked { region, instances, volumes, findings, gaps, .. } = looked;
+    pub(super) fn region(self, looked: &RegionFindings, place: usize, of: usize) {
+        let RegionFindings { region, instances, volumes, findings, gaps, .. } = looked;
         let seen = if gaps.iter().any(|gap| gap.kind == GapKind::ForbiddenRegion) {
             "forbidden by the organisation".to_owned()
         } else if looked.saw_nothing() {
             "could not be seen".to_owned()
         } else {
             let incomplete = if gaps.is_empty() { "" } else { ", not all of it seen" };
-            let found = if findings.is_empty() { "nothing found".to_owned() } else { summary(Total::of(findings)) };
+            let found = if findings.is_empty() {
+                "nothing found".to_owned()
+            } else {
+                summary(FindingTotal::from_findings(findings))
+            };
             let instances = screen::counted(*instances, "GPU instance");
             format!("{instances}, {}{incomplete}: {found}", screen::counted(*volumes, "unattached volume"))
         };
         let mut text = format!("[{place}/{of}] {region}: {seen}");
         let shown = &findings[..findings.len().min(ROWS_OF_REGION_MAX)];
-        let wide = |of: &dyn Fn(&Finding) -> usize| shown.iter().map(of).max().unwrap_or_default();
+        let wide = |of: &dyn Fn(&ScanFinding) -> usize| shown.iter().map(of).max().unwrap_or_default();
         let (ids, whats) = (wide(&|of| of.resource.as_str().len()), wide(&|of| of.what.chars().count()));
         let whys = wide(&|of| kinds(of).len());
         for finding in shown {
-            let Finding { resource, what, .. } = finding;
+            let ScanFinding { resource, what, .. } = finding;
             let (money, kinds) = (cost(finding), kinds(finding));
             let team = finding.team.as_ref().map_or(NOBODY, TeamName::as_str);
             let resource = resource.as_str();
@@ -76,28 +82,28 @@ impl Progress {
         if findings.len() > ROWS_OF_REGION_MAX {
             let _ = write!(text, "\n  and {} more", findings.len() - ROWS_OF_REGION_MAX);
         }
-        self.say(text);
+        self.print(text);
     }
 
     /// What a person does next.
-    pub(super) fn next(self, found: &Found, is_deployed: bool) {
+    pub(super) fn next(self, found: &ScanResult, is_deployed: bool) {
         if found.saw_nothing || !found.unanswered.is_empty() {
             return;
         }
         let deploy = "`make deploy` puts Curfew in place, which only tells until you let it act";
         match found.findings.first().map(|finding| &finding.resource) {
             Some(resource) if is_deployed => {
-                self.say(format_args!("Next: `curfew explain {resource}` says what every rule finds of one."));
+                self.print(format_args!("Next: `curfew explain {resource}` says what every rule finds of one."));
             }
-            Some(resource) => self.say(format_args!("Next: `curfew explain {resource}` says why; {deploy}.")),
+            Some(resource) => self.print(format_args!("Next: `curfew explain {resource}` says why; {deploy}.")),
             None if is_deployed => {}
-            None => self.say(format_args!("Next: {deploy}.")),
+            None => self.print(format_args!("Next: {deploy}.")),
         }
     }
 }
 
 /// What could not be seen: the same refusal of several regions once, as that of several calls; and who was refused.
-pub(super) fn gaps(found: &Found, context: &Context) {
+pub(super) fn gaps(found: &ScanResult, context: &CommandContext) {
     let mut regions_of: BTreeMap<(bool, &str, &str), BTreeSet<&Region>> = BTreeMap::new();
     for gap in &found.gaps {
         let forbidden = gap.kind == GapKind::ForbiddenRegion;
@@ -112,7 +118,7 @@ pub(super) fn gaps(found: &Found, context: &Context) {
         if forbidden {
             screen::progress(plain(&format!("Not looked at, as the organisation forbids it: {regions}")));
         } else {
-            let error = crate::failure::for_who_waits(error);
+            let error = crate::command_error::for_who_waits(error);
             screen::warn(plain(&format!("{} failed in {regions}: {error}", calls.join(", "))));
         }
     }
@@ -122,7 +128,7 @@ pub(super) fn gaps(found: &Found, context: &Context) {
 }
 
 /// The table of everything, the teams, and the sum.
-pub(super) fn result(found: &Found) {
+pub(super) fn result(found: &ScanResult) {
     let seen = format!(
         "{} and {} in {}",
         screen::counted(found.instances, "GPU instance"),
@@ -131,31 +137,31 @@ pub(super) fn result(found: &Found) {
     );
     let unseen = unseen(found);
     if found.saw_nothing {
-        return screen::say(match found.unanswered.len() {
+        return screen::print_line(match found.unanswered.len() {
             0 => "Nothing could be seen.".to_owned(),
             _ => format!("Nothing was seen yet; {}.", unseen.join("; ")),
         });
     }
     if found.findings.is_empty() {
         let but = if found.saw_everything() { "" } else { ", but not everything could be seen" };
-        screen::say(format_args!("Nothing found among {seen}{but}."));
-        return unseen.into_iter().for_each(screen::say);
+        screen::print_line(format_args!("Nothing found among {seen}{but}."));
+        return unseen.into_iter().for_each(screen::print_line);
     }
-    screen::say(format_args!("{}\n", rows(&found.findings)));
-    screen::say(format_args!("{}\n", teams(&found.findings)));
-    screen::say(format_args!("{}, among {seen}.", summary(Total::of(&found.findings))));
-    screen::say(by_kind(&found.findings));
-    caveats(&found.findings).into_iter().for_each(screen::say);
-    unseen.into_iter().for_each(screen::say);
+    screen::print_line(format_args!("{}\n", rows(&found.findings)));
+    screen::print_line(format_args!("{}\n", teams(&found.findings)));
+    screen::print_line(format_args!("{}, among {seen}.", summary(FindingTotal::from_findings(&found.findings))));
+    screen::print_line(by_kind(&found.findings));
+    caveats(&found.findings).into_iter().for_each(screen::print_line);
+    unseen.into_iter().for_each(screen::print_line);
 }
 
 /// `By finding, a month: idle $734.38 (1).`
-fn by_kind(findings: &[Finding]) -> String {
+fn by_kind(findings: &[ScanFinding]) -> String {
     let kinds = scan::by_kind(findings).into_iter().map(|(kind, total)| {
         let name = match kind {
-            Kind::Uninstrumented => "cannot be judged (uninstrumented)",
-            Kind::Orphaned => "unattached (orphaned)",
-            Kind::Idle | Kind::Reserved | Kind::Untagged => kind.as_str(),
+            FindingKind::Uninstrumented => "cannot be judged (uninstrumented)",
+            FindingKind::Orphaned => "unattached (orphaned)",
+            FindingKind::Idle | FindingKind::Reserved | FindingKind::Untagged => kind.as_str(),
         };
         let usd = total.rate().map_or_else(|| "unknown".to_owned(), |rate| format!("${}", money(Some(rate))));
         format!("{name} {usd} ({})", total.findings)
@@ -166,7 +172,7 @@ fn by_kind(findings: &[Finding]) -> String {
 }
 
 /// What is in no total, since nobody saw it.
-fn unseen(found: &Found) -> Vec<String> {
+fn unseen(found: &ScanResult) -> Vec<String> {
     let mut lines = Vec::new();
     let of = |call: &str| {
         let gaps = found.gaps.iter().filter(|gap| gap.call == call && gap.kind == GapKind::Region);
@@ -194,17 +200,17 @@ fn unseen(found: &Found) -> Vec<String> {
     lines
 }
 
-fn rows(findings: &[Finding]) -> Table<9> {
+fn rows(findings: &[ScanFinding]) -> Table<9> {
     let table = Table::new([
-        ("USD/month", Side::Right),
-        ("Finding", Side::Left),
-        ("Resource", Side::Whole),
-        ("What", Side::Left),
-        ("Name", Side::Left),
-        ("Team", Side::Left),
-        ("Why", Side::Left),
-        ("Region", Side::Left),
-        ("Owner", Side::Left),
+        ("USD/month", ColumnAlignment::Right),
+        ("Finding", ColumnAlignment::Left),
+        ("Resource", ColumnAlignment::Whole),
+        ("What", ColumnAlignment::Left),
+        ("Name", ColumnAlignment::Left),
+        ("Team", ColumnAlignment::Left),
+        ("Why", ColumnAlignment::Left),
+        ("Region", ColumnAlignment::Left),
+        ("Owner", ColumnAlignment::Left),
     ]);
     let mut table = table.sparing(SPARED);
     for finding in findings {
@@ -224,12 +230,12 @@ fn rows(findings: &[Finding]) -> Table<9> {
     table
 }
 
-fn teams(findings: &[Finding]) -> Table<4> {
+fn teams(findings: &[ScanFinding]) -> Table<4> {
     let mut table = Table::new([
-        ("USD/month", Side::Right),
-        ("Findings", Side::Right),
-        ("Price unknown", Side::Right),
-        ("Team", Side::Left),
+        ("USD/month", ColumnAlignment::Right),
+        ("Findings", ColumnAlignment::Right),
+        ("Price unknown", ColumnAlignment::Right),
+        ("Team", ColumnAlignment::Left),
     ]);
     for (team, total) in scan::by_team(findings) {
         let team = cell(team.map_or(NOBODY, TeamName::as_str));
@@ -239,8 +245,8 @@ fn teams(findings: &[Finding]) -> Table<4> {
 }
 
 /// `3 findings, $734.38 a month and 1 of unknown price`.
-fn summary(total: Total) -> String {
-    let Total { findings, unknown_prices, .. } = total;
+fn summary(total: FindingTotal) -> String {
+    let FindingTotal { findings, unknown_prices, .. } = total;
     let found = screen::counted(findings, "finding");
     match unknown_prices {
         0 => format!("{found}, ${} a month", money(total.rate())),
@@ -250,13 +256,13 @@ fn summary(total: Total) -> String {
 }
 
 /// USD of a month, to the cent, with a star where something has to be said of the price: [`caveats`] says it.
-fn cost(finding: &Finding) -> String {
+fn cost(finding: &ScanFinding) -> String {
     let star = finding.price.and_then(|quote| quote.source.caveat()).map_or("", |_| "*");
     money(price::rate(finding.price)) + star
 }
 
 /// `* table of 2026-09-24`.
-fn caveats<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Option<String> {
+fn caveats<'a>(findings: impl IntoIterator<Item = &'a ScanFinding>) -> Option<String> {
     let caveats = price::caveats(findings.into_iter().filter_map(|finding| finding.price))?;
     Some(format!("* {caveats}; the sums contain it."))
 }
@@ -266,7 +272,7 @@ fn money(rate: Option<Rate>) -> String {
     rate.map(Rate::usd_cents_per_month).map_or("unknown".to_owned(), money::usd)
 }
 
-fn kinds(finding: &Finding) -> String {
+fn kinds(finding: &ScanFinding) -> String {
     finding.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ")
 }
 

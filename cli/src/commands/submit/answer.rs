@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use domain::id::TeamName;
-use domain::job::{Answered, JobName};
-use store::{Store, Submitted};
+use jobs::{InboxAnswer, JobName};
+use model::id::TeamName;
+use store::{Store, SubmittedSpec};
 use tokio::time::{Instant, sleep};
 
-use crate::failure::Failure;
+use crate::command_error::CommandError;
 use crate::screen;
 
 /// An event wakes run-jobs at once, and its schedule a minute later at most.
@@ -18,7 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// Where nobody answers in time.
-pub(super) async fn wait(store: &Store, submitted: &Submitted) -> Result<Answered, Failure> {
+pub(super) async fn wait(store: &Store, submitted: &SubmittedSpec) -> Result<InboxAnswer, CommandError> {
     screen::progress("waiting for the answer");
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -26,7 +26,7 @@ pub(super) async fn wait(store: &Store, submitted: &Submitted) -> Result<Answere
             return Ok(answer.clone());
         }
         if Instant::now() + LOOK_EVERY > deadline {
-            return Err(Failure::with(
+            return Err(CommandError::with(
                 format!("{} was submitted, and nobody has answered it within {PATIENCE:?}", submitted.key),
                 "curfew doctor says whether run-jobs runs; it is answered as soon as it does",
             ));
@@ -36,7 +36,7 @@ pub(super) async fn wait(store: &Store, submitted: &Submitted) -> Result<Answere
 }
 
 /// The key of a document of that name that is there, and that nobody has answered; `None` where there is none.
-pub(super) async fn unanswered(store: &Store, team: &TeamName, name: &JobName) -> Result<Option<String>, Failure> {
+pub(super) async fn unanswered(store: &Store, team: &TeamName, name: &JobName) -> Result<Option<String>, CommandError> {
     let key = store::submission_key(team, name);
     let Some(submission) = store.read_submission(&key).await? else { return Ok(None) };
     let answers = store.read_answers(&key).await?;

@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use billing::price::{PriceBook, PriceDocument};
 use cloud::CallError;
-use cloud::jobs::Asked;
-use domain::config::Config;
-use domain::id::Region;
-use domain::job::{Candidate, Image, Pool, Terms, WorstCase, prices_wanted, rank};
-use domain::price::{Document, PriceBook};
+use cloud::jobs::AnswerCache;
+use jobs::{Candidate, CapacityPool, JobTerms, MachineImage, WorstCase, image_source, prices_wanted, rank};
+use model::config::Config;
+use model::id::Region;
+use model::image_source::ImageSource;
 use serde::Serialize;
 use store::Store;
 
-use crate::context::Context;
-use crate::failure::{of_call, of_gap, of_store};
+use crate::command_error::{describe_call_error, describe_gap, describe_store_error};
+use crate::context::CommandContext;
 use crate::screen;
 
 /// The Price List has so long to answer; what it does not say by then is taken from the tables.
@@ -21,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What would come of a job that was launched now.
 #[derive(Debug, Serialize)]
-pub(super) struct Estimate {
+pub(super) struct JobEstimate {
     /// Where it would be tried, in that order.
     pub(super) candidates: Vec<Candidate>,
     /// What is reserved for it before it is launched.
@@ -31,7 +32,12 @@ pub(super) struct Estimate {
 }
 
 /// `None` where somebody did not answer; who and why is told.
-pub(super) async fn of(context: &Context, store: &Store, config: &Config, terms: &Terms) -> Option<Estimate> {
+pub(super) async fn estimate_job(
+    context: &CommandContext,
+    store: &Store,
+    config: &Config,
+    terms: &JobTerms,
+) -> Option<JobEstimate> {
     let regions = match terms.machine.regions.as_slice() {
         [] => vec![context.aws.home().clone()],
         named => named.to_vec(),
@@ -39,39 +45,44 @@ pub(super) async fn of(context: &Context, store: &Store, config: &Config, terms:
     let pools = match pools(context, &regions, terms).await {
         Ok(pools) => pools,
         Err(error) => {
-            screen::warn(format!("where it can run, and for how much, is not known: {}", of_call(&error)));
+            screen::warn(format!("where it can run, and for how much, is not known: {}", describe_call_error(&error)));
             return None;
         }
     };
-    let (images, no_image) = images(context, &pools, terms).await;
+    let (images, no_image) = images(context, config, &pools, terms).await;
     for why in &no_image {
         screen::warn(why);
     }
     let prices = prices(context, store, config, terms, &pools).await;
     let ranked = rank(terms, &pools, images, &prices, None, config, context.now);
     Some(match ranked {
-        Ok(ranking) => Estimate {
-            worst_case: WorstCase::of(terms, &ranking, context.now),
+        Ok(ranking) => JobEstimate {
+            worst_case: WorstCase::from_ranking(terms, &ranking, context.now),
             candidates: ranking.candidates,
             nowhere: None,
         },
-        Err(why) => Estimate { candidates: Vec::new(), worst_case: None, nowhere: Some(why) },
+        Err(why) => JobEstimate { candidates: Vec::new(), worst_case: None, nowhere: Some(why) },
     })
 }
 
-async fn pools(context: &Context, regions: &[Region], terms: &Terms) -> Result<Vec<Pool>, CallError> {
-    let asked = Asked::default();
+async fn pools(context: &CommandContext, regions: &[Region], terms: &JobTerms) -> Result<Vec<CapacityPool>, CallError> {
+    let asked = AnswerCache::default();
     let looks = regions.iter().map(|region| asked.pools(&context.aws, region, terms));
     Ok(futures::future::try_join_all(looks).await?.concat())
 }
 
 /// One of each region and architecture, and why there is none of others. Which agent it would boot is not known here, nor asked.
-async fn images(context: &Context, pools: &[Pool], terms: &Terms) -> (Vec<(Region, Image)>, Vec<String>) {
+async fn images(
+    context: &CommandContext,
+    config: &Config,
+    pools: &[CapacityPool],
+    terms: &JobTerms,
+) -> (Vec<(Region, MachineImage)>, Vec<String>) {
+    let source = &image_source(terms, config);
     let wanted: BTreeSet<(&Region, &str)> =
         pools.iter().map(|pool| (&pool.region, pool.architecture.as_str())).collect();
     let asked = wanted.into_iter().map(|(region, architecture)| async move {
-        let ami = terms.machine.ami.as_ref();
-        let image = Asked::default().image(&context.aws, region, architecture, ami, "").await;
+        let image = AnswerCache::default().image(&context.aws, region, architecture, source, "").await;
         image.map(|image| (region.clone(), image))
     });
     let (mut images, mut refused) = (Vec::new(), Vec::new());
@@ -82,24 +93,30 @@ async fn images(context: &Context, pools: &[Pool], terms: &Terms) -> (Vec<(Regio
         }
     }
     // An image is of one architecture: that it is not of the other says nothing.
-    if !images.is_empty() && terms.machine.ami.is_some() {
+    if !images.is_empty() && matches!(source, ImageSource::Image(_)) {
         refused.clear();
     }
     (images, refused)
 }
 
 /// Those that are kept, and what of them is missing or too old, asked for anew and not kept.
-async fn prices(context: &Context, store: &Store, config: &Config, terms: &Terms, pools: &[Pool]) -> PriceBook {
+async fn prices(
+    context: &CommandContext,
+    store: &Store,
+    config: &Config,
+    terms: &JobTerms,
+    pools: &[CapacityPool],
+) -> PriceBook {
     let mut known = match store.read_prices().await {
         Ok(versioned) => versioned.value,
         Err(error) => {
-            screen::warn(of_store(&error));
-            Document::default()
+            screen::warn(describe_store_error(&error));
+            PriceDocument::default()
         }
     };
     let wanted = prices_wanted(terms, pools, &known, config, context.now);
     for gap in cloud::prices(&context.aws, &mut known, &wanted, context.now, PATIENCE).await {
-        screen::warn(of_gap(&gap));
+        screen::warn(describe_gap(&gap));
     }
-    PriceBook::of(known, &config.prices, context.now)
+    PriceBook::from_document(known, &config.prices, context.now)
 }

@@ -1,34 +1,37 @@
 //! What comes of a job, for people.
 
-use domain::duration;
-use domain::job::{Lifecycle, Mistake, Spec};
 use jiff::SignedDuration;
+use jobs::{JobSpec, Lifecycle, SpecMistake};
+use model::duration;
 
-use super::estimate::Estimate;
-use super::{Answer, Document};
-use crate::screen::{self, Side, Table, plain};
+use super::estimate::JobEstimate;
+use super::{SubmitAnswer, SubmitOutput};
+use crate::screen::{self, ColumnAlignment, Table, plain};
 
 /// So many of the places where it would be tried are shown.
 const CANDIDATES_MAX: usize = 5;
 
-pub(super) fn estimate(spec: &Spec, estimate: Option<&Estimate>) {
+pub(super) fn estimate(spec: &JobSpec, estimate: Option<&JobEstimate>) {
     let terms = &spec.terms;
-    let max = duration::show(SignedDuration::from_secs(terms.max_runtime_seconds));
+    let max = duration::format_duration(SignedDuration::from_secs(terms.max_runtime_seconds));
     let restarts = match &terms.checkpoint {
         Some(checkpoint) => format!("it resumes from its checkpoints in {}", checkpoint.dir),
         None => "without [checkpoint] it begins at zero whenever its machine is lost".to_owned(),
     };
-    screen::say(plain(&format!("{}: for {max} at most; {restarts}", spec.name.as_str())));
+    screen::print_line(plain(&format!("{}: for {max} at most; {restarts}", spec.name.as_str())));
+    for price in terms.transfer_prices() {
+        screen::print_line(plain(&price.to_string()));
+    }
     let Some(estimate) = estimate else { return };
     if let Some(why) = &estimate.nowhere {
-        return screen::say(plain(&format!("It can be launched nowhere now, and would wait: {why}")));
+        return screen::print_line(plain(&format!("It can be launched nowhere now, and would wait: {why}")));
     }
     let mut table = Table::new([
-        ("type", Side::Left),
-        ("bought", Side::Left),
-        ("zone", Side::Left),
-        ("now", Side::Right),
-        ("at most", Side::Right),
+        ("type", ColumnAlignment::Left),
+        ("bought", ColumnAlignment::Left),
+        ("zone", ColumnAlignment::Left),
+        ("now", ColumnAlignment::Right),
+        ("at most", ColumnAlignment::Right),
     ]);
     for candidate in estimate.candidates.iter().take(CANDIDATES_MAX) {
         table.row([
@@ -42,45 +45,48 @@ pub(super) fn estimate(spec: &Spec, estimate: Option<&Estimate>) {
             candidate.rate_max.to_string(),
         ]);
     }
-    screen::say(format!("\nIt would be tried in this order:\n{table}"));
+    screen::print_line(format!("\nIt would be tried in this order:\n{table}"));
     let more = estimate.candidates.len().saturating_sub(CANDIDATES_MAX);
     if more > 0 {
-        screen::say(format!("and {}", screen::counted(more, "more place")));
+        screen::print_line(format!("and {}", screen::counted(more, "more place")));
     }
     match estimate.worst_case {
         Some(worst) => {
-            screen::say(format!("\nIt can cost {} at most, which is reserved before it begins", worst.in_words()));
+            screen::print_line(format!(
+                "\nIt can cost {} at most, which is reserved before it begins",
+                worst.describe()
+            ));
         }
-        None => screen::say("\nIts limits leave it no time to run"),
+        None => screen::print_line("\nIts limits leave it no time to run"),
     }
 }
 
-pub(super) fn submitted(document: &Document<'_>) {
+pub(super) fn submitted(document: &SubmitOutput<'_>) {
     let (Some(key), Some(job)) = (&document.submitted, &document.job) else { return };
-    screen::say("");
-    screen::say(plain(&format!("{job}: submitted as {key}")));
+    screen::print_line("");
+    screen::print_line(plain(&format!("{job}: submitted as {key}")));
 }
 
 /// What is wrong with it, or what the answer was.
-pub(super) fn end(document: &Document<'_>) {
+pub(super) fn end(document: &SubmitOutput<'_>) {
     mistakes(&document.file, &document.mistakes);
     match (&document.answer, &document.job) {
-        (Some(Answer { accepted: false, mistakes: found }), _) => {
-            screen::say("It was rejected:");
+        (Some(SubmitAnswer { accepted: false, mistakes: found }), _) => {
+            screen::print_line("It was rejected:");
             mistakes(&document.file, found);
         }
-        (Some(_), Some(job)) => screen::say(plain(&format!("{job}: accepted; how it goes:  curfew jobs {job}"))),
+        (Some(_), Some(job)) => screen::print_line(plain(&format!("{job}: accepted; how it goes:  curfew jobs {job}"))),
         (None, Some(job)) => screen::progress(plain(&format!("How it goes:  curfew jobs {job}"))),
         (_, None) => {}
     }
 }
 
-fn mistakes(file: &str, mistakes: &[Mistake]) {
-    for Mistake { line, key, problem } in mistakes {
+fn mistakes(file: &str, mistakes: &[SpecMistake]) {
+    for SpecMistake { line, key, problem } in mistakes {
         // What lacks is nowhere.
         let place = if *line == 0 { file.to_owned() } else { format!("{file}:{line}") };
         let key = if key.is_empty() { String::new() } else { format!("key `{key}`: ") };
-        screen::say(plain(&format!("{place}: {key}{problem}")));
+        screen::print_line(plain(&format!("{place}: {key}{problem}")));
     }
     match mistakes.len() {
         0 => {}

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use cloud::operator::{Kind, Located, create_volume, locate, start};
+use billing::restoration::Restoration;
+use cloud::operator::{LocateResult, ResourceKind, create_volume, locate, start};
 use cloud::{CallError, CallErrorKind};
-use domain::id::{Region, ResourceId};
-use domain::instance::{Instance, State};
-use domain::plan::Seen;
-use domain::restoration::Restoration;
-use domain::volume::VolumeState;
 use jiff::Timestamp;
+use model::id::{Region, ResourceId};
+use model::instance::{Instance, InstanceState};
+use model::volume::VolumeState;
+use plan::ObservedResource;
 use tokio::time::{Instant, sleep};
 
-use crate::context::Context;
-use crate::failure::of_call;
+use crate::command_error::describe_call_error;
+use crate::context::CommandContext;
 use crate::screen;
 
 /// An instance runs within seconds, bare metal within minutes; a volume is available within seconds.
@@ -23,16 +23,16 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 const NOT_YET: Duration = Duration::from_secs(30);
 
 /// Why it was not done, and whether nobody can say so.
-pub(super) struct NotDone {
+pub(super) struct UndoFailure {
     pub(super) why: String,
     pub(super) unanswered: bool,
 }
 
-fn not_done(why: impl Into<String>) -> NotDone {
-    NotDone { why: why.into(), unanswered: false }
+fn not_done(why: impl Into<String>) -> UndoFailure {
+    UndoFailure { why: why.into(), unanswered: false }
 }
 
-impl From<CallError> for NotDone {
+impl From<CallError> for UndoFailure {
     fn from(error: CallError) -> Self {
         let more = match error.kind {
             CallErrorKind::Unanswered => "; nobody can say whether it was done: undo it again, which does it once only",
@@ -41,12 +41,12 @@ impl From<CallError> for NotDone {
             }
             _ => "",
         };
-        Self { why: format!("{}{more}", of_call(&error)), unanswered: true }
+        Self { why: format!("{}{more}", describe_call_error(&error)), unanswered: true }
     }
 }
 
 /// Starts an instance, and looks until it runs: a start may be accepted and come to nothing.
-pub(super) async fn start_instance(context: &Context, before: &Instance) -> Result<(), NotDone> {
+pub(super) async fn start_instance(context: &CommandContext, before: &Instance) -> Result<(), UndoFailure> {
     let Instance { id, region, .. } = before;
     let asked = start(&context.aws, region, id).await;
     let unanswered = match asked {
@@ -57,12 +57,12 @@ pub(super) async fn start_instance(context: &Context, before: &Instance) -> Resu
     let began = Instant::now();
     let mut told = None;
     while began.elapsed() < PATIENCE {
-        if let Located::Here(seen) = look(context, region, Kind::Instance, id).await
+        if let LocateResult::Here(seen) = locate_resource(context, region, ResourceKind::Instance, id).await
             && let Some(now) = seen.instance()
         {
             match now.state {
-                State::Running => return Ok(()),
-                State::Pending => tell(&mut told, &format!("{id} is starting")),
+                InstanceState::Running => return Ok(()),
+                InstanceState::Pending => print_if_new(&mut told, &format!("{id} is starting")),
                 // A new life that is over already; or the old one, which EC2 still shows.
                 _ if now.launched_at != before.launched_at || began.elapsed() > NOT_YET => {
                     return Err(match unanswered {
@@ -93,28 +93,30 @@ fn came_to_nothing(instance: &Instance) -> String {
 
 /// Makes a volume again, and looks until it is available. Answers its id.
 pub(super) async fn restore_volume(
-    context: &Context,
+    context: &CommandContext,
     restoration: &Restoration,
     again: bool,
-) -> Result<ResourceId, NotDone> {
+) -> Result<ResourceId, UndoFailure> {
     let token = token(restoration, again.then_some(context.now));
     let made = create_volume(&context.aws, restoration, &token).await?;
     let Restoration { region, snapshot, .. } = restoration;
     let began = Instant::now();
     let mut told = None;
     while began.elapsed() < PATIENCE {
-        match look(context, region, Kind::Volume, &made).await {
-            Located::Here(seen) => match *seen {
-                Seen::Volume(volume) if matches!(volume.state, VolumeState::Available | VolumeState::InUse) => {
+        match locate_resource(context, region, ResourceKind::Volume, &made).await {
+            LocateResult::Here(seen) => match *seen {
+                ObservedResource::Volume(volume)
+                    if matches!(volume.state, VolumeState::Available | VolumeState::InUse) =>
+                {
                     return Ok(made);
                 }
-                Seen::Volume(volume) if volume.state == VolumeState::Creating => {
-                    tell(&mut told, &format!("{made} is being made"));
+                ObservedResource::Volume(volume) if volume.state == VolumeState::Creating => {
+                    print_if_new(&mut told, &format!("{made} is being made"));
                 }
                 _ => return Err(not_done(given_up(&made, snapshot))),
             },
-            Located::Nowhere if began.elapsed() > NOT_YET => return Err(not_done(given_up(&made, snapshot))),
-            Located::Nowhere | Located::Unknown(_) => {}
+            LocateResult::Nowhere if began.elapsed() > NOT_YET => return Err(not_done(given_up(&made, snapshot))),
+            LocateResult::Nowhere | LocateResult::Unknown(_) => {}
         }
         sleep(BETWEEN_LOOKS).await;
     }
@@ -136,12 +138,17 @@ fn token(restoration: &Restoration, again_at: Option<Timestamp>) -> String {
     format!("{volume}-{snapshot}{again}")
 }
 
-async fn look(context: &Context, region: &Region, kind: Kind, id: &ResourceId) -> Located {
+async fn locate_resource(
+    context: &CommandContext,
+    region: &Region,
+    kind: ResourceKind,
+    id: &ResourceId,
+) -> LocateResult {
     locate(&context.aws, std::slice::from_ref(region), kind, id).await
 }
 
 /// Says what is new.
-fn tell(told: &mut Option<String>, news: &str) {
+fn print_if_new(told: &mut Option<String>, news: &str) {
     if told.as_deref() != Some(news) {
         screen::progress(news);
         *told = Some(news.to_owned());

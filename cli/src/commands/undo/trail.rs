@@ -3,21 +3,21 @@
 use std::cell::Cell;
 use std::fmt;
 
-use cloud::operator::Kind;
-use domain::config::Config;
-use domain::id::{ResourceId, RunId};
-use domain::price::PriceBook;
-use domain::report::{OutcomeKind, Recorded, RecordedStep};
+use billing::price::PriceBook;
+use cloud::operator::ResourceKind;
 use futures::stream::{self, StreamExt as _};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, Timestamp};
+use model::config::Config;
+use model::id::{ResourceId, RunId};
+use plan::report::{OutcomeKind, RecordedStep, RunRecord};
 use serde::Serialize;
 use serde_json::Value;
 use store::{Store, StoreError};
 
-use crate::context::Context;
-use crate::failure::of_store;
+use crate::command_error::describe_store_error;
+use crate::context::CommandContext;
 use crate::screen;
 
 /// A record is written last at the end of its run, which takes half an hour at most, where a person applies a plan; Lambda ends
@@ -36,7 +36,7 @@ const VOLUME_DAYS: i64 = 30;
 
 /// The step that ended something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Ended {
+pub(super) struct RecordedAction {
     function: String,
     run: RunId,
     at: Timestamp,
@@ -47,7 +47,7 @@ pub(super) struct Ended {
     pub(super) last_attached_to: Option<String>,
 }
 
-impl fmt::Display for Ended {
+impl fmt::Display for RecordedAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { function, run, at, rule, team, .. } = self;
         let team = team.as_ref().map(|team| format!(", of team {team}")).unwrap_or_default();
@@ -56,7 +56,7 @@ impl fmt::Display for Ended {
 }
 
 /// The trail, where there is a deployment and somebody may read it.
-pub(super) struct Trail {
+pub(super) struct AuditTrail {
     store: Option<Store>,
     now: Timestamp,
     /// Nobody needs to hear of it once more.
@@ -64,8 +64,8 @@ pub(super) struct Trail {
 }
 
 /// What was found.
-pub(super) enum Found {
-    Ended(Ended),
+pub(super) enum TrailResult {
+    Ended(RecordedAction),
     /// It was read that far back, and says nothing of it.
     Silent {
         since: Date,
@@ -73,13 +73,13 @@ pub(super) enum Found {
     Unread,
 }
 
-impl Trail {
+impl AuditTrail {
     /// Where it cannot be read, a person hears of it once, and the tags are all there is.
-    pub(super) async fn of(context: &Context) -> Self {
+    pub(super) async fn open(context: &CommandContext) -> Self {
         let store = match context.deployed().await {
             Ok(Some(deployed)) => Some(deployed.store),
             Ok(None) => {
-                let Context { global, aws, .. } = context;
+                let CommandContext { global, aws, .. } = context;
                 let stack = format!("there is no stack {} in {}", global.stack, aws.home());
                 screen::warn(format!("the audit trail is not read: {stack}; name it by --stack, --region or --bucket"));
                 None
@@ -93,7 +93,7 @@ impl Trail {
     }
 
     /// What things cost, by the same deployment; where its configuration cannot be read, without its discounts.
-    pub(super) async fn prices(&self, context: &Context) -> PriceBook {
+    pub(super) async fn prices(&self, context: &CommandContext) -> PriceBook {
         let config = match &self.store {
             Some(store) => store.read_config().await.unwrap_or_default(),
             None => Config::default(),
@@ -102,17 +102,17 @@ impl Trail {
     }
 
     /// Who stopped an instance of which its tag says when.
-    pub(super) async fn of_stop(&self, instance: &ResourceId, at: Timestamp) -> Found {
+    pub(super) async fn find_stop(&self, instance: &ResourceId, at: Timestamp) -> TrailResult {
         self.search(instance, "reap-instances", "stop", around(at)).await
     }
 
     /// Who terminated an instance.
-    pub(super) async fn of_termination(&self, instance: &ResourceId) -> Found {
+    pub(super) async fn find_termination(&self, instance: &ResourceId) -> TrailResult {
         self.search(instance, "reap-instances", "terminate", self.last(INSTANCE_DAYS)).await
     }
 
     /// Who deleted a volume, of which its snapshot may say when.
-    pub(super) async fn of_deletion(&self, volume: &ResourceId, at: Option<Timestamp>) -> Found {
+    pub(super) async fn find_deletion(&self, volume: &ResourceId, at: Option<Timestamp>) -> TrailResult {
         let span = at.map_or_else(|| self.last(VOLUME_DAYS), around);
         self.search(volume, "reap-volumes", "delete", span).await
     }
@@ -121,30 +121,36 @@ impl Trail {
         (self.now - SignedDuration::from_hours(days * 24), self.now + RUN_MAX)
     }
 
-    async fn search(&self, resource: &ResourceId, function: &str, action: &str, span: (Timestamp, Timestamp)) -> Found {
-        let Some(store) = self.store.as_ref().filter(|_| !self.gave_up.get()) else { return Found::Unread };
+    async fn search(
+        &self,
+        resource: &ResourceId,
+        function: &str,
+        action: &str,
+        span: (Timestamp, Timestamp),
+    ) -> TrailResult {
+        let Some(store) = self.store.as_ref().filter(|_| !self.gave_up.get()) else { return TrailResult::Unread };
         let days = day_of(span.1).since(day_of(span.0)).map_or(0, |days| days.get_days());
         if days > 1 {
             screen::progress(format!("looking for {resource} in the audit trail of {days} days"));
         }
         match newest(store, function, span, |record| ended(record, resource, action)).await {
-            Ok(Some(ended)) => Found::Ended(ended),
-            Ok(None) => Found::Silent { since: day_of(span.0) },
+            Ok(Some(ended)) => TrailResult::Ended(ended),
+            Ok(None) => TrailResult::Silent { since: day_of(span.0) },
             Err(error) => {
-                screen::warn(format!("the audit trail is not read: {}", of_store(&error)));
+                screen::warn(format!("the audit trail is not read: {}", describe_store_error(&error)));
                 self.gave_up.set(true);
-                Found::Unread
+                TrailResult::Unread
             }
         }
     }
 }
 
-/// Reads a function's records that were written in that time, the newest first, to the one in which `is_it` sees something.
+/// Reads a function's records that were written in that time, the newest first, to the one in which `is_same_resource` sees something.
 async fn newest<T>(
     store: &Store,
     function: &str,
     span: (Timestamp, Timestamp),
-    is_it: impl Fn(&Recorded) -> Option<T>,
+    is_it: impl Fn(&RunRecord) -> Option<T>,
 ) -> Result<Option<T>, StoreError> {
     for day in days(span).into_iter().rev() {
         let mut keys = store.list_plans(day, Some(function)).await?;
@@ -175,19 +181,19 @@ fn days((from, to): (Timestamp, Timestamp)) -> Vec<Timestamp> {
 }
 
 /// The step of a record by which this was ended.
-fn ended(record: &Recorded, resource: &ResourceId, action: &str) -> Option<Ended> {
+fn ended(record: &RunRecord, resource: &ResourceId, action: &str) -> Option<RecordedAction> {
     let is_it =
         |step: &&RecordedStep| step.resource == *resource && step.action == action && step.outcome == OutcomeKind::Done;
     let step = record.steps.iter().find(is_it)?;
     // It ends up in a command, and no command is made of words that somebody else wrote.
-    let is_instance = |host: &&str| Kind::of(&ResourceId::from(*host)) == Some(Kind::Instance);
-    let host = step.because.evidence.get("last_attached_to").and_then(Value::as_str).filter(is_instance);
-    Some(Ended {
+    let is_instance = |host: &&str| ResourceKind::from_id(&ResourceId::from(*host)) == Some(ResourceKind::Instance);
+    let host = step.evidence.details.get("last_attached_to").and_then(Value::as_str).filter(is_instance);
+    Some(RecordedAction {
         function: record.function.clone(),
         run: record.run.clone(),
         at: record.at,
         action: step.action.clone(),
-        rule: step.because.rule.clone(),
+        rule: step.evidence.rule.clone(),
         team: step.team.clone(),
         last_attached_to: host.map(str::to_owned),
     })
@@ -201,11 +207,11 @@ mod tests {
 
     const HOST: &str = "i-0123456789abcdef0";
 
-    fn record(outcome: &str, host: &str) -> Recorded {
+    fn record(outcome: &str, host: &str) -> RunRecord {
         let step = |resource: &str, outcome: &str| {
             json!({
                 "region": "us-east-1", "resource": resource, "team": "vision", "action": "delete", "outcome": outcome,
-                "because": { "rule": "orphaned", "last_attached_to": host },
+                "evidence": { "rule": "orphaned", "last_attached_to": host },
             })
         };
         let record = json!({

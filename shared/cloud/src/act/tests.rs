@@ -1,10 +1,13 @@
 //! Whole steps against EC2's answers: which calls are made, in which order, with which parameters.
 
-use domain::instance::Tags;
-use domain::plan::Target;
-use domain::report::{Outcome, OutcomeKind};
+use execution::carry_out;
+use model::curfew_tags::MARKED;
+use model::instance::Tags;
+use model::mode::Mode;
+use plan::report::{OutcomeKind, StepOutcome};
+use plan::{Action, ObservedResource, Step, Target};
 
-use crate::replay::Answer;
+use crate::replay::ReplayAnswer;
 
 mod instances;
 mod snapshots;
@@ -28,27 +31,27 @@ fn tags_of(tags: &[(&str, &str)]) -> Tags {
     tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-fn done() -> Outcome {
-    Outcome::of(OutcomeKind::Done)
+fn done() -> StepOutcome {
+    StepOutcome::from_kind(OutcomeKind::Done)
 }
 
-fn denied() -> Answer {
-    Answer::error("UnauthorizedOperation", "You are not authorized to perform this operation.")
+fn denied() -> ReplayAnswer {
+    ReplayAnswer::error("UnauthorizedOperation", "You are not authorized to perform this operation.")
 }
 
 /// With the status that EC2 gives it.
-fn throttled() -> Answer {
-    match Answer::error("RequestLimitExceeded", "Request limit exceeded.") {
-        Answer::Raw(_, body) => Answer::Raw(503, body),
+fn throttled() -> ReplayAnswer {
+    match ReplayAnswer::error("RequestLimitExceeded", "Request limit exceeded.") {
+        ReplayAnswer::Raw(_, body) => ReplayAnswer::Raw(503, body),
         other => other,
     }
 }
 
-fn gone(code: &str) -> Answer {
-    Answer::error(code, "It does not exist.")
+fn gone(code: &str) -> ReplayAnswer {
+    ReplayAnswer::error(code, "It does not exist.")
 }
 
 /// A list that ends before its first item.
-fn cut_off(call: &str, set: &str) -> Answer {
-    Answer::Raw(200, format!("<{call}Response><{set}>").into())
+fn cut_off(call: &str, set: &str) -> ReplayAnswer {
+    ReplayAnswer::Raw(200, format!("<{call}Response><{set}>").into())
 }

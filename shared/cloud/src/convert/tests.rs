@@ -9,14 +9,14 @@ use super::*;
 fn spot_requests() {
     let (once, persistent) = (SpotInstanceType::OneTime, SpotInstanceType::Persistent);
     let table = [
-        (Some(once), SpotInstanceState::Active, Purchase::SpotOneTime),
-        (Some(persistent.clone()), SpotInstanceState::Active, Purchase::SpotPersistent),
-        (Some(persistent.clone()), SpotInstanceState::Open, Purchase::SpotPersistent),
-        (Some(persistent.clone()), SpotInstanceState::Disabled, Purchase::SpotPersistent),
-        (Some(persistent.clone()), SpotInstanceState::Cancelled, Purchase::SpotOneTime),
-        (Some(persistent), SpotInstanceState::Closed, Purchase::SpotOneTime),
-        (Some(SpotInstanceType::from("someday")), SpotInstanceState::Active, Purchase::SpotUnknown),
-        (None, SpotInstanceState::Active, Purchase::SpotUnknown),
+        (Some(once), SpotInstanceState::Active, PurchaseOption::SpotOneTime),
+        (Some(persistent.clone()), SpotInstanceState::Active, PurchaseOption::SpotPersistent),
+        (Some(persistent.clone()), SpotInstanceState::Open, PurchaseOption::SpotPersistent),
+        (Some(persistent.clone()), SpotInstanceState::Disabled, PurchaseOption::SpotPersistent),
+        (Some(persistent.clone()), SpotInstanceState::Cancelled, PurchaseOption::SpotOneTime),
+        (Some(persistent), SpotInstanceState::Closed, PurchaseOption::SpotOneTime),
+        (Some(SpotInstanceType::from("someday")), SpotInstanceState::Active, PurchaseOption::SpotUnknown),
+        (None, SpotInstanceState::Active, PurchaseOption::SpotUnknown),
     ];
     for (kind, state, expected) in table {
         let request = SpotInstanceRequest::builder().set_type(kind).state(state).build();
@@ -72,7 +72,7 @@ fn machines() {
         (of_type(96).inference_accelerator_info(inference("Qualcomm", 8)), Accelerator::Other, 8, 96, 0),
     ];
     for (info, accelerator, accelerators, vcpus, instance_storage_gb) in table {
-        let expected = Machine { accelerator, accelerators, vcpus, instance_storage_gb };
+        let expected = InstanceTypeFacts { accelerator, accelerators, vcpus, instance_storage_gb };
         assert_eq!(machine(&info.build()), Some(expected));
     }
 }

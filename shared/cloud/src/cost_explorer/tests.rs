@@ -1,14 +1,14 @@
 use jiff::civil::date;
 
 use super::*;
-use crate::replay::{Answer, aws};
+use crate::replay::{ReplayAnswer, aws};
 
-fn days() -> Days {
-    Days { from: date(2026, 11, 1), until: date(2026, 11, 20) }
+fn days() -> BilledDays {
+    BilledDays { from: date(2026, 11, 1), until: date(2026, 11, 20) }
 }
 
 /// A page with these groups, as Cost Explorer writes them (API reference, `GetCostAndUsage`).
-fn page(groups: &[(&str, &str, &str)], next: Option<&str>) -> Answer {
+fn page(groups: &[(&str, &str, &str)], next: Option<&str>) -> ReplayAnswer {
     let group = |(name, amount, unit): &(&str, &str, &str)| {
         format!(r#"{{"Keys":["{name}"],"Metrics":{{"UnblendedCost":{{"Amount":"{amount}","Unit":"{unit}"}}}}}}"#)
     };
@@ -19,10 +19,10 @@ fn page(groups: &[(&str, &str, &str)], next: Option<&str>) -> Answer {
     let by = r#"[{"Type":"DIMENSION","Key":"INSTANCE_TYPE"}]"#;
     let body =
         format!(r#"{{{next}"GroupDefinitions":{by},"ResultsByTime":[{results}],"DimensionValueAttributes":[]}}"#);
-    Answer::Raw(200, body.into())
+    ReplayAnswer::Raw(200, body.into())
 }
 
-fn shown(bill: &Bill) -> Vec<(String, i128)> {
+fn shown(bill: &CostExplorerBill) -> Vec<(String, i128)> {
     bill.by_type.iter().map(|(name, micros)| (name.to_string(), *micros)).collect()
 }
 
@@ -51,10 +51,16 @@ async fn what_cannot_be_understood_is_an_error() {
     for (answer, says) in [
         (page(&[("g5.xlarge", "1", "CNY")], None), "an amount in \"CNY\""),
         (page(&[("g5.xlarge", "much", "USD")], None), "\"much\" for an amount"),
-        (Answer::Raw(200, br#"{"ResultsByTime":[{"Groups":[{"Metrics":{}}]}]}"#.to_vec()), "a group without a key"),
-        (Answer::Raw(200, br#"{"ResultsByTime":[{"Groups":[{"Keys":["a"]}]}]}"#.to_vec()), "a group without its cost"),
         (
-            Answer::Raw(400, br#"{"__type":"AccessDeniedException","Message":"Not you"}"#.to_vec()),
+            ReplayAnswer::Raw(200, br#"{"ResultsByTime":[{"Groups":[{"Metrics":{}}]}]}"#.to_vec()),
+            "a group without a key",
+        ),
+        (
+            ReplayAnswer::Raw(200, br#"{"ResultsByTime":[{"Groups":[{"Keys":["a"]}]}]}"#.to_vec()),
+            "a group without its cost",
+        ),
+        (
+            ReplayAnswer::Raw(400, br#"{"__type":"AccessDeniedException","Message":"Not you"}"#.to_vec()),
             "grant ce:GetCostAndUsage to the role that asked",
         ),
     ] {

@@ -7,14 +7,14 @@ use std::borrow::Cow;
 use std::str::{FromStr, Utf8Error};
 
 use aws_sdk_ec2::primitives::{DateTime, DateTimeFormat};
-use domain::instance::Tags;
+use model::instance::Tags;
 use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
 /// Why an answer could not be read.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unreadable {
+pub(super) enum XmlError {
     #[error("the answer is not UTF-8")]
     NotUtf8(#[from] Utf8Error),
     #[error("the answer is not well-formed XML")]
@@ -33,27 +33,27 @@ pub(super) enum Unreadable {
 
 /// An answer with one set of items in it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Answer {
+pub(super) struct XmlAnswer {
     /// Its outermost element.
     pub(super) root: &'static str,
     /// The element of the items.
     pub(super) set: &'static str,
 }
 
-impl Answer {
-    /// Has `each` read every item of the set, in order; and the token of the next page. Where this fails, `each` may have
+impl XmlAnswer {
+    /// Has `send_each` read every item of the set, in order; and the token of the next page. Where this fails, `send_each` may have
     /// read some of the page.
     pub(super) fn read<'a>(
         self,
         body: &'a [u8],
-        mut each: impl FnMut(&mut Document<'a>) -> Result<(), Unreadable>,
-    ) -> Result<Option<String>, Unreadable> {
+        mut each: impl FnMut(&mut XmlReader<'a>) -> Result<(), XmlError>,
+    ) -> Result<Option<String>, XmlError> {
         let Self { root, set } = self;
-        let mut document = Document::of(str::from_utf8(body)?, root);
+        let mut document = XmlReader::new(str::from_utf8(body)?, root);
         match document.outermost()? {
             Some(found) if is(&found, root) => {}
-            Some(found) => return Err(Unreadable::SomethingElse { root, found: format!("<{}>", name(&found)) }),
-            None => return Err(Unreadable::CutOff),
+            Some(found) => return Err(XmlError::SomethingElse { root, found: format!("<{}>", name(&found)) }),
+            None => return Err(XmlError::CutOff),
         }
         let mut next_token = None;
         while let Some(child) = document.child()? {
@@ -65,15 +65,13 @@ impl Answer {
         }
         match document.outermost()? {
             None => Ok(next_token),
-            Some(more) => {
-                Err(Unreadable::SomethingElse { root, found: format!("it is followed by <{}>", name(&more)) })
-            }
+            Some(more) => Err(XmlError::SomethingElse { root, found: format!("it is followed by <{}>", name(&more)) }),
         }
     }
 }
 
 /// `managed` and `principal` of the open `operator`.
-pub(super) fn operator<'a>(document: &mut Document<'a>) -> Result<(Option<bool>, Option<Cow<'a, str>>), Unreadable> {
+pub(super) fn operator<'a>(document: &mut XmlReader<'a>) -> Result<(Option<bool>, Option<Cow<'a, str>>), XmlError> {
     let (mut managed, mut principal) = (None, None);
     while let Some(child) = document.child()? {
         match name(&child) {
@@ -86,7 +84,7 @@ pub(super) fn operator<'a>(document: &mut Document<'a>) -> Result<(Option<bool>,
 }
 
 /// Adds the open tag; one without a value has an empty one.
-pub(super) fn tag(document: &mut Document<'_>, tags: &mut Tags) -> Result<(), Unreadable> {
+pub(super) fn tag(document: &mut XmlReader<'_>, tags: &mut Tags) -> Result<(), XmlError> {
     let (mut key, mut value) = (None, None);
     while let Some(child) = document.child()? {
         match name(&child) {
@@ -100,27 +98,27 @@ pub(super) fn tag(document: &mut Document<'_>, tags: &mut Tags) -> Result<(), Un
 }
 
 /// A place in the answer. What opens an element is followed by what reads it to its end.
-pub(super) struct Document<'a> {
+pub(super) struct XmlReader<'a> {
     reader: Reader<&'a [u8]>,
     root: &'static str,
 }
 
-impl<'a> Document<'a> {
-    fn of(text: &'a str, root: &'static str) -> Self {
+impl<'a> XmlReader<'a> {
+    fn new(text: &'a str, root: &'static str) -> Self {
         let mut reader = Reader::from_str(text);
         reader.config_mut().expand_empty_elements = true;
         Self { reader, root }
     }
 
     /// Opens the next element that lies in no other.
-    fn outermost(&mut self) -> Result<Option<BytesStart<'a>>, Unreadable> {
+    fn outermost(&mut self) -> Result<Option<BytesStart<'a>>, XmlError> {
         loop {
             match self.reader.read_event()? {
                 Event::Start(element) => return Ok(Some(element)),
                 Event::Eof => return Ok(None),
                 Event::Text(text) if !text.trim_ascii().is_empty() => {
                     let found = "it has text around it".to_owned();
-                    return Err(Unreadable::SomethingElse { root: self.root, found });
+                    return Err(XmlError::SomethingElse { root: self.root, found });
                 }
                 _ => {}
             }
@@ -128,24 +126,24 @@ impl<'a> Document<'a> {
     }
 
     /// Opens the next child of the open element; `None` closes that.
-    pub(super) fn child(&mut self) -> Result<Option<BytesStart<'a>>, Unreadable> {
+    pub(super) fn child(&mut self) -> Result<Option<BytesStart<'a>>, XmlError> {
         loop {
             match self.reader.read_event()? {
                 Event::Start(child) => return Ok(Some(child)),
                 Event::End(_) => return Ok(None),
-                Event::Eof => return Err(Unreadable::CutOff),
+                Event::Eof => return Err(XmlError::CutOff),
                 _ => {}
             }
         }
     }
 
-    pub(super) fn skip(&mut self, child: &BytesStart<'_>) -> Result<(), Unreadable> {
+    pub(super) fn skip(&mut self, child: &BytesStart<'_>) -> Result<(), XmlError> {
         self.reader.read_to_end(child.name())?;
         Ok(())
     }
 
     /// The text of the open element, as it was before it was escaped.
-    pub(super) fn text(&mut self) -> Result<Cow<'a, str>, Unreadable> {
+    pub(super) fn text(&mut self) -> Result<Cow<'a, str>, XmlError> {
         let mut text = Cow::Borrowed("");
         loop {
             match self.reader.read_event()? {
@@ -155,16 +153,16 @@ impl<'a> Document<'a> {
                 Event::End(_) => return Ok(text),
                 Event::Start(child) => {
                     let value = format!("<{}>", name(&child));
-                    return Err(Unreadable::Value { element: "text", value });
+                    return Err(XmlError::Value { element: "text", value });
                 }
-                Event::Eof => return Err(Unreadable::CutOff),
+                Event::Eof => return Err(XmlError::CutOff),
                 _ => {}
             }
         }
     }
 
     /// The text of the child of that name.
-    pub(super) fn text_within(&mut self, wanted: &str) -> Result<Option<Cow<'a, str>>, Unreadable> {
+    pub(super) fn text_within(&mut self, wanted: &str) -> Result<Option<Cow<'a, str>>, XmlError> {
         let mut text = None;
         while let Some(child) = self.child()? {
             if is(&child, wanted) {
@@ -177,37 +175,34 @@ impl<'a> Document<'a> {
     }
 
     /// Reads the `item`s of the open element.
-    pub(super) fn items(
-        &mut self,
-        mut read: impl FnMut(&mut Self) -> Result<(), Unreadable>,
-    ) -> Result<(), Unreadable> {
+    pub(super) fn items(&mut self, mut read: impl FnMut(&mut Self) -> Result<(), XmlError>) -> Result<(), XmlError> {
         while let Some(child) = self.child()? {
             if is(&child, "item") { read(self)? } else { self.skip(&child)? }
         }
         Ok(())
     }
 
-    pub(super) fn time(&mut self, element: &'static str) -> Result<DateTime, Unreadable> {
+    pub(super) fn time(&mut self, element: &'static str) -> Result<DateTime, XmlError> {
         let text = self.text()?;
         DateTime::from_str(&text, DateTimeFormat::DateTimeWithOffset)
-            .map_err(|_| Unreadable::Value { element, value: text.into_owned() })
+            .map_err(|_| XmlError::Value { element, value: text.into_owned() })
     }
 
     /// A number or a truth value.
-    pub(super) fn value<T: FromStr>(&mut self, element: &'static str) -> Result<T, Unreadable> {
+    pub(super) fn value<T: FromStr>(&mut self, element: &'static str) -> Result<T, XmlError> {
         let text = self.text()?;
-        text.parse().map_err(|_| Unreadable::Value { element, value: text.into_owned() })
+        text.parse().map_err(|_| XmlError::Value { element, value: text.into_owned() })
     }
 }
 
 /// The five entities of XML, and characters by their number.
-fn resolved(reference: &BytesRef<'_>) -> Result<String, Unreadable> {
+fn resolved(reference: &BytesRef<'_>) -> Result<String, XmlError> {
     if let Some(character) = reference.resolve_char_ref()? {
         return Ok(character.to_string());
     }
     match resolve_xml_entity(reference) {
         Some(text) => Ok(text.to_owned()),
-        None => Err(Unreadable::Reference(reference.to_string())),
+        None => Err(XmlError::Reference(reference.to_string())),
     }
 }
 

@@ -2,17 +2,17 @@
 
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::Tag;
-use domain::id::Region;
-use domain::instance::Tags;
+use model::id::Region;
+use model::instance::Tags;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::document;
-use crate::replay::{Answer, aws};
+use crate::replay::{ReplayAnswer, aws};
 
-pub(super) fn wrapped(answer: document::Answer, inner: &str) -> String {
+pub(super) fn wrapped(answer: document::XmlAnswer, inner: &str) -> String {
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{0} xmlns=\"http://ec2.amazonaws.com/doc/\">{inner}</{0}>\n",
         answer.root
@@ -22,7 +22,7 @@ pub(super) fn wrapped(answer: document::Answer, inner: &str) -> String {
 /// What the SDK itself makes of this answer.
 pub(super) fn of_sdk<O>(body: &str, ask: impl AsyncFnOnce(Client) -> O) -> O {
     let body = body.to_owned();
-    let (aws, _) = aws(move |_| Answer::Raw(200, body.clone().into()));
+    let (aws, _) = aws(move |_| ReplayAnswer::Raw(200, body.clone().into()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(ask(aws.ec2(&Region::from("us-east-1"))))
 }
@@ -103,7 +103,7 @@ pub(super) fn item(own: Vec<BoxedStrategy<String>>, noise: BoxedStrategy<String>
 }
 
 /// A page of such items.
-pub(super) fn page(answer: document::Answer, item: BoxedStrategy<String>) -> BoxedStrategy<String> {
+pub(super) fn page(answer: document::XmlAnswer, item: BoxedStrategy<String>) -> BoxedStrategy<String> {
     let parts = (vec(item, 0..5), option::of(element("nextToken")), any::<bool>());
     let page = parts.prop_map(move |(items, token, turned)| {
         let set = format!("<{0}>{1}</{0}>", answer.set, items.concat());

@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 use aws_sdk_ec2::operation::describe_instances::builders::DescribeInstancesFluentBuilder;
 use aws_sdk_ec2::operation::describe_instances::{DescribeInstances, DescribeInstancesError, DescribeInstancesOutput};
 use aws_smithy_runtime_api::client::interceptors::context::{Error, Output};
-use domain::id::{Region, ResourceId, TypeName};
-use domain::instance::{Described, Instance, Machine, Prepaid, Purchase, State};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+use model::id::{Region, ResourceId, TypeName};
+use model::instance::{DescribedInstance, Instance, InstanceState, InstanceTypeFacts, PrepaidCapacity, PurchaseOption};
 
-use self::xml::Told;
-use super::document::Unreadable;
+use self::xml::InstanceXml;
+use super::document::XmlError;
 use super::manager;
-use super::reading::{self, OwnAnswer};
+use super::reading::{self, CustomAnswer};
 use crate::convert::timestamp;
 use crate::error::CallError;
 
@@ -26,9 +26,9 @@ pub(crate) const DESCRIBE_INSTANCES: &str = "ec2:DescribeInstances";
 
 /// One answer.
 #[derive(Debug, Default)]
-pub(crate) struct Page {
+pub(crate) struct InstancesPage {
     /// The instances of all its reservations, in order.
-    pub(crate) described: Vec<Described>,
+    pub(crate) described: Vec<DescribedInstance>,
     /// The Spot requests that instances name.
     pub(crate) spot_requests: BTreeMap<ResourceId, String>,
     /// When those that are stopped were, where EC2 says so in words that can be read.
@@ -42,35 +42,35 @@ pub(crate) struct Page {
 }
 
 /// Sends one `DescribeInstances`. An answer that cannot be read to its end is an error.
-pub(crate) async fn page(call: DescribeInstancesFluentBuilder, region: &Region) -> Result<Page, CallError> {
+pub(crate) async fn page(call: DescribeInstancesFluentBuilder, region: &Region) -> Result<InstancesPage, CallError> {
     reading::read::<DescribeInstances, _, _>(region, async |own| call.customize().interceptor(own).send().await).await
 }
 
-impl OwnAnswer for DescribeInstances {
+impl CustomAnswer for DescribeInstances {
     const CALL: &'static str = DESCRIBE_INSTANCES;
-    type Page = Page;
+    type Page = InstancesPage;
 
-    fn read(body: &[u8], region: &Region) -> Result<Page, Unreadable> {
-        Page::read(body, region)
+    fn read(body: &[u8], region: &Region) -> Result<InstancesPage, XmlError> {
+        InstancesPage::read(body, region)
     }
 
     fn nothing() -> Output {
         Output::erase(DescribeInstancesOutput::builder().build())
     }
 
-    fn refusal(error: Unreadable) -> Error {
+    fn refusal(error: XmlError) -> Error {
         Error::erase(DescribeInstancesError::unhandled(error))
     }
 }
 
-impl Page {
-    fn read(body: &[u8], region: &Region) -> Result<Self, Unreadable> {
+impl InstancesPage {
+    fn read(body: &[u8], region: &Region) -> Result<Self, XmlError> {
         let mut page = Self::default();
-        let next_token = xml::read(body, |told| page.take(told, region))?;
+        let next_token = xml::read(body, |told| page.add_instance(told, region))?;
         Ok(Self { next_token, ..page })
     }
 
-    fn take(&mut self, told: Told<'_>, region: &Region) {
+    fn add_instance(&mut self, told: InstanceXml<'_>, region: &Region) {
         let request = told.spot_request.clone();
         let transition = told.transition_reason.as_deref().and_then(time_of_transition);
         match described(told, region) {
@@ -79,9 +79,11 @@ impl Page {
                 self.spot_requests.extend(request);
                 let at = transition.map(|at| (described.instance.id.clone(), at));
                 match described.instance.state {
-                    State::Stopped => self.stopped_at.extend(at),
-                    State::Stopping | State::ShuttingDown | State::Terminated => self.ended_at.extend(at),
-                    State::Pending | State::Running | State::Unknown => {}
+                    InstanceState::Stopped => self.stopped_at.extend(at),
+                    InstanceState::Stopping | InstanceState::ShuttingDown | InstanceState::Terminated => {
+                        self.ended_at.extend(at);
+                    }
+                    InstanceState::Pending | InstanceState::Running | InstanceState::Unknown => {}
                 }
                 self.described.push(described);
             }
@@ -93,8 +95,8 @@ impl Page {
 /// One instance, before its type is known. `None` where EC2 leaves out its id, its type or its launch time: it cannot be
 /// judged.
 ///
-/// A Spot instance that names its request is of [`Purchase::SpotUnknown`] until the request has been read.
-fn described(told: Told<'_>, region: &Region) -> Option<Described> {
+/// A Spot instance that names its request is of [`PurchaseOption::SpotUnknown`] until the request has been read.
+fn described(told: InstanceXml<'_>, region: &Region) -> Option<DescribedInstance> {
     let (purchase, prepaid, plain_linux) = (purchase(&told), prepaid(&told), is_plain_linux(&told));
     let instance = Instance {
         id: ResourceId::new(told.instance_id?),
@@ -111,9 +113,9 @@ fn described(told: Told<'_>, region: &Region) -> Option<Described> {
         plain_linux,
         host: None,
         state_reason: told.state_reason.filter(|code| !code.is_empty()).map(Cow::into_owned),
-        machine: Machine::UNKNOWN,
+        machine: InstanceTypeFacts::UNKNOWN,
     };
-    Some(Described { private_dns_name: told.private_dns_name.map(Cow::into_owned), instance })
+    Some(DescribedInstance { private_dns_name: told.private_dns_name.map(Cow::into_owned), instance })
 }
 
 /// `StateTransitionReason` of an instance that was stopped or terminated, such as `User initiated (2026-01-01 12:00:00 GMT)` (EC2 API
@@ -125,39 +127,39 @@ fn time_of_transition(reason: &str) -> Option<Timestamp> {
     TimeZone::UTC.to_timestamp(time).ok()
 }
 
-fn purchase(told: &Told<'_>) -> Purchase {
+fn purchase(told: &InstanceXml<'_>) -> PurchaseOption {
     match told.lifecycle.as_deref() {
-        _ if told.capacity_block.is_some() => Purchase::CapacityBlock,
-        Some("capacity-block") => Purchase::CapacityBlock,
-        Some("spot") if told.spot_request.is_some() => Purchase::SpotUnknown,
-        Some("spot") => Purchase::SpotOneTime,
-        _ => Purchase::OnDemand,
+        _ if told.capacity_block.is_some() => PurchaseOption::CapacityBlock,
+        Some("capacity-block") => PurchaseOption::CapacityBlock,
+        Some("spot") if told.spot_request.is_some() => PurchaseOption::SpotUnknown,
+        Some("spot") => PurchaseOption::SpotOneTime,
+        _ => PurchaseOption::OnDemand,
     }
 }
 
 /// EC2 user guide, "On-Demand Capacity Reservations" and "Dedicated Hosts".
-fn prepaid(told: &Told<'_>) -> Option<Prepaid> {
+fn prepaid(told: &InstanceXml<'_>) -> Option<PrepaidCapacity> {
     if told.tenancy.as_deref() == Some("host") {
-        return Some(Prepaid::DedicatedHost);
+        return Some(PrepaidCapacity::DedicatedHost);
     }
-    told.capacity_reservation.as_ref().map(|_| Prepaid::CapacityReservation)
+    told.capacity_reservation.as_ref().map(|_| PrepaidCapacity::CapacityReservation)
 }
 
 /// EC2 user guide, "AMI billing information fields": `PlatformDetails`.
-fn is_plain_linux(told: &Told<'_>) -> bool {
+fn is_plain_linux(told: &InstanceXml<'_>) -> bool {
     let platform = told.platform_details.as_deref().is_none_or(|details| details == "Linux/UNIX");
     platform && told.platform.is_none() && matches!(told.tenancy.as_deref(), None | Some("default"))
 }
 
-fn state(name: Option<&str>) -> State {
+fn state(name: Option<&str>) -> InstanceState {
     match name {
-        Some("pending") => State::Pending,
-        Some("running") => State::Running,
-        Some("stopping") => State::Stopping,
-        Some("stopped") => State::Stopped,
-        Some("shutting-down") => State::ShuttingDown,
-        Some("terminated") => State::Terminated,
-        _ => State::Unknown,
+        Some("pending") => InstanceState::Pending,
+        Some("running") => InstanceState::Running,
+        Some("stopping") => InstanceState::Stopping,
+        Some("stopped") => InstanceState::Stopped,
+        Some("shutting-down") => InstanceState::ShuttingDown,
+        Some("terminated") => InstanceState::Terminated,
+        _ => InstanceState::Unknown,
     }
 }
 

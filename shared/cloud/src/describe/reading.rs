@@ -11,37 +11,37 @@ use aws_sdk_ec2::error::{BoxError, ProvideErrorMetadata, SdkError};
 use aws_smithy_runtime_api::client::interceptors::context::{Error, Output, OutputOrError};
 use aws_smithy_runtime_api::client::orchestrator::{HttpResponse, OrchestratorError};
 use aws_smithy_runtime_api::client::ser_de::{DeserializeResponse, SharedResponseDeserializer};
-use domain::id::Region;
+use model::id::Region;
 
-use super::document::Unreadable;
-use crate::error::{CallError, CallErrorKind};
+use super::document::XmlError;
+use crate::error::{CallError, CallErrorKind, call_error};
 
 /// An operation of the SDK whose good answers are read here.
-pub(super) trait OwnAnswer: RuntimePlugin + Default + 'static {
+pub(super) trait CustomAnswer: RuntimePlugin + Default + 'static {
     /// The call by its IAM action.
     const CALL: &'static str;
     /// What an answer is read into.
     type Page: Debug + Send + 'static;
 
-    fn read(body: &[u8], region: &Region) -> Result<Self::Page, Unreadable>;
+    fn read(body: &[u8], region: &Region) -> Result<Self::Page, XmlError>;
     /// What the SDK is given as the answer.
     fn nothing() -> Output;
     /// What the SDK is given where there is none.
-    fn refusal(error: Unreadable) -> Error;
+    fn refusal(error: XmlError) -> Error;
 }
 
 /// Sends one call with our reading of its answer. An answer that cannot be read to its end is an error.
 pub(super) async fn read<D, O, E>(
     region: &Region,
-    send: impl AsyncFnOnce(OwnReading<D>) -> Result<O, SdkError<E, HttpResponse>>,
+    send: impl AsyncFnOnce(CustomReading<D>) -> Result<O, SdkError<E, HttpResponse>>,
 ) -> Result<D::Page, CallError>
 where
-    D: OwnAnswer,
+    D: CustomAnswer,
     E: ProvideErrorMetadata + StdError + 'static,
 {
-    let reading = OwnReading::<D> { region: region.clone(), slot: Slot::empty(), operation: PhantomData };
+    let reading = CustomReading::<D> { region: region.clone(), slot: PageSlot::empty(), operation: PhantomData };
     let slot = reading.slot.clone();
-    send(reading).await.map_err(|error| CallError::of(D::CALL, region, &error))?;
+    send(reading).await.map_err(|error| call_error(D::CALL, region, &error))?;
     slot.take().ok_or_else(|| CallError {
         call: D::CALL,
         region: region.clone(),
@@ -52,15 +52,15 @@ where
 
 /// Where the page of the last attempt lies: the SDK's output types have no room for it.
 #[derive(Debug)]
-struct Slot<P>(Arc<Mutex<Option<P>>>);
+struct PageSlot<P>(Arc<Mutex<Option<P>>>);
 
-impl<P> Clone for Slot<P> {
+impl<P> Clone for PageSlot<P> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<P> Slot<P> {
+impl<P> PageSlot<P> {
     fn empty() -> Self {
         Self(Arc::new(Mutex::new(None)))
     }
@@ -76,13 +76,13 @@ impl<P> Slot<P> {
 
 /// Our reading, and what puts it in place of the SDK's.
 #[derive(Debug)]
-pub(super) struct OwnReading<D: OwnAnswer> {
+pub(super) struct CustomReading<D: CustomAnswer> {
     region: Region,
-    slot: Slot<D::Page>,
+    slot: PageSlot<D::Page>,
     operation: PhantomData<D>,
 }
 
-impl<D: OwnAnswer> Intercept for OwnReading<D> {
+impl<D: CustomAnswer> Intercept for CustomReading<D> {
     fn name(&self) -> &'static str {
         "OwnReading"
     }
@@ -99,7 +99,7 @@ impl<D: OwnAnswer> Intercept for OwnReading<D> {
     }
 }
 
-impl<D: OwnAnswer> DeserializeResponse for OwnReading<D> {
+impl<D: CustomAnswer> DeserializeResponse for CustomReading<D> {
     fn deserialize_nonstreaming_with_config(&self, response: &HttpResponse, settings: &ConfigBag) -> OutputOrError {
         if !response.status().is_success() {
             let of_sdk = D::default().config();

@@ -6,12 +6,12 @@ use aws_sdk_ec2::Client;
 use aws_sdk_ec2::operation::describe_snapshots::builders::DescribeSnapshotsFluentBuilder;
 use aws_sdk_ec2::operation::describe_snapshots::{DescribeSnapshots, DescribeSnapshotsError, DescribeSnapshotsOutput};
 use aws_smithy_runtime_api::client::interceptors::context::{Error, Output};
-use domain::id::{Region, ResourceId};
-use domain::volume::{Snapshot, SnapshotState};
+use model::id::{Region, ResourceId};
+use model::volume::{Snapshot, SnapshotState};
 
-use self::xml::Told;
-use super::document::Unreadable;
-use super::reading::{self, OwnAnswer};
+use self::xml::SnapshotXml;
+use super::document::XmlError;
+use super::reading::{self, CustomAnswer};
 use super::whole;
 use crate::convert::timestamp;
 use crate::error::CallError;
@@ -45,13 +45,13 @@ pub(crate) async fn snapshot(ec2: &Client, region: &Region, id: &ResourceId) -> 
     found.ok_or_else(|| CallError::without(DESCRIBE_SNAPSHOTS, region, id, page.incomplete.contains(id)))
 }
 
-impl OwnAnswer for DescribeSnapshots {
+impl CustomAnswer for DescribeSnapshots {
     const CALL: &'static str = DESCRIBE_SNAPSHOTS;
     type Page = SnapshotsPage;
 
-    fn read(body: &[u8], region: &Region) -> Result<SnapshotsPage, Unreadable> {
+    fn read(body: &[u8], region: &Region) -> Result<SnapshotsPage, XmlError> {
         let mut page = SnapshotsPage::default();
-        page.next_token = xml::read(body, |told| page.take(told, region))?;
+        page.next_token = xml::read(body, |told| page.add_snapshot(told, region))?;
         Ok(page)
     }
 
@@ -59,14 +59,14 @@ impl OwnAnswer for DescribeSnapshots {
         Output::erase(DescribeSnapshotsOutput::builder().build())
     }
 
-    fn refusal(error: Unreadable) -> Error {
+    fn refusal(error: XmlError) -> Error {
         Error::erase(DescribeSnapshotsError::unhandled(error))
     }
 }
 
 impl SnapshotsPage {
-    fn take(&mut self, mut told: Told<'_>, region: &Region) -> Result<(), Unreadable> {
-        let id = told.snapshot_id.take().filter(|id| !id.is_empty()).ok_or(Unreadable::Nameless("snapshotId"))?;
+    fn add_snapshot(&mut self, mut told: SnapshotXml<'_>, region: &Region) -> Result<(), XmlError> {
+        let id = told.snapshot_id.take().filter(|id| !id.is_empty()).ok_or(XmlError::Nameless("snapshotId"))?;
         let id = ResourceId::new(id);
         match judgeable(told, id.clone(), region) {
             Some(snapshot) => self.snapshots.push(snapshot),
@@ -77,7 +77,7 @@ impl SnapshotsPage {
 }
 
 /// `None` where EC2 leaves out its volume, size or time: it cannot be judged.
-fn judgeable(told: Told<'_>, id: ResourceId, region: &Region) -> Option<Snapshot> {
+fn judgeable(told: SnapshotXml<'_>, id: ResourceId, region: &Region) -> Option<Snapshot> {
     Some(Snapshot {
         id,
         region: region.clone(),

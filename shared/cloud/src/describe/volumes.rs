@@ -8,13 +8,13 @@ use aws_sdk_ec2::Client;
 use aws_sdk_ec2::operation::describe_volumes::builders::DescribeVolumesFluentBuilder;
 use aws_sdk_ec2::operation::describe_volumes::{DescribeVolumes, DescribeVolumesError, DescribeVolumesOutput};
 use aws_smithy_runtime_api::client::interceptors::context::{Error, Output};
-use domain::id::{Region, ResourceId};
-use domain::volume::{Volume, VolumeState};
 use jiff::Timestamp;
+use model::id::{Region, ResourceId};
+use model::volume::{Volume, VolumeState};
 
-use self::xml::{Attachment, Told};
-use super::document::Unreadable;
-use super::reading::{self, OwnAnswer};
+use self::xml::{AttachmentXml, VolumeXml};
+use super::document::XmlError;
+use super::reading::{self, CustomAnswer};
 use super::{manager, whole};
 use crate::convert::timestamp;
 use crate::error::CallError;
@@ -50,13 +50,13 @@ pub(crate) async fn volume(ec2: &Client, region: &Region, id: &ResourceId) -> Re
     found.ok_or_else(|| CallError::without(DESCRIBE_VOLUMES, region, id, page.incomplete.contains(id)))
 }
 
-impl OwnAnswer for DescribeVolumes {
+impl CustomAnswer for DescribeVolumes {
     const CALL: &'static str = DESCRIBE_VOLUMES;
     type Page = VolumesPage;
 
-    fn read(body: &[u8], region: &Region) -> Result<VolumesPage, Unreadable> {
+    fn read(body: &[u8], region: &Region) -> Result<VolumesPage, XmlError> {
         let mut page = VolumesPage::default();
-        page.next_token = xml::read(body, |told| page.take(told, region))?;
+        page.next_token = xml::read(body, |told| page.add_volume(told, region))?;
         Ok(page)
     }
 
@@ -64,15 +64,15 @@ impl OwnAnswer for DescribeVolumes {
         Output::erase(DescribeVolumesOutput::builder().build())
     }
 
-    fn refusal(error: Unreadable) -> Error {
+    fn refusal(error: XmlError) -> Error {
         Error::erase(DescribeVolumesError::unhandled(error))
     }
 }
 
 impl VolumesPage {
     /// A volume without a name could be any: then nobody can say of any volume that it is gone.
-    fn take(&mut self, mut told: Told<'_>, region: &Region) -> Result<(), Unreadable> {
-        let id = told.volume_id.take().filter(|id| !id.is_empty()).ok_or(Unreadable::Nameless("volumeId"))?;
+    fn add_volume(&mut self, mut told: VolumeXml<'_>, region: &Region) -> Result<(), XmlError> {
+        let id = told.volume_id.take().filter(|id| !id.is_empty()).ok_or(XmlError::Nameless("volumeId"))?;
         let id = ResourceId::new(id);
         let since = attached_since(&told.attachments);
         if !since.is_empty() {
@@ -87,7 +87,7 @@ impl VolumesPage {
 }
 
 /// `None` where EC2 leaves out its zone, type, size or time, or what it is attached to: it cannot be judged.
-fn judgeable(told: Told<'_>, id: ResourceId, region: &Region) -> Option<Volume> {
+fn judgeable(told: VolumeXml<'_>, id: ResourceId, region: &Region) -> Option<Volume> {
     Some(Volume {
         id,
         region: region.clone(),
@@ -107,9 +107,9 @@ fn judgeable(told: Told<'_>, id: ResourceId, region: &Region) -> Option<Volume> 
 }
 
 /// What AWS manages has no instance, but a resource by its ARN (EC2 API reference, `VolumeAttachment`).
-fn attached_to(attachments: Vec<Attachment<'_>>) -> Option<Vec<ResourceId>> {
+fn attached_to(attachments: Vec<AttachmentXml<'_>>) -> Option<Vec<ResourceId>> {
     let to_something = attachments.into_iter().filter(|attachment| attachment.state.as_deref() != Some("detached"));
-    let holder = |attachment: Attachment<'_>| {
+    let holder = |attachment: AttachmentXml<'_>| {
         let instance = attachment.instance_id.filter(|id| !id.is_empty());
         instance.or_else(|| attachment.associated_resource.filter(|arn| !arn.is_empty())).map(ResourceId::new)
     };
@@ -119,7 +119,7 @@ fn attached_to(attachments: Vec<Attachment<'_>>) -> Option<Vec<ResourceId>> {
     Some(holders)
 }
 
-fn attached_since(attachments: &[Attachment<'_>]) -> Vec<(Timestamp, ResourceId)> {
+fn attached_since(attachments: &[AttachmentXml<'_>]) -> Vec<(Timestamp, ResourceId)> {
     let holds = attachments.iter().filter(|attachment| attachment.state.as_deref() != Some("detached"));
     let mut since: Vec<(Timestamp, ResourceId)> = holds
         .filter_map(|attachment| {

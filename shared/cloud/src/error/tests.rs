@@ -2,6 +2,8 @@ use aws_sdk_ec2::config::http::HttpResponse;
 use aws_sdk_ec2::error::{ConnectorError, ErrorMetadata};
 use aws_sdk_ec2::operation::start_instances::StartInstancesError;
 use aws_smithy_types::body::SdkBody;
+use model::id::ResourceId;
+use model::observation::GapKind;
 
 use super::*;
 
@@ -9,7 +11,7 @@ fn answered(code: &str, message: &str) -> CallError {
     let metadata = ErrorMetadata::builder().code(code).message(message).build();
     let response = HttpResponse::new(400.try_into().unwrap(), SdkBody::empty());
     let error = SdkError::service_error(StartInstancesError::generic(metadata), response);
-    CallError::of("ec2:StartInstances", &Region::from("eu-west-1"), &error)
+    call_error("ec2:StartInstances", &Region::from("eu-west-1"), &error)
 }
 
 #[test]
@@ -118,7 +120,7 @@ fn a_gap_leaves_out_what_stands_beside_it() {
 fn a_connection_that_fails_says_why() {
     let refused = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "connection refused");
     let error: SdkError<StartInstancesError> = SdkError::dispatch_failure(ConnectorError::io(refused.into()));
-    let error = CallError::of("ec2:StartInstances", &Region::from("eu-west-1"), &error);
+    let error = call_error("ec2:StartInstances", &Region::from("eu-west-1"), &error);
     assert_eq!(error.kind, CallErrorKind::Unanswered);
     assert!(error.to_string().ends_with("connection refused"), "{error}");
     assert!(!error.to_string().contains('{'), "no debug output: {error}");
@@ -128,7 +130,7 @@ fn a_connection_that_fails_says_why() {
 fn an_answer_without_a_code_has_its_status() {
     let response = HttpResponse::new(503.try_into().unwrap(), SdkBody::empty());
     let error = SdkError::service_error(StartInstancesError::generic(ErrorMetadata::builder().build()), response);
-    let error = CallError::of("ec2:StartInstances", &Region::from("eu-west-1"), &error);
+    let error = call_error("ec2:StartInstances", &Region::from("eu-west-1"), &error);
     assert!(error.message.starts_with("HTTP status 503"), "{error}");
 }
 

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use aws_sdk_ec2::types::{BlockDeviceMapping, DeviceType, Image as Told, ImageState};
 use aws_sdk_ssm::error::ProvideErrorMetadata;
-use domain::id::{Region, ResourceId};
-use domain::job::Image;
+use jobs::MachineImage;
+use model::id::{Region, ResourceId};
+use model::image_source::ImageSource;
 
 use crate::aws::Aws;
-use crate::error::CallError;
+use crate::error::{CallError, call_error};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const GET_PARAMETER: &str = "ssm:GetParameter";
@@ -17,30 +18,24 @@ const DESCRIBE_IMAGES: &str = "ec2:DescribeImages";
 /// Systems that have no cloud-init, by what their images are called: user data would end no machine of them.
 const WITHOUT_CLOUD_INIT: [&str; 5] = ["bottlerocket", "flatcar", "talos", "coreos", "rancheros"];
 
-/// Where AWS says which image the Deep Learning Base AMI is today: Ubuntu 22.04, with the open driver of NVIDIA (AWS Deep Learning AMIs developer
-/// guide, "Finding the ID of a DLAMI", for the form; its release notes for the name, which both architectures share).
-fn parameter(architecture: &str) -> String {
-    format!("/aws/service/deeplearning/ami/{architecture}/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id")
-}
-
 /// As [`super::Asked::image`] says.
 pub(super) async fn image(
     aws: &Aws,
     region: &Region,
     architecture: &str,
-    ami: Option<&ResourceId>,
+    source: &ImageSource,
     agent_sha256: &str,
-) -> Result<Image, String> {
+) -> Result<MachineImage, String> {
     let asked = async {
-        let id = match ami {
-            Some(ami) => ami.clone(),
-            None => of_today(aws, region, architecture).await?,
+        let id = match source.for_architecture(architecture) {
+            ImageSource::Image(id) => id,
+            ImageSource::Parameter(name) => read_parameter(aws, region, &name).await?,
         };
         let told = described(aws, region, &id).await?;
         let unfit = |why| format!("the image {id} in {region} cannot run a job: {why}");
         let root_device = usable(&told, architecture).map_err(unfit)?.to_owned();
         let (root, others): (Vec<_>, Vec<_>) = devices(&told).partition(|(name, _)| *name == root_device);
-        Ok(Image {
+        Ok(MachineImage {
             ami: id,
             architecture: architecture.to_owned(),
             agent_sha256: agent_sha256.to_owned(),
@@ -49,30 +44,30 @@ pub(super) async fn image(
             root_device,
         })
     };
-    let too_long = |_| Err(CallError::impatient(DESCRIBE_IMAGES, region, PATIENCE).to_string());
+    let too_long = |_| Err(CallError::timed_out(DESCRIBE_IMAGES, region, PATIENCE).to_string());
     tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(too_long)
 }
 
-async fn of_today(aws: &Aws, region: &Region, architecture: &str) -> Result<ResourceId, String> {
-    let name = parameter(architecture);
-    let none = || {
-        format!(
-            "{region} has no Deep Learning AMI for {architecture} (parameter {name}); name an image under `[machine] ami`"
-        )
-    };
-    match aws.ssm(region).get_parameter().name(&name).send().await {
+async fn read_parameter(aws: &Aws, region: &Region, name: &str) -> Result<ResourceId, String> {
+    let change = "change `[jobs] image`, or name an image under `[machine] ami`";
+    match aws.ssm(region).get_parameter().name(name).send().await {
         Ok(answer) => {
             let value = answer.parameter.and_then(|parameter| parameter.value).unwrap_or_default();
-            if value.starts_with("ami-") { Ok(ResourceId::new(value)) } else { Err(none()) }
+            let is_id = value.starts_with("ami-");
+            is_id
+                .then(|| ResourceId::new(value))
+                .ok_or_else(|| format!("the parameter {name} holds no id of an image in {region}; {change}"))
         }
-        Err(error) if error.code() == Some("ParameterNotFound") => Err(none()),
-        Err(error) => Err(CallError::of(GET_PARAMETER, region, &error).to_string()),
+        Err(error) if error.code() == Some("ParameterNotFound") => {
+            Err(format!("{region} has no parameter {name} that says which image to boot; {change}"))
+        }
+        Err(error) => Err(call_error(GET_PARAMETER, region, &error).to_string()),
     }
 }
 
 async fn described(aws: &Aws, region: &Region, id: &ResourceId) -> Result<Told, String> {
     let answer = aws.ec2(region).describe_images().image_ids(id.as_str()).send().await;
-    let answer = answer.map_err(|error| CallError::of(DESCRIBE_IMAGES, region, &error).to_string())?;
+    let answer = answer.map_err(|error| call_error(DESCRIBE_IMAGES, region, &error).to_string())?;
     let mut images = answer.images.unwrap_or_default().into_iter();
     images.find(|image| image.image_id() == Some(id.as_str())).ok_or_else(|| {
         format!("this account sees no image {id} in {region}; an image is of one region, and may be of another account only where that shares it")

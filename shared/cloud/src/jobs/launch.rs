@@ -12,16 +12,17 @@ use aws_sdk_ec2::types::{
     ShutdownBehavior, SpotInstanceType, SpotMarketOptions, Tag, TagSpecification, VolumeType,
 };
 use aws_smithy_types::base64;
-use domain::id::{Region, ResourceId};
-use domain::instance::{Instance, Tags};
-use domain::job::{Launch, LaunchAnswer, Lifecycle, Terms};
-use domain::money::Rate;
+use jobs::{Candidate, JobTerms, LaunchRequest, LaunchResult, Lifecycle, governing_quota};
+use model::id::{Region, ResourceId};
+use model::instance::{Instance, Tags};
+use model::money::Rate;
 
-use super::refusal::{self, Meaning, NoCapacityIsAnAnswer};
+use super::AnswerCache;
+use super::refusal::{self, NoCapacityIsAnAnswer, RefusalMeaning};
 use crate::aws::Aws;
 use crate::convert::timestamp;
 use crate::describe;
-use crate::error::CallError;
+use crate::error::{CallError, call_error};
 use crate::observe::filter;
 
 const RUN_INSTANCES: &str = "ec2:RunInstances";
@@ -32,11 +33,11 @@ const HOP_LIMIT: i32 = 2;
 
 /// All that a launch request says.
 #[derive(Debug, Clone, Copy)]
-pub struct Order<'a> {
+pub struct LaunchOrder<'a> {
     /// Where, of what, by which token, until when.
-    pub launch: &'a Launch,
+    pub launch: &'a LaunchRequest,
     /// Security groups and the size of the root volume.
-    pub terms: &'a Terms,
+    pub terms: &'a JobTerms,
     /// For the instance, and for its volumes.
     pub tags: &'a Tags,
     /// As the machine reads it: not in base64.
@@ -48,12 +49,12 @@ pub struct Order<'a> {
 /// Launches, and says what came of it. The same order can be given again, to learn what came of the first: EC2 answers a token that it knows
 /// with the instance that it launched by it, whatever has become of that since. Of an old token it is only asked what was launched by it.
 ///
-/// Never fails in any other way: what nobody knows is [`LaunchAnswer::Unknown`].
-pub async fn launch(aws: &Aws, order: &Order<'_>) -> LaunchAnswer {
+/// Never fails in any other way: what nobody knows is [`LaunchResult::Unknown`].
+pub async fn launch(aws: &Aws, asked: &AnswerCache, order: &LaunchOrder<'_>) -> LaunchResult {
     let candidate = &order.launch.candidate;
     if order.user_data.len() > USER_DATA_BYTES_MAX {
         let bytes = order.user_data.len();
-        return LaunchAnswer::Refused(format!(
+        return LaunchResult::Refused(format!(
             "the machine's user data has {bytes} bytes, and EC2 takes {USER_DATA_BYTES_MAX}: give the job, its team and the bucket shorter names"
         ));
     }
@@ -61,10 +62,10 @@ pub async fn launch(aws: &Aws, order: &Order<'_>) -> LaunchAnswer {
     if order.launch.only_find {
         return match launched_by(&ec2, order.launch).await {
             Ok(Some(launched)) => launched,
-            Ok(None) => LaunchAnswer::NoCapacity(
+            Ok(None) => LaunchResult::NoCapacity(
                 "nothing is there that was launched hours ago, when nobody heard of an answer".to_owned(),
             ),
-            Err(why) => LaunchAnswer::Unknown(why),
+            Err(why) => LaunchResult::Unknown(why),
         };
     }
     let settings = Builder::new().retry_classifier(NoCapacityIsAnAnswer);
@@ -72,27 +73,37 @@ pub async fn launch(aws: &Aws, order: &Order<'_>) -> LaunchAnswer {
         Ok(answer) => return launched(answer.instances(), &candidate.region),
         Err(error) => error,
     };
-    let refused = CallError::of(RUN_INSTANCES, &candidate.region, &error);
-    match refusal::meaning(error.code().unwrap_or_default(), refused.kind) {
-        Meaning::NoCapacity => LaunchAnswer::NoCapacity(refused.message),
-        Meaning::VcpuQuota => LaunchAnswer::Quota(refused.to_string(), candidate.quota.clone()),
-        Meaning::OtherQuota => LaunchAnswer::Quota(refused.to_string(), None),
-        Meaning::Denied => LaunchAnswer::Denied(refused.to_string()),
-        Meaning::Refused => LaunchAnswer::Refused(refused.to_string()),
-        Meaning::Unknown => LaunchAnswer::Unknown(refused.to_string()),
+    let refused = call_error(RUN_INSTANCES, &candidate.region, &error);
+    match refusal::meaning(error.code().unwrap_or_default(), error.message().unwrap_or_default(), refused.kind) {
+        RefusalMeaning::NoCapacity => LaunchResult::NoCapacity(refused.message),
+        RefusalMeaning::VcpuQuota => over_quota(aws, asked, candidate, &refused).await,
+        RefusalMeaning::OtherQuota => LaunchResult::Quota(refused.to_string(), None),
+        RefusalMeaning::Denied => LaunchResult::Denied(refused.to_string()),
+        RefusalMeaning::SpotRoleMissing => LaunchResult::SpotRoleMissing(refused.to_string()),
+        RefusalMeaning::ProfileUnknown => LaunchResult::ProfileUnknown(refused.to_string()),
+        RefusalMeaning::Refused => LaunchResult::Refused(refused.to_string()),
+        RefusalMeaning::RequestRefused => LaunchResult::RefusedRequest(refused.to_string()),
+        RefusalMeaning::Unknown => LaunchResult::Unknown(refused.to_string()),
         // The account's tags may have been configured anew between two tries: what the first one launched is there all the same.
-        of_token @ (Meaning::Over | Meaning::Otherwise) => match launched_by(&ec2, order.launch).await {
+        of_token @ (RefusalMeaning::Over | RefusalMeaning::Otherwise) => match launched_by(&ec2, order.launch).await {
             Ok(Some(launched)) => launched,
-            Ok(None) if of_token == Meaning::Otherwise => LaunchAnswer::Mismatch(refused.to_string()),
+            Ok(None) if of_token == RefusalMeaning::Otherwise => LaunchResult::Mismatch(refused.to_string()),
             // As long as it could be seen, its end was the job's to find out; now there is none by this token, and never will be.
-            Ok(None) => LaunchAnswer::NoCapacity("what was launched by this token has been terminated".to_owned()),
-            Err(why) => LaunchAnswer::Unknown(why),
+            Ok(None) => LaunchResult::NoCapacity("what was launched by this token has been terminated".to_owned()),
+            Err(why) => LaunchResult::Unknown(why),
         },
     }
 }
 
-fn request(ec2: &Client, order: &Order<'_>) -> RunInstancesFluentBuilder {
-    let Launch { token, candidate, image, .. } = order.launch;
+/// EC2 does not say which quota it was. Service Quotas is asked only now, once in a run for each region.
+async fn over_quota(aws: &Aws, asked: &AnswerCache, candidate: &Candidate, refused: &CallError) -> LaunchResult {
+    let listed = asked.quotas(aws, &candidate.region).await.map_err(|error| error.to_string());
+    let (quota, about) = governing_quota(candidate, listed.as_deref().map_err(String::as_str));
+    LaunchResult::Quota(format!("{refused}; {about}"), quota)
+}
+
+fn request(ec2: &Client, order: &LaunchOrder<'_>) -> RunInstancesFluentBuilder {
+    let LaunchRequest { token, candidate, image, .. } = order.launch;
     let groups = order.terms.machine.security_groups.iter().map(|group| group.as_str().to_owned()).collect();
     let metadata = InstanceMetadataOptionsRequest::builder()
         .http_tokens(HttpTokensState::Required)
@@ -160,14 +171,14 @@ fn tagged(kind: ResourceType, tags: &Tags) -> TagSpecification {
     TagSpecification::builder().resource_type(kind).set_tags(Some(tags)).build()
 }
 
-fn launched(instances: &[Told], region: &Region) -> LaunchAnswer {
+fn launched(instances: &[Told], region: &Region) -> LaunchResult {
     let told = instances.first().and_then(|told| Some((told.instance_id()?, timestamp(told.launch_time()?)?)));
     match told {
         Some((id, launched_at)) if is_whole(id) => {
-            LaunchAnswer::Launched { instance: ResourceId::from(id), launched_at }
+            LaunchResult::Launched { instance: ResourceId::from(id), launched_at }
         }
         // The SDK takes an answer that is cut off for a shorter one.
-        _ => LaunchAnswer::Unknown(format!(
+        _ => LaunchResult::Unknown(format!(
             "{RUN_INSTANCES} was answered in {region} without the instance that was launched; the same token asks again"
         )),
     }
@@ -180,12 +191,12 @@ fn is_whole(id: &str) -> bool {
 }
 
 /// What was launched by this token, which EC2 does not say where it refuses one. In words, where nobody knows.
-async fn launched_by(ec2: &Client, launch: &Launch) -> Result<Option<LaunchAnswer>, String> {
+async fn launched_by(ec2: &Client, launch: &LaunchRequest) -> Result<Option<LaunchResult>, String> {
     let region = &launch.candidate.region;
     let call = ec2.describe_instances().filters(filter("client-token", [launch.token.as_str()]));
     let page = describe::page(call, region).await.map_err(|error| error.to_string())?;
     let answer =
-        |instance: Instance| LaunchAnswer::Launched { instance: instance.id, launched_at: instance.launched_at };
+        |instance: Instance| LaunchResult::Launched { instance: instance.id, launched_at: instance.launched_at };
     match page.described.into_iter().next() {
         None if page.incomplete > 0 => Err(format!("{region} does not say whole what was launched by this token")),
         found => Ok(found.map(|one| answer(one.instance))),

@@ -8,11 +8,11 @@ use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::{
     ArchitectureType, GpuDeviceInfo, InstanceTypeInfo, LocationType, Subnet, SubnetState, UsageClassType,
 };
-use domain::id::{Region, ResourceId, TypeName};
-use domain::job::{MachineSpec, Pool};
+use jobs::{CapacityPool, MachineSpec};
+use model::id::{Region, ResourceId, TypeName};
 
 use crate::aws::Aws;
-use crate::error::{CallError, CallErrorKind};
+use crate::error::{CallError, CallErrorKind, call_error};
 use crate::observe::filter;
 use crate::observe::pages::{PAGE_SIZE, all_pages};
 
@@ -30,8 +30,8 @@ const DESCRIBE_SUBNETS: &str = "ec2:DescribeSubnets";
 
 /// Of each type that can be had by the second what a pool has of it, and the zones where it is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Offers {
-    kinds: BTreeMap<TypeName, Kind>,
+pub(super) struct TypeOfferings {
+    kinds: BTreeMap<TypeName, TypeOffering>,
     zones: BTreeSet<(TypeName, String)>,
 }
 
@@ -39,12 +39,12 @@ pub(super) struct Offers {
 pub(super) type Subnets = BTreeMap<String, ResourceId>;
 
 /// The types that are named, or else all with whole NVIDIA GPUs but bare metal; and where they are.
-pub(super) async fn offers(aws: &Aws, region: &Region, named: &BTreeSet<TypeName>) -> Result<Offers, CallError> {
+pub(super) async fn offers(aws: &Aws, region: &Region, named: &BTreeSet<TypeName>) -> Result<TypeOfferings, CallError> {
     let ec2 = aws.ec2(region);
     let asked = async {
         let kinds = kinds(&ec2, region, named).await?;
         let zones = zones(&ec2, region, &kinds).await?;
-        Ok(Offers { kinds, zones })
+        Ok(TypeOfferings { kinds, zones })
     };
     patiently(DESCRIBE_TYPES, region, asked).await
 }
@@ -54,29 +54,30 @@ async fn patiently<T>(
     region: &Region,
     asked: impl Future<Output = Result<T, CallError>>,
 ) -> Result<T, CallError> {
-    let too_long = |_| Err(CallError::impatient(call, region, PATIENCE));
+    let too_long = |_| Err(CallError::timed_out(call, region, PATIENCE));
     tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(too_long)
 }
 
 /// Every type in every zone that has it and a subnet.
 pub(super) fn pools_of(
     region: &Region,
-    offers: &Offers,
+    offers: &TypeOfferings,
     subnets: &Subnets,
     machine: &MachineSpec,
-) -> Result<Vec<Pool>, CallError> {
+) -> Result<Vec<CapacityPool>, CallError> {
     if subnets.is_empty() && machine.regions.len() <= 1 {
         return Err(no_subnet(region, &machine.subnets));
     }
     let pool = |(name, zone): &(TypeName, String)| {
         let (kind, subnet) = (offers.kinds.get(name)?, subnets.get(zone)?);
-        Some(Pool {
+        Some(CapacityPool {
             region: region.clone(),
             zone: zone.clone(),
             subnet: subnet.clone(),
             instance_type: name.clone(),
             architecture: kind.architecture.to_owned(),
             gpus: kind.gpus,
+            gpu_name: kind.gpu_name.clone(),
             gpu_memory_mib: kind.gpu_memory_mib,
             spot: kind.spot,
         })
@@ -96,9 +97,10 @@ fn no_subnet(region: &Region, named: &[ResourceId]) -> CallError {
 
 /// What a pool has of its type.
 #[derive(Debug, Clone, PartialEq)]
-struct Kind {
+struct TypeOffering {
     architecture: &'static str,
     gpus: u32,
+    gpu_name: String,
     gpu_memory_mib: u32,
     spot: bool,
     bare_metal: bool,
@@ -109,7 +111,7 @@ async fn kinds(
     ec2: &Client,
     region: &Region,
     named: &BTreeSet<TypeName>,
-) -> Result<BTreeMap<TypeName, Kind>, CallError> {
+) -> Result<BTreeMap<TypeName, TypeOffering>, CallError> {
     if !named.is_empty() {
         let mut kinds = BTreeMap::new();
         for names in named.iter().map(TypeName::as_str).collect::<Vec<_>>().chunks(VALUES_MAX) {
@@ -131,7 +133,7 @@ async fn kinds_like<'a>(
     ec2: &Client,
     region: &Region,
     patterns: impl IntoIterator<Item = &'a str>,
-) -> Result<BTreeMap<TypeName, Kind>, CallError> {
+) -> Result<BTreeMap<TypeName, TypeOffering>, CallError> {
     let patterns: Vec<&str> = patterns.into_iter().collect();
     let mut call = ec2.describe_instance_types();
     if !patterns.is_empty() {
@@ -140,7 +142,7 @@ async fn kinds_like<'a>(
     let mut kinds = BTreeMap::new();
     all_pages(DESCRIBE_TYPES, region, async |token| {
         let page = call.clone().set_next_token(token).send().await;
-        let page = page.map_err(|error| CallError::of(DESCRIBE_TYPES, region, &error))?;
+        let page = page.map_err(|error| call_error(DESCRIBE_TYPES, region, &error))?;
         let named = |info: &InstanceTypeInfo| Some((TypeName::from(info.instance_type()?.as_str()), kind(info)?));
         kinds.extend(page.instance_types().iter().filter_map(named));
         Ok(page.next_token)
@@ -151,7 +153,7 @@ async fn kinds_like<'a>(
 
 /// `None` of what no job can take: no GPU of NVIDIA's, a part of one (it needs another driver than the Deep Learning AMI has), another
 /// architecture than agents are built for, or sold in Capacity Blocks alone.
-fn kind(info: &InstanceTypeInfo) -> Option<Kind> {
+fn kind(info: &InstanceTypeInfo) -> Option<TypeOffering> {
     let devices = info.gpu_info.as_ref()?.gpus();
     let is_nvidia = |gpu: &GpuDeviceInfo| gpu.manufacturer().is_some_and(|name| name.eq_ignore_ascii_case("nvidia"));
     let is_whole = |gpu: &GpuDeviceInfo| gpu.gpu_partition_size.is_none_or(|size| size >= 1.0);
@@ -167,9 +169,10 @@ fn kind(info: &InstanceTypeInfo) -> Option<Kind> {
         () => return None,
     };
     let sold = |class| info.supported_usage_classes().contains(&class);
-    (gpus > 0 && sold(UsageClassType::OnDemand)).then(|| Kind {
+    (gpus > 0 && sold(UsageClassType::OnDemand)).then(|| TypeOffering {
         architecture,
         gpus,
+        gpu_name: devices.iter().find_map(GpuDeviceInfo::name).unwrap_or_default().to_owned(),
         gpu_memory_mib: devices.iter().map(memory).min().unwrap_or_default(),
         spot: sold(UsageClassType::Spot),
         bare_metal: info.bare_metal == Some(true),
@@ -184,7 +187,7 @@ fn whole(count: Option<i32>) -> u32 {
 async fn zones(
     ec2: &Client,
     region: &Region,
-    kinds: &BTreeMap<TypeName, Kind>,
+    kinds: &BTreeMap<TypeName, TypeOffering>,
 ) -> Result<BTreeSet<(TypeName, String)>, CallError> {
     let names: Vec<&str> = kinds.keys().map(TypeName::as_str).collect();
     let mut zones = BTreeSet::new();
@@ -196,7 +199,7 @@ async fn zones(
             .max_results(PAGE_SIZE);
         all_pages(DESCRIBE_OFFERINGS, region, async |token| {
             let page = call.clone().set_next_token(token).send().await;
-            let page = page.map_err(|error| CallError::of(DESCRIBE_OFFERINGS, region, &error))?;
+            let page = page.map_err(|error| call_error(DESCRIBE_OFFERINGS, region, &error))?;
             let offers = page.instance_type_offerings().iter();
             let told = offers.filter_map(|offer| Some((offer.instance_type()?, offer.location()?)));
             zones.extend(told.map(|(name, zone)| (TypeName::from(name.as_str()), zone.to_owned())));
@@ -225,7 +228,7 @@ async fn all_subnets(ec2: &Client, region: &Region, named: &BTreeSet<ResourceId>
         let call = ec2.describe_subnets().filters(wanted).max_results(PAGE_SIZE);
         all_pages(DESCRIBE_SUBNETS, region, async |token| {
             let page = call.clone().set_next_token(token).send().await;
-            let page = page.map_err(|error| CallError::of(DESCRIBE_SUBNETS, region, &error))?;
+            let page = page.map_err(|error| call_error(DESCRIBE_SUBNETS, region, &error))?;
             for (zone, free, id) in page.subnets().iter().filter_map(usable) {
                 let kept = best.entry(zone).or_insert_with(|| (free, id.clone()));
                 if (free, &kept.1) > (kept.0, &id) {

@@ -10,7 +10,7 @@ use crate::error::{CallErrorKind, kind};
 
 /// What follows from a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum RefusalMeaning {
     /// Another pool may have it.
     NoCapacity,
     /// The quota on vCPUs that counts this pool is used up.
@@ -23,38 +23,82 @@ pub(super) enum Meaning {
     Otherwise,
     /// The permission is missing.
     Denied,
-    /// Not like this, now or later.
+    /// The account has no service-linked role for Spot, and the caller may not create it.
+    SpotRoleMissing,
+    /// EC2 does not know the instance profile, or does not know it yet.
+    ProfileUnknown,
+    /// Not this candidate, now or later.
     Refused,
+    /// Not this request, whichever candidate it is for.
+    RequestRefused,
     /// It may have been launched, or could be a moment later.
     Unknown,
 }
 
+/// The request itself is wrong: all that these codes can be about is the same for every candidate (EC2 API reference, "Error codes for the
+/// Amazon EC2 API", "Common client error codes", and of the others those about user data and tags). Not among them are codes that are also said
+/// of a type, a zone, a subnet, an image or a region: `InvalidParameter`, `InvalidParameterCombination`, `InvalidParameterValue`,
+/// `UnsupportedOperation`, `OperationNotPermitted`, `AuthFailure`, `OptInRequired` and whatever is not known.
+const OF_THE_REQUEST: [&str; 14] = [
+    "Blocked",
+    "InvalidAction",
+    "InvalidCharacter",
+    "InvalidQueryParameter",
+    "InvalidTagKey.Malformed",
+    "InvalidUserData.Malformed",
+    "MalformedQueryString",
+    "MissingAction",
+    "MissingParameter",
+    "TagLimitExceeded",
+    "TagPolicyViolation",
+    "UnknownParameter",
+    "UnsupportedProtocol",
+    "ValidationError",
+];
+
+/// By these words `InvalidParameterValue` and `InvalidParameterCombination` name a parameter that is the same for every candidate.
+const PARAMETERS_OF_THE_REQUEST: [&str; 6] =
+    ["clienttoken", "instanceinitiatedshutdownbehavior", "metadataoptions", "tag key", "tag value", "user data"];
+
+fn is_of_the_request(code: &str, message: &str) -> bool {
+    let names_one = || {
+        let message = message.to_ascii_lowercase();
+        PARAMETERS_OF_THE_REQUEST.iter().any(|parameter| message.contains(parameter))
+    };
+    OF_THE_REQUEST.contains(&code)
+        || matches!(code, "InvalidParameterValue" | "InvalidParameterCombination") && names_one()
+}
+
 /// EC2 API reference, "Error codes for the Amazon EC2 API", for those that `RunInstances` answers.
-pub(super) fn meaning(code: &str, kind: CallErrorKind) -> Meaning {
+pub(super) fn meaning(code: &str, message: &str, kind: CallErrorKind) -> RefusalMeaning {
     match code {
+        "AuthFailure.ServiceLinkedRoleCreationNotPermitted" => RefusalMeaning::SpotRoleMissing,
+        // IAM user guide, "Troubleshoot IAM", "Changes that I make are not always immediately visible".
+        "InvalidParameterValue" if message.contains("Invalid IAM Instance Profile") => RefusalMeaning::ProfileUnknown,
         // `Unsupported` is of the type in this zone; `UnsupportedOperation` of the request.
         "UnfulfillableCapacity"
         | "SpotMaxPriceTooLow"
         | "Unsupported"
         | "InsufficientFreeAddressesInSubnet"
         | "InsufficientVolumeCapacity"
-        | "VolumeTypeNotAvailableInZone" => Meaning::NoCapacity,
-        "VcpuLimitExceeded" | "InstanceLimitExceeded" | "MaxSpotInstanceCountExceeded" => Meaning::VcpuQuota,
+        | "VolumeTypeNotAvailableInZone" => RefusalMeaning::NoCapacity,
+        "VcpuLimitExceeded" | "InstanceLimitExceeded" | "MaxSpotInstanceCountExceeded" => RefusalMeaning::VcpuQuota,
         // `PendingVerification` ends by itself, mostly within hours.
         "VolumeLimitExceeded"
         | "MaxIOPSLimitExceeded"
         | "NetworkInterfaceLimitExceeded"
         | "PrivateIpAddressLimitExceeded"
-        | "PendingVerification" => Meaning::OtherQuota,
-        "IdempotentInstanceTerminated" => Meaning::Over,
-        "IdempotentParameterMismatch" => Meaning::Otherwise,
+        | "PendingVerification" => RefusalMeaning::OtherQuota,
+        "IdempotentInstanceTerminated" => RefusalMeaning::Over,
+        "IdempotentParameterMismatch" => RefusalMeaning::Otherwise,
+        _ if is_of_the_request(code, message) => RefusalMeaning::RequestRefused,
         // The credentials, or the request, were too old by the time it got there.
-        "RequestExpired" | "ExpiredToken" | "ExpiredTokenException" => Meaning::Unknown,
+        "RequestExpired" | "ExpiredToken" | "ExpiredTokenException" => RefusalMeaning::Unknown,
         _ => match kind {
-            CallErrorKind::Denied { .. } => Meaning::Denied,
-            CallErrorKind::Capacity => Meaning::NoCapacity,
-            CallErrorKind::Throttled | CallErrorKind::Unanswered => Meaning::Unknown,
-            _ => Meaning::Refused,
+            CallErrorKind::Denied { .. } => RefusalMeaning::Denied,
+            CallErrorKind::Capacity => RefusalMeaning::NoCapacity,
+            CallErrorKind::Throttled | CallErrorKind::Unanswered => RefusalMeaning::Unknown,
+            _ => RefusalMeaning::Refused,
         },
     }
 }
@@ -68,8 +112,8 @@ impl ClassifyRetry for NoCapacityIsAnAnswer {
         let error = context.output_or_error().and_then(Result::err).and_then(OrchestratorError::as_operation_error);
         let code =
             error.and_then(|error| error.downcast_ref::<RunInstancesError>()).and_then(ProvideErrorMetadata::code);
-        match code.map(|code| meaning(code, kind(code, ""))) {
-            Some(Meaning::NoCapacity) => RetryAction::RetryForbidden,
+        match code.map(|code| meaning(code, "", kind(code, ""))) {
+            Some(RefusalMeaning::NoCapacity) => RetryAction::RetryForbidden,
             _ => RetryAction::NoActionIndicated,
         }
     }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use domain::usage::{PERIOD, Question};
 use jiff::Timestamp;
+use model::usage::{MetricQuestion, PERIOD};
 
 /// `CloudWatch` API reference, `GetMetricData`: queries of one call.
 pub(super) const QUERIES_MAX: usize = 500;
@@ -12,30 +12,33 @@ pub(super) const DATAPOINTS_MAX: usize = 100_800;
 
 /// The questions of one call.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Batch {
+pub(super) struct QuestionBatch {
     /// The start of its first period.
     pub(super) from: Timestamp,
     /// The end of its last period.
     pub(super) until: Timestamp,
     /// All of that span.
-    pub(super) questions: Vec<Question>,
+    pub(super) questions: Vec<MetricQuestion>,
 }
 
 /// Every question exactly once, in as few calls as the limits allow. Only questions with the same beginning share a call,
 /// so that none spans more than it asks for. They are taken as calls are made, so that there are never many of them.
-pub(super) fn batches(questions: impl IntoIterator<Item = Question>, until: Timestamp) -> impl Iterator<Item = Batch> {
+pub(super) fn batches(
+    questions: impl IntoIterator<Item = MetricQuestion>,
+    until: Timestamp,
+) -> impl Iterator<Item = QuestionBatch> {
     let mut questions = questions.into_iter();
-    let mut open: BTreeMap<Timestamp, Vec<Question>> = BTreeMap::new();
+    let mut open: BTreeMap<Timestamp, Vec<MetricQuestion>> = BTreeMap::new();
     std::iter::from_fn(move || {
         for question in questions.by_ref() {
             let from = question.from;
             let of_start = open.entry(from).or_default();
             of_start.push(question);
             if of_start.len() == queries_max(from, until) {
-                return open.remove(&from).map(|questions| Batch { from, until, questions });
+                return open.remove(&from).map(|questions| QuestionBatch { from, until, questions });
             }
         }
-        open.pop_first().map(|(from, questions)| Batch { from, until, questions })
+        open.pop_first().map(|(from, questions)| QuestionBatch { from, until, questions })
     })
 }
 
@@ -43,13 +46,6 @@ fn queries_max(from: Timestamp, until: Timestamp) -> usize {
     let seconds = until.duration_since(from).as_secs().max(0);
     let periods = usize::try_from(seconds.div_euclid(PERIOD.as_secs())).unwrap_or(usize::MAX) + 1;
     (DATAPOINTS_MAX / periods).clamp(1, QUERIES_MAX)
-}
-
-/// The end of the period that `now` lies in.
-pub(super) fn end_of_period(now: Timestamp) -> Timestamp {
-    let period = PERIOD.as_secs();
-    let end = (now.as_second() + period - 1).div_euclid(period) * period;
-    Timestamp::from_second(end).unwrap_or(now)
 }
 
 #[cfg(test)]

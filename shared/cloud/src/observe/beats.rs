@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aws_sdk_ec2::Client;
-use domain::id::{Region, ResourceId, TypeName};
-use domain::instance::{self, Described, Instance, State};
-use domain::ledger::{Attached, Inspected, Look};
-use domain::observed::{Gap, GapKind, Observed};
+use billing::ledger::{AttachedVolume, InspectedInstance, RegionObservation};
 use futures::future::join_all;
 use jiff::Timestamp;
+use model::id::{Region, ResourceId, TypeName};
+use model::instance;
+use model::instance::{DescribedInstance, Instance, InstanceState};
+use model::observation::{Gap, GapKind, Observation};
 
 use super::filter;
 use super::instances::machines;
@@ -28,22 +29,22 @@ const HOSTS_A_CALL_MAX: usize = 200;
 /// needs, or a type was not described, has a look that is not whole, and a gap.
 ///
 /// A region that has not answered in full after `patience` is a gap as well: the others must not wait for it.
-pub async fn beats(aws: &Aws, regions: &[Region], patience: Duration) -> Observed<Look> {
+pub async fn beats(aws: &Aws, regions: &[Region], timeout: Duration) -> Observation<RegionObservation> {
     let looks = regions.iter().map(|region| async move {
         let ec2 = aws.ec2(region);
-        let look = tokio::time::timeout(patience, of_region(&ec2, region)).await;
-        let look = look.unwrap_or_else(|_| Err(CallError::impatient(DESCRIBE_INSTANCES, region, patience)));
-        look.unwrap_or_else(|error| Observed::nothing_but(error.gap_of_region()))
+        let look = tokio::time::timeout(timeout, of_region(&ec2, region)).await;
+        let look = look.unwrap_or_else(|_| Err(CallError::timed_out(DESCRIBE_INSTANCES, region, timeout)));
+        look.unwrap_or_else(|error| Observation::nothing_but(error.gap_of_region()))
     });
-    let mut seen = Observed::default();
+    let mut seen = Observation::default();
     for of_region in join_all(looks).await {
         seen.extend(of_region);
     }
     seen
 }
 
-async fn of_region(ec2: &Client, region: &Region) -> Result<Observed<Look>, CallError> {
-    let All { described, mut ended_at, incomplete } = all(ec2, region).await?;
+async fn of_region(ec2: &Client, region: &Region) -> Result<Observation<RegionObservation>, CallError> {
+    let RegionInstances { described, mut ended_at, incomplete } = describe_region(ec2, region).await?;
     let types: BTreeSet<&TypeName> = described.iter().map(|one| &one.instance.instance_type).collect();
     let machines = machines(ec2, region, &types).await?;
     let seen = instance::accelerated(region, described, &machines);
@@ -52,10 +53,10 @@ async fn of_region(ec2: &Client, region: &Region) -> Result<Observed<Look>, Call
     gaps.extend(gap(region, DESCRIBE_INSTANCES, "instance(s) came without id, type or launch time", incomplete));
     let words = "volume(s) came without zone, type, size or since when they are attached";
     gaps.extend(gap(region, DESCRIBE_VOLUMES, words, incomplete_volumes));
-    let inspect = |instance: Instance| Inspected { ended_at: ended_at.remove(&instance.id), instance };
+    let inspect = |instance: Instance| InspectedInstance { ended_at: ended_at.remove(&instance.id), instance };
     let instances = seen.items.into_iter().map(inspect).collect();
-    let look = Look { region: region.clone(), whole: gaps.is_empty(), instances, volumes };
-    Ok(Observed { items: vec![look], gaps })
+    let look = RegionObservation { region: region.clone(), whole: gaps.is_empty(), instances, volumes };
+    Ok(Observation { items: vec![look], gaps })
 }
 
 /// Where something is missing, nobody can say of anything that it is gone.
@@ -70,16 +71,16 @@ fn gap(region: &Region, call: &str, words: &str, count: usize) -> Option<Gap> {
 
 /// What `DescribeInstances` told of a region.
 #[derive(Default)]
-struct All {
-    described: Vec<Described>,
+struct RegionInstances {
+    described: Vec<DescribedInstance>,
     ended_at: BTreeMap<ResourceId, Timestamp>,
     incomplete: usize,
 }
 
 /// Without a filter: what ended is wanted, too.
-async fn all(ec2: &Client, region: &Region) -> Result<All, CallError> {
+async fn describe_region(ec2: &Client, region: &Region) -> Result<RegionInstances, CallError> {
     let call = ec2.describe_instances().max_results(PAGE_SIZE);
-    let mut all = All::default();
+    let mut all = RegionInstances::default();
     all_pages(DESCRIBE_INSTANCES, region, async |token| {
         let page = describe::page(call.clone().set_next_token(token), region).await?;
         all.described.extend(page.described);
@@ -94,8 +95,12 @@ async fn all(ec2: &Client, region: &Region) -> Result<All, CallError> {
 
 /// The volumes on these instances, and how many more there are of which the ledger can keep nothing. A volume counts once, on the
 /// first of its instances: several may share it.
-async fn volumes(ec2: &Client, region: &Region, instances: &[Instance]) -> Result<(Vec<Attached>, usize), CallError> {
-    let hosts = instances.iter().filter(|instance| instance.state != State::Terminated);
+async fn volumes(
+    ec2: &Client,
+    region: &Region,
+    instances: &[Instance],
+) -> Result<(Vec<AttachedVolume>, usize), CallError> {
+    let hosts = instances.iter().filter(|instance| instance.state != InstanceState::Terminated);
     let hosts: BTreeSet<&str> = hosts.map(|instance| instance.id.as_str()).collect();
     let (mut found, mut incomplete) = (BTreeMap::new(), BTreeSet::new());
     for chunk in hosts.iter().copied().collect::<Vec<_>>().chunks(HOSTS_A_CALL_MAX) {
@@ -114,7 +119,7 @@ async fn volumes(ec2: &Client, region: &Region, instances: &[Instance]) -> Resul
                     }
                     None => continue,
                 };
-                found.insert(volume.id.clone(), Attached { volume, on, since });
+                found.insert(volume.id.clone(), AttachedVolume { volume, on, since });
             }
             Ok(page.next_token)
         })

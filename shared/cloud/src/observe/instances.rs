@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aws_sdk_ec2::Client;
-use domain::id::{Region, ResourceId, TypeName};
-use domain::instance::{Described, Instance, Machines, Purchase, State, accelerated};
-use domain::observed::{Gap, GapKind, Observed};
 use futures::future::join_all;
+use model::id::{Region, ResourceId, TypeName};
+use model::instance::{DescribedInstance, Instance, InstanceState, InstanceTypes, PurchaseOption, accelerated};
+use model::observation::{Gap, GapKind, Observation};
 
 use super::filter;
 use super::pages::{PAGE_SIZE, all_pages};
 use crate::aws::Aws;
 use crate::convert;
 use crate::describe::{self, DESCRIBE_INSTANCES};
-use crate::error::CallError;
+use crate::error::{CallError, call_error};
 
 /// A filter takes 200 values (EC2 user guide, "Filter resources"), and a page of types has 100.
 const TYPES_A_CALL_MAX: usize = 100;
@@ -29,29 +29,29 @@ const DESCRIBE_SPOT_REQUESTS: &str = "ec2:DescribeSpotInstanceRequests";
 /// must not be judged as if it were whole.
 ///
 /// A region that has not answered in full after `patience` is a gap as well: the others must not wait for it.
-pub async fn instances(aws: &Aws, regions: &[Region], patience: Duration) -> Observed<Instance> {
+pub async fn instances(aws: &Aws, regions: &[Region], timeout: Duration) -> Observation<Instance> {
     let looks = regions.iter().map(|region| async move {
         let ec2 = aws.ec2(region);
-        tokio::time::timeout(patience, of_region(&ec2, region)).await.unwrap_or_else(|_| {
-            Observed::nothing_but(CallError::impatient(DESCRIBE_INSTANCES, region, patience).gap_of_region())
+        tokio::time::timeout(timeout, of_region(&ec2, region)).await.unwrap_or_else(|_| {
+            Observation::nothing_but(CallError::timed_out(DESCRIBE_INSTANCES, region, timeout).gap_of_region())
         })
     });
-    let mut seen = Observed::default();
+    let mut seen = Observation::default();
     for of_region in join_all(looks).await {
         seen.extend(of_region);
     }
     seen
 }
 
-async fn of_region(ec2: &Client, region: &Region) -> Observed<Instance> {
+async fn of_region(ec2: &Client, region: &Region) -> Observation<Instance> {
     let all = match described(ec2, region).await {
         Ok(all) => all,
-        Err(error) => return Observed::nothing_but(error.gap_of_region()),
+        Err(error) => return Observation::nothing_but(error.gap_of_region()),
     };
     let types: BTreeSet<&TypeName> = all.described.iter().map(|one| &one.instance.instance_type).collect();
     let machines = match machines(ec2, region, &types).await {
         Ok(machines) => machines,
-        Err(error) => return Observed::nothing_but(error.gap_of_region()),
+        Err(error) => return Observation::nothing_but(error.gap_of_region()),
     };
     let mut seen = accelerated(region, all.described, &machines);
     seen.gaps.extend(all.gap);
@@ -61,16 +61,16 @@ async fn of_region(ec2: &Client, region: &Region) -> Observed<Instance> {
 }
 
 /// What `DescribeInstances` told of a region.
-struct All {
-    described: Vec<Described>,
+struct RegionInstances {
+    described: Vec<DescribedInstance>,
     spot_requests: BTreeMap<ResourceId, String>,
     gap: Option<Gap>,
 }
 
-async fn described(ec2: &Client, region: &Region) -> Result<All, CallError> {
+async fn described(ec2: &Client, region: &Region) -> Result<RegionInstances, CallError> {
     let states = ["pending", "running", "stopping", "stopped", "shutting-down"];
     let call = ec2.describe_instances().filters(filter("instance-state-name", states)).max_results(PAGE_SIZE);
-    let mut all = All { described: Vec::new(), spot_requests: BTreeMap::new(), gap: None };
+    let mut all = RegionInstances { described: Vec::new(), spot_requests: BTreeMap::new(), gap: None };
     let mut incomplete = 0;
     all_pages(DESCRIBE_INSTANCES, region, async |token| {
         let page = describe::page(call.clone().set_next_token(token), region).await?;
@@ -95,9 +95,9 @@ pub(super) async fn machines(
     ec2: &Client,
     region: &Region,
     types: &BTreeSet<&TypeName>,
-) -> Result<Machines, CallError> {
+) -> Result<InstanceTypes, CallError> {
     let types: Vec<&str> = types.iter().map(|name| name.as_str()).collect();
-    let mut machines = Machines::new();
+    let mut machines = InstanceTypes::new();
     for chunk in types.chunks(TYPES_A_CALL_MAX) {
         let mut pages = ec2
             .describe_instance_types()
@@ -107,7 +107,7 @@ pub(super) async fn machines(
         // The paginator ends where a token repeats, and there are at most as many pages as types.
         for _ in chunk {
             let Some(page) = pages.next().await else { break };
-            let page = page.map_err(|error| CallError::of(DESCRIBE_TYPES, region, &error))?;
+            let page = page.map_err(|error| call_error(DESCRIBE_TYPES, region, &error))?;
             let named = page.instance_types().iter().filter_map(|info| Some((info.instance_type()?, info)));
             machines.extend(named.map(|(name, info)| (TypeName::from(name.as_str()), convert::machine(info))));
         }
@@ -124,7 +124,9 @@ async fn tell_spot_requests(
 ) -> Option<Gap> {
     let mut open: BTreeMap<&str, &mut Instance> = instances
         .iter_mut()
-        .filter(|instance| instance.purchase == Purchase::SpotUnknown && instance.state != State::Terminated)
+        .filter(|instance| {
+            instance.purchase == PurchaseOption::SpotUnknown && instance.state != InstanceState::Terminated
+        })
         .filter_map(|instance| Some((requests.get(&instance.id)?.as_str(), instance)))
         .collect();
     let ids: Vec<&str> = open.keys().copied().collect();
@@ -141,7 +143,7 @@ async fn tell_spot_requests(
                     }
                 }
             }
-            Err(error) => gap = Some(CallError::of(DESCRIBE_SPOT_REQUESTS, region, &error).gap()),
+            Err(error) => gap = Some(call_error(DESCRIBE_SPOT_REQUESTS, region, &error).gap()),
         }
     }
     let missing = open.iter().next().map(|(request, instance)| Gap {

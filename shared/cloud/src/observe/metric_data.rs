@@ -6,16 +6,16 @@ use aws_sdk_cloudwatch::Client;
 use aws_sdk_cloudwatch::types::{
     Dimension, Metric, MetricDataQuery, MetricDataResult, MetricStat, RecentlyActive, StatusCode,
 };
-use domain::config::SeriesNames;
-use domain::id::{Region, ResourceId};
-use domain::usage::{Answers, Owners, PERIOD, Question, Sample, Series, Statistic};
-use futures::StreamExt;
-use futures::stream;
+use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
+use model::config::SeriesNames;
+use model::id::Region;
+use model::usage::{MetricQuestion, MetricSeries, PERIOD, Sample, SeriesOwners, Statistic};
+use ports::Answered;
 
-use super::batch::{Batch, batches};
+use super::batch::{QuestionBatch, batches};
 use crate::convert::{date_time, timestamp};
-use crate::error::{CallError, CallErrorKind};
+use crate::error::{CallError, CallErrorKind, call_error};
 
 pub(super) const CALLS_AT_ONCE_MAX: usize = 4;
 /// Of one `GetMetricData` call, which mostly answers in one.
@@ -26,22 +26,11 @@ const LIST_PAGES_MAX: usize = 1000;
 pub(super) const GET_METRIC_DATA: &str = "cloudwatch:GetMetricData";
 const LIST_METRICS: &str = "cloudwatch:ListMetrics";
 
-/// What was answered, and whose questions were not.
-#[derive(Debug, Default)]
-pub(super) struct Answered {
-    /// A signal that was asked for and has no samples has an empty entry.
-    pub(super) answers: Answers,
-    /// Of these at least one question was not answered in full.
-    pub(super) missed: BTreeSet<ResourceId>,
-    /// Why, once for each call.
-    pub(super) errors: Vec<CallError>,
-}
-
 /// Puts all questions, some calls at a time.
-pub(super) async fn ask(
+pub(crate) async fn ask(
     client: &Client,
     region: &Region,
-    questions: impl Iterator<Item = Question>,
+    questions: impl Iterator<Item = MetricQuestion>,
     until: Timestamp,
 ) -> Answered {
     let calls = batches(questions, until).map(|batch| async move {
@@ -52,7 +41,7 @@ pub(super) async fn ask(
     let mut answered = Answered::default();
     while let Some((batch, samples)) = calls.next().await {
         match samples {
-            Ok(samples) => answered.take(region, batch, samples),
+            Ok(samples) => take(&mut answered, region, batch, samples),
             Err(error) => {
                 answered.missed.extend(batch.questions.into_iter().map(|question| question.instance));
                 answered.errors.push(error);
@@ -62,20 +51,18 @@ pub(super) async fn ask(
     answered
 }
 
-impl Answered {
-    fn take(&mut self, region: &Region, batch: Batch, mut samples: BTreeMap<usize, Vec<Sample>>) {
-        let asked = batch.questions.len();
-        let mut unanswered = 0;
-        for (place, question) in batch.questions.into_iter().enumerate() {
-            if let Some(samples) = samples.remove(&place) {
-                self.answers.entry(question.instance).or_default().insert(question.signal, samples);
-            } else {
-                unanswered += 1;
-                self.missed.insert(question.instance);
-            }
+fn take(answered: &mut Answered, region: &Region, batch: QuestionBatch, mut samples: BTreeMap<usize, Vec<Sample>>) {
+    let asked = batch.questions.len();
+    let mut unanswered = 0;
+    for (place, question) in batch.questions.into_iter().enumerate() {
+        if let Some(samples) = samples.remove(&place) {
+            answered.answers.entry(question.instance).or_default().insert(question.signal, samples);
+        } else {
+            unanswered += 1;
+            answered.missed.insert(question.instance);
         }
-        self.errors.extend(not_in_full(region, unanswered, asked));
     }
+    answered.errors.extend(not_in_full(region, unanswered, asked));
 }
 
 /// What there is to say where so many of the series asked for were not answered in full.
@@ -86,10 +73,14 @@ pub(super) fn not_in_full(region: &Region, unanswered: usize, asked: usize) -> O
 }
 
 /// The samples of those questions, by their place in the batch, that were answered in full.
-async fn ask_batch(client: &Client, region: &Region, batch: &Batch) -> Result<BTreeMap<usize, Vec<Sample>>, CallError> {
+async fn ask_batch(
+    client: &Client,
+    region: &Region,
+    batch: &QuestionBatch,
+) -> Result<BTreeMap<usize, Vec<Sample>>, CallError> {
     let queries = batch.questions.iter().enumerate();
     let queries = queries.map(|(place, question)| query(place, &question.series, question.statistic, PERIOD));
-    let span = Span { from: batch.from, until: batch.until };
+    let span = PeriodSpan { from: batch.from, until: batch.until };
     let mut samples: BTreeMap<usize, Vec<Sample>> = BTreeMap::new();
     let complete = answers(client, region, span, queries.collect(), DATA_PAGES_MAX, |place, more| {
         samples.entry(place).or_default().extend(more);
@@ -101,17 +92,17 @@ async fn ask_batch(client: &Client, region: &Region, batch: &Batch) -> Result<BT
 
 /// From the start of one period to the end of another.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Span {
+pub(super) struct PeriodSpan {
     pub(super) from: Timestamp,
     pub(super) until: Timestamp,
 }
 
-/// Puts one call, page by page, and hands `each` the samples of a query by its place, some at a time. The places of those
+/// Puts one call, page by page, and hands `send_each` the samples of a query by its place, some at a time. The places of those
 /// queries that were answered in full.
 pub(super) async fn answers(
     client: &Client,
     region: &Region,
-    span: Span,
+    span: PeriodSpan,
     queries: Vec<MetricDataQuery>,
     pages_max: usize,
     mut each: impl FnMut(usize, &mut dyn Iterator<Item = Sample>),
@@ -128,7 +119,7 @@ pub(super) async fn answers(
         let Some(page) = pages.next().await else {
             return Ok(complete);
         };
-        let page = page.map_err(|error| CallError::of(GET_METRIC_DATA, region, &error))?;
+        let page = page.map_err(|error| call_error(GET_METRIC_DATA, region, &error))?;
         for result in page.metric_data_results() {
             if let Some(place) = place_of(result) {
                 each(place, &mut samples_of(result));
@@ -145,7 +136,12 @@ pub(super) async fn answers(
 }
 
 /// Ids begin with a lowercase letter (`CloudWatch` API reference, `MetricDataQuery`).
-pub(super) fn query(place: usize, series: &Series, statistic: Statistic, period: SignedDuration) -> MetricDataQuery {
+pub(super) fn query(
+    place: usize,
+    series: &MetricSeries,
+    statistic: Statistic,
+    period: SignedDuration,
+) -> MetricDataQuery {
     let statistic = match statistic {
         Statistic::Maximum => "Maximum",
         Statistic::Sum => "Sum",
@@ -178,8 +174,8 @@ pub(crate) async fn series(
     region: &Region,
     names: &SeriesNames,
     of_late: bool,
-    owners: &Owners<'_>,
-) -> Result<BTreeSet<Series>, CallError> {
+    owners: &SeriesOwners<'_>,
+) -> Result<BTreeSet<MetricSeries>, CallError> {
     let mut pages = client
         .list_metrics()
         .namespace(&names.namespace)
@@ -192,16 +188,16 @@ pub(crate) async fn series(
         let Some(page) = pages.next().await else {
             return Ok(found);
         };
-        let page = page.map_err(|error| CallError::of(LIST_METRICS, region, &error))?;
+        let page = page.map_err(|error| call_error(LIST_METRICS, region, &error))?;
         // Most are of machines that are known to be at work: kept, they would take more room than all else.
-        found.extend(page.metrics().iter().filter_map(series_of).filter(|series| owners.of(series).is_some()));
+        found.extend(page.metrics().iter().filter_map(series_of).filter(|series| owners.owner_of(series).is_some()));
     }
     Err(too_many_pages(LIST_METRICS, region, LIST_PAGES_MAX))
 }
 
-fn series_of(metric: &Metric) -> Option<Series> {
+fn series_of(metric: &Metric) -> Option<MetricSeries> {
     let dimensions = metric.dimensions().iter();
-    Some(Series {
+    Some(MetricSeries {
         namespace: metric.namespace()?.to_owned(),
         metric: metric.metric_name()?.to_owned(),
         dimensions: dimensions

@@ -1,6 +1,6 @@
 //! Page after page, to the last or to a limit.
 
-use domain::id::Region;
+use model::id::Region;
 
 use crate::error::{CallError, CallErrorKind};
 

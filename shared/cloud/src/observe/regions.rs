@@ -1,26 +1,26 @@
 //! Where to look.
 
-use domain::config::Config;
-use domain::id::Region;
-use domain::observed::Observed;
+use model::config::Config;
+use model::id::Region;
+use model::observation::Observation;
 
 use crate::aws::Aws;
-use crate::error::{CallError, CallErrorKind};
+use crate::error::{CallError, CallErrorKind, call_error};
 
 /// The configured regions; where there are none, all that the account has enabled, by `ec2:DescribeRegions`. Where that
 /// cannot be seen, the home region alone, and a gap.
-pub async fn regions(aws: &Aws, config: &Config) -> Observed<Region> {
+pub async fn regions(aws: &Aws, config: &Config) -> Observation<Region> {
     let mut seen = if config.regions.is_empty() {
         enabled(aws).await
     } else {
-        Observed { items: config.regions.clone(), gaps: Vec::new() }
+        Observation { items: config.regions.clone(), gaps: Vec::new() }
     };
     seen.items.sort();
     seen.items.dedup();
     seen
 }
 
-async fn enabled(aws: &Aws) -> Observed<Region> {
+async fn enabled(aws: &Aws) -> Observation<Region> {
     const CALL: &str = "ec2:DescribeRegions";
     let home = aws.home();
     // EC2 API reference, `DescribeRegions`: without AllRegions only those that are enabled.
@@ -30,15 +30,15 @@ async fn enabled(aws: &Aws) -> Observed<Region> {
             let names = answer.regions().iter().filter_map(|region| region.region_name());
             let items: Vec<Region> = names.map(Region::from).collect();
             if !items.is_empty() {
-                return Observed { items, gaps: Vec::new() };
+                return Observation { items, gaps: Vec::new() };
             }
             // The SDK takes half of an answer for all of it.
             let message = "the answer names no region, and every account has some".to_owned();
             CallError { call: CALL, region: home.clone(), kind: CallErrorKind::Other, message }
         }
-        Err(error) => CallError::of(CALL, home, &error),
+        Err(error) => call_error(CALL, home, &error),
     };
-    Observed { items: vec![home.clone()], gaps: vec![error.gap()] }
+    Observation { items: vec![home.clone()], gaps: vec![error.gap()] }
 }
 
 #[cfg(test)]

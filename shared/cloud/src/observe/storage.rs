@@ -7,12 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aws_sdk_ec2::Client;
-use domain::id::{Region, ResourceId};
-use domain::instance::{State, Tags};
-use domain::observed::{Gap, GapKind, Observed};
-use domain::vocabulary::SNAPSHOT_OF;
-use domain::volume::{Host, Snapshot, Storage, Volume};
 use futures::future::join_all;
+use model::curfew_tags::SNAPSHOT_OF;
+use model::id::{Region, ResourceId};
+use model::instance::{InstanceState, Tags};
+use model::observation::{Gap, GapKind, Observation};
+use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost};
+use ports::Hosts;
 
 use super::filter;
 use super::pages::{PAGE_SIZE, all_pages};
@@ -26,11 +27,8 @@ pub use unattached::unattached;
 /// A filter takes 200 values (EC2 user guide, "Filter resources").
 const SOURCES_A_CALL_MAX: usize = 200;
 
-/// The instances of a region by their id.
-pub type Hosts = BTreeMap<ResourceId, Host>;
-
 /// What decisions read of a volume. Nothing else is kept, or looked up.
-struct Reads<T, S> {
+struct VolumeReads<T, S> {
     tags: T,
     source: S,
 }
@@ -48,21 +46,21 @@ struct Reads<T, S> {
 pub async fn storage(
     aws: &Aws,
     regions: &[Region],
-    patience: Duration,
+    timeout: Duration,
     tags: impl Fn(&Volume, &Hosts) -> bool,
     source: impl Fn(&Volume) -> bool,
-) -> Storage {
-    let reads = &Reads { tags, source };
+) -> ObservedStorage {
+    let reads = &VolumeReads { tags, source };
     let looks = regions.iter().map(|region| async move {
         let ec2 = aws.ec2(region);
-        let look = tokio::time::timeout(patience, of_region(&ec2, region, reads)).await;
-        let seen = look.unwrap_or_else(|_| Err(CallError::impatient(DESCRIBE_VOLUMES, region, patience)));
-        seen.unwrap_or_else(|error| Storage {
-            volumes: Observed::nothing_but(error.gap_of_region()),
-            ..Storage::default()
+        let look = tokio::time::timeout(timeout, of_region(&ec2, region, reads)).await;
+        let seen = look.unwrap_or_else(|_| Err(CallError::timed_out(DESCRIBE_VOLUMES, region, timeout)));
+        seen.unwrap_or_else(|error| ObservedStorage {
+            volumes: Observation::nothing_but(error.gap_of_region()),
+            ..ObservedStorage::default()
         })
     });
-    let mut seen = Storage::default();
+    let mut seen = ObservedStorage::default();
     for of_region in join_all(looks).await {
         seen.extend(of_region);
     }
@@ -74,10 +72,10 @@ pub async fn storage(
 async fn of_region(
     ec2: &Client,
     region: &Region,
-    reads: &Reads<impl Fn(&Volume, &Hosts) -> bool, impl Fn(&Volume) -> bool>,
-) -> Result<Storage, CallError> {
+    reads: &VolumeReads<impl Fn(&Volume, &Hosts) -> bool, impl Fn(&Volume) -> bool>,
+) -> Result<ObservedStorage, CallError> {
     let mut snapshots = snapshots(ec2, region).await?;
-    let Seen { volumes, incomplete, hosts } = volumes(ec2, region, &reads.tags).await?;
+    let RegionVolumes { volumes, incomplete, hosts } = volumes(ec2, region, &reads.tags).await?;
     // Their volumes are not gone, although they are not among those that were seen.
     snapshots.retain(|snapshot| !incomplete.contains(&snapshot.of_volume) && !names_one_of(snapshot, &incomplete));
     let from = volumes.iter().filter(|volume| volume.is_unattached() && volume.from_snapshot.is_some());
@@ -85,10 +83,10 @@ async fn of_region(
     let sources = sources(ec2, region, from.filter_map(|volume| volume.from_snapshot.as_ref()).collect()).await?;
     let hosts = with_volumes(hosts, &volumes);
     let gaps = Vec::from_iter((!incomplete.is_empty()).then(|| gap_of(region, &incomplete)));
-    Ok(Storage { volumes: Observed { items: volumes, gaps }, snapshots, hosts, sources })
+    Ok(ObservedStorage { volumes: Observation { items: volumes, gaps }, snapshots, hosts, sources })
 }
 
-fn with_volumes(hosts: Hosts, volumes: &[Volume]) -> Vec<Host> {
+fn with_volumes(hosts: Hosts, volumes: &[Volume]) -> Vec<VolumeHost> {
     let named: BTreeSet<&ResourceId> = volumes.iter().flat_map(|volume| &volume.attached_to).collect();
     hosts.into_values().filter(|host| named.contains(&host.id)).collect()
 }
@@ -130,7 +128,7 @@ async fn snapshots(ec2: &Client, region: &Region) -> Result<Vec<Snapshot>, CallE
 
 /// The volumes of a region.
 #[derive(Default)]
-struct Seen {
+struct RegionVolumes {
     volumes: Vec<Volume>,
     /// The names of those that cannot be judged.
     incomplete: BTreeSet<ResourceId>,
@@ -142,9 +140,9 @@ async fn volumes(
     ec2: &Client,
     region: &Region,
     tags_tell: &impl Fn(&Volume, &Hosts) -> bool,
-) -> Result<Seen, CallError> {
+) -> Result<RegionVolumes, CallError> {
     let call = ec2.describe_volumes().max_results(PAGE_SIZE);
-    let (mut seen, mut knows_hosts) = (Seen::default(), false);
+    let (mut seen, mut knows_hosts) = (RegionVolumes::default(), false);
     all_pages(DESCRIBE_VOLUMES, region, async |token| {
         let mut page = describe::volumes_page(call.clone().set_next_token(token), region).await?;
         if !knows_hosts && page.volumes.iter().any(|volume| !volume.attached_to.is_empty()) {
@@ -173,10 +171,10 @@ async fn hosts(ec2: &Client, region: &Region) -> Result<Hosts, CallError> {
         let mut page = describe::page(call.clone().set_next_token(token), region).await?;
         let instances = page.described.into_iter().map(|one| one.instance);
         all.extend(instances.map(|instance| {
-            let host = Host {
+            let host = VolumeHost {
                 id: instance.id.clone(),
                 region: region.clone(),
-                stopped: instance.state == State::Stopped,
+                stopped: instance.state == InstanceState::Stopped,
                 stopped_at: page.stopped_at.remove(&instance.id),
                 tags: instance.tags,
             };

@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_sdk_cloudwatch::Client;
-use domain::id::{Region, ResourceId};
-use domain::observed::Gap;
-use domain::usage::{Series, Statistic};
-use domain::volume::{VolumeAsk, VolumeUse};
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
+use model::id::{Region, ResourceId};
+use model::observation::Gap;
+use model::usage::{MetricSeries, Statistic};
+use model::volume::{VolumeUse, VolumeUseQuery};
 
-use self::spans::{Call, calls};
-use super::metric_data::{CALLS_AT_ONCE_MAX, GET_METRIC_DATA, Span, answers, not_in_full, query};
+use self::spans::{UseCall, calls};
+use super::metric_data::{CALLS_AT_ONCE_MAX, GET_METRIC_DATA, PeriodSpan, answers, not_in_full, query};
 use crate::aws::Aws;
 use crate::error::{CallError, gaps};
 
@@ -26,9 +26,9 @@ const PAGES_MAX: usize = 120;
 pub async fn volume_uses(
     aws: &Aws,
     region: &Region,
-    asks: &[VolumeAsk],
+    asks: &[VolumeUseQuery],
     now: Timestamp,
-    patience: Duration,
+    timeout: Duration,
 ) -> (BTreeMap<ResourceId, VolumeUse>, Vec<Gap>) {
     let client = aws.cloudwatch(region);
     let (mut found, mut errors) = (BTreeMap::new(), Vec::new());
@@ -50,15 +50,15 @@ pub async fn volume_uses(
             }
         }
     };
-    if tokio::time::timeout(patience, all).await.is_err() {
-        errors.push(CallError::impatient(GET_METRIC_DATA, region, patience));
+    if tokio::time::timeout(timeout, all).await.is_err() {
+        errors.push(CallError::timed_out(GET_METRIC_DATA, region, timeout));
     }
     (found, gaps(errors))
 }
 
 /// What was answered in full.
-async fn uses(client: &Client, region: &Region, call: Call<'_>) -> Result<Vec<(ResourceId, VolumeUse)>, CallError> {
-    let span = Span { from: call.from(), until: call.until };
+async fn uses(client: &Client, region: &Region, call: UseCall<'_>) -> Result<Vec<(ResourceId, VolumeUse)>, CallError> {
+    let span = PeriodSpan { from: call.from(), until: call.until };
     let questions = call.questions.iter().enumerate();
     // Any statistic of a period says that there is one.
     let queries =
@@ -78,8 +78,8 @@ async fn uses(client: &Client, region: &Region, call: Call<'_>) -> Result<Vec<(R
 }
 
 /// EBS user guide, "Amazon CloudWatch metrics for Amazon EBS".
-fn series(volume: &ResourceId) -> Series {
-    Series {
+fn series(volume: &ResourceId) -> MetricSeries {
+    MetricSeries {
         namespace: "AWS/EBS".to_owned(),
         metric: "VolumeIdleTime".to_owned(),
         dimensions: vec![("VolumeId".to_owned(), volume.as_str().to_owned())],

@@ -1,11 +1,11 @@
 //! The alarms of a stack.
 
 use aws_sdk_cloudwatch::types::{MetricAlarm, StateValue};
-use domain::doctor::alarms::{Alarm, AlarmState, is_of_stack};
+use operator::doctor::alarms::{Alarm, AlarmState, is_of_stack};
 
 use crate::aws::Aws;
 use crate::convert::timestamp;
-use crate::error::CallError;
+use crate::error::{CallError, call_error};
 
 const CALL: &str = "cloudwatch:DescribeAlarms";
 
@@ -23,7 +23,7 @@ pub async fn alarms(aws: &Aws, stack: &str) -> Result<Vec<Alarm>, CallError> {
     let mut all = Vec::new();
     for _ in 0..PAGES_MAX {
         let Some(page) = pages.next().await else { break };
-        let page = page.map_err(|error| CallError::of(CALL, home, &error))?;
+        let page = page.map_err(|error| call_error(CALL, home, &error))?;
         let of_stack = page.metric_alarms().iter().filter(|alarm| is_of_stack(name_of(alarm), stack));
         all.extend(of_stack.map(alarm));
     }

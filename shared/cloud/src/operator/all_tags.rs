@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_ec2::types::{VolumeAttachment, VolumeState};
-use domain::doctor::tags::{KEY_FILTER, Tagged, TaggedInstance, is_looked_at};
-use domain::id::{Region, ResourceId};
-use domain::instance::{Instance, State};
 use jiff::Timestamp;
+use model::id::{Region, ResourceId};
+use model::instance::{Instance, InstanceState};
+use operator::doctor::tags::{KEY_FILTER, TaggedInstance, TaggedResource, is_looked_at};
 
 use crate::aws::Aws;
 use crate::convert::timestamp;
 use crate::describe::{self, DESCRIBE_VOLUMES};
-use crate::error::CallError;
+use crate::error::{CallError, call_error};
 use crate::observe::filter;
 use crate::observe::pages::{PAGE_SIZE, all_pages};
 
@@ -24,19 +24,19 @@ const IDS_A_CALL_MAX: usize = 200;
 ///
 /// # Errors
 /// Where one page could not be read.
-pub async fn tagged(aws: &Aws, region: &Region) -> Result<Vec<Tagged>, CallError> {
+pub async fn tagged(aws: &Aws, region: &Region) -> Result<Vec<TaggedResource>, CallError> {
     let ec2 = aws.ec2(region);
     let call = ec2.describe_tags().filters(filter("key", KEY_FILTER)).max_results(PAGE_SIZE);
-    let mut found: BTreeMap<ResourceId, Tagged> = BTreeMap::new();
+    let mut found: BTreeMap<ResourceId, TaggedResource> = BTreeMap::new();
     all_pages(DESCRIBE_TAGS, region, async |token| {
         let page = call.clone().set_next_token(token).send().await;
-        let page = page.map_err(|error| CallError::of(DESCRIBE_TAGS, region, &error))?;
+        let page = page.map_err(|error| call_error(DESCRIBE_TAGS, region, &error))?;
         for tag in page.tags() {
             let (Some(id), Some(key)) = (tag.resource_id(), tag.key().filter(|key| is_looked_at(key))) else {
                 continue;
             };
             let id = ResourceId::from(id);
-            let tagged = found.entry(id.clone()).or_insert_with(|| Tagged {
+            let tagged = found.entry(id.clone()).or_insert_with(|| TaggedResource {
                 region: region.clone(),
                 resource: id,
                 kind: tag.resource_type().map_or("resource", |kind| kind.as_str()).to_owned(),
@@ -58,7 +58,7 @@ pub async fn tagged(aws: &Aws, region: &Region) -> Result<Vec<Tagged>, CallError
 pub async fn tagged_instances(
     aws: &Aws,
     region: &Region,
-    tagged: &[Tagged],
+    tagged: &[TaggedResource],
     accelerated: &[Instance],
 ) -> Result<BTreeMap<ResourceId, TaggedInstance>, CallError> {
     let known = |one: &Instance, accelerated| {
@@ -73,7 +73,7 @@ pub async fn tagged_instances(
     for ids in others.chunks(IDS_A_CALL_MAX) {
         let call = aws.ec2(region).describe_instances().filters(filter("instance-id", ids.iter().copied()));
         let page = describe::page(call, region).await?;
-        let alive = page.described.iter().map(|one| &one.instance).filter(|one| one.state != State::Terminated);
+        let alive = page.described.iter().map(|one| &one.instance).filter(|one| one.state != InstanceState::Terminated);
         found.extend(alive.map(|one| known(one, false)));
     }
     Ok(found)
@@ -97,7 +97,7 @@ pub async fn volumes(
         let call = ec2.describe_volumes().filters(filter("volume-id", ids.iter().copied())).max_results(PAGE_SIZE);
         all_pages(DESCRIBE_VOLUMES, region, async |token| {
             let page = call.clone().set_next_token(token).send().await;
-            let page = page.map_err(|error| CallError::of(DESCRIBE_VOLUMES, region, &error))?;
+            let page = page.map_err(|error| call_error(DESCRIBE_VOLUMES, region, &error))?;
             let alive = page
                 .volumes()
                 .iter()
@@ -120,7 +120,7 @@ fn since(attachment: &VolumeAttachment) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::{Answer, attached_xml, aws, instance_xml, instances_page, page_of, volume_xml};
+    use crate::replay::{ReplayAnswer, attached_xml, aws, instance_xml, instances_page, page_of, volume_xml};
 
     fn tag(id: &str, kind: &str, key: &str) -> String {
         format!(
@@ -160,7 +160,7 @@ mod tests {
         let (aws, calls) = aws(|_| {
             instances_page(&[instance_xml("i-1", "running", &[], ""), instance_xml("i-2", "terminated", &[], "")], None)
         });
-        let one = |id: &str| Tagged {
+        let one = |id: &str| TaggedResource {
             region: home(),
             resource: id.into(),
             kind: "instance".to_owned(),
@@ -191,7 +191,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_page_that_is_denied_fails_all() {
-        let (aws, _) = aws(|_| Answer::error("UnauthorizedOperation", "Not you"));
+        let (aws, _) = aws(|_| ReplayAnswer::error("UnauthorizedOperation", "Not you"));
         let error = tagged(&aws, &home()).await.unwrap_err();
         assert!(error.to_string().ends_with("grant ec2:DescribeTags to the role that asked"), "{error}");
     }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use domain::id::Region;
+use model::id::Region;
 
 use crate::aws::Aws;
-use crate::error::{CallError, CallErrorKind};
+use crate::error::{CallError, CallErrorKind, call_error};
 
 const CALL: &str = "cloudformation:DescribeStackResources";
 
@@ -19,14 +19,14 @@ pub struct Deployment {
     /// The topic's ARN.
     pub topic_arn: String,
     /// Each function's deployed name and its role's name, by its own name, such as `reap-instances`.
-    pub functions: BTreeMap<String, Function>,
+    pub functions: BTreeMap<String, DeployedFunction>,
     /// The physical id of everything that it made, by its logical id.
     pub made: BTreeMap<String, String>,
 }
 
 /// One function as it is deployed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Function {
+pub struct DeployedFunction {
     /// The Lambda function's name.
     pub name: String,
     /// Its role's name.
@@ -52,7 +52,7 @@ pub async fn deployment(aws: &Aws, stack: &str) -> Result<Option<Deployment>, Ca
         Ok(answer) => answer.stack_resources.unwrap_or_default(),
         // CloudFormation API reference, `DescribeStackResources`: a stack that is not there is a ValidationError.
         Err(error) => {
-            let error = CallError::of(CALL, aws.home(), &error);
+            let error = call_error(CALL, aws.home(), &error);
             return if error.message.contains("does not exist") { Ok(None) } else { Err(error) };
         }
     };
@@ -64,7 +64,7 @@ pub async fn deployment(aws: &Aws, stack: &str) -> Result<Option<Deployment>, Ca
     let functions = by_logical_id.iter().filter_map(|(id, role)| {
         let id = id.strip_suffix("Role")?;
         let name = by_logical_id.get(id)?;
-        Some((kebab_case(id), Function { name: (*name).to_owned(), role: (*role).to_owned() }))
+        Some((kebab_case(id), DeployedFunction { name: (*name).to_owned(), role: (*role).to_owned() }))
     });
     Ok(Some(Deployment {
         stack: stack.to_owned(),

@@ -10,15 +10,15 @@ use aws_credential_types::Credentials;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider, future};
 use aws_sdk_ec2::error::ErrorMetadata;
-use domain::fault::{sentence, shortened};
-use domain::id::Region;
+use model::fault::{error_sentence, shortened};
+use model::id::Region;
 
 use crate::aws::{Aws, loader};
 
 /// What a person says about who they are and where; what is absent is as the AWS CLI would find it (AWS SDKs and tools
 /// reference guide, "Settings reference").
 #[derive(Debug, Clone, Default)]
-pub struct Identity {
+pub struct ConnectionOptions {
     /// A profile of the shared configuration files. Named, it comes before credentials of the environment, as with the AWS CLI.
     pub profile: Option<String>,
     /// The home region.
@@ -27,7 +27,7 @@ pub struct Identity {
 
 /// Why nobody is connected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unconnected {
+pub enum ConnectionError {
     /// No region is named anywhere.
     NoRegion,
     /// There are no credentials wherever the SDK looks.
@@ -58,7 +58,7 @@ async fn profiles(selected: Option<&str>) -> Result<ProfileSet, String> {
     let selected = selected.map(|name| Cow::Owned(name.to_owned()));
     // By default the real file system, the real environment, and the files that it names.
     let profiles = profile::load(&Default::default(), &Default::default(), &Default::default(), selected).await;
-    profiles.map_err(|error| sentence(&error))
+    profiles.map_err(|error| error_sentence(&error))
 }
 
 impl Aws {
@@ -66,7 +66,7 @@ impl Aws {
     ///
     /// # Errors
     /// Where no region is named anywhere, or there are no credentials.
-    pub async fn connect_as(identity: &Identity) -> Result<Self, Unconnected> {
+    pub async fn connect_as(identity: &ConnectionOptions) -> Result<Self, ConnectionError> {
         let (mut loader, http_client) = loader();
         if let Some(region) = &identity.region {
             loader = loader.region(aws_config::Region::new(region.as_str().to_owned()));
@@ -75,7 +75,7 @@ impl Aws {
             loader = loader.profile_name(profile);
         }
         let config = loader.load().await;
-        let region = config.region().cloned().ok_or(Unconnected::NoRegion)?;
+        let region = config.region().cloned().ok_or(ConnectionError::NoRegion)?;
         let provider = match &identity.profile {
             // The SDK's chain would take credentials of the environment first.
             Some(profile) => {
@@ -85,13 +85,13 @@ impl Aws {
                     ProfileFileCredentialsProvider::builder().configure(&of_profile).profile_name(profile).build();
                 SharedCredentialsProvider::new(of_profile)
             }
-            None => config.credentials_provider().ok_or(Unconnected::NoCredentials)?,
+            None => config.credentials_provider().ok_or(ConnectionError::NoCredentials)?,
         };
         let first = match provider.provide_credentials().await {
             Ok(credentials) => Mutex::new(Some(credentials)),
             Err(error) => return Err(unconnected(&error, identity.profile.as_deref()).await),
         };
-        let credentials = SharedCredentialsProvider::new(Loaded { first, provider });
+        let credentials = SharedCredentialsProvider::new(LoadedCredentials { first, provider });
         Ok(Self::with(config.into_builder().credentials_provider(credentials).build()))
     }
 }
@@ -99,12 +99,12 @@ impl Aws {
 /// Credentials that are loaded already, once; the SDK keeps them until they expire. Asking their provider again would assume a
 /// role, or start a process, twice.
 #[derive(Debug)]
-struct Loaded {
+struct LoadedCredentials {
     first: Mutex<Option<Credentials>>,
     provider: SharedCredentialsProvider,
 }
 
-impl ProvideCredentials for Loaded {
+impl ProvideCredentials for LoadedCredentials {
     fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
     where
         Self: 'a,
@@ -116,14 +116,14 @@ impl ProvideCredentials for Loaded {
     }
 }
 
-async fn unconnected(error: &CredentialsError, profile: Option<&str>) -> Unconnected {
+async fn unconnected(error: &CredentialsError, profile: Option<&str>) -> ConnectionError {
     if let CredentialsError::CredentialsNotLoaded(_) = error {
-        return Unconnected::NoCredentials;
+        return ConnectionError::NoCredentials;
     }
-    let profiles = if is_of_login(&sentence(error)) { profiles(profile).await.ok() } else { None };
+    let profiles = if is_of_login(&error_sentence(error)) { profiles(profile).await.ok() } else { None };
     match profiles.as_ref().and_then(logs_in) {
-        Some(profile) => Unconnected::LoggedOut(profile),
-        None => Unconnected::Refused(last_cause(error)),
+        Some(profile) => ConnectionError::LoggedOut(profile),
+        None => ConnectionError::Refused(last_cause(error)),
     }
 }
 
@@ -204,7 +204,7 @@ mod tests {
     async fn what_is_loaded_is_used_once_and_then_loaded_again() {
         let credentials = |key: &str| Credentials::new(key, "secret", None, None, "test");
         let first = Mutex::new(Some(credentials("first")));
-        let loaded = Loaded { first, provider: SharedCredentialsProvider::new(credentials("again")) };
+        let loaded = LoadedCredentials { first, provider: SharedCredentialsProvider::new(credentials("again")) };
         for expect in ["first", "again", "again"] {
             assert_eq!(loaded.provide_credentials().await.unwrap().access_key_id(), expect);
         }

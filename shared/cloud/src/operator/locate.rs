@@ -1,11 +1,11 @@
 //! Finding one resource by its id, in whatever region it is.
 
 use aws_sdk_ec2::Client;
-use domain::id::{Region, ResourceId};
-use domain::instance::Instance;
-use domain::observed::Gap;
-use domain::plan::Seen;
 use futures::future::join_all;
+use model::id::{Region, ResourceId};
+use model::instance::Instance;
+use model::observation::Gap;
+use plan::ObservedResource;
 
 use crate::aws::Aws;
 use crate::describe::{self, DESCRIBE_INSTANCES};
@@ -13,9 +13,9 @@ use crate::error::{CallError, CallErrorKind};
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Located {
+pub enum LocateResult {
     /// It is there. Of an instance, the facts of its type are not known.
-    Here(Box<Seen>),
+    Here(Box<ObservedResource>),
     /// Every region says that it knows it not.
     Nowhere,
     /// No region that answered knows it, and these did not answer.
@@ -24,7 +24,7 @@ pub enum Located {
 
 /// The kind of a resource, by its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ResourceKind {
     /// `i-…`
     Instance,
     /// `vol-…`
@@ -33,10 +33,10 @@ pub enum Kind {
     Snapshot,
 }
 
-impl Kind {
+impl ResourceKind {
     /// By the prefix of an id (EC2 user guide, "Resource IDs"); `None` where it is none of these.
     #[must_use]
-    pub fn of(id: &ResourceId) -> Option<Self> {
+    pub fn from_id(id: &ResourceId) -> Option<Self> {
         let (prefix, rest) = id.as_str().split_once('-')?;
         let legal = (8..=17).contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_hexdigit());
         match prefix {
@@ -50,30 +50,35 @@ impl Kind {
 }
 
 /// Asks the first region alone, where most are, and only then all others at once.
-pub async fn locate(aws: &Aws, regions: &[Region], kind: Kind, id: &ResourceId) -> Located {
+pub async fn locate(aws: &Aws, regions: &[Region], kind: ResourceKind, id: &ResourceId) -> LocateResult {
     let mut gaps = Vec::new();
     let (home, others): (Vec<&Region>, Vec<&Region>) = regions.iter().partition(|region| *region == aws.home());
     for group in [home, others] {
         let looks = group.into_iter().map(|region| async move {
             let ec2 = aws.ec2(region);
-            look(&ec2, region, kind, id).await
+            describe_resource(&ec2, region, kind, id).await
         });
         for looked in join_all(looks).await {
             match looked {
-                Ok(seen) => return Located::Here(Box::new(seen)),
+                Ok(seen) => return LocateResult::Here(Box::new(seen)),
                 Err(error) if error.kind == CallErrorKind::NotFound => {}
                 Err(error) => gaps.push(error.gap_of_region()),
             }
         }
     }
-    if gaps.is_empty() { Located::Nowhere } else { Located::Unknown(gaps) }
+    if gaps.is_empty() { LocateResult::Nowhere } else { LocateResult::Unknown(gaps) }
 }
 
-async fn look(ec2: &Client, region: &Region, kind: Kind, id: &ResourceId) -> Result<Seen, CallError> {
+async fn describe_resource(
+    ec2: &Client,
+    region: &Region,
+    kind: ResourceKind,
+    id: &ResourceId,
+) -> Result<ObservedResource, CallError> {
     Ok(match kind {
-        Kind::Instance => Seen::Instance(instance(ec2, region, id).await?),
-        Kind::Volume => Seen::Volume(describe::volume(ec2, region, id).await?),
-        Kind::Snapshot => Seen::Snapshot(describe::snapshot(ec2, region, id).await?),
+        ResourceKind::Instance => ObservedResource::Instance(instance(ec2, region, id).await?),
+        ResourceKind::Volume => ObservedResource::Volume(describe::volume(ec2, region, id).await?),
+        ResourceKind::Snapshot => ObservedResource::Snapshot(describe::snapshot(ec2, region, id).await?),
     })
 }
 
@@ -89,10 +94,10 @@ mod tests {
 
     #[test]
     fn a_kind_is_known_by_its_id() {
-        let check = |id: &str, expect| assert_eq!(Kind::of(&ResourceId::from(id)), expect, "{id}");
-        check("i-0123456789abcdef0", Some(Kind::Instance));
-        check("vol-01234567", Some(Kind::Volume));
-        check("snap-0123456789abcdef0", Some(Kind::Snapshot));
+        let check = |id: &str, expect| assert_eq!(ResourceKind::from_id(&ResourceId::from(id)), expect, "{id}");
+        check("i-0123456789abcdef0", Some(ResourceKind::Instance));
+        check("vol-01234567", Some(ResourceKind::Volume));
+        check("snap-0123456789abcdef0", Some(ResourceKind::Snapshot));
         check("i-", None);
         check("i-0123456789abcdefgh", None);
         check("ami-0123456789abcdef0", None);

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_iam::Client;
+use aws_sdk_iam::error::ProvideErrorMetadata;
 use aws_sdk_iam::types::{ContextEntry, ContextKeyTypeEnum, PolicyEvaluationDecisionType};
-use domain::doctor::permissions::{Case, EVERYTHING, Entry};
 use futures::{StreamExt as _, stream};
+use operator::doctor::permissions::{ContextKey, EVERYTHING, PermissionCase};
 
 use crate::aws::Aws;
-use crate::error::CallError;
+use crate::error::{CallError, call_error};
 
 const CALL: &str = "iam:SimulatePrincipalPolicy";
+const GET_ROLE: &str = "iam:GetRole";
 
 /// IAM takes few calls a second, and the SDK repeats those that it throttles.
 const AT_ONCE: usize = 4;
@@ -18,22 +20,26 @@ const AT_ONCE: usize = 4;
 const PAGES_MAX: usize = 10;
 
 /// One request: all actions that are asked about with the same resource and context.
-struct Request<'a> {
+struct SimulationRequest<'a> {
     resource: &'a str,
-    context: &'a [Entry],
+    context: &'a [ContextKey],
     even_so: bool,
-    cases: Vec<&'a Case>,
+    cases: Vec<&'a PermissionCase>,
 }
 
 /// Whether IAM allows each of these to a role, of those that it said it of; and the first error, where there was one. Needs
 /// `iam:SimulatePrincipalPolicy` on the role.
-pub async fn simulate<'a>(aws: &Aws, role_arn: &str, cases: &'a [Case]) -> (Vec<(&'a Case, bool)>, Option<CallError>) {
-    let mut grouped: BTreeMap<(&str, &[Entry], bool), Vec<&Case>> = BTreeMap::new();
+pub async fn simulate<'a>(
+    aws: &Aws,
+    role_arn: &str,
+    cases: &'a [PermissionCase],
+) -> (Vec<(&'a PermissionCase, bool)>, Option<CallError>) {
+    let mut grouped: BTreeMap<(&str, &[ContextKey], bool), Vec<&PermissionCase>> = BTreeMap::new();
     for case in cases {
         grouped.entry((&case.resource, &case.context, case.even_so)).or_default().push(case);
     }
-    let request = |((resource, context, even_so), cases)| Request { resource, context, even_so, cases };
-    let mut requests: Vec<Request<'_>> = grouped.into_iter().map(request).collect();
+    let request = |((resource, context, even_so), cases)| SimulationRequest { resource, context, even_so, cases };
+    let mut requests: Vec<SimulationRequest<'_>> = grouped.into_iter().map(request).collect();
     let client = aws.iam();
     // One alone at first: where it is denied, so are all others.
     let Some(first) = requests.pop() else { return (Vec::new(), None) };
@@ -52,12 +58,24 @@ pub async fn simulate<'a>(aws: &Aws, role_arn: &str, cases: &'a [Case]) -> (Vec<
     (answers, error)
 }
 
+/// Whether the account has a role of that name; needs `iam:GetRole` on it.
+///
+/// # Errors
+/// Where IAM does not say.
+pub async fn has_role(aws: &Aws, name: &str) -> Result<bool, CallError> {
+    match aws.iam().get_role().role_name(name).send().await {
+        Ok(_) => Ok(true),
+        Err(error) if error.code() == Some("NoSuchEntity") => Ok(false),
+        Err(error) => Err(call_error(GET_ROLE, aws.home(), &error)),
+    }
+}
+
 async fn ask<'a>(
     aws: &Aws,
     client: &Client,
     role_arn: &str,
-    Request { resource, context, even_so, cases }: Request<'a>,
-) -> Result<Vec<(&'a Case, bool)>, CallError> {
+    SimulationRequest { resource, context, even_so, cases }: SimulationRequest<'a>,
+) -> Result<Vec<(&'a PermissionCase, bool)>, CallError> {
     let call = client
         .simulate_principal_policy()
         .policy_source_arn(role_arn)
@@ -69,7 +87,7 @@ async fn ask<'a>(
     let mut allowed: BTreeMap<String, bool> = BTreeMap::new();
     for _ in 0..PAGES_MAX {
         let Some(page) = pages.next().await else { break };
-        let page = page.map_err(|error| CallError::of(CALL, aws.home(), &error))?;
+        let page = page.map_err(|error| call_error(CALL, aws.home(), &error))?;
         // One result for each action; with one resource its decision is that of the resource (IAM API reference,
         // `EvaluationResult`).
         allowed.extend(page.evaluation_results().iter().map(|result| {
@@ -79,7 +97,7 @@ async fn ask<'a>(
     Ok(cases.into_iter().filter_map(|case| Some((case, *allowed.get(case.action)?))).collect())
 }
 
-fn entry(Entry { key, values, is_list }: &Entry) -> ContextEntry {
+fn entry(ContextKey { key, values, is_list }: &ContextKey) -> ContextEntry {
     let kind = if *is_list { ContextKeyTypeEnum::StringList } else { ContextKeyTypeEnum::String };
     ContextEntry::builder()
         .context_key_name(key)
@@ -90,22 +108,22 @@ fn entry(Entry { key, values, is_list }: &Entry) -> ContextEntry {
 
 #[cfg(test)]
 mod tests {
-    use domain::doctor::permissions::Expected;
+    use operator::doctor::permissions::ExpectedPermission;
 
     use super::*;
-    use crate::replay::{Answer, Call, aws};
+    use crate::replay::{ReplayAnswer, ReplayedCall, aws};
 
     const ROLE: &str = "arn:aws:iam::123456789012:role/reaper";
 
-    fn case(action: &'static str, resource: &str, even_so: bool) -> Case {
+    fn case(action: &'static str, resource: &str, even_so: bool) -> PermissionCase {
         let entry =
-            Entry { key: "aws:TagKeys".to_owned(), values: vec!["a".to_owned(), "b".to_owned()], is_list: true };
+            ContextKey { key: "aws:TagKeys".to_owned(), values: vec!["a".to_owned(), "b".to_owned()], is_list: true };
         let (resource, about, context) = (resource.to_owned(), String::new(), vec![entry]);
-        Case { action, resource, about, context, expected: Expected::Never, even_so, why: "" }
+        PermissionCase { action, resource, about, context, expected: ExpectedPermission::Never, even_so, why: "" }
     }
 
     /// Stopping is allowed, and nothing else.
-    fn simulated(call: &Call) -> Answer {
+    fn simulated(call: &ReplayedCall) -> ReplayAnswer {
         let actions = call.parameters.iter().filter(|parameter| parameter.starts_with("ActionNames.member."));
         let results: Vec<String> = actions
             .filter_map(|parameter| parameter.split_once('='))
@@ -115,7 +133,7 @@ mod tests {
             })
             .collect();
         let results = format!("<EvaluationResults>{}</EvaluationResults>", results.concat());
-        Answer::ok(format!("<SimulatePrincipalPolicyResult>{results}</SimulatePrincipalPolicyResult>"))
+        ReplayAnswer::ok(format!("<SimulatePrincipalPolicyResult>{results}</SimulatePrincipalPolicyResult>"))
     }
 
     #[tokio::test]
@@ -129,7 +147,8 @@ mod tests {
         ];
         let (answers, error) = simulate(&aws, ROLE, &cases).await;
         assert_eq!(error, None);
-        let allowed = |case: &Case| answers.iter().find(|(asked, _)| *asked == case).map(|(_, allowed)| *allowed);
+        let allowed =
+            |case: &PermissionCase| answers.iter().find(|(asked, _)| *asked == case).map(|(_, allowed)| *allowed);
         assert_eq!(cases.each_ref().map(allowed), [Some(true), Some(false), Some(true), Some(true)]);
         let said = calls.said();
         assert_eq!(said.len(), 3);
@@ -139,8 +158,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_role_is_there_or_not_or_nobody_says() {
+        let found = "<GetRoleResult><Role><Path>/</Path><RoleName>x</RoleName><RoleId>AROA</RoleId><Arn>arn</Arn>\
+                     <CreateDate>2026-09-01T00:00:00Z</CreateDate></Role></GetRoleResult>";
+        assert_eq!(has_role(&aws(move |_| ReplayAnswer::ok(found)).0, "x").await, Ok(true));
+        assert_eq!(has_role(&aws(|_| ReplayAnswer::query_error("NoSuchEntity", "none")).0, "x").await, Ok(false));
+        let denied = has_role(&aws(|_| ReplayAnswer::query_error("AccessDenied", "Not you")).0, "x").await;
+        assert!(denied.unwrap_err().to_string().ends_with("grant iam:GetRole to the role that asked"));
+    }
+
+    #[tokio::test]
     async fn where_the_first_is_denied_no_other_is_asked() {
-        let (aws, calls) = aws(|_| Answer::query_error("AccessDenied", "Not you"));
+        let (aws, calls) = aws(|_| ReplayAnswer::query_error("AccessDenied", "Not you"));
         let cases = [case("ec2:StopInstances", "one", false), case("ec2:StopInstances", "two", false)];
         let (answers, error) = simulate(&aws, ROLE, &cases).await;
         assert!(answers.is_empty());
@@ -150,7 +179,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_iam_does_not_answer_is_no_answer() {
-        let (aws, _) = aws(|_| Answer::ok("<SimulatePrincipalPolicyResult/>"));
+        let (aws, _) = aws(|_| ReplayAnswer::ok("<SimulatePrincipalPolicyResult/>"));
         let cases = [case("ec2:StopInstances", "one", false)];
         let (answers, error) = simulate(&aws, ROLE, &cases).await;
         assert_eq!((answers.len(), error), (0, None));

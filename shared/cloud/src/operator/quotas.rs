@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use domain::doctor::quotas::QUOTAS;
-use domain::id::Region;
+use model::id::Region;
+use model::quota::QUOTAS;
 
 use crate::aws::Aws;
-use crate::error::CallError;
+use crate::error::{CallError, call_error};
 
 const CALL: &str = "servicequotas:ListServiceQuotas";
 
@@ -26,7 +26,7 @@ pub async fn quotas(aws: &Aws, region: &Region) -> Result<BTreeMap<String, f64>,
     let mut found = BTreeMap::new();
     for _ in 0..PAGES_MAX {
         let Some(page) = pages.next().await else { break };
-        let page = page.map_err(|error| CallError::of(CALL, region, &error))?;
+        let page = page.map_err(|error| call_error(CALL, region, &error))?;
         let of_interest = page.quotas().iter().filter_map(|quota| Some((quota.quota_code()?, quota.value?)));
         let of_interest = of_interest.filter(|(code, _)| QUOTAS.iter().any(|(_, _, known)| known == code));
         found.extend(of_interest.map(|(code, vcpus)| (code.to_owned(), vcpus)));
@@ -40,16 +40,16 @@ pub async fn quotas(aws: &Aws, region: &Region) -> Result<BTreeMap<String, f64>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::{Answer, Call, aws};
+    use crate::replay::{ReplayAnswer, ReplayedCall, aws};
 
-    fn listed(codes: &[(&str, f64)], next: &str) -> Answer {
+    fn listed(codes: &[(&str, f64)], next: &str) -> ReplayAnswer {
         let one = |(code, value): &(&str, f64)| format!(r#"{{"QuotaCode":"{code}","Value":{value}}}"#);
         let quotas: Vec<String> = codes.iter().map(one).collect();
         let next = if next.is_empty() { "null".to_owned() } else { format!("\"{next}\"") };
-        Answer::Raw(200, format!(r#"{{"Quotas":[{}],"NextToken":{next}}}"#, quotas.join(",")).into())
+        ReplayAnswer::Raw(200, format!(r#"{{"Quotas":[{}],"NextToken":{next}}}"#, quotas.join(",")).into())
     }
 
-    fn says(call: &Call, words: &str) -> bool {
+    fn says(call: &ReplayedCall, words: &str) -> bool {
         call.parameters.iter().any(|parameter| parameter.contains(words))
     }
 
@@ -64,7 +64,7 @@ mod tests {
         });
         let found = quotas(&aws, &Region::from("eu-west-1")).await.unwrap();
         assert_eq!(found, BTreeMap::from([("L-417A185B".to_owned(), 96.0), ("L-DB2E81BA".to_owned(), 64.0)]));
-        assert_eq!(calls.all()[0].region, "eu-west-1");
+        assert_eq!(calls.recorded()[0].region, "eu-west-1");
     }
 
     #[tokio::test]
@@ -72,12 +72,13 @@ mod tests {
         let all: Vec<(&str, f64)> = QUOTAS.iter().map(|(_, _, code)| (*code, 0.0)).collect();
         let (aws, calls) = aws(move |_| listed(&all, "two"));
         assert_eq!(quotas(&aws, &Region::from("eu-west-1")).await.unwrap().len(), QUOTAS.len());
-        assert_eq!(calls.all().len(), 1);
+        assert_eq!(calls.recorded().len(), 1);
     }
 
     #[tokio::test]
     async fn what_is_denied_is_an_error() {
-        let (aws, _) = aws(|_| Answer::Raw(400, br#"{"__type":"AccessDeniedException","Message":"Not you"}"#.to_vec()));
+        let (aws, _) =
+            aws(|_| ReplayAnswer::Raw(400, br#"{"__type":"AccessDeniedException","Message":"Not you"}"#.to_vec()));
         let error = quotas(&aws, &Region::from("eu-west-1")).await.unwrap_err();
         assert!(error.to_string().contains("grant servicequotas:ListServiceQuotas"), "{error}");
     }

@@ -1,17 +1,17 @@
-//! Undoing: starting an instance, and making a volume again from its snapshot. What is to be undone is for `domain::undo` to
+//! Undoing: starting an instance, and making a volume again from its snapshot. What is to be undone is for `operator::undo` to
 //! say.
 
 use aws_sdk_ec2::types::{ResourceType, Tag, TagSpecification, VolumeType};
-use domain::id::{Region, ResourceId};
-use domain::observed::Observed;
-use domain::restoration::Restoration;
-use domain::vocabulary::SNAPSHOT_OF;
-use domain::volume::{Snapshot, Volume};
+use billing::restoration::Restoration;
 use futures::future::join_all;
+use model::curfew_tags::SNAPSHOT_OF;
+use model::id::{Region, ResourceId};
+use model::observation::Observation;
+use model::volume::{Snapshot, Volume};
 
 use crate::aws::Aws;
 use crate::describe::{DESCRIBE_SNAPSHOTS, DESCRIBE_VOLUMES, snapshots_page, volumes_page};
-use crate::error::{CallError, CallErrorKind};
+use crate::error::{CallError, CallErrorKind, call_error};
 use crate::observe::filter;
 use crate::observe::pages::all_pages;
 
@@ -21,12 +21,12 @@ use crate::observe::pages::all_pages;
 /// Where EC2 refused. [`CallErrorKind::Unanswered`]: it may be starting.
 pub async fn start(aws: &Aws, region: &Region, instance: &ResourceId) -> Result<(), CallError> {
     let answer = aws.ec2(region).start_instances().instance_ids(instance.as_str()).send().await;
-    answer.map(drop).map_err(|error| CallError::of("ec2:StartInstances", region, &error))
+    answer.map(drop).map_err(|error| call_error("ec2:StartInstances", region, &error))
 }
 
 /// The snapshots of this account that say that they are of this volume, in every region.
-pub async fn snapshots_of(aws: &Aws, regions: &[Region], volume: &ResourceId) -> Observed<Snapshot> {
-    let mut seen = Observed::default();
+pub async fn snapshots_of(aws: &Aws, regions: &[Region], volume: &ResourceId) -> Observation<Snapshot> {
+    let mut seen = Observation::default();
     let looks = regions.iter().map(async |region| {
         let of_it = filter(&format!("tag:{SNAPSHOT_OF}"), [volume.as_str()]);
         let mut found = Vec::new();
@@ -37,8 +37,8 @@ pub async fn snapshots_of(aws: &Aws, regions: &[Region], volume: &ResourceId) ->
             Ok(page.next_token)
         });
         match read.await {
-            Ok(()) => Observed { items: found, gaps: Vec::new() },
-            Err(error) => Observed::nothing_but(error.gap_of_region()),
+            Ok(()) => Observation { items: found, gaps: Vec::new() },
+            Err(error) => Observation::nothing_but(error.gap_of_region()),
         }
     });
     join_all(looks).await.into_iter().for_each(|of_region| seen.extend(of_region));
@@ -84,7 +84,7 @@ pub async fn create_volume(aws: &Aws, restoration: &Restoration, token: &str) ->
         .set_throughput(origin.provisioned_throughput_mibps().map(whole))
         .set_tag_specifications((!tags.is_empty()).then(|| vec![specification]))
         .client_token(token);
-    let answer = call.send().await.map_err(|error| CallError::of(CALL, region, &error))?;
+    let answer = call.send().await.map_err(|error| call_error(CALL, region, &error))?;
     answer.volume_id.filter(|id| !id.is_empty()).map(ResourceId::new).ok_or_else(|| CallError {
         call: CALL,
         region: region.clone(),
@@ -95,27 +95,27 @@ pub async fn create_volume(aws: &Aws, restoration: &Restoration, token: &str) ->
 
 #[cfg(test)]
 mod tests {
-    use domain::instance::Tags;
-    use domain::volume::Origin;
+    use model::instance::Tags;
+    use model::volume::VolumeOrigin;
 
     use super::*;
-    use crate::replay::{Answer, aws, page_of, snapshot_xml, volume_xml};
+    use crate::replay::{ReplayAnswer, aws, page_of, snapshot_xml, volume_xml};
 
     fn restoration(origin: &str, tags: &[(&str, &str)]) -> Restoration {
         Restoration {
             region: "eu-central-1".into(),
             volume: "vol-1".into(),
             snapshot: "snap-1".into(),
-            origin: Origin::read(origin).unwrap(),
+            origin: VolumeOrigin::read(origin).unwrap(),
             tags: tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect::<Tags>(),
         }
     }
 
     async fn check(origin: &str, tags: &[(&str, &str)], expect: &str) {
-        let (aws, calls) = aws(|_| Answer::ok("<volumeId>vol-2</volumeId>"));
+        let (aws, calls) = aws(|_| ReplayAnswer::ok("<volumeId>vol-2</volumeId>"));
         let made = create_volume(&aws, &restoration(origin, tags), "undo-1").await.unwrap();
         assert_eq!((made.as_str(), calls.said()), ("vol-2", vec![format!("CreateVolume {expect}")]));
-        assert_eq!(calls.all()[0].region, "eu-central-1");
+        assert_eq!(calls.recorded()[0].region, "eu-central-1");
     }
 
     #[tokio::test]
@@ -138,7 +138,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_an_id_nobody_knows_what_was_made() {
-        let (aws, _) = aws(|_| Answer::ok(""));
+        let (aws, _) = aws(|_| ReplayAnswer::ok(""));
         let error = create_volume(&aws, &restoration("eu-central-1b,gp3,1,,", &[]), "undo-1").await.unwrap_err();
         assert_eq!(error.kind, CallErrorKind::Unanswered);
     }
@@ -148,7 +148,7 @@ mod tests {
         let (aws, calls) = aws(|call| {
             let is_second = call.parameters.iter().any(|parameter| parameter.starts_with("NextToken"));
             match (call.region.as_str(), is_second) {
-                ("eu-west-1", _) => Answer::error("UnauthorizedOperation", "No"),
+                ("eu-west-1", _) => ReplayAnswer::error("UnauthorizedOperation", "No"),
                 (_, false) => page_of("snapshotSet", &[], Some("more")),
                 (_, true) => page_of("snapshotSet", &[snapshot_xml("snap-1", "vol-1", "completed", &[])], None),
             }
@@ -171,7 +171,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_start_names_one_instance() {
-        let (aws, calls) = aws(|_| Answer::ok("<instancesSet/>"));
+        let (aws, calls) = aws(|_| ReplayAnswer::ok("<instancesSet/>"));
         start(&aws, &"us-east-1".into(), &"i-1".into()).await.unwrap();
         assert_eq!(calls.said(), ["StartInstances InstanceId.1=i-1"]);
     }

@@ -1,10 +1,10 @@
 //! Who listens to the topic, one by one.
 
-use domain::doctor::subscriptions::{Subscription, SubscriptionState};
+use operator::doctor::subscriptions::{Subscription, SubscriptionState};
 
 use crate::aws::Aws;
-use crate::error::CallError;
-use crate::tell::{PAGES_MAX, is_confirmed, region_of};
+use crate::error::{CallError, call_error};
+use crate::sns::{PAGES_MAX, is_confirmed, region_of};
 
 /// Every subscription of a topic; needs `sns:ListSubscriptionsByTopic`.
 ///
@@ -17,7 +17,7 @@ pub async fn subscriptions(aws: &Aws, topic_arn: &str) -> Result<Vec<Subscriptio
     let mut all = Vec::new();
     for _ in 0..PAGES_MAX {
         let Some(page) = pages.next().await else { break };
-        let page = page.map_err(|error| CallError::of("sns:ListSubscriptionsByTopic", &region, &error))?;
+        let page = page.map_err(|error| call_error("sns:ListSubscriptionsByTopic", &region, &error))?;
         all.extend(page.subscriptions().iter().map(|one| Subscription {
             protocol: one.protocol().unwrap_or_default().to_owned(),
             endpoint: one.endpoint().unwrap_or_default().to_owned(),

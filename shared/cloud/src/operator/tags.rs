@@ -1,10 +1,10 @@
 //! What a person says of one resource by its tags. The functions' roles may write none of these (policy `never`).
 
 use aws_sdk_ec2::types::Tag;
-use domain::id::{Region, ResourceId};
+use model::id::{Region, ResourceId};
 
 use crate::aws::Aws;
-use crate::error::CallError;
+use crate::error::{CallError, call_error};
 
 /// Writes one tag, over what it said before.
 ///
@@ -19,7 +19,7 @@ pub async fn write_tag(
 ) -> Result<(), CallError> {
     let tag = Tag::builder().key(key).value(value).build();
     let answer = aws.ec2(region).create_tags().resources(resource.as_str()).tags(tag).send().await;
-    answer.map(drop).map_err(|error| CallError::of("ec2:CreateTags", region, &error))
+    answer.map(drop).map_err(|error| call_error("ec2:CreateTags", region, &error))
 }
 
 /// Removes these keys, whatever their values. Without any key `DeleteTags` would remove all tags (EC2 API reference), so then
@@ -33,17 +33,17 @@ pub async fn remove_tags(aws: &Aws, region: &Region, resource: &ResourceId, keys
     }
     let tags = keys.iter().map(|key| Tag::builder().key(*key).build()).collect();
     let answer = aws.ec2(region).delete_tags().resources(resource.as_str()).set_tags(Some(tags)).send().await;
-    answer.map(drop).map_err(|error| CallError::of("ec2:DeleteTags", region, &error))
+    answer.map(drop).map_err(|error| call_error("ec2:DeleteTags", region, &error))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::{Answer, aws};
+    use crate::replay::{ReplayAnswer, aws};
 
     #[tokio::test]
     async fn one_tag_is_written_and_only_named_ones_are_removed() {
-        let (aws, calls) = aws(|_| Answer::ok("<return>true</return>"));
+        let (aws, calls) = aws(|_| ReplayAnswer::ok("<return>true</return>"));
         let (region, resource) = (Region::from("us-east-1"), ResourceId::from("i-0abc"));
         write_tag(&aws, &region, &resource, "curfew:protected", "").await.unwrap();
         remove_tags(&aws, &region, &resource, &["curfew:protected", "curfew:keep-until"]).await.unwrap();

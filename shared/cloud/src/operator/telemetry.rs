@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use domain::config::Metrics;
-use domain::id::{Region, ResourceId};
-use domain::instance::{Accelerator, Instance};
-use domain::usage::{Owners, Series, devices};
+use model::config::MetricsConfig;
+use model::id::{Region, ResourceId};
+use model::instance::{Accelerator, Instance};
+use model::usage::{MetricSeries, SeriesOwners, devices};
 
 use crate::aws::Aws;
 use crate::error::CallError;
@@ -20,14 +20,16 @@ pub async fn reporting(
     aws: &Aws,
     region: &Region,
     instances: &[&Instance],
-    metrics: &Metrics,
-) -> Result<BTreeMap<ResourceId, Vec<Series>>, CallError> {
+    metrics: &MetricsConfig,
+) -> Result<BTreeMap<ResourceId, Vec<MetricSeries>>, CallError> {
     let client = aws.cloudwatch(region);
     let mut found = BTreeMap::new();
     for accelerator in [Accelerator::Nvidia, Accelerator::Amd, Accelerator::Neuron] {
         let of_kind = instances.iter().copied().filter(|one| one.machine.accelerator == accelerator);
-        let Some(names) = metrics.of(accelerator).filter(|_| of_kind.clone().next().is_some()) else { continue };
-        let owners = Owners::among(of_kind, names);
+        let Some(names) = metrics.series_names(accelerator).filter(|_| of_kind.clone().next().is_some()) else {
+            continue;
+        };
+        let owners = SeriesOwners::among(of_kind, names);
         found.extend(devices(series(&client, region, names, true, &owners).await?, &owners));
     }
     Ok(found)

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::replay::{Answer, Call, Calls, aws};
+use crate::replay::{ReplayAnswer, ReplayedCall, ReplayedCalls, aws};
 
 const NOW: &str = "2026-09-01T12:00:00Z";
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -11,7 +11,7 @@ fn now() -> Timestamp {
 }
 
 /// A page of `GetProducts` with one product of that price in each of these attributes' words.
-fn listed(usd: &str, attributes: &str, unit: &str, next: Option<&str>) -> Answer {
+fn listed(usd: &str, attributes: &str, unit: &str, next: Option<&str>) -> ReplayAnswer {
     let product = format!(
         r#"{{"product":{{"productFamily":"Storage","attributes":{{"regionCode":"us-east-1",{attributes}}}}},
             "terms":{{"OnDemand":{{"a":{{"priceDimensions":{{"b":{{"unit":"{unit}","pricePerUnit":{{"USD":"{usd}"}}}}}}}}}}}}}}"#
@@ -19,33 +19,33 @@ fn listed(usd: &str, attributes: &str, unit: &str, next: Option<&str>) -> Answer
     // The products come as texts within the answer's JSON.
     let text = format!("\"{}\"", product.replace('\n', " ").replace('"', "\\\""));
     let next = next.map(|token| format!(r#","NextToken":"{token}""#)).unwrap_or_default();
-    Answer::Raw(200, format!(r#"{{"FormatVersion":"aws_v1","PriceList":[{text}]{next}}}"#).into())
+    ReplayAnswer::Raw(200, format!(r#"{{"FormatVersion":"aws_v1","PriceList":[{text}]{next}}}"#).into())
 }
 
 const G5: &str = r#""instanceType":"g5.xlarge","operatingSystem":"Linux","tenancy":"Shared","preInstalledSw":"NA",
                     "capacitystatus":"Used","marketoption":"OnDemand""#;
 
-fn wants(questions: &[Question]) -> Wanted {
-    Wanted { listed: questions.to_vec(), spot: BTreeMap::new() }
+fn wants(questions: &[PriceQuery]) -> PriceQueries {
+    PriceQueries { listed: questions.to_vec(), spot: BTreeMap::new() }
 }
 
-fn g5() -> Question {
-    Question::Instance("us-east-1".into(), "g5.xlarge".into())
+fn g5() -> PriceQuery {
+    PriceQuery::Instance("us-east-1".into(), "g5.xlarge".into())
 }
 
 /// What is known after asking, and the gaps.
 async fn check(
-    wanted: Wanted,
-    script: impl Fn(&Call) -> Answer + Send + Sync + 'static,
-) -> (Document, Vec<Gap>, Calls) {
+    wanted: PriceQueries,
+    script: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static,
+) -> (PriceDocument, Vec<Gap>, ReplayedCalls) {
     let (aws, calls) = aws(script);
-    let mut known = Document::default();
+    let mut known = PriceDocument::default();
     let gaps = prices(&aws, &mut known, &wanted, now(), PATIENCE).await;
     (known, gaps, calls)
 }
 
 /// What the list said of every type that it was asked about.
-fn learnt(known: &Document) -> Vec<Option<u64>> {
+fn learnt(known: &PriceDocument) -> Vec<Option<u64>> {
     known.on_demand.values().flat_map(|types| types.values()).map(|listed| listed.usd_micros_per_hour).collect()
 }
 
@@ -53,7 +53,7 @@ fn learnt(known: &Document) -> Vec<Option<u64>> {
 async fn one_call_asks_for_one_type_by_all_its_attributes() {
     let (known, gaps, calls) = check(wants(&[g5()]), |_| listed("1.0060000000", G5, "Hrs", None)).await;
     assert_eq!((learnt(&known), gaps), (vec![Some(1_006_000)], Vec::new()));
-    let all = calls.all();
+    let all = calls.recorded();
     assert_eq!((all.len(), all[0].region.as_str()), (1, "pricing"));
     let body = all[0].parameters.concat();
     for (field, value) in list::instance_filters(&"us-east-1".into(), &"g5.xlarge".into()) {
@@ -67,7 +67,7 @@ async fn one_call_asks_for_one_type_by_all_its_attributes() {
 
 #[tokio::test]
 async fn what_the_list_does_not_say_is_known_to_be_unknown() {
-    let nothing = |_: &Call| Answer::Raw(200, br#"{"PriceList":[]}"#.to_vec());
+    let nothing = |_: &ReplayedCall| ReplayAnswer::Raw(200, br#"{"PriceList":[]}"#.to_vec());
     let (known, gaps, _) = check(wants(&[g5()]), nothing).await;
     assert_eq!((learnt(&known), gaps), (vec![None], Vec::new()));
 }
@@ -75,14 +75,14 @@ async fn what_the_list_does_not_say_is_known_to_be_unknown() {
 #[tokio::test]
 async fn a_broken_answer_teaches_nothing_and_is_a_gap() {
     let (known, gaps, calls) =
-        check(wants(&[g5()]), |_| Answer::Raw(200, br#"{"PriceList":["{\"product\":"]}"#.to_vec())).await;
-    assert_eq!((learnt(&known), calls.all().len()), (Vec::new(), 3));
+        check(wants(&[g5()]), |_| ReplayAnswer::Raw(200, br#"{"PriceList":["{\"product\":"]}"#.to_vec())).await;
+    assert_eq!((learnt(&known), calls.recorded().len()), (Vec::new(), 3));
     assert!(gaps[0].error.starts_with("a product of the Price List cannot be read"), "{gaps:?}");
 }
 
 #[tokio::test]
 async fn another_region_answers_where_one_does_not_and_a_refusal_is_final() {
-    let trouble = || Answer::Raw(500, br#"{"__type":"InternalErrorException","Message":"no"}"#.to_vec());
+    let trouble = || ReplayAnswer::Raw(500, br#"{"__type":"InternalErrorException","Message":"no"}"#.to_vec());
     let tries = std::sync::atomic::AtomicUsize::new(0);
     let (known, gaps, calls) =
         check(wants(&[g5()]), move |_| match tries.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
@@ -90,12 +90,14 @@ async fn another_region_answers_where_one_does_not_and_a_refusal_is_final() {
             _ => listed("1.0060000000", G5, "Hrs", None),
         })
         .await;
-    assert_eq!((learnt(&known), gaps.len(), calls.all().len()), (vec![Some(1_006_000)], 0, 3));
+    assert_eq!((learnt(&known), gaps.len(), calls.recorded().len()), (vec![Some(1_006_000)], 0, 3));
 
-    let denied = |_: &Call| Answer::Raw(400, br#"{"__type":"AccessDeniedException","Message":"not you"}"#.to_vec());
+    let denied = |_: &ReplayedCall| {
+        ReplayAnswer::Raw(400, br#"{"__type":"AccessDeniedException","Message":"not you"}"#.to_vec())
+    };
     let (known, gaps, calls) =
-        check(wants(&[g5(), Question::Instance("us-east-1".into(), "g6.xlarge".into())]), denied).await;
-    assert_eq!((known, calls.all().len(), gaps.len()), (Document::default(), 2, 1));
+        check(wants(&[g5(), PriceQuery::Instance("us-east-1".into(), "g6.xlarge".into())]), denied).await;
+    assert_eq!((known, calls.recorded().len(), gaps.len()), (PriceDocument::default(), 2, 1));
     assert!(gaps[0].error.contains("grant pricing:GetProducts") && gaps[0].error.contains("1 more"), "{gaps:?}");
 }
 
@@ -110,7 +112,7 @@ fn the_nearest_is_asked_first() {
 
 #[tokio::test]
 async fn storage_is_asked_family_by_family_and_page_by_page() {
-    let script = |call: &Call| {
+    let script = |call: &ReplayedCall| {
         let body = call.parameters.concat();
         let gp3 = |usage: &str| format!(r#""volumeApiName":"gp3","usagetype":"EBS:{usage}""#);
         if body.contains(r#""Value":"Storage""#) && !body.contains("NextToken") {
@@ -123,8 +125,8 @@ async fn storage_is_asked_family_by_family_and_page_by_page() {
             listed("40.9600000000", &gp3("VolumeP-Throughput.gp3"), "GiBps-mo", None)
         }
     };
-    let (known, gaps, calls) = check(wants(&[Question::Storage("us-east-1".into())]), script).await;
-    assert_eq!((gaps, calls.all().len()), (Vec::new(), 4));
+    let (known, gaps, calls) = check(wants(&[PriceQuery::Storage("us-east-1".into())]), script).await;
+    assert_eq!((gaps, calls.recorded().len()), (Vec::new(), 4));
     let prices = &known.storage[&Region::from("us-east-1")].prices;
     assert_eq!(prices.gib_month, BTreeMap::from([("gp3".to_owned(), 80_000), ("st1".to_owned(), 45_000)]));
     assert_eq!((prices.iops_month["gp3"], prices.gibps_month), (5_000, Some(40_960_000)));
@@ -139,13 +141,13 @@ async fn a_list_without_end_is_a_gap() {
     })
     .await;
     assert_eq!((learnt(&known), gaps.len()), (Vec::new(), 1));
-    assert!(calls.all().len() <= 3 * (PAGES_MAX + 1), "{}", calls.all().len());
+    assert!(calls.recorded().len() <= 3 * (PAGES_MAX + 1), "{}", calls.recorded().len());
 }
 
-fn spot(types: &[&str]) -> Wanted {
+fn spot(types: &[&str]) -> PriceQueries {
     let types = types.iter().map(|name| TypeName::from(*name)).collect();
     let since = "2026-09-01T11:00:00Z".parse().unwrap();
-    Wanted { listed: Vec::new(), spot: BTreeMap::from([("eu-west-1".into(), (types, since))]) }
+    PriceQueries { listed: Vec::new(), spot: BTreeMap::from([("eu-west-1".into(), (types, since))]) }
 }
 
 #[tokio::test]
@@ -164,7 +166,7 @@ async fn spot_prices_are_of_their_zone_and_of_plain_linux() {
         item("eu-west-1c", LINUX, "0.000000", "2026-09-01T11:30:00.000Z"),
     ];
     let page = format!("<spotPriceHistorySet>{}</spotPriceHistorySet><nextToken/>", items.concat());
-    let (known, gaps, calls) = check(spot(&["g5.xlarge", "g6.xlarge"]), move |_| Answer::ok(page.clone())).await;
+    let (known, gaps, calls) = check(spot(&["g5.xlarge", "g6.xlarge"]), move |_| ReplayAnswer::ok(page.clone())).await;
     assert_eq!(gaps, []);
     let zones = &known.spot[&Region::from("eu-west-1")][&TypeName::from("g5.xlarge")].zones;
     let changes: Vec<String> = zones["eu-west-1a"].iter().map(|(from, usd)| format!("{from} {usd}")).collect();
@@ -181,13 +183,13 @@ async fn spot_prices_are_of_their_zone_and_of_plain_linux() {
 
 #[tokio::test]
 async fn a_spot_history_that_is_refused_or_silent_is_a_gap() {
-    let denied = |_: &Call| Answer::error("UnauthorizedOperation", "not you");
+    let denied = |_: &ReplayedCall| ReplayAnswer::error("UnauthorizedOperation", "not you");
     let (known, gaps, _) = check(spot(&["g5.xlarge"]), denied).await;
-    assert_eq!((known, gaps.len(), gaps[0].call.as_str()), (Document::default(), 1, SPOT_PRICES));
-    let (aws, _) = aws(|_| Answer::Silence);
-    let mut known = Document::default();
-    let wanted = Wanted { listed: vec![g5()], ..spot(&["g5.xlarge"]) };
+    assert_eq!((known, gaps.len(), gaps[0].call.as_str()), (PriceDocument::default(), 1, SPOT_PRICES));
+    let (aws, _) = aws(|_| ReplayAnswer::Silence);
+    let mut known = PriceDocument::default();
+    let wanted = PriceQueries { listed: vec![g5()], ..spot(&["g5.xlarge"]) };
     let gaps = prices(&aws, &mut known, &wanted, now(), Duration::from_millis(50)).await;
     let calls: Vec<&str> = gaps.iter().map(|gap| gap.call.as_str()).collect();
-    assert_eq!((calls, known), (vec![SPOT_PRICES, GET_PRODUCTS], Document::default()));
+    assert_eq!((calls, known), (vec![SPOT_PRICES, GET_PRODUCTS], PriceDocument::default()));
 }

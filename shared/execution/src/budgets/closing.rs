@@ -3,37 +3,35 @@
 
 use std::collections::BTreeMap;
 
-use domain::budget::{Books, Budget, Holder, Period, STALE_AFTER, Spends};
-use domain::observed::Gap;
-use domain::policy::Policy;
+use billing::budget::{Budget, BudgetBooks, BudgetHolder, BudgetMonth, STALE_AFTER};
 use futures::{StreamExt, stream};
+use model::observation::Gap;
+use ports::BudgetCloud;
+use reaping::policy::Policy;
 
-use super::Months;
-use super::documents::{Stored, renew};
-use super::ledgers::Ledgers;
+use super::documents::{StoredBudgets, renew};
+use super::ledgers::LedgerSummary;
+use super::{BeatDocuments, BudgetMonths};
 use crate::{AT_ONCE, Run};
 
 /// Closes those that are open, from ledgers that all know the month's end, and gives them. Of a region that is not looked at any
 /// more no beat tells it: after an hour it is not awaited any longer.
 pub(super) async fn closed(
-    run: &Run<'_>,
+    run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
     policy: &Policy,
-    months: &Months,
-    ledgers: &Ledgers,
-    stored: Stored,
-) -> (BTreeMap<Holder, Budget>, Vec<Gap>) {
-    let period = Period::from(&months.previous);
+    months: &BudgetMonths,
+    ledgers: &LedgerSummary,
+    stored: StoredBudgets,
+) -> (BTreeMap<BudgetHolder, Budget>, Vec<Gap>) {
+    let period = BudgetMonth::from(&months.previous);
     let waited = run.now.duration_since(period.to) > STALE_AFTER;
-    let know_the_end = ledgers.before.iter().all(|ledger| ledger.as_of().is_some_and(|as_of| as_of >= period.to));
-    if !ledgers.is_before_whole || !(know_the_end || waited) {
+    let is_known = ledgers.is_before_whole && (ledgers.knows_end_of_before || waited);
+    // Without the ledgers of that month nobody knows what it came to.
+    let Some(spends) = ledgers.closing.as_ref().filter(|_| is_known) else {
         return (BTreeMap::new(), Vec::new());
-    }
-    let nothing = BTreeMap::new();
-    let spends = {
-        let known: BTreeMap<&Holder, &Budget> = stored.iter().map(|(holder, one)| (holder, &one.value)).collect();
-        Spends::of(&ledgers.before, &[], known, period.to)
     };
-    let books = Books::closing((&policy.config, policy.ceiling), &spends, &nothing, period.clone());
+    let nothing = BTreeMap::new();
+    let books = BudgetBooks::closing((&policy.config, policy.ceiling), spends, &nothing, period.clone());
     let open = stored.into_iter().filter(|(_, one)| one.value.is_open(period.to));
     let writes = stream::iter(open).map(|(holder, one)| renew(run, &books, &months.previous, holder, one));
     let (mut closed, mut gaps) = (BTreeMap::new(), Vec::new());

@@ -1,12 +1,17 @@
 //! What Cost Explorer says, once a day, beside the account's ledger.
 
-use domain::budget::{Budget, Period, Unanswered, billed};
-use domain::ledger::Ledger;
-use domain::observed::Gap;
-use domain::policy::Policy;
+use std::collections::BTreeMap;
 
-use super::impatient;
-use super::ledgers::Ledgers;
+use billing::budget::{Budget, BudgetMonth, CostExplorerFailure, billed};
+use billing::ledger::CalendarMonth;
+use model::id::TypeName;
+use model::money::Amount;
+use model::observation::Gap;
+use ports::BudgetCloud;
+use reaping::policy::Policy;
+
+use super::ledgers::LedgerSummary;
+use super::{BeatDocuments, timed_out};
 use crate::Run;
 
 const CALL: &str = "ce:GetCostAndUsage";
@@ -14,24 +19,42 @@ const CALL: &str = "ce:GetCostAndUsage";
 /// Asks where the configuration wants it and it was not asked within a day, and puts the answer into the account's document. Where
 /// nobody can say, what was there stays: it has its date; and that is asked again only after a day, for a question costs a cent.
 pub(super) async fn renew(
-    run: &Run<'_>,
+    run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
     policy: &Policy,
-    ledgers: &Ledgers,
+    ledgers: &LedgerSummary,
     account: Option<&mut Budget>,
 ) -> Option<Gap> {
     let account = account.filter(|_| policy.config.account.cost_explorer)?;
-    let began = ledgers.of_month.iter().chain(&ledgers.before).filter_map(Ledger::since).min()?;
-    let days = billed::due(account, &Period::of(run.now, &policy.config), began, run.now)?;
-    let home = run.aws.home();
-    let gap = match tokio::time::timeout(run.patience(), cloud::cost_explorer::billed(run.aws, days)).await {
+    let days =
+        billed::due(account, &BudgetMonth::containing(run.now, &policy.config), ledgers.spends.ledger_began?, run.now)?;
+    let home = run.cloud.home();
+    // The ledgers are read once more, one after the other: that is once a day.
+    let mut by_type = BTreeMap::<TypeName, Amount>::new();
+    for region in &ledgers.regions {
+        let month = CalendarMonth::containing(run.now, &policy.config.account.zone());
+        let read = tokio::time::timeout(run.timeout(), run.store.read_ledger(&month, region)).await;
+        let Ok(read) = read else {
+            return Some(timed_out(run.timeout(), region, "s3:GetObject", &format!("the ledger of {month}")));
+        };
+        match read {
+            Ok(ledger) => {
+                for (name, amount) in billed::by_type([&ledger.value], days) {
+                    let sum = by_type.entry(name).or_default();
+                    *sum = *sum + amount;
+                }
+            }
+            Err(error) => return Some(error.gap(region)),
+        }
+    }
+    let gap = match tokio::time::timeout(run.timeout(), run.cloud.billed(days)).await {
         Ok(Ok(bill)) => {
-            account.billed = Some(billed::compare(&bill, &billed::by_type(&ledgers.of_month, days), run.now));
+            account.billed = Some(billed::compare(&bill, &by_type, run.now));
             account.unanswered = None;
             return None;
         }
         Ok(Err(error)) => error.gap(),
-        Err(_) => impatient(run.patience(), home, CALL, "what AWS billed"),
+        Err(_) => timed_out(run.timeout(), home, CALL, "what AWS billed"),
     };
-    account.unanswered = Some(Unanswered { asked_at: run.now, error: gap.error.clone() });
+    account.unanswered = Some(CostExplorerFailure { asked_at: run.now, error: gap.error.clone() });
     Some(gap)
 }

@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
-use domain::budget::{Books, Budget, HOLDERS_MAX, Holder, LOOKS_BACK, Spends};
-use domain::ledger::Month;
-use domain::observed::{Gap, GapKind};
-use domain::policy::Policy;
+use billing::budget::{Budget, BudgetBooks, BudgetHolder, HOLDERS_MAX, LOOKS_BACK, LedgerSpends, ReservationTimes};
+use billing::ledger::CalendarMonth;
 use futures::{StreamExt, stream};
 use jiff::SignedDuration;
-use store::{StoreError, Versioned};
+use model::observation::{Gap, GapKind};
+use ports::{BudgetCloud, StoreError, Versioned};
+use reaping::policy::Policy;
 
-use super::ledgers::Ledgers;
-use super::{Months, closing, cost_explorer, impatient};
+use super::ledgers::LedgerSummary;
+use super::{BeatDocuments, BudgetMonths, closing, cost_explorer, timed_out};
 use crate::{AT_ONCE, Run};
 
 /// So long into a month the documents of the one before are read: what they reserve goes on. Once is enough, in the first beat of the
@@ -20,47 +20,113 @@ use crate::{AT_ONCE, Run};
 const CARRIED_OVER: SignedDuration = SignedDuration::from_hours(24);
 
 /// Documents as they were read. One that could not be is missing.
-pub(super) type Stored = BTreeMap<Holder, Versioned<Budget>>;
+pub(super) type StoredBudgets = BTreeMap<BudgetHolder, Versioned<Budget>>;
 
 /// What became of the documents.
-pub(super) struct Renewed {
+pub(super) struct UpdatedBudgets {
     /// Each of the month as it is in the bucket now.
-    pub(super) budgets: BTreeMap<Holder, Budget>,
+    pub(super) budgets: BTreeMap<BudgetHolder, Budget>,
     /// Those of the month before that were closed by this beat.
-    pub(super) closed: BTreeMap<Holder, Budget>,
+    pub(super) closed: BTreeMap<BudgetHolder, Budget>,
+}
+
+/// The documents of some holders, as they were read.
+pub(super) struct LoadedBudgets {
+    /// Whose were asked for.
+    holders: BTreeSet<BudgetHolder>,
+    /// Of the month.
+    stored: StoredBudgets,
+    /// Whose were asked for of the month before.
+    of_earlier: BTreeSet<BudgetHolder>,
+    /// Of the month before.
+    of_before: StoredBudgets,
+    gaps: Vec<Gap>,
+}
+
+impl LoadedBudgets {
+    /// Those of the account and of the teams that the configuration names. The account's has every reservation.
+    pub(super) async fn read_named(
+        run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
+        policy: &Policy,
+        months: &BudgetMonths,
+    ) -> Self {
+        let (spends, nothing) = (LedgerSpends::default(), BTreeMap::new());
+        let books = BudgetBooks::new((&policy.config, policy.ceiling), &spends, &nothing, run.now);
+        Self::read(run, books.holders(&nothing), months).await
+    }
+
+    async fn read(
+        run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
+        holders: BTreeSet<BudgetHolder>,
+        months: &BudgetMonths,
+    ) -> Self {
+        let (stored, mut gaps) = read(run, &holders, &months.this).await;
+        let is_young = run.now.duration_since(months.this.span().from) < CARRIED_OVER;
+        let is_new = |holder: &BudgetHolder| stored.get(holder).is_some_and(|one| one.value.as_of.is_none());
+        let of_earlier: BTreeSet<BudgetHolder> =
+            holders.iter().filter(|one| is_young || is_new(one)).cloned().collect();
+        let (of_before, unread) = read(run, &of_earlier, &months.previous).await;
+        gaps.extend(unread);
+        Self { holders, stored, of_earlier, of_before, gaps }
+    }
+
+    /// When something was reserved.
+    pub(super) fn moments(&self) -> ReservationTimes<'_> {
+        ReservationTimes::from_documents(self.stored.values().chain(self.of_before.values()).map(|one| &one.value))
+    }
+
+    /// The same of exactly these holders.
+    async fn for_holders(
+        mut self,
+        run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
+        holders: &BTreeSet<BudgetHolder>,
+        months: &BudgetMonths,
+    ) -> Self {
+        let others = Self::read(run, holders.difference(&self.holders).cloned().collect(), months).await;
+        self.stored.extend(others.stored);
+        self.stored.retain(|holder, _| holders.contains(holder));
+        self.of_earlier.extend(others.of_earlier);
+        self.of_before.extend(others.of_before);
+        self.of_before.retain(|holder, _| holders.contains(holder));
+        self.gaps.extend(others.gaps);
+        self
+    }
 }
 
 /// Makes each document anew, and closes those of the month before.
-pub(super) async fn renewed(run: &Run<'_>, policy: &Policy, months: &Months, ledgers: &Ledgers) -> (Renewed, Vec<Gap>) {
-    let Ledgers { of_month, before, is_whole, is_before_whole } = ledgers;
+pub(super) async fn renewed(
+    run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
+    policy: &Policy,
+    months: &BudgetMonths,
+    ledgers: &LedgerSummary,
+    documents: LoadedBudgets,
+) -> (UpdatedBudgets, Vec<Gap>) {
+    let LedgerSummary { spends, is_whole, is_before_whole, .. } = ledgers;
     let terms = (&policy.config, policy.ceiling);
     let (holders, left_out) = {
-        let (spends, nothing) = (Spends::of(of_month, &[], [], run.now), BTreeMap::new());
-        let books = Books::new(terms, &spends, &nothing, run.now);
+        let nothing = BTreeMap::new();
+        let books = BudgetBooks::new(terms, spends, &nothing, run.now);
         (books.holders(&nothing), books.left_out(&nothing))
     };
-    let (mut stored, mut gaps) = read(run, &holders, &months.this).await;
+    let documents = documents.for_holders(run, &holders, months).await;
+    let LoadedBudgets { mut stored, of_earlier, of_before, mut gaps, .. } = documents;
     gaps.extend(without_document(run, left_out));
     let since_midnight = run.now.duration_since(months.this.span().from);
-    let is_young = since_midnight < CARRIED_OVER;
-    let is_new = |holder: &Holder| stored.get(holder).is_some_and(|one| one.value.as_of.is_none());
-    let of_earlier: BTreeSet<Holder> = holders.iter().filter(|one| is_young || is_new(one)).cloned().collect();
-    let (of_before, unread) = read(run, &of_earlier, &months.previous).await;
-    gaps.extend(unread);
 
-    let values = |all: &Stored| all.iter().map(|(holder, one)| (holder.clone(), one.value.clone())).collect();
-    let (known, earlier): (BTreeMap<Holder, Budget>, BTreeMap<Holder, Budget>) = (values(&stored), values(&of_before));
-    let spends = Spends::of(of_month, before, known.iter().chain(&earlier), run.now);
-    let books = Books::new(terms, &spends, &earlier, run.now);
+    let values = |all: &StoredBudgets| all.iter().map(|(holder, one)| (holder.clone(), one.value.clone())).collect();
+    let (known, earlier): (BTreeMap<BudgetHolder, Budget>, BTreeMap<BudgetHolder, Budget>) =
+        (values(&stored), values(&of_before));
+    let books = BudgetBooks::new(terms, spends, &earlier, run.now);
     // Of what cannot be renewed the old document stays, and of what cannot even be read nothing is known.
-    let mut budgets: BTreeMap<Holder, Budget> = holders.into_iter().map(|holder| (holder, Budget::default())).collect();
+    let mut budgets: BTreeMap<BudgetHolder, Budget> =
+        holders.into_iter().map(|holder| (holder, Budget::default())).collect();
     budgets.extend(known);
     if *is_whole {
-        let account = stored.get_mut(&Holder::Account).map(|one| &mut one.value);
+        let account = stored.get_mut(&BudgetHolder::Account).map(|one| &mut one.value);
         gaps.extend(cost_explorer::renew(run, policy, ledgers, account).await);
         // So late that nobody looks back, all that was reserved is taken over: rather too much than too little.
         let is_known = *is_before_whole || since_midnight >= LOOKS_BACK;
-        let is_complete = |holder: &Holder, one: &Budget| {
+        let is_complete = |holder: &BudgetHolder, one: &Budget| {
             !of_earlier.contains(holder)
                 || (earlier.contains_key(holder) && (is_known || !books.takes_over(holder, one)))
         };
@@ -73,35 +139,37 @@ pub(super) async fn renewed(run: &Run<'_>, policy: &Policy, months: &Months, led
             }
         }
     }
-    // Without the ledgers of that month nobody knows what it came to.
-    let to_close = if before.is_empty() { Stored::new() } else { of_before };
-    let (closed, unclosed) = closing::closed(run, policy, months, ledgers, to_close).await;
+    let (closed, unclosed) = closing::closed(run, policy, months, ledgers, of_before).await;
     gaps.extend(unclosed);
-    (Renewed { budgets, closed }, gaps)
+    (UpdatedBudgets { budgets, closed }, gaps)
 }
 
 /// Nobody's spend goes uncounted: that of a team without a document is in the account's.
-fn without_document(run: &Run<'_>, count: usize) -> Option<Gap> {
+fn without_document(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, count: usize) -> Option<Gap> {
     let error = format!(
         "{count} more teams spend than {HOLDERS_MAX} documents of budgets hold; those of them that have no budget and spend the \
          least have no document, and count in the account's alone"
     );
-    let (region, call) = (run.aws.home().clone(), "s3:PutObject".to_owned());
+    let (region, call) = (run.cloud.home().clone(), "s3:PutObject".to_owned());
     (count > 0).then_some(Gap { region, call, error, kind: GapKind::Part })
 }
 
-async fn read(run: &Run<'_>, holders: &BTreeSet<Holder>, month: &Month) -> (Stored, Vec<Gap>) {
+async fn read(
+    run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
+    holders: &BTreeSet<BudgetHolder>,
+    month: &CalendarMonth,
+) -> (StoredBudgets, Vec<Gap>) {
     let month = &month.to_string();
     let reads = stream::iter(holders).map(|holder| async move {
-        let read = tokio::time::timeout(run.patience(), run.store.read_budget(holder, month)).await;
-        let home = run.aws.home();
+        let read = tokio::time::timeout(run.timeout(), run.store.read_budget(holder, month)).await;
+        let home = run.cloud.home();
         let read = match read {
             Ok(read) => read.map_err(|error| error.gap(home)),
-            Err(_) => Err(impatient(run.patience(), home, "s3:GetObject", &format!("a budget of {month}"))),
+            Err(_) => Err(timed_out(run.timeout(), home, "s3:GetObject", &format!("a budget of {month}"))),
         };
         (holder.clone(), read)
     });
-    let (mut stored, mut gaps) = (Stored::new(), Vec::new());
+    let (mut stored, mut gaps) = (StoredBudgets::new(), Vec::new());
     for (holder, read) in reads.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
         match read {
             Ok(one) => drop(stored.insert(holder, one)),
@@ -113,15 +181,15 @@ async fn read(run: &Run<'_>, holders: &BTreeSet<Holder>, month: &Month) -> (Stor
 
 /// Writes one over what was read, or over what another run wrote since.
 pub(super) async fn renew(
-    run: &Run<'_>,
-    books: &Books<'_>,
-    month: &Month,
-    holder: Holder,
+    run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
+    books: &BudgetBooks<'_>,
+    month: &CalendarMonth,
+    holder: BudgetHolder,
     stored: Versioned<Budget>,
-) -> (Holder, Result<Budget, Gap>) {
+) -> (BudgetHolder, Result<Budget, Gap>) {
     let month = &month.to_string();
     let write = async {
-        let budget = books.of(&holder, &stored.value);
+        let budget = books.budget_of(&holder, &stored.value);
         if budget == stored.value {
             return Ok(budget);
         }
@@ -130,7 +198,7 @@ pub(super) async fn renew(
                 let again = |there: &mut Budget| -> Result<Budget, Infallible> {
                     // What was asked in this beat is not asked again.
                     there.learn_billed(&stored.value);
-                    *there = books.of(&holder, there);
+                    *there = books.budget_of(&holder, there);
                     Ok(there.clone())
                 };
                 run.store.update_budget(&holder, month, again).await.map(|Ok(budget)| budget)
@@ -138,10 +206,10 @@ pub(super) async fn renew(
             written => written.map(|()| budget),
         }
     };
-    let home = run.aws.home();
-    let written = match tokio::time::timeout(run.patience(), write).await {
+    let home = run.cloud.home();
+    let written = match tokio::time::timeout(run.timeout(), write).await {
         Ok(written) => written.map_err(|error| error.gap(home)),
-        Err(_) => Err(impatient(run.patience(), home, "s3:PutObject", &format!("a budget of {month}"))),
+        Err(_) => Err(timed_out(run.timeout(), home, "s3:PutObject", &format!("a budget of {month}"))),
     };
     (holder, written)
 }

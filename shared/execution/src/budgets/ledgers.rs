@@ -5,34 +5,56 @@
 //! the configuration, was disabled, or nobody could say which there are, has its ledger all the same, and that counts.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use domain::budget::LOOKS_BACK;
-use domain::id::Region;
-use domain::ledger::{Beat, Ledger, Month};
-use domain::observed::Gap;
-use futures::{StreamExt, stream};
+use billing::budget::{LOOKS_BACK, LedgerSpends, ReservationTimes};
+use billing::ledger::{CalendarMonth, FoldLimits, Ledger, LedgerBeat};
+use model::id::Region;
+use model::observation::Gap;
+use ports::BudgetCloud;
 
-use super::{Months, impatient};
-use crate::{AT_ONCE, Run};
+use super::{BeatDocuments, BudgetMonths, timed_out};
+use crate::Run;
 
-/// The ledgers of all regions, with what this beat saw.
-pub(super) struct Ledgers {
-    /// Of this month.
-    pub(super) of_month: Vec<Ledger>,
-    /// Of the month before, as long as the forecast looks back to it.
-    pub(super) before: Vec<Ledger>,
+/// How long a ledger is awaited after another one did not come: all are in one bucket.
+const PATIENCE_AFTER_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What the ledgers of all regions say, with what this beat saw. The ledgers themselves are in memory one after the other.
+pub(super) struct LedgerSummary {
+    /// What was spent in this month, and in the month before as long as the forecast looks back to it.
+    pub(super) spends: LedgerSpends,
+    /// What was spent in the month before, as of its end; `None` where no ledger of it was read.
+    pub(super) closing: Option<LedgerSpends>,
+    /// The regions of which the ledger of this month was read.
+    pub(super) regions: Vec<Region>,
     /// Whether none of this month is missing.
     pub(super) is_whole: bool,
     /// Whether none of the month before is missing.
     pub(super) is_before_whole: bool,
+    /// Whether a beat after the month before was seen by each of its ledgers.
+    pub(super) knows_end_of_before: bool,
 }
 
-/// Takes down what the beats saw, and reads what is kept of all other regions.
-pub(super) async fn kept(run: &Run<'_>, months: &Months, regions: &[Region], beats: &[Beat]) -> (Ledgers, Vec<Gap>) {
-    let looks_back = run.now.duration_since(months.this.span().from) < LOOKS_BACK;
+/// Takes down what the beats saw, and reads what is kept of all other regions, one region after the other.
+pub(super) async fn kept(
+    run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
+    months: &BudgetMonths,
+    regions: &[Region],
+    beats: &[LedgerBeat],
+    moments: &ReservationTimes<'_>,
+) -> (LedgerSummary, Vec<Gap>) {
+    let end_of_before = months.this.span().from;
+    let looks_back = run.now.duration_since(end_of_before) < LOOKS_BACK;
     let looked_back = looks_back.then_some(&months.previous);
     let mut all: BTreeSet<Region> = regions.iter().cloned().collect();
-    let mut ledgers = Ledgers { of_month: Vec::new(), before: Vec::new(), is_whole: true, is_before_whole: looks_back };
+    let mut ledgers = LedgerSummary {
+        spends: LedgerSpends::default(),
+        closing: None,
+        regions: Vec::new(),
+        is_whole: true,
+        is_before_whole: looks_back,
+        knows_end_of_before: true,
+    };
     let mut gaps = Vec::new();
     for month in [&months.this].into_iter().chain(looked_back) {
         match with_ledger(run, month).await {
@@ -45,58 +67,72 @@ pub(super) async fn kept(run: &Run<'_>, months: &Months, regions: &[Region], bea
             }
         }
     }
-    let of_regions = stream::iter(&all).map(|region| async move {
+    let mut timeout = run.timeout();
+    for region in &all {
         let beat = beats.iter().find(|beat| beat.region == *region);
         // The month before is closed by the first beat after it, and in the same way by each that follows.
-        let before = if looks_back { Some(patiently(run, &months.previous, region, beat, None).await) } else { None };
-        let (before, unclosed) = before.unwrap_or_default();
-        let (of_month, unkept) = patiently(run, &months.this, region, beat, before.as_ref()).await;
-        (of_month, before, unclosed.into_iter().chain(unkept))
-    });
-    for (of_month, before, of_region) in of_regions.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
+        let mut before = None;
+        if looks_back {
+            let unclosed;
+            (before, unclosed) = patiently(run, &months.previous, region, beat, None, &mut timeout).await;
+            ledgers.is_before_whole &= before.is_some();
+            gaps.extend(unclosed);
+        }
+        let (of_month, unkept) = patiently(run, &months.this, region, beat, before.as_ref(), &mut timeout).await;
+        gaps.extend(unkept);
         ledgers.is_whole &= of_month.is_some();
-        ledgers.is_before_whole &= before.is_some();
-        ledgers.of_month.extend(of_month);
-        ledgers.before.extend(before);
-        gaps.extend(of_region);
+        ledgers.spends.add_region(of_month.as_ref(), before.as_ref(), moments, run.now);
+        ledgers.regions.extend(of_month.map(|_| region.clone()));
+        if let Some(before) = before {
+            ledgers.knows_end_of_before &= before.as_of().is_some_and(|as_of| as_of >= end_of_before);
+            let closing = ledgers.closing.get_or_insert_default();
+            closing.add_region(Some(&before), None, moments, end_of_before);
+        }
     }
     (ledgers, gaps)
 }
 
 /// The regions of which there is a ledger of that month.
-async fn with_ledger(run: &Run<'_>, month: &Month) -> Result<Vec<Region>, Gap> {
-    let home = run.aws.home();
-    match tokio::time::timeout(run.patience(), run.store.list_ledgers(month)).await {
+async fn with_ledger(
+    run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
+    month: &CalendarMonth,
+) -> Result<Vec<Region>, Gap> {
+    let home = run.cloud.home();
+    match tokio::time::timeout(run.timeout(), run.store.list_ledgers(month)).await {
         Ok(listed) => listed.map_err(|error| error.gap(home)),
-        Err(_) => Err(impatient(run.patience(), home, "s3:ListBucket", &format!("the list of the ledgers of {month}"))),
+        Err(_) => Err(timed_out(run.timeout(), home, "s3:ListBucket", &format!("the list of the ledgers of {month}"))),
     }
 }
 
 async fn patiently(
-    run: &Run<'_>,
-    month: &Month,
+    run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
+    month: &CalendarMonth,
     region: &Region,
-    beat: Option<&Beat>,
+    beat: Option<&LedgerBeat>,
     before: Option<&Ledger>,
+    timeout: &mut Duration,
 ) -> (Option<Ledger>, Option<Gap>) {
-    let kept = tokio::time::timeout(run.patience(), keep(run, month, region, beat, before)).await;
+    let kept = tokio::time::timeout(*timeout, keep(run, month, region, beat, before)).await;
     kept.unwrap_or_else(|_| {
-        (None, Some(impatient(run.patience(), region, "s3:GetObject", &format!("the ledger of {month}"))))
+        let gap = timed_out(*timeout, region, "s3:GetObject", &format!("the ledger of {month}"));
+        *timeout = PATIENCE_AFTER_TIMEOUT.min(*timeout);
+        (None, Some(gap))
     })
 }
 
 /// Adds what was seen to what is there by now. What could not be written is known for this run all the same.
 async fn keep(
-    run: &Run<'_>,
-    month: &Month,
+    run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
+    month: &CalendarMonth,
     region: &Region,
-    beat: Option<&Beat>,
+    beat: Option<&LedgerBeat>,
     before: Option<&Ledger>,
 ) -> (Option<Ledger>, Option<Gap>) {
     let change = |ledger: &mut Ledger| {
         let carried = before.is_some_and(|before| ledger.carry(before));
         let seen = beat.is_some_and(|beat| ledger.observe(beat));
-        carried || seen
+        let folded = ledger.fold(&FoldLimits::default());
+        carried || seen || folded
     };
     match run.store.update_ledger(month, region, change).await {
         Ok((ledger, unwritten)) => (Some(ledger), unwritten.map(|error| error.gap(region))),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use domain::job::sha256_hex;
+use model::digest::sha256_hex;
 use store::Store;
 use tokio::sync::{Mutex, OnceCell};
 
@@ -12,23 +12,23 @@ const BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// The agents that come with the function. They are read and hashed once, when a job is first ranked.
 #[derive(Debug)]
-pub struct Agents {
+pub struct AgentBinaries {
     files: Vec<(&'static str, PathBuf)>,
-    read: OnceCell<BTreeMap<&'static str, Agent>>,
+    read: OnceCell<BTreeMap<&'static str, AgentBinary>>,
     /// The hashes of those that are in the bucket.
     kept: Mutex<BTreeSet<String>>,
 }
 
 #[derive(Debug)]
-struct Agent {
+struct AgentBinary {
     sha256: String,
     bytes: Vec<u8>,
 }
 
-impl Agents {
+impl AgentBinaries {
     /// Those files, by the architecture that they are for.
     #[must_use]
-    pub fn of(files: Vec<(&'static str, PathBuf)>) -> Self {
+    pub fn new(files: Vec<(&'static str, PathBuf)>) -> Self {
         Self { files, read: OnceCell::new(), kept: Mutex::default() }
     }
 
@@ -64,7 +64,7 @@ impl Agents {
     }
 }
 
-fn read(files: &[(&'static str, PathBuf)]) -> Result<BTreeMap<&'static str, Agent>, String> {
+fn read(files: &[(&'static str, PathBuf)]) -> Result<BTreeMap<&'static str, AgentBinary>, String> {
     let mut agents = BTreeMap::new();
     for (architecture, path) in files {
         if agents.contains_key(architecture) {
@@ -79,7 +79,7 @@ fn read(files: &[(&'static str, PathBuf)]) -> Result<BTreeMap<&'static str, Agen
             }
             Ok(_) => std::fs::read(path).map_err(unread)?,
         };
-        agents.insert(*architecture, Agent { sha256: sha256_hex(&bytes), bytes });
+        agents.insert(*architecture, AgentBinary { sha256: sha256_hex(&bytes), bytes });
     }
     Ok(agents)
 }

@@ -2,32 +2,33 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cloud::jobs::Looked;
-use domain::id::{Region, ResourceId};
-use domain::job::{
-    Answer, Cancel, Exit, ExitReason, Facts, Head, Job, JobId, Placed, Sight, Trouble, TroubleKind, Wants, wants,
-};
-use domain::rule::Rule;
+use cloud::jobs::MachineObservation;
 use futures::future::{join_all, join4};
 use jiff::Timestamp;
-use store::StoreError;
+use jobs::{
+    AgentWarning, AgentWarningKind, CancelRequest, EffectResult, ExitReason, ExitRecord, Head, Job, JobFacts,
+    JobMachine, MachineHold, MachineSight, NeededFacts, wants,
+};
+use model::id::{Region, ResourceId};
+use model::rule::Rule;
+use store::{MachineDocument, StoreError};
 
-use super::Jobs;
-use super::find::Named;
+use super::JobsRun;
+use super::find::NamedJob;
 
 /// Instances as they were looked at in this run.
 #[derive(Debug, Default)]
-pub(super) struct Sights(BTreeMap<(Region, ResourceId), Seen>);
+pub(super) struct MachineSightings(BTreeMap<(Region, ResourceId), MachineSighting>);
 
-/// A machine, and the rule for which Curfew has ended it.
-type Seen = (Sight, Option<Rule>);
+/// A machine, the rule for which Curfew has ended it, and the tag that holds it.
+type MachineSighting = (MachineSight, Option<Rule>, Option<MachineHold>);
 
-impl Sights {
-    pub(super) fn insert(&mut self, region: Region, looked: Looked) {
-        self.0.insert((region, looked.instance), (looked.sight, looked.reaped));
+impl MachineSightings {
+    pub(super) fn insert(&mut self, region: Region, looked: MachineObservation) {
+        self.0.insert((region, looked.instance), (looked.sight, looked.reaped, looked.hold));
     }
 
-    fn of(&self, placed: &Placed) -> Option<Seen> {
+    fn find(&self, placed: &JobMachine) -> Option<MachineSighting> {
         self.0.get(&(placed.region.clone(), placed.instance.clone())).cloned()
     }
 }
@@ -35,36 +36,38 @@ impl Sights {
 /// What was read of one job in this run. Documents are read once: a run lasts for seconds.
 #[derive(Debug, Default)]
 #[expect(clippy::option_option, reason = "as in `Facts`: whether it was read, and whether there is one")]
-pub(super) struct Known {
+pub(super) struct JobDocuments {
     head: Option<Option<Head>>,
-    cancel: Option<Option<Cancel>>,
+    cancel: Option<Option<CancelRequest>>,
     /// Of this attempt.
     heartbeat: Option<(u32, Option<Timestamp>)>,
-    exit: Option<(u32, Option<Exit>)>,
+    exit: Option<(u32, Option<ExitRecord>)>,
     /// What its owner has to hear, by attempt.
-    pub(super) troubles: Vec<(u32, Trouble)>,
+    pub(super) warnings: Vec<(u32, AgentWarning)>,
+    /// Why documents of its machine are not believed.
+    pub(super) refused: Vec<String>,
     /// Whether a launch was decided, and written, in this very round: nobody has asked for it yet.
     pub(super) is_first_ask: bool,
     /// Instances that were ended since they were looked at.
     pub(super) changed: BTreeSet<ResourceId>,
 }
 
-impl Jobs<'_> {
+impl JobsRun<'_> {
     /// Looks at the machines of all jobs at once: one call a region.
-    pub(super) async fn look_at_all(&mut self, named: &[Named]) {
+    pub(super) async fn look_at_all(&mut self, named: &[NamedJob]) {
         let now = self.now();
         let mut by_region: BTreeMap<Region, Vec<ResourceId>> = BTreeMap::new();
         for job in named.iter().filter_map(|(_, read)| read.value.as_ref()) {
             let wants = wants(job, false, now);
             let machine = job.machine().filter(|_| wants.machine);
-            let predecessor = job.predecessor.as_ref().filter(|_| wants.predecessor);
-            for Placed { region, instance, .. } in machine.into_iter().chain(predecessor) {
+            let previous_attempt = job.previous_attempt.as_ref().filter(|_| wants.previous_attempt);
+            for JobMachine { region, instance, .. } in machine.into_iter().chain(previous_attempt) {
                 by_region.entry(region.clone()).or_default().push(instance.clone());
             }
         }
-        let aws = self.run.aws;
+        let aws = self.run.cloud;
         let looks = by_region.into_iter().map(|(region, ids)| async move {
-            let looked = cloud::jobs::look(aws, &region, &ids, now).await;
+            let looked = cloud::jobs::observe_machines(aws, &region, &ids, now).await;
             (region, ids, looked)
         });
         for (region, ids, looked) in join_all(looks).await {
@@ -73,7 +76,7 @@ impl Jobs<'_> {
                 Err(error) => {
                     self.gap(error.gap());
                     // Asked, and not answered: nobody asks again in this run.
-                    let unknown = |id| ((region.clone(), id), Seen::default());
+                    let unknown = |id| ((region.clone(), id), MachineSighting::default());
                     self.sights.0.extend(ids.into_iter().map(unknown));
                 }
             }
@@ -81,22 +84,31 @@ impl Jobs<'_> {
     }
 
     /// What the next decision wants to know.
-    pub(super) async fn facts(&self, job: &Job, known: &mut Known, answer: Option<Answer>, now: Timestamp) -> Facts {
-        let warned = self.warned.as_ref().filter(|warned| job.heeds(warned));
+    pub(super) async fn facts(
+        &self,
+        job: &Job,
+        known: &mut JobDocuments,
+        answer: Option<EffectResult>,
+        now: Timestamp,
+    ) -> JobFacts {
+        let warned = self.warned.as_ref().filter(|warned| job.is_warned_by(warned));
         let wants = wants(job, warned.is_some(), now);
-        let (machine, predecessor) =
-            (job.machine().filter(|_| wants.machine), job.predecessor.as_ref().filter(|_| wants.predecessor));
-        let (machine, reaped) = self.sight(machine, known).await;
-        let (predecessor, _) = self.sight(predecessor, known).await;
+        let (machine, previous_attempt) =
+            (job.machine().filter(|_| wants.machine), job.previous_attempt.as_ref().filter(|_| wants.previous_attempt));
+        // At a warning its instance was looked at to find the job: that is no further call.
+        let held_at_warning = job.machine().filter(|_| warned.is_some()).and_then(|placed| self.sights.find(placed)?.2);
+        let (machine, reaped, machine_hold) = self.sight(machine, known).await;
+        let (previous_attempt, ..) = self.sight(previous_attempt, known).await;
         self.read_documents(job, wants, known).await;
         let of_attempt = |attempt: &u32| *attempt == job.attempt;
-        Facts {
+        JobFacts {
             may_act: self.may_act,
             no_progress_attempts_max: self.config.jobs.no_progress_attempts_max,
             warned: warned.cloned(),
             machine,
+            machine_hold: machine_hold.or(held_at_warning),
             reaped,
-            predecessor,
+            previous_attempt,
             head: known.head.clone().filter(|_| wants.head),
             heartbeat: known.heartbeat.filter(|(attempt, _)| wants.heartbeat && of_attempt(attempt)).map(|(_, at)| at),
             exit: known.exit.clone().filter(|(attempt, _)| wants.exit && of_attempt(attempt)).map(|(_, exit)| exit),
@@ -105,23 +117,23 @@ impl Jobs<'_> {
         }
     }
 
-    async fn sight(&self, placed: Option<&Placed>, known: &Known) -> Seen {
-        let Some(placed) = placed else { return Seen::default() };
-        if let Some(seen) = self.sights.of(placed).filter(|_| !known.changed.contains(&placed.instance)) {
+    async fn sight(&self, placed: Option<&JobMachine>, known: &JobDocuments) -> MachineSighting {
+        let Some(placed) = placed else { return MachineSighting::default() };
+        if let Some(seen) = self.sights.find(placed).filter(|_| !known.changed.contains(&placed.instance)) {
             return seen;
         }
         let id = std::slice::from_ref(&placed.instance);
-        match cloud::jobs::look(self.run.aws, &placed.region, id, self.now()).await {
-            Ok(looked) => looked.into_iter().next().map(|one| (one.sight, one.reaped)).unwrap_or_default(),
+        match cloud::jobs::observe_machines(self.run.cloud, &placed.region, id, self.now()).await {
+            Ok(looked) => looked.into_iter().next().map(|one| (one.sight, one.reaped, one.hold)).unwrap_or_default(),
             Err(error) => {
                 self.gap(error.gap());
-                Seen::default()
+                MachineSighting::default()
             }
         }
     }
 
     /// Reads what is wanted and was not read yet. What could not be read stays unknown.
-    async fn read_documents(&self, job: &Job, wants: Wants, known: &mut Known) {
+    async fn read_documents(&self, job: &Job, wants: NeededFacts, known: &mut JobDocuments) {
         let (store, id, attempt) = (self.run.store, &job.job, job.attempt);
         let head = async { if wants.head && known.head.is_none() { Some(store.read_head(id).await) } else { None } };
         let cancel =
@@ -132,25 +144,36 @@ impl Jobs<'_> {
         let has_exit = known.exit.as_ref().is_some_and(|(of, _)| *of == attempt);
         let exit = async { if wants.exit && !has_exit { Some(store.read_exit(id, attempt).await) } else { None } };
         let (head, cancel, beat, exit) = Box::pin(join4(head, cancel, beat, exit)).await;
-        known.head = self.known(id, head).or(known.head.take());
-        known.cancel = self.known(id, cancel).or(known.cancel.take());
-        if let Some(beat) = self.known(id, beat) {
+        known.head = self.believe_or_report(known, head).or(known.head.take());
+        known.cancel = self.read_or_report(cancel).or(known.cancel.take());
+        if let Some(beat) = self.believe_or_report(known, beat) {
             known.heartbeat = Some((attempt, beat.as_ref().map(|beat| beat.at)));
-            let said = self.known(id, beat.map(|beat| beat.said));
-            known.troubles.extend(said.iter().flat_map(|said| Trouble::heard(&said.trouble)).map(|one| (attempt, one)));
+            known.warnings.extend(beat.into_iter().flat_map(|beat| beat.said.warnings).map(|one| (attempt, one)));
         }
-        if let Some(exit) = self.known(id, exit) {
+        if let Some(exit) = self.believe_or_report(known, exit) {
             let broken = exit.iter().filter(|exit| exit.reason == ExitReason::Broken);
-            known.troubles.extend(broken.map(|exit| (attempt, Trouble::new(TroubleKind::Broken, &exit.why))));
+            known.warnings.extend(broken.map(|exit| (attempt, AgentWarning::new(AgentWarningKind::Broken, &exit.why))));
             known.exit = Some((attempt, exit));
         }
     }
 
-    fn known<T>(&self, _job: &JobId, read: Option<Result<T, StoreError>>) -> Option<T> {
+    /// What a machine wrote, as far as it can be believed. Why it cannot, its owner hears: it is no reason to ask a person of the account.
+    #[expect(clippy::option_option, reason = "as in `Facts`: whether it was read, and whether there is one")]
+    fn believe_or_report<T>(
+        &self,
+        known: &mut JobDocuments,
+        read: Option<Result<MachineDocument<T>, StoreError>>,
+    ) -> Option<Option<T>> {
+        let (believed, refused) = self.read_or_report(read)?.into_parts();
+        known.refused.extend(refused.map(|why| why.to_string()));
+        Some(believed)
+    }
+
+    fn read_or_report<T>(&self, read: Option<Result<T, StoreError>>) -> Option<T> {
         match read? {
             Ok(value) => Some(value),
             Err(error) => {
-                self.gap(error.gap(self.run.aws.home()));
+                self.gap(error.gap(self.run.cloud.home()));
                 None
             }
         }

@@ -3,68 +3,82 @@
 use std::collections::BTreeSet;
 
 use cloud::CallError;
-use cloud::jobs::Looked;
-use domain::id::{Region, ResourceId};
-use domain::job::{JobId, in_turn, is_sweep, is_swept};
-use domain::observed::{Gap, GapKind};
-use store::{StoreError, job_of_key};
+use cloud::jobs::MachineObservation;
+use futures::{StreamExt, stream};
+use jobs::{JobId, ShareLimits, by_priority, is_sweep, is_swept};
+use model::id::{Region, ResourceId};
+use model::observation::{Gap, GapKind};
+use store::{Backlog, JobEntry, ListedObject, StoreError, is_answerable, job_of_key};
 
 use super::work::RANKINGS_MAX;
-use super::{Hint, Jobs, Read};
-use crate::{AT_ONCE, Run};
-use futures::{StreamExt, stream};
+use super::{EventHint, JobsRun, ReadJob};
+use crate::AT_ONCE;
+use crate::clients::Run;
+
+/// So many states are read in one sweep. The jobs of one team are seen to within minutes still, and what has become of a machine EC2 tells.
+const JOBS_MAX: ShareLimits = ShareLimits { team_max: 2_000, total_max: 5_000 };
+
+const NO_LIMITS: ShareLimits = ShareLimits { team_max: usize::MAX, total_max: usize::MAX };
 
 /// A job as it is looked at: which, and its state.
-pub(super) type Named = (JobId, Read);
+pub(super) type NamedJob = (JobId, ReadJob);
 
 /// What EC2 says of the instance that the hint is of; `None` where it is of none.
-pub(super) async fn look(run: &Run<'_>, hint: &Hint) -> Option<Result<Vec<Looked>, CallError>> {
-    let Hint::Instance { region, instance, .. } = hint else { return None };
-    Some(cloud::jobs::look(run.aws, region, std::slice::from_ref(instance), run.now).await)
+pub(super) async fn observe_hinted_machine(
+    run: &Run<'_>,
+    hint: &EventHint,
+) -> Option<Result<Vec<MachineObservation>, CallError>> {
+    let EventHint::Instance { region, instance, .. } = hint else { return None };
+    Some(cloud::jobs::observe_machines(run.cloud, region, std::slice::from_ref(instance), run.now).await)
 }
 
-impl Jobs<'_> {
+impl JobsRun<'_> {
     /// The jobs that the hint names, each once, with their states.
-    pub(super) async fn named_by(&mut self, hint: &Hint, looked: Option<Result<Vec<Looked>, CallError>>) -> Vec<Named> {
+    pub(super) async fn named_by(
+        &mut self,
+        hint: &EventHint,
+        looked: Option<Result<Vec<MachineObservation>, CallError>>,
+    ) -> Vec<NamedJob> {
         match (hint, looked) {
-            (Hint::Object { key, decoded, .. }, _) => {
-                let named = match self.of_object(key).await {
+            (EventHint::Object { key, decoded, .. }, _) => {
+                let named = match self.job_of_object(key).await {
                     None => match decoded {
-                        Some(decoded) => self.of_object(decoded).await,
+                        Some(decoded) => self.job_of_object(decoded).await,
                         None => None,
                     },
                     found => found,
                 };
                 self.read(named.into_iter().flatten().collect()).await
             }
-            (Hint::Instance { region, instance, .. }, Some(Ok(looked))) => {
-                self.of_instance(region, instance, looked).await
+            (EventHint::Instance { region, instance, .. }, Some(Ok(looked))) => {
+                self.jobs_of_instance(region, instance, looked).await
             }
             // A warning leaves two minutes: its job may still be found by what the jobs know. Anything else the next sweep sees as well.
-            (Hint::Instance { warned: false, .. }, Some(Err(error))) => {
+            (EventHint::Instance { warned: false, .. }, Some(Err(error))) => {
                 self.gap(error.gap());
                 Vec::new()
             }
-            (Hint::Instance { region, instance, .. }, Some(Err(error))) => {
+            (EventHint::Instance { region, instance, .. }, Some(Err(error))) => {
                 self.gap(error.gap());
-                let all = self.active().await;
-                let is_its = |(_, read): &Named| {
+                let all = self.active(NO_LIMITS).await;
+                let is_its = |(_, read): &NamedJob| {
                     let placed = read.value.as_ref().and_then(|job| job.machine());
                     placed.is_some_and(|placed| placed.instance == *instance && placed.region == *region)
                 };
                 self.read(all).await.into_iter().filter(is_its).collect()
             }
-            (Hint::All | Hint::Instance { .. }, _) => {
+            (EventHint::All | EventHint::Instance { .. }, _) => {
                 let accepted = self.sweep_inbox().await;
-                let mut all = self.active().await;
-                if *hint == Hint::All {
+                let mut all = self.active(JOBS_MAX).await;
+                if *hint == EventHint::All {
                     let missing = self.missing(&all).await;
                     all.extend(missing);
                 }
                 all.extend(accepted);
                 all.sort_unstable();
                 all.dedup();
-                let named = in_turn(self.read(all).await, |(_, read)| read.value.as_ref(), RANKINGS_MAX, self.now());
+                let named =
+                    by_priority(self.read(all).await, |(_, read)| read.value.as_ref(), RANKINGS_MAX, self.now());
                 self.look_at_all(&named).await;
                 named
             }
@@ -72,56 +86,63 @@ impl Jobs<'_> {
     }
 
     /// `None`: there is nothing of that key.
-    async fn of_object(&self, key: &str) -> Option<Option<JobId>> {
+    async fn job_of_object(&self, key: &str) -> Option<Option<JobId>> {
         if let Some(job) = job_of_key(key).filter(|_| key.ends_with("/cancel.json")) {
             return Some(Some(job));
         }
+        if !is_answerable(key) {
+            tracing::warn!(key, "its answer would have no legal key; the next sweep tells its owner");
+            return Some(None);
+        }
         match self.run.store.read_submission(key).await {
             Ok(None) => None,
-            Ok(Some(submission)) => Some(self.take(submission).await),
+            Ok(Some(submission)) => Some(self.answer_submission(submission).await),
             Err(error) => {
-                self.gap(error.gap(self.run.aws.home()));
+                self.gap(error.gap(self.run.cloud.home()));
                 Some(None)
             }
         }
     }
 
     /// The job that the instance says it is of, if that job knows it.
-    async fn of_instance(&mut self, region: &Region, instance: &ResourceId, looked: Vec<Looked>) -> Vec<Named> {
+    async fn jobs_of_instance(
+        &mut self,
+        region: &Region,
+        instance: &ResourceId,
+        looked: Vec<MachineObservation>,
+    ) -> Vec<NamedJob> {
         let Some(found) = looked.into_iter().find(|one| one.instance == *instance) else { return Vec::new() };
         let Some(job) = found.job.as_deref().and_then(|job| JobId::read(job).ok()) else { return Vec::new() };
         let attempt = found.attempt;
         self.sights.insert(region.clone(), found);
-        let knows = |(_, read): &Named| {
+        let knows = |(_, read): &NamedJob| {
             let job = read.value.as_ref();
             job.is_some_and(|job| job.knows(region, instance, attempt) != Some(false))
         };
         self.read(vec![job]).await.into_iter().filter(knows).collect()
     }
 
-    /// The jobs that are not finished, as the index says.
-    async fn active(&self) -> Vec<JobId> {
-        self.run.store.active().await.unwrap_or_else(|error| {
-            self.gap(error.gap(self.run.aws.home()));
-            Vec::new()
-        })
+    /// The jobs that are not finished, as the index says: of each team as many as that.
+    async fn active(&self, limits: ShareLimits) -> Vec<JobId> {
+        let read = |_: &str, listed: Vec<ListedObject>, _: bool| entries(Backlog::Active, listed).collect();
+        let taken = self.take_backlog(Backlog::Active, limits, read).await;
+        taken.into_iter().map(|entry: JobEntry| entry.job).collect()
     }
 
-    /// The jobs of this hour that are not finished and not on the index, which says no more than a name. They are put there again.
+    /// The jobs of this hour that are not finished and not on the index, which says no more than a name. They are put there again. Of a team
+    /// with more jobs than one sweep looks through, those that come after where the last sweep stopped, whatever their hour.
     async fn missing(&self, indexed: &[JobId]) -> Vec<JobId> {
-        let (now, home) = (self.now(), self.run.aws.home());
+        let (now, home) = (self.now(), self.run.cloud.home());
         if !is_sweep(now) {
             return Vec::new();
         }
-        let all = match self.run.store.jobs(None).await {
-            Ok(all) => all,
-            Err(error) => {
-                self.gap(error.gap(home));
-                return Vec::new();
-            }
-        };
         let indexed: BTreeSet<&JobId> = indexed.iter().collect();
-        let due = all.into_iter().filter(|job| is_swept(job, now) && !indexed.contains(job));
+        let read = |_: &str, listed: Vec<ListedObject>, is_resumed: bool| {
+            let all = entries(Backlog::Jobs, listed);
+            let is_due = |job: &JobId| (is_resumed || is_swept(job, now)) && !indexed.contains(job);
+            all.filter(|entry| is_due(&entry.job)).collect::<Vec<_>>()
+        };
+        let due = self.take_backlog(Backlog::Jobs, JOBS_MAX, read).await.into_iter().map(|entry| entry.job);
         let looks = stream::iter(due).map(|job| async move {
             self.time_left()?;
             match self.take_up(&job).await {
@@ -137,17 +158,26 @@ impl Jobs<'_> {
 
     /// Puts a job on the index, unless it is finished; whether it is not.
     async fn take_up(&self, job: &JobId) -> Result<bool, StoreError> {
-        let is_open = self.run.store.read_job(job).await?.value.is_some_and(|job| !job.is_closed());
+        let is_open = self.index(job).await?.unwrap_or(false);
         if is_open {
-            tracing::warn!(job = %job, "it is not finished, and was not on the index; it is put there again");
-            self.run.store.remember_active(job).await?;
+            tracing::warn!(job = %job, "it is not finished, and was not on the index; it was put there again");
         }
         Ok(is_open)
     }
 
+    /// Puts a job on the index, unless it is finished; whether it is unfinished, and `None` where there is no such job.
+    pub(super) async fn index(&self, job: &JobId) -> Result<Option<bool>, StoreError> {
+        let Some(state) = self.run.store.read_job(job).await?.value else { return Ok(None) };
+        if state.is_closed() {
+            return Ok(Some(false));
+        }
+        self.run.store.remember_active(job).await?;
+        Ok(Some(true))
+    }
+
     /// With their states; without those of which there is none, or which cannot be read.
-    async fn read(&self, jobs: Vec<JobId>) -> Vec<Named> {
-        let home = self.run.aws.home();
+    async fn read(&self, jobs: Vec<JobId>) -> Vec<NamedJob> {
+        let home = self.run.cloud.home();
         let reads = stream::iter(jobs).map(|job| async move {
             let read = self.run.store.read_job(&job).await;
             (job, read)
@@ -170,4 +200,8 @@ impl Jobs<'_> {
         }
         named
     }
+}
+
+fn entries(backlog: Backlog, listed: Vec<ListedObject>) -> impl Iterator<Item = JobEntry> {
+    listed.into_iter().filter_map(move |one| JobEntry::read(backlog, one))
 }

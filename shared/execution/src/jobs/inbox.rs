@@ -1,53 +1,76 @@
 //! Accepting what teams drop into the inbox, or saying what is wrong with it.
 
-use domain::job::{Answered, Job, JobId, Mistake, Spec};
-use domain::news::{NO_TEAM, News, NewsKind, Severity};
 use futures::{StreamExt, stream};
-use store::{Answers, Inboxed, StoreError, Submission};
+use jobs::{InboxAnswer, Job, JobId, JobSpec, ShareLimits, SpecMistake};
+use model::fault::shortened;
+use model::notification_log::{NO_TEAM, Notification, NotificationKind, Severity};
+use store::{
+    Backlog, InboxAnswers, InboxObject, ListedObject, StoreError, Submission, has_legal_keys, is_answerable,
+    match_answers,
+};
 
-use super::Jobs;
+use super::JobsRun;
 use crate::AT_ONCE;
 
 /// So many documents are read in one sweep; the others wait for the next, a minute later.
-const SUBMISSIONS_MAX: usize = 500;
+const SUBMISSIONS_MAX: ShareLimits = ShareLimits { team_max: 200, total_max: 500 };
+
+/// The most of a name that a message says.
+const NAME_CHARACTERS_MAX: usize = 100;
 
 /// The most mistakes that a message names; the answer beside the document has all.
 const NAMED_MAX: usize = 20;
 
-impl Jobs<'_> {
+impl JobsRun<'_> {
     /// Takes what nobody has answered yet; the jobs that were accepted.
     pub(super) async fn sweep_inbox(&self) -> Vec<JobId> {
-        let home = self.run.aws.home();
-        let inbox = match self.run.store.inbox().await {
-            Ok(inbox) => inbox,
-            Err(error) => {
-                self.gap(error.gap(home));
-                return Vec::new();
-            }
-        };
         // Moments of S3 are whole seconds: an answer of the same second may be to what was there before.
-        let is_open = |one: &Inboxed| one.answered_twice || one.answered_at.is_none_or(|at| at <= one.written_at);
-        let mut open: Vec<Inboxed> = inbox.into_iter().filter(is_open).collect();
-        open.sort_by_key(|one| (one.answered_at.is_some(), one.written_at));
-        let takes = stream::iter(open.into_iter().take(SUBMISSIONS_MAX)).map(|one| self.take_inboxed(one));
+        let is_open = |one: &InboxObject| one.answered_twice || one.answered_at.is_none_or(|at| at <= one.written_at);
+        let read = |folder: &str, listed: Vec<ListedObject>, _: bool| {
+            let (mut open, refused): (Vec<_>, Vec<_>) =
+                match_answers(listed).into_iter().partition(|one| is_answerable(&one.key));
+            self.refuse_names(folder, &refused);
+            open.retain(is_open);
+            open
+        };
+        let open = self.take_backlog(Backlog::Inbox, SUBMISSIONS_MAX, read).await;
+        let takes = stream::iter(open).map(|one| self.take_inboxed(one));
         takes.buffered(AT_ONCE).map(stream::iter).flatten().collect().await
     }
 
+    /// Tells the owner of documents whose answers S3 would not take. They are not even read: no job begins that cannot be answered.
+    fn refuse_names(&self, folder: &str, refused: &[InboxObject]) {
+        let Some(first) = refused.first() else { return };
+        let text = format!(
+            "{} of s3://{}/{folder}: the answer beside a document has a longer name than S3 takes, which is 1,024 bytes with the folder. Put              each there again by a shorter name, and delete this one. The first is {}",
+            match refused.len() {
+                1 => "A document was not accepted".to_owned(),
+                count => format!("{count} documents were not accepted"),
+            },
+            self.run.store.bucket_name(),
+            shortened(&first.key, NAME_CHARACTERS_MAX),
+        );
+        self.notify(Notification {
+            severity: Severity::Error,
+            ..self.standing(Backlog::Inbox, folder, "unanswerable", text)
+        });
+    }
+
     /// The jobs of one document, where it is accepted: of what was there, and of what was put there meanwhile.
-    async fn take_inboxed(&self, one: Inboxed) -> Vec<JobId> {
+    async fn take_inboxed(&self, one: InboxObject) -> Vec<JobId> {
         if self.time_left().is_none() {
             return Vec::new();
         }
         match self.run.store.read_submission(&one.key).await {
             Ok(Some(submission)) => {
                 let object = submission.object.clone();
-                let taken = self.take(submission).await;
+                let taken = self.answer_submission(submission).await;
                 let renewed = if one.answered_at.is_some() { self.renew(&one.key, &object).await } else { None };
                 taken.into_iter().chain(renewed).collect()
             }
             Ok(None) => Vec::new(),
             Err(error) => {
-                self.gap(error.gap(self.run.aws.home()));
+                self.gap(error.gap(self.run.cloud.home()));
                 Vec::new()
             }
         }
@@ -58,25 +81,25 @@ impl Jobs<'_> {
     async fn renew(&self, key: &str, object: &str) -> Option<JobId> {
         let renewed = async {
             if let Some(answer) = self.run.store.read_answers(key).await?.to(object) {
-                self.run.store.answer(key, answer).await?;
+                self.run.store.write_answer(key, answer).await?;
             }
             self.run.store.read_submission(key).await
         };
         match renewed.await {
-            Ok(submission) => self.take(submission.filter(|now| now.object != object)?).await,
+            Ok(submission) => self.answer_submission(submission.filter(|now| now.object != object)?).await,
             Err(error) => {
-                self.gap(error.gap(self.run.aws.home()));
+                self.gap(error.gap(self.run.cloud.home()));
                 None
             }
         }
     }
 
     /// Answers one document, unless it is answered; the job, where it is accepted.
-    pub(super) async fn take(&self, submission: Submission) -> Option<JobId> {
+    pub(super) async fn answer_submission(&self, submission: Submission) -> Option<JobId> {
         match self.answered(&submission).await {
             Ok(job) => job,
             Err(error) => {
-                self.gap(error.gap(self.run.aws.home()));
+                self.gap(error.gap(self.run.cloud.home()));
                 None
             }
         }
@@ -88,49 +111,66 @@ impl Jobs<'_> {
             self.forget_outdated(submission, &before).await;
             return Ok(answer.job.clone());
         }
-        let answer = Answered { object: submission.object.clone(), at: self.now(), job: None, mistakes: Vec::new() };
-        match read(submission, self) {
-            Ok(job) => {
-                let id = job.job.clone();
-                self.run.store.keep_spec(&id, submission.bytes.as_deref().unwrap_or_default()).await?;
-                self.run.store.begin_job(&job).await?;
-                self.run.store.remember_active(&id).await?;
-                let accepted = Answered { job: Some(id.clone()), ..answer };
-                self.run.store.answer(&submission.key, &accepted).await?;
-                self.forget_outdated(submission, &Answers { accepted: Some(accepted), ..before }).await;
-                tracing::info!(job = %id, key = submission.key, "accepted");
-                Ok(Some(id))
-            }
-            Err(mistakes) => {
-                let rejected = Answered { mistakes, ..answer };
-                self.run.store.answer(&submission.key, &rejected).await?;
-                tracing::info!(key = submission.key, mistakes = rejected.mistakes.len(), "rejected");
-                self.say(self.rejection(submission, &rejected.mistakes));
-                self.forget_outdated(submission, &Answers { rejected: Some(rejected), ..before }).await;
-                Ok(None)
-            }
+        let answer = InboxAnswer { object: submission.object.clone(), at: self.now(), job: None, mistakes: Vec::new() };
+        let (job, mistakes) = match read(submission, self) {
+            Ok(job) => (Some(self.begin(&job, submission).await?), Vec::new()),
+            Err(mistakes) => (self.find_begun(submission).await?, mistakes),
+        };
+        if let Some(id) = job {
+            let accepted = InboxAnswer { job: Some(id.clone()), ..answer };
+            self.run.store.write_answer(&submission.key, &accepted).await?;
+            self.forget_outdated(submission, &InboxAnswers { accepted: Some(accepted), ..before }).await;
+            tracing::info!(job = %id, key = submission.key, "accepted");
+            return Ok(Some(id));
         }
+        let rejected = InboxAnswer { mistakes, ..answer };
+        self.run.store.write_answer(&submission.key, &rejected).await?;
+        tracing::info!(key = submission.key, mistakes = rejected.mistakes.len(), "rejected");
+        self.notify(self.rejection(submission, &rejected.mistakes));
+        self.forget_outdated(submission, &InboxAnswers { rejected: Some(rejected), ..before }).await;
+        Ok(None)
+    }
+
+    /// Writes a job down that is accepted, unless an earlier run has.
+    async fn begin(&self, job: &Job, submission: &Submission) -> Result<JobId, StoreError> {
+        let id = job.job.clone();
+        self.run.store.keep_spec(&id, submission.bytes.as_deref().unwrap_or_default()).await?;
+        if self.run.store.begin_job(job).await? {
+            self.run.store.remember_active(&id).await?;
+        } else {
+            self.index(&id).await?;
+        }
+        Ok(id)
+    }
+
+    /// The job that an earlier run began for this very object, and whose answer was lost. It was accepted: what the configuration refuses
+    /// today does not undo that, and its owner must not hear that it was not.
+    async fn find_begun(&self, submission: &Submission) -> Result<Option<JobId>, StoreError> {
+        let Submission { team: Some(team), name, object, bytes: Ok(bytes), .. } = submission else { return Ok(None) };
+        let Some(name) = JobSpec::read_name(bytes, name) else { return Ok(None) };
+        let id = JobId::from_object(team.clone(), &name, object);
+        Ok(self.index(&id).await?.map(|_| id))
     }
 
     /// An acceptance and a rejection side by side say nothing to a person.
-    async fn forget_outdated(&self, submission: &Submission, answers: &Answers) {
+    async fn forget_outdated(&self, submission: &Submission, answers: &InboxAnswers) {
         let Some(outdated) = answers.outdated(&submission.object) else { return };
         if let Err(error) = self.run.store.forget_answer(&submission.key, outdated).await {
-            self.gap(error.gap(self.run.aws.home()));
+            self.gap(error.gap(self.run.cloud.home()));
         }
     }
 
-    fn rejection(&self, submission: &Submission, mistakes: &[Mistake]) -> News {
-        let named = mistakes.iter().take(NAMED_MAX).map(in_words).collect::<Vec<_>>().join("; ");
+    fn rejection(&self, submission: &Submission, mistakes: &[SpecMistake]) -> Notification {
+        let named = mistakes.iter().take(NAMED_MAX).map(describe_mistake).collect::<Vec<_>>().join("; ");
         let more = mistakes.len().saturating_sub(NAMED_MAX);
         let more = if more == 0 { String::new() } else { format!("; and {more} more") };
         let address = format!("s3://{}/{}", self.run.store.bucket_name(), submission.key);
-        News {
+        Notification {
             team: submission.team.as_ref().map_or(NO_TEAM, |team| team.as_str()).to_owned(),
             severity: Severity::Error,
-            region: self.run.aws.home().clone(),
+            region: self.run.cloud.home().clone(),
             resource: None,
-            kind: NewsKind::Event,
+            kind: NotificationKind::Event,
             text: format!("The job {address} was not accepted: {named}{more}. Mend it and put it there again."),
             happened: true,
             mode: None,
@@ -140,20 +180,31 @@ impl Jobs<'_> {
 }
 
 /// What is asked for; or every mistake.
-fn read(submission: &Submission, jobs: &Jobs<'_>) -> Result<Job, Vec<Mistake>> {
-    let Submission { team, name, object, bytes, .. } = submission;
+fn read(submission: &Submission, jobs: &JobsRun<'_>) -> Result<Job, Vec<SpecMistake>> {
+    let Submission { team, canonical_folder, name, object, bytes, .. } = submission;
     let mut mistakes = Vec::new();
     if team.is_none() {
-        let problem = "it lies in no team's folder; put it at inbox/<team>/<name>.toml".to_owned();
-        mistakes.push(Mistake { line: 0, key: String::new(), problem });
+        let problem = match canonical_folder {
+            Some(folder) => format!("it lies in no team's folder: that of the team is spelt `{folder}`; put it there"),
+            None => {
+                "it lies in no team's folder; put it at inbox/<team>/<name>.toml, a team without blanks at its ends"
+                    .to_owned()
+            }
+        };
+        mistakes.push(SpecMistake { line: 0, key: String::new(), problem });
     }
     let spec = match bytes {
-        Ok(bytes) => Spec::read_bytes(bytes, name, jobs.config, jobs.now()),
+        Ok(bytes) => JobSpec::read_bytes(bytes, name, team.as_ref(), jobs.config, jobs.run.cloud.home(), jobs.now()),
         Err(bytes) => Err(vec![too_large(*bytes)]),
     };
     match (team, spec) {
         (Some(team), Ok(spec)) => {
-            let id = JobId::of(team.clone(), &spec.name, object);
+            let id = JobId::from_object(team.clone(), &spec.name, object);
+            if !has_legal_keys(&id) {
+                let problem =
+                    "the name of the team is too long for the keys of S3; shorten the folder's name".to_owned();
+                return Err(vec![SpecMistake { line: 0, key: String::new(), problem }]);
+            }
             Ok(Job::submitted(id, spec.owner, spec.terms, jobs.now()))
         }
         (_, spec) => {
@@ -163,13 +214,13 @@ fn read(submission: &Submission, jobs: &Jobs<'_>) -> Result<Job, Vec<Mistake>> {
     }
 }
 
-fn too_large(bytes: usize) -> Mistake {
-    let problem = format!("the document has {bytes} bytes; {} are the most", Spec::BYTES_MAX);
-    Mistake { line: 0, key: String::new(), problem }
+fn too_large(bytes: usize) -> SpecMistake {
+    let problem = format!("the document has {bytes} bytes; {} are the most", JobSpec::BYTES_MAX);
+    SpecMistake { line: 0, key: String::new(), problem }
 }
 
-fn in_words(mistake: &Mistake) -> String {
-    let Mistake { line, key, problem } = mistake;
+fn describe_mistake(mistake: &SpecMistake) -> String {
+    let SpecMistake { line, key, problem } = mistake;
     let place = if *line == 0 { String::new() } else { format!("line {line}: ") };
     if key.is_empty() { format!("{place}{problem}") } else { format!("{place}`{key}`: {problem}") }
 }

@@ -1,26 +1,29 @@
 //! Money of a job on the budgets: with its team first, then with the account.
 
-use domain::budget::{Budget, Holder, Period, Reserved, Wanted, launched, release, reserve, withdraw};
-use domain::config::Config;
-use domain::id::ResourceId;
-use domain::job::{Job, ReserveAnswer};
-use domain::money::Amount;
+use billing::budget::{
+    Budget, BudgetHolder, BudgetMonth, ReservationOutcome, ReservationRequest, launched, release, reserve, withdraw,
+};
 use jiff::Timestamp;
+use jobs::{Job, ReserveResult};
+use model::config::Config;
+use model::id::ResourceId;
+use model::money::Amount;
+use ports::BudgetDocuments as _;
 use store::StoreError;
 
-use super::Jobs;
+use super::JobsRun;
 
 /// Team first, then account.
-fn holders(job: &Job) -> [Holder; 2] {
-    [Holder::Team(job.job.team.clone()), Holder::Account]
+fn holders(job: &Job) -> [BudgetHolder; 2] {
+    [BudgetHolder::Team(job.job.team.clone()), BudgetHolder::Account]
 }
 
 /// The months in which something can be reserved for a job, the earlier first: in the month before this one, if it was submitted
 /// before this one began.
 fn months(job: &Job, config: &Config, now: Timestamp) -> Vec<String> {
-    let this = Period::of(now, config);
-    let before =
-        (job.submitted_at < this.from).then(|| Period::of(this.from - jiff::SignedDuration::from_secs(1), config));
+    let this = BudgetMonth::containing(now, config);
+    let before = (job.submitted_at < this.from)
+        .then(|| BudgetMonth::containing(this.from - jiff::SignedDuration::from_secs(1), config));
     before.into_iter().chain([this]).map(|period| period.month).collect()
 }
 
@@ -29,39 +32,39 @@ fn cost_max(job: &Job) -> Amount {
     job.used_by(Timestamp::MAX).1
 }
 
-impl Jobs<'_> {
-    pub(super) async fn reserve(&self, job: &Job, usd: Amount, until: Timestamp) -> ReserveAnswer {
+impl JobsRun<'_> {
+    pub(super) async fn reserve(&self, job: &Job, usd: Amount, until: Timestamp) -> ReserveResult {
         let _in_turn = self.budgets.lock().await;
         let now = self.now();
-        let month = Period::of(now, self.config).month;
-        let wanted = Wanted { job: job.job.to_string(), usd, until };
+        let month = BudgetMonth::containing(now, self.config).month;
+        let wanted = ReservationRequest { job: job.job.to_string(), usd, until };
         let terms = (self.config, self.run.mode);
         for holder in holders(job) {
             let change = |document: &mut Budget| reserve(document, &holder, &wanted, terms, now);
             let refused = match self.run.store.update_budget(&holder, &month, change).await {
-                Ok(Ok(Reserved::Fits)) => continue,
-                Ok(Ok(Reserved::Anyway(why))) => {
+                Ok(Ok(ReservationOutcome::Fits)) => continue,
+                Ok(Ok(ReservationOutcome::Anyway(why))) => {
                     tracing::info!(job = %job.job, "reserved anyway: {why}");
                     continue;
                 }
-                Ok(Err(refused)) => ReserveAnswer::Refused(refused.to_string()),
-                Err(StoreError::Lost { .. }) => ReserveAnswer::Overtaken,
-                Err(error) => ReserveAnswer::Unknown(error.to_string()),
+                Ok(Err(refused)) => ReserveResult::Refused(refused.to_string()),
+                Err(StoreError::Lost { .. }) => ReserveResult::Overtaken,
+                Err(error) => ReserveResult::Unknown(error.to_string()),
             };
-            if holder == Holder::Account
+            if holder == BudgetHolder::Account
                 && let Err(error) = self.withdraw(job, now).await
             {
-                self.gap(error.gap(self.run.aws.home()));
+                self.gap(error.gap(self.run.cloud.home()));
             }
             return refused;
         }
-        ReserveAnswer::Granted
+        ReserveResult::Granted
     }
 
     /// What the team gave. What it gave in the month before is given back as well, and first: a beat would carry it over to this one again.
     async fn withdraw(&self, job: &Job, now: Timestamp) -> Result<(), StoreError> {
-        let (name, team) = (job.job.to_string(), Holder::Team(job.job.team.clone()));
-        let (this, cost) = (Period::of(now, self.config).month, cost_max(job));
+        let (name, team) = (job.job.to_string(), BudgetHolder::Team(job.job.team.clone()));
+        let (this, cost) = (BudgetMonth::containing(now, self.config).month, cost_max(job));
         for month in months(job, self.config, now) {
             let change = |document: &mut Budget| {
                 let had = if month == this { withdraw(document, &name) } else { release(document, &name, cost, now) };

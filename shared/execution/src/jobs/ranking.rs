@@ -3,21 +3,47 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use billing::price::{PriceBook, PriceDocument};
 use cloud::CallErrorKind;
-use domain::id::Region;
-use domain::job::{Image, Job, Pool, Ranking, prices_wanted, rank};
-use domain::observed::{Gap, GapKind};
-use domain::price::{Document, PriceBook};
 use futures::future::join_all;
+use jobs::machine_role::depends_on_jobs;
+use jobs::{CapacityPool, EffectResult, Job, MachineImage, Ranking, image_source, prices_wanted, rank};
+use model::id::{Region, TeamName};
+use model::observation::{Gap, GapKind};
 
-use super::Jobs;
+use super::JobsRun;
 
 /// For the prices of one job. What has no answer by then has that of the dated table, or none.
 const PRICES_PATIENCE: Duration = Duration::from_secs(5);
 
-impl Jobs<'_> {
+impl JobsRun<'_> {
     /// Where it can be launched, or in words why nowhere; `None` where AWS did not say enough, and the next run asks again.
-    pub(super) async fn ranked(&self, job: &Job) -> Option<Result<Ranking, String>> {
+    pub(super) async fn ranked(&self, job: &Job) -> Option<EffectResult> {
+        let has_other_teams = self.has_other_teams(&job.job.team).await?;
+        if let Err(why) = job.check_role(self.config, has_other_teams) {
+            return Some(EffectResult::NoRole(why));
+        }
+        let ranked = self.places(job).await?;
+        Some(EffectResult::Ranked(ranked.map(|ranking| Ranking { has_other_teams, ..ranking })))
+    }
+
+    /// Whether jobs of another team were accepted; `None` where S3 did not say, and nothing may be launched. Where the configuration settles
+    /// which role the team's machines get, nobody asks.
+    async fn has_other_teams(&self, team: &TeamName) -> Option<bool> {
+        if !depends_on_jobs(team, self.config) {
+            return Some(false);
+        }
+        let listed = self.teams.get_or_try_init(|| self.run.store.teams_with_jobs()).await;
+        match listed {
+            Ok(teams) => Some(teams.iter().any(|other| other != team)),
+            Err(error) => {
+                self.gap(error.gap(self.run.cloud.home()));
+                None
+            }
+        }
+    }
+
+    async fn places(&self, job: &Job) -> Option<Result<Ranking, String>> {
         let agents = match self.agents.hashes().await {
             Ok(agents) => agents,
             Err(why) => return Some(Err(why)),
@@ -49,16 +75,16 @@ impl Jobs<'_> {
     }
 
     fn unsaid(&self, call: &str, error: String) {
-        let region = self.run.aws.home().clone();
+        let region = self.run.cloud.home().clone();
         self.gap(Gap { region, call: call.to_owned(), error, kind: GapKind::Part });
     }
 
     /// The pools of every region where it may run, and of each region that did not say why, and whether that may mend itself in a minute.
-    async fn pools(&self, job: &Job) -> (Vec<Pool>, Vec<(String, bool)>) {
-        let home = [self.run.aws.home().clone()];
+    async fn pools(&self, job: &Job) -> (Vec<CapacityPool>, Vec<(String, bool)>) {
+        let home = [self.run.cloud.home().clone()];
         let regions = &job.terms.machine.regions;
         let regions = if regions.is_empty() { &home[..] } else { regions };
-        let looks = regions.iter().map(|region| self.asked.pools(self.run.aws, region, &job.terms));
+        let looks = regions.iter().map(|region| self.asked.pools(self.run.cloud, region, &job.terms));
         let (mut pools, mut unasked) = (Vec::new(), Vec::new());
         for looked in join_all(looks).await {
             match looked {
@@ -77,16 +103,17 @@ impl Jobs<'_> {
     async fn images(
         &self,
         job: &Job,
-        pools: &[Pool],
+        pools: &[CapacityPool],
         agents: &BTreeMap<&'static str, String>,
-    ) -> (Vec<(Region, Image)>, Vec<String>) {
+    ) -> (Vec<(Region, MachineImage)>, Vec<String>) {
         let kinds: BTreeSet<(&Region, &str)> =
             pools.iter().map(|pool| (&pool.region, pool.architecture.as_str())).collect();
+        let source = image_source(&job.terms, self.config);
         let looks = kinds.into_iter().filter_map(|(region, architecture)| {
             let agent = agents.get(architecture)?;
-            let ami = job.terms.machine.ami.as_ref();
+            let source = &source;
             Some(async move {
-                let image = self.asked.image(self.run.aws, region, architecture, ami, agent).await;
+                let image = self.asked.image(self.run.cloud, region, architecture, source, agent).await;
                 image.map(|image| (region.clone(), image))
             })
         });
@@ -101,11 +128,11 @@ impl Jobs<'_> {
     }
 
     /// Prices of today of all that fits, asked for as far as they are missing or old; what was asked is kept for all runs to come.
-    async fn prices(&self, job: &Job, pools: &[Pool]) -> PriceBook {
+    async fn prices(&self, job: &Job, pools: &[CapacityPool]) -> PriceBook {
         let (run, now) = (self.run, self.now());
-        let patience = run.patience().min(PRICES_PATIENCE);
-        let wanted = |known: &Document| prices_wanted(&job.terms, pools, known, self.config, now);
-        let (book, gaps) = self.prices.ask(run, self.config, (now, patience), wanted).await;
+        let timeout = run.timeout().min(PRICES_PATIENCE);
+        let wanted = |known: &PriceDocument| prices_wanted(&job.terms, pools, known, self.config, now);
+        let (book, gaps) = self.prices.ask(run, self.config, (now, timeout), wanted).await;
         for gap in gaps {
             self.gap(gap);
         }

@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use domain::job::{Answer, Effect, Job, JobId, LaunchAnswer, Placed, next};
-use domain::observed::{Gap, GapKind};
 use futures::{StreamExt, stream};
+use jobs::{Effect, EffectResult, Job, JobId, JobMachine, LaunchResult, next};
+use model::observation::{Gap, GapKind};
 use store::{StoreError, Versioned};
 
-use super::facts::Known;
-use super::find::Named;
-use super::{Jobs, Read};
+use super::facts::JobDocuments;
+use super::find::NamedJob;
+use super::{JobsRun, ReadJob};
 use crate::AT_ONCE;
 
 /// More rounds than there are candidates of a ranking: each of them has an answer of its own.
@@ -21,36 +21,36 @@ const ROUNDS_MAX: usize = 80;
 pub(super) const RANKINGS_MAX: usize = 120;
 
 /// A job as it was left, and the version by which it is written next; `None` where another run has written it since.
-type Left = (Job, Option<String>);
+type ProcessedJob = (Job, Option<String>);
 
-impl Jobs<'_> {
+impl JobsRun<'_> {
     /// Does for each of them what is next, several at once; those that were carried through to where nothing is left to do now.
-    pub(super) async fn work_on(&self, named: Vec<Named>) -> Vec<Left> {
+    pub(super) async fn work_on(&self, named: Vec<NamedJob>) -> Vec<ProcessedJob> {
         let rankings = &AtomicUsize::new(0);
         let works = stream::iter(named).map(|(id, read)| async move {
-            let patience = self.time_left()?;
-            if let Ok(left) = tokio::time::timeout(patience, Box::pin(self.work(read, rankings))).await {
+            let timeout = self.time_left()?;
+            if let Ok(left) = tokio::time::timeout(timeout, Box::pin(self.work(read, rankings))).await {
                 return left;
             }
             // What was begun follows from the state, which the next run finds.
-            self.late(&id);
+            self.report_late(&id);
             None
         });
         works.buffer_unordered(AT_ONCE).filter_map(std::future::ready).collect().await
     }
 
-    fn late(&self, job: &JobId) {
+    fn report_late(&self, job: &JobId) {
         let error = format!("the run's time was over before {job} was done with; the next run takes it up");
-        let region = self.run.aws.home().clone();
+        let region = self.run.cloud.home().clone();
         self.gap(Gap { region, call: "lambda:InvokeFunction".to_owned(), error, kind: GapKind::Part });
     }
 
-    async fn work(&self, read: Read, rankings: &AtomicUsize) -> Option<Left> {
+    async fn work(&self, read: ReadJob, rankings: &AtomicUsize) -> Option<ProcessedJob> {
         let (mut job, mut etag) = (read.value?, read.etag);
-        let (mut known, mut answer) = (Known::default(), None);
+        let (mut known, mut answer) = (JobDocuments::default(), None);
         for _ in 0..ROUNDS_MAX {
             if self.time_left().is_none() {
-                self.late(&job.job);
+                self.report_late(&job.job);
                 break;
             }
             let now = self.now();
@@ -68,7 +68,7 @@ impl Jobs<'_> {
                         return None;
                     }
                     Err(error) => {
-                        self.gap(error.gap(self.run.aws.home()));
+                        self.gap(error.gap(self.run.cloud.home()));
                         return None;
                     }
                 }
@@ -83,32 +83,39 @@ impl Jobs<'_> {
                 break;
             }
         }
-        let home = self.run.aws.home();
-        for news in known.troubles.iter().filter_map(|(attempt, trouble)| job.says_trouble(*attempt, trouble, home)) {
-            self.say(news);
+        let home = self.run.cloud.home();
+        for news in
+            known.warnings.iter().filter_map(|(attempt, trouble)| job.notify_agent_warning(*attempt, trouble, home))
+        {
+            self.notify(news);
+        }
+        // Of several one is told a day: they have one cause.
+        if let Some(why) = known.refused.first() {
+            tracing::warn!(job = %job.job, why, "a document of its machine is not believed");
+            self.notify(job.notify_refused_document(why, home));
         }
         Some((job, etag))
     }
 
     /// Ends a machine that this run has launched, and that nobody waits for any more: another run was told that there is no capacity for
     /// it, and has gone on. Where that fails, the machine's own end and `reap-instances` bound it.
-    async fn leave_none_behind(&self, job: &JobId, machine: &Placed, token: &str) {
+    async fn leave_none_behind(&self, job: &JobId, machine: &JobMachine, token: &str) {
         match self.run.store.read_job(job).await {
             Ok(Versioned { value: Some(now), .. }) => {
-                if self.may_act && now.disowns(machine, token) {
+                if self.may_act && now.rejects_machine(machine, token) {
                     tracing::warn!(job = %job, instance = machine.instance.as_str(), "launched, and nobody waits for it");
                     // What failed is a step of the report.
                     let _ = self.terminate(&now, machine).await;
                 }
             }
             Ok(Versioned { value: None, .. }) => {}
-            Err(error) => self.gap(error.gap(self.run.aws.home())),
+            Err(error) => self.gap(error.gap(self.run.cloud.home())),
         }
     }
 }
 
 /// The machine that was just launched, as the state that follows has it.
-fn launched<'a>(after: &'a Job, answer: Option<&Answer>) -> Option<&'a Placed> {
-    let Some(Answer::Launched(LaunchAnswer::Launched { instance, .. })) = answer else { return None };
-    after.machine().into_iter().chain(&after.predecessor).find(|placed| placed.instance == *instance)
+fn launched<'a>(after: &'a Job, answer: Option<&EffectResult>) -> Option<&'a JobMachine> {
+    let Some(EffectResult::Launched(LaunchResult::Launched { instance, .. })) = answer else { return None };
+    after.machine().into_iter().chain(&after.previous_attempt).find(|placed| placed.instance == *instance)
 }

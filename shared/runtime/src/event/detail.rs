@@ -1,6 +1,6 @@
 //! What the events of S3 and EC2 are about.
 
-use domain::id::{Region, ResourceId};
+use model::id::{Region, ResourceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub struct ObjectCreated {
 /// An instance (EC2 user guide, "Spot Instance interruption notices", "EC2 instance rebalance recommendations" and "State change
 /// events for your instances").
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OfInstance {
+pub struct InstanceEvent {
     /// Where it is, which need not be the function's region.
     pub region: Region,
     /// Its id.
@@ -83,14 +83,14 @@ pub(super) fn object_created(detail: Option<Value>) -> Result<ObjectCreated, Str
     Ok(ObjectCreated { bucket: bucket.name, key: object.key, etag: object.etag, version: object.version_id })
 }
 
-pub(super) fn of_instance(region: Option<&str>, detail: Option<Value>) -> Result<OfInstance, String> {
+pub(super) fn instance_event(region: Option<&str>, detail: Option<Value>) -> Result<InstanceEvent, String> {
     let Instance { id } = read(detail, "an event of aws.ec2")?;
     let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     if !is_word(&id) || !id.starts_with("i-") {
         return Err(format!("an event of the instance {}, which is no instance's id", quoted(&id)));
     }
     match region.filter(|region| !region.is_empty()) {
-        Some(region) if is_word(region) => Ok(OfInstance { region: region.into(), instance: id.as_str().into() }),
+        Some(region) if is_word(region) => Ok(InstanceEvent { region: region.into(), instance: id.as_str().into() }),
         Some(region) => Err(format!("an event of the region {}, which is none", quoted(region))),
         None => Err(format!("an event of {id} without a region")),
     }

@@ -43,6 +43,7 @@ const OF_JOBS: &[EventKind] = &[
     EventKind::InterruptionWarning,
     EventKind::RebalanceRecommendation,
     EventKind::StateChange,
+    EventKind::Batch,
 ];
 
 #[test]
@@ -52,7 +53,7 @@ fn the_samples_of_jobs_wake_it_and_say_what_they_are_about() {
         let (etag, version) = (Some(etag.to_owned()), Some(version.to_owned()));
         Event::ObjectCreated(ObjectCreated { bucket, key: key.to_owned(), etag, version })
     };
-    let instance = |region: &str, id: &str| OfInstance { region: region.into(), instance: id.into() };
+    let instance = |region: &str, id: &str| InstanceEvent { region: region.into(), instance: id.into() };
     let spec =
         object("inbox/vision/llama-ft.toml", "4af981f98d22a0b9979da24b259e5e42", "uhggCJ2_B6gU2JaXWXebnXFDstO0ID6G");
     let cancel = object(
@@ -73,7 +74,10 @@ fn the_samples_of_jobs_wake_it_and_say_what_they_are_about() {
             "ec2-rebalance-recommendation.json" => {
                 Event::RebalanceRecommendation(instance("us-east-2", "i-1234567890abcdef0"))
             }
-            "ec2-instance-state-change.json" => Event::StateChange(instance("us-east-1", "i-abcd1111")),
+            "ec2-instance-state-change.json" | "sqs-one-state-change.json" => {
+                Event::StateChange(instance("us-east-1", "i-abcd1111"))
+            }
+            "sqs-several-events.json" => Event::Batch,
             other => panic!("nobody says what {other} is"),
         };
         assert_eq!(event, expect, "{name}");
@@ -87,7 +91,7 @@ fn a_detail_that_aws_does_not_send_is_refused() {
     let check = |event: serde_json::Value, what: &str| {
         let sentence = Event::read(event.to_string().as_bytes(), OF_JOBS).unwrap_err().to_string();
         let woken = "this function is woken by Scheduled Event, Object Created, EC2 Spot Instance Interruption Warning, \
-                     EC2 Instance Rebalance Recommendation or EC2 Instance State-change Notification";
+                     EC2 Instance Rebalance Recommendation, EC2 Instance State-change Notification or a batch from a queue of SQS";
         assert_eq!(sentence, format!("{woken}, and got {what}; nothing was done"));
     };
     let warning = |region: Option<&str>, id: &str| {
@@ -141,18 +145,77 @@ fn foreign_samples_wake_nobody() {
 fn a_notification_is_refused_where_nothing_is_to_be_done_about_it() {
     let sns = |source: &str| serde_json::json!({ "Records": [{ "EventSource": source, "Sns": {} }] }).to_string();
     check_refused(sns("aws:sns"), "a notification by SNS");
-    check_refused(sns("aws:sqs"), "records of aws:sqs");
+    check_refused(sns("aws:sqs"), "a batch from a queue of SQS");
     check_refused(r#"{"Records": []}"#, "no record at all");
-    check_refused(r#"{"Records": {}}"#, "records that are none of SNS (invalid type: map, expected a sequence)");
     check_refused(
-        r#"{"Records": [{"eventSource": "aws:s3"}]}"#,
-        "records that are none of SNS (missing field `EventSource`)",
+        r#"{"Records": {}}"#,
+        "records that are neither of SNS nor of SQS (invalid type: map, expected a sequence)",
     );
+    check_refused(
+        r#"{"Records": [{"s3": {}}]}"#,
+        "records that are neither of SNS nor of SQS (missing field `EventSource`)",
+    );
+    check_refused(r#"{"Records": [{"eventSource": "aws:s3"}]}"#, "records of aws:s3");
+    check_refused(r#"{"Records": [{"EventSource": "aws:sns"}, {"eventSource": "aws:sqs"}]}"#, "records of aws:sqs");
     let sentence = Event::read(sns("aws:s3").as_bytes(), OF_BUDGETS).unwrap_err().to_string();
     assert_eq!(
         sentence,
         "this function is woken by Scheduled Event or a notification by SNS, and got records of aws:s3; nothing was done"
     );
+}
+
+/// What Lambda hands over of a queue with these messages.
+fn batch_of(bodies: &[&str]) -> String {
+    let record = |body: &&str| serde_json::json!({ "messageId": "1", "body": body, "eventSource": "aws:sqs" });
+    serde_json::json!({ "Records": bodies.iter().map(record).collect::<Vec<_>>() }).to_string()
+}
+
+fn state_change(id: &str) -> String {
+    let detail = serde_json::json!({ "instance-id": id, "state": "shutting-down" });
+    let (source, kind) = ("aws.ec2", "EC2 Instance State-change Notification");
+    serde_json::json!({ "source": source, "detail-type": kind, "region": "us-east-1", "detail": detail }).to_string()
+}
+
+#[test]
+fn a_batch_is_the_one_event_that_it_repeats_or_several() {
+    let check = |bodies: &[&str], expect: Event| {
+        assert_eq!(Event::read(batch_of(bodies).as_bytes(), OF_JOBS), Ok(expect));
+    };
+    let (one, other) = (&*state_change("i-1"), &*state_change("i-2"));
+    let of_one = || Event::StateChange(InstanceEvent { region: "us-east-1".into(), instance: "i-1".into() });
+    check(&[one], of_one());
+    check(&[one, one, one], of_one());
+    check(&[one, other], Event::Batch);
+    // A message that nobody can read holds back none beside it, however often the queue would hand it over again.
+    check(&["{", one, "", "{}"], of_one());
+    let storm: Vec<String> = (0..1000).map(|number| state_change(&format!("i-{number}"))).collect();
+    check(&storm.iter().map(String::as_str).collect::<Vec<_>>(), Event::Batch);
+}
+
+#[test]
+fn a_batch_without_any_known_event_is_refused() {
+    let check = |bodies: &[&str], known: &[EventKind], what: &str| {
+        let sentence = Event::read(batch_of(bodies).as_bytes(), known).unwrap_err().to_string();
+        assert!(sentence.ends_with(&format!(", and got {what}; nothing was done")), "{sentence}");
+    };
+    let one = &*state_change("i-1");
+    check(
+        &["{}"],
+        OF_JOBS,
+        "a batch whose first message is an object that is no event of EventBridge (missing field `detail-type`)",
+    );
+    check(&[&batch_of(&[one])], OF_JOBS, "a batch whose first message is a batch from a queue of SQS");
+    let only_batches = &[EventKind::Batch];
+    check(&[one], only_batches, "a batch whose first message is EC2 Instance State-change Notification from aws.ec2");
+    check(&[one], OF_BUDGETS, "a batch from a queue of SQS");
+}
+
+#[test]
+fn a_batch_may_be_as_large_as_lambda_hands_over() {
+    let padded = format!("{}{}", state_change("i-1"), " ".repeat(BYTES_MAX - 1000));
+    assert!(Event::read(batch_of(&[&*padded; 20]).as_bytes(), OF_JOBS).is_ok());
+    let too_large = Event::read(batch_of(&[&*padded; 30]).as_bytes(), OF_JOBS).unwrap_err().to_string();
+    assert!(too_large.contains("bytes, where Lambda hands over 6291456 at most"), "{too_large}");
 }
 
 #[test]

@@ -3,7 +3,7 @@ use super::*;
 const BUCKET: &str = "curfew-statebucket-1x2y3z4w5v6u";
 const TOPIC_ARN: &str = "arn:aws:sns:eu-central-1:123456789012:curfew";
 
-fn read(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>) -> Result<Settings, String> {
+fn read(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>) -> Result<FunctionSettings, String> {
     let variable = |name: &str| match name {
         "CURFEW_BUCKET" => bucket.map(OsString::from),
         "CURFEW_TOPIC_ARN" => topic_arn.map(OsString::from),
@@ -12,7 +12,7 @@ fn read(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>) -> Re
         "AWS_REGION" => Some(OsString::from("eu-central-1")),
         other => panic!("nobody sets {other}"),
     };
-    Settings::read(variable).map_err(|error| error.to_string())
+    FunctionSettings::read(variable).map_err(|error| error.to_string())
 }
 
 fn check_refused(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>, mistakes: &str) {
@@ -23,7 +23,7 @@ fn check_refused(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&st
 #[test]
 fn everything_is_read() {
     let settings =
-        |mode| Settings { bucket: BUCKET.to_owned(), topic_arn: TOPIC_ARN.to_owned(), mode, job_profile: None };
+        |mode| FunctionSettings { bucket: BUCKET.to_owned(), topic_arn: TOPIC_ARN.to_owned(), mode, job_profile: None };
     assert_eq!(read(Some(BUCKET), Some(TOPIC_ARN), None), Ok(settings(Mode::Observe)));
     assert_eq!(read(Some(BUCKET), Some(TOPIC_ARN), Some("observe")), Ok(settings(Mode::Observe)));
     assert_eq!(read(Some(BUCKET), Some(TOPIC_ARN), Some("enforce")), Ok(settings(Mode::Enforce)));
@@ -114,7 +114,7 @@ fn a_topic_is_a_standard_topics_arn() {
 #[test]
 fn what_is_no_utf8_is_a_mistake() {
     use std::os::unix::ffi::OsStringExt;
-    let settings = Settings::read(|_| Some(OsString::from_vec(vec![0xff])));
+    let settings = FunctionSettings::read(|_| Some(OsString::from_vec(vec![0xff])));
     let sentence = settings.unwrap_err().to_string();
     assert!(
         sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_MODE is not UTF-8; CURFEW_JOB_PROFILE is not UTF-8"),
@@ -126,7 +126,7 @@ fn what_is_no_utf8_is_a_mistake() {
 fn a_region_is_needed() {
     let settings = |name: &'static str| {
         let variables = [("CURFEW_BUCKET", BUCKET), ("CURFEW_TOPIC_ARN", TOPIC_ARN), (name, "eu-central-1")];
-        Settings::read(move |asked| {
+        FunctionSettings::read(move |asked| {
             variables.iter().find(|(set, _)| *set == asked).map(|(_, value)| OsString::from(value))
         })
     };
@@ -145,7 +145,7 @@ fn jobs_get_the_profile_that_is_named_or_none() {
             "AWS_REGION" => Some("eu-central-1".into()),
             _ => None,
         };
-        Settings::read(variable).map(|settings| settings.job_profile).map_err(|error| error.to_string())
+        FunctionSettings::read(variable).map(|settings| settings.job_profile).map_err(|error| error.to_string())
     };
     assert_eq!(read("curfew-job"), Ok(Some("curfew-job".to_owned())));
     assert_eq!(read(""), Ok(None));

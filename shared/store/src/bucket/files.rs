@@ -8,13 +8,15 @@ use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{ChecksumAlgorithm, CompletedMultipartUpload, CompletedPart, Delete, ObjectIdentifier};
 use aws_smithy_types::base64;
 use bytes::Bytes;
-use domain::fault::sentence;
+use futures::stream::{self, TryStreamExt};
+use jobs::checkpoints::ManifestFile;
+use model::fault::error_sentence;
 
-use super::{Bucket, DELETE, GET, PUT};
-use crate::error::StoreError;
+use super::{Bucket, DELETE_VERSION, GET, LIST_VERSIONS, PUT};
+use crate::StoreError;
 
-/// So many are deleted by one call (Amazon S3 API reference, "`DeleteObjects`").
-const DELETED_AT_ONCE: usize = 1_000;
+/// Pages of 1,000 versions that are deleted at once, while the next one is listed.
+const DELETIONS: usize = 4;
 
 /// Bytes to be written, and what is known of them.
 ///
@@ -32,21 +34,32 @@ impl Payload {
     }
 
     /// As S3 compares it with what arrives (Amazon S3 user guide, "Checking object integrity").
-    fn checksum(&self) -> String {
-        let digit = |at: usize| self.sha256.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        base64::encode((0..self.sha256.len()).step_by(2).filter_map(digit).collect::<Vec<u8>>())
+    pub(crate) fn checksum(&self) -> String {
+        base64::encode(from_hex(&self.sha256))
     }
 
-    fn signed(&self) -> Signed {
-        Signed(self.sha256.clone())
+    fn signed(&self) -> PayloadSigner {
+        PayloadSigner(self.sha256.clone())
     }
+}
+
+fn from_hex(digits: &str) -> Vec<u8> {
+    let digit = |at: usize| digits.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+    (0..digits.len()).step_by(2).filter_map(digit).collect()
+}
+
+/// What S3 keeps of an object in parts: the checksum of the parts' checksums, and their number (Amazon S3 user guide, "Checking object
+/// integrity", on composite checksums).
+fn composite(digests: &[String]) -> String {
+    let joined: Vec<u8> = digests.iter().flat_map(|digest| from_hex(digest)).collect();
+    format!("{}-{}", base64::encode(from_hex(&ManifestFile::digest(&joined))), digests.len())
 }
 
 /// Signs a request by the SHA-256 of its body that is known already.
 #[derive(Debug)]
-struct Signed(String);
+struct PayloadSigner(String);
 
-impl Intercept for Signed {
+impl Intercept for PayloadSigner {
     fn name(&self) -> &'static str {
         "Signed"
     }
@@ -63,16 +76,16 @@ impl Intercept for Signed {
 }
 
 /// Some of an object, as it comes.
-pub(crate) struct Pieces {
+pub(crate) struct ObjectStream {
     body: ByteStream,
     address: String,
 }
 
-impl Pieces {
+impl ObjectStream {
     /// The next one; `None` after the last.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, StoreError> {
         let piece = self.body.next().await.transpose();
-        piece.map_err(|error| StoreError::call(GET, self.address.clone(), None, &sentence(&error)))
+        piece.map_err(|error| StoreError::call(GET, self.address.clone(), None, &error_sentence(&error)))
     }
 }
 
@@ -108,17 +121,27 @@ impl Bucket {
         Ok(done.checksum_sha256(payload.checksum()).build())
     }
 
-    /// Makes a file of its parts.
+    /// Makes a file of its parts, whose SHA-256 are `digests`, in hex.
+    ///
+    /// S3 knows an upload no more once it is completed. So where an answer was lost and the repetition is refused, the checksum of the
+    /// object says whether the upload was completed.
     pub(crate) async fn complete_upload(
         &self,
         key: &str,
         upload: &str,
         parts: Vec<CompletedPart>,
+        digests: &[String],
     ) -> Result<(), StoreError> {
         let parts = CompletedMultipartUpload::builder().set_parts(Some(parts)).build();
         let complete = self.client.complete_multipart_upload().bucket(&self.name).key(key).upload_id(upload);
-        let completed = complete.multipart_upload(parts).send().await;
-        completed.map(drop).map_err(|error| self.failed(PUT, key, &error))
+        match complete.multipart_upload(parts).send().await {
+            Ok(_) => Ok(()),
+            Err(error) if error.code() == Some("NoSuchUpload") => {
+                let there = self.read_sha256(key).await?;
+                if there == Some(composite(digests)) { Ok(()) } else { Err(self.failed(PUT, key, &error)) }
+            }
+            Err(error) => Err(self.failed(PUT, key, &error)),
+        }
     }
 
     /// Gives an upload up. Where that fails, a rule of the bucket deletes its parts some day.
@@ -128,7 +151,11 @@ impl Bucket {
 
     /// So many bytes of an object, as they come; `None` where there is none, or it is shorter. Whoever asks compares them with a
     /// checksum, and so the SDK does not.
-    pub(crate) async fn get_range(&self, key: &str, (start, length): (u64, u64)) -> Result<Option<Pieces>, StoreError> {
+    pub(crate) async fn get_range(
+        &self,
+        key: &str,
+        (start, length): (u64, u64),
+    ) -> Result<Option<ObjectStream>, StoreError> {
         let range = format!("bytes={start}-{}", start + length.max(1) - 1);
         let unchecked = Builder::new().response_checksum_validation(ResponseChecksumValidation::WhenRequired);
         let asked = self.client.get_object().bucket(&self.name).key(key).range(range);
@@ -136,30 +163,70 @@ impl Bucket {
             Ok(output) => output,
             // Amazon S3 API reference, "Error responses".
             Err(error) if matches!(error.code(), Some("NoSuchKey" | "InvalidRange")) => return Ok(None),
+            Err(error) if self.is_absent(key, &error).await => return Ok(None),
             Err(error) => return Err(self.failed(GET, key, &error)),
         };
         let whole = output.content_length.is_some_and(|found| u64::try_from(found) == Ok(length));
-        Ok(whole.then(|| Pieces { body: output.body, address: self.address(key) }))
+        Ok(whole.then(|| ObjectStream { body: output.body, address: self.address(key) }))
     }
 
-    /// Deletes objects; one that is not there counts as deleted.
-    pub(crate) async fn delete_all(&self, keys: &[String]) -> Result<(), StoreError> {
-        for keys in keys.chunks(DELETED_AT_ONCE) {
-            let first = keys.first().map_or("", String::as_str);
-            let named = keys.iter().map(|key| ObjectIdentifier::builder().key(key).build());
-            let unnamed =
-                |error: &dyn std::error::Error| StoreError::call(DELETE, self.address(first), None, &error.to_string());
-            let named = named.collect::<Result<Vec<_>, _>>().map_err(|error| unnamed(&error))?;
-            let all = Delete::builder().set_objects(Some(named)).quiet(true).build();
-            let all = all.map_err(|error| unnamed(&error))?;
-            let deleted = self.client.delete_objects().bucket(&self.name).delete(all).send().await;
-            let deleted = deleted.map_err(|error| self.failed(DELETE, first, &error))?;
-            if let Some(refused) = deleted.errors().first() {
-                let key = refused.key().unwrap_or(first);
-                let said = refused.message().unwrap_or("S3 refused it");
-                return Err(StoreError::call(DELETE, self.address(key), refused.code(), said));
-            }
-        }
-        Ok(())
+    /// Deletes every version of every object below a prefix, so that nothing of it costs any more. In a bucket with versions a deletion
+    /// that names none only hides the object, and its bytes are billed on (Amazon S3 user guide, "Deleting object versions from a
+    /// versioning-enabled bucket").
+    pub(crate) async fn delete_versions(&self, prefix: &str) -> Result<(), StoreError> {
+        let pages = stream::try_unfold(Some(PageMarker::default()), |marker| async move {
+            let Some(marker) = marker else { return Ok(None) };
+            self.list_versions(prefix, marker).await.map(Some)
+        });
+        pages.try_for_each_concurrent(DELETIONS, |page| self.delete_page(prefix, page)).await
     }
+
+    /// A page of versions and delete markers, and where the next one begins.
+    async fn list_versions(
+        &self,
+        prefix: &str,
+        PageMarker { key, version }: PageMarker,
+    ) -> Result<(Vec<ObjectIdentifier>, Option<PageMarker>), StoreError> {
+        let page = self.client.list_object_versions().bucket(&self.name).prefix(prefix);
+        let page = page.set_key_marker(key).set_version_id_marker(version).send().await;
+        let page = page.map_err(|error| self.failed(LIST_VERSIONS, prefix, &error))?;
+        let versions = page.versions().iter().map(|one| (one.key(), one.version_id()));
+        let markers = page.delete_markers().iter().map(|one| (one.key(), one.version_id()));
+        let identified = versions.chain(markers).map(|(key, version)| {
+            ObjectIdentifier::builder()
+                .set_key(key.map(str::to_owned))
+                .set_version_id(version.map(str::to_owned))
+                .build()
+        });
+        let identified = identified.collect::<Result<Vec<_>, _>>().map_err(|error| self.unnamed(prefix, &error))?;
+        let has_more = page.is_truncated() == Some(true);
+        let next = PageMarker { key: page.next_key_marker, version: page.next_version_id_marker };
+        Ok((identified, has_more.then_some(next)))
+    }
+
+    /// Deletes the versions of one page. `DeleteObjects` takes as many as a page of a list has: 1,000 (Amazon S3 API reference).
+    async fn delete_page(&self, prefix: &str, page: Vec<ObjectIdentifier>) -> Result<(), StoreError> {
+        if page.is_empty() {
+            return Ok(());
+        }
+        let all = Delete::builder().set_objects(Some(page)).quiet(true).build();
+        let all = all.map_err(|error| self.unnamed(prefix, &error))?;
+        let deleted = self.client.delete_objects().bucket(&self.name).delete(all).send().await;
+        let deleted = deleted.map_err(|error| self.failed(DELETE_VERSION, prefix, &error))?;
+        let Some(refused) = deleted.errors().first() else { return Ok(()) };
+        let key = refused.key().unwrap_or(prefix);
+        let said = refused.message().unwrap_or("S3 refused it");
+        Err(StoreError::call(DELETE_VERSION, self.address(key), refused.code(), said))
+    }
+
+    fn unnamed(&self, prefix: &str, error: &dyn std::error::Error) -> StoreError {
+        StoreError::call(DELETE_VERSION, self.address(prefix), None, &error.to_string())
+    }
+}
+
+/// Where a page of versions begins; the first one nowhere.
+#[derive(Default)]
+struct PageMarker {
+    key: Option<String>,
+    version: Option<String>,
 }

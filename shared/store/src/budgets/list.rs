@@ -1,7 +1,7 @@
 //! Whose budgets of a month there are, for people.
 
-use domain::budget::Holder;
-use domain::id::TeamName;
+use billing::budget::BudgetHolder;
+use model::id::TeamName;
 
 use crate::{Store, StoreError};
 
@@ -15,20 +15,20 @@ impl Store {
     ///
     /// # Errors
     /// Where S3 refused.
-    pub async fn list_budgets(&self, month: &str) -> Result<Vec<Holder>, StoreError> {
+    pub async fn list_budgets(&self, month: &str) -> Result<Vec<BudgetHolder>, StoreError> {
         let listed = self.bucket.list(FOLDER, KEYS_MAX).await?;
         Ok(listed.iter().filter_map(|object| holder_of(&object.key, month)).collect())
     }
 }
 
 /// `None` of another month, and of a key that Curfew does not write.
-fn holder_of(key: &str, month: &str) -> Option<Holder> {
+fn holder_of(key: &str, month: &str) -> Option<BudgetHolder> {
     let name = key.strip_prefix(FOLDER)?.strip_suffix(".json")?.strip_suffix(month)?;
     if name.is_empty() {
-        return Some(Holder::Account);
+        return Some(BudgetHolder::Account);
     }
     let folder = name.strip_suffix('/').filter(|folder| !folder.is_empty() && !folder.contains('/'))?;
-    Some(Holder::Team(TeamName::new(team_of(folder)?)))
+    Some(BudgetHolder::Team(TeamName::new(team_of(folder)?)))
 }
 
 /// The name that became that folder.
@@ -53,7 +53,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_key_says_whose_it_is(team in "\\PC{1,20}|[-./_%a-z ]{1,8}") {
-            for holder in [Holder::Team(TeamName::new(team.as_str())), Holder::Account] {
+            for holder in [BudgetHolder::Team(TeamName::new(team.as_str())), BudgetHolder::Account] {
                 let key = budget_key(&holder, "2026-10");
                 prop_assert_eq!(holder_of(&key, "2026-10"), Some(holder), "{}", key);
                 prop_assert_eq!(holder_of(&key, "2026-11"), None);

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use domain::job::checkpoints::{File as Described, PartDigest};
 use futures::stream::{self, StreamExt, TryStreamExt};
+use jobs::checkpoints::{ManifestFile as Described, PartDigest};
 use tokio::sync::{Semaphore, mpsc};
 
-use super::send::{again, blocking};
-use super::{AT_ONCE, CheckpointError};
+use super::send::{blocking, retry};
+use super::{AT_ONCE, CheckpointError, FileOwner};
 use crate::StoreError;
-use crate::bucket::{Bucket, Pieces};
+use crate::bucket::{Bucket, ObjectStream};
 
 /// So many parts come at once. S3 gives 85 to 90 MB/s of one request (Amazon S3 user guide, "Performance design patterns for Amazon S3").
 const COMING: usize = 16;
@@ -24,33 +24,36 @@ const WRITE_BYTES: usize = 256 * 1024;
 /// So many times that wait for the disk. With what is being received and written that is 1 MiB of each part, and some.
 const WAITING: usize = 2;
 
-pub(super) async fn files(
+pub(super) async fn fetch_files(
     bucket: &Bucket,
     folder: &str,
     files: &[Described],
     into: PathBuf,
+    owner: &FileOwner,
 ) -> Result<(), CheckpointError> {
     let coming = Semaphore::new(COMING);
-    let fetched = stream::iter(files).map(async |file| one(bucket, folder, file, into.join(&file.path), &coming).await);
+    let fetched = stream::iter(files)
+        .map(async |file| fetch_file(bucket, folder, file, into.join(&file.path), owner, &coming).await);
     fetched.buffer_unordered(AT_ONCE).try_collect::<()>().await
 }
 
-async fn one(
+async fn fetch_file(
     bucket: &Bucket,
     folder: &str,
     described: &Described,
     path: PathBuf,
+    owner: &FileOwner,
     coming: &Semaphore,
 ) -> Result<(), CheckpointError> {
-    let file = Arc::new(create(path.clone(), described.bytes).await?);
-    let target = Target { bucket, key: format!("{folder}{}", described.path), file, path, coming };
+    let file = Arc::new(create(path.clone(), described.bytes, owner).await?);
+    let target = FileDownload { bucket, key: format!("{folder}{}", described.path), file, path, coming };
     let parts = Described::parts(described.bytes, described.part_bytes);
     let fetched = stream::iter(parts.into_iter().zip(&described.sha256));
     let fetched = fetched.map(|((start, length), digest)| target.part(start, length, digest));
     fetched.buffer_unordered(AT_ONCE).try_collect::<()>().await
 }
 
-struct Target<'a> {
+struct FileDownload<'a> {
     bucket: &'a Bucket,
     key: String,
     file: Arc<File>,
@@ -58,10 +61,10 @@ struct Target<'a> {
     coming: &'a Semaphore,
 }
 
-impl Target<'_> {
+impl FileDownload<'_> {
     async fn part(&self, start: u64, length: u64, digest: &str) -> Result<(), CheckpointError> {
         let _comes = self.coming.acquire().await.map_err(|error| CheckpointError::Damaged(error.to_string()))?;
-        again(async || self.once(start, length, digest).await).await
+        retry(async || self.once(start, length, digest).await).await
     }
 
     async fn once(&self, start: u64, length: u64, digest: &str) -> Result<(), CheckpointError> {
@@ -87,7 +90,7 @@ impl Target<'_> {
 }
 
 /// Hands what comes to who writes it, as long as that one is there.
-async fn pour(mut pieces: Pieces, sender: mpsc::Sender<Vec<Bytes>>) -> Result<(), StoreError> {
+async fn pour(mut pieces: ObjectStream, sender: mpsc::Sender<Vec<Bytes>>) -> Result<(), StoreError> {
     let (mut waiting, mut bytes) = (Vec::new(), 0);
     loop {
         let piece = pieces.next().await?;
@@ -109,7 +112,7 @@ fn write(file: &File, start: u64, mut received: mpsc::Receiver<Vec<Bytes>>) -> s
     let (mut at, mut digest) = (start, PartDigest::default());
     while let Some(pieces) = received.blocking_recv() {
         for piece in pieces {
-            digest.take(&piece);
+            digest.update(&piece);
             file.write_all_at(&piece, at)?;
             at += u64::try_from(piece.len()).unwrap_or_default();
         }
@@ -118,10 +121,11 @@ fn write(file: &File, start: u64, mut received: mpsc::Receiver<Vec<Bytes>>) -> s
 }
 
 /// A file of that size. Its disk is asked for the room as it is written.
-async fn create(path: PathBuf, bytes: u64) -> Result<File, CheckpointError> {
+async fn create(path: PathBuf, bytes: u64, owner: &FileOwner) -> Result<File, CheckpointError> {
+    let owner = owner.clone();
     blocking(&path.clone(), move || {
         let folder = path.parent().unwrap_or(Path::new("/"));
-        let created = std::fs::create_dir_all(folder).and_then(|()| File::create(&path));
+        let created = owner.run(|| std::fs::create_dir_all(folder).and_then(|()| File::create(&path)));
         let sized = created.and_then(|file| file.set_len(bytes).map(|()| file));
         sized.map_err(|error| CheckpointError::Disk { path: path.clone(), error })
     })

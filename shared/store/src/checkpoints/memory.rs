@@ -16,40 +16,43 @@ const SMALL_BYTES: usize = 1024 * 1024;
 
 /// The memory of one upload.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct UploadMemory {
     permits: Arc<Semaphore>,
     free: Mutex<Vec<MmapMut>>,
 }
 
 /// A part's, for as long as anybody holds it.
 #[derive(Debug)]
-pub(super) struct Buffer {
-    bytes: Held,
+pub(super) struct UploadBuffer {
+    bytes: BufferBytes,
     length: usize,
-    memory: Arc<Memory>,
+    memory: Arc<UploadMemory>,
     _permit: OwnedSemaphorePermit,
 }
 
 #[derive(Debug)]
-enum Held {
+enum BufferBytes {
     Small(Vec<u8>),
     Mapped(MmapMut),
 }
 
-impl Memory {
+impl UploadMemory {
     pub(super) fn new() -> Arc<Self> {
         let permits = Arc::new(Semaphore::new(usize::try_from(HELD_MIB).unwrap_or(1)));
         Arc::new(Self { permits, free: Mutex::default() })
     }
 
     /// Room for `length` bytes of a file with parts of `part_bytes`, once there is some.
-    pub(super) async fn take(self: &Arc<Self>, length: usize, part_bytes: usize) -> std::io::Result<Buffer> {
+    pub(super) async fn reserve(self: &Arc<Self>, length: usize, part_bytes: usize) -> std::io::Result<UploadBuffer> {
         let small = length <= SMALL_BYTES;
         let permits = Arc::clone(&self.permits).acquire_many_owned(if small { 1 } else { permits(part_bytes) });
         let permit = permits.await.map_err(std::io::Error::other)?;
-        let bytes =
-            if small { Held::Small(vec![0; length]) } else { Held::Mapped(self.mapped(part_bytes.max(length))?) };
-        Ok(Buffer { bytes, length, memory: Arc::clone(self), _permit: permit })
+        let bytes = if small {
+            BufferBytes::Small(vec![0; length])
+        } else {
+            BufferBytes::Mapped(self.mapped(part_bytes.max(length))?)
+        };
+        Ok(UploadBuffer { bytes, length, memory: Arc::clone(self), _permit: permit })
     }
 
     /// One of exactly that size: whatever is in it, it counts in full.
@@ -60,12 +63,12 @@ impl Memory {
     }
 }
 
-impl Buffer {
+impl UploadBuffer {
     /// To be filled.
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.bytes {
-            Held::Small(bytes) => bytes,
-            Held::Mapped(bytes) => &mut bytes[..self.length],
+            BufferBytes::Small(bytes) => bytes,
+            BufferBytes::Mapped(bytes) => &mut bytes[..self.length],
         }
     }
 
@@ -75,18 +78,18 @@ impl Buffer {
     }
 }
 
-impl AsRef<[u8]> for Buffer {
+impl AsRef<[u8]> for UploadBuffer {
     fn as_ref(&self) -> &[u8] {
         match &self.bytes {
-            Held::Small(bytes) => bytes,
-            Held::Mapped(bytes) => &bytes[..self.length],
+            BufferBytes::Small(bytes) => bytes,
+            BufferBytes::Mapped(bytes) => &bytes[..self.length],
         }
     }
 }
 
-impl Drop for Buffer {
+impl Drop for UploadBuffer {
     fn drop(&mut self) {
-        if let Held::Mapped(bytes) = std::mem::replace(&mut self.bytes, Held::Small(Vec::new())) {
+        if let BufferBytes::Mapped(bytes) = std::mem::replace(&mut self.bytes, BufferBytes::Small(Vec::new())) {
             self.memory.free.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
         }
     }
@@ -110,16 +113,16 @@ mod tests {
 
     #[tokio::test]
     async fn no_more_is_held_than_there_is() {
-        let memory = Memory::new();
+        let memory = UploadMemory::new();
         let mut held = Vec::new();
         for _ in 0..10 {
-            held.push(memory.take(16 * MIB, 16 * MIB).await.unwrap());
+            held.push(memory.reserve(16 * MIB, 16 * MIB).await.unwrap());
         }
         assert!(Arc::clone(&memory.permits).try_acquire_owned().is_err(), "all of it");
         drop(held.pop());
         assert_eq!(memory.free.lock().unwrap().len(), 1);
         // A last part, that is smaller, takes the memory of a whole one.
-        let mut part = memory.take(2 * MIB, 16 * MIB).await.unwrap();
+        let mut part = memory.reserve(2 * MIB, 16 * MIB).await.unwrap();
         assert_eq!(memory.free.lock().unwrap().len(), 0);
         part.bytes_mut().fill(7);
         let (bytes, other) = (part.shared(), memory.permits.available_permits());
@@ -131,15 +134,15 @@ mod tests {
         assert_eq!(memory.permits.available_permits(), 16);
         drop(held);
         // Of another size there are none, and those that are there are let go of.
-        drop(memory.take(32 * MIB, 32 * MIB).await.unwrap());
+        drop(memory.reserve(32 * MIB, 32 * MIB).await.unwrap());
         let sizes: Vec<usize> = memory.free.lock().unwrap().iter().map(|free| free.len()).collect();
         assert_eq!((sizes, memory.permits.available_permits()), (vec![32 * MIB], 160));
     }
 
     #[tokio::test]
     async fn small_ones_have_no_mapping() {
-        let memory = Memory::new();
-        drop((memory.take(0, 16 * MIB).await.unwrap(), memory.take(MIB, 16 * MIB).await.unwrap()));
+        let memory = UploadMemory::new();
+        drop((memory.reserve(0, 16 * MIB).await.unwrap(), memory.reserve(MIB, 16 * MIB).await.unwrap()));
         assert!(memory.free.lock().unwrap().is_empty());
     }
 }

@@ -6,92 +6,106 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aws_sdk_s3::types::CompletedPart;
-use domain::job::checkpoints::{File as Described, PartDigest, check_path};
 use futures::stream::{self, StreamExt, TryStreamExt};
+use jobs::checkpoints::{ManifestFile as Described, PartDigest, check_path};
 
-use super::memory::{Buffer, Memory};
-use super::{AT_ONCE, CheckpointError, Fingerprint, Local, TRIES, Unsent};
+use super::memory::{UploadBuffer, UploadMemory};
+use super::{AT_ONCE, CheckpointError, FileFingerprint, FileOwner, LocalFile, TRIES, UnsentFile};
 use crate::bucket::{Bucket, Payload};
 
 /// So much of a file is read and then hashed, in bytes: what is still in the processor's cache is not fetched from memory again.
 const READ_BYTES: usize = 256 * 1024;
 
-pub(super) async fn files(
+pub(super) async fn send_files(
     bucket: &Bucket,
     folder: &str,
-    files: Vec<Local>,
-    memory: &Arc<Memory>,
+    files: Vec<LocalFile>,
+    owner: &FileOwner,
+    memory: &Arc<UploadMemory>,
 ) -> Result<Vec<Described>, CheckpointError> {
     for file in &files {
         check_path(&file.path).map_err(CheckpointError::Damaged)?;
     }
-    let sent = stream::iter(files).map(|file| async move { one(bucket, folder, file, memory).await });
+    let sent = stream::iter(files).map(|file| async move { send_file(bucket, folder, file, owner, memory).await });
     let mut sent: Vec<Described> = sent.buffer_unordered(AT_ONCE).try_collect().await?;
     sent.sort_unstable_by(|one, other| one.path.cmp(&other.path));
     Ok(sent)
 }
 
 /// Each by itself: what could not be sent.
-pub(super) async fn each(bucket: &Bucket, folder: &str, files: Vec<Local>, memory: &Arc<Memory>) -> Vec<Unsent> {
+pub(super) async fn send_each(
+    bucket: &Bucket,
+    folder: &str,
+    files: Vec<LocalFile>,
+    owner: &FileOwner,
+    memory: &Arc<UploadMemory>,
+) -> Vec<UnsentFile> {
     let sent = stream::iter(files).map(|file| async move {
         if let Err(words) = check_path(&file.path) {
-            return Some(Unsent { file, words, passing: None });
+            return Some(UnsentFile { file, words, passing: None });
         }
-        match one(bucket, folder, file.clone(), memory).await {
+        match send_file(bucket, folder, file.clone(), owner, memory).await {
             Ok(_) => None,
             Err(CheckpointError::Store(error)) => {
                 let words = format!("{}: {error}", file.from.display());
-                Some(Unsent { file, words, passing: Some(error).filter(|error| !error.lasts()) })
+                Some(UnsentFile { file, words, passing: Some(error).filter(|error| !error.lasts()) })
             }
             // The others name the file.
-            Err(error) => Some(Unsent { file, words: error.to_string(), passing: None }),
+            Err(error) => Some(UnsentFile { file, words: error.to_string(), passing: None }),
         }
     });
     sent.buffer_unordered(AT_ONCE).filter_map(async |unsent| unsent).collect().await
 }
 
 /// One file; afterwards it must still be the one that it was before.
-async fn one(bucket: &Bucket, folder: &str, local: Local, memory: &Arc<Memory>) -> Result<Described, CheckpointError> {
-    let (file, before) = open(local.from.clone()).await?;
-    let (file, bytes, before) = (Arc::new(file), before.len(), Fingerprint::of(&before));
+async fn send_file(
+    bucket: &Bucket,
+    folder: &str,
+    local: LocalFile,
+    owner: &FileOwner,
+    memory: &Arc<UploadMemory>,
+) -> Result<Described, CheckpointError> {
+    let (file, before) = open(local.from.clone(), owner).await?;
+    let (file, bytes, before) = (Arc::new(file), before.len(), FileFingerprint::from_metadata(&before));
     if local.found.is_some_and(|found| found != before) {
         return Err(changed(&local.from));
     }
     let part_bytes = Described::part_bytes_of(bytes);
     let parts = Described::parts(bytes, part_bytes);
-    let source = Source { bucket, key: format!("{folder}{}", local.path), file, path: local.from, part_bytes, memory };
+    let source =
+        FileUpload { bucket, key: format!("{folder}{}", local.path), file, path: local.from, part_bytes, memory };
     let sha256 = match parts.as_slice() {
         [] => source.whole(0).await.map(|_| Vec::new())?,
         [_] => vec![source.whole(bytes).await?],
         _ => source.in_parts(&parts).await?,
     };
-    let (_, after) = open(source.path.clone()).await?;
-    if before != Fingerprint::of(&after) {
+    let (_, after) = open(source.path.clone(), owner).await?;
+    if before != FileFingerprint::from_metadata(&after) {
         return Err(changed(&source.path));
     }
     Ok(Described { path: local.path, bytes, part_bytes, sha256 })
 }
 
-struct Source<'a> {
+struct FileUpload<'a> {
     bucket: &'a Bucket,
     key: String,
     file: Arc<File>,
     path: PathBuf,
     part_bytes: u64,
-    memory: &'a Arc<Memory>,
+    memory: &'a Arc<UploadMemory>,
 }
 
-impl Source<'_> {
+impl FileUpload<'_> {
     /// In one request. Gives its checksum.
     async fn whole(&self, length: u64) -> Result<String, CheckpointError> {
         let payload = self.read(0, length).await?;
-        again(async || self.bucket.put_file(&self.key, &payload).await).await?;
+        retry(async || self.bucket.put_file(&self.key, &payload).await).await?;
         Ok(payload.sha256)
     }
 
     /// In several, at once. What was begun and does not come to its end is given up, so that nothing is paid for it.
     async fn in_parts(&self, parts: &[(u64, u64)]) -> Result<Vec<String>, CheckpointError> {
-        let upload = again(async || self.bucket.begin_upload(&self.key).await).await?;
+        let upload = retry(async || self.bucket.begin_upload(&self.key).await).await?;
         let sent = stream::iter((1..).zip(parts.iter().copied()))
             .map(|(number, part)| self.part(&upload, number, part))
             .buffered(AT_ONCE)
@@ -100,8 +114,8 @@ impl Source<'_> {
         let ended = match sent {
             Ok(sent) => {
                 let (digests, done): (Vec<String>, Vec<CompletedPart>) = sent.into_iter().unzip();
-                let complete = async || self.bucket.complete_upload(&self.key, &upload, done.clone()).await;
-                again(complete).await.map(|()| digests)
+                let complete = async || self.bucket.complete_upload(&self.key, &upload, done.clone(), &digests).await;
+                retry(complete).await.map(|()| digests.clone())
             }
             Err(error) => Err(error),
         };
@@ -118,14 +132,14 @@ impl Source<'_> {
         (start, length): (u64, u64),
     ) -> Result<(String, CompletedPart), CheckpointError> {
         let payload = self.read(start, length).await?;
-        let done = again(async || self.bucket.put_part(&self.key, upload, number, &payload).await).await?;
+        let done = retry(async || self.bucket.put_part(&self.key, upload, number, &payload).await).await?;
         Ok((payload.sha256, done))
     }
 
     /// Some of the file, once there is room for it.
     async fn read(&self, start: u64, length: u64) -> Result<Payload, CheckpointError> {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        let room = self.memory.take(size(length), size(self.part_bytes)).await;
+        let room = self.memory.reserve(size(length), size(self.part_bytes)).await;
         let room = room.map_err(|error| CheckpointError::Disk { path: self.path.clone(), error })?;
         let (file, path) = (Arc::clone(&self.file), self.path.clone());
         blocking(&self.path, move || {
@@ -139,19 +153,21 @@ impl Source<'_> {
 }
 
 /// A part, from where it begins in the file.
-fn fill(file: &File, start: u64, mut part: Buffer) -> std::io::Result<Payload> {
+fn fill(file: &File, start: u64, mut part: UploadBuffer) -> std::io::Result<Payload> {
     let (mut at, mut digest) = (start, PartDigest::default());
     for piece in part.bytes_mut().chunks_mut(READ_BYTES) {
         file.read_exact_at(piece, at)?;
-        digest.take(piece);
+        digest.update(piece);
         at += u64::try_from(piece.len()).unwrap_or_default();
     }
     Ok(Payload { bytes: part.shared(), sha256: digest.hex() })
 }
 
-async fn open(path: PathBuf) -> Result<(File, Metadata), CheckpointError> {
+async fn open(path: PathBuf, owner: &FileOwner) -> Result<(File, Metadata), CheckpointError> {
+    let owner = owner.clone();
     blocking(&path.clone(), move || {
-        let opened = File::open(&path).and_then(|file| file.metadata().map(|metadata| (file, metadata)));
+        let opened = owner.run(|| File::open(&path));
+        let opened = opened.and_then(|file| file.metadata().map(|metadata| (file, metadata)));
         opened.map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => changed(&path),
             _ => CheckpointError::Disk { path, error },
@@ -176,7 +192,7 @@ pub(super) async fn blocking<T: Send + 'static>(
 }
 
 /// Once more, and once more, with a pause in between. What the disk refuses it refuses again.
-pub(super) async fn again<T, E: Into<CheckpointError>>(
+pub(super) async fn retry<T, E: Into<CheckpointError>>(
     mut call: impl AsyncFnMut() -> Result<T, E>,
 ) -> Result<T, CheckpointError> {
     for tried in 1..TRIES {

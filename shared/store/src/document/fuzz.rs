@@ -1,12 +1,12 @@
 //! Any bytes as a document: it is read whole, or an error says which object, and where.
 
-use domain::rule::Rule;
+use model::rule::Rule;
 use proptest::prelude::*;
 
 use super::*;
 use mutate::mutated;
 
-#[path = "../../../domain/tests/fuzz/mutate.rs"]
+#[path = "../../../operator/tests/fuzz/mutate.rs"]
 mod mutate;
 
 const ADDRESS: &str = "s3://curfew/notices/reap-instances/eu-central-1.json";
@@ -18,14 +18,14 @@ const SENTENCE_MAX: usize = 2_000;
 fn samples() -> Vec<Vec<u8>> {
     let mark = "i-0abc untagged=stop@2026-09-02T08:00:00Z idle=terminate@2026-09-01T12:00:00Z";
     let told = serde_json::json!({ "at": "2026-11-20T18:35:00Z", "what": "stop@2026-09-01T12:00:00Z" });
-    let notices: Notices = serde_json::from_value(serde_json::json!({
+    let notices: NotificationLog = serde_json::from_value(serde_json::json!({
         "shadow_marks": { "i-0abc": mark }, "unwritten_marks": { "i-0abc": mark }, "void_marks": { "i-0abc": mark },
         "told": { "i-0abc": { (Rule::Idle.as_str()): told } },
         "gaps": { "us-east-1 ec2:DescribeInstances": told },
         "owed": [{ "team": "vision", "severity": "action", "text": "i-0abc was stopped.\n" }],
     }))
     .unwrap();
-    let activity: Activity = serde_json::from_value(serde_json::json!({
+    let activity: ActivityCache = serde_json::from_value(serde_json::json!({
         "instances": {
             "i-0abc": {
                 "at": "2026-09-01T12:00:00Z", "busy_until": "2026-09-01T11:55:00Z",
@@ -50,7 +50,7 @@ fn samples() -> Vec<Vec<u8>> {
     let mut samples = vec![
         encode(&notices, ADDRESS).unwrap(),
         encode(&activity, ADDRESS).unwrap(),
-        encode(&Notices::default(), ADDRESS).unwrap(),
+        encode(&NotificationLog::default(), ADDRESS).unwrap(),
         encode(&budget, ADDRESS).unwrap(),
         serde_json::to_vec_pretty(&pretty).unwrap(),
         br#"{"schema": 1, "instances": {}, "schema": 2}"#.to_vec(),
@@ -65,7 +65,7 @@ fn samples() -> Vec<Vec<u8>> {
     samples
 }
 
-fn check<T: Document + PartialEq + std::fmt::Debug>(bytes: &[u8]) {
+fn check<T: StoredDocument + PartialEq + std::fmt::Debug>(bytes: &[u8]) {
     match decode::<T>(bytes, ADDRESS) {
         Ok(value) => {
             // Fields that nobody knows may hold what is no text, such as half a surrogate pair.
@@ -91,9 +91,9 @@ fn check<T: Document + PartialEq + std::fmt::Debug>(bytes: &[u8]) {
 
 #[test]
 fn the_samples_are_read_or_refused_as_meant() {
-    let read: Vec<bool> = samples().iter().map(|bytes| decode::<Notices>(bytes, ADDRESS).is_ok()).collect();
+    let read: Vec<bool> = samples().iter().map(|bytes| decode::<NotificationLog>(bytes, ADDRESS).is_ok()).collect();
     assert_eq!(read, [true, true, true, true, true, false, false, false, false, false, false]);
-    assert!(decode::<Activity>(&samples()[1], ADDRESS).is_ok_and(|activity| activity.instances.len() == 2));
+    assert!(decode::<ActivityCache>(&samples()[1], ADDRESS).is_ok_and(|activity| activity.instances.len() == 2));
     assert!(decode::<Budget>(&samples()[3], ADDRESS).is_ok_and(|budget| budget.reservations.len() == 1));
 }
 
@@ -102,12 +102,12 @@ fn the_samples_are_read_or_refused_as_meant() {
 fn what_nests_deeply_or_is_large_is_refused_at_once() {
     for opening in ["[", "{\"schema\":", "{\"told\":{\"i\":"] {
         let deep = opening.repeat(crate::BYTES_MAX / 16);
-        check::<Notices>(deep.as_bytes());
-        check::<Activity>(format!("{{\"schema\":1,\"instances\":{deep}").as_bytes());
+        check::<NotificationLog>(deep.as_bytes());
+        check::<ActivityCache>(format!("{{\"schema\":1,\"instances\":{deep}").as_bytes());
         check::<Budget>(format!("{{\"schema\":1,\"reservations\":{deep}").as_bytes());
     }
     let entries: Vec<String> = (0..10_000).map(|n| format!("idle=stop@2026-09-01T12:{:02}:00Z", n % 60)).collect();
-    check::<Notices>(format!(r#"{{"schema":1,"void_marks":{{"i":"i {}"}}}}"#, entries.join(" ")).as_bytes());
+    check::<NotificationLog>(format!(r#"{{"schema":1,"void_marks":{{"i":"i {}"}}}}"#, entries.join(" ")).as_bytes());
 }
 
 proptest! {
@@ -118,8 +118,8 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_whole_or_refused_with_their_place(bytes in mutated(samples())) {
-        check::<Notices>(&bytes);
-        check::<Activity>(&bytes);
+        check::<NotificationLog>(&bytes);
+        check::<ActivityCache>(&bytes);
         check::<Budget>(&bytes);
     }
 }

@@ -1,28 +1,28 @@
-use domain::id::ResourceId;
-use domain::notices::{Told, Topic};
-use domain::rule::Rule;
+use model::id::ResourceId;
+use model::notification_log::{NotificationEntry, NotificationKey};
+use model::rule::Rule;
 
 use super::*;
 
 const ADDRESS: &str = "s3://curfew/notices/reap-instances/eu-central-1.json";
 
-fn notices() -> Notices {
-    let told = Told { at: "2026-11-20T18:35:00Z".parse().unwrap(), what: "idle since 12:00".to_owned() };
+fn notices() -> NotificationLog {
+    let told = NotificationEntry { at: "2026-11-20T18:35:00Z".parse().unwrap(), what: "idle since 12:00".to_owned() };
     let instance = ResourceId::from("i-0abc");
-    let mut notices = Notices::default();
+    let mut notices = NotificationLog::default();
     notices.shadow_marks.insert(instance.clone(), "i-0abc idle=stop@2026-09-01T12:00:00Z".parse().unwrap());
-    notices.told.entry(instance).or_default().insert(Topic::would(Rule::Idle), told);
+    notices.told.entry(instance).or_default().insert(NotificationKey::would(Rule::Idle), told);
     notices
 }
 
-fn check_refused<T: Document + std::fmt::Debug>(text: &str, sentence: &str) {
+fn check_refused<T: StoredDocument + std::fmt::Debug>(text: &str, sentence: &str) {
     assert_eq!(decode::<T>(text.as_bytes(), ADDRESS).unwrap_err().to_string(), sentence);
 }
 
 #[test]
 fn a_document_survives_writing_and_reading() {
     let bytes = encode(&notices(), ADDRESS).unwrap();
-    assert_eq!(decode::<Notices>(&bytes, ADDRESS), Ok(notices()));
+    assert_eq!(decode::<NotificationLog>(&bytes, ADDRESS), Ok(notices()));
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn the_schema_stands_beside_the_fields() {
 
 #[test]
 fn a_field_that_is_missing_is_its_default() {
-    assert_eq!(decode::<Notices>(br#"{"schema": 1}"#, ADDRESS), Ok(Notices::default()));
+    assert_eq!(decode::<NotificationLog>(br#"{"schema": 1}"#, ADDRESS), Ok(NotificationLog::default()));
 }
 
 #[test]
@@ -46,10 +46,10 @@ fn an_unknown_schema_is_refused_before_anything_else_is_read() {
              it: without it messages are repeated, and nothing else happens"
         )
     };
-    check_refused::<Notices>(r#"{"schema": 2, "told": "in another shape"}"#, &refused("2"));
-    check_refused::<Notices>(r#"{"schema": "1"}"#, &refused("\"1\""));
-    check_refused::<Notices>(r#"{"schema": null}"#, &refused("none"));
-    check_refused::<Notices>("{}", &refused("none"));
+    check_refused::<NotificationLog>(r#"{"schema": 2, "told": "in another shape"}"#, &refused("2"));
+    check_refused::<NotificationLog>(r#"{"schema": "1"}"#, &refused("\"1\""));
+    check_refused::<NotificationLog>(r#"{"schema": null}"#, &refused("none"));
+    check_refused::<NotificationLog>("{}", &refused("none"));
 }
 
 #[test]
@@ -59,23 +59,25 @@ fn what_curfew_never_wrote_is_refused() {
             "{ADDRESS} cannot be understood ({problem}); delete it: without it messages are repeated, and nothing else happens"
         )
     };
-    check_refused::<Notices>("", &refused("EOF while parsing a value at line 1 column 0"));
-    let error = decode::<Notices>(b"{\"schema\": 1, \"\xff\": 0}", ADDRESS).unwrap_err().to_string();
+    check_refused::<NotificationLog>("", &refused("EOF while parsing a value at line 1 column 0"));
+    let error = decode::<NotificationLog>(b"{\"schema\": 1, \"\xff\": 0}", ADDRESS).unwrap_err().to_string();
     assert!(error.contains("(no UTF-8 at line 1 column 16)"), "{error}");
-    check_refused::<Notices>("null", &refused("invalid type: null, expected an object at line 1 column 4"));
-    let error = decode::<Notices>(br#"{"schema": 1, "told": []}"#, ADDRESS).unwrap_err();
+    check_refused::<NotificationLog>("null", &refused("invalid type: null, expected an object at line 1 column 4"));
+    let error = decode::<NotificationLog>(br#"{"schema": 1, "told": []}"#, ADDRESS).unwrap_err();
     assert!(matches!(error, StoreError::Unreadable { .. }), "{error}");
-    let error = decode::<Activity>(br#"{"schema": 1, "instances": {"i-0abc": {}}}"#, ADDRESS).unwrap_err();
+    let error = decode::<ActivityCache>(br#"{"schema": 1, "instances": {"i-0abc": {}}}"#, ADDRESS).unwrap_err();
     assert!(error.to_string().ends_with("; delete it: it is only a cache"), "{error}");
 }
 
 #[test]
 fn an_error_repeats_no_more_than_a_message_can_hold_and_says_where() {
     let long = "x".repeat(1_000_000);
-    let error =
-        decode::<Notices>(format!(r#"{{"schema": 1, "shadow_marks": {{"i-0abc": "{long}"}}}}"#).as_bytes(), ADDRESS);
+    let error = decode::<NotificationLog>(
+        format!(r#"{{"schema": 1, "shadow_marks": {{"i-0abc": "{long}"}}}}"#).as_bytes(),
+        ADDRESS,
+    );
     let sentence = error.unwrap_err().to_string();
     assert!(sentence.len() < 1_000 && sentence.contains("xxx… at line 1 column 1000044); delete it"), "{sentence}");
-    let error = decode::<Notices>(format!(r#"{{"schema": "{long}"}}"#).as_bytes(), ADDRESS);
+    let error = decode::<NotificationLog>(format!(r#"{{"schema": "{long}"}}"#).as_bytes(), ADDRESS);
     assert!(error.unwrap_err().to_string().len() < 1_000);
 }

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use domain::id::TeamName;
-use domain::job::{Answered, JobName, Spec};
 use jiff::Timestamp;
+use jobs::{InboxAnswer, JobId, JobName, JobSpec, QueueItem};
+use model::id::TeamName;
+use model::ownership::is_team;
 
 use super::TOML;
-use crate::bucket::{Condition, Found, Listed, Written};
+use crate::bucket::{FoundObject, ListedObject, ObjectVersion, WriteCondition};
 use crate::budgets::folder;
 use crate::budgets::list::team_of;
-use crate::document::stamped;
+use crate::document::{is_at_home, stamped};
 use crate::{Store, StoreError};
 
 const INBOX: &str = "inbox/";
@@ -18,14 +19,14 @@ const ACCEPTED: &str = ".accepted.json";
 const REJECTED: &str = ".rejected.json";
 const SUBMITTED: &str = ".toml";
 
-/// The most objects of the inbox, answers included: nobody empties it, and a list of so many takes ten calls.
-const KEYS_MAX: usize = 10_000;
+/// So many more bytes has the name of an answer than that of what it answers.
+pub(super) const ANSWER_BYTES_MORE: usize = ACCEPTED.len() - SUBMITTED.len();
 
 const IF_ANSWER_IS_LOST: &str = "it is answered again";
 
 /// One document of the inbox, as a list tells of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Inboxed {
+pub struct InboxObject {
     /// Its key.
     pub key: String,
     /// When it was written, to the second.
@@ -43,6 +44,8 @@ pub struct Submission {
     pub key: String,
     /// The team whose folder it is in; `None` where it is in none.
     pub team: Option<TeamName>,
+    /// How Curfew spells that folder, where it is in none because it is spelt otherwise.
+    pub canonical_folder: Option<String>,
     /// Its name without `.toml`.
     pub name: String,
     /// Its version; in a bucket without versions its `ETag`.
@@ -53,25 +56,26 @@ pub struct Submission {
 
 /// What was answered to a document of the inbox, or to one that lay there before.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Answers {
+pub struct InboxAnswers {
     /// That it was accepted.
-    pub accepted: Option<Answered>,
+    pub accepted: Option<InboxAnswer>,
     /// That it was not.
-    pub rejected: Option<Answered>,
+    pub rejected: Option<InboxAnswer>,
 }
 
-impl Answers {
-    /// What was answered to this object; `None` where nothing was, or something that came after it was answered since.
+impl InboxAnswers {
+    /// What was answered to this object; `None` where nothing was, or something that came after it was answered since. Of two answers to one
+    /// object the acceptance holds: a job runs for it.
     #[must_use]
-    pub fn to(&self, object: &str) -> Option<&Answered> {
+    pub fn to(&self, object: &str) -> Option<&InboxAnswer> {
         let all = || self.accepted.iter().chain(&self.rejected);
-        let own = all().filter(|answered| answered.object == object).max_by_key(|answered| answered.at)?;
-        all().all(|answered| answered.at <= own.at).then_some(own)
+        let own = all().find(|answered| answered.object == object)?;
+        all().all(|answered| answered.at <= own.at || answered.object == object).then_some(own)
     }
 
     /// Of two the other one, once one is to this object.
     #[must_use]
-    pub fn outdated(&self, object: &str) -> Option<&Answered> {
+    pub fn outdated(&self, object: &str) -> Option<&InboxAnswer> {
         let (accepted, rejected) = (self.accepted.as_ref()?, self.rejected.as_ref()?);
         let own = self.to(object)?;
         Some(if own == accepted { rejected } else { accepted })
@@ -80,7 +84,7 @@ impl Answers {
 
 /// A document that was just put into the inbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Submitted {
+pub struct SubmittedSpec {
     /// Its key.
     pub key: String,
     /// Its version; in a bucket without versions its `ETag`: what its answer will name.
@@ -88,52 +92,69 @@ pub struct Submitted {
 }
 
 impl Store {
-    /// Every document of the inbox, in order, and whether it was answered.
-    ///
-    /// # Errors
-    /// Where S3 refused, or there are more than a run can look at.
-    pub async fn inbox(&self) -> Result<Vec<Inboxed>, StoreError> {
-        Ok(with_answers(self.bucket.list(INBOX, KEYS_MAX).await?))
-    }
-
     /// One document of the inbox; `None` where there is none at that key, or the key is of something else.
     ///
     /// # Errors
     /// Where S3 refused.
     pub async fn read_submission(&self, key: &str) -> Result<Option<Submission>, StoreError> {
-        let Some((team, name)) = team_and_name(key) else { return Ok(None) };
-        let Some(Found { bytes, by, .. }) = self.bucket.find(key, Spec::BYTES_MAX).await? else { return Ok(None) };
-        let object = named(by.version, by.etag);
-        Ok(Some(Submission { key: key.to_owned(), team, name, object, bytes }))
+        let Some((named, name)) = team_and_name(key) else { return Ok(None) };
+        let Some(FoundObject { bytes, by, .. }) = self.bucket.find(key, JobSpec::BYTES_MAX).await? else {
+            return Ok(None);
+        };
+        let object = version_or_etag(by.version, by.etag);
+        let (team, canonical_folder) = match named {
+            Some(InboxFolder { team, is_canonical: true }) => (Some(team), None),
+            Some(InboxFolder { team, is_canonical: false }) => (None, Some(format!("{INBOX}{}/", folder(&team)))),
+            None => (None, None),
+        };
+        Ok(Some(Submission { key: key.to_owned(), team, canonical_folder, name, object, bytes }))
     }
 
     /// Puts a document into a team's folder of the inbox.
     ///
     /// # Errors
     /// Where S3 refused.
-    pub async fn submit(&self, team: &TeamName, name: &JobName, text: &str) -> Result<Submitted, StoreError> {
+    pub async fn submit(&self, team: &TeamName, name: &JobName, text: &str) -> Result<SubmittedSpec, StoreError> {
         let key = submission_key(team, name);
-        let put = self.bucket.put_as(TOML, &key, text.as_bytes().to_vec(), Condition::None).await;
-        put.map(|Written { etag, version }| Submitted { object: named(version, etag), key })
+        let put = self.bucket.put_as(TOML, &key, text.as_bytes().to_vec(), WriteCondition::None).await;
+        put.map(|ObjectVersion { etag, version }| SubmittedSpec { object: version_or_etag(version, etag), key })
     }
 
     /// What was answered to a document of the inbox.
     ///
     /// # Errors
     /// Where S3 refused, or an answer is none of Curfew's.
-    pub async fn read_answers(&self, submission: &str) -> Result<Answers, StoreError> {
-        let accepted = self.left_behind(&answer_key(submission, ACCEPTED), IF_ANSWER_IS_LOST).await?;
-        let rejected = self.left_behind(&answer_key(submission, REJECTED), IF_ANSWER_IS_LOST).await?;
-        Ok(Answers { accepted, rejected })
+    pub async fn read_answers(&self, submission: &str) -> Result<InboxAnswers, StoreError> {
+        let team = team_and_name(submission).and_then(|(named, _)| named);
+        let team = team.filter(|folder| folder.is_canonical).map(|folder| folder.team);
+        let accepted = self.read_answer(submission, ACCEPTED, |job| job.map(|job| &job.team) == team.as_ref()).await?;
+        let rejected = self.read_answer(submission, REJECTED, |job| job.is_none()).await?;
+        Ok(InboxAnswers { accepted, rejected })
+    }
+
+    /// An answer, if it is of a job that may stand there: whoever may submit for a team may write into its folder of the inbox.
+    async fn read_answer(
+        &self,
+        submission: &str,
+        ending: &str,
+        is_at_its_place: impl Fn(Option<&JobId>) -> bool,
+    ) -> Result<Option<InboxAnswer>, StoreError> {
+        let key = answer_key(submission, ending);
+        let answer: Option<InboxAnswer> = self.left_behind(&key, IF_ANSWER_IS_LOST).await?;
+        if let Some(InboxAnswer { job, .. }) = &answer {
+            let says = job.as_ref().map_or_else(|| "no job".to_owned(), ToString::to_string);
+            is_at_home(is_at_its_place(job.as_ref()), says, &self.bucket.address(&key), IF_ANSWER_IS_LOST)?;
+        }
+        Ok(answer)
     }
 
     /// Takes an answer away that is true no longer, if it is still that one.
     ///
     /// # Errors
     /// As [`Store::read_answers`].
-    pub async fn forget_answer(&self, submission: &str, outdated: &Answered) -> Result<(), StoreError> {
+    pub async fn forget_answer(&self, submission: &str, outdated: &InboxAnswer) -> Result<(), StoreError> {
         let key = answer_key(submission, ending(outdated));
-        let there: Option<Answered> = self.left_behind(&key, IF_ANSWER_IS_LOST).await?;
+        let there: Option<InboxAnswer> = self.left_behind(&key, IF_ANSWER_IS_LOST).await?;
         if there.as_ref() == Some(outdated) { self.bucket.delete(&key).await } else { Ok(()) }
     }
 
@@ -141,10 +162,10 @@ impl Store {
     ///
     /// # Errors
     /// Where S3 refused.
-    pub async fn answer(&self, submission: &str, answer: &Answered) -> Result<(), StoreError> {
+    pub async fn write_answer(&self, submission: &str, answer: &InboxAnswer) -> Result<(), StoreError> {
         let key = answer_key(submission, ending(answer));
         let bytes = stamped(answer, &self.bucket.address(&key))?;
-        self.bucket.put(&key, bytes, Condition::None).await.map(drop)
+        self.bucket.put(&key, bytes, WriteCondition::None).await.map(drop)
     }
 }
 
@@ -154,32 +175,64 @@ pub fn submission_key(team: &TeamName, name: &JobName) -> String {
     format!("{INBOX}{}/{}{SUBMITTED}", folder(team), name.as_str())
 }
 
-fn with_answers(listed: Vec<Listed>) -> Vec<Inboxed> {
+impl QueueItem for InboxObject {
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    fn since(&self) -> Timestamp {
+        self.written_at
+    }
+}
+
+/// The documents among what was listed of the inbox, in order, and whether they were answered.
+#[must_use]
+pub fn match_answers(listed: Vec<ListedObject>) -> Vec<InboxObject> {
     let mut answers: BTreeMap<String, Vec<Timestamp>> = BTreeMap::new();
-    for Listed { key, written_at } in &listed {
+    for ListedObject { key, written_at } in &listed {
         if let Some(stem) = key.strip_suffix(ACCEPTED).or_else(|| key.strip_suffix(REJECTED)) {
             answers.entry(format!("{stem}{SUBMITTED}")).or_default().push(*written_at);
         }
     }
     let submitted = listed.into_iter().filter(|one| team_and_name(&one.key).is_some());
     submitted
-        .map(|Listed { key, written_at }| {
+        .map(|ListedObject { key, written_at }| {
             let answered = answers.get(&key).map(Vec::as_slice).unwrap_or_default();
-            Inboxed { answered_at: answered.iter().max().copied(), answered_twice: answered.len() > 1, key, written_at }
+            InboxObject {
+                answered_at: answered.iter().max().copied(),
+                answered_twice: answered.len() > 1,
+                key,
+                written_at,
+            }
         })
         .collect()
 }
 
-/// The team, where the key has one folder that names one, and the name; `None` where nobody asks for a job there.
-fn team_and_name(key: &str) -> Option<(Option<TeamName>, String)> {
+/// A folder of the inbox that names a team.
+#[derive(Debug, PartialEq, Eq)]
+struct InboxFolder {
+    team: TeamName,
+    /// Whether it is spelt as Curfew spells it. IAM compares letter by letter, so a policy about `inbox/vision/` says nothing of
+    /// `inbox/v%69sion/`, and no team owns that.
+    is_canonical: bool,
+}
+
+impl InboxFolder {
+    fn from_name(spelt: &str) -> Option<Self> {
+        let team = TeamName::new(team_of(spelt).filter(|team| is_team(team))?);
+        Some(Self { is_canonical: folder(&team) == spelt, team })
+    }
+}
+
+/// The folder, where the key has one that names a team, and the name; `None` where nobody asks for a job there.
+fn team_and_name(key: &str) -> Option<(Option<InboxFolder>, String)> {
     let path = key.strip_prefix(INBOX)?.strip_suffix(SUBMITTED)?;
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let is_one = !folder.is_empty() && !folder.contains('/');
-    let team = is_one.then(|| team_of(folder)).flatten().map(TeamName::new);
-    Some((team, name.to_owned()))
+    Some((is_one.then(|| InboxFolder::from_name(folder)).flatten(), name.to_owned()))
 }
 
-const fn ending(answer: &Answered) -> &'static str {
+const fn ending(answer: &InboxAnswer) -> &'static str {
     if answer.job.is_some() { ACCEPTED } else { REJECTED }
 }
 
@@ -187,26 +240,28 @@ fn answer_key(submission: &str, ending: &str) -> String {
     format!("{}{ending}", submission.strip_suffix(SUBMITTED).unwrap_or(submission))
 }
 
-fn named(version: Option<String>, etag: Option<String>) -> String {
+fn version_or_etag(version: Option<String>, etag: Option<String>) -> String {
     version.or(etag).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
-    use domain::job::JobId;
+    use jobs::JobId;
 
     use super::*;
 
     fn check_key(key: &str, expect: Option<(Option<&str>, &str)>) {
+        let found = team_and_name(key)
+            .map(|(named, name)| (named.filter(|folder| folder.is_canonical).map(|folder| folder.team), name));
         let expect = expect.map(|(team, name)| (team.map(TeamName::from), name.to_owned()));
-        assert_eq!(team_and_name(key), expect, "{key}");
+        assert_eq!(found, expect, "{key}");
     }
 
     #[test]
     fn the_folder_is_the_team_and_the_file_the_name() {
         check_key("inbox/vision/llama.toml", Some((Some("vision"), "llama")));
         check_key("inbox/a%2Fb/x.toml", Some((Some("a/b"), "x")));
-        check_key("inbox/Bild Köln/x y.toml", Some((Some("Bild Köln"), "x y")));
+        check_key("inbox/Bild%20Köln/x y.toml", Some((Some("Bild Köln"), "x y")));
     }
 
     #[test]
@@ -214,6 +269,17 @@ mod tests {
         check_key("inbox/x.toml", Some((None, "x")));
         check_key("inbox/a/b/x.toml", Some((None, "x")));
         check_key("inbox/%FF/x.toml", Some((None, "x")));
+    }
+
+    #[test]
+    fn a_folder_in_another_spelling_is_no_teams() {
+        for spelt in ["v%69sion", "Bild Köln", "a%2fb", "%20vision", "vision%20", " vision", "vis%0Aion", "%09", ".."]
+        {
+            check_key(&format!("inbox/{spelt}/x.toml"), Some((None, "x")));
+        }
+        let meant = |spelt: &str| InboxFolder::from_name(spelt).map(|found| folder(&found.team));
+        assert_eq!(meant("v%69sion").as_deref(), Some("vision"));
+        assert_eq!(meant("vision%20"), None, "nobody sees the blank");
     }
 
     #[test]
@@ -227,14 +293,14 @@ mod tests {
     #[test]
     fn the_newest_answer_counts() {
         let at = |second| Timestamp::from_second(second).unwrap();
-        let listed = |key: &str, second| Listed { key: key.to_owned(), written_at: at(second) };
-        let seen = with_answers(vec![
+        let listed = |key: &str, second| ListedObject { key: key.to_owned(), written_at: at(second) };
+        let seen = match_answers(vec![
             listed("inbox/vision/a.accepted.json", 5),
             listed("inbox/vision/a.rejected.json", 3),
             listed("inbox/vision/a.toml", 4),
             listed("inbox/vision/b.toml", 4),
         ]);
-        let expect = |key: &str, answered: Option<i64>| Inboxed {
+        let expect = |key: &str, answered: Option<i64>| InboxObject {
             key: key.to_owned(),
             written_at: at(4),
             answered_at: answered.map(at),
@@ -245,7 +311,7 @@ mod tests {
 
     #[test]
     fn of_two_answers_one_is_outdated_once_the_other_is_to_what_is_there() {
-        let answered = |object: &str, second: i64, job: Option<&str>| Answered {
+        let answered = |object: &str, second: i64, job: Option<&str>| InboxAnswer {
             object: object.to_owned(),
             at: Timestamp::from_second(second).unwrap(),
             job: job.map(|job| JobId::read(job).unwrap()),
@@ -253,12 +319,26 @@ mod tests {
         };
         let rejected = answered("v1", 1, None);
         let accepted = answered("v2", 1, Some("vision/a-0123abcd"));
-        let both = Answers { accepted: Some(accepted.clone()), rejected: Some(rejected.clone()) };
+        let both = InboxAnswers { accepted: Some(accepted.clone()), rejected: Some(rejected.clone()) };
         assert_eq!((both.to("v2"), both.outdated("v2")), (Some(&accepted), Some(&rejected)));
         assert_eq!((both.to("v3"), both.outdated("v3")), (None, None), "what is there now is not answered yet");
-        let newer = Answers { rejected: Some(answered("v3", 3, None)), ..both };
+        let newer = InboxAnswers { rejected: Some(answered("v3", 3, None)), ..both };
         assert_eq!((newer.to("v2"), newer.outdated("v2")), (None, None), "another run has answered what came after");
         assert_eq!(newer.outdated("v3"), Some(&accepted));
-        assert_eq!(Answers { rejected: None, ..newer }.outdated("v2"), None);
+        assert_eq!(InboxAnswers { rejected: None, ..newer }.outdated("v2"), None);
+    }
+
+    #[test]
+    fn a_job_that_was_accepted_is_not_rejected_for_the_same_object() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let accepted = InboxAnswer {
+            object: "v1".to_owned(),
+            at: at(1),
+            job: Some(JobId::read("vision/a-0123abcd").unwrap()),
+            mistakes: Vec::new(),
+        };
+        let rejected = InboxAnswer { at: at(2), job: None, ..accepted.clone() };
+        let both = InboxAnswers { accepted: Some(accepted.clone()), rejected: Some(rejected.clone()) };
+        assert_eq!((both.to("v1"), both.outdated("v1")), (Some(&accepted), Some(&rejected)));
     }
 }

@@ -2,15 +2,19 @@
 //!
 //! Team and job are one part of a key each, written as the team of a budget is.
 
-use domain::id::TeamName;
-use domain::job::JobId;
+use jobs::JobId;
+use model::id::TeamName;
 
 use crate::budgets::folder;
 use crate::budgets::list::team_of;
 
+/// What a job's machine writes. In IAM `*` matches `/` too: only a first folder of its own keeps a machine's role out of `jobs/`
+/// (IAM user guide, "IAM JSON policy elements: Resource").
+const ATTEMPTS: &str = "attempts/";
+
 /// Which document of a job.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Of {
+pub(super) enum JobDocument {
     Spec,
     State,
     Head,
@@ -20,21 +24,27 @@ pub(super) enum Of {
     Log(u32),
 }
 
-pub(super) fn key(job: &JobId, of: Of) -> String {
-    let name = match of {
-        Of::Spec => "spec.toml".to_owned(),
-        Of::State => "state.json".to_owned(),
-        Of::Head => "head.json".to_owned(),
-        Of::Cancel => "cancel.json".to_owned(),
-        Of::Heartbeat(attempt) => format!("attempts/{attempt}/heartbeat.json"),
-        Of::Exit(attempt) => format!("attempts/{attempt}/exit.json"),
-        Of::Log(attempt) => format!("attempts/{attempt}/log"),
-    };
-    format!("jobs/{}/{name}", path(job))
+pub(super) fn key(job: &JobId, of: JobDocument) -> String {
+    let job = path(job);
+    match of {
+        JobDocument::Spec => format!("jobs/{job}/spec.toml"),
+        JobDocument::State => format!("jobs/{job}/state.json"),
+        JobDocument::Cancel => format!("jobs/{job}/cancel.json"),
+        JobDocument::Head => format!("{ATTEMPTS}{job}/head.json"),
+        JobDocument::Heartbeat(attempt) => format!("{ATTEMPTS}{job}/{attempt}/heartbeat.json"),
+        JobDocument::Exit(attempt) => format!("{ATTEMPTS}{job}/{attempt}/exit.json"),
+        JobDocument::Log(attempt) => format!("{ATTEMPTS}{job}/{attempt}/log"),
+    }
 }
 
 pub(super) fn jobs_folder(team: &TeamName) -> String {
     format!("jobs/{}/", folder(team))
+}
+
+/// The team of a folder right under `jobs/`; `None` where Curfew would not write it so.
+pub(super) fn team_of_folder(folder: &str) -> Option<TeamName> {
+    let team = TeamName::new(team_of(folder.strip_prefix("jobs/")?.strip_suffix('/')?)?);
+    (!team.as_str().is_empty() && jobs_folder(&team) == folder).then_some(team)
 }
 
 pub(super) fn active_key(job: &JobId) -> String {
@@ -53,11 +63,9 @@ fn path(job: &JobId) -> String {
 /// The job that `<team>/<job>` of a key names; `None` where it names none.
 pub(super) fn team_and_job(path: &str) -> Option<JobId> {
     let (team, job) = path.split_once('/')?;
-    let (team, job) = (team_of(team)?, team_of(job)?);
-    let job = JobId { team: TeamName::new(team), job };
+    let job = JobId::read(&format!("{}/{}", team_of(team)?, team_of(job)?)).ok()?;
     // Only what is written so is of Curfew.
-    let is_one = !job.team.as_str().is_empty() && !job.job.is_empty();
-    (is_one && self::path(&job) == path).then_some(job)
+    (self::path(&job) == path).then_some(job)
 }
 
 /// The job that an object under `jobs/` is of; `None` where it is of none.
@@ -80,7 +88,7 @@ mod tests {
 
     fn check(team: &str, job: &str, expect: &str) {
         let (job, expect) = (id(team, job), format!("jobs/{expect}/state.json"));
-        assert_eq!(key(&job, Of::State), expect);
+        assert_eq!(key(&job, JobDocument::State), expect);
         assert_eq!(job_of_key(&expect), Some(job));
     }
 
@@ -89,7 +97,26 @@ mod tests {
         check("vision", "llama-ft-0123abcd", "vision/llama-ft-0123abcd");
         check("Bildverarbeitung Köln", "x.y_z-0123abcd", "Bildverarbeitung%20Köln/x.y_z-0123abcd");
         check("a/b", "c-0123abcd", "a%2Fb/c-0123abcd");
-        check("..", "..", "%2E%2E/%2E%2E");
+        check("..", "x-0123abcd", "%2E%2E/x-0123abcd");
+    }
+
+    #[test]
+    fn a_machine_writes_in_a_folder_of_its_own() {
+        let job = id("a/b", "c-0123abcd");
+        let keys = [JobDocument::Head, JobDocument::Heartbeat(2), JobDocument::Exit(2), JobDocument::Log(2)]
+            .map(|of| key(&job, of));
+        let names = ["head.json", "2/heartbeat.json", "2/exit.json", "2/log"];
+        assert_eq!(keys, names.map(|name| format!("attempts/a%2Fb/c-0123abcd/{name}")));
+    }
+
+    #[test]
+    fn a_folder_is_of_the_team_that_it_is_written_for() {
+        for team in ["vision", "a/b", "computer vision"] {
+            assert_eq!(team_of_folder(&jobs_folder(&team.into())), Some(team.into()));
+        }
+        for folder in ["jobs/", "jobs//", "jobs/v%69sion/", "jobs/a b/", "inbox/vision/"] {
+            assert_eq!(team_of_folder(folder), None, "{folder}");
+        }
     }
 
     #[test]
@@ -101,18 +128,32 @@ mod tests {
 
     #[test]
     fn what_curfew_does_not_write_is_no_job() {
-        for key in ["jobs/vision", "jobs/vision/x", "jobs//x/state.json", "jobs/a b/x/state.json", "inbox/vision/x/y"] {
+        let forged =
+            ["jobs/nlp/attempts/state.json", "jobs/vision/x-0123ABCD/state.json", "jobs/vision/x-0123abc/state.json"];
+        let respelt = [
+            "jobs/v%69sion/x-0123abcd/state.json",
+            "jobs/a b/x-0123abcd/y",
+            "jobs/%20a/x-0123abcd/y",
+            "jobs/a/..-0123abcd/y",
+        ];
+        let no_jobs =
+            ["jobs/vision", "jobs/vision/x-0123abcd", "jobs//x-0123abcd/state.json", "inbox/vision/x-0123abcd/y"];
+        for key in forged.iter().chain(&respelt).chain(&no_jobs) {
             assert_eq!(job_of_key(key), None, "{key}");
         }
     }
 
     proptest! {
         #[test]
-        fn a_key_says_which_job_it_is_of(team in "\\PC{1,20}|[-./_%a-z ]{1,8}", job in "[A-Za-z0-9][-._A-Za-z0-9]{0,30}") {
+        fn a_key_says_which_job_it_is_of(team in "\\PC{1,20}|[-./_%a-z ]{1,8}", job in "[A-Za-z0-9][-._A-Za-z0-9]{0,30}-[0-9a-f]{8}") {
+            prop_assume!(model::ownership::is_team(&team));
             let job = id(&team, &job);
             prop_assert_eq!(team_and_job(&path(&job)), Some(job.clone()));
-            for of in [Of::Spec, Of::Head, Of::Cancel, Of::Heartbeat(3), Of::Exit(3), Of::Log(3)] {
+            for of in [JobDocument::Spec, JobDocument::State, JobDocument::Cancel] {
                 prop_assert_eq!(job_of_key(&key(&job, of)), Some(job.clone()));
+            }
+            for of in [JobDocument::Head, JobDocument::Heartbeat(3), JobDocument::Exit(3), JobDocument::Log(3)] {
+                prop_assert_eq!(job_of_key(&key(&job, of)), None);
             }
         }
     }

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 
-use domain::budget::{Budget, Holder, Reservation};
-use domain::money::Amount;
+use billing::budget::{Budget, BudgetHolder, BudgetReservation};
 use jiff::Timestamp;
+use model::money::Amount;
+use ports::BudgetDocuments as _;
 
 use super::{error, server};
 use crate::StoreError;
@@ -15,15 +16,15 @@ const MONTH: &str = "2026-11";
 const RESERVED: &str = r#"{"schema": 1, "team": "vision", "month": "2026-11", "reservations": {"vision/other":
     {"usd": 2.0, "since": "2026-11-20T12:00:00Z", "until": "2026-11-21T12:00:00Z"}}}"#;
 
-fn vision() -> Holder {
-    Holder::Team("vision".into())
+fn vision() -> BudgetHolder {
+    BudgetHolder::Team("vision".into())
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "it stands for a change that may refuse")]
 fn reserve(budget: &mut Budget) -> Result<usize, Infallible> {
     let (usd, spent_usd, at) = (Amount::from_usd(1.0), Amount::ZERO, Timestamp::UNIX_EPOCH);
     let instances = BTreeSet::new();
-    let reservation = Reservation { usd, spent_usd, since: at, instances, until: at, ended: None };
+    let reservation = BudgetReservation { usd, spent_usd, since: at, instances, until: at, ended: None };
     budget.reservations.insert("vision/mine".to_owned(), reservation);
     Ok(budget.reservations.len())
 }
@@ -81,7 +82,7 @@ async fn whoever_always_loses_gives_up() {
 async fn what_cannot_be_understood_is_neither_lost_nor_overwritten() {
     let (store, served) = server(vec![(200, "{"), (200, r#"{"schema": 2}"#)]);
     for _ in ["garbled", "of another version"] {
-        let refused = store.update_budget(&Holder::Account, MONTH, reserve).await.unwrap_err().to_string();
+        let refused = store.update_budget(&BudgetHolder::Account, MONTH, reserve).await.unwrap_err().to_string();
         assert!(refused.contains("what it reserves for jobs is forgotten"), "{refused}");
     }
     let requests = served.join().unwrap();

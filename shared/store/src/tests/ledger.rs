@@ -1,19 +1,20 @@
 //! The ledger: of two beats at once neither is lost.
 
-use domain::id::Region;
-use domain::ledger::{Beat, Ledger, Month};
+use billing::ledger::{CalendarMonth, Ledger, LedgerBeat};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use model::id::Region;
+use ports::LedgerDocuments as _;
 
 use super::{error, home, listing, server};
 use crate::StoreError;
 
-fn november() -> Month {
-    Month::read("2026-11", &TimeZone::UTC).unwrap()
+fn november() -> CalendarMonth {
+    CalendarMonth::read("2026-11", &TimeZone::UTC).unwrap()
 }
 
-fn beat(at: &str) -> Beat {
-    Beat { at: at.parse().unwrap(), region: home(), whole: true, items: vec![] }
+fn beat(at: &str) -> LedgerBeat {
+    LedgerBeat { at: at.parse().unwrap(), region: home(), whole: true, items: vec![] }
 }
 
 /// What another beat wrote, as it is in the bucket.

@@ -1,15 +1,14 @@
 use std::sync::Mutex;
 
-use domain::id::{Region, ResourceId};
-use domain::instance::{Instance, Machine, Purchase, State};
-use domain::mark::Mark;
-use domain::plan::{Because, Mended};
-use domain::rule::Rule;
-use domain::vocabulary::STOPPED;
+use model::curfew_tags::STOPPED;
+use model::id::{Region, ResourceId};
+use model::instance::{Instance, InstanceState, InstanceTypeFacts, PurchaseOption};
+use model::mark::Mark;
+use model::rule::Rule;
+use plan::{Evidence, ResolvedEvidence};
 
-use super::{done, tags_of, target};
-use crate::act::*;
-use crate::replay::{Answer, Call, Calls, aws, instance_xml, instances_page};
+use super::*;
+use crate::replay::{ReplayAnswer, ReplayedCall, ReplayedCalls, aws, instance_xml, instances_page};
 
 const MARK: &str = "i-0abc idle=stop@2026-09-01T12:00:00Z";
 
@@ -27,10 +26,10 @@ fn step(action: Action, tags: &[(&str, &str)]) -> Step {
         id: ResourceId::from("i-0abc"),
         region: Region::from("us-east-1"),
         instance_type: "g5.xlarge".into(),
-        state: State::Running,
+        state: InstanceState::Running,
         launched_at: "2026-08-31T12:00:00Z".parse().unwrap(),
         tags: tags_of(tags),
-        purchase: Purchase::OnDemand,
+        purchase: PurchaseOption::OnDemand,
         root_on_instance_storage: false,
         operator: None,
         prepaid: None,
@@ -38,25 +37,25 @@ fn step(action: Action, tags: &[(&str, &str)]) -> Step {
         plain_linux: true,
         host: Some("ip-10-0-0-1".to_owned()),
         state_reason: None,
-        machine: Machine { instance_storage_gb: 250, ..Machine::UNKNOWN },
+        machine: InstanceTypeFacts { instance_storage_gb: 250, ..InstanceTypeFacts::UNKNOWN },
     };
-    let because = Because::Mended(Mended { rule: Rule::Idle, mended: true });
-    Step::bare(target("i-0abc"), action, because, Mode::Enforce, Seen::Instance(seen))
+    let evidence = Evidence::Resolved(ResolvedEvidence { rule: Rule::Idle, mended: true });
+    Step::bare(target("i-0abc"), action, evidence, Mode::Enforce, ObservedResource::Instance(seen))
 }
 
 /// Carries the step out where EC2 sees the instance as the step does, and every write is taken.
-async fn carried_out(step: &Step) -> (Outcome, Vec<String>) {
-    carried_out_where(step, |_| Answer::ok("")).await
+async fn carried_out(step: &Step) -> (StepOutcome, Vec<String>) {
+    carried_out_where(step, |_| ReplayAnswer::ok("")).await
 }
 
 /// The same where writes are answered like that; what was called after the look.
 async fn carried_out_where(
     step: &Step,
-    write: impl Fn(&Call) -> Answer + Send + Sync + 'static,
-) -> (Outcome, Vec<String>) {
+    write: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static,
+) -> (StepOutcome, Vec<String>) {
     let tags: Vec<(String, String)> =
         step.seen.tags().iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-    let state = if step.seen.instance().unwrap().state == State::Stopped { "stopped" } else { "running" };
+    let state = if step.seen.instance().unwrap().state == InstanceState::Stopped { "stopped" } else { "running" };
     let (aws, calls) = aws(move |call| {
         let tags: Vec<(&str, &str)> = tags.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         match call.name.as_str() {
@@ -68,7 +67,7 @@ async fn carried_out_where(
     (outcome, after_the_look(&calls))
 }
 
-fn after_the_look(calls: &Calls) -> Vec<String> {
+fn after_the_look(calls: &ReplayedCalls) -> Vec<String> {
     let said = calls.said();
     assert_eq!(said[0], "DescribeInstances InstanceId.1=i-0abc");
     said[1..].to_vec()
@@ -127,9 +126,9 @@ async fn a_stop_that_was_not_announced_marks_in_the_same_call() {
 
 #[tokio::test]
 async fn a_mark_that_stays_does_not_undo_the_stop() {
-    let refuse = |call: &Call| match call.name.as_str() {
-        "DeleteTags" => Answer::error("UnauthorizedOperation", "No"),
-        _ => Answer::ok(""),
+    let refuse = |call: &ReplayedCall| match call.name.as_str() {
+        "DeleteTags" => ReplayAnswer::error("UnauthorizedOperation", "No"),
+        _ => ReplayAnswer::ok(""),
     };
     let (outcome, _) = carried_out_where(&step(stop(None), &[(MARKED, MARK)]), refuse).await;
     assert_eq!(outcome.kind, OutcomeKind::Done);
@@ -139,7 +138,7 @@ async fn a_mark_that_stays_does_not_undo_the_stop() {
 
 #[tokio::test]
 async fn nothing_ends_without_its_trace() {
-    let refuse = |_: &Call| Answer::error("UnauthorizedOperation", "No");
+    let refuse = |_: &ReplayedCall| ReplayAnswer::error("UnauthorizedOperation", "No");
     for action in [stop(None), Action::Terminate { mark: Some(mark()) }] {
         let (outcome, calls) = carried_out_where(&step(action, &[]), refuse).await;
         assert_eq!(outcome.kind, OutcomeKind::Failed);
@@ -160,8 +159,8 @@ async fn a_termination_marks_only_where_it_was_not_announced() {
 
 fn start() -> Step {
     let stopped = step(Action::Start, &[(STOPPED, "hours 2026-08-31T20:00:00Z")]);
-    let seen = Instance { state: State::Stopped, ..stopped.seen.instance().unwrap().clone() };
-    Step { seen: Seen::Instance(seen), ..stopped }
+    let seen = Instance { state: InstanceState::Stopped, ..stopped.seen.instance().unwrap().clone() };
+    Step { seen: ObservedResource::Instance(seen), ..stopped }
 }
 
 #[tokio::test]
@@ -172,18 +171,18 @@ async fn a_start_is_one_call() {
 
 #[tokio::test]
 async fn a_start_without_capacity_is_tried_again() {
-    let none = |_: &Call| Answer::error("InsufficientInstanceCapacity", "We have none");
+    let none = |_: &ReplayedCall| ReplayAnswer::error("InsufficientInstanceCapacity", "We have none");
     let (outcome, _) = carried_out_where(&start(), none).await;
     let said = "ec2:StartInstances failed in us-east-1: InsufficientInstanceCapacity: We have none; every run within its \
                 hours tries again";
-    assert_eq!(outcome, Outcome::with(OutcomeKind::Failed, said));
+    assert_eq!(outcome, StepOutcome::with(OutcomeKind::Failed, said));
 }
 
 #[tokio::test]
 async fn a_state_that_changed_under_the_write_is_a_change() {
-    let wrong = |call: &Call| match call.name.as_str() {
-        "StopInstances" => Answer::error("IncorrectInstanceState", "It is 'pending'"),
-        _ => Answer::ok(""),
+    let wrong = |call: &ReplayedCall| match call.name.as_str() {
+        "StopInstances" => ReplayAnswer::error("IncorrectInstanceState", "It is 'pending'"),
+        _ => ReplayAnswer::ok(""),
     };
     let (outcome, _) = carried_out_where(&step(stop(None), &[]), wrong).await;
     assert_eq!(outcome.kind, OutcomeKind::Changed);
@@ -192,11 +191,11 @@ async fn a_state_that_changed_under_the_write_is_a_change() {
 
 #[tokio::test]
 async fn protection_against_stopping_is_a_failure_in_ec2s_words() {
-    let refuse = |call: &Call| match call.name.as_str() {
+    let refuse = |call: &ReplayedCall| match call.name.as_str() {
         "StopInstances" => {
-            Answer::error("OperationNotPermitted", "Modify its 'disableApiStop' attribute and try again.")
+            ReplayAnswer::error("OperationNotPermitted", "Modify its 'disableApiStop' attribute and try again.")
         }
-        _ => Answer::ok(""),
+        _ => ReplayAnswer::ok(""),
     };
     let (outcome, _) = carried_out_where(&step(stop(None), &[]), refuse).await;
     assert_eq!(outcome.kind, OutcomeKind::Failed);
@@ -204,7 +203,7 @@ async fn protection_against_stopping_is_a_failure_in_ec2s_words() {
 }
 
 /// Carries out a step whose write is answered like that, of an instance that is in this state by then.
-async fn after_a_write(step: &Step, write: Answer, by_then: &str) -> (Outcome, Vec<String>) {
+async fn after_a_write(step: &Step, write: ReplayAnswer, by_then: &str) -> (StepOutcome, Vec<String>) {
     let answers = Mutex::new(Some(write));
     let tags: Vec<(String, String)> = step.seen.tags().clone().into_iter().collect();
     let by_then = by_then.to_owned();
@@ -216,7 +215,7 @@ async fn after_a_write(step: &Step, write: Answer, by_then: &str) -> (Outcome, V
                 let state = if answers.lock().unwrap().is_some() { before } else { &by_then };
                 instances_page(&[instance_xml("i-0abc", state, &tags, "")], None)
             }
-            "CreateTags" | "DeleteTags" => Answer::ok(""),
+            "CreateTags" | "DeleteTags" => ReplayAnswer::ok(""),
             _ => answers.lock().unwrap().take().unwrap(),
         }
     });
@@ -226,9 +225,12 @@ async fn after_a_write(step: &Step, write: Answer, by_then: &str) -> (Outcome, V
 
 #[tokio::test]
 async fn what_was_carried_out_and_not_answered_is_done() {
-    let nothing = || Answer::Raw(200, Vec::new());
+    let nothing = || ReplayAnswer::Raw(200, Vec::new());
     let in_trouble = || {
-        Answer::Raw(500, b"<Response><Errors><Error><Code>InternalError</Code></Error></Errors></Response>".to_vec())
+        ReplayAnswer::Raw(
+            500,
+            b"<Response><Errors><Error><Code>InternalError</Code></Error></Errors></Response>".to_vec(),
+        )
     };
     let table = [
         (step(stop(None), &[(MARKED, MARK)]), "stopped"),
@@ -252,10 +254,10 @@ async fn what_was_carried_out_and_not_answered_is_done() {
 
 #[tokio::test]
 async fn what_was_not_answered_and_not_carried_out_has_failed() {
-    let (outcome, calls) = after_a_write(&step(stop(None), &[]), Answer::Raw(200, Vec::new()), "pending").await;
+    let (outcome, calls) = after_a_write(&step(stop(None), &[]), ReplayAnswer::Raw(200, Vec::new()), "pending").await;
     assert_eq!(outcome.kind, OutcomeKind::Failed);
     assert_eq!(calls, ["DescribeInstances", "CreateTags", "StopInstances", "DescribeInstances"]);
-    let refused = Answer::error("UnauthorizedOperation", "No");
+    let refused = ReplayAnswer::error("UnauthorizedOperation", "No");
     let (outcome, calls) = after_a_write(&step(stop(None), &[]), refused, "stopped").await;
     assert_eq!(outcome.kind, OutcomeKind::Failed, "somebody else has stopped it");
     assert_eq!(calls, ["DescribeInstances", "CreateTags", "StopInstances"]);
@@ -272,23 +274,23 @@ async fn observing_looks_and_writes_nothing() {
     for action in actions {
         let step = Step { mode: Mode::Observe, ..step(action, &[(MARKED, MARK), (STOPPED, "x")]) };
         let (outcome, calls) = carried_out(&step).await;
-        assert_eq!((outcome, calls), (Outcome::of(OutcomeKind::Observed), Vec::new()));
+        assert_eq!((outcome, calls), (StepOutcome::from_kind(OutcomeKind::Observed), Vec::new()));
     }
     let (outcome, calls) = carried_out(&Step { mode: Mode::Observe, ..start() }).await;
-    assert_eq!((outcome, calls), (Outcome::of(OutcomeKind::Observed), Vec::new()));
+    assert_eq!((outcome, calls), (StepOutcome::from_kind(OutcomeKind::Observed), Vec::new()));
 }
 
 #[tokio::test]
 async fn what_is_only_told_calls_nothing() {
     for (mode, expected) in [(Mode::Enforce, OutcomeKind::Done), (Mode::Observe, OutcomeKind::Observed)] {
-        let (aws, calls) = aws(|_| Answer::error("Unexpected", "call"));
+        let (aws, calls) = aws(|_| ReplayAnswer::error("Unexpected", "call"));
         let outcome = carry_out(&aws, &Step { mode, ..step(Action::Notify, &[]) }).await;
-        assert_eq!((outcome, calls.names()), (Outcome::of(expected), Vec::new()));
+        assert_eq!((outcome, calls.names()), (StepOutcome::from_kind(expected), Vec::new()));
     }
 }
 
 /// Carries out a stop of something that has become this since the look.
-async fn stop_of_what_is_now(instances: &[String]) -> Outcome {
+async fn stop_of_what_is_now(instances: &[String]) -> StepOutcome {
     let now: Vec<String> = instances.to_vec();
     let (aws, calls) = aws(move |_| instances_page(&now, None));
     let outcome = carry_out(&aws, &step(stop(None), &[("Team", "vision")])).await;
@@ -309,14 +311,15 @@ async fn whatever_changed_since_the_look_is_left_alone() {
         (instance_xml("i-0abc", "terminated", &[team], ""), OutcomeKind::AlreadyGone),
     ];
     for (now, expected) in table {
-        assert_eq!(stop_of_what_is_now(std::slice::from_ref(&now)).await, Outcome::of(expected), "{now}");
+        assert_eq!(stop_of_what_is_now(std::slice::from_ref(&now)).await, StepOutcome::from_kind(expected), "{now}");
     }
 }
 
 #[tokio::test]
 async fn what_ec2_does_not_know_is_not_gone() {
     let empty = stop_of_what_is_now(&[]).await;
-    let (aws, _) = aws(|_| Answer::error("InvalidInstanceID.NotFound", "The instance ID 'i-0abc' does not exist"));
+    let (aws, _) =
+        aws(|_| ReplayAnswer::error("InvalidInstanceID.NotFound", "The instance ID 'i-0abc' does not exist"));
     let unknown = carry_out(&aws, &step(stop(None), &[])).await;
     for outcome in [empty, unknown] {
         assert_eq!(outcome.kind, OutcomeKind::Failed);
@@ -329,7 +332,7 @@ async fn what_ec2_does_not_know_is_not_gone() {
 async fn a_second_look_that_is_cut_off_ends_nothing() {
     let (aws, calls) = aws(|_| {
         let instance = instance_xml("i-0abc", "running", &[], "");
-        Answer::Raw(200, format!("<DescribeInstancesResponse><reservationSet>{instance}").into())
+        ReplayAnswer::Raw(200, format!("<DescribeInstancesResponse><reservationSet>{instance}").into())
     });
     let outcome = carry_out(&aws, &step(stop(None), &[])).await;
     assert_eq!((outcome.kind, calls.names()), (OutcomeKind::Failed, vec!["DescribeInstances".to_owned()]));

@@ -1,10 +1,9 @@
-use domain::plan::Because;
-use domain::vocabulary::{DELETED_AT, PROTECTED, RESTORE, SNAPSHOT_OF};
-use domain::volume::{Snapshot, SnapshotState};
+use model::curfew_tags::{DELETED_AT, PROTECTED, RESTORE, SNAPSHOT_OF};
+use model::volume::{Snapshot, SnapshotState};
+use plan::Evidence;
 
-use super::{IN_TROUBLE, cut_off, denied, done, gone, tags_of, target, throttled};
-use crate::act::*;
-use crate::replay::{Answer, Call, attached_xml, aws, page_of, snapshot_xml, volume_xml};
+use super::*;
+use crate::replay::{ReplayAnswer, ReplayedCall, attached_xml, aws, page_of, snapshot_xml, volume_xml};
 
 const DELETED: &str = "2026-08-21T12:00:00Z";
 const OF_IT: &[(&str, &str)] = &[(SNAPSHOT_OF, "vol-0abc"), (RESTORE, "us-east-1a,gp3,100,3000,125")];
@@ -15,7 +14,7 @@ const LOOK_AT_VOLUME: &str = "DescribeVolumes VolumeId.1=vol-0abc";
 const DELETION: &str = "DeleteSnapshot SnapshotId=snap-1";
 
 /// What EC2 answers, and what is said of that.
-type Said = (fn() -> Answer, &'static str);
+type Said = (fn() -> ReplayAnswer, &'static str);
 
 /// A step to enforce on snap-1, of a volume that is gone.
 fn step(action: Action, tags: &[(&str, &str)]) -> Step {
@@ -28,12 +27,12 @@ fn step(action: Action, tags: &[(&str, &str)]) -> Step {
         size_gib: 100,
         tags: tags_of(tags),
     };
-    let because = Because::Outlived {
+    let evidence = Evidence::SnapshotExpired {
         volume: "vol-0abc".into(),
         deleted_at: DELETED.parse().unwrap(),
         expires_at: "2026-09-20T12:00:00Z".parse().unwrap(),
     };
-    Step::bare(target("snap-1"), action, because, Mode::Enforce, Seen::Snapshot(seen))
+    Step::bare(target("snap-1"), action, evidence, Mode::Enforce, ObservedResource::Snapshot(seen))
 }
 
 fn deletion() -> Step {
@@ -45,11 +44,11 @@ fn date() -> Step {
     step(Action::Date { key: DELETED_AT, at: DELETED.parse().unwrap() }, OF_IT)
 }
 
-fn page(item: String) -> Answer {
+fn page(item: String) -> ReplayAnswer {
     page_of("snapshotSet", &[item], None)
 }
 
-fn volume_is_gone() -> Answer {
+fn volume_is_gone() -> ReplayAnswer {
     gone("InvalidVolume.NotFound")
 }
 
@@ -57,15 +56,15 @@ fn volume_is_gone() -> Answer {
 /// `answer` says otherwise.
 async fn carried_out_where(
     step: &Step,
-    answer: impl Fn(&Call) -> Option<Answer> + Send + Sync + 'static,
-) -> (Outcome, Vec<String>) {
+    answer: impl Fn(&ReplayedCall) -> Option<ReplayAnswer> + Send + Sync + 'static,
+) -> (StepOutcome, Vec<String>) {
     let tags: Vec<(String, String)> = step.seen.tags().clone().into_iter().collect();
     let (aws, calls) = aws(move |call| {
         let tags: Vec<(&str, &str)> = tags.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         answer(call).unwrap_or_else(|| match call.name.as_str() {
             "DescribeSnapshots" => page(snapshot_xml("snap-1", "vol-0abc", "completed", &tags)),
             "DescribeVolumes" => volume_is_gone(),
-            _ => Answer::ok("<return>true</return>"),
+            _ => ReplayAnswer::ok("<return>true</return>"),
         })
     });
     let outcome = carry_out(&aws, step).await;
@@ -76,8 +75,8 @@ async fn carried_out_where(
 async fn carried_out_with(
     step: &Step,
     name: &'static str,
-    answer: impl Fn() -> Answer + Send + Sync + 'static,
-) -> (Outcome, Vec<String>) {
+    answer: impl Fn() -> ReplayAnswer + Send + Sync + 'static,
+) -> (StepOutcome, Vec<String>) {
     carried_out_where(step, move |call| (call.name == name).then(&answer)).await
 }
 
@@ -100,7 +99,7 @@ async fn nothing_is_written_while_the_volume_exists() {
         for step in [deletion(), date()] {
             let exists = move || page_of("volumeSet", &[volume_xml("vol-0abc", state, &[], "")], None);
             let (outcome, calls) = carried_out_with(&step, "DescribeVolumes", exists).await;
-            assert_eq!(outcome, Outcome::with(OutcomeKind::Changed, "vol-0abc exists"), "{state}");
+            assert_eq!(outcome, StepOutcome::with(OutcomeKind::Changed, "vol-0abc exists"), "{state}");
             assert_eq!(calls, [LOOK, LOOK_AT_VOLUME], "{state}");
         }
     }
@@ -123,8 +122,8 @@ async fn only_ec2s_word_says_that_the_volume_is_gone() {
         (|| page_of("volumeSet", &[], None), "EC2 answered without vol-0abc"),
         (another, "EC2 answered without vol-0abc"),
         (half, "EC2 left out what must be known of vol-0abc"),
-        (|| Answer::Raw(200, Vec::new()), "HTTP status 200"),
-        (|| Answer::Raw(500, IN_TROUBLE.into()), "InternalError"),
+        (|| ReplayAnswer::Raw(200, Vec::new()), "HTTP status 200"),
+        (|| ReplayAnswer::Raw(500, IN_TROUBLE.into()), "InternalError"),
         (|| gone("InvalidVolumeID.Malformed"), "InvalidVolumeID.Malformed"),
     ];
     for (answer, said) in unsure {
@@ -156,7 +155,11 @@ async fn a_snapshot_that_changed_since_the_look_is_left_alone() {
     for now in table {
         let answer = now.clone();
         let (outcome, calls) = carried_out_with(&deletion(), "DescribeSnapshots", move || page(answer.clone())).await;
-        assert_eq!((outcome, &calls[..]), (Outcome::of(OutcomeKind::Changed), &[LOOK.to_owned()][..]), "{now}");
+        assert_eq!(
+            (outcome, &calls[..]),
+            (StepOutcome::from_kind(OutcomeKind::Changed), &[LOOK.to_owned()][..]),
+            "{now}"
+        );
     }
 }
 
@@ -164,18 +167,18 @@ async fn a_snapshot_that_changed_since_the_look_is_left_alone() {
 async fn a_snapshot_that_is_gone_is_gone() {
     for step in [deletion(), date()] {
         let (outcome, calls) = carried_out_with(&step, "DescribeSnapshots", || gone("InvalidSnapshot.NotFound")).await;
-        assert_eq!((outcome, &calls[..]), (Outcome::of(OutcomeKind::AlreadyGone), &[LOOK.to_owned()][..]));
+        assert_eq!((outcome, &calls[..]), (StepOutcome::from_kind(OutcomeKind::AlreadyGone), &[LOOK.to_owned()][..]));
     }
 }
 
 #[tokio::test]
 async fn a_snapshot_that_cannot_be_read_again_is_left_alone() {
-    let unsure: [fn() -> Answer; 5] = [
+    let unsure: [fn() -> ReplayAnswer; 5] = [
         denied,
         throttled,
         || cut_off("DescribeSnapshots", "snapshotSet"),
         || page_of("snapshotSet", &[], None),
-        || Answer::Raw(500, IN_TROUBLE.into()),
+        || ReplayAnswer::Raw(500, IN_TROUBLE.into()),
     ];
     for answer in unsure {
         let (outcome, calls) = carried_out_with(&deletion(), "DescribeSnapshots", answer).await;
@@ -186,11 +189,11 @@ async fn a_snapshot_that_cannot_be_read_again_is_left_alone() {
 
 #[tokio::test]
 async fn a_snapshot_behind_an_ami_stays_and_its_owner_hears_why() {
-    let in_use = || Answer::error("InvalidSnapshot.InUse", "The snapshot snap-1 is currently in use by ami-1");
+    let in_use = || ReplayAnswer::error("InvalidSnapshot.InUse", "The snapshot snap-1 is currently in use by ami-1");
     let (outcome, calls) = carried_out_with(&deletion(), "DeleteSnapshot", in_use).await;
     let said = "ec2:DeleteSnapshot failed in us-east-1: InvalidSnapshot.InUse: The snapshot snap-1 is currently in use by \
                 ami-1; an AMI is made of it, and deregistering that AMI frees it";
-    assert_eq!(outcome, Outcome::with(OutcomeKind::Failed, said));
+    assert_eq!(outcome, StepOutcome::with(OutcomeKind::Failed, said));
     assert_eq!(calls, [LOOK, LOOK_AT_VOLUME, DELETION]);
 }
 
@@ -202,7 +205,10 @@ async fn a_refused_deletion_is_a_failure() {
 }
 
 /// Deletes it where that is answered like this, and then EC2 says that of it.
-async fn deleted(answer: Answer, then: impl Fn() -> Option<Answer> + Send + Sync + 'static) -> (Outcome, Vec<String>) {
+async fn deleted(
+    answer: ReplayAnswer,
+    then: impl Fn() -> Option<ReplayAnswer> + Send + Sync + 'static,
+) -> (StepOutcome, Vec<String>) {
     let answer = std::sync::Mutex::new(Some(answer));
     carried_out_where(&deletion(), move |call| match call.name.as_str() {
         "DeleteSnapshot" => answer.lock().unwrap().take(),
@@ -214,15 +220,15 @@ async fn deleted(answer: Answer, then: impl Fn() -> Option<Answer> + Send + Sync
 
 #[tokio::test]
 async fn a_deletion_that_was_not_answered_is_done_where_it_is_gone() {
-    for answer in [Answer::Raw(500, IN_TROUBLE.into()), throttled(), gone("InvalidSnapshot.NotFound")] {
+    for answer in [ReplayAnswer::Raw(500, IN_TROUBLE.into()), throttled(), gone("InvalidSnapshot.NotFound")] {
         let (outcome, calls) = deleted(answer, || Some(gone("InvalidSnapshot.NotFound"))).await;
         assert_eq!((outcome, &calls[..]), (done(), &[LOOK, LOOK_AT_VOLUME, DELETION, LOOK].map(str::to_owned)[..]));
     }
     let (outcome, calls) = deleted(gone("InvalidSnapshot.NotFound"), || None).await;
-    assert_eq!((outcome, calls.len()), (Outcome::of(OutcomeKind::AlreadyGone), 4), "EC2 finds it again");
+    assert_eq!((outcome, calls.len()), (StepOutcome::from_kind(OutcomeKind::AlreadyGone), 4), "EC2 finds it again");
     for still in [None, Some(page_of("snapshotSet", &[], None)), Some(denied())] {
         let still = std::sync::Mutex::new(still);
-        let in_trouble = Answer::Raw(500, IN_TROUBLE.into());
+        let in_trouble = ReplayAnswer::Raw(500, IN_TROUBLE.into());
         let (outcome, calls) = deleted(in_trouble, move || still.lock().unwrap().take()).await;
         assert_eq!((outcome.kind, calls.len()), (OutcomeKind::Failed, 4));
         assert!(outcome.error.unwrap().starts_with("ec2:DeleteSnapshot failed in us-east-1: InternalError"));
@@ -232,7 +238,7 @@ async fn a_deletion_that_was_not_answered_is_done_where_it_is_gone() {
 #[tokio::test]
 async fn a_snapshot_that_goes_before_its_date_is_written_is_gone() {
     let (outcome, calls) = carried_out_with(&date(), "CreateTags", || gone("InvalidSnapshot.NotFound")).await;
-    assert_eq!((outcome, calls.len()), (Outcome::of(OutcomeKind::AlreadyGone), 3));
+    assert_eq!((outcome, calls.len()), (StepOutcome::from_kind(OutcomeKind::AlreadyGone), 3));
 }
 
 #[tokio::test]
@@ -241,11 +247,11 @@ async fn observing_looks_and_writes_nothing() {
         let step = Step { mode: Mode::Observe, ..step };
         let (outcome, calls) = carried_out_where(&step, |_| None).await;
         let looks = [LOOK, LOOK_AT_VOLUME].map(str::to_owned);
-        assert_eq!((outcome, &calls[..]), (Outcome::of(OutcomeKind::Observed), &looks[..]));
+        assert_eq!((outcome, &calls[..]), (StepOutcome::from_kind(OutcomeKind::Observed), &looks[..]));
         let (outcome, calls) = carried_out_with(&step, "DescribeVolumes", denied).await;
         assert_eq!((outcome.kind, &calls[..]), (OutcomeKind::Failed, &looks[..]));
-        let told = Step { told_before: true, ..step };
+        let told = Step { already_notified: true, ..step };
         let (outcome, calls) = carried_out_where(&told, |_| None).await;
-        assert_eq!((outcome, calls), (Outcome::of(OutcomeKind::Observed), Vec::new()));
+        assert_eq!((outcome, calls), (StepOutcome::from_kind(OutcomeKind::Observed), Vec::new()));
     }
 }

@@ -1,13 +1,12 @@
 //! Volumes: what is written on them, and what a step makes of the volume as it is by then.
 
-use domain::mark::Mark;
-use domain::plan::{Because, Orphaned, Safety};
-use domain::vocabulary::{KEEP_UNTIL, PROTECTED, SNAPSHOT_OF, UNATTACHED_SINCE};
-use domain::volume::{Volume, VolumeState};
+use model::curfew_tags::{KEEP_UNTIL, PROTECTED, SNAPSHOT_OF, UNATTACHED_SINCE};
+use model::mark::Mark;
+use model::volume::{Volume, VolumeState};
+use plan::{Evidence, OrphanedEvidence, SafetySnapshot};
 
-use super::{IN_TROUBLE, cut_off, denied, done, gone, tags_of, target, throttled};
-use crate::act::*;
-use crate::replay::{Answer, Call, attached_xml, aws, page_of, snapshot_xml, volume_xml};
+use super::*;
+use crate::replay::{ReplayAnswer, ReplayedCall, attached_xml, aws, page_of, snapshot_xml, volume_xml};
 
 mod deletion;
 mod snapshot;
@@ -48,22 +47,22 @@ fn step(action: Action, tags: &[(&str, &str)]) -> Step {
         from_snapshot: None,
         operator: None,
     };
-    let because = Because::Orphaned(Orphaned {
+    let evidence = Evidence::Orphaned(OrphanedEvidence {
         unattached_since: SINCE.parse().unwrap(),
         size_gib: 100,
         volume_type: "gp3".to_owned(),
         usd_per_month: None,
         last_attached_to: None,
     });
-    Step::bare(target("vol-0abc"), action, because, Mode::Enforce, Seen::Volume(seen))
+    Step::bare(target("vol-0abc"), action, evidence, Mode::Enforce, ObservedResource::Volume(seen))
 }
 
 /// The same on i-1 by then.
 fn step_on_attached(action: Action, tags: &[(&str, &str)]) -> Step {
     let step = step(action, tags);
-    let Seen::Volume(seen) = step.seen else { panic!("a volume") };
+    let ObservedResource::Volume(seen) = step.seen else { panic!("a volume") };
     let seen = Volume { state: VolumeState::InUse, attached_to: vec!["i-1".into()], ..seen };
-    Step { seen: Seen::Volume(seen), ..step }
+    Step { seen: ObservedResource::Volume(seen), ..step }
 }
 
 fn snapshot() -> Action {
@@ -75,19 +74,19 @@ fn snapshot() -> Action {
 fn delete(safety: Option<&str>, expiring: &[&str]) -> Action {
     let kept_until = "2026-10-01T13:00:00Z".parse().unwrap();
     Action::Delete {
-        safety: safety.map(|id| Safety { snapshot: id.into(), kept_until }),
+        safety: safety.map(|id| SafetySnapshot { snapshot: id.into(), kept_until }),
         expiring: expiring.iter().map(|id| (*id).into()).collect(),
         at: "2026-09-01T13:00:00Z".parse().unwrap(),
     }
 }
 
-fn volumes(item: String) -> Answer {
+fn volumes(item: String) -> ReplayAnswer {
     page_of("volumeSet", &[item], None)
 }
 
 /// EC2 sees the volume as the step does, has a snapshot from which it can be restored, and takes every write.
-fn as_seen(step: &Step) -> impl Fn(&Call) -> Answer + Send + Sync + 'static {
-    let Seen::Volume(seen) = &step.seen else { panic!("a volume") };
+fn as_seen(step: &Step) -> impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static {
+    let ObservedResource::Volume(seen) = &step.seen else { panic!("a volume") };
     let tags: Vec<(String, String)> = seen.tags.clone().into_iter().collect();
     let on = seen.attached_to.first().map(ToString::to_string);
     move |call| {
@@ -98,8 +97,8 @@ fn as_seen(step: &Step) -> impl Fn(&Call) -> Answer + Send + Sync + 'static {
             ("DescribeSnapshots", _) => {
                 page_of("snapshotSet", &[snapshot_xml("snap-1", "vol-0abc", "completed", OF_IT)], None)
             }
-            ("CreateSnapshot", _) => Answer::ok("<snapshotId>snap-3</snapshotId><status>pending</status>"),
-            _ => Answer::ok("<return>true</return>"),
+            ("CreateSnapshot", _) => ReplayAnswer::ok("<snapshotId>snap-3</snapshotId><status>pending</status>"),
+            _ => ReplayAnswer::ok("<return>true</return>"),
         }
     }
 }
@@ -107,8 +106,8 @@ fn as_seen(step: &Step) -> impl Fn(&Call) -> Answer + Send + Sync + 'static {
 /// Carries the step out where EC2 answers as seen, unless `answer` says otherwise; it is told which call it is, from 0 on.
 async fn carried_out_where(
     step: &Step,
-    answer: impl Fn(usize, &Call) -> Option<Answer> + Send + Sync + 'static,
-) -> (Outcome, Vec<String>) {
+    answer: impl Fn(usize, &ReplayedCall) -> Option<ReplayAnswer> + Send + Sync + 'static,
+) -> (StepOutcome, Vec<String>) {
     let (as_seen, count) = (as_seen(step), std::sync::atomic::AtomicUsize::new(0));
     let (aws, calls) = aws(move |call| {
         let nth = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -118,7 +117,7 @@ async fn carried_out_where(
     (outcome, calls.said())
 }
 
-async fn carried_out(step: &Step) -> (Outcome, Vec<String>) {
+async fn carried_out(step: &Step) -> (StepOutcome, Vec<String>) {
     carried_out_where(step, |_, _| None).await
 }
 
@@ -126,8 +125,8 @@ async fn carried_out(step: &Step) -> (Outcome, Vec<String>) {
 async fn carried_out_with(
     step: &Step,
     name: &'static str,
-    answer: impl Fn() -> Answer + Send + Sync + 'static,
-) -> (Outcome, Vec<String>) {
+    answer: impl Fn() -> ReplayAnswer + Send + Sync + 'static,
+) -> (StepOutcome, Vec<String>) {
     carried_out_where(step, move |_, call| (call.name == name).then(&answer)).await
 }
 
@@ -193,7 +192,7 @@ async fn an_unmarking_that_was_not_answered_is_done_where_the_tags_are_gone() {
         [(&BOTH[..1], OutcomeKind::Done), (&BOTH[..2], OutcomeKind::Failed), (BOTH, OutcomeKind::Failed)];
     for (left, expected) in left {
         let (outcome, calls) = carried_out_where(&unmark, move |nth, _| match nth {
-            1 => Some(Answer::Raw(500, IN_TROUBLE.into())),
+            1 => Some(ReplayAnswer::Raw(500, IN_TROUBLE.into())),
             2 => Some(volumes(volume_xml("vol-0abc", "available", left, ""))),
             _ => None,
         })
@@ -241,7 +240,7 @@ async fn a_volume_that_changed_since_the_look_is_left_alone() {
         for step in all() {
             let answer = now.clone();
             let (outcome, calls) = carried_out_with(&step, "DescribeVolumes", move || volumes(answer.clone())).await;
-            assert_eq!(outcome, Outcome::of(OutcomeKind::Changed), "{:?}: {now}", step.action);
+            assert_eq!(outcome, StepOutcome::from_kind(OutcomeKind::Changed), "{:?}: {now}", step.action);
             called(&calls, &[LOOK]);
         }
     }
@@ -253,24 +252,24 @@ async fn a_volume_that_is_gone_is_gone() {
         for state in ["deleting", "deleted"] {
             let going = move || volumes(volume_xml("vol-0abc", state, BOTH, ""));
             let (outcome, calls) = carried_out_with(&step, "DescribeVolumes", going).await;
-            assert_eq!(outcome, Outcome::of(OutcomeKind::AlreadyGone), "{state}");
+            assert_eq!(outcome, StepOutcome::from_kind(OutcomeKind::AlreadyGone), "{state}");
             called(&calls, &[LOOK]);
         }
         let (outcome, calls) = carried_out_with(&step, "DescribeVolumes", || gone("InvalidVolume.NotFound")).await;
-        assert_eq!(outcome, Outcome::of(OutcomeKind::AlreadyGone));
+        assert_eq!(outcome, StepOutcome::from_kind(OutcomeKind::AlreadyGone));
         called(&calls, &[LOOK]);
     }
 }
 
 #[tokio::test]
 async fn a_volume_that_cannot_be_read_again_is_left_alone() {
-    let unsure: [fn() -> Answer; 6] = [
+    let unsure: [fn() -> ReplayAnswer; 6] = [
         denied,
         throttled,
         || cut_off("DescribeVolumes", "volumeSet"),
         || page_of("volumeSet", &[], None),
         || volumes(volume_xml("vol-0abc", "available", BOTH, "").replace("<size>100</size>", "")),
-        || Answer::Raw(500, IN_TROUBLE.into()),
+        || ReplayAnswer::Raw(500, IN_TROUBLE.into()),
     ];
     for answer in unsure {
         for step in all() {
@@ -286,7 +285,7 @@ async fn a_volume_that_cannot_be_read_again_is_left_alone() {
 async fn a_volume_that_goes_before_the_write_is_gone() {
     for (step, name) in all().into_iter().zip(["CreateTags", "CreateTags", "DeleteTags", "CreateSnapshot"]) {
         let (outcome, calls) = carried_out_with(&step, name, || gone("InvalidVolume.NotFound")).await;
-        assert_eq!((outcome, calls.len()), (Outcome::of(OutcomeKind::AlreadyGone), 2), "{name}");
+        assert_eq!((outcome, calls.len()), (StepOutcome::from_kind(OutcomeKind::AlreadyGone), 2), "{name}");
     }
 }
 
@@ -307,14 +306,14 @@ async fn observing_looks_and_writes_nothing() {
         let looks: &[&str] = if with_safety { &[LOOK, LOOK_AT_SNAPSHOT] } else { &[LOOK] };
         let step = Step { mode: Mode::Observe, ..step };
         let (outcome, calls) = carried_out(&step).await;
-        assert_eq!(outcome, Outcome::of(OutcomeKind::Observed));
+        assert_eq!(outcome, StepOutcome::from_kind(OutcomeKind::Observed));
         called(&calls, looks);
         let protected = || volumes(volume_xml("vol-0abc", "available", &[(PROTECTED, "")], ""));
         let (outcome, calls) = carried_out_with(&step, "DescribeVolumes", protected).await;
-        assert_eq!(outcome, Outcome::of(OutcomeKind::Changed));
+        assert_eq!(outcome, StepOutcome::from_kind(OutcomeKind::Changed));
         called(&calls, &[LOOK]);
-        let (outcome, calls) = carried_out(&Step { told_before: true, ..step }).await;
-        assert_eq!(outcome, Outcome::of(OutcomeKind::Observed));
+        let (outcome, calls) = carried_out(&Step { already_notified: true, ..step }).await;
+        assert_eq!(outcome, StepOutcome::from_kind(OutcomeKind::Observed));
         called(&calls, &[]);
     }
 }
@@ -323,7 +322,7 @@ async fn observing_looks_and_writes_nothing() {
 async fn what_is_only_told_calls_nothing() {
     for (mode, expected) in [(Mode::Enforce, OutcomeKind::Done), (Mode::Observe, OutcomeKind::Observed)] {
         let (outcome, calls) = carried_out(&Step { mode, ..step(Action::Notify, BOTH) }).await;
-        assert_eq!(outcome, Outcome::of(expected));
+        assert_eq!(outcome, StepOutcome::from_kind(expected));
         called(&calls, &[]);
     }
 }

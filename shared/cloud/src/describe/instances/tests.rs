@@ -1,5 +1,5 @@
 use super::*;
-use crate::replay::{Answer, Calls, aws, instance_xml};
+use crate::replay::{ReplayAnswer, ReplayedCalls, aws, instance_xml};
 
 /// One that runs, of which EC2 says this as well.
 fn running(more: &str) -> String {
@@ -11,15 +11,17 @@ fn answer(instances: &str) -> String {
 }
 
 /// What becomes of this answer; and the calls.
-async fn asked(answer: impl Fn() -> Answer + Send + Sync + 'static) -> (Result<Page, CallError>, Calls) {
+async fn asked(
+    answer: impl Fn() -> ReplayAnswer + Send + Sync + 'static,
+) -> (Result<InstancesPage, CallError>, ReplayedCalls) {
     let (aws, calls) = aws(move |_| answer());
     let region = Region::from("us-east-1");
     (page(aws.ec2(&region).describe_instances(), &region).await, calls)
 }
 
-async fn page_of(instances: &str) -> Page {
+async fn page_of(instances: &str) -> InstancesPage {
     let answer = answer(instances);
-    asked(move || Answer::ok(answer.clone())).await.0.unwrap()
+    asked(move || ReplayAnswer::ok(answer.clone())).await.0.unwrap()
 }
 
 async fn one(instance: &str) -> Instance {
@@ -42,10 +44,10 @@ async fn a_plain_instance_keeps_what_ec2_says() {
         id: "i-0abc".into(),
         region: "us-east-1".into(),
         instance_type: "g5.xlarge".into(),
-        state: State::Running,
+        state: InstanceState::Running,
         launched_at: "2026-08-31T12:00:00Z".parse().unwrap(),
         tags: tags.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
-        purchase: Purchase::OnDemand,
+        purchase: PurchaseOption::OnDemand,
         root_on_instance_storage: false,
         operator: None,
         prepaid: None,
@@ -53,7 +55,7 @@ async fn a_plain_instance_keeps_what_ec2_says() {
         plain_linux: true,
         host: None,
         state_reason: Some("Client.UserInitiatedShutdown".to_owned()),
-        machine: Machine::UNKNOWN,
+        machine: InstanceTypeFacts::UNKNOWN,
     };
     assert_eq!(page.described[0].instance, expected);
 }
@@ -79,12 +81,12 @@ async fn purchases() {
     let of = |lifecycle: &str| format!("<instanceLifecycle>{lifecycle}</instanceLifecycle>");
     let request = "<spotInstanceRequestId>sir-1</spotInstanceRequestId>";
     let table = [
-        (String::new(), Purchase::OnDemand),
-        (of("spot"), Purchase::SpotOneTime),
-        (of("spot") + request, Purchase::SpotUnknown),
-        (of("capacity-block"), Purchase::CapacityBlock),
-        ("<capacityBlockId>cb-1</capacityBlockId>".to_owned(), Purchase::CapacityBlock),
-        (of("scheduled"), Purchase::OnDemand),
+        (String::new(), PurchaseOption::OnDemand),
+        (of("spot"), PurchaseOption::SpotOneTime),
+        (of("spot") + request, PurchaseOption::SpotUnknown),
+        (of("capacity-block"), PurchaseOption::CapacityBlock),
+        ("<capacityBlockId>cb-1</capacityBlockId>".to_owned(), PurchaseOption::CapacityBlock),
+        (of("scheduled"), PurchaseOption::OnDemand),
     ];
     for (told, expected) in table {
         assert_eq!(one(&running(&told)).await.purchase, expected, "{told}");
@@ -101,9 +103,9 @@ async fn prepaid_capacity_and_other_hardware() {
     let table = [
         (String::new(), None, true),
         (on("dedicated"), None, false),
-        (on("host"), Some(Prepaid::DedicatedHost), false),
-        (on("host") + reserved, Some(Prepaid::DedicatedHost), false),
-        (reserved.to_owned(), Some(Prepaid::CapacityReservation), true),
+        (on("host"), Some(PrepaidCapacity::DedicatedHost), false),
+        (on("host") + reserved, Some(PrepaidCapacity::DedicatedHost), false),
+        (reserved.to_owned(), Some(PrepaidCapacity::CapacityReservation), true),
         (runs("Windows") + "<platform>windows</platform>", None, false),
         (runs("Linux/UNIX") + "<platform>windows</platform>", None, false),
         (runs("Red Hat Enterprise Linux"), None, false),
@@ -132,18 +134,18 @@ async fn operators_count_where_they_manage() {
 #[tokio::test]
 async fn states() {
     let table = [
-        ("pending", State::Pending),
-        ("running", State::Running),
-        ("stopping", State::Stopping),
-        ("stopped", State::Stopped),
-        ("shutting-down", State::ShuttingDown),
-        ("terminated", State::Terminated),
-        ("hovering", State::Unknown),
+        ("pending", InstanceState::Pending),
+        ("running", InstanceState::Running),
+        ("stopping", InstanceState::Stopping),
+        ("stopped", InstanceState::Stopped),
+        ("shutting-down", InstanceState::ShuttingDown),
+        ("terminated", InstanceState::Terminated),
+        ("hovering", InstanceState::Unknown),
     ];
     for (name, expected) in table {
         assert_eq!(one(&instance_xml("i-0abc", name, &[], "")).await.state, expected);
     }
-    assert_eq!(state(None), State::Unknown);
+    assert_eq!(state(None), InstanceState::Unknown);
 }
 
 #[tokio::test]
@@ -185,7 +187,7 @@ async fn an_instance_store_root_is_seen() {
 async fn the_next_pages_token_is_handed_out() {
     let next = |token: &str| {
         let xml = format!("{}{token}", answer(&running("")));
-        async move { asked(move || Answer::ok(xml.clone())).await.0.unwrap().next_token }
+        async move { asked(move || ReplayAnswer::ok(xml.clone())).await.0.unwrap().next_token }
     };
     assert_eq!(next("<nextToken>a&amp;b=</nextToken>").await.as_deref(), Some("a&b="));
     assert_eq!(next("<nextToken/>").await.as_deref(), Some(""));
@@ -193,7 +195,7 @@ async fn the_next_pages_token_is_handed_out() {
 }
 
 /// The words of the error that this answer is.
-async fn refused(answer: impl Fn() -> Answer + Send + Sync + 'static) -> String {
+async fn refused(answer: impl Fn() -> ReplayAnswer + Send + Sync + 'static) -> String {
     asked(answer).await.0.unwrap_err().to_string()
 }
 
@@ -213,18 +215,18 @@ async fn an_answer_that_cannot_be_read_is_an_error_of_the_call() {
     ];
     for (body, expected) in table {
         let body_sent = body.clone();
-        let error = refused(move || Answer::Raw(200, body_sent.clone().into())).await;
+        let error = refused(move || ReplayAnswer::Raw(200, body_sent.clone().into())).await;
         assert!(error.starts_with("ec2:DescribeInstances failed in us-east-1: HTTP status 200: "), "{error}");
         assert!(error.contains(expected), "{error}: {body}");
     }
-    let error = refused(|| Answer::Raw(200, vec![b'<', 0xff])).await;
+    let error = refused(|| ReplayAnswer::Raw(200, vec![b'<', 0xff])).await;
     assert!(error.contains("not UTF-8"), "{error}");
 }
 
 #[tokio::test]
 async fn errors_are_read_by_the_sdk() {
-    let error = refused(|| Answer::error("RequestLimitExceeded", "Request limit exceeded.")).await;
+    let error = refused(|| ReplayAnswer::error("RequestLimitExceeded", "Request limit exceeded.")).await;
     assert!(error.contains("RequestLimitExceeded: Request limit exceeded; the account makes too many"), "{error}");
-    let error = refused(|| Answer::Raw(503, b"<html>Service Unavailable</html>".to_vec())).await;
+    let error = refused(|| ReplayAnswer::Raw(503, b"<html>Service Unavailable</html>".to_vec())).await;
     assert!(error.contains("HTTP status 503"), "{error}");
 }

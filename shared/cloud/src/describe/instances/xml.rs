@@ -5,15 +5,15 @@
 use std::borrow::Cow;
 
 use aws_sdk_ec2::primitives::DateTime;
-use domain::instance::Tags;
+use model::instance::Tags;
 
-use crate::describe::document::{Answer, Document, Unreadable, name, operator, tag};
+use crate::describe::document::{XmlAnswer, XmlError, XmlReader, name, operator, tag};
 
-const ANSWER: Answer = Answer { root: "DescribeInstancesResponse", set: "reservationSet" };
+const ANSWER: XmlAnswer = XmlAnswer { root: "DescribeInstancesResponse", set: "reservationSet" };
 
 /// One instance in EC2's words (EC2 API reference, `Instance`). `None` where the answer leaves the element out.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Told<'a> {
+pub(super) struct InstanceXml<'a> {
     pub(super) instance_id: Option<Cow<'a, str>>,
     pub(super) instance_type: Option<Cow<'a, str>>,
     pub(super) launch_time: Option<DateTime>,
@@ -43,13 +43,13 @@ pub(super) struct Told<'a> {
     pub(super) tags: Tags,
 }
 
-/// Every instance of the page, in order, to `each`; and the token of the next page. Where this fails, `each` may have had
+/// Every instance of the page, in order, to `send_each`; and the token of the next page. Where this fails, `send_each` may have had
 /// some of the page.
-pub(super) fn read<'a>(body: &'a [u8], mut each: impl FnMut(Told<'a>)) -> Result<Option<String>, Unreadable> {
+pub(super) fn read<'a>(body: &'a [u8], mut each: impl FnMut(InstanceXml<'a>)) -> Result<Option<String>, XmlError> {
     ANSWER.read(body, |document| reservation(document, &mut each))
 }
 
-fn reservation<'a>(document: &mut Document<'a>, each: &mut impl FnMut(Told<'a>)) -> Result<(), Unreadable> {
+fn reservation<'a>(document: &mut XmlReader<'a>, each: &mut impl FnMut(InstanceXml<'a>)) -> Result<(), XmlError> {
     while let Some(child) = document.child()? {
         match name(&child) {
             "instancesSet" => document.items(|document| {
@@ -62,8 +62,8 @@ fn reservation<'a>(document: &mut Document<'a>, each: &mut impl FnMut(Told<'a>))
     Ok(())
 }
 
-fn instance<'a>(document: &mut Document<'a>) -> Result<Told<'a>, Unreadable> {
-    let mut told = Told::default();
+fn instance<'a>(document: &mut XmlReader<'a>) -> Result<InstanceXml<'a>, XmlError> {
+    let mut told = InstanceXml::default();
     while let Some(child) = document.child()? {
         match name(&child) {
             "instanceId" => told.instance_id = Some(document.text()?),
@@ -90,7 +90,7 @@ fn instance<'a>(document: &mut Document<'a>) -> Result<Told<'a>, Unreadable> {
 }
 
 /// `availabilityZone` and `tenancy` of the open `placement`.
-fn placement<'a>(document: &mut Document<'a>) -> Result<[Option<Cow<'a, str>>; 2], Unreadable> {
+fn placement<'a>(document: &mut XmlReader<'a>) -> Result<[Option<Cow<'a, str>>; 2], XmlError> {
     let (mut zone, mut tenancy) = (None, None);
     while let Some(child) = document.child()? {
         match name(&child) {

@@ -1,15 +1,17 @@
 use super::*;
 use crate::error::CallErrorKind;
-use crate::replay::{Answer, Calls, aws, page_of, snapshot_xml};
+use crate::replay::{ReplayAnswer, ReplayedCalls, aws, page_of, snapshot_xml};
 
 /// What becomes of this answer when one snapshot is asked for; and the calls.
-async fn asked(answer: impl Fn() -> Answer + Send + Sync + 'static) -> (Result<Snapshot, CallError>, Calls) {
+async fn asked(
+    answer: impl Fn() -> ReplayAnswer + Send + Sync + 'static,
+) -> (Result<Snapshot, CallError>, ReplayedCalls) {
     let (aws, calls) = aws(move |_| answer());
     let region = Region::from("us-east-1");
     (snapshot(&aws.ec2(&region), &region, &"snap-1".into()).await, calls)
 }
 
-fn set(snapshots: Vec<String>) -> impl Fn() -> Answer + Send + Sync + 'static {
+fn set(snapshots: Vec<String>) -> impl Fn() -> ReplayAnswer + Send + Sync + 'static {
     move || page_of("snapshotSet", &snapshots, None)
 }
 
@@ -70,7 +72,7 @@ async fn only_ec2s_word_says_that_a_snapshot_is_not_there() {
     assert_eq!((nothing.kind, nothing.message.as_str()), (CallErrorKind::Other, said));
     let another = asked(set(vec![snapshot_xml("snap-2", "vol-1", "completed", &[])])).await.0.unwrap_err();
     assert_eq!(another.kind, CallErrorKind::Other);
-    let said = || Answer::error("InvalidSnapshot.NotFound", "The snapshot 'snap-1' does not exist.");
+    let said = || ReplayAnswer::error("InvalidSnapshot.NotFound", "The snapshot 'snap-1' does not exist.");
     assert_eq!(asked(said).await.0.unwrap_err().kind, CallErrorKind::NotFound);
 }
 
@@ -84,7 +86,7 @@ async fn an_answer_that_cannot_be_read_is_an_error_of_the_call() {
         (whole.replace("12:00:00", "noon"), "a startTime of \"2026-08-20Tnoon.000Z\""),
     ];
     for (body, expected) in table {
-        let said = asked(move || Answer::Raw(200, body.clone().into())).await.0.unwrap_err().to_string();
+        let said = asked(move || ReplayAnswer::Raw(200, body.clone().into())).await.0.unwrap_err().to_string();
         assert!(said.starts_with("ec2:DescribeSnapshots failed in us-east-1: HTTP status 200: "), "{said}");
         assert!(said.contains(expected), "{said}");
     }

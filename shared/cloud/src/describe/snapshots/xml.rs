@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 
 use aws_sdk_ec2::primitives::DateTime;
-use domain::instance::Tags;
+use model::instance::Tags;
 
-use crate::describe::document::{Answer, Document, Unreadable, name, tag};
+use crate::describe::document::{XmlAnswer, XmlError, XmlReader, name, tag};
 
-const ANSWER: Answer = Answer { root: "DescribeSnapshotsResponse", set: "snapshotSet" };
+const ANSWER: XmlAnswer = XmlAnswer { root: "DescribeSnapshotsResponse", set: "snapshotSet" };
 
 /// One snapshot in EC2's words (EC2 API reference, `Snapshot`). `None` where the answer leaves the element out.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Told<'a> {
+pub(super) struct SnapshotXml<'a> {
     pub(super) snapshot_id: Option<Cow<'a, str>>,
     pub(super) volume_id: Option<Cow<'a, str>>,
     /// `status`
@@ -23,17 +23,17 @@ pub(super) struct Told<'a> {
     pub(super) tags: Tags,
 }
 
-/// Every snapshot of the page, in order, to `each`; and the token of the next page. Where this fails, `each` may have had
+/// Every snapshot of the page, in order, to `send_each`; and the token of the next page. Where this fails, `send_each` may have had
 /// some of the page.
 pub(super) fn read<'a>(
     body: &'a [u8],
-    mut each: impl FnMut(Told<'a>) -> Result<(), Unreadable>,
-) -> Result<Option<String>, Unreadable> {
+    mut each: impl FnMut(SnapshotXml<'a>) -> Result<(), XmlError>,
+) -> Result<Option<String>, XmlError> {
     ANSWER.read(body, |document| each(snapshot(document)?))
 }
 
-fn snapshot<'a>(document: &mut Document<'a>) -> Result<Told<'a>, Unreadable> {
-    let mut told = Told::default();
+fn snapshot<'a>(document: &mut XmlReader<'a>) -> Result<SnapshotXml<'a>, XmlError> {
+    let mut told = SnapshotXml::default();
     while let Some(child) = document.child()? {
         match name(&child) {
             "snapshotId" => told.snapshot_id = Some(document.text()?),

@@ -1,15 +1,17 @@
 use super::*;
 use crate::error::CallErrorKind;
-use crate::replay::{Answer, Calls, attached_xml, aws, page_of, volume_xml};
+use crate::replay::{ReplayAnswer, ReplayedCalls, attached_xml, aws, page_of, volume_xml};
 
 /// What becomes of this answer when one volume is asked for; and the calls.
-async fn asked(answer: impl Fn() -> Answer + Send + Sync + 'static) -> (Result<Volume, CallError>, Calls) {
+async fn asked(
+    answer: impl Fn() -> ReplayAnswer + Send + Sync + 'static,
+) -> (Result<Volume, CallError>, ReplayedCalls) {
     let (aws, calls) = aws(move |_| answer());
     let region = Region::from("us-east-1");
     (volume(&aws.ec2(&region), &region, &"vol-1".into()).await, calls)
 }
 
-fn set(volumes: Vec<String>) -> impl Fn() -> Answer + Send + Sync + 'static {
+fn set(volumes: Vec<String>) -> impl Fn() -> ReplayAnswer + Send + Sync + 'static {
     move || page_of("volumeSet", &volumes, None)
 }
 
@@ -149,7 +151,7 @@ async fn only_ec2s_word_says_that_a_volume_is_not_there() {
     assert_eq!((nothing.kind, nothing.message.as_str()), (CallErrorKind::Other, said));
     let another = asked(set(vec![volume_xml("vol-2", "available", &[], "")])).await.0.unwrap_err();
     assert_eq!(another.kind, CallErrorKind::Other);
-    let said = || Answer::error("InvalidVolume.NotFound", "The volume 'vol-1' does not exist.");
+    let said = || ReplayAnswer::error("InvalidVolume.NotFound", "The volume 'vol-1' does not exist.");
     assert_eq!(asked(said).await.0.unwrap_err().kind, CallErrorKind::NotFound);
 }
 
@@ -168,7 +170,7 @@ async fn an_answer_that_cannot_be_read_is_an_error_of_the_call() {
         (format!("{whole} and more"), "not a DescribeVolumesResponse: it has text around it"),
     ];
     for (body, expected) in table {
-        let error = asked(move || Answer::Raw(200, body.clone().into())).await.0.unwrap_err();
+        let error = asked(move || ReplayAnswer::Raw(200, body.clone().into())).await.0.unwrap_err();
         let said = error.to_string();
         assert!(said.starts_with("ec2:DescribeVolumes failed in us-east-1: HTTP status 200: "), "{said}");
         assert!(said.contains(expected), "{said}");
@@ -178,7 +180,7 @@ async fn an_answer_that_cannot_be_read_is_an_error_of_the_call() {
 
 #[tokio::test]
 async fn errors_are_read_by_the_sdk() {
-    let error = asked(|| Answer::error("UnauthorizedOperation", "You are not authorized.")).await.0.unwrap_err();
+    let error = asked(|| ReplayAnswer::error("UnauthorizedOperation", "You are not authorized.")).await.0.unwrap_err();
     assert_eq!(error.kind, CallErrorKind::Denied { by_organisation: false });
     assert!(error.to_string().ends_with("grant ec2:DescribeVolumes to the role that asked"), "{error}");
 }

@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 
 use aws_sdk_ec2::primitives::DateTime;
-use domain::instance::Tags;
+use model::instance::Tags;
 
-use crate::describe::document::{Answer, Document, Unreadable, name, operator, tag};
+use crate::describe::document::{XmlAnswer, XmlError, XmlReader, name, operator, tag};
 
-const ANSWER: Answer = Answer { root: "DescribeVolumesResponse", set: "volumeSet" };
+const ANSWER: XmlAnswer = XmlAnswer { root: "DescribeVolumesResponse", set: "volumeSet" };
 
 /// One volume in EC2's words (EC2 API reference, `Volume`). `None` where the answer leaves the element out.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Told<'a> {
+pub(super) struct VolumeXml<'a> {
     pub(super) volume_id: Option<Cow<'a, str>>,
     /// `availabilityZone`
     pub(super) zone: Option<Cow<'a, str>>,
@@ -28,7 +28,7 @@ pub(super) struct Told<'a> {
     /// `multiAttachEnabled`
     pub(super) multi_attach: Option<bool>,
     /// `attachmentSet`
-    pub(super) attachments: Vec<Attachment<'a>>,
+    pub(super) attachments: Vec<AttachmentXml<'a>>,
     /// `operator.managed`
     pub(super) managed: Option<bool>,
     /// `operator.principal`
@@ -39,7 +39,7 @@ pub(super) struct Told<'a> {
 
 /// What a volume is attached to (EC2 API reference, `VolumeAttachment`).
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Attachment<'a> {
+pub(super) struct AttachmentXml<'a> {
     pub(super) instance_id: Option<Cow<'a, str>>,
     pub(super) associated_resource: Option<Cow<'a, str>>,
     /// `status`
@@ -47,17 +47,17 @@ pub(super) struct Attachment<'a> {
     pub(super) attach_time: Option<DateTime>,
 }
 
-/// Every volume of the page, in order, to `each`; and the token of the next page. Where this fails, `each` may have had some
+/// Every volume of the page, in order, to `send_each`; and the token of the next page. Where this fails, `send_each` may have had some
 /// of the page.
 pub(super) fn read<'a>(
     body: &'a [u8],
-    mut each: impl FnMut(Told<'a>) -> Result<(), Unreadable>,
-) -> Result<Option<String>, Unreadable> {
+    mut each: impl FnMut(VolumeXml<'a>) -> Result<(), XmlError>,
+) -> Result<Option<String>, XmlError> {
     ANSWER.read(body, |document| each(volume(document)?))
 }
 
-fn volume<'a>(document: &mut Document<'a>) -> Result<Told<'a>, Unreadable> {
-    let mut told = Told::default();
+fn volume<'a>(document: &mut XmlReader<'a>) -> Result<VolumeXml<'a>, XmlError> {
+    let mut told = VolumeXml::default();
     while let Some(child) = document.child()? {
         match name(&child) {
             "volumeId" => told.volume_id = Some(document.text()?),
@@ -82,8 +82,8 @@ fn volume<'a>(document: &mut Document<'a>) -> Result<Told<'a>, Unreadable> {
     Ok(told)
 }
 
-fn attachment<'a>(document: &mut Document<'a>) -> Result<Attachment<'a>, Unreadable> {
-    let mut told = Attachment::default();
+fn attachment<'a>(document: &mut XmlReader<'a>) -> Result<AttachmentXml<'a>, XmlError> {
+    let mut told = AttachmentXml::default();
     while let Some(child) = document.child()? {
         match name(&child) {
             "instanceId" => told.instance_id = Some(document.text()?),

@@ -1,9 +1,11 @@
 use super::*;
-use crate::jobs::Asked;
-use crate::replay::{Answer, Call, Calls, aws, page_of};
+use crate::jobs::AnswerCache;
+use crate::replay::{ReplayAnswer, ReplayedCall, ReplayedCalls, aws, page_of};
 
 const AMI: &str = "ami-0123456789abcdef0";
-const UBUNTU: &str = "<platformDetails>Linux/UNIX</platformDetails><name>Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04)</name>";
+const TODAY: &str =
+    "/aws/service/deeplearning/ami/{architecture}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id";
+const UBUNTU: &str = "<platformDetails>Linux/UNIX</platformDetails><name>Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04)</name>";
 const DEVICES: &str = "<blockDeviceMapping>\
     <item><deviceName>/dev/sda1</deviceName><ebs><volumeSize>65</volumeSize></ebs></item>\
     <item><deviceName>/dev/sdb</deviceName><virtualName>ephemeral0</virtualName></item>\
@@ -11,7 +13,7 @@ const DEVICES: &str = "<blockDeviceMapping>\
     </blockDeviceMapping>";
 
 /// An image that is available and on EBS, with these elements besides.
-fn told(architecture: &str, more: &str) -> Answer {
+fn told(architecture: &str, more: &str) -> ReplayAnswer {
     let image = format!(
         "<item><imageId>{AMI}</imageId><imageState>available</imageState><architecture>{architecture}</architecture>\
          <rootDeviceType>ebs</rootDeviceType><rootDeviceName>/dev/sda1</rootDeviceName>{DEVICES}{more}</item>"
@@ -19,29 +21,29 @@ fn told(architecture: &str, more: &str) -> Answer {
     page_of("imagesSet", &[image], None)
 }
 
-fn parameter_of(value: &str) -> Answer {
-    Answer::Raw(200, format!(r#"{{"Parameter":{{"Type":"String","Value":"{value}"}}}}"#).into())
+fn parameter_of(value: &str) -> ReplayAnswer {
+    ReplayAnswer::Raw(200, format!(r#"{{"Parameter":{{"Type":"String","Value":"{value}"}}}}"#).into())
 }
 
 async fn asked(
     architecture: &str,
-    ami: Option<&str>,
-    script: impl Fn(&Call) -> Answer + Send + Sync + 'static,
-) -> (Result<Image, String>, Calls) {
+    source: &str,
+    script: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static,
+) -> (Result<MachineImage, String>, ReplayedCalls) {
     let (aws, calls) = aws(script);
-    let ami = ami.map(ResourceId::from);
-    (image(&aws, &"eu-west-1".into(), architecture, ami.as_ref(), "ab12").await, calls)
+    let source = source.parse().unwrap();
+    (image(&aws, &"eu-west-1".into(), architecture, &source, "ab12").await, calls)
 }
 
 #[tokio::test]
 async fn the_image_of_today_takes_two_calls() {
     for architecture in ["x86_64", "arm64"] {
-        let (image, calls) = asked(architecture, None, move |call| match call.name.as_str() {
+        let (image, calls) = asked(architecture, TODAY, move |call| match call.name.as_str() {
             "GetParameter" => parameter_of(AMI),
             _ => told(architecture, UBUNTU),
         })
         .await;
-        let expect = Image {
+        let expect = MachineImage {
             ami: AMI.into(),
             architecture: architecture.to_owned(),
             agent_sha256: "ab12".to_owned(),
@@ -51,23 +53,38 @@ async fn the_image_of_today_takes_two_calls() {
         };
         assert_eq!(image, Ok(expect));
         let name = format!(
-            "/aws/service/deeplearning/ami/{architecture}/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id"
+            "/aws/service/deeplearning/ami/{architecture}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
         );
         let parameter = format!(r#"GetParameter {{"Name":"{name}"}}"#);
         assert_eq!(calls.said(), [parameter, format!("DescribeImages ImageId.1={AMI}")]);
-        assert_eq!(calls.all()[0].region, "eu-west-1");
+        assert_eq!(calls.recorded()[0].region, "eu-west-1");
+    }
+}
+
+#[tokio::test]
+async fn a_parameter_of_the_account_is_asked_for_as_it_is_named() {
+    for (source, name) in
+        [("/curfew/images/gpu", "/curfew/images/gpu"), ("/curfew/images/{architecture}", "/curfew/images/arm64")]
+    {
+        let (image, calls) = asked("arm64", source, |call| match call.name.as_str() {
+            "GetParameter" => parameter_of(AMI),
+            _ => told("arm64", UBUNTU),
+        })
+        .await;
+        assert_eq!(image.unwrap().ami, AMI.into());
+        assert_eq!(calls.said()[0], format!(r#"GetParameter {{"Name":"{name}"}}"#));
     }
 }
 
 #[tokio::test]
 async fn a_named_image_takes_one_call() {
-    let (image, calls) = asked("x86_64", Some(AMI), |_| told("x86_64", UBUNTU)).await;
+    let (image, calls) = asked("x86_64", AMI, |_| told("x86_64", UBUNTU)).await;
     assert_eq!((image.unwrap().ami, calls.names()), (AMI.into(), vec!["DescribeImages".to_owned()]));
 }
 
 /// Why this image is refused.
 async fn refused(more: &'static str) -> String {
-    asked("x86_64", Some(AMI), move |_| told("x86_64", more)).await.0.unwrap_err()
+    asked("x86_64", AMI, move |_| told("x86_64", more)).await.0.unwrap_err()
 }
 
 #[tokio::test]
@@ -89,7 +106,7 @@ async fn what_cannot_run_a_job_is_refused_in_words() {
         assert!(refused.contains(why), "{refused}");
         assert!(refused.starts_with(&format!("the image {AMI} in eu-west-1 cannot run a job: ")), "{refused}");
     }
-    let (arm, _) = asked("x86_64", Some(AMI), |_| told("arm64", UBUNTU)).await;
+    let (arm, _) = asked("x86_64", AMI, |_| told("arm64", UBUNTU)).await;
     assert!(arm.unwrap_err().ends_with("it is for arm64, and the machine is x86_64"));
 }
 
@@ -97,7 +114,7 @@ async fn what_cannot_run_a_job_is_refused_in_words() {
 #[tokio::test]
 async fn an_image_of_linux_is_taken_by_whatever_name() {
     for more in ["", "<description>Built beside the Windows one</description>", "<platformDetails></platformDetails>"] {
-        let (image, _) = asked("x86_64", Some(AMI), move |_| told("x86_64", more)).await;
+        let (image, _) = asked("x86_64", AMI, move |_| told("x86_64", more)).await;
         assert!(image.is_ok(), "{image:?}");
     }
 }
@@ -110,7 +127,7 @@ async fn an_image_that_is_not_there_or_not_ready_is_refused() {
         );
         page_of("imagesSet", &[image], None)
     };
-    let table: [(Answer, &str); 5] = [
+    let table: [(ReplayAnswer, &str); 5] = [
         (one("pending", "ebs"), "it is pending"),
         (one("disabled", "ebs"), "it is disabled"),
         (one("available", "instance-store"), "its root is on instance storage"),
@@ -119,30 +136,31 @@ async fn an_image_that_is_not_there_or_not_ready_is_refused() {
     ];
     for (answer, why) in table {
         let answer = std::sync::Mutex::new(Some(answer));
-        let (image, _) = asked("x86_64", Some(AMI), move |_| answer.lock().unwrap().take().unwrap()).await;
+        let (image, _) = asked("x86_64", AMI, move |_| answer.lock().unwrap().take().unwrap()).await;
         let refused = image.unwrap_err();
         assert!(refused.contains(why), "{refused}");
     }
     let (image, _) =
-        asked("x86_64", Some(AMI), |_| Answer::error("InvalidAMIID.NotFound", "The image id does not exist")).await;
+        asked("x86_64", AMI, |_| ReplayAnswer::error("InvalidAMIID.NotFound", "The image id does not exist")).await;
     assert!(image.unwrap_err().starts_with("ec2:DescribeImages failed in eu-west-1: InvalidAMIID.NotFound"));
 }
 
 #[tokio::test]
 async fn a_region_without_the_image_of_today_says_what_to_do() {
-    let none = |_: &Call| Answer::Raw(400, br#"{"__type":"ParameterNotFound"}"#.to_vec());
-    let (image, calls) = asked("arm64", None, none).await;
+    let none = |_: &ReplayedCall| ReplayAnswer::Raw(400, br#"{"__type":"ParameterNotFound"}"#.to_vec());
+    let (image, calls) = asked("arm64", TODAY, none).await;
     let refused = image.unwrap_err();
     assert!(
-        refused.starts_with("eu-west-1 has no Deep Learning AMI for arm64 (parameter /aws/service/deep"),
+        refused.starts_with("eu-west-1 has no parameter /aws/service/deeplearning/ami/arm64/base-oss"),
         "{refused}"
     );
     assert!(refused.ends_with("name an image under `[machine] ami`"), "{refused}");
     assert_eq!(calls.names(), ["GetParameter"]);
-    let (image, _) = asked("arm64", None, |_| parameter_of("soon")).await;
-    assert!(image.unwrap_err().contains("has no Deep Learning AMI"));
-    let denied = |_: &Call| Answer::Raw(400, br#"{"__type":"AccessDeniedException","message":"no"}"#.to_vec());
-    let refused = asked("arm64", None, denied).await.0.unwrap_err();
+    let (image, _) = asked("arm64", TODAY, |_| parameter_of("soon")).await;
+    assert!(image.unwrap_err().contains("latest/ami-id holds no id of an image in eu-west-1; change `[jobs] image`"));
+    let denied =
+        |_: &ReplayedCall| ReplayAnswer::Raw(400, br#"{"__type":"AccessDeniedException","message":"no"}"#.to_vec());
+    let refused = asked("arm64", TODAY, denied).await.0.unwrap_err();
     assert!(refused.ends_with("grant ssm:GetParameter to the role that asked"), "{refused}");
 }
 
@@ -152,11 +170,11 @@ async fn the_jobs_of_a_run_ask_once_for_an_image() {
         "GetParameter" => parameter_of(AMI),
         _ => told("arm64", UBUNTU),
     });
-    let (asked, region) = (Asked::default(), Region::from("eu-west-1"));
-    let looks = (0..5).map(|_| asked.image(&aws, &region, "arm64", None, "ab12"));
+    let (asked, region, today) = (AnswerCache::default(), Region::from("eu-west-1"), ImageSource::default());
+    let looks = (0..5).map(|_| asked.image(&aws, &region, "arm64", &today, "ab12"));
     let images = futures::future::join_all(looks).await;
     assert!(images.iter().all(|image| image.is_ok() && *image == images[0]));
     assert_eq!(calls.names(), ["GetParameter", "DescribeImages"]);
-    let named = asked.image(&aws, &region, "arm64", Some(&AMI.into()), "ab12").await;
-    assert_eq!((named, calls.all().len()), (images[0].clone(), 3), "another question");
+    let named = asked.image(&aws, &region, "arm64", &ImageSource::Image(AMI.into()), "ab12").await;
+    assert_eq!((named, calls.recorded().len()), (images[0].clone(), 3), "another question");
 }

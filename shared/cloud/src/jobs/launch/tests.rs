@@ -1,16 +1,16 @@
 use std::time::Duration;
 
 use aws_config::retry::RetryConfig;
-use domain::job::{Candidate, Gpu, Image, MachineSpec, Quota};
+use jobs::{Candidate, GpuSpec, MachineImage, MachineSpec, QuotaCode};
 
 use super::*;
-use crate::replay::{Answer, Call, Calls, aws, aws_that_repeats, instance_xml, instances_page};
+use crate::replay::{ReplayAnswer, ReplayedCall, ReplayedCalls, aws, aws_that_repeats, instance_xml, instances_page};
 
 const ID: &str = "i-0123456789abcdef0";
 const LAUNCHED: &str =
     "<item><instanceId>i-0123456789abcdef0</instanceId><launchTime>2026-09-01T12:00:00.000Z</launchTime></item>";
 
-fn spot() -> Launch {
+fn spot() -> LaunchRequest {
     let candidate = Candidate {
         region: "eu-west-1".into(),
         zone: "eu-west-1b".to_owned(),
@@ -19,10 +19,11 @@ fn spot() -> Launch {
         lifecycle: Lifecycle::Spot,
         rate: Rate::from_usd_micros_per_hour(410_000),
         rate_max: Rate::from_usd_micros_per_hour(1_006_000),
-        quota: Some(Quota("L-3819A6DF".to_owned())),
+        quota: Some(QuotaCode("L-3819A6DF".to_owned())),
         image: 0,
+        transfer: None,
     };
-    let image = Image {
+    let image = MachineImage {
         ami: "ami-0d".into(),
         architecture: "x86_64".to_owned(),
         agent_sha256: "ab".to_owned(),
@@ -31,57 +32,62 @@ fn spot() -> Launch {
         other_devices: vec!["/dev/sdf".to_owned()],
     };
     let ends_at = "2026-09-01T20:00:00Z".parse().unwrap();
-    Launch { attempt: 1, token: "a-token".to_owned(), candidate, image, ends_at, only_find: false }
+    LaunchRequest { attempt: 1, token: "a-token".to_owned(), candidate, image, ends_at, only_find: false }
 }
 
-fn on_demand() -> Launch {
+fn on_demand() -> LaunchRequest {
     let mut launch = spot();
     launch.candidate.lifecycle = Lifecycle::OnDemand;
     launch.image.other_devices.clear();
     launch
 }
 
-fn terms(machine: MachineSpec) -> Terms {
-    Terms {
+fn terms(machine: MachineSpec) -> JobTerms {
+    JobTerms {
         tags: std::collections::BTreeMap::new(),
-        gpu: Gpu { count: 1, memory_gib_min: 0, types: Vec::new() },
+        gpu: GpuSpec { count: 1, memory_gib_min: 0, types: Vec::new() },
         spot: None,
         max_runtime_seconds: 3600,
         finish_by: None,
         max_usd: None,
+        bucket_region: None,
         checkpoint: None,
         machine,
     }
 }
 
-async fn ordered(launch: &Launch, machine: MachineSpec, user_data: &str, aws: &Aws) -> LaunchAnswer {
-    let tags =
-        Tags::from([("Team".to_owned(), "vision".to_owned()), ("curfew:job".to_owned(), "vision/a-1".to_owned())]);
-    let order = Order { launch, terms: &terms(machine), tags: &tags, user_data, profile: Some("curfew-job") };
-    super::launch(aws, &order).await
+async fn ordered(launch: &LaunchRequest, machine: MachineSpec, user_data: &str, aws: &Aws) -> LaunchResult {
+    let tags = Tags::from([
+        ("Team".to_owned(), "vision".to_owned()),
+        ("curfew:job".to_owned(), "vision/a-0123abcd".to_owned()),
+    ]);
+    let order = LaunchOrder { launch, terms: &terms(machine), tags: &tags, user_data, profile: Some("curfew-job") };
+    super::launch(aws, &AnswerCache::default(), &order).await
 }
 
 /// The parameters of the one call that is made for this launch.
-async fn said(launch: &Launch, machine: MachineSpec) -> (String, Vec<String>) {
+async fn said(launch: &LaunchRequest, machine: MachineSpec) -> (String, Vec<String>) {
     let (aws, calls) = aws(|_| answer(LAUNCHED));
     ordered(launch, machine, "#!/bin/sh\n", &aws).await;
-    let all = calls.all();
+    let all = calls.recorded();
     assert_eq!(all.len(), 1);
     (all[0].region.clone(), all[0].parameters.clone())
 }
 
-fn answer(items: &str) -> Answer {
-    Answer::ok(format!("<reservationId>r-1</reservationId><instancesSet>{items}</instancesSet>"))
+fn answer(items: &str) -> ReplayAnswer {
+    ReplayAnswer::ok(format!("<reservationId>r-1</reservationId><instancesSet>{items}</instancesSet>"))
 }
 
 /// What comes of a launch to which EC2 answers this, at the first try.
-async fn check(answer: impl Fn(&Call) -> Answer + Send + Sync + 'static) -> (LaunchAnswer, Calls) {
+async fn check(
+    answer: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static,
+) -> (LaunchResult, ReplayedCalls) {
     let (aws, calls) = aws(answer);
     (ordered(&spot(), MachineSpec::default(), "", &aws).await, calls)
 }
 
-fn launched() -> LaunchAnswer {
-    LaunchAnswer::Launched { instance: ID.into(), launched_at: "2026-09-01T12:00:00Z".parse().unwrap() }
+fn launched() -> LaunchResult {
+    LaunchResult::Launched { instance: ID.into(), launched_at: "2026-09-01T12:00:00Z".parse().unwrap() }
 }
 
 #[tokio::test]
@@ -125,12 +131,12 @@ async fn a_spot_launch_says_exactly_this() {
         "TagSpecification.1.Tag.1.Key=Team",
         "TagSpecification.1.Tag.1.Value=vision",
         "TagSpecification.1.Tag.2.Key=curfew:job",
-        "TagSpecification.1.Tag.2.Value=vision/a-1",
+        "TagSpecification.1.Tag.2.Value=vision/a-0123abcd",
         "TagSpecification.2.ResourceType=volume",
         "TagSpecification.2.Tag.1.Key=Team",
         "TagSpecification.2.Tag.1.Value=vision",
         "TagSpecification.2.Tag.2.Key=curfew:job",
-        "TagSpecification.2.Tag.2.Value=vision/a-1",
+        "TagSpecification.2.Tag.2.Value=vision/a-0123abcd",
         "UserData=IyEvYmluL3NoCg==",
         "Version=2016-11-15",
     ];
@@ -187,8 +193,8 @@ async fn user_data_that_ec2_would_not_take_is_refused_without_a_call() {
     let fits = "x".repeat(USER_DATA_BYTES_MAX);
     assert_eq!(ordered(&spot(), MachineSpec::default(), &fits, &aws).await, launched());
     let refused = ordered(&spot(), MachineSpec::default(), &format!("{fits}x"), &aws).await;
-    assert!(matches!(&refused, LaunchAnswer::Refused(why) if why.contains("16385 bytes")), "{refused:?}");
-    assert_eq!(calls.all().len(), 1);
+    assert!(matches!(&refused, LaunchResult::Refused(why) if why.contains("16385 bytes")), "{refused:?}");
+    assert_eq!(calls.recorded().len(), 1);
 }
 
 #[tokio::test]
@@ -201,15 +207,19 @@ async fn what_ec2_launched_is_launched_whatever_has_become_of_it() {
 
 #[tokio::test]
 async fn each_refusal_has_its_answer() {
-    let quota = Some(Quota("L-3819A6DF".to_owned()));
-    let said = |answer: &LaunchAnswer| match answer {
-        LaunchAnswer::NoCapacity(why) => ("no capacity", why.clone(), None),
-        LaunchAnswer::Quota(why, quota) => ("quota", why.clone(), quota.clone()),
-        LaunchAnswer::Refused(why) => ("refused", why.clone(), None),
-        LaunchAnswer::Denied(why) => ("denied", why.clone(), None),
-        LaunchAnswer::Mismatch(why) => ("mismatch", why.clone(), None),
-        LaunchAnswer::Unknown(why) => ("unknown", why.clone(), None),
-        LaunchAnswer::Launched { .. } => ("launched", String::new(), None),
+    let quota = Some(QuotaCode("L-3819A6DF".to_owned()));
+    let said = |answer: &LaunchResult| match answer {
+        LaunchResult::NoCapacity(why) => ("no capacity", why.clone(), None),
+        LaunchResult::Quota(why, quota) => ("quota", why.clone(), quota.clone()),
+        LaunchResult::Refused(why) => ("refused", why.clone(), None),
+        LaunchResult::RefusedRequest(why) => ("refused request", why.clone(), None),
+        LaunchResult::NoProfile(why) => ("no profile", why.clone(), None),
+        LaunchResult::Denied(why) => ("denied", why.clone(), None),
+        LaunchResult::SpotRoleMissing(why) => ("no role for Spot", why.clone(), None),
+        LaunchResult::ProfileUnknown(why) => ("unknown profile", why.clone(), None),
+        LaunchResult::Mismatch(why) => ("mismatch", why.clone(), None),
+        LaunchResult::Unknown(why) => ("unknown", why.clone(), None),
+        LaunchResult::Launched { .. } => ("launched", String::new(), None),
     };
     let table = [
         (500, "InsufficientInstanceCapacity", "no capacity", None),
@@ -217,6 +227,7 @@ async fn each_refusal_has_its_answer() {
         (400, "Unsupported", "no capacity", None),
         (400, "MaxSpotInstanceCountExceeded", "quota", quota.clone()),
         (400, "VcpuLimitExceeded", "quota", quota),
+        (400, "MissingParameter", "refused request", None),
         (400, "VolumeLimitExceeded", "quota", None),
         (400, "InvalidParameterValue", "refused", None),
         (403, "UnauthorizedOperation", "denied", None),
@@ -225,12 +236,36 @@ async fn each_refusal_has_its_answer() {
         (503, "Unavailable", "unknown", None),
     ];
     for (status, code, expect, quota) in table {
-        let (answer, calls) = check(move |_| Answer::error_of(status, code, "so EC2 says")).await;
+        let (answer, calls) = check(move |call| match call.name.as_str() {
+            "RunInstances" => ReplayAnswer::error_of(status, code, "so EC2 says"),
+            _ => ReplayAnswer::Raw(400, br#"{"__type":"AccessDeniedException"}"#.to_vec()),
+        })
+        .await;
         let (kind, why, of) = said(&answer);
         assert_eq!((kind, of), (expect, quota), "{code}");
         assert!(why.contains(code) && why.contains("so EC2 says"), "{why}");
-        assert_eq!(calls.all().len(), 1, "{code}");
+        assert_eq!(calls.names().iter().filter(|name| *name == "RunInstances").count(), 1, "{code}");
+        let is_of_vcpus = matches!(code, "MaxSpotInstanceCountExceeded" | "VcpuLimitExceeded");
+        assert_eq!(calls.recorded().len(), if is_of_vcpus { 2 } else { 1 }, "{code}: {:?}", calls.names());
     }
+}
+
+#[tokio::test]
+async fn the_quota_that_service_quotas_names_comes_before_that_of_the_table() {
+    let (answer, calls) = check(|call| match call.name.as_str() {
+        "RunInstances" => {
+            ReplayAnswer::error_of(400, "MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
+        }
+        _ => ReplayAnswer::Raw(
+            200,
+            br#"{"Quotas":[{"QuotaCode":"L-NEW","QuotaName":"All G Spot Instance Requests","Value":8}]}"#.to_vec(),
+        ),
+    })
+    .await;
+    let LaunchResult::Quota(why, quota) = answer else { panic!("{answer:?}") };
+    assert_eq!(quota, Some(QuotaCode("L-NEW".to_owned())));
+    assert!(why.ends_with("\"All G Spot Instance Requests\" (L-NEW) grants 8 vCPUs in eu-west-1"), "{why}");
+    assert_eq!(calls.names(), ["RunInstances", "ListServiceQuotas"]);
 }
 
 #[tokio::test]
@@ -239,22 +274,30 @@ async fn an_answer_that_names_no_whole_instance_is_not_known() {
     for items in ["", "<item><instanceId>i-0123456789abcdef0</instanceId></item>", &cut_off] {
         let items = items.to_owned();
         let (answered, _) = check(move |_| answer(&items)).await;
-        assert!(matches!(answered, LaunchAnswer::Unknown(_)), "{answered:?}");
+        assert!(matches!(answered, LaunchResult::Unknown(_)), "{answered:?}");
     }
-    let (garbled, _) = check(|_| Answer::Raw(200, b"<RunInstancesResponse><instancesSet><item><inst".to_vec())).await;
-    assert!(matches!(garbled, LaunchAnswer::Unknown(_)), "{garbled:?}");
+    let (garbled, _) =
+        check(|_| ReplayAnswer::Raw(200, b"<RunInstancesResponse><instancesSet><item><inst".to_vec())).await;
+    assert!(matches!(garbled, LaunchResult::Unknown(_)), "{garbled:?}");
 }
 
-fn repeating(patience: Duration, script: impl Fn(&Call) -> Answer + Send + Sync + 'static) -> (Aws, Calls) {
+fn repeating(
+    timeout: Duration,
+    script: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static,
+) -> (Aws, ReplayedCalls) {
     let retries = RetryConfig::standard().with_max_attempts(3).with_initial_backoff(Duration::from_millis(1));
-    aws_that_repeats(retries, patience, script)
+    aws_that_repeats(retries, timeout, script)
 }
 
 #[tokio::test]
 async fn a_lost_answer_is_asked_for_again_by_the_same_token() {
     let seen = std::sync::atomic::AtomicUsize::new(0);
     let (aws, calls) = repeating(Duration::from_millis(50), move |_| {
-        if seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0 { Answer::Silence } else { answer(LAUNCHED) }
+        if seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0 {
+            ReplayAnswer::Silence
+        } else {
+            answer(LAUNCHED)
+        }
     });
     assert_eq!(ordered(&spot(), MachineSpec::default(), "", &aws).await, launched());
     let said = calls.said();
@@ -263,57 +306,57 @@ async fn a_lost_answer_is_asked_for_again_by_the_same_token() {
 
 #[tokio::test]
 async fn where_no_answer_comes_nobody_knows() {
-    let (aws, calls) = repeating(Duration::from_millis(20), |_| Answer::Silence);
+    let (aws, calls) = repeating(Duration::from_millis(20), |_| ReplayAnswer::Silence);
     let answered = ordered(&spot(), MachineSpec::default(), "", &aws).await;
-    assert!(matches!(answered, LaunchAnswer::Unknown(_)), "{answered:?}");
-    assert_eq!(calls.all().len(), 3);
+    assert!(matches!(answered, LaunchResult::Unknown(_)), "{answered:?}");
+    assert_eq!(calls.recorded().len(), 3);
 }
 
 #[tokio::test]
 async fn no_capacity_is_not_asked_for_again_but_trouble_is() {
     for (code, tries) in [("InsufficientInstanceCapacity", 1), ("InternalError", 3)] {
-        let (aws, calls) = repeating(Duration::from_secs(5), move |_| Answer::error_of(500, code, "said"));
+        let (aws, calls) = repeating(Duration::from_secs(5), move |_| ReplayAnswer::error_of(500, code, "said"));
         ordered(&spot(), MachineSpec::default(), "", &aws).await;
-        assert_eq!(calls.all().len(), tries, "{code}");
+        assert_eq!(calls.recorded().len(), tries, "{code}");
     }
 }
 
 /// EC2 does not say which instance it was: it is found by its token.
 #[tokio::test]
 async fn a_token_whose_instance_is_terminated_was_launched() {
-    let gone = |call: &Call, page: Answer| match call.name.as_str() {
-        "RunInstances" => Answer::error("IdempotentInstanceTerminated", "said"),
+    let gone = |call: &ReplayedCall, page: ReplayAnswer| match call.name.as_str() {
+        "RunInstances" => ReplayAnswer::error("IdempotentInstanceTerminated", "said"),
         _ => page,
     };
     let (answered, calls) =
         check(move |call| gone(call, instances_page(&[instance_xml(ID, "terminated", &[], "")], None))).await;
     let launched_at = "2026-08-31T12:00:00Z".parse().unwrap();
-    assert_eq!(answered, LaunchAnswer::Launched { instance: ID.into(), launched_at });
+    assert_eq!(answered, LaunchResult::Launched { instance: ID.into(), launched_at });
     assert_eq!(calls.said()[1], "DescribeInstances Filter.1.Name=client-token Filter.1.Value.1=a-token");
 
     let (answered, _) = check(move |call| gone(call, instances_page(&[], None))).await;
-    assert!(matches!(answered, LaunchAnswer::NoCapacity(_)), "{answered:?}");
-    let (answered, _) = check(move |call| gone(call, Answer::error("RequestLimitExceeded", "said"))).await;
-    assert!(matches!(answered, LaunchAnswer::Unknown(_)), "{answered:?}");
+    assert!(matches!(answered, LaunchResult::NoCapacity(_)), "{answered:?}");
+    let (answered, _) = check(move |call| gone(call, ReplayAnswer::error("RequestLimitExceeded", "said"))).await;
+    assert!(matches!(answered, LaunchResult::Unknown(_)), "{answered:?}");
     let nameless = "<item><instanceType>g5.xlarge</instanceType></item>".to_owned();
     let (answered, _) = check(move |call| gone(call, instances_page(std::slice::from_ref(&nameless), None))).await;
-    assert!(matches!(answered, LaunchAnswer::Unknown(_)), "{answered:?}");
+    assert!(matches!(answered, LaunchResult::Unknown(_)), "{answered:?}");
 }
 
 /// As after the account's tags were configured anew, between two tries.
 #[tokio::test]
 async fn a_token_by_which_something_else_was_asked_for_is_resolved() {
-    let mismatch = |call: &Call, page: Answer| match call.name.as_str() {
-        "RunInstances" => Answer::error("IdempotentParameterMismatch", "said"),
+    let mismatch = |call: &ReplayedCall, page: ReplayAnswer| match call.name.as_str() {
+        "RunInstances" => ReplayAnswer::error("IdempotentParameterMismatch", "said"),
         _ => page,
     };
     let (answered, _) =
         check(move |call| mismatch(call, instances_page(&[instance_xml(ID, "running", &[], "")], None))).await;
-    assert!(matches!(&answered, LaunchAnswer::Launched { instance, .. } if instance.as_str() == ID), "{answered:?}");
+    assert!(matches!(&answered, LaunchResult::Launched { instance, .. } if instance.as_str() == ID), "{answered:?}");
     let (answered, _) = check(move |call| mismatch(call, instances_page(&[], None))).await;
-    assert!(matches!(&answered, LaunchAnswer::Mismatch(why) if why.contains("IdempotentParameterMismatch")));
-    let (answered, _) = check(move |call| mismatch(call, Answer::error("InternalError", "said"))).await;
-    assert!(matches!(answered, LaunchAnswer::Unknown(_)), "{answered:?}");
+    assert!(matches!(&answered, LaunchResult::Mismatch(why) if why.contains("IdempotentParameterMismatch")));
+    let (answered, _) = check(move |call| mismatch(call, ReplayAnswer::error("InternalError", "said"))).await;
+    assert!(matches!(answered, LaunchResult::Unknown(_)), "{answered:?}");
 }
 
 #[tokio::test]
@@ -321,11 +364,11 @@ async fn a_missing_permission_is_named_even_where_it_is_not_the_calls_own() {
     let (answered, _) = check(|_| {
         let said = "You are not authorized to perform this operation. User: arn:aws:sts::1:assumed-role/r is not authorized \
                     to perform: iam:PassRole on resource: arn:aws:iam::1:role/x because no identity-based policy allows it";
-        Answer::error_of(403, "UnauthorizedOperation", said)
+        ReplayAnswer::error_of(403, "UnauthorizedOperation", said)
     })
     .await;
     assert!(
-        matches!(&answered, LaunchAnswer::Denied(why) if why.ends_with("grant iam:PassRole to the role that asked"))
+        matches!(&answered, LaunchResult::Denied(why) if why.ends_with("grant iam:PassRole to the role that asked"))
     );
 }
 
@@ -333,26 +376,37 @@ async fn a_missing_permission_is_named_even_where_it_is_not_the_calls_own() {
 async fn without_the_role_for_spot_it_is_said_how_to_create_it() {
     let (answered, _) = check(|_| {
         let code = "AuthFailure.ServiceLinkedRoleCreationNotPermitted";
-        Answer::error_of(403, code, "The provided credentials do not have permission to create the role")
+        ReplayAnswer::error_of(403, code, "The provided credentials do not have permission to create the role")
     })
     .await;
-    assert!(matches!(&answered, LaunchAnswer::Refused(why) if why.contains("aws iam create-service-linked-role")));
+    assert!(
+        matches!(&answered, LaunchResult::SpotRoleMissing(why) if why.contains("aws iam create-service-linked-role"))
+    );
+}
+
+/// As EC2 says it of a profile that was created a moment ago.
+#[tokio::test]
+async fn a_profile_that_ec2_does_not_know_is_no_refusal_of_the_candidate() {
+    let message =
+        "Value (curfew-job) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name";
+    let (answered, _) = check(move |_| ReplayAnswer::error("InvalidParameterValue", message)).await;
+    assert!(matches!(&answered, LaunchResult::ProfileUnknown(why) if why.contains("curfew-job")), "{answered:?}");
 }
 
 /// EC2 may have forgotten the token, and would launch once more.
 #[tokio::test]
 async fn of_an_old_token_it_is_only_asked_what_was_launched_by_it() {
-    let look = |answer: fn() -> Answer| async move {
+    let look = |answer: fn() -> ReplayAnswer| async move {
         let (aws, calls) = repeating(Duration::from_secs(5), move |_| answer());
-        let launch = Launch { only_find: true, ..spot() };
+        let launch = LaunchRequest { only_find: true, ..spot() };
         let answered = ordered(&launch, MachineSpec::default(), "", &aws).await;
-        assert!(calls.all().iter().all(|call| call.name == "DescribeInstances"), "nothing is launched");
+        assert!(calls.recorded().iter().all(|call| call.name == "DescribeInstances"), "nothing is launched");
         answered
     };
     let answered = look(|| instances_page(&[instance_xml(ID, "terminated", &[], "")], None)).await;
-    assert!(matches!(&answered, LaunchAnswer::Launched { instance, .. } if instance.as_str() == ID), "{answered:?}");
+    assert!(matches!(&answered, LaunchResult::Launched { instance, .. } if instance.as_str() == ID), "{answered:?}");
     let answered = look(|| instances_page(&[], None)).await;
-    assert!(matches!(answered, LaunchAnswer::NoCapacity(_)), "{answered:?}");
-    let answered = look(|| Answer::error("UnauthorizedOperation", "said")).await;
-    assert!(matches!(answered, LaunchAnswer::Unknown(_)), "{answered:?}");
+    assert!(matches!(answered, LaunchResult::NoCapacity(_)), "{answered:?}");
+    let answered = look(|| ReplayAnswer::error("UnauthorizedOperation", "said")).await;
+    assert!(matches!(answered, LaunchResult::Unknown(_)), "{answered:?}");
 }

@@ -1,10 +1,10 @@
-use domain::job::Lifecycle;
-use domain::money::Rate;
+use jobs::Lifecycle;
+use model::money::Rate;
 
 use super::*;
-use crate::replay::{Answer, Call, Calls, aws, instance_xml, instances_page};
+use crate::replay::{ReplayAnswer, ReplayedCall, ReplayedCalls, aws, instance_xml, instances_page};
 
-const OURS: [(&str, &str); 2] = [("curfew:job", "vision/a-1"), ("curfew:attempt", "3")];
+const OURS: [(&str, &str); 2] = [("curfew:job", "vision/a-0123abcd"), ("curfew:attempt", "3")];
 
 fn now() -> Timestamp {
     "2026-09-01T12:00:00Z".parse().unwrap()
@@ -16,14 +16,22 @@ fn ids(ids: &[&str]) -> Vec<ResourceId> {
 
 async fn looked_at(
     asked: &[&str],
-    script: impl Fn(&Call) -> Answer + Send + Sync + 'static,
-) -> (Result<Vec<Looked>, CallError>, Calls) {
+    script: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static,
+) -> (Result<Vec<MachineObservation>, CallError>, ReplayedCalls) {
     let (aws, calls) = aws(script);
-    (look(&aws, &"us-east-1".into(), &ids(asked), now()).await, calls)
+    (observe_machines(&aws, &"us-east-1".into(), &ids(asked), now()).await, calls)
 }
 
-fn absent(id: &str, sight: Sight) -> Looked {
-    Looked { instance: id.into(), sight, launched_at: None, job: None, attempt: None, reaped: None }
+fn absent(id: &str, sight: MachineSight) -> MachineObservation {
+    MachineObservation {
+        instance: id.into(),
+        sight,
+        launched_at: None,
+        job: None,
+        attempt: None,
+        reaped: None,
+        hold: None,
+    }
 }
 
 #[tokio::test]
@@ -32,15 +40,19 @@ async fn one_that_ec2_does_not_know_hides_no_other() {
     let one = instance_xml("i-2", "shutting-down", &OURS, more);
     let (looked, calls) =
         looked_at(&["i-1", "i-2", "i-1"], move |_| instances_page(std::slice::from_ref(&one), None)).await;
-    let seen = Looked {
+    let seen = MachineObservation {
         instance: "i-2".into(),
-        sight: Sight::Seen { state: State::ShuttingDown, reason: Some("Server.SpotInstanceTermination".to_owned()) },
+        sight: MachineSight::Seen {
+            state: InstanceState::ShuttingDown,
+            reason: Some("Server.SpotInstanceTermination".to_owned()),
+        },
         launched_at: Some("2026-08-31T12:00:00Z".parse().unwrap()),
-        job: Some("vision/a-1".to_owned()),
+        job: Some("vision/a-0123abcd".to_owned()),
         attempt: Some(3),
         reaped: None,
+        hold: None,
     };
-    assert_eq!(looked.unwrap(), [absent("i-1", Sight::Absent), seen]);
+    assert_eq!(looked.unwrap(), [absent("i-1", MachineSight::Absent), seen]);
     let said = calls.said();
     assert_eq!(said.len(), 1);
     assert!(said[0].contains("Filter.1.Name=instance-id Filter.1.Value.1=i-1 Filter.1.Value.2=i-2"), "{}", said[0]);
@@ -53,8 +65,8 @@ async fn what_ec2_leaves_out_is_unknown_and_not_absent() {
     let odd = instance_xml("i-2", "dreaming", &[], "");
     let (looked, _) = looked_at(&["i-1", "i-2"], move |_| instances_page(&[nameless.clone(), odd.clone()], None)).await;
     let looked = looked.unwrap();
-    assert_eq!(looked[0], absent("i-1", Sight::Unknown));
-    assert_eq!(looked[1].sight, Sight::Unknown);
+    assert_eq!(looked[0], absent("i-1", MachineSight::Unknown));
+    assert_eq!(looked[1].sight, MachineSight::Unknown);
 }
 
 #[tokio::test]
@@ -69,9 +81,9 @@ async fn many_are_looked_at_200_a_call_and_none_in_none() {
     let many: Vec<String> = (0..201).map(|number| format!("i-{number}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let (looked, calls) = looked_at(&many, |_| instances_page(&[], None)).await;
-    assert_eq!((looked.unwrap().len(), calls.all().len()), (201, 2));
+    assert_eq!((looked.unwrap().len(), calls.recorded().len()), (201, 2));
     let (looked, calls) = looked_at(&[], |_| instances_page(&[], None)).await;
-    assert_eq!((looked.unwrap(), calls.all().len()), (Vec::new(), 0));
+    assert_eq!((looked.unwrap(), calls.recorded().len()), (Vec::new(), 0));
 }
 
 #[tokio::test]
@@ -82,16 +94,16 @@ async fn what_is_half_seen_is_an_error() {
         if call.parameters.contains(&"Filter.1.Value.1=i-0".to_owned()) {
             instances_page(&[], None)
         } else {
-            Answer::error("RequestLimitExceeded", "said")
+            ReplayAnswer::error("RequestLimitExceeded", "said")
         }
     })
     .await;
     assert_eq!(looked.unwrap_err().kind, CallErrorKind::Throttled);
 }
 
-fn placed() -> Placed {
+fn placed() -> JobMachine {
     let at = "2026-09-01T12:00:00Z".parse().unwrap();
-    Placed {
+    JobMachine {
         instance: "i-1".into(),
         region: "us-east-1".into(),
         zone: "us-east-1a".to_owned(),
@@ -99,6 +111,7 @@ fn placed() -> Placed {
         lifecycle: Lifecycle::Spot,
         rate_max: Rate::ZERO,
         rate: Rate::ZERO,
+        transfer: None,
         attempt: 3,
         candidate: 0,
         launched_at: at,
@@ -107,20 +120,24 @@ fn placed() -> Placed {
 }
 
 /// Ends the machine, which is so; and what was called.
-async fn ended(state: &str, tags: &[(&str, &str)], answer: fn() -> Answer) -> (Result<(), CallError>, Vec<String>) {
+async fn ended(
+    state: &str,
+    tags: &[(&str, &str)],
+    answer: fn() -> ReplayAnswer,
+) -> (Result<(), CallError>, Vec<String>) {
     let one = instance_xml("i-1", state, tags, "");
     let (aws, calls) = aws(move |call| match call.name.as_str() {
         "TerminateInstances" => answer(),
         _ => instances_page(std::slice::from_ref(&one), None),
     });
-    let ended = terminate(&aws, &JobId::read("vision/a-1").unwrap(), &placed()).await;
+    let ended = terminate(&aws, &JobId::read("vision/a-0123abcd").unwrap(), &placed(), now()).await;
     (ended, calls.said())
 }
 
 #[tokio::test]
 async fn a_machine_of_the_job_is_ended_after_another_look() {
     for state in ["pending", "running", "stopping", "stopped"] {
-        let (ended, said) = ended(state, &OURS, || Answer::ok("")).await;
+        let (ended, said) = ended(state, &OURS, || ReplayAnswer::ok("")).await;
         assert_eq!(ended, Ok(()), "{state}");
         assert_eq!(said, ["DescribeInstances InstanceId.1=i-1", "TerminateInstances InstanceId.1=i-1"]);
     }
@@ -129,22 +146,25 @@ async fn a_machine_of_the_job_is_ended_after_another_look() {
 #[tokio::test]
 async fn one_that_ends_already_is_not_ended_again() {
     for state in ["shutting-down", "terminated"] {
-        let (ended, said) = ended(state, &[], || Answer::ok("")).await;
+        let (ended, said) = ended(state, &[], || ReplayAnswer::ok("")).await;
         assert_eq!((ended, said.len()), (Ok(()), 1), "{state}");
     }
 }
 
 #[tokio::test]
 async fn what_is_not_the_jobs_or_protected_is_left() {
-    let table: [(&[(&str, &str)], &str); 5] = [
+    let table: [(&[(&str, &str)], &str); 8] = [
         (&[], "carries no tag curfew:job"),
-        (&[("curfew:job", "vision/b-2")], "names vision/b-2, not vision/a-1"),
-        (&[("curfew:job", "vision/a-1"), ("curfew:protected", "")], "carries the tag curfew:protected"),
-        (&[("curfew:job", "vision/a-1"), ("Curfew:Protected ", "x")], "carries the tag Curfew:Protected"),
-        (&[("Curfew:Job", "vision/a-1")], "carries no tag curfew:job"),
+        (&[("curfew:job", "vision/b-0123abcd")], "names vision/b-0123abcd, not vision/a-0123abcd"),
+        (&[("curfew:job", "vision/a-0123abcd"), ("curfew:protected", "")], "carries the tag curfew:protected"),
+        (&[("curfew:job", "vision/a-0123abcd"), ("Curfew:Protected ", "x")], "carries the tag Curfew:Protected"),
+        (&[("Curfew:Job", "vision/a-0123abcd")], "carries no tag curfew:job"),
+        (&[OURS[0], ("curfew:keep-until", "2026-09-02")], "carries the tag curfew:keep-until"),
+        (&[OURS[0], ("curfew:mode", "observe")], "carries the tag curfew:mode=observe"),
+        (&[OURS[0], ("curfew:hours", "often")], "which cannot be read"),
     ];
     for (tags, why) in table {
-        let (ended, said) = ended("running", tags, || Answer::ok("")).await;
+        let (ended, said) = ended("running", tags, || ReplayAnswer::ok("")).await;
         assert!(ended.unwrap_err().message.contains(why), "{why}");
         assert_eq!(said.len(), 1, "{why}");
     }
@@ -152,12 +172,12 @@ async fn what_is_not_the_jobs_or_protected_is_left() {
 
 #[tokio::test]
 async fn what_ec2_does_not_know_or_refuses_is_not_ended() {
-    let job = JobId::read("vision/a-1").unwrap();
-    let (aws, _) = aws(|_| Answer::error("InvalidInstanceID.NotFound", "said"));
-    assert_eq!(terminate(&aws, &job, &placed()).await.unwrap_err().kind, CallErrorKind::NotFound);
+    let job = JobId::read("vision/a-0123abcd").unwrap();
+    let (aws, _) = aws(|_| ReplayAnswer::error("InvalidInstanceID.NotFound", "said"));
+    assert_eq!(terminate(&aws, &job, &placed(), now()).await.unwrap_err().kind, CallErrorKind::NotFound);
     let (aws, _) = crate::replay::aws(|_| instances_page(&[], None));
-    assert_eq!(terminate(&aws, &job, &placed()).await.unwrap_err().kind, CallErrorKind::Other);
-    let (ended, said) = ended("running", &OURS, || Answer::error("OperationNotPermitted", "said")).await;
+    assert_eq!(terminate(&aws, &job, &placed(), now()).await.unwrap_err().kind, CallErrorKind::Other);
+    let (ended, said) = ended("running", &OURS, || ReplayAnswer::error("OperationNotPermitted", "said")).await;
     assert!(ended.unwrap_err().to_string().starts_with("ec2:TerminateInstances failed in us-east-1"));
     assert_eq!(said.len(), 2);
 }

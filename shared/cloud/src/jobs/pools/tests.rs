@@ -1,8 +1,8 @@
-use domain::job::{Gpu, Terms};
+use jobs::{GpuSpec, JobTerms};
 
 use super::*;
-use crate::jobs::Asked;
-use crate::replay::{Answer, Call, Calls, aws, page_of};
+use crate::jobs::AnswerCache;
+use crate::replay::{ReplayAnswer, ReplayedCall, ReplayedCalls, aws, page_of};
 
 /// A type that is sold on demand and on Spot; `gpus` is the inside of `gpuInfo.gpus`.
 fn kind_xml(name: &str, architecture: &str, gpus: &str, more: &str) -> String {
@@ -19,7 +19,7 @@ fn kind_xml(name: &str, architecture: &str, gpus: &str, more: &str) -> String {
 
 fn gpu_xml(maker: &str, count: u32, mib: u32) -> String {
     let memory = format!("<memoryInfo><sizeInMiB>{mib}</sizeInMiB></memoryInfo>");
-    format!("<item><manufacturer>{maker}</manufacturer><count>{count}</count>{memory}</item>")
+    format!("<item><name>A10G</name><manufacturer>{maker}</manufacturer><count>{count}</count>{memory}</item>")
 }
 
 fn g5() -> String {
@@ -58,7 +58,7 @@ impl Account {
         }
     }
 
-    fn answer(&self, call: &Call) -> Answer {
+    fn answer(&self, call: &ReplayedCall) -> ReplayAnswer {
         let matches_nothing = self.no_wildcards && call.parameters.iter().any(|one| one.ends_with('*'));
         match call.name.as_str() {
             "DescribeInstanceTypes" if matches_nothing => page_of("instanceTypeSet", &[], None),
@@ -70,30 +70,32 @@ impl Account {
     }
 }
 
-fn terms(types: &[&str], machine: MachineSpec) -> Terms {
+fn terms(types: &[&str], machine: MachineSpec) -> JobTerms {
     let types = types.iter().map(|name| TypeName::from(*name)).collect();
-    Terms {
+    JobTerms {
         tags: BTreeMap::new(),
-        gpu: Gpu { count: 1, memory_gib_min: 0, types },
+        gpu: GpuSpec { count: 1, memory_gib_min: 0, types },
         spot: None,
         max_runtime_seconds: 3600,
         finish_by: None,
         max_usd: None,
+        bucket_region: None,
         checkpoint: None,
         machine,
     }
 }
 
-async fn asked(account: Account, terms: Terms) -> (Result<Vec<Pool>, CallError>, Calls) {
+async fn asked(account: Account, terms: JobTerms) -> (Result<Vec<CapacityPool>, CallError>, ReplayedCalls) {
     let (aws, calls) = aws(move |call| account.answer(call));
-    (Asked::default().pools(&aws, &"us-east-1".into(), &terms).await, calls)
+    (AnswerCache::default().pools(&aws, &"us-east-1".into(), &terms).await, calls)
 }
 
 /// The pools as `type zone subnet architecture gpus×MiB spot`.
-async fn check(account: Account, terms: Terms, expect: &[&str]) -> Calls {
+async fn check(account: Account, terms: JobTerms, expect: &[&str]) -> ReplayedCalls {
     let (pools, calls) = asked(account, terms).await;
-    let said = |pool: Pool| {
-        let Pool { zone, subnet, instance_type, architecture, gpus, gpu_memory_mib, spot, .. } = pool;
+    let said = |pool: CapacityPool| {
+        assert_eq!(pool.gpu_name, "A10G");
+        let CapacityPool { zone, subnet, instance_type, architecture, gpus, gpu_memory_mib, spot, .. } = pool;
         let spot = if spot { " spot" } else { "" };
         format!("{instance_type} {zone} {subnet} {architecture} {gpus}x{gpu_memory_mib}{spot}")
     };
@@ -149,7 +151,7 @@ async fn where_wildcards_match_nothing_all_types_are_asked_for() {
     let account = Account { no_wildcards: true, ..Account::usual() };
     let expect = ["g5.xlarge us-east-1a subnet-a x86_64 1x22888 spot"];
     let calls = check(account, terms(&[], MachineSpec::default()), &expect).await;
-    assert_eq!(calls.all().len(), 4);
+    assert_eq!(calls.recorded().len(), 4);
 }
 
 #[tokio::test]
@@ -212,7 +214,7 @@ async fn a_region_without_a_subnet_says_so() {
 async fn a_type_that_nobody_has_is_no_pool_and_no_further_call() {
     let account = Account { kinds: Vec::new(), offers: Vec::new(), ..Account::usual() };
     let calls = check(account, terms(&["g9.huge"], MachineSpec::default()), &[]).await;
-    assert_eq!(calls.all().len(), 2);
+    assert_eq!(calls.recorded().len(), 2);
 }
 
 #[tokio::test]
@@ -220,13 +222,15 @@ async fn what_ec2_does_not_say_whole_is_an_error() {
     for refused in ["DescribeInstanceTypes", "DescribeInstanceTypeOfferings", "DescribeSubnets"] {
         let (aws, _) = aws(move |call| {
             if call.name == refused {
-                Answer::error("UnauthorizedOperation", "said")
+                ReplayAnswer::error("UnauthorizedOperation", "said")
             } else {
                 Account::usual().answer(call)
             }
         });
-        let error =
-            Asked::default().pools(&aws, &"us-east-1".into(), &terms(&[], MachineSpec::default())).await.unwrap_err();
+        let error = AnswerCache::default()
+            .pools(&aws, &"us-east-1".into(), &terms(&[], MachineSpec::default()))
+            .await
+            .unwrap_err();
         assert_eq!(error.call, format!("ec2:{refused}"));
         assert!(error.to_string().contains(&format!("grant ec2:{refused}")), "{error}");
     }
@@ -242,15 +246,16 @@ async fn every_page_is_read() {
             _ => Account::usual().answer(call),
         }
     });
-    let pools = Asked::default().pools(&aws, &"us-east-1".into(), &terms(&[], MachineSpec::default())).await.unwrap();
-    assert_eq!((pools.len(), calls.all().len()), (1, 4));
+    let pools =
+        AnswerCache::default().pools(&aws, &"us-east-1".into(), &terms(&[], MachineSpec::default())).await.unwrap();
+    assert_eq!((pools.len(), calls.recorded().len()), (1, 4));
 }
 
 #[tokio::test]
 async fn the_jobs_of_a_run_ask_once_for_what_they_have_in_common() {
     let account = Account::usual();
     let (aws, calls) = aws(move |call| account.answer(call));
-    let (asked, here) = (Asked::default(), Region::from("us-east-1"));
+    let (asked, here) = (AnswerCache::default(), Region::from("us-east-1"));
     let elsewhere = MachineSpec { subnets: vec!["subnet-a".into()], ..MachineSpec::default() };
     let jobs = [
         terms(&["g5.xlarge", "g9.huge"], MachineSpec::default()),
@@ -267,10 +272,10 @@ async fn the_jobs_of_a_run_ask_once_for_what_they_have_in_common() {
 
 #[tokio::test]
 async fn a_refusal_counts_for_all_jobs_of_a_run() {
-    let (aws, calls) = aws(|_| Answer::error("UnauthorizedOperation", "said"));
-    let (asked, here, terms) = (Asked::default(), Region::from("us-east-1"), terms(&[], MachineSpec::default()));
+    let (aws, calls) = aws(|_| ReplayAnswer::error("UnauthorizedOperation", "said"));
+    let (asked, here, terms) = (AnswerCache::default(), Region::from("us-east-1"), terms(&[], MachineSpec::default()));
     let first = asked.pools(&aws, &here, &terms).await.unwrap_err();
-    let so_many = calls.all().len();
+    let so_many = calls.recorded().len();
     assert_eq!(asked.pools(&aws, &here, &terms).await, Err(first));
-    assert_eq!(calls.all().len(), so_many);
+    assert_eq!(calls.recorded().len(), so_many);
 }

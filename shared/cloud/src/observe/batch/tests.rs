@@ -1,5 +1,5 @@
-use domain::usage::{Series, Signal, Statistic};
 use jiff::SignedDuration;
+use model::usage::{MetricSeries, MetricSignal, Statistic};
 
 use super::*;
 
@@ -7,18 +7,18 @@ fn time(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-fn question(number: usize, from: Timestamp) -> Question {
-    let series = Series { namespace: "N".to_owned(), metric: "m".to_owned(), dimensions: Vec::new() };
+fn question(number: usize, from: Timestamp) -> MetricQuestion {
+    let series = MetricSeries { namespace: "N".to_owned(), metric: "m".to_owned(), dimensions: Vec::new() };
     let instance = format!("i-{number}").as_str().into();
-    Question { instance, signal: Signal::Cpu, series, statistic: Statistic::Maximum, from }
+    MetricQuestion { instance, signal: MetricSignal::Cpu, series, statistic: Statistic::Maximum, from }
 }
 
 /// Sizes of the batches, by the length of each question's span.
 fn check(spans: &[(usize, SignedDuration)], expected: &[usize]) {
     let until = time("2026-09-01T12:00:00Z");
-    let asked: Vec<Question> =
+    let asked: Vec<MetricQuestion> =
         spans.iter().flat_map(|(count, span)| (0..*count).map(|number| question(number, until - *span))).collect();
-    let batches: Vec<Batch> = batches(asked.clone(), until).collect();
+    let batches: Vec<QuestionBatch> = batches(asked.clone(), until).collect();
     assert_eq!(batches.iter().map(|batch| batch.questions.len()).collect::<Vec<_>>(), expected);
     for batch in &batches {
         let periods = usize::try_from(until.duration_since(batch.from).as_secs() / PERIOD.as_secs()).unwrap();
@@ -26,8 +26,8 @@ fn check(spans: &[(usize, SignedDuration)], expected: &[usize]) {
         assert!(batch.questions.capacity() <= 2 * QUERIES_MAX, "none holds the room of all");
         assert!(batch.questions.iter().all(|question| question.from == batch.from && batch.until == until));
     }
-    let mut put: Vec<Question> = batches.into_iter().flat_map(|batch| batch.questions).collect();
-    let key = |question: &Question| (question.from, question.instance.clone());
+    let mut put: Vec<MetricQuestion> = batches.into_iter().flat_map(|batch| batch.questions).collect();
+    let key = |question: &MetricQuestion| (question.from, question.instance.clone());
     let mut asked = asked;
     put.sort_by_key(key);
     asked.sort_by_key(key);
@@ -53,11 +53,4 @@ fn few_calls_within_both_limits() {
 #[test]
 fn an_empty_span_still_has_a_call() {
     check(&[(2, SignedDuration::ZERO)], &[2]);
-}
-
-#[test]
-fn the_end_is_a_whole_period() {
-    assert_eq!(end_of_period(time("2026-09-01T12:00:00Z")), time("2026-09-01T12:00:00Z"));
-    assert_eq!(end_of_period(time("2026-09-01T12:00:01Z")), time("2026-09-01T12:05:00Z"));
-    assert_eq!(end_of_period(time("2026-09-01T12:04:59.9Z")), time("2026-09-01T12:05:00Z"));
 }

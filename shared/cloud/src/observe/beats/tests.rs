@@ -1,10 +1,12 @@
 use super::*;
-use crate::replay::{Answer, Call, Calls, aws, instance_xml, instances_page, page_of, volume_xml};
+use crate::replay::{
+    ReplayAnswer, ReplayedCall, ReplayedCalls, aws, instance_xml, instances_page, page_of, volume_xml,
+};
 
-fn types() -> Answer {
+fn types() -> ReplayAnswer {
     let gpu = "<gpuInfo><gpus><item><manufacturer>NVIDIA</manufacturer><count>1</count></item></gpus></gpuInfo>";
     let of = |name: &str, more: &str| format!("<item><instanceType>{name}</instanceType>{more}</item>");
-    Answer::ok(format!("<instanceTypeSet>{}{}</instanceTypeSet>", of("g5.xlarge", gpu), of("m5.large", "")))
+    ReplayAnswer::ok(format!("<instanceTypeSet>{}{}</instanceTypeSet>", of("g5.xlarge", gpu), of("m5.large", "")))
 }
 
 const NO_GPU: &str = "<instanceType>m5.large</instanceType>";
@@ -20,8 +22,8 @@ fn attached(volume: &str, to: &[(&str, &str)]) -> String {
 /// Home, of which EC2 says that.
 async fn seen(
     instances: Vec<String>,
-    volumes: impl Fn(&Call) -> Answer + Send + Sync + 'static,
-) -> (Observed<Look>, Calls) {
+    volumes: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static,
+) -> (Observation<RegionObservation>, ReplayedCalls) {
     let (aws, calls) = aws(move |call| match call.name.as_str() {
         "DescribeInstances" => instances_page(&instances, None),
         "DescribeVolumes" => volumes(call),
@@ -30,11 +32,11 @@ async fn seen(
     (beats(&aws, &["us-east-1".into()], Duration::from_mins(1)).await, calls)
 }
 
-fn no_volumes(_: &Call) -> Answer {
+fn no_volumes(_: &ReplayedCall) -> ReplayAnswer {
     page_of("volumeSet", &[], None)
 }
 
-async fn look(instances: Vec<String>, volumes: Vec<String>) -> Look {
+async fn look(instances: Vec<String>, volumes: Vec<String>) -> RegionObservation {
     let (mut seen, _) = seen(instances, move |_| page_of("volumeSet", &volumes, None)).await;
     assert_eq!((seen.items.len(), &seen.gaps), (1, &vec![]));
     seen.items.remove(0)
@@ -119,14 +121,14 @@ async fn what_lacks_something_makes_a_look_that_is_not_whole() {
 #[tokio::test]
 async fn a_region_that_fails_half_way_has_no_look() {
     let (seen, _) =
-        seen(vec![instance_xml("i-1", "running", &[], "")], |_| Answer::error("InternalError", "Oops")).await;
+        seen(vec![instance_xml("i-1", "running", &[], "")], |_| ReplayAnswer::error("InternalError", "Oops")).await;
     assert_eq!((seen.items.len(), seen.gaps.len()), (0, 1));
     assert_eq!((seen.gaps[0].kind, seen.gaps[0].call.as_str()), (GapKind::Region, "ec2:DescribeVolumes"));
 }
 
 #[tokio::test]
 async fn a_region_that_hangs_is_a_gap() {
-    let (aws, _) = aws(|_| Answer::Silence);
+    let (aws, _) = aws(|_| ReplayAnswer::Silence);
     let seen = beats(&aws, &["us-east-1".into()], Duration::from_millis(1)).await;
     assert_eq!((seen.items.len(), seen.gaps[0].kind), (0, GapKind::Region));
 }

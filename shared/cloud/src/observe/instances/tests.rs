@@ -1,12 +1,12 @@
 use std::sync::Mutex;
 
-use domain::instance::{Accelerator, Machine};
+use model::instance::{Accelerator, InstanceTypeFacts};
 
 use super::*;
-use crate::replay::{Answer, Call, Calls, aws, instance_xml, instances_page};
+use crate::replay::{ReplayAnswer, ReplayedCall, ReplayedCalls, aws, instance_xml, instances_page};
 
 /// `g5.xlarge` has a GPU, `m5.large` has none, and nobody knows another type.
-fn types(call: &Call) -> Answer {
+fn types(call: &ReplayedCall) -> ReplayAnswer {
     let gpu = "<gpuInfo><gpus><item><manufacturer>NVIDIA</manufacturer><count>1</count></item></gpus></gpuInfo>";
     let of = |name: &str, more: &str| {
         let asked = call.parameters.iter().any(|parameter| parameter.ends_with(&format!("={name}")));
@@ -14,21 +14,25 @@ fn types(call: &Call) -> Answer {
         if asked { format!("<item><instanceType>{name}</instanceType>{vcpus}{more}</item>") } else { String::new() }
     };
     let items = of("g5.xlarge", gpu) + &of("m5.large", "");
-    Answer::ok(format!("<instanceTypeSet>{items}</instanceTypeSet>"))
+    ReplayAnswer::ok(format!("<instanceTypeSet>{items}</instanceTypeSet>"))
 }
 
-async fn seen(script: impl Fn(&Call) -> Answer + Send + Sync + 'static) -> (Observed<Instance>, Calls) {
+async fn seen(
+    script: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static,
+) -> (Observation<Instance>, ReplayedCalls) {
     let (aws, calls) = aws(script);
     let regions = [Region::from("us-east-1"), Region::from("eu-west-1")];
     (instances(&aws, &regions, Duration::from_mins(1)).await, calls)
 }
 
 /// Home answers like that; the other region has nothing.
-async fn seen_at_home(script: impl Fn(&Call) -> Answer + Send + Sync + 'static) -> (Observed<Instance>, Calls) {
+async fn seen_at_home(
+    script: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static,
+) -> (Observation<Instance>, ReplayedCalls) {
     seen(move |call| if call.region == "eu-west-1" { instances_page(&[], None) } else { script(call) }).await
 }
 
-fn ids(seen: &Observed<Instance>) -> Vec<&str> {
+fn ids(seen: &Observation<Instance>) -> Vec<&str> {
     seen.items.iter().map(|instance| instance.id.as_str()).collect()
 }
 
@@ -50,11 +54,12 @@ async fn only_accelerated_ones_are_seen_with_the_facts_of_their_type() {
     })
     .await;
     assert_eq!((ids(&seen), &seen.gaps), (vec!["i-1", "i-3"], &vec![]));
-    let machine = Machine { accelerator: Accelerator::Nvidia, accelerators: 1, vcpus: 4, instance_storage_gb: 0 };
+    let machine =
+        InstanceTypeFacts { accelerator: Accelerator::Nvidia, accelerators: 1, vcpus: 4, instance_storage_gb: 0 };
     assert_eq!((&seen.items[0].machine, seen.items[0].host.as_deref()), (&machine, Some("ip-10-0-0-1")));
     assert_eq!(seen.items[1].region.as_str(), "eu-west-1");
     assert_eq!(calls.names().len(), 4, "{:?}", calls.names());
-    let look = calls.all().into_iter().find(|call| call.name == "DescribeInstances").unwrap();
+    let look = calls.recorded().into_iter().find(|call| call.name == "DescribeInstances").unwrap();
     assert!(look.parameters.contains(&"MaxResults=1000".to_owned()));
     assert!(look.parameters.contains(&"Filter.1.Name=instance-state-name".to_owned()));
 }
@@ -66,7 +71,7 @@ async fn an_empty_region_costs_one_call() {
 }
 
 /// Two pages at home, of which the second is answered like that.
-async fn with_second_page(second: impl Fn() -> Answer + Send + Sync + 'static) -> Observed<Instance> {
+async fn with_second_page(second: impl Fn() -> ReplayAnswer + Send + Sync + 'static) -> Observation<Instance> {
     let (seen, _) = seen(move |call| match call.name.as_str() {
         "DescribeInstances" if call.parameters.contains(&"NextToken=two".to_owned()) => second(),
         "DescribeInstances" if call.region == "us-east-1" => instances_page(&[running("i-1", "")], Some("two")),
@@ -85,7 +90,7 @@ async fn all_pages_are_read() {
 
 #[tokio::test]
 async fn a_half_seen_region_is_not_seen() {
-    let seen = with_second_page(|| Answer::error("InternalError", "Oops")).await;
+    let seen = with_second_page(|| ReplayAnswer::error("InternalError", "Oops")).await;
     assert_eq!(ids(&seen), ["i-3"], "the other region is");
     assert_eq!(seen.gaps.len(), 1);
     assert_eq!((seen.gaps[0].region.as_str(), seen.gaps[0].kind), ("us-east-1", GapKind::Region));
@@ -94,7 +99,8 @@ async fn a_half_seen_region_is_not_seen() {
 #[tokio::test]
 async fn a_page_that_is_cut_off_is_not_a_shorter_page() {
     let whole = format!("<reservationSet><item><instancesSet>{}</instancesSet></item>", running("i-2", ""));
-    let seen = with_second_page(move || Answer::Raw(200, format!("<DescribeInstancesResponse>{whole}").into())).await;
+    let seen =
+        with_second_page(move || ReplayAnswer::Raw(200, format!("<DescribeInstancesResponse>{whole}").into())).await;
     assert_eq!((ids(&seen), seen.gaps.len()), (vec!["i-3"], 1));
     assert_eq!((seen.gaps[0].kind, seen.gaps[0].call.as_str()), (GapKind::Region, "ec2:DescribeInstances"));
 }
@@ -118,7 +124,7 @@ async fn pages_that_never_end_are_given_up() {
 #[tokio::test]
 async fn a_forbidden_region_is_told_apart() {
     let denied = "You are not authorized, with an explicit deny in a service control policy";
-    let (seen, _) = seen_at_home(move |_| Answer::error("UnauthorizedOperation", denied)).await;
+    let (seen, _) = seen_at_home(move |_| ReplayAnswer::error("UnauthorizedOperation", denied)).await;
     assert_eq!((seen.gaps[0].kind, seen.gaps[0].call.as_str()), (GapKind::ForbiddenRegion, "ec2:DescribeInstances"));
 }
 
@@ -139,7 +145,7 @@ async fn types_that_nobody_knows_are_a_gap() {
 async fn types_that_may_not_be_described_are_one_gap() {
     let (seen, _) = seen_at_home(|call| match call.name.as_str() {
         "DescribeInstances" => instances_page(&[running("i-1", ""), running("i-2", NO_GPU)], None),
-        _ => Answer::error("UnauthorizedOperation", "No"),
+        _ => ReplayAnswer::error("UnauthorizedOperation", "No"),
     })
     .await;
     assert_eq!((seen.items.len(), seen.gaps.len()), (0, 1));
@@ -148,7 +154,7 @@ async fn types_that_may_not_be_described_are_one_gap() {
 
 #[tokio::test]
 async fn many_types_are_asked_for_in_several_calls() {
-    let many = |call: &Call| match call.name.as_str() {
+    let many = |call: &ReplayedCall| match call.name.as_str() {
         "DescribeInstances" => {
             let of = |number| running(&format!("i-{number}"), &format!("<instanceType>t{number}.large</instanceType>"));
             instances_page(&(0..150).map(of).collect::<Vec<_>>(), None)
@@ -167,7 +173,9 @@ fn spot(id: &str, request: &str) -> String {
     )
 }
 
-async fn with_spot_requests(answer: impl Fn() -> Answer + Send + Sync + 'static) -> (Observed<Instance>, Calls) {
+async fn with_spot_requests(
+    answer: impl Fn() -> ReplayAnswer + Send + Sync + 'static,
+) -> (Observation<Instance>, ReplayedCalls) {
     seen_at_home(move |call| match call.name.as_str() {
         "DescribeInstances" => {
             let of_no_gpu =
@@ -185,7 +193,7 @@ fn request(id: &str, kind: &str) -> String {
     format!("<item><spotInstanceRequestId>{id}</spotInstanceRequestId><type>{kind}</type><state>active</state></item>")
 }
 
-fn purchases(seen: &Observed<Instance>) -> Vec<Purchase> {
+fn purchases(seen: &Observation<Instance>) -> Vec<PurchaseOption> {
     seen.items.iter().map(|instance| instance.purchase).collect()
 }
 
@@ -193,10 +201,15 @@ fn purchases(seen: &Observed<Instance>) -> Vec<Purchase> {
 async fn spot_requests_are_read_where_accelerated_instances_name_them() {
     let (seen, calls) = with_spot_requests(|| {
         let requests = request("sir-1", "persistent") + &request("sir-2", "one-time");
-        Answer::ok(format!("<spotInstanceRequestSet>{requests}</spotInstanceRequestSet>"))
+        ReplayAnswer::ok(format!("<spotInstanceRequestSet>{requests}</spotInstanceRequestSet>"))
     })
     .await;
-    let expected = [Purchase::SpotPersistent, Purchase::SpotOneTime, Purchase::OnDemand, Purchase::SpotOneTime];
+    let expected = [
+        PurchaseOption::SpotPersistent,
+        PurchaseOption::SpotOneTime,
+        PurchaseOption::OnDemand,
+        PurchaseOption::SpotOneTime,
+    ];
     assert_eq!((purchases(&seen), seen.gaps.len()), (expected.to_vec(), 0));
     let asked = calls.said().into_iter().find(|said| said.starts_with("DescribeSpotInstanceRequests")).unwrap();
     assert!(asked.ends_with("Filter.1.Value.1=sir-1 Filter.1.Value.2=sir-2"), "{asked}");
@@ -204,10 +217,15 @@ async fn spot_requests_are_read_where_accelerated_instances_name_them() {
 
 #[tokio::test]
 async fn spot_requests_that_cannot_be_read_stay_unknown() {
-    let denied = with_spot_requests(|| Answer::error("UnauthorizedOperation", "No")).await.0;
-    let absent = with_spot_requests(|| Answer::ok("<spotInstanceRequestSet/>")).await.0;
+    let denied = with_spot_requests(|| ReplayAnswer::error("UnauthorizedOperation", "No")).await.0;
+    let absent = with_spot_requests(|| ReplayAnswer::ok("<spotInstanceRequestSet/>")).await.0;
     for seen in [denied, absent] {
-        let expected = [Purchase::SpotUnknown, Purchase::SpotUnknown, Purchase::OnDemand, Purchase::SpotOneTime];
+        let expected = [
+            PurchaseOption::SpotUnknown,
+            PurchaseOption::SpotUnknown,
+            PurchaseOption::OnDemand,
+            PurchaseOption::SpotOneTime,
+        ];
         assert_eq!(purchases(&seen), expected);
         assert_eq!((seen.gaps.len(), seen.gaps[0].kind), (1, GapKind::Part));
         assert_eq!(seen.gaps[0].call, "ec2:DescribeSpotInstanceRequests");

@@ -1,13 +1,13 @@
 use super::*;
-use crate::replay::{Answer, aws};
+use crate::replay::{ReplayAnswer, aws};
 
-fn names(seen: &Observed<Region>) -> Vec<&str> {
+fn names(seen: &Observation<Region>) -> Vec<&str> {
     seen.items.iter().map(Region::as_str).collect()
 }
 
 #[tokio::test]
 async fn configured_regions_cost_no_call() {
-    let (aws, calls) = aws(|_| Answer::error("Unexpected", "call"));
+    let (aws, calls) = aws(|_| ReplayAnswer::error("Unexpected", "call"));
     let config =
         Config { regions: vec!["eu-west-1".into(), "eu-central-1".into(), "eu-west-1".into()], ..Config::default() };
     let seen = regions(&aws, &config).await;
@@ -18,7 +18,7 @@ async fn configured_regions_cost_no_call() {
 async fn without_configuration_all_that_are_enabled() {
     let (aws, calls) = aws(|_| {
         let item = |name| format!("<item><regionName>{name}</regionName></item>");
-        Answer::ok(format!("<regionInfo>{}{}</regionInfo>", item("us-east-1"), item("ap-south-1")))
+        ReplayAnswer::ok(format!("<regionInfo>{}{}</regionInfo>", item("us-east-1"), item("ap-south-1")))
     });
     let seen = regions(&aws, &Config::default()).await;
     assert_eq!((names(&seen), seen.gaps.len()), (vec!["ap-south-1", "us-east-1"], 0));
@@ -27,7 +27,7 @@ async fn without_configuration_all_that_are_enabled() {
 
 #[tokio::test]
 async fn where_nobody_says_it_is_home() {
-    let (aws, _) = aws(|_| Answer::error("UnauthorizedOperation", "No"));
+    let (aws, _) = aws(|_| ReplayAnswer::error("UnauthorizedOperation", "No"));
     let seen = regions(&aws, &Config::default()).await;
     assert_eq!(names(&seen), ["us-east-1"]);
     assert!(seen.gaps[0].error.ends_with("grant ec2:DescribeRegions to the role that asked"), "{:?}", seen.gaps);
@@ -35,7 +35,7 @@ async fn where_nobody_says_it_is_home() {
 
 #[tokio::test]
 async fn an_answer_without_any_region_is_no_answer() {
-    let (aws, _) = aws(|_| Answer::ok("<regionInfo></regionInfo>".to_owned()));
+    let (aws, _) = aws(|_| ReplayAnswer::ok("<regionInfo></regionInfo>".to_owned()));
     let seen = regions(&aws, &Config::default()).await;
     assert_eq!(names(&seen), ["us-east-1"]);
     assert!(seen.gaps[0].error.contains("names no region"), "{:?}", seen.gaps);

@@ -2,17 +2,20 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::replay::{
-    Answer, Call, Calls, attached_xml, aws, instance_xml, instances_page, page_of, snapshot_xml, volume_xml,
+    ReplayAnswer, ReplayedCall, ReplayedCalls, attached_xml, aws, instance_xml, instances_page, page_of, snapshot_xml,
+    volume_xml,
 };
 
-async fn seen(script: impl Fn(&Call) -> Answer + Send + Sync + 'static) -> (Storage, Calls) {
+async fn seen(
+    script: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static,
+) -> (ObservedStorage, ReplayedCalls) {
     let (aws, calls) = aws(script);
     let regions = [Region::from("us-east-1"), Region::from("eu-west-1")];
     let of_no_team = |volume: &Volume| !volume.tags.contains_key("Team");
     (storage(&aws, &regions, Duration::from_mins(1), |_, _| true, of_no_team).await, calls)
 }
 
-fn nothing(call: &Call) -> Answer {
+fn nothing(call: &ReplayedCall) -> ReplayAnswer {
     match call.name.as_str() {
         "DescribeVolumes" => page_of("volumeSet", &[], None),
         "DescribeSnapshots" => page_of("snapshotSet", &[], None),
@@ -21,7 +24,9 @@ fn nothing(call: &Call) -> Answer {
 }
 
 /// Home answers like that; the other region has nothing.
-async fn seen_at_home(script: impl Fn(&Call) -> Answer + Send + Sync + 'static) -> (Storage, Calls) {
+async fn seen_at_home(
+    script: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static,
+) -> (ObservedStorage, ReplayedCalls) {
     seen(move |call| if call.region == "eu-west-1" { nothing(call) } else { script(call) }).await
 }
 
@@ -31,7 +36,7 @@ fn available(id: &str, tags: &[(&str, &str)], from_snapshot: &str) -> String {
     item.replace("<snapshotId/>", &format!("<snapshotId>{from_snapshot}</snapshotId>"))
 }
 
-fn asks_for(call: &Call, filter: &str) -> bool {
+fn asks_for(call: &ReplayedCall, filter: &str) -> bool {
     call.parameters.iter().any(|parameter| parameter == &format!("Filter.1.Name={filter}"))
 }
 
@@ -60,7 +65,7 @@ async fn volumes_are_seen_with_all_that_belongs_to_them() {
     let ids: Vec<&str> = seen.volumes.items.iter().map(|volume| volume.id.as_str()).collect();
     assert_eq!((ids, seen.volumes.gaps), (vec!["vol-1", "vol-2", "vol-3"], vec![]));
     assert_eq!((seen.snapshots.len(), seen.snapshots[0].id.as_str()), (1, "snap-1"));
-    let host = Host {
+    let host = VolumeHost {
         id: "i-1".into(),
         region: "us-east-1".into(),
         tags: BTreeMap::from([("Team".to_owned(), "text".to_owned())]),
@@ -70,7 +75,8 @@ async fn volumes_are_seen_with_all_that_belongs_to_them() {
     assert_eq!(seen.hosts, [host]);
     let of_audio = BTreeMap::from([("Team".to_owned(), "audio".to_owned())]);
     assert_eq!(seen.sources, BTreeMap::from([("snap-6".into(), of_audio)]));
-    let at_home: Vec<String> = calls.all().into_iter().filter(|call| call.region == "us-east-1").map(said).collect();
+    let at_home: Vec<String> =
+        calls.recorded().into_iter().filter(|call| call.region == "us-east-1").map(said).collect();
     assert_eq!(
         at_home,
         [
@@ -83,7 +89,7 @@ async fn volumes_are_seen_with_all_that_belongs_to_them() {
     );
 }
 
-fn said(call: Call) -> String {
+fn said(call: ReplayedCall) -> String {
     let without = |parameter: &&String| !parameter.starts_with("Action=") && !parameter.starts_with("Version=");
     let parameters: Vec<&str> = call.parameters.iter().filter(without).map(String::as_str).collect();
     format!("{} {}", call.name, parameters.join(" "))
@@ -92,7 +98,7 @@ fn said(call: Call) -> String {
 #[tokio::test]
 async fn an_empty_region_costs_two_calls() {
     let (seen, calls) = seen(nothing).await;
-    assert_eq!(seen, Storage::default());
+    assert_eq!(seen, ObservedStorage::default());
     assert_eq!(calls.names().len(), 4, "{:?}", calls.names());
 }
 
@@ -124,7 +130,10 @@ async fn a_host_that_runs_or_that_ec2_does_not_show_is_not_a_stopped_one() {
 }
 
 /// A home with something in every list; what the second page of this call is answered like.
-async fn with_second_page(of: &'static str, second: impl Fn() -> Answer + Send + Sync + 'static) -> (Storage, Calls) {
+async fn with_second_page(
+    of: &'static str,
+    second: impl Fn() -> ReplayAnswer + Send + Sync + 'static,
+) -> (ObservedStorage, ReplayedCalls) {
     seen(move |call| {
         if call.name == of && call.parameters.contains(&"NextToken=two".to_owned()) {
             return second();
@@ -145,7 +154,7 @@ async fn with_second_page(of: &'static str, second: impl Fn() -> Answer + Send +
     .await
 }
 
-fn names(seen: &Storage) -> [Vec<&str>; 3] {
+fn names(seen: &ObservedStorage) -> [Vec<&str>; 3] {
     [
         seen.volumes.items.iter().map(|volume| volume.id.as_str()).collect(),
         seen.snapshots.iter().map(|snapshot| snapshot.id.as_str()).collect(),
@@ -173,7 +182,7 @@ const LISTS: [(&str, &str); 3] = [
 ];
 
 /// Only the other region was seen, and there is one gap of this kind, for this call, that says this.
-fn check_unseen(seen: &Storage, kind: GapKind, call: &str, says: &str) {
+fn check_unseen(seen: &ObservedStorage, kind: GapKind, call: &str, says: &str) {
     assert_eq!(names(seen), [vec!["vol-eu"], vec!["snap-eu"], vec!["i-eu"]], "{call}");
     let [gap] = &seen.volumes.gaps[..] else { panic!("{:?}", seen.volumes.gaps) };
     assert_eq!((gap.region.as_str(), gap.kind, gap.call.as_str()), ("us-east-1", kind, &*format!("ec2:{call}")));
@@ -183,7 +192,7 @@ fn check_unseen(seen: &Storage, kind: GapKind, call: &str, says: &str) {
 #[tokio::test]
 async fn a_half_seen_region_is_not_seen() {
     for (call, _) in LISTS {
-        let (seen, _) = with_second_page(call, || Answer::error("InternalError", "Oops")).await;
+        let (seen, _) = with_second_page(call, || ReplayAnswer::error("InternalError", "Oops")).await;
         check_unseen(&seen, GapKind::Region, call, "InternalError: Oops");
     }
 }
@@ -191,7 +200,8 @@ async fn a_half_seen_region_is_not_seen() {
 #[tokio::test]
 async fn a_page_that_is_cut_off_is_not_a_shorter_page() {
     for (call, set) in LISTS {
-        let (seen, _) = with_second_page(call, move || Answer::Raw(200, format!("<{call}Response>{set}").into())).await;
+        let (seen, _) =
+            with_second_page(call, move || ReplayAnswer::Raw(200, format!("<{call}Response>{set}").into())).await;
         check_unseen(&seen, GapKind::Region, call, "the answer ends within an element");
     }
 }
@@ -199,9 +209,9 @@ async fn a_page_that_is_cut_off_is_not_a_shorter_page() {
 #[tokio::test]
 async fn a_missing_permission_is_named_and_a_forbidden_region_told_apart() {
     for (call, _) in LISTS {
-        let (seen, _) = with_second_page(call, || Answer::error("UnauthorizedOperation", "No")).await;
+        let (seen, _) = with_second_page(call, || ReplayAnswer::error("UnauthorizedOperation", "No")).await;
         check_unseen(&seen, GapKind::Region, call, &format!("grant ec2:{call} to the role that asked"));
-        let denied = || Answer::error("UnauthorizedOperation", "an explicit deny in a service control policy");
+        let denied = || ReplayAnswer::error("UnauthorizedOperation", "an explicit deny in a service control policy");
         let (seen, _) = with_second_page(call, denied).await;
         check_unseen(&seen, GapKind::ForbiddenRegion, call, "a policy of the organisation forbids it");
     }
@@ -241,7 +251,7 @@ async fn there_is_a_limit_to_pages() {
 async fn a_region_that_does_not_answer_is_a_gap() {
     for (silent, _) in LISTS {
         let (aws, _) = aws(move |call| match call.name.as_str() {
-            name if name == silent && call.region == "us-east-1" => Answer::Silence,
+            name if name == silent && call.region == "us-east-1" => ReplayAnswer::Silence,
             "DescribeVolumes" => {
                 page_of("volumeSet", &[volume_xml("vol-1", "in-use", &[], &attached_xml("i-1"))], None)
             }
@@ -257,7 +267,7 @@ async fn a_region_that_does_not_answer_is_a_gap() {
 }
 
 /// A home with these volumes, and these snapshots that Curfew took.
-async fn at_home(volumes: Vec<String>, snapshots: Vec<String>) -> Storage {
+async fn at_home(volumes: Vec<String>, snapshots: Vec<String>) -> ObservedStorage {
     let (seen, _) = seen_at_home(move |call| match call.name.as_str() {
         "DescribeVolumes" => page_of("volumeSet", &volumes, None),
         "DescribeSnapshots" => page_of("snapshotSet", &snapshots, None),
@@ -317,11 +327,11 @@ async fn sources_asked(volumes: Vec<String>) -> (BTreeMap<ResourceId, Tags>, Vec
     })
     .await;
     assert_eq!(seen.volumes.gaps, []);
-    let calls = calls.all().into_iter().filter(|call| asks_for(call, "snapshot-id"));
+    let calls = calls.recorded().into_iter().filter(|call| asks_for(call, "snapshot-id"));
     (seen.sources, calls.map(|call| asked(&call).map(str::to_owned).collect()).collect())
 }
 
-fn asked(call: &Call) -> impl Iterator<Item = &str> {
+fn asked(call: &ReplayedCall) -> impl Iterator<Item = &str> {
     call.parameters.iter().filter_map(|parameter| parameter.strip_prefix("Filter.1.Value.")?.split('=').nth(1))
 }
 
@@ -357,7 +367,7 @@ async fn many_sources_are_asked_for_in_several_calls() {
 async fn sources_that_cannot_be_read_make_the_region_unseen() {
     let (seen, _) = seen_at_home(|call| match call.name.as_str() {
         "DescribeVolumes" => page_of("volumeSet", &[available("vol-1", &[], "snap-1")], None),
-        "DescribeSnapshots" if asks_for(call, "snapshot-id") => Answer::error("InternalError", "Oops"),
+        "DescribeSnapshots" if asks_for(call, "snapshot-id") => ReplayAnswer::error("InternalError", "Oops"),
         _ => nothing(call),
     })
     .await;

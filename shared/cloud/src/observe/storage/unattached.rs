@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws_sdk_ec2::Client;
-use domain::id::{Region, ResourceId};
-use domain::observed::Observed;
-use domain::volume::{Storage, Volume};
+use model::id::{Region, ResourceId};
+use model::observation::Observation;
+use model::volume::{ObservedStorage, Volume};
 
 use super::{gap_of, sources};
 use crate::aws::Aws;
@@ -22,16 +22,28 @@ use crate::observe::pages::{PAGE_SIZE, all_pages};
 ///
 /// Where those tags cannot be seen, the volumes are there all the same, and there is a gap. Where a page of them could
 /// not be read, or not within `patience`, the region is a gap and yields nothing.
-pub async fn unattached(aws: &Aws, region: &Region, patience: Duration, source: impl Fn(&Volume) -> bool) -> Storage {
+pub async fn unattached(
+    aws: &Aws,
+    region: &Region,
+    timeout: Duration,
+    source: impl Fn(&Volume) -> bool,
+) -> ObservedStorage {
     let ec2 = aws.ec2(region);
-    let look = tokio::time::timeout(patience, of_region(&ec2, region, source)).await;
-    let seen = look.unwrap_or_else(|_| Err(CallError::impatient(DESCRIBE_VOLUMES, region, patience)));
-    seen.unwrap_or_else(|error| Storage { volumes: Observed::nothing_but(error.gap_of_region()), ..Storage::default() })
+    let look = tokio::time::timeout(timeout, of_region(&ec2, region, source)).await;
+    let seen = look.unwrap_or_else(|_| Err(CallError::timed_out(DESCRIBE_VOLUMES, region, timeout)));
+    seen.unwrap_or_else(|error| ObservedStorage {
+        volumes: Observation::nothing_but(error.gap_of_region()),
+        ..ObservedStorage::default()
+    })
 }
 
-async fn of_region(ec2: &Client, region: &Region, source: impl Fn(&Volume) -> bool) -> Result<Storage, CallError> {
+async fn of_region(
+    ec2: &Client,
+    region: &Region,
+    source: impl Fn(&Volume) -> bool,
+) -> Result<ObservedStorage, CallError> {
     let call = ec2.describe_volumes().filters(filter("status", ["available"])).max_results(PAGE_SIZE);
-    let (mut seen, mut incomplete) = (Storage::default(), BTreeSet::<ResourceId>::new());
+    let (mut seen, mut incomplete) = (ObservedStorage::default(), BTreeSet::<ResourceId>::new());
     all_pages(DESCRIBE_VOLUMES, region, async |token| {
         let page = describe::volumes_page(call.clone().set_next_token(token), region).await?;
         seen.volumes.items.extend(page.volumes);
@@ -52,23 +64,25 @@ async fn of_region(ec2: &Client, region: &Region, source: impl Fn(&Volume) -> bo
 mod tests {
     use std::collections::BTreeMap;
 
-    use domain::observed::GapKind;
+    use model::observation::GapKind;
 
     use super::*;
-    use crate::replay::{Answer, Call, aws, page_of, snapshot_xml, volume_xml};
+    use crate::replay::{ReplayAnswer, ReplayedCall, aws, page_of, snapshot_xml, volume_xml};
 
-    async fn seen(script: impl Fn(&Call) -> Answer + Send + Sync + 'static) -> (Storage, Vec<String>) {
+    async fn seen(
+        script: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static,
+    ) -> (ObservedStorage, Vec<String>) {
         let (aws, calls) = aws(script);
         let seen = unattached(&aws, &"us-east-1".into(), Duration::from_mins(1), |volume| volume.tags.is_empty()).await;
         let of_interest = |parameter: &&String| parameter.contains("status") || parameter.contains("available");
-        let said = calls.all().into_iter().map(|call| {
+        let said = calls.recorded().into_iter().map(|call| {
             let filters: Vec<&str> = call.parameters.iter().filter(of_interest).map(String::as_str).collect();
             format!("{} {}", call.name, filters.join(" "))
         });
         (seen, said.collect())
     }
 
-    fn volumes() -> Answer {
+    fn volumes() -> ReplayAnswer {
         let from = |id: &str, tags: &[(&str, &str)]| {
             volume_xml(id, "available", tags, "").replace("<snapshotId/>", "<snapshotId>snap-1</snapshotId>")
         };
@@ -91,8 +105,8 @@ mod tests {
     #[tokio::test]
     async fn whose_they_are_may_stay_unknown_but_not_which_there_are() {
         let denied = |call: &'static str| {
-            move |made: &Call| match made.name.as_str() {
-                name if name == call => Answer::error("UnauthorizedOperation", "No"),
+            move |made: &ReplayedCall| match made.name.as_str() {
+                name if name == call => ReplayAnswer::error("UnauthorizedOperation", "No"),
                 _ => volumes(),
             }
         };

@@ -1,25 +1,25 @@
 //! How `CloudWatch` is asked about volumes in few calls. Pure.
 
-use domain::volume::VolumeAsk;
 use jiff::{SignedDuration, Timestamp};
+use model::volume::VolumeUseQuery;
 
 use crate::observe::batch::{DATAPOINTS_MAX, QUERIES_MAX};
 
 /// From fine to coarse. Each is a part of a day, so that periods of every length begin where days do.
-const GRAINS: [Grain; 13] = [
-    Grain::of_minutes(1, 15),
-    Grain::of_minutes(5, 63),
-    Grain::of_minutes(10, 63),
-    Grain::of_minutes(15, 63),
-    Grain::of_minutes(30, 63),
-    Grain::of_minutes(60, OLDEST_KEPT_DAYS),
-    Grain::of_minutes(2 * 60, OLDEST_KEPT_DAYS),
-    Grain::of_minutes(3 * 60, OLDEST_KEPT_DAYS),
-    Grain::of_minutes(4 * 60, OLDEST_KEPT_DAYS),
-    Grain::of_minutes(6 * 60, OLDEST_KEPT_DAYS),
-    Grain::of_minutes(8 * 60, OLDEST_KEPT_DAYS),
-    Grain::of_minutes(12 * 60, OLDEST_KEPT_DAYS),
-    Grain::of_minutes(24 * 60, OLDEST_KEPT_DAYS),
+const GRAINS: [PeriodGrain; 13] = [
+    PeriodGrain::of_minutes(1, 15),
+    PeriodGrain::of_minutes(5, 63),
+    PeriodGrain::of_minutes(10, 63),
+    PeriodGrain::of_minutes(15, 63),
+    PeriodGrain::of_minutes(30, 63),
+    PeriodGrain::of_minutes(60, OLDEST_KEPT_DAYS),
+    PeriodGrain::of_minutes(2 * 60, OLDEST_KEPT_DAYS),
+    PeriodGrain::of_minutes(3 * 60, OLDEST_KEPT_DAYS),
+    PeriodGrain::of_minutes(4 * 60, OLDEST_KEPT_DAYS),
+    PeriodGrain::of_minutes(6 * 60, OLDEST_KEPT_DAYS),
+    PeriodGrain::of_minutes(8 * 60, OLDEST_KEPT_DAYS),
+    PeriodGrain::of_minutes(12 * 60, OLDEST_KEPT_DAYS),
+    PeriodGrain::of_minutes(24 * 60, OLDEST_KEPT_DAYS),
 ];
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 const OLDEST_KEPT_DAYS: i64 = 455;
@@ -29,31 +29,31 @@ const PERIODS_MIN: i32 = 24;
 /// A length of periods, and for how long `CloudWatch` has what they are made of: minutes for 15 days, five minutes for 63 and
 /// hours for 455 (`CloudWatch` API reference, `GetMetricData`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Grain {
+struct PeriodGrain {
     period: SignedDuration,
     kept: SignedDuration,
 }
 
 /// One question: has this volume been in use at or after that moment?
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Since<'a> {
-    pub(super) ask: &'a VolumeAsk,
+pub(super) struct UseQuestion<'a> {
+    pub(super) ask: &'a VolumeUseQuery,
     /// The start of the first period that counts.
     pub(super) from: Timestamp,
 }
 
 /// The questions of one call.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Call<'a> {
+pub(super) struct UseCall<'a> {
     /// The length of each period.
     pub(super) period: SignedDuration,
     /// The end of the period that now lies in.
     pub(super) until: Timestamp,
     /// The earliest comes first.
-    pub(super) questions: Vec<Since<'a>>,
+    pub(super) questions: Vec<UseQuestion<'a>>,
 }
 
-impl Call<'_> {
+impl UseCall<'_> {
     /// What is asked about begins with the earliest question; samples before a question's own moment do not count.
     pub(super) fn from(&self) -> Timestamp {
         self.questions.first().map_or(self.until, |question| question.from)
@@ -65,8 +65,8 @@ impl Call<'_> {
 /// Also a volume without one sample counts with all periods that are asked for: `CloudWatch` estimates how many data points it
 /// would have to look up, and refuses what is too many (`CloudWatch` user guide, "CloudWatch service quotas": data points per
 /// second). 500 volumes over 14 days are ten million minutes.
-pub(super) fn calls<'a>(asks: impl Iterator<Item = &'a VolumeAsk>, now: Timestamp) -> Vec<Call<'a>> {
-    let mut asks: Vec<&VolumeAsk> = asks.collect();
+pub(super) fn calls<'a>(asks: impl Iterator<Item = &'a VolumeUseQuery>, now: Timestamp) -> Vec<UseCall<'a>> {
+    let mut asks: Vec<&VolumeUseQuery> = asks.collect();
     asks.sort_by_key(|ask| ask.since);
     let mut rest = &asks[..];
     let mut calls = Vec::new();
@@ -75,8 +75,8 @@ pub(super) fn calls<'a>(asks: impl Iterator<Item = &'a VolumeAsk>, now: Timestam
         let fitting = prefixes.map_while(|(count, grain)| Some((count, grain?))).last();
         let (count, grain) = fitting.unwrap_or((1, GRAINS[GRAINS.len() - 1]));
         let (together, later) = rest.split_at(count);
-        let questions = together.iter().map(|ask| Since { ask, from: grain.start(ask.since, now) }).collect();
-        calls.push(Call { period: grain.period, until: grain.end(now), questions });
+        let questions = together.iter().map(|ask| UseQuestion { ask, from: grain.start(ask.since, now) }).collect();
+        calls.push(UseCall { period: grain.period, until: grain.end(now), questions });
         rest = later;
     }
     calls
@@ -84,9 +84,9 @@ pub(super) fn calls<'a>(asks: impl Iterator<Item = &'a VolumeAsk>, now: Timestam
 
 /// The finest grain that goes back to the oldest of these questions, which comes first, is not too long for the youngest, and
 /// of which they have not too many together.
-fn grain(asks: &[&VolumeAsk], now: Timestamp) -> Option<Grain> {
+fn grain(asks: &[&VolumeUseQuery], now: Timestamp) -> Option<PeriodGrain> {
     let (oldest, youngest) = (asks.first()?.since, asks.last()?.since);
-    let fits = |grain: &&Grain| {
+    let fits = |grain: &&PeriodGrain| {
         grain.goes_back_to(oldest, now)
             && (grain.period == MINUTE || grain.period * PERIODS_MIN <= now.duration_since(youngest))
             && asks.len() * grain.periods(oldest, now) <= DATAPOINTS_MAX
@@ -94,7 +94,7 @@ fn grain(asks: &[&VolumeAsk], now: Timestamp) -> Option<Grain> {
     GRAINS.iter().find(fits).copied()
 }
 
-impl Grain {
+impl PeriodGrain {
     /// With an hour to spare, because the call comes later than the clock was read.
     const fn of_minutes(minutes: i64, kept_days: i64) -> Self {
         Self { period: SignedDuration::from_mins(minutes), kept: SignedDuration::from_hours(kept_days * 24 - 1) }

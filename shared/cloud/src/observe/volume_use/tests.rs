@@ -2,11 +2,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aws_sdk_cloudwatch::primitives::DateTime;
 use aws_smithy_cbor::Encoder;
-use domain::observed::GapKind;
+use model::observation::GapKind;
 
 use super::*;
 use crate::observe::batch::QUERIES_MAX;
-use crate::replay::{Answer, Call as Called, Calls, aws};
+use crate::replay::{ReplayAnswer, ReplayedCall as Called, ReplayedCalls, aws};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 const COMPLETE: &str = "Complete";
@@ -15,14 +15,14 @@ fn time(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-fn ask(volume: &str, since: &str) -> VolumeAsk {
-    VolumeAsk { region: "us-east-1".into(), volume: volume.into(), since: time(since) }
+fn ask(volume: &str, since: &str) -> VolumeUseQuery {
+    VolumeUseQuery { region: "us-east-1".into(), volume: volume.into(), since: time(since) }
 }
 
 /// What is said of one query: its place, status, and when there are samples.
 struct Line<'a>(usize, &'a str, &'a [&'a str]);
 
-fn data(lines: &[Line<'_>], next: Option<&str>) -> Answer {
+fn data(lines: &[Line<'_>], next: Option<&str>) -> ReplayAnswer {
     let mut body = Encoder::new(Vec::new());
     body.map(1 + usize::from(next.is_some())).str("MetricDataResults").array(lines.len());
     for Line(place, status, samples) in lines {
@@ -39,14 +39,14 @@ fn data(lines: &[Line<'_>], next: Option<&str>) -> Answer {
     if let Some(token) = next {
         body.str("NextToken").str(token);
     }
-    Answer::Raw(200, body.into_writer())
+    ReplayAnswer::Raw(200, body.into_writer())
 }
 
 /// What is found at noon of 2026-09-01.
 async fn found(
-    asks: &[VolumeAsk],
-    script: impl Fn(&Called) -> Answer + Send + Sync + 'static,
-) -> (BTreeMap<ResourceId, VolumeUse>, Vec<Gap>, Calls) {
+    asks: &[VolumeUseQuery],
+    script: impl Fn(&Called) -> ReplayAnswer + Send + Sync + 'static,
+) -> (BTreeMap<ResourceId, VolumeUse>, Vec<Gap>, ReplayedCalls) {
     let (aws, calls) = aws(script);
     let (found, gaps) = volume_uses(&aws, &"us-east-1".into(), asks, time("2026-09-01T12:00:00Z"), PATIENCE).await;
     (found, gaps, calls)
@@ -62,7 +62,7 @@ async fn any_sample_is_a_sign_of_use() {
         [("vol-1".into(), VolumeUse::None), ("vol-2".into(), VolumeUse::UsedAt(time("2026-09-01T08:00:00Z")))];
     assert_eq!((found, gaps.len()), (BTreeMap::from(expected), 0));
     assert_eq!(calls.names(), ["GetMetricData"]);
-    let body = &calls.all()[0].parameters[0];
+    let body = &calls.recorded()[0].parameters[0];
     for word in ["AWS/EBS", "VolumeIdleTime", "VolumeId", "vol-1", "vol-2"] {
         assert!(body.contains(word), "{word}");
     }
@@ -126,19 +126,19 @@ async fn what_is_not_answered_in_full_is_not_unused() {
     assert!(gap.error.starts_with("3 of 4 series were not answered in full"), "{}", gap.error);
 }
 
-fn fault(code: &str) -> Answer {
+fn fault(code: &str) -> ReplayAnswer {
     let mut body = Encoder::new(Vec::new());
     body.map(2).str("__type").str(&format!("com.amazonaws.cloudwatch#{code}")).str("message").str("Not today");
-    Answer::Raw(400, body.into_writer())
+    ReplayAnswer::Raw(400, body.into_writer())
 }
 
 /// As many as one call has room for, and the younger vol-1, for which there is none.
-fn asks_of_two_calls() -> Vec<VolumeAsk> {
+fn asks_of_two_calls() -> Vec<VolumeUseQuery> {
     let many = (0..QUERIES_MAX).map(|number| ask(&format!("vol-old-{number}"), "2026-07-31T12:00:00Z"));
     many.chain([ask("vol-1", "2026-08-31T12:00:00Z")]).collect()
 }
 
-fn nothing_of_many() -> Answer {
+fn nothing_of_many() -> ReplayAnswer {
     let lines: Vec<Line<'_>> = (0..QUERIES_MAX).map(|place| Line(place, COMPLETE, &[])).collect();
     data(&lines, None)
 }
@@ -189,24 +189,27 @@ async fn pages_that_never_end_are_given_up() {
 #[tokio::test]
 async fn an_answer_that_cannot_be_read_is_a_gap() {
     let asks = [ask("vol-1", "2026-08-31T12:00:00Z")];
-    let Answer::Raw(_, whole) = data(&[Line(0, COMPLETE, &["2026-09-01T09:00:00Z"])], None) else { unreachable!() };
+    let ReplayAnswer::Raw(_, whole) = data(&[Line(0, COMPLETE, &["2026-09-01T09:00:00Z"])], None) else {
+        unreachable!()
+    };
     for length in [whole.len() - 1, whole.len() / 2, 1, 0] {
         let cut = whole[..length].to_vec();
-        let (found, gaps, _) = found(&asks, move |_| Answer::Raw(200, cut.clone())).await;
+        let (found, gaps, _) = found(&asks, move |_| ReplayAnswer::Raw(200, cut.clone())).await;
         assert_eq!((found.len(), gaps.len()), (0, 1), "{length} of {} bytes", whole.len());
     }
 }
 
 #[tokio::test]
 async fn nothing_and_other_regions_are_not_asked_about() {
-    let elsewhere = VolumeAsk { region: "eu-west-1".into(), ..ask("vol-1", "2026-08-31T12:00:00Z") };
+    let elsewhere = VolumeUseQuery { region: "eu-west-1".into(), ..ask("vol-1", "2026-08-31T12:00:00Z") };
     let (found, gaps, calls) = found(&[elsewhere], |_| fault("Unexpected")).await;
     assert_eq!((found.len(), gaps.len(), calls.names().len()), (0, 0, 0));
 }
 
 #[tokio::test]
 async fn what_was_answered_in_time_stays() {
-    let script = |call: &Called| if call.parameters[0].contains("vol-1") { Answer::Silence } else { nothing_of_many() };
+    let script =
+        |call: &Called| if call.parameters[0].contains("vol-1") { ReplayAnswer::Silence } else { nothing_of_many() };
     let (aws, _) = aws(script);
     let now = time("2026-09-01T12:00:00Z");
     let (found, gaps) = volume_uses(&aws, &"us-east-1".into(), &asks_of_two_calls(), now, Duration::from_secs(1)).await;

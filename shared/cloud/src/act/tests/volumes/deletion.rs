@@ -1,7 +1,7 @@
 //! Deleting a volume: only where it can be restored, and told as it is.
 
-use domain::plan::Mended;
-use domain::rule::Rule;
+use model::rule::Rule;
+use plan::ResolvedEvidence;
 
 use super::*;
 
@@ -11,9 +11,9 @@ fn deletion() -> Step {
 
 /// Deletes it where that is answered like this, and then EC2 says that of the volume.
 async fn deleted(
-    answer: impl Fn() -> Answer + Send + Sync + 'static,
-    then: impl Fn() -> Answer + Send + Sync + 'static,
-) -> (Outcome, Vec<String>) {
+    answer: impl Fn() -> ReplayAnswer + Send + Sync + 'static,
+    then: impl Fn() -> ReplayAnswer + Send + Sync + 'static,
+) -> (StepOutcome, Vec<String>) {
     carried_out_where(&deletion(), move |nth, call| match (call.name.as_str(), nth) {
         ("DeleteVolume", _) => Some(answer()),
         ("DescribeVolumes", 1..) => Some(then()),
@@ -22,15 +22,15 @@ async fn deleted(
     .await
 }
 
-fn in_trouble() -> Answer {
-    Answer::Raw(500, IN_TROUBLE.into())
+fn in_trouble() -> ReplayAnswer {
+    ReplayAnswer::Raw(500, IN_TROUBLE.into())
 }
 
-fn is_gone() -> Answer {
+fn is_gone() -> ReplayAnswer {
     gone("InvalidVolume.NotFound")
 }
 
-fn in_state(state: &str) -> Answer {
+fn in_state(state: &str) -> ReplayAnswer {
     volumes(volume_xml("vol-0abc", state, BOTH, ""))
 }
 
@@ -52,7 +52,7 @@ async fn where_no_snapshot_is_wanted_none_is_read() {
 }
 
 /// Tries to delete it where its snapshot is read again like that.
-async fn with_snapshot(step: &Step, answer: impl Fn() -> Answer + Send + Sync + 'static) -> Outcome {
+async fn with_snapshot(step: &Step, answer: impl Fn() -> ReplayAnswer + Send + Sync + 'static) -> StepOutcome {
     let (outcome, calls) = carried_out_with(step, "DescribeSnapshots", answer).await;
     called(&calls, &[LOOK, LOOK_AT_SNAPSHOT]);
     outcome
@@ -82,7 +82,7 @@ async fn nothing_is_deleted_that_could_not_be_restored() {
         let item = now.clone();
         let outcome =
             with_snapshot(&deletion(), move || page_of("snapshotSet", std::slice::from_ref(&item), None)).await;
-        let expected = Outcome::with(OutcomeKind::Changed, "snap-1 is no longer what it can be restored from");
+        let expected = StepOutcome::with(OutcomeKind::Changed, "snap-1 is no longer what it can be restored from");
         assert_eq!(outcome, expected, "{now}");
     }
     let outcome = with_snapshot(&deletion(), || gone("InvalidSnapshot.NotFound")).await;
@@ -92,7 +92,7 @@ async fn nothing_is_deleted_that_could_not_be_restored() {
 
 #[tokio::test]
 async fn nothing_is_deleted_while_nobody_can_say_whether_it_could_be_restored() {
-    let unsure: [fn() -> Answer; 7] = [
+    let unsure: [fn() -> ReplayAnswer; 7] = [
         denied,
         throttled,
         in_trouble,
@@ -113,25 +113,26 @@ async fn nothing_is_deleted_while_nobody_can_say_whether_it_could_be_restored() 
 
 #[tokio::test]
 async fn without_a_moment_since_when_no_snapshot_is_new_enough() {
-    let because = Because::Mended(Mended { rule: Rule::Orphaned, mended: true });
-    let step = Step { because, ..deletion() };
+    let evidence = Evidence::Resolved(ResolvedEvidence { rule: Rule::Orphaned, mended: true });
+    let step = Step { evidence, ..deletion() };
     let whole = || page_of("snapshotSet", &[snapshot_xml("snap-1", "vol-0abc", "completed", OF_IT)], None);
     assert_eq!(with_snapshot(&step, whole).await.kind, OutcomeKind::Changed);
 }
 
 #[tokio::test]
 async fn a_volume_that_was_attached_under_the_write_is_a_change() {
-    let in_use = || Answer::error("VolumeInUse", "Volume vol-0abc is currently attached to i-1");
+    let in_use = || ReplayAnswer::error("VolumeInUse", "Volume vol-0abc is currently attached to i-1");
     let (outcome, calls) = carried_out_with(&deletion(), "DeleteVolume", in_use).await;
     let said = "ec2:DeleteVolume failed in us-east-1: VolumeInUse: Volume vol-0abc is currently attached to i-1; it is \
                 attached again; the next run looks again";
-    assert_eq!(outcome, Outcome::with(OutcomeKind::Changed, said));
+    assert_eq!(outcome, StepOutcome::with(OutcomeKind::Changed, said));
     called(&calls, &[LOOK, LOOK_AT_SNAPSHOT, DELETION]);
 }
 
 #[tokio::test]
 async fn a_refused_deletion_dates_nothing() {
-    let protected = || Answer::error("UnauthorizedOperation", "with an explicit deny in an identity-based policy");
+    let protected =
+        || ReplayAnswer::error("UnauthorizedOperation", "with an explicit deny in an identity-based policy");
     let (outcome, calls) = carried_out_with(&deletion(), "DeleteVolume", protected).await;
     assert_eq!(outcome.kind, OutcomeKind::Failed);
     assert!(outcome.error.unwrap().ends_with("as Curfew's own does for what carries curfew:protected"));
@@ -148,21 +149,21 @@ async fn what_an_earlier_try_or_somebody_else_deleted_is_done() {
 #[tokio::test]
 async fn what_ec2_finds_again_is_not_told_to_be_deleted() {
     let (outcome, calls) = deleted(is_gone, || in_state("available")).await;
-    assert_eq!(outcome, Outcome::of(OutcomeKind::AlreadyGone));
+    assert_eq!(outcome, StepOutcome::from_kind(OutcomeKind::AlreadyGone));
     called(&calls, &[LOOK, LOOK_AT_SNAPSHOT, DELETION, LOOK]);
 }
 
 /// What is said of a deletion that may have been carried out. The last two come of a repeat of one that was.
-const OPEN: [fn() -> Answer; 4] = [
+const OPEN: [fn() -> ReplayAnswer; 4] = [
     in_trouble,
-    || Answer::Raw(503, Vec::new()),
+    || ReplayAnswer::Raw(503, Vec::new()),
     throttled,
-    || Answer::error("IncorrectState", "The volume is in the state 'deleting'"),
+    || ReplayAnswer::error("IncorrectState", "The volume is in the state 'deleting'"),
 ];
 
 #[tokio::test]
 async fn a_deletion_that_was_not_answered_is_done_where_the_volume_is_gone() {
-    let by_then: [fn() -> Answer; 3] = [is_gone, || in_state("deleting"), || in_state("deleted")];
+    let by_then: [fn() -> ReplayAnswer; 3] = [is_gone, || in_state("deleting"), || in_state("deleted")];
     for answer in OPEN {
         for then in by_then {
             let (outcome, calls) = deleted(answer, then).await;
@@ -174,7 +175,7 @@ async fn a_deletion_that_was_not_answered_is_done_where_the_volume_is_gone() {
 
 #[tokio::test]
 async fn a_deletion_that_was_not_answered_nor_carried_out_dates_nothing() {
-    let by_then: [fn() -> Answer; 6] = [
+    let by_then: [fn() -> ReplayAnswer; 6] = [
         || in_state("available"),
         || in_state("in-use"),
         denied,
@@ -196,7 +197,7 @@ async fn a_deletion_that_was_not_answered_nor_carried_out_dates_nothing() {
 
 #[tokio::test]
 async fn a_date_that_is_not_written_does_not_undo_the_deletion() {
-    let unwritten: [fn() -> Answer; 3] = [denied, in_trouble, || gone("InvalidSnapshot.NotFound")];
+    let unwritten: [fn() -> ReplayAnswer; 3] = [denied, in_trouble, || gone("InvalidSnapshot.NotFound")];
     for answer in unwritten {
         let (outcome, calls) = carried_out_with(&deletion(), "CreateTags", answer).await;
         assert_eq!(outcome.kind, OutcomeKind::Done);

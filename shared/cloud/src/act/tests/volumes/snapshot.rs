@@ -14,12 +14,12 @@ const CREATION: &str = "CreateSnapshot Description=Curfew: vol-0abc before its d
                         TagSpecification.1.Tag.3.Value=vol-0abc VolumeId=vol-0abc";
 const SEARCH: &str = "DescribeSnapshots Filter.1.Name=tag:curfew:snapshot-of Filter.1.Value.1=vol-0abc Owner.1=self";
 
-fn unanswered() -> Answer {
-    Answer::Raw(500, IN_TROUBLE.into())
+fn unanswered() -> ReplayAnswer {
+    ReplayAnswer::Raw(500, IN_TROUBLE.into())
 }
 
 /// Begins a snapshot, is not answered, and then finds these.
-async fn unanswered_where(found: impl Fn() -> Answer + Send + Sync + 'static) -> (Outcome, Vec<String>) {
+async fn unanswered_where(found: impl Fn() -> ReplayAnswer + Send + Sync + 'static) -> (StepOutcome, Vec<String>) {
     carried_out_where(&step(snapshot(), BOTH), move |_, call| match call.name.as_str() {
         "CreateSnapshot" => Some(unanswered()),
         "DescribeSnapshots" => Some(found()),
@@ -36,13 +36,13 @@ async fn a_snapshot_has_all_its_tags_from_its_first_moment() {
 }
 
 /// What the SDK's retries make of these answers: how often what was called.
-async fn calls_with(retries: RetryConfig, answer: fn() -> Answer) -> (Outcome, Vec<String>) {
+async fn calls_with(retries: RetryConfig, answer: fn() -> ReplayAnswer) -> (StepOutcome, Vec<String>) {
     let step = step(snapshot(), BOTH);
     let (as_seen, looks) = (as_seen(&step), std::sync::atomic::AtomicUsize::new(0));
     let retries = retries.with_max_attempts(4).with_initial_backoff(Duration::from_millis(1));
     // Only silence lasts so long.
-    let patience = Duration::from_secs(2);
-    let (aws, calls) = aws_that_repeats(retries, patience, move |call| match call.name.as_str() {
+    let timeout = Duration::from_secs(2);
+    let (aws, calls) = aws_that_repeats(retries, timeout, move |call| match call.name.as_str() {
         "CreateSnapshot" => answer(),
         "DescribeVolumes" if looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0 => unanswered(),
         "DescribeSnapshots" => page_of("snapshotSet", &[], None),
@@ -54,12 +54,12 @@ async fn calls_with(retries: RetryConfig, answer: fn() -> Answer) -> (Outcome, V
 
 #[tokio::test]
 async fn no_retry_of_the_sdk_begins_a_second_snapshot() {
-    let open: [fn() -> Answer; 5] = [
+    let open: [fn() -> ReplayAnswer; 5] = [
         unanswered,
-        || Answer::Raw(500, Vec::new()),
-        || Answer::Raw(503, b"<html>".into()),
-        || Answer::Raw(200, Vec::new()),
-        || Answer::Silence,
+        || ReplayAnswer::Raw(500, Vec::new()),
+        || ReplayAnswer::Raw(503, b"<html>".into()),
+        || ReplayAnswer::Raw(200, Vec::new()),
+        || ReplayAnswer::Silence,
     ];
     for retries in [RetryConfig::standard(), RetryConfig::adaptive()] {
         for answer in open {
@@ -122,7 +122,7 @@ async fn another_snapshot_is_not_the_one_that_was_not_answered() {
 
 #[tokio::test]
 async fn a_search_that_fails_finds_nothing() {
-    let failed: [fn() -> Answer; 3] = [denied, unanswered, || cut_off("DescribeSnapshots", "snapshotSet")];
+    let failed: [fn() -> ReplayAnswer; 3] = [denied, unanswered, || cut_off("DescribeSnapshots", "snapshotSet")];
     for answer in failed {
         let (outcome, _) = unanswered_where(answer).await;
         assert_eq!(outcome.kind, OutcomeKind::Failed);
@@ -147,7 +147,7 @@ async fn a_refused_snapshot_is_not_searched_for() {
     ];
     for (code, expected, advice) in table {
         let (outcome, calls) =
-            carried_out_with(&step(snapshot(), BOTH), "CreateSnapshot", || Answer::error(code, "No")).await;
+            carried_out_with(&step(snapshot(), BOTH), "CreateSnapshot", || ReplayAnswer::error(code, "No")).await;
         assert_eq!(outcome.kind, expected, "{code}");
         let error = outcome.error.unwrap();
         assert!(error.starts_with(&format!("ec2:CreateSnapshot failed in us-east-1: {code}: No")), "{error}");

@@ -16,13 +16,13 @@ fn of_instance(inner: &str) -> String {
 }
 
 /// The instances and the token, by our reader.
-fn ours(body: &str) -> Result<(Vec<Told<'_>>, Option<String>), Unreadable> {
+fn ours(body: &str) -> Result<(Vec<InstanceXml<'_>>, Option<String>), XmlError> {
     let mut all = Vec::new();
     let token = read(body.as_bytes(), |told| all.push(told))?;
     Ok((all, token))
 }
 
-fn one(inner: &str) -> Told<'static> {
+fn one(inner: &str) -> InstanceXml<'static> {
     let body: &'static str = of_instance(inner).leak();
     let (mut all, _) = ours(body).unwrap();
     assert_eq!(all.len(), 1);
@@ -76,10 +76,10 @@ fn tags_are_what_they_were_before_they_were_escaped() {
 }
 
 /// What the SDK's own types say of the same fields.
-fn by_sdk(instance: types::Instance) -> Told<'static> {
+fn by_sdk(instance: types::Instance) -> InstanceXml<'static> {
     let text = |text: &str| Some(Cow::Owned(text.to_owned()));
     let (operator, placement) = (instance.operator.as_ref(), instance.placement.as_ref());
-    Told {
+    InstanceXml {
         instance_type: instance.instance_type.and_then(|kind| text(kind.as_str())),
         state: instance.state.and_then(|state| state.name).and_then(|name| text(name.as_str())),
         transition_reason: instance.state_transition_reason.map(Cow::Owned),
@@ -103,7 +103,7 @@ fn by_sdk(instance: types::Instance) -> Told<'static> {
 }
 
 /// The instances and the token, by the SDK's full types; `None` where it refuses the answer.
-fn the_sdks(body: &str) -> Option<(Vec<Told<'static>>, Option<String>)> {
+fn the_sdks(body: &str) -> Option<(Vec<InstanceXml<'static>>, Option<String>)> {
     let answer = of_sdk(body, async |ec2| ec2.describe_instances().send().await.ok())?;
     let reservations = answer.reservations.unwrap_or_default().into_iter();
     let instances = reservations.flat_map(|reservation| reservation.instances.unwrap_or_default());

@@ -6,7 +6,7 @@ use super::*;
 use crate::describe::generate::{element, item, known, number, of_sdk, page, tag_set, tags, time};
 
 /// The snapshots and the token, by our reader.
-fn ours(body: &str) -> Result<(Vec<Told<'_>>, Option<String>), Unreadable> {
+fn ours(body: &str) -> Result<(Vec<SnapshotXml<'_>>, Option<String>), XmlError> {
     let mut all = Vec::new();
     let token = read(body.as_bytes(), |told| {
         all.push(told);
@@ -16,8 +16,8 @@ fn ours(body: &str) -> Result<(Vec<Told<'_>>, Option<String>), Unreadable> {
 }
 
 /// What the SDK's own types say of the same fields.
-fn by_sdk(snapshot: types::Snapshot) -> Told<'static> {
-    Told {
+fn by_sdk(snapshot: types::Snapshot) -> SnapshotXml<'static> {
+    SnapshotXml {
         snapshot_id: snapshot.snapshot_id.map(Cow::Owned),
         volume_id: snapshot.volume_id.map(Cow::Owned),
         state: snapshot.state.map(|name| Cow::Owned(name.as_str().to_owned())),
@@ -28,7 +28,7 @@ fn by_sdk(snapshot: types::Snapshot) -> Told<'static> {
 }
 
 /// The snapshots and the token, by the SDK's full types; `None` where it refuses the answer.
-fn the_sdks(body: &str) -> Option<(Vec<Told<'static>>, Option<String>)> {
+fn the_sdks(body: &str) -> Option<(Vec<SnapshotXml<'static>>, Option<String>)> {
     let answer = of_sdk(body, async |ec2| ec2.describe_snapshots().send().await.ok())?;
     Some((answer.snapshots.unwrap_or_default().into_iter().map(by_sdk).collect(), answer.next_token))
 }

@@ -9,7 +9,7 @@ use crate::describe::generate::{
 };
 
 /// The volumes and the token, by our reader.
-fn ours(body: &str) -> Result<(Vec<Told<'_>>, Option<String>), Unreadable> {
+fn ours(body: &str) -> Result<(Vec<VolumeXml<'_>>, Option<String>), XmlError> {
     let mut all = Vec::new();
     let token = read(body.as_bytes(), |told| {
         all.push(told);
@@ -18,7 +18,7 @@ fn ours(body: &str) -> Result<(Vec<Told<'_>>, Option<String>), Unreadable> {
     Ok((all, token))
 }
 
-fn one(inner: &str) -> Told<'static> {
+fn one(inner: &str) -> VolumeXml<'static> {
     let body: &'static str = wrapped(ANSWER, &format!("<volumeSet><item>{inner}</item></volumeSet>")).leak();
     let (mut all, _) = ours(body).unwrap();
     assert_eq!(all.len(), 1);
@@ -46,11 +46,11 @@ fn what_is_like_it_elsewhere_is_not_the_volumes_own() {
 }
 
 /// What the SDK's own types say of the same fields.
-fn by_sdk(volume: types::Volume) -> Told<'static> {
+fn by_sdk(volume: types::Volume) -> VolumeXml<'static> {
     let text = |text: &str| Some(Cow::Owned(text.to_owned()));
     let operator = volume.operator.as_ref();
     let attachments = volume.attachments.unwrap_or_default().into_iter();
-    Told {
+    VolumeXml {
         zone: volume.availability_zone.map(Cow::Owned),
         volume_type: volume.volume_type.and_then(|name| text(name.as_str())),
         size: volume.size,
@@ -61,7 +61,7 @@ fn by_sdk(volume: types::Volume) -> Told<'static> {
         snapshot_id: volume.snapshot_id.map(Cow::Owned),
         multi_attach: volume.multi_attach_enabled,
         attachments: attachments
-            .map(|attachment| Attachment {
+            .map(|attachment| AttachmentXml {
                 instance_id: attachment.instance_id.map(Cow::Owned),
                 associated_resource: attachment.associated_resource.map(Cow::Owned),
                 state: attachment.state.and_then(|name| text(name.as_str())),
@@ -76,7 +76,7 @@ fn by_sdk(volume: types::Volume) -> Told<'static> {
 }
 
 /// The volumes and the token, by the SDK's full types; `None` where it refuses the answer.
-fn the_sdks(body: &str) -> Option<(Vec<Told<'static>>, Option<String>)> {
+fn the_sdks(body: &str) -> Option<(Vec<VolumeXml<'static>>, Option<String>)> {
     let answer = of_sdk(body, async |ec2| ec2.describe_volumes().send().await.ok())?;
     Some((answer.volumes.unwrap_or_default().into_iter().map(by_sdk).collect(), answer.next_token))
 }

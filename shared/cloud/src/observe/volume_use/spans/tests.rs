@@ -11,8 +11,8 @@ fn time(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-fn ask(volume: &str, since: Timestamp) -> VolumeAsk {
-    VolumeAsk { region: "us-east-1".into(), volume: volume.into(), since }
+fn ask(volume: &str, since: Timestamp) -> VolumeUseQuery {
+    VolumeUseQuery { region: "us-east-1".into(), volume: volume.into(), since }
 }
 
 /// The period in seconds, and from when to when, of a question about one volume.
@@ -72,7 +72,8 @@ fn what_lies_in_the_future_or_is_no_longer_kept_does_not_spoil_a_call() {
 
 /// How many questions each call has, of volumes unattached for so many hours.
 fn check_sizes(hours: impl Iterator<Item = i64>, expect: &[usize]) {
-    let asks: Vec<VolumeAsk> = hours.map(|hours| ask("vol-1", time(NOW) - SignedDuration::from_hours(hours))).collect();
+    let asks: Vec<VolumeUseQuery> =
+        hours.map(|hours| ask("vol-1", time(NOW) - SignedDuration::from_hours(hours))).collect();
     let sizes: Vec<usize> = calls(asks.iter(), time(NOW)).iter().map(|call| call.questions.len()).collect();
     assert_eq!(sizes, expect);
 }
@@ -122,7 +123,7 @@ proptest! {
     fn every_question_is_put_once_and_about_no_less_than_it_needs(ages in vec(-100_000..60_000_000_i64, 0..1200)) {
         let now = time(NOW);
         let since = |seconds: i64| now - SignedDuration::from_secs(seconds);
-        let asks: Vec<VolumeAsk> =
+        let asks: Vec<VolumeUseQuery> =
             ages.iter().enumerate().map(|(number, age)| ask(&format!("vol-{number}"), since(*age))).collect();
         let calls = calls(asks.iter(), now);
         prop_assert!(calls.len() <= 10 + asks.len() / 221, "{} calls", calls.len());
@@ -137,7 +138,7 @@ proptest! {
             let periods = call.until.duration_since(call.from()).as_secs() / period;
             prop_assert!(call.questions.len() * usize::try_from(periods).unwrap() <= DATAPOINTS_MAX);
             prop_assert!(now.duration_since(call.from()) < SignedDuration::from_hours(24 * kept));
-            for Since { ask, from } in &call.questions {
+            for UseQuestion { ask, from } in &call.questions {
                 prop_assert!(put.insert(ask.volume.clone()));
                 prop_assert!(call.from() <= *from && *from < call.until);
                 let later = from.duration_since(ask.since).as_secs();

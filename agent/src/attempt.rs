@@ -1,0 +1,464 @@
+//! One attempt, from taking over to its end.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Instant;
+
+use jiff::SignedDuration;
+use jobs::checkpoints::{DOUBTED_FOR, DirectoryEntry, WriterState};
+use jobs::warning::grace;
+use jobs::{Checkpoint, CheckpointSpec, ExitReason, Head, HeadResult, JobSpec, WARNING, Workload, said_by_machine};
+use model::config::Config;
+use model::duration;
+use store::MachineDocument;
+use tokio::task::JoinHandle;
+
+use crate::agent::{Agent, AttemptEnd, EndCause};
+use crate::command::{RunningCommand, signal_of};
+use crate::disk::on_disk;
+use crate::fence::FenceError;
+use crate::keeper::{CheckpointKeeper, KeeperSummary};
+use crate::processes::writes_below;
+use crate::restore::{RestoreCandidates, RestoredCheckpoint, restore};
+use crate::retry_timeout::RetryTimeout;
+use crate::user::{self, User};
+use crate::variables::{self, VariableSources};
+use crate::world::now;
+use crate::{command, directory, gpu, outputs, secrets};
+
+/// So long the predecessor may take to leave its exit record: its two minutes, and some.
+const PREDECESSOR: SignedDuration = SignedDuration::from_secs(150);
+
+/// A predecessor that has not been heard of for so long is not flushing any more.
+const PREDECESSOR_SILENT: SignedDuration = SignedDuration::from_secs(60 + WARNING.as_secs());
+
+/// Between one try and the next.
+const AGAIN: SignedDuration = SignedDuration::from_secs(5);
+
+/// How often leave is taken of what has ended and nobody waits for.
+const REAP_EVERY: SignedDuration = SignedDuration::from_mins(1);
+
+const NO_TIME: &str = "there was no time to keep its last checkpoint";
+
+/// What the machine is asked to do.
+pub(crate) struct AssignedJob {
+    pub(crate) work: Workload,
+    pub(crate) checkpoint: Option<CheckpointSpec>,
+    /// How many checkpoints are kept; `None` where that is unknown, and nothing may be deleted.
+    pub(crate) keep: Option<u32>,
+}
+
+/// Lives it. Whatever comes back, the machine goes dark.
+pub(crate) async fn live(agent: &Arc<Agent>) -> AttemptEnd {
+    let (Ok(end) | Err(end)) = Box::pin(attempt(agent)).await;
+    // Of a setup, for one, that a warning cut short.
+    command::end_all(false).await;
+    end
+}
+
+async fn attempt(agent: &Arc<Agent>) -> Result<AttemptEnd, AttemptEnd> {
+    agent.set_activity("starting");
+    let asked = Box::pin(agent.unless_it_ends(read_spec(agent))).await??;
+    agent.set_activity("waiting for the attempt before");
+    let head = agent.unless_it_ends(Box::pin(take_over(agent))).await??;
+    let user =
+        user::find(asked.work.user.as_deref(), rustix::process::getuid().as_raw()).map_err(AttemptEnd::broken)?;
+    let mut restored = put_back(agent, &asked, RestoreCandidates::from_head(&head), &user).await?;
+    let mut secrets = variables::VariableMap::new();
+    if !asked.work.secrets.is_empty() {
+        let read = agent.unless_it_ends(Box::pin(secrets::read(&asked.work.secrets))).await?;
+        secrets.extend(read.map_err(AttemptEnd::broken)?);
+    }
+    let mut variables = variables_of(agent, &asked, &user, &restored, &secrets);
+    if let Some(line) = &asked.work.setup {
+        agent.set_activity("setup");
+        let status = agent.unless_it_ends(run_setup(agent, line, &user, &variables)).await??;
+        if !status.success() {
+            return Ok(outcome(agent, &asked, &user, status, "`setup`", Vec::new()).await);
+        }
+    }
+    let _gpus = GpuWatch(tokio::spawn(gpu::watch(Arc::clone(agent))));
+    loop {
+        agent.set_activity("running");
+        agent.log.write_line(&format!("runs the command as {}", user.name));
+        let running = RunningCommand::begin(&asked.work.command, &user, &variables, &agent.log);
+        let running =
+            running.map_err(|error| AttemptEnd::broken(format!("the command could not be begun: {error}")))?;
+        // Each time there are fewer.
+        let before = match run(agent, &asked, &user, running, restored).await {
+            CommandOutcome::Finished(end) => return Ok(end),
+            CommandOutcome::FailedOnUnverified(before) => before,
+        };
+        restored = put_back(agent, &asked, before, &user).await?;
+        variables = variables_of(agent, &asked, &user, &restored, &secrets);
+    }
+}
+
+/// Puts a checkpoint back, where the job has any.
+async fn put_back(
+    agent: &Arc<Agent>,
+    asked: &AssignedJob,
+    candidates: RestoreCandidates,
+    user: &User,
+) -> Result<RestoredCheckpoint, AttemptEnd> {
+    agent.set_activity("restoring");
+    let restored = match &asked.checkpoint {
+        Some(checkpoint) => {
+            let restored = Box::pin(restore(agent, candidates, Path::new(&checkpoint.dir), user));
+            agent.unless_it_ends(restored).await??
+        }
+        None => RestoredCheckpoint::default(),
+    };
+    let step = restored.checkpoint.map(|checkpoint| checkpoint.step);
+    agent.set_status(|status| (status.step, status.steps_per_hour) = (step, None));
+    Ok(restored)
+}
+
+fn variables_of(
+    agent: &Agent,
+    asked: &AssignedJob,
+    user: &User,
+    restored: &RestoredCheckpoint,
+    secrets: &variables::VariableMap,
+) -> variables::VariableMap {
+    let own = VariableSources { identity: &agent.identity, asked, user, restored };
+    let mut variables = variables::build_variables(&own, agent.ends_at());
+    variables.extend(secrets.clone());
+    variables
+}
+
+/// Watches the GPUs for as long as it lives.
+struct GpuWatch(JoinHandle<()>);
+
+impl Drop for GpuWatch {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Reads the spec; where S3 does not answer, again.
+async fn read_spec(agent: &Agent) -> Result<AssignedJob, AttemptEnd> {
+    let mut timeout = RetryTimeout::default();
+    let text = loop {
+        match agent.store.read_spec(&agent.identity.job).await {
+            Ok(Some(text)) => break text,
+            Ok(None) => return Err(AttemptEnd::broken(format!("there is no spec of the job {}", agent.identity.job))),
+            Err(error) if timeout.pause_and_retry(agent, "the spec cannot be read yet", &error).await => {}
+            Err(error) => return Err(AttemptEnd::broken(format!("the spec cannot be read: {error}"))),
+        }
+    };
+    // What it takes from the configuration is how many checkpoints are kept, which may have changed since it was accepted.
+    let read = JobSpec::accepted(&text, &Config::default()).map_err(|mistakes| {
+        let first = mistakes.first().map(|mistake| format!("{}: {}", mistake.key, mistake.problem)).unwrap_or_default();
+        AttemptEnd::broken(format!("this agent cannot read the spec that was accepted: {first}"))
+    });
+    let (work, checkpoint) = read?;
+    let keep = if checkpoint.is_some() { read_keep(agent).await } else { None };
+    Ok(AssignedJob { work, checkpoint, keep })
+}
+
+/// How many checkpoints are kept, as the job was accepted; where S3 does not answer, again.
+async fn read_keep(agent: &Agent) -> Option<u32> {
+    let mut timeout = RetryTimeout::default();
+    let why = loop {
+        match agent.store.read_keep(&agent.identity.job).await {
+            Ok(Some(keep)) => return Some(keep),
+            Ok(None) => break "state.json does not say it".to_owned(),
+            Err(error) if error.lasts() => break error.to_string(),
+            Err(error) if timeout.pause_and_retry(agent, "state.json cannot be read yet", &error).await => {}
+            Err(error) => break error.to_string(),
+        }
+    };
+    agent.log.write_line(&format!("how many checkpoints are kept is unknown, and none is deleted: {why}"));
+    None
+}
+
+/// Waits politely for the predecessor's last write, and takes the fence.
+async fn take_over(agent: &Agent) -> Result<Head, AttemptEnd> {
+    let (begun, mut said, mut timeout) = (Instant::now(), false, RetryTimeout::default());
+    loop {
+        let shut = match agent.fence.read().await {
+            Ok(head) if may_take(agent, &head, begun).await => match agent.fence.swap(|_| {}).await {
+                Ok(head) => return Ok(head),
+                Err(shut) => shut,
+            },
+            Ok(head) => {
+                if !said {
+                    agent.log.write_line(&format!("waits for attempt {} to leave its last", head.attempt));
+                    said = true;
+                }
+                agent.pace.sleep(AGAIN).await;
+                continue;
+            }
+            Err(shut) => shut,
+        };
+        match shut {
+            FenceError::Fenced(why) => return Err(EndCause::fenced(why).into()),
+            FenceError::Store(error)
+                if timeout.pause_and_retry(agent, "head.json cannot be taken over yet", &error).await => {}
+            FenceError::Store(error) => {
+                return Err(AttemptEnd::broken(format!("head.json cannot be taken over: {error}")));
+            }
+        }
+    }
+}
+
+/// Whether the attempt that head names has nothing more to write, or had its time. One that was heard of long ago does not write any more;
+/// of one that was never heard of nobody knows.
+async fn may_take(agent: &Agent, head: &Head, begun: Instant) -> bool {
+    let (job, before) = (&agent.identity.job, head.attempt);
+    if before == 0 || before == agent.identity.attempt {
+        return true;
+    }
+    if begun.elapsed() >= agent.pace.wait(PREDECESSOR) {
+        return true;
+    }
+    if matches!(agent.store.read_exit(job, before).await, Ok(MachineDocument::Believed(_))) {
+        return true;
+    }
+    let silent = agent.pace.scale(PREDECESSOR_SILENT);
+    let beat = agent.store.read_heartbeat(job, before).await;
+    matches!(beat, Ok(MachineDocument::Believed(beat)) if now().duration_since(beat.at) > silent.max(SignedDuration::from_secs(2)))
+}
+
+async fn run_setup(
+    agent: &Agent,
+    line: &str,
+    user: &User,
+    variables: &variables::VariableMap,
+) -> Result<ExitStatus, AttemptEnd> {
+    let broken = |error: std::io::Error| AttemptEnd::broken(format!("`setup` could not be run: {error}"));
+    let mut running = RunningCommand::begin(line, user, variables, &agent.log).map_err(broken)?;
+    let status = running.ended(agent.pace.wait(REAP_EVERY)).await.map_err(broken)?;
+    running.drained().await;
+    Ok(status)
+}
+
+/// What came of the command.
+enum CommandOutcome {
+    /// The attempt is over.
+    Finished(AttemptEnd),
+    /// It failed where it may have gone on from a checkpoint that is cut off: it is run again from one of those before.
+    FailedOnUnverified(RestoreCandidates),
+}
+
+/// The command, until it ends or has to.
+async fn run(
+    agent: &Arc<Agent>,
+    asked: &AssignedJob,
+    user: &User,
+    mut running: RunningCommand,
+    restored: RestoredCheckpoint,
+) -> CommandOutcome {
+    let begun = Instant::now();
+    let (from, before) = (restored.checkpoint, restored.before_doubtful());
+    let keep = asked.checkpoint.as_ref();
+    let keeper = keep.map(|keep| CheckpointKeeper::begin(agent, keep, asked.keep, user.file_owner(), restored));
+    let ended = tokio::select! {
+        ended = running.ended(agent.pace.wait(REAP_EVERY)) => Ok(ended),
+        cause = agent.cause() => Err(cause),
+    };
+    match ended {
+        Ok(Ok(status)) => {
+            let is_early = begun.elapsed() < agent.pace.wait(DOUBTED_FOR);
+            let wrote = end_what_is_left(agent, keep, user).await;
+            running.drained().await;
+            agent.set_activity("flushing");
+            let writer = if status.success() && !wrote { WriterState::Ended } else { WriterState::Killed };
+            let finished = match keeper {
+                Some(keeper) => agent.in_time(keeper.finish(writer)).await,
+                None => Some(KeeperSummary::default()),
+            };
+            let has_kept = finished.as_ref().is_some_and(|finished| finished.has_kept);
+            if let (Some(from), Some(before)) = (from, before)
+                && !status.success()
+                && !has_kept
+                && is_early
+            {
+                return in_doubt(agent, status, from, before);
+            }
+            CommandOutcome::Finished(match (finished, agent.is_interrupted()) {
+                (None, Some(cause)) if status.success() => unfinished(cause, "its last checkpoint"),
+                (None, _) => outcome(agent, asked, user, status, "the command", vec![NO_TIME.to_owned()]).await,
+                (Some(KeeperSummary { left, unverified_note: doubt, .. }), _) => {
+                    let lost = left.into_iter().chain(doubt).collect();
+                    outcome(agent, asked, user, status, "the command", lost).await
+                }
+            })
+        }
+        Ok(Err(error)) => {
+            command::end_all(false).await;
+            CommandOutcome::Finished(AttemptEnd::broken(format!("the command cannot be watched: {error}")))
+        }
+        Err(cause) => CommandOutcome::Finished(end_early(agent, asked, running, keeper, cause).await),
+    }
+}
+
+/// Ends what the command left behind and does not end by itself. Whether any of that may have been writing a checkpoint: what stayed as it
+/// was in that time, and is not open for writing, was not being written.
+async fn end_what_is_left(agent: &Agent, keep: Option<&CheckpointSpec>, user: &User) -> bool {
+    if command::left_behind().is_empty() {
+        return false;
+    }
+    // As the kernel shows what is open.
+    let directory = keep.and_then(|keep| Path::new(&keep.dir).canonicalize().ok());
+    let before = list_checkpoint_directory(directory.clone(), user).await;
+    command::end_by_themselves().await;
+    let after = list_checkpoint_directory(directory.clone(), user).await;
+    let is_open = |below: &PathBuf| command::left_behind().iter().any(|process| writes_below(below, *process));
+    let wrote = before.is_none() || before != after || directory.as_ref().is_none_or(is_open);
+    let left = command::end_all(true).await;
+    if left > 0 {
+        agent.log.write_line(&format!("the command left {left} processes behind, which were ended"));
+    }
+    wrote && left > 0
+}
+
+/// What is in the checkpoint directory; `None` where nobody knows.
+async fn list_checkpoint_directory(directory: Option<PathBuf>, user: &User) -> Option<Vec<DirectoryEntry>> {
+    let directory = directory?;
+    let owner = user.file_owner();
+    let looked = on_disk(&owner, move || directory::scan_directory(&directory));
+    Some(looked.await.ok()?.entries)
+}
+
+/// The command failed soon after it went on from a checkpoint that may be cut off. Where the attempt has to end, the next one finds out.
+fn in_doubt(agent: &Agent, status: ExitStatus, from: Checkpoint, before: RestoreCandidates) -> CommandOutcome {
+    let why = format!(
+        "{}, and the checkpoint of step {}, which it went on from, may be cut off",
+        describe_exit(status, "the command"),
+        from.step
+    );
+    if let Some(cause) = agent.has_to_end() {
+        let why = format!("{why}, which the next attempt finds out: {}", cause.why);
+        return CommandOutcome::Finished(AttemptEnd { code: status.code(), why, ..cause.into() });
+    }
+    agent.log.write_line(&format!("{why}: it is run again without that one"));
+    CommandOutcome::FailedOnUnverified(before.without(why))
+}
+
+/// Tells the command to end, kills it if it does not, and brings away what it wrote.
+async fn end_early(
+    agent: &Agent,
+    asked: &AssignedJob,
+    mut running: RunningCommand,
+    keeper: Option<CheckpointKeeper>,
+    cause: EndCause,
+) -> AttemptEnd {
+    if cause.reason == ExitReason::Fenced {
+        command::end_all(false).await;
+        return cause.into();
+    }
+    agent.set_activity("flushing");
+    let signal = asked.checkpoint.as_ref().map_or("SIGTERM", |checkpoint| &checkpoint.signal);
+    let load = || keeper.as_ref().map(CheckpointKeeper::load).unwrap_or_default();
+    let (told, timeout) = (Instant::now(), duration::format_duration(grace(agent.time_left(), load())));
+    agent.log.write_line(&format!("sends {signal} to the command, which has {timeout}"));
+    running.signal(signal_of(signal));
+    let ending = tokio::select! {
+        ending = running.group_ended() => Some(ending),
+        () = agent.time_to_kill(told, load) => None,
+    };
+    if ending.is_none() {
+        agent.log.write_line(&format!("the command did not end by {signal}, and is killed"));
+    }
+    command::end_all(ending.is_some()).await;
+    running.drained().await;
+    let code = ending.and_then(|ending| ending.code);
+    let writer = if ending.is_some_and(|ending| ending.well) { WriterState::Ended } else { WriterState::Killed };
+    let mut left = None;
+    if let Some(keeper) = keeper {
+        let finished = agent.in_time(keeper.finish(writer)).await;
+        left = finished.map_or(Some(NO_TIME.to_owned()), |finished| finished.left);
+    }
+    // It may have been fenced in the meantime.
+    let cause = agent.cause().await;
+    let why = left.into_iter().fold(cause.why.clone(), |why, left| format!("{why}; {left}"));
+    AttemptEnd { code, why, ..cause.into() }
+}
+
+/// What the end of the command, or of its setup, means; written to head, for then it counts.
+async fn outcome(
+    agent: &Agent,
+    asked: &AssignedJob,
+    user: &User,
+    status: ExitStatus,
+    what: &str,
+    lost: Vec<String>,
+) -> AttemptEnd {
+    let succeeded = status.success();
+    let mut why = describe_exit(status, what);
+    if !succeeded && let Some(full) = full_disk(asked) {
+        why = format!("{why}; {full}");
+    }
+    for lost in lost {
+        why = format!("{why}; {lost}");
+    }
+    let Workload { outputs: wanted, .. } = &asked.work;
+    if !wanted.is_empty() {
+        let uploaded = agent.in_time(outputs::upload(agent, wanted, &user.file_owner())).await;
+        if let (None, Some(cause)) = (&uploaded, agent.is_interrupted())
+            && succeeded
+        {
+            return unfinished(cause, "its outputs");
+        }
+        if let Some(words) = uploaded.unwrap_or_else(|| Some("there was no time to upload its outputs".to_owned())) {
+            why = format!("{why}; {words}");
+        }
+    }
+    agent.log.write_line(&why);
+    let why = said_by_machine(&why);
+    let result = HeadResult { succeeded, code: status.code(), why: why.clone(), at: now() };
+    let end = AttemptEnd { reason: result.reason(), code: status.code(), why };
+    match agent.in_time(write_result(agent, &result)).await {
+        Some(Ok(())) => end,
+        Some(Err(FenceError::Fenced(why))) => EndCause::fenced(why).into(),
+        Some(Err(FenceError::Store(error))) => unwritten(end, ExitReason::Broken, &error.to_string()),
+        None => match agent.is_interrupted() {
+            Some(cause) => unwritten(end, cause.reason, &cause.why),
+            None => unwritten(end, ExitReason::Broken, "there was no time"),
+        },
+    }
+}
+
+/// The command has ended with success, and the machine is taken away before all of it was brought away: the next attempt does that.
+fn unfinished(cause: EndCause, what: &str) -> AttemptEnd {
+    AttemptEnd {
+        reason: cause.reason,
+        code: Some(0),
+        why: format!("the command has ended with success, and there was no time to bring {what} away: {}", cause.why),
+    }
+}
+
+fn unwritten(end: AttemptEnd, reason: ExitReason, why: &str) -> AttemptEnd {
+    AttemptEnd { reason, why: format!("{}, and that could not be written down: {why}", end.why), ..end }
+}
+
+async fn write_result(agent: &Agent, result: &HeadResult) -> Result<(), FenceError> {
+    let mut timeout = RetryTimeout::default();
+    loop {
+        match agent.fence.swap(|head| head.result = Some(result.clone())).await {
+            Ok(_) => return Ok(()),
+            Err(FenceError::Store(error))
+                if timeout.pause_and_retry(agent, "the result cannot be written yet", &error).await => {}
+            Err(shut) => return Err(shut),
+        }
+    }
+}
+
+fn describe_exit(status: ExitStatus, what: &str) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(0), _) => format!("{what} has ended with success"),
+        (Some(code), _) => format!("{what} has failed with exit code {code}"),
+        (None, Some(9)) => format!("{what} was killed by signal 9; if nobody did it, the machine ran out of memory"),
+        (None, signal) => format!("{what} was ended by signal {}", signal.unwrap_or_default()),
+    }
+}
+
+fn full_disk(asked: &AssignedJob) -> Option<String> {
+    let places = [asked.checkpoint.as_ref().map_or("/", |checkpoint| &checkpoint.dir), "/", "/tmp"];
+    let (place, free) = places.into_iter().find_map(|place| Some((place, directory::full(Path::new(place))?)))?;
+    Some(format!("the disk of {place} is full ({} MiB are left): set `root_volume_gib`", free / (1024 * 1024)))
+}

@@ -1,0 +1,105 @@
+//! The heart, once a minute: a look at the fence, what the agent does and how far the job is, and the end of the log.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::SignedDuration;
+use jobs::{ExitReason, FIRST_HEARTBEAT_AFTER, HEARTBEAT_EVERY, Heartbeat};
+
+use crate::agent::{Agent, EndCause};
+use crate::fence::FenceError;
+use crate::world::{after, now};
+
+/// So long a beat may take.
+const BEAT: Duration = Duration::from_secs(45);
+
+/// Nobody has heard of an attempt for so long: it was given up by then, and the machine costs in vain.
+const UNHEARD_AFTER: SignedDuration = FIRST_HEARTBEAT_AFTER;
+
+/// What can be brought away then is little, for S3 does not take it.
+const LAST_TRY: SignedDuration = SignedDuration::from_mins(2);
+
+/// Beats until the end.
+pub(crate) async fn beat(agent: Arc<Agent>) {
+    let (mut heard, mut told, mut uploaded) = (Instant::now(), false, None);
+    loop {
+        let beaten = tokio::time::timeout(BEAT, beat_once(&agent, &mut uploaded)).await;
+        match beaten.unwrap_or_else(|_| Err("S3 did not answer".to_owned())) {
+            Ok(()) => (heard, told) = (Instant::now(), false),
+            Err(words) => {
+                if !told {
+                    agent.log.write_line(&format!("nobody hears of this attempt: {words}"));
+                }
+                told = true;
+                if heard.elapsed() >= agent.pace.wait(UNHEARD_AFTER) {
+                    log_failed_heartbeat(&agent, &words);
+                }
+            }
+        }
+        tokio::select! {
+            () = agent.pace.sleep(HEARTBEAT_EVERY) => {}
+            () = agent.wait_for_warning() => {}
+        }
+    }
+}
+
+fn log_failed_heartbeat(agent: &Agent, words: &str) {
+    let minutes = UNHEARD_AFTER.as_mins();
+    let why = format!(
+        "nothing could be written to the bucket for {minutes} minutes, and the attempt counts as lost: {words}"
+    );
+    agent.end(EndCause { reason: ExitReason::Broken, why, until: after(agent.pace.scale(LAST_TRY)) });
+}
+
+/// One beat. Without the fence a replaced machine without checkpoints would never know, and it comes first: of what another machine of
+/// this attempt writes, nothing is written over.
+async fn beat_once(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), String> {
+    match agent.fence.check().await {
+        Err(FenceError::Fenced(why)) => {
+            agent.end(EndCause::fenced(why));
+            return Ok(());
+        }
+        Err(FenceError::Store(error)) => return Err(error.to_string()),
+        Ok(()) => {}
+    }
+    send_heartbeat(agent).await?;
+    upload_log(agent, uploaded).await
+}
+
+/// How the attempt stands.
+pub(crate) async fn send_heartbeat(agent: &Agent) -> Result<(), String> {
+    let status = agent.status();
+    let heartbeat = Heartbeat {
+        at: now(),
+        attempt: agent.identity.attempt,
+        step: status.step,
+        steps_per_hour: status.steps_per_hour,
+        doing: status.doing.to_owned(),
+        warnings: agent.current_warnings(),
+    };
+    agent.store.beat(&agent.identity.job, &heartbeat).await.map_err(|error| error.to_string())
+}
+
+/// The end of the log, where there is more of it than was `uploaded`; after what an earlier start of the attempt left, as the reason of its end.
+pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), String> {
+    let (job, attempt) = (&agent.identity.job, agent.identity.attempt);
+    if !agent.log.goes_on() {
+        let earlier = match agent.store.read_log(job, attempt).await {
+            Ok(earlier) => earlier.unwrap_or_default(),
+            Err(error) if error.lasts() => {
+                agent.log.write_line(&format!(
+                    "what an earlier start of this attempt left of its log is written over: {error}"
+                ));
+                Vec::new()
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        agent.log.go_on_from(&earlier);
+    }
+    let (tail, written) = agent.log.tail();
+    if *uploaded != Some(written) {
+        agent.store.write_log(job, attempt, tail).await.map_err(|error| error.to_string())?;
+        *uploaded = Some(written);
+    }
+    Ok(())
+}

@@ -1,0 +1,221 @@
+//! Looking again, and judging again.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use billing::budget::BudgetStatuses;
+use billing::price;
+use billing::price::Quote;
+use cloud::Aws;
+use execution::{ChosenResources, RecalledLogs, Run};
+use jiff::{SignedDuration, Timestamp};
+use model::mark::whole_second;
+use model::mode::Mode;
+use model::money::Rate;
+use notify::would_lose;
+use operator::review::{CurrentState, ReviewResult, review};
+use plan::report::{APPLIED, RecordedEvidence, RecordedStep, RunRecord, StepOutcome};
+use plan::{ObservedResource, Plan, Step, Target};
+use reaping::job_ownership::JobStates;
+use reaping::policy::Policy;
+use reaping::{instances, volumes};
+use store::Store;
+
+use super::ItemOutcomes;
+use super::gate::{ApplyGate, ReapFunction};
+use crate::commands::plans::worth;
+use crate::context::{CommandContext, DeployedResources};
+use crate::screen::{self, ColumnAlignment, Table};
+use crate::world::clock;
+
+/// Looking takes a third of it at most. What is not done by then is left to the next try.
+const RUN_MAX: SignedDuration = SignedDuration::from_mins(30);
+
+/// How the ids of runs end that carried out a part of a plan.
+pub(super) const NARROWED: &str = "-only";
+
+/// What is to be carried out, and where.
+pub(super) struct ApplyTask<'a> {
+    pub(super) context: &'a CommandContext,
+    pub(super) deployed: &'a DeployedResources,
+    pub(super) record: &'a RunRecord,
+    pub(super) gate: ApplyGate,
+    /// Whether it is about a part of the list.
+    pub(super) narrowed: bool,
+}
+
+/// A list, looked at again.
+pub(super) struct ReviewedPlan {
+    /// When the look began.
+    pub(super) began: Timestamp,
+    /// The steps to carry out, and no others.
+    pub(super) plan: Plan,
+    /// Where was looked.
+    pub(super) regions: Vec<model::id::Region>,
+    /// What earlier runs told.
+    pub(super) recalled: RecalledLogs,
+    /// What is left alone.
+    pub(super) left: ItemOutcomes,
+    pub(super) function: &'static str,
+}
+
+impl ApplyTask<'_> {
+    /// A run about these resources alone.
+    pub(super) fn run<'r>(
+        &'r self,
+        began: Timestamp,
+        chosen: &'r ChosenResources,
+        progress: &'r dyn Fn(&Step, &StepOutcome),
+        halted: Option<&'r AtomicBool>,
+    ) -> Run<'r, Aws, Store> {
+        let narrowed = if self.narrowed { NARROWED } else { "" };
+        let at = clock();
+        let millisecond = at.subsec_millisecond();
+        let id = format!("{}{}{millisecond:03}Z{narrowed}", self.ids(), at.strftime("%Y%m%dT%H%M%S"));
+        Run {
+            cloud: &self.context.aws,
+            store: &self.deployed.store,
+            topic_arn: &self.gate.topic_arn,
+            function: self.gate.function.as_str(),
+            id: id.as_str().into(),
+            mode: Mode::Enforce,
+            now: began,
+            deadline: clock() + RUN_MAX,
+            clock: &clock,
+            chosen: Some(chosen),
+            progress,
+            halted,
+        }
+    }
+
+    /// How the ids of all runs begin that carried out this plan, or a part of it.
+    pub(super) fn ids(&self) -> String {
+        format!("{APPLIED}{}-", self.record.run)
+    }
+
+    /// Looks at the items as the function does, and judges them again.
+    pub(super) async fn review_again(&self, items: &[RecordedStep]) -> ReviewedPlan {
+        let began = whole_second(clock());
+        let chosen = items.iter().map(|item| (item.region.clone(), item.resource.clone())).collect();
+        let run = self.run(began, &chosen, &|_, _| (), None);
+        let config = self.gate.config.clone();
+        let prices = execution::prices::load(&self.deployed.store, &config, began).await;
+        let policy = &Policy {
+            config,
+            ceiling: Mode::Enforce,
+            prices,
+            budgets: BudgetStatuses::default(),
+            jobs: JobStates::default(),
+        };
+        let (mut fresh, recalled) = match self.gate.function {
+            ReapFunction::ReapInstances => {
+                let account = execution::instances::observe(&run, policy).await;
+                let memory = &account.recalled.memory;
+                let plan = instances::decide(&account.instances, &account.usages, memory, &account.policy, began);
+                let seen = account.instances.items.into_iter().map(ObservedResource::Instance).collect();
+                (CurrentState { regions: account.regions, seen, plan }, account.recalled)
+            }
+            ReapFunction::ReapVolumes => {
+                let account = execution::volumes::observe(&run, policy).await;
+                let memory = &account.recalled.memory;
+                let (storage, uses) = (&account.storage, &account.uses);
+                let plan = volumes::decide(storage, uses, &account.live_jobs, memory, policy, began);
+                let seen = account.storage.volumes.items.into_iter().map(ObservedResource::Volume).collect();
+                (CurrentState { regions: account.regions, seen, plan }, account.recalled)
+            }
+        };
+        if self.gate.function == ReapFunction::ReapInstances {
+            self.locate_unseen(items, &mut fresh).await;
+        }
+        let regions = fresh.regions.clone();
+        for gap in &fresh.plan.gaps {
+            screen::warn(format!("{}, {}: {}", gap.region, gap.call, crate::command_error::for_who_waits(&gap.error)));
+        }
+        let ReviewResult { plan, left } = review(items, fresh);
+        ReviewedPlan { began, plan, regions, recalled, left, function: self.gate.function.as_str() }
+    }
+}
+
+impl ReviewedPlan {
+    /// Whether nothing is to be carried out.
+    pub(super) fn is_empty(&self) -> bool {
+        self.plan.steps.is_empty()
+    }
+
+    /// The items that are to be carried out.
+    pub(super) fn approved(&self, items: &[RecordedStep]) -> Vec<RecordedStep> {
+        let targets: Vec<&Target> = self.plan.steps.iter().map(|step| &step.target).collect();
+        let is_approved = |item: &&RecordedStep| {
+            targets.iter().any(|target| target.region == item.region && target.resource == item.resource)
+        };
+        items.iter().filter(is_approved).cloned().collect()
+    }
+
+    /// What all of it saves, and what has to be said of those prices.
+    fn saves(&self) -> String {
+        let quotes = || self.plan.steps.iter().filter_map(|step| step.saves);
+        let rate: Rate = quotes().map(|quote| quote.rate).sum();
+        price::with_caveats(worth(self.function, rate), quotes())
+    }
+
+    pub(super) fn question(&self) -> String {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for step in &self.plan.steps {
+            *counts.entry(step.action.as_str()).or_default() += 1;
+        }
+        let counts = counts.iter().map(|(action, count)| format!("{action} {count}"));
+        format!("Carry this out ({})?", counts.collect::<Vec<_>>().join(", "))
+    }
+
+    /// What will be done to what and whose, why, what that saves, and what is lost; and what is left alone.
+    pub(super) fn show(&self, json: bool) {
+        let show = |text: &dyn std::fmt::Display| if json { screen::progress(text) } else { screen::print_line(text) };
+        if !self.is_empty() {
+            show(&self.table());
+            let ends = screen::counted(self.plan.steps.len(), "end");
+            show(&format!("total: {ends}, saving {}", self.saves()));
+        }
+        for loss in self.plan.steps.iter().filter_map(would_lose) {
+            show(&format!("lost for good: {loss}"));
+        }
+        for (item, outcome) in &self.left {
+            let (region, resource) = (&item.region, &item.resource);
+            let why = outcome.error.as_deref().unwrap_or_default();
+            screen::progress(format!("left alone: {resource} ({region}): {why}"));
+        }
+    }
+
+    fn table(&self) -> Table<7> {
+        let mut steps: Vec<&Step> = self.plan.steps.iter().collect();
+        steps.sort_by_key(|step| std::cmp::Reverse(price::rate(step.saves)));
+        let mut table = Table::new([
+            ("resource", ColumnAlignment::Whole),
+            ("do", ColumnAlignment::Whole),
+            ("saves", ColumnAlignment::Right),
+            ("what", ColumnAlignment::Left),
+            ("whose", ColumnAlignment::Left),
+            ("region", ColumnAlignment::Left),
+            ("why", ColumnAlignment::Left),
+        ]);
+        for step in steps {
+            let Target { region, resource, team, owner, name, what } = &step.target;
+            let name = name.as_ref().map(|name| format!(" \"{name}\"")).unwrap_or_default();
+            let team = team.as_ref().map_or("-", |team| team.as_str());
+            let owner = owner.as_ref().map(|owner| format!(", {owner}")).unwrap_or_default();
+            table.row([
+                resource.to_string(),
+                step.action.as_str().to_owned(),
+                step.saves.map_or("?".to_owned(), |Quote { rate, .. }| worth(self.function, rate)),
+                format!("{what}{name}"),
+                format!("{team}{owner}"),
+                region.to_string(),
+                format!(
+                    "{}: {}",
+                    step.evidence.rule(),
+                    RecordedEvidence::from_step(step).describe(step.action.as_str())
+                ),
+            ]);
+        }
+        table
+    }
+}

@@ -1,0 +1,92 @@
+//! What an earlier apply of the same plan ended before it was cut off, and could not tell.
+//!
+//! A run writes its record before it ends anything, and again when all is told. A record with ends of which it does not say
+//! why they were not reached is of a run that was cut off in between.
+
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+use model::id::{Region, ResourceId};
+use model::mode::Mode;
+use model::notification_log::{NO_TEAM, Notification, NotificationKind, Severity};
+use plan::report::{OutcomeKind, RecordedStep, RunRecord};
+use store::StoreError;
+
+use super::ItemOutcomes;
+use super::review::{ApplyTask, NARROWED};
+use crate::screen;
+use crate::world::clock;
+
+impl ApplyTask<'_> {
+    /// Of what has ended before, what nobody may have heard of. Whoever carries out a part of the list leaves that to whoever
+    /// carries out the rest.
+    pub(super) async fn unsent_notifications(&self, left: &ItemOutcomes) -> Vec<Notification> {
+        let gone = left.iter().filter(|(_, outcome)| outcome.kind == OutcomeKind::AlreadyGone);
+        let gone: Vec<&RecordedStep> = gone.map(|(item, _)| item).collect();
+        if gone.is_empty() || self.narrowed {
+            return Vec::new();
+        }
+        match self.begun_without_notification().await {
+            Ok(begun) => gone
+                .into_iter()
+                .filter(|item| begun.contains(&(item.region.clone(), item.resource.clone())))
+                .map(news)
+                .collect(),
+            Err(error) => {
+                screen::warn(format!("whether an earlier apply was cut off cannot be seen: {error}"));
+                Vec::new()
+            }
+        }
+    }
+
+    /// Everything that runs which were cut off had begun, or were about to begin, since the last one that was not.
+    async fn begun_without_notification(&self) -> Result<BTreeSet<(Region, ResourceId)>, StoreError> {
+        let mut begun = BTreeSet::new();
+        let now = clock();
+        for day in [now - SignedDuration::from_hours(24), now] {
+            let mut keys = self.deployed.store.list_plans(day, Some(self.gate.function.as_str())).await?;
+            keys.retain(|key| key.run.as_str().starts_with(&self.ids()));
+            // Each begins with the time at which it began.
+            keys.sort_by(|one, other| one.run.cmp(&other.run));
+            for key in keys {
+                let Some(record) = self.deployed.store.read_plan(&key.key).await? else { continue };
+                let was_cut_off = record.steps.iter().any(is_unexplained);
+                if !was_cut_off && !record.run.as_str().ends_with(NARROWED) {
+                    begun.clear();
+                }
+                begun.extend(unexplained(&record));
+            }
+        }
+        Ok(begun)
+    }
+}
+
+fn is_unexplained(step: &RecordedStep) -> bool {
+    step.outcome == OutcomeKind::NotReached && step.error.is_none()
+}
+
+fn unexplained(record: &RunRecord) -> impl Iterator<Item = (Region, ResourceId)> {
+    let steps = record.steps.iter().filter(|step| is_unexplained(step));
+    steps.map(|step| (step.region.clone(), step.resource.clone()))
+}
+
+fn news(item: &RecordedStep) -> Notification {
+    let RecordedStep { region, resource, team, action, evidence, .. } = item;
+    let undo = if action == "terminate" { String::new() } else { format!(" Undo: curfew undo {resource}") };
+    Notification {
+        team: team.clone().unwrap_or_else(|| NO_TEAM.to_owned()),
+        severity: Severity::Action,
+        region: region.clone(),
+        resource: Some(resource.clone()),
+        kind: NotificationKind::Event,
+        text: format!(
+            "{resource} ({region}): it has ended ({action}, {}: {}). The `curfew apply` that was to do it was cut off before it \
+             could say so.{undo}",
+            evidence.rule,
+            evidence.describe(action)
+        ),
+        happened: true,
+        mode: Some(Mode::Enforce),
+        loses: None,
+    }
+}

@@ -1,0 +1,122 @@
+//! Looking at one region.
+
+use std::time::Duration;
+
+use cloud::Aws;
+use execution::IdleThresholds;
+use futures::future::join;
+use jiff::Timestamp;
+use model::id::Region;
+use model::instance::Instance;
+use model::notification_log::NotificationLogs;
+use model::observation::{Gap, GapKind, Observation};
+use model::usage::ActivityCache;
+use reaping::instances::{learn_usage, usage_queries};
+use reaping::job_ownership::JobStates;
+use reaping::policy::Policy;
+use reaping::scan;
+use reaping::scan::ScanFinding;
+use reaping::volumes::wants_its_source;
+use store::Store;
+
+/// For each list of a region, and for its metrics: tens of thousands of instances take a minute or two.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// Of instances and of volumes: each that cannot be read is one gap of the region.
+const LISTS: usize = 2;
+
+/// What was found in one region. The fleet itself is not kept.
+pub(super) struct RegionFindings {
+    pub(super) region: Region,
+    /// With an accelerator.
+    pub(super) instances: usize,
+    /// Of these, how many nobody could judge for idleness, as `CloudWatch` did not answer.
+    pub(super) unjudged: usize,
+    /// Attached to nothing.
+    pub(super) volumes: usize,
+    pub(super) findings: Vec<ScanFinding>,
+    pub(super) gaps: Vec<Gap>,
+}
+
+impl RegionFindings {
+    /// Whether neither list could be read.
+    pub(super) fn saw_nothing(&self) -> bool {
+        self.gaps.iter().filter(|gap| gap.kind == GapKind::Region).count() == LISTS
+    }
+}
+
+/// `store`: where the states of jobs are; without it nobody can say whose the instances are that name one.
+pub(super) async fn scan_region(
+    aws: &Aws,
+    store: Option<&Store>,
+    region: Region,
+    policy: &Policy,
+    now: Timestamp,
+) -> RegionFindings {
+    let (of_instances, of_volumes) =
+        join(instances(aws, store, &region, policy, now), volumes(aws, &region, policy, now)).await;
+    let gaps = forbidden_once([of_instances.gaps, of_volumes.gaps].concat());
+    let findings = [of_instances.findings, of_volumes.findings].concat();
+    let (instances, unjudged, volumes) = (of_instances.seen, of_instances.unjudged, of_volumes.seen);
+    RegionFindings { region, instances, unjudged, volumes, findings, gaps }
+}
+
+/// The organisation forbids a region where it forbids every list of it, which is said once; one list alone is unseen.
+fn forbidden_once(mut gaps: Vec<Gap>) -> Vec<Gap> {
+    let is_forbidden = |gap: &Gap| gap.kind == GapKind::ForbiddenRegion;
+    if gaps.iter().filter(|gap| is_forbidden(gap)).count() == LISTS {
+        let mut is_said = false;
+        gaps.retain(|gap| !is_forbidden(gap) || !std::mem::replace(&mut is_said, true));
+    } else {
+        gaps.iter_mut().filter(|gap| is_forbidden(gap)).for_each(|gap| gap.kind = GapKind::Region);
+    }
+    gaps
+}
+
+/// Of one kind of resource.
+struct PartialFindings {
+    seen: usize,
+    unjudged: usize,
+    findings: Vec<ScanFinding>,
+    gaps: Vec<Gap>,
+}
+
+/// Everybody that runs is asked about: nothing is known of them.
+async fn instances(
+    aws: &Aws,
+    store: Option<&Store>,
+    region: &Region,
+    policy: &Policy,
+    now: Timestamp,
+) -> PartialFindings {
+    let Observation { items, mut gaps } = cloud::instances(aws, std::slice::from_ref(region), PATIENCE).await;
+    let jobs = match store {
+        Some(store) => {
+            let (jobs, unread) = execution::load_job_states(store, &items, aws.home(), PATIENCE).await;
+            gaps.extend(unread);
+            jobs
+        }
+        None => JobStates::default(),
+    };
+    let policy = &Policy { jobs, ..policy.clone() };
+    let seen: Vec<&Instance> = items.iter().collect();
+    let (activity, memory) = (ActivityCache::default(), NotificationLogs::default());
+    let due = usage_queries(&seen, &activity, &memory, policy, now);
+    let lines = IdleThresholds { metrics: &policy.config.metrics, idle: &policy.config.idle };
+    let (found, unanswered) = execution::usages(aws, region, &due, lines, now, PATIENCE).await;
+    let is_answered = unanswered.is_empty();
+    gaps.extend(unanswered);
+    let learnt = learn_usage(&seen, &due, found, &activity, policy, now);
+    let findings = scan::instances(&items, &learnt.usages, policy, now);
+    // Without a refusal, whoever was not asked about is too young to have been idle.
+    let unjudged = if is_answered { 0 } else { scan::unjudged(&items, &learnt.usages, policy, now) };
+    PartialFindings { seen: items.len(), unjudged, findings, gaps }
+}
+
+async fn volumes(aws: &Aws, region: &Region, policy: &Policy, now: Timestamp) -> PartialFindings {
+    let source = |volume: &_| wants_its_source(volume, &policy.config);
+    let mut storage = cloud::operator::unattached(aws, region, PATIENCE, source).await;
+    let findings = scan::volumes(&storage, policy, now);
+    let gaps = std::mem::take(&mut storage.volumes.gaps);
+    PartialFindings { seen: storage.volumes.items.len(), unjudged: 0, findings, gaps }
+}

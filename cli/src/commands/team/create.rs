@@ -1,0 +1,117 @@
+//! `curfew team create`.
+
+use clap::Args;
+use cloud::operator::{TeamStackRequest, create_team_stack, team_stack, update_team_stack};
+use model::id::TeamName;
+use model::team_role::team_stack_name;
+use serde::Serialize;
+use store::team_folder;
+
+use super::{not_done, role_of, wait};
+use crate::command_error::CommandError;
+use crate::command_status::CommandStatus;
+use crate::context::CommandContext;
+use crate::screen;
+
+const TEMPLATE: &str = include_str!("../../../../deploy/team-role.yaml");
+
+/// Make the role of a team's machines
+///
+/// Deploys a CloudFormation stack with one role and its instance profile. The role reaches the team's part of the state bucket and no
+/// other. Jobs of the team that were held for want of it go on by themselves.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Once more for the same team it brings the role up to date: options that are given replace what was given before.\n\n\
+                  Permissions: cloudformation:CreateStack, UpdateStack and DescribeStacks; iam:CreateRole, PutRolePolicy, \
+                  CreateInstanceProfile and what CloudFormation needs besides, as docs/command.md lists it.\n\n\
+                  Example:\n  curfew team create vision\n  \
+                  curfew team create vision --secret-arn arn:aws:ssm:us-east-1:123456789012:parameter/token"
+)]
+pub(crate) struct Create {
+    /// The team, as its folder of the inbox is called
+    #[arg(value_name = "TEAM")]
+    team: TeamName,
+    /// A secret, or a parameter of Systems Manager, that its jobs may read; may be repeated
+    #[arg(long, value_name = "ARN")]
+    secret_arn: Vec<String>,
+    /// An IAM policy that lets its jobs reach their own data; may be repeated
+    #[arg(long, value_name = "ARN")]
+    policy_arn: Vec<String>,
+}
+
+/// ```json
+/// {"schema": 1, "team": "vision", "outcome": "created", "role": "curfew-job-vision", "stack": "curfew-team-vision"}
+/// ```
+/// `outcome` is `created`, `updated` or `unchanged`. The instance profile is called as the role is.
+#[derive(Serialize)]
+struct TeamCreateOutput<'a> {
+    schema: u32,
+    team: &'a TeamName,
+    outcome: &'static str,
+    role: &'a str,
+    stack: &'a str,
+}
+
+impl Create {
+    pub(super) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
+        let (role, stack) = (role_of(&self.team)?, team_stack_name(&self.team));
+        let bucket = context.needs_deployed().await?.bucket;
+        let before = team_stack(&context.aws, &stack).await?;
+        let is_new = before.is_none();
+        let request = TeamStackRequest {
+            stack: &stack,
+            template: TEMPLATE,
+            parameters: vec![
+                ("Team", Some(team_folder(&self.team))),
+                ("RoleName", Some(role.clone())),
+                ("StateBucket", Some(bucket)),
+                ("SecretArns", join_arns(&self.secret_arn)),
+                ("PolicyArns", join_arns(&self.policy_arn)),
+            ],
+        };
+        let is_changed = match before {
+            None => create_team_stack(&context.aws, &request).await.map(|()| true)?,
+            Some(found) if found.team.as_deref() != Some(&team_folder(&self.team)) => {
+                let whose = found.team.unwrap_or_else(|| "none of Curfew's".to_owned());
+                let problem = format!("there is a stack {stack} already, and its team is {}", screen::plain(&whose));
+                return Err(CommandError::with(problem, "look what it is for, and delete it if it is nobody's"));
+            }
+            Some(found) if !is_done(&found.status) => return Err(not_done(&stack, Some(&found))),
+            Some(_) => update_team_stack(&context.aws, &request).await?,
+        };
+        if is_changed {
+            screen::progress(format!("Making the stack {stack} …"));
+            let found = wait(context, &stack).await?;
+            if !found.as_ref().is_some_and(|found| is_done(&found.status)) {
+                return Err(not_done(&stack, found.as_ref()));
+            }
+        }
+        let outcome = match (is_new, is_changed) {
+            (true, _) => "created",
+            (false, true) => "updated",
+            (false, false) => "unchanged",
+        };
+        let document =
+            TeamCreateOutput { schema: screen::SCHEMA, team: &self.team, outcome, role: &role, stack: &stack };
+        if context.global.json {
+            screen::json(&document)?;
+        } else {
+            screen::print_line(screen::plain(&format!(
+                "{}: role and instance profile {role} {outcome} (stack {stack})",
+                self.team
+            )));
+            screen::progress("Jobs that were held for want of it are launched within a few minutes:  curfew jobs");
+        }
+        Ok(CommandStatus::Success)
+    }
+}
+
+/// An update that failed was taken back: the role is as it was before.
+fn is_done(status: &str) -> bool {
+    matches!(status, "CREATE_COMPLETE" | "UPDATE_COMPLETE")
+}
+
+/// For a new stack nothing is the template's default; for one that is there it keeps what it has.
+fn join_arns(arns: &[String]) -> Option<String> {
+    (!arns.is_empty()).then(|| arns.join(","))
+}

@@ -1,0 +1,107 @@
+"""`curfew team`: the role of each team's machines."""
+
+from __future__ import annotations
+
+import pytest
+
+from command import Said, curfew
+from reaping import BUCKET, Account
+from terminal import Terminal
+from test_cli_jobs import LLAMA, running
+
+VISION = "curfew-job-vision"
+
+
+def team(account: Account, *arguments: str) -> Said:
+    return curfew(account.environment(), "team", *arguments)
+
+
+def stack(account: Account, name: str) -> dict[str, str]:
+    """Its parameters."""
+    (found,) = account.aws.client("cloudformation").describe_stacks(StackName=name)["Stacks"]
+    return {one["ParameterKey"]: one["ParameterValue"] for one in found["Parameters"]}
+
+
+def profiles(account: Account) -> list[str]:
+    return sorted(one["InstanceProfileName"] for one in account.aws.client("iam").list_instance_profiles()["InstanceProfiles"])
+
+
+def test_a_role_is_made_and_said(account: Account) -> None:
+    said = team(account, "create", "vision").fine()
+    assert said.out == f"vision: role and instance profile {VISION} created (stack curfew-team-vision)\n"
+    assert "launched within a few minutes" in said.err
+    profile = account.aws.client("iam").get_instance_profile(InstanceProfileName=VISION)["InstanceProfile"]
+    assert (profile["Path"], [role["RoleName"] for role in profile["Roles"]]) == ("/curfew/", [VISION])
+    assert stack(account, "curfew-team-vision") == {"Team": "vision", "RoleName": VISION, "StateBucket": BUCKET}
+
+
+def test_once_more_changes_what_is_given_and_keeps_the_rest(account: Account) -> None:
+    one, other = (f"arn:aws:ssm:us-east-1:123456789012:parameter/{name}" for name in ("one", "other"))
+    policy = "arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess"
+    team(account, "create", "vision", "--secret-arn", one, "--secret-arn", other, "--policy-arn", policy).fine()
+    assert stack(account, "curfew-team-vision")["SecretArns"] == f"{one},{other}"
+    assert team(account, "create", "vision", "--json").fine().json()["outcome"] == "unchanged"
+    assert team(account, "create", "vision", "--secret-arn", one, "--json").fine().json() == {
+        "schema": 1, "team": "vision", "outcome": "updated", "role": VISION, "stack": "curfew-team-vision"
+    }
+    made = stack(account, "curfew-team-vision")
+    assert (made["SecretArns"], made["PolicyArns"]) == (one, policy)
+
+
+def test_a_stack_of_somebody_else_is_left_as_it_is(account: Account) -> None:
+    account.aws.put_stack("curfew-team-vision", {"Queue": ("AWS::SQS::Queue", "theirs")})
+    for word in ("create", "delete"):
+        said = team(account, word, "vision")
+        assert said.code == 2 and "curfew-team-vision" in said.err, said
+    assert account.aws.client("cloudformation").describe_stacks(StackName="curfew-team-vision")["Stacks"]
+
+
+def test_what_cloudformation_refuses_is_said_with_the_permission(account: Account) -> None:
+    account.aws.fault("cloudformation:CreateStack", "access_denied", times=None)
+    said = team(account, "create", "vision")
+    assert said.code == 2 and "grant cloudformation:CreateStack" in said.err and not profiles(account)
+
+
+def test_teams_are_listed_with_what_they_lack(account: Account) -> None:
+    assert "no team yet" in team(account, "list").fine().out
+    running(account)
+    said = team(account, "list").fine()
+    assert "vision" in said.out and "not needed" in said.out
+    account.configure(teams={"nlp": {}})
+    team(account, "create", "nlp").fine()
+    account.aws.client("iam").create_instance_profile(InstanceProfileName="curfew-job-old", Path="/curfew/")
+    said = team(account, "list")
+    assert said.code == 1 and "missing: its jobs are held" in said.out and "curfew team create vision" in said.err
+    document = team(account, "list", "--json").json()
+    rows = {one["team"]: (one["exists"], one["is_needed"], one["unfinished_jobs"]) for one in document["teams"]}
+    assert rows == {"nlp": (True, True, 0), "vision": (False, True, 1)} and document["others"] == ["curfew-job-old"]
+
+
+def test_a_role_that_jobs_need_is_not_deleted_unless_somebody_insists(account: Account) -> None:
+    team(account, "create", "vision").fine()
+    running(account)
+    said = team(account, "delete", "vision", "--yes", "--json")
+    assert said.code == 1 and (said.json()["outcome"], said.json()["unfinished_jobs"]) == ("refused", [LLAMA])
+    assert "--force" in team(account, "delete", "vision", "--yes").out and profiles(account) == [VISION]
+    assert team(account, "delete", "vision", "--yes", "--force", "--json").fine().json()["outcome"] == "deleted"
+    assert profiles(account) == []
+    assert team(account, "delete", "vision").fine().out.endswith("(unchanged)\n")
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 1)])
+def test_whoever_is_asked_decides(account: Account, answer: str, code: int) -> None:
+    team(account, "create", "vision").fine()
+    terminal = Terminal(account.environment(), "team", "delete", "vision")
+    terminal.wait_for("[y/N]")
+    terminal.type(f"{answer}\n")
+    assert terminal.end() == code and (profiles(account) == []) == (code == 0)
+
+
+def test_the_doctor_says_which_teams_lack_a_role(account: Account) -> None:
+    running(account)
+    account.configure(teams={"nlp": {}})
+    (check,) = [one for one in curfew(account.environment(), "doctor", "--json").json()["checks"] if one["check"] == "roles"]
+    assert check["state"] == "finding"
+    assert [(one["where"], one["remedy"].split(",")[0]) for one in check["findings"]] == [
+        ("nlp", "curfew team create nlp"), ("vision", "curfew team create vision")
+    ]

@@ -1,0 +1,57 @@
+"""The documentation as a reader walks through it: every link leads somewhere, and the front page stays short."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from reaping import REPOSITORY
+
+DOCS = sorted(REPOSITORY.glob("docs/*.md"))
+PAGES = [*sorted(REPOSITORY.glob("*.md")), *DOCS, *(REPOSITORY / f"{name}/README.md" for name in ("agent", "events", "integration"))]
+README_LINES_MAX = 180
+
+_FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_TARGET = re.compile(r"\]\(([^)\s]+)\)|<(?:img|a)\b[^>]*?\b(?:src|href)=\"([^\"]+)\"")
+
+
+def links(page: Path) -> list[str]:
+    """What the page links to within the repository."""
+    found = [link or source for link, source in _TARGET.findall(_FENCE.sub("", page.read_text()))]
+    return [link for link in found if not re.match(r"[a-z]+:", link)]
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """Of every heading: in lower case, without punctuation, with hyphens for blanks."""
+    headings = re.findall(r"^#+ (.*)$", _FENCE.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for link in links(page):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{page} links to {link}, which does not exist"
+        assert not anchor or anchor in anchors(target), f"{page} links to {link}, and there is no such heading"
+
+
+def test_the_links_are_found() -> None:
+    assert {"docs/architecture.svg", "docs/command.md#permissions", "ARCHITECTURE.md"} <= set(links(REPOSITORY / "README.md"))
+
+
+def test_the_readme_is_a_front_page() -> None:
+    assert len((REPOSITORY / "README.md").read_text().splitlines()) <= README_LINES_MAX
+
+
+def test_every_page_is_in_the_summary_and_begins_with_whom_it_is_for() -> None:
+    summary = REPOSITORY / "docs/SUMMARY.md"
+    listed = {(summary.parent / link).resolve() for link in links(summary)}
+    for page in DOCS:
+        if page != summary:
+            assert page in listed, f"{page} is missing in docs/SUMMARY.md"
+            assert page.read_text().split("\n\n")[1].startswith("For "), f"{page} does not begin with whom it is for"

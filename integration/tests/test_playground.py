@@ -1,0 +1,67 @@
+"""`make playground`, as somebody uses it: commands typed into its shell, and nothing left when it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from test_demo import INTEGRATION, members
+
+SECONDS_MAX = 400  # a minute where nothing else runs
+
+TYPED = """
+exec 2>&1
+curfew scan --quiet
+advance 1h
+mail
+curfew plans --json > plans.json
+RUN=$(python3 -c 'import json; print(next(one["run"] for one in json.load(open("plans.json"))["plans"] if one["waiting"]))')
+curfew apply $RUN --yes && echo "applied"
+curfew budget vision
+curfew submit train.toml --team nlp
+until curfew logs train | grep saved; do sleep 0.5; done
+interrupt
+until curfew jobs train --json | grep -q '"attempt": 2'; do sleep 0.5; done
+echo "launched again"
+curfew cancel train --yes
+advance soon
+"""
+
+
+def playground(typed: str, tmp_path: Path, **environment: str) -> tuple[int, str]:
+    """How it ended, and what it said. Nothing of it is left."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "playground"],
+        env={**os.environ, "PYTHONPATH": str(INTEGRATION), "TMPDIR": str(tmp_path), **environment},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        said, _ = process.communicate(typed, timeout=SECONDS_MAX)
+        assert members(process.pid) == [], said
+        assert [*tmp_path.iterdir(), *Path("/tmp").glob(f"playground-{process.pid}-*")] == [], said
+        return process.returncode, said
+    finally:
+        for one in members(process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(int(one.split()[0]), signal.SIGKILL)
+
+
+def test_its_commands_work_as_on_aws(tmp_path: Path) -> None:
+    code, said = playground(TYPED, tmp_path)
+    assert code == 0, said
+    for shown in ("llama-ft", "reap-instances 1", "To vision: Curfew", "applied", "$20,000.00", "saved ", "launched again"):
+        assert shown in said, f"{shown!r} is missing in:\n{said}"
+    assert "Say how long" in said and "failed" not in said and "gone: nothing of it runs" in said, said
+
+
+def test_a_speed_that_is_none_is_refused(tmp_path: Path) -> None:
+    code, said = playground("", tmp_path, SPEED="fast")
+    assert code == 1 and "SPEED=fast is no whole number from 1 to 120" in said, said

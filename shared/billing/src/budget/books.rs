@@ -1,0 +1,376 @@
+//! Where each budget stands, made anew from the ledger in every beat. Only the reservations come from the document before.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use model::config::{Config, OverBudget};
+use model::id::{Region, ResourceId};
+use model::mode::Mode;
+use model::money::{Amount, Rate};
+use model::notification_log::NO_TEAM;
+
+use super::{
+    Budget, BudgetHolder, BudgetMonth, BudgetReservation, BudgetVerdict, LedgerSpends, ObservationGap, OtherSpenders,
+    STALE_AFTER, Spend, Spender, UnpricedResource, explain, forecast,
+};
+use crate::price::PriceSource;
+
+/// Of documents in one beat: each is a read and a write. Who has a budget has a document, however many there are; of the others
+/// those that spent the most.
+pub const HOLDERS_MAX: usize = 500;
+/// Of spenders that are named.
+pub(super) const TOP: usize = 5;
+/// Of what nobody knows the price of, in a document.
+pub(super) const UNPRICED_MAX: usize = 50;
+/// What was not seen for longer was missed by a beat, which are a quarter of an hour apart.
+const BLIND_AFTER: SignedDuration = SignedDuration::from_mins(20);
+
+/// What a holder's configuration says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BudgetLimit {
+    /// What may be spent in the month.
+    pub budget: Amount,
+    /// What happens above it.
+    pub over_budget: OverBudget,
+    /// Whether that is enforced, or only said.
+    pub mode: Mode,
+}
+
+impl BudgetLimit {
+    /// `None` where nobody set a budget. What belongs to no team has none, even where a team is called so.
+    #[must_use]
+    pub fn from_config(holder: &BudgetHolder, config: &Config, ceiling: Mode) -> Option<Self> {
+        let (usd, over_budget, mode) = match holder {
+            BudgetHolder::Account => (config.account.monthly_budget_usd?, config.account.over_budget, config.mode),
+            BudgetHolder::Team(name) if name.as_str() == NO_TEAM => return None,
+            BudgetHolder::Team(name) => {
+                let team = config.team(name)?;
+                let over_budget = team.over_budget.unwrap_or(OverBudget::Notify);
+                (team.monthly_budget_usd?, over_budget, team.mode.unwrap_or(config.mode))
+            }
+        };
+        Some(Self { budget: Amount::from_usd(usd), over_budget, mode: mode.min(ceiling) })
+    }
+
+    /// Whether launches wait for it.
+    #[must_use]
+    pub fn holds_launches(&self) -> bool {
+        self.mode == Mode::Enforce && self.over_budget != OverBudget::Notify
+    }
+
+    /// What follows from so much that is known to be spent. What is reserved, or has no known price, is not spent.
+    #[must_use]
+    pub fn verdict(&self, spent: Amount) -> BudgetVerdict {
+        match self.over_budget {
+            _ if spent < self.budget || spent == Amount::ZERO => BudgetVerdict::Ok,
+            OverBudget::Notify => BudgetVerdict::Notify,
+            OverBudget::Hold => BudgetVerdict::Hold,
+            OverBudget::Stop => BudgetVerdict::Stop,
+        }
+    }
+}
+
+/// The holders by whose budgets instances may be stopped: what the reaper reads.
+#[must_use]
+pub fn needed_by_the_reaper(config: &Config) -> BTreeSet<BudgetHolder> {
+    let stops = |holder: &BudgetHolder| {
+        BudgetLimit::from_config(holder, config, Mode::Enforce)
+            .is_some_and(|limit| limit.over_budget == OverBudget::Stop)
+    };
+    config.teams.keys().cloned().map(BudgetHolder::Team).chain([BudgetHolder::Account]).filter(stops).collect()
+}
+
+/// All that one beat knows.
+#[derive(Debug)]
+pub struct BudgetBooks<'a> {
+    config: &'a Config,
+    ceiling: Mode,
+    period: BudgetMonth,
+    now: Timestamp,
+    ledger_began: Timestamp,
+    unseen: Vec<ObservationGap>,
+    of_month: BTreeMap<BudgetHolder, Vec<&'a Spend>>,
+    before: BTreeMap<BudgetHolder, Vec<&'a Spend>>,
+    earlier: &'a BTreeMap<BudgetHolder, Budget>,
+}
+
+impl<'a> BudgetBooks<'a> {
+    /// The books of the month in which `now` lies; `earlier` are the documents of the month before, whose reservations may
+    /// go on.
+    #[must_use]
+    pub fn new(
+        (config, ceiling): (&'a Config, Mode),
+        spends: &'a LedgerSpends,
+        earlier: &'a BTreeMap<BudgetHolder, Budget>,
+        now: Timestamp,
+    ) -> Self {
+        Self::for_month((config, ceiling), spends, earlier, BudgetMonth::containing(now, config), now)
+    }
+
+    /// The books of a month that is over, as they stood at its end; `spends` are of that month.
+    #[must_use]
+    pub fn closing(
+        terms: (&'a Config, Mode),
+        spends: &'a LedgerSpends,
+        nothing: &'a BTreeMap<BudgetHolder, Budget>,
+        period: BudgetMonth,
+    ) -> Self {
+        let end = period.to;
+        Self::for_month(terms, spends, nothing, period, end)
+    }
+
+    fn for_month(
+        (config, ceiling): (&'a Config, Mode),
+        spends: &'a LedgerSpends,
+        earlier: &'a BTreeMap<BudgetHolder, Budget>,
+        period: BudgetMonth,
+        now: Timestamp,
+    ) -> Self {
+        let (of_month, before) = (by_holder(&spends.of_month), by_holder(&spends.before));
+        let ledger_began = spends.ledger_began.unwrap_or(now);
+        let unseen = ObservationGap::from_blind_spans(&spends.blind, ledger_began);
+        Self { config, ceiling, period, now, ledger_began, unseen, of_month, before, earlier }
+    }
+
+    /// Who has a document: the account, and every team that has a section, spends, or has something reserved; of those without
+    /// a budget only as many as there is room for beside the others, [`HOLDERS_MAX`] in all.
+    #[must_use]
+    pub fn holders(&self, stored: &BTreeMap<BudgetHolder, Budget>) -> BTreeSet<BudgetHolder> {
+        let has_budget = |holder: &BudgetHolder| BudgetLimit::from_config(holder, self.config, self.ceiling).is_some();
+        let ranked = self.ranked(stored).into_iter().enumerate();
+        ranked.filter(|(place, holder)| *place < HOLDERS_MAX || has_budget(holder)).map(|(_, holder)| holder).collect()
+    }
+
+    /// How many teams without a budget have no document, for there was no room.
+    #[must_use]
+    pub fn left_out(&self, stored: &BTreeMap<BudgetHolder, Budget>) -> usize {
+        self.ranked(stored).len().saturating_sub(self.holders(stored).len())
+    }
+
+    /// All of them: the account, who has a budget, who has something reserved, who spent the most.
+    fn ranked(&self, stored: &BTreeMap<BudgetHolder, Budget>) -> Vec<BudgetHolder> {
+        let of_config = self.config.teams.keys().cloned().map(BudgetHolder::Team);
+        let reserving = self
+            .earlier
+            .iter()
+            .filter(|(_, budget)| !self.continuing_reservations(budget).is_empty())
+            .map(|(who, _)| who);
+        let known = stored.keys().chain(self.of_month.keys()).chain(reserving).cloned();
+        let all: BTreeSet<BudgetHolder> = of_config.chain(known).chain([BudgetHolder::Account]).collect();
+        let mut ranked: Vec<BudgetHolder> = all.into_iter().collect();
+        ranked.sort_by_cached_key(|holder| {
+            let has_budget = BudgetLimit::from_config(holder, self.config, self.ceiling).is_some();
+            let reserves = stored.get(holder).is_some_and(|budget| !budget.reservations.is_empty());
+            std::cmp::Reverse((*holder == BudgetHolder::Account, has_budget, reserves, spent(self.spends(holder))))
+        });
+        ranked
+    }
+
+    /// The documents as they are to be written, from those that are `stored`.
+    #[must_use]
+    pub fn standings(&self, stored: &BTreeMap<BudgetHolder, Budget>) -> BTreeMap<BudgetHolder, Budget> {
+        let nothing = Budget::default();
+        let of = |holder: BudgetHolder| {
+            let budget = self.budget_of(&holder, stored.get(&holder).unwrap_or(&nothing));
+            (holder, budget)
+        };
+        self.holders(stored).into_iter().map(of).collect()
+    }
+
+    /// One document as it is to be written over the `stored` one, whose reservations it keeps. What a later beat has
+    /// written already stays.
+    #[must_use]
+    pub fn budget_of(&self, holder: &BudgetHolder, stored: &Budget) -> Budget {
+        let is_later = |as_of: Timestamp| as_of > self.now && as_of.duration_since(self.now) <= STALE_AFTER;
+        if stored.month == self.period.month && stored.as_of.is_some_and(is_later) {
+            return stored.clone();
+        }
+        let spends = self.spends(holder);
+        let limit = BudgetLimit::from_config(holder, self.config, self.ceiling);
+        let spent_usd = spent(spends);
+        let lately = spends.iter().chain(self.of_before(holder)).map(|one| one.lately).sum();
+        let (forecast_usd, forecast_method) =
+            forecast::forecast(spent_usd, lately, self.ledger_began, &self.period, self.now);
+        let (top, others) = spenders(spends);
+        let mut budget = Budget {
+            team: match holder {
+                BudgetHolder::Team(name) => Some(name.clone()),
+                BudgetHolder::Account => None,
+            },
+            month: self.period.month.clone(),
+            as_of: Some(self.now),
+            budget_usd: limit.map(|limit| limit.budget),
+            over_budget: limit.map(|limit| limit.over_budget),
+            blind_since: self.blind_since(spends),
+            unseen: self.unseen.clone(),
+            ledger_since: Some(self.ledger_began).filter(|began| *began > self.period.from),
+            spent_usd,
+            uncertain_usd: spends.iter().map(|one| one.uncertain).sum(),
+            forecast_usd,
+            forecast_method,
+            usd_per_hour: spends.iter().filter_map(|one| one.rate).sum::<Rate>().usd_per_hour(),
+            verdict: limit.map(|limit| limit.verdict(spent_usd)).unwrap_or_default(),
+            mode: limit.map(|limit| limit.mode).unwrap_or_default(),
+            top,
+            others,
+            unpriced: unpriced(spends),
+            tables: spends.iter().filter_map(|one| one.table).map(PriceSource::describe).collect(),
+            teams: if *holder == BudgetHolder::Account { self.teams() } else { BTreeMap::new() },
+            billed: stored.billed.clone(),
+            unanswered: stored.unanswered.clone(),
+            reservations: self.reservations(holder, stored),
+            ..Budget::default()
+        };
+        budget.count_reservations();
+        budget.remedy = explain::remedy(&budget, spends, &self.period, self.now);
+        budget
+    }
+
+    /// Whether the document takes over what the month before reserves: less by what was spent of it then, which all ledgers of that
+    /// month have to say. It is taken over once.
+    #[must_use]
+    pub fn takes_over(&self, holder: &BudgetHolder, stored: &Budget) -> bool {
+        let going_on = self.earlier.get(holder).map(|budget| self.continuing_reservations(budget)).unwrap_or_default();
+        going_on.keys().any(|job| !stored.reservations.contains_key(*job))
+    }
+
+    fn spends(&self, holder: &BudgetHolder) -> &[&'a Spend] {
+        self.of_month.get(holder).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn of_before(&self, holder: &BudgetHolder) -> &[&'a Spend] {
+        self.before.get(holder).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Since when something that runs was not seen, where that is longer than a beat.
+    fn blind_since(&self, spends: &[&Spend]) -> Option<Timestamp> {
+        let seen = spends.iter().filter(|one| one.is_running).map(|one| one.seen_until);
+        seen.min().filter(|seen| self.now.duration_since(*seen) > BLIND_AFTER)
+    }
+
+    /// Those of the document, and those of the month before that go on, each with what of it is spent. What was spent before
+    /// this month is no part of it any more. Those whose job has ended are forgotten.
+    fn reservations(&self, holder: &BudgetHolder, stored: &Budget) -> BTreeMap<String, BudgetReservation> {
+        let mut kept = stored.reservations.clone();
+        for (job, one) in
+            self.earlier.get(holder).map(|budget| self.continuing_reservations(budget)).unwrap_or_default()
+        {
+            let before = settled(self.of_before(holder), job, one);
+            kept.entry(job.clone()).or_insert_with(|| BudgetReservation {
+                usd: one.usd.saturating_sub(before),
+                since: one.since.max(self.period.from),
+                ..one.clone()
+            });
+        }
+        kept.retain(|_, one| !one.is_over(self.now));
+        for (job, one) in &mut kept {
+            // What counts since the month began, counts in full: its ledger holds nothing of before.
+            one.spent_usd = if one.since <= self.period.from {
+                of_job(self.spends(holder), job, one).map(|spend| spend.spent).sum()
+            } else {
+                settled(self.spends(holder), job, one)
+            };
+        }
+        kept
+    }
+
+    fn continuing_reservations<'b>(&self, earlier: &'b Budget) -> BTreeMap<&'b String, &'b BudgetReservation> {
+        let goes_on = |one: &BudgetReservation| !one.is_over(self.period.from) && !one.is_over(self.now);
+        earlier.reservations.iter().filter(|(_, one)| goes_on(one)).collect()
+    }
+
+    /// What each team spent, and what belongs to none.
+    fn teams(&self) -> BTreeMap<String, Amount> {
+        let mut teams: Vec<(String, Amount)> = self
+            .of_month
+            .iter()
+            .filter_map(|(holder, spends)| match holder {
+                BudgetHolder::Team(name) => Some((name.to_string(), spent(spends))),
+                BudgetHolder::Account => None,
+            })
+            .collect();
+        teams.sort_by_key(|(_, spent)| std::cmp::Reverse(*spent));
+        teams.into_iter().take(HOLDERS_MAX).collect()
+    }
+}
+
+/// Each under its team, and all of them under the account.
+fn by_holder(spends: &[Spend]) -> BTreeMap<BudgetHolder, Vec<&Spend>> {
+    let mut found = BTreeMap::from([(BudgetHolder::Account, spends.iter().collect())]);
+    for one in spends {
+        let team = one.team.clone().unwrap_or_else(|| NO_TEAM.into());
+        found.entry(BudgetHolder::Team(team)).or_insert_with(Vec::new).push(one);
+    }
+    found
+}
+
+fn spent(spends: &[&Spend]) -> Amount {
+    spends.iter().map(|one| one.spent).sum()
+}
+
+/// What was spent on a job since something was reserved for it.
+fn settled(spends: &[&Spend], job: &str, reserved: &BudgetReservation) -> Amount {
+    of_job(spends, job, reserved).filter_map(|one| one.since.get(&reserved.since)).copied().sum()
+}
+
+/// What runs for a job, and the volumes beside it. A tag alone proves nothing: whoever copies one settles nothing.
+fn of_job<'s>(spends: &'s [&Spend], job: &'s str, reserved: &'s BudgetReservation) -> impl Iterator<Item = &'s Spend> {
+    let is_of_job = |one: &&Spend| {
+        one.job.as_deref() == Some(job) && reserved.instances.contains(one.on.as_ref().unwrap_or(&one.resource))
+    };
+    spends.iter().copied().filter(move |one| is_of_job(one))
+}
+
+/// The dearest, all runs of one resource together, and the rest. What would be shown as $0.00 is not named, nor is what is folded.
+fn spenders(spends: &[&Spend]) -> (Vec<Spender>, OtherSpenders) {
+    let mut found: BTreeMap<(&Region, &ResourceId), Spender> = BTreeMap::new();
+    for one in spends.iter().filter(|one| one.folded.is_none()) {
+        let spender = found.entry((&one.region, &one.resource)).or_insert_with(|| Spender {
+            resource: one.resource.clone(),
+            region: one.region.clone(),
+            what: one.what.clone(),
+            name: one.name.clone(),
+            owner: one.owner.clone(),
+            usd: Amount::ZERO,
+            usd_per_hour: None,
+            running: false,
+        });
+        spender.usd = spender.usd + one.spent;
+        if one.is_running {
+            // As it is now, where its type or its tags were others before.
+            spender.what.clone_from(&one.what);
+            spender.name.clone_from(&one.name);
+            spender.owner.clone_from(&one.owner);
+            spender.running = true;
+            spender.usd_per_hour = one.rate.map(Rate::usd_per_hour);
+        }
+    }
+    let mut all: Vec<Spender> = found.into_values().filter(|one| one.usd > Amount::ZERO).collect();
+    all.sort_by_key(|one| std::cmp::Reverse(one.usd));
+    let named = all.iter().take(TOP).take_while(|one| one.usd.is_a_cent()).count();
+    let rest = all.split_off(named);
+    let folded = || spends.iter().filter(|one| one.folded.is_some());
+    let others = OtherSpenders {
+        count: rest.iter().filter(|one| one.usd.is_a_cent()).count()
+            + folded().filter_map(|one| one.folded).sum::<usize>(),
+        usd: rest.iter().map(|one| one.usd).chain(folded().map(|one| one.spent)).sum(),
+    };
+    (all, others)
+}
+
+fn unpriced(spends: &[&Spend]) -> Vec<UnpricedResource> {
+    let mut found: BTreeMap<(&Region, &ResourceId), UnpricedResource> = BTreeMap::new();
+    for one in spends.iter().filter(|one| one.unpriced_seconds > 0) {
+        let of_resource = found.entry((&one.region, &one.resource)).or_insert_with(|| UnpricedResource {
+            resource: one.resource.clone(),
+            region: one.region.clone(),
+            what: one.what.clone(),
+            seconds: 0,
+        });
+        of_resource.seconds = of_resource.seconds.saturating_add(one.unpriced_seconds);
+    }
+    let mut all: Vec<UnpricedResource> = found.into_values().collect();
+    all.sort_by_key(|one| std::cmp::Reverse(one.seconds));
+    all.truncate(UNPRICED_MAX);
+    all
+}

@@ -1,0 +1,266 @@
+//! What people are shown of budgets: which figures still hold, in what order, and in what words.
+
+mod words;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use model::config::Config;
+use model::id::TeamName;
+use model::money::Amount;
+use model::notification_log::NO_TEAM;
+use serde::Serialize;
+
+use super::{Budget, BudgetHolder, BudgetMonth, BudgetVerdict, HOLDERS_MAX, STALE_AFTER};
+
+pub use words::{BudgetFigure, shown};
+
+/// Whether figures still hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BudgetDataState {
+    /// They are of the last hour.
+    Fresh,
+    /// The month is over, and all of it is in them, but for its last minutes at most.
+    Final,
+    /// They are older than [`STALE_AFTER`], or ended as long before the month did.
+    Stale,
+    /// There are none.
+    Absent,
+    /// They are old, and nothing is to be added: neither the configuration nor the ledger has the team any more.
+    Gone,
+}
+
+/// One budget as it is shown.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BudgetRow {
+    /// `account` or `team`.
+    pub of: &'static str,
+    /// The team; null for the account, `untagged` for what has no team.
+    pub team: Option<TeamName>,
+    /// Whether the figures still hold.
+    pub state: BudgetDataState,
+    /// Whether more is spent than may be, as far as anybody knows.
+    pub over: bool,
+    /// What is spent, in whole percent of the budget, rounded down; null without a budget.
+    pub percent: Option<u64>,
+    /// The same of the forecast.
+    pub forecast_percent: Option<u64>,
+    /// Whether more may be spent than the figures say: of something nobody knows the price, or when it ended, or how it goes on.
+    pub at_least: bool,
+    /// The document; null where there is none.
+    pub standing: Option<Budget>,
+}
+
+impl BudgetRow {
+    fn from_document(holder: &BudgetHolder, standing: Option<Budget>, period: &BudgetMonth, now: Timestamp) -> Self {
+        let figures = standing.as_ref().filter(|budget| budget.as_of.is_some());
+        let share = |amount: Amount| amount.percent_of(figures?.budget_usd?);
+        let percent = figures.and_then(|budget| share(budget.spent_usd));
+        Self {
+            of: match holder {
+                BudgetHolder::Account => "account",
+                BudgetHolder::Team(_) => "team",
+            },
+            team: match holder {
+                BudgetHolder::Account => None,
+                BudgetHolder::Team(team) => Some(team.clone()),
+            },
+            state: state(figures.and_then(|budget| budget.as_of), period, now),
+            over: figures.is_some_and(|budget| budget.verdict != BudgetVerdict::Ok)
+                || percent.is_some_and(|percent| percent >= 100),
+            percent,
+            forecast_percent: figures.and_then(|budget| share(budget.forecast_usd?)),
+            at_least: figures.is_some_and(is_incomplete),
+            standing,
+        }
+    }
+
+    /// Whether somebody said what may be spent.
+    fn is_limited(&self) -> bool {
+        self.standing.as_ref().is_some_and(|budget| budget.budget_usd.is_some())
+    }
+
+    /// The account first, as it has all; then whoever has a budget, the nearest to its end first; then the dearest.
+    fn place(&self) -> impl Ord + use<> {
+        let spent = self.standing.as_ref().map_or(Amount::ZERO, |budget| budget.spent_usd);
+        (
+            self.team.is_some(),
+            self.state == BudgetDataState::Gone,
+            self.state == BudgetDataState::Absent,
+            !self.is_limited(),
+            Reverse(self.percent),
+            Reverse(spent),
+            self.team.clone(),
+        )
+    }
+}
+
+/// Whether the ledger knows of something that is not wholly in what is spent.
+fn is_incomplete(budget: &Budget) -> bool {
+    has_unpriced(budget) || has_uncertain(budget) || budget.blind_since.is_some()
+}
+
+fn has_unpriced(budget: &Budget) -> bool {
+    !budget.unpriced.is_empty()
+}
+
+/// Of a cent at least: less would be shown as $0.00.
+fn has_uncertain(budget: &Budget) -> bool {
+    budget.uncertain_usd >= Amount::from_usd(0.01)
+}
+
+fn state(as_of: Option<Timestamp>, period: &BudgetMonth, now: Timestamp) -> BudgetDataState {
+    match as_of {
+        None => BudgetDataState::Absent,
+        Some(as_of) if now < period.to && now.duration_since(as_of) <= STALE_AFTER => BudgetDataState::Fresh,
+        // The last beat of a month may be a while before its end.
+        Some(as_of) if now >= period.to && period.to.duration_since(as_of) <= STALE_AFTER => BudgetDataState::Final,
+        Some(_) => BudgetDataState::Stale,
+    }
+}
+
+/// What all of it comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BudgetConclusion {
+    /// Every figure holds, and no budget is spent.
+    WithinBudget,
+    /// Every figure holds, and somebody is over the budget.
+    OverBudget,
+    /// Of some budget nobody can say.
+    Unknown,
+}
+
+/// The budgets of a month, in the order in which they are shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BudgetOverview {
+    /// The month.
+    pub period: BudgetMonth,
+    /// One a budget; the account's first.
+    pub rows: Vec<BudgetRow>,
+    /// When they are looked at.
+    pub now: Timestamp,
+}
+
+impl BudgetOverview {
+    /// Of the documents that there are. `wanted` of them only, or all: then the account is among them whether it has one or not,
+    /// and so is, in the present month, every team that has a budget by the configuration.
+    #[must_use]
+    pub fn from_documents(
+        mut documents: BTreeMap<BudgetHolder, Budget>,
+        wanted: Option<&BudgetHolder>,
+        config: &Config,
+        period: BudgetMonth,
+        now: Timestamp,
+    ) -> Self {
+        let mut holders: Vec<BudgetHolder> = match wanted {
+            Some(holder) => vec![holder.clone()],
+            None => documents.keys().cloned().chain([BudgetHolder::Account]).collect(),
+        };
+        if wanted.is_none() && period.from <= now && now < period.to {
+            let limited = config.teams.iter().filter(|(_, team)| team.monthly_budget_usd.is_some());
+            holders.extend(limited.map(|(name, _)| BudgetHolder::Team(TeamName::new(name.as_str()))));
+        }
+        holders.sort();
+        holders.dedup();
+        let ledger = KnownTeams::from_documents(&documents, &period, now);
+        let is_gone = |row: &BudgetRow| {
+            let team = row.team.as_ref().filter(|_| row.state == BudgetDataState::Stale);
+            team.is_some_and(|team| {
+                ledger.as_ref().is_some_and(|ledger| ledger.is_unknown(team))
+                    && (config.team(team).is_none() || period.to <= now)
+            })
+        };
+        let row = |holder: &BudgetHolder| {
+            let row = BudgetRow::from_document(holder, documents.remove(holder), &period, now);
+            if is_gone(&row) { BudgetRow { state: BudgetDataState::Gone, over: false, ..row } } else { row }
+        };
+        let mut rows: Vec<BudgetRow> = holders.iter().map(row).collect();
+        rows.sort_by_cached_key(BudgetRow::place);
+        Self { period, rows, now }
+    }
+
+    /// What all of it comes to.
+    #[must_use]
+    pub fn conclusion(&self) -> BudgetConclusion {
+        if self.rows.iter().any(|row| matches!(row.state, BudgetDataState::Stale | BudgetDataState::Absent)) {
+            return BudgetConclusion::Unknown;
+        }
+        if self.rows.iter().any(|row| row.over) { BudgetConclusion::OverBudget } else { BudgetConclusion::WithinBudget }
+    }
+
+    /// How long ago a budget stood so; `None` where nobody can say.
+    fn age(&self, row: &BudgetRow) -> Option<SignedDuration> {
+        row.standing.as_ref()?.as_of.map(|as_of| self.now.duration_since(as_of).max(SignedDuration::ZERO))
+    }
+}
+
+/// Who spends, by the account's document; only of figures that hold.
+#[derive(Debug)]
+struct KnownTeams(BTreeSet<String>);
+
+impl KnownTeams {
+    /// `None` where nobody can say who spends.
+    fn from_documents(
+        documents: &BTreeMap<BudgetHolder, Budget>,
+        period: &BudgetMonth,
+        now: Timestamp,
+    ) -> Option<Self> {
+        let account = documents.get(&BudgetHolder::Account)?;
+        let holds = matches!(state(account.as_of, period, now), BudgetDataState::Fresh | BudgetDataState::Final);
+        // Of so many some may have been left out.
+        (holds && account.teams.len() < HOLDERS_MAX).then(|| Self(account.teams.keys().cloned().collect()))
+    }
+
+    fn is_unknown(&self, team: &TeamName) -> bool {
+        !self.0.contains(team.as_str())
+    }
+}
+
+/// Whether the account's document is needed, too, to say why there is none of a holder, or only an old one.
+#[must_use]
+pub fn needs_account(holder: &BudgetHolder, document: Option<&Budget>, period: &BudgetMonth, now: Timestamp) -> bool {
+    let state = state(document.and_then(|budget| budget.as_of), period, now);
+    *holder != BudgetHolder::Account && matches!(state, BudgetDataState::Absent | BudgetDataState::Stale)
+}
+
+/// What to say to a person who asks for a team that neither the configuration nor the ledger has; `None` where one of them
+/// has it, or nobody can say.
+#[must_use]
+pub fn unknown_team_message(
+    wanted: &BudgetHolder,
+    documents: &BTreeMap<BudgetHolder, Budget>,
+    config: &Config,
+    period: &BudgetMonth,
+    now: Timestamp,
+) -> Option<String> {
+    let BudgetHolder::Team(team) = wanted else { return None };
+    let ledger = KnownTeams::from_documents(documents, period, now)?;
+    if documents.contains_key(wanted) || config.team(team).is_some() || !ledger.is_unknown(team) {
+        return None;
+    }
+    Some(words::describe_unknown_team(
+        team,
+        config.teams.keys().map(ToString::to_string).chain(ledger.0).collect(),
+        &period.month,
+    ))
+}
+
+/// The holder that a person means by a team's name, or by what stands for one in the table.
+#[must_use]
+pub fn holder(team: &str) -> BudgetHolder {
+    match team {
+        words::ACCOUNT => BudgetHolder::Account,
+        words::NOBODY => BudgetHolder::Team(TeamName::new(NO_TEAM)),
+        team => BudgetHolder::Team(TeamName::new(team)),
+    }
+}
+
+/// Whether that is what belongs to no team.
+fn is_nobody(team: &TeamName) -> bool {
+    team.as_str() == NO_TEAM
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,326 @@
+use std::collections::BTreeSet;
+
+use model::fixture::time;
+use model::mode::Mode;
+
+use super::*;
+use crate::budget::{BudgetReservation, CostExplorerFigures, UnpricedResource};
+
+const NOW: &str = "2026-11-22T00:50:00Z";
+
+fn november() -> BudgetMonth {
+    BudgetMonth::named("2026-11", &Config::default()).unwrap()
+}
+
+fn usd(usd: f64) -> Amount {
+    Amount::from_usd(usd)
+}
+
+/// Of vision, five minutes old: 84 % of $5,000 are spent.
+fn standing() -> Budget {
+    Budget {
+        team: Some("vision".into()),
+        month: "2026-11".to_owned(),
+        as_of: Some(time("2026-11-22T00:45:00Z")),
+        budget_usd: Some(usd(5_000.0)),
+        spent_usd: usd(4_210.13),
+        remaining_usd: Some(usd(789.87)),
+        forecast_usd: Some(usd(4_900.0)),
+        forecast_method: "as the last 7 days".to_owned(),
+        usd_per_hour: 12.3,
+        ..Budget::default()
+    }
+}
+
+fn spent(amount: f64, verdict: BudgetVerdict) -> Budget {
+    Budget { spent_usd: usd(amount), verdict, ..standing() }
+}
+
+fn of(documents: &[(&str, Budget)], config: &str, period: BudgetMonth) -> BudgetOverview {
+    let documents = documents.iter().map(|(team, budget)| {
+        let whose = if *team == "account" { BudgetHolder::Account } else { holder(team) };
+        (whose, budget.clone())
+    });
+    BudgetOverview::from_documents(documents.collect(), None, &Config::read(config).unwrap(), period, time(NOW))
+}
+
+fn one(budget: Budget) -> BudgetRow {
+    BudgetRow::from_document(&holder("vision"), Some(budget), &november(), time(NOW))
+}
+
+#[test]
+fn figures_hold_for_an_hour_or_for_good_once_the_month_is_over() {
+    let state = |as_of: Option<&str>, now: &str| state(as_of.map(time), &november(), time(now));
+    assert_eq!(state(None, NOW), BudgetDataState::Absent);
+    assert_eq!(state(Some("2026-11-21T23:50:00Z"), NOW), BudgetDataState::Fresh);
+    assert_eq!(state(Some("2026-11-21T23:49:59Z"), NOW), BudgetDataState::Stale);
+    assert_eq!(state(Some("2026-11-22T00:51:00Z"), NOW), BudgetDataState::Fresh, "by another clock");
+    assert_eq!(
+        state(Some("2026-11-30T23:50:00Z"), "2026-12-01T00:10:00Z"),
+        BudgetDataState::Final,
+        "but for ten minutes"
+    );
+    assert_eq!(state(Some("2026-11-30T22:59:00Z"), "2026-11-30T23:58:00Z"), BudgetDataState::Fresh);
+    assert_eq!(state(Some("2026-11-30T22:59:00Z"), "2026-12-01T00:00:00Z"), BudgetDataState::Stale);
+    assert_eq!(state(Some("2026-12-01T00:00:00Z"), "2027-06-01T00:00:00Z"), BudgetDataState::Final);
+}
+
+#[test]
+fn the_account_is_first_and_then_whoever_is_nearest_to_the_end() {
+    let documents = [
+        ("account", Budget { budget_usd: None, ..standing() }),
+        ("little", spent(10.0, BudgetVerdict::Ok)),
+        ("much", spent(6_000.0, BudgetVerdict::Hold)),
+        ("free", Budget { budget_usd: None, spent_usd: usd(9_000.0), ..standing() }),
+        ("cheap", Budget { budget_usd: None, spent_usd: usd(1.0), ..standing() }),
+        ("reserved", Budget { as_of: None, ..standing() }),
+        ("untagged", Budget { budget_usd: None, spent_usd: usd(2.0), ..standing() }),
+    ];
+    let overview = of(&documents, "[teams.new]\nmonthly_budget_usd = 1\n[teams.other]\n", november());
+    let names: Vec<String> = overview.rows.iter().map(BudgetRow::name).collect();
+    let expected = ["(account)", "much", "little", "free", "(no team)", "cheap", "reserved", "new"];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn nothing_of_a_past_month_is_missed_but_what_was_there() {
+    let october = BudgetMonth::named("2026-10", &Config::default()).unwrap();
+    let overview = of(&[], "[teams.new]\nmonthly_budget_usd = 1\n", october);
+    assert_eq!(overview.rows.len(), 1);
+    insta::assert_snapshot!(overview.problems().join("\n"), @"(account): nothing is known of 2026-10; no ledger was kept then, or its documents are gone");
+    assert_eq!(overview.conclusion(), BudgetConclusion::Unknown);
+}
+
+#[test]
+fn what_nobody_can_say_comes_before_who_is_over() {
+    let account = ("account", spending(&["vision"]));
+    let conclusion = |budget: Budget| of(&[account.clone(), ("vision", budget)], "", november()).conclusion();
+    assert_eq!(conclusion(standing()), BudgetConclusion::WithinBudget);
+    for verdict in [BudgetVerdict::Notify, BudgetVerdict::Hold, BudgetVerdict::Stop] {
+        assert_eq!(conclusion(spent(5_000.0, verdict)), BudgetConclusion::OverBudget);
+        let stale = Budget { as_of: Some(time("2026-11-20T00:00:00Z")), ..spent(5_000.0, verdict) };
+        assert_eq!(conclusion(stale), BudgetConclusion::Unknown);
+    }
+    assert_eq!(of(&[("vision", standing())], "", november()).conclusion(), BudgetConclusion::Unknown);
+}
+
+#[test]
+fn stale_and_absent_say_what_to_do() {
+    let old = Budget { as_of: Some(time("2026-11-21T20:50:00Z")), ..standing() };
+    let overview =
+        of(&[("account", old.clone()), ("vision", old)], "[teams.nlp]\nmonthly_budget_usd = 1\n", november());
+    insta::assert_snapshot!(overview.problems().join("\n"), @r"
+    (account), vision: the figures are older than 1h; nothing ends and no job is launched on them. enforce-budgets should run every 15 minutes: curfew doctor says whether it does
+    nlp: nothing is known of 2026-11 yet; enforce-budgets writes it every 15 minutes: curfew doctor says whether it runs
+    ");
+    let ages: Vec<String> = overview.rows.iter().map(|row| overview.how_old(row)).collect();
+    assert_eq!(ages, ["4h ago: stale", "4h ago: stale", "never"]);
+    let october = BudgetMonth::named("2026-10", &Config::default()).unwrap();
+    let unclosed = Budget { as_of: Some(time("2026-10-30T00:00:00Z")), ..standing() };
+    insta::assert_snapshot!(of(&[("account", unclosed)], "", october).problems().join("\n"), @"(account): the last figures are of more than 1h before 2026-10 ended, and what was spent after them is not in them; the ledger of that month may have it: s3://<state bucket>/ledger/2026-10/");
+}
+
+#[test]
+fn what_follows_is_said_as_far_as_it_is_enforced() {
+    let follows = |verdict, mode| one(Budget { mode, ..spent(5_000.0, verdict) }).consequence();
+    assert_eq!(follows(BudgetVerdict::Notify, Mode::Observe), "over: people are told");
+    assert_eq!(follows(BudgetVerdict::Hold, Mode::Enforce), "over: no new jobs");
+    assert_eq!(follows(BudgetVerdict::Hold, Mode::Observe), "over: no new jobs, if it were enforced");
+    assert_eq!(follows(BudgetVerdict::Stop, Mode::Enforce), "over: instances end");
+    assert_eq!(one(standing()).consequence(), "ok");
+    assert_eq!(
+        one(Budget { forecast_usd: Some(usd(5_000.0)), ..standing() }).consequence(),
+        "ok; the forecast is over"
+    );
+    assert_eq!(one(Budget { budget_usd: None, ..standing() }).consequence(), "no budget");
+    assert_eq!(one(Budget { as_of: None, ..standing() }).consequence(), "nobody can say");
+}
+
+fn lines(row: &BudgetRow) -> String {
+    let line = |BudgetFigure { label, figure, words }: BudgetFigure| format!("{label:9} {figure:>10}  {words}");
+    row.facts().into_iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn every_figure_is_said_with_what_it_is_based_on() {
+    let (instances, at) = (BTreeSet::new(), time(NOW));
+    let reservation =
+        BudgetReservation { usd: usd(200.0), spent_usd: usd(80.0), since: at, instances, until: at, ended: None };
+    let budget = Budget {
+        uncertain_usd: usd(3.2),
+        blind_since: Some(time("2026-11-21T22:30:00Z")),
+        reserved_usd: usd(120.0),
+        reservations: [("vision/train".to_owned(), reservation)].into(),
+        billed: Some(CostExplorerFigures {
+            usd: usd(4_000.0),
+            all_usd: usd(4_500.0),
+            from: "2026-11-01".to_owned(),
+            until: "2026-11-20".to_owned(),
+            ..CostExplorerFigures::default()
+        }),
+        ..standing()
+    };
+    insta::assert_snapshot!(lines(&one(budget)), @r"
+    budget     $5,000.00  
+    spent      $4,210.13  84 % of the budget; up to $3.20 more, as nobody saw when some of it ended; and what ran after 2026-11-21 22:30 UTC is not in it
+    reserved     $120.00  for 1 job
+    left         $789.87  
+    forecast   $4,900.00  98 % of the budget; as the last 7 days
+    burns now   $12.30/h  as far as prices are known
+    verdict               ok
+    billed     $4,000.00  by Cost Explorer for the GPU instances, 2026-11-01 to before 2026-11-20 (UTC); the ledger says the same. All of EC2 and EBS: $4,500.00
+    ");
+    let unlimited = Budget { budget_usd: None, remaining_usd: None, forecast_usd: None, ..standing() };
+    insta::assert_snapshot!(lines(&one(unlimited)), @r"
+    budget             -  none; the configuration sets it: monthly_budget_usd in [teams.vision]
+    spent      $4,210.13  
+    reserved       $0.00  
+    forecast           -  as the last 7 days
+    burns now   $12.30/h  as far as prices are known
+    verdict               no budget
+    ");
+    assert_eq!(lines(&one(Budget { as_of: None, ..standing() })), "");
+    let closed = Budget { as_of: Some(time("2026-11-30T23:55:00Z")), ..standing() };
+    let closed = BudgetRow::from_document(&holder("vision"), Some(closed), &november(), time("2026-12-24T00:00:00Z"));
+    assert!(!lines(&closed).contains("forecast") && !lines(&closed).contains("burns"));
+}
+
+#[test]
+fn what_has_no_price_is_named_as_far_as_somebody_reads_it() {
+    let one = |count: usize| {
+        let unpriced = UnpricedResource {
+            resource: "i-0abc".into(),
+            region: "us-east-1".into(),
+            what: "g9".to_owned(),
+            seconds: 7_200,
+        };
+        one(Budget { unpriced: vec![unpriced; count], ..standing() }).unpriced()
+    };
+    assert_eq!(one(0), [""; 0]);
+    assert_eq!(one(1), ["i-0abc (g9, us-east-1) for 2h"]);
+    assert_eq!((one(5).len(), one(6)[5].as_str(), one(7)[5].as_str()), (5, "1 other", "2 others"));
+}
+
+fn spending(teams: &[&str]) -> Budget {
+    Budget { teams: teams.iter().map(|team| ((*team).to_owned(), usd(1.0))).collect(), ..standing() }
+}
+
+#[test]
+fn a_team_that_is_gone_is_no_trouble() {
+    let old = Budget { as_of: Some(time("2026-11-20T00:00:00Z")), ..spent(6_000.0, BudgetVerdict::Stop) };
+    let check = |account: Budget, config: &str, expect: (BudgetDataState, BudgetConclusion)| {
+        let overview = of(&[("account", account), ("ghost", old.clone())], config, november());
+        let ghost = overview.rows.iter().find(|row| row.team.is_some()).unwrap();
+        assert_eq!((ghost.state, overview.conclusion()), expect);
+        assert_eq!(overview.problems().is_empty(), expect.0 == BudgetDataState::Gone);
+    };
+    let trouble = (BudgetDataState::Stale, BudgetConclusion::Unknown);
+    check(spending(&["vision"]), "", (BudgetDataState::Gone, BudgetConclusion::WithinBudget));
+    check(spending(&["ghost"]), "", trouble);
+    check(spending(&["vision"]), "[teams.ghost]\n", trouble);
+    check(Budget { as_of: Some(time("2026-11-20T00:00:00Z")), ..spending(&[]) }, "", trouble);
+    check(Budget { as_of: None, ..spending(&[]) }, "", trouble);
+    let all = Budget { teams: (0..HOLDERS_MAX).map(|team| (team.to_string(), usd(1.0))).collect(), ..standing() };
+    check(all, "", trouble);
+    let overview = of(&[("account", spending(&[])), ("ghost", old), ("vision", standing())], "", november());
+    let last = overview.rows.last().unwrap();
+    assert_eq!((last.name().as_str(), last.consequence(), last.over), ("ghost", "not configured any more", false));
+    assert_eq!(overview.how_old(last), "2d ago");
+    assert!(!lines(last).contains("forecast") && !lines(last).contains("burns"));
+}
+
+#[test]
+fn a_stranger_hears_who_there_is() {
+    let check = |team: &str, account: Budget, config: &str| {
+        let documents = BTreeMap::from([(BudgetHolder::Account, account), (holder("ghost"), standing())]);
+        unknown_team_message(&holder(team), &documents, &Config::read(config).unwrap(), &november(), time(NOW))
+            .unwrap_or_default()
+    };
+    let teams = || spending(&["nlp", "untagged", "vision"]);
+    assert_eq!(
+        check("vison", teams(), "[teams.research]\n"),
+        "no team vison: neither in the configuration nor in the ledger of 2026-11; there are nlp, research, untagged, vision"
+    );
+    assert!(check("vison", spending(&[]), "").ends_with("of 2026-11; there is none yet"));
+    assert_eq!(
+        check("(no team)", spending(&["nlp"]), ""),
+        "(no team): all that the ledger of 2026-11 has belongs to a team"
+    );
+    for known in ["vision", "research", "ghost", "(no team)", "untagged", "(account)"] {
+        assert_eq!(check(known, teams(), "[teams.research]\n"), "", "{known}");
+    }
+    let old = Budget { as_of: Some(time("2026-11-20T00:00:00Z")), ..teams() };
+    assert_eq!(check("vison", old, ""), "", "nobody can say");
+    let many: Vec<String> = (10..33).map(|team| format!("t{team}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert!(check("vison", spending(&many), "").ends_with("t28, t29, 3 more"));
+}
+
+#[test]
+fn the_table_s_own_names_are_understood() {
+    for row in [BudgetHolder::Account, holder("untagged"), holder("vision")] {
+        assert_eq!(holder(&BudgetRow::from_document(&row, None, &november(), time(NOW)).name()), row);
+    }
+}
+
+#[test]
+fn the_account_s_document_is_asked_for_only_where_there_is_something_to_explain() {
+    let needs = |team: &str, document: Option<&Budget>| needs_account(&holder(team), document, &november(), time(NOW));
+    assert!(!needs("vision", Some(&standing())));
+    assert!(needs("vision", None) && !needs("(account)", None));
+    assert!(needs("vision", Some(&Budget { as_of: None, ..standing() })));
+    assert!(needs("vision", Some(&Budget { as_of: Some(time("2026-11-20T00:00:00Z")), ..standing() })));
+}
+
+#[test]
+fn what_is_more_than_the_figures_say_has_a_plus() {
+    let g9 = UnpricedResource {
+        resource: "i-0abc".into(),
+        region: "us-east-1".into(),
+        what: "g9".to_owned(),
+        seconds: 7_200,
+    };
+    let unpriced = Budget { unpriced: vec![g9], ..standing() };
+    let uncertain = Budget { uncertain_usd: usd(0.01), ..standing() };
+    let blind = Budget { blind_since: Some(time("2026-11-22T00:10:00Z")), ..standing() };
+    for budget in [&unpriced, &uncertain, &blind] {
+        assert_eq!(one(budget.clone()).spent().unwrap(), "$4,210.13+");
+    }
+    let exact = Budget { uncertain_usd: usd(0.009), ..standing() };
+    assert_eq!((one(exact.clone()).spent().unwrap().as_str(), one(exact.clone()).at_least), ("$4,210.13", false));
+    assert_eq!(one(Budget { as_of: None, ..unpriced.clone() }).spent(), None);
+    let documents = [("account", unpriced.clone()), ("nlp", uncertain), ("blind", blind), ("vision", unpriced)];
+    insta::assert_snapshot!(of(&documents, "", november()).footnote().unwrap(), @"+ at least so much: something has no known price, and is in no figure ((account), vision); nobody saw when something ended (nlp); something that runs was not seen lately (blind)");
+    assert_eq!(of(&[("account", exact)], "", november()).footnote(), None);
+}
+
+#[test]
+fn where_a_budget_is_set_is_named() {
+    let unset = |team: &str| {
+        let budget = Budget { budget_usd: None, ..standing() };
+        BudgetRow::from_document(&holder(team), Some(budget), &november(), time(NOW)).facts().remove(0).words
+    };
+    assert_eq!(unset("research"), "none; the configuration sets it: monthly_budget_usd in [teams.research]");
+    assert!(unset("a/b c").ends_with("[teams.\"a/b c\"]"));
+    assert!(unset("(account)").ends_with("monthly_budget_usd in [account]"));
+    assert_eq!(unset("untagged"), "none: what has no team can have no budget");
+}
+
+#[test]
+fn whoever_is_over_hears_by_how_much_and_whoever_is_not_how_to_stay_under() {
+    let over = one(Budget { remaining_usd: Some(Amount::ZERO), ..spent(5_600.85, BudgetVerdict::Notify) });
+    assert!(lines(&over).contains("over by      $600.85") && !lines(&over).contains("left"), "{}", lines(&over));
+    assert_eq!(over.remedy_is(), "What would bring it back under its budget");
+    let full = one(Budget { remaining_usd: Some(Amount::ZERO), ..spent(5_000.0, BudgetVerdict::Notify) });
+    assert!(lines(&full).contains("left           $0.00"), "{}", lines(&full));
+    assert_eq!(one(spent(950.0, BudgetVerdict::Ok)).remedy_is(), "What would keep it under its budget");
+    assert_eq!(["untagged", "vision"].map(words::shown), ["(no team)", "vision"]);
+}
+
+#[test]
+fn a_first_month_says_since_when_the_ledger_is_kept() {
+    let first = Budget { ledger_since: Some(time("2026-11-20T10:00:00Z")), ..standing() };
+    let said = "the ledger is kept since 2026-11-20 10:00 UTC: what ended before is not in it";
+    assert!(lines(&one(first)).contains(said));
+    assert!(!lines(&one(standing())).contains("ledger"));
+}

@@ -1,0 +1,295 @@
+//! The words.
+
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+use model::duration;
+use model::id::TeamName;
+use model::mode::Mode;
+use model::money::Amount;
+use model::notification_log::NO_TEAM;
+
+use super::{BudgetDataState, BudgetOverview, BudgetRow, has_uncertain, has_unpriced, is_nobody};
+use crate::budget::{Budget, BudgetVerdict, observation_gap};
+
+/// The account in the table.
+pub(super) const ACCOUNT: &str = "(account)";
+/// What belongs to no team, in the table.
+pub(super) const NOBODY: &str = "(no team)";
+/// Of the teams that there are, to a person who asks for another.
+const KNOWN_NAMED_MAX: usize = 20;
+
+/// One line about a budget: what it is of, the figure, and what is to be said of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BudgetFigure {
+    /// Of what.
+    pub label: &'static str,
+    /// The figure; empty where there is none.
+    pub figure: String,
+    /// The rest.
+    pub words: String,
+}
+
+impl BudgetRow {
+    /// Whose it is.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match &self.team {
+            None => ACCOUNT.to_owned(),
+            Some(team) => shown(team.as_str()),
+        }
+    }
+
+    /// What follows from where it stands, in a few words.
+    #[must_use]
+    pub fn consequence(&self) -> &'static str {
+        let Some(budget) = self.standing.as_ref().filter(|_| self.state != BudgetDataState::Absent) else {
+            return "nobody can say";
+        };
+        if self.state == BudgetDataState::Gone {
+            return "not configured any more";
+        }
+        let is_enforced = budget.mode == Mode::Enforce;
+        match budget.verdict {
+            BudgetVerdict::Ok if budget.budget_usd.is_none() => "no budget",
+            BudgetVerdict::Ok if self.over => "over",
+            BudgetVerdict::Ok if self.forecast_percent.is_some_and(|percent| percent >= 100) => {
+                "ok; the forecast is over"
+            }
+            BudgetVerdict::Ok => "ok",
+            BudgetVerdict::Notify => "over: people are told",
+            BudgetVerdict::Hold if is_enforced => "over: no new jobs",
+            BudgetVerdict::Hold => "over: no new jobs, if it were enforced",
+            BudgetVerdict::Stop if is_enforced => "over: instances end",
+            BudgetVerdict::Stop => "over: instances would end, if it were enforced",
+        }
+    }
+
+    /// Every figure of the budget, in the order in which they explain each other; nothing where there are none.
+    #[must_use]
+    pub fn facts(&self) -> Vec<BudgetFigure> {
+        let Some(budget) = self.standing.as_ref().filter(|_| self.state != BudgetDataState::Absent) else {
+            return Vec::new();
+        };
+        let fact = |label, amount: Option<Amount>, words: String| BudgetFigure {
+            label,
+            figure: amount.map_or_else(|| "-".to_owned(), |amount| amount.to_string()),
+            words,
+        };
+        let mut facts = Vec::new();
+        let unset = if budget.budget_usd.is_some() { String::new() } else { self.unset() };
+        facts.push(fact("budget", budget.budget_usd, unset));
+        facts.push(fact("spent", Some(budget.spent_usd), spent(budget, self.percent)));
+        if let Some(since) = budget.ledger_since {
+            let words = format!(
+                "the ledger is kept since {}: what ended before is not in it",
+                since.strftime("%Y-%m-%d %H:%M UTC")
+            );
+            facts.push(BudgetFigure { label: "since", figure: String::new(), words });
+        }
+        if let Some(words) = observation_gap::describe_gaps(&budget.unseen) {
+            facts.push(BudgetFigure { label: "unseen", figure: String::new(), words });
+        }
+        facts.push(fact("reserved", Some(budget.reserved_usd), reserved(budget)));
+        if budget.budget_usd.is_some() {
+            facts.push(match over_by(budget) {
+                None => fact("left", budget.remaining_usd, String::new()),
+                over => fact("over by", over, String::new()),
+            });
+        }
+        if matches!(self.state, BudgetDataState::Fresh | BudgetDataState::Stale) {
+            facts.push(fact("forecast", budget.forecast_usd, forecast(budget, self.forecast_percent)));
+            let rate = format!("{}", budget.burn());
+            facts.push(BudgetFigure {
+                label: "burns now",
+                figure: rate,
+                words: "as far as prices are known".to_owned(),
+            });
+        }
+        facts.push(BudgetFigure { label: "verdict", figure: String::new(), words: self.consequence().to_owned() });
+        if let Some(billed) = &budget.billed {
+            facts.push(fact("billed", Some(billed.usd), billed.describe()));
+        }
+        facts
+    }
+}
+
+/// A team as people are shown it.
+#[must_use]
+pub fn shown(team: &str) -> String {
+    if team == NO_TEAM { NOBODY.to_owned() } else { team.to_owned() }
+}
+
+impl BudgetRow {
+    /// What the sentences of a remedy are.
+    #[must_use]
+    pub fn remedy_is(&self) -> &'static str {
+        if self.over { "What would bring it back under its budget" } else { "What would keep it under its budget" }
+    }
+
+    /// What is spent, for a table: with a plus where it may be more.
+    #[must_use]
+    pub fn spent(&self) -> Option<String> {
+        let budget = self.standing.as_ref().filter(|_| self.state != BudgetDataState::Absent)?;
+        Some(format!("{}{}", budget.spent_usd, if self.at_least { "+" } else { "" }))
+    }
+
+    /// Where the budget would be set.
+    fn unset(&self) -> String {
+        let section = match &self.team {
+            None => "[account]".to_owned(),
+            Some(team) if is_nobody(team) => return "none: what has no team can have no budget".to_owned(),
+            Some(team) => format!("[teams.{}]", key(team.as_str())),
+        };
+        format!("none; the configuration sets it: monthly_budget_usd in {section}")
+    }
+}
+
+/// How much more is spent than may be.
+fn over_by(budget: &Budget) -> Option<Amount> {
+    let over = budget.spent_usd.saturating_sub(budget.budget_usd?);
+    (over > Amount::ZERO).then_some(over)
+}
+
+/// A name as TOML takes it (TOML 1.0, "Keys").
+fn key(name: &str) -> String {
+    let is_bare = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter));
+    if is_bare && !name.is_empty() { name.to_owned() } else { format!("{name:?}") }
+}
+
+/// There is no such team; these there are.
+pub(super) fn describe_unknown_team(team: &TeamName, known: BTreeSet<String>, month: &str) -> String {
+    if is_nobody(team) {
+        return format!("{NOBODY}: all that the ledger of {month} has belongs to a team");
+    }
+    let others = known.len().saturating_sub(KNOWN_NAMED_MAX);
+    let mut names: Vec<String> = known.into_iter().take(KNOWN_NAMED_MAX).collect();
+    if others > 0 {
+        names.push(format!("{others} more"));
+    }
+    let known =
+        if names.is_empty() { "there is none yet".to_owned() } else { format!("there are {}", names.join(", ")) };
+    format!("no team {team}: neither in the configuration nor in the ledger of {month}; {known}")
+}
+
+/// What has no known price: these, those that ran the longest first, and how many more.
+const UNPRICED_NAMED_MAX: usize = 5;
+
+impl BudgetRow {
+    /// What is in no figure, as nobody knows its price; a line each, and one for all that there are besides.
+    #[must_use]
+    pub fn unpriced(&self) -> Vec<String> {
+        let Some(budget) = &self.standing else { return Vec::new() };
+        let named = budget.unpriced.iter().take(UNPRICED_NAMED_MAX).map(|one| {
+            let ran =
+                duration::format_duration(SignedDuration::from_secs(i64::try_from(one.seconds).unwrap_or(i64::MAX)));
+            format!("{} ({}, {}) for {ran}", one.resource, one.what, one.region)
+        });
+        let more = match budget.unpriced.len().saturating_sub(UNPRICED_NAMED_MAX) {
+            0 => None,
+            1 => Some("1 other".to_owned()),
+            others => Some(format!("{others} others")),
+        };
+        named.chain(more).collect()
+    }
+}
+
+fn percent_of_budget(percent: Option<u64>) -> String {
+    percent.map(|percent| format!("{percent} % of the budget")).unwrap_or_default()
+}
+
+fn joined<const PARTS: usize>(parts: [String; PARTS]) -> String {
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+fn spent(budget: &Budget, percent: Option<u64>) -> String {
+    let uncertain = match budget.uncertain_usd {
+        Amount::ZERO => String::new(),
+        uncertain => format!("up to {uncertain} more, as nobody saw when some of it ended"),
+    };
+    let unseen = budget
+        .blind_since
+        .map(|since| format!("and what ran after {} is not in it", since.strftime("%Y-%m-%d %H:%M UTC")));
+    joined([percent_of_budget(percent), uncertain, unseen.unwrap_or_default()])
+}
+
+fn reserved(budget: &Budget) -> String {
+    match budget.reservations.len() {
+        0 => String::new(),
+        1 => "for 1 job".to_owned(),
+        jobs => format!("for {jobs} jobs"),
+    }
+}
+
+fn forecast(budget: &Budget, percent: Option<u64>) -> String {
+    joined([percent_of_budget(percent), budget.forecast_method.clone()])
+}
+
+impl BudgetOverview {
+    /// How old the figures of a budget are.
+    #[must_use]
+    pub fn how_old(&self, row: &BudgetRow) -> String {
+        let age = self.age(row).map(|age| format!("{} ago", duration::format_duration(age)));
+        match (row.state, age) {
+            (BudgetDataState::Absent, _) | (_, None) => "never".to_owned(),
+            (BudgetDataState::Final, Some(_)) => "final".to_owned(),
+            (BudgetDataState::Fresh | BudgetDataState::Gone, Some(age)) => age,
+            (BudgetDataState::Stale, Some(age)) => format!("{age}: stale"),
+        }
+    }
+
+    /// What a plus means after what is spent; `None` where there is none.
+    #[must_use]
+    pub fn footnote(&self) -> Option<String> {
+        let of = |is: &dyn Fn(&Budget) -> bool, why: &str| {
+            let has = |row: &&BudgetRow| row.at_least && row.standing.as_ref().is_some_and(is);
+            let names: Vec<String> = self.rows.iter().filter(has).map(BudgetRow::name).collect();
+            (!names.is_empty()).then(|| format!("{why} ({})", names.join(", ")))
+        };
+        let reasons = [
+            of(&has_unpriced, "something has no known price, and is in no figure"),
+            of(&has_uncertain, "nobody saw when something ended"),
+            of(&|budget| budget.blind_since.is_some(), "something that runs was not seen lately"),
+        ];
+        let reasons: Vec<String> = reasons.into_iter().flatten().collect();
+        (!reasons.is_empty()).then(|| format!("+ at least so much: {}", reasons.join("; ")))
+    }
+
+    /// Why nobody can say of some of them, and what to do: one sentence a reason.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        let is_over = self.period.to <= self.now;
+        let month = &self.period.month;
+        let of = |state: BudgetDataState| {
+            let names: Vec<String> = self.rows.iter().filter(|row| row.state == state).map(BudgetRow::name).collect();
+            (!names.is_empty()).then(|| names.join(", "))
+        };
+        let mut troubles = Vec::new();
+        if let Some(names) = of(BudgetDataState::Stale) {
+            troubles.push(if is_over {
+                format!(
+                    "{names}: the last figures are of more than {} before {month} ended, and what was spent after them is \
+                     not in them; the ledger of that month may have it: s3://<state bucket>/ledger/{month}/",
+                    duration::format_duration(crate::budget::STALE_AFTER)
+                )
+            } else {
+                format!(
+                    "{names}: the figures are older than {}; nothing ends and no job is launched on them. \
+                     enforce-budgets should run every 15 minutes: curfew doctor says whether it does",
+                    duration::format_duration(crate::budget::STALE_AFTER)
+                )
+            });
+        }
+        if let Some(names) = of(BudgetDataState::Absent) {
+            troubles.push(if is_over {
+                format!("{names}: nothing is known of {month}; no ledger was kept then, or its documents are gone")
+            } else {
+                format!(
+                    "{names}: nothing is known of {month} yet; enforce-budgets writes it every 15 minutes: curfew \
+                     doctor says whether it runs"
+                )
+            });
+        }
+        troubles
+    }
+}

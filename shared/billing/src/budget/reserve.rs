@@ -1,0 +1,151 @@
+//! Money is set aside for a job before it is launched, and given back when the job has ended.
+//!
+//! Both work on one document that was just read, which is then written over that very version and no other. A job reserves
+//! with its team first, then with the account; where the account refuses, it withdraws what the team gave.
+//!
+//! So at the moment of a launch, what is spent and what is reserved exceed the budget by no more than what was spent since the
+//! beat that the document is of by what reserves nothing: people's own instances. An attempt that takes the place of another
+//! one of its job counts anew; what that one spent since the beat is not known until the next.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use model::config::Config;
+use model::id::ResourceId;
+use model::mode::Mode;
+use model::money::Amount;
+
+use super::{Budget, BudgetHolder, BudgetLimit, BudgetMonth, BudgetReservation, STALE_AFTER};
+
+/// What a job wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReservationRequest {
+    /// `<team>/<job>`.
+    pub job: String,
+    /// The most that it may cost from now on: price times the time that is left, of all that it may run.
+    pub usd: Amount,
+    /// When it ends at the latest.
+    pub until: Timestamp,
+}
+
+/// Why nothing was reserved, in words for its owner.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReservationRefusal {
+    /// The money is not there.
+    #[error("{0}")]
+    TooMuch(String),
+    /// Nobody can say whether it is there.
+    #[error("{0}")]
+    Unknown(String),
+}
+
+/// What was reserved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReservationOutcome {
+    /// It fits.
+    Fits,
+    /// It does not, or nobody can say; but the configuration lets jobs go on, or only observes.
+    Anyway(ReservationRefusal),
+}
+
+/// Reserves for a job on one budget document of this month. What the job had reserved before is replaced. What the
+/// configuration says counts, not what it said at the last beat.
+///
+/// # Errors
+///
+/// Where the budget holds launches, and has not room for it, or where nobody can say: the document says nothing yet, or is of
+/// another month, or old, or something that runs was not seen for long. Nothing is changed then.
+pub fn reserve(
+    document: &mut Budget,
+    holder: &BudgetHolder,
+    wanted: &ReservationRequest,
+    (config, ceiling): (&Config, Mode),
+    now: Timestamp,
+) -> Result<ReservationOutcome, ReservationRefusal> {
+    let month = BudgetMonth::containing(now, config).month;
+    let limit = BudgetLimit::from_config(holder, config, ceiling);
+    let objection = limit.and_then(|limit| objection(document, holder, wanted, &limit, &month, now).err());
+    if let (Some(limit), Some(objection)) = (limit, &objection)
+        && limit.holds_launches()
+    {
+        return Err(objection.clone());
+    }
+    if document.month.is_empty() {
+        document.month = month;
+    }
+    let reservation = BudgetReservation {
+        usd: wanted.usd,
+        spent_usd: Amount::ZERO,
+        since: now,
+        instances: BTreeSet::new(),
+        until: wanted.until,
+        ended: None,
+    };
+    document.reservations.insert(wanted.job.clone(), reservation);
+    document.count_reservations();
+    Ok(objection.map_or(ReservationOutcome::Fits, ReservationOutcome::Anyway))
+}
+
+/// An instance was launched for a job: what it costs settles what was reserved from the next beat on. Whether anything was.
+/// Where a month has begun since, it is said in both, in that of the month before first, as with [`release`].
+pub fn launched(document: &mut Budget, job: &str, instance: ResourceId) -> bool {
+    let reservation = document.reservations.get_mut(job);
+    reservation.map(|one| one.instances.insert(instance)).is_some()
+}
+
+/// A job has ended, and what it had reserved is given back, but for the most that it can have `cost`; whether there was anything. The
+/// first beat after this gives that back as well: until then nobody knows what the job spent last. It is released in the month before
+/// first, then in this one: in the other order a beat in between would carry it over again.
+pub fn release(document: &mut Budget, job: &str, cost: Amount, now: Timestamp) -> bool {
+    let Some(reservation) = document.reservations.get_mut(job) else { return false };
+    reservation.usd = reservation.usd.min(cost);
+    reservation.ended = reservation.ended.or(Some(now));
+    document.count_reservations();
+    true
+}
+
+/// Gives back at once what was reserved for a job that was not launched; whether there was anything.
+pub fn withdraw(document: &mut Budget, job: &str) -> bool {
+    let had = document.reservations.remove(job).is_some();
+    document.count_reservations();
+    had
+}
+
+fn objection(
+    document: &Budget,
+    holder: &BudgetHolder,
+    wanted: &ReservationRequest,
+    limit: &BudgetLimit,
+    month: &str,
+    now: Timestamp,
+) -> Result<(), ReservationRefusal> {
+    let whose = match holder {
+        BudgetHolder::Account => "the account's budget".to_owned(),
+        BudgetHolder::Team(team) => format!("the budget of team {team}"),
+    };
+    let unknown = |why: String| Err(ReservationRefusal::Unknown(format!("nobody can say where {whose} stands: {why}")));
+    let Some(as_of) = document.as_of.filter(|_| document.month == month) else {
+        return unknown(format!("nothing is known of {month} yet; enforce-budgets says so every quarter of an hour"));
+    };
+    let is_old = |at: Timestamp| now.duration_since(at).abs() > STALE_AFTER;
+    if is_old(as_of) {
+        return unknown(format!("it was last counted at {as_of}, more than an hour ago; enforce-budgets does not run"));
+    }
+    if let Some(blind) = document.blind_since.filter(|blind| is_old(*blind)) {
+        return unknown(format!("something that runs was last seen at {blind}; see the gaps of enforce-budgets"));
+    }
+    let others = document.reservations.iter().filter(|(job, _)| **job != wanted.job);
+    let reserved: Amount = others.map(|(_, one)| one.outstanding()).sum();
+    let left = document.left_of(limit.budget, reserved);
+    if wanted.usd <= left {
+        return Ok(());
+    }
+    let uncertain = match document.uncertain_usd {
+        Amount::ZERO => String::new(),
+        uncertain => format!(", {uncertain} more may be"),
+    };
+    Err(ReservationRefusal::TooMuch(format!(
+        "{} may cost up to {}, and of {whose} {left} is left: of {} for {month}, {} is spent{uncertain} and {reserved} reserved, as of {as_of}",
+        wanted.job, wanted.usd, limit.budget, document.spent_usd
+    )))
+}

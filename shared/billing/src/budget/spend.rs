@@ -1,0 +1,216 @@
+//! What was spent, run by run, as the ledgers have it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use model::id::{Region, ResourceId, TeamName};
+use model::money::{Amount, Rate};
+
+use super::condense::condense;
+use super::{Budget, BudgetHolder, forecast};
+use crate::ledger::{FoldKey, FoldSum, Ledger, LedgerRun, PurchaseTerms, RunKind, RunShare, TimeSpan};
+use crate::price::PriceSource;
+
+/// What one run of an instance, or of a volume beside one, cost one team in one month.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spend {
+    /// Its id.
+    pub resource: ResourceId,
+    /// Where it is.
+    pub region: Region,
+    /// What it is: `g5.xlarge`, `500 GiB gp3`.
+    pub what: String,
+    /// What would end what it costs.
+    pub ends: SavingAction,
+    /// Of a volume: the instance that it is on.
+    pub on: Option<ResourceId>,
+    /// Its `Name` tag.
+    pub name: Option<String>,
+    /// Its owner.
+    pub owner: Option<String>,
+    /// Its team.
+    pub team: Option<TeamName>,
+    /// The job that it runs, `<team>/<job>`.
+    pub job: Option<String>,
+    /// What it is known to have cost in the month.
+    pub spent: Amount,
+    /// By how much more it may be.
+    pub uncertain: Amount,
+    /// For how long it ran in the month at an unknown price.
+    pub unpriced_seconds: u64,
+    /// The dated table by whose price it is counted, where the Price List had not said one.
+    pub table: Option<PriceSource>,
+    /// Whether it is still billed.
+    pub is_running: bool,
+    /// Until when it was seen.
+    pub seen_until: Timestamp,
+    /// What it costs now, where it runs and that is known.
+    pub rate: Option<Rate>,
+    /// What of it was spent in the time that the forecast looks back to.
+    pub lately: Amount,
+    /// What of it was spent since certain moments: those at which something was reserved for its job.
+    pub since: BTreeMap<Timestamp, Amount>,
+    /// Of a sum of many runs: how many cost a cent at least.
+    pub folded: Option<usize>,
+}
+
+/// What would end what something costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SavingAction {
+    /// Stopping it.
+    Stopping,
+    /// Terminating it: a Spot instance of a one-time request cannot be stopped.
+    Terminating,
+    /// Nothing: a volume costs the same beside a stopped instance, and what is paid for anyway costs the same without one.
+    Nothing,
+}
+
+/// What one beat finds in the ledgers.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LedgerSpends {
+    /// Of the month.
+    pub of_month: Vec<Spend>,
+    /// Of the month before.
+    pub before: Vec<Spend>,
+    /// Since when the ledger is kept, as far as these months say.
+    pub ledger_began: Option<Timestamp>,
+    /// When nobody looked, in the month, and where.
+    pub blind: BTreeMap<TimeSpan, BTreeSet<Region>>,
+}
+
+/// The moments at which something was reserved, by job.
+#[derive(Debug, Default)]
+pub struct ReservationTimes<'a>(BTreeMap<&'a str, BTreeSet<Timestamp>>);
+
+impl<'a> ReservationTimes<'a> {
+    /// Those of all reservations of these budget documents.
+    pub fn from_documents(documents: impl IntoIterator<Item = &'a Budget>) -> Self {
+        let mut moments = Self::default();
+        for (job, reservation) in documents.into_iter().flat_map(|budget| &budget.reservations) {
+            moments.0.entry(job).or_default().insert(reservation.since);
+        }
+        moments
+    }
+}
+
+impl LedgerSpends {
+    /// From the ledgers of the month in which `now` lies, and of the month before, of all regions. `documents` are all budget
+    /// documents of both months: their reservations are settled by what their jobs spent.
+    #[must_use]
+    pub fn from_ledgers<'a>(
+        of_month: &[Ledger],
+        before: &[Ledger],
+        documents: impl IntoIterator<Item = (&'a BudgetHolder, &'a Budget)>,
+        now: Timestamp,
+    ) -> Self {
+        let moments = ReservationTimes::from_documents(documents.into_iter().map(|(_, budget)| budget));
+        let mut spends = Self::default();
+        for ledger in of_month {
+            let before = before.iter().find(|before| before.region() == ledger.region());
+            spends.add_region(Some(ledger), before, &moments, now);
+        }
+        let has_month = |before: &&Ledger| of_month.iter().any(|ledger| ledger.region() == before.region());
+        for ledger in before.iter().filter(|before| !has_month(before)) {
+            spends.add_region(None, Some(ledger), &moments, now);
+        }
+        spends
+    }
+
+    /// Adds what the ledgers of one region have, of the month in which `now` lies and of the one before. They are not needed any more
+    /// afterwards: what is kept of a hundred thousand runs is what runs, what is reserved for, and what cost the most.
+    pub fn add_region(
+        &mut self,
+        of_month: Option<&Ledger>,
+        before: Option<&Ledger>,
+        moments: &ReservationTimes<'_>,
+        now: Timestamp,
+    ) {
+        let began = of_month.into_iter().chain(before).filter_map(Ledger::since).min();
+        self.ledger_began = self.ledger_began.into_iter().chain(began).min();
+        let counts_from = forecast::counts_from(began.unwrap_or(now), now);
+        let of = |ledger: &Ledger| {
+            let within = ledger.span().within(TimeSpan { from: Timestamp::MIN, to: now });
+            let spends = ledger.runs().flat_map(|run| {
+                let shares = run.shares(within).into_iter();
+                shares.map(move |share| Spend::from_run(&run, share, counts_from, moments))
+            });
+            let sums = ledger.folded().map(|(key, sum)| Spend::from_fold(ledger, key, sum, counts_from));
+            condense(spends).into_iter().chain(sums).collect::<Vec<Spend>>()
+        };
+        self.of_month.extend(of_month.map(of).unwrap_or_default());
+        self.before.extend(before.map(of).unwrap_or_default());
+        if let Some(ledger) = of_month {
+            for span in ledger.blind(now) {
+                self.blind.entry(span).or_default().extend(ledger.region().cloned());
+            }
+        }
+    }
+}
+
+impl Spend {
+    fn from_run(
+        run: &LedgerRun<'_>,
+        share: RunShare<'_>,
+        counts_from: Timestamp,
+        moments: &ReservationTimes<'_>,
+    ) -> Self {
+        let within = share.span;
+        let spent = run.spent(within);
+        let from = |from: Timestamp| run.spent(TimeSpan { from, to: Timestamp::MAX }.within(within)).amount;
+        let reserved_at = share.job.and_then(|job| moments.0.get(job));
+        Self {
+            resource: run.resource.clone(),
+            region: run.region.cloned().unwrap_or_else(|| "".into()),
+            what: share.what.to_owned(),
+            ends: match (run.kind(), run.terms()) {
+                (RunKind::Instance, PurchaseTerms::OnDemand) => SavingAction::Stopping,
+                (RunKind::Instance, PurchaseTerms::Spot) => SavingAction::Terminating,
+                (RunKind::Instance, PurchaseTerms::Reserved | PurchaseTerms::Prepaid) | (RunKind::Volume, _) => {
+                    SavingAction::Nothing
+                }
+            },
+            on: run.attached_to().cloned(),
+            name: run.name().map(str::to_owned),
+            owner: run.owner().map(str::to_owned),
+            team: share.team.cloned(),
+            job: share.job.map(str::to_owned),
+            spent: spent.amount,
+            uncertain: spent.uncertain,
+            unpriced_seconds: spent.unpriced_seconds,
+            table: run.table(within),
+            is_running: share.is_last && run.is_running(),
+            seen_until: run.seen_until.unwrap_or(run.began),
+            rate: run.rate_now().filter(|_| share.is_last),
+            lately: from(counts_from),
+            since: reserved_at.into_iter().flatten().map(|at| (*at, from(*at))).collect(),
+            folded: None,
+        }
+    }
+
+    /// A sum of runs that the ledger does not keep one by one. Of a day that the forecast begins in, the share of that time counts.
+    fn from_fold(ledger: &Ledger, key: &FoldKey, sum: &FoldSum, counts_from: Timestamp) -> Self {
+        let (day, spent) = (key.span(), sum.spent);
+        let counted = TimeSpan { from: counts_from, to: Timestamp::MAX }.within(day);
+        Self {
+            resource: format!("earlier runs of {}", key.what).as_str().into(),
+            region: ledger.region().cloned().unwrap_or_else(|| "".into()),
+            what: key.what.clone(),
+            ends: SavingAction::Nothing,
+            on: None,
+            name: None,
+            owner: None,
+            team: key.team.clone(),
+            job: None,
+            spent: spent.amount,
+            uncertain: spent.uncertain,
+            unpriced_seconds: spent.unpriced_seconds,
+            table: None,
+            is_running: false,
+            seen_until: day.to,
+            rate: None,
+            lately: spent.amount.scaled(counted.seconds(), day.seconds()),
+            since: BTreeMap::new(),
+            folded: Some(usize::try_from(sum.runs).unwrap_or(usize::MAX)),
+        }
+    }
+}

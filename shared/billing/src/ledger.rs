@@ -1,0 +1,171 @@
+//! The ledger: what ran, from when to when, at which price. Of one region and one calendar month.
+//!
+//! A **run** is one life of an instance, by its id and its launch time, or one attachment of a volume. Every beat tells what it
+//! saw; the ledger keeps of each run the facts of which any two can be joined in any order, any number of times, and works
+//! out the end and the amount when asked. So a beat may be lost, repeated, late, or come together with another one, and
+//! money is counted once:
+//!
+//! - The end of a run that EC2 names (`StateTransitionReason`) is exact. One that nobody saw lies between the last sighting and
+//!   the first whole beat without it, or the launch of its next life: what that could cost is said as uncertain.
+//! - Of one resource, no two runs overlap.
+//! - Prices are facts of a [`Tariff`], not of a run: each is kept once, with the moment from which AWS says that it holds.
+//!
+//! What AWS bills (EC2 user guide, "Amazon EC2 instance state changes", "On-Demand Instances", "Billing for interrupted Spot
+//! Instances"): seconds of `running`, 60 of them at least for each start; nothing where EC2 reclaims a Spot instance within its
+//! first hour. EC2 does not tell when `pending` ended, so a run begins with its launch: some seconds too early. `stopping` and
+//! `shutting-down` are not billed. A volume counts while it is attached, whether its instance runs or is stopped.
+//!
+//! A run is charged to whom its tags name, at the price of what it is, each from the beat that saw it: a retag, a changed size or a
+//! changed discount never counts backwards. What the first beat saw counts from the beginning. What is seen after the end of a run
+//! counts only where nobody saw it running: the type of a stopped instance can change, and that of its next life is another run's.
+
+mod bill;
+mod document;
+mod fold;
+mod month;
+mod observe;
+mod region_observation;
+mod run;
+mod sighting;
+mod timeline;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+
+use jiff::{SignedDuration, Timestamp};
+use model::id::{Region, ResourceId};
+use model::money::Rate;
+use serde::{Deserialize, Serialize};
+
+pub use bill::{ChargeStatus, LedgerRun, RunCost, RunEnd, RunShare};
+pub use fold::{FoldKey, FoldLimits, FoldSum};
+pub use month::{CalendarMonth, TimeSpan};
+pub use region_observation::{AttachedVolume, InspectedInstance, KnownPrices, RegionObservation};
+pub use run::{PurchaseTerms, RunFacts, RunKind};
+pub use sighting::{BillingState, LedgerBeat, Sighting};
+
+use fold::FoldedRuns;
+use run::RunEntry;
+
+/// Without a whole beat for so long, something may have begun and ended unseen: EC2 shows what was terminated for about an
+/// hour (EC2 user guide, "Terminate Amazon EC2 instances").
+pub const BLIND_AFTER: SignedDuration = SignedDuration::from_hours(1);
+
+/// What sets a price: type, way of buying and, of Spot, zone, on demand what the account pays less; of a volume what it is made
+/// of. In words.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Tariff(String);
+
+impl Tariff {
+    /// By those words.
+    pub fn new(words: impl Into<String>) -> Self {
+        Self(words.into())
+    }
+
+    /// The words.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The rates of one tariff, each by the moment from which it is in force.
+pub type TariffRates = BTreeMap<Timestamp, Rate>;
+
+/// `ledger/<yyyy-mm>/<region>.json`: what ran in a region in a month.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Ledger {
+    month: Option<String>,
+    span: TimeSpan,
+    region: Option<Region>,
+    /// The moments of whole beats, until an hour after the month, and the first one after that.
+    beats: BTreeSet<Timestamp>,
+    /// The moments of all beats of the month, whole or not.
+    looks: BTreeSet<Timestamp>,
+    rates: BTreeMap<Tariff, TariffRates>,
+    /// By resource and beginning.
+    runs: BTreeMap<(ResourceId, Timestamp), RunEntry>,
+    /// Sums of runs that are no longer kept one by one.
+    folded: FoldedRuns,
+}
+
+impl Ledger {
+    /// Nothing seen yet.
+    #[must_use]
+    pub fn new(month: &CalendarMonth, region: &Region) -> Self {
+        Self { month: Some(month.to_string()), span: month.span(), region: Some(region.clone()), ..Self::default() }
+    }
+
+    /// The same of that month and region, whatever the document said: its time zone may have been changed since.
+    #[must_use]
+    pub fn with_identity(self, month: &CalendarMonth, region: &Region) -> Self {
+        let mut ledger = Self { month: Some(month.to_string()), region: Some(region.clone()), ..self };
+        ledger.span = month.span();
+        ledger.looks.extend(ledger.beats.range(..ledger.span.to));
+        ledger
+    }
+
+    /// Which month and region it says that it is of, where it is of another; `None` where it is of these, or says nothing.
+    #[must_use]
+    pub fn other_than(&self, month: &CalendarMonth, region: &Region) -> Option<String> {
+        let (says_month, says_region) = (self.month.as_deref(), self.region.as_ref());
+        let is_of_these =
+            says_month.is_none_or(|says| says == month.to_string()) && says_region.is_none_or(|says| says == region);
+        let shown = |text: Option<&str>| text.unwrap_or("any").to_owned();
+        (!is_of_these).then(|| format!("{} in {}", shown(says_month), shown(says_region.map(Region::as_str))))
+    }
+
+    /// The month, from its beginning to its end.
+    #[must_use]
+    pub const fn span(&self) -> TimeSpan {
+        self.span
+    }
+
+    /// The region.
+    #[must_use]
+    pub const fn region(&self) -> Option<&Region> {
+        self.region.as_ref()
+    }
+
+    /// The first whole beat of the month: of what ended before, nothing is known.
+    #[must_use]
+    pub fn since(&self) -> Option<Timestamp> {
+        self.beats.first().copied()
+    }
+
+    /// The newest whole beat.
+    #[must_use]
+    pub fn as_of(&self) -> Option<Timestamp> {
+        self.beats.last().copied()
+    }
+
+    /// The times in the month, until `now`, in which something may have begun and ended unseen: longer than [`BLIND_AFTER`]
+    /// without a whole beat.
+    #[must_use]
+    pub fn blind(&self, now: Timestamp) -> Vec<TimeSpan> {
+        let until = now.min(self.span.to);
+        let looks = self.beats.iter().copied().filter(|at| *at > self.span.from && *at < until);
+        let ends: Vec<Timestamp> = std::iter::once(self.span.from).chain(looks).chain([until]).collect();
+        let gaps = ends.windows(2).map(|pair| TimeSpan { from: pair[0], to: pair[1] });
+        gaps.filter(|gap| gap.from < gap.to && gap.to.duration_since(gap.from) > BLIND_AFTER).collect()
+    }
+}
+
+/// The seconds of the years 1970 to 2999. Nothing ran before or after, and to all of them any time that is computed with can be
+/// added.
+const SANE: RangeInclusive<i64> = 0..=32_503_679_999;
+
+/// Whether anything can have happened then.
+pub(crate) fn is_sane(at: Timestamp) -> bool {
+    SANE.contains(&at.as_second())
+}
+
+/// To the second, in which AWS bills. What is beyond all sane years is at their edge: what is kept can be read again.
+fn whole_second(at: Timestamp) -> Timestamp {
+    let second = at.as_second().clamp(*SANE.start(), *SANE.end());
+    Timestamp::from_second(second).unwrap_or(at)
+}
+
+#[cfg(test)]
+mod tests;

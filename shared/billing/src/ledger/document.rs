@@ -1,0 +1,449 @@
+//! The ledger as it is written down: each run with all that is known of it, so that who reads it joins nothing. What of it is worked
+//! out is written for readers alone, and not read back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use model::id::{Region, ResourceId, TeamName};
+use model::money::{Amount, Rate};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::fold::{FoldKey, FoldSum, FoldedRuns};
+use super::run::{Attribution, CarriedRun, FactSource, Pricing, RunEntry, RunLabel};
+use super::timeline::Timeline;
+use super::{Ledger, LedgerRun, PurchaseTerms, RunCost, RunKind, Tariff, TimeSpan, is_sane};
+
+/// The document, as it is read.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct StoredLedger {
+    month: Option<String>,
+    region: Option<Region>,
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
+    beats: Vec<i64>,
+    partial_beats: Vec<i64>,
+    rates: BTreeMap<Tariff, BTreeMap<Timestamp, u64>>,
+    folded: Option<FoldedRows>,
+    runs: Vec<LedgerRow>,
+}
+
+/// The same, as it is written.
+#[derive(Serialize)]
+struct WrittenLedger<'a> {
+    month: &'a Option<String>,
+    region: &'a Option<Region>,
+    from: Timestamp,
+    to: Timestamp,
+    /// The first whole beat, in seconds since 1970, and the seconds from each to the next.
+    beats: Vec<i64>,
+    /// The same of those of the month that were not whole.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    partial_beats: Vec<i64>,
+    /// Micro-USD per hour, by the moment from which they are in force.
+    rates: BTreeMap<&'a Tariff, BTreeMap<Timestamp, u64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    folded: Option<FoldedRows>,
+    runs: LedgerRows<'a>,
+}
+
+/// Sums of runs that are no longer kept one by one.
+#[derive(Serialize, Deserialize)]
+struct FoldedRows {
+    /// When the latest of them ended.
+    until: Timestamp,
+    sums: Vec<FoldedRow>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct FoldedRow {
+    /// When the day begins.
+    day: Timestamp,
+    team: Option<TeamName>,
+    kind: RunKind,
+    #[serde(rename = "type")]
+    what: String,
+    /// How many of them ended on that day.
+    runs: u64,
+    usd: Amount,
+    uncertain_usd: Amount,
+    unpriced_seconds: u64,
+}
+
+/// Written one by one: a hundred thousand of them are never in memory a second time.
+struct LedgerRows<'a>(&'a Ledger);
+
+impl Serialize for LedgerRows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.all_runs().map(|run| LedgerRow::from_run(&run, self.0)))
+    }
+}
+
+/// A run, by its instance or by its volume.
+#[derive(Serialize, Deserialize)]
+struct LedgerRow {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    instance: Option<ResourceId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    volume: Option<ResourceId>,
+    /// Of a volume its attachment.
+    launched_at: Timestamp,
+    team: Option<TeamName>,
+    #[serde(rename = "type")]
+    what: String,
+    lifecycle: PurchaseTerms,
+    tariff: Tariff,
+    /// The present rate, or the last one; null where nobody knows.
+    #[serde(skip_deserializing)]
+    usd_per_hour: Option<Rate>,
+    /// Where in the month it begins.
+    #[serde(skip_deserializing)]
+    from: Timestamp,
+    /// Until when in the month it is known to be billed.
+    #[serde(skip_deserializing)]
+    until: Timestamp,
+    /// Whether that is its end.
+    #[serde(skip_deserializing)]
+    ended: bool,
+    /// What it is known to have cost in the month.
+    #[serde(skip_deserializing)]
+    usd: Amount,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    job: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    attached_to: Option<ResourceId>,
+    #[serde(default, skip_serializing_if = "is_usual")]
+    told: FactSource,
+    /// When it was told; left out where it is `seen`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    at: Option<Timestamp>,
+    /// The first beat of the month that saw it running; left out where that was the first beat after it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    first: Option<Timestamp>,
+    /// The beats since `first` that did not see it running, written as `beats` are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    missed: Vec<i64>,
+    /// Who was charged before, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    charged: Vec<ChargedSpan>,
+    /// Since when nobody is charged any more, for it changed too often.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    uncharged_since: Option<Timestamp>,
+    /// What it was before, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    priced: Vec<PricedSpan>,
+    /// Since when changes of its price are not followed any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unpriced_since: Option<Timestamp>,
+    /// What held when the month began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    carried: Option<CarriedRow>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seen: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stopped: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    terminated: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ended_by: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reclaimed: Option<bool>,
+}
+
+/// Whose a run was until a beat saw that it was another's.
+#[derive(Serialize, Deserialize)]
+struct ChargedSpan {
+    until: Timestamp,
+    team: Option<TeamName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    job: Option<String>,
+    /// What it is known to have cost in the month until then, since the change before.
+    #[serde(skip_deserializing)]
+    usd: Amount,
+}
+
+/// What a run was until a beat saw that it was something else.
+#[derive(Serialize, Deserialize)]
+struct PricedSpan {
+    until: Timestamp,
+    #[serde(rename = "type")]
+    what: String,
+    lifecycle: PurchaseTerms,
+    tariff: Tariff,
+}
+
+/// What the month before said last.
+#[derive(Serialize, Deserialize)]
+struct CarriedRow {
+    at: Timestamp,
+    team: Option<TeamName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    job: Option<String>,
+    #[serde(rename = "type")]
+    what: String,
+    lifecycle: PurchaseTerms,
+    tariff: Tariff,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_usual(source: &FactSource) -> bool {
+    *source == FactSource::default()
+}
+
+impl Serialize for Ledger {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let rates = self.rates.iter().map(|(tariff, rates)| {
+            let rates = rates.iter().map(|(from, rate)| (*from, rate.usd_micros_per_hour()));
+            (tariff, rates.collect())
+        });
+        let written = WrittenLedger {
+            month: &self.month,
+            region: &self.region,
+            from: self.span.from,
+            to: self.span.to,
+            beats: to_steps(&self.beats),
+            partial_beats: to_steps(self.looks.difference(&self.beats)),
+            rates: rates.collect(),
+            folded: self.folded.until.map(|until| FoldedRows::from_ledger(until, self)),
+            runs: LedgerRows(self),
+        };
+        written.serialize(serializer)
+    }
+}
+
+/// The first moment in seconds since 1970, and the seconds from each to the next.
+fn to_steps<'a>(moments: impl IntoIterator<Item = &'a Timestamp>) -> Vec<i64> {
+    let mut last = 0;
+    let seconds = moments.into_iter().map(|at| at.as_second());
+    seconds.map(|second| second - std::mem::replace(&mut last, second)).collect()
+}
+
+/// `None` where one is no moment.
+fn from_steps<C: FromIterator<Timestamp>>(steps: Vec<i64>) -> Option<C> {
+    let mut at: i64 = 0;
+    let moments = steps.into_iter().map(|step| {
+        at = at.checked_add(step)?;
+        Timestamp::from_second(at).ok()
+    });
+    moments.collect()
+}
+
+impl<'de> Deserialize<'de> for Ledger {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let stored = StoredLedger::deserialize(deserializer)?;
+        read(stored).ok_or_else(|| D::Error::custom("a ledger with a run of nothing, or a moment that there is not"))
+    }
+}
+
+/// `None` where a run is neither of an instance nor of a volume, or of both, or a moment is missing, or one at which nothing can
+/// have run.
+fn read(stored: StoredLedger) -> Option<Ledger> {
+    let mut ledger = Ledger { month: stored.month, region: stored.region, ..Ledger::default() };
+    let all = TimeSpan::default();
+    ledger.span = TimeSpan { from: stored.from.unwrap_or(all.from), to: stored.to.unwrap_or(all.to) };
+    ledger.beats = from_steps(stored.beats)?;
+    ledger.looks = from_steps(stored.partial_beats)?;
+    ledger.looks.extend(ledger.beats.range(..ledger.span.to));
+    for (tariff, rates) in stored.rates {
+        let rates = rates.into_iter().map(|(from, usd_micros)| (from, Rate::from_usd_micros_per_hour(usd_micros)));
+        ledger.rates.insert(tariff, rates.collect());
+    }
+    if let Some(FoldedRows { until, sums }) = stored.folded {
+        ledger.folded = FoldedRuns { until: Some(until), sums: sums.into_iter().map(FoldedRow::sum).collect() };
+    }
+    for row in stored.runs {
+        let began = row.launched_at;
+        let (id, entry) = row.entry(&ledger.looks)?;
+        ledger.runs.insert((id, began), entry);
+    }
+    let all_sane = moments(&ledger).all(is_sane);
+    all_sane.then_some(ledger)
+}
+
+/// Every moment with which anything is computed; those of the month may be the ends of all time.
+fn moments(ledger: &Ledger) -> impl Iterator<Item = Timestamp> {
+    let of_runs = ledger.runs.iter().flat_map(|((_, began), entry)| {
+        let RunEntry { facts_at, first_at, seen, stopped, terminated, ended_by, attribution, pricing, .. } = entry;
+        let unfollowed = [attribution.untracked_since, pricing.untracked_since];
+        let carried_at = entry.carried.as_ref().map(|carried| carried.at);
+        let single =
+            [Some(*began), Some(*facts_at), Some(*first_at), *seen, *stopped, *terminated, *ended_by, carried_at];
+        let changes = attribution.changes.iter().map(|(at, _)| *at);
+        let changes = changes.chain(pricing.changes.iter().map(|(at, _)| *at)).chain(entry.missed.iter().copied());
+        single.into_iter().chain(unfollowed).flatten().chain(changes)
+    });
+    let of_rates = ledger.rates.values().flat_map(BTreeMap::keys).copied();
+    let of_fold = ledger.folded.until.into_iter().chain(ledger.folded.sums.keys().map(|key| key.day));
+    ledger.beats.iter().chain(&ledger.looks).copied().chain(of_rates).chain(of_runs).chain(of_fold)
+}
+
+impl FoldedRows {
+    fn from_ledger(until: Timestamp, ledger: &Ledger) -> Self {
+        let rows = ledger.folded().map(|(FoldKey { day, team, kind, what }, FoldSum { runs, spent })| FoldedRow {
+            day: *day,
+            team: team.clone(),
+            kind: *kind,
+            what: what.clone(),
+            runs: *runs,
+            usd: spent.amount,
+            uncertain_usd: spent.uncertain,
+            unpriced_seconds: spent.unpriced_seconds,
+        });
+        Self { until, sums: rows.collect() }
+    }
+}
+
+impl FoldedRow {
+    fn sum(self) -> (FoldKey, FoldSum) {
+        let Self { day, team, kind, what, runs, usd, uncertain_usd, unpriced_seconds } = self;
+        let spent = RunCost { amount: usd, uncertain: uncertain_usd, unpriced_seconds };
+        (FoldKey { day, team, kind, what }, FoldSum { runs, spent })
+    }
+}
+
+impl LedgerRow {
+    fn from_run(run: &LedgerRun<'_>, ledger: &Ledger) -> Self {
+        let RunEntry { label, source, facts_at, first_at, missed, seen, .. } = run.entry.clone();
+        let RunEntry { stopped, terminated, ended_by, reclaimed, .. } = *run.entry;
+        let RunLabel { kind, owner, name, attached_to } = label;
+        let Pricing { what, terms, tariff } = run.entry.pricing.last().clone();
+        let uncharged_since = run.entry.attribution.untracked_since;
+        let Attribution { team, job } = match uncharged_since {
+            Some(_) => Attribution::default(),
+            None => run.entry.attribution.last().clone(),
+        };
+        let (known_until, month) = (run.known_until(), ledger.span);
+        let TimeSpan { from, to: until } = TimeSpan { from: run.began, to: known_until }.within(month);
+        let of_kind = |wanted| (kind == wanted).then(|| run.resource.clone());
+        let usual = RunEntry::first_possible(run.began, facts_at, &ledger.looks);
+        Self {
+            instance: of_kind(RunKind::Instance),
+            volume: of_kind(RunKind::Volume),
+            launched_at: run.began,
+            team,
+            what,
+            lifecycle: terms,
+            tariff,
+            usd_per_hour: run.rate_at(until),
+            from,
+            until,
+            ended: !run.is_running() && known_until <= month.to,
+            usd: run.spent(month).amount,
+            owner,
+            name,
+            job,
+            attached_to,
+            told: source,
+            at: Some(facts_at).filter(|at| Some(*at) != seen),
+            first: Some(first_at).filter(|at| source == FactSource::Within && *at != usual),
+            missed: to_steps(&missed),
+            charged: charged(run, month),
+            uncharged_since,
+            priced: priced(run),
+            unpriced_since: run.entry.pricing.untracked_since,
+            carried: run.entry.carried.as_deref().map(CarriedRow::from_carried),
+            seen,
+            stopped,
+            terminated,
+            ended_by,
+            reclaimed,
+        }
+    }
+
+    fn entry(self, looks: &BTreeSet<Timestamp>) -> Option<(ResourceId, RunEntry)> {
+        let (kind, resource) = match (self.instance, self.volume) {
+            (Some(instance), None) => (RunKind::Instance, instance),
+            (None, Some(volume)) => (RunKind::Volume, volume),
+            _ => return None,
+        };
+        let Self { team, owner, name, what, lifecycle: terms, job, attached_to, tariff, .. } = self;
+        let facts_at = self.at.or(self.seen)?;
+        let usual = match self.told {
+            FactSource::Within => RunEntry::first_possible(self.launched_at, facts_at, looks),
+            FactSource::After | FactSource::Outside => facts_at,
+        };
+        let charged =
+            self.charged.into_iter().map(|ChargedSpan { until, team, job, .. }| (until, Attribution { team, job }));
+        let priced = self
+            .priced
+            .into_iter()
+            .map(|PricedSpan { until, what, lifecycle, tariff }| (until, Pricing { what, terms: lifecycle, tariff }));
+        let entry = RunEntry {
+            label: RunLabel { kind, owner, name, attached_to },
+            attribution: timeline(charged.collect(), Attribution { team, job }, self.uncharged_since),
+            pricing: Timeline {
+                untracked_since: self.unpriced_since,
+                ..timeline(priced.collect(), Pricing { what, terms, tariff }, None)
+            },
+            carried: self.carried.map(|before| Box::new(before.carried())),
+            source: self.told,
+            facts_at,
+            first_at: self.first.unwrap_or(usual),
+            missed: from_steps(self.missed)?,
+            seen: self.seen,
+            stopped: self.stopped,
+            terminated: self.terminated,
+            ended_by: self.ended_by,
+            reclaimed: self.reclaimed,
+        };
+        Some((resource, entry))
+    }
+}
+
+/// Whose it was before, with what they are charged.
+fn charged(run: &LedgerRun<'_>, month: TimeSpan) -> Vec<ChargedSpan> {
+    let Timeline { first, changes, untracked_since } = &run.entry.attribution;
+    let values = std::iter::once(first).chain(changes.iter().map(|(_, value)| value));
+    let untils = changes.iter().map(|(at, _)| *at).chain(*untracked_since);
+    let mut from = Timestamp::MIN;
+    let charged = values.zip(untils).map(|(Attribution { team, job }, until)| {
+        let span = TimeSpan { from: std::mem::replace(&mut from, until), to: until }.within(month);
+        ChargedSpan { until, team: team.clone(), job: job.clone(), usd: run.spent(span).amount }
+    });
+    charged.collect()
+}
+
+/// What it was before.
+fn priced(run: &LedgerRun<'_>) -> Vec<PricedSpan> {
+    let Timeline { first, changes, .. } = &run.entry.pricing;
+    let values = std::iter::once(first).chain(changes.iter().map(|(_, value)| value));
+    let of = |(Pricing { what, terms, tariff }, (until, _)): (&Pricing, &(Timestamp, Pricing))| PricedSpan {
+        until: *until,
+        what: what.clone(),
+        lifecycle: *terms,
+        tariff: tariff.clone(),
+    };
+    values.zip(changes).map(of).collect()
+}
+
+/// From each value with its end, and the last one, which counts only where it is followed.
+fn timeline<T, const MAX: usize>(
+    before: Vec<(Timestamp, T)>,
+    last: T,
+    untracked_since: Option<Timestamp>,
+) -> Timeline<T, MAX> {
+    let (untils, mut values): (Vec<Timestamp>, Vec<T>) = before.into_iter().unzip();
+    if untracked_since.is_none() || values.is_empty() {
+        values.push(last);
+    }
+    let first = values.remove(0);
+    Timeline { first, changes: untils.into_iter().zip(values).collect(), untracked_since }
+}
+
+impl CarriedRow {
+    fn from_carried(carried: &CarriedRun) -> Self {
+        let CarriedRun { at, attribution: Attribution { team, job }, pricing } = carried.clone();
+        let Pricing { what, terms, tariff } = pricing;
+        Self { at, team, job, what, lifecycle: terms, tariff }
+    }
+
+    fn carried(self) -> CarriedRun {
+        let Self { at, team, job, what, lifecycle: terms, tariff } = self;
+        CarriedRun { at, attribution: Attribution { team, job }, pricing: Pricing { what, terms, tariff } }
+    }
+}

@@ -1,0 +1,195 @@
+//! Sums in place of the oldest runs that are over. A document of more runs than can be read in time and memory would never be read again.
+//!
+//! A run is folded once no beat can say anything new of it: a whole beat saw that it was over, and that beat is a day old, so that no
+//! earlier one is still to come. The same beat saw every run that had begun by then, those included that another one saw first. From then
+//! on, what is said of a run that began before the fold and is not in the ledger is a repetition, unless a beat after the fold sees it
+//! running. So a folded run that beats go on to see, as EC2 shows a stopped instance for ever, is not counted again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use model::id::{ResourceId, TeamName};
+use model::money::Amount;
+
+use super::bill::SETTLES;
+use super::run::{RunEntry, RunKind};
+use super::{Ledger, LedgerRun, RunCost, Tariff, TimeSpan};
+
+/// When runs are folded.
+#[derive(Debug, Clone, Copy)]
+pub struct FoldLimits {
+    /// The size of a document above which its oldest runs are folded, in bytes, as far as it can be told without writing it.
+    pub bytes_max: usize,
+    /// How old the whole beat must be that saw a run ended. No beat comes later than that after another one.
+    pub settled_after: SignedDuration,
+}
+
+/// 24 MiB are some 55,000 runs. `docs/measurements.md` says what reading, summing and writing them takes.
+impl Default for FoldLimits {
+    fn default() -> Self {
+        Self { bytes_max: 24 * 1024 * 1024, settled_after: SignedDuration::from_hours(24) }
+    }
+}
+
+/// So much smaller a fold leaves the document, in percent of the limit: else each beat would fold.
+const LEAVES_PERCENT: usize = 75;
+
+/// The bytes of a run in the document beside those of its texts.
+const ROW_BYTES: usize = 400;
+/// Those of a change of its team or price.
+const CHANGE_BYTES: usize = 60;
+
+const DAY_SECONDS: i64 = 24 * 60 * 60;
+
+/// All that is folded.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct FoldedRuns {
+    /// When the latest of the folded runs ended.
+    pub(super) until: Option<Timestamp>,
+    pub(super) sums: BTreeMap<FoldKey, FoldSum>,
+}
+
+/// What one sum is of.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FoldKey {
+    /// Midnight UTC, when the day begins. Days are those of Cost Explorer.
+    pub day: Timestamp,
+    /// The team that is charged.
+    pub team: Option<TeamName>,
+    /// What ran.
+    pub kind: RunKind,
+    /// `g5.xlarge`, `500 GiB gp3`.
+    pub what: String,
+}
+
+/// What folded runs cost on one day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FoldSum {
+    /// How many of them ended on that day.
+    pub runs: u64,
+    /// What they cost, to the micro-USD.
+    pub spent: RunCost,
+}
+
+impl FoldKey {
+    /// The day, as far as it is in the month.
+    #[must_use]
+    pub fn span(&self) -> TimeSpan {
+        let to = Timestamp::from_second(self.day.as_second() + DAY_SECONDS).unwrap_or(self.day);
+        TimeSpan { from: self.day, to }
+    }
+}
+
+impl Ledger {
+    /// The sums in place of runs that were folded.
+    pub fn folded(&self) -> impl Iterator<Item = (&FoldKey, &FoldSum)> {
+        self.folded.sums.iter()
+    }
+
+    /// Folds the oldest runs that are over, where the document would be too large.
+    ///
+    /// Returns whether any was.
+    pub fn fold(&mut self, limits: &FoldLimits) -> bool {
+        let bytes: usize = self.runs.iter().map(|((resource, _), entry)| bytes(resource, entry)).sum();
+        let Some(settled_until) = self.settled_until(limits).filter(|_| bytes > limits.bytes_max) else { return false };
+        let settled =
+            self.all_runs().filter_map(|run| Some((run.over_since().filter(|end| *end <= settled_until)?, run)));
+        let mut settled: Vec<(Timestamp, LedgerRun<'_>)> = settled.collect();
+        settled.sort_by_key(|(end, _)| *end);
+        let mut excess = bytes - limits.bytes_max * LEAVES_PERCENT / 100;
+        let oldest = settled.iter().take_while(|(_, run)| {
+            let goes = excess > 0;
+            excess = excess.saturating_sub(self::bytes(run.resource, run.entry));
+            goes
+        });
+        let Some(until) = oldest.last().map(|(end, _)| *end) else { return false };
+        let mut folded = self.folded.clone();
+        folded.until = folded.until.max(Some(until));
+        let mut gone = BTreeSet::new();
+        for (_, run) in settled.iter().take_while(|(end, _)| *end <= until) {
+            if self.concerns(run) {
+                folded.add(run, self.span);
+            }
+            gone.insert((run.resource.clone(), run.began));
+        }
+        self.folded = folded;
+        self.runs.retain(|key, _| !gone.contains(key));
+        self.forget_unused_rates();
+        true
+    }
+
+    /// Whether that can be said of a run that was folded, and so says nothing.
+    pub(super) fn is_folded(&self, resource: &ResourceId, began: Timestamp, entry: &RunEntry) -> bool {
+        self.folded.until.is_some_and(|until| {
+            began <= until
+                && entry.seen.is_none_or(|seen| seen <= until)
+                && !self.runs.contains_key(&(resource.clone(), began))
+        })
+    }
+
+    /// Until when the ledger knows which runs began and how they ended, and no beat will change that.
+    ///
+    /// A look may not show yet what began less than [`SETTLES`] before it.
+    fn settled_until(&self, limits: &FoldLimits) -> Option<Timestamp> {
+        let arrived_until = self.as_of()? - limits.settled_after;
+        let whole = self.beats.range(..=arrived_until).next_back()?;
+        // What ended after the month, the next month's ledger takes over from this one.
+        Some((*whole - SETTLES).min(self.span.to))
+    }
+
+    fn forget_unused_rates(&mut self) {
+        let pricings = self.runs.values().flat_map(RunEntry::pricings);
+        let used: BTreeSet<Tariff> = pricings.map(|(_, pricing)| pricing.tariff.clone()).collect();
+        self.rates.retain(|tariff, _| used.contains(tariff));
+    }
+}
+
+impl LedgerRun<'_> {
+    /// Since when no beat saw it running. A volume that hangs on several instances is seen for longer than it is billed.
+    fn over_since(&self) -> Option<Timestamp> {
+        Some(self.latest()?.max(self.seen_until.unwrap_or(self.began)))
+    }
+}
+
+impl FoldedRuns {
+    fn add(&mut self, run: &LedgerRun<'_>, month: TimeSpan) {
+        let ended = run.latest().unwrap_or(month.to);
+        let window = TimeSpan { from: run.began, to: ended }.within(month);
+        for share in run.shares(window) {
+            let mut from = share.span.from;
+            loop {
+                let day = from.as_second().div_euclid(DAY_SECONDS) * DAY_SECONDS;
+                let day = Timestamp::from_second(day).unwrap_or(from);
+                let what = share.what.to_owned();
+                let key = FoldKey { day, team: share.team.cloned(), kind: run.kind(), what };
+                let part = TimeSpan { from, ..key.span() }.within(share.span);
+                let is_last = part.to >= share.span.to;
+                let sum = self.sums.entry(key).or_default();
+                sum.spent = rounded(sum.spent + run.spent(part));
+                sum.runs += u64::from(is_last && share.is_last);
+                if is_last {
+                    break;
+                }
+                from = part.to;
+            }
+        }
+    }
+}
+
+/// As it is written down: what is read again is the same.
+fn rounded(spent: RunCost) -> RunCost {
+    let rounded = |amount: Amount| Amount::from_usd_micros(amount.usd_micros());
+    RunCost { amount: rounded(spent.amount), uncertain: rounded(spent.uncertain), ..spent }
+}
+
+/// What a run takes in the document, about.
+fn bytes(resource: &ResourceId, entry: &RunEntry) -> usize {
+    let of = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let team = |team: &Option<TeamName>| team.as_ref().map_or(0, |team| team.as_str().len());
+    let attributions = entry.attributions();
+    let attributions = attributions.iter().filter_map(|(_, who)| *who);
+    let paying: usize = attributions.map(|who| team(&who.team) + of(&who.job) + CHANGE_BYTES).sum();
+    let pricings = entry.pricings().map(|(_, one)| one.what.len() + one.tariff.as_str().len() + CHANGE_BYTES);
+    let label = of(&entry.label.owner) + of(&entry.label.name) + resource.as_str().len();
+    ROW_BYTES + label + paying + pricings.sum::<usize>() + 4 * entry.missed.len()
+}

@@ -1,0 +1,199 @@
+//! Taking down what a beat saw.
+
+use jiff::Timestamp;
+use model::id::ResourceId;
+use model::money::Rate;
+
+use super::bill::FREE_WITHIN;
+use super::run::{CarriedRun, FactSource, RunEntry};
+use super::sighting::{BillingState, LedgerBeat, Sighting};
+use super::timeline::Timeline;
+use super::{Ledger, Tariff, TariffRates, TimeSpan, whole_second};
+
+/// More different moments than AWS publishes prices of one tariff in a month. Of more, those that say the same as both
+/// neighbours are left out.
+const RATES_MAX: usize = 1_000;
+
+impl Ledger {
+    /// Takes down what a beat saw. The same beats leave the same ledger, in whatever order and however often they come.
+    ///
+    /// A beat is for the document of its own month, and for that of the month before: the first whole one after a month is
+    /// what tells its end. One before the month, or of another region, says nothing here.
+    ///
+    /// Returns whether anything was new: else the document need not be written.
+    pub fn observe(&mut self, beat: &LedgerBeat) -> bool {
+        let at = whole_second(beat.at);
+        if at < self.span.from || self.region.as_ref().is_some_and(|region| *region != beat.region) {
+            return false;
+        }
+        let mut news = at < self.span.to && self.begin_beat(at);
+        news |= beat.whole && self.add_look(at);
+        for sighting in &beat.items {
+            news |= self.add_sighting(sighting, at);
+        }
+        news
+    }
+
+    /// Takes over what was not certainly over when the month before ended, and what held of it then. Without it, what ended between the
+    /// last beat of that month and the first of this one is known less exactly. To be repeated after each beat: a late one may have told
+    /// the month before how a run ended.
+    ///
+    /// Returns whether anything was new.
+    pub fn carry(&mut self, previous: &Self) -> bool {
+        let mut news = false;
+        for run in previous.all_runs() {
+            let is_open = run.latest().is_none_or(|latest| latest > self.span.from);
+            let is_known = || self.runs.contains_key(&(run.resource.clone(), run.began));
+            if !is_open && !is_known() {
+                continue;
+            }
+            let entry = carried(run.entry, run.began);
+            if self.is_folded(run.resource, run.began, &entry) {
+                continue;
+            }
+            let tariff = &entry.pricing.first.tariff;
+            if let Some(rates) = previous.rates.get(tariff) {
+                news |= self.learn(tariff, rates.iter().map(|(from, rate)| (*from, *rate)));
+            }
+            news |= self.keep(run.resource, run.began, entry);
+        }
+        news
+    }
+
+    /// Notes the moment of a beat of the month. Where it comes late, the runs before and after it may have been missed by it.
+    fn begin_beat(&mut self, at: Timestamp) -> bool {
+        let is_late = self.looks.last().is_some_and(|last| at < *last);
+        let is_new = self.looks.insert(at);
+        if is_new && is_late {
+            self.runs.values_mut().for_each(|entry| entry.missed(at));
+        }
+        is_new
+    }
+
+    /// Of the beats after the close only the first is kept.
+    fn add_look(&mut self, at: Timestamp) -> bool {
+        let close = close(self.span);
+        let after = self.beats.last().copied().filter(|last| *last >= close);
+        match after {
+            Some(last) if at >= last => false,
+            Some(last) if at >= close => self.beats.remove(&last) && self.beats.insert(at),
+            _ => self.beats.insert(at),
+        }
+    }
+
+    fn add_sighting(&mut self, sighting: &Sighting, at: Timestamp) -> bool {
+        let began = whole_second(sighting.began);
+        let entry = entry(sighting, began, at, self.span);
+        if self.is_folded(&sighting.resource, began, &entry) {
+            return false;
+        }
+        let learnt = self.learn(&sighting.facts.tariff, sighting.prices.iter().copied());
+        let is_of_month = began < self.span.to;
+        is_of_month && self.keep(&sighting.resource, began, entry) || learnt
+    }
+
+    fn keep(&mut self, resource: &ResourceId, began: Timestamp, entry: RunEntry) -> bool {
+        let Some(known) = self.runs.get_mut(&(resource.clone(), began)) else {
+            self.runs.insert((resource.clone(), began), entry);
+            return true;
+        };
+        let before = known.clone();
+        known.join(&entry, &self.looks);
+        *known != before
+    }
+
+    /// Of one moment the higher rate counts, so that the order of two does not.
+    fn learn(&mut self, tariff: &Tariff, prices: impl Iterator<Item = (Timestamp, Rate)>) -> bool {
+        let known = self.rates.get(tariff);
+        let mut rates = known.cloned().unwrap_or_default();
+        for (from, rate) in prices {
+            let in_force = rates.entry(whole_second(from)).or_insert(rate);
+            *in_force = rate.max(*in_force);
+        }
+        keep_to(&mut rates, self.span);
+        let news = known != Some(&rates) && !rates.is_empty();
+        if news {
+            self.rates.insert(tariff.clone(), rates);
+        }
+        news
+    }
+}
+
+/// A run of the month before, as this month begins with it.
+fn carried(entry: &RunEntry, began: Timestamp) -> RunEntry {
+    let attribution = entry.attributions().pop().and_then(|(_, last)| last).cloned().unwrap_or_default();
+    let pricing = entry.pricings().next_back().map_or_else(|| entry.pricing.last(), |(_, last)| last).clone();
+    let seen_last = || CarriedRun { at: entry.facts_at, attribution: attribution.clone(), pricing: pricing.clone() };
+    RunEntry {
+        carried: if entry.source == FactSource::Within { Some(Box::new(seen_last())) } else { entry.carried.clone() },
+        attribution: Timeline::new(attribution),
+        pricing: Timeline::new(pricing),
+        source: FactSource::Outside,
+        first_at: entry.facts_at,
+        missed: Vec::new(),
+        seen: entry.seen.or(Some(began)),
+        ..entry.clone()
+    }
+}
+
+/// What one sighting says of its run.
+fn entry(sighting: &Sighting, began: Timestamp, at: Timestamp, month: TimeSpan) -> RunEntry {
+    let (label, attribution, pricing) = sighting.facts.clone().split();
+    let mut entry = RunEntry {
+        label,
+        attribution: Timeline::new(attribution),
+        pricing: Timeline::new(pricing),
+        carried: None,
+        source: FactSource::Outside,
+        facts_at: at,
+        first_at: at,
+        missed: Vec::new(),
+        seen: None,
+        stopped: None,
+        terminated: None,
+        ended_by: None,
+        reclaimed: None,
+    };
+    match sighting.life {
+        BillingState::Live => {
+            entry.seen = Some(at.max(began).min(close(month)));
+            entry.source = if at < month.to { FactSource::Within } else { FactSource::After };
+        }
+        BillingState::Ended { at: said, terminated, reclaimed } => {
+            entry.reclaimed = Some(reclaimed);
+            // What is said of a moment before the launch is about an earlier life.
+            match said.map(whole_second).filter(|said| *said >= began) {
+                Some(said) if terminated => entry.terminated = Some(said),
+                Some(said) => entry.stopped = Some(said),
+                None => entry.ended_by = Some(at),
+            }
+        }
+    }
+    entry
+}
+
+/// When nothing more can be learnt about the month: what was seen running then, an hour after its end, is past the hour in which EC2
+/// could have taken it back for nothing.
+fn close(month: TimeSpan) -> Timestamp {
+    month.to.saturating_add(FREE_WITHIN).unwrap_or(month.to)
+}
+
+/// Leaves out what says nothing about the month: all but the last that began before it, and what began after it unless
+/// nothing else is known.
+fn keep_to(rates: &mut TariffRates, month: TimeSpan) {
+    if let Some((last_before, _)) = rates.range(..=month.from).next_back() {
+        let last_before = *last_before;
+        rates.retain(|from, _| *from >= last_before);
+    }
+    if let Some((first, _)) = rates.first_key_value() {
+        let first = *first;
+        rates.retain(|from, _| *from < month.to || *from == first);
+    }
+    if rates.len() > RATES_MAX {
+        let all: Vec<_> = rates.iter().map(|(from, rate)| (*from, *rate)).collect();
+        let repeats = all.windows(3).filter(|three| three.iter().all(|(_, rate)| *rate == three[1].1));
+        for from in repeats.map(|three| three[1].0).collect::<Vec<_>>() {
+            rates.remove(&from);
+        }
+    }
+}

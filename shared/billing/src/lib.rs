@@ -1,0 +1,8 @@
+//! What things cost and who says so, what ran and what that cost, and where that leaves a team's budget.
+//!
+//! Pure: no I/O, no async, no clock, no environment. Time is an argument, and the same arguments give the same answer.
+
+pub mod budget;
+pub mod ledger;
+pub mod price;
+pub mod restoration;

@@ -1,0 +1,345 @@
+//! What instances and volumes cost: live prices, and where there are none the dated tables that come with Curfew.
+//!
+//! A price is of the Price List, of the history of Spot prices, or of a table, and says so: whoever sees a figure of a table
+//! is told of which day it is. What none of them knows has no price, and none is guessed: neither of another region or zone,
+//! nor of Spot from on-demand.
+
+mod dated;
+mod document;
+pub mod list;
+mod storage;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use model::config::PricesConfig;
+use model::id::{Region, TypeName};
+use model::instance::{Instance, PrepaidCapacity, PurchaseOption};
+use model::money;
+use model::money::Rate;
+use model::volume::{Volume, VolumeOrigin};
+use serde::{Serialize, Serializer};
+
+use storage::in_a_zone_of_the_region;
+
+pub use document::{ListedPrice, ListedStoragePrices, PriceDocument, PriceQueries, PriceQuery, SpotPrice, SpotPrices};
+pub use storage::{StoragePrices, VolumeShape};
+
+/// A price, and whose word it is. Serialised as USD per hour, a JSON number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quote {
+    /// The price.
+    pub rate: Rate,
+    /// Where it comes from.
+    pub source: PriceSource,
+}
+
+/// Where a price comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PriceSource {
+    /// It is paid for whether or not it runs: ending it saves nothing.
+    Prepaid,
+    /// AWS's Price List.
+    PriceList {
+        /// When it was asked.
+        as_of: Timestamp,
+        /// Whether that is lately enough; else it has not answered since.
+        of_today: bool,
+    },
+    /// The Spot price of its zone.
+    SpotHistory {
+        /// When it was asked for.
+        as_of: Timestamp,
+    },
+    /// A table that comes with Curfew.
+    Table {
+        /// Its day, `yyyy-mm-dd`.
+        of: &'static str,
+    },
+}
+
+impl PriceSource {
+    /// For people: `table of 2026-09-24`.
+    #[must_use]
+    pub fn describe(self) -> String {
+        match self {
+            Self::Prepaid => "paid for anyway".to_owned(),
+            Self::PriceList { as_of, .. } => format!("Price List of {}", as_of.strftime("%Y-%m-%d")),
+            Self::SpotHistory { as_of } => format!("Spot price of {}", as_of.strftime("%Y-%m-%d %H:%M UTC")),
+            Self::Table { of } => format!("table of {of}"),
+        }
+    }
+
+    /// What has to be said beside the figure: that it is not a list price of today.
+    #[must_use]
+    pub fn caveat(self) -> Option<String> {
+        match self {
+            Self::Prepaid | Self::PriceList { of_today: true, .. } => None,
+            Self::PriceList { of_today: false, .. } | Self::SpotHistory { .. } | Self::Table { .. } => {
+                Some(self.describe())
+            }
+        }
+    }
+}
+
+impl PriceSource {
+    /// The table whose prices hold from that moment on, as the ledger keeps them; none of anything younger.
+    #[must_use]
+    pub fn table_holding_from(from: Timestamp) -> Option<Self> {
+        let tables = [dated::OF_INSTANCES, dated::OF_VOLUMES];
+        tables.into_iter().find(|of| dated::midnight(of) == Some(from)).map(|of| Self::Table { of })
+    }
+
+    /// From when on its price holds; `listed`: since when the list says the same.
+    fn holds_from(self, listed: Option<Timestamp>) -> Option<Timestamp> {
+        match self {
+            Self::Prepaid => None,
+            Self::PriceList { as_of, .. } => Some(listed.unwrap_or(as_of)),
+            Self::SpotHistory { as_of } => Some(as_of),
+            Self::Table { of } => dated::midnight(of),
+        }
+    }
+}
+
+impl Serialize for Quote {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.rate.serialize(serializer)
+    }
+}
+
+/// A price for people, and what has to be said beside it: `$55.04/h ($40,179 a month; table of 2026-09-24)`; or that it is
+/// not known.
+#[must_use]
+pub fn format_quote(quote: Option<Quote>) -> String {
+    shown(rate(quote), quote.and_then(|quote| quote.source.caveat()))
+}
+
+/// The same of several together, none of which is unknown.
+#[must_use]
+pub fn format_quote_sum(quotes: impl Iterator<Item = Quote> + Clone) -> String {
+    shown(Some(quotes.clone().map(|quote| quote.rate).sum()), caveats(quotes))
+}
+
+/// The same of what is too small to be told by the hour: `$8.00 a month (table of 2026-09-30)`.
+#[must_use]
+pub fn format_monthly_quote(quote: Option<Quote>) -> String {
+    with_caveats(money::format_monthly_rate(rate(quote)), quote.into_iter())
+}
+
+/// A figure that is made of these prices, and what has to be said beside it.
+#[must_use]
+pub fn with_caveats(figure: String, quotes: impl Iterator<Item = Quote>) -> String {
+    figure + &caveats(quotes).map(|caveats| format!(" ({caveats})")).unwrap_or_default()
+}
+
+fn shown(rate: Option<Rate>, caveat: Option<String>) -> String {
+    let shown = money::format_rate(rate);
+    match (caveat, shown.strip_suffix(')')) {
+        (Some(caveat), Some(shown)) => format!("{shown}; {caveat})"),
+        _ => shown,
+    }
+}
+
+/// The price without its source.
+#[must_use]
+pub fn rate(quote: Option<Quote>) -> Option<Rate> {
+    quote.map(|quote| quote.rate)
+}
+
+/// What has to be said beside several prices, each once: `table of 2026-09-24`; `None` where nothing has.
+#[must_use]
+pub fn caveats(quotes: impl Iterator<Item = Quote>) -> Option<String> {
+    let caveats: BTreeSet<String> = quotes.filter_map(|quote| quote.source.caveat()).collect();
+    (!caveats.is_empty()).then(|| caveats.into_iter().collect::<Vec<_>>().join(", "))
+}
+
+/// Prices of instances and volumes, as they are known now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PriceBook {
+    live: PriceDocument,
+    discounts: BTreeMap<String, Discount>,
+    now: Timestamp,
+}
+
+/// What is left of a price, in millionths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Discount(u32);
+
+const WHOLE: u32 = 1_000_000;
+
+impl PriceBook {
+    /// The tables that come with Curfew, and nothing else.
+    #[must_use]
+    pub fn dated() -> Self {
+        Self::from_document(PriceDocument::default(), &PricesConfig::default(), Timestamp::UNIX_EPOCH)
+    }
+
+    /// Live prices, as far as they count now, and else the tables; each less what this account pays less.
+    #[must_use]
+    pub fn from_document(live: PriceDocument, config: &PricesConfig, now: Timestamp) -> Self {
+        let discounts = config.discount_percent.iter();
+        let discounts = discounts.map(|(family, percent)| (family.clone(), Discount::from_percent(*percent))).collect();
+        Self { live, discounts, now }
+    }
+
+    /// What ending an instance saves; `None` where the price is not known. It saves nothing of what is paid for anyway, whatever that costs.
+    #[must_use]
+    pub fn saved_by_ending(&self, instance: &Instance) -> Option<Quote> {
+        if instance.prepaid.is_some() || instance.purchase == PurchaseOption::CapacityBlock {
+            return Some(Quote { rate: Rate::ZERO, source: PriceSource::Prepaid });
+        }
+        self.running_cost(instance)
+    }
+
+    /// What an instance costs while it runs, whether or not ending it saves that; `None` where nobody knows.
+    ///
+    /// In an on-demand capacity reservation that is what it costs on demand (EC2 user guide, "Capacity Reservation pricing and
+    /// billing"). A dedicated host is billed as a whole, whatever runs on it, and a Capacity Block was paid up front, at a
+    /// price of its own: what one instance costs there, no price list says, and it is not nothing.
+    #[must_use]
+    pub fn running_cost(&self, instance: &Instance) -> Option<Quote> {
+        if instance.prepaid == Some(PrepaidCapacity::DedicatedHost) || !is_plain(instance) {
+            return None;
+        }
+        match instance.purchase {
+            PurchaseOption::OnDemand => self.on_demand(&instance.region, &instance.instance_type),
+            PurchaseOption::SpotOneTime | PurchaseOption::SpotPersistent | PurchaseOption::SpotUnknown => {
+                let zone = instance.zone.as_deref()?;
+                self.spot(&instance.region, &instance.instance_type, zone)
+            }
+            PurchaseOption::CapacityBlock => None,
+        }
+    }
+
+    /// What a type costs on demand: Linux, on shared hardware, in a zone of the region proper.
+    #[must_use]
+    pub fn on_demand(&self, region: &Region, instance_type: &TypeName) -> Option<Quote> {
+        let listed = self.live.on_demand.get(region).and_then(|types| types.get(instance_type));
+        let live = listed.and_then(|listed| Some((listed, self.source_of(listed.as_of)?)));
+        // Where the list does not say one price, a table does not know better.
+        let (rate, source) = if let Some((ListedPrice { usd_micros_per_hour, .. }, source)) = live {
+            (Rate::from_usd_micros_per_hour((*usd_micros_per_hour)?), source)
+        } else {
+            (dated::on_demand(region, instance_type)?, PriceSource::Table { of: dated::OF_INSTANCES })
+        };
+        Some(Quote { rate: self.discounted(instance_type, rate), source })
+    }
+
+    /// The same in a zone; `None` where that is a Local Zone or a Wavelength Zone, which have prices of their own.
+    #[must_use]
+    pub fn on_demand_in_zone(&self, region: &Region, instance_type: &TypeName, zone: &str) -> Option<Quote> {
+        in_a_zone_of_the_region(region, zone).then(|| self.on_demand(region, instance_type))?
+    }
+
+    /// What a type costs in a zone on Spot, in force now.
+    #[must_use]
+    pub fn spot(&self, region: &Region, instance_type: &TypeName, zone: &str) -> Option<Quote> {
+        let of_type = self.live.spot.get(region)?.get(instance_type)?;
+        let SpotPrices { as_of, zones } = of_type;
+        document::counts(*as_of, document::SPOT_MAX, self.now).then_some(())?;
+        let (_, usd_micros) = zones.get(zone)?.range(..=self.now).next_back()?;
+        let source = PriceSource::SpotHistory { as_of: *as_of };
+        Some(Quote { rate: Rate::from_usd_micros_per_hour(*usd_micros), source })
+    }
+
+    /// What is known of what an instance costs while it runs, by the moment from which each holds, for the ledger: of Spot
+    /// every change that is known; of the list since when it says so; of a table its day. Empty where no price is known.
+    #[must_use]
+    pub fn known_rates(&self, instance: &Instance) -> Vec<(Timestamp, Rate)> {
+        let Instance { region, instance_type, zone, .. } = instance;
+        let Some(Quote { rate, source }) = self.running_cost(instance) else { return Vec::new() };
+        if matches!(source, PriceSource::SpotHistory { .. }) {
+            let changes = self.live.spot.get(region).and_then(|types| types.get(instance_type));
+            let changes = changes.zip(zone.as_ref()).and_then(|(of_type, zone)| of_type.zones.get(zone));
+            let rates = changes.into_iter().flatten();
+            return rates.map(|(from, usd_micros)| (*from, Rate::from_usd_micros_per_hour(*usd_micros))).collect();
+        }
+        let listed = self.live.on_demand.get(region).and_then(|types| types.get(instance_type));
+        source.holds_from(listed.map(|listed| listed.from)).map(|from| (from, rate)).into_iter().collect()
+    }
+
+    /// The same of a volume.
+    #[must_use]
+    pub fn known_rates_of_volume(&self, volume: &Volume) -> Vec<(Timestamp, Rate)> {
+        let Some(Quote { rate, source }) = self.volume_cost(volume) else { return Vec::new() };
+        let listed = self.live.storage.get(&volume.region).map(|listed| listed.from);
+        source.holds_from(listed).map(|from| (from, rate)).into_iter().collect()
+    }
+
+    /// What a volume costs as long as it exists, attached or not: its size, and what is provisioned beyond what comes with
+    /// it. `None` where the price is not known, neither of another region nor of a Local Zone, and where EC2 does not say
+    /// what is provisioned.
+    #[must_use]
+    pub fn volume_cost(&self, volume: &Volume) -> Option<Quote> {
+        let Volume { region, zone, volume_type, size_gib, iops, throughput_mibps, .. } = volume;
+        let (iops, throughput_mibps) = (*iops, *throughput_mibps);
+        self.storage_cost(region, zone, VolumeShape { volume_type, size_gib: *size_gib, iops, throughput_mibps })
+    }
+
+    /// What a volume costs that is made as this says; `None` as in [`PriceBook::volume_cost`].
+    #[must_use]
+    pub fn origin_cost(&self, region: &Region, origin: &VolumeOrigin) -> Option<Quote> {
+        let (iops, throughput_mibps) = (origin.provisioned_iops(), origin.provisioned_throughput_mibps());
+        let VolumeOrigin { zone, volume_type, size_gib, .. } = origin;
+        self.storage_cost(region, zone, VolumeShape { volume_type, size_gib: *size_gib, iops, throughput_mibps })
+    }
+
+    /// What the list leaves out, the table may know: a tier that nobody uses there is no reason to know nothing.
+    fn storage_cost(&self, region: &Region, zone: &str, made: VolumeShape<'_>) -> Option<Quote> {
+        in_a_zone_of_the_region(region, zone).then_some(())?;
+        let listed = self.live.storage.get(region);
+        let live = listed.and_then(|listed| Some((listed.prices.volume_rate(made)?, self.source_of(listed.as_of)?)));
+        let (rate, source) = match live {
+            Some(live) => live,
+            None => (dated::storage(region)?.volume_rate(made)?, PriceSource::Table { of: dated::OF_VOLUMES }),
+        };
+        Some(Quote { rate, source })
+    }
+
+    fn source_of(&self, as_of: Timestamp) -> Option<PriceSource> {
+        document::is_of_today(as_of, self.now).map(|of_today| PriceSource::PriceList { as_of, of_today })
+    }
+
+    fn discounted(&self, instance_type: &TypeName, rate: Rate) -> Rate {
+        self.discounts.get(family(instance_type)).map_or(rate, |discount| discount.apply_to(rate))
+    }
+}
+
+/// By how many percent this account pays less on demand than the list says; `None` where it pays the same.
+#[must_use]
+pub fn discount_percent(config: &PricesConfig, instance_type: &TypeName) -> Option<f64> {
+    let percent = config.discount_percent.get(family(instance_type)).copied();
+    percent.filter(|percent| Discount::from_percent(*percent) != Discount(WHOLE))
+}
+
+fn family(instance_type: &TypeName) -> &str {
+    instance_type.as_str().split('.').next().unwrap_or_default()
+}
+
+impl Discount {
+    /// To the ten-thousandth of a percent; what is negative or no number is none.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a cast of floats saturates, and makes 0 of what is negative or no number"
+    )]
+    fn from_percent(percent: f64) -> Self {
+        Self(WHOLE.saturating_sub((percent * 10_000.0).round() as u32))
+    }
+
+    /// To the nearest micro-USD.
+    fn apply_to(self, rate: Rate) -> Rate {
+        let left = u128::from(rate.usd_micros_per_hour()) * u128::from(self.0) + u128::from(WHOLE / 2);
+        Rate::from_usd_micros_per_hour(u64::try_from(left / u128::from(WHOLE)).unwrap_or(u64::MAX))
+    }
+}
+
+/// Whether the prices of the region are about it: plain Linux on shared hardware, and in no Local Zone, as far as anybody
+/// says where it is.
+fn is_plain(instance: &Instance) -> bool {
+    let zone = instance.zone.as_deref();
+    instance.plain_linux && zone.is_none_or(|zone| in_a_zone_of_the_region(&instance.region, zone))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,277 @@
+//! `prices/current.json`: live prices as they were last asked for. A cache, and safe to lose.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use model::id::{Region, TypeName};
+use model::instance::{Instance, PurchaseOption};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::storage::StoragePrices;
+use crate::ledger::is_sane;
+
+/// The Price List is asked again after this.
+const LISTED_FOR: SignedDuration = SignedDuration::from_hours(24);
+
+/// Where it does not answer, what it said last still counts, for so long.
+const LISTED_MAX: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// Spot prices are asked for again after this.
+const SPOT_FOR: SignedDuration = SignedDuration::from_mins(10);
+
+/// No older Spot price counts.
+pub(super) const SPOT_MAX: SignedDuration = SignedDuration::from_hours(1);
+
+/// Where there was no answer for a while, all changes since the last one are asked for, as far back as this.
+const SPOT_ASKED_MAX: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// What is of a later moment than this from now on is of the future, and no price: clocks differ by less.
+const AHEAD_MAX: SignedDuration = SignedDuration::from_hours(1);
+
+/// How far back changes of a Spot price are kept: for what was not looked at for a while.
+const SPOT_KEPT: SignedDuration = SignedDuration::from_hours(6);
+
+/// Questions to the Price List of one run; the rest wait for the next one, a quarter of an hour later.
+const QUESTIONS_MAX: usize = 50;
+
+/// The document.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PriceDocument {
+    /// By region and type.
+    #[serde(default)]
+    pub on_demand: BTreeMap<Region, BTreeMap<TypeName, ListedPrice>>,
+    /// By region, type and zone.
+    #[serde(default)]
+    pub spot: BTreeMap<Region, BTreeMap<TypeName, SpotPrices>>,
+    /// By region.
+    #[serde(default)]
+    pub storage: BTreeMap<Region, ListedStoragePrices>,
+}
+
+/// What the Price List said of a type in a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListedPrice {
+    /// Micro-USD per hour; null where it did not say one price.
+    pub usd_micros_per_hour: Option<u64>,
+    /// When it was asked.
+    #[serde(deserialize_with = "sane")]
+    pub as_of: Timestamp,
+    /// Since when it says the same.
+    #[serde(deserialize_with = "sane")]
+    pub from: Timestamp,
+}
+
+/// What the Price List said of the storage of a region.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListedStoragePrices {
+    /// Its prices.
+    #[serde(flatten)]
+    pub prices: StoragePrices,
+    /// When it was asked.
+    #[serde(deserialize_with = "sane")]
+    pub as_of: Timestamp,
+    /// Since when it says the same.
+    #[serde(deserialize_with = "sane")]
+    pub from: Timestamp,
+}
+
+/// The Spot prices of a type in a region.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpotPrices {
+    /// When they were asked for.
+    #[serde(deserialize_with = "sane")]
+    pub as_of: Timestamp,
+    /// By zone, each price in micro-USD per hour by the moment from which it was in force.
+    pub zones: BTreeMap<String, BTreeMap<Timestamp, u64>>,
+}
+
+/// A change of a Spot price, as `DescribeSpotPriceHistory` tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpotPrice {
+    /// The type.
+    pub instance_type: TypeName,
+    /// The zone, by name.
+    pub zone: String,
+    /// From when on.
+    pub from: Timestamp,
+    /// Micro-USD per hour.
+    pub usd_micros_per_hour: u64,
+}
+
+/// A question to the Price List.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PriceQuery {
+    /// What a type costs on demand.
+    Instance(Region, TypeName),
+    /// What storage costs.
+    Storage(Region),
+}
+
+/// What is asked for, as it is missing or too old.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PriceQueries {
+    /// Of the Price List, instances first.
+    pub listed: Vec<PriceQuery>,
+    /// Of the history of Spot prices: by region the types, and since when changes are missing.
+    pub spot: BTreeMap<Region, (BTreeSet<TypeName>, Timestamp)>,
+}
+
+impl PriceQueries {
+    /// Whether nothing is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.listed.is_empty() && self.spot.is_empty()
+    }
+
+    /// Without what the other one asks for as well.
+    #[must_use]
+    pub fn without(mut self, other: &Self) -> Self {
+        self.listed.retain(|question| !other.listed.contains(question));
+        for (region, (types, _)) in &mut self.spot {
+            let others = other.spot.get(region);
+            types.retain(|name| others.is_none_or(|(others, _)| !others.contains(name)));
+        }
+        self.spot.retain(|_, (types, _)| !types.is_empty());
+        self
+    }
+
+    /// With what the other one asks for.
+    pub fn extend(&mut self, other: Self) {
+        self.listed.extend(other.listed);
+        for (region, (types, since)) in other.spot {
+            let own = self.spot.entry(region).or_insert_with(|| (BTreeSet::new(), since));
+            own.0.extend(types);
+            own.1 = own.1.min(since);
+        }
+    }
+}
+
+impl PriceDocument {
+    /// What has to be asked so that these instances, and storage in these regions, have prices of today.
+    /// What has ended counts as well: the ledger has yet to learn what it cost.
+    #[must_use]
+    pub fn wanted(&self, instances: &[Instance], regions: &[Region], now: Timestamp) -> PriceQueries {
+        let (mut on_demand, mut on_spot) = (BTreeSet::new(), BTreeSet::new());
+        for Instance { region, instance_type, purchase, .. } in instances.iter().filter(|one| one.plain_linux) {
+            let of_purchase = match purchase {
+                PurchaseOption::OnDemand => &mut on_demand,
+                PurchaseOption::SpotOneTime | PurchaseOption::SpotPersistent | PurchaseOption::SpotUnknown => {
+                    &mut on_spot
+                }
+                PurchaseOption::CapacityBlock => continue,
+            };
+            of_purchase.insert((region.clone(), instance_type.clone()));
+        }
+        let has_storage =
+            |region: &&Region| self.storage.get(*region).is_some_and(|listed| !is_old(listed.as_of, LISTED_FOR, now));
+        let of_storage = regions.iter().filter(|region| !has_storage(region)).cloned().map(PriceQuery::Storage);
+        let PriceQueries { mut listed, spot } = self.wanted_of_types(&on_demand, &on_spot, now);
+        listed.extend(of_storage);
+        listed.truncate(QUESTIONS_MAX);
+        PriceQueries { listed, spot }
+    }
+
+    /// What has to be asked so that these types have prices of today: `on_demand` those of the list, `on_spot` those of every zone of their
+    /// region. Of the list no more than one run may ask; what has no price of today comes again.
+    #[must_use]
+    pub fn wanted_of_types(
+        &self,
+        on_demand: &BTreeSet<(Region, TypeName)>,
+        on_spot: &BTreeSet<(Region, TypeName)>,
+        now: Timestamp,
+    ) -> PriceQueries {
+        let missing = on_demand.iter().filter(|(region, name)| !self.is_listed(region, name, now));
+        let question = |(region, name): &(Region, TypeName)| PriceQuery::Instance(region.clone(), name.clone());
+        let listed = missing.map(question).take(QUESTIONS_MAX).collect();
+        let mut spot = BTreeMap::new();
+        for (region, name) in on_spot {
+            let known = self.spot.get(region).and_then(|types| types.get(name)).map(|of| of.as_of);
+            if known.is_none_or(|as_of| is_old(as_of, SPOT_FOR, now)) {
+                // AWS may publish a change a little late: a while is asked for twice.
+                let since = known.map_or(now - SPOT_MAX, |as_of| (as_of - SPOT_FOR).max(now - SPOT_ASKED_MAX));
+                let (types, from) = spot.entry(region.clone()).or_insert_with(|| (BTreeSet::new(), since));
+                types.insert(name.clone());
+                *from = since.min(*from);
+            }
+        }
+        PriceQueries { listed, spot }
+    }
+
+    fn is_listed(&self, region: &Region, instance_type: &TypeName, now: Timestamp) -> bool {
+        let listed = self.on_demand.get(region).and_then(|types| types.get(instance_type));
+        listed.is_some_and(|listed| !is_old(listed.as_of, LISTED_FOR, now))
+    }
+
+    /// Takes in what the Price List said of a type.
+    pub fn learn_listed(&mut self, region: Region, instance_type: TypeName, price: Option<u64>, now: Timestamp) {
+        let types = self.on_demand.entry(region).or_default();
+        let before = types.get(&instance_type).filter(|before| before.usd_micros_per_hour == price);
+        let from = before.map_or(now, |before| before.from.min(now));
+        types.insert(instance_type, ListedPrice { usd_micros_per_hour: price, as_of: now, from });
+    }
+
+    /// Takes in what the Price List said of storage.
+    pub fn learn_storage(&mut self, region: Region, prices: StoragePrices, now: Timestamp) {
+        let before = self.storage.get(&region).filter(|before| before.prices == prices);
+        let from = before.map_or(now, |before| before.from.min(now));
+        self.storage.insert(region, ListedStoragePrices { prices, as_of: now, from });
+    }
+
+    /// Takes in the changes of Spot prices of these types. A zone that is not among them has no change: what was in force
+    /// there still is.
+    pub fn learn_spot(&mut self, region: &Region, types: &BTreeSet<TypeName>, changes: Vec<SpotPrice>, now: Timestamp) {
+        let of_region = self.spot.entry(region.clone()).or_default();
+        for name in types {
+            let first = || SpotPrices { as_of: now, zones: BTreeMap::new() };
+            of_region.entry(name.clone()).or_insert_with(first).as_of = now;
+        }
+        for SpotPrice { instance_type, zone, from, usd_micros_per_hour } in changes {
+            if let Some(of_type) = of_region.get_mut(&instance_type) {
+                of_type.zones.entry(zone).or_default().insert(from, usd_micros_per_hour);
+            }
+        }
+    }
+
+    /// Without what no longer counts, so that the document does not grow.
+    pub fn prune(&mut self, now: Timestamp) {
+        for types in self.on_demand.values_mut() {
+            types.retain(|_, listed| counts(listed.as_of, LISTED_MAX, now));
+        }
+        self.on_demand.retain(|_, types| !types.is_empty());
+        self.storage.retain(|_, listed| counts(listed.as_of, LISTED_MAX, now));
+        for types in self.spot.values_mut() {
+            types.retain(|_, of_type| counts(of_type.as_of, SPOT_ASKED_MAX, now));
+            for changes in types.values_mut().flat_map(|of_type| of_type.zones.values_mut()) {
+                // What was in force at the beginning of what is kept is kept too.
+                let begin = now - SPOT_KEPT;
+                let in_force = changes.range(..=begin).next_back().map(|(from, _)| *from);
+                changes.retain(|from, _| in_force.is_none_or(|in_force| *from >= in_force));
+            }
+        }
+        self.spot.retain(|_, types| !types.is_empty());
+    }
+}
+
+/// Whether it is so old that it is asked for again. What seems to be of the future is as wrong as it is.
+fn is_old(as_of: Timestamp, after: SignedDuration, now: Timestamp) -> bool {
+    as_of > now || now.duration_since(as_of) >= after
+}
+
+/// Whether it is young enough to be used, and not of the future.
+pub(super) fn counts(as_of: Timestamp, max: SignedDuration, now: Timestamp) -> bool {
+    let age = now.duration_since(as_of);
+    -AHEAD_MAX <= age && age <= max
+}
+
+/// A moment at which a list can have been asked: a document that names another one is damaged, and as good as lost.
+fn sane<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+    let at = Timestamp::deserialize(deserializer)?;
+    let message = || D::Error::custom(format!("{at} is no moment at which a price was asked for"));
+    is_sane(at).then_some(at).ok_or_else(message)
+}
+
+/// Of a price of the list: whether it is of today, or from a day when the list last answered; `None` where it no longer counts.
+pub(super) fn is_of_today(as_of: Timestamp, now: Timestamp) -> Option<bool> {
+    counts(as_of, LISTED_MAX, now).then(|| counts(as_of, LISTED_FOR + SPOT_MAX, now))
+}

@@ -1,0 +1,194 @@
+//! What the Price List says, read from its products (AWS Billing user guide, "Reading the service price list file").
+//!
+//! An answer is a list of products, each a JSON text with the attributes by which it was asked for, and its terms. A price is
+//! taken only where all of its products that are what was asked for say the same one. What says several, or by steps, or in
+//! another currency, says none: nothing is guessed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::fault::shortened;
+use model::id::{Region, TypeName};
+use model::money::Rate;
+use serde::Deserialize;
+
+use super::storage::StoragePrices;
+
+/// The service whose products these are.
+pub const SERVICE: &str = "AmazonEC2";
+
+/// The families of products by which EBS bills what Curfew prices: size, IOPS, throughput.
+pub const STORAGE_FAMILIES: [&str; 3] = ["Storage", "System Operation", "Provisioned Throughput"];
+
+/// The most that is repeated of what cannot be read, in characters.
+const QUOTED_CHARACTERS_MAX: usize = 120;
+
+/// Usage types are told apart by what comes after this; before it stands the region, but for us-east-1.
+const EBS: &str = "EBS:";
+
+/// The attributes by which an instance is asked for: Linux by the second, on shared hardware, nothing installed, no reservation.
+#[must_use]
+pub fn instance_filters<'a>(region: &'a Region, instance_type: &'a TypeName) -> [(&'static str, &'a str); 7] {
+    [
+        ("instanceType", instance_type.as_str()),
+        ("regionCode", region.as_str()),
+        ("operatingSystem", "Linux"),
+        ("tenancy", "Shared"),
+        ("preInstalledSw", "NA"),
+        ("capacitystatus", "Used"),
+        ("marketoption", "OnDemand"),
+    ]
+}
+
+/// The attributes by which a family of storage products is asked for.
+#[must_use]
+pub fn storage_filters<'a>(region: &'a Region, family: &'a str) -> [(&'static str, &'a str); 2] {
+    [("regionCode", region.as_str()), ("productFamily", family)]
+}
+
+/// Why a product could not be read, in words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a product of the Price List cannot be read: {0}")]
+pub struct UnreadableProduct(String);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PricedProduct {
+    product: Product,
+    terms: Terms,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Product {
+    product_family: Option<String>,
+    attributes: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+struct Terms {
+    #[serde(rename = "OnDemand", default)]
+    on_demand: BTreeMap<String, Term>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Term {
+    price_dimensions: BTreeMap<String, Dimension>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Dimension {
+    unit: String,
+    #[serde(default)]
+    begin_range: Option<String>,
+    price_per_unit: BTreeMap<String, String>,
+}
+
+/// What an instance of that type costs on demand; `None` where its products do not say one price.
+///
+/// # Errors
+/// Where a product cannot be read.
+pub fn on_demand(
+    products: &[String],
+    region: &Region,
+    instance_type: &TypeName,
+) -> Result<Option<Rate>, UnreadableProduct> {
+    let mut said = BTreeSet::new();
+    for priced in read(products)? {
+        let asked_for = instance_filters(region, instance_type);
+        if asked_for.iter().all(|(name, value)| priced.has_attribute(name, value)) && priced.is_of_a_region() {
+            said.insert(priced.price(&["Hrs"]));
+        }
+    }
+    // What costs nothing is billed in another way.
+    let usd_micros = single_price(said).filter(|usd_micros| *usd_micros > 0);
+    Ok(usd_micros.map(Rate::from_usd_micros_per_hour))
+}
+
+/// What storage costs in that region, as far as these products of any family of [`STORAGE_FAMILIES`] say.
+///
+/// # Errors
+/// Where a product cannot be read.
+pub fn storage(products: &[String], region: &Region) -> Result<StoragePrices, UnreadableProduct> {
+    let mut gib_month: BTreeMap<String, BTreeSet<Option<u64>>> = BTreeMap::new();
+    let mut iops_month = gib_month.clone();
+    let mut gibps_month = BTreeSet::new();
+    for priced in read(products)? {
+        let of_region = priced.has_attribute("regionCode", region.as_str()) && priced.is_of_a_region();
+        let Some(usage) = priced.usage().filter(|_| of_region) else { continue };
+        if let Some(name) = priced.product.attributes.get("volumeApiName")
+            && usage.starts_with("VolumeUsage")
+            && priced.product.product_family.as_deref() == Some(STORAGE_FAMILIES[0])
+        {
+            gib_month.entry(name.clone()).or_default().insert(priced.price(&["GB-Mo", "GB-month"]));
+        } else if let Some(name) = usage.strip_prefix("VolumeP-IOPS.") {
+            iops_month.entry(name.to_owned()).or_default().insert(priced.price(&["IOPS-Mo"]));
+        } else if usage == "VolumeP-Throughput.gp3" {
+            gibps_month.insert(priced.price(&["GiBps-mo"]));
+        }
+    }
+    let known = |of: BTreeMap<String, BTreeSet<Option<u64>>>| -> BTreeMap<String, u64> {
+        of.into_iter().filter_map(|(name, said)| Some((name, single_price(said)?))).collect()
+    };
+    Ok(StoragePrices {
+        gib_month: known(gib_month),
+        iops_month: known(iops_month),
+        gibps_month: single_price(gibps_month),
+    })
+}
+
+fn read(products: &[String]) -> Result<Vec<PricedProduct>, UnreadableProduct> {
+    let unreadable = |error: serde_json::Error| UnreadableProduct(shortened(&error.to_string(), QUOTED_CHARACTERS_MAX));
+    products.iter().map(|product| serde_json::from_str(product).map_err(unreadable)).collect()
+}
+
+/// The one price that all say.
+fn single_price(said: BTreeSet<Option<u64>>) -> Option<u64> {
+    let mut said = said.into_iter();
+    said.next().flatten().filter(|_| said.next().is_none())
+}
+
+impl PricedProduct {
+    fn has_attribute(&self, name: &str, value: &str) -> bool {
+        self.product.attributes.get(name).is_some_and(|said| said == value)
+    }
+
+    /// Neither of a Local Zone nor of a Wavelength Zone.
+    fn is_of_a_region(&self) -> bool {
+        self.product.attributes.get("locationType").is_none_or(|location| location == "AWS Region")
+    }
+
+    /// `VolumeUsage.gp3` of `EUC1-EBS:VolumeUsage.gp3`.
+    fn usage(&self) -> Option<&str> {
+        let (_, usage) = self.product.attributes.get("usagetype")?.split_once(EBS)?;
+        Some(usage)
+    }
+
+    /// Its one price by one of these units, in micro-USD; `None` where it has several, by steps, or in no USD.
+    fn price(&self, units: &[&str]) -> Option<u64> {
+        let mut dimensions = self.terms.on_demand.values().flat_map(|term| term.price_dimensions.values());
+        let only = dimensions.next().filter(|_| dimensions.next().is_none())?;
+        let from_the_first = only.begin_range.as_deref().is_none_or(|begin| begin == "0");
+        (from_the_first && units.contains(&only.unit.as_str())).then_some(())?;
+        usd_micros(only.price_per_unit.get("USD")?)
+    }
+}
+
+/// Micro-USD of USD as AWS writes them (`21.9576420000`), to the nearest where there is less than a whole one; `None` of what is
+/// no such number.
+#[must_use]
+pub fn usd_micros(usd: &str) -> Option<u64> {
+    let (whole, fraction) = usd.split_once('.').unwrap_or((usd, ""));
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !is_digits(whole) || !is_digits(fraction) {
+        return None;
+    }
+    let digit = |place: usize| u64::from(fraction.as_bytes().get(place).map_or(0, |byte| byte - b'0'));
+    let micros = (0..6).fold(0, |micros, place| micros * 10 + digit(place));
+    let rounded_up = u64::from(digit(6) >= 5);
+    whole.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros + rounded_up)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! AWS as a run reaches it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use billing::budget::billed::{BilledDays, CostExplorerBill};
+use billing::ledger::RegionObservation;
+use billing::price::{PriceDocument, PriceQueries};
+use jiff::Timestamp;
+use model::config::{Config, SeriesNames};
+use model::id::{Region, ResourceId};
+use model::instance::Instance;
+use model::observation::{Gap, Observation};
+use model::usage::{MetricQuestion, MetricSeries, SeriesOwners};
+use model::volume::{ObservedStorage, Snapshot, Volume, VolumeUse, VolumeUseQuery};
+use notify::Message;
+use plan::ObservedResource;
+use ports::{Answered, BudgetCloud, Cloud, Ec2Write, Hosts, InstanceCloud, VolumeCloud};
+
+use crate::aws::Aws;
+use crate::error::CallError;
+use crate::observe::metric_data;
+use crate::{act, describe, observe, sns};
+
+impl Cloud for Aws {
+    fn home(&self) -> &Region {
+        self.home()
+    }
+
+    async fn regions(&self, config: &Config) -> Observation<Region> {
+        observe::regions(self, config).await
+    }
+
+    async fn has_confirmed_subscription(&self, topic_arn: &str) -> Result<bool, CallError> {
+        sns::has_confirmed_subscription(self, topic_arn).await
+    }
+
+    async fn publish(&self, topic_arn: &str, message: &Message) -> Result<(), CallError> {
+        sns::publish(self, topic_arn, message).await
+    }
+
+    async fn describe_again(&self, seen: &ObservedResource) -> Result<ObservedResource, CallError> {
+        act::describe_again(self, seen).await
+    }
+
+    async fn describe_volume(&self, region: &Region, volume: &ResourceId) -> Result<Volume, CallError> {
+        describe::volume(&self.ec2(region), region, volume).await
+    }
+
+    async fn describe_snapshot(&self, region: &Region, snapshot: &ResourceId) -> Result<Snapshot, CallError> {
+        describe::snapshot(&self.ec2(region), region, snapshot).await
+    }
+
+    async fn describe_snapshots_of(&self, region: &Region, volume: &ResourceId) -> Result<Vec<Snapshot>, CallError> {
+        act::snapshots_of(self, region, volume).await
+    }
+
+    async fn write(&self, region: &Region, write: Ec2Write<'_>) -> Result<(), CallError> {
+        act::write(self, region, write).await
+    }
+}
+
+impl InstanceCloud for Aws {
+    async fn instances(&self, regions: &[Region], timeout: Duration) -> Observation<Instance> {
+        observe::instances(self, regions, timeout).await
+    }
+
+    async fn metric_data(
+        &self,
+        region: &Region,
+        questions: impl Iterator<Item = MetricQuestion>,
+        until: Timestamp,
+    ) -> Answered {
+        metric_data::ask(&self.cloudwatch(region), region, questions, until).await
+    }
+
+    async fn series(
+        &self,
+        region: &Region,
+        names: &SeriesNames,
+        of_late: bool,
+        owners: &SeriesOwners<'_>,
+    ) -> Result<BTreeSet<MetricSeries>, CallError> {
+        metric_data::series(&self.cloudwatch(region), region, names, of_late, owners).await
+    }
+}
+
+impl VolumeCloud for Aws {
+    async fn storage(
+        &self,
+        regions: &[Region],
+        timeout: Duration,
+        tags: impl Fn(&Volume, &Hosts) -> bool,
+        source: impl Fn(&Volume) -> bool,
+    ) -> ObservedStorage {
+        observe::storage(self, regions, timeout, tags, source).await
+    }
+
+    async fn volume_uses(
+        &self,
+        region: &Region,
+        asks: &[VolumeUseQuery],
+        now: Timestamp,
+        timeout: Duration,
+    ) -> (BTreeMap<ResourceId, VolumeUse>, Vec<Gap>) {
+        observe::volume_uses(self, region, asks, now, timeout).await
+    }
+}
+
+impl BudgetCloud for Aws {
+    async fn looks(&self, regions: &[Region], timeout: Duration) -> Observation<RegionObservation> {
+        observe::beats(self, regions, timeout).await
+    }
+
+    async fn prices(
+        &self,
+        known: &mut PriceDocument,
+        wanted: &PriceQueries,
+        now: Timestamp,
+        timeout: Duration,
+    ) -> Vec<Gap> {
+        crate::prices(self, known, wanted, now, timeout).await
+    }
+
+    async fn billed(&self, days: BilledDays) -> Result<CostExplorerBill, CallError> {
+        crate::cost_explorer::billed(self, days).await
+    }
+}

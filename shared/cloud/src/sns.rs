@@ -1,0 +1,65 @@
+//! Telling people, by SNS.
+
+use aws_sdk_sns::types::{MessageAttributeValue, Subscription};
+use model::id::Region;
+use notify::Message;
+
+use crate::aws::Aws;
+use crate::error::{CallError, call_error};
+
+/// Of 100 subscriptions each: whoever has more that nobody confirmed has other worries.
+pub(crate) const PAGES_MAX: usize = 20;
+
+/// Whether anybody has confirmed that they listen.
+///
+/// # Errors
+/// Where the subscriptions cannot be listed.
+pub async fn has_confirmed_subscription(aws: &Aws, topic_arn: &str) -> Result<bool, CallError> {
+    let region = region_of(topic_arn, aws.home());
+    let client = aws.sns(&region);
+    let mut pages = client.list_subscriptions_by_topic().topic_arn(topic_arn).into_paginator().send();
+    for _ in 0..PAGES_MAX {
+        let Some(page) = pages.next().await else { break };
+        let page = page.map_err(|error| call_error("sns:ListSubscriptionsByTopic", &region, &error))?;
+        if page.subscriptions().iter().any(is_confirmed) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// An ARN comes with the confirmation; before it stands a word (SNS API reference, "Subscribe"), and after an
+/// unsubscription another.
+pub(crate) fn is_confirmed(subscription: &Subscription) -> bool {
+    subscription.subscription_arn().is_some_and(|arn| arn.starts_with("arn:"))
+}
+
+/// Sends one message.
+///
+/// # Errors
+/// Where SNS did not take it.
+pub async fn publish(aws: &Aws, topic_arn: &str, message: &Message) -> Result<(), CallError> {
+    let region = region_of(topic_arn, aws.home());
+    let mut call = aws.sns(&region).publish().topic_arn(topic_arn).subject(&message.subject).message(&message.body);
+    let attributes = [("team", message.team.as_str()), ("function", message.function), ("severity", message.severity)];
+    for (name, value) in attributes {
+        // An attribute without a value is refused, with the whole message (SNS developer guide, "Message attributes").
+        if let (false, Ok(attribute)) = (value.is_empty(), attribute(value)) {
+            call = call.message_attributes(name, attribute);
+        }
+    }
+    let answer = call.send().await;
+    answer.map(drop).map_err(|error| call_error("sns:Publish", &region, &error))
+}
+
+fn attribute(value: &str) -> Result<MessageAttributeValue, aws_sdk_sns::error::BuildError> {
+    MessageAttributeValue::builder().data_type("String").string_value(value).build()
+}
+
+/// `arn:aws:sns:<region>:<account>:<name>`.
+pub(crate) fn region_of(topic_arn: &str, home: &Region) -> Region {
+    topic_arn.split(':').nth(3).filter(|region| !region.is_empty()).map_or_else(|| home.clone(), Region::from)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+use super::*;
+use crate::replay::{ReplayAnswer, aws};
+
+const TOPIC: &str = "arn:aws:sns:eu-central-1:123456789012:curfew";
+
+fn message() -> Message {
+    Message {
+        team: "vision".to_owned(),
+        function: "reap-instances",
+        severity: "action",
+        subject: "Curfew: 1 matter".to_owned(),
+        body: "i-0abc".to_owned(),
+    }
+}
+
+/// A page of subscriptions, by their ARNs, and the next page's token.
+fn page(arns: &[&str], next: &str) -> String {
+    let members: Vec<String> =
+        arns.iter().map(|arn| format!("<member><SubscriptionArn>{arn}</SubscriptionArn></member>")).collect();
+    let next = if next.is_empty() { String::new() } else { format!("<NextToken>{next}</NextToken>") };
+    let result = format!("<Subscriptions>{}</Subscriptions>{next}", members.concat());
+    format!("<ListSubscriptionsByTopicResult>{result}</ListSubscriptionsByTopicResult>")
+}
+
+const CONFIRMED: &str = "arn:aws:sns:eu-central-1:123456789012:curfew:6b0e71bd";
+
+#[tokio::test]
+async fn whoever_confirmed_listens() {
+    let table: [(&[&str], bool); 4] = [
+        (&[], false),
+        (&["PendingConfirmation"], false),
+        (&["PendingConfirmation", "Deleted"], false),
+        (&["PendingConfirmation", CONFIRMED], true),
+    ];
+    for (arns, expected) in table {
+        let (aws, calls) = aws(move |_| ReplayAnswer::ok(page(arns, "")));
+        assert_eq!(has_confirmed_subscription(&aws, TOPIC).await, Ok(expected), "{arns:?}");
+        assert_eq!(calls.recorded()[0].region, "eu-central-1", "where the topic lives");
+    }
+}
+
+#[tokio::test]
+async fn a_listener_may_stand_on_a_later_page() {
+    let (aws, calls) = aws(|call| {
+        let is_second = call.parameters.iter().any(|parameter| parameter == "NextToken=two");
+        ReplayAnswer::ok(if is_second { page(&[CONFIRMED], "") } else { page(&["PendingConfirmation"], "two") })
+    });
+    assert_eq!(has_confirmed_subscription(&aws, TOPIC).await, Ok(true));
+    assert_eq!(calls.names().len(), 2);
+}
+
+#[tokio::test]
+async fn nobody_knows_who_listens_where_it_is_not_allowed_to_look() {
+    let (aws, _) = aws(|_| ReplayAnswer::query_error("AuthorizationError", "Not you"));
+    let error = has_confirmed_subscription(&aws, TOPIC).await.unwrap_err();
+    assert!(error.to_string().ends_with("grant sns:ListSubscriptionsByTopic to the role that asked"), "{error}");
+}
+
+#[tokio::test]
+async fn a_message_carries_what_filters_read() {
+    let (aws, calls) = aws(|_| ReplayAnswer::ok("<PublishResult/>"));
+    publish(&aws, TOPIC, &message()).await.unwrap();
+    let call = &calls.recorded()[0];
+    for (name, value) in [("team", "vision"), ("function", "reap-instances"), ("severity", "action")] {
+        let entry =
+            call.parameters.iter().find_map(|parameter| parameter.strip_suffix(&format!(".Name={name}"))).unwrap();
+        assert!(call.parameters.contains(&format!("{entry}.Value.StringValue={value}")));
+        assert!(call.parameters.contains(&format!("{entry}.Value.DataType=String")));
+    }
+    assert!(call.parameters.contains(&format!("TopicArn={TOPIC}")));
+    assert!(call.parameters.contains(&"Subject=Curfew: 1 matter".to_owned()));
+}
+
+#[tokio::test]
+async fn an_empty_attribute_does_not_fail_the_message() {
+    let (aws, calls) = aws(|_| ReplayAnswer::ok("<PublishResult/>"));
+    publish(&aws, TOPIC, &Message { team: String::new(), ..message() }).await.unwrap();
+    assert!(!calls.said()[0].contains("=team"), "{:?}", calls.said());
+}
+
+#[tokio::test]
+async fn a_refused_message_is_an_error() {
+    let (aws, _) = aws(|_| ReplayAnswer::query_error("AuthorizationError", "Not you"));
+    let error = publish(&aws, TOPIC, &message()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "sns:Publish failed in eu-central-1: AuthorizationError: Not you; grant sns:Publish to the role that asked"
+    );
+}
+
+#[test]
+fn the_topic_says_its_region() {
+    let home = Region::from("us-east-1");
+    assert_eq!(region_of(TOPIC, &home).as_str(), "eu-central-1");
+    assert_eq!(region_of("curfew", &home), home);
+}

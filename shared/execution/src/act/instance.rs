@@ -1,0 +1,53 @@
+//! Stopping, terminating and starting an instance.
+
+use model::curfew_tags::{MARKED, STOPPED};
+use model::instance::InstanceState;
+use model::mark::Mark;
+use plan::ObservedResource;
+use plan::report::{OutcomeKind, StepOutcome};
+use ports::{CallError, Cloud, Ec2Write};
+
+use super::{StepResource, tag};
+
+impl<C: Cloud> StepResource<'_, C> {
+    /// The tags come first, so that a run that is cut off leaves a trace, and because the role may stop only what carries
+    /// one of them.
+    pub(super) async fn stop(&self, mark: Option<&Mark>, stopped: &str) -> Result<StepOutcome, CallError> {
+        let is_marked = mark.is_some() || self.step.seen.tags().contains_key(MARKED);
+        let marked = mark.map(|mark| tag(MARKED, mark));
+        self.tag(std::iter::once(tag(STOPPED, stopped)).chain(marked).collect()).await?;
+        let answer = self.call(Ec2Write::StopInstance(&self.target().resource)).await;
+        self.accept_if_already_applied(answer, |fresh| {
+            is_in(fresh, &[InstanceState::Stopping, InstanceState::Stopped])
+        })
+        .await?;
+        match if is_marked { self.untag(vec![MARKED]).await } else { Ok(()) } {
+            Ok(()) => Ok(StepOutcome::from_kind(OutcomeKind::Done)),
+            // Once the instance runs again its mark is of an earlier life, and the next run removes it.
+            Err(error) => Ok(StepOutcome::with(OutcomeKind::Done, format!("stopped, but the mark stayed: {error}"))),
+        }
+    }
+
+    pub(super) async fn terminate(&self, mark: Option<&Mark>) -> Result<StepOutcome, CallError> {
+        if let Some(mark) = mark {
+            self.tag(vec![tag(MARKED, mark)]).await?;
+        }
+        let answer = self.call(Ec2Write::TerminateInstance(&self.target().resource)).await;
+        self.accept_if_already_applied(answer, |fresh| {
+            is_in(fresh, &[InstanceState::ShuttingDown, InstanceState::Terminated])
+        })
+        .await?;
+        Ok(StepOutcome::from_kind(OutcomeKind::Done))
+    }
+
+    pub(super) async fn start(&self) -> Result<StepOutcome, CallError> {
+        let answer = self.call(Ec2Write::StartInstance(&self.target().resource)).await;
+        self.accept_if_already_applied(answer, |fresh| is_in(fresh, &[InstanceState::Pending, InstanceState::Running]))
+            .await?;
+        Ok(StepOutcome::from_kind(OutcomeKind::Done))
+    }
+}
+
+fn is_in(fresh: &ObservedResource, states: &[InstanceState]) -> bool {
+    fresh.instance().is_some_and(|instance| states.contains(&instance.state))
+}

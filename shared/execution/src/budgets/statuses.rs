@@ -1,0 +1,45 @@
+//! Where budgets stand, for those who only read it.
+
+use std::time::Duration;
+
+use billing::budget::{Budget, BudgetMonth, BudgetStatuses, needed_by_the_reaper};
+use futures::{StreamExt, stream};
+use jiff::Timestamp;
+use model::config::Config;
+use model::id::Region;
+use model::observation::Gap;
+use ports::BudgetDocuments;
+
+use super::timed_out;
+use crate::AT_ONCE;
+
+/// Where each budget stands by which instances may be stopped: one object each, and none where nobody says `stop`. Of what could
+/// not be read within `patience`, or is said to be of another holder, nobody can say, and so nothing is ended by it: a gap of the region `home`.
+pub async fn standings(
+    store: &impl BudgetDocuments,
+    config: &Config,
+    home: &Region,
+    now: Timestamp,
+    timeout: Duration,
+) -> (BudgetStatuses, Vec<Gap>) {
+    let month = &BudgetMonth::containing(now, config).month;
+    let reads = stream::iter(needed_by_the_reaper(config)).map(|holder| async move {
+        let read = tokio::time::timeout(timeout, store.read_budget(&holder, month)).await;
+        let read = match read {
+            Ok(read) => {
+                let of_holder = |budget: Budget| budget.is_of(&holder).then(|| budget.standing()).flatten();
+                read.map(|one| of_holder(one.value)).map_err(|error| error.gap(home))
+            }
+            Err(_) => Err(timed_out(timeout, home, "s3:GetObject", &format!("a budget of {month}"))),
+        };
+        (holder, read)
+    });
+    let (mut standings, mut gaps) = (BudgetStatuses::default(), Vec::new());
+    for (holder, read) in reads.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
+        match read {
+            Ok(standing) => standings.0.extend(standing.map(|standing| (holder, standing))),
+            Err(gap) => gaps.push(gap),
+        }
+    }
+    (standings, gaps)
+}

@@ -1,0 +1,44 @@
+//! Whose the instances are that name a job, by what the states of those jobs say.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use model::id::Region;
+use model::instance::Instance;
+use model::observation::Gap;
+use ports::JobDocuments;
+use reaping::job_ownership::{JobStates, claimed_jobs};
+
+use crate::AT_ONCE;
+use crate::budgets::timed_out;
+
+/// The state of each job that an instance names, read once, after the instances were listed: a job knows its machine no later
+/// than EC2's answer to the launch. Of one that could not be read, or not within `patience` for all of them, nobody can say
+/// anything: a gap of the region `home`.
+pub async fn load_job_states<'a>(
+    store: &impl JobDocuments,
+    instances: impl IntoIterator<Item = &'a Instance>,
+    home: &Region,
+    timeout: Duration,
+) -> (JobStates, Vec<Gap>) {
+    let named = claimed_jobs(instances);
+    let count = named.len();
+    let reads = named.into_iter().map(|job| async move { (store.read_job(&job).await, job) });
+    let (mut jobs, mut gaps) = (BTreeMap::new(), Vec::new());
+    let read_all = async {
+        let mut answers = stream::iter(reads).buffer_unordered(AT_ONCE);
+        while let Some((read, job)) = answers.next().await {
+            match read {
+                Ok(read) => drop(jobs.insert(job, read.value)),
+                Err(error) => gaps.push(error.gap(home)),
+            }
+        }
+    };
+    if tokio::time::timeout(timeout, read_all).await.is_err() {
+        let missing = count - jobs.len() - gaps.len();
+        let what = format!("the state of {missing} of the {count} jobs that instances name");
+        gaps.push(timed_out(timeout, home, "s3:GetObject", &what));
+    }
+    (JobStates(jobs), gaps)
+}

@@ -1,0 +1,172 @@
+//! What lies in the folders of teams: of each its share, however much another one has there.
+
+use std::collections::BTreeMap;
+
+use futures::{StreamExt, stream};
+use jobs::{BacklogQueue, QueueItem, QueueShares, ShareLimits, take_shares};
+use model::notification_log::{NO_TEAM, Notification, NotificationKey, NotificationKind, RepeatPolicy, Severity};
+use store::{Backlog, Bookmarks, ListedObject, StoreError};
+
+use super::JobsRun;
+use crate::AT_ONCE;
+
+type Queues<T> = BTreeMap<String, BacklogQueue<T>>;
+
+impl JobsRun<'_> {
+    /// Takes of each team's folder its share. `read` says what of a list waits for a run: it gets the folder, the list, and whether earlier
+    /// runs could not take the whole folder either. What could not be listed is a gap.
+    pub(super) async fn take_backlog<T: QueueItem>(
+        &self,
+        backlog: Backlog,
+        limits: ShareLimits,
+        read: impl Fn(&str, Vec<ListedObject>, bool) -> Vec<T>,
+    ) -> Vec<T> {
+        match self.share_backlog(backlog, limits, read).await {
+            Ok(shares) => {
+                self.tell_of_the_rest(backlog, limits, &shares);
+                shares.taken
+            }
+            Err(error) => {
+                self.gap(error.gap(self.run.cloud.home()));
+                Vec::new()
+            }
+        }
+    }
+
+    /// What fits is listed and taken at once. Else bookmarks say where the next run goes on.
+    async fn share_backlog<T: QueueItem>(
+        &self,
+        backlog: Backlog,
+        limits: ShareLimits,
+        read: impl Fn(&str, Vec<ListedObject>, bool) -> Vec<T>,
+    ) -> Result<QueueShares<T>, StoreError> {
+        let (store, function) = (self.run.store, self.run.function);
+        // Of all jobs that there are, each is under its team's folder.
+        let whole = if backlog == Backlog::Jobs { None } else { store.list_backlog(backlog).await? };
+        let whole = whole.map(|listed| split(backlog, listed, &read));
+        if whole.as_ref().is_some_and(|queues| limits.admit(queues)) {
+            return Ok(take_shares(whole.unwrap_or_default(), limits, self.now()));
+        }
+        let mut bookmarks = store.read_bookmarks(function).await?;
+        let before = bookmarks.value.clone();
+        let queues = match whole {
+            Some(queues) => {
+                bookmarks.value.after.retain(|folder, _| !folder.starts_with(backlog.as_str()));
+                let resume = |(folder, queue): (String, BacklogQueue<T>)| {
+                    let queue = queue.resume(before.after.get(&folder).cloned());
+                    (folder, queue)
+                };
+                queues.into_iter().map(resume).collect()
+            }
+            None => self.list_teams(backlog, &mut bookmarks.value, &read).await?,
+        };
+        bookmarks.value.after.retain(|folder, _| !queues.contains_key(folder));
+        let shares = take_shares(queues, limits, self.now());
+        bookmarks.value.after.extend(shares.bookmarks.clone());
+        if bookmarks.value != before {
+            store.write_bookmarks(function, &bookmarks).await?;
+        }
+        Ok(shares)
+    }
+
+    /// Each team's folder by itself, several at once: what cannot be listed of one stops no other.
+    async fn list_teams<T: QueueItem>(
+        &self,
+        backlog: Backlog,
+        bookmarks: &mut Bookmarks,
+        read: impl Fn(&str, Vec<ListedObject>, bool) -> Vec<T>,
+    ) -> Result<Queues<T>, StoreError> {
+        let (store, top) = (self.run.store, backlog.as_str());
+        let of_teams = top.trim_end_matches('/').to_owned();
+        let teams = store.list_team_folders(backlog, bookmarks.after.get(&of_teams).map(String::as_str)).await?;
+        let before = bookmarks.clone();
+        match teams.stopped_at {
+            Some(folder) => drop(bookmarks.after.insert(of_teams, folder)),
+            None => drop(bookmarks.after.remove(&of_teams)),
+        }
+        // What lies in no team's folder is answered too.
+        let rest = (backlog == Backlog::Inbox).then(|| top.to_owned());
+        let lists = stream::iter(teams.items.into_iter().chain(rest)).map(|folder| {
+            let bookmark = before.after.get(&folder).cloned();
+            async move {
+                self.time_left()?;
+                let part = store.list_team_part(backlog, &folder, bookmark.as_deref()).await;
+                Some((folder, bookmark, part))
+            }
+        });
+        let mut lists = lists.buffered(AT_ONCE).filter_map(std::future::ready).boxed_local();
+        let mut queues = Queues::new();
+        while let Some((folder, bookmark, part)) = lists.next().await {
+            match part {
+                Ok(part) => {
+                    let waiting = read(&folder, part.items, bookmark.is_some());
+                    queues.insert(folder, BacklogQueue { waiting, bookmark, stopped_at: part.stopped_at });
+                }
+                Err(error) => self.gap(error.gap(self.run.cloud.home())),
+            }
+        }
+        Ok(queues)
+    }
+
+    /// A team that has more than its share hears of it once a day, and nobody else does.
+    fn tell_of_the_rest<T>(&self, backlog: Backlog, limits: ShareLimits, shares: &QueueShares<T>) {
+        for folder in shares.bookmarks.keys() {
+            let left = shares.left.get(folder).copied().unwrap_or_default();
+            tracing::warn!(folder, left, "more than one run takes; the next ones go on");
+            let (what, remedy) = match backlog {
+                Backlog::Inbox => ("documents to answer", "delete those that nobody needs"),
+                Backlog::Active => ("unfinished jobs", "end those that nobody needs, with `curfew cancel`"),
+                // They are finished, but for one in thousands.
+                Backlog::Jobs => continue,
+            };
+            let listed = if left == 0 { String::new() } else { format!("; {left} of those that it listed wait") };
+            let text = format!(
+                "s3://{}/{folder} has more {what} than one run takes, which is {} of a team{listed}. Later runs go on with \
+                 them, and other teams wait for none of them. To have yours done sooner, {remedy}.",
+                self.run.store.bucket_name(),
+                limits.team_max,
+            );
+            self.notify(self.standing(backlog, folder, "backlog", text));
+        }
+    }
+
+    /// What is so of a folder, told to its team once a day.
+    pub(super) fn standing(&self, backlog: Backlog, folder: &str, topic: &str, text: String) -> Notification {
+        Notification {
+            team: backlog.team(folder).map_or_else(|| NO_TEAM.to_owned(), |team| team.as_str().to_owned()),
+            severity: Severity::Warning,
+            region: self.run.cloud.home().clone(),
+            resource: None,
+            kind: NotificationKind::State {
+                topic: NotificationKey::named(format!("{topic} {folder}")),
+                what: String::new(),
+                repeat: RepeatPolicy::Daily,
+            },
+            text,
+            happened: false,
+            mode: None,
+            loses: None,
+        }
+    }
+}
+
+/// A list by the folders of teams.
+fn split<T: QueueItem>(
+    backlog: Backlog,
+    listed: Vec<ListedObject>,
+    read: impl Fn(&str, Vec<ListedObject>, bool) -> Vec<T>,
+) -> Queues<T> {
+    let mut folders: BTreeMap<String, Vec<ListedObject>> = BTreeMap::new();
+    for one in listed {
+        let folder = backlog.folder_of(&one.key);
+        match folders.get_mut(folder) {
+            Some(items) => items.push(one),
+            None => drop(folders.insert(folder.to_owned(), vec![one])),
+        }
+    }
+    let read_one = |(folder, items): (String, Vec<ListedObject>)| {
+        let waiting = read(&folder, items, false);
+        (folder, BacklogQueue::whole(waiting))
+    };
+    folders.into_iter().map(read_one).collect()
+}

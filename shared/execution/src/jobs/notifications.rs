@@ -1,0 +1,127 @@
+//! What people hear of a run about jobs, one message a team; and what stays written of it.
+//!
+//! A job that is closed stays on the index of those that are not finished until its end was told: whom no run meets, none tells.
+
+use std::collections::BTreeSet;
+
+use futures::{StreamExt, stream};
+use jobs::{Job, JobNotification, is_sweep};
+use model::notification_log::{Notification, NotificationKind};
+use model::observation::Gap;
+use plan::Plan;
+use plan::report::{JobsReport, Report};
+use store::StoreError;
+
+use super::JobsRun;
+use crate::AT_ONCE;
+
+/// A job of which there is something to say, and the version by which it is written down that it was said.
+struct UnsentNotification {
+    job: Job,
+    etag: Option<String>,
+    said: JobNotification,
+}
+
+impl UnsentNotification {
+    /// `None` where people have heard it.
+    fn from_job((job, etag): (Job, Option<String>), may_act: bool) -> Option<Self> {
+        let said = pending_notification(&job, may_act)?;
+        Some(Self { job, etag, said })
+    }
+}
+
+/// What there is to say of a job that people have not heard.
+fn pending_notification(job: &Job, may_act: bool) -> Option<JobNotification> {
+    job.notification_in(may_act).filter(|said| job.notified.as_ref() != Some(&said.fingerprint))
+}
+
+/// Whether people have heard what there is to say of a job.
+pub(super) fn is_notified(job: &Job, may_act: bool) -> bool {
+    pending_notification(job, may_act).is_none()
+}
+
+impl JobsRun<'_> {
+    /// Tells what there is to say, and records what was done. `is_of_all`: it is the run of the minute, and what earlier
+    /// runs owe is told as well.
+    pub(super) async fn tell_and_record(
+        &self,
+        mut report: JobsReport,
+        worked: Vec<(Job, Option<String>)>,
+        is_of_all: bool,
+    ) -> JobsReport {
+        let untold: Vec<UnsentNotification> =
+            worked.into_iter().filter_map(|one| UnsentNotification::from_job(one, self.may_act)).collect();
+        let (gaps, news) =
+            self.with_findings(|found| (std::mem::take(&mut found.gaps), std::mem::take(&mut found.news)));
+        if is_of_all || !untold.is_empty() || !gaps.is_empty() || !news.is_empty() {
+            let nothing = Plan { seen: report.seen, steps: Vec::new(), skipped: Vec::new(), gaps };
+            let run = self.run;
+            let base = Report::from_plan(nothing, run.function, run.id.clone(), run.now, run.mode, Vec::new());
+            report.gaps = self.tell(base, untold, news, (&report, is_of_all)).await;
+        } else {
+            report.gaps.extend(self.record(&report).await);
+        }
+        report
+    }
+
+    async fn record(&self, report: &JobsReport) -> Option<Gap> {
+        if report.is_quiet() {
+            return None;
+        }
+        let written = self.run.store.write_audit(&report.key(), &report.record()).await;
+        written.err().map(|error| error.gap(self.run.cloud.home()))
+    }
+
+    /// Tells, and records what was done. The gaps, those of both included: what is late for this run's messages is owed.
+    async fn tell(
+        &self,
+        mut base: Report,
+        untold: Vec<UnsentNotification>,
+        besides: Vec<Notification>,
+        (report, is_of_all): (&JobsReport, bool),
+    ) -> Vec<Gap> {
+        let run = self.run;
+        let recalled = run.recall(&[]).await;
+        base.gaps.extend(recalled.gaps.iter().cloned());
+        let remembered: Vec<Notification> = if recalled.memory.is_empty() {
+            self.without_memory(&base, besides, is_of_all && is_sweep(run.now))
+        } else {
+            let besides = model::notification_log::without_known(besides, &recalled.memory, run.now);
+            notify::notifications(&base, &recalled.memory, recalled.home(), run.now)
+                .into_iter()
+                .chain(besides)
+                .collect()
+        };
+        let of_jobs = untold.iter().map(|one| one.said.news.clone());
+        let all: Vec<Notification> = remembered.iter().cloned().chain(of_jobs).collect();
+        let delivered = run.notify_teams(&mut base, &all, &recalled.memory).await;
+        self.write_down(&mut base, untold, &delivered).await;
+        let report = JobsReport { gaps: base.gaps.clone(), ..report.clone() };
+        base.gaps.extend(self.record(&report).await);
+        // What is told of a job is remembered with the job.
+        run.record_notifications(&mut base, &remembered, &delivered, &recalled).await;
+        base.gaps
+    }
+
+    /// Where nobody can read what was told before, what was done is told all the same, and what is so once an hour: each minute would be too
+    /// often, and never would hide the very fault.
+    fn without_memory(&self, base: &Report, besides: Vec<Notification>, is_its_turn: bool) -> Vec<Notification> {
+        let of_gaps = base.gaps.iter().map(|gap| notify::gap_notification(gap, self.run.cloud.home()));
+        of_gaps.chain(besides).filter(|one| is_its_turn || one.kind == NotificationKind::Event).collect()
+    }
+
+    /// Whoever has written a job since says it again: nothing is lost, and a message may come twice.
+    async fn write_down(&self, base: &mut Report, untold: Vec<UnsentNotification>, delivered: &BTreeSet<String>) {
+        let heard = untold.into_iter().filter(|one| delivered.contains(&one.said.news.team));
+        let writes = stream::iter(heard).map(|UnsentNotification { job, etag, said }| async move {
+            let job = Job { notified: Some(said.fingerprint), ..job };
+            match self.run.store.write_job(&job, etag.as_deref()).await {
+                Ok(_) if job.is_closed() => self.run.store.forget_active(&job.job).await,
+                Ok(_) | Err(StoreError::Lost { .. }) => Ok(()),
+                Err(error) => Err(error),
+            }
+        });
+        let unwritten = writes.buffer_unordered(AT_ONCE).filter_map(async |done| done.err());
+        base.gaps.extend(unwritten.map(|error| error.gap(self.run.cloud.home())).collect::<Vec<_>>().await);
+    }
+}

@@ -1,0 +1,208 @@
+//! What instances have been doing, in two rounds: first what most likely shows work, then everything else of those of whom
+//! it showed none.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use model::config::{IdleConfig, MetricsConfig, SeriesNames};
+use model::id::{Region, ResourceId};
+use model::instance::Accelerator;
+use model::observation::Gap;
+use model::usage::{
+    FirstRound, MetricSeries, OpenQuery, PERIOD, QueryResult, SeriesOwners, UsageQuery, devices, first_questions,
+};
+use ports::{CallError, InstanceCloud, gaps};
+
+/// So many samples of each round are held at once. Each takes 24 bytes, and the smallest Lambda has 128 MB.
+const SAMPLES_AT_ONCE_MAX: usize = 500_000;
+
+/// Whoever looks back no further asks for series that reported of late; a longer window may have begun with one that ended.
+const OF_LATE: SignedDuration = SignedDuration::from_hours(2);
+
+/// How accelerators report, and what counts as idle.
+#[derive(Clone, Copy)]
+pub struct IdleThresholds<'a> {
+    /// By which metrics.
+    pub metrics: &'a MetricsConfig,
+    /// Below which lines.
+    pub idle: &'a IdleConfig,
+}
+
+/// What the instances of this region have been doing, of all that are asked about. Whoever could not be asked about in
+/// full, or within `patience`, is not among them, unless what was answered shows work; and there is a gap.
+pub async fn usages(
+    cloud: &impl InstanceCloud,
+    region: &Region,
+    asks: &[UsageQuery<'_>],
+    lines: IdleThresholds<'_>,
+    now: Timestamp,
+    timeout: Duration,
+) -> (BTreeMap<ResourceId, QueryResult>, Vec<Gap>) {
+    let mut inquiry =
+        RegionInquiry { cloud, region, lines, until: end_of_period(now), found: BTreeMap::new(), errors: Vec::new() };
+    let asks = asks.iter().filter(|ask| ask.instance.region == *region).collect();
+    let in_time = tokio::time::timeout(timeout, inquiry.ask(asks)).await;
+    if in_time.is_err() {
+        inquiry.errors.push(CallError::timed_out("cloudwatch:GetMetricData", region, timeout));
+    }
+    (inquiry.found, gaps(inquiry.errors))
+}
+
+/// Parts whose samples fit, each of one at least.
+fn parts<T>(all: Vec<T>, samples_of: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
+    let mut parts: Vec<Vec<T>> = Vec::new();
+    let mut room = 0;
+    for one in all {
+        let samples = samples_of(&one);
+        match parts.last_mut() {
+            Some(part) if samples <= room => {
+                part.push(one);
+                room -= samples;
+            }
+            _ => {
+                parts.push(vec![one]);
+                room = SAMPLES_AT_ONCE_MAX.saturating_sub(samples);
+            }
+        }
+    }
+    parts
+}
+
+/// The rounds in which one region is asked.
+struct RegionInquiry<'a, C> {
+    cloud: &'a C,
+    region: &'a Region,
+    lines: IdleThresholds<'a>,
+    until: Timestamp,
+    found: BTreeMap<ResourceId, QueryResult>,
+    errors: Vec<CallError>,
+}
+
+/// An instance of the second round, with the utilisation series of its devices, and how many samples will answer for it.
+struct FurtherQuery<'a> {
+    open: OpenQuery<'a>,
+    devices: Vec<MetricSeries>,
+    samples: usize,
+}
+
+/// How many samples answer so many questions about one instance.
+fn samples(ask: &UsageQuery<'_>, questions: usize) -> usize {
+    ask.window.periods().saturating_mul(questions)
+}
+
+impl<C: InstanceCloud> RegionInquiry<'_, C> {
+    async fn ask(&mut self, asks: Vec<&UsageQuery<'_>>) {
+        let samples_of = |ask: &UsageQuery<'_>| samples(ask, 1 + usize::from(ask.likely.is_some()));
+        let (mut open, mut samples_kept) = (Vec::new(), 0_usize);
+        for part in parts(asks, |ask| samples_of(ask)) {
+            let room = SAMPLES_AT_ONCE_MAX.saturating_sub(part.iter().map(|ask| samples_of(ask)).sum());
+            // All are listed together, unless what the first round said of them takes too much room.
+            if samples_kept > room {
+                self.ask_further(std::mem::take(&mut open)).await;
+                samples_kept = 0;
+            }
+            let more = self.first_round(&part).await;
+            samples_kept += more.iter().map(|one| samples_of(one.ask)).sum::<usize>();
+            open.extend(more);
+        }
+        self.ask_further(open).await;
+    }
+
+    async fn ask_further(&mut self, open: Vec<OpenQuery<'_>>) {
+        let further = self.list(open).await;
+        for part in parts(further, |further| further.samples) {
+            self.second_round(&part).await;
+        }
+    }
+
+    /// Whom the first round leaves open.
+    async fn first_round<'a>(&mut self, asks: &[&'a UsageQuery<'a>]) -> Vec<OpenQuery<'a>> {
+        let questions = asks.iter().flat_map(|ask| first_questions(ask));
+        let mut answered = self.cloud.metric_data(self.region, questions, self.until).await;
+        self.errors.append(&mut answered.errors);
+        let mut open = Vec::new();
+        for ask in asks {
+            let id = &ask.instance.id;
+            let Some(answers) = answered.answers.remove(id) else { continue };
+            match ask.after_first(answers, !answered.missed.contains(id), self.lines.idle) {
+                Some(FirstRound::Found(found)) => drop(self.found.insert(id.clone(), found)),
+                Some(FirstRound::Open(one)) => open.push(one),
+                None => {}
+            }
+        }
+        open
+    }
+
+    /// Whom to ask further, and what. Whoever's devices could not be listed is left out.
+    async fn list<'a>(&mut self, open: Vec<OpenQuery<'a>>) -> Vec<FurtherQuery<'a>> {
+        let mut by_kind: BTreeMap<Accelerator, Vec<OpenQuery<'a>>> = BTreeMap::new();
+        for one in open {
+            by_kind.entry(one.ask.instance.machine.accelerator).or_default().push(one);
+        }
+        let mut further = Vec::new();
+        for (accelerator, open) in by_kind {
+            let names = self.lines.metrics.series_names(accelerator);
+            let mut by_instance = match names {
+                Some(names) => match self.devices(names, &open).await {
+                    Ok(devices) => devices,
+                    Err(error) => {
+                        self.errors.push(error);
+                        continue;
+                    }
+                },
+                None => BTreeMap::new(),
+            };
+            for open in open {
+                let devices = by_instance.remove(&open.ask.instance.id).unwrap_or_default();
+                match open.questions(&devices, names) {
+                    Some(questions) => {
+                        let samples = samples(open.ask, questions.len());
+                        further.push(FurtherQuery { open, devices, samples });
+                    }
+                    None => drop(self.found.insert(open.ask.instance.id.clone(), QueryResult::NoWork)),
+                }
+            }
+        }
+        further
+    }
+
+    async fn devices(
+        &self,
+        names: &SeriesNames,
+        open: &[OpenQuery<'_>],
+    ) -> Result<BTreeMap<ResourceId, Vec<MetricSeries>>, CallError> {
+        let of_late = open.iter().all(|open| self.until.duration_since(open.ask.window.from) <= OF_LATE);
+        let owners = SeriesOwners::among(open.iter().map(|open| open.ask.instance), names);
+        let listed = self.cloud.series(self.region, names, of_late, &owners).await?;
+        Ok(devices(listed, &owners))
+    }
+
+    async fn second_round(&mut self, part: &[FurtherQuery<'_>]) {
+        let metrics = self.lines.metrics;
+        let names_of = |open: &OpenQuery<'_>| metrics.series_names(open.ask.instance.machine.accelerator);
+        // Made anew for each call: all at once they would take more room than all answers.
+        let questions = part
+            .iter()
+            .flat_map(|FurtherQuery { open, devices, .. }| open.questions(devices, names_of(open)).unwrap_or_default());
+        let mut answered = self.cloud.metric_data(self.region, questions, self.until).await;
+        self.errors.append(&mut answered.errors);
+        for FurtherQuery { open, devices, .. } in part {
+            let UsageQuery { instance, .. } = open.ask;
+            let complete = !answered.missed.contains(&instance.id);
+            let answers = answered.answers.remove(&instance.id).unwrap_or_default();
+            let found = open.conclude(answers, complete, devices, names_of(open), self.lines.idle);
+            self.found.extend(found.map(|found| (instance.id.clone(), found)));
+        }
+    }
+}
+
+/// The end of the period that `now` lies in.
+fn end_of_period(now: Timestamp) -> Timestamp {
+    let period = PERIOD.as_secs();
+    let end = (now.as_second() + period - 1).div_euclid(period) * period;
+    Timestamp::from_second(end).unwrap_or(now)
+}
+
+#[cfg(test)]
+mod tests;

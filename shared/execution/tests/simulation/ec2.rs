@@ -1,0 +1,112 @@
+//! EC2 as a run looks at one instance again, and changes it: one call about one instance.
+
+use model::id::ResourceId;
+use model::instance::{InstanceState, PurchaseOption};
+use model::rule::ResourceAction;
+use model::volume::{Snapshot, Volume};
+use plan::ObservedResource;
+use ports::{CallError, CallErrorKind, Ec2Write};
+
+use crate::account::SimulatedAccount;
+use crate::fault::Fault;
+use crate::session::Session;
+use crate::world::{SimulatedMachine, StoppedBy};
+
+pub(crate) fn describe(session: &Session, seen: &ObservedResource) -> Result<ObservedResource, CallError> {
+    let ObservedResource::Instance(instance) = seen else { unreachable!("there are only instances: {seen:?}") };
+    let account = session.account();
+    let machine = account.machines.iter().find(|machine| machine.ec2.id == instance.id);
+    let not_found = || session.failed("ec2:DescribeInstances", CallErrorKind::NotFound, "InvalidInstanceID.NotFound");
+    machine.map(|machine| ObservedResource::Instance(machine.ec2.clone())).ok_or_else(not_found)
+}
+
+pub(crate) fn describe_volume(_: &Session, volume: &ResourceId) -> Result<Volume, CallError> {
+    unreachable!("there is no volume {volume}")
+}
+
+pub(crate) fn describe_snapshot(_: &Session, snapshot: &ResourceId) -> Result<Snapshot, CallError> {
+    unreachable!("there is no snapshot {snapshot}")
+}
+
+pub(crate) fn describe_snapshots_of(_: &Session, volume: &ResourceId) -> Result<Vec<Snapshot>, CallError> {
+    unreachable!("there is no volume {volume}")
+}
+
+/// What the call does, if EC2 takes it.
+pub(crate) fn write(session: &Session, call: &'static str, write: &Ec2Write<'_>) -> Result<(), CallError> {
+    match write {
+        Ec2Write::CreateTags { resources: [id], tags } => change(session, call, id, |account, place| {
+            let SimulatedAccount { machines, oracle, .. } = account;
+            oracle.tagged(&machines[place], tags, &session.facts());
+            let tags = tags.iter().map(|(key, value)| ((*key).to_owned(), value.clone()));
+            machines[place].ec2.tags.extend(tags);
+            machines[place].version += 1;
+            Ok(())
+        }),
+        Ec2Write::DeleteTags { resource, keys } => change(session, call, resource, |account, place| {
+            let SimulatedAccount { machines, oracle, .. } = account;
+            oracle.tagged(&machines[place], &[], &session.facts());
+            machines[place].ec2.tags.retain(|key, _| !keys.contains(&key.as_str()));
+            machines[place].version += 1;
+            Ok(())
+        }),
+        Ec2Write::StopInstance(id) => end(session, call, id, ResourceAction::Stop),
+        Ec2Write::TerminateInstance(id) => end(session, call, id, ResourceAction::Terminate),
+        Ec2Write::StartInstance(id) => change(session, call, id, |account, place| {
+            let SimulatedAccount { machines, oracle, faults, clock, .. } = account;
+            let machine = &mut machines[place];
+            if !machine.is(InstanceState::Stopped) {
+                return Err((CallErrorKind::WrongState, "IncorrectInstanceState"));
+            }
+            oracle.started(machine, &session.facts());
+            let stopped_by = machine.stopped_by;
+            machine.start(*clock);
+            if faults.strikes(Fault::StartFell, session.now()) {
+                machine.fall_back(*clock);
+                machine.stopped_by = stopped_by;
+            }
+            Ok(())
+        }),
+        write => unreachable!("no run about instances asks for {write:?}"),
+    }
+}
+
+fn end(session: &Session, call: &'static str, id: &ResourceId, ending: ResourceAction) -> Result<(), CallError> {
+    change(session, call, id, |account, place| {
+        let SimulatedAccount { machines, oracle, clock, .. } = account;
+        let machine: &mut SimulatedMachine = &mut machines[place];
+        if !machine.is(InstanceState::Running) {
+            return Err((CallErrorKind::WrongState, "IncorrectInstanceState"));
+        }
+        let unstoppable = machine.ec2.root_on_instance_storage || machine.ec2.purchase == PurchaseOption::SpotOneTime;
+        if ending == ResourceAction::Stop && unstoppable {
+            return Err((CallErrorKind::Unsupported, "UnsupportedOperation"));
+        }
+        let Some((rule, _)) = session.step(id) else { unreachable!("no step is about {id}") };
+        oracle.ended(machine, rule, ending, &session.facts());
+        machine.enter(
+            if ending == ResourceAction::Stop { InstanceState::Stopping } else { InstanceState::ShuttingDown },
+            *clock,
+        );
+        machine.stopped_by = Some(StoppedBy::Curfew(rule));
+        Ok(())
+    })
+}
+
+/// Why a call came to nothing.
+type Refusal = (CallErrorKind, &'static str);
+
+fn change(
+    session: &Session,
+    call: &'static str,
+    id: &ResourceId,
+    change: impl FnOnce(&mut SimulatedAccount, usize) -> Result<(), Refusal>,
+) -> Result<(), CallError> {
+    let mut account = session.account();
+    let place = account.machines.iter().position(|machine| machine.ec2.id == *id);
+    let changed = match place {
+        Some(place) => change(&mut account, place),
+        None => Err((CallErrorKind::NotFound, "InvalidInstanceID.NotFound")),
+    };
+    changed.map_err(|(kind, message)| session.failed(call, kind, message))
+}

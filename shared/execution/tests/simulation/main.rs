@@ -1,0 +1,42 @@
+//! A simulated account, and many of them: instances and owners over months of 5-minute ticks, with everything that goes
+//! wrong, under the real policy in the order of the product; and an oracle, which knows nothing of the policy, that says
+//! what must never happen and what must happen in the end.
+//!
+//! `cargo test -p execution --test simulation -- --help` lists the arguments; `make simulate` runs the usual amount.
+#![expect(clippy::print_stdout, reason = "the result of a simulation is what it prints")]
+
+mod account;
+mod budgets;
+mod chance;
+mod driver;
+mod ec2;
+mod fault;
+mod faults;
+mod jobs;
+mod listing;
+mod look;
+mod metrics;
+mod named;
+mod oracle;
+mod owners;
+mod schedule;
+mod session;
+mod settings;
+mod tags;
+mod tally;
+mod world;
+
+use std::process::ExitCode;
+
+use driver::Simulation;
+use tally::SimulationTally;
+
+fn main() -> ExitCode {
+    driver::run(&Simulation {
+        name: "simulation",
+        days_of: account::days_of,
+        live: account::live,
+        add: SimulationTally::add,
+        print: SimulationTally::print,
+    })
+}

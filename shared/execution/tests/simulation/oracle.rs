@@ -1,0 +1,201 @@
+//! The oracle: what must never happen, and what must happen in the end. It is written from the contract and asks nothing of
+//! the policy: neither `decide`, nor how tags, configuration, usage or limits are read.
+
+mod ends;
+mod liveness;
+mod telling;
+mod truth;
+
+use std::collections::VecDeque;
+
+use billing::budget::BudgetVerdict;
+use model::curfew_tags::MARKED;
+use model::instance::Instance;
+use model::mode::Mode;
+use model::rule::{ResourceAction, Rule};
+use plan::Plan;
+
+pub(crate) use liveness::IdleShare;
+
+use crate::budgets::{BudgetReading, HOLDERS, month};
+use crate::chance::{HOUR, stamp};
+use crate::jobs::{JobReading, MachineOwner};
+use crate::session::Facts;
+use crate::world::SimulatedMachine;
+
+/// So many violations of one account are kept: the first ones say what is wrong.
+const VIOLATIONS_MAX: usize = 20;
+/// Two at once, and one that acts a tick later.
+const RUNS_UNDER_WAY_MAX: usize = 4;
+
+#[derive(Default)]
+pub(crate) struct InvariantOracle {
+    pub(crate) violations: Vec<(i64, String)>,
+    pub(crate) share: IdleShare,
+    /// The last fault of any kind, the last by which a run may forget what it did, and the last edit of the configuration or
+    /// of `CURFEW_MODE`.
+    pub(crate) last_fault: i64,
+    pub(crate) last_forgotten: i64,
+    pub(crate) configured_at: i64,
+    /// When a budget was spent or raised last, or a month began.
+    pub(crate) budgets_changed_at: i64,
+    /// Ends that were inferred, of one run.
+    inferred: (u64, i64),
+    records: Vec<MachineRecord>,
+    /// What the latest runs read of budgets, and of jobs.
+    reads: VecDeque<(u64, [Option<BudgetReading>; HOLDERS], JobReading)>,
+    /// Ends by rule, stops and terminations.
+    pub(crate) ends: [[u64; 2]; Rule::OF_INSTANCES.len()],
+}
+
+/// What the oracle knows of one machine.
+#[derive(Default)]
+pub(crate) struct MachineRecord {
+    announced: Vec<PromisedAction>,
+    /// Fingerprints of what was told, and when.
+    told: Vec<(u64, i64)>,
+    /// An end of which nobody has heard yet.
+    untold_end: Option<i64>,
+    /// Held by the limits, in this run.
+    held_at: i64,
+    /// Since when it should be ended or started, by what should do so.
+    overdue: [Option<i64>; 6],
+    /// The last end and the last start of its hours before a moment, for hours that were set then.
+    hours: Option<(i64, bool, i64)>,
+}
+
+/// What people were told will be done.
+struct PromisedAction {
+    rule: Rule,
+    ending: ResourceAction,
+    deadline: i64,
+    told_at: i64,
+    /// The rule's grace then.
+    grace: i64,
+    /// A run has found the rule mended since, and could remember that.
+    mended: bool,
+    /// The run that told it was called off.
+    called_off_by: Option<u64>,
+}
+
+impl InvariantOracle {
+    pub(crate) fn violated(&mut self, now: i64, what: String) {
+        if self.violations.len() < VIOLATIONS_MAX {
+            self.violations.push((now, what));
+        }
+    }
+
+    /// What a run read of budgets, and of jobs.
+    pub(crate) fn read(&mut self, run: u64, budgets: [Option<BudgetReading>; HOLDERS], jobs: JobReading) {
+        self.reads.push_front((run, budgets, jobs));
+        self.reads.truncate(RUNS_UNDER_WAY_MAX);
+    }
+
+    /// What that run reads of budgets.
+    pub(crate) fn budgets_of(&self, facts: &Facts) -> [Option<BudgetReading>; HOLDERS] {
+        let read = self.reads.iter().find(|(run, ..)| *run == facts.id);
+        read.map_or([None; HOLDERS], |(_, budgets, _)| *budgets)
+    }
+
+    /// What that run reads of jobs.
+    pub(crate) fn jobs_of(&self, facts: &Facts) -> JobReading {
+        let read = self.reads.iter().find(|(run, ..)| *run == facts.id);
+        read.map(|(.., jobs)| jobs.clone()).unwrap_or_default()
+    }
+
+    /// What that run read of a budget, if it is young enough, and of this month.
+    fn said(&self, holder: usize, facts: &Facts) -> Option<BudgetVerdict> {
+        let (_, budgets, _) = self.reads.iter().find(|(run, ..)| *run == facts.id)?;
+        let read = budgets[holder]?;
+        let is_old = facts.now - read.as_of > HOUR || read.month != month(facts.now);
+        (!is_old).then_some(read.verdict)
+    }
+
+    /// Whose a machine is, by what that run read.
+    fn whose(&self, machine: &SimulatedMachine, facts: &Facts) -> MachineOwner {
+        let read = self.reads.iter().find(|(run, ..)| *run == facts.id);
+        read.map_or(MachineOwner::NoJob, |(.., jobs)| jobs.whose(machine))
+    }
+
+    /// The record of `i-<number>`.
+    fn record(&mut self, id: &str) -> &mut MachineRecord {
+        let number = id.strip_prefix("i-").and_then(|hex| usize::from_str_radix(hex, 16).ok()).unwrap_or(0);
+        if self.records.len() <= number {
+            self.records.resize_with(number + 1, MachineRecord::default);
+        }
+        &mut self.records[number]
+    }
+
+    /// A plan has every instance that was seen exactly once, and holds what exceeds the limits, and nothing else.
+    pub(crate) fn planned(&mut self, plan: &Plan, seen: &[Instance], facts: &Facts) {
+        let of_steps = plan.steps.iter().map(|step| &step.target);
+        let mut planned: Vec<&str> = of_steps
+            .chain(plan.skipped.iter().map(|skipped| &skipped.target))
+            .map(|target| target.resource.as_str())
+            .collect();
+        let mut expected: Vec<&str> = seen.iter().map(|instance| instance.id.as_str()).collect();
+        planned.sort_unstable();
+        expected.sort_unstable();
+        if planned != expected {
+            self.violated(facts.now, format!("the plan has {planned:?}, and seen were {expected:?}"));
+        }
+        let is_inferred = |rule: Rule| !matches!(rule, Rule::Expired | Rule::Hours);
+        let inferred = || {
+            plan.steps
+                .iter()
+                .filter(|step| step.mode == Mode::Enforce && step.action.is_end() && is_inferred(step.evidence.rule()))
+        };
+        let exceeded = !within_limits(i64::try_from(inferred().count()).unwrap_or(i64::MAX), facts);
+        for step in inferred() {
+            let id = step.target.resource.as_str();
+            if step.held.is_some() != exceeded {
+                let what =
+                    if exceeded { "is not held, although the limits are exceeded" } else { "is held for nothing" };
+                self.violated(facts.now, format!("{id}: its end {what}"));
+            }
+            if step.held.is_some() {
+                self.record(id).held_at = facts.now;
+            }
+        }
+    }
+
+    /// Curfew writes tags: never on what it must not touch, and no mark of which nobody has heard.
+    pub(crate) fn tagged(&mut self, machine: &SimulatedMachine, tags: &[(&str, String)], facts: &Facts) {
+        self.may_write(machine, "its tags are written", facts);
+        let Some((_, mark)) = tags.iter().find(|(key, _)| *key == MARKED) else { return };
+        let mut words = mark.split(' ');
+        if words.next() != Some(machine.id()) {
+            self.violated(facts.now, format!("{}: is given the mark of another: {mark}", machine.id()));
+        }
+        for word in words {
+            // An owner's own moment needs no announcement: it is marked and carried out in one run.
+            if word.starts_with("expired=") {
+                continue;
+            }
+            // What is due now may be milder than what was announced, and is marked so.
+            let heard = self.record(machine.id()).announced.iter().any(|one| {
+                let marked = |ending| word == format!("{}={ending}@{}", one.rule, stamp(one.deadline));
+                marked(one.ending) || (one.ending == ResourceAction::Terminate && marked(ResourceAction::Stop))
+            });
+            if !heard {
+                self.violated(facts.now, format!("{}: is marked {word}, of which nobody has heard", machine.id()));
+            }
+        }
+    }
+
+    fn may_write(&mut self, machine: &SimulatedMachine, what: &str, facts: &Facts) {
+        if facts.ceiling == Mode::Observe {
+            self.violated(facts.now, format!("{}: {what}, although Curfew only observes", machine.id()));
+        }
+        if let Some(skipped) = machine.skip_reason(facts.now) {
+            self.violated(facts.now, format!("{}: {what}, although it is {skipped}", machine.id()));
+        }
+    }
+}
+
+/// Whether a run may carry out so many inferred ends.
+fn within_limits(ends: i64, facts: &Facts) -> bool {
+    let fleet = i64::try_from(facts.fleet).unwrap_or(i64::MAX);
+    let too_large_a_share = fleet >= 10 && ends * 100 > fleet * facts.settings.fleet_share_max_percent;
+    ends <= facts.settings.actions_max && !too_large_a_share
+}

@@ -1,0 +1,235 @@
+//! Ends and starts: whom they may befall, for which reason, and after which announcement.
+
+use billing::budget::BudgetVerdict;
+use model::mode::Mode;
+use model::rule::{ResourceAction, Rule};
+
+use super::truth::{HOURS_NOTICE, TrueUsage};
+use super::{InvariantOracle, within_limits};
+use crate::chance::{TICK, stamp};
+use crate::jobs::MachineOwner;
+use crate::session::Facts;
+use crate::world::{MachineWork, SimulatedMachine, StoppedBy};
+
+impl InvariantOracle {
+    /// EC2 carries out an end.
+    pub(crate) fn ended(&mut self, machine: &SimulatedMachine, rule: Rule, ending: ResourceAction, facts: &Facts) {
+        let what = format!("ended ({ending} for {rule})");
+        self.may_write(machine, &what, facts);
+        self.ends[rule_place(rule)][usize::from(ending == ResourceAction::Terminate)] += 1;
+        let whose = self.whose(machine, facts);
+        if whose.knows_only_its_expiry() && rule != Rule::Expired {
+            self.violated(facts.now, format!("{}: {what}, although it may be a job's: {whose:?}", machine.id()));
+        }
+        if machine.mode(rule, whose, &facts.settings, facts.ceiling) == Mode::Observe {
+            self.violated(facts.now, format!("{}: {what}, although it is only observed", machine.id()));
+        }
+        match machine.ending(rule, whose, &facts.settings) {
+            Some(due) if due >= ending => {}
+            Some(due) => self.violated(facts.now, format!("{}: {what}, where {due} is due", machine.id())),
+            None => {
+                self.violated(facts.now, format!("{}: {what}, although its owner is only to be told", machine.id()));
+            }
+        }
+        if let Some(unfounded) = unfounded(machine, rule, whose, &self.stopping(machine, facts), facts) {
+            self.violated(facts.now, format!("{}: {what}, although {unfounded}", machine.id()));
+        }
+        self.is_announced(machine, rule, ending, facts);
+        if !matches!(rule, Rule::Expired | Rule::Hours) {
+            let count = if self.inferred.0 == facts.id { self.inferred.1 + 1 } else { 1 };
+            self.inferred = (facts.id, count);
+            if !within_limits(count, facts) {
+                self.violated(facts.now, format!("{}: {what}, the {count}th of a run, above the limits", machine.id()));
+            }
+        }
+        // What is gone stays idle no longer, for as long as its owner would have left it so.
+        if rule == Rule::Idle && ending == ResourceAction::Terminate && machine.work == MachineWork::Nothing {
+            self.share.recovered += (machine.work_until - facts.now).max(0);
+        }
+        self.record(machine.id()).untold_end = Some(facts.now);
+    }
+
+    /// A delivered message named it, promised nothing milder, and came its grace before.
+    fn is_announced(&mut self, machine: &SimulatedMachine, rule: Rule, ending: ResourceAction, facts: &Facts) {
+        // Its owner announced it.
+        if rule == Rule::Expired {
+            return;
+        }
+        let launched = machine.launched;
+        let announced = &self.record(machine.id()).announced;
+        // What was told of an earlier life holds in this one, if its moment comes in this one.
+        let in_this_life = || announced.iter().filter(|one| one.rule == rule && one.deadline >= launched);
+        let in_time = |one: &&super::PromisedAction| {
+            // Hours that were set, or found, within half an hour of their end are announced as late as that.
+            let graced = rule == Rule::Hours || one.told_at + one.grace <= one.deadline + 1;
+            one.deadline <= facts.now && graced
+        };
+        let complaint = if in_this_life().next().is_none() {
+            Some("of which nobody has heard")
+        } else if !in_this_life().any(|one| in_time(&one)) {
+            Some("before its time")
+        } else if !in_this_life().any(|one| in_time(&one) && one.ending >= ending) {
+            Some("of which something milder was heard")
+        } else if !in_this_life().any(|one| in_time(&one) && one.ending >= ending && !one.mended) {
+            Some("on an announcement that was mended since")
+        } else {
+            None
+        };
+        if let Some(complaint) = complaint {
+            let heard: Vec<String> =
+                in_this_life().map(|one| format!("at {} for {}", stamp(one.told_at), stamp(one.deadline))).collect();
+            let what = format!("{}: ended ({ending} for {rule}) {complaint}; told {heard:?}", machine.id());
+            self.violated(facts.now, what);
+        }
+    }
+
+    /// EC2 carries out a start.
+    pub(crate) fn started(&mut self, machine: &SimulatedMachine, facts: &Facts) {
+        self.may_write(machine, "started", facts);
+        let now = facts.now;
+        let id = machine.id();
+        let whose = self.whose(machine, facts);
+        if whose.knows_only_its_expiry() {
+            self.violated(now, format!("{id}: started, although it may be a job's: {whose:?}"));
+        }
+        if machine.mode(Rule::Hours, whose, &facts.settings, facts.ceiling) == Mode::Observe {
+            self.violated(now, format!("{id}: started, although it is only observed"));
+        }
+        if !machine.says.hours.is_some_and(|hours| hours.is_inside(now)) {
+            self.violated(now, format!("{id}: started outside its hours"));
+        }
+        if machine.says.expires_at.is_some_and(|at| at <= now) {
+            self.violated(now, format!("{id}: started after it expired"));
+        }
+        // A stop that Curfew began and could not finish leaves `curfew:stopped` on what its owner stops a moment later.
+        let clear = self.last_fault < machine.launched && machine.changed_at - machine.launched > 3 * TICK;
+        match machine.stopped_by {
+            Some(StoppedBy::Curfew(Rule::Hours | Rule::Idle)) => {}
+            Some(StoppedBy::Curfew(rule)) => self.violated(now, format!("{id}: started, although stopped for {rule}")),
+            Some(StoppedBy::Owner) if clear => {
+                self.violated(now, format!("{id}: started, although its owner stopped it"));
+            }
+            Some(StoppedBy::Owner) | None => {}
+        }
+    }
+
+    /// A run came to its end: what it saw mended may not be carried out any more.
+    pub(crate) fn ran(&mut self, facts: &Facts, machines: &[SimulatedMachine], last_fault: i64) {
+        self.last_fault = last_fault;
+        // What a run saw and could not read, write or remember is no promise.
+        if last_fault >= facts.now {
+            return;
+        }
+        for machine in machines {
+            let id = machine.id();
+            if self.record(id).announced.is_empty() {
+                continue;
+            }
+            let seen = machine.changed_at < facts.now && machine.skip_reason(facts.now).is_none();
+            let running = machine.is(model::instance::InstanceState::Running);
+            let (stopping, whose) = (self.stopping(machine, facts), self.whose(machine, facts));
+            for rule in Rule::OF_INSTANCES {
+                if seen && running && is_mended(machine, rule, whose, &stopping, facts) {
+                    let of_rule = self.record(id).announced.iter_mut().filter(|one| one.rule == rule);
+                    of_rule.for_each(|one| one.mended = true);
+                }
+            }
+            // Called off in a run that could remember it: else the mark that stayed may bind again.
+            for one in &mut self.record(id).announced {
+                one.mended |= one.called_off_by == Some(facts.id);
+            }
+            let launched = machine.launched;
+            self.record(id).announced.retain(|one| one.deadline >= launched);
+        }
+    }
+
+    /// What the run read of each budget by which the machine may be stopped.
+    fn stopping(&self, machine: &SimulatedMachine, facts: &Facts) -> Vec<Option<BudgetVerdict>> {
+        machine.stopping_budgets(&facts.settings).map(|holder| self.said(holder, facts)).collect()
+    }
+
+    /// The notices are lost, and with them which marks bind nobody although they are still written: in observe mode nothing
+    /// may be taken away. Those may be believed again.
+    pub(crate) fn notices_are_lost(&mut self) {
+        for record in &mut self.records {
+            record.announced.iter_mut().for_each(|one| one.mended = false);
+        }
+    }
+}
+
+/// Why the reason that is given does not hold, by what can be read.
+/// `stopping`: what is said of the budgets by which it may be stopped.
+fn unfounded(
+    machine: &SimulatedMachine,
+    rule: Rule,
+    whose: MachineOwner,
+    stopping: &[Option<BudgetVerdict>],
+    facts: &Facts,
+) -> Option<String> {
+    let (settings, now) = (&facts.settings, facts.now);
+    let window = machine.idle_window(settings);
+    match rule {
+        Rule::Expired => (machine.says.expires_at.is_none_or(|at| at > now)).then(|| "it has not expired".to_owned()),
+        Rule::Hours => {
+            let outside =
+                machine.says.hours.is_some_and(|hours| !hours.is_inside(now) && machine.launched < hours.last_end(now));
+            (!outside).then(|| "it is within its hours, or was started by hand after them".to_owned())
+        }
+        Rule::Lifetime => {
+            let young = now - machine.launched <= settings.lifetime.max || machine.says.expires_at.is_some();
+            young.then(|| "it is not too old".to_owned())
+        }
+        Rule::Untagged => {
+            if !machine.lacks_tags(settings) && !whose.is_disowned() {
+                return Some("it has its tags, and is the job's that it names".to_owned());
+            }
+            if machine.launched + settings.untagged.settle > now {
+                return Some("its tags may still arrive".to_owned());
+            }
+            let look = machine.true_usage(window.unwrap_or(settings.idle.window), settings, now);
+            (settings.untagged.spare_busy && look == TrueUsage::Busy).then(|| "it is at work".to_owned())
+        }
+        Rule::Idle => match window.map(|window| machine.true_usage(window, settings, now)) {
+            Some(TrueUsage::Idle { holds_memory: false }) => None,
+            look => Some(format!("it looks {look:?}")),
+        },
+        Rule::OverBudget => (!stopping.contains(&Some(BudgetVerdict::Stop)))
+            .then(|| "no young document of this month says that its budget is spent".to_owned()),
+        Rule::Orphaned => Some("it is no volume".to_owned()),
+    }
+}
+
+/// Whether whoever looks now sees that a rule is kept.
+/// `stopping`: as above.
+fn is_mended(
+    machine: &SimulatedMachine,
+    rule: Rule,
+    whose: MachineOwner,
+    stopping: &[Option<BudgetVerdict>],
+    facts: &Facts,
+) -> bool {
+    let (settings, now) = (&facts.settings, facts.now);
+    if whose.knows_only_its_expiry() {
+        // Of a job's machine nothing else is broken; of what may be one nobody can say.
+        return whose == MachineOwner::OwnJob && rule != Rule::Expired;
+    }
+    let is_marked = || machine.ec2.tags.get(model::curfew_tags::MARKED).is_some_and(|mark| mark.contains("idle="));
+    match rule {
+        Rule::Expired | Rule::Orphaned => false,
+        Rule::OverBudget => stopping.iter().all(|said| said.is_some_and(|verdict| verdict != BudgetVerdict::Stop)),
+        Rule::Untagged => !machine.lacks_tags(settings) && !whose.is_disowned(),
+        Rule::Lifetime => now - machine.launched <= settings.lifetime.max || machine.says.expires_at.is_some(),
+        Rule::Hours => {
+            machine.says.hours.is_none_or(|hours| hours.is_inside(now) && hours.is_inside(now + HOURS_NOTICE + TICK))
+        }
+        // Marked ones are asked about in every run.
+        Rule::Idle => match machine.idle_window(settings) {
+            Some(window) => is_marked() && machine.true_usage(window, settings, now) == TrueUsage::Busy,
+            None => true,
+        },
+    }
+}
+
+pub(crate) fn rule_place(rule: Rule) -> usize {
+    Rule::OF_INSTANCES.iter().position(|one| *one == rule).unwrap_or(0)
+}

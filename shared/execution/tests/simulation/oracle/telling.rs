@@ -1,0 +1,159 @@
+//! What people hear: announcements, and the same thing twice.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use jiff::Timestamp;
+use model::rule::{ResourceAction, Rule};
+use notify::Message;
+
+use super::truth::LAG;
+use super::{InvariantOracle, PromisedAction};
+use crate::chance::{HOUR, MINUTE, TICK};
+use crate::session::Facts;
+use crate::settings::SimulatedConfig;
+use crate::world::SimulatedMachine;
+
+/// What lasts is told once a day; hours end once a day, an hour earlier where clocks change.
+const REPEATED_WITHIN: i64 = 22 * HOUR;
+/// Once all is quiet, an end must have been told within so long.
+const TOLD_WITHIN: i64 = 30 * MINUTE;
+
+impl InvariantOracle {
+    /// A message reached people.
+    pub(crate) fn check_message(&mut self, message: &Message, machines: &[SimulatedMachine], facts: &Facts) {
+        for paragraph in message.body.split("\n\n") {
+            let Some((id, _)) = paragraph.split_once(" (").filter(|(id, _)| id.starts_with("i-")) else { continue };
+            let machine = machines.iter().find(|machine| machine.id() == id);
+            let announcements = announcements(paragraph);
+            if let (Some(machine), false) = (machine, announcements.is_empty()) {
+                self.is_the_right_team(message, machine, facts);
+            }
+            for (rule, ending, deadline) in announcements {
+                let too_early =
+                    |machine: &&SimulatedMachine| facts.now < machine.launched + facts.settings.untagged.settle;
+                if let Some(machine) = machine.filter(too_early).filter(|_| rule == Rule::Untagged) {
+                    self.violated(facts.now, format!("{}: its tags may still arrive: {paragraph}", machine.id()));
+                }
+                let may_be_a_jobs = |machine: &&SimulatedMachine| self.whose(machine, facts).knows_only_its_expiry();
+                if let Some(machine) = machine.filter(may_be_a_jobs).filter(|_| rule != Rule::Expired) {
+                    self.violated(facts.now, format!("{}: it may be a job's: {paragraph}", machine.id()));
+                }
+                let grace = grace(rule, &facts.settings);
+                let announced = PromisedAction {
+                    rule,
+                    ending,
+                    deadline,
+                    told_at: facts.now,
+                    grace,
+                    mended: false,
+                    called_off_by: None,
+                };
+                self.record(id).announced.push(announced);
+            }
+            if let Some((rule, deadline)) = called_off(paragraph) {
+                let all = self.record(id).announced.iter_mut();
+                let these = all.filter(|one| one.rule == rule && one.deadline == deadline);
+                these.for_each(|one| one.called_off_by = Some(facts.id));
+            }
+            let of_an_end =
+                ["It was stopped", "It was terminated", "Curfew could not stop", "Curfew could not terminate"];
+            if of_an_end.iter().any(|words| paragraph.contains(words)) {
+                self.record(id).untold_end = None;
+            }
+            if let Some(machine) = machine {
+                self.is_no_repetition(paragraph, machine, facts);
+            }
+        }
+    }
+
+    fn is_the_right_team(&mut self, message: &Message, machine: &SimulatedMachine, facts: &Facts) {
+        let lately = facts.now - machine.retagged_at <= 2 * TICK;
+        let before = machine.team_before.unwrap_or("untagged");
+        if message.team != machine.team_attribute() && !(lately && message.team == before) {
+            let what = format!("{}: its end is announced to {}", machine.id(), message.team);
+            self.violated(facts.now, what);
+        }
+    }
+
+    /// The same words, figures aside, within a day, while nothing changed and no memory could be lost.
+    fn is_no_repetition(&mut self, paragraph: &str, machine: &SimulatedMachine, facts: &Facts) {
+        let fingerprint = fingerprint(paragraph);
+        let settings = &facts.settings;
+        let window = machine.idle_window(settings).unwrap_or(settings.idle.window).max(settings.idle.window);
+        // What happened before a look may become visible a window later.
+        let margin = window + LAG + settings.idle.boot_grace + settings.untagged.settle + HOUR;
+        let record = self.record(machine.id());
+        let before = record.told.iter().find(|(words, _)| *words == fingerprint).map(|(_, at)| *at);
+        record.told.retain(|(words, at)| *words != fingerprint && facts.now - at < REPEATED_WITHIN);
+        record.told.push((fingerprint, facts.now));
+        let Some(before) = before.filter(|before| facts.now - before < REPEATED_WITHIN) else { return };
+        let kept_lately = machine.says.kept_until.is_some_and(|until| until > before - margin && until <= facts.now);
+        let changed =
+            machine.changed_at.max(machine.work_changed_at).max(self.configured_at).max(self.budgets_changed_at);
+        if changed < before - margin && self.last_fault < before - margin && !kept_lately {
+            self.violated(facts.now, format!("{}: told again although nothing changed: {paragraph}", machine.id()));
+        }
+    }
+
+    /// Whoever ends something says so, sooner or later.
+    pub(super) fn is_every_end_told(&mut self, machine: &SimulatedMachine, now: i64) {
+        let Some(ended_at) = self.record(machine.id()).untold_end else { return };
+        // A run that is cut off between an end and its message tells nothing of that end: its audit record, which was
+        // written ahead, is the trace. The same goes for a run whose memory of what it owes came to nothing, and for an
+        // end of which the run heard only that it failed.
+        if self.last_forgotten >= ended_at {
+            self.record(machine.id()).untold_end = None;
+        } else if now - ended_at.max(self.last_fault) > TOLD_WITHIN {
+            self.record(machine.id()).untold_end = None;
+            self.violated(now, format!("{}: was ended, and nobody was told", machine.id()));
+        }
+    }
+}
+
+/// The announcements of a paragraph: rule, ending and deadline of each.
+fn announcements(paragraph: &str) -> Vec<(Rule, ResourceAction, i64)> {
+    let mut found = Vec::new();
+    let mut rest = paragraph;
+    while let Some((why, after)) = rest.split_once(" will be ") {
+        let ending = if after.starts_with("stopped at ") { ResourceAction::Stop } else { ResourceAction::Terminate };
+        let deadline = after.split_whitespace().nth(2).map(|word| word.trim_end_matches([';', '.']));
+        let deadline = deadline.and_then(|word| word.parse::<Timestamp>().ok()).map(Timestamp::as_second);
+        let signs = [
+            ("idle from ", Rule::Idle),
+            ("of its budget of", Rule::OverBudget),
+            ("lacks the required tags", Rule::Untagged),
+            ("it names the job", Rule::Untagged),
+            ("its hours (", Rule::Hours),
+            ("it has run since", Rule::Lifetime),
+            ("curfew:expires-at", Rule::Expired),
+        ];
+        let rule = signs.into_iter().find(|(sign, _)| why.contains(sign)).map(|(_, rule)| rule);
+        found.extend(rule.zip(deadline).map(|(rule, deadline)| (rule, ending, deadline)));
+        rest = after;
+    }
+    found
+}
+
+/// The rule and the deadline of an announcement that a paragraph takes back.
+fn called_off(paragraph: &str) -> Option<(Rule, i64)> {
+    let (_, announced) = paragraph.strip_suffix(") is called off.")?.split_once("what was announced for ")?;
+    let (deadline, rule) = announced.split_once(" (")?;
+    let rule = Rule::OF_INSTANCES.into_iter().find(|one| one.as_str() == rule)?;
+    Some((rule, deadline.parse::<Timestamp>().ok()?.as_second()))
+}
+
+fn fingerprint(paragraph: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    paragraph.bytes().filter(|byte| !byte.is_ascii_digit()).for_each(|byte| byte.hash(&mut hasher));
+    hasher.finish()
+}
+
+fn grace(rule: Rule, settings: &SimulatedConfig) -> i64 {
+    match rule {
+        Rule::Idle => settings.idle.grace,
+        Rule::Untagged => settings.untagged.grace,
+        Rule::Lifetime => settings.lifetime.grace,
+        Rule::OverBudget => settings.over_budget_grace,
+        Rule::Hours | Rule::Expired | Rule::Orphaned => 0,
+    }
+}

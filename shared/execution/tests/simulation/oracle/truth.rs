@@ -1,0 +1,171 @@
+//! What is so, by the structure that tags and configuration were made of, and by the samples that can be read: the
+//! oracle's own reading of the contract.
+
+use model::config::{DiskPolicy, OverBudget, RuleAction};
+use model::instance::{Accelerator, PurchaseOption};
+use model::mode::Mode;
+use model::rule::{ResourceAction, Rule};
+
+use crate::budgets::OF_ACCOUNT;
+use crate::chance::{MINUTE, TICK};
+use crate::jobs::MachineOwner;
+use crate::settings::SimulatedConfig;
+use crate::tags::OwnerIdleAfter;
+use crate::world::SimulatedMachine;
+
+/// So late `CloudWatch` may be.
+pub(crate) const LAG: i64 = 10 * MINUTE;
+/// Between the announcement and the end of hours.
+pub(crate) const HOURS_NOTICE: i64 = 30 * MINUTE;
+
+/// What the samples that can be read say of a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TrueUsage {
+    Busy,
+    Idle { holds_memory: bool },
+    Unknown,
+}
+
+impl SimulatedMachine {
+    pub(crate) fn lacks_tags(&self, settings: &SimulatedConfig) -> bool {
+        self.says.team().is_none() || (settings.owner_required && !self.says.owner)
+    }
+
+    /// Why nobody touches it, whatever else is so.
+    pub(crate) fn skip_reason(&self, now: i64) -> Option<&'static str> {
+        let says = &self.says;
+        let copied_expiry = says.expires_at.is_some_and(|at| at < self.launched);
+        if says.protected {
+            Some("protected")
+        } else if says.kept_until.is_some_and(|until| now < until) {
+            Some("kept")
+        } else if says.typo.is_some() || copied_expiry {
+            Some("unreadable")
+        } else if self.make.foreign.is_some() {
+            Some("foreign-owned")
+        } else {
+            None
+        }
+    }
+
+    /// Its mode for a rule, under `CURFEW_MODE`. Of one that is not the job's that it names the account decides, unless it is opted out.
+    pub(crate) fn mode(&self, rule: Rule, whose: MachineOwner, settings: &SimulatedConfig, ceiling: Mode) -> Mode {
+        let is_decided_by_account = whose.is_disowned()
+            && self.says.mode != Some(Mode::Observe)
+            && !matches!(rule, Rule::Expired | Rule::Hours);
+        let of_account = Some(settings.untagged.mode).filter(|_| is_decided_by_account);
+        let own = of_account.or(self.says.mode).unwrap_or_else(|| match rule {
+            Rule::Expired | Rule::Hours => Mode::Enforce,
+            Rule::Untagged => settings.untagged.mode,
+            _ if self.lacks_tags(settings) => settings.untagged.mode,
+            _ => {
+                let team = self.says.team.filter(|_| !self.says.team_mistyped);
+                team.and_then(|team| settings.teams[team].mode).unwrap_or(settings.mode)
+            }
+        });
+        // An account that observes stops nobody, whatever mode a team is in.
+        let budgets = self.stopping_budgets(settings).map(|holder| settings.mode_of(holder)).max();
+        let at_most = budgets.filter(|_| rule == Rule::OverBudget).unwrap_or(Mode::Enforce);
+        own.min(at_most).min(ceiling)
+    }
+
+    /// The budgets by which it may be stopped: its team's, and the account's; one that only observes says nothing beside one that is
+    /// enforced.
+    pub(crate) fn stopping_budgets(&self, settings: &SimulatedConfig) -> impl Iterator<Item = usize> {
+        let team = self.says.team.filter(|_| !self.says.team_mistyped);
+        let holders = team.into_iter().chain([OF_ACCOUNT]);
+        let stops = move |holder: &usize| settings.over_budget(*holder) == Some(OverBudget::Stop);
+        let enforced = move |holder: &usize| settings.mode_of(*holder) == Mode::Enforce;
+        let any_enforced = holders.clone().any(|holder| stops(&holder) && enforced(&holder));
+        holders.filter(move |holder| stops(holder) && (enforced(holder) || !any_enforced))
+    }
+
+    /// How long it must have been idle; none where it says `off`.
+    pub(crate) fn idle_window(&self, settings: &SimulatedConfig) -> Option<i64> {
+        match self.says.idle_after {
+            Some(OwnerIdleAfter::Off) => None,
+            Some(OwnerIdleAfter::Seconds(window)) => Some(window),
+            None => Some(settings.idle.window),
+        }
+    }
+
+    /// How it may be ended where `action` is wanted; none where its owner is only told.
+    pub(crate) fn ending(&self, rule: Rule, whose: MachineOwner, settings: &SimulatedConfig) -> Option<ResourceAction> {
+        let says = &self.says;
+        let ec2 = &self.ec2;
+        let unstoppable = ec2.root_on_instance_storage || ec2.purchase == PurchaseOption::SpotOneTime;
+        if matches!(ec2.purchase, PurchaseOption::SpotPersistent | PurchaseOption::SpotUnknown) {
+            return None;
+        }
+        let action = match rule {
+            Rule::Expired => {
+                let is_of_a_job = whose.knows_only_its_expiry() || whose == MachineOwner::MissingJob;
+                let terminate = is_of_a_job || says.on_idle == Some(RuleAction::Terminate) || unstoppable;
+                return Some(if terminate { ResourceAction::Terminate } else { ResourceAction::Stop });
+            }
+            Rule::Untagged => settings.untagged.action,
+            Rule::Lifetime => settings.lifetime.action,
+            Rule::Idle => says.on_idle.unwrap_or(settings.idle.action),
+            Rule::Hours | Rule::OverBudget => RuleAction::Stop,
+            Rule::Orphaned => return None,
+        };
+        let ending = match action {
+            RuleAction::Stop => ResourceAction::Stop,
+            RuleAction::Terminate => ResourceAction::Terminate,
+            RuleAction::Notify => return None,
+        };
+        if ending == ResourceAction::Stop && unstoppable {
+            return None;
+        }
+        // Who wrote hours wants the stop, reserved or not.
+        if rule != Rule::Hours && ec2.prepaid.is_some() {
+            return None;
+        }
+        let team_disk = || says.team.filter(|_| !says.team_mistyped).and_then(|team| settings.teams[team].local_disk);
+        let disk = match rule {
+            Rule::Idle => says.local_disk.or_else(team_disk).unwrap_or(settings.idle.local_disk),
+            _ => says.local_disk.unwrap_or(DiskPolicy::Expendable),
+        };
+        (ec2.machine.instance_storage_gb == 0 || disk == DiskPolicy::Expendable).then_some(ending)
+    }
+
+    /// What the samples say that could be read at `now`.
+    pub(crate) fn true_usage(&self, window: i64, settings: &SimulatedConfig, now: i64) -> TrueUsage {
+        let idle = &settings.idle;
+        let to = (now - LAG).div_euclid(TICK) * TICK;
+        let periods = ((window + TICK - 1) / TICK).max(1);
+        let from = to - periods * TICK;
+        let gpus = usize::try_from(self.ec2.machine.accelerators).unwrap_or(0);
+        let reporting = if self.ec2.machine.accelerator == Accelerator::Nvidia { self.make.series.len() } else { 0 };
+        let (mut ec2_samples, mut gpu_samples, mut held_mib) = (0, [0; 8], [None; 8]);
+        for period in self.periods.since(from).filter(|period| period.start + TICK > self.launched) {
+            if period.ec2_at <= now {
+                let works = period.cpu_vcpus >= idle.cpu_below_vcpus
+                    || period.network_mbps >= idle.network_below_mbps
+                    || period.disk_mbps >= idle.disk_below_mbps;
+                if works {
+                    return TrueUsage::Busy;
+                }
+                ec2_samples += i64::from(period.start < to);
+            }
+            if period.gpu_at <= now {
+                for gpu in
+                    (0..reporting).filter(|gpu| period.gpu_missing.is_none_or(|missing| missing as usize != *gpu))
+                {
+                    if period.gpu_percent[gpu] >= idle.gpu_below_percent {
+                        return TrueUsage::Busy;
+                    }
+                    held_mib[gpu] = held_mib[gpu].or(Some(period.held_mib));
+                    gpu_samples[gpu] += i64::from(period.start < to);
+                }
+            }
+        }
+        let enough = |samples: i64| samples > 0 && samples * 100 >= idle.coverage_min_percent * periods;
+        let young = from < self.launched + idle.boot_grace;
+        if young || reporting < gpus || !enough(ec2_samples) || !gpu_samples[..gpus].iter().all(|count| enough(*count))
+        {
+            return TrueUsage::Unknown;
+        }
+        TrueUsage::Idle { holds_memory: held_mib.iter().flatten().any(|held| *held > idle.held_mib) }
+    }
+}

@@ -1,0 +1,386 @@
+//! One run of a reaper, as the simulated account sees it: the run is the product's own, and a session is its way to the account, on which
+//! everything can go wrong. A run is a future. At each of its effects it lets another one go on, and may be cut off there.
+
+#[path = "under_way.rs"]
+mod under_way;
+
+use std::cell::{Cell, RefCell, RefMut};
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::{pending, poll_fn};
+use std::rc::Rc;
+use std::task::Poll;
+
+use billing::price;
+use execution::Run;
+use jiff::{SignedDuration, Timestamp};
+use model::config::{Config, ConfigError};
+use model::id::{Region, ResourceId};
+use model::mode::Mode;
+use model::notification_log::NotificationLog;
+use model::observation::{Gap, GapKind, Observation};
+use model::rule::Rule;
+use model::volume::{Snapshot, Volume};
+use notify::Message;
+use plan::report::StepOutcome;
+use plan::{Action, ObservedResource, Plan, Step};
+use ports::{CallError, CallErrorKind, Cloud, ConfigLoadError, Documents, Ec2Write, StoreError, Versioned};
+use serde::Serialize;
+
+use crate::account::SimulatedAccount;
+use crate::chance::{region, stamp};
+use crate::ec2;
+use crate::fault::Fault;
+use crate::look::{self, FUNCTION};
+use crate::settings::SimulatedConfig;
+
+pub(crate) use under_way::UnderWay;
+
+/// As long as Lambda lets a run last.
+const RUN_MAX: SignedDuration = SignedDuration::from_mins(10);
+
+/// What a run goes by.
+pub(crate) struct Facts {
+    pub(crate) id: u64,
+    pub(crate) now: i64,
+    pub(crate) settings: Rc<SimulatedConfig>,
+    /// `CURFEW_MODE`, and observe once the run knows that the topic has no confirmed subscription.
+    pub(crate) ceiling: Mode,
+    /// How many resources it saw.
+    pub(crate) fleet: usize,
+}
+
+/// A run's way to the account.
+pub(crate) struct Session {
+    account: Rc<RefCell<SimulatedAccount>>,
+    facts: RefCell<Facts>,
+    home: Region,
+    /// Effects before the run is cut off.
+    effects_left: Cell<Option<u32>>,
+    is_cut: Cell<bool>,
+    /// Steps that it has time for.
+    steps_left: Cell<Option<u32>>,
+    phase: Cell<Phase>,
+    /// The rule of each step of its plan, and whether it only dates.
+    steps: RefCell<BTreeMap<ResourceId, (Rule, bool)>>,
+    /// What a colleague may change just before the run acts on it.
+    pub(crate) tempting: RefCell<Vec<ResourceId>>,
+    /// Resources that were changed by a call whose answer was lost.
+    pub(crate) unanswered: RefCell<BTreeSet<ResourceId>>,
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Looks,
+    /// It has decided, and waits.
+    Planned,
+    Acts,
+}
+
+impl Session {
+    fn begin(account: &Rc<RefCell<SimulatedAccount>>, now: i64) -> Self {
+        let mut borrowed = account.borrow_mut();
+        let SimulatedAccount { faults, .. } = &mut *borrowed;
+        let cut = faults.strikes(Fault::RunCut, now);
+        let effects_left = cut.then(|| faults.effects_before_cut());
+        let steps_left = faults.strikes(Fault::RunOutOfTime, now).then(|| u32::try_from(now % 3).unwrap_or(0));
+        borrowed.runs += 1;
+        let (settings, ceiling) = (Rc::clone(&borrowed.settings), borrowed.ceiling);
+        let facts = RefCell::new(Facts { id: borrowed.runs, now, settings, ceiling, fleet: 0 });
+        Self {
+            account: Rc::clone(account),
+            facts,
+            home: region(0),
+            effects_left: Cell::new(effects_left),
+            is_cut: Cell::new(false),
+            steps_left: Cell::new(steps_left),
+            phase: Cell::new(Phase::Looks),
+            steps: RefCell::default(),
+            tempting: RefCell::default(),
+            unanswered: RefCell::default(),
+        }
+    }
+
+    /// Lives one run, as a function does.
+    async fn live(self: Rc<Self>) {
+        let mode = self.account().ceiling;
+        let clock = || self.clock();
+        let progress = |step: &Step, outcome: &StepOutcome| self.account().log_step(step, outcome);
+        let run = Run {
+            cloud: &*self,
+            store: &*self,
+            topic_arn: "arn:aws:sns:us-east-1:123456789012:curfew",
+            function: FUNCTION,
+            id: format!("run-{}", self.facts.borrow().id).as_str().into(),
+            mode,
+            now: stamp(self.now()),
+            deadline: stamp(self.now()) + RUN_MAX,
+            clock: &clock,
+            chosen: None,
+            progress: &progress,
+            halted: None,
+        };
+        look::live(&self, &run).await;
+    }
+
+    /// The time runs out after so many steps; else it stands still.
+    fn clock(&self) -> Timestamp {
+        let now = stamp(self.now());
+        match self.steps_left.get() {
+            Some(0) => now + RUN_MAX,
+            left => {
+                self.steps_left.set(left.map(|left| left - 1));
+                now
+            }
+        }
+    }
+
+    pub(crate) fn account(&self) -> RefMut<'_, SimulatedAccount> {
+        self.account.borrow_mut()
+    }
+
+    pub(crate) fn now(&self) -> i64 {
+        self.facts.borrow().now
+    }
+
+    pub(crate) fn facts(&self) -> std::cell::Ref<'_, Facts> {
+        self.facts.borrow()
+    }
+
+    pub(crate) fn strikes(&self, fault: Fault) -> bool {
+        self.account().faults.strikes(fault, self.now())
+    }
+
+    /// Before each effect: another run has its turn, and this one may be cut off here.
+    pub(crate) async fn effect(&self) {
+        let mut has_waited = false;
+        poll_fn(|context| {
+            if std::mem::replace(&mut has_waited, true) {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+        self.is_cut_here().await;
+    }
+
+    /// The same where nothing of another run can come between.
+    pub(crate) async fn is_cut_here(&self) {
+        match self.effects_left.get() {
+            Some(0) => {
+                self.is_cut.set(true);
+                pending::<()>().await;
+            }
+            left => self.effects_left.set(left.map(|left| left - 1)),
+        }
+    }
+
+    /// It has decided, and saw so many resources.
+    pub(crate) fn decided(&self, plan: &Plan, fleet: usize) {
+        self.facts.borrow_mut().fleet = fleet;
+        let fact = |step: &Step| (step.evidence.rule(), matches!(step.action, Action::Date { .. }));
+        let steps = plan.steps.iter().map(|step| (step.target.resource.clone(), fact(step)));
+        *self.steps.borrow_mut() = steps.collect();
+    }
+
+    /// Waits until it may act.
+    pub(crate) async fn may_act(&self) {
+        self.phase.set(Phase::Planned);
+        poll_fn(|_| if self.phase.get() == Phase::Acts { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+
+    /// The rule of the step about a resource, and whether that step only dates it.
+    pub(crate) fn step(&self, resource: &ResourceId) -> Option<(Rule, bool)> {
+        self.steps.borrow().get(resource).copied()
+    }
+
+    /// What AWS answers to a call that fails.
+    pub(crate) fn failed(&self, call: &'static str, kind: CallErrorKind, message: &str) -> CallError {
+        CallError { call, region: self.home.clone(), kind, message: message.to_owned() }
+    }
+}
+
+impl Cloud for Session {
+    fn home(&self) -> &Region {
+        &self.home
+    }
+
+    async fn regions(&self, _config: &Config) -> Observation<Region> {
+        Observation { items: (0..self.account().regions).map(region).collect(), gaps: Vec::new() }
+    }
+
+    async fn has_confirmed_subscription(&self, _topic_arn: &str) -> Result<bool, CallError> {
+        if self.strikes(Fault::NobodyListens) {
+            self.facts.borrow_mut().ceiling = Mode::Observe;
+            return Ok(false);
+        }
+        if self.strikes(Fault::AudienceUnknown) {
+            return Err(self.failed("sns:ListSubscriptionsByTopic", CallErrorKind::Other, "the simulation refuses it"));
+        }
+        Ok(true)
+    }
+
+    async fn publish(&self, _topic_arn: &str, message: &Message) -> Result<(), CallError> {
+        self.effect().await;
+        let refused = |kind| Err(self.failed("sns:Publish", kind, "the simulation refuses it"));
+        if self.strikes(Fault::MessageRefused) {
+            return refused(CallErrorKind::Other);
+        }
+        self.account().deliver_message(message, &self.facts());
+        if self.strikes(Fault::MessageUnheard) { refused(CallErrorKind::Unanswered) } else { Ok(()) }
+    }
+
+    async fn describe_again(&self, seen: &ObservedResource) -> Result<ObservedResource, CallError> {
+        let id = match seen {
+            ObservedResource::Instance(instance) => &instance.id,
+            ObservedResource::Volume(volume) => &volume.id,
+            ObservedResource::Snapshot(snapshot) => &snapshot.id,
+            ObservedResource::Budget { .. } => return Ok(seen.clone()),
+        };
+        let was_unanswered = self.unanswered.borrow_mut().remove(id);
+        if self.strikes(Fault::SecondLookFailed) {
+            if was_unanswered {
+                self.account().faults.forgotten_at = self.now();
+            }
+            return Err(self.failed("ec2:Describe", CallErrorKind::Other, "the simulation refuses it"));
+        }
+        ec2::describe(self, seen)
+    }
+
+    async fn describe_volume(&self, _region: &Region, volume: &ResourceId) -> Result<Volume, CallError> {
+        ec2::describe_volume(self, volume)
+    }
+
+    async fn describe_snapshot(&self, _region: &Region, snapshot: &ResourceId) -> Result<Snapshot, CallError> {
+        ec2::describe_snapshot(self, snapshot)
+    }
+
+    async fn describe_snapshots_of(&self, _region: &Region, volume: &ResourceId) -> Result<Vec<Snapshot>, CallError> {
+        ec2::describe_snapshots_of(self, volume)
+    }
+
+    /// A call is carried out unless it is refused; and then its answer may be lost.
+    async fn write(&self, _region: &Region, write: Ec2Write<'_>) -> Result<(), CallError> {
+        self.effect().await;
+        let call = name_of(&write);
+        if self.strikes(Fault::WriteRefused) {
+            return Err(self.failed(call, CallErrorKind::Throttled, "RequestLimitExceeded"));
+        }
+        ec2::write(self, call, &write)?;
+        if self.strikes(Fault::WriteUnheard) {
+            if let Some(resource) = looked_at_again(&write) {
+                self.unanswered.borrow_mut().insert(resource.clone());
+            }
+            return Err(self.failed(call, CallErrorKind::Unanswered, "dispatch failure: no answer"));
+        }
+        Ok(())
+    }
+}
+
+const fn name_of(write: &Ec2Write<'_>) -> &'static str {
+    match write {
+        Ec2Write::CreateTags { .. } => "ec2:CreateTags",
+        Ec2Write::DeleteTags { .. } => "ec2:DeleteTags",
+        Ec2Write::StopInstance(_) => "ec2:StopInstances",
+        Ec2Write::TerminateInstance(_) => "ec2:TerminateInstances",
+        Ec2Write::StartInstance(_) => "ec2:StartInstances",
+        Ec2Write::CreateSnapshot { .. } => "ec2:CreateSnapshot",
+        Ec2Write::DeleteVolume(_) => "ec2:DeleteVolume",
+        Ec2Write::DeleteSnapshot(_) => "ec2:DeleteSnapshot",
+    }
+}
+
+/// Tags that were perhaps written are written again by the next run; of all else somebody has to find out what became of it.
+const fn looked_at_again<'a>(write: &Ec2Write<'a>) -> Option<&'a ResourceId> {
+    match write {
+        Ec2Write::CreateTags { .. } => None,
+        Ec2Write::DeleteTags { resource, .. }
+        | Ec2Write::CreateSnapshot { volume: resource, .. }
+        | Ec2Write::StopInstance(resource)
+        | Ec2Write::TerminateInstance(resource)
+        | Ec2Write::StartInstance(resource)
+        | Ec2Write::DeleteVolume(resource)
+        | Ec2Write::DeleteSnapshot(resource) => Some(resource),
+    }
+}
+
+impl Documents for Session {
+    async fn read_config(&self) -> Result<Config, ConfigLoadError> {
+        if self.strikes(Fault::ConfigurationRefused) {
+            let (key, problem) = ("idle.windw".to_owned(), "unknown".to_owned());
+            return Err(ConfigLoadError::Refused(ConfigError { line: 3, column: 1, key, problem }));
+        }
+        Ok(Config::clone(&self.account().config))
+    }
+
+    async fn read_notices(&self, _function: &str, region: &Region) -> Result<Versioned<NotificationLog>, StoreError> {
+        if self.strikes(Fault::NoticesUnreadable) {
+            if self.phase.get() == Phase::Acts {
+                // The run lost to another one, and cannot add what it owes.
+                self.account().faults.forgotten_at = self.now();
+            }
+            return Err(refused_to_read());
+        }
+        let mut account = self.account();
+        let (version, notices) = account.notices.entry(region.clone()).or_default();
+        Ok(Versioned { value: notices.clone(), etag: Some(version.to_string()) })
+    }
+
+    /// Over the version that was read and no other.
+    async fn write_notices(
+        &self,
+        _function: &str,
+        region: &Region,
+        notices: &NotificationLog,
+        last: Option<&str>,
+    ) -> Result<(), StoreError> {
+        self.effect().await;
+        let is_refused = self.strikes(Fault::NoticesUnwritten);
+        let mut account = self.account();
+        let (version, there) = account.notices.entry(region.clone()).or_default();
+        if last != Some(version.to_string().as_str()) {
+            account.lost_swaps += 1;
+            return Err(StoreError::Lost { address: "notices".to_owned() });
+        }
+        if is_refused {
+            return Err(refused_to_write());
+        }
+        (*version, *there) = (*version + 1, notices.clone());
+        Ok(())
+    }
+
+    async fn restart_notices(&self, _function: &str, _region: &Region) -> Result<bool, StoreError> {
+        unreachable!("each document can be understood")
+    }
+
+    async fn write_audit(&self, _key: &str, _record: &impl Serialize) -> Result<(), StoreError> {
+        self.effect().await;
+        if self.strikes(Fault::AuditUnwritten) { Err(refused_to_write()) } else { Ok(()) }
+    }
+
+    async fn read_prices(&self) -> Result<Versioned<price::PriceDocument>, StoreError> {
+        Ok(Versioned { value: price::PriceDocument::default(), etag: None })
+    }
+
+    async fn write_prices(
+        &self,
+        _prices: &price::PriceDocument,
+        _last: Option<&str>,
+    ) -> Result<Option<String>, StoreError> {
+        unreachable!("no reaper asks for prices")
+    }
+}
+
+pub(crate) fn refused_to_read() -> StoreError {
+    StoreError::call("s3:GetObject", "s3://curfew".to_owned(), None, "the simulation refuses it")
+}
+
+pub(crate) fn refused_to_write() -> StoreError {
+    StoreError::call("s3:PutObject", "s3://curfew".to_owned(), None, "the simulation refuses it")
+}
+
+pub(crate) fn gap(region: &Region, call: &str) -> Gap {
+    let error = format!("{call} failed: the simulation refuses it");
+    Gap { region: region.clone(), call: call.to_owned(), error, kind: GapKind::Part }
+}

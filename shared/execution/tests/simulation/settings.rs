@@ -1,0 +1,243 @@
+//! The account's configuration, known by its structure: `model` reads the document that is made of it, the oracle the
+//! structure itself.
+
+use std::fmt::Write as _;
+
+use model::config::{DiskPolicy, OverBudget, RuleAction};
+use model::mode::Mode;
+
+use crate::chance::{DAY, HOUR, MINUTE, RandomStream};
+
+pub(crate) const TEAMS: [&str; 3] = ["vision", "speech", "robotics"];
+/// The tag key of `[managed]`.
+pub(crate) const MANAGED_TAG: &str = "spacelift";
+
+#[derive(Clone)]
+pub(crate) struct SimulatedConfig {
+    pub(crate) mode: Mode,
+    pub(crate) owner_required: bool,
+    pub(crate) untagged: SimulatedUntagged,
+    pub(crate) idle: SimulatedIdle,
+    pub(crate) lifetime: SimulatedLifetime,
+    /// From mark to stop of what runs over a budget.
+    pub(crate) over_budget_grace: i64,
+    /// What happens above the account's budget, where it has one.
+    pub(crate) account_over_budget: Option<OverBudget>,
+    pub(crate) actions_max: i64,
+    pub(crate) fleet_share_max_percent: i64,
+    pub(crate) teams: [SimulatedTeam; 3],
+}
+
+#[derive(Clone)]
+pub(crate) struct SimulatedUntagged {
+    pub(crate) mode: Mode,
+    pub(crate) settle: i64,
+    pub(crate) grace: i64,
+    pub(crate) action: RuleAction,
+    pub(crate) spare_busy: bool,
+}
+
+#[derive(Clone)]
+pub(crate) struct SimulatedIdle {
+    pub(crate) gpu_below_percent: f64,
+    pub(crate) window: i64,
+    pub(crate) coverage_min_percent: i64,
+    pub(crate) cpu_below_vcpus: f64,
+    pub(crate) network_below_mbps: f64,
+    pub(crate) disk_below_mbps: f64,
+    pub(crate) held_mib: f64,
+    pub(crate) boot_grace: i64,
+    pub(crate) grace: i64,
+    pub(crate) action: RuleAction,
+    pub(crate) local_disk: DiskPolicy,
+}
+
+#[derive(Clone)]
+pub(crate) struct SimulatedLifetime {
+    pub(crate) max: i64,
+    pub(crate) grace: i64,
+    pub(crate) action: RuleAction,
+}
+
+#[derive(Clone)]
+pub(crate) struct SimulatedTeam {
+    pub(crate) mode: Option<Mode>,
+    pub(crate) local_disk: Option<DiskPolicy>,
+    /// What happens above its budget, where it has one.
+    pub(crate) over_budget: Option<OverBudget>,
+}
+
+const OVER_BUDGET: [Option<OverBudget>; 6] =
+    [None, None, Some(OverBudget::Notify), Some(OverBudget::Hold), Some(OverBudget::Stop), Some(OverBudget::Stop)];
+
+const ENFORCE_MOSTLY: [Mode; 4] = [Mode::Enforce, Mode::Enforce, Mode::Enforce, Mode::Observe];
+const STOP_MOSTLY: [RuleAction; 6] =
+    [RuleAction::Stop, RuleAction::Stop, RuleAction::Stop, RuleAction::Stop, RuleAction::Terminate, RuleAction::Notify];
+const DISKS: [DiskPolicy; 2] = [DiskPolicy::Keep, DiskPolicy::Expendable];
+
+impl SimulatedConfig {
+    pub(crate) fn draw(chance: &mut RandomStream) -> Self {
+        Self {
+            mode: chance.pick(&ENFORCE_MOSTLY),
+            owner_required: !chance.one_in(4),
+            untagged: SimulatedUntagged {
+                mode: chance.pick(&[Mode::Enforce, Mode::Observe]),
+                settle: chance.pick(&[0, 10 * MINUTE, HOUR]),
+                grace: chance.pick(&[0, HOUR, 6 * HOUR, DAY]),
+                action: chance.pick(&STOP_MOSTLY),
+                spare_busy: !chance.one_in(3),
+            },
+            idle: SimulatedIdle {
+                gpu_below_percent: chance.pick(&[5.0, 10.0]),
+                window: chance.pick(&[20 * MINUTE, HOUR, HOUR, 2 * HOUR]),
+                coverage_min_percent: chance.pick(&[80, 90, 90, 100]),
+                cpu_below_vcpus: chance.pick(&[1.0, 1.5]),
+                network_below_mbps: chance.pick(&[5.0, 10.0]),
+                disk_below_mbps: chance.pick(&[5.0, 10.0]),
+                held_mib: chance.pick(&[1024.0, 4096.0]),
+                boot_grace: chance.pick(&[0, 10 * MINUTE, 30 * MINUTE]),
+                grace: chance.pick(&[0, 20 * MINUTE, HOUR, 2 * HOUR]),
+                action: chance.pick(&STOP_MOSTLY),
+                local_disk: chance.pick(&DISKS),
+            },
+            over_budget_grace: chance.pick(&[0, HOUR, HOUR, 6 * HOUR]),
+            account_over_budget: if chance.one_in(4) { chance.pick(&OVER_BUDGET) } else { None },
+            lifetime: SimulatedLifetime {
+                max: chance.pick(&[2 * DAY, 7 * DAY, 30 * DAY]),
+                grace: chance.pick(&[0, HOUR, DAY]),
+                action: chance.pick(&[RuleAction::Notify, RuleAction::Stop, RuleAction::Terminate]),
+            },
+            actions_max: chance.pick(&[0, 1, 2, 10, 10, 10, 10, 10]),
+            fleet_share_max_percent: chance.pick(&[10, 20, 50, 100]),
+            teams: std::array::from_fn(|_| SimulatedTeam {
+                mode: chance.pick(&[None, Some(Mode::Enforce), Some(Mode::Enforce), Some(Mode::Observe)]),
+                local_disk: chance.pick(&[None, None, Some(DiskPolicy::Keep), Some(DiskPolicy::Expendable)]),
+                over_budget: chance.pick(&OVER_BUDGET),
+            }),
+        }
+    }
+
+    /// Somebody edits a section.
+    pub(crate) fn edit(&mut self, chance: &mut RandomStream) {
+        let other = Self::draw(chance);
+        match chance.below(8) {
+            0 => self.mode = other.mode,
+            1 => self.untagged = other.untagged,
+            2 => self.idle = other.idle,
+            3 => self.lifetime = other.lifetime,
+            4 => {
+                self.actions_max = other.actions_max;
+                self.fleet_share_max_percent = other.fleet_share_max_percent;
+            }
+            5 => self.teams = other.teams,
+            6 => {
+                self.over_budget_grace = other.over_budget_grace;
+                self.account_over_budget = other.account_over_budget;
+            }
+            _ => self.owner_required = other.owner_required,
+        }
+    }
+
+    /// What happens above the budget of a team, or of the account, by its place; none where it has no budget.
+    pub(crate) fn over_budget(&self, holder: usize) -> Option<OverBudget> {
+        self.teams.get(holder).map_or(self.account_over_budget, |team| team.over_budget)
+    }
+
+    /// The mode of whose budget it is.
+    pub(crate) fn mode_of(&self, holder: usize) -> Mode {
+        self.teams.get(holder).and_then(|team| team.mode).unwrap_or(self.mode)
+    }
+
+    /// The document.
+    pub(crate) fn toml(&self) -> String {
+        let Self { untagged, idle, lifetime, .. } = self;
+        let required = if self.owner_required { "\"Team\", \"Owner\"" } else { "\"Team\"" };
+        let mut text = format!("mode = \"{}\"\n[tags]\nrequired = [{required}]\n", mode(self.mode));
+        let _ = writeln!(text, "[managed]\ntag_keys = [\"{MANAGED_TAG}\"]");
+        let _ = writeln!(
+            text,
+            "[untagged]\nmode = \"{}\"\nsettle = \"{}s\"\ngrace = \"{}s\"\naction = \"{}\"\nspare_busy = {}",
+            mode(untagged.mode),
+            untagged.settle,
+            untagged.grace,
+            action(untagged.action),
+            untagged.spare_busy
+        );
+        let _ = writeln!(
+            text,
+            "[idle]\ngpu_below_percent = {:?}\nwindow = \"{}s\"\ncoverage_min_percent = {}\ncpu_below_vcpus = {:?}",
+            idle.gpu_below_percent, idle.window, idle.coverage_min_percent, idle.cpu_below_vcpus
+        );
+        let _ = writeln!(
+            text,
+            "network_below_mbps = {:?}\ndisk_below_mbps = {:?}\ngpu_memory_held_mib = {:?}\nboot_grace = \"{}s\"",
+            idle.network_below_mbps, idle.disk_below_mbps, idle.held_mib, idle.boot_grace
+        );
+        let _ = writeln!(
+            text,
+            "grace = \"{}s\"\naction = \"{}\"\nlocal_disk = \"{}\"",
+            idle.grace,
+            action(idle.action),
+            disk(idle.local_disk)
+        );
+        let _ = writeln!(
+            text,
+            "[lifetime]\nmax = \"{}s\"\ngrace = \"{}s\"\naction = \"{}\"",
+            lifetime.max,
+            lifetime.grace,
+            action(lifetime.action)
+        );
+        let _ = writeln!(
+            text,
+            "[limits]\nactions_max = {}\nfleet_share_max_percent = {}",
+            self.actions_max, self.fleet_share_max_percent
+        );
+        let _ = writeln!(text, "[account]\nover_budget_grace = \"{}s\"", self.over_budget_grace);
+        if let Some(action) = self.account_over_budget {
+            let _ = writeln!(text, "monthly_budget_usd = 100\nover_budget = \"{}\"", over_budget(action));
+        }
+        for (name, team) in TEAMS.iter().zip(&self.teams) {
+            let _ = writeln!(text, "[teams.{name}]");
+            if let Some(own) = team.mode {
+                let _ = writeln!(text, "mode = \"{}\"", mode(own));
+            }
+            if let Some(own) = team.local_disk {
+                let _ = writeln!(text, "local_disk = \"{}\"", disk(own));
+            }
+            if let Some(own) = team.over_budget {
+                let _ = writeln!(text, "monthly_budget_usd = 100\nover_budget = \"{}\"", over_budget(own));
+            }
+        }
+        text
+    }
+}
+
+pub(crate) const fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Enforce => "enforce",
+        Mode::Observe => "observe",
+    }
+}
+
+pub(crate) const fn action(action: RuleAction) -> &'static str {
+    match action {
+        RuleAction::Stop => "stop",
+        RuleAction::Terminate => "terminate",
+        RuleAction::Notify => "notify",
+    }
+}
+
+pub(crate) const fn over_budget(action: OverBudget) -> &'static str {
+    match action {
+        OverBudget::Notify => "notify",
+        OverBudget::Hold => "hold",
+        OverBudget::Stop => "stop",
+    }
+}
+
+pub(crate) const fn disk(disk: DiskPolicy) -> &'static str {
+    match disk {
+        DiskPolicy::Keep => "keep",
+        DiskPolicy::Expendable => "expendable",
+    }
+}

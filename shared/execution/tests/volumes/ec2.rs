@@ -1,0 +1,203 @@
+//! EC2 as a run looks at one volume, or snapshot, again, and changes it: one call about one resource.
+
+use model::curfew_tags::DELETED_AT;
+use model::id::ResourceId;
+use model::instance::Tags;
+use model::volume::{Snapshot, Volume, VolumeState};
+use plan::ObservedResource;
+use ports::{CallError, CallErrorKind, Ec2Write};
+
+use crate::account::SimulatedAccount;
+use crate::chance::MINUTE;
+use crate::fault::Fault;
+use crate::session::Session;
+use crate::world::SnapshotMaker;
+
+/// Why a call came to nothing.
+type Refusal = (CallErrorKind, &'static str);
+
+const NOT_FOUND: Refusal = (CallErrorKind::NotFound, "NotFound");
+
+pub(crate) fn describe(session: &Session, seen: &ObservedResource) -> Result<ObservedResource, CallError> {
+    match seen {
+        ObservedResource::Volume(volume) => volume_now(session, &volume.id).map(ObservedResource::Volume),
+        ObservedResource::Snapshot(snapshot) => snapshot_now(session, &snapshot.id).map(ObservedResource::Snapshot),
+        ObservedResource::Instance(_) | ObservedResource::Budget { .. } => {
+            unreachable!("there are only volumes and snapshots: {seen:?}")
+        }
+    }
+}
+
+/// Whether a snapshot's volume is gone.
+pub(crate) fn describe_volume(session: &Session, volume: &ResourceId) -> Result<Volume, CallError> {
+    look(session, "ec2:DescribeVolumes")?;
+    let now = volume_now(session, volume)?;
+    let account = session.account();
+    let is_listed = account.world.disk(volume.as_str()).is_some_and(|place| account.world.disks[place].is_listed());
+    if is_listed { Ok(now) } else { Err(failed(session, "ec2:DescribeVolumes", NOT_FOUND)) }
+}
+
+/// Whether what a volume can be restored from is there.
+pub(crate) fn describe_snapshot(session: &Session, snapshot: &ResourceId) -> Result<Snapshot, CallError> {
+    look(session, "ec2:DescribeSnapshots")?;
+    snapshot_now(session, snapshot)
+}
+
+pub(crate) fn describe_snapshots_of(session: &Session, volume: &ResourceId) -> Result<Vec<Snapshot>, CallError> {
+    look(session, "ec2:DescribeSnapshots")?;
+    let account = session.account();
+    let is_of_it = |tags: &Tags| tags.get(model::curfew_tags::SNAPSHOT_OF).is_some_and(|of| of == volume.as_str());
+    let snaps = account.world.snaps.iter().filter(|snap| snap.exists() && is_of_it(&snap.ec2.tags));
+    Ok(snaps.map(|snap| snap.ec2.clone()).collect())
+}
+
+fn look(session: &Session, call: &'static str) -> Result<(), CallError> {
+    if session.strikes(Fault::SecondLookFailed) {
+        return Err(failed(session, call, (CallErrorKind::Other, "the look failed")));
+    }
+    Ok(())
+}
+
+fn volume_now(session: &Session, id: &ResourceId) -> Result<Volume, CallError> {
+    let account = session.account();
+    let disk = account.world.disk(id.as_str()).map(|place| &account.world.disks[place]);
+    let found = disk.filter(|disk| disk.ec2.state != VolumeState::Deleted).map(|disk| disk.ec2.clone());
+    found.ok_or_else(|| failed(session, "ec2:DescribeVolumes", NOT_FOUND))
+}
+
+fn snapshot_now(session: &Session, id: &ResourceId) -> Result<Snapshot, CallError> {
+    let account = session.account();
+    let snap = account.world.snap(id.as_str()).map(|place| &account.world.snaps[place]);
+    let found = snap.filter(|snap| snap.exists()).map(|snap| snap.ec2.clone());
+    found.ok_or_else(|| failed(session, "ec2:DescribeSnapshots", NOT_FOUND))
+}
+
+fn failed(session: &Session, call: &'static str, (kind, message): Refusal) -> CallError {
+    session.failed(call, kind, message)
+}
+
+/// What the call does, if EC2 takes it.
+pub(crate) fn write(session: &Session, call: &'static str, write: &Ec2Write<'_>) -> Result<(), CallError> {
+    let mut account = session.account();
+    let now = account.clock.max(session.now() + 1);
+    let done = match write {
+        Ec2Write::CreateTags { resources, tags } => create_tags(&mut account, session, resources, tags),
+        Ec2Write::DeleteTags { resource, keys } => delete_tags(&mut account, session, resource, keys),
+        Ec2Write::CreateSnapshot { volume, tags } => create_snapshot(&mut account, session, volume, tags, now),
+        Ec2Write::DeleteVolume(id) => delete_volume(&mut account, session, id, now),
+        Ec2Write::DeleteSnapshot(id) => delete_snapshot(&mut account, session, id, now),
+        Ec2Write::StopInstance(_) | Ec2Write::TerminateInstance(_) | Ec2Write::StartInstance(_) => {
+            unreachable!("no run about volumes asks for {write:?}")
+        }
+    };
+    drop(account);
+    done.map_err(|refusal| failed(session, call, refusal))
+}
+
+/// One that is unknown, and none of them is tagged.
+fn create_tags(
+    account: &mut SimulatedAccount,
+    session: &Session,
+    resources: &[ResourceId],
+    tags: &[(&str, String)],
+) -> Result<(), Refusal> {
+    let SimulatedAccount { world, oracle, faults, .. } = account;
+    let facts = &session.facts();
+    let is_date = tags.iter().all(|(key, _)| *key == DELETED_AT);
+    let has_own_step = |id: &ResourceId| session.step(id).is_some_and(|(_, only_dates)| only_dates);
+    let after_its_volume = is_date && !resources.iter().any(has_own_step);
+    if after_its_volume && faults.strikes(Fault::DateRefused, facts.now) {
+        return Err((CallErrorKind::Throttled, "RequestLimitExceeded"));
+    }
+    let exists = |id: &ResourceId| {
+        let disk = world.disk(id.as_str()).is_some_and(|place| world.disks[place].is_listed());
+        disk || world.snap(id.as_str()).is_some_and(|place| world.snaps[place].exists())
+    };
+    if !resources.iter().all(exists) {
+        return Err(NOT_FOUND);
+    }
+    for id in resources {
+        let written = tags.iter().map(|(key, value)| ((*key).to_owned(), value.clone()));
+        if let Some(place) = world.disk(id.as_str()) {
+            oracle.tagged(world, place, tags, &[], facts);
+            world.disks[place].ec2.tags.extend(written);
+        } else if let Some(place) = world.snap(id.as_str()) {
+            oracle.snapshot_tagged(world, place, after_its_volume, facts);
+            world.snaps[place].ec2.tags.extend(written);
+        }
+    }
+    Ok(())
+}
+
+fn delete_tags(
+    account: &mut SimulatedAccount,
+    session: &Session,
+    id: &ResourceId,
+    keys: &[&str],
+) -> Result<(), Refusal> {
+    let SimulatedAccount { world, oracle, .. } = account;
+    let facts = &session.facts();
+    let tags = if let Some(place) = world.disk(id.as_str()) {
+        oracle.tagged(world, place, &[], keys, facts);
+        Some(&mut world.disks[place]).filter(|disk| disk.is_listed()).map(|disk| &mut disk.ec2.tags)
+    } else if let Some(place) = world.snap(id.as_str()) {
+        oracle.snapshot_tagged(world, place, false, facts);
+        Some(&mut world.snaps[place]).filter(|snap| snap.exists()).map(|snap| &mut snap.ec2.tags)
+    } else {
+        None
+    };
+    tags.ok_or(NOT_FOUND)?.retain(|key, _| !keys.contains(&key.as_str()));
+    Ok(())
+}
+
+fn create_snapshot(
+    account: &mut SimulatedAccount,
+    session: &Session,
+    id: &ResourceId,
+    tags: &Tags,
+    now: i64,
+) -> Result<(), Refusal> {
+    let fails = account.faults.strikes(Fault::SnapshotFailed, now);
+    let SimulatedAccount { world, oracle, faults, .. } = account;
+    let place = world.disk(id.as_str()).filter(|place| world.disks[*place].exists()).ok_or(NOT_FOUND)?;
+    let doubling = [Fault::RunDoubled, Fault::RunSlow, Fault::SnapshotsStale, Fault::WriteUnheard];
+    oracle.doublings = doubling.iter().map(|fault| faults.counts()[*fault as usize]).sum();
+    oracle.last_fault = faults.last_at;
+    oracle.snapshot_begun(world, place, tags, &session.facts());
+    world.begin_snapshot(place, SnapshotMaker::Curfew, tags.clone(), fails, now);
+    Ok(())
+}
+
+fn delete_volume(account: &mut SimulatedAccount, session: &Session, id: &ResourceId, now: i64) -> Result<(), Refusal> {
+    let place = account.world.disk(id.as_str()).ok_or(NOT_FOUND)?;
+    // Of two runs at once both may have looked before either asked.
+    if account.world.disks[place].gone_at.is_some_and(|at| now - at < MINUTE) {
+        return Err(NOT_FOUND);
+    }
+    account.attach_at_the_call(place, now);
+    let SimulatedAccount { world, oracle, .. } = account;
+    oracle.volume_deleted(world, place, now, &session.facts());
+    let disk = &mut world.disks[place];
+    match disk.ec2.state {
+        VolumeState::Available | VolumeState::Error => disk.delete(now),
+        VolumeState::InUse => return Err((CallErrorKind::InUse, "VolumeInUse")),
+        _ => return Err(NOT_FOUND),
+    }
+    Ok(())
+}
+
+fn delete_snapshot(
+    account: &mut SimulatedAccount,
+    session: &Session,
+    id: &ResourceId,
+    now: i64,
+) -> Result<(), Refusal> {
+    let SimulatedAccount { world, oracle, .. } = account;
+    let place = world.snap(id.as_str()).filter(|place| world.snaps[*place].exists()).ok_or(NOT_FOUND)?;
+    if world.snaps[place].of_image {
+        return Err((CallErrorKind::InUse, "InvalidSnapshot.InUse"));
+    }
+    oracle.snapshot_deleted(world, place, now, &session.facts());
+    world.snaps[place].gone_at = Some(now);
+    Ok(())
+}

@@ -1,0 +1,199 @@
+//! The oracle: what must never happen, and what must happen in the end. It is written from the contract and asks nothing of
+//! the policy: neither `decide`, nor how tags, configuration, use or limits are read.
+
+mod ends;
+mod liveness;
+mod memory;
+mod telling;
+mod truth;
+
+use model::curfew_tags::{MARKED, UNATTACHED_SINCE};
+use model::mode::Mode;
+use model::rule::{ResourceAction, Rule};
+use model::volume::ObservedStorage;
+use plan::Plan;
+
+pub(crate) use telling::UndoCommand;
+
+use crate::chance::stamp;
+use crate::session::Facts;
+use crate::world::SimulatedWorld;
+
+/// So many violations of one account are kept: the first ones say what is wrong.
+const VIOLATIONS_MAX: usize = 20;
+
+#[derive(Default)]
+pub(crate) struct InvariantOracle {
+    pub(crate) violations: Vec<(i64, String)>,
+    /// The last fault of any kind, the last by which a run may forget what it did, and the last edit of the configuration or
+    /// of `CURFEW_MODE`.
+    pub(crate) last_fault: i64,
+    pub(crate) last_forgotten: i64,
+    pub(crate) configured_at: i64,
+    /// Faults by which a snapshot may be taken twice, and snapshots that were.
+    pub(crate) doublings: u64,
+    doubled: u64,
+    /// A colleague attached a volume between the second look and the call.
+    pub(crate) meddled_at_the_call: i64,
+    /// Ends that were inferred, of one run.
+    inferred: (u64, i64),
+    disks: Vec<ResourceRecord>,
+    snaps: Vec<ResourceRecord>,
+}
+
+/// What the oracle knows of one volume, or of one snapshot.
+#[derive(Default)]
+struct ResourceRecord {
+    announced: Vec<PromisedAction>,
+    /// Fingerprints of what was told, and when.
+    told: Vec<(u64, i64)>,
+    /// An end of which nobody has heard yet.
+    untold_end: Option<i64>,
+    /// Held by the limits, in this run.
+    held_at: i64,
+    /// A run that could see, write and remember everything saw it attached.
+    seen_attached_at: i64,
+    /// A look at that moment got no answer whether it is used.
+    unknown_at: i64,
+    /// Told that it hangs on a stopped instance.
+    idle_host_told_at: i64,
+    /// Told that it cannot be read.
+    unreadable_told_at: i64,
+    /// Already complained of.
+    overdue: [i64; liveness::DUES],
+}
+
+/// What people were told will be done.
+struct PromisedAction {
+    ending: ResourceAction,
+    deadline: i64,
+    told_at: i64,
+    /// The grace of then.
+    grace: i64,
+    /// A run has seen it attached since, or called it off, and could remember that.
+    void: bool,
+    /// The run that told it was called off.
+    called_off_by: Option<u64>,
+}
+
+impl InvariantOracle {
+    pub(crate) fn violated(&mut self, now: i64, what: String) {
+        if self.violations.len() < VIOLATIONS_MAX {
+            self.violations.push((now, what));
+        }
+    }
+
+    fn disk(&mut self, place: usize) -> &mut ResourceRecord {
+        if self.disks.len() <= place {
+            self.disks.resize_with(place + 1, ResourceRecord::default);
+        }
+        &mut self.disks[place]
+    }
+
+    fn snap(&mut self, place: usize) -> &mut ResourceRecord {
+        if self.snaps.len() <= place {
+            self.snaps.resize_with(place + 1, ResourceRecord::default);
+        }
+        &mut self.snaps[place]
+    }
+
+    /// Nobody could say whether a volume is used.
+    pub(crate) fn unanswered(&mut self, place: usize, now: i64) {
+        self.disk(place).unknown_at = now;
+    }
+
+    /// A plan has every volume and every snapshot that was seen exactly once, and holds what exceeds the limits, and nothing
+    /// else.
+    pub(crate) fn planned(&mut self, plan: &Plan, seen: &ObservedStorage, world: &SimulatedWorld, facts: &Facts) {
+        let of_steps = plan.steps.iter().map(|step| &step.target);
+        let mut planned: Vec<&str> = of_steps
+            .chain(plan.skipped.iter().map(|skipped| &skipped.target))
+            .map(|target| target.resource.as_str())
+            .collect();
+        let volumes = seen.volumes.items.iter().map(|volume| volume.id.as_str());
+        let mut expected: Vec<&str> =
+            volumes.chain(seen.snapshots.iter().map(|snapshot| snapshot.id.as_str())).collect();
+        planned.sort_unstable();
+        expected.sort_unstable();
+        if planned != expected {
+            self.violated(facts.now, format!("the plan has {planned:?}, and seen were {expected:?}"));
+        }
+        let inferred = || {
+            let enforced = plan.steps.iter().filter(|step| step.mode == Mode::Enforce && step.action.is_end());
+            enforced.filter(|step| step.evidence.rule() == Rule::Orphaned)
+        };
+        let exceeded = !within_limits(i64::try_from(inferred().count()).unwrap_or(i64::MAX), facts);
+        for step in inferred() {
+            let id = step.target.resource.as_str();
+            if step.held.is_some() != exceeded {
+                let what =
+                    if exceeded { "is not held, although the limits are exceeded" } else { "is held for nothing" };
+                self.violated(facts.now, format!("{id}: its end {what}"));
+            }
+            if let Some(place) = world.disk(id).filter(|_| step.held.is_some()) {
+                self.disk(place).held_at = facts.now;
+            }
+        }
+        if plan.steps.iter().any(|step| step.held.is_some() && step.evidence.rule() != Rule::Orphaned) {
+            self.violated(facts.now, "what nobody inferred is held".to_owned());
+        }
+    }
+
+    /// Curfew writes tags on a volume: never on what it must not touch, and no mark of which nobody has heard.
+    pub(crate) fn tagged(
+        &mut self,
+        world: &SimulatedWorld,
+        place: usize,
+        tags: &[(&str, String)],
+        gone: &[&str],
+        facts: &Facts,
+    ) {
+        let disk = &world.disks[place];
+        let id = disk.id();
+        if disk.host.is_some() && !tags.is_empty() {
+            self.violated(facts.now, format!("{id}: is attached, and is given {tags:?}"));
+        }
+        if [MARKED, UNATTACHED_SINCE].iter().all(|key| !gone.contains(key) && tags.iter().all(|(own, _)| own != key)) {
+            self.violated(facts.now, format!("{id}: other tags than Curfew's own are written: {tags:?}, {gone:?}"));
+        }
+        self.may_write(world, place, "its tags are written", facts);
+        if let Some((_, since)) = tags.iter().find(|(key, _)| *key == UNATTACHED_SINCE)
+            && *since < stamp(disk.created).to_string()
+        {
+            self.violated(facts.now, format!("{id}: called unattached since {since}, before it was made"));
+        }
+        let Some((_, mark)) = tags.iter().find(|(key, _)| *key == MARKED) else { return };
+        let heard = self.disk(place).announced.iter().any(|one| {
+            let marked = |ending| *mark == format!("{id} orphaned={ending}@{}", stamp(one.deadline));
+            // What is due now may be milder than what was announced, and is marked so.
+            marked(one.ending) || (one.ending == ResourceAction::Delete && marked(ResourceAction::SnapshotAndDelete))
+        });
+        if !heard {
+            self.violated(facts.now, format!("{id}: is marked {mark}, of which nobody has heard"));
+        }
+    }
+
+    /// Neither what is protected, kept or unreadable; nor, unless it is attached, what is somebody else's; nor what is only
+    /// observed.
+    fn may_write(&mut self, world: &SimulatedWorld, place: usize, what: &str, facts: &Facts) {
+        let disk = &world.disks[place];
+        let id = disk.id();
+        let skipped = disk
+            .untouchable(facts.now)
+            .or_else(|| if disk.host.is_some() { None } else { world.spared(place, facts.now) });
+        if let Some(skipped) = skipped {
+            self.violated(facts.now, format!("{id}: {what}, although it is {skipped}"));
+        }
+        let (enforced, _) = world.modes(place, &facts.settings, facts.ceiling);
+        if !enforced {
+            self.violated(facts.now, format!("{id}: {what}, although it is only observed"));
+        }
+    }
+}
+
+/// Whether a run may carry out so many inferred ends.
+fn within_limits(ends: i64, facts: &Facts) -> bool {
+    let fleet = i64::try_from(facts.fleet).unwrap_or(i64::MAX);
+    let too_large_a_share = fleet >= 10 && ends * 100 > fleet * facts.settings.fleet_share_max_percent;
+    ends <= facts.settings.actions_max && !too_large_a_share
+}

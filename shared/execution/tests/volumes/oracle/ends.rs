@@ -1,0 +1,191 @@
+//! Ends: whom they may befall, after which announcement, and with which way back.
+
+use model::curfew_tags::{DELETED_AT, MARKED, RESTORE, SNAPSHOT_OF, UNATTACHED_SINCE};
+use model::instance::Tags;
+use model::rule::ResourceAction;
+use model::volume::VolumeState;
+
+use super::{InvariantOracle, within_limits};
+use crate::chance::{DAY, HOUR, MINUTE, stamp};
+use crate::session::Facts;
+use crate::settings::OrphanAction;
+use crate::world::{SimulatedVolume, SimulatedWorld, SnapshotMaker};
+
+/// After so long an announcement binds nobody any more.
+const FORGOTTEN_AFTER: i64 = 7 * DAY;
+
+impl InvariantOracle {
+    /// EC2 begins a snapshot.
+    pub(crate) fn snapshot_begun(&mut self, world: &SimulatedWorld, place: usize, tags: &Tags, facts: &Facts) {
+        let disk = &world.disks[place];
+        let id = disk.id();
+        self.may_write(world, place, "snapshotted", facts);
+        self.is_due(world, place, ResourceAction::SnapshotAndDelete, facts);
+        if facts.settings.action != OrphanAction::SnapshotAndDelete {
+            self.violated(facts.now, format!("{id}: snapshotted, although nobody wants that"));
+        }
+        let own = |key: &String| ![MARKED, UNATTACHED_SINCE].contains(&key.as_str()) && !key.starts_with("aws:");
+        // Whose it is may be written on it besides.
+        let whose = |key: &String| ["Team", "Owner"].contains(&key.as_str()) && !disk.ec2.tags.contains_key(key);
+        let restored = |key: &String| ![SNAPSHOT_OF, RESTORE].contains(&key.as_str()) && !whose(key);
+        let kept: Tags = tags.clone().into_iter().filter(|(key, _)| restored(key)).collect();
+        let expected: Tags = disk.ec2.tags.clone().into_iter().filter(|(key, _)| own(key)).collect();
+        let says_of = tags.get(SNAPSHOT_OF).is_some_and(|of| of == id);
+        if kept != expected || !says_of || !tags.contains_key(RESTORE) {
+            self.violated(facts.now, format!("{id}: its snapshot has the tags {tags:?}, and {expected:?} was on it"));
+        }
+        let since = disk.ec2.tags.get(UNATTACHED_SINCE).cloned().unwrap_or_else(|| stamp(facts.now).to_string());
+        let unchanged_since = disk.known_use(facts.now).max(disk.changed_at).max(self.configured_at);
+        let is_one = |snap: &&crate::world::SimulatedSnapshot| {
+            let started_at = snap.ec2.started_at;
+            let of_it = snap.disk == place && snap.maker == SnapshotMaker::Curfew && snap.is_begun();
+            of_it && started_at.to_string() >= since && started_at > stamp(unchanged_since)
+        };
+        if let Some(one) = world.snaps.iter().find(is_one) {
+            self.doubled += 1;
+            let unexplained = self.doubled > self.doublings || self.last_fault < facts.now - 3 * HOUR;
+            if unexplained {
+                self.violated(facts.now, format!("{id}: snapshotted again, although there is {}", one.id()));
+            }
+        }
+    }
+
+    /// EC2 is asked to delete a volume.
+    pub(crate) fn volume_deleted(&mut self, world: &SimulatedWorld, place: usize, now: i64, facts: &Facts) {
+        let disk = &world.disks[place];
+        let id = disk.id();
+        if disk.ec2.state != VolumeState::Available {
+            if self.meddled_at_the_call != now {
+                self.violated(facts.now, format!("{id}: deleted while it is {:?}", disk.ec2.state));
+            }
+            return;
+        }
+        self.may_write(world, place, "deleted", facts);
+        match facts.settings.action {
+            OrphanAction::Notify => {
+                self.violated(facts.now, format!("{id}: deleted, although people are only to be told"));
+            }
+            OrphanAction::Delete => self.is_due(world, place, ResourceAction::Delete, facts),
+            OrphanAction::SnapshotAndDelete => {
+                self.is_due(world, place, ResourceAction::SnapshotAndDelete, facts);
+                let used = disk.known_use(facts.now).min(facts.now);
+                let is_safe = |snap: &crate::world::SimulatedSnapshot| {
+                    let of_it = snap.disk == place && snap.maker == SnapshotMaker::Curfew;
+                    of_it && snap.is_whole() && snap.ec2.started_at >= stamp(used)
+                };
+                if !world.snaps.iter().any(is_safe) {
+                    self.violated(facts.now, format!("{id}: deleted, and no snapshot has its data"));
+                }
+            }
+        }
+        let count = if self.inferred.0 == facts.id { self.inferred.1 + 1 } else { 1 };
+        self.inferred = (facts.id, count);
+        if !within_limits(count, facts) {
+            self.violated(facts.now, format!("{id}: deleted, the {count}th of a run, above the limits"));
+        }
+        self.disk(place).untold_end = Some(now);
+    }
+
+    /// It is orphaned, marked, and people heard of it in time.
+    fn is_due(&mut self, world: &SimulatedWorld, place: usize, ending: ResourceAction, facts: &Facts) {
+        let disk = &world.disks[place];
+        let id = disk.id();
+        let settings = &facts.settings;
+        let mark = disk.ec2.tags.get(MARKED);
+        if !mark.is_some_and(|mark| mark.starts_with(&format!("{id} orphaned="))) {
+            self.violated(facts.now, format!("{id}: touched, and its mark is {mark:?}"));
+        }
+        if self.disk(place).unknown_at == facts.now {
+            self.violated(facts.now, format!("{id}: touched, although nobody could say whether it is used"));
+        }
+        let seen_attached = self.disk(place).seen_attached_at;
+        // Whoever copies a first sight from another volume is taken at their word.
+        let unless_meddled = |moment: i64| if disk.meddled_at > moment { 0 } else { moment };
+        let not_before = unless_meddled(disk.created).max(unless_meddled(seen_attached)).max(disk.known_use(facts.now));
+        // Samples of 15 days ago are of five minutes, and older ones of an hour: the first that counts lies after the first sight.
+        let grain = if settings.orphaned_after >= 14 * DAY { HOUR } else { MINUTE };
+        if facts.now - not_before < settings.orphaned_after - grain {
+            self.violated(facts.now, format!("{id}: touched, but it was in use, or made, at {}", stamp(not_before)));
+        }
+        let kept = disk.says.kept_until;
+        let announced = &self.disk(place).announced;
+        let overtaken = |deadline: i64| kept.is_some_and(|until| until <= facts.now && until > deadline);
+        let in_time = |one: &&super::PromisedAction| {
+            let graced = one.told_at + one.grace <= one.deadline + 1;
+            one.deadline <= facts.now
+                && graced
+                && facts.now - one.deadline <= FORGOTTEN_AFTER
+                && !overtaken(one.deadline)
+        };
+        let complaint = if announced.is_empty() {
+            Some("of which nobody has heard")
+        } else if !announced.iter().any(|one| in_time(&one)) {
+            Some("before its time")
+        } else if !announced.iter().any(|one| in_time(&one) && one.ending >= ending) {
+            Some("of which something milder was heard")
+        } else if !announced.iter().any(|one| in_time(&one) && one.ending >= ending && !one.void) {
+            Some("on an announcement that was called off")
+        } else {
+            None
+        };
+        if let Some(complaint) = complaint {
+            let heard: Vec<String> =
+                announced.iter().map(|one| format!("at {} for {}", stamp(one.told_at), stamp(one.deadline))).collect();
+            self.violated(facts.now, format!("{id}: ended ({ending}) {complaint}; told {heard:?}"));
+        }
+    }
+
+    /// Curfew dates a snapshot.
+    pub(crate) fn snapshot_tagged(
+        &mut self,
+        world: &SimulatedWorld,
+        place: usize,
+        with_its_volume: bool,
+        facts: &Facts,
+    ) {
+        self.may_touch(world, place, "dated", with_its_volume, facts);
+    }
+
+    /// EC2 deletes a snapshot.
+    pub(crate) fn snapshot_deleted(&mut self, world: &SimulatedWorld, place: usize, now: i64, facts: &Facts) {
+        self.may_touch(world, place, "deleted", false, facts);
+        let (snap, settings) = (&world.snaps[place], &facts.settings);
+        let id = snap.id();
+        if ![SNAPSHOT_OF, DELETED_AT].iter().all(|key| snap.ec2.tags.contains_key(*key)) {
+            self.violated(facts.now, format!("{id}: deleted, with the tags {:?}", snap.ec2.tags));
+        }
+        // A run dates what it deletes by its look, which may be an hour ago.
+        let gone_at = world.disks[snap.disk].gone_at.unwrap_or(i64::MAX / 2);
+        if now + HOUR + MINUTE < gone_at + settings.keep_snapshots {
+            self.violated(facts.now, format!("{id}: deleted, but its volume could be restored until later"));
+        }
+        self.snap(place).untold_end = Some(now);
+    }
+
+    fn may_touch(&mut self, world: &SimulatedWorld, place: usize, what: &str, with_its_volume: bool, facts: &Facts) {
+        let snap = &world.snaps[place];
+        let id = snap.id();
+        if snap.maker != SnapshotMaker::Curfew {
+            self.violated(facts.now, format!("{id}: {what}, although it is not Curfew's"));
+        }
+        if world.disks[snap.disk].is_listed() && !(with_its_volume && world.disks[snap.disk].gone_at.is_some()) {
+            self.violated(facts.now, format!("{id}: {what}, although its volume exists"));
+        }
+        let untouchable = snap.untouchable(facts.now);
+        // What is kept, or cannot be read, may be dated when its volume goes; what is protected is not even that.
+        if let Some(skipped) = untouchable.filter(|skipped| !with_its_volume || *skipped == "protected") {
+            self.violated(facts.now, format!("{id}: {what}, although it is {skipped}"));
+        }
+        let (enforced, _) = world.modes_of_snap(place, &facts.settings, facts.ceiling);
+        if !enforced && !with_its_volume {
+            self.violated(facts.now, format!("{id}: {what}, although it is only observed"));
+        }
+    }
+}
+
+impl SimulatedVolume {
+    /// The last use, as far as it is over.
+    pub(super) fn last_use(&self, now: i64) -> i64 {
+        self.uses.last().map_or(0, |(_, end)| *end).min(now)
+    }
+}

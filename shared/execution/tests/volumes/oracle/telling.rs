@@ -1,0 +1,257 @@
+//! What people hear: announcements, the same thing twice, and how to undo a deletion.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use jiff::Timestamp;
+use model::instance::Tags;
+use model::rule::ResourceAction;
+use model::volume::Volume;
+use notify::Message;
+use serde_json::Value;
+
+use super::{InvariantOracle, PromisedAction};
+use crate::chance::{HOUR, stamp};
+use crate::session::Facts;
+use crate::world::SimulatedWorld;
+
+/// What lasts is told once a day.
+const REPEATED_WITHIN: i64 = 22 * HOUR;
+/// Once all is quiet, an end must have been told within so long.
+const TOLD_WITHIN: i64 = 4 * HOUR;
+/// What happened before a look may become visible so much later.
+const MARGIN: i64 = 3 * HOUR;
+
+/// How a volume is restored, as a message says it.
+pub(crate) struct UndoCommand {
+    pub(crate) disk: usize,
+    pub(crate) snapshot: String,
+    /// As it will be, but for its id and its birth.
+    pub(crate) volume: Volume,
+}
+
+/// A volume or a snapshot.
+#[derive(Clone, Copy)]
+enum MessageSubject {
+    Disk(usize),
+    Snap(usize),
+}
+
+impl InvariantOracle {
+    fn record(&mut self, about: MessageSubject) -> &mut super::ResourceRecord {
+        match about {
+            MessageSubject::Disk(place) => self.disk(place),
+            MessageSubject::Snap(place) => self.snap(place),
+        }
+    }
+
+    /// A message reached people; the deletions of which it tells how to undo them.
+    pub(crate) fn check_message(
+        &mut self,
+        message: &Message,
+        world: &SimulatedWorld,
+        facts: &Facts,
+    ) -> Vec<UndoCommand> {
+        let mut undos = Vec::new();
+        for paragraph in message.body.split("\n\n") {
+            let Some((id, _)) = paragraph.split_once(" (") else { continue };
+            let about = world.disk(id).map(MessageSubject::Disk).or_else(|| world.snap(id).map(MessageSubject::Snap));
+            let Some(about) = about else { continue };
+            if let MessageSubject::Disk(place) = about {
+                self.heard_of_volume(paragraph, place, message, world, facts);
+                if paragraph.contains("It was deleted") {
+                    undos.extend(self.undo(paragraph, place, world, facts));
+                }
+            }
+            if ["It was deleted", "Curfew could not delete"].iter().any(|words| paragraph.contains(words)) {
+                self.record(about).untold_end = None;
+            }
+            self.is_no_repetition(paragraph, about, world, facts);
+        }
+        undos
+    }
+
+    fn heard_of_volume(
+        &mut self,
+        paragraph: &str,
+        place: usize,
+        message: &Message,
+        world: &SimulatedWorld,
+        facts: &Facts,
+    ) {
+        let now = facts.now;
+        if let Some((ending, deadline)) = announcement(paragraph) {
+            let teams = world.teams(place);
+            if !teams.contains(&message.team.as_str()) && world.changed_at(place, now) < now - MARGIN {
+                let what = format!("{}: its end is announced to {}", world.disks[place].id(), message.team);
+                self.violated(now, what);
+            }
+            let grace = facts.settings.grace;
+            let announced = PromisedAction { ending, deadline, told_at: now, grace, void: false, called_off_by: None };
+            self.disk(place).announced.push(announced);
+        }
+        if let Some(deadline) = called_off(paragraph) {
+            let these = self.disk(place).announced.iter_mut().filter(|one| one.deadline == deadline);
+            these.for_each(|one| one.called_off_by = Some(facts.id));
+        }
+        if paragraph.contains(", which is stopped since ") {
+            self.disk(place).idle_host_told_at = now;
+        }
+        if paragraph.contains(" cannot be read: ") {
+            self.disk(place).unreadable_told_at = now;
+        }
+    }
+
+    /// The way back is the whole volume with its own tags, from a snapshot that has its data and is kept as long as it says.
+    fn undo(&mut self, paragraph: &str, place: usize, world: &SimulatedWorld, facts: &Facts) -> Option<UndoCommand> {
+        let disk = &world.disks[place];
+        let id = disk.id();
+        let Some((_, undo)) = paragraph.split_once(" Undo until ") else {
+            // Who wants no snapshot has no way back; the configuration may have changed since.
+            let lost = self.configured_at < facts.now - MARGIN && self.last_fault < facts.now - MARGIN;
+            if facts.settings.action == crate::settings::OrphanAction::SnapshotAndDelete && lost {
+                self.violated(facts.now, format!("{id}: deleted, and nobody says how to undo that: {paragraph}"));
+            }
+            return None;
+        };
+        let (until, command) = undo.split_once(": ")?;
+        let Some((snapshot, volume)) = parse(command) else {
+            self.violated(facts.now, format!("{id}: this is no command: {command}"));
+            return None;
+        };
+        let own = |key: &String| !key.starts_with("aws:") && key != "curfew:marked" && key != "curfew:unattached-since";
+        let tags: Tags = disk.ec2.tags.clone().into_iter().filter(|(key, _)| own(key)).collect();
+        let provisioned = matches!(disk.ec2.volume_type.as_str(), "gp3" | "io2");
+        let expected = Volume {
+            id: volume.id.clone(),
+            created_at: volume.created_at,
+            state: volume.state,
+            iops: disk.ec2.iops.filter(|_| provisioned),
+            tags,
+            from_snapshot: None,
+            operator: None,
+            multi_attach: false,
+            ..disk.ec2.clone()
+        };
+        let volume = Volume { region: volume.region.clone(), ..volume };
+        if volume != expected && disk.gone_at.is_some() {
+            self.violated(facts.now, format!("{id}: its undo makes {volume:?}, and it was {expected:?}"));
+        }
+        let until: i64 = until.parse::<Timestamp>().ok()?.as_second();
+        let snap = world.snap(&snapshot).map(|place| &world.snaps[place]);
+        let whole = snap.is_some_and(|snap| snap.disk == place && (snap.is_whole() || snap.changed_at > 0));
+        if facts.now < until && !whole {
+            self.violated(facts.now, format!("{id}: cannot be restored from {snapshot}"));
+        }
+        Some(UndoCommand { disk: place, snapshot, volume: Volume { iops: disk.ec2.iops, ..volume } })
+    }
+
+    /// The same words, figures aside, within a day, while nothing changed and no memory could be lost.
+    fn is_no_repetition(&mut self, paragraph: &str, about: MessageSubject, world: &SimulatedWorld, facts: &Facts) {
+        let fingerprint = fingerprint(paragraph);
+        let record = self.record(about);
+        let before = record.told.iter().find(|(words, _)| *words == fingerprint).map(|(_, at)| *at);
+        record.told.retain(|(words, at)| *words != fingerprint && facts.now - at < REPEATED_WITHIN);
+        record.told.push((fingerprint, facts.now));
+        let Some(before) = before.filter(|before| facts.now - before < REPEATED_WITHIN) else { return };
+        let changed = match about {
+            MessageSubject::Disk(place) => world.changed_at(place, facts.now),
+            MessageSubject::Snap(place) => {
+                world.snaps[place].changed_at.max(world.changed_at(world.snaps[place].disk, facts.now))
+            }
+        };
+        let excused_at = changed.max(self.configured_at).max(self.last_fault);
+        if excused_at < before - MARGIN {
+            self.violated(
+                facts.now,
+                format!("told again although nothing changed since {}: {paragraph}", stamp(before)),
+            );
+        }
+    }
+
+    /// Whoever ends something says so, sooner or later.
+    pub(super) fn is_every_end_told(&mut self, place: usize, is_disk: bool, now: i64) {
+        let about = if is_disk { MessageSubject::Disk(place) } else { MessageSubject::Snap(place) };
+        let Some(ended_at) = self.record(about).untold_end else { return };
+        // A run that is cut off between an end and its message tells nothing of that end: its audit record, which was
+        // written ahead, is the trace. The same goes for a run whose memory of what it owes came to nothing, and for an
+        // end of which the run heard only that it failed.
+        if self.last_forgotten >= ended_at - HOUR {
+            self.record(about).untold_end = None;
+        } else if now - ended_at.max(self.last_fault) > TOLD_WITHIN {
+            self.record(about).untold_end = None;
+            let kind = if is_disk { "volume" } else { "snapshot" };
+            self.violated(now, format!("{kind} {place}: was deleted, and nobody was told"));
+        }
+    }
+}
+
+impl SimulatedWorld {
+    /// When something about a volume changed last, be it by people or by the mere passing of time.
+    pub(crate) fn changed_at(&self, place: usize, now: i64) -> i64 {
+        let disk = &self.disks[place];
+        let source = disk.source.map_or(0, |source| {
+            let snap = &self.snaps[source];
+            snap.changed_at.max(snap.gone_at.unwrap_or(0))
+        });
+        let passed = [disk.says.kept_until, disk.says.job.map(|job| self.jobs[job])];
+        let passed = passed.into_iter().flatten().filter(|at| *at <= now).max().unwrap_or(0);
+        let hosts = disk.host.map_or(0, |host| self.hosts[host].stopped_at.unwrap_or(0));
+        let snaps = self.snaps.iter().filter(|snap| snap.disk == place).map(|snap| snap.changed_at).max().unwrap_or(0);
+        disk.changed_at.max(disk.last_use(now)).max(source).max(passed).max(hosts).max(snaps)
+    }
+}
+
+/// What a paragraph announces, and for when.
+fn announcement(paragraph: &str) -> Option<(ResourceAction, i64)> {
+    let (_, after) = paragraph.split_once(" It will be ")?;
+    let (ending, after) = match after.strip_prefix("snapshotted and deleted at ") {
+        Some(after) => (ResourceAction::SnapshotAndDelete, after),
+        None => (ResourceAction::Delete, after.strip_prefix("deleted at ")?),
+    };
+    let deadline = after.split_whitespace().next()?.trim_end_matches(['.', ';']);
+    Some((ending, deadline.parse::<Timestamp>().ok()?.as_second()))
+}
+
+/// The deadline of what a paragraph takes back.
+fn called_off(paragraph: &str) -> Option<i64> {
+    let (_, announced) = paragraph.strip_suffix(" (orphaned) is called off.")?.split_once("what was announced for ")?;
+    Some(announced.parse::<Timestamp>().ok()?.as_second())
+}
+
+fn fingerprint(paragraph: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    paragraph.bytes().filter(|byte| !byte.is_ascii_digit()).for_each(|byte| byte.hash(&mut hasher));
+    hasher.finish()
+}
+
+/// The snapshot of a `create-volume`, and what it makes.
+fn parse(command: &str) -> Option<(String, Volume)> {
+    let command = command.strip_prefix("aws ec2 create-volume ")?;
+    let (flags, tags) = match command.split_once(" --tag-specifications ") {
+        Some((flags, quoted)) => (flags, quoted.strip_prefix('\'')?.strip_suffix('\'')?.replace("'\\''", "'")),
+        None => (command, "[{\"Tags\": []}]".to_owned()),
+    };
+    let words: Vec<&str> = flags.split(' ').collect();
+    let flag = |name: &str| words.iter().position(|word| *word == name).and_then(|place| words.get(place + 1)).copied();
+    let number = |name: &str| flag(name).and_then(|text| text.parse::<u64>().ok());
+    let specification: Value = serde_json::from_str(&tags).ok()?;
+    let pairs = specification.get(0)?.get("Tags")?.as_array()?;
+    let pair = |pair: &Value| Some((pair.get("Key")?.as_str()?.to_owned(), pair.get("Value")?.as_str()?.to_owned()));
+    let volume = Volume {
+        id: "vol-new".into(),
+        region: flag("--region")?.into(),
+        zone: flag("--availability-zone")?.to_owned(),
+        volume_type: flag("--volume-type")?.to_owned(),
+        size_gib: number("--size")?,
+        iops: number("--iops"),
+        throughput_mibps: number("--throughput"),
+        state: model::volume::VolumeState::Creating,
+        attached_to: Vec::new(),
+        multi_attach: false,
+        created_at: Timestamp::UNIX_EPOCH,
+        tags: pairs.iter().map(pair).collect::<Option<Tags>>()?,
+        from_snapshot: None,
+        operator: None,
+    };
+    Some((flag("--snapshot-id")?.to_owned(), volume))
+}

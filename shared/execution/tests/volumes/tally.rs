@@ -1,0 +1,133 @@
+//! What many lives came to, and whether that is good.
+
+use std::time::Duration;
+
+use plan::{Action, ObservedResource, SkipReason, Step};
+
+use crate::account::AccountSummary;
+use crate::chance::stamp;
+use crate::fault::Fault;
+use crate::owners::Behaviour;
+
+/// From so many account-days on, everything that can happen must have happened.
+const DAYS_FOR_EVERYTHING: u64 = 10_000;
+const VIOLATIONS_PRINTED_MAX: usize = 20;
+
+/// Everything that a run does.
+pub(crate) const ACTIONS: [&str; 9] = [
+    "date a volume",
+    "date a snapshot",
+    "mark",
+    "unmark",
+    "notify",
+    "snapshot",
+    "delete a volume after a snapshot",
+    "delete a volume for good",
+    "delete a snapshot",
+];
+
+/// Every reason to spare a volume, or a snapshot.
+pub(crate) const SPARED: [SkipReason; 17] = [
+    SkipReason::Protected,
+    SkipReason::Kept,
+    SkipReason::Unreadable,
+    SkipReason::ForeignOwned,
+    SkipReason::Attached,
+    SkipReason::NotAvailable,
+    SkipReason::Kubernetes,
+    SkipReason::MultiAttach,
+    SkipReason::LiveJob,
+    SkipReason::Young,
+    SkipReason::Marked,
+    SkipReason::Told,
+    SkipReason::UsageUnknown,
+    SkipReason::SnapshotPending,
+    SkipReason::Busy,
+    SkipReason::VolumeExists,
+    SkipReason::Restorable,
+];
+
+/// In the words of [`ACTIONS`].
+pub(crate) fn name_of(step: &Step) -> &'static str {
+    match (&step.action, &step.seen) {
+        (Action::Date { .. }, ObservedResource::Volume(_)) => ACTIONS[0],
+        (Action::Date { .. }, _) => ACTIONS[1],
+        (Action::Mark(_), _) => ACTIONS[2],
+        (Action::Unmark { .. }, _) => ACTIONS[3],
+        (Action::Notify | Action::Hold, _) => ACTIONS[4],
+        (Action::Snapshot { .. }, _) => ACTIONS[5],
+        (Action::Delete { safety: Some(_), .. }, _) => ACTIONS[6],
+        (Action::Delete { .. }, ObservedResource::Volume(_)) => ACTIONS[7],
+        (Action::Delete { .. }, _) => ACTIONS[8],
+        (Action::Stop { .. } | Action::Terminate { .. } | Action::Start, _) => "of an instance",
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct SimulationTally {
+    accounts: u64,
+    days: u64,
+    runs: u64,
+    messages: u64,
+    lost_swaps: u64,
+    faults: Vec<u64>,
+    behaviours: Vec<u64>,
+    actions: Vec<u64>,
+    spared: Vec<u64>,
+    violations: Vec<(u64, u64, i64, String)>,
+}
+
+impl SimulationTally {
+    pub(crate) fn add(&mut self, life: AccountSummary) {
+        self.accounts += 1;
+        self.days += life.days;
+        self.runs += life.runs;
+        self.messages += life.messages;
+        self.lost_swaps += life.lost_swaps;
+        add(&mut self.faults, &life.faults);
+        add(&mut self.behaviours, &life.behaviours);
+        add(&mut self.actions, &life.actions);
+        add(&mut self.spared, &life.spared);
+        let (seed, days) = (life.seed, life.days);
+        self.violations.extend(life.violations.into_iter().map(|(at, what)| (seed, days, at, what)));
+    }
+
+    /// Prints all of it; whether it passes.
+    pub(crate) fn print(mut self, took: Duration) -> bool {
+        println!(
+            "{} accounts, {} account-days, {} runs, {} messages, {} swaps lost",
+            self.accounts, self.days, self.runs, self.messages, self.lost_swaps
+        );
+        let mut never = Vec::new();
+        for (title, names, counts) in [
+            ("done", ACTIONS.map(str::to_owned).to_vec(), &self.actions),
+            ("spared", SPARED.map(|one| format!("{one:?}")).to_vec(), &self.spared),
+            ("faults", Fault::ALL.iter().map(|one| one.as_str().to_owned()).collect(), &self.faults),
+            ("people", Behaviour::ALL.iter().map(|one| one.as_str().to_owned()).collect(), &self.behaviours),
+        ] {
+            let counted = names.iter().zip(counts).map(|(name, count)| format!("{name} {count}"));
+            println!("{title}: {}", counted.collect::<Vec<_>>().join(", "));
+            never.extend(names.iter().zip(counts).filter(|(_, count)| **count == 0).map(|(name, _)| name.clone()));
+        }
+        self.violations.sort();
+        println!("{} violations", self.violations.len());
+        for (seed, days, at, what) in self.violations.iter().take(VIOLATIONS_PRINTED_MAX) {
+            println!("  {} seed {seed}: {what}", stamp(*at));
+            println!("    make simulate-volumes ARGS=\"--seed {seed} --days {days}\"");
+        }
+        println!("{:.1} s", took.as_secs_f64());
+        // A check that cannot fail is a defect, and so is a fault that never strikes.
+        let everything_happened = self.days < DAYS_FOR_EVERYTHING || never.is_empty();
+        if !everything_happened {
+            println!("NEVER HAPPENED: {}", never.join(", "));
+        }
+        everything_happened && self.violations.is_empty()
+    }
+}
+
+fn add(sums: &mut Vec<u64>, more: &[u64]) {
+    sums.resize(more.len(), 0);
+    for (sum, more) in sums.iter_mut().zip(more) {
+        *sum += more;
+    }
+}

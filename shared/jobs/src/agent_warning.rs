@@ -1,0 +1,240 @@
+//! What an agent finds out while an attempt runs, and the owner of the job has to hear: its heartbeat tells it, for what is only in a log
+//! nobody reads in time.
+
+use std::collections::BTreeMap;
+
+use jiff::SignedDuration;
+use model::fault::one_line;
+use model::notification_log::REPEAT_AFTER;
+use serde::{Deserialize, Serialize};
+
+/// The longest words that are told of one trouble, in characters: they come from a machine, and several have to fit a message.
+const WORDS_MAX: usize = 500;
+
+/// What is so is told once it has been so for this long: a rename, or a file that is read while it is written, is over by then.
+pub const STANDS_AFTER: SignedDuration = SignedDuration::from_mins(2);
+
+/// What has happened is told for this long: people hear of a trouble that lasts once a day ([`REPEAT_AFTER`]), and of this one once.
+const HAPPENED_FOR: SignedDuration = SignedDuration::from_hours(REPEAT_AFTER.as_hours() - 1);
+
+/// Of what kind it is. People hear of each kind at most once a day, whatever figures the words have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AgentWarningKind {
+    /// A checkpoint was damaged, or the command failed on one that may be cut off, and the attempt went on from an older one, or from zero.
+    Damaged,
+    /// A checkpoint takes longer to upload than an interruption leaves.
+    TooLarge,
+    /// Nothing in the checkpoint directory is a checkpoint by its name.
+    NoCheckpoint,
+    /// What looks like a checkpoint is not kept.
+    NotKept,
+    /// Old checkpoints cannot be deleted.
+    NotPruned,
+    /// Steps come after a higher one was kept.
+    Overtaken,
+    /// The checkpoint directory is gone, or cannot be looked at.
+    Directory,
+    /// The disk is nearly full.
+    Disk,
+    /// The agent could not go on. No heartbeat says it, but the exit record.
+    Broken,
+    /// What another version of the agent knows.
+    #[serde(other)]
+    Other,
+}
+
+impl AgentWarningKind {
+    /// In a word, as the documents write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Damaged => "damaged",
+            Self::TooLarge => "too-large",
+            Self::NoCheckpoint => "no-checkpoint",
+            Self::NotKept => "not-kept",
+            Self::NotPruned => "not-pruned",
+            Self::Overtaken => "overtaken",
+            Self::Directory => "directory",
+            Self::Disk => "disk",
+            Self::Broken => "broken",
+            Self::Other => "other",
+        }
+    }
+
+    /// Whether that of one attempt is another one than that of the attempt before.
+    #[must_use]
+    pub const fn is_of_attempt(self) -> bool {
+        matches!(self, Self::Damaged | Self::Broken)
+    }
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct AgentWarning {
+    /// Of what kind.
+    pub kind: AgentWarningKind,
+    /// For its owner.
+    pub words: String,
+}
+
+impl AgentWarning {
+    /// One, in words that fit.
+    #[must_use]
+    pub fn new(kind: AgentWarningKind, words: &str) -> Self {
+        Self { kind, words: one_line(words, WORDS_MAX) }
+    }
+
+    /// What a document says, whoever wrote it: one of each kind, in words that fit.
+    #[must_use]
+    pub fn sanitize(all: &[Self]) -> Vec<Self> {
+        let by_kind: BTreeMap<AgentWarningKind, &str> = all.iter().map(|one| (one.kind, one.words.as_str())).collect();
+        by_kind.into_iter().map(|(kind, words)| Self::new(kind, words)).collect()
+    }
+}
+
+/// What an agent has found out, one of each kind. Moments are counted from the beginning of the attempt, whatever clocks are set to.
+#[derive(Debug, Clone, Default)]
+pub struct AgentWarnings(BTreeMap<AgentWarningKind, ActiveWarning>);
+
+#[derive(Debug, Clone)]
+struct ActiveWarning {
+    words: String,
+    /// When it was first found, and when last.
+    first: SignedDuration,
+    last: SignedDuration,
+    /// It is told once the two lie so far apart.
+    stands_after: SignedDuration,
+    /// It is told no longer than until then.
+    until: SignedDuration,
+}
+
+impl AgentWarnings {
+    /// Something has happened: it is told at once, and for most of a day. Whether none of its kind was told of yet.
+    pub fn add_event(&mut self, kind: AgentWarningKind, words: &str, at: SignedDuration) -> bool {
+        let (is_new, stands_after, until) =
+            (self.reported_text(kind, at).is_none(), SignedDuration::ZERO, at + HAPPENED_FOR);
+        self.0.insert(kind, ActiveWarning { words: words.to_owned(), first: at, last: at, stands_after, until });
+        is_new
+    }
+
+    /// Something is so, as a look at that moment shows: it is told once it stands for that long, until it is mended.
+    pub fn set_condition(
+        &mut self,
+        kind: AgentWarningKind,
+        words: &str,
+        stands_after: SignedDuration,
+        at: SignedDuration,
+    ) {
+        let first = self.0.get(&kind).map_or(at, |found| found.first);
+        let words = words.to_owned();
+        self.0.insert(kind, ActiveWarning { words, first, last: at, stands_after, until: SignedDuration::MAX });
+    }
+
+    /// It is not so any more.
+    pub fn clear(&mut self, kind: AgentWarningKind) {
+        self.0.remove(&kind);
+    }
+
+    /// What the heart tells at that moment.
+    #[must_use]
+    pub fn to_report(&self, at: SignedDuration) -> Vec<AgentWarning> {
+        self.0.keys().filter_map(|kind| Some(AgentWarning::new(*kind, self.reported_text(*kind, at)?))).collect()
+    }
+
+    fn reported_text(&self, kind: AgentWarningKind, at: SignedDuration) -> Option<&str> {
+        let stands = |found: &&ActiveWarning| found.last - found.first >= found.stands_after && at < found.until;
+        self.0.get(&kind).filter(stands).map(|found| found.words.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn minutes(minutes: i64) -> SignedDuration {
+        SignedDuration::from_mins(minutes)
+    }
+
+    /// What is told at that minute, by its words.
+    #[track_caller]
+    fn check(troubles: &AgentWarnings, minute: i64, expect: &[&str]) {
+        let told = troubles.to_report(minutes(minute));
+        assert_eq!(told.iter().map(|one| one.words.as_str()).collect::<Vec<_>>(), expect, "at minute {minute}");
+    }
+
+    #[test]
+    fn what_has_happened_is_told_at_once_and_for_less_than_a_day() {
+        let mut troubles = AgentWarnings::default();
+        assert!(troubles.add_event(AgentWarningKind::Damaged, "step 15", minutes(3)));
+        check(&troubles, 3, &["step 15"]);
+        check(&troubles, 3 + 23 * 60 - 1, &["step 15"]);
+        check(&troubles, 3 + 23 * 60, &[]);
+        assert!(!troubles.add_event(AgentWarningKind::Damaged, "step 10", minutes(4)), "it is told already");
+        check(&troubles, 4, &["step 10"]);
+        assert!(troubles.add_event(AgentWarningKind::TooLarge, "9 GiB", minutes(5)));
+        check(&troubles, 5, &["step 10", "9 GiB"]);
+    }
+
+    #[test]
+    fn what_is_so_is_told_once_it_stands_and_until_it_is_mended() {
+        let mut troubles = AgentWarnings::default();
+        let mut look = |minute, expect: &[&str]| {
+            troubles.set_condition(AgentWarningKind::Disk, &format!("{minute} MiB"), STANDS_AFTER, minutes(minute));
+            check(&troubles, minute, expect);
+            troubles.clone()
+        };
+        look(0, &[]);
+        look(1, &[]);
+        look(2, &["2 MiB"]);
+        let mut troubles = look(90, &["90 MiB"]);
+        check(&troubles, 7 * 24 * 60, &["90 MiB"]);
+        troubles.clear(AgentWarningKind::Disk);
+        check(&troubles, 90, &[]);
+        // What comes again has to stand again.
+        troubles.set_condition(AgentWarningKind::Disk, "again", STANDS_AFTER, minutes(91));
+        check(&troubles, 91, &[]);
+    }
+
+    #[test]
+    fn what_was_seen_only_for_a_moment_is_not_told_later() {
+        let mut troubles = AgentWarnings::default();
+        troubles.set_condition(
+            AgentWarningKind::NotKept,
+            "it was changed while it was uploaded",
+            STANDS_AFTER,
+            minutes(1),
+        );
+        check(&troubles, 60, &[]);
+    }
+
+    #[test]
+    fn of_what_a_machine_writes_no_more_is_heard_than_fits() {
+        let all: Vec<AgentWarning> = (0..1000)
+            .map(|number| AgentWarning { kind: AgentWarningKind::Disk, words: "x".repeat(number) })
+            .chain([AgentWarning { kind: AgentWarningKind::Damaged, words: "step 15".to_owned() }])
+            .collect();
+        let heard = AgentWarning::sanitize(&all);
+        assert_eq!(
+            heard.iter().map(|one| one.kind).collect::<Vec<_>>(),
+            [AgentWarningKind::Damaged, AgentWarningKind::Disk]
+        );
+        assert_eq!(
+            heard.last().map(|one| one.words.chars().count()),
+            Some(WORDS_MAX + 1),
+            "and a sign that there was more"
+        );
+    }
+
+    #[test]
+    fn a_kind_is_written_in_a_word_and_one_of_a_later_agent_is_another() {
+        use AgentWarningKind::{
+            Broken, Damaged, Directory, Disk, NoCheckpoint, NotKept, NotPruned, Other, Overtaken, TooLarge,
+        };
+        for kind in [Damaged, TooLarge, NoCheckpoint, NotKept, NotPruned, Overtaken, Directory, Disk, Broken, Other] {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+        }
+        let later: AgentWarning = serde_json::from_str(r#"{"kind": "on-fire", "words": "it burns"}"#).unwrap();
+        assert_eq!(later.kind, Other);
+    }
+}

@@ -1,0 +1,99 @@
+//! Where a job can be launched.
+
+use jiff::Timestamp;
+use model::id::{Region, ResourceId, TypeName};
+use model::money::Rate;
+use serde::{Deserialize, Serialize};
+
+use crate::TransferCost;
+
+/// Every way to launch a job, best first, and what a launch needs to know. It is in the state before the first try, so that a try that is
+/// repeated says exactly what it said before.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Ranking {
+    /// When it was made.
+    pub at: Timestamp,
+    /// At most [`Ranking::MAX`] of them.
+    pub candidates: Vec<Candidate>,
+    /// One per region and architecture that a candidate names.
+    pub images: Vec<MachineImage>,
+    /// Whether jobs of another team had been accepted by then, as far as that was looked up: see [`machine_role`](super::machine_role).
+    #[serde(default)]
+    pub has_other_teams: bool,
+}
+
+impl Ranking {
+    /// So many candidates are kept: every type of every zone of two regions that somebody would wait for.
+    pub const MAX: usize = 60;
+
+    /// Takes in which quota counts a candidate: it counts all of its family that are bought alike in its region.
+    pub fn correct_quota(&mut self, candidate: &Candidate, quota: &QuotaCode) {
+        let family = |one: &Candidate| one.instance_type.as_str().split('.').next().map(str::to_owned);
+        let is_alike = |one: &Candidate| {
+            one.region == candidate.region && one.lifecycle == candidate.lifecycle && family(one) == family(candidate)
+        };
+        for one in self.candidates.iter_mut().filter(|one| is_alike(one)) {
+            one.quota = Some(quota.clone());
+        }
+    }
+}
+
+/// One pool: a type in a zone, bought in one way.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Candidate {
+    /// Where.
+    pub region: Region,
+    /// Where in it.
+    pub zone: String,
+    /// The subnet.
+    pub subnet: ResourceId,
+    /// The type.
+    #[serde(rename = "type")]
+    pub instance_type: TypeName,
+    /// How it is bought.
+    pub lifecycle: Lifecycle,
+    /// What it costs now.
+    pub rate: Rate,
+    /// What it can cost at most: on Spot the highest price that is accepted.
+    pub rate_max: Rate,
+    /// Which quota counts it, by the table; once a quota has refused it, by what Service Quotas says.
+    pub quota: Option<QuotaCode>,
+    /// Which of [`Ranking::images`] it boots.
+    pub image: u8,
+    /// What its checkpoints cost, where it is not in the bucket's region.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfer: Option<TransferCost>,
+}
+
+/// How an instance is bought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lifecycle {
+    /// One-time Spot.
+    Spot,
+    /// On demand.
+    OnDemand,
+}
+
+/// A quota of Service Quotas, such as `L-3819A6DF`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct QuotaCode(pub String);
+
+/// An image and what has to be said of it at a launch.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct MachineImage {
+    /// Its id.
+    pub ami: ResourceId,
+    /// `x86_64` or `arm64`.
+    pub architecture: String,
+    /// The SHA-256 of the agent for it, in hex.
+    pub agent_sha256: String,
+    /// The name of its root device.
+    pub root_device: String,
+    /// The size of its root volume in GiB, below which EC2 makes none; 0 where EC2 does not say.
+    #[serde(default)]
+    pub root_gib: u32,
+    /// The names of its other EBS devices. All of them are encrypted, and deleted with the instance.
+    pub other_devices: Vec<String>,
+}

@@ -1,0 +1,200 @@
+//! What a checkpoint consists of: `checkpoints/<team>/<job>/<attempt>/<step>/manifest.json`, written when all else is there.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use model::digest::to_hex;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::super::Checkpoint;
+use super::super::documents::is_first;
+
+/// The name of the manifest in a checkpoint's folder. The files lie in `files/` beside it.
+pub const MANIFEST_FILE: &str = "manifest.json";
+
+/// The smallest part of a file that is uploaded by itself, but for the last, in bytes.
+const PART_BYTES: u64 = 16 * 1024 * 1024;
+
+/// More are not taken (Amazon S3 user guide, "Amazon S3 multipart upload limits": 10,000).
+const PARTS_MAX: u64 = 9_000;
+
+/// A key has 1,024 bytes at most (Amazon S3 user guide, "Naming Amazon S3 objects"); the folder takes some.
+const PATH_BYTES_MAX: usize = 700;
+
+/// A whole checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Always [`SCHEMA`](crate::SCHEMA).
+    pub schema: u32,
+    /// Which attempt wrote it.
+    pub attempt: u32,
+    /// Its step.
+    pub step: u64,
+    /// Which of that attempt and step ([`Checkpoint::rewrite`]).
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub rewrite: u32,
+    /// When it was uploaded.
+    pub at: Timestamp,
+    /// All of it.
+    pub bytes: u64,
+    /// Every file, in order of paths.
+    pub files: Vec<ManifestFile>,
+    /// Every link that leads to a directory, or to nothing; a link to a file is that file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<ManifestLink>,
+    /// The paths of directories with nothing in them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub folders: Vec<String>,
+}
+
+/// A symbolic link, kept as such: what it leads to is not part of the checkpoint, unless it lies in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManifestLink {
+    /// Its path in the checkpoint directory, with `/`.
+    pub path: String,
+    /// What it says, which may be anything.
+    pub to: String,
+}
+
+/// One file of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManifestFile {
+    /// Its path in the checkpoint directory, with `/`.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// The size of each of its parts but the last.
+    pub part_bytes: u64,
+    /// The SHA-256 of each part, in hex.
+    pub sha256: Vec<String>,
+}
+
+impl ManifestFile {
+    /// How large the parts of a file are.
+    #[must_use]
+    pub fn part_bytes_of(bytes: u64) -> u64 {
+        PART_BYTES.max(bytes.div_ceil(PARTS_MAX).next_multiple_of(1024 * 1024))
+    }
+
+    /// Where each part begins, and how long it is.
+    #[must_use]
+    pub fn parts(bytes: u64, part_bytes: u64) -> Vec<(u64, u64)> {
+        let step = usize::try_from(part_bytes.max(1)).unwrap_or(usize::MAX);
+        (0..bytes).step_by(step).map(|start| (start, part_bytes.min(bytes - start))).collect()
+    }
+
+    /// The digest of a part.
+    #[must_use]
+    pub fn digest(part: &[u8]) -> String {
+        let mut digest = PartDigest::default();
+        digest.update(part);
+        digest.hex()
+    }
+}
+
+/// The digest of a part that comes piece by piece.
+#[derive(Debug, Clone, Default)]
+pub struct PartDigest(Sha256);
+
+impl PartDigest {
+    /// The next piece.
+    pub fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    /// Of all that was taken, in hex.
+    #[must_use]
+    pub fn hex(self) -> String {
+        to_hex(&self.0.finalize())
+    }
+}
+
+impl Manifest {
+    /// Whether it is that of its place, and can be restored without leaving its directory.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self, checkpoint: Checkpoint) -> Result<(), String> {
+        let Self { attempt, step, rewrite, .. } = *self;
+        if (Checkpoint { attempt, step, rewrite }) != checkpoint {
+            return Err(format!("its manifest is that of step {step} of attempt {attempt}, rewritten {rewrite} times"));
+        }
+        if self.files.is_empty() {
+            return Err("its manifest names no file".to_owned());
+        }
+        let bytes = self.files.iter().try_fold(0_u64, |sum, file| sum.checked_add(file.bytes));
+        if bytes != Some(self.bytes) {
+            return Err("the sizes in its manifest do not add up".to_owned());
+        }
+        self.check_links()?;
+        self.check_places()?;
+        self.files.iter().try_for_each(|file| {
+            check_path(&file.path)?;
+            let parts = if file.part_bytes == 0 { 0 } else { file.bytes.div_ceil(file.part_bytes) };
+            if u64::try_from(file.sha256.len()) != Ok(parts) || (file.bytes > 0 && parts == 0) {
+                return Err(format!("its manifest does not have a checksum for each part of `{}`", file.path));
+            }
+            Ok(())
+        })
+    }
+
+    /// A file has a place of its own, and nothing lies below it.
+    fn check_places(&self) -> Result<(), String> {
+        let mut files = BTreeSet::new();
+        if let Some(twice) = self.files.iter().find(|file| !files.insert(file.path.as_str())) {
+            return Err(format!("its manifest has `{}` twice", twice.path));
+        }
+        let below = |path: &&str| with_parents(path).skip(1).any(|parent| files.contains(parent));
+        let folders = self.folders.iter().map(String::as_str);
+        let others = folders.clone().chain(self.links.iter().map(|link| link.path.as_str()));
+        match files.iter().copied().chain(others).find(below) {
+            Some(path) => Err(format!("in its manifest `{path}` lies below a file")),
+            None => match folders.clone().find(|path| files.contains(path)) {
+                Some(path) => Err(format!("in its manifest `{path}` is a file and a directory")),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// A link may lead anywhere, so nothing of the checkpoint may lie behind one.
+    fn check_links(&self) -> Result<(), String> {
+        self.folders.iter().try_for_each(|path| check_path(path))?;
+        let files = self.files.iter().map(|file| file.path.as_str());
+        let others: Vec<&str> = files.chain(self.folders.iter().map(String::as_str)).collect();
+        let mut links = BTreeSet::new();
+        for ManifestLink { path, to } in &self.links {
+            check_path(path)?;
+            if to.is_empty() || to.contains('\0') || !links.insert(path.as_str()) {
+                return Err(format!("its manifest has a link `{path}` that is none"));
+            }
+        }
+        let behind = |path: &&&str| with_parents(path).any(|parent| links.contains(parent));
+        match others.iter().find(behind) {
+            Some(path) => Err(format!("in its manifest `{path}` lies behind a link")),
+            None if links.iter().any(|path| with_parents(path).skip(1).any(|parent| links.contains(parent))) => {
+                Err("in its manifest a link lies behind another one".to_owned())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// A path, and those of all directories above it.
+fn with_parents(path: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(path), |path| path.rsplit_once('/').map(|(parent, _)| parent))
+}
+
+/// Whether that is a path in the directory, which S3 takes as a part of a key.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_path(path: &str) -> Result<(), String> {
+    let inside = path.split('/').all(|name| !name.is_empty() && name != "." && name != "..");
+    let printable = !path.chars().any(char::is_control);
+    if inside && printable && path.len() <= PATH_BYTES_MAX {
+        return Ok(());
+    }
+    let what = "has to stay in the directory, without control characters, and with 700 bytes at most";
+    Err(format!("the path `{}` {what}", model::fault::shortened(&path.escape_debug().to_string(), 200)))
+}

@@ -1,0 +1,360 @@
+//! What the agent, the reconciler and people leave for each other in the state bucket.
+
+use jiff::Timestamp;
+use model::fault::one_line;
+use serde::{Deserialize, Serialize};
+
+use super::{AgentWarning, JobId};
+
+/// The schema of every document of a job.
+pub const SCHEMA: u32 = 1;
+
+/// The largest head, heartbeat and exit record that are read, in bytes. Any command on a job's machine can write them, and run-jobs
+/// reads those of dozens of jobs at once in 512 MB. A head that names [`CHECKPOINTS_KEPT_MAX`] checkpoints, and each of them among those that may
+/// be cut off, has some 45 KiB.
+pub const MACHINE_DOCUMENT_BYTES_MAX: usize = 64 * 1024;
+
+/// The most checkpoints that a job may keep.
+pub const CHECKPOINTS_KEPT_MAX: u32 = 500;
+
+/// The most checkpoints that head names beside the newest: one of those kept is there for being certain.
+const NAMED_MAX: usize = CHECKPOINTS_KEPT_MAX as usize + 1;
+
+/// The longest text of a machine that is kept, in characters: a state holds it, and every message about the job.
+const SAID_CHARACTERS_MAX: usize = 2_000;
+
+/// The longest name of what an agent does, in characters.
+const DOING_CHARACTERS_MAX: usize = 100;
+
+/// No command does more steps in an hour: one each 3.6 microseconds.
+const STEPS_PER_HOUR_MAX: f64 = 1e9;
+
+/// A text that a machine wrote, as it may go into a state, a step, a message or a log.
+#[must_use]
+pub fn said_by_machine(text: &str) -> String {
+    one_line(text, SAID_CHARACTERS_MAX)
+}
+
+/// `attempts/<team>/<job>/head.json`, the fence: written by the live attempt's agent alone, by compare-and-swap. What it does not
+/// name does not exist.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Head {
+    /// The attempt that may write. An agent of an earlier one that sees this ends.
+    pub attempt: u32,
+    /// Which launch of that attempt, [`Identity::launch`](super::Identity::launch): of two machines of one attempt, the second one ends.
+    #[serde(default)]
+    pub launch: String,
+    /// The newest complete checkpoint.
+    #[serde(default)]
+    pub checkpoint: Option<Checkpoint>,
+    /// Those that it named before and that are kept, the newest first, for where that one is damaged.
+    #[serde(default)]
+    pub kept: Vec<Checkpoint>,
+    /// Which of all these may be cut off: the newest as well, for most often it is not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unverified: Vec<Checkpoint>,
+    /// How the job ended.
+    #[serde(default)]
+    pub result: Option<HeadResult>,
+}
+
+impl Head {
+    /// Whether that launch of that attempt may write: it holds the fence, or may take it by writing itself in.
+    #[must_use]
+    pub fn admits(&self, attempt: u32, launch: &str) -> bool {
+        let is_mine = self.attempt == attempt && self.launch == launch;
+        self.result.is_none() && (is_mine || self.attempt < attempt)
+    }
+
+    /// Whether it can be what an agent wrote. That it names an attempt which the state does not know yet is no mistake: the state may have
+    /// been read before.
+    ///
+    /// # Errors
+    /// What cannot be.
+    pub fn check(&self) -> Result<(), String> {
+        let all = || self.checkpoint.iter().chain(&self.kept);
+        if self.kept.len() > NAMED_MAX || self.unverified.len() > NAMED_MAX + 1 {
+            return Err(format!("it names more than {CHECKPOINTS_KEPT_MAX} checkpoints"));
+        }
+        if let Some(other) = all().find(|one| one.attempt == 0 || one.attempt > self.attempt) {
+            return Err(format!(
+                "it is of attempt {}, and names a checkpoint of attempt {}",
+                self.attempt, other.attempt
+            ));
+        }
+        if self.result.is_some() && self.attempt == 0 {
+            return Err("it names a result, and no attempt that came to it".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The same with texts that may be shown.
+    #[must_use]
+    pub fn shown(mut self) -> Self {
+        self.launch = said_by_machine(&self.launch);
+        if let Some(result) = &mut self.result {
+            result.why = said_by_machine(&result.why);
+        }
+        self
+    }
+}
+
+/// One complete checkpoint: `checkpoints/<team>/<job>/<attempt>/<step>/`, or `<step>.<rewrite>/` from the first one on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// Which attempt wrote it.
+    pub attempt: u32,
+    /// Its step.
+    pub step: u64,
+    /// How often that attempt had kept that step before: one that is written over is kept beside what it was, for until it is whole
+    /// that is all there is.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub rewrite: u32,
+}
+
+/// Whether it is written as it was before there were rewrites.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+pub(super) const fn is_first(rewrite: &u32) -> bool {
+    *rewrite == 0
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct HeadResult {
+    /// Whether it succeeded.
+    pub succeeded: bool,
+    /// The command's exit code; `None` where a signal ended it, or it was never run.
+    #[serde(default)]
+    pub code: Option<i32>,
+    /// For its owner.
+    #[serde(default)]
+    pub why: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl HeadResult {
+    /// What the exit record of the attempt says that wrote it.
+    #[must_use]
+    pub const fn reason(&self) -> ExitReason {
+        if self.succeeded { ExitReason::Succeeded } else { ExitReason::Failed }
+    }
+}
+
+/// `attempts/<team>/<job>/<n>/heartbeat.json`, once a minute.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Heartbeat {
+    /// When, by the machine's own clock. Whether a heart beats is told by when S3 took it.
+    pub at: Timestamp,
+    /// The attempt.
+    pub attempt: u32,
+    /// The newest checkpoint of the directory, by its step.
+    #[serde(default)]
+    pub step: Option<u64>,
+    /// Steps an hour.
+    #[serde(default)]
+    pub steps_per_hour: Option<f64>,
+    /// What it does: `starting`, `waiting for the attempt before`, `restoring`, `setup`, `running`, `flushing`, `uploading outputs`.
+    #[serde(default)]
+    pub doing: String,
+    /// What its owner has to hear, one of each kind. The machine's words: whoever shows them takes [`Trouble::sanitize`].
+    #[serde(default)]
+    pub warnings: Vec<AgentWarning>,
+}
+
+impl Heartbeat {
+    /// Whether it can be what the agent of that attempt wrote.
+    ///
+    /// # Errors
+    /// What cannot be.
+    pub fn check(&self, attempt: u32) -> Result<(), String> {
+        is_of(attempt, self.attempt)?;
+        match self.steps_per_hour.filter(|pace| !(0.0..=STEPS_PER_HOUR_MAX).contains(pace)) {
+            Some(_) => Err(format!("it says a number of steps an hour that is not between 0 and {STEPS_PER_HOUR_MAX}")),
+            None => Ok(()),
+        }
+    }
+
+    /// The same with texts that may be shown.
+    #[must_use]
+    pub fn shown(self) -> Self {
+        Self {
+            doing: one_line(&self.doing, DOING_CHARACTERS_MAX),
+            warnings: AgentWarning::sanitize(&self.warnings),
+            ..self
+        }
+    }
+}
+
+/// `attempts/<team>/<job>/<n>/exit.json`: what the agent left behind as its last.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ExitRecord {
+    /// The attempt.
+    pub attempt: u32,
+    /// When.
+    pub at: Timestamp,
+    /// Why.
+    pub reason: ExitReason,
+    /// The command's exit code.
+    #[serde(default)]
+    pub code: Option<i32>,
+    /// For its owner.
+    #[serde(default)]
+    pub why: String,
+}
+
+impl ExitRecord {
+    /// Whether it can be what the agent of that attempt wrote.
+    ///
+    /// # Errors
+    /// What cannot be.
+    pub fn check(&self, attempt: u32) -> Result<(), String> {
+        is_of(attempt, self.attempt)
+    }
+
+    /// The same with texts that may be shown.
+    #[must_use]
+    pub fn shown(self) -> Self {
+        Self { why: said_by_machine(&self.why), ..self }
+    }
+}
+
+fn is_of(attempt: u32, says: u32) -> Result<(), String> {
+    if says == attempt {
+        Ok(())
+    } else {
+        Err(format!("it says that it is of attempt {says}, and lies at that of attempt {attempt}"))
+    }
+}
+
+/// Why an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExitReason {
+    /// The command ended with success.
+    Succeeded,
+    /// The command failed.
+    Failed,
+    /// AWS takes the machine back.
+    Interrupted,
+    /// The attempt's time is over.
+    Expired,
+    /// Another attempt has taken over.
+    Fenced,
+    /// The agent could not go on: no checkpoint directory, no bucket, a full disk.
+    Broken,
+}
+
+/// `jobs/<team>/<job>/cancel.json`: a person wants the job to end.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CancelRequest {
+    /// When.
+    pub at: Timestamp,
+    /// Who, where it is known.
+    #[serde(default)]
+    pub by: Option<String>,
+}
+
+/// `inbox/<team>/<name>.accepted.json` and `.rejected.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InboxAnswer {
+    /// The object that it answers: its version, or else its `ETag`.
+    pub object: String,
+    /// When.
+    pub at: Timestamp,
+    /// The job, where it was accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobId>,
+    /// Every mistake, where it was rejected.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mistakes: Vec<SpecMistake>,
+}
+
+/// One mistake of a spec.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpecMistake {
+    /// Its line, from 1 on; 0 where it is of none.
+    pub line: usize,
+    /// The full key, such as `gpu.count`; empty where it is of none.
+    pub key: String,
+    /// What is wrong, and what is legal.
+    pub problem: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checkpoint(attempt: u32) -> Checkpoint {
+        Checkpoint { attempt, step: 10, rewrite: 0 }
+    }
+
+    fn head(attempt: u32, checkpoint: Option<Checkpoint>, kept: Vec<Checkpoint>) -> Head {
+        Head { attempt, checkpoint, kept, ..Head::default() }
+    }
+
+    fn check(head: &Head, expect: Option<&str>) {
+        assert_eq!(head.check().err().as_deref(), expect);
+    }
+
+    #[test]
+    fn a_head_names_nothing_that_cannot_be() {
+        check(&Head::default(), None);
+        check(&head(3, Some(checkpoint(3)), vec![checkpoint(2), checkpoint(1)]), None);
+        let later = "it is of attempt 3, and names a checkpoint of attempt 4";
+        check(&head(3, Some(checkpoint(4)), Vec::new()), Some(later));
+        check(&head(3, None, vec![checkpoint(4)]), Some(later));
+        check(
+            &head(3, Some(checkpoint(0)), Vec::new()),
+            Some("it is of attempt 3, and names a checkpoint of attempt 0"),
+        );
+        check(&head(3, None, vec![checkpoint(1); 5_000]), Some("it names more than 500 checkpoints"));
+        let result = HeadResult { succeeded: true, code: None, why: String::new(), at: Timestamp::UNIX_EPOCH };
+        let nobodys = Head { result: Some(result), ..Head::default() };
+        check(&nobodys, Some("it names a result, and no attempt that came to it"));
+    }
+
+    #[test]
+    fn the_largest_head_of_an_agent_is_read() {
+        let all: Vec<Checkpoint> = (0..=CHECKPOINTS_KEPT_MAX)
+            .map(|of| Checkpoint { step: u64::from(of) + 10_000_000, ..checkpoint(1_000) })
+            .collect();
+        let largest = Head { unverified: all.clone(), ..head(1_000, Some(checkpoint(1_000)), all) };
+        check(&largest, None);
+        assert!(serde_json::to_vec(&largest).unwrap().len() < MACHINE_DOCUMENT_BYTES_MAX);
+    }
+
+    #[test]
+    fn a_heartbeat_and_an_exit_record_are_of_their_attempt() {
+        let beat = |attempt, pace| Heartbeat {
+            at: Timestamp::UNIX_EPOCH,
+            attempt,
+            step: None,
+            steps_per_hour: pace,
+            doing: String::new(),
+            warnings: Vec::new(),
+        };
+        assert_eq!(beat(2, Some(3.5)).check(2), Ok(()));
+        assert_eq!(
+            beat(1, None).check(2),
+            Err("it says that it is of attempt 1, and lies at that of attempt 2".to_owned())
+        );
+        for impossible in [-1.0, 1e300, f64::NAN, f64::INFINITY] {
+            assert!(beat(2, Some(impossible)).check(2).is_err(), "{impossible}");
+        }
+        let exit = ExitRecord {
+            attempt: 2,
+            at: Timestamp::UNIX_EPOCH,
+            reason: ExitReason::Broken,
+            code: None,
+            why: String::new(),
+        };
+        assert_eq!((exit.check(2), exit.check(3).is_err()), (Ok(()), true));
+    }
+
+    #[test]
+    fn what_a_machine_says_is_a_line_that_fits() {
+        let said = said_by_machine(&format!("full\n\u{1b}[2J{}", "x".repeat(16 * 1024 * 1024)));
+        assert!(said.starts_with("full  [2Jxxx") && said.chars().count() == SAID_CHARACTERS_MAX + 1);
+    }
+}

@@ -1,0 +1,134 @@
+//! What is known of a job at one moment.
+
+use jiff::Timestamp;
+use model::id::ResourceId;
+use model::instance::InstanceState;
+use model::rule::Rule;
+
+use super::{CancelRequest, ExitRecord, Head, MachineHold, QuotaCode, Ranking};
+
+/// What is known. What was not looked at, and what nobody could say, is `None`, or [`MachineSight::Unknown`]: never a reason to act.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JobFacts {
+    /// Whether anything may be launched or ended: `CURFEW_MODE`, and somebody listens.
+    pub may_act: bool,
+    /// After so many attempts without progress a job ends: `[jobs] no_progress_attempts_max`.
+    pub no_progress_attempts_max: u32,
+    /// An instance that EC2 has warned of an interruption.
+    pub warned: Option<ResourceId>,
+    /// The machine of the present attempt.
+    pub machine: MachineSight,
+    /// The tag of the machine of the present attempt that holds it, as far as anybody has looked.
+    pub machine_hold: Option<MachineHold>,
+    /// The rule for which Curfew's own `reap-instances` has ended the machine, as far as the machine's tags say.
+    pub reaped: Option<Rule>,
+    /// That of an earlier one.
+    pub previous_attempt: MachineSight,
+    /// The fence. `Some(None)`: there is none yet.
+    pub head: Option<Option<Head>>,
+    /// When the present attempt's heart last beat, by S3's clock. `Some(None)`: never.
+    pub heartbeat: Option<Option<Timestamp>>,
+    /// How the present attempt's agent ended it. `Some(None)`: it has not.
+    pub exit: Option<Option<ExitRecord>>,
+    /// Whether a person wants it to end. `Some(None)`: nobody does.
+    pub cancel: Option<Option<CancelRequest>>,
+    /// What came of the effect of the round before.
+    pub answer: Option<EffectResult>,
+}
+
+/// An instance, as EC2 tells of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum MachineSight {
+    /// Nobody has looked, or EC2 did not say.
+    #[default]
+    Unknown,
+    /// EC2 does not know it: it is not there yet, or not any more.
+    Absent,
+    /// It is there.
+    Seen {
+        /// What it is doing.
+        state: InstanceState,
+        /// `StateReason.Code`.
+        reason: Option<String>,
+    },
+}
+
+/// What came of an effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EffectResult {
+    /// Of [`Effect::Rank`](super::Effect::Rank): where it can be launched, or in words why nowhere.
+    Ranked(Result<Ranking, String>),
+    /// Of [`Effect::Rank`](super::Effect::Rank) as well: in words why its machines would get no role.
+    NoRole(String),
+    /// Of [`Effect::Reserve`](super::Effect::Reserve).
+    Reserved(ReserveResult),
+    /// Of [`Effect::Launch`](super::Effect::Launch).
+    Launched(LaunchResult),
+    /// Of [`Effect::Terminate`](super::Effect::Terminate): taken, or in words why not.
+    Terminated(Result<(), String>),
+    /// Of [`Effect::Release`](super::Effect::Release): done, or in words why not.
+    Released(Result<(), String>),
+}
+
+/// What the budgets say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReserveResult {
+    /// It fits, or holds nothing.
+    Granted,
+    /// It does not fit, or nobody can say where the budget stands.
+    Refused(String),
+    /// The documents could not be read or written.
+    Unknown(String),
+    /// Other runs write them all the while, as where hundreds of jobs are submitted at once: the next run asks again.
+    Overtaken,
+}
+
+/// What EC2 says to a launch (`AWS-FACTS`: three kinds of errors want three answers).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LaunchResult {
+    /// There it is.
+    Launched {
+        /// Its id.
+        instance: ResourceId,
+        /// When, as EC2 says.
+        launched_at: Timestamp,
+    },
+    /// This pool has none now.
+    NoCapacity(String),
+    /// A quota is used up: which one, where that is known.
+    Quota(String, Option<QuotaCode>),
+    /// Not this candidate with these parameters, now or later.
+    Refused(String),
+    /// No candidate with this request, now or later.
+    RefusedRequest(String),
+    /// The job's team has no role for its machines, or they may not have the one that is named.
+    NoProfile(String),
+    /// Not with these permissions.
+    Denied(String),
+    /// The account has no service-linked role for Spot, and Curfew may not create it.
+    SpotRoleMissing(String),
+    /// EC2 does not know the instance profile, or does not know it yet.
+    ProfileUnknown(String),
+    /// By this token something else was asked for before; and nothing is there that was launched by it, as far as EC2 says yet.
+    Mismatch(String),
+    /// Nobody knows whether it was launched: the same token has to be asked again.
+    Unknown(String),
+}
+
+/// What has to be looked at before the next decision: nothing else is worth a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question, and any set of them may be asked")]
+pub struct NeededFacts {
+    /// [`JobFacts::machine`].
+    pub machine: bool,
+    /// [`JobFacts::previous_attempt`].
+    pub previous_attempt: bool,
+    /// [`JobFacts::head`].
+    pub head: bool,
+    /// [`JobFacts::heartbeat`].
+    pub heartbeat: bool,
+    /// [`JobFacts::exit`].
+    pub exit: bool,
+    /// [`JobFacts::cancel`].
+    pub cancel: bool,
+}

@@ -1,0 +1,29 @@
+//! Who a machine is: what its user data says, and its agent reads.
+
+use jiff::Timestamp;
+use model::id::Region;
+use serde::{Deserialize, Serialize};
+
+use super::JobId;
+
+/// `/etc/curfew/identity.json` on the machine. No secret, and nothing that a spec says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineIdentity {
+    /// Always [`SCHEMA`](super::SCHEMA).
+    pub schema: u32,
+    /// The state bucket.
+    pub bucket: String,
+    /// The region that it is in.
+    pub region: Region,
+    /// The job.
+    pub job: JobId,
+    /// The attempt.
+    pub attempt: u32,
+    /// Which launch of it: [`launch_id`](super::launch_id) of its client token. A request that was on its way while another pool was
+    /// asked may launch a second machine of one attempt; the fence tells the two apart.
+    pub launch: String,
+    /// The attempt's absolute end, to the second.
+    pub ends_at: Timestamp,
+    /// The SHA-256 of the agent, in hex: `agent/<sha256>` in the bucket.
+    pub agent_sha256: String,
+}

@@ -1,0 +1,53 @@
+//! The tags of a machine and its volumes, from the moment that there are any.
+
+use model::config::Config;
+use model::curfew_tags;
+use model::curfew_tags::{ATTEMPT, EXPIRES_AT, JOB, MODE};
+use model::instance::Tags;
+
+use super::{EXPIRES_AFTER, Job, LaunchRequest};
+
+/// EC2 user guide, "Tag your Amazon EC2 resources": tag restrictions.
+const TAGS_MAX: usize = 50;
+
+/// A job's machine ends when it should, whatever mode its team is in: the launch was the opt-in.
+const ENFORCE: &str = "enforce";
+
+/// By what people call a machine.
+const NAME: &str = "Name";
+
+/// Every tag of an attempt's instance and of its volumes. Where there would be more than EC2 takes, those of the spec that the account does
+/// not require are left out, the last by name first.
+///
+/// Curfew's own say whose machine it is, and when `reap-instances` ends it from outside: [`EXPIRES_AFTER`] the attempt's end. A spec
+/// changes none of them, nor adds one of `curfew`: a protected machine would never end. The team is the one whose job it is.
+#[must_use]
+pub fn launch_tags(job: &Job, launch: &LaunchRequest, config: &Config) -> Tags {
+    let keys = &config.tags;
+    let of_spec = || job.terms.tags.iter().filter(|(key, _)| !curfew_tags::begins_with_curfew(key));
+    let mut tags = Tags::from([
+        (keys.team.clone(), job.job.team.as_str().to_owned()),
+        (MODE.to_owned(), ENFORCE.to_owned()),
+        (JOB.to_owned(), job.job.to_string()),
+        (ATTEMPT.to_owned(), launch.attempt.to_string()),
+        (EXPIRES_AT.to_owned(), (launch.ends_at + EXPIRES_AFTER).to_string()),
+    ]);
+    if let Some(owner) = &job.owner {
+        tags.entry(keys.owner.clone()).or_insert_with(|| owner.clone());
+    }
+    let (required, others): (Vec<_>, Vec<_>) =
+        of_spec().partition(|(key, _)| keys.required.contains(key) || **key == keys.owner || *key == NAME);
+    let name = (NAME.to_owned(), job.job.job.clone());
+    let wanted = required.into_iter().chain(others).map(|(key, value)| (key.clone(), value.clone()));
+    let named = job.terms.tags.contains_key(NAME);
+    let wanted = (!named).then_some(name).into_iter().chain(wanted);
+    for (key, value) in wanted {
+        if tags.len() < TAGS_MAX {
+            tags.entry(key).or_insert(value);
+        }
+    }
+    tags
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,277 @@
+//! GPU jobs: what a team submits, what becomes of it, and what is done next.
+//!
+//! [`next()`] is the whole of the decision: `(job, facts, now) -> (job', effects)`. Whoever reconciles a job writes `job'` over the
+//! version that it read, and whoever loses that swap stops quietly; then it carries out the effect; and what came of that is a
+//! fact of the next round. Everything that still has to be done follows from the state alone, so a crash at any point, a repeated, lost or
+//! reordered event, or two reconcilers at once never run a job twice and never forget one. `tests/model` explores this very function.
+
+mod agent_warning;
+mod backlog;
+mod candidate;
+pub mod checkpoints;
+mod documents;
+mod effect;
+mod facts;
+mod governing_quota;
+mod id;
+mod identity;
+mod image;
+mod launch_tags;
+mod machine_hold;
+pub mod machine_role;
+mod next;
+mod notification;
+mod overview;
+mod phase;
+mod priority;
+mod rank;
+mod reaped;
+mod refusals;
+mod spec;
+mod sweep;
+pub mod telemetry;
+mod token;
+mod transfer;
+mod user_data;
+pub mod warning;
+mod worst_case;
+
+use jiff::Timestamp;
+use model::id::{Region, ResourceId};
+use model::money::{Amount, Rate};
+use serde::{Deserialize, Serialize};
+
+pub use agent_warning::{AgentWarning, AgentWarningKind, AgentWarnings, STANDS_AFTER};
+pub use backlog::{BacklogQueue, QueueItem, QueueShares, ShareLimits, take_shares};
+pub use candidate::{Candidate, Lifecycle, MachineImage, QuotaCode, Ranking};
+pub use documents::{
+    CHECKPOINTS_KEPT_MAX, CancelRequest, Checkpoint, ExitReason, ExitRecord, Head, HeadResult, Heartbeat, InboxAnswer,
+    MACHINE_DOCUMENT_BYTES_MAX, SCHEMA, SpecMistake, said_by_machine,
+};
+pub use effect::{Effect, JobTransition, LaunchRequest, TransitionKind};
+pub use facts::{EffectResult, JobFacts, LaunchResult, MachineSight, NeededFacts, ReserveResult};
+pub use governing_quota::{ListedQuota, governing_quota};
+pub use id::{JobId, JobName, UnreadableJob};
+pub use identity::MachineIdentity;
+pub use image::image_source;
+pub use launch_tags::launch_tags;
+pub use machine_hold::{MachineHold, is_protected};
+pub use next::{next, wants};
+pub use notification::JobNotification;
+pub use overview::{JobOverview, find, still_reserved};
+pub use phase::{
+    CapacityWait, HoldReason, JobEnd, JobMachine, JobResult, LaunchHold, LaunchInProgress, LossReason,
+    MachineReplacement, Phase, RefusedCandidates, UsedUpQuota,
+};
+pub use priority::by_priority;
+pub use rank::{CapacityPool, prices_wanted, rank};
+pub use reaped::reaped;
+pub use refusals::LaunchRefusals;
+pub use spec::{CheckpointSpec, GpuSpec, JobSpec, JobTerms, MachineSpec, SpotSpec, Workload};
+pub use sweep::{is_sweep, is_swept};
+pub use token::{launch_id, token};
+pub use transfer::{TransferCost, TransferPrice};
+pub use user_data::{USER_DATA_BYTES_MAX, user_data};
+pub use worst_case::WorstCase;
+
+/// How long a machine may take until its agent is first heard of.
+pub const FIRST_HEARTBEAT_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_mins(15);
+
+/// How long a heart may be silent. It beats every minute ([`HEARTBEAT_EVERY`]).
+pub const SILENT_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
+
+/// How often the agent beats its heart.
+pub const HEARTBEAT_EVERY: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
+
+/// Between an interruption warning and the end of the machine (EC2 user guide, "Spot Instance interruption notices").
+pub const WARNING: jiff::SignedDuration = jiff::SignedDuration::from_secs(120);
+
+/// How much earlier than the attempt's absolute end the agent ends it, in order.
+pub const AGENT_ENDS_BEFORE: jiff::SignedDuration = jiff::SignedDuration::from_mins(5);
+
+/// How much later than the attempt's absolute end `reap-instances` ends it from outside: what `curfew:expires-at` says.
+pub const EXPIRES_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
+
+/// No attempt is begun that has less than this to run: it would boot, and end.
+pub const ATTEMPT_MIN: jiff::SignedDuration = jiff::SignedDuration::from_mins(15);
+
+/// How long a launch may be without an answer before people hear of it: throttling passes in minutes.
+pub const UNANSWERED_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
+
+/// One job, as `jobs/<team>/<job>/state.json` says: the reconciler's own document, written by compare-and-swap. It holds no
+/// list that grows.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Job {
+    /// Which.
+    pub job: JobId,
+    /// Who hears of it, and whose it is: the value of the account's owner tag.
+    pub owner: Option<String>,
+    /// What was asked for, but for what only the machine needs.
+    pub terms: JobTerms,
+    /// When it was accepted.
+    pub submitted_at: Timestamp,
+    /// The latest attempt; 0 before the first. Each launch that is asked for is one, whether it comes to a machine or not: a request that
+    /// was delayed may still be carried out after another candidate was asked for, and then the fence has to tell the two apart.
+    pub attempt: u32,
+    /// How many machines it has had.
+    #[serde(default)]
+    pub machines: u32,
+    /// How many machines in a row EC2 could not bring up, of which nobody heard: they are no attempts that made no progress, but launches
+    /// that came to nothing.
+    #[serde(default)]
+    pub launches_without_heartbeat: u32,
+    /// Where it stands.
+    pub phase: Phase,
+    /// Passes through the ranking since it had a machine; part of the token.
+    #[serde(default)]
+    pub passes: u32,
+    /// The machine of an earlier attempt, as long as nobody has seen it gone. It may write until its two minutes are over; nothing
+    /// of that counts. Its `ends_at` is when it should be gone.
+    pub previous_attempt: Option<JobMachine>,
+    /// How the latest machine was lost; `None` before any was.
+    #[serde(default)]
+    pub lost: Option<LossReason>,
+    /// What earlier attempts used up.
+    pub used: JobUsage,
+    /// How far it is, as far as anybody has read.
+    pub progress: JobProgress,
+    /// What is reserved for it on the budgets.
+    pub reserved: Option<JobReservation>,
+    /// Where it can be launched, best first, as it was last ranked.
+    pub ranking: Option<Ranking>,
+    /// Since when nothing could be launched for it; `None` once something was, and after [`Job::launches_without_heartbeat`] once that is heard of.
+    pub unplaced_since: Option<Timestamp>,
+    /// Whether it was ever held because Curfew only observed: then its permissions may come a moment later than its mode.
+    #[serde(default)]
+    pub was_observed: bool,
+    /// Why its machine is neither terminated nor replaced, although it is lost or the job has ended.
+    #[serde(default)]
+    pub machine_hold: Option<MachineHold>,
+    /// What people were last told of it: a fingerprint of [`Job::notification`].
+    pub notified: Option<String>,
+}
+
+/// What the attempts that are over used up, at the prices that they could not exceed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct JobUsage {
+    /// Seconds from launch to end.
+    pub seconds: i64,
+    /// What they cost at most.
+    pub usd: Amount,
+}
+
+/// How far a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct JobProgress {
+    /// The highest step of a complete checkpoint that anybody has read of.
+    pub step: Option<u64>,
+    /// The latest attempt that head named a checkpoint of; 0 where there is none.
+    #[serde(default)]
+    pub attempt: u32,
+    /// How many machines were lost since head last named one, without the one that wrote it, and without those that EC2 ended before
+    /// anybody heard of them.
+    pub attempts_without: u32,
+}
+
+/// What is reserved for a job: it covers any attempt that costs no more, by the hour and beside that, and ends no later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct JobReservation {
+    /// At which price.
+    pub rate: Rate,
+    /// And so much for the checkpoints of one machine, however long it runs.
+    #[serde(default)]
+    pub transfer_usd: Amount,
+    /// How much.
+    pub usd: Amount,
+    /// Until when.
+    pub until: Timestamp,
+    /// Whether the budgets have it, or it is only wanted.
+    pub granted: bool,
+}
+
+impl Job {
+    /// A job that was just accepted.
+    #[must_use]
+    pub fn submitted(job: JobId, owner: Option<String>, terms: JobTerms, now: Timestamp) -> Self {
+        Self {
+            job,
+            owner,
+            terms,
+            submitted_at: now,
+            attempt: 0,
+            machines: 0,
+            launches_without_heartbeat: 0,
+            phase: Phase::Submitted,
+            passes: 0,
+            previous_attempt: None,
+            lost: None,
+            used: JobUsage::default(),
+            progress: JobProgress::default(),
+            reserved: None,
+            ranking: None,
+            unplaced_since: None,
+            was_observed: false,
+            machine_hold: None,
+            notified: None,
+        }
+    }
+
+    /// The machine of its present attempt, where there is one.
+    #[must_use]
+    pub const fn machine(&self) -> Option<&JobMachine> {
+        match &self.phase {
+            Phase::Running(placed) => Some(placed),
+            Phase::Interrupted(replacing) => Some(&replacing.machine),
+            Phase::Ended(ended) => ended.machine.as_ref(),
+            Phase::Submitted | Phase::Reserving | Phase::Launching(_) | Phase::Waiting(_) | Phase::Held(_) => None,
+        }
+    }
+
+    /// Whether that instance is this job's: what its tag `curfew:job` says is believed only then. `None`: it may be, for a launch of that
+    /// attempt is under way, and nobody has heard yet what came of it.
+    #[must_use]
+    pub fn knows(&self, region: &Region, instance: &ResourceId, attempt: Option<u32>) -> Option<bool> {
+        let mut known = self.machine().into_iter().chain(&self.previous_attempt);
+        if known.any(|placed| placed.instance == *instance && placed.region == *region) {
+            return Some(true);
+        }
+        let launching =
+            matches!(self.phase, Phase::Launching(_)) && attempt.is_none_or(|attempt| attempt == self.attempt);
+        (!launching).then_some(false)
+    }
+
+    /// The token of the launch that it waits for; `None` where it waits for none.
+    #[must_use]
+    pub fn awaited(&self) -> Option<String> {
+        let Phase::Launching(launching) = &self.phase else { return None };
+        Some(token(&self.job, self.attempt, launching.pass, launching.candidate))
+    }
+
+    /// Since when nobody knows whether a machine was launched for it, where that is so long that people should hear of it.
+    #[must_use]
+    pub fn unanswered_since(&self, now: Timestamp) -> Option<Timestamp> {
+        let Phase::Launching(launching) = &self.phase else { return None };
+        Some(launching.at).filter(|at| now.duration_since(*at) >= UNANSWERED_AFTER)
+    }
+
+    /// Whether a machine that was launched by this token is not this job's, and never will be: no token is asked for again once its
+    /// answer was written down.
+    #[must_use]
+    pub fn rejects_machine(&self, launched: &JobMachine, token: &str) -> bool {
+        let knows = self.knows(&launched.region, &launched.instance, Some(launched.attempt));
+        knows == Some(false) || (knows.is_none() && self.awaited().as_deref() != Some(token))
+    }
+
+    /// Whether a warning of that instance may be about its machine: its own, or one of which nobody has heard yet; and none that was bought
+    /// on demand, which AWS does not take back.
+    #[must_use]
+    pub fn is_warned_by(&self, warned: &ResourceId) -> bool {
+        self.machine().is_none_or(|placed| placed.instance == *warned && placed.lifecycle == Lifecycle::Spot)
+    }
+
+    /// Whether nothing is left to do for it.
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
+        matches!(&self.phase, Phase::Ended(JobEnd { closed: true, .. }))
+    }
+}

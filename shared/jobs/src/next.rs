@@ -1,0 +1,211 @@
+//! The state machine. A file for what a job does in each part of its life: [`place`] before it has a machine, [`launch`] while one is asked
+//! for, [`run`] while it has one, [`over`] when it has ended; [`limits`] says how much time and money is left.
+
+mod launch;
+mod limits;
+mod over;
+mod place;
+mod run;
+
+use jiff::{SignedDuration, Timestamp};
+
+pub(super) use limits::{TimeLeft, after, most};
+
+use model::instance::InstanceState;
+
+use super::{
+    Effect, HoldReason, Job, JobFacts, JobMachine, JobResult, JobTransition, LossReason, MachineSight, NeededFacts,
+    Phase, TransitionKind,
+};
+
+/// EC2 may not know an instance yet so long after its launch, and still know it (EC2 API reference, "Eventual consistency": minutes).
+const ABSENT_AFTER: SignedDuration = SignedDuration::from_mins(15);
+
+/// A predecessor that is still there so long after it should be gone is ended: its agent and AWS had their chance.
+const PREDECESSOR_AFTER: SignedDuration = SignedDuration::from_mins(5);
+
+/// A launch without an answer is asked again by the next run, a minute later. One that is older was met after a crash: a person may have
+/// cancelled meanwhile.
+const LAUNCH_IS_OLD_AFTER: SignedDuration = SignedDuration::from_secs(50);
+
+/// What came of one round: where the job stands now, and what is to be done.
+type JobDecision = (Job, Vec<Effect>);
+
+/// What has to be looked at before [`next()`] is asked. `warned` as in [`Facts::warned`].
+///
+/// Of a running job that was warned, nothing; nor while a launch is asked for: between an interruption and the next launch there is no time
+/// to look at more.
+#[must_use]
+pub fn wants(job: &Job, warned: bool, now: Timestamp) -> NeededFacts {
+    let ran = job.attempt > 0;
+    let previous_attempt = job.previous_attempt.is_some();
+    match &job.phase {
+        Phase::Running(_) if warned => NeededFacts::default(),
+        Phase::Launching(launching) => {
+            let is_old = !warned && now.duration_since(launching.at) >= LAUNCH_IS_OLD_AFTER;
+            NeededFacts { head: is_old && ran, cancel: is_old, ..NeededFacts::default() }
+        }
+        Phase::Running(_) => {
+            NeededFacts { machine: true, previous_attempt, head: true, heartbeat: true, exit: true, cancel: true }
+        }
+        Phase::Interrupted(_) => NeededFacts {
+            machine: true,
+            previous_attempt,
+            head: true,
+            exit: true,
+            cancel: true,
+            ..NeededFacts::default()
+        },
+        Phase::Submitted | Phase::Reserving | Phase::Waiting(_) | Phase::Held(_) => {
+            NeededFacts { previous_attempt, head: ran, cancel: true, ..NeededFacts::default() }
+        }
+        Phase::Ended(ended) if ended.closed => NeededFacts::default(),
+        Phase::Ended(ended) => {
+            NeededFacts { machine: ended.machine.is_some(), previous_attempt, ..NeededFacts::default() }
+        }
+    }
+}
+
+/// Where a job stands now, and what is to be done. Total and pure: it never panics, and the same arguments give the same answer.
+///
+/// What is not known never changes anything, but for a launch without an answer, which is asked again with the same token.
+#[must_use]
+pub fn next(job: &Job, facts: &JobFacts, now: Timestamp) -> (Job, Vec<Effect>) {
+    let job = run::confirm_launch(run::read(watch(job.clone(), facts, now), facts), facts);
+    if let Phase::Ended(ended) = &job.phase {
+        let ended = ended.clone();
+        return over::go_on(job, ended, facts, now);
+    }
+    // It may have been launched: that has to be known first, so that the machine ends with the job.
+    if let Phase::Launching(launching) = &job.phase {
+        let launching = launching.clone();
+        return launch::go_on(job, launching, facts, now);
+    }
+    if let Some((result, why)) = over::verdict(&job, facts) {
+        return over::end(job, result, why, facts, now);
+    }
+    if let Some(why) = over::never_read(&job, facts, now) {
+        return over::end(job, JobResult::Expired, why, facts, now);
+    }
+    match job.phase.clone() {
+        Phase::Running(placed) => run::running(job, &placed, facts, now),
+        Phase::Interrupted(replacing) => run::interrupted(job, &replacing, facts, now),
+        Phase::Waiting(waiting) => place::waiting(job, &waiting, facts, now),
+        Phase::Held(held) => place::held(job, &held, facts, now),
+        Phase::Reserving => place::reserving(job, facts, now),
+        Phase::Submitted | Phase::Launching(_) | Phase::Ended(_) => place::submitted(job, facts, now),
+    }
+}
+
+/// Whether a machine is on its way, and costs nothing any more.
+const fn is_going(state: InstanceState) -> bool {
+    matches!(state, InstanceState::ShuttingDown | InstanceState::Terminated)
+}
+
+/// A predecessor that was seen gone is forgotten.
+fn watch(mut job: Job, facts: &JobFacts, now: Timestamp) -> Job {
+    let is_gone = |placed: &JobMachine| match &facts.previous_attempt {
+        MachineSight::Seen { state, .. } => *state == InstanceState::Terminated,
+        MachineSight::Absent => now.duration_since(placed.launched_at) >= ABSENT_AFTER && now >= placed.ends_at,
+        MachineSight::Unknown => false,
+    };
+    job.previous_attempt = job.previous_attempt.filter(|placed| !is_gone(placed));
+    job
+}
+
+/// What ends a predecessor that is still there `after` the moment when it should be gone.
+fn terminate_previous_machine(job: &Job, facts: &JobFacts, after: SignedDuration, now: Timestamp) -> Option<Effect> {
+    let placed = job.previous_attempt.as_ref()?;
+    let MachineSight::Seen { state, .. } = facts.previous_attempt else { return None };
+    let is_there = !is_going(state) && state != InstanceState::Unknown;
+    let is_due = now.duration_since(placed.ends_at) >= after;
+    (facts.may_act && is_there && is_due).then(|| Effect::Terminate(placed.clone()))
+}
+
+/// Nothing to change, and nothing to do but to see to its predecessor.
+fn stay(job: Job, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    let is_asked = facts.answer.is_some();
+    let effect = terminate_previous_machine(&job, facts, PREDECESSOR_AFTER, now).filter(|_| !is_asked);
+    (job, effect.into_iter().collect())
+}
+
+fn note(job: &Job, kind: TransitionKind, why: impl Into<String>) -> Effect {
+    Effect::Record(JobTransition { kind, why: why.into(), attempt: job.attempt, step: job.progress.step })
+}
+
+impl LossReason {
+    /// What EC2's `StateReason.Code` says (EC2 API reference, "`StateReason`"), where it is no shutdown that somebody has asked for.
+    fn from_state_reason(code: &str) -> Self {
+        match code {
+            "Client.InternalError" => Self::KeyRefused,
+            "Client.VolumeLimitExceeded" => Self::StorageUsedUp,
+            "Client.InvalidSnapshot.NotFound" => Self::NoSnapshot,
+            "Server.InsufficientInstanceCapacity" => Self::NoCapacity,
+            "Server.InternalError" => Self::AwsFault,
+            code if code.starts_with("Server.") => Self::Reclaimed,
+            _ => Self::Gone,
+        }
+    }
+
+    /// Whether EC2 says that it could not bring the machine up. All else has taken its time on one, or may have.
+    const fn is_of_the_launch(self) -> bool {
+        match self {
+            Self::KeyRefused | Self::StorageUsedUp | Self::NoSnapshot | Self::NoCapacity | Self::AwsFault => true,
+            Self::Reclaimed
+            | Self::Gone
+            | Self::NoHeartbeat
+            | Self::HeartbeatStopped
+            | Self::ShutDown
+            | Self::Overdue => false,
+        }
+    }
+
+    /// In words, after the machine's id; what to do where somebody has to do something.
+    #[must_use]
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::Reclaimed => "was taken back by AWS",
+            Self::NoHeartbeat => "was never heard of: no heartbeat came within 15 minutes of its launch",
+            Self::HeartbeatStopped => "fell silent: no heartbeat came for 10 minutes",
+            Self::ShutDown => "shut itself down and left no result",
+            Self::KeyRefused => {
+                "was ended by EC2 as it was launched (Client.InternalError), which is how EC2 says that a KMS key was refused: let the role \
+                 of run-jobs, and on Spot the role AWSServiceRoleForEC2Spot, create grants for the key that encrypts volumes here"
+            }
+            Self::StorageUsedUp => {
+                "was ended by EC2 as it was launched (Client.VolumeLimitExceeded), for the account's quota of EBS storage is used up: ask \
+                 Service Quotas for more, or delete volumes that nobody needs"
+            }
+            Self::NoSnapshot => {
+                "was ended by EC2 as it was launched (Client.InvalidSnapshot.NotFound), for a snapshot of its image is not there any more: \
+                 name another image under `[machine] ami`"
+            }
+            Self::NoCapacity => {
+                "was ended by EC2 as it was launched (Server.InsufficientInstanceCapacity), for there was no capacity after all"
+            }
+            Self::AwsFault => "was ended by a fault of AWS (Server.InternalError)",
+            Self::Gone => "is gone, and EC2 does not say why",
+            Self::Overdue => "reached its absolute end",
+        }
+    }
+}
+
+impl HoldReason {
+    /// In a word, as the documents write it.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Budget => "budget",
+            Self::Quota => "quota",
+            Self::Observing => "observing",
+            Self::Permission => "permission",
+            Self::SpotRole => "spot-role",
+            Self::InstanceProfile => "instance-profile",
+            Self::Role => "role",
+            Self::Unplaceable => "unplaceable",
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,359 @@
+//! While a machine is asked for: one candidate after the other, each by its own token, and none before the one before is resolved.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::limits::{TimeLeft, after};
+use super::place::{RANKING_IS_OLD_AFTER, TEAM_ROLE_HELD_FOR, again, ask_for_money, covers, hold};
+use super::{ABSENT_AFTER, JobDecision, note, over, run};
+use crate::{
+    ATTEMPT_MIN, Candidate, CapacityWait, Effect, EffectResult, HoldReason, Job, JobFacts, JobMachine, JobResult,
+    LaunchInProgress, LaunchRequest, LaunchResult, LossReason, Phase, RefusedCandidates, TransitionKind, UsedUpQuota,
+    token,
+};
+
+/// Minutes between passes: capacity comes back in minutes, or in hours.
+const BACK_OFF_MINUTES: [u32; 5] = [1, 2, 4, 8, 15];
+
+/// The predecessor may hold the quota's vCPUs for so long.
+const PREDECESSOR_GOES_IN: SignedDuration = SignedDuration::from_mins(1);
+
+/// When a quota is looked at again: a person has to raise it.
+const QUOTA_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
+
+/// When a permission that is missing is looked at again: it may be on its way, or be taken away for a while on purpose.
+const PERMISSION_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
+
+/// When a service-linked role or an instance profile that is missing is looked for again: a person has to create it.
+const ROLE_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
+
+/// For so long EC2 may not know an instance profile that was just created: mostly seconds, minutes at worst (IAM user guide,
+/// "Changes that I make are not always immediately visible").
+const PROFILE_APPEARS_IN: SignedDuration = SignedDuration::from_mins(5);
+
+/// When an image is looked at again of which a snapshot is gone: a person has to name another one, or its publisher.
+const SNAPSHOT_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
+
+/// After so long without an answer the owner hears of a launch.
+const UNANSWERED_AFTER: SignedDuration = SignedDuration::from_mins(15);
+
+/// EC2 forgets a token a day after its instance has ended (EC2 API reference, "Ensuring idempotency"), and would launch by it once more.
+/// Half of that is left for clocks that differ, and for an instance that ended as soon as it was launched.
+const TOKEN_IS_OLD_AFTER: SignedDuration = SignedDuration::from_hours(12);
+
+/// The first try of a pass.
+pub(super) fn first(mut job: Job, candidate: u8, ends_at: Timestamp, avoid: Option<u8>, now: Timestamp) -> JobDecision {
+    if job.passes == 0 {
+        job.attempt = job.attempt.saturating_add(1);
+    }
+    job.passes = job.passes.saturating_add(1);
+    let (pass, refused) = (job.passes, RefusedCandidates::default());
+    let launching =
+        LaunchInProgress { candidate, pass, at: now, ends_at, quotas: Vec::new(), avoid, unanswered: false, refused };
+    ask(job, launching)
+}
+
+/// Where two reconcilers ask for one candidate, and there is no capacity for the one, there may be for the other a moment later: a machine
+/// of this attempt that nobody waits for any more. The fence tells launches of one attempt apart, [`Head::admits`](crate::Head::admits).
+fn ask(mut job: Job, launching: LaunchInProgress) -> JobDecision {
+    let launch = launch(&job, &launching, launching.at).map(Effect::Launch);
+    job.phase = Phase::Launching(launching);
+    (job, launch.into_iter().collect())
+}
+
+/// What is asked for follows from the state alone: the same state asks for the same, by the same token; and by an old one, or with
+/// too little time left for an attempt, only what was launched by it.
+fn launch(job: &Job, launching: &LaunchInProgress, now: Timestamp) -> Option<LaunchRequest> {
+    let ranking = job.ranking.as_ref()?;
+    let candidate = ranking.candidates.get(usize::from(launching.candidate))?.clone();
+    let image = ranking.images.get(usize::from(candidate.image))?.clone();
+    let is_old = now.duration_since(launching.at) >= TOKEN_IS_OLD_AFTER;
+    let only_find = is_old || now != launching.at && launching.ends_at.duration_since(now) < ATTEMPT_MIN;
+    Some(LaunchRequest {
+        attempt: job.attempt,
+        token: token(&job.job, job.attempt, launching.pass, launching.candidate),
+        candidate,
+        image,
+        ends_at: launching.ends_at,
+        only_find,
+    })
+}
+
+/// A launch was decided. Whatever has happened meanwhile, and however long ago that was, it is resolved first: while EC2 surely knows the
+/// token, by asking again; later by looking for what was launched by it. What is launched past its end powers off as it boots.
+pub(super) fn go_on(job: Job, launching: LaunchInProgress, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    let Some(launch) = launch(&job, &launching, now) else { return again(job, facts, now) };
+    let Some(EffectResult::Launched(answer)) = &facts.answer else {
+        return (job, facts.may_act.then_some(Effect::Launch(launch)).into_iter().collect());
+    };
+    let is_young = now.duration_since(launching.at) < ABSENT_AFTER;
+    match answer {
+        LaunchResult::Unknown(_) => (unanswered(job, launching, now), Vec::new()),
+        LaunchResult::Launched { instance, launched_at } => {
+            let placed = JobMachine {
+                instance: instance.clone(),
+                region: launch.candidate.region,
+                zone: launch.candidate.zone,
+                instance_type: launch.candidate.instance_type,
+                lifecycle: launch.candidate.lifecycle,
+                rate_max: launch.candidate.rate_max,
+                rate: launch.candidate.rate,
+                transfer: launch.candidate.transfer,
+                attempt: job.attempt,
+                candidate: launching.candidate,
+                launched_at: *launched_at,
+                ends_at: launching.ends_at,
+            };
+            launched(job, placed, facts, now)
+        }
+        LaunchResult::Refused(said) => refused(job, launching, said, facts, now),
+        LaunchResult::RefusedRequest(said) => {
+            let (result, why) = over::verdict(&job, facts).unwrap_or((JobResult::Failed, said.clone()));
+            over::end(job, result, why, facts, now)
+        }
+        LaunchResult::NoProfile(said) => without_profile(job, said, facts, now),
+        LaunchResult::Denied(said) => denied(job, &launching, said, facts, now),
+        LaunchResult::SpotRoleMissing(said) => hold_unless_over(job, HoldReason::SpotRole, said, facts, now),
+        LaunchResult::ProfileUnknown(said) => profile_unknown(job, &launching, said, facts, now),
+        // EC2 may not show yet what was launched a moment ago.
+        LaunchResult::Mismatch(_) if is_young => (job, Vec::new()),
+        LaunchResult::NoCapacity(_) if is_young && launch.only_find => (job, Vec::new()),
+        LaunchResult::NoCapacity(said) | LaunchResult::Mismatch(said) => {
+            next_candidate(job, launching, said, facts, now)
+        }
+        LaunchResult::Quota(said, quota) => {
+            let (mut job, mut launching, candidate) = (job, launching, launch.candidate);
+            if let (Some(ranking), Some(quota)) = (&mut job.ranking, quota) {
+                ranking.correct_quota(&candidate, quota);
+            }
+            let used_up = quota.clone().or(candidate.quota).map(|code| UsedUpQuota { region: candidate.region, code });
+            launching.quotas.extend(used_up.filter(|quota| !launching.quotas.contains(quota)));
+            next_candidate(job, launching, said, facts, now)
+        }
+    }
+}
+
+/// EC2 refuses this candidate for good: the next one is asked for. An old ranking may name what is not there any more, an image or a
+/// subnet; a new one is believed.
+fn refused(job: Job, mut launching: LaunchInProgress, said: &str, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    if let Some((result, why)) = over::verdict(&job, facts) {
+        return over::end(job, result, why, facts, now);
+    }
+    let is_old = job.ranking.as_ref().is_none_or(|ranking| now.duration_since(ranking.at) >= RANKING_IS_OLD_AFTER);
+    if is_old {
+        return again(job, facts, now);
+    }
+    launching.refused.add(launching.candidate, said);
+    next_candidate(job, launching, said, facts, now)
+}
+
+/// Why the job ends, where EC2 has refused for good every candidate for which there is time and money.
+fn all_refused(job: &Job, refused: &RefusedCandidates, now: Timestamp) -> Option<String> {
+    let candidates = job.ranking.iter().flat_map(|ranking| &ranking.candidates);
+    let is_out = |(number, one): (u8, &Candidate)| {
+        refused.candidates.contains(&number) || TimeLeft::on_machine(job, one.cost_max(), now).is_over()
+    };
+    let reasons = refused.reasons.iter().map(|reason| reason.trim_end_matches('.')).collect::<Vec<_>>().join("; ");
+    let all = !refused.candidates.is_empty() && (0_u8..=u8::MAX).zip(candidates).all(is_out);
+    all.then(|| match refused.candidates.len() {
+        1 => reasons,
+        many => format!("EC2 refuses each of the {many} candidates: {reasons}"),
+    })
+}
+
+/// The instance profile may have been created a moment ago: for a while each run asks again by the same token.
+fn profile_unknown(
+    job: Job,
+    launching: &LaunchInProgress,
+    said: &str,
+    facts: &JobFacts,
+    now: Timestamp,
+) -> JobDecision {
+    let may_appear = now.duration_since(launching.at) < PROFILE_APPEARS_IN;
+    if may_appear && over::verdict(&job, facts).is_none() {
+        return (job, Vec::new());
+    }
+    hold_unless_over(job, HoldReason::InstanceProfile, said, facts, now)
+}
+
+/// A person has to create what is missing, and then the job is launched.
+fn hold_unless_over(job: Job, by: HoldReason, said: &str, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    if let Some((result, why)) = over::verdict(&job, facts) {
+        return over::end(job, result, why, facts, now);
+    }
+    hold(job, by, said.to_owned(), after(now, ROLE_HELD_FOR))
+}
+
+/// No other pool would be launched with this instance profile. It may be made any moment, or EC2 not know of it yet.
+fn without_profile(job: Job, said: &str, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    if let Some((result, why)) = over::verdict(&job, facts) {
+        return over::end(job, result, why, facts, now);
+    }
+    hold(job, HoldReason::Role, said.to_owned(), after(now, TEAM_ROLE_HELD_FOR))
+}
+
+/// Not with these permissions. Where they were there before, somebody has taken them away, for good or to stop everything; after a change
+/// of the mode they may come later than it. Neither may fail all jobs. A job of which nothing was ever launched fails at once.
+fn denied(job: Job, launching: &LaunchInProgress, said: &str, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    if let Some((result, why)) = over::verdict(&job, facts) {
+        return over::end(job, result, why, facts, now);
+    }
+    // Another candidate was asked for before, and was not refused by permission.
+    let was_answered = launching.pass > 1 || launching.candidate > 0;
+    if job.machines > 0 || job.was_observed || was_answered {
+        return hold(job, HoldReason::Permission, said.to_owned(), after(now, PERMISSION_HELD_FOR));
+    }
+    over::end(job, JobResult::Failed, said.to_owned(), facts, now)
+}
+
+/// EC2 took the launch, and ended what came of it before anybody heard of it: what follows is what follows where it refuses a launch in
+/// these words (EC2 API reference, "`StateReason`"; EC2 user guide, "Troubleshoot Amazon EC2 instance launch issues").
+pub(super) fn ended(job: Job, machine: &JobMachine, lost: LossReason, is_at_hand: bool, now: Timestamp) -> JobDecision {
+    let why = format!("{} {}", machine.instance, lost.describe());
+    match lost {
+        // The volumes of the machine before may still count.
+        LossReason::StorageUsedUp if job.previous_attempt.is_some() && job.launches_without_heartbeat == 1 => {
+            pause(job, PREDECESSOR_GOES_IN, why, now)
+        }
+        LossReason::StorageUsedUp => hold(job, HoldReason::Quota, why, after(now, QUOTA_HELD_FOR)),
+        LossReason::KeyRefused => hold(job, HoldReason::Permission, why, after(now, PERMISSION_HELD_FOR)),
+        LossReason::NoSnapshot => hold(job, HoldReason::Unplaceable, why, after(now, SNAPSHOT_HELD_FOR)),
+        _ => match choose(&job, Some(machine.candidate), &[], None, now) {
+            Ok((candidate, ends_at)) if is_at_hand => first(job, candidate, ends_at, None, now),
+            _ => {
+                let said = describe_launches_without_heartbeat(&job).unwrap_or(why);
+                wait(job, &[], &said, now)
+            }
+        },
+    }
+}
+
+/// What became of its last machines, where EC2 has ended them before anybody heard of them.
+pub(super) fn describe_launches_without_heartbeat(job: &Job) -> Option<String> {
+    let how = job.lost.filter(|_| job.launches_without_heartbeat > 0)?.describe();
+    Some(match job.launches_without_heartbeat {
+        1 => format!("nothing was ever heard of its last machine: it {how}"),
+        many => format!("nothing was ever heard of its last {many} machines: the last one {how}"),
+    })
+}
+
+/// It is asked for again by the next run; for long, its owner hears of it.
+fn unanswered(mut job: Job, launching: LaunchInProgress, now: Timestamp) -> Job {
+    let unanswered = launching.unanswered || now.duration_since(launching.at) >= UNANSWERED_AFTER;
+    job.phase = Phase::Launching(LaunchInProgress { unanswered, ..launching });
+    job
+}
+
+/// There it is; it ends with the job, and may have been warned already.
+fn launched(mut job: Job, placed: JobMachine, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    let why = format!(
+        "{} {} in {}, at most {} until {}",
+        if job.machines > 0 { "launched again:" } else { "launched:" },
+        placed.instance_type,
+        placed.zone,
+        placed.show_cost_max(),
+        placed.ends_at
+    );
+    let noted = note(&job, TransitionKind::Launched(placed.instance.clone()), why);
+    let settle = Effect::Settle(placed.instance.clone());
+    // After machines that were never heard of, another one is nothing yet.
+    job.unplaced_since = job.unplaced_since.filter(|_| job.launches_without_heartbeat > 0);
+    job.machines = job.machines.saturating_add(1);
+    job.passes = 0;
+    job.phase = Phase::Running(placed.clone());
+    let (job, effects) = if let Some((result, why)) = over::verdict(&job, facts) {
+        over::end(job, result, why, facts, now)
+    } else if facts.warned.as_ref() == Some(&placed.instance) {
+        run::warned(job, &placed, facts, now)
+    } else {
+        (job, Vec::new())
+    };
+    (job, std::iter::once(noted).chain(effects).chain(std::iter::once(settle)).collect())
+}
+
+/// Nothing was launched: the next candidate of the pass, or none is left.
+fn next_candidate(job: Job, launching: LaunchInProgress, said: &str, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    if let Some((result, why)) = over::verdict(&job, facts) {
+        return over::end(job, result, why, facts, now);
+    }
+    match choose(&job, Some(launching.candidate), &launching.quotas, launching.avoid, now) {
+        Ok(_) if !facts.may_act => again(job, facts, now),
+        Ok((candidate, ends_at)) if covers(&job, now) => {
+            ask(job, LaunchInProgress { candidate, at: now, ends_at, unanswered: false, ..launching })
+        }
+        Ok(_) => ask_for_money(job, now),
+        Err(_) => match all_refused(&job, &launching.refused, now) {
+            Some(why) => over::end(job, JobResult::Failed, why, facts, now),
+            None => wait(job, &launching.quotas, said, now),
+        },
+    }
+}
+
+fn wait(mut job: Job, quotas: &[UsedUpQuota], said: &str, now: Timestamp) -> JobDecision {
+    job.unplaced_since = job.unplaced_since.or(Some(now));
+    let mut candidates = job.ranking.iter().flat_map(|ranking| &ranking.candidates);
+    let is_quota = !quotas.is_empty() && candidates.all(|one| quotas.iter().any(|quota| quota.counts(one)));
+    let named: Vec<String> = quotas.iter().map(|quota| format!("{} in {}", quota.code.0, quota.region)).collect();
+    let named = named.join(", ");
+    if is_quota && job.previous_attempt.is_none() {
+        let why = format!("the quota {named} is used up: {said}. Ask Service Quotas to raise it");
+        return hold(job, HoldReason::Quota, why, after(now, QUOTA_HELD_FOR));
+    }
+    let (long, why) = if is_quota {
+        let why = format!("the quota {named} is used up, and the machine before may still count against it: {said}");
+        (PREDECESSOR_GOES_IN, why)
+    } else if quotas.is_empty() {
+        (back_off(&job), said.to_owned())
+    } else {
+        (back_off(&job), format!("{said} (of other pools the quota {named} is used up)"))
+    };
+    pause(job, long, why, now)
+}
+
+/// Nothing is asked for until then.
+fn pause(mut job: Job, pause: SignedDuration, why: String, now: Timestamp) -> JobDecision {
+    let noted = note(&job, TransitionKind::Waits, why.as_str());
+    job.phase = Phase::Waiting(CapacityWait { until: after(now, pause), passes: job.passes, said: why });
+    (job, vec![noted])
+}
+
+/// Longer with each pass, and by a quarter shorter or longer by chance: the same of the same pass. As many machines that were never heard of
+/// as there are candidates are a pass as well.
+fn back_off(job: &Job) -> SignedDuration {
+    let candidates = job.ranking.as_ref().map_or(1, |ranking| ranking.candidates.len().max(1));
+    let unheard = job.launches_without_heartbeat.div_ceil(u32::try_from(candidates).unwrap_or(u32::MAX));
+    let place = usize::try_from(job.passes.max(unheard).saturating_sub(1)).unwrap_or(usize::MAX);
+    let minutes = BACK_OFF_MINUTES[place.min(BACK_OFF_MINUTES.len() - 1)];
+    // No candidate has this number, so no launch has this hash.
+    let hash = token(&job.job, job.attempt, job.passes, u8::MAX);
+    let chance = hash.bytes().take(8).fold(0_u32, |sum, digit| sum.wrapping_mul(16).wrapping_add(u32::from(digit)));
+    let per_mille = 750 + i64::from(chance % 501);
+    SignedDuration::from_secs(i64::from(minutes) * 60 * per_mille / 1_000)
+}
+
+/// The candidate that is tried after that one, and the end that an attempt there has: best first, the one to avoid last, none that a
+/// quota has refused, none for which there is not enough time or money. Where there is none, the limit by which, if it was by one.
+pub(super) fn choose(
+    job: &Job,
+    tried: Option<u8>,
+    quotas: &[UsedUpQuota],
+    avoid: Option<u8>,
+    now: Timestamp,
+) -> Result<(u8, Timestamp), Option<TimeLeft>> {
+    let candidates = job.ranking.iter().flat_map(|ranking| &ranking.candidates);
+    let numbered = (0_u8..=u8::MAX).zip(candidates);
+    let (last, others): (Vec<_>, Vec<_>) = numbered.partition(|(number, _)| Some(*number) == avoid);
+    let order: Vec<_> = others.into_iter().chain(last).collect();
+    let tried = tried.and_then(|tried| order.iter().position(|(number, _)| *number == tried));
+    let mut over: Option<TimeLeft> = None;
+    for (number, candidate) in order.into_iter().skip(tried.map_or(0, |place| place + 1)) {
+        if quotas.iter().any(|quota| quota.counts(candidate)) {
+            continue;
+        }
+        let left = TimeLeft::on_machine(job, candidate.cost_max(), now);
+        if !left.is_over() {
+            return Ok((number, left.end(now)));
+        }
+        over = over.filter(|most| most.seconds >= left.seconds).or(Some(left));
+    }
+    Err(over)
+}

@@ -1,0 +1,136 @@
+//! When a job is over: how it ended, and what is still to be tidied up.
+
+use jiff::{SignedDuration, Timestamp};
+use model::fault::one_line;
+
+use super::limits::{TimeLeft, after, use_up};
+use super::place::is_without_progress;
+use super::run::lowest_cost;
+use super::{ABSENT_AFTER, JobDecision, is_going, note, terminate_previous_machine};
+use crate::{
+    Effect, EffectResult, ExitReason, Job, JobEnd, JobFacts, JobMachine, JobResult, MachineSight, Phase, TransitionKind,
+};
+
+/// An agent that has come to a result uploads its log and shuts its machine down; what is still there so much later is ended.
+const AGENT_SHUTS_DOWN_IN: SignedDuration = SignedDuration::from_mins(5);
+
+/// The longest name of who cancelled a job, in characters.
+const BY_CHARACTERS_MAX: usize = 200;
+
+/// What nobody could read so long after a machine's end, nobody will.
+pub(super) const UNREAD_FOR: SignedDuration = SignedDuration::from_hours(1);
+
+/// Why it is over, where there is no other attempt and nobody can read whether the last one came to a result: head.json is damaged, or may
+/// not be read. `None` as long as its machine may still be there.
+pub(super) fn never_read(job: &Job, facts: &JobFacts, now: Timestamp) -> Option<String> {
+    // Between an interruption and the next launch, and after an answer, nobody has asked.
+    let was_asked = facts.warned.is_none() && facts.answer.is_none();
+    if !was_asked || job.machines == 0 || facts.head.is_some() {
+        return None;
+    }
+    let is_due = match &job.phase {
+        Phase::Running(placed) => is_gone(placed, facts, now) && now >= after(placed.ends_at, UNREAD_FOR),
+        Phase::Submitted => {
+            let is_last = TimeLeft::on_machine(job, lowest_cost(job), now).is_over() || is_without_progress(job, facts);
+            // Money is reserved until an hour after the latest end.
+            is_last && job.previous_attempt.is_none() && job.reserved.is_some_and(|reserved| now >= reserved.until)
+        }
+        _ => false,
+    };
+    let why = || "head.json could not be read: nobody can say whether it came to a result, or how far it is".to_owned();
+    is_due.then(why)
+}
+
+/// How it ended, if it has: a result before a person's wish.
+pub(super) fn verdict(job: &Job, facts: &JobFacts) -> Option<(JobResult, String)> {
+    let ending = |succeeded| if succeeded { JobResult::Succeeded } else { JobResult::Failed };
+    let head = facts.head.iter().flatten().find(|head| head.attempt <= job.attempt);
+    if let Some(result) = head.and_then(|head| head.result.as_ref()) {
+        return Some((ending(result.succeeded), describe_result(result.succeeded, result.code, &result.why)));
+    }
+    let is_present = matches!(job.phase, Phase::Running(_) | Phase::Interrupted(_));
+    let exit = facts.exit.iter().flatten().find(|exit| is_present && exit.attempt == job.attempt);
+    let exit = exit.filter(|exit| matches!(exit.reason, ExitReason::Succeeded | ExitReason::Failed));
+    if let Some(exit) = exit {
+        let succeeded = exit.reason == ExitReason::Succeeded;
+        return Some((ending(succeeded), describe_result(succeeded, exit.code, &exit.why)));
+    }
+    let cancel = facts.cancel.iter().flatten().next()?;
+    let by = one_line(cancel.by.as_deref().unwrap_or("a person"), BY_CHARACTERS_MAX);
+    Some((JobResult::Cancelled, format!("cancelled by {by}")))
+}
+
+/// What the agent says, which is a whole sentence of how it ended; before it the exit code, where that does not say it.
+fn describe_result(succeeded: bool, code: Option<i32>, why: &str) -> String {
+    let code = code.filter(|_| !succeeded).map(|code| format!("exit code {code}"));
+    let ended = match &code {
+        Some(code) if !why.contains(code) => format!("the command has failed with {code}"),
+        _ if !why.is_empty() => return why.to_owned(),
+        _ if succeeded => "the command has ended with success".to_owned(),
+        _ => "the command has failed".to_owned(),
+    };
+    if why.is_empty() { ended } else { format!("{ended}: {why}") }
+}
+
+/// It is over.
+pub(super) fn end(mut job: Job, result: JobResult, why: String, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    let machine = job.machine().cloned();
+    let noted = note(&job, TransitionKind::Finished, why.as_str());
+    let released = job.reserved.is_none();
+    let ended = JobEnd { result, why, at: now, machine, released, closed: false };
+    job.phase = Phase::Ended(ended.clone());
+    // What was answered was answered to something else.
+    let facts = JobFacts { answer: None, ..facts.clone() };
+    let (job, effects) = go_on(job, ended, &facts, now);
+    (job, std::iter::once(noted).chain(effects).collect())
+}
+
+/// What is left of a job that is over: its machines, and what is reserved.
+pub(super) fn go_on(mut job: Job, mut ended: JobEnd, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    if ended.closed {
+        return (job, vec![Effect::Forget]);
+    }
+    if let Some(machine) = ended.machine.take_if(|machine| is_gone(machine, facts, now)) {
+        job = use_up(job, &machine, now);
+    }
+    if facts.machine != MachineSight::Unknown || ended.machine.is_none() {
+        job.machine_hold = facts.machine_hold.clone().filter(|_| ended.machine.is_some());
+    }
+    if matches!(facts.answer, Some(EffectResult::Released(Ok(())))) {
+        ended.released = true;
+    }
+    ended.closed = ended.machine.is_none() && job.previous_attempt.is_none() && ended.released;
+    let effects = effects(&job, &ended, facts, now);
+    job.phase = Phase::Ended(ended);
+    (job, effects)
+}
+
+fn is_gone(machine: &JobMachine, facts: &JobFacts, now: Timestamp) -> bool {
+    match &facts.machine {
+        MachineSight::Seen { state, .. } => is_going(*state),
+        MachineSight::Absent => now.duration_since(machine.launched_at) >= ABSENT_AFTER,
+        MachineSight::Unknown => false,
+    }
+}
+
+/// One after the other: its machine, its predecessor, its money.
+fn effects(job: &Job, ended: &JobEnd, facts: &JobFacts, now: Timestamp) -> Vec<Effect> {
+    if ended.closed {
+        return vec![Effect::Forget];
+    }
+    let wait = match ended.result {
+        JobResult::Succeeded | JobResult::Failed => AGENT_SHUTS_DOWN_IN,
+        JobResult::Expired | JobResult::Cancelled => SignedDuration::ZERO,
+    };
+    let is_due = facts.may_act && now.duration_since(ended.at) >= wait;
+    let is_due = is_due && job.machine_hold.is_none();
+    let machine = ended.machine.as_ref().filter(|_| is_due).map(|machine| Effect::Terminate(machine.clone()));
+    let previous_attempt = || terminate_previous_machine(job, facts, SignedDuration::ZERO, now);
+    let release = (!ended.released).then_some(Effect::Release);
+    let effect = match &facts.answer {
+        None => machine.or_else(previous_attempt).or(release),
+        Some(EffectResult::Terminated(_)) => release,
+        Some(_) => None,
+    };
+    effect.into_iter().collect()
+}

@@ -1,0 +1,226 @@
+//! Before a job has a machine: where it can run, and with which money.
+
+use jiff::{SignedDuration, Timestamp};
+use model::money::{Amount, Rate};
+
+use super::launch::{self, choose};
+use super::limits::{TimeLeft, after, rounded_up};
+use super::{JobDecision, note, over, stay};
+use crate::{
+    CapacityWait, Effect, EffectResult, HoldReason, Job, JobFacts, JobReservation, JobResult, LaunchHold, Phase,
+    Ranking, ReserveResult, TransitionKind,
+};
+
+/// A ranking whose prices are older is made anew, where there is time to.
+pub(super) const RANKING_IS_OLD_AFTER: SignedDuration = SignedDuration::from_mins(15);
+
+/// When a budget, or that nothing fits, is looked at again.
+const HELD_FOR: SignedDuration = SignedDuration::from_mins(5);
+
+/// When a role that is missing is looked for again: the command that makes it takes a minute, and EC2 to know of it, some.
+pub(super) const TEAM_ROLE_HELD_FOR: SignedDuration = SignedDuration::from_mins(2);
+
+/// So much longer than an attempt may last money is reserved, for launches that take their time and for the attempts after it: an
+/// attempt ends later than the one that it replaces by as much as that one took to launch.
+const RESERVED_BEYOND: SignedDuration = SignedDuration::from_hours(1);
+
+/// It has to be ranked.
+pub(super) fn submitted(job: Job, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    match &facts.answer {
+        Some(EffectResult::Ranked(Ok(ranking))) => ranked(job, ranking, facts, now),
+        Some(EffectResult::Ranked(Err(why))) => nowhere(job, why.clone(), now),
+        Some(EffectResult::NoRole(why)) => hold(job, HoldReason::Role, why.clone(), after(now, TEAM_ROLE_HELD_FOR)),
+        _ => again(job, facts, now),
+    }
+}
+
+/// Places a job anew: nothing that was answered before counts.
+pub(super) fn again(mut job: Job, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    let left = TimeLeft::on_any_machine(&job, now);
+    if left.is_over() {
+        let why = nothing_left(&job, left);
+        return give_up(job, JobResult::Expired, why, facts, now);
+    }
+    if is_without_progress(&job, facts) {
+        let why = without_progress(&job);
+        return give_up(job, JobResult::Failed, why, facts, now);
+    }
+    if !facts.may_act {
+        let why = "Curfew only observes: CURFEW_MODE is observe, or nobody has confirmed a subscription to its topic";
+        return hold(job, HoldReason::Observing, why.to_owned(), now);
+    }
+    job.phase = Phase::Submitted;
+    (job, vec![Effect::Rank])
+}
+
+/// Why there is no other attempt, and what kept it from one, where EC2 did.
+fn nothing_left(job: &Job, left: TimeLeft) -> String {
+    let unheard =
+        launch::describe_launches_without_heartbeat(job).map(|unheard| format!("; {unheard}")).unwrap_or_default();
+    format!("{}{unheard}", left.describe(job))
+}
+
+/// There is no other attempt. What the last one may have left behind is read first: it may write until its two minutes are over.
+fn give_up(mut job: Job, result: JobResult, why: String, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    let may_still_write = job.previous_attempt.as_ref().is_some_and(|lost| now < lost.ends_at);
+    let is_read = facts.head.is_some() || job.attempt == 0;
+    if is_read && !may_still_write {
+        return over::end(job, result, why, facts, now);
+    }
+    job.phase = Phase::Submitted;
+    (job, Vec::new())
+}
+
+fn ranked(mut job: Job, ranking: &Ranking, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    if !facts.may_act {
+        return again(job, facts, now);
+    }
+    let mut ranking = ranking.clone();
+    ranking.candidates.retain(|candidate| usize::from(candidate.image) < ranking.images.len());
+    ranking.candidates.truncate(Ranking::MAX);
+    if ranking.candidates.is_empty() {
+        return nowhere(job, "nothing that fits is known".to_owned(), now);
+    }
+    job.ranking = Some(ranking);
+    let avoid = avoided(&job);
+    begin(job, avoid, facts, now)
+}
+
+/// There is nowhere to launch it: from then on it counts how long there was nothing to be had, after which it may be launched on demand.
+fn nowhere(mut job: Job, why: String, now: Timestamp) -> JobDecision {
+    job.unplaced_since = job.unplaced_since.or(Some(now));
+    hold(job, HoldReason::Unplaceable, why, after(now, HELD_FOR))
+}
+
+/// Begins a pass through the ranking, or asks for the money first.
+pub(super) fn begin(job: Job, avoid: Option<u8>, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    match choose(&job, None, &[], avoid, now) {
+        Ok((candidate, ends_at)) if covers(&job, now) => launch::first(job, candidate, ends_at, avoid, now),
+        Ok(_) => ask_for_money(job, now),
+        Err(Some(left)) => {
+            let why = nothing_left(&job, left);
+            give_up(job, JobResult::Expired, why, facts, now)
+        }
+        Err(None) => again(job, facts, now),
+    }
+}
+
+/// Whether what is reserved covers every candidate.
+pub(super) fn covers(job: &Job, now: Timestamp) -> bool {
+    let Some(reserved) = job.reserved.filter(|reserved| reserved.granted) else { return false };
+    let wanted = wanted(job, now);
+    let costs_no_more = wanted.rate <= reserved.rate && wanted.transfer_usd <= reserved.transfer_usd;
+    costs_no_more && after(wanted.until, -RESERVED_BEYOND) <= reserved.until
+}
+
+/// What the dearest and the longest of the candidates may still take.
+fn wanted(job: &Job, now: Timestamp) -> JobReservation {
+    let candidates = job.ranking.iter().flat_map(|ranking| &ranking.candidates);
+    let (rate, usd) = (Rate::ZERO, Amount::ZERO);
+    let none = JobReservation { rate, transfer_usd: usd, usd, until: now, granted: false };
+    candidates.fold(none, |most, candidate| {
+        let cost_max = candidate.cost_max();
+        let left = TimeLeft::on_machine(job, cost_max, now);
+        let seconds = u64::try_from(left.seconds).unwrap_or(0);
+        JobReservation {
+            rate: most.rate.max(cost_max.rate),
+            transfer_usd: most.transfer_usd.max(cost_max.once),
+            usd: most.usd.max(rounded_up(cost_max.amount(seconds))),
+            until: most.until.max(after(left.end(now), RESERVED_BEYOND)),
+            granted: false,
+        }
+    })
+}
+
+/// Money first.
+pub(super) fn ask_for_money(mut job: Job, now: Timestamp) -> JobDecision {
+    let wanted = wanted(&job, now);
+    job.reserved = Some(wanted);
+    job.phase = Phase::Reserving;
+    (job, vec![Effect::Reserve { usd: wanted.usd, until: wanted.until }])
+}
+
+/// Ranked; money has to be reserved.
+pub(super) fn reserving(mut job: Job, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    let is_old = job.ranking.as_ref().is_none_or(|ranking| now.duration_since(ranking.at) >= RANKING_IS_OLD_AFTER);
+    match (&facts.answer, job.reserved) {
+        (Some(EffectResult::Reserved(ReserveResult::Granted)), Some(reserved)) => {
+            job.reserved = Some(JobReservation { granted: true, ..reserved });
+            if !facts.may_act {
+                return again(job, facts, now);
+            }
+            let avoid = avoided(&job);
+            begin(job, avoid, facts, now)
+        }
+        (Some(EffectResult::Reserved(ReserveResult::Refused(why) | ReserveResult::Unknown(why))), _) => {
+            let until = after(now, HELD_FOR);
+            hold(job, HoldReason::Budget, why.clone(), until)
+        }
+        (Some(EffectResult::Reserved(ReserveResult::Overtaken)), _) => (job, Vec::new()),
+        (_, Some(reserved)) if facts.may_act && !is_old => {
+            (job, vec![Effect::Reserve { usd: reserved.usd, until: reserved.until }])
+        }
+        _ => again(job, facts, now),
+    }
+}
+
+/// Which pool of the ranking its predecessor was of.
+fn avoided(job: &Job) -> Option<u8> {
+    let lost = job.previous_attempt.as_ref()?;
+    let candidates = &job.ranking.as_ref()?.candidates;
+    let place = candidates.iter().position(|one| {
+        (&one.region, &one.zone, &one.instance_type, one.lifecycle)
+            == (&lost.region, &lost.zone, &lost.instance_type, lost.lifecycle)
+    });
+    place.and_then(|place| u8::try_from(place).ok())
+}
+
+/// There was no capacity.
+pub(super) fn waiting(job: Job, waiting: &CapacityWait, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    if TimeLeft::on_any_machine(&job, now).is_over() || (now >= waiting.until && facts.may_act) {
+        return again(job, facts, now);
+    }
+    stay(job, facts, now)
+}
+
+/// It was not to be launched.
+pub(super) fn held(job: Job, held: &LaunchHold, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    let is_due = match held.by {
+        HoldReason::Observing => facts.may_act,
+        HoldReason::Budget
+        | HoldReason::Quota
+        | HoldReason::Permission
+        | HoldReason::SpotRole
+        | HoldReason::InstanceProfile
+        | HoldReason::Role
+        | HoldReason::Unplaceable => now >= held.until,
+    };
+    if is_due || TimeLeft::on_any_machine(&job, now).is_over() {
+        return again(job, facts, now);
+    }
+    stay(job, facts, now)
+}
+
+pub(super) fn hold(mut job: Job, by: HoldReason, why: String, until: Timestamp) -> JobDecision {
+    let noted = note(&job, TransitionKind::Held, why.as_str());
+    job.was_observed |= by == HoldReason::Observing;
+    job.phase = Phase::Held(LaunchHold { by, why, until, passes: job.passes });
+    (job, vec![noted])
+}
+
+/// Whether too many attempts came to nothing, as far as anybody has read.
+pub(super) fn is_without_progress(job: &Job, facts: &JobFacts) -> bool {
+    facts.no_progress_attempts_max > 0 && job.progress.attempts_without >= facts.no_progress_attempts_max
+}
+
+fn without_progress(job: &Job) -> String {
+    let attempts = job.progress.attempts_without;
+    let plural = if attempts == 1 { "attempt" } else { "attempts" };
+    let since = match (job.progress.step, &job.terms.checkpoint) {
+        (_, None) => "it has no [checkpoint], so each attempt began at zero".to_owned(),
+        (Some(step), _) => format!("no checkpoint has come further than step {step}"),
+        (None, _) => "no checkpoint was ever completed".to_owned(),
+    };
+    let last = job.lost.map(|lost| format!(". Its last machine {}", lost.describe())).unwrap_or_default();
+    format!("{attempts} {plural} in a row made no progress: {since}{last}")
+}

@@ -1,0 +1,327 @@
+//! While a job has a machine, and when that is lost.
+
+use jiff::{SignedDuration, Timestamp};
+use model::curfew_tags::EXPIRES_AT;
+use model::instance::InstanceState;
+use model::rule::Rule;
+
+use super::limits::{TimeLeft, after, latest_end, use_up};
+use super::place::{self, RANKING_IS_OLD_AFTER};
+use super::{ABSENT_AFTER, JobDecision, is_going, launch, note, over, stay};
+use crate::transfer::CostMax;
+use crate::{
+    AGENT_ENDS_BEFORE, Candidate, EXPIRES_AFTER, Effect, ExitReason, FIRST_HEARTBEAT_AFTER, Job, JobFacts, JobMachine,
+    JobResult, LossReason, MachineHold, MachineReplacement, MachineSight, Phase, SILENT_AFTER, TransitionKind, WARNING,
+};
+
+/// A machine that still runs so long after its absolute end has outlived two of its killers.
+const OVERDUE_AFTER: SignedDuration = SignedDuration::from_mins(5);
+
+/// Of a machine that Curfew ends by its tag, and earlier than it had written there.
+const MOVED: &str = "that is earlier than it was launched with, so somebody has changed the tag";
+
+/// Somebody stopped or terminated it (EC2 API reference, "`StateReason`").
+const BY_HAND: &str = "Client.UserInitiatedShutdown";
+
+/// Clocks differ: what ends so shortly before its time, ends because of it.
+const END_IS_NEAR: SignedDuration = SignedDuration::from_mins(1);
+
+/// Reads the fence: how far the job is. An attempt has head name only what is ahead of what it went on from, by its step or, of the same
+/// step, by its bytes: so one that it names a checkpoint of has made progress, also where a damaged one of a higher step was skipped. One
+/// that may be cut off says so only where its step is higher than all before, or where it was written over one that still counts.
+pub(super) fn read(mut job: Job, facts: &JobFacts) -> Job {
+    let Some(Some(head)) = &facts.head else { return job };
+    let Some(checkpoint) = head.checkpoint.filter(|one| one.attempt <= job.attempt) else { return job };
+    let progress = &mut job.progress;
+    let is_higher = progress.step.is_none_or(|step| step < checkpoint.step);
+    // One that each attempt cuts off, and goes back from, lies at about the same step for ever. One of the same step that still counts
+    // was not gone back from, but written over.
+    let is_over = progress.step == Some(checkpoint.step) && head.kept.iter().any(|one| one.step == checkpoint.step);
+    let is_certain = !head.unverified.contains(&checkpoint);
+    if is_higher || (checkpoint.attempt > progress.attempt && (is_certain || is_over)) {
+        progress.step = progress.step.max(Some(checkpoint.step));
+        progress.attempt = checkpoint.attempt;
+        progress.attempts_without = 0;
+    }
+    job
+}
+
+/// Once its machine is heard of, those before it count no more: this launch came to something.
+pub(super) fn confirm_launch(mut job: Job, facts: &JobFacts) -> Job {
+    let (Phase::Running(machine) | Phase::Interrupted(MachineReplacement { machine, .. })) = &job.phase else {
+        return job;
+    };
+    if has_heartbeat(machine, facts) {
+        (job.launches_without_heartbeat, job.unplaced_since) = (0, None);
+    }
+    job
+}
+
+/// Whether its heart has beaten, or it wrote into head, or left an exit record, as far as anybody has read.
+fn has_heartbeat(machine: &JobMachine, facts: &JobFacts) -> bool {
+    let has_beat = facts.heartbeat.flatten().is_some();
+    let is_in_head = facts.head.iter().flatten().any(|head| head.attempt == machine.attempt);
+    has_beat || is_in_head || facts.exit.iter().flatten().any(|exit| exit.attempt == machine.attempt)
+}
+
+/// It has a machine.
+pub(super) fn running(job: Job, placed: &JobMachine, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    if facts.warned.as_ref() == Some(&placed.instance) {
+        return warned(job, placed, facts, now);
+    }
+    match &facts.machine {
+        MachineSight::Seen { state: InstanceState::Pending | InstanceState::Running, .. } => {
+            alive(job, placed, facts, now)
+        }
+        MachineSight::Seen { state: InstanceState::Unknown, .. } | MachineSight::Unknown => stay(job, facts, now),
+        MachineSight::Seen { state, reason } => going(job, placed, (*state, reason.as_deref()), facts, now),
+        MachineSight::Absent => {
+            let is_old = now.duration_since(placed.launched_at) >= ABSENT_AFTER;
+            if is_old && facts.head.is_some() && silent(placed, facts, now).is_some() {
+                return lose(
+                    job,
+                    placed,
+                    &MachineLoss { how: LossReason::Gone, until: now, is_gone: true, in_time: false },
+                    facts,
+                    now,
+                );
+            }
+            stay(job, facts, now)
+        }
+    }
+}
+
+/// A tag on the machine says that it is neither terminated nor replaced: the job waits, and its owner is told.
+fn keep(mut job: Job, machine: &JobMachine, hold: &MachineHold) -> JobDecision {
+    if job.machine_hold.as_ref() == Some(hold) {
+        return (job, Vec::new());
+    }
+    let why = format!("{} {}: it is neither terminated nor replaced", machine.instance, hold.describe());
+    job.machine_hold = Some(hold.clone());
+    let noted = note(&job, TransitionKind::Held, why);
+    (job, vec![noted])
+}
+
+/// EC2 takes the machine back in two minutes, which it may use; the next one is launched at once.
+pub(super) fn warned(job: Job, placed: &JobMachine, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    if let Some(hold) = &facts.machine_hold {
+        return keep(job, placed, hold);
+    }
+    let loss = MachineLoss { how: LossReason::Reclaimed, until: after(now, WARNING), is_gone: false, in_time: true };
+    lose(job, placed, &loss, facts, now)
+}
+
+/// How its heart says that it is lost; `None` where it beats, or nobody knows.
+fn silent(placed: &JobMachine, facts: &JobFacts, now: Timestamp) -> Option<LossReason> {
+    match facts.heartbeat? {
+        None => (now.duration_since(placed.launched_at) >= FIRST_HEARTBEAT_AFTER).then_some(LossReason::NoHeartbeat),
+        Some(beat) => (now.duration_since(beat) >= SILENT_AFTER).then_some(LossReason::HeartbeatStopped),
+    }
+}
+
+/// EC2 says that it runs.
+fn alive(mut job: Job, placed: &JobMachine, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    let is_overdue = now.duration_since(placed.ends_at) >= OVERDUE_AFTER;
+    // A result that nobody could read now may be the reason why its heart is silent.
+    let silent = silent(placed, facts, now).filter(|_| facts.head.is_some());
+    let lost = is_overdue.then_some(LossReason::Overdue).or(silent);
+    if let Some(hold) = facts.machine_hold.as_ref().filter(|_| lost.is_some() && facts.may_act) {
+        return keep(job, placed, hold);
+    }
+    // Without a heartbeat that was read nobody knows whether it is well again.
+    if facts.machine_hold.is_none() || (facts.heartbeat.is_some() && facts.head.is_some() && lost.is_none()) {
+        job.machine_hold = None;
+    }
+    let Some(lost) = lost.filter(|_| facts.may_act) else {
+        return stay(job, facts, now);
+    };
+    if let Some(why) = nothing_left(&job, placed, facts, now) {
+        return over::end(job, JobResult::Expired, why, facts, now);
+    }
+    let why = format!("{} {}; it is terminated before it is replaced", placed.instance, lost.describe());
+    let noted = note(&job, TransitionKind::Ended(placed.instance.clone()), why);
+    job.phase = Phase::Interrupted(MachineReplacement { machine: placed.clone(), lost, since: now });
+    (job, vec![noted, Effect::Terminate(placed.clone())])
+}
+
+/// Why there would be no other attempt, if this machine were gone now; `None` too, where nobody can say whether it came to a result.
+fn nothing_left(job: &Job, placed: &JobMachine, facts: &JobFacts, now: Timestamp) -> Option<String> {
+    facts.head.as_ref()?;
+    let job = use_up(job.clone(), placed, now);
+    let left = TimeLeft::on_any_machine(&job, now);
+    let left = if left.is_over() { left } else { TimeLeft::on_machine(&job, lowest_cost(&job), now) };
+    left.is_over().then(|| left.describe(&job))
+}
+
+/// What no candidate costs less than.
+pub(super) fn lowest_cost(job: &Job) -> CostMax {
+    let costs = || job.ranking.iter().flat_map(|ranking| &ranking.candidates).map(Candidate::cost_max);
+    CostMax {
+        rate: costs().map(|cost| cost.rate).min().unwrap_or_default(),
+        once: costs().map(|cost| cost.once).min().unwrap_or_default(),
+    }
+}
+
+/// EC2 says that it ends, has ended, or was stopped: why decides (EC2 user guide, "State reason codes").
+fn going(
+    job: Job,
+    placed: &JobMachine,
+    (state, reason): (InstanceState, Option<&str>),
+    facts: &JobFacts,
+    now: Timestamp,
+) -> JobDecision {
+    let is_gone = state == InstanceState::Terminated;
+    let is_stopped = matches!(state, InstanceState::Stopping | InstanceState::Stopped);
+    if let Some(hold) = facts.machine_hold.as_ref().filter(|_| is_stopped && reason != Some(BY_HAND)) {
+        return keep(job, placed, hold);
+    }
+    let lost = |how| MachineLoss { how, until: now, is_gone, in_time: false };
+    match reason {
+        Some("Client.InstanceInitiatedShutdown") => match (&facts.head, &facts.exit) {
+            (Some(_), exit) if exit.is_some() || now >= after(placed.ends_at, over::UNREAD_FOR) => {
+                let is_reclaimed =
+                    exit.iter().flatten().next().is_some_and(|exit| exit.reason == ExitReason::Interrupted);
+                let is_at_end = now >= after(placed.ends_at, -(AGENT_ENDS_BEFORE + END_IS_NEAR));
+                let how = match (is_reclaimed, is_at_end) {
+                    (true, _) => LossReason::Reclaimed,
+                    (false, true) => LossReason::Overdue,
+                    (false, false) => LossReason::ShutDown,
+                };
+                lose(job, placed, &lost(how), facts, now)
+            }
+            _ => stay(job, facts, now),
+        },
+        Some(BY_HAND) => {
+            if now >= after(placed.ends_at, EXPIRES_AFTER - END_IS_NEAR) {
+                return lose(job, placed, &lost(LossReason::Overdue), facts, now);
+            }
+            by_hand(job, placed, state, facts, now)
+        }
+        Some(reason) => lose(job, placed, &lost(LossReason::from_state_reason(reason)), facts, now),
+        None => stay(job, facts, now),
+    }
+}
+
+/// It was stopped or terminated, by a person or for a rule of Curfew's: neither is contradicted, and the machine is left as it is.
+fn by_hand(mut job: Job, placed: &JobMachine, state: InstanceState, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    // Whether it had succeeded before is not known.
+    if facts.head.is_none() {
+        return stay(job, facts, now);
+    }
+    let id = &placed.instance;
+    let (result, by) = match facts.reaped {
+        None => (JobResult::Cancelled, "a person".to_owned()),
+        Some(Rule::Expired) => {
+            (JobResult::Expired, format!("Curfew, at the time that its tag {EXPIRES_AT} says; {MOVED}"))
+        }
+        Some(rule) => (JobResult::Failed, format!("Curfew, for the rule {rule}, as was announced")),
+    };
+    let why = match state {
+        InstanceState::Stopping | InstanceState::Stopped => {
+            format!("{id} was stopped by {by}; it is left as it is, and its volumes go on costing")
+        }
+        _ => format!("{id} was terminated by {by}"),
+    };
+    job = use_up(job, placed, now);
+    job.phase = Phase::Submitted;
+    over::end(job, result, why, facts, now)
+}
+
+/// It was lost without a warning, and has to be gone before there is another one.
+pub(super) fn interrupted(
+    mut job: Job,
+    replacing: &MachineReplacement,
+    facts: &JobFacts,
+    now: Timestamp,
+) -> JobDecision {
+    let machine = &replacing.machine;
+    let (is_over, is_gone) = match &facts.machine {
+        MachineSight::Seen { state, .. } => (is_going(*state), *state == InstanceState::Terminated),
+        MachineSight::Absent => {
+            let is_gone = now.duration_since(replacing.since) >= ABSENT_AFTER;
+            (is_gone, is_gone)
+        }
+        MachineSight::Unknown => (false, false),
+    };
+    if is_over {
+        return lose(
+            job,
+            machine,
+            &MachineLoss { how: replacing.lost, until: now, is_gone, in_time: false },
+            facts,
+            now,
+        );
+    }
+    if let Some(hold) = &facts.machine_hold {
+        return keep(job, machine, hold);
+    }
+    if facts.machine != MachineSight::Unknown {
+        job.machine_hold = None;
+    }
+    if let Some(why) = nothing_left(&job, machine, facts, now) {
+        return over::end(job, JobResult::Expired, why, facts, now);
+    }
+    if !facts.may_act || facts.answer.is_some() {
+        return (job, Vec::new());
+    }
+    (job, vec![Effect::Terminate(machine.clone())])
+}
+
+/// How a machine was lost.
+struct MachineLoss {
+    how: LossReason,
+    /// Until when it runs at the latest.
+    until: Timestamp,
+    /// Whether it was seen gone.
+    is_gone: bool,
+    /// Whether every second counts: then it is launched from the ranking that there is, however old.
+    in_time: bool,
+}
+
+/// The next attempt, or none.
+fn lose(job: Job, machine: &JobMachine, loss: &MachineLoss, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    let until = latest_end(machine, loss.until);
+    let is_unheard = loss.how.is_of_the_launch() && !has_heartbeat(machine, facts);
+    // What EC2 never brought up has transferred no checkpoint.
+    let transfer = machine.transfer.filter(|_| !is_unheard);
+    let mut job = use_up(job, &JobMachine { transfer, ..machine.clone() }, until);
+    job.lost = Some(loss.how);
+    job.machine_hold = None;
+    job.passes = 0;
+    if is_unheard {
+        job.launches_without_heartbeat = job.launches_without_heartbeat.saturating_add(1);
+        job.unplaced_since = job.unplaced_since.or(Some(now));
+    } else {
+        (job.launches_without_heartbeat, job.unplaced_since) = (0, None);
+    }
+    if !is_unheard && job.progress.attempt != machine.attempt {
+        job.progress.attempts_without = job.progress.attempts_without.saturating_add(1);
+    }
+    let previous_attempt = JobMachine { ends_at: machine.ends_at.min(until), ..machine.clone() };
+    // An older one that nobody has seen gone is still to be seen to, where the newer one is gone.
+    let (newer, older) = ((!loss.is_gone).then_some(previous_attempt), job.previous_attempt.take());
+    let seen = if newer.is_some() { &facts.machine } else { &facts.previous_attempt };
+    job.previous_attempt = newer.or(older);
+    job.phase = Phase::Submitted;
+    let why = format!("{} {}", machine.instance, loss.how.describe());
+    let noted = note(&job, TransitionKind::Lost(machine.instance.clone(), loss.how), why);
+    let is_fresh = job.ranking.as_ref().is_some_and(|one| now.duration_since(one.at) < RANKING_IS_OLD_AFTER);
+    let is_at_hand = (loss.in_time || is_fresh) && place::covers(&job, now);
+    let may_go_on =
+        facts.may_act && !place::is_without_progress(&job, facts) && !TimeLeft::on_any_machine(&job, now).is_over();
+    // What was known of its machine, is known of its predecessor.
+    let facts = JobFacts {
+        may_act: facts.may_act,
+        no_progress_attempts_max: facts.no_progress_attempts_max,
+        previous_attempt: seen.clone(),
+        head: facts.head.clone(),
+        cancel: facts.cancel.clone(),
+        ..JobFacts::default()
+    };
+    let (job, effects) = match (may_go_on, is_unheard, is_at_hand) {
+        (true, true, _) => launch::ended(job, machine, loss.how, is_at_hand, now),
+        (true, false, true) => place::begin(job, Some(machine.candidate), &facts, now),
+        _ => place::again(job, &facts, now),
+    };
+    (job, std::iter::once(noted).chain(effects).collect())
+}

@@ -1,0 +1,15 @@
+//! One `check`: what is given, and in a line where the job stands then, and what is done.
+
+pub(crate) mod fixture;
+mod launching;
+mod limits;
+mod lives;
+mod machine_hold;
+mod over;
+mod placing;
+mod refusals;
+mod running;
+mod totality;
+mod unheard;
+mod wanting;
+mod world;

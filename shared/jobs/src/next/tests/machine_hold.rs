@@ -1,0 +1,70 @@
+use model::instance::InstanceState;
+
+use super::fixture::*;
+use crate::*;
+
+fn kept(given: JobInput) -> JobInput {
+    let hold = MachineHold::Kept { until: at(48 * HOUR) };
+    given.facts(|facts| facts.machine_hold = Some(hold))
+}
+
+fn silent() -> JobInput {
+    running().heart(HOUR - 11 * MINUTE)
+}
+
+#[test]
+fn a_held_machine_is_neither_terminated_nor_replaced() {
+    check(silent(), "interrupted i-1 HeartbeatStopped: note ended i-1, terminate i-1");
+    check(kept(silent()), "running i-1: note held");
+    check(kept(running().at_time(9 * HOUR)), "running i-1: note held");
+    check(kept(interrupted()), "interrupted i-1 HeartbeatStopped: note held");
+    check(kept(running().warned("i-1")), "running i-1: note held");
+    for reason in ["Server.SpotInstanceTermination", "Client.InstanceInitiatedShutdown"] {
+        check(kept(running().with_machine(InstanceState::Stopped, Some(reason))), "running i-1: note held");
+    }
+    // What holds is noted once.
+    check_nothing(kept(silent()).next());
+    check_nothing(kept(interrupted()).next());
+}
+
+#[test]
+fn what_holds_a_machine_that_is_well_changes_nothing() {
+    check_nothing(kept(running()));
+    check(kept(running().result(1, true)), "succeeded with i-1: note over, release");
+}
+
+#[test]
+fn a_job_that_is_over_does_not_terminate_a_held_machine() {
+    check(running().cancelled(), "cancelled with i-1: note over, terminate i-1");
+    check(kept(running().cancelled()), "cancelled with i-1: note over, release");
+    check(kept(ended(JobResult::Expired)), "expired with i-1: release");
+    assert_eq!(kept(ended(JobResult::Expired)).next().job.machine_hold.map(|hold| hold.as_str()), Some("kept"));
+    // It does not close before the machine is gone.
+    let released = kept(ended(JobResult::Expired)).answered(EffectResult::Released(Ok(()))).next();
+    check(released.clone().facts(|facts| facts.machine_hold = None), "expired with i-1: terminate i-1");
+    check(released.with_machine(InstanceState::Terminated, None), "expired, closed: forget");
+}
+
+#[test]
+fn the_job_goes_on_once_the_tag_is_gone_the_machine_well_again_or_gone() {
+    let held = kept(silent()).next();
+    let untagged = held.clone().facts(|facts| facts.machine_hold = None);
+    check(untagged, "interrupted i-1 HeartbeatStopped: note ended i-1, terminate i-1");
+    assert_eq!(held.clone().heart(HOUR).next().job.machine_hold, None);
+    check(
+        held.clone().with_machine(InstanceState::Terminated, Some("Server.SpotInstanceTermination")),
+        "submitted: note lost i-1 Reclaimed, rank",
+    );
+    // Where nobody has read whether its heart beats, nobody knows.
+    let unread = held.facts(|facts| facts.heartbeat = None).next();
+    assert!(unread.job.machine_hold.is_some());
+}
+
+#[test]
+fn its_owner_hears_once_by_which_tag_it_is_held() {
+    let said = kept(silent()).next().job.notification().unwrap();
+    assert_eq!(said.fingerprint, "machine-held 1 kept");
+    insta::assert_snapshot!(said.news.text, @"vision/llama-1a2b3c4d (owner ada): i-1, the machine of attempt 1, is lost, and Curfew neither terminates nor replaces it: it carries the tag curfew:keep-until, in force until 2026-09-03T12:00:00Z. It costs $1.00/h at most, and its own timer ends it at 2026-09-01T20:00:00Z. Remove or correct the tag, and the job goes on. To stop it: curfew cancel vision/llama-1a2b3c4d");
+    let over = kept(running().cancelled()).next().job.notification().unwrap();
+    assert!(over.news.text.contains("Curfew does not terminate it") && over.news.loses.is_none(), "{}", over.news.text);
+}

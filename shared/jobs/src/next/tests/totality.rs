@@ -1,0 +1,182 @@
+//! Any state, whatever is known, at any time: there is always an answer, and it is the same one.
+
+use jiff::Timestamp;
+use model::instance::InstanceState;
+use model::money::{Amount, Rate};
+use model::rule::Rule;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::fixture::*;
+use crate::*;
+
+fn any_state() -> impl Strategy<Value = Job> {
+    let states = vec![
+        submitted().job,
+        reserving().job,
+        launching().job,
+        running().job,
+        interrupted().job,
+        waiting().job,
+        held(HoldReason::Observing).job,
+        held(HoldReason::Quota).job,
+        ended(JobResult::Failed).job,
+        running().after(MachineSight::Unknown).job,
+    ];
+    let seconds = || select(vec![i64::MIN, -1, 0, 899, 900, 8 * HOUR, i64::MAX]);
+    let usd = || select(vec![0, 1, 1_000_000, u64::MAX]);
+    let counts = || select(vec![0, 1, u32::MAX]);
+    (select(states), (seconds(), seconds(), usd(), usd()), (counts(), counts(), counts()), any::<[bool; 3]>()).prop_map(
+        |(mut job, (max, used, max_usd, rate_max), (attempt, passes, without), [ranked, reserved, dear])| {
+            job.terms.max_runtime_seconds = max;
+            job.terms.max_usd = Some(Amount::from_usd_micros(max_usd));
+            job.used.seconds = used;
+            (job.attempt, job.machines, job.passes) = (attempt, attempt, passes);
+            job.progress.attempts_without = without;
+            job.ranking = job.ranking.filter(|_| ranked);
+            job.reserved = job.reserved.filter(|_| reserved);
+            for candidate in job.ranking.iter_mut().flat_map(|ranking| &mut ranking.candidates).filter(|_| dear) {
+                candidate.rate_max = Rate::from_usd_micros_per_hour(rate_max);
+            }
+            job
+        },
+    )
+}
+
+fn any_sight() -> impl Strategy<Value = MachineSight> {
+    let states = [
+        InstanceState::Pending,
+        InstanceState::Running,
+        InstanceState::Stopping,
+        InstanceState::Stopped,
+        InstanceState::ShuttingDown,
+        InstanceState::Terminated,
+    ];
+    let reasons = [
+        None,
+        Some("Server.SpotInstanceTermination"),
+        Some("Client.UserInitiatedShutdown"),
+        Some("Client.InstanceInitiatedShutdown"),
+        Some(""),
+    ];
+    let seen = (select(states.to_vec()), select(reasons.to_vec()));
+    let seen = seen.prop_map(|(state, reason)| MachineSight::Seen { state, reason: reason.map(str::to_owned) });
+    prop_oneof![Just(MachineSight::Unknown), Just(MachineSight::Absent), seen]
+}
+
+fn any_moment() -> impl Strategy<Value = Timestamp> {
+    select(vec![
+        Timestamp::MIN,
+        at(-HOUR),
+        at(0),
+        at(HOUR),
+        at(8 * HOUR),
+        at(9 * HOUR),
+        at(31 * 24 * HOUR),
+        Timestamp::MAX,
+    ])
+}
+
+fn any_answer() -> impl Strategy<Value = Option<EffectResult>> {
+    let launched = |seconds| LaunchResult::Launched { instance: "i-1".into(), launched_at: at(seconds) };
+    let quota = || LaunchResult::Quota("so".to_owned(), Some(QuotaCode("L-SPOT".to_owned())));
+    select(vec![
+        None,
+        Some(EffectResult::Ranked(Ok(ranking(at(0))))),
+        Some(EffectResult::Ranked(Err("so".to_owned()))),
+        Some(EffectResult::Reserved(ReserveResult::Granted)),
+        Some(EffectResult::Reserved(ReserveResult::Refused("so".to_owned()))),
+        Some(EffectResult::Reserved(ReserveResult::Overtaken)),
+        Some(EffectResult::Launched(launched(0))),
+        Some(EffectResult::Launched(launched(9 * HOUR))),
+        Some(EffectResult::Launched(LaunchResult::NoCapacity("so".to_owned()))),
+        Some(EffectResult::Launched(quota())),
+        Some(EffectResult::Launched(LaunchResult::Refused("so".to_owned()))),
+        Some(EffectResult::Launched(LaunchResult::RefusedRequest("so".to_owned()))),
+        Some(EffectResult::Launched(LaunchResult::NoProfile("so".to_owned()))),
+        Some(EffectResult::NoRole("so".to_owned())),
+        Some(EffectResult::Launched(LaunchResult::Denied("so".to_owned()))),
+        Some(EffectResult::Launched(LaunchResult::Mismatch("so".to_owned()))),
+        Some(EffectResult::Terminated(Ok(()))),
+        Some(EffectResult::Released(Ok(()))),
+    ])
+}
+
+fn any_facts() -> impl Strategy<Value = JobFacts> {
+    let head = running().checkpoint(1, 300).facts.head;
+    let result = running().result(1, true).facts.head;
+    let heads = select(vec![None, Some(None), head, result]);
+    let beat = proptest::option::of(proptest::option::of(any_moment()));
+    let exits = [None, Some(ExitReason::Succeeded), Some(ExitReason::Interrupted), Some(ExitReason::Expired)];
+    let exits = select(exits.map(|reason| running().exit(reason).facts.exit).to_vec());
+    let cancel = select(vec![None, Some(None), running().cancelled().facts.cancel]);
+    let warned = proptest::option::of(select(vec!["i-1", "i-9"]));
+    let reaped = select(vec![None, Some(Rule::Expired), Some(Rule::Untagged)]);
+    let hold = select(vec![None, Some(MachineHold::Protected), Some(MachineHold::Observing)]);
+    let seen = (any_sight(), any_sight(), reaped, hold);
+    ((any::<bool>(), warned), seen, heads, beat, exits, cancel, any_answer()).prop_map(
+        |(
+            (may_act, warned),
+            (machine, previous_attempt, reaped, machine_hold),
+            head,
+            heartbeat,
+            exit,
+            cancel,
+            answer,
+        )| {
+            JobFacts {
+                may_act,
+                no_progress_attempts_max: 3,
+                warned: warned.map(Into::into),
+                machine,
+                machine_hold,
+                reaped,
+                previous_attempt,
+                head,
+                heartbeat,
+                exit,
+                cancel,
+                answer,
+            }
+        },
+    )
+}
+
+fn answered(effect: &Effect) -> bool {
+    !matches!(effect, Effect::Settle(_) | Effect::Forget | Effect::Record(_))
+}
+
+proptest! {
+    #[test]
+    fn there_is_always_an_answer(job in any_state(), facts in any_facts(), now in any_moment()) {
+        let (after, effects) = next(&job, &facts, now);
+        prop_assert_eq!(next(&job, &facts, now), (after.clone(), effects.clone()));
+        prop_assert!(effects.iter().filter(|effect| answered(effect)).count() <= 1, "{:?}", effects);
+        prop_assert!(after.attempt >= job.attempt && after.machines >= job.machines);
+        prop_assert!(after.used.usd >= job.used.usd && after.used.seconds >= job.used.seconds);
+        let acts = |effect: &Effect| answered(effect) && !matches!(effect, Effect::Release);
+        prop_assert!(facts.may_act || !effects.iter().any(acts), "{:?}", effects);
+        let _ = (wants(&after, false, now), wants(&after, true, now), after.notification());
+    }
+
+    /// What an ended job was, it stays.
+    #[test]
+    fn no_end_is_taken_back(facts in any_facts(), now in any_moment()) {
+        for result in [JobResult::Succeeded, JobResult::Failed, JobResult::Expired, JobResult::Cancelled] {
+            let (after, _) = next(&ended(result).job, &facts, now);
+            let Phase::Ended(ended) = after.phase else { panic!("{:?}", after.phase) };
+            prop_assert_eq!(ended.result, result);
+        }
+    }
+
+    /// Of a launch that is open, nothing but its own answer says what came of it.
+    #[test]
+    fn an_open_launch_is_only_resolved_by_its_answer(facts in any_facts(), now in any_moment()) {
+        let given = launching();
+        let (after, effects) = next(&given.job, &facts, now);
+        if !matches!(facts.answer, Some(EffectResult::Launched(_))) {
+            prop_assert_eq!(&after.phase, &given.job.phase);
+            prop_assert!(effects.iter().all(|effect| matches!(effect, Effect::Launch(_))), "{:?}", effects);
+        }
+    }
+}

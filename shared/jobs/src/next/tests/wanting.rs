@@ -1,0 +1,61 @@
+use model::instance::InstanceState;
+
+use super::fixture::*;
+use crate::*;
+
+#[track_caller]
+fn check(given: JobInput, warned: bool, expect: &str) {
+    let wants = wants(&given.job, warned, given.now);
+    let of = [
+        (wants.machine, "machine"),
+        (wants.previous_attempt, "previous_attempt"),
+        (wants.head, "head"),
+        (wants.heartbeat, "heartbeat"),
+        (wants.exit, "exit"),
+        (wants.cancel, "cancel"),
+    ];
+    let asked: Vec<&str> = of.into_iter().filter_map(|(wanted, name)| wanted.then_some(name)).collect();
+    assert_eq!(asked.join(" "), expect);
+}
+
+#[test]
+fn nothing_is_looked_at_between_a_warning_and_the_next_launch() {
+    check(running().after(MachineSight::Unknown), true, "");
+    check(running().warned("i-1").next(), true, "");
+    check(launching(), true, "");
+    check(launching().at_time(HOUR), true, "");
+}
+
+#[test]
+fn a_launch_that_was_just_decided_wants_nothing() {
+    check(launching(), false, "");
+    check(launching().at_time(49), false, "");
+    check(launching().at_time(MINUTE), false, "head cancel");
+}
+
+#[test]
+fn what_runs_is_looked_at_whole() {
+    check(running(), false, "machine head heartbeat exit cancel");
+    check(running().after(MachineSight::Unknown), false, "machine previous_attempt head heartbeat exit cancel");
+    check(interrupted(), false, "machine head exit cancel");
+}
+
+#[test]
+fn what_was_never_launched_has_left_nothing() {
+    for given in [submitted(), reserving(), held(HoldReason::Budget)] {
+        check(given, false, "cancel");
+    }
+    check(waiting(), false, "head cancel");
+    for given in [waiting(), submitted().job(|job| job.attempt = 1), reserving().job(|job| job.attempt = 1)] {
+        check(given.after(MachineSight::Unknown), false, "previous_attempt head cancel");
+    }
+}
+
+#[test]
+fn of_what_has_ended_only_its_machines_matter() {
+    check(ended(JobResult::Cancelled), false, "machine");
+    let gone = ended(JobResult::Cancelled).with_machine(InstanceState::Terminated, None).next();
+    check(gone.clone().after(MachineSight::Unknown), false, "previous_attempt");
+    check(gone.clone(), false, "");
+    check(gone.answered(EffectResult::Released(Ok(()))).next(), false, "");
+}

@@ -1,0 +1,428 @@
+//! What the owner of a job hears: level-triggered, from where it stands. It is told once for each fingerprint, and a fingerprint changes
+//! only when there is something new to hear: not with each retry, and not with the figures in the words.
+
+use jiff::{SignedDuration, Timestamp};
+use model::duration;
+use model::id::{Region, ResourceId};
+use model::mode::Mode;
+use model::notification_log::{Notification, NotificationKey, NotificationKind, RepeatPolicy, Severity};
+
+use super::next::{after, most};
+use super::{
+    AgentWarning, CapacityWait, EXPIRES_AFTER, HoldReason, Job, JobEnd, JobMachine, JobResult, JobUsage, LaunchHold,
+    LaunchInProgress, Lifecycle, LossReason, MachineHold, MachineReplacement, Phase,
+};
+
+/// What is to be said of a job, and by what it is remembered that it was.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobNotification {
+    /// What [`Job::notified`] is once people have heard it: told is only what differs from that.
+    pub fingerprint: String,
+    /// The paragraph. Its resource is the machine's id where there is one, or else the job's `<job>`; its region is where the machine is,
+    /// was or may be, and empty where nobody has said yet.
+    pub news: Notification,
+}
+
+/// A paragraph before it is about a job.
+struct NotificationDraft {
+    fingerprint: String,
+    severity: Severity,
+    text: String,
+    /// What Curfew's own act loses, if it acts.
+    loses: Option<String>,
+}
+
+impl Job {
+    /// What its owner should have heard of it; `None` where there is nothing to say now, whatever was said last.
+    #[must_use]
+    pub fn notification(&self) -> Option<JobNotification> {
+        self.notification_in(true)
+    }
+
+    /// The same where nothing may be ended: in observe mode people hear that it is not.
+    #[must_use]
+    pub fn notification_in(&self, may_act: bool) -> Option<JobNotification> {
+        let paragraph = match &self.phase {
+            Phase::Running(machine) | Phase::Interrupted(MachineReplacement { machine, .. })
+                if self.machine_hold.is_some() =>
+            {
+                self.draft_machine_held(machine, self.machine_hold.as_ref()?)
+            }
+            Phase::Launching(launching) if launching.unanswered => self.draft_unanswered(launching),
+            Phase::Submitted | Phase::Reserving | Phase::Launching(_) => self.draft_lost()?,
+            // Of launches that come to nothing, one after the other, people have heard: the next is told once something is heard of it.
+            Phase::Running(_) if self.launches_without_heartbeat > 1 => return None,
+            Phase::Running(placed) => self.draft_running(placed),
+            Phase::Interrupted(replacing) => self.draft_interrupted(replacing),
+            Phase::Waiting(waiting) => self.draft_waiting(waiting),
+            Phase::Held(held) => self.draft_held(held),
+            Phase::Ended(ended) => self.draft_ended(ended, may_act),
+        };
+        let NotificationDraft { fingerprint, severity, text, loses } = paragraph;
+        let machine = self.machine().or(self.previous_attempt.as_ref());
+        let named = self.machine().map_or_else(|| ResourceId::new(&self.job.job), |placed| placed.instance.clone());
+        let candidates = self.ranking.iter().flat_map(|ranking| &ranking.candidates);
+        let region = machine.map(|placed| &placed.region).or_else(|| self.terms.machine.regions.first());
+        let region = region.or_else(|| candidates.map(|candidate| &candidate.region).next());
+        let news = Notification {
+            team: self.job.team.as_str().to_owned(),
+            severity,
+            region: region.cloned().unwrap_or_else(|| Region::new("")),
+            resource: Some(named),
+            kind: NotificationKind::State {
+                topic: NotificationKey::named("job"),
+                what: fingerprint.clone(),
+                repeat: RepeatPolicy::Never,
+            },
+            text,
+            happened: false,
+            mode: loses.is_some().then_some(Mode::Enforce),
+            loses,
+        };
+        Some(JobNotification { fingerprint, news })
+    }
+
+    /// What its team hears where Curfew could not end a machine of it, for as long as that is so once a day. Remembered with the region that
+    /// faults are remembered with, `home`.
+    #[must_use]
+    pub fn notify_not_terminated(&self, machine: &JobMachine, error: &str, home: &Region) -> Notification {
+        let JobMachine { instance, region, rate_max, ends_at, .. } = machine;
+        let text = format!(
+            "{}: {instance} was to be ended, and was not: {}. It is tried again each minute; until then it goes on costing {rate_max} at most, \
+             and ends by itself at {ends_at} at the latest. To end it by hand: aws ec2 terminate-instances --region {region} --instance-ids \
+             {instance}",
+            self.named(),
+            error.trim_end_matches('.'),
+        );
+        self.daily(Severity::Error, (format!("not-ended {instance}"), "not-ended".to_owned()), text, home)
+    }
+
+    /// What its team hears of what that attempt's agent found out, once a day while it lasts; `None` where the end of the job says it. Remembered
+    /// as [`Job::notify_not_terminated`].
+    #[must_use]
+    pub fn notify_agent_warning(&self, attempt: u32, trouble: &AgentWarning, home: &Region) -> Option<Notification> {
+        let AgentWarning { kind, words } = trouble;
+        if matches!(&self.phase, Phase::Ended(ended) if ended.why.contains(words.trim_end_matches('…'))) {
+            return None;
+        }
+        let (job, words) = (&self.job, words.trim_end_matches('.'));
+        let text = format!(
+            "{}: attempt {attempt} says: {words}. Its log: curfew logs {job} --attempt {attempt}",
+            self.named()
+        );
+        let what = if kind.is_of_attempt() { attempt.to_string() } else { "lasts".to_owned() };
+        Some(self.daily(Severity::Warning, (format!("trouble {job} {}", kind.as_str()), what), text, home))
+    }
+
+    /// What the job's machine wrote cannot be believed, and counts as absent; told once a day.
+    #[must_use]
+    pub fn notify_refused_document(&self, why: &str, home: &Region) -> Notification {
+        let text = format!(
+            "{}: Curfew ignores a document of its machine: {why}. Whatever runs on the machine can write there: look at the job's command",
+            self.named()
+        );
+        self.daily(Severity::Warning, (format!("refused {}", self.job), "lasts".to_owned()), text, home)
+    }
+
+    /// What is so, told once a day while it is; by its topic, and what of that was said.
+    fn daily(&self, severity: Severity, (topic, what): (String, String), text: String, home: &Region) -> Notification {
+        Notification {
+            team: self.job.team.as_str().to_owned(),
+            severity,
+            region: home.clone(),
+            resource: None,
+            kind: NotificationKind::State { topic: NotificationKey::named(topic), what, repeat: RepeatPolicy::Daily },
+            text,
+            happened: false,
+            mode: None,
+            loses: None,
+        }
+    }
+
+    /// How many attempts had a machine.
+    #[must_use]
+    pub const fn attempts_launched(&self) -> u32 {
+        self.machines
+    }
+
+    /// A machine was lost, and the next launch has no answer yet. Mostly it has one a second later: whoever asks then hears of the two in one.
+    fn draft_lost(&self) -> Option<NotificationDraft> {
+        let lost = self.lost.filter(|_| self.passes <= 1)?;
+        let text = format!(
+            "{}: its machine {}. It is launched again{}; {}. {}",
+            self.named(),
+            lost.describe(),
+            if matches!(self.phase, Phase::Launching(_)) { "" } else { ", if its limits allow" },
+            self.goes_on(),
+            self.how_to_stop()
+        );
+        Some(NotificationDraft { fingerprint: self.in_spell("lost"), severity: Severity::Warning, text, loses: None })
+    }
+
+    /// Until it has a machine again that is heard of, each kind of thing is told once, however often it is now this and now that: the kinds
+    /// that were told are part of the fingerprint. There are few, so it stays short.
+    fn in_spell(&self, kind: &str) -> String {
+        let spell = format!("unplaced {}: ", self.machines.saturating_sub(self.launches_without_heartbeat));
+        match self.notified.as_deref().and_then(|told| told.strip_prefix(&spell)) {
+            None => format!("{spell}{kind}"),
+            Some(told) if told.split(", ").any(|one| one == kind) => format!("{spell}{told}"),
+            Some(told) => format!("{spell}{told}, {kind}"),
+        }
+    }
+
+    fn draft_unanswered(&self, launching: &LaunchInProgress) -> NotificationDraft {
+        let text = format!(
+            "{}: a launch was asked for at {}, and EC2 has not said since what came of it. The same request is made again each \
+             minute, so nothing is launched twice; what it may have launched ends by itself at {}. {}",
+            self.named(),
+            launching.at,
+            launching.ends_at,
+            self.how_to_stop()
+        );
+        NotificationDraft { fingerprint: self.in_spell("unanswered"), severity: Severity::Warning, text, loses: None }
+    }
+
+    fn draft_running(&self, placed: &JobMachine) -> NotificationDraft {
+        let (_, usd) = most(placed, placed.ends_at);
+        let machine = format!(
+            "{} ({}, {}, {}) since {}. It costs {} now and {} at most, which is {usd} until its end at {}",
+            placed.instance,
+            placed.instance_type,
+            bought(placed.lifecycle),
+            placed.zone,
+            placed.launched_at,
+            placed.rate,
+            placed.show_cost_max(),
+            placed.ends_at,
+        );
+        let (severity, before) = match self.lost {
+            Some(lost) if self.machines > 1 => {
+                let lost = format!("its machine before {}; ", lost.describe());
+                (Severity::Warning, lost)
+            }
+            _ => (Severity::Action, String::new()),
+        };
+        let goes_on = if before.is_empty() { String::new() } else { format!("; {}", self.goes_on()) };
+        let text = format!(
+            "{}: {before}attempt {} runs on {machine}{goes_on}. {}",
+            self.named(),
+            placed.attempt,
+            self.how_to_stop()
+        );
+        NotificationDraft { fingerprint: format!("runs {}", placed.attempt), severity, text, loses: None }
+    }
+
+    fn draft_interrupted(&self, replacing: &MachineReplacement) -> NotificationDraft {
+        let id = &replacing.machine.instance;
+        let text = format!(
+            "{}: {id}, the machine of attempt {}, {}. It is terminated, and once it is gone another one is launched; {}. {}",
+            self.named(),
+            replacing.machine.attempt,
+            replacing.lost.describe(),
+            self.goes_on(),
+            self.how_to_stop()
+        );
+        let fingerprint = format!("interrupted {}", replacing.machine.attempt);
+        let loses = Some(self.loses(&replacing.machine));
+        NotificationDraft { fingerprint, severity: Severity::Warning, text, loses }
+    }
+
+    fn draft_machine_held(&self, machine: &JobMachine, hold: &MachineHold) -> NotificationDraft {
+        let JobMachine { instance, attempt, rate_max, ends_at, .. } = machine;
+        let text = format!(
+            "{}: {instance}, the machine of attempt {attempt}, is lost, and Curfew neither terminates nor replaces it: it {}. It costs \
+             {rate_max} at most, and its own timer ends it at {ends_at}. Remove or correct the tag, and the job goes on. {}",
+            self.named(),
+            hold.describe(),
+            self.how_to_stop()
+        );
+        let fingerprint = format!("machine-held {attempt} {}", hold.as_str());
+        NotificationDraft { fingerprint, severity: Severity::Warning, text, loses: None }
+    }
+
+    fn draft_waiting(&self, waiting: &CapacityWait) -> NotificationDraft {
+        let since = self.unplaced_since.unwrap_or(self.submitted_at);
+        let lost = self.in_place_of(&waiting.said);
+        let text = format!(
+            "{}: {lost}nothing can be launched for it since {since}: {}. It is tried again and again{}{}. {}",
+            self.named(),
+            waiting.said.trim_end_matches('.'),
+            self.costs_nothing(),
+            self.falls_back(since),
+            self.how_to_stop()
+        );
+        NotificationDraft { fingerprint: self.in_spell("waits"), severity: Severity::Warning, text, loses: None }
+    }
+
+    fn draft_held(&self, held: &LaunchHold) -> NotificationDraft {
+        let (again, mend) = match held.by {
+            HoldReason::Budget => {
+                (true, "Ask for a larger budget, or submit it with a smaller max_usd or max_runtime.")
+            }
+            HoldReason::Quota => (true, "Once the quota is raised, it is launched by itself."),
+            HoldReason::Permission => {
+                (true, "Look at the policy of Curfew's role run-jobs, and at what the account's organisation forbids.")
+            }
+            HoldReason::SpotRole => (true, "Once the role exists, the job is launched by itself."),
+            HoldReason::InstanceProfile => (
+                true,
+                "Create the instance profile, or submit the job with another one. Then it is launched by itself.",
+            ),
+            HoldReason::Role => (true, "It is launched by itself then."),
+            HoldReason::Observing => (false, "It is launched as soon as Curfew enforces and somebody listens."),
+            HoldReason::Unplaceable => {
+                (true, "Look at its [gpu], [spot] and [machine]: submit it anew if they ask for too much.")
+            }
+        };
+        let severity = match held.by {
+            HoldReason::Observing => Severity::Info,
+            HoldReason::Permission | HoldReason::SpotRole | HoldReason::InstanceProfile => Severity::Error,
+            HoldReason::Budget | HoldReason::Quota | HoldReason::Role | HoldReason::Unplaceable => Severity::Warning,
+        };
+        let again = if again { format!("; it is looked at again from {} on", held.until) } else { String::new() };
+        let text = format!(
+            "{}: {}it is not launched: {}{again}{}. {mend} {}",
+            self.named(),
+            self.in_place_of(&held.why),
+            held.why.trim_end_matches('.'),
+            self.costs_nothing(),
+            self.how_to_stop()
+        );
+        NotificationDraft {
+            fingerprint: self.in_spell(&format!("held {}", held.by.as_str())),
+            severity,
+            text,
+            loses: None,
+        }
+    }
+
+    fn draft_ended(&self, ended: &JobEnd, may_act: bool) -> NotificationDraft {
+        let (severity, word) = match ended.result {
+            JobResult::Succeeded => (Severity::Info, "succeeded"),
+            JobResult::Failed => (Severity::Error, "failed"),
+            JobResult::Expired => (Severity::Warning, "expired"),
+            JobResult::Cancelled => (Severity::Info, "was cancelled"),
+        };
+        let used = self.used_with(ended.machine.as_ref(), after(ended.at, EXPIRES_AFTER));
+        let attempts = self.machines;
+        let took = match attempts {
+            0 => "It was never launched, and cost nothing".to_owned(),
+            _ => format!(
+                "{attempts} attempt{} took at most {} and cost at most {}",
+                if attempts == 1 { "" } else { "s" },
+                duration::format_duration(SignedDuration::from_secs(used.seconds)),
+                used.usd
+            ),
+        };
+        let text = format!(
+            "{}: it {word} at {}: {}. {took}. {} {}",
+            self.named(),
+            ended.at,
+            ended.why.trim_end_matches('.'),
+            self.left_over(ended, may_act),
+            if attempts == 0 { String::new() } else { format!("Its log: curfew logs {}", self.job) }
+        );
+        let ends = matches!(ended.result, JobResult::Expired | JobResult::Cancelled);
+        let machine = ended.machine.as_ref().filter(|_| ends);
+        let kept_by = self.machine_hold.as_ref().filter(|_| machine.is_some());
+        let loses = machine.filter(|_| may_act && kept_by.is_none()).map(|machine| self.loses(machine));
+        // A word that is told once: what is left over goes without another, but for what goes on while nothing may be ended.
+        let goes_on = match kept_by {
+            Some(hold) => format!(", machine {}", hold.as_str()),
+            None if machine.is_some() && !may_act => ", observed".to_owned(),
+            None => String::new(),
+        };
+        NotificationDraft {
+            fingerprint: format!("ended {word}{goes_on}"),
+            severity,
+            text: text.trim_end().to_owned(),
+            loses,
+        }
+    }
+
+    fn left_over(&self, ended: &JobEnd, may_act: bool) -> String {
+        let of_machine = ended.machine.as_ref().map(|machine| {
+            let id = &machine.instance;
+            if let Some(hold) = &self.machine_hold {
+                let (hold, ends_at) = (hold.describe(), machine.ends_at);
+                return format!("{id} {hold}: Curfew does not terminate it, and its own timer ends it at {ends_at}.");
+            }
+            match ended.result {
+                JobResult::Succeeded | JobResult::Failed => {
+                    format!("{id} shuts itself down now, and is terminated in five minutes if it does not.")
+                }
+                JobResult::Expired | JobResult::Cancelled if may_act => format!("{id} is terminated now."),
+                JobResult::Expired | JobResult::Cancelled => {
+                    format!(
+                        "{id} goes on: Curfew only observes, and terminates it once it enforces and somebody listens."
+                    )
+                }
+            }
+        });
+        let of_predecessor = self.previous_attempt.as_ref().map(|lost| {
+            format!("{}, which it ran on before, is going, and is terminated if it does not.", lost.instance)
+        });
+        let left: Vec<String> = of_machine.into_iter().chain(of_predecessor).collect();
+        if left.is_empty() { "No machine of it is left.".to_owned() } else { left.join(" ") }
+    }
+
+    fn used_with(&self, machine: Option<&JobMachine>, until: Timestamp) -> JobUsage {
+        let (seconds, usd) = machine.map(|machine| most(machine, until)).unwrap_or_default();
+        JobUsage { seconds: self.used.seconds.saturating_add(seconds), usd: self.used.usd + usd }
+    }
+
+    /// `vision/llama-1a2b3c4d (owner ada)`.
+    fn named(&self) -> String {
+        let owner = self.owner.as_ref().map_or("no owner".to_owned(), |owner| format!("owner {owner}"));
+        format!("{} ({owner})", self.job)
+    }
+
+    fn how_to_stop(&self) -> String {
+        format!("To stop it: curfew cancel {}", self.job)
+    }
+
+    /// Why there is no machine, where there was one, and where what is said does not say so itself.
+    fn in_place_of(&self, said: &str) -> String {
+        let lost = self.lost.map(LossReason::describe).filter(|lost| !said.contains(lost));
+        lost.map(|lost| format!("its machine {lost}; ")).unwrap_or_default()
+    }
+
+    /// As long as nothing of it runs.
+    const fn costs_nothing(&self) -> &'static str {
+        if self.previous_attempt.is_none() { ", and it costs nothing meanwhile" } else { "" }
+    }
+
+    /// What goes with a machine that Curfew ends.
+    fn loses(&self, machine: &JobMachine) -> String {
+        let since = if self.terms.checkpoint.is_some() { " since its newest complete checkpoint" } else { "" };
+        format!("what {} wrote to its own disks{since}", machine.instance)
+    }
+
+    /// From where the next attempt goes on.
+    fn goes_on(&self) -> String {
+        match (&self.terms.checkpoint, self.progress.step) {
+            (None, _) => "it has no [checkpoint], so it begins at zero".to_owned(),
+            (Some(_), Some(step)) => format!("it goes on from its newest complete checkpoint, step {step} or later"),
+            (Some(_), None) => {
+                "it goes on from its newest complete checkpoint, if there is one: none is known yet".to_owned()
+            }
+        }
+    }
+
+    fn falls_back(&self, since: Timestamp) -> String {
+        let spot = self.terms.spot.as_ref();
+        let seconds = spot.and_then(|spot| spot.fallback_to_on_demand_after_seconds);
+        let at = seconds.map(|seconds| after(since, SignedDuration::from_secs(seconds)));
+        at.map(|at| format!("; from {at} on it is launched on demand as well")).unwrap_or_default()
+    }
+}
+
+const fn bought(lifecycle: Lifecycle) -> &'static str {
+    match lifecycle {
+        Lifecycle::Spot => "Spot",
+        Lifecycle::OnDemand => "on demand",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,335 @@
+use model::id::Region;
+use model::instance::InstanceState;
+use model::notification_log::{
+    Notification, NotificationEntry, NotificationKind, NotificationLog, NotificationLogs, Severity, without_known,
+};
+
+use crate::next::tests::fixture::*;
+use crate::*;
+
+/// Of a paragraph that begins with the job and ends with how to stop it, what is between.
+#[track_caller]
+fn check(given: JobInput, fingerprint: &str, severity: Severity, expect: &str) {
+    let said = given.job.notification().unwrap();
+    assert_eq!((said.fingerprint.as_str(), said.news.severity), (fingerprint, severity));
+    let text = said.news.text.strip_prefix("vision/llama-1a2b3c4d (owner ada): ").unwrap();
+    let is_over = matches!(given.job.phase, Phase::Ended(_));
+    let stop = " To stop it: curfew cancel vision/llama-1a2b3c4d";
+    assert_eq!(if is_over { text } else { text.strip_suffix(stop).unwrap() }, expect);
+    assert_eq!(said.news.team, "vision");
+    let named = given.job.machine().map_or("llama-1a2b3c4d", |placed| placed.instance.as_str());
+    assert_eq!(said.news.resource.unwrap().as_str(), named);
+}
+
+fn again(given: JobInput) -> JobInput {
+    given.warned("i-1").next().launched("i-2", HOUR).next()
+}
+
+#[test]
+fn there_is_nothing_to_say_before_anything_has_happened() {
+    for given in [submitted(), reserving(), launching(), waiting().at_time(HOUR).next()] {
+        assert_eq!(given.job.notification(), None);
+    }
+}
+
+#[test]
+fn a_first_launch_says_what_runs_where_for_how_much_and_until_when() {
+    check(
+        running(),
+        "runs 1",
+        Severity::Action,
+        "attempt 1 runs on i-1 (g6.xlarge, Spot, us-east-1a) since 2026-09-01T12:00:00Z. It costs $0.40/h now and $1.00/h at \
+         most, which is $8.00 until its end at 2026-09-01T20:00:00Z.",
+    );
+}
+
+#[test]
+fn a_launch_after_an_interruption_says_from_which_step_it_goes_on() {
+    let lost = "its machine before was taken back by AWS; attempt 2 runs on i-2 (g5.xlarge, Spot, us-east-1b) since \
+                2026-09-01T13:00:00Z. It costs $0.50/h now and $2.00/h at most, which is $13.93 until its end at \
+                2026-09-01T19:58:00Z; ";
+    let says = |given: JobInput, from: &str| check(again(given), "runs 2", Severity::Warning, &format!("{lost}{from}"));
+    says(running().checkpoint(1, 300).next(), "it goes on from its newest complete checkpoint, step 300 or later.");
+    says(running(), "it goes on from its newest complete checkpoint, if there is one: none is known yet.");
+    says(running().job(|job| job.terms.checkpoint = None), "it has no [checkpoint], so it begins at zero.");
+}
+
+#[test]
+fn an_interruption_is_told_even_while_the_next_launch_has_no_answer() {
+    check(
+        running().warned("i-1").next(),
+        "unplaced 1: lost",
+        Severity::Warning,
+        "its machine was taken back by AWS. It is launched again; it goes on from its newest complete \
+         checkpoint, if there is one: none is known yet.",
+    );
+}
+
+#[test]
+fn a_machine_that_was_lost_is_only_replaced_within_the_limits_of_the_job() {
+    let given = running().at_time(7 * HOUR + 50 * MINUTE).warned("i-1").next();
+    assert!(given.job.notification().unwrap().news.text.contains("It is launched again, if its limits allow; "));
+}
+
+#[test]
+fn a_machine_that_is_terminated_says_what_goes_with_it() {
+    check(
+        interrupted(),
+        "interrupted 1",
+        Severity::Warning,
+        "i-1, the machine of attempt 1, fell silent: no heartbeat came for 10 minutes. It is terminated, and once it is gone \
+         another one is launched; it goes on from its newest complete checkpoint, if there is one: none is known yet.",
+    );
+    let loses = |given: JobInput| given.job.notification().unwrap().news.loses;
+    let with = Some("what i-1 wrote to its own disks since its newest complete checkpoint".to_owned());
+    assert_eq!(loses(interrupted()), with);
+    assert_eq!(loses(ended(JobResult::Cancelled)), with);
+    let without = interrupted().job(|job| job.terms.checkpoint = None);
+    assert_eq!(loses(without), Some("what i-1 wrote to its own disks".to_owned()));
+    for given in [running(), again(running()), waiting(), ended(JobResult::Succeeded)] {
+        assert_eq!(loses(given), None);
+    }
+}
+
+#[test]
+fn a_wait_says_since_when_and_what_comes_of_it() {
+    check(
+        waiting(),
+        "unplaced 0: waits",
+        Severity::Warning,
+        "nothing can be launched for it since 2026-09-01T12:00:00Z: no capacity. It is tried again and again, and it costs \
+         nothing meanwhile; from 2026-09-01T14:00:00Z on it is launched on demand as well.",
+    );
+    let replaced = waiting().after(MachineSight::Unknown).job(|job| {
+        (job.terms.spot, job.lost, job.attempt) = (None, Some(LossReason::HeartbeatStopped), 2);
+    });
+    check(
+        replaced,
+        "unplaced 0: waits",
+        Severity::Warning,
+        "its machine fell silent: no heartbeat came for 10 minutes; nothing can be launched for it since \
+         2026-09-01T12:00:00Z: no capacity. It is tried again and again.",
+    );
+}
+
+#[test]
+fn a_hold_says_why_until_when_and_what_to_do() {
+    let until =
+        "it is not launched: so; it is looked at again from 2026-09-01T12:05:00Z on, and it costs nothing meanwhile.";
+    let says = |by: HoldReason, what: &str| {
+        let fingerprint = format!("unplaced 0: held {}", by.as_str());
+        check(held(by), &fingerprint, Severity::Warning, &format!("{until} {what}"));
+    };
+    says(HoldReason::Budget, "Ask for a larger budget, or submit it with a smaller max_usd or max_runtime.");
+    says(HoldReason::Quota, "Once the quota is raised, it is launched by itself.");
+    says(HoldReason::Unplaceable, "Look at its [gpu], [spot] and [machine]: submit it anew if they ask for too much.");
+    says(HoldReason::Role, "It is launched by itself then.");
+    check(
+        held(HoldReason::Permission),
+        "unplaced 0: held permission",
+        Severity::Error,
+        &format!(
+            "{until} Look at the policy of Curfew's role run-jobs, and at what the account's organisation forbids."
+        ),
+    );
+    for (by, what) in [
+        (HoldReason::SpotRole, "Once the role exists, the job is launched by itself."),
+        (
+            HoldReason::InstanceProfile,
+            "Create the instance profile, or submit the job with another one. Then it is launched by itself.",
+        ),
+    ] {
+        let fingerprint = format!("unplaced 0: held {}", by.as_str());
+        check(held(by), &fingerprint, Severity::Error, &format!("{until} {what}"));
+    }
+    check(
+        held(HoldReason::Observing),
+        "unplaced 0: held observing",
+        Severity::Info,
+        "it is not launched: so, and it costs nothing meanwhile. It is launched as soon as Curfew enforces and somebody listens.",
+    );
+}
+
+#[test]
+fn an_end_says_the_result_the_cost_and_what_is_left_over() {
+    let says = |result, severity, word: &str, left: &str| {
+        let text = format!(
+            "it {word} at 2026-09-01T13:00:00Z: so. 1 attempt took at most 1h10m and cost at most $1.17. {left} Its log: curfew \
+             logs vision/llama-1a2b3c4d"
+        );
+        check(ended(result), &format!("ended {word}"), severity, &text);
+    };
+    let itself = "i-1 shuts itself down now, and is terminated in five minutes if it does not.";
+    says(JobResult::Succeeded, Severity::Info, "succeeded", itself);
+    says(JobResult::Failed, Severity::Error, "failed", itself);
+    says(JobResult::Expired, Severity::Warning, "expired", "i-1 is terminated now.");
+    says(JobResult::Cancelled, Severity::Info, "was cancelled", "i-1 is terminated now.");
+}
+
+#[test]
+fn an_end_after_several_attempts_counts_all_of_them() {
+    let expect = "2 attempts took at most 3h12m and cost at most $5.37. i-2 shuts itself down now, and is terminated in five \
+                  minutes if it does not. i-1, which it ran on before, is going, and is terminated if it does not.";
+    let given = again(running()).at_time(3 * HOUR).facts(|facts| facts.warned = None).result(2, true).next();
+    let said = given.job.notification().unwrap().news.text;
+    assert!(said.contains(expect), "{said}");
+}
+
+#[test]
+fn a_job_that_was_never_launched_cost_nothing() {
+    check(
+        submitted().cancelled().next(),
+        "ended was cancelled",
+        Severity::Info,
+        "it was cancelled at 2026-09-01T12:00:00Z: cancelled by ada. It was never launched, and cost nothing. No machine of it is \
+         left.",
+    );
+}
+
+#[test]
+fn nothing_is_told_anew_by_retries_and_figures() {
+    let fingerprint = |given: JobInput| given.job.notification().unwrap().fingerprint;
+    let later = waiting().job(|job| {
+        job.passes = 40;
+        job.phase = Phase::Waiting(CapacityWait { until: at(9 * HOUR), passes: 40, said: "still none".to_owned() });
+    });
+    assert_eq!(fingerprint(later), fingerprint(waiting()));
+    let held_later = held(HoldReason::Budget).job(|job| {
+        let why = "$5,001.00 of $5,000.00".to_owned();
+        job.phase = Phase::Held(LaunchHold { by: HoldReason::Budget, why, until: at(9 * HOUR), passes: 7 });
+    });
+    assert_eq!(fingerprint(held_later), fingerprint(held(HoldReason::Budget)));
+    let gone = ended(JobResult::Failed).with_machine(InstanceState::Terminated, None).next();
+    assert_eq!(fingerprint(gone.clone()), fingerprint(ended(JobResult::Failed)));
+    assert_eq!(
+        fingerprint(gone.answered(EffectResult::Released(Ok(()))).next()),
+        fingerprint(ended(JobResult::Failed))
+    );
+    let wrote = running().checkpoint(1, 300).next();
+    assert_eq!(fingerprint(wrote), fingerprint(running()));
+}
+
+/// People have heard it.
+fn told(given: JobInput) -> JobInput {
+    given.job(|job| job.notified = job.notification().map(|said| said.fingerprint).or(job.notified.take()))
+}
+
+fn is_news(given: &JobInput) -> bool {
+    given.job.notification().is_some_and(|said| given.job.notified != Some(said.fingerprint))
+}
+
+#[test]
+fn until_it_has_a_machine_each_kind_of_thing_is_told_once() {
+    let mut given = told(running().warned("i-1").next());
+    let mut heard = Vec::new();
+    let held = |by: HoldReason| held(by).job.phase;
+    for _ in 0..20 {
+        let phases = [waiting().job.phase, held(HoldReason::Budget), Phase::Submitted, held(HoldReason::Unplaceable)];
+        for phase in phases {
+            given = given.job(|job| (job.phase, job.passes) = (phase, 5));
+            if is_news(&given) {
+                heard.push(given.job.notification().unwrap().fingerprint);
+            }
+            given = told(given);
+        }
+    }
+    let first = "unplaced 1: lost, waits";
+    let third = "unplaced 1: lost, waits, held budget, held unplaceable";
+    assert_eq!(heard, [first, "unplaced 1: lost, waits, held budget", third]);
+    // With the next machine all that is news again.
+    let again = given.job(|job| (job.machines, job.phase) = (2, waiting().job.phase));
+    assert!(is_news(&again));
+    assert_eq!(again.job.notification().unwrap().fingerprint, "unplaced 2: waits");
+}
+
+#[test]
+fn a_launch_that_nobody_answers_is_told_once_after_a_while() {
+    let unknown = |seconds| {
+        launching()
+            .at_time(seconds)
+            .answered(EffectResult::Launched(LaunchResult::Unknown("timeout".to_owned())))
+            .next()
+    };
+    assert_eq!(unknown(15 * MINUTE - 1).job.notification(), None);
+    check(
+        unknown(15 * MINUTE),
+        "unplaced 0: unanswered",
+        Severity::Warning,
+        "a launch was asked for at 2026-09-01T12:00:00Z, and EC2 has not said since what came of it. The same request is made \
+         again each minute, so nothing is launched twice; what it may have launched ends by itself at 2026-09-01T20:00:00Z.",
+    );
+    assert!(!is_news(&told(unknown(15 * MINUTE)).at_time(2 * HOUR).next()));
+    assert_eq!(unknown(15 * MINUTE).job.awaited(), launching().job.awaited(), "by the same token");
+    // The next candidate is another launch.
+    assert_eq!(unknown(15 * MINUTE).no_capacity().next().job.notification(), None);
+}
+
+#[test]
+fn where_nothing_may_be_ended_an_end_says_that_its_machine_goes_on() {
+    let given = running().cancelled().next();
+    let observed = given.job.notification_in(false).unwrap();
+    assert!(observed.news.text.contains("i-1 goes on: Curfew only observes"), "{}", observed.news.text);
+    assert_eq!(observed.news.loses, None);
+    let enforced = given.job.notification_in(true).unwrap();
+    assert!(enforced.news.text.contains("i-1 is terminated now") && enforced.news.loses.is_some());
+    assert_ne!(observed.fingerprint, enforced.fingerprint);
+}
+
+fn trouble(given: &JobInput, attempt: u32, kind: AgentWarningKind, words: &str) -> Option<Notification> {
+    given.job.notify_agent_warning(attempt, &AgentWarning::new(kind, words), &Region::new("us-east-1"))
+}
+
+#[test]
+fn what_an_agent_found_out_is_a_warning_of_its_attempt() {
+    let news = trouble(&running(), 1, AgentWarningKind::Disk, "the disk is nearly full.").unwrap();
+    assert_eq!((news.team.as_str(), news.severity, news.resource), ("vision", Severity::Warning, None));
+    assert_eq!(
+        news.text,
+        "vision/llama-1a2b3c4d (owner ada): attempt 1 says: the disk is nearly full. Its log: curfew logs vision/llama-1a2b3c4d \
+         --attempt 1"
+    );
+}
+
+#[test]
+fn what_the_end_of_a_job_says_is_not_said_beside_it() {
+    let torn = "the checkpoint of step 7 is not kept: it carries no marker, and may be cut off";
+    let over = ended(JobResult::Failed).job(|job| {
+        let Phase::Ended(ended) = &mut job.phase else { unreachable!() };
+        ended.why = format!("the command has failed with exit code 1; {torn}");
+    });
+    assert_eq!(trouble(&over, 1, AgentWarningKind::NotKept, torn), None);
+    assert!(trouble(&over, 1, AgentWarningKind::NotKept, "the checkpoint of step 8 is not kept").is_some());
+    assert!(trouble(&running(), 1, AgentWarningKind::NotKept, torn).is_some());
+    let long = torn.repeat(20);
+    let over = over.job(|job| {
+        let Phase::Ended(ended) = &mut job.phase else { unreachable!() };
+        ended.why.clone_from(&long);
+    });
+    assert_eq!(trouble(&over, 1, AgentWarningKind::NotKept, &long), None, "nor what is cut off to fit");
+}
+
+/// Whether the second is heard so many seconds after the first was told.
+#[track_caller]
+fn check_heard(first: &Notification, second: &Notification, seconds: i64, expect: bool) {
+    let NotificationKind::State { topic, what, .. } = &first.kind else { panic!("{first:?}") };
+    let gaps = [(topic.clone(), NotificationEntry { at: at(0), what: what.clone() })].into();
+    let memory =
+        NotificationLogs::from([(first.region.clone(), NotificationLog { gaps, ..NotificationLog::default() })]);
+    assert_eq!(!without_known(vec![second.clone()], &memory, at(seconds)).is_empty(), expect, "{second:?}");
+}
+
+#[test]
+fn a_trouble_is_heard_once_a_day_whatever_its_figures_and_the_damage_of_each_attempt() {
+    let of = |attempt, kind, words| trouble(&running(), attempt, kind, words).unwrap();
+    let (some, less) =
+        (of(1, AgentWarningKind::Disk, "90 MiB are left"), of(2, AgentWarningKind::Disk, "80 MiB are left"));
+    check_heard(&some, &some, 60, false);
+    check_heard(&some, &less, 60, false);
+    check_heard(&some, &less, 24 * HOUR, true);
+    check_heard(&some, &of(1, AgentWarningKind::TooLarge, "90 MiB are left"), 60, true);
+    let (first, next) = (of(1, AgentWarningKind::Damaged, "step 15"), of(2, AgentWarningKind::Damaged, "step 10"));
+    check_heard(&first, &first, 60, false);
+    check_heard(&first, &next, 60, true);
+    let other = running().job(|job| job.job = JobId::read("vision/bert-5e6f7a8b").unwrap());
+    check_heard(&some, &trouble(&other, 1, AgentWarningKind::Disk, "90 MiB are left").unwrap(), 60, true);
+}

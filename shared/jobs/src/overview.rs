@@ -1,0 +1,330 @@
+//! A job, for whoever asks about it: where it stands, what it took, and which one was meant.
+
+use jiff::Timestamp;
+use model::money::Amount;
+use serde::Serialize;
+
+use super::next::{after, most};
+use super::{
+    EXPIRES_AFTER, Job, JobId, JobMachine, JobReservation, JobResult, LaunchInProgress, Lifecycle, Phase, Ranking,
+};
+
+/// So many jobs are named where somebody's words fit several, or none.
+const NAMED_MAX: usize = 8;
+
+/// Where a job stands.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct JobOverview {
+    /// Which.
+    pub job: JobId,
+    /// Whose.
+    pub owner: Option<String>,
+    /// In a word: `submitted`, `reserving`, `launching`, `running`, `interrupted`, `waiting` or `held`; of one that is over `succeeded`,
+    /// `failed`, `expired` or `cancelled`.
+    pub state: &'static str,
+    /// Whether it is over.
+    pub over: bool,
+    /// Why, in words.
+    pub why: String,
+    /// When it was accepted.
+    pub submitted_at: Timestamp,
+    /// How many attempts had a machine.
+    pub attempts: u32,
+    /// Its machine, where it has one that may still run.
+    pub machine: Option<JobMachine>,
+    /// The step of the newest complete checkpoint.
+    pub step: Option<u64>,
+    /// How long its machines ran.
+    pub seconds: i64,
+    /// What that cost at most.
+    pub cost_usd_max: Amount,
+    /// When it ended; of one that runs the absolute end of its attempt; else, where it waits or is held, when it is tried again.
+    pub until: Option<Timestamp>,
+}
+
+impl JobOverview {
+    /// As of now.
+    #[must_use]
+    pub fn from_job(job: &Job, now: Timestamp) -> Self {
+        let ended = match &job.phase {
+            Phase::Ended(ended) => Some(ended),
+            _ => None,
+        };
+        let (seconds, cost_usd_max) = job.used_by(now);
+        Self {
+            job: job.job.clone(),
+            owner: job.owner.clone(),
+            state: state(&job.phase),
+            over: ended.is_some(),
+            why: why(job),
+            submitted_at: job.submitted_at,
+            attempts: job.attempts_launched(),
+            machine: job.machine().cloned(),
+            step: job.progress.step,
+            seconds,
+            cost_usd_max,
+            until: match &job.phase {
+                Phase::Submitted | Phase::Reserving => None,
+                Phase::Launching(launching) => Some(launching.ends_at),
+                Phase::Running(placed) => Some(placed.ends_at),
+                Phase::Interrupted(replacing) => Some(replacing.machine.ends_at),
+                Phase::Waiting(waiting) => Some(waiting.until),
+                Phase::Held(held) => Some(held.until),
+                Phase::Ended(ended) => Some(ended.at),
+            },
+        }
+    }
+}
+
+impl Job {
+    /// How many seconds its machines ran by then, and the most that they cost.
+    #[must_use]
+    pub fn used_by(&self, now: Timestamp) -> (i64, Amount) {
+        // A machine that is left over after the end is ended, and costs something until then at most.
+        let last = match &self.phase {
+            Phase::Ended(ended) => now.min(after(ended.at, EXPIRES_AFTER)),
+            _ => now,
+        };
+        let (seconds, usd) = self.machine().map(|machine| most(machine, last)).unwrap_or_default();
+        (self.used.seconds.saturating_add(seconds), self.used.usd + usd)
+    }
+}
+
+/// What is reserved for a job still: nothing once it is over and its reservation is given back.
+#[must_use]
+pub fn still_reserved(job: &Job) -> Option<JobReservation> {
+    let is_released = matches!(&job.phase, Phase::Ended(ended) if ended.released);
+    job.reserved.filter(|reserved| reserved.granted && !is_released)
+}
+
+fn state(phase: &Phase) -> &'static str {
+    match phase {
+        Phase::Submitted => "submitted",
+        Phase::Reserving => "reserving",
+        Phase::Launching(_) => "launching",
+        Phase::Running(_) => "running",
+        Phase::Interrupted(_) => "interrupted",
+        Phase::Waiting(_) => "waiting",
+        Phase::Held(_) => "held",
+        Phase::Ended(ended) => match ended.result {
+            JobResult::Succeeded => "succeeded",
+            JobResult::Failed => "failed",
+            JobResult::Expired => "expired",
+            JobResult::Cancelled => "cancelled",
+        },
+    }
+}
+
+fn why(job: &Job) -> String {
+    if let Some((hold, machine)) = job.machine_hold.as_ref().zip(job.machine()).filter(|_| !is_over(&job.phase)) {
+        return format!("{} {}: it is neither terminated nor replaced", machine.instance, hold.describe());
+    }
+    match &job.phase {
+        Phase::Submitted => match job.lost {
+            Some(lost) => format!("its last machine {}; where there is another is looked up next", lost.describe()),
+            None => "where it can be launched, and for how much, is looked up next".to_owned(),
+        },
+        Phase::Reserving => "its worst case is about to be reserved on the budgets".to_owned(),
+        Phase::Launching(launching) => launch(job.ranking.as_ref(), launching),
+        Phase::Running(placed) if placed.attempt > 1 => match job.lost {
+            Some(lost) => format!("the machine before {}", lost.describe()),
+            None => String::new(),
+        },
+        Phase::Running(_) => String::new(),
+        Phase::Interrupted(replacing) => {
+            format!("{} {}; once it is gone there is another", replacing.machine.instance, replacing.lost.describe())
+        }
+        Phase::Waiting(waiting) => waiting.said.clone(),
+        Phase::Held(held) => held.why.clone(),
+        Phase::Ended(ended) => ended.why.clone(),
+    }
+}
+
+const fn is_over(phase: &Phase) -> bool {
+    matches!(phase, Phase::Ended(_))
+}
+
+fn launch(ranking: Option<&Ranking>, launching: &LaunchInProgress) -> String {
+    let candidate = ranking.and_then(|ranking| ranking.candidates.get(usize::from(launching.candidate)));
+    candidate.map_or_else(
+        || "a machine is asked for".to_owned(),
+        |candidate| {
+            let bought = match candidate.lifecycle {
+                Lifecycle::Spot => "on Spot",
+                Lifecycle::OnDemand => "on demand",
+            };
+            format!("a {} {bought} is asked for in {}", candidate.instance_type, candidate.zone)
+        },
+    )
+}
+
+/// The one job that somebody means by its name, by `<team>/<job>`, or by a part of that. Whose whole name it is comes before those whose
+/// part it is.
+///
+/// # Errors
+/// Which ones it could be, where it is not one.
+pub fn find(named: &str, jobs: &[JobId]) -> Result<JobId, String> {
+    let by = |is_meant: &dyn Fn(&JobId) -> bool| jobs.iter().filter(|job| is_meant(job)).collect::<Vec<_>>();
+    let whole = by(&|job| job.to_string() == named || job.job == named);
+    let found = if whole.is_empty() { by(&|job| job.to_string().contains(named)) } else { whole };
+    match found.as_slice() {
+        [one] => Ok((*one).clone()),
+        [] => Err(format!("there is no job {named:?}{}", list("; there are ", &jobs.iter().collect::<Vec<_>>()))),
+        several => Err(format!("{named:?} is in the names of {} jobs{}", several.len(), list(": ", several))),
+    }
+}
+
+fn list(before: &str, jobs: &[&JobId]) -> String {
+    if jobs.is_empty() {
+        return String::new();
+    }
+    let names: Vec<String> = jobs.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+    let more = jobs.len().saturating_sub(NAMED_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{before}{}{more}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CapacityWait, HoldReason, JobEnd, LaunchHold, LossReason};
+    use model::fixture::time;
+    use model::money::Rate;
+
+    const NOW: &str = "2026-11-22T05:00:00Z";
+
+    fn placed(attempt: u32) -> JobMachine {
+        JobMachine {
+            instance: "i-0123456789abcdef0".into(),
+            region: "us-east-1".into(),
+            zone: "us-east-1a".to_owned(),
+            instance_type: "g6.xlarge".into(),
+            lifecycle: Lifecycle::Spot,
+            rate_max: Rate::from_usd_micros_per_hour(800_000),
+            rate: Rate::from_usd_micros_per_hour(300_000),
+            attempt,
+            candidate: 0,
+            transfer: None,
+            launched_at: time("2026-11-22T03:00:00Z"),
+            ends_at: time("2026-11-22T11:00:00Z"),
+        }
+    }
+
+    fn job(phase: Phase) -> Job {
+        let id = JobId { team: "vision".into(), job: "llama-1a2b3c4d".to_owned() };
+        let job = Job::submitted(
+            id,
+            Some("ada".to_owned()),
+            crate::next::tests::fixture::terms(),
+            time("2026-11-22T02:59:00Z"),
+        );
+        Job { attempt: 2, phase, lost: Some(LossReason::HeartbeatStopped), ..job }
+    }
+
+    fn check(phase: Phase, state: &str, why: &str, until: Option<&str>) {
+        let overview = JobOverview::from_job(&job(phase), time(NOW));
+        assert_eq!((overview.state, overview.why.as_str()), (state, why));
+        assert_eq!(overview.until, until.map(time));
+        assert_eq!(overview.over, matches!(state, "succeeded" | "failed" | "expired" | "cancelled"));
+    }
+
+    #[test]
+    fn each_state_says_why_and_until_when() {
+        check(
+            Phase::Submitted,
+            "submitted",
+            "its last machine fell silent: no heartbeat came for 10 minutes; where there is another is looked up next",
+            None,
+        );
+        check(
+            Phase::Running(placed(2)),
+            "running",
+            "the machine before fell silent: no heartbeat came for 10 minutes",
+            Some("2026-11-22T11:00:00Z"),
+        );
+        let until = time("2026-11-22T05:04:00Z");
+        let waiting = CapacityWait { until, passes: 2, said: "no capacity".to_owned() };
+        check(Phase::Waiting(waiting), "waiting", "no capacity", Some("2026-11-22T05:04:00Z"));
+        let held = LaunchHold { by: HoldReason::Budget, why: "the budget is spent".to_owned(), until, passes: 0 };
+        check(Phase::Held(held), "held", "the budget is spent", Some("2026-11-22T05:04:00Z"));
+        let ended = JobEnd {
+            result: JobResult::Expired,
+            why: "its time is over".to_owned(),
+            at: time("2026-11-22T04:00:00Z"),
+            machine: None,
+            released: true,
+            closed: true,
+        };
+        check(Phase::Ended(ended), "expired", "its time is over", Some("2026-11-22T04:00:00Z"));
+    }
+
+    #[test]
+    fn what_was_given_back_is_reserved_no_longer() {
+        let check = |phase: Phase, granted: bool, expect: bool| {
+            let rate = Rate::from_usd_micros_per_hour(1_000_000);
+            let (usd, until) = (Amount::from_usd(8.0), time(NOW));
+            let reserved = JobReservation { rate, transfer_usd: Amount::ZERO, usd, until, granted };
+            let still = still_reserved(&Job { reserved: Some(reserved), ..job(phase.clone()) });
+            assert_eq!(still, expect.then_some(reserved), "{phase:?} {granted}");
+        };
+        let ended = |released: bool| {
+            let (result, why, at) = (JobResult::Succeeded, String::new(), time(NOW));
+            Phase::Ended(JobEnd { result, why, at, machine: None, released, closed: released })
+        };
+        check(Phase::Running(placed(1)), true, true);
+        check(Phase::Reserving, false, false);
+        check(ended(false), true, true);
+        check(ended(true), true, false);
+    }
+
+    #[test]
+    fn a_launch_says_what_is_asked_for() {
+        let launching = LaunchInProgress {
+            candidate: 0,
+            pass: 1,
+            at: time(NOW),
+            ends_at: time("2026-11-22T13:00:00Z"),
+            quotas: Vec::new(),
+            avoid: None,
+            unanswered: false,
+            refused: crate::RefusedCandidates::default(),
+        };
+        let ranking = crate::next::tests::fixture::ranking(time(NOW));
+        let ranked = Job { ranking: Some(ranking), ..job(Phase::Launching(launching.clone())) };
+        assert_eq!(JobOverview::from_job(&ranked, time(NOW)).why, "a g6.xlarge on Spot is asked for in us-east-1a");
+        assert_eq!(why(&job(Phase::Launching(launching))), "a machine is asked for");
+    }
+
+    #[test]
+    fn what_it_took_counts_the_machine_that_runs() {
+        let overview = JobOverview::from_job(&job(Phase::Running(placed(2))), time(NOW));
+        assert_eq!((overview.seconds, overview.cost_usd_max), (7_200, Amount::from_usd(1.6)));
+    }
+
+    fn check_find(named: &str, expect: Result<&str, &str>) {
+        let jobs = ["vision/llama-1a2b3c4d", "vision/llama-5e6f7a8b", "nlp/bert-00112233", "nlp/llama-99999999"];
+        let jobs: Vec<JobId> = jobs.iter().map(|job| JobId::read(job).unwrap()).collect();
+        let found = find(named, &jobs).map(|job| job.to_string());
+        assert_eq!(found.as_deref().map_err(String::as_str), expect);
+    }
+
+    #[test]
+    fn a_job_is_found_by_what_is_only_its_own() {
+        check_find("vision/llama-1a2b3c4d", Ok("vision/llama-1a2b3c4d"));
+        check_find("llama-5e6f7a8b", Ok("vision/llama-5e6f7a8b"));
+        check_find("bert", Ok("nlp/bert-00112233"));
+        check_find("nlp/llama", Ok("nlp/llama-99999999"));
+        check_find(
+            "llama",
+            Err(
+                "\"llama\" is in the names of 3 jobs: vision/llama-1a2b3c4d, vision/llama-5e6f7a8b, nlp/llama-99999999",
+            ),
+        );
+        check_find(
+            "gpt",
+            Err("there is no job \"gpt\"; there are vision/llama-1a2b3c4d, vision/llama-5e6f7a8b, nlp/bert-00112233, \
+                 nlp/llama-99999999"),
+        );
+        assert_eq!(find("x", &[]), Err("there is no job \"x\"".to_owned()));
+    }
+}

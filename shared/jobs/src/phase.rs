@@ -1,0 +1,243 @@
+//! Where a job stands.
+
+use jiff::Timestamp;
+use model::id::{Region, ResourceId, TypeName};
+use model::money::Rate;
+use serde::{Deserialize, Serialize};
+
+use super::{Candidate, Lifecycle, QuotaCode, TransferCost};
+
+/// Where a job stands: what is left to do follows from this alone. Written as `"state": "running", "of": { … }` beside the job's own keys:
+/// one object less, and `attempt` would be there twice.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "state", content = "of", rename_all = "kebab-case")]
+pub enum Phase {
+    /// Accepted, or about to be placed anew: it has to be ranked.
+    Submitted,
+    /// Ranked; money has to be reserved, [`Job::reserved`](super::Job::reserved).
+    Reserving,
+    /// A launch was decided, and nobody has heard yet what came of it.
+    Launching(LaunchInProgress),
+    /// It has a machine.
+    Running(JobMachine),
+    /// Its machine was lost without a warning, and is ended before there is another one.
+    Interrupted(MachineReplacement),
+    /// There is no capacity.
+    Waiting(CapacityWait),
+    /// It may not be launched.
+    Held(LaunchHold),
+    /// It is over.
+    #[serde(rename = "ended")]
+    Ended(JobEnd),
+}
+
+/// One try to launch.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct LaunchInProgress {
+    /// Which candidate of the ranking.
+    pub candidate: u8,
+    /// Which pass through the ranking, from 1 on: part of the token.
+    pub pass: u32,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// The absolute end of the attempt.
+    pub ends_at: Timestamp,
+    /// No other candidate that one of them counts is tried in this pass.
+    pub quotas: Vec<UsedUpQuota>,
+    /// The pool that was just lost comes last.
+    pub avoid: Option<u8>,
+    /// Whether EC2 has said nothing of it for so long that its owner should know.
+    #[serde(default)]
+    pub unanswered: bool,
+    /// The candidates that EC2 has refused for good in this pass.
+    #[serde(default)]
+    pub refused: RefusedCandidates,
+}
+
+/// A quota that refused a launch. Each region has its own (EC2 user guide, "Amazon EC2 service quotas").
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct UsedUpQuota {
+    /// Where.
+    pub region: Region,
+    /// Its code.
+    pub code: QuotaCode,
+}
+
+impl UsedUpQuota {
+    /// Whether it counts a candidate as well.
+    #[must_use]
+    pub fn counts(&self, candidate: &Candidate) -> bool {
+        candidate.region == self.region && candidate.quota.as_ref() == Some(&self.code)
+    }
+}
+
+/// The candidates of a pass that EC2 has refused for good. A job ends only once all are.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct RefusedCandidates {
+    /// By their place in the ranking.
+    pub candidates: Vec<u8>,
+    /// Why, each reason once; at most [`RefusedCandidates::REASONS_MAX`].
+    pub reasons: Vec<String>,
+}
+
+impl RefusedCandidates {
+    /// So many reasons are kept: the state stays small, and a message readable.
+    pub const REASONS_MAX: usize = 3;
+
+    /// Adds one candidate, and the reason unless it is known.
+    pub fn add(&mut self, candidate: u8, reason: &str) {
+        if !self.candidates.contains(&candidate) {
+            self.candidates.push(candidate);
+        }
+        if self.reasons.len() < Self::REASONS_MAX && !self.reasons.iter().any(|known| known == reason) {
+            self.reasons.push(reason.to_owned());
+        }
+    }
+}
+
+/// A machine of the job.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct JobMachine {
+    /// Its id.
+    pub instance: ResourceId,
+    /// Where it is.
+    pub region: Region,
+    /// Where in it.
+    pub zone: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub instance_type: TypeName,
+    /// How it is bought.
+    pub lifecycle: Lifecycle,
+    /// What it can cost at most.
+    pub rate_max: Rate,
+    /// What it cost when it was launched.
+    pub rate: Rate,
+    /// What its checkpoints cost, where it is not in the bucket's region.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfer: Option<TransferCost>,
+    /// Of which attempt.
+    pub attempt: u32,
+    /// Which pool of the ranking it is of.
+    pub candidate: u8,
+    /// When it was launched.
+    pub launched_at: Timestamp,
+    /// The attempt's absolute end.
+    pub ends_at: Timestamp,
+}
+
+/// A machine that has to be gone first.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct MachineReplacement {
+    /// Which.
+    pub machine: JobMachine,
+    /// Why.
+    pub lost: LossReason,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// How a machine was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossReason {
+    /// AWS took it back, after a warning or without one.
+    Reclaimed,
+    /// Its agent was never heard of.
+    NoHeartbeat,
+    /// Its heart stopped.
+    HeartbeatStopped,
+    /// It shut itself down and left no result.
+    ShutDown,
+    /// EC2 could not launch it after all, most often for want of a permission on the key that encrypts its volumes.
+    KeyRefused,
+    /// The account's storage on EBS is used up.
+    StorageUsedUp,
+    /// Its image is of a snapshot that is not there.
+    NoSnapshot,
+    /// There was no capacity after all.
+    NoCapacity,
+    /// AWS had a fault of its own.
+    AwsFault,
+    /// It is gone, and nobody knows why.
+    Gone,
+    /// It ran on past its absolute end.
+    Overdue,
+}
+
+/// Until there is capacity.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CapacityWait {
+    /// When it is tried again.
+    pub until: Timestamp,
+    /// Passes through the ranking that came to nothing.
+    pub passes: u32,
+    /// What EC2 said last.
+    pub said: String,
+}
+
+/// Why it may not be launched.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct LaunchHold {
+    /// By what.
+    pub by: HoldReason,
+    /// For its owner.
+    pub why: String,
+    /// When it is looked at again.
+    pub until: Timestamp,
+    /// Passes through the ranking that came to nothing.
+    pub passes: u32,
+}
+
+/// What holds a job.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HoldReason {
+    /// A budget, or that nobody can say where it stands.
+    Budget,
+    /// A quota of the account.
+    Quota,
+    /// `CURFEW_MODE=observe`, or nobody listening.
+    Observing,
+    /// A permission that the role had before, or is about to get.
+    Permission,
+    /// The account has no service-linked role for Spot.
+    SpotRole,
+    /// EC2 does not know the instance profile of its machines.
+    InstanceProfile,
+    /// Its machines would get no role: their team has none, or they may not have it.
+    Role,
+    /// Nothing that fits is known, or a price of it, or the image.
+    Unplaceable,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct JobEnd {
+    /// In a word.
+    pub result: JobResult,
+    /// For its owner.
+    pub why: String,
+    /// When.
+    pub at: Timestamp,
+    /// The machine that may still run.
+    pub machine: Option<JobMachine>,
+    /// Whether what was reserved has been given back.
+    pub released: bool,
+    /// Whether nothing is left to do.
+    pub closed: bool,
+}
+
+/// How it ended, in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum JobResult {
+    /// The command came to its end.
+    Succeeded,
+    /// The command failed, or could never be run.
+    Failed,
+    /// Time or money ran out.
+    Expired,
+    /// A person ended it.
+    Cancelled,
+}

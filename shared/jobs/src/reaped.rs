@@ -1,0 +1,66 @@
+//! Whether Curfew itself has ended a machine, as its tags tell: EC2 says the same of it as of a person.
+
+use jiff::Timestamp;
+use model::curfew_tags::{MARKED, STOPPED};
+use model::instance::{Instance, InstanceState};
+use model::mark::Mark;
+use model::rule::{ResourceAction, Rule};
+
+/// The rule for which `reap-instances` has ended this instance: of what was announced for it, that which was due first; or for which it says that
+/// it stopped it. `None` where it had announced nothing that was due: then somebody else has.
+///
+/// What Curfew writes before it ends anything, [`Action::Terminate`](plan::Action::Terminate), stays on the instance for as long as EC2
+/// shows it.
+#[must_use]
+pub fn reaped(instance: &Instance, now: Timestamp) -> Option<Rule> {
+    let mark: Option<Mark> = instance.tags.get(MARKED).and_then(|text| text.parse().ok());
+    let entries = mark.filter(|mark| mark.resource == instance.id).into_iter().flat_map(|mark| mark.entries);
+    let due = entries.filter(|(_, said)| {
+        let ends = matches!(said.ending, ResourceAction::Stop | ResourceAction::Terminate);
+        ends && said.deadline <= now && said.is_fresh(instance.launched_at, now)
+    });
+    let by_mark = due.min_by_key(|(rule, said)| (said.deadline, *rule)).map(|(rule, _)| rule);
+    // One that runs again keeps the tag, and may be ended by anybody.
+    let is_stopped = matches!(instance.state, InstanceState::Stopping | InstanceState::Stopped);
+    let stopped = instance.tags.get(STOPPED).filter(|_| is_stopped);
+    by_mark.or_else(|| Rule::read(stopped?.split_whitespace().next()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::fixture::{NOW, instance, time};
+
+    fn check(state: InstanceState, tags: &[(&str, &str)], expect: Option<Rule>) {
+        let mut given = instance().build();
+        given.id = "i-1".into();
+        given.state = state;
+        given.tags.extend(tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+        assert_eq!(reaped(&given, time(NOW)), expect, "{state:?} {tags:?}");
+    }
+
+    #[test]
+    fn the_end_that_was_due_first_is_the_one_that_came() {
+        let check = |mark: &str, expect: Option<Rule>| check(InstanceState::Terminated, &[(MARKED, mark)], expect);
+        check("i-1 expired=terminate@2026-09-01T11:59:00Z", Some(Rule::Expired));
+        check(
+            "i-1 idle=terminate@2026-09-01T11:00:00Z untagged=stop@2026-09-01T10:00:00Z expired=terminate@2026-09-02T00:00:00Z",
+            Some(Rule::Untagged),
+        );
+        check("i-1 idle=terminate@2026-09-01T12:00:01Z", None);
+        check("i-1 idle=notify@2026-09-01T11:00:00Z", None);
+        check("i-2 expired=terminate@2026-09-01T11:59:00Z", None);
+        check("i-1 expired=terminate@2026-08-01T00:00:00Z", None);
+        check("yes", None);
+    }
+
+    #[test]
+    fn a_stop_counts_while_it_lasts() {
+        let stopped = [(STOPPED, "over-budget 2026-09-01T11:30:00Z")];
+        check(InstanceState::Stopped, &stopped, Some(Rule::OverBudget));
+        check(InstanceState::Stopping, &stopped, Some(Rule::OverBudget));
+        check(InstanceState::Terminated, &stopped, None);
+        check(InstanceState::Stopped, &[(STOPPED, "who knows")], None);
+        check(InstanceState::Stopped, &[], None);
+    }
+}

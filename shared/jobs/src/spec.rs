@@ -1,0 +1,128 @@
+//! What a team asks for: `inbox/<team>/<name>.toml`, which becomes the immutable `jobs/<team>/<job>/spec.toml`.
+
+mod checks;
+mod judge;
+mod read;
+mod written;
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use model::id::{Region, ResourceId, TypeName};
+use model::money::{Amount, Rate};
+use serde::{Deserialize, Serialize};
+
+use super::JobName;
+
+/// A whole spec.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobSpec {
+    /// Its name.
+    pub name: JobName,
+    /// Whose it is.
+    pub owner: Option<String>,
+    /// What the machine does; only its agent reads it.
+    pub work: Workload,
+    /// What it may take, and where it runs.
+    pub terms: JobTerms,
+}
+
+/// What the machine does. None of it ever comes into user data: the agent reads it from `spec.toml`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workload {
+    /// The command, for `sh -c`.
+    pub command: String,
+    /// What is run before it, in every attempt.
+    pub setup: Option<String>,
+    /// Its environment.
+    pub env: BTreeMap<String, String>,
+    /// Variables by the ARN of the secret, or of the parameter, whose value they get.
+    pub secrets: BTreeMap<String, String>,
+    /// As whom it runs; else the agent chooses.
+    pub user: Option<String>,
+    /// What is uploaded when it has ended: paths on the machine.
+    pub outputs: Vec<String>,
+}
+
+/// What a job may take, and where it runs: all that launching needs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct JobTerms {
+    /// Tags for the instance and its volumes, beside Curfew's own.
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
+    /// `[gpu]`.
+    pub gpu: GpuSpec,
+    /// `[spot]`; `None`: on demand only.
+    pub spot: Option<SpotSpec>,
+    /// `[limits] max_runtime`, in seconds, of all attempts together.
+    pub max_runtime_seconds: i64,
+    /// `[limits] finish_by`.
+    pub finish_by: Option<Timestamp>,
+    /// `[limits] max_usd`.
+    pub max_usd: Option<Amount>,
+    /// `[checkpoint]`; `None`: it begins at zero with each attempt.
+    pub checkpoint: Option<CheckpointSpec>,
+    /// `[machine]`.
+    pub machine: MachineSpec,
+    /// Where the state bucket is, which holds the checkpoints; `None`: nobody has said.
+    #[serde(default)]
+    pub bucket_region: Option<Region>,
+}
+
+/// `[gpu]`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct GpuSpec {
+    /// At least so many.
+    pub count: u32,
+    /// Each with at least so much memory, as it is sold: 24 is one of 24 GB, however many MiB EC2 says that it has.
+    pub memory_gib_min: u32,
+    /// Only these types; empty: every type that fits.
+    pub types: Vec<TypeName>,
+}
+
+/// `[spot]`, where it is enabled.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SpotSpec {
+    /// The most that it may cost by the hour; else what it costs on demand.
+    pub max_rate: Option<Rate>,
+    /// On demand, after there was no Spot for so many seconds.
+    pub fallback_to_on_demand_after_seconds: Option<i64>,
+}
+
+/// `[checkpoint]`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CheckpointSpec {
+    /// Where the command writes its checkpoints.
+    pub dir: String,
+    /// How often it is expected to, in seconds.
+    pub every_seconds: i64,
+    /// How many are kept in the bucket.
+    pub keep: u32,
+    /// How large one is at most, in GB, as the job states it.
+    #[serde(default)]
+    pub size_gb: Option<u32>,
+    /// What tells the command to write one and end: `SIGTERM`.
+    pub signal: String,
+}
+
+/// `[machine]`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct MachineSpec {
+    /// Where it may run; empty: in the home region.
+    pub regions: Vec<Region>,
+    /// The image; else the Deep Learning AMI.
+    pub ami: Option<ResourceId>,
+    /// `x86_64` or `arm64`; else that of the named types, or `x86_64` where none are named.
+    pub architecture: Option<String>,
+    /// The subnets; empty: the default ones.
+    pub subnets: Vec<ResourceId>,
+    /// The security groups; empty: that of the VPC.
+    pub security_groups: Vec<ResourceId>,
+    /// The instance profile, by name; else Curfew's own.
+    pub instance_profile: Option<String>,
+    /// The size of the root volume; else that of the image.
+    pub root_volume_gib: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests;

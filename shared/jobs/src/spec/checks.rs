@@ -1,0 +1,242 @@
+//! What single values of a spec must be. Each says what is legal.
+
+use model::config::{ManagedConfig, has_shape};
+use model::curfew_tags::begins_with_curfew;
+use model::foreign;
+
+/// EC2 user guide, "Tag restrictions".
+const TAG_KEY_CHARACTERS_MAX: usize = 128;
+const TAG_VALUE_CHARACTERS_MAX: usize = 256;
+
+/// The environment's own names begin so on the machine.
+const OWN_ENVIRONMENT: &str = "CURFEW_";
+
+/// The signals that a program can catch and that mean an end, or nothing but what it makes of them (POSIX, "Signal Concepts").
+pub(super) const SIGNALS: [&str; 6] = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"];
+
+/// No instance type has more GPUs of NVIDIA (EC2 instance types, "Accelerated computing": 16 of p2.16xlarge).
+pub(super) const GPUS_MAX: u32 = 16;
+
+/// No GPU has more memory.
+pub(super) const GPU_MEMORY_GIB_MAX: u32 = 1_024;
+
+/// EBS user guide, "General Purpose SSD volumes": gp3 has up to 64 TiB.
+pub(super) const ROOT_VOLUME_GIB_MAX: u32 = 65_536;
+
+/// No checkpoint fits on a smaller volume than its own size.
+pub(super) const CHECKPOINT_GB_MAX: u32 = ROOT_VOLUME_GIB_MAX;
+
+/// Of what a list holds: nobody writes more by hand, and one call of EC2 takes as many.
+pub(super) const ITEMS_MAX: usize = 100;
+
+/// A budget of more is a slip of the hand.
+pub(super) const USD_MAX: f64 = 1_000_000_000.0;
+
+/// Says nothing of a legal text. None can be handed to a program that has a NUL in it.
+pub(super) fn text(text: &str) -> Result<(), String> {
+    if text.contains('\0') {
+        return Err("it has a NUL character (U+0000), which no program can be handed; leave it out".to_owned());
+    }
+    Ok(())
+}
+
+pub(super) fn tag_value(value: &str) -> Result<(), String> {
+    let count = value.chars().count();
+    if count > TAG_VALUE_CHARACTERS_MAX {
+        return Err(format!("the value of a tag has {TAG_VALUE_CHARACTERS_MAX} characters at most, not {count}"));
+    }
+    if value.contains(char::is_control) {
+        return Err("the value of a tag has no line breaks and no other control characters".to_owned());
+    }
+    Ok(())
+}
+
+pub(super) fn tag_key(key: &str, managed: &ManagedConfig) -> Result<(), String> {
+    let count = key.chars().count();
+    if !(1..=TAG_KEY_CHARACTERS_MAX).contains(&count) || key.contains(char::is_control) {
+        return Err(format!(
+            "a tag key has 1 to {TAG_KEY_CHARACTERS_MAX} characters, and no control characters among them"
+        ));
+    }
+    if begins_with_curfew(key) {
+        return Err("tags that begin with `curfew` are Curfew's own; name it otherwise".to_owned());
+    }
+    if key.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("aws:")) {
+        return Err("tags that begin with `aws:` are AWS's own; name it otherwise".to_owned());
+    }
+    if let Some(whose) = foreign::controller_by_key(key, managed) {
+        return Err(format!(
+            "by this tag Curfew would take the machine for that of {whose}, and never end it; name it otherwise"
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn variable(name: &str) -> Result<(), String> {
+    let begins = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+    if !begins || !name.chars().all(|one| one.is_ascii_alphanumeric() || one == '_') {
+        return Err("the name of a variable is letters, digits and `_`, and begins with no digit".to_owned());
+    }
+    if name.starts_with(OWN_ENVIRONMENT) {
+        return Err(format!("variables that begin with `{OWN_ENVIRONMENT}` are Curfew's own; name it otherwise"));
+    }
+    Ok(())
+}
+
+/// Secrets Manager user guide, "Determine who has permissions", and "What's in a Secrets Manager secret?" (the ARN ends on `-` and six
+/// random characters, without which it may be taken for another secret's); Systems Manager user guide, "Restricting access to Parameter Store
+/// parameters using IAM policies".
+pub(super) fn secret(arn: &str) -> Result<(), String> {
+    let legal = |character: char| character.is_ascii_alphanumeric() || "/_+=.@-".contains(character);
+    let is_name = |name: &str| !name.is_empty() && name.len() <= 1_024 && name.chars().all(legal);
+    let parts: Vec<&str> = arn.splitn(6, ':').collect();
+    let is_one = match parts.as_slice() {
+        ["arn", partition, service, region, account, resource] => {
+            let is_partition = *partition == "aws" || partition.starts_with("aws-");
+            let is_account = account.len() == 12 && account.bytes().all(|byte| byte.is_ascii_digit());
+            let name = match *service {
+                "secretsmanager" => resource.strip_prefix("secret:").filter(|name| has_suffix(name)),
+                "ssm" => resource.strip_prefix("parameter/"),
+                _ => None,
+            };
+            is_partition && is_account && has_shape(region) && name.is_some_and(is_name)
+        }
+        _ => false,
+    };
+    if is_one {
+        return Ok(());
+    }
+    Err("write the ARN of a secret in full, with the six characters at its end \
+         (`arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME-AbCdEf`), or of a parameter \
+         (`arn:aws:ssm:REGION:ACCOUNT:parameter/NAME`), never the secret itself"
+        .to_owned())
+}
+
+/// Whether a name ends as the ARN of a secret does.
+fn has_suffix(name: &str) -> bool {
+    name.rsplit_once('-').is_some_and(|(name, suffix)| {
+        !name.is_empty() && suffix.len() == 6 && suffix.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
+}
+
+pub(super) fn instance_type(name: &str) -> Result<(), String> {
+    let legal = |part: &str| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+    };
+    if name.len() <= 64 && name.split_once('.').is_some_and(|(family, size)| legal(family) && legal(size)) {
+        return Ok(());
+    }
+    Err(format!("{name:?} is no instance type; write one as `g6.xlarge`"))
+}
+
+/// Agents are built for these.
+pub(super) fn architecture(name: &str) -> Result<(), String> {
+    match name {
+        "x86_64" | "arm64" => Ok(()),
+        _ => Err(format!("{name:?} is none of `x86_64`, `arm64`")),
+    }
+}
+
+pub(super) fn region(name: &str) -> Result<(), String> {
+    if has_shape(name) && name.len() <= 64 {
+        return Ok(());
+    }
+    Err(format!("{name:?} does not look like a region, such as us-east-1"))
+}
+
+/// A path on the machine that leads to the same place from everywhere.
+pub(super) fn path(path: &str) -> Result<(), String> {
+    text(path)?;
+    if !path.starts_with('/') {
+        return Err(format!("{path:?} is not an absolute path; begin it with `/`"));
+    }
+    if path.split('/').all(str::is_empty) {
+        return Err("it cannot be `/` itself; name a directory below".to_owned());
+    }
+    if path.split('/').any(|part| part == "..") {
+        return Err(format!("{path:?} has `..` in it; write where it leads to"));
+    }
+    Ok(())
+}
+
+/// Directories that belong to the machine, with all that is below them (Filesystem Hierarchy Standard 3.0).
+const OF_THE_SYSTEM: [&str; 9] = ["bin", "boot", "etc", "lib", "lib32", "lib64", "proc", "sbin", "sys"];
+
+/// Those in which people make their own.
+const AROUND: [&[&str]; 15] = [
+    &["dev"],
+    &["home"],
+    &["home", "*"],
+    &["opt"],
+    &["root"],
+    &["run"],
+    &["tmp"],
+    &["usr"],
+    &["usr", "local"],
+    &["var"],
+    &["var", "cache"],
+    &["var", "lib"],
+    &["var", "log"],
+    &["var", "run"],
+    &["var", "tmp"],
+];
+
+/// A directory that can be given to a user of the machine, with all that is in it.
+pub(super) fn own_directory(dir: &str) -> Result<(), String> {
+    path(dir)?;
+    let names: Vec<&str> = dir.split('/').filter(|name| !name.is_empty() && *name != ".").collect();
+    let is_around = |around: &&[&str]| {
+        around.len() == names.len() && around.iter().zip(&names).all(|(around, name)| *around == "*" || around == name)
+    };
+    let is_the_systems = match names.as_slice() {
+        ["usr", below, ..] if *below != "local" => true,
+        ["run", "systemd", ..] => true,
+        names => names.first().is_some_and(|first| OF_THE_SYSTEM.contains(first)) || AROUND.iter().any(is_around),
+    };
+    if is_the_systems {
+        return Err(format!(
+            "{dir:?} belongs to the system, and the directory of checkpoints is given to the user, with what lies in it put aside; name \
+             one of its own"
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn signal(name: &str) -> Result<(), String> {
+    if SIGNALS.contains(&name) {
+        return Ok(());
+    }
+    let written = name.to_ascii_uppercase();
+    let near = SIGNALS.iter().find(|signal| **signal == written || signal.strip_prefix("SIG") == Some(&written));
+    let names: Vec<String> = SIGNALS.iter().map(|signal| format!("`{signal}`")).collect();
+    let hint = near.map(|signal| format!("; did you mean `{signal}`?")).unwrap_or_default();
+    let why = if matches!(written.as_str(), "SIGKILL" | "KILL" | "SIGSTOP" | "STOP") {
+        ": no program can catch it"
+    } else {
+        ""
+    };
+    Err(format!("{name:?} is none of {}{hint}{why}", names.join(", ")))
+}
+
+/// `useradd(8)`: what every Linux takes.
+pub(super) fn user(name: &str) -> Result<(), String> {
+    let begins = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_');
+    let legal = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || matches!(one, '_' | '-');
+    if begins && name.len() <= 32 && name.chars().all(legal) {
+        return Ok(());
+    }
+    Err(format!(
+        "{name:?} is no user name; one is 1 to 32 small letters, digits, `_` and `-`, and begins with a letter or `_`"
+    ))
+}
+
+pub(super) fn usd(usd: f64) -> Result<(), String> {
+    if usd > USD_MAX {
+        return Err(format!("{usd:e} is more than anybody spends; write {USD_MAX} at most"));
+    }
+    // A millionth of a dollar is the smallest that there is.
+    if usd.is_nan() || usd < 1e-6 {
+        return Err(format!("{usd} is no amount that anything could be had for; write USD, a number above 0"));
+    }
+    Ok(())
+}

@@ -1,0 +1,379 @@
+//! What a spec means.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use model::config::Config;
+use model::curfew_tags::{ATTEMPT, EXPIRES_AT, JOB, MARKED, MODE};
+use model::document::utf8;
+use model::id::{Region, ResourceId, TeamName, TypeName};
+use model::image_source::{check_ami, check_id};
+use model::money::{Amount, Rate};
+use model::{duration, moment};
+
+use super::judge::SpecValidator;
+use super::written::{self, RawSpec};
+use super::{CheckpointSpec, GpuSpec, JobSpec, JobTerms, MachineSpec, SpotSpec, Workload, checks};
+use crate::machine_role::allow_profile;
+use crate::{ATTEMPT_MIN, CHECKPOINTS_KEPT_MAX, JobName, SpecMistake};
+
+const DIR: &str = "/var/curfew/checkpoints";
+const EVERY: SignedDuration = SignedDuration::from_mins(15);
+const SIGNAL: &str = "SIGTERM";
+
+/// Of a resource (EC2 user guide, "Tag restrictions").
+const TAGS_MAX: usize = 50;
+
+impl JobSpec {
+    /// The largest document that is read, in bytes.
+    pub const BYTES_MAX: usize = written::BYTES_MAX;
+
+    /// Reads a spec. `file_name`: what it is called in the inbox, with or without its folder; a spec that has no name takes that. `team`:
+    /// whose folder it lies in; without one it may name no instance profile. `bucket_region`: where its checkpoints are kept.
+    ///
+    /// # Errors
+    /// Every mistake, in the order of the document: its line, its full key, and what is legal. What `config` requires, and that
+    /// a moment is to come, is judged as of `now`: a spec that was accepted is read by [`Spec::accepted`].
+    pub fn read(
+        text: &str,
+        file_name: &str,
+        team: Option<&TeamName>,
+        config: &Config,
+        bucket_region: &Region,
+        now: Timestamp,
+    ) -> Result<Self, Vec<SpecMistake>> {
+        let (mut judge, written) = SpecValidator::parse(text)?;
+        let name = judge.name(written.name.as_deref(), file_name);
+        let owner = judge.owner(&written, config);
+        judge.tags(&written, config);
+        let work = judge.work(&written);
+        let terms = JobTerms {
+            gpu: judge.gpu(&written.gpu),
+            spot: judge.spot(&written.spot),
+            max_runtime_seconds: judge.max_runtime(&written.limits, config),
+            finish_by: judge.finish_by(&written.limits, now),
+            max_usd: judge.usd(&["limits", "max_usd"], written.limits.max_usd).map(Amount::from_usd),
+            checkpoint: judge.checkpoint(written.checkpoint.as_ref(), config, checks::own_directory),
+            machine: judge.machine(written.machine, team, config),
+            tags: written.tags,
+            bucket_region: Some(bucket_region.clone()),
+        };
+        if let Some(problem) = terms.find_missing_size() {
+            judge.report_missing(&["checkpoint", "size_gb"], &problem);
+        }
+        judge.done((name, work), |(name, work)| Some(Self { name: name?, owner, work: work?, terms }))
+    }
+
+    /// The same of its bytes.
+    ///
+    /// # Errors
+    /// As [`Spec::read`], and where a byte is no UTF-8.
+    pub fn read_bytes(
+        document: &[u8],
+        file_name: &str,
+        team: Option<&TeamName>,
+        config: &Config,
+        bucket_region: &Region,
+        now: Timestamp,
+    ) -> Result<Self, Vec<SpecMistake>> {
+        let text = utf8(document).map_err(|wrong| vec![wrong.into()])?;
+        Self::read(text, file_name, team, config, bucket_region, now)
+    }
+
+    /// The name of the job that a document becomes, whatever else stands in it. `None` where it was never accepted: it has no legal name.
+    ///
+    /// Whether a job exists for a document must not depend on what the configuration allows today, nor on the keys that this version knows.
+    #[must_use]
+    pub fn read_name(document: &[u8], file_name: &str) -> Option<JobName> {
+        let document: toml::Table = toml::from_str(std::str::from_utf8(document).ok()?).ok()?;
+        let name = match document.get("name") {
+            Some(name) => name.as_str()?,
+            None => default_name(file_name),
+        };
+        JobName::read(name).ok()
+    }
+
+    /// What the machine does, of a spec that was accepted. Of the configuration only how many checkpoints are kept counts, where the spec
+    /// does not say.
+    ///
+    /// # Errors
+    /// As [`Spec::read`], of what the machine does.
+    pub fn accepted(text: &str, config: &Config) -> Result<(Workload, Option<CheckpointSpec>), Vec<SpecMistake>> {
+        let (mut judge, written) = SpecValidator::parse(text)?;
+        let work = judge.work(&written);
+        // A directory that is refused today may have been accepted.
+        let checkpoint = judge.checkpoint(written.checkpoint.as_ref(), config, checks::path);
+        judge.done(work, |work| Some((work?, checkpoint)))
+    }
+}
+
+/// The name of a spec that does not say one.
+fn default_name(file_name: &str) -> &str {
+    let file = file_name.rsplit('/').next().unwrap_or_default();
+    file.strip_suffix(".toml").unwrap_or(file)
+}
+
+/// Section by section.
+impl SpecValidator<'_> {
+    fn name(&mut self, said: Option<&str>, file_name: &str) -> Option<JobName> {
+        if let Some(name) = said {
+            let read = JobName::read(name);
+            return read.map_err(|problem| self.refuse(&["name"], &format!("{name:?}: {problem}"))).ok();
+        }
+        let name = default_name(file_name);
+        let problem =
+            |legal: String| format!("the file is called {name:?}, which is no name for a job: {legal}; write `name`");
+        JobName::read(name).map_err(|legal| self.report_missing(&["name"], &problem(legal))).ok()
+    }
+
+    /// By the key of its own, or by the account's owner tag.
+    fn owner(&mut self, written: &RawSpec, config: &Config) -> Option<String> {
+        let key = config.tags.owner.as_str();
+        let by_tag = written.tags.get(key);
+        if let Some(owner) = &written.owner {
+            self.check(&["owner"], checks::tag_value(owner));
+            if owner.trim().is_empty() {
+                self.refuse(&["owner"], "it is empty; write who hears of the job, or leave it out");
+            }
+            if by_tag.is_some_and(|tagged| tagged != owner) {
+                self.refuse(&["tags", key], "it says another owner than `owner` does; leave one of them out");
+            }
+        }
+        written.owner.as_ref().or(by_tag).cloned()
+    }
+
+    fn tags(&mut self, written: &RawSpec, config: &Config) {
+        let keys = &config.tags;
+        for (key, value) in &written.tags {
+            let path = ["tags", key.as_str()];
+            if *key == keys.team {
+                self.refuse(&path, "the team is that of the folder that a job is submitted to; leave it out");
+                continue;
+            }
+            self.check(&path, checks::tag_key(key, &config.managed));
+            self.check(&path, checks::tag_value(value));
+        }
+        let own = [keys.team.as_str(), &keys.owner, "Name", MODE, JOB, ATTEMPT, EXPIRES_AT, MARKED];
+        let all: BTreeSet<&str> = own.into_iter().chain(written.tags.keys().map(String::as_str)).collect();
+        if all.len() > TAGS_MAX {
+            let problem = format!(
+                "with Curfew's own they are {}; a resource has {TAGS_MAX} at most, so leave {} out",
+                all.len(),
+                all.len() - TAGS_MAX
+            );
+            self.refuse(&["tags"], &problem);
+        }
+        for key in keys.required.iter().filter(|key| **key != keys.team) {
+            let is_set = written.tags.get(key).is_some_and(|value| !value.is_empty());
+            if *key == keys.owner {
+                if !is_set && written.owner.is_none() {
+                    self.report_missing(
+                        &["owner"],
+                        &format!("this account requires the tag {key} of every GPU instance; write `owner`"),
+                    );
+                }
+            } else if !is_set {
+                let problem =
+                    "this account requires this tag of every GPU instance; write it, with a value, under [tags]";
+                self.report_missing(&["tags", key], problem);
+            }
+        }
+    }
+
+    fn work(&mut self, written: &RawSpec) -> Option<Workload> {
+        match &written.command {
+            None => self.report_missing(
+                &["command"],
+                "it is missing: write what is to be run, such as `command = \"python train.py\"`",
+            ),
+            Some(command) if command.trim().is_empty() => {
+                self.refuse(&["command"], "it is empty; write what is to be run");
+            }
+            Some(command) => self.check(&["command"], checks::text(command)),
+        }
+        self.check(&["setup"], written.setup.as_deref().map_or(Ok(()), checks::text));
+        for (name, value) in &written.env {
+            self.check(&["env", name], checks::variable(name).and_then(|()| checks::text(value)));
+        }
+        for (name, arn) in &written.secrets {
+            self.check(&["secrets", name], checks::variable(name).and_then(|()| checks::secret(arn)));
+            if written.env.contains_key(name) {
+                self.refuse(&["secrets", name], "`env` has this variable as well; leave one of them out");
+            }
+        }
+        let machine = &written.machine;
+        self.check(&["machine", "user"], machine.user.as_deref().map_or(Ok(()), checks::user));
+        self.list(&["machine", "outputs"], &machine.outputs, checks::path);
+        Some(Workload {
+            command: written.command.clone()?,
+            setup: written.setup.clone(),
+            env: written.env.clone(),
+            secrets: written.secrets.clone(),
+            user: machine.user.clone(),
+            outputs: machine.outputs.clone(),
+        })
+    }
+
+    fn gpu(&mut self, gpu: &written::RawGpu) -> GpuSpec {
+        self.list(&["gpu", "types"], &gpu.types, checks::instance_type);
+        GpuSpec {
+            count: self.some(&["gpu", "count"], gpu.count, 1, [1, checks::GPUS_MAX]),
+            memory_gib_min: self.some(
+                &["gpu", "memory_gib_min"],
+                gpu.memory_gib_min,
+                0,
+                [0, checks::GPU_MEMORY_GIB_MAX],
+            ),
+            types: gpu.types.iter().map(|name| TypeName::from(name.as_str())).collect(),
+        }
+    }
+
+    fn spot(&mut self, spot: &written::RawSpot) -> Option<SpotSpec> {
+        let max_usd = self.usd(&["spot", "max_usd_per_hour"], spot.max_usd_per_hour);
+        let fallback = self.length(
+            &["spot", "fallback_to_on_demand_after"],
+            spot.fallback_to_on_demand_after,
+            "write for how long Spot is tried first, or `enabled = false` for on demand only",
+        );
+        spot.enabled.unwrap_or(true).then(|| SpotSpec {
+            max_rate: max_usd.map(|usd| Rate::from_usd_micros_per_hour(Amount::from_usd(usd).usd_micros())),
+            fallback_to_on_demand_after_seconds: fallback.map(|length| length.as_secs()),
+        })
+    }
+
+    fn max_runtime(&mut self, limits: &written::RawLimits, config: &Config) -> i64 {
+        let path = ["limits", "max_runtime"];
+        let least = duration::format_duration(ATTEMPT_MIN);
+        match limits.max_runtime {
+            Some(said) if said < ATTEMPT_MIN => {
+                let problem = format!(
+                    "{} is too short; a machine has to boot first: write {least} or more",
+                    duration::format_exact_duration(said)
+                );
+                self.refuse(&path, &problem);
+            }
+            None if config.lifetime.max < ATTEMPT_MIN => {
+                let default = duration::format_exact_duration(config.lifetime.max);
+                let problem = format!(
+                    "it is missing, and [lifetime] max of the configuration, {default}, is too short: write {least} or more"
+                );
+                self.report_missing(&path, &problem);
+            }
+            _ => {}
+        }
+        limits.max_runtime.unwrap_or(config.lifetime.max).as_secs()
+    }
+
+    fn finish_by(&mut self, limits: &written::RawLimits, now: Timestamp) -> Option<Timestamp> {
+        let path = ["limits", "finish_by"];
+        let text = limits.finish_by.as_deref()?;
+        let Some(at) = moment::read(text) else {
+            let problem = format!(
+                "{text:?} is not a moment; write date, time and offset, such as `2026-12-24T18:00:00+01:00` or `2026-12-24T17:00:00Z`"
+            );
+            self.refuse(&path, &problem);
+            return None;
+        };
+        if at <= now {
+            self.refuse(&path, &format!("{text} is over (it is {now:.0}); write a moment to come"));
+        } else if at.duration_since(now) < ATTEMPT_MIN {
+            let least = duration::format_duration(ATTEMPT_MIN);
+            self.refuse(
+                &path,
+                &format!("{text} is too soon (it is {now:.0}): a machine has to boot first; leave it {least} or more"),
+            );
+        }
+        Some(at)
+    }
+
+    fn checkpoint(
+        &mut self,
+        checkpoint: Option<&written::RawCheckpoint>,
+        config: &Config,
+        directory: impl Fn(&str) -> Result<(), String>,
+    ) -> Option<CheckpointSpec> {
+        let checkpoint = checkpoint?;
+        let dir = checkpoint.dir.as_deref().unwrap_or(DIR);
+        self.check(&["checkpoint", "dir"], directory(dir));
+        let every = self.length(&["checkpoint", "every"], checkpoint.every, "write how often the command writes one");
+        let signal = checkpoint.signal.as_deref().unwrap_or(SIGNAL);
+        self.check(&["checkpoint", "signal"], checks::signal(signal));
+        Some(CheckpointSpec {
+            dir: dir.to_owned(),
+            every_seconds: every.unwrap_or(EVERY).as_secs(),
+            // The configuration may say 0; without one there is nothing to resume from.
+            keep: self.some(
+                &["checkpoint", "keep"],
+                checkpoint.keep,
+                config.jobs.checkpoint_keep.clamp(1, CHECKPOINTS_KEPT_MAX),
+                [1, CHECKPOINTS_KEPT_MAX],
+            ),
+            size_gb: checkpoint
+                .size_gb
+                .map(|size| self.some(&["checkpoint", "size_gb"], Some(size), size, [1, checks::CHECKPOINT_GB_MAX])),
+            signal: signal.to_owned(),
+        })
+    }
+
+    fn machine(&mut self, machine: written::RawMachine, team: Option<&TeamName>, config: &Config) -> MachineSpec {
+        let looked_at = |region: &str| match &config.regions[..] {
+            regions if regions.is_empty() || regions.iter().any(|known| known.as_str() == region) => Ok(()),
+            regions => {
+                let names: Vec<&str> = regions.iter().map(Region::as_str).collect();
+                Err(format!(
+                    "Curfew does not look at {region}, so it could end nothing there; it looks at {}",
+                    names.join(", ")
+                ))
+            }
+        };
+        self.list(&["machine", "regions"], &machine.regions, |name| {
+            checks::region(name).and_then(|()| looked_at(name))
+        });
+        if let Some(ami) = &machine.ami {
+            self.check(&["machine", "ami"], check_ami(ami));
+        }
+        if let Some(architecture) = &machine.architecture {
+            self.check(&["machine", "architecture"], checks::architecture(architecture));
+        }
+        self.list(&["machine", "subnets"], &machine.subnets, |id| check_id(id, "subnet", "a subnet"));
+        self.list(&["machine", "security_groups"], &machine.security_groups, |id| {
+            check_id(id, "sg", "a security group")
+        });
+        if machine.regions.len() > 1 {
+            let of_one = [
+                ("ami", machine.ami.is_some()),
+                ("subnets", !machine.subnets.is_empty()),
+                ("security_groups", !machine.security_groups.is_empty()),
+            ];
+            for (key, _) in of_one.into_iter().filter(|(_, is_said)| *is_said) {
+                self.refuse(
+                    &["machine", key],
+                    "it is of one region, and `regions` names several; leave it out, or name one region",
+                );
+            }
+        }
+        if let Some(profile) = &machine.instance_profile {
+            self.profile(profile, team, config);
+        }
+        if machine.root_volume_gib.is_some() {
+            self.some(&["machine", "root_volume_gib"], machine.root_volume_gib, 1, [1, checks::ROOT_VOLUME_GIB_MAX]);
+        }
+        let ids = |ids: Vec<String>| ids.into_iter().map(ResourceId::new).collect();
+        MachineSpec {
+            regions: machine.regions.into_iter().map(Region::new).collect(),
+            ami: machine.ami.map(ResourceId::new),
+            architecture: machine.architecture,
+            subnets: ids(machine.subnets),
+            security_groups: ids(machine.security_groups),
+            instance_profile: machine.instance_profile,
+            root_volume_gib: machine.root_volume_gib,
+        }
+    }
+
+    fn profile(&mut self, profile: &str, team: Option<&TeamName>, config: &Config) {
+        let nobodys = || Err("it lies in no team's folder, and so may name no instance profile".to_owned());
+        if let Err(problem) = team.map_or_else(nobodys, |team| allow_profile(profile, team, config)) {
+            self.refuse(&["machine", "instance_profile"], &problem);
+        }
+    }
+}

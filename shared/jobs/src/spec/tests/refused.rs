@@ -1,0 +1,352 @@
+//! Each mistake, where it is and what is legal.
+
+use super::*;
+
+#[test]
+fn every_mistake_at_once() {
+    check_by(
+        "",
+        "name = \"-x\"\ncomand = \"python\"\ncount = 2\n[gpu]\ncount = \"two\"\ntypes = [\"g5\", \"g6.xlarge\", \"g6.xlarge\"]\n\
+         [limits]\nmax_runtime = \"soon\"\nfinish_by = \"tomorrow\"\n[checkpont]\ndir = \"ckpt\"\n",
+        &[
+            "0 command: it is missing: write what is to be run, such as `command = \"python train.py\"`",
+            "0 owner: this account requires the tag Owner of every GPU instance; write `owner`",
+            "1 name: \"-x\": a name is 1 to 63 letters, digits, `-`, `_` and `.`, and begins with a letter or a digit",
+            "2 comand: there is no key `comand` here; did you mean `command`?",
+            "3 count: there is no key `count` here; `count` belongs to [gpu]",
+            "5 gpu.count: write a whole number, 0 or more, not the text \"two\"",
+            "6 gpu.types[0]: \"g5\" is no instance type; write one as `g6.xlarge`",
+            "6 gpu.types[2]: \"g6.xlarge\" stands here twice",
+            "8 limits.max_runtime: `soon` is not a duration; write a number and a unit of s, m, h, d or w, such as `30m`, \
+             `1h30m` or `0s`, ten years at most",
+            "9 limits.finish_by: \"tomorrow\" is not a moment; write date, time and offset, such as \
+             `2026-12-24T18:00:00+01:00` or `2026-12-24T17:00:00Z`",
+            "10 checkpont: there is no key `checkpont` here; did you mean `checkpoint`?",
+        ],
+    );
+}
+
+#[test]
+fn what_is_there_and_wrong_is_not_missing_as_well() {
+    check_by("", "owner = 1\ncommand = 2", &["1 owner: write a text, not 1", "2 command: write a text, not 2"]);
+    check_by("", "owner = \"a\"\ncommand = \"python", &["2 command: invalid basic string, expected `\"`"]);
+}
+
+#[test]
+fn what_cannot_be_run() {
+    check_by("", "owner = \"a\"\ncommand = \" \"", &["2 command: it is empty; write what is to be run"]);
+    let nul = "it has a NUL character (U+0000), which no program can be handed; leave it out";
+    check_by("", "owner = \"a\"\ncommand = \"a\\u0000b\"", &[&format!("2 command: {nul}")]);
+    check_key("setup", "\"a\\u0000\"", nul);
+    check_key("env", "{ A = \"a\\u0000\" }", nul);
+    check_key("machine.outputs", "[\"/a\\u0000\"]", nul);
+}
+
+#[test]
+fn a_file_without_a_good_name_needs_one() {
+    let of = |file: &str| {
+        JobSpec::read(LEAST, file, None, &Config::default(), &"us-east-1".into(), now())
+            .map(|spec| spec.name.as_str().to_owned())
+    };
+    assert_eq!(of("inbox/vision/a.b.toml").as_deref(), Ok("a.b"));
+    assert_eq!(of("./train.toml").as_deref(), Ok("train"));
+    for file in ["", ".toml", "my job.toml", "größe.toml"] {
+        let refused = of(file).unwrap_err();
+        assert!(refused[0].key == "name" && refused[0].line == 0, "{refused:?}");
+        assert!(refused[0].problem.ends_with("write `name`"), "{refused:?}");
+    }
+}
+
+#[test]
+fn what_the_account_requires_comes_from_folder_owner_or_tags() {
+    let required = "[tags]\nrequired = [\"Team\", \"Owner\", \"project\"]";
+    let project =
+        "tags.project: this account requires this tag of every GPU instance; write it, with a value, under [tags]";
+    check_by(required, LEAST, &[&format!("0 {project}")]);
+    check_by(required, &format!("{LEAST}tags = {{ project = \"\" }}"), &[&format!("3 {project}")]);
+    assert!(read_by(required, &format!("{LEAST}tags = {{ project = \"p\" }}")).is_ok());
+    let by_tag = read_by("", "command = \"x\"\ntags = { Owner = \"ada\" }").unwrap();
+    assert_eq!(by_tag.owner.as_deref(), Some("ada"));
+    assert_eq!(read_by("[tags]\nrequired = []", "command = \"x\"").unwrap().owner, None);
+    check_by(
+        "",
+        "command = \"x\"\nowner = \" \"",
+        &["2 owner: it is empty; write who hears of the job, or leave it out"],
+    );
+}
+
+#[test]
+fn tags_that_would_say_something_else() {
+    check(
+        "tags = { Team = \"nlp\" }",
+        &["3 tags.Team: the team is that of the folder that a job is submitted to; leave it out"],
+    );
+    check(
+        "tags = { Owner = \"bob\" }",
+        &["3 tags.Owner: it says another owner than `owner` does; leave one of them out"],
+    );
+    for key in ["curfew:protected", "Curfew:mode", "curfewed", " curfew:job", "aws:x", "AWS:x", "", "a\\nb"] {
+        check_key("tags", &format!("{{ \"{key}\" = \"x\" }}"), "tag");
+    }
+    check_key(
+        "tags",
+        "{ \"eks:cluster-name\" = \"x\" }",
+        "Curfew would take the machine for that of EKS, and never end it",
+    );
+    check_by(
+        "[managed]\ntag_keys = [\"spacelift\"]",
+        &format!("{LEAST}[tags]\nspacelift = \"\""),
+        &[
+            "4 tags.spacelift: by this tag Curfew would take the machine for that of whoever set the tag spacelift, and never end \
+         it; name it otherwise",
+        ],
+    );
+    check_key("tags", "{ a = \"x\\ny\" }", "no line breaks");
+    check_key("tags", &format!("{{ a = \"{}\" }}", "x".repeat(257)), "256 characters at most, not 257");
+}
+
+#[test]
+fn tags_are_counted_with_those_that_come_by_themselves() {
+    let tags = |count: usize| (0..count).map(|number| format!("t{number} = \"\"")).collect::<Vec<_>>().join("\n");
+    read(&format!("{LEAST}[tags]\n{}", tags(42)));
+    check(
+        &format!("[tags]\n{}", tags(43)),
+        &["3 tags: with Curfew's own they are 51; a resource has 50 at most, so leave 1 out"],
+    );
+    read(&format!("{LEAST}[tags]\nName = \"x\"\n{}", tags(42)));
+}
+
+#[test]
+fn variables_and_secrets() {
+    for name in ["1A", "A-B", "", "A B", "É", "CURFEW_JOB"] {
+        check_key("env", &format!("{{ \"{name}\" = \"x\" }}"), "variable");
+    }
+    let arn = |arn: &str| format!("{{ TOKEN = \"{arn}\" }}");
+    for legal in [
+        "arn:aws:secretsmanager:us-east-1:123456789012:secret:team/hf-AbCdEf",
+        "arn:aws-us-gov:ssm:us-gov-west-1:123456789012:parameter/team/hf",
+    ] {
+        read(&format!("{LEAST}secrets = {}", arn(legal)));
+    }
+    for wrong in [
+        "hf_abcdefghijklmnop",
+        "arn:aws:s3:::bucket/key",
+        "arn:aws:ssm:us-east-1:123456789012:document/x",
+        "arn:aws:secretsmanager:us-east-1:12345:secret:x",
+        "arn:aws:secretsmanager:us-east-1:123456789012:secret:",
+        "arn:aws:secretsmanager:us-east-1:123456789012:secret:x:password::",
+        "arn:aws:secretsmanager:us-east-1:123456789012:secret:hf",
+        "arn:aws:secretsmanager:us-east-1:123456789012:secret:hf-token",
+        "arn:aws:ssm::123456789012:parameter/x",
+    ] {
+        check_key("secrets", &arn(wrong), "never the secret itself");
+    }
+    let rest = "env = { A = \"x\" }\nsecrets = { A = \"arn:aws:ssm:us-east-1:123456789012:parameter/a\" }";
+    check(rest, &["4 secrets.A: `env` has this variable as well; leave one of them out"]);
+}
+
+#[test]
+fn numbers_out_of_range() {
+    check_key("gpu.count", "0", "write a whole number from 1 to 16");
+    check_key("gpu.count", "17", "write a whole number from 1 to 16");
+    check_key("gpu.count", "-1", "write a whole number, 0 or more, not -1");
+    check_key("gpu.count", "1.5", "write a whole number, 0 or more, not 1.5");
+    check_key("gpu.memory_gib_min", "1025", "write a whole number from 0 to 1024");
+    check_key("checkpoint.keep", "0", "write a whole number from 1 to 500");
+    check_key("machine.architecture", "\"aarch64\"", "\"aarch64\" is none of `x86_64`, `arm64`");
+    check_key("machine.root_volume_gib", "0", "write a whole number from 1 to 65536");
+    for key in ["spot.max_usd_per_hour", "limits.max_usd"] {
+        for wrong in ["0", "-1", "nan", "0.0000001"] {
+            check_key(key, wrong, "write USD, a number above 0");
+        }
+        check_key(key, "inf", "write 1000000000 at most");
+        check_key(key, "\"5\"", "write a number, not the text \"5\"");
+    }
+}
+
+#[test]
+fn durations_that_are_none() {
+    check_key(
+        "limits.max_runtime",
+        "\"14m59s\"",
+        "14m59s is too short; a machine has to boot first: write 15m or more",
+    );
+    check_key("limits.max_runtime", "\"0s\"", "0s is too short");
+    check_key("spot.fallback_to_on_demand_after", "\"0s\"", "0s is too short");
+    check_key("checkpoint.every", "\"0s\"", "0s is too short");
+    check_key("checkpoint.every", "900", "write a duration such as `30m`, not 900");
+    assert_eq!(read(&format!("{LEAST}[limits]\nmax_runtime = \"15m\"")).terms.max_runtime_seconds, 900);
+    check_by(
+        "[lifetime]\nmax = \"0s\"",
+        LEAST,
+        &[
+            "0 limits.max_runtime: it is missing, and [lifetime] max of the configuration, 0s, is too short: write 15m or more",
+        ],
+    );
+}
+
+#[test]
+fn a_moment_has_an_offset_and_is_to_come() {
+    for legal in ["\"2026-11-22T06:00:00+00:30\"", "2026-11-22T06:00:00Z", "\"2026-11-22T05:15:00Z\""] {
+        assert!(read(&format!("{LEAST}[limits]\nfinish_by = {legal}")).terms.finish_by.is_some());
+    }
+    for none in ["\"2026-12-24\"", "2026-12-24", "2026-12-24T18:00:00", "18:00:00", "\"2026-12-24T18:00:00\""] {
+        check_key("limits.finish_by", none, "is not a moment; write date, time and offset");
+    }
+    check_key("limits.finish_by", "2026-11-22T05:00:00Z", "is over (it is 2026-11-22T05:00:00Z)");
+    check_key("limits.finish_by", "2026-11-22T05:14:59Z", "a machine has to boot first; leave it 15m or more");
+    check_key("limits.finish_by", "3", "write a moment such as `2026-12-24T18:00:00+01:00`, not 3");
+    check_key("limits.finish_by", "{ a = 1 }", "write a moment such as `2026-12-24T18:00:00+01:00`");
+}
+
+#[test]
+fn a_directory_is_absolute() {
+    for (dir, words) in [
+        ("ckpt", "is not an absolute path"),
+        ("~/ckpt", "is not an absolute"),
+        ("//", "`/` itself"),
+        ("/a/../b", "`..`"),
+    ] {
+        check_key("checkpoint.dir", &format!("\"{dir}\""), words);
+        check_key("machine.outputs", &format!("[\"{dir}\"]"), words);
+    }
+    let of_the_system =
+        ["/tmp", "/var/", "/etc/curfew", "/usr//./", "/lib64/a", "/usr/bin", "/usr/lib/a", "/usr/local/"];
+    let below =
+        ["/var/lib", "/var/./log/", "/var/cache", "/var/run", "/run/systemd/a", "/home/ubuntu", "/home/ubuntu/"];
+    for dir in of_the_system.iter().chain(&below) {
+        check_key("checkpoint.dir", &format!("\"{dir}\""), "belongs to the system");
+    }
+    let accepted = |dir: &str| {
+        let text = format!("command = \"a\"\n[checkpoint]\ndir = \"{dir}\"\n");
+        JobSpec::accepted(&text, &Config::default()).map(|(_, checkpoint)| checkpoint.unwrap().dir)
+    };
+    assert_eq!(accepted("/tmp").as_deref(), Ok("/tmp"));
+    assert!(accepted("tmp").is_err());
+    let own = [
+        "/checkpoints",
+        "/tmp/ckpt",
+        "/usr/local/ckpt",
+        "/dev/shm/ckpt",
+        "/home/ubuntu/ckpt",
+        "/var/lib/ckpt",
+        "/run/ckpt",
+    ];
+    for dir in own {
+        read(&format!("{LEAST}[checkpoint]\ndir = \"{dir}\""));
+    }
+}
+
+#[test]
+fn signals_that_no_program_hears() {
+    check_key("checkpoint.signal", "\"TERM\"", "did you mean `SIGTERM`?");
+    check_key("checkpoint.signal", "\"sigusr1\"", "did you mean `SIGUSR1`?");
+    check_key("checkpoint.signal", "\"SIGKILL\"", "no program can catch it");
+    check_key("checkpoint.signal", "\"15\"", "is none of `SIGTERM`, `SIGINT`");
+}
+
+#[test]
+fn the_machine() {
+    check_key("machine.ami", "\"ubuntu\"", "\"ubuntu\" is not the id of an image, such as `ami-0123456789abcdef0`");
+    check_key("machine.subnets", "[\"subnet-0123abcd\", \"sg-0123abcd\"]", "is not the id of a subnet");
+    check_key("machine.security_groups", "[\"sg-0123ABCD\"]", "is not the id of a security group");
+    check_key("machine.regions", "[\"frankfurt\"]", "does not look like a region");
+    check_key("machine.user", "\"Ada\"", "is no user name");
+    check_key(
+        "machine.instance_profile",
+        "\"admin\"",
+        "it allows none; leave it out for the role that Curfew gives the team's machines",
+    );
+    let allows = "[teams.vision]\ninstance_profiles = [\"training\", \"data\"]";
+    check_by(
+        allows,
+        &format!("{LEAST}[machine]\ninstance_profile = \"admin\""),
+        &[
+            "4 machine.instance_profile: instance_profiles of [teams.vision] in the configuration does not allow \"admin\"; it allows \
+             training, data; leave it out for the role that Curfew gives the team's machines",
+        ],
+    );
+}
+
+#[test]
+fn a_profile_of_another_team() {
+    let text = format!("{LEAST}[machine]\ninstance_profile = \"training\"");
+    let config = Config::read("[teams.nlp]\ninstance_profiles = [\"training\"]\n[teams.vision]").unwrap();
+    let by = |team: &str| JobSpec::read(&text, "x", Some(&team.into()), &config, &"us-east-1".into(), now());
+    assert!(by("nlp").is_ok());
+    let refused = by("vision").unwrap_err();
+    assert!(
+        refused[0].problem.contains("[teams.vision] in the configuration does not allow \"training\""),
+        "{refused:?}"
+    );
+    assert!(JobSpec::read(&text, "x", None, &config, &"us-east-1".into(), now()).is_err());
+}
+
+#[test]
+fn what_is_of_one_region_excludes_several() {
+    let several = "it is of one region, and `regions` names several; leave it out, or name one region";
+    check(
+        "[machine]\nregions = [\"us-east-1\", \"us-west-2\"]\nami = \"ami-0123abcd\"\nsubnets = [\"subnet-0123abcd\"]\n\
+         security_groups = [\"sg-0123abcd\"]",
+        &[
+            &format!("5 machine.ami: {several}"),
+            &format!("6 machine.subnets: {several}"),
+            &format!("7 machine.security_groups: {several}"),
+        ],
+    );
+    check_by(
+        "regions = [\"us-east-1\"]",
+        &format!("{LEAST}[machine]\nregions = [\"us-west-2\"]"),
+        &[
+            "4 machine.regions[0]: Curfew does not look at us-west-2, so it could end nothing there; it looks at us-east-1",
+        ],
+    );
+}
+
+#[test]
+fn money_that_would_not_count_checkpoints_to_another_region() {
+    let job = |limits: &str, checkpoint: &str, region: &str| {
+        format!(
+            "{LEAST}[limits]\n{limits}\n[checkpoint]\n{checkpoint}\n[machine]\nregions = [\"us-east-1\", \"{region}\"]\n"
+        )
+    };
+    check_by(
+        "",
+        &job("max_usd = 10", "", "us-west-2"),
+        &[
+            "5 checkpoint.size_gb: it is missing, and `limits.max_usd` counts what checkpoints cost from us-west-2 to the bucket in us-east-1; \
+             write how large one is in GB, such as `size_gb = 20`",
+        ],
+    );
+    // Only that it is no number is said of one that is there.
+    assert_eq!(refusals("", &job("max_usd = 10", "size_gb = \"20\"", "us-west-2")).len(), 1);
+    let sized = read(&job("max_usd = 10", "size_gb = 20", "us-west-2"));
+    assert_eq!(sized.terms.checkpoint.unwrap().size_gb, Some(20));
+    read(&job("", "", "us-west-2"));
+    read(&job("max_usd = 10", "", "eu-west-1").replace("[checkpoint]", ""));
+    read(&job("max_usd = 10", "", "us-west-2").replace(", \"us-west-2\"", ""));
+}
+
+#[test]
+fn what_is_no_table_or_too_large() {
+    check(
+        "gpu = []\nspot = 3\ncheckpoint = true",
+        &[
+            "3 gpu: write a table of keys and values, not a list",
+            "4 spot: write a table of keys and values, not 3",
+            "5 checkpoint: write a table of keys and values, not true",
+        ],
+    );
+    let large = "#".repeat(65_536);
+    check_by("", &format!("{large}\n"), &["1 the whole document: the document has 65537 bytes; 65536 are the most"]);
+    let items: Vec<String> = (0..101).map(|number| format!("\"/o/{number}\"")).collect();
+    check_key("machine.outputs", &format!("[{}]", items.join(",")), "101 of them; write 100 at most");
+}
+
+#[test]
+fn what_is_no_text() {
+    let read = |bytes: &[u8]| JobSpec::read_bytes(bytes, "x", None, &Config::default(), &"us-east-1".into(), now());
+    assert!(read(LEAST.as_bytes()).is_ok());
+    let refused = read(b"owner = \"a\"\ncommand = \"\xff\"").unwrap_err();
+    assert!(refused.len() == 1 && refused[0].line == 2 && refused[0].problem.contains("no UTF-8"), "{refused:?}");
+}

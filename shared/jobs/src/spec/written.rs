@@ -1,0 +1,152 @@
+//! A spec as it is written: of the right shape, and not judged yet.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::SignedDuration;
+use model::document::{DocumentKind, some_table, table};
+use model::duration;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+/// The largest document that is read, in bytes: a spec is written by hand, and its command is a line of an agent's own.
+pub(super) const BYTES_MAX: usize = 64 * 1024;
+
+pub(super) const DOCUMENT: DocumentKind = DocumentKind { bytes_max: BYTES_MAX, every_key };
+
+/// The whole document.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawSpec {
+    pub(super) name: Option<String>,
+    pub(super) owner: Option<String>,
+    pub(super) command: Option<String>,
+    pub(super) setup: Option<String>,
+    pub(super) tags: BTreeMap<String, String>,
+    pub(super) env: BTreeMap<String, String>,
+    pub(super) secrets: BTreeMap<String, String>,
+    #[serde(deserialize_with = "table")]
+    pub(super) gpu: RawGpu,
+    #[serde(deserialize_with = "table")]
+    pub(super) spot: RawSpot,
+    #[serde(deserialize_with = "table")]
+    pub(super) limits: RawLimits,
+    #[serde(deserialize_with = "some_table")]
+    pub(super) checkpoint: Option<RawCheckpoint>,
+    #[serde(deserialize_with = "table")]
+    pub(super) machine: RawMachine,
+}
+
+/// `[gpu]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawGpu {
+    pub(super) count: Option<u32>,
+    pub(super) memory_gib_min: Option<u32>,
+    pub(super) types: Vec<String>,
+}
+
+/// `[spot]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawSpot {
+    pub(super) enabled: Option<bool>,
+    pub(super) max_usd_per_hour: Option<f64>,
+    #[serde(deserialize_with = "some_duration")]
+    pub(super) fallback_to_on_demand_after: Option<SignedDuration>,
+}
+
+/// `[limits]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawLimits {
+    #[serde(deserialize_with = "some_duration")]
+    pub(super) max_runtime: Option<SignedDuration>,
+    #[serde(deserialize_with = "some_moment")]
+    pub(super) finish_by: Option<String>,
+    pub(super) max_usd: Option<f64>,
+}
+
+/// `[checkpoint]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawCheckpoint {
+    pub(super) dir: Option<String>,
+    #[serde(deserialize_with = "some_duration")]
+    pub(super) every: Option<SignedDuration>,
+    pub(super) keep: Option<u32>,
+    pub(super) size_gb: Option<u32>,
+    pub(super) signal: Option<String>,
+}
+
+/// `[machine]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawMachine {
+    pub(super) regions: Vec<String>,
+    pub(super) ami: Option<String>,
+    pub(super) architecture: Option<String>,
+    pub(super) subnets: Vec<String>,
+    pub(super) security_groups: Vec<String>,
+    pub(super) instance_profile: Option<String>,
+    pub(super) root_volume_gib: Option<u32>,
+    pub(super) user: Option<String>,
+    pub(super) outputs: Vec<String>,
+}
+
+/// Every key that there is; `shared/jobs/tests/jobs_page.rs` asks the parser whether these are all.
+fn every_key() -> Vec<String> {
+    let sections: [(&str, &[&str]); 6] = [
+        ("", &["name", "owner", "command", "setup", "tags", "env", "secrets"]),
+        ("gpu.", &["count", "memory_gib_min", "types"]),
+        ("spot.", &["enabled", "max_usd_per_hour", "fallback_to_on_demand_after"]),
+        ("limits.", &["max_runtime", "finish_by", "max_usd"]),
+        ("checkpoint.", &["dir", "every", "keep", "size_gb", "signal"]),
+        (
+            "machine.",
+            &[
+                "regions",
+                "ami",
+                "architecture",
+                "subnets",
+                "security_groups",
+                "instance_profile",
+                "root_volume_gib",
+                "user",
+                "outputs",
+            ],
+        ),
+    ];
+    sections.iter().flat_map(|(section, keys)| keys.iter().map(move |key| format!("{section}{key}"))).collect()
+}
+
+fn some_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SignedDuration>, D::Error> {
+    duration::deserialize(deserializer).map(Some)
+}
+
+/// A moment as a text, or as TOML's own offset date-time.
+fn some_moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    deserializer.deserialize_any(TimestampVisitor).map(Some)
+}
+
+struct TimestampVisitor;
+
+impl<'de> Visitor<'de> for TimestampVisitor {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a moment such as `2026-12-24T18:00:00+01:00`")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<String, E> {
+        Ok(text.to_owned())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<String, A::Error> {
+        let moment = toml::value::Datetime::deserialize(MapAccessDeserializer::new(map));
+        moment
+            .map(|moment| moment.to_string())
+            .map_err(|_| serde::de::Error::custom("write a moment such as `2026-12-24T18:00:00+01:00`, not a table"))
+    }
+}

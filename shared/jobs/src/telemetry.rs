@@ -1,0 +1,174 @@
+//! What a job's machine tells `CloudWatch` of its NVIDIA GPUs, by the names that the `CloudWatch` agent gives them: one series for each
+//! figure of each GPU, and one of the busiest GPU of the job. It lies in a namespace of its own, which `reap-instances` never reads.
+
+use std::collections::BTreeMap;
+
+use jiff::SignedDuration;
+use model::config::{JOB_METRICS_NAMESPACE, SeriesNames};
+use model::usage::MetricSeries;
+
+use super::JobId;
+
+/// NVML's utilisation is that of the last sixth of a second to a second (NVML API reference, `nvmlDeviceGetUtilizationRates`), so what works in
+/// bursts is seen only by who looks often.
+pub const SAMPLED_EVERY: SignedDuration = SignedDuration::from_secs(5);
+
+/// The finest that `CloudWatch` keeps of a standard metric (`CloudWatch` API reference, `MetricDatum`, `StorageResolution`).
+pub const PUBLISHED_EVERY: SignedDuration = SignedDuration::from_secs(60);
+
+/// No instance type has more than 16. With each of these GPUs a call has 193 of 1,000 data (`PutMetricData`).
+pub const GPUS_MAX: u32 = 64;
+
+/// The dimension of the series that is of a whole job. The machine is none of its dimensions: so it goes on where the job does, an
+/// alarm can be set on it, and nobody takes it for one more GPU.
+pub const JOB_DIMENSION: &str = "Job";
+
+/// The power of a board in watts (`CloudWatch` user guide, "Collect NVIDIA GPU metrics").
+const POWER_WATTS: &str = "nvidia_smi_power_draw";
+
+/// What one GPU does at one moment; `None` of what it does not tell.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GpuSample {
+    /// NVML's index, which is `nvidia-smi`'s.
+    pub index: u32,
+    /// Its product name.
+    pub name: Option<String>,
+    /// The time in which kernels ran, in percent.
+    pub utilization_percent: Option<u32>,
+    /// Memory held, in MiB.
+    pub memory_used_mib: Option<u32>,
+    /// Power of the whole board, in milliwatts.
+    pub power_milliwatts: Option<u32>,
+}
+
+/// All samples of one series within a minute.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GpuMetric {
+    /// Which series.
+    pub series: MetricSeries,
+    /// Each value that was seen, in the metric's unit, and how often.
+    pub values: Vec<(f64, u32)>,
+}
+
+/// What was sampled on this machine, moment by moment, as the data of one call of `PutMetricData`. What no GPU told is in none of
+/// them: a zero would say that it idles.
+#[must_use]
+pub fn data(moments: &[Vec<GpuSample>], instance: &str, job: &JobId) -> Vec<GpuMetric> {
+    let names = SeriesNames::default();
+    let mut counts: BTreeMap<MetricSeries, BTreeMap<u32, u32>> = BTreeMap::new();
+    let mut take = |metric: &str, dimensions: &[(String, String)], value: Option<u32>| {
+        if let Some(value) = value {
+            let series = MetricSeries {
+                namespace: JOB_METRICS_NAMESPACE.to_owned(),
+                metric: metric.to_owned(),
+                dimensions: dimensions.to_vec(),
+            };
+            *counts.entry(series).or_default().entry(value).or_default() += 1;
+        }
+    };
+    for gpus in moments {
+        for gpu in gpus {
+            let own = dimensions_of(gpu, instance, &names);
+            take(&names.utilization, &own, gpu.utilization_percent);
+            take(&names.memory_used_mib, &own, gpu.memory_used_mib);
+            take(POWER_WATTS, &own, gpu.power_milliwatts);
+        }
+        let busiest = gpus.iter().filter_map(|gpu| gpu.utilization_percent).max();
+        take(&names.utilization, &[(JOB_DIMENSION.to_owned(), ascii(&job.to_string()))], busiest);
+    }
+    let datum = |(series, values): (MetricSeries, BTreeMap<u32, u32>)| {
+        let unit = if series.metric == POWER_WATTS { 1000.0 } else { 1.0 };
+        let values = values.into_iter().map(|(value, count)| (f64::from(value) / unit, count)).collect();
+        GpuMetric { series, values }
+    };
+    counts.into_iter().map(datum).collect()
+}
+
+fn dimensions_of(gpu: &GpuSample, instance: &str, names: &SeriesNames) -> Vec<(String, String)> {
+    let own = [
+        (names.instance_dimension.clone(), instance.to_owned()),
+        (names.device_dimension.clone(), gpu.index.to_string()),
+    ];
+    let name = gpu.name.as_deref().map(|name| ("name".to_owned(), ascii(name)));
+    own.into_iter().chain(name).collect()
+}
+
+/// One character that is none of ASCII, and the whole call is refused (`CloudWatch` API reference, `Dimension`).
+fn ascii(value: &str) -> String {
+    value.chars().map(|character| if matches!(character, ' '..='~') { character } else { '_' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::config::Config;
+
+    fn gpu(index: u32, utilization_percent: u32) -> GpuSample {
+        let name = Some("NVIDIA L4".to_owned());
+        let (utilization_percent, memory_used_mib) = (Some(utilization_percent), Some(18_000));
+        GpuSample { index, name, utilization_percent, memory_used_mib, power_milliwatts: Some(71_250) }
+    }
+
+    fn job() -> JobId {
+        JobId::read("vision/llama-1a2b3c4d").unwrap()
+    }
+
+    fn published(moments: &[Vec<GpuSample>]) -> Vec<String> {
+        let line = |datum: GpuMetric| {
+            let dimensions: Vec<String> =
+                datum.series.dimensions.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            format!("{} {} {:?}", datum.series.metric, dimensions.join(","), datum.values)
+        };
+        data(moments, "i-1", &job()).into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn each_figure_of_each_gpu_and_the_busiest_of_the_job() {
+        let moments = [vec![gpu(0, 0), gpu(1, 90)], vec![gpu(0, 30), gpu(1, 0)], vec![gpu(0, 0), gpu(1, 90)]];
+        let expect = [
+            "nvidia_smi_memory_used InstanceId=i-1,index=0,name=NVIDIA L4 [(18000.0, 3)]",
+            "nvidia_smi_memory_used InstanceId=i-1,index=1,name=NVIDIA L4 [(18000.0, 3)]",
+            "nvidia_smi_power_draw InstanceId=i-1,index=0,name=NVIDIA L4 [(71.25, 3)]",
+            "nvidia_smi_power_draw InstanceId=i-1,index=1,name=NVIDIA L4 [(71.25, 3)]",
+            "nvidia_smi_utilization_gpu InstanceId=i-1,index=0,name=NVIDIA L4 [(0.0, 2), (30.0, 1)]",
+            "nvidia_smi_utilization_gpu InstanceId=i-1,index=1,name=NVIDIA L4 [(0.0, 1), (90.0, 2)]",
+            "nvidia_smi_utilization_gpu Job=vision/llama-1a2b3c4d [(30.0, 1), (90.0, 2)]",
+        ];
+        assert_eq!(published(&moments), expect);
+    }
+
+    #[test]
+    fn what_is_not_told_is_not_said_to_be_nothing() {
+        let silent = GpuSample { index: 0, ..GpuSample::default() };
+        assert_eq!(published(&[vec![silent.clone()], vec![]]), [""; 0]);
+        let memory_alone = GpuSample { memory_used_mib: Some(5), ..silent };
+        assert_eq!(published(&[vec![memory_alone]]), ["nvidia_smi_memory_used InstanceId=i-1,index=0 [(5.0, 1)]"]);
+    }
+
+    #[test]
+    fn no_name_gets_all_of_it_refused() {
+        let told = data(&[vec![gpu(0, 5)]], "i-1", &JobId::read("Größe/llama-1a2b3c4d").unwrap());
+        let of_job = told.iter().find(|datum| datum.series.dimensions[0].0 == JOB_DIMENSION).unwrap();
+        assert_eq!(of_job.series.dimensions[0].1, "Gr__e/llama-1a2b3c4d");
+    }
+
+    #[test]
+    fn no_configuration_takes_what_jobs_write_for_evidence() {
+        let told = data(&[vec![gpu(0, 0), gpu(1, 0)]], "i-1", &job());
+        assert!(told.iter().all(|datum| datum.series.namespace == JOB_METRICS_NAMESPACE));
+        assert_ne!(SeriesNames::default().namespace, JOB_METRICS_NAMESPACE);
+        let kinds = ["nvidia", "amd", "neuron"];
+        for refused in kinds
+            .map(|kind| format!("[metrics.{kind}]\nutilization = \"gpu\"\nnamespace = \"{JOB_METRICS_NAMESPACE}\"\n"))
+        {
+            let error = Config::read(&refused).unwrap_err().to_string();
+            assert!(error.contains("`Curfew/Jobs` is written by the machines of jobs"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_most_gpus_fit_one_call() {
+        let all = (0..GPUS_MAX).map(|index| gpu(index, 1)).collect();
+        assert_eq!(published(&[all]).len(), 193);
+    }
+}

@@ -1,0 +1,199 @@
+//! What AWS bills for checkpoints between a job's machine and a state bucket in another region.
+//!
+//! AWS bills the region that sends, and not the one that receives (Cost and Usage Report user guide, "Understanding data transfer
+//! charges"): the machine's region for an upload, the bucket's for a download. Nobody knows the size of a checkpoint beforehand, so the
+//! job states it as `checkpoint.size_gb`, and nothing is counted without it.
+
+use std::fmt;
+
+use model::id::Region;
+use model::money::{Amount, Rate};
+use serde::{Deserialize, Serialize};
+
+use crate::{Candidate, CheckpointSpec, JobMachine, JobTerms};
+
+/// Micro-USD per GB to another region, and the regions that send at this price ("Amazon EC2 On-Demand Pricing", section "Data Transfer",
+/// as of November 2026).
+const USUAL_USD_MICROS: u64 = 20_000;
+const USUAL_REGIONS: [&str; 10] = [
+    "ca-central-1",
+    "eu-central-1",
+    "eu-north-1",
+    "eu-west-1",
+    "eu-west-2",
+    "eu-west-3",
+    "us-east-1",
+    "us-east-2",
+    "us-west-1",
+    "us-west-2",
+];
+
+/// Micro-USD per GB between these two regions (the same section).
+const NEIGHBOUR_USD_MICROS: u64 = 10_000;
+const NEIGHBOUR_REGIONS: [&str; 2] = ["us-east-1", "us-east-2"];
+
+/// Micro-USD per GB from every other region: the highest price of that section, from af-south-1, so that no estimate is too low.
+const HIGHEST_USD_MICROS: u64 = 147_000;
+
+const SECONDS_PER_HOUR: u64 = 3_600;
+const SECONDS_PER_DAY: u64 = 24 * SECONDS_PER_HOUR;
+
+/// What a machine outside the bucket's region costs beside its own price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TransferCost {
+    /// The upload of one checkpoint each `checkpoint.every`.
+    pub usd_per_hour: Rate,
+    /// The download of one checkpoint when the machine begins, and the upload of one more when it ends.
+    pub usd_per_machine: Amount,
+}
+
+/// The most that a machine costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct CostMax {
+    pub(crate) rate: Rate,
+    /// However long it runs.
+    pub(crate) once: Amount,
+}
+
+impl CostMax {
+    fn new(rate_max: Rate, transfer: Option<TransferCost>) -> Self {
+        let machine = Self { rate: rate_max, once: Amount::ZERO };
+        transfer
+            .map_or(machine, |transfer| Self { rate: rate_max + transfer.usd_per_hour, once: transfer.usd_per_machine })
+    }
+
+    pub(crate) fn amount(self, seconds: u64) -> Amount {
+        Amount::from_rate(self.rate, seconds) + self.once
+    }
+}
+
+impl Candidate {
+    pub(crate) fn cost_max(&self) -> CostMax {
+        CostMax::new(self.rate_max, self.transfer)
+    }
+}
+
+impl JobMachine {
+    pub(crate) fn cost_max(&self) -> CostMax {
+        CostMax::new(self.rate_max, self.transfer)
+    }
+
+    /// `$1.01/h`, and what the transfer of checkpoints adds.
+    pub(crate) fn show_cost_max(&self) -> String {
+        let added = self.transfer.map(|transfer| format!(", with {transfer},")).unwrap_or_default();
+        format!("{}{added}", self.rate_max)
+    }
+}
+
+impl fmt::Display for TransferCost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} and {} per machine for checkpoints to another region", self.usd_per_hour, self.usd_per_machine)
+    }
+}
+
+/// What checkpoints cost between a region that the job names and the bucket's region.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TransferPrice {
+    /// Where the machine runs.
+    pub region: Region,
+    /// Where the state bucket is.
+    pub bucket_region: Region,
+    /// For each GB from the machine to the bucket.
+    pub upload_usd_per_gb: Amount,
+    /// For each GB from the bucket to the machine.
+    pub download_usd_per_gb: Amount,
+    /// The size of a checkpoint, where the job states it.
+    pub size_gb: Option<u32>,
+    /// What the upload of one checkpoint costs.
+    pub upload_usd: Option<Amount>,
+    /// What the uploads of a day cost.
+    pub upload_usd_per_day: Option<Amount>,
+}
+
+impl fmt::Display for TransferPrice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { region, bucket_region, .. } = self;
+        let (up, down) = (self.upload_usd_per_gb.usd(), self.download_usd_per_gb.usd());
+        match (self.size_gb, self.upload_usd, self.upload_usd_per_day) {
+            (Some(size), Some(each), Some(day)) => write!(
+                f,
+                "A checkpoint of {size} GB from {region} to the bucket in {bucket_region} costs {each} (${up} per GB), all of a day {day}; \
+                 to resume from one there costs {}",
+                usd_of(size, self.download_usd_per_gb)
+            ),
+            _ => write!(
+                f,
+                "Checkpoints from {region} to the bucket in {bucket_region} cost ${up} per GB, and ${down} per GB when a machine there \
+                 resumes. No estimate counts that; state their size as `checkpoint.size_gb`"
+            ),
+        }
+    }
+}
+
+impl JobTerms {
+    /// What the checkpoints of a machine in that region cost; `None` where nothing, or where nobody has stated their size.
+    #[must_use]
+    pub fn transfer_cost(&self, region: &Region) -> Option<TransferCost> {
+        let bucket = self.bucket_region.as_ref().filter(|bucket| *bucket != region)?;
+        let checkpoint = self.checkpoint.as_ref()?;
+        let size = checkpoint.size_gb?;
+        let (up, down) = (usd_per_gb(region, bucket), usd_per_gb(bucket, region));
+        let (up, down) = (usd_of(size, up), usd_of(size, down));
+        Some(TransferCost { usd_per_hour: hourly(up, checkpoint), usd_per_machine: up + down })
+    }
+
+    /// One for each region of the job where the transfer of its checkpoints costs money.
+    #[must_use]
+    pub fn transfer_prices(&self) -> Vec<TransferPrice> {
+        let (Some(bucket), Some(checkpoint)) = (&self.bucket_region, &self.checkpoint) else { return Vec::new() };
+        let price = |region: &Region| {
+            let upload_usd_per_gb = usd_per_gb(region, bucket);
+            let upload_usd = checkpoint.size_gb.map(|size| usd_of(size, upload_usd_per_gb));
+            TransferPrice {
+                region: region.clone(),
+                bucket_region: bucket.clone(),
+                upload_usd_per_gb,
+                download_usd_per_gb: usd_per_gb(bucket, region),
+                size_gb: checkpoint.size_gb,
+                upload_usd,
+                upload_usd_per_day: upload_usd.map(|usd| Amount::from_rate(hourly(usd, checkpoint), SECONDS_PER_DAY)),
+            }
+        };
+        self.machine.regions.iter().filter(|region| *region != bucket).map(price).collect()
+    }
+
+    /// Why `max_usd` cannot count the transfer: nobody has stated the size of a checkpoint.
+    pub(crate) fn find_missing_size(&self) -> Option<String> {
+        let unknown = self.transfer_prices().into_iter().find(|price| price.size_gb.is_none())?;
+        self.max_usd?;
+        Some(format!(
+            "it is missing, and `limits.max_usd` counts what checkpoints cost from {} to the bucket in {}; write how large one is in GB, \
+             such as `size_gb = 20`",
+            unknown.region, unknown.bucket_region
+        ))
+    }
+}
+
+fn usd_per_gb(from: &Region, to: &Region) -> Amount {
+    let are_all_in = |regions: &[&str]| [from, to].iter().all(|region| regions.contains(&region.as_str()));
+    Amount::from_usd_micros(if are_all_in(&NEIGHBOUR_REGIONS) {
+        NEIGHBOUR_USD_MICROS
+    } else if USUAL_REGIONS.contains(&from.as_str()) {
+        USUAL_USD_MICROS
+    } else {
+        HIGHEST_USD_MICROS
+    })
+}
+
+fn usd_of(size_gb: u32, usd_per_gb: Amount) -> Amount {
+    Amount::from_usd_micros(usd_per_gb.usd_micros().saturating_mul(u64::from(size_gb)))
+}
+
+/// What one upload each `checkpoint.every` costs, rounded up.
+fn hourly(upload: Amount, checkpoint: &CheckpointSpec) -> Rate {
+    let every = u64::try_from(checkpoint.every_seconds).unwrap_or(0).max(1);
+    Rate::from_usd_micros_per_hour(upload.usd_micros().saturating_mul(SECONDS_PER_HOUR).div_ceil(every))
+}
+
+#[cfg(test)]
+mod tests;

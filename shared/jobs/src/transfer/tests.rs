@@ -1,0 +1,71 @@
+use super::*;
+use crate::MachineSpec;
+use crate::next::tests::fixture::terms;
+
+/// A job with a bucket in us-east-1 that writes a checkpoint of that size each 15 minutes.
+fn job(size_gb: Option<u32>, regions: &[&str]) -> JobTerms {
+    let checkpoint = terms().checkpoint.map(|checkpoint| CheckpointSpec { size_gb, ..checkpoint });
+    let regions = regions.iter().map(|region| Region::from(*region)).collect();
+    let machine = MachineSpec { regions, ..MachineSpec::default() };
+    JobTerms { checkpoint, machine, bucket_region: Some("us-east-1".into()), ..terms() }
+}
+
+fn check_cost(size_gb: Option<u32>, region: &str, expect: Option<(f64, f64)>) {
+    let cost = job(size_gb, &[]).transfer_cost(&region.into());
+    let usd = cost.map(|cost| (cost.usd_per_hour.usd_per_hour(), cost.usd_per_machine.usd()));
+    assert_eq!(usd, expect, "{region}");
+}
+
+#[test]
+fn the_region_that_sends_sets_the_price() {
+    // Four uploads an hour; then one upload and one download.
+    check_cost(Some(10), "us-west-2", Some((0.8, 0.4)));
+    check_cost(Some(10), "us-east-2", Some((0.4, 0.2)));
+    // 0.147 for an upload from a region that the table does not have, 0.02 for a download from us-east-1.
+    for region in ["af-south-1", "ap-northeast-1", "xx-new-1"] {
+        check_cost(Some(10), region, Some((5.88, 1.67)));
+    }
+}
+
+#[test]
+fn nothing_is_counted_at_home_or_without_a_size() {
+    check_cost(Some(10), "us-east-1", None);
+    check_cost(None, "us-west-2", None);
+    let without =
+        |change: fn(JobTerms) -> JobTerms| change(job(Some(10), &["us-west-2"])).transfer_cost(&"us-west-2".into());
+    assert_eq!(without(|terms| JobTerms { checkpoint: None, ..terms }), None);
+    assert_eq!(without(|terms| JobTerms { bucket_region: None, ..terms }), None);
+    assert!(without(|terms| terms).is_some());
+}
+
+#[test]
+fn no_size_and_no_interval_leaves_the_range_of_an_amount() {
+    let mut largest = job(Some(u32::MAX), &[]);
+    largest.checkpoint.as_mut().unwrap().every_seconds = i64::MIN;
+    let cost = largest.transfer_cost(&"af-south-1".into()).unwrap();
+    assert!(cost.usd_per_hour > Rate::ZERO && cost.usd_per_machine > Amount::ZERO);
+}
+
+#[test]
+fn each_other_region_says_what_one_checkpoint_and_a_day_cost() {
+    let says = |size_gb, regions| job(size_gb, regions).transfer_prices().iter().map(ToString::to_string).collect();
+    let said: Vec<String> = says(Some(10), &["us-east-1", "us-west-2", "sa-east-1"]);
+    assert_eq!(
+        said,
+        [
+            "A checkpoint of 10 GB from us-west-2 to the bucket in us-east-1 costs $0.20 ($0.02 per GB), all of a day $19.20; to resume \
+             from one there costs $0.20",
+            "A checkpoint of 10 GB from sa-east-1 to the bucket in us-east-1 costs $1.47 ($0.147 per GB), all of a day $141.12; to resume \
+             from one there costs $0.20",
+        ]
+    );
+    let said: Vec<String> = says(None, &["us-west-2"]);
+    assert_eq!(
+        said,
+        [
+            "Checkpoints from us-west-2 to the bucket in us-east-1 cost $0.02 per GB, and $0.02 per GB when a machine there resumes. No \
+             estimate counts that; state their size as `checkpoint.size_gb`",
+        ]
+    );
+    assert_eq!(job(Some(10), &[]).transfer_prices(), []);
+}

@@ -1,0 +1,143 @@
+//! The time between a warning and the end of a machine, and whether a checkpoint fits into it.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::WARNING;
+
+/// What is kept free of the time for what comes after a checkpoint: head, the exit record, the log.
+const CLOSING: SignedDuration = SignedDuration::from_secs(10);
+
+/// The least that a command gets to end by itself.
+const GRACE_MIN: SignedDuration = SignedDuration::from_secs(15);
+
+/// Nothing is begun in the last of the time.
+const LAST_SECONDS: SignedDuration = SignedDuration::from_secs(5);
+
+/// In bytes a second, where no upload was measured yet: less than half of what a volume gives by default (EBS user guide, "General Purpose SSD
+/// volumes": gp3 has 125 MiB/s), and an upload reads from one.
+const RATE: u64 = 50_000_000;
+
+/// How large the last checkpoint was, and how long its upload took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UploadMeasurement {
+    /// Its size.
+    pub bytes: u64,
+    /// From its first byte to head.
+    pub took: SignedDuration,
+}
+
+impl UploadMeasurement {
+    /// Why a checkpoint as this one could not be brought away after a warning; for its owner. `None` where it can.
+    #[must_use]
+    pub fn too_large(&self) -> Option<String> {
+        let usable = WARNING - CLOSING - GRACE_MIN;
+        if self.took <= usable {
+            return None;
+        }
+        let (mib, seconds) = (self.bytes.div_ceil(1024 * 1024), self.took.as_secs());
+        Some(format!(
+            "the upload of a checkpoint of {mib} MiB took {seconds} s, and after an interruption warning there are {} s for \
+             it: what is done since the checkpoint before would be done again; write smaller ones, or more often",
+            usable.as_secs()
+        ))
+    }
+}
+
+/// What has to be brought away after a warning, as far as anybody knows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PendingUpload {
+    /// How large the newest checkpoint is that lies there and is not kept, whole or not.
+    pub bytes: u64,
+    /// The last one that was kept: what is written next is as large at least.
+    pub last: Option<UploadMeasurement>,
+}
+
+impl PendingUpload {
+    /// How long its upload takes, and somewhat longer. What was not measured is a guess, and takes half of the time at most.
+    fn upload_time(self, total: SignedDuration) -> SignedDuration {
+        match self.last {
+            // A small one takes as long as S3 does to answer, whatever its size.
+            Some(UploadMeasurement { bytes, took }) => self.scaled_time(took + took / 4, bytes).max(took + took / 4),
+            None => self.scaled_time(SignedDuration::from_secs(1), RATE).min(total / 2),
+        }
+    }
+
+    /// How long it takes where so many bytes take so long.
+    fn scaled_time(self, took: SignedDuration, bytes: u64) -> SignedDuration {
+        let millis = took.as_millis().saturating_mul(i128::from(self.bytes)) / i128::from(bytes.max(1));
+        SignedDuration::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
+    }
+}
+
+/// How long a command that was told to end is waited for, of all the time that there is: until what there is to upload needs the rest.
+/// A command that has written nothing yet loses what it was about to write if it is ended, and has all of it.
+#[must_use]
+pub fn grace(total: SignedDuration, load: PendingUpload) -> SignedDuration {
+    let total = total.max(SignedDuration::ZERO);
+    (total - CLOSING - load.upload_time(total)).max(GRACE_MIN.min(total / 2))
+}
+
+/// How long something can be done after a warning: until what AWS said, two minutes at most, and not the last seconds. What was over
+/// already is no moment that anybody can keep: one of the clocks is wrong.
+#[must_use]
+pub fn time_to_flush(warned: Timestamp, said: Option<Timestamp>) -> SignedDuration {
+    let said = said.map(|said| said.duration_since(warned)).filter(SignedDuration::is_positive);
+    said.unwrap_or(WARNING).min(WARNING) - LAST_SECONDS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::fixture::{NOW, time};
+
+    const GIB: u64 = 1 << 30;
+
+    fn check_grace(seconds: i64, bytes: u64, took: Option<i64>, expect: i64) {
+        let last = took.map(|took| UploadMeasurement { bytes: GIB, took: SignedDuration::from_secs(took) });
+        assert_eq!(grace(SignedDuration::from_secs(seconds), PendingUpload { bytes, last }).as_secs(), expect);
+    }
+
+    #[test]
+    fn a_command_gets_what_the_upload_leaves() {
+        check_grace(120, 0, Some(40), 60);
+        check_grace(120, 0, Some(4), 105);
+        check_grace(120, GIB, Some(4), 105);
+        check_grace(120, 4 * GIB, Some(4), 90);
+        check_grace(120, 1, Some(4), 105);
+    }
+
+    #[test]
+    fn without_a_measurement_what_lies_there_says_how_much_there_is_to_upload() {
+        check_grace(120, 0, None, 110);
+        check_grace(30, 0, None, 20);
+        check_grace(120, GIB, None, 88);
+        check_grace(120, 400 * GIB, None, 50);
+        check_grace(30, GIB, None, 15);
+    }
+
+    #[test]
+    fn a_command_always_gets_some_time() {
+        check_grace(120, 0, Some(400), 15);
+        check_grace(10, 0, Some(400), 5);
+        check_grace(120, u64::MAX, Some(400), 15);
+        check_grace(-5, 0, None, 0);
+    }
+
+    #[test]
+    fn a_checkpoint_is_too_large_where_its_upload_takes_longer_than_is_left() {
+        let measured = |seconds| UploadMeasurement { bytes: 9 << 30, took: SignedDuration::from_secs(seconds) };
+        assert_eq!(measured(95).too_large(), None);
+        assert!(measured(96).too_large().is_some_and(|words| words.contains("9216 MiB took 96 s")));
+    }
+
+    #[test]
+    fn what_aws_says_is_believed_up_to_two_minutes() {
+        let warned = time(NOW);
+        let left = |said: Option<i64>| {
+            let said = said.map(|seconds| warned + SignedDuration::from_secs(seconds));
+            time_to_flush(warned, said).as_secs()
+        };
+        assert_eq!([left(None), left(Some(60)), left(Some(600))], [115, 55, 115]);
+        assert_eq!([left(Some(0)), left(Some(-60))], [115, 115]);
+    }
+}

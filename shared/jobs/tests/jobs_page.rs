@@ -1,0 +1,222 @@
+//! Keeps `docs/jobs.md` equal to the code: what it says of a spec is what the parser says.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that fails may say so by panicking")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use jobs::{
+    CapacityWait, HoldReason, Job, JobEnd, JobId, JobMachine, JobOverview, JobResult, JobSpec, LaunchHold,
+    LaunchInProgress, Lifecycle, LossReason, MachineReplacement, Phase, RefusedCandidates, SpecMistake,
+};
+use model::config::Config;
+use model::money::Rate;
+
+const PAGE: &str = include_str!("../../../docs/jobs.md");
+
+const LEAST: &str = "owner = \"ada@example.com\"\ncommand = \"python3 train.py\"\n";
+
+fn now() -> Timestamp {
+    "2026-11-22T05:00:00Z".parse().unwrap()
+}
+
+fn read(text: &str) -> Result<JobSpec, Vec<SpecMistake>> {
+    let config = Config::read("[teams.vision]\ninstance_profiles = [\"training\"]").unwrap();
+    JobSpec::read(text, "x", Some(&"vision".into()), &config, &"us-east-1".into(), now())
+}
+
+/// The three documents: defaults, those of `[checkpoint]`, and examples of the rest.
+fn documents() -> [&'static str; 3] {
+    let blocks: Vec<&str> = PAGE.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    blocks.try_into().unwrap_or_else(|other: Vec<&str>| panic!("{} documents", other.len()))
+}
+
+/// The rows of the table under a heading: the name in backticks, and the cells.
+fn rows(heading: &str) -> BTreeMap<&'static str, Vec<&'static str>> {
+    let (_, rest) = PAGE.split_once(&format!("\n## {heading}\n")).unwrap();
+    let section = rest.split("\n## ").next().unwrap();
+    let cells = section.lines().filter(|line| line.starts_with("| `"));
+    cells
+        .map(|line| {
+            let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+            (cells[0].trim_matches('`'), cells)
+        })
+        .collect()
+}
+
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// Every key that the parser takes, by what it says to one that it does not.
+fn accepted() -> BTreeSet<String> {
+    let keys_of = |heading: &str| -> Vec<String> {
+        let mistakes = read(&format!("{LEAST}{heading}\"?\" = 0\n")).unwrap_err();
+        let said = mistakes.iter().find_map(|one| one.problem.strip_prefix("there is no key `?`; there are "));
+        quoted(said.unwrap_or_else(|| panic!("{mistakes:?}"))).map(str::to_owned).collect()
+    };
+    let is_section = |key: &String| {
+        let refused = read(&format!("{LEAST}[{key}]\n\"?\" = 0\n")).err().into_iter().flatten();
+        refused.into_iter().any(|one| one.problem.starts_with("there is no key `?`"))
+    };
+    let (sections, keys): (Vec<String>, Vec<String>) = keys_of("").into_iter().partition(is_section);
+    let within = sections.iter().flat_map(|section| {
+        let named = move |key| format!("{section}.{key}");
+        keys_of(&format!("[{section}]\n")).into_iter().map(named)
+    });
+    keys.into_iter().chain(within).collect()
+}
+
+fn keys_of(document: &str) -> BTreeSet<String> {
+    let tree: toml::Table = document.parse().unwrap();
+    let own = ["tags", "env", "secrets"];
+    let of = |(key, value): (&String, &toml::Value)| match value {
+        toml::Value::Table(table) if !own.contains(&key.as_str()) => {
+            table.keys().map(|inner| format!("{key}.{inner}")).collect()
+        }
+        _ => vec![key.clone()],
+    };
+    tree.iter().flat_map(of).collect()
+}
+
+#[test]
+fn every_key_has_a_row_and_stands_in_a_document() {
+    let accepted = accepted();
+    assert!(accepted.contains("command") && accepted.contains("machine.outputs"), "{accepted:?}");
+    let documented: BTreeSet<String> = rows("Keys").into_keys().map(str::to_owned).collect();
+    assert_eq!(documented, accepted, "documented on the left, accepted on the right");
+    let shown: BTreeSet<String> = documents().into_iter().flat_map(keys_of).collect();
+    assert_eq!(shown, accepted, "shown on the left, accepted on the right");
+}
+
+#[test]
+fn a_key_in_the_wrong_place_is_shown_where_it_belongs() {
+    for (section, key) in accepted().iter().filter_map(|key| key.split_once('.')) {
+        let mistakes = read(&format!("{LEAST}{key} = 0\n")).unwrap_err();
+        let belongs = format!("`{key}` belongs to [{section}]");
+        assert!(mistakes.iter().any(|one| one.problem.contains(&belongs)), "{key}: {mistakes:?}");
+    }
+}
+
+#[test]
+fn the_documented_defaults_are_the_defaults() {
+    let [defaults, checkpoint, _] = documents();
+    assert_eq!(read(defaults), read(LEAST));
+    assert_eq!(read(&format!("{LEAST}{checkpoint}")), read(&format!("{LEAST}[checkpoint]\n")));
+    assert!(read(LEAST).is_ok());
+}
+
+#[test]
+fn the_documented_examples_are_accepted() {
+    let [_, _, examples] = documents();
+    let spec = read(&format!("{LEAST}{examples}")).unwrap();
+    assert!(spec.work.setup.is_some() && spec.terms.machine.ami.is_some() && spec.terms.finish_by.is_some());
+}
+
+/// One of a key, as the parser takes it.
+fn takes(key: &str, value: &str) -> bool {
+    let (section, name) = key.split_once('.').unwrap();
+    read(&format!("{LEAST}[{section}]\n{name} = {value}\n")).is_ok()
+}
+
+#[test]
+fn the_documented_ranges_are_those_that_are_taken() {
+    let mut seen = 0;
+    for (key, cells) in rows("Keys").into_iter().filter(|(key, _)| key.contains('.')) {
+        let Some((least, most)) = cells[2].split_once(" to ") else { continue };
+        let (Ok(least), Ok(most)) = (least.parse::<u64>(), most.parse::<u64>()) else { continue };
+        assert!(takes(key, &least.to_string()) && takes(key, &most.to_string()), "{key}");
+        assert!(!takes(key, &(most + 1).to_string()), "{key} takes more than {most}");
+        assert!(least == 0 || !takes(key, &(least - 1).to_string()), "{key} takes less than {least}");
+        seen += 1;
+    }
+    assert_eq!(seen, 5, "ranges that were understood");
+    assert!(takes("limits.max_runtime", "\"15m\"") && !takes("limits.max_runtime", "\"14m59s\""));
+}
+
+#[test]
+fn the_documented_signals_are_those_that_are_taken() {
+    let documented: BTreeSet<&str> = quoted(rows("Keys")["checkpoint.signal"][2]).collect();
+    let refused = read(&format!("{LEAST}[checkpoint]\nsignal = \"?\"\n")).unwrap_err();
+    assert_eq!(documented, quoted(&refused[0].problem).collect(), "documented on the left");
+}
+
+#[test]
+fn the_documented_limits_of_tags_and_lists_are_the_code_s() {
+    let tags = |count: usize| {
+        let tags: Vec<String> = (0..count).map(|number| format!("t{number} = \"\"")).collect();
+        read(&format!("{LEAST}[tags]\n{}", tags.join("\n")))
+    };
+    assert!(PAGE.contains("more than 50, with the 8 that come by themselves"));
+    assert!(tags(42).is_ok() && tags(43).is_err());
+    let outputs = |count: usize| {
+        let paths: Vec<String> = (0..count).map(|number| format!("\"/o/{number}\"")).collect();
+        takes("machine.outputs", &format!("[{}]", paths.join(",")))
+    };
+    assert!(PAGE.contains("A list has at most 100\nitems"));
+    assert!(outputs(100) && !outputs(101));
+    assert!(PAGE.contains("a document has at most 64 KiB"));
+    assert_eq!(JobSpec::BYTES_MAX, 64 * 1024);
+}
+
+fn placed() -> JobMachine {
+    JobMachine {
+        instance: "i-0abc".into(),
+        region: "us-east-1".into(),
+        zone: "us-east-1a".to_owned(),
+        instance_type: "g6.xlarge".into(),
+        lifecycle: Lifecycle::Spot,
+        rate_max: Rate::ZERO,
+        rate: Rate::ZERO,
+        transfer: None,
+        attempt: 1,
+        candidate: 0,
+        launched_at: now(),
+        ends_at: now(),
+    }
+}
+
+fn ended(result: JobResult) -> Phase {
+    Phase::Ended(JobEnd { result, why: String::new(), at: now(), machine: None, released: true, closed: true })
+}
+
+/// The one after it, so that each has to be named here.
+fn after(phase: &Phase) -> Option<Phase> {
+    let (at, until) = (now(), now());
+    Some(match phase {
+        Phase::Submitted => Phase::Reserving,
+        Phase::Reserving => Phase::Launching(LaunchInProgress {
+            candidate: 0,
+            pass: 1,
+            at,
+            ends_at: until,
+            quotas: Vec::new(),
+            avoid: None,
+            unanswered: false,
+            refused: RefusedCandidates::default(),
+        }),
+        Phase::Launching(_) => Phase::Running(placed()),
+        Phase::Running(_) => {
+            Phase::Interrupted(MachineReplacement { machine: placed(), lost: LossReason::Gone, since: at })
+        }
+        Phase::Interrupted(_) => Phase::Waiting(CapacityWait { until, passes: 1, said: String::new() }),
+        Phase::Waiting(_) => Phase::Held(LaunchHold { by: HoldReason::Budget, why: String::new(), until, passes: 0 }),
+        Phase::Held(_) => ended(JobResult::Succeeded),
+        Phase::Ended(last) => match last.result {
+            JobResult::Succeeded => ended(JobResult::Failed),
+            JobResult::Failed => ended(JobResult::Expired),
+            JobResult::Expired => ended(JobResult::Cancelled),
+            JobResult::Cancelled => return None,
+        },
+    })
+}
+
+#[test]
+fn every_state_has_a_row() {
+    let terms = read(LEAST).unwrap().terms;
+    let job = Job::submitted(JobId::read("vision/x-1a2b3c4d").unwrap(), None, terms, now());
+    let every = std::iter::successors(Some(Phase::Submitted), after);
+    let states: BTreeSet<&str> =
+        every.map(|phase| JobOverview::from_job(&Job { phase, ..job.clone() }, now()).state).collect();
+    let documented: BTreeSet<&str> = rows("States").into_keys().collect();
+    assert_eq!(documented, states, "documented on the left, existing on the right");
+}

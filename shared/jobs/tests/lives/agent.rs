@@ -1,0 +1,122 @@
+//! The agent on a machine, as far as the fence is concerned: DESIGN of the fence is in `jobs::Head`.
+
+use jobs::{AGENT_ENDS_BEFORE, Checkpoint, ExitReason, Head, HeadResult};
+
+use crate::explore::{JobModel, PlantedFault};
+use crate::job;
+use crate::world::{AgentState, BrokenInvariant, MachineEndReason, MachineLife, ModelMachine, ModelWorld};
+
+/// The one step that is named, as of a command that writes each checkpoint over the one before. Each attempt names it once: more
+/// of one attempt show nothing new.
+const STEP: u64 = 1;
+
+/// What an agent may do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AgentAction {
+    /// It comes up, beats its heart, and reads the fence.
+    Begin,
+    /// It swaps its number in.
+    Swap,
+    /// It names a checkpoint in head.
+    Checkpoint,
+    /// The command has ended, and it writes that into head.
+    Result,
+    /// It leaves an exit record and shuts its machine down.
+    Shutdown(ExitReason),
+}
+
+/// What an agent may do without anything being wrong.
+pub(crate) fn deeds(world: &ModelWorld, machine: &ModelMachine) -> Vec<AgentAction> {
+    if !machine.lives() {
+        return Vec::new();
+    }
+    let mut deeds = Vec::new();
+    let mine = machine.order.attempt;
+    match &machine.agent {
+        AgentState::Boots => deeds.push(AgentAction::Begin),
+        AgentState::Saw(head) => {
+            let is_fenced = head.as_ref().is_some_and(|head| !head.admits(mine, &machine.order.token));
+            deeds.push(if is_fenced { AgentAction::Shutdown(ExitReason::Fenced) } else { AgentAction::Swap });
+        }
+        AgentState::Past(head) if (head.attempt, &head.launch) != (mine, &machine.order.token) => {
+            deeds.push(AgentAction::Shutdown(ExitReason::Fenced));
+        }
+        AgentState::Past(Head { result: Some(_), .. }) => deeds.push(AgentAction::Shutdown(ExitReason::Succeeded)),
+        AgentState::Past(head) => {
+            deeds.push(AgentAction::Result);
+            if head.checkpoint.is_none_or(|named| named.attempt < mine) {
+                deeds.push(AgentAction::Checkpoint);
+            }
+            if machine.warned_at.is_some() {
+                deeds.push(AgentAction::Shutdown(ExitReason::Interrupted));
+            }
+        }
+        AgentState::Dead => {}
+    }
+    if machine.agent != AgentState::Boots && world.now >= machine.order.ends_at - AGENT_ENDS_BEFORE {
+        deeds.push(AgentAction::Shutdown(ExitReason::Expired));
+    }
+    deeds
+}
+
+impl JobModel {
+    /// The agent of that machine does that.
+    pub(crate) fn agent(&self, world: &mut ModelWorld, index: usize, deed: AgentAction) {
+        let machine = &world.machines[index];
+        let mine = (machine.order.attempt, machine.order.token.clone());
+        let then = match (&machine.agent, deed) {
+            (_, AgentAction::Shutdown(reason)) => {
+                let now = world.now;
+                world.machines[index].exit = Some(reason);
+                // One that Curfew is ending stays ended by Curfew.
+                let why = if let MachineLife::Ending(why, _) = world.machines[index].life {
+                    why
+                } else {
+                    MachineEndReason::Itself
+                };
+                world.machines[index].end(why, now);
+                return;
+            }
+            (AgentState::Boots, _) => AgentState::Saw(world.head.clone()),
+            (AgentState::Saw(seen), _) => {
+                let known_of = seen.clone();
+                let known = seen.clone().unwrap_or_default();
+                let bumps = self.planted != Some(PlantedFault::FenceNotBumped);
+                let (attempt, launch) = if bumps { mine.clone() } else { (known.attempt, known.launch.clone()) };
+                let head = Head { attempt, launch, ..known };
+                if swap(world, mine, known_of.as_ref(), &head) {
+                    AgentState::Past(head)
+                } else {
+                    AgentState::Saw(world.head.clone())
+                }
+            }
+            (AgentState::Past(seen), deed) => {
+                let (seen, mut head) = (seen.clone(), seen.clone());
+                if deed == AgentAction::Result {
+                    head.result =
+                        Some(HeadResult { succeeded: true, code: Some(0), why: String::new(), at: job::begin() });
+                } else {
+                    head.checkpoint = Some(Checkpoint { attempt: mine.0, step: STEP, rewrite: 0 });
+                }
+                // Where somebody else wrote, it looks who: a later attempt, or an answer to itself that was lost.
+                let swapped = swap(world, mine, Some(&seen), &head);
+                AgentState::Past(if swapped { head } else { world.head.clone().unwrap_or_default() })
+            }
+            (AgentState::Dead, _) => return,
+        };
+        world.machines[index].agent = then;
+    }
+}
+
+/// Writes head over what was read of it; whether that still stood there.
+fn swap(world: &mut ModelWorld, mine: (u32, String), seen: Option<&Head>, head: &Head) -> bool {
+    if world.head.as_ref() != seen {
+        return false;
+    }
+    if mine.0 < world.begun.0 || mine.0 == world.begun.0 && mine.1 != world.begun.1 {
+        world.breaks(BrokenInvariant::FencedWrote);
+    }
+    world.begun = mine;
+    world.head = Some(head.clone());
+    true
+}

@@ -1,0 +1,364 @@
+//! The world as stateright explores it: what may happen next, and what must hold.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+
+use jiff::Timestamp;
+use jobs::{ExitReason, HeadResult, JobResult, Lifecycle, Phase};
+use stateright::{Model, Property};
+
+use crate::agent::{AgentAction, deeds};
+use crate::fair::COURSES;
+use crate::job::RUNTIME_MAX;
+use crate::run::{EffectOutcome, ModelEffect, ObservationQuality, ReconcilerState};
+use crate::time::{INVOCATION_MAX, advance, long_after, next_moment};
+use crate::world::{AgentState, BrokenInvariant, MachineEndReason, MachineLife, ModelMachine, ModelWorld};
+
+/// What is explored: how much may go wrong, and what is wrong on purpose.
+pub(crate) struct JobModel {
+    pub(crate) bounds: ModelBounds,
+    pub(crate) planted: Option<PlantedFault>,
+    /// Places from which it was found to end.
+    pub(crate) settled: Mutex<HashSet<u64>>,
+}
+
+/// How far it is explored.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ModelBounds {
+    /// So many reconcile at once: 1 or 2.
+    pub(crate) reconcilers: usize,
+    /// So much goes wrong at most, in one life.
+    pub(crate) faults: u8,
+    /// So often the clock moves on at most; after that nothing more becomes due.
+    pub(crate) jumps: u8,
+}
+
+/// A fault of the world, or of the loop, put in on purpose: the properties must find it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PlantedFault {
+    /// EC2 ignores the client token, or it is not sent.
+    TokenDropped,
+    /// `state.json` is written whatever its version.
+    SwapIgnored,
+    /// An agent begins without its number in head.
+    FenceNotBumped,
+    /// Who loses a swap carries its effects out all the same.
+    LoserGoesOn,
+    /// What is owed is not done again by who comes after a crash.
+    EffectsOnce,
+    /// A heart is taken to beat from the launch on.
+    HeartImagined,
+}
+
+/// One thing that happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ModelAction {
+    /// A reconciler reads the state, and the facts that it wants, and decides.
+    Look(usize, ObservationQuality),
+    /// It writes what it decided.
+    Write(usize),
+    /// It carries out its next effect, and that comes of it.
+    CarryOut(usize, EffectOutcome),
+    /// It is no more.
+    Crash(usize),
+    /// The agent of that machine goes on.
+    Agent(usize, AgentAction),
+    /// What shuts down is down.
+    Down(usize),
+    /// EC2 warns of taking it back.
+    Warn(usize),
+    /// EC2 takes it back.
+    Reclaim(usize),
+    /// EC2 had no capacity for it after all.
+    Withhold(usize),
+    /// Its agent hangs.
+    Silence(usize),
+    /// The timer of its boothook will not ring.
+    BreakTimer(usize),
+    /// A person terminates it.
+    Kill(usize),
+    /// A person stops it.
+    Stop(usize),
+    /// A person cancels the job.
+    Cancel,
+    /// `CURFEW_MODE` changes.
+    Observe(bool),
+    /// The clock moves on to the next moment at which anything may be due.
+    Advance,
+    /// Nobody reconciles for hours.
+    Sleep,
+}
+
+impl ModelAction {
+    const fn is_fault(self, was_warned: bool) -> bool {
+        match self {
+            Self::CarryOut(_, outcome) => !matches!(outcome, EffectOutcome::Done),
+            Self::Reclaim(_) => !was_warned,
+            Self::Agent(_, deed) => matches!(deed, AgentAction::Shutdown(ExitReason::Broken)),
+            Self::Observe(observes) => observes,
+            Self::Look(..) | Self::Write(_) | Self::Crash(_) | Self::Down(_) | Self::Advance | Self::Sleep => false,
+            _ => true,
+        }
+    }
+}
+
+impl JobModel {
+    pub(crate) fn new(bounds: ModelBounds, planted: Option<PlantedFault>) -> Self {
+        Self { bounds, planted, settled: Mutex::default() }
+    }
+
+    fn of_runs(&self, world: &ModelWorld, actions: &mut Vec<ModelAction>) {
+        for (run, at) in world.runs.iter().enumerate() {
+            match at {
+                ReconcilerState::Idle
+                    if run >= self.bounds.reconcilers || run == 1 && world.runs[0] == ReconcilerState::Idle => {}
+                ReconcilerState::Idle => {
+                    actions.extend(
+                        [ObservationQuality::Open, ObservationQuality::Late, ObservationQuality::Blind]
+                            .map(|eyes| ModelAction::Look(run, eyes)),
+                    );
+                    let warned = world.machines.iter().filter(|machine| machine.warned_at.is_some());
+                    actions.extend(
+                        warned.map(|machine| ModelAction::Look(run, ObservationQuality::Warned(machine.number))),
+                    );
+                }
+                ReconcilerState::Decided(_) => actions.extend([ModelAction::Write(run), ModelAction::Crash(run)]),
+                ReconcilerState::Owes(_) => {
+                    actions.extend([ModelAction::CarryOut(run, EffectOutcome::Done), ModelAction::Crash(run)]);
+                    if world.faults > 0 {
+                        let otherwise = at.owes().map(ModelEffect::otherwise).unwrap_or_default();
+                        actions.extend(otherwise.iter().map(|outcome| ModelAction::CarryOut(run, *outcome)));
+                    }
+                }
+            }
+        }
+    }
+
+    fn of_machine(world: &ModelWorld, index: usize, machine: &ModelMachine, actions: &mut Vec<ModelAction>) {
+        actions.extend(deeds(world, machine).into_iter().map(|deed| ModelAction::Agent(index, deed)));
+        if matches!(machine.life, MachineLife::Ending(..)) {
+            actions.push(ModelAction::Down(index));
+        }
+        if machine.warned_at.is_some() && machine.runs() {
+            actions.push(ModelAction::Reclaim(index));
+        }
+        if world.faults == 0 || !machine.runs() {
+            return;
+        }
+        actions.push(ModelAction::Kill(index));
+        if machine.order.lifecycle == Lifecycle::OnDemand {
+            actions.push(ModelAction::Stop(index));
+        } else if machine.warned_at.is_none() {
+            actions.extend([ModelAction::Warn(index), ModelAction::Reclaim(index)]);
+        }
+        if machine.agent == AgentState::Boots && machine.launched_at == world.now {
+            actions.push(ModelAction::Withhold(index));
+        }
+        if machine.agent != AgentState::Dead {
+            actions.push(ModelAction::Silence(index));
+            if machine.agent != AgentState::Boots {
+                actions.push(ModelAction::Agent(index, AgentAction::Shutdown(ExitReason::Broken)));
+            }
+        }
+        if machine.timer {
+            actions.push(ModelAction::BreakTimer(index));
+        }
+    }
+
+    fn happens(&self, world: &mut ModelWorld, action: ModelAction) -> Option<()> {
+        let now = world.now;
+        match action {
+            ModelAction::Look(run, eyes) => world.runs[run] = self.observe(world, eyes),
+            ModelAction::Write(run) => {
+                let ReconcilerState::Decided(decision) = world.runs[run].clone() else { return None };
+                world.runs[run] = self.write(world, &decision);
+            }
+            ModelAction::CarryOut(run, outcome) => {
+                let ReconcilerState::Owes(owed) = world.runs[run].clone() else { return None };
+                world.runs[run] = self.carry_out(world, &owed, outcome);
+            }
+            ModelAction::Crash(run) => world.runs[run] = ReconcilerState::Idle,
+            ModelAction::Agent(index, deed) => self.agent(world, index, deed),
+            ModelAction::Down(index) => {
+                let MachineLife::Ending(why, at) = world.machines[index].life else { return None };
+                world.machines[index].end(why, at);
+            }
+            ModelAction::Warn(index) => world.machines[index].warned_at = Some(now),
+            ModelAction::Reclaim(index) => world.machines[index].end(MachineEndReason::Reclaimed, now),
+            ModelAction::Withhold(index) => world.machines[index].end(MachineEndReason::NotGiven, now),
+            ModelAction::Silence(index) => world.machines[index].silence(now),
+            ModelAction::BreakTimer(index) => world.machines[index].timer = false,
+            ModelAction::Kill(index) => world.machines[index].end(MachineEndReason::User, now),
+            ModelAction::Stop(index) => {
+                world.machines[index].silence(now);
+                world.machines[index].life = MachineLife::Stopped;
+            }
+            ModelAction::Cancel => world.cancelled = true,
+            ModelAction::Observe(observes) => world.may_act = !observes,
+            ModelAction::Advance => jump(world, next_moment(world)?)?,
+            ModelAction::Sleep => jump(world, long_after(world)?)?,
+        }
+        Some(())
+    }
+}
+
+impl Model for JobModel {
+    type State = ModelWorld;
+    type Action = ModelAction;
+
+    fn init_states(&self) -> Vec<ModelWorld> {
+        vec![ModelWorld::new(self.bounds.faults, self.bounds.jumps)]
+    }
+
+    fn actions(&self, world: &ModelWorld, actions: &mut Vec<ModelAction>) {
+        if world.broken.is_some() {
+            return;
+        }
+        self.of_runs(world, actions);
+        for (index, machine) in world.machines.iter().enumerate() {
+            Self::of_machine(world, index, machine, actions);
+        }
+        if world.faults > 0 {
+            if !world.cancelled {
+                actions.push(ModelAction::Cancel);
+            }
+            if world.may_act {
+                actions.push(ModelAction::Observe(true));
+            }
+        }
+        if !world.may_act {
+            actions.push(ModelAction::Observe(false));
+        }
+        if world.jumps > 0 {
+            actions.extend([ModelAction::Advance, ModelAction::Sleep]);
+        }
+    }
+
+    fn next_state(&self, last: &ModelWorld, action: ModelAction) -> Option<ModelWorld> {
+        let mut world = last.clone();
+        let was_warned = matches!(action, ModelAction::Reclaim(index) if last.machines[index].warned_at.is_some());
+        if action.is_fault(was_warned) {
+            world.faults = world.faults.checked_sub(1)?;
+        }
+        self.happens(&mut world, action)?;
+        let runs = std::mem::replace(&mut world.runs, [ReconcilerState::Idle, ReconcilerState::Idle]);
+        let reduces = !matches!(self.planted, Some(PlantedFault::SwapIgnored | PlantedFault::LoserGoesOn));
+        world.runs = runs.map(|run| if reduces { run.reduced(&world) } else { run });
+        // Which of the two it is makes no difference.
+        if rank(&world.runs[0]) < rank(&world.runs[1]) {
+            world.runs.swap(0, 1);
+        }
+        (world != *last).then_some(world)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let mut properties = vec![
+            Property::always("one attempt is past the fence", |_, world: &ModelWorld| one_past_the_fence(world)),
+            Property::always("one machine runs of an attempt", |_, world: &ModelWorld| one_of_an_attempt(world)),
+            Property::always("no machine is forgotten", |_, world: &ModelWorld| {
+                let mut running = world.machines.iter().filter(|machine| machine.runs());
+                running.all(|machine| machine.warned_at.is_some() || world.knows(machine) || world.is_stray(machine))
+            }),
+            Property::always("what is closed has ended", |_, world: &ModelWorld| {
+                let runs =
+                    |machine: &&ModelMachine| machine.runs() && machine.warned_at.is_none() && !world.is_stray(machine);
+                let mut ours = world.machines.iter().filter(runs);
+                !world.state.is_closed()
+                    || ours.next().is_none() && world.reserved.is_none_or(|reserved| reserved.is_stray)
+            }),
+            Property::always("only what is closed is off the index", |_, world: &ModelWorld| {
+                world.active || world.state.is_closed()
+            }),
+            Property::always("it succeeded as head says", |_, world: &ModelWorld| succeeded_as_head_says(world)),
+            Property::always("what never ran is no attempt without progress", |_, world: &ModelWorld| {
+                // Whom AWS has warned, it has taken back.
+                let gave = |one: &&ModelMachine| {
+                    one.warned_at.is_some() || !matches!(one.life, MachineLife::Over(MachineEndReason::NotGiven, _))
+                };
+                let attempts = world.machines.iter().filter(gave).count();
+                usize::try_from(world.state.progress.attempts_without).unwrap() <= attempts
+            }),
+            Property::always("it computes no longer than it may", |_, world: &ModelWorld| {
+                world.computed() <= RUNTIME_MAX
+            }),
+            Property::always("it comes to an end", |explored: &Self, world: &ModelWorld| explored.ends(world)),
+            Property::sometimes("an attempt follows a warning", |_, world: &ModelWorld| {
+                world.begun.0 > 1 && world.state.attempt > 1
+            }),
+            Property::sometimes("it succeeds", |_, world: &ModelWorld| ended(world) == Some(JobResult::Succeeded)),
+            Property::sometimes("it is closed", |_, world: &ModelWorld| !world.active),
+        ];
+        properties.extend(BROKEN.map(|(name, condition)| Property::always(name, condition)));
+        properties
+    }
+}
+
+type Condition = fn(&JobModel, &ModelWorld) -> bool;
+
+const BROKEN: [(&str, Condition); 8] = [
+    ("a token has one set of parameters", |_, world| world.broken != Some(BrokenInvariant::TokenReused)),
+    ("what a fenced attempt writes does not count", |_, world| world.broken != Some(BrokenInvariant::FencedWrote)),
+    ("money is reserved before it is spent", |_, world| world.broken != Some(BrokenInvariant::Unreserved)),
+    ("a silent machine is ended before it is replaced", |_, world| {
+        world.broken != Some(BrokenInvariant::ReplacedTooSoon)
+    }),
+    ("nothing is launched or ended while it observes", |_, world| world.broken != Some(BrokenInvariant::Acted)),
+    ("an end is for ever", |_, world| world.broken != Some(BrokenInvariant::EndTakenBack)),
+    ("attempts count upwards", |_, world| world.broken != Some(BrokenInvariant::AttemptFell)),
+    ("one effect of a round has an answer", |_, world| world.broken != Some(BrokenInvariant::TwoAnswers)),
+];
+
+impl JobModel {
+    /// Asked only where nobody reconciles: from everywhere else a crash leads there.
+    fn ends(&self, world: &ModelWorld) -> bool {
+        world.runs != [ReconcilerState::Idle, ReconcilerState::Idle]
+            || world.broken.is_some()
+            || COURSES.into_iter().all(|course| self.comes_to_an_end(world, course))
+    }
+}
+
+/// The clock moves on, and whoever has reconciled for longer than Lambda lets it is no more.
+fn jump(world: &mut ModelWorld, to: Timestamp) -> Option<()> {
+    world.jumps = world.jumps.checked_sub(1)?;
+    if to.duration_since(world.now) > INVOCATION_MAX {
+        world.runs = [ReconcilerState::Idle, ReconcilerState::Idle];
+    }
+    advance(world, to);
+    Some(())
+}
+
+fn one_past_the_fence(world: &ModelWorld) -> bool {
+    let Some(head) = &world.head else { return true };
+    let may_write = |machine: &&ModelMachine| {
+        let is_past = matches!(machine.agent, AgentState::Past(_));
+        machine.lives() && is_past && head.attempt == machine.order.attempt && head.launch == machine.order.token
+    };
+    world.machines.iter().filter(may_write).count() <= 1
+}
+
+/// But for strays, which the fence tells apart.
+fn one_of_an_attempt(world: &ModelWorld) -> bool {
+    let ours = world.machines.iter().filter(|machine| machine.runs() && !world.is_stray(machine));
+    let attempts: Vec<u32> = ours.map(|machine| machine.order.attempt).collect();
+    attempts.iter().collect::<HashSet<_>>().len() == attempts.len()
+}
+
+fn succeeded_as_head_says(world: &ModelWorld) -> bool {
+    let result = world.head.as_ref().and_then(|head| head.result.as_ref());
+    ended(world) != Some(JobResult::Succeeded) || matches!(result, Some(HeadResult { succeeded: true, .. }))
+}
+
+fn ended(world: &ModelWorld) -> Option<JobResult> {
+    let Phase::Ended(ended) = &world.state.phase else { return None };
+    Some(ended.result)
+}
+
+fn rank(run: &ReconcilerState) -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    if *run == ReconcilerState::Idle {
+        return 0;
+    }
+    let mut hasher = DefaultHasher::new();
+    run.hash(&mut hasher);
+    hasher.finish()
+}

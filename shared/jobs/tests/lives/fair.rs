@@ -1,0 +1,121 @@
+//! From any moment on, nothing goes wrong any more: does it come to an end?
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use jiff::SignedDuration;
+
+use crate::agent::{AgentAction, deeds};
+use crate::explore::JobModel;
+use crate::run::{EffectOutcome, ModelEffect, ObservationQuality, ReconcilerState};
+use crate::time::{advance, next_moment};
+use crate::world::{AgentState, MachineEndReason, ModelWorld};
+
+/// How the world goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum FairScenario {
+    /// Each agent does its work.
+    Works,
+    /// Each agent beats its heart, and its command never ends; nor do timers ring: only Curfew ends anything.
+    Endless,
+    /// No agent is heard of any more.
+    Mute,
+    /// Nothing can be launched any more.
+    Dry,
+    /// Everything is launched, and ended by EC2 before anything is heard of it.
+    Withheld,
+}
+
+pub(crate) const COURSES: [FairScenario; 5] =
+    [FairScenario::Works, FairScenario::Endless, FairScenario::Mute, FairScenario::Dry, FairScenario::Withheld];
+
+/// So often the clock moves on until it must be over. Waiting takes the most: six hours by quarters of an hour.
+const MOMENTS_MAX: usize = 120;
+
+/// So often a run goes round (the loop's own bound).
+const ROUNDS_MAX: usize = 60;
+
+impl JobModel {
+    /// Whether the job is over, off the index and given back, and no machine runs, after some time in which nothing goes wrong. What
+    /// was once found to end is remembered.
+    pub(crate) fn comes_to_an_end(&self, world: &ModelWorld, course: FairScenario) -> bool {
+        let mut world = world.clone();
+        world.may_act = true;
+        let mut way = Vec::new();
+        for _ in 0..MOMENTS_MAX {
+            let here = place(&world, course);
+            if self.settled.lock().unwrap().contains(&here) {
+                break;
+            }
+            way.push(here);
+            self.live(&mut world, course);
+            self.reconcile(&mut world, course);
+            if is_over(&world) {
+                self.settled.lock().unwrap().extend(way);
+                return true;
+            }
+            let now = next_moment(&world).unwrap_or(world.now + SignedDuration::from_mins(1));
+            advance(&mut world, now);
+        }
+        let known = self.settled.lock().unwrap().contains(&place(&world, course));
+        if known {
+            self.settled.lock().unwrap().extend(way);
+        }
+        known
+    }
+
+    fn live(&self, world: &mut ModelWorld, course: FairScenario) {
+        let now = world.now;
+        for index in 0..world.machines.len() {
+            if course == FairScenario::Mute {
+                world.machines[index].silence(now);
+            }
+            if course == FairScenario::Withheld && world.machines[index].agent == AgentState::Boots {
+                world.machines[index].end(MachineEndReason::NotGiven, now);
+            }
+            if course == FairScenario::Endless {
+                world.machines[index].timer = false;
+            }
+            // Begin, swap, result, shutdown; a lost swap more each.
+            for _ in 0..8 {
+                let can = deeds(world, &world.machines[index]);
+                let wanted = |deed: &&AgentAction| {
+                    course != FairScenario::Endless || matches!(deed, AgentAction::Begin | AgentAction::Swap)
+                };
+                let Some(deed) = can.iter().find(wanted).copied() else { break };
+                self.agent(world, index, deed);
+            }
+            // `reap-instances`: what no state knows is ended like what has no tag.
+            if !world.knows(&world.machines[index]) && world.machines[index].over_at().is_none() {
+                world.machines[index].end(MachineEndReason::User, now);
+            }
+        }
+    }
+
+    fn reconcile(&self, world: &mut ModelWorld, course: FairScenario) {
+        let mut run = self.observe(world, ObservationQuality::Open);
+        for _ in 0..2 * ROUNDS_MAX {
+            run = match run {
+                ReconcilerState::Idle => return,
+                ReconcilerState::Decided(decision) => self.write(world, &decision),
+                ReconcilerState::Owes(owed) => {
+                    let dry =
+                        course == FairScenario::Dry && matches!(owed.effects.first(), Some(ModelEffect::Launch(_)));
+                    self.carry_out(world, &owed, if dry { EffectOutcome::Refused } else { EffectOutcome::Done })
+                }
+            };
+        }
+    }
+}
+
+fn is_over(world: &ModelWorld) -> bool {
+    let quiet = world.machines.iter().all(|machine| !machine.runs());
+    world.state.is_closed() && !world.active && world.reserved.is_none_or(|reserved| reserved.is_stray) && quiet
+}
+
+/// What the way from here on depends on.
+fn place(world: &ModelWorld, course: FairScenario) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (course, world.now, &world.state, &world.head, world.cancelled, world.active, world.reserved).hash(&mut hasher);
+    world.machines.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,76 @@
+//! The one job that is explored, and where it can be launched.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use jobs::{
+    Candidate, CheckpointSpec, GpuSpec, Job, JobId, JobName, JobTerms, Lifecycle, MachineImage, MachineSpec, QuotaCode,
+    Ranking, SpotSpec,
+};
+use model::id::{Region, ResourceId, TeamName, TypeName};
+use model::money::Rate;
+
+/// So much compute time it may take, of all attempts together.
+pub(crate) const RUNTIME_MAX: SignedDuration = SignedDuration::from_hours(2);
+
+/// By then it must be over, so that waiting for capacity has an end too.
+pub(crate) const FINISH_WITHIN: SignedDuration = SignedDuration::from_hours(6);
+
+/// After so many attempts without progress it ends.
+pub(crate) const NO_PROGRESS_ATTEMPTS_MAX: u32 = 3;
+
+/// When it is submitted: 2026-10-05 08:00 UTC.
+pub(crate) fn begin() -> Timestamp {
+    Timestamp::constant(1_791_187_200, 0)
+}
+
+pub(crate) fn submitted() -> Job {
+    let name = JobName::read("llama").unwrap();
+    let terms = JobTerms {
+        tags: BTreeMap::new(),
+        gpu: GpuSpec { count: 1, memory_gib_min: 0, types: Vec::new() },
+        spot: Some(SpotSpec { max_rate: None, fallback_to_on_demand_after_seconds: None }),
+        max_runtime_seconds: RUNTIME_MAX.as_secs(),
+        finish_by: Some(begin() + FINISH_WITHIN),
+        max_usd: None,
+        bucket_region: None,
+        checkpoint: Some(CheckpointSpec {
+            dir: "/var/curfew/checkpoints".to_owned(),
+            every_seconds: 900,
+            keep: 3,
+            size_gb: None,
+            signal: "SIGTERM".to_owned(),
+        }),
+        machine: MachineSpec::default(),
+    };
+    Job::submitted(JobId::from_object(TeamName::from("vision"), &name, "0123456789abcdef"), None, terms, begin())
+}
+
+/// Two pools under one quota, Spot and on demand: the second can be stopped, and is never taken back.
+pub(crate) fn ranking(now: Timestamp) -> Ranking {
+    let candidate = |zone: &str, lifecycle, usd_micros| Candidate {
+        region: Region::from("eu-central-1"),
+        zone: zone.to_owned(),
+        subnet: ResourceId::from("subnet-1"),
+        instance_type: TypeName::from("g5.xlarge"),
+        lifecycle,
+        rate: Rate::from_usd_micros_per_hour(usd_micros),
+        rate_max: Rate::from_usd_micros_per_hour(1_000_000),
+        quota: Some(QuotaCode("L-3819A6DF".to_owned())),
+        image: 0,
+        transfer: None,
+    };
+    Ranking {
+        at: now,
+        candidates: vec![candidate("a", Lifecycle::Spot, 400_000), candidate("b", Lifecycle::OnDemand, 1_000_000)],
+        images: vec![MachineImage {
+            ami: ResourceId::from("ami-1"),
+            architecture: "x86_64".to_owned(),
+            agent_sha256: "00".to_owned(),
+            root_device: "/dev/xvda".to_owned(),
+            root_gib: 100,
+            other_devices: Vec::new(),
+        }],
+        has_other_teams: false,
+    }
+}

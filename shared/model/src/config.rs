@@ -1,0 +1,139 @@
+//! The configuration document `config/curfew.toml`: its sections, its defaults, and what is refused.
+//!
+//! Every value is checked while it is read, so that each mistake is reported with its line and key. Nothing here is
+//! optional in use: an absent document, section or key means the default.
+
+mod changes;
+mod checks;
+mod mistakes;
+mod notes;
+mod regions;
+mod sections;
+mod settings;
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+pub use changes::{ConfigChange, changes, teams_lost};
+pub use mistakes::{MISTAKES_MAX, mistakes};
+pub use notes::{ConfigNote, notes};
+pub use regions::has_shape;
+pub use regions::{misshapen_regions, unknown_regions};
+
+pub use sections::{
+    AccountConfig, DiskPolicy, IdleConfig, JobsConfig, LifetimeConfig, LimitsConfig, ManagedConfig, MetricsConfig,
+    OverBudget, Percent, PricesConfig, RuleAction, SeriesNames, SharedRole, TagKeys, TeamConfig, UntaggedConfig,
+    UtilizationUnit, VolumeAction, VolumesConfig,
+};
+pub use settings::{Setting, SettingSource, Settings, as_toml};
+
+use crate::document::{DocumentError, DocumentKind, utf8};
+use crate::id::{Region, TeamName};
+use crate::mode::Mode;
+
+/// Where the document lies in the state bucket.
+pub const KEY: &str = "config/curfew.toml";
+
+/// The largest document that is read, in bytes: a configuration is written by hand.
+pub const BYTES_MAX: usize = 256 * 1024;
+
+/// The only namespace that the role of a job's machine may write to. What lies there is no evidence about any instance: a command can write
+/// there what it likes, under the id of another machine too. `reap-instances` needs none of it, for it judges no job for idleness, and a
+/// configuration that names this namespace is refused.
+pub const JOB_METRICS_NAMESPACE: &str = "Curfew/Jobs";
+
+const DOCUMENT: DocumentKind = DocumentKind { bytes_max: BYTES_MAX, every_key: settings::every_key };
+
+/// The whole configuration. `Config::default()` is what an absent document means.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The mode of a team that says nothing itself.
+    pub mode: Mode,
+    /// The regions to look at; empty means every enabled one.
+    pub regions: Vec<Region>,
+    /// The keys by which this account knows team and owner.
+    #[serde(deserialize_with = "checks::table")]
+    pub tags: TagKeys,
+    /// What else belongs to somebody's own controller.
+    #[serde(deserialize_with = "checks::table")]
+    pub managed: ManagedConfig,
+    /// GPU instances lacking a required tag.
+    #[serde(deserialize_with = "checks::table")]
+    pub untagged: UntaggedConfig,
+    /// Idle GPU instances.
+    #[serde(deserialize_with = "checks::table")]
+    pub idle: IdleConfig,
+    /// By which metrics accelerators report.
+    #[serde(deserialize_with = "checks::table")]
+    pub metrics: MetricsConfig,
+    /// Instances that have run for too long.
+    #[serde(deserialize_with = "checks::table")]
+    pub lifetime: LifetimeConfig,
+    /// Orphaned volumes.
+    #[serde(deserialize_with = "checks::table")]
+    pub volumes: VolumesConfig,
+    /// How much one run may end.
+    #[serde(deserialize_with = "checks::table")]
+    pub limits: LimitsConfig,
+    /// GPU jobs.
+    #[serde(deserialize_with = "checks::table")]
+    pub jobs: JobsConfig,
+    /// The budget above those of the teams.
+    #[serde(deserialize_with = "checks::table")]
+    pub account: AccountConfig,
+    /// What this account pays less than the list says.
+    #[serde(deserialize_with = "checks::table")]
+    pub prices: PricesConfig,
+    /// What teams set for themselves, by the value of the team tag.
+    #[serde(deserialize_with = "checks::teams")]
+    pub teams: BTreeMap<TeamName, TeamConfig>,
+}
+
+/// Why a configuration was refused, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{KEY}, line {line}, column {column}, key `{key}`: {problem}")]
+pub struct ConfigError {
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+    /// The full key, such as `idle.window`; of the section where the key itself is unknown.
+    pub key: String,
+    /// What was wrong and what is legal.
+    pub problem: String,
+}
+
+impl From<DocumentError> for ConfigError {
+    fn from(DocumentError { line, column, key, problem }: DocumentError) -> Self {
+        Self { line, column, key, problem }
+    }
+}
+
+impl Config {
+    /// Reads the document.
+    ///
+    /// # Errors
+    /// On the first unknown key, wrong type or impossible value, with its line, column and key.
+    pub fn read(text: &str) -> Result<Self, ConfigError> {
+        Ok(DOCUMENT.read(text)?)
+    }
+
+    /// Reads the document from its bytes.
+    ///
+    /// # Errors
+    /// As [`Config::read`], and where a byte is no UTF-8.
+    pub fn read_bytes(document: &[u8]) -> Result<Self, ConfigError> {
+        Self::read(utf8(document)?)
+    }
+
+    /// What a team set for itself, where it is named in the document.
+    #[must_use]
+    pub fn team(&self, name: &TeamName) -> Option<&TeamConfig> {
+        self.teams.get(name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

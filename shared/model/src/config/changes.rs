@@ -1,0 +1,261 @@
+//! What one configuration says otherwise than another, and what of it makes Curfew act sooner, harder or on more.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use super::{Config, Settings};
+use crate::duration;
+use crate::id::TeamName;
+
+/// A value that differs. Of a key without a default, such as a team's, one side may be absent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConfigChange {
+    /// The full key.
+    pub key: String,
+    /// What it was.
+    pub from: Option<Value>,
+    /// What it is now.
+    pub to: Option<Value>,
+    /// Why it is to be looked at twice: what Curfew does by it that it did not do before.
+    pub beware: Option<&'static str>,
+}
+
+/// Every difference, in the order of `docs/reference.md`.
+#[must_use]
+pub fn changes(from: &Config, to: &Config) -> Vec<ConfigChange> {
+    let (old, new) = (Settings::from_config(from), Settings::from_config(to));
+    let (before, after) = (by_key(&old), by_key(&new));
+    let gone = old.values().filter(|setting| !after.contains_key(&setting.key));
+    let keys = new.values().chain(gone).map(|setting| setting.key);
+    let different = keys.filter(|key| before.get(key) != after.get(key));
+    different
+        .map(|key| {
+            let (from, to) = (before.get(&key).cloned(), after.get(&key).cloned());
+            let in_force = (from.as_ref().or(unsaid(&key, &before)), to.as_ref().or(unsaid(&key, &after)));
+            let beware = in_force.0.zip(in_force.1).and_then(|(from, to)| beware(&key, from, to));
+            let beware = beware.or_else(|| newly_limited(&key, (from.as_ref(), to.as_ref()), &after));
+            ConfigChange { key, from, to, beware }
+        })
+        .collect()
+}
+
+/// The teams that the one says something of, and the other nothing: what they set for themselves is gone, also where that was
+/// an entry without a value.
+#[must_use]
+pub fn teams_lost(from: &Config, to: &Config) -> Vec<TeamName> {
+    from.teams.keys().filter(|team| !to.teams.contains_key(*team)).cloned().collect()
+}
+
+fn by_key(settings: &Settings) -> BTreeMap<String, Value> {
+    settings.values().map(|setting| (setting.key, setting.value)).collect()
+}
+
+/// What a team gets over its budget, where nobody says.
+static NOTIFY: LazyLock<Value> = LazyLock::new(|| "notify".into());
+
+/// Who had no budget may not spend without end any more; where only people are told of it, that is nothing to beware of.
+fn newly_limited(
+    key: &str,
+    (from, to): (Option<&Value>, Option<&Value>),
+    after: &BTreeMap<String, Value>,
+) -> Option<&'static str> {
+    let section = key.strip_suffix(".monthly_budget_usd")?;
+    let action = after.get(&format!("{section}.over_budget")).unwrap_or(&NOTIFY);
+    (from.is_none() && to.is_some() && *action != *NOTIFY).then_some("there was no budget to be over")
+}
+
+/// What holds for a team that does not say it itself.
+fn unsaid<'a>(key: &str, all: &'a BTreeMap<String, Value>) -> Option<&'a Value> {
+    match key.strip_prefix("teams.")?.rsplit_once('.')?.1 {
+        "mode" => all.get("mode"),
+        "local_disk" => all.get("idle.local_disk"),
+        "over_budget" => Some(&NOTIFY),
+        _ => None,
+    }
+}
+
+fn beware(key: &str, from: &Value, to: &Value) -> Option<&'static str> {
+    let (rises, falls) = (from.as_f64() < to.as_f64(), from.as_f64() > to.as_f64());
+    let length = |value: &Value| value.as_str().and_then(|text| duration::parse(text).ok());
+    let becomes = |value: Value| *to == value && *from != value;
+    let (is_so, why) = match key.rsplit('.').next()? {
+        "mode" => (becomes("enforce".into()), "it acts where it only observed"),
+        "settle" | "boot_grace" | "window" | "max" | "orphaned_after" => (length(to) < length(from), "it acts sooner"),
+        "over_budget_grace" => {
+            (length(to) < length(from), "people have less time before what is over a budget is stopped")
+        }
+        "over_budget" => (strictness(to) > strictness(from), "a spent budget does more than it did"),
+        "monthly_budget_usd" => (falls, "the budget is spent sooner"),
+        "grace" => (length(to) < length(from), "people have less time after the announcement"),
+        "keep_snapshots" => (length(to) < length(from), "what was deleted can be restored for a shorter time"),
+        "action" => (harshness(to) > harshness(from), "it ends what it spared, or in a harsher way"),
+        "local_disk" => (becomes("expendable".into()), "NVMe storage may be lost"),
+        "spare_busy" => (becomes(false.into()), "what works may be ended"),
+        "gpu_below_percent" | "cpu_below_vcpus" | "network_below_mbps" | "disk_below_mbps" | "gpu_memory_held_mib" => {
+            (rises, "more counts as idle")
+        }
+        "coverage_min_percent" => (falls, "less evidence is enough for idle"),
+        "actions_max" | "fleet_share_max_percent" => (rises, "more may be ended in one run"),
+        "required" => (has_more(from, to), "more counts as untagged"),
+        "tag_keys" => (has_more(to, from), "less counts as somebody else's"),
+        "regions" => (looks_further(from, to), "it looks at more regions"),
+        _ => return None,
+    };
+    is_so.then_some(why)
+}
+
+fn harshness(action: &Value) -> u8 {
+    match action.as_str() {
+        Some("stop" | "snapshot-and-delete") => 1,
+        Some("terminate" | "delete") => 2,
+        _ => 0,
+    }
+}
+
+fn strictness(over_budget: &Value) -> u8 {
+    match over_budget.as_str() {
+        Some("hold") => 1,
+        Some("stop") => 2,
+        _ => 0,
+    }
+}
+
+fn items(list: &Value) -> &[Value] {
+    list.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Whether `to` has an item that `from` has not.
+fn has_more(from: &Value, to: &Value) -> bool {
+    items(to).iter().any(|item| !items(from).contains(item))
+}
+
+/// An empty list is every region.
+fn looks_further(from: &Value, to: &Value) -> bool {
+    !items(from).is_empty() && (items(to).is_empty() || has_more(from, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::as_toml;
+
+    /// `key: from -> to`, and `!` where one is to beware.
+    fn check(from: &str, to: &str, expect: &[&str]) {
+        let changes = changes(&Config::read(from).unwrap(), &Config::read(to).unwrap());
+        let show = |value: &Option<Value>| value.as_ref().map_or("-".to_owned(), as_toml);
+        let shown: Vec<String> = changes
+            .iter()
+            .map(|ConfigChange { key, from, to, beware }| {
+                format!("{key}: {} -> {}{}", show(from), show(to), if beware.is_some() { " !" } else { "" })
+            })
+            .collect();
+        assert_eq!(shown, expect);
+    }
+
+    #[test]
+    fn what_is_the_same_is_no_change() {
+        check("", "", &[]);
+        check("", "mode = \"observe\"\n[idle]\nwindow = \"60m\"", &[]);
+    }
+
+    #[test]
+    fn in_the_order_of_the_reference() {
+        check(
+            "[teams.a]\nemail = \"a@example.com\"",
+            "[teams.b]\nmonthly_budget_usd = 5\n[idle]\ngrace = \"2h\"\n[tags]\nteam = \"squad\"",
+            &[
+                "tags.team: \"Team\" -> \"squad\"",
+                "idle.grace: \"1h\" -> \"2h\"",
+                "teams.b.monthly_budget_usd: - -> 5",
+                "teams.a.email: \"a@example.com\" -> -",
+            ],
+        );
+    }
+
+    #[test]
+    fn beware_of_what_acts_sooner_or_harder() {
+        let harsher = "mode = \"enforce\"\n[idle]\ngrace = \"0s\"\naction = \"terminate\"\n[volumes]\naction = \"delete\"\n\
+                       [limits]\nactions_max = 99";
+        check(
+            "",
+            harsher,
+            &[
+                "mode: \"observe\" -> \"enforce\" !",
+                "idle.grace: \"1h\" -> \"0s\" !",
+                "idle.action: \"stop\" -> \"terminate\" !",
+                "limits.actions_max: 10 -> 99 !",
+                "volumes.action: \"snapshot-and-delete\" -> \"delete\" !",
+            ],
+        );
+        let milder = changes(&Config::read(harsher).unwrap(), &Config::default());
+        assert!(milder.len() == 5 && milder.iter().all(|change| change.beware.is_none()), "{milder:?}");
+    }
+
+    #[test]
+    fn beware_of_budgets_that_are_spent_sooner_or_do_more() {
+        let mild =
+            "[account]\nmonthly_budget_usd = 9000\n[teams.vision]\nmonthly_budget_usd = 5000\nover_budget = \"hold\"";
+        let harsh = "[account]\nmonthly_budget_usd = 900\nover_budget = \"stop\"\nover_budget_grace = \"0s\"\n\
+                     [teams.vision]\nmonthly_budget_usd = 50.5\nover_budget = \"stop\"";
+        check(
+            mild,
+            harsh,
+            &[
+                "account.monthly_budget_usd: 9000 -> 900 !",
+                "account.over_budget: \"notify\" -> \"stop\" !",
+                "account.over_budget_grace: \"1h\" -> \"0s\" !",
+                "teams.vision.monthly_budget_usd: 5000 -> 50.5 !",
+                "teams.vision.over_budget: \"hold\" -> \"stop\" !",
+            ],
+        );
+        let milder = changes(&Config::read(harsh).unwrap(), &Config::read(mild).unwrap());
+        assert!(milder.len() == 5 && milder.iter().all(|change| change.beware.is_none()), "{milder:?}");
+    }
+
+    #[test]
+    fn a_team_that_does_not_say_it_is_only_told() {
+        check("[teams.a]", "[teams.a]\nover_budget = \"hold\"", &["teams.a.over_budget: - -> \"hold\" !"]);
+        check("[teams.a]", "[teams.a]\nover_budget = \"notify\"", &["teams.a.over_budget: - -> \"notify\""]);
+        check("[teams.a]\nover_budget = \"stop\"", "[teams.a]", &["teams.a.over_budget: \"stop\" -> -"]);
+    }
+
+    #[test]
+    fn a_budget_where_there_was_none() {
+        let budget = |said: &str| format!("[teams.\"a.b\"]\n{said}monthly_budget_usd = 5");
+        check("", &budget(""), &["teams.\"a.b\".monthly_budget_usd: - -> 5"]);
+        let stops = "over_budget = \"stop\"\n";
+        check(&format!("[teams.\"a.b\"]\n{stops}"), &budget(stops), &["teams.\"a.b\".monthly_budget_usd: - -> 5 !"]);
+        check(&budget(stops), &format!("[teams.\"a.b\"]\n{stops}"), &["teams.\"a.b\".monthly_budget_usd: 5 -> -"]);
+    }
+
+    #[test]
+    fn beware_of_lists_by_what_they_mean() {
+        check("regions = [\"a\", \"b\"]", "regions = [\"a\"]", &["regions: [\"a\", \"b\"] -> [\"a\"]"]);
+        check("regions = [\"a\"]", "", &["regions: [\"a\"] -> [] !"]);
+        check("", "regions = [\"a\"]", &["regions: [] -> [\"a\"]"]);
+        check("[managed]\ntag_keys = [\"x\"]", "", &["managed.tag_keys: [\"x\"] -> [] !"]);
+        check("[tags]\nrequired = []", "[tags]\nrequired = [\"a\"]", &["tags.required: [] -> [\"a\"] !"]);
+    }
+
+    #[test]
+    fn teams_that_lose_their_entry() {
+        let read = |text| Config::read(text).unwrap();
+        let (before, after) = ("[teams.nlp]\n[teams.a]\nmode = \"enforce\"\n[teams.b]", "[teams.a]\n[teams.c]");
+        let lost: Vec<String> = teams_lost(&read(before), &read(after)).iter().map(ToString::to_string).collect();
+        assert_eq!(lost, ["b", "nlp"]);
+    }
+
+    #[test]
+    fn a_team_that_does_not_say_it_gets_the_accounts() {
+        check("", "[teams.a]\nmode = \"enforce\"", &["teams.a.mode: - -> \"enforce\" !"]);
+        check(
+            "mode = \"enforce\"",
+            "mode = \"enforce\"\n[teams.a]\nmode = \"enforce\"",
+            &["teams.a.mode: - -> \"enforce\""],
+        );
+        let opted_out = "mode = \"enforce\"\n[teams.a]\nmode = \"observe\"";
+        check(opted_out, "mode = \"enforce\"", &["teams.a.mode: \"observe\" -> - !"]);
+    }
+}

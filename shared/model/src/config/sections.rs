@@ -1,0 +1,483 @@
+//! The sections of the configuration, each with its defaults beside it.
+
+use std::collections::BTreeMap;
+
+use jiff::SignedDuration;
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::checks;
+use crate::duration;
+use crate::image_source::ImageSource;
+use crate::instance::{Accelerator, InstanceTypeFacts};
+use crate::mode::Mode;
+
+/// A whole number from 0 to 100.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Percent(u8);
+
+impl Percent {
+    /// The number, 0 to 100.
+    #[must_use]
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Percent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = i64::deserialize(deserializer)?;
+        u8::try_from(number).ok().filter(|percent| *percent <= 100).map(Self).ok_or_else(|| {
+            serde::de::Error::custom(format!("{number} is not a percentage; write a whole number from 0 to 100"))
+        })
+    }
+}
+
+/// `[tags]`: the keys by which this account knows team and owner.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TagKeys {
+    /// Whose value is the team.
+    #[serde(deserialize_with = "checks::tag_key")]
+    pub team: String,
+    /// Whose value is the owner.
+    #[serde(deserialize_with = "checks::tag_key")]
+    pub owner: String,
+    /// What every GPU instance must carry, each with a value.
+    #[serde(deserialize_with = "checks::tag_keys")]
+    pub required: Vec<String>,
+}
+
+impl Default for TagKeys {
+    fn default() -> Self {
+        Self {
+            team: "Team".to_owned(),
+            owner: "Owner".to_owned(),
+            required: vec!["Team".to_owned(), "Owner".to_owned()],
+        }
+    }
+}
+
+/// `[managed]`: further signs of somebody else's controller.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ManagedConfig {
+    /// Tag keys that mean "somebody else's controller owns this".
+    #[serde(deserialize_with = "checks::tag_keys")]
+    pub tag_keys: Vec<String>,
+}
+
+/// What a rule does at its deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RuleAction {
+    /// Stop the instance: its EBS volumes stay.
+    Stop,
+    /// Terminate it.
+    Terminate,
+    /// Only say so.
+    Notify,
+}
+
+/// `[untagged]`: GPU instances lacking a required tag.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct UntaggedConfig {
+    /// The mode of a resource that lacks a required tag: it has no team to opt in.
+    pub mode: Mode,
+    /// For so long after the launch tags may still arrive.
+    #[serde(deserialize_with = "duration::deserialize")]
+    pub settle: SignedDuration,
+    /// From mark to action.
+    #[serde(deserialize_with = "duration::deserialize")]
+    pub grace: SignedDuration,
+    /// What happens at the deadline.
+    pub action: RuleAction,
+    /// Positive evidence of work turns the action into notify.
+    pub spare_busy: bool,
+}
+
+impl Default for UntaggedConfig {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Observe,
+            settle: SignedDuration::from_mins(10),
+            grace: SignedDuration::from_hours(24),
+            action: RuleAction::Stop,
+            spare_busy: true,
+        }
+    }
+}
+
+/// What stopping may do to NVMe instance storage, which does not survive it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DiskPolicy {
+    /// Never lose it: notify only.
+    Keep,
+    /// It may be lost.
+    Expendable,
+}
+
+/// `[idle]`: what counts as idle, and what happens then.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct IdleConfig {
+    /// Every GPU stays below this utilisation, over the whole window.
+    #[serde(deserialize_with = "checks::share")]
+    pub gpu_below_percent: f64,
+    /// How long everything must have been quiet.
+    #[serde(deserialize_with = "checks::window")]
+    pub window: SignedDuration,
+    /// In so many of the window's periods each GPU must have reported.
+    pub coverage_min_percent: Percent,
+    /// `CPUUtilization` times vCPUs stays below this.
+    #[serde(deserialize_with = "checks::threshold")]
+    pub cpu_below_vcpus: f64,
+    /// Network, in and out together, in Mbit/s.
+    #[serde(deserialize_with = "checks::threshold")]
+    pub network_below_mbps: f64,
+    /// EBS, read and written together, in Mbit/s; where the metric exists.
+    #[serde(deserialize_with = "checks::threshold")]
+    pub disk_below_mbps: f64,
+    /// Held GPU memory above this is "reserved": notify only.
+    #[serde(deserialize_with = "checks::threshold")]
+    pub gpu_memory_held_mib: f64,
+    /// For so long after the launch nothing is expected of an instance.
+    #[serde(deserialize_with = "duration::deserialize")]
+    pub boot_grace: SignedDuration,
+    /// From mark to action.
+    #[serde(deserialize_with = "duration::deserialize")]
+    pub grace: SignedDuration,
+    /// What happens at the deadline.
+    pub action: RuleAction,
+    /// What types with NVMe instance storage get.
+    pub local_disk: DiskPolicy,
+}
+
+impl Default for IdleConfig {
+    fn default() -> Self {
+        Self {
+            gpu_below_percent: 5.0,
+            window: SignedDuration::from_hours(1),
+            coverage_min_percent: Percent(90),
+            cpu_below_vcpus: 1.0,
+            network_below_mbps: 5.0,
+            disk_below_mbps: 5.0,
+            gpu_memory_held_mib: 1024.0,
+            boot_grace: SignedDuration::from_mins(30),
+            grace: SignedDuration::from_hours(1),
+            action: RuleAction::Stop,
+            local_disk: DiskPolicy::Keep,
+        }
+    }
+}
+
+/// `[metrics]`: by which metrics accelerators report. A kind without an entry is of unknown use.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MetricsConfig {
+    /// NVIDIA GPUs; the default is the `CloudWatch` agent's `nvidia_gpu` section.
+    #[serde(deserialize_with = "checks::some_table")]
+    pub nvidia: Option<SeriesNames>,
+    /// AMD GPUs.
+    #[serde(deserialize_with = "complete")]
+    pub amd: Option<SeriesNames>,
+    /// AWS Trainium and Inferentia.
+    #[serde(deserialize_with = "complete")]
+    pub neuron: Option<SeriesNames>,
+}
+
+impl Default for MetricsConfig {
+    fn default() -> Self {
+        Self { nvidia: Some(SeriesNames::default()), amd: None, neuron: None }
+    }
+}
+
+impl MetricsConfig {
+    /// How this kind of accelerator reports, where that is configured.
+    #[must_use]
+    pub const fn series_names(&self, accelerator: Accelerator) -> Option<&SeriesNames> {
+        match accelerator {
+            Accelerator::Nvidia => self.nvidia.as_ref(),
+            Accelerator::Amd => self.amd.as_ref(),
+            Accelerator::Neuron => self.neuron.as_ref(),
+            Accelerator::Other => None,
+        }
+    }
+}
+
+/// The unit of a utilisation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UtilizationUnit {
+    /// Percent, unless all samples lie between 0 and 1 and some are no whole numbers: then the unit is unknown.
+    Detect,
+    /// From 0 to 100.
+    Percent,
+    /// From 0 to 1.
+    Ratio,
+}
+
+/// How one kind of accelerator reports: one series per device, told apart by a dimension.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SeriesNames {
+    /// The `CloudWatch` namespace.
+    #[serde(deserialize_with = "checks::namespace")]
+    pub namespace: String,
+    /// Utilisation of one device.
+    pub utilization: String,
+    /// In which unit.
+    pub utilization_unit: UtilizationUnit,
+    /// Memory held on one device, in MiB; empty where there is no such metric.
+    pub memory_used_mib: String,
+    /// The dimension that tells one device of an instance from another.
+    pub device_dimension: String,
+    /// The dimension that holds the instance's id.
+    pub instance_dimension: String,
+    /// The dimension that holds the host's name, used where the id is absent; empty: never.
+    pub host_dimension: String,
+    /// How many series one device has (a Neuron device has one per core).
+    pub series_per_device: u32,
+}
+
+/// The defaults are NVIDIA's, so another kind must at least say which metric tells its use.
+fn complete<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SeriesNames>, D::Error> {
+    let names: SeriesNames = checks::table(deserializer)?;
+    if names.utilization != SeriesNames::default().utilization {
+        return Ok(Some(names));
+    }
+    Err(serde::de::Error::custom(
+        "`utilization` is missing: name the metric of this kind of accelerator, for the default is NVIDIA's",
+    ))
+}
+
+impl SeriesNames {
+    /// How many series a machine has, where every device of it reports.
+    #[must_use]
+    pub fn series_of(&self, machine: &InstanceTypeFacts) -> u32 {
+        machine.accelerators.saturating_mul(self.series_per_device.max(1))
+    }
+}
+
+/// `CloudWatch` user guide, "Collect NVIDIA GPU metrics".
+impl Default for SeriesNames {
+    fn default() -> Self {
+        Self {
+            namespace: "CWAgent".to_owned(),
+            utilization: "nvidia_smi_utilization_gpu".to_owned(),
+            utilization_unit: UtilizationUnit::Detect,
+            memory_used_mib: "nvidia_smi_memory_used".to_owned(),
+            device_dimension: "index".to_owned(),
+            instance_dimension: "InstanceId".to_owned(),
+            host_dimension: "host".to_owned(),
+            series_per_device: 1,
+        }
+    }
+}
+
+/// `[lifetime]`: instances that have run for too long.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LifetimeConfig {
+    /// From launch, where no `curfew:expires-at` says otherwise.
+    #[serde(deserialize_with = "duration::deserialize")]
+    pub max: SignedDuration,
+    /// From mark to action.
+    #[serde(deserialize_with = "duration::deserialize")]
+    pub grace: SignedDuration,
+    /// What happens at the deadline.
+    pub action: RuleAction,
+}
+
+impl Default for LifetimeConfig {
+    fn default() -> Self {
+        Self {
+            max: SignedDuration::from_hours(7 * 24),
+            grace: SignedDuration::from_hours(24),
+            action: RuleAction::Notify,
+        }
+    }
+}
+
+/// What happens to an orphaned volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VolumeAction {
+    /// Keep a snapshot, then delete.
+    SnapshotAndDelete,
+    /// Delete at once.
+    Delete,
+    /// Only say so.
+    Notify,
+}
+
+/// `[volumes]`: orphaned volumes.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct VolumesConfig {
+    /// Unattached for so long.
+    #[serde(deserialize_with = "duration::deserialize")]
+    pub orphaned_after: SignedDuration,
+    /// From mark to action.
+    #[serde(deserialize_with = "duration::deserialize")]
+    pub grace: SignedDuration,
+    /// What happens at the deadline.
+    pub action: VolumeAction,
+    /// From the volume's deletion.
+    #[serde(deserialize_with = "duration::deserialize")]
+    pub keep_snapshots: SignedDuration,
+}
+
+impl Default for VolumesConfig {
+    fn default() -> Self {
+        Self {
+            orphaned_after: SignedDuration::from_hours(14 * 24),
+            grace: SignedDuration::from_hours(3 * 24),
+            action: VolumeAction::SnapshotAndDelete,
+            keep_snapshots: SignedDuration::from_hours(30 * 24),
+        }
+    }
+}
+
+/// `[limits]`: above either, a run acts on none of what it inferred, tells it, and waits.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitsConfig {
+    /// Inferred ends of one run.
+    pub actions_max: u32,
+    /// Their share of the fleet, counted where the fleet has 10 or more.
+    pub fleet_share_max_percent: Percent,
+}
+
+impl Default for LimitsConfig {
+    fn default() -> Self {
+        Self { actions_max: 10, fleet_share_max_percent: Percent(20) }
+    }
+}
+
+/// `[jobs]`: GPU jobs.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct JobsConfig {
+    /// How many complete checkpoints are kept.
+    pub checkpoint_keep: u32,
+    /// After so many attempts without progress a job ends.
+    pub no_progress_attempts_max: u32,
+    /// What the machines of jobs boot that name no image.
+    pub image: ImageSource,
+    /// Whether the machines of several teams get one role.
+    pub shared_role: SharedRole,
+    /// Its former place: empty, or an error that says where the profiles stand now.
+    pub(super) instance_profiles: checks::MovedProfiles,
+}
+
+impl Default for JobsConfig {
+    fn default() -> Self {
+        Self {
+            checkpoint_keep: 3,
+            no_progress_attempts_max: 3,
+            image: ImageSource::default(),
+            shared_role: SharedRole::Deny,
+            instance_profiles: checks::MovedProfiles,
+        }
+    }
+}
+
+/// Whether the machines of several teams get the role that Curfew's stack makes for one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SharedRole {
+    /// As soon as the account has more than one team, each has a role of its own.
+    Deny,
+    /// One role for all: the jobs of each team can read, and spoil, the checkpoints of all.
+    Allow,
+}
+
+/// What a team over its budget gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OverBudget {
+    /// A message.
+    Notify,
+    /// No new jobs.
+    Hold,
+    /// Running instances end too.
+    Stop,
+}
+
+/// `[account]`: the budget above those of the teams, and how months and shares are counted for all of them.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AccountConfig {
+    /// What the account may spend in a calendar month.
+    #[serde(deserialize_with = "checks::usd")]
+    pub monthly_budget_usd: Option<f64>,
+    /// At which shares of a budget its holder hears of it, in percent, 1 to 1000, in any order; teams may say otherwise.
+    #[serde(deserialize_with = "checks::notify_at")]
+    pub notify_at_percent: Vec<u16>,
+    /// What happens above the account's budget.
+    pub over_budget: OverBudget,
+    /// From mark to stop of what runs over a budget, the account's or a team's.
+    #[serde(deserialize_with = "duration::deserialize")]
+    pub over_budget_grace: SignedDuration,
+    /// Where months begin and end: an IANA name, such as `Europe/Berlin`.
+    #[serde(deserialize_with = "checks::time_zone")]
+    pub time_zone: String,
+    /// Whether Cost Explorer is asked once a day ($0.01 a request), to be shown beside the ledger.
+    pub cost_explorer: bool,
+}
+
+impl AccountConfig {
+    /// The time zone. Where it is gone from the database since it was read, months are those of UTC.
+    #[must_use]
+    pub fn zone(&self) -> TimeZone {
+        TimeZone::get(&self.time_zone).unwrap_or(TimeZone::UTC)
+    }
+}
+
+impl Default for AccountConfig {
+    fn default() -> Self {
+        Self {
+            monthly_budget_usd: None,
+            notify_at_percent: vec![50, 80, 100],
+            over_budget: OverBudget::Notify,
+            over_budget_grace: SignedDuration::from_hours(1),
+            time_zone: "UTC".to_owned(),
+            cost_explorer: false,
+        }
+    }
+}
+
+/// `[prices]`: what this account pays less than the list says.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PricesConfig {
+    /// By instance family (`p5`), in percent of the on-demand price. Spot is as it is.
+    #[serde(deserialize_with = "checks::shares")]
+    pub discount_percent: BTreeMap<String, f64>,
+}
+
+/// `[teams.<name>]`: what one team sets for itself.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TeamConfig {
+    /// The team's mode; absent: the account's.
+    pub mode: Option<Mode>,
+    /// Where the team reads its mail.
+    #[serde(deserialize_with = "checks::email")]
+    pub email: Option<String>,
+    /// Instead of `[idle].local_disk`.
+    pub local_disk: Option<DiskPolicy>,
+    /// The team's budget of a calendar month.
+    #[serde(deserialize_with = "checks::usd")]
+    pub monthly_budget_usd: Option<f64>,
+    /// At which shares of the budget the team hears of it.
+    #[serde(deserialize_with = "checks::some_notify_at")]
+    pub notify_at_percent: Option<Vec<u16>>,
+    /// What happens above the budget.
+    pub over_budget: Option<OverBudget>,
+    /// Instance profiles that the team's jobs may name, beyond the one that they get by themselves.
+    pub instance_profiles: Vec<String>,
+}

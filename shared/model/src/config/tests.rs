@@ -1,0 +1,152 @@
+use insta::assert_snapshot;
+
+use super::*;
+
+fn refusal(text: &str) -> String {
+    match Config::read(text) {
+        Ok(config) => panic!("accepted: {config:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn absent_means_defaults_in_observe_mode() {
+    let config = Config::read("").unwrap();
+    assert_eq!(config, Config::default());
+    assert_eq!(config.mode, Mode::Observe);
+    assert_eq!(config.untagged.mode, Mode::Observe);
+}
+
+#[test]
+fn every_documented_key_is_read() {
+    let config = Config::read(
+        r#"
+        mode = "enforce"
+        regions = ["eu-central-1"]
+        [idle]
+        window = "0s"
+        gpu_below_percent = 7.5
+        [limits]
+        actions_max = 3
+        [metrics.neuron]
+        namespace = "Neuron"
+        utilization = "neuroncore_utilization"
+        [teams.vision]
+        mode = "enforce"
+        email = "vision@example.com"
+        local_disk = "expendable"
+        monthly_budget_usd = 5000
+        notify_at_percent = [50, 80, 100]
+        over_budget = "hold"
+        [account]
+        monthly_budget_usd = 20000
+        notify_at_percent = [100, 80, 80]
+        over_budget = "stop"
+        over_budget_grace = "0s"
+        time_zone = "Europe/Berlin"
+        cost_explorer = true
+        [prices]
+        discount_percent = { p5 = 12.5 }
+        "#,
+    )
+    .unwrap();
+    assert_eq!(config.mode, Mode::Enforce);
+    assert!(config.idle.window.is_zero());
+    assert_eq!(config.limits.actions_max, 3);
+    assert_eq!(config.metrics.neuron.unwrap().namespace, "Neuron");
+    assert!(config.metrics.nvidia.is_some());
+    assert_eq!(config.teams.len(), 1);
+    assert_eq!((config.account.over_budget, config.account.monthly_budget_usd), (OverBudget::Stop, Some(20_000.0)));
+    assert_eq!(config.prices.discount_percent, BTreeMap::from([("p5".to_owned(), 12.5)]));
+}
+
+#[test]
+fn refusals_name_line_and_key() {
+    assert_snapshot!(refusal("mode = \"enforce\"\n[idle]\nwindw = \"1h\"\n"), @r#"config/curfew.toml, line 3, column 1, key `idle.windw`: there is no key `windw` here; did you mean `window`?"#);
+    assert_snapshot!(refusal("[idle]\nwindow = \"soon\"\n"), @r#"config/curfew.toml, line 2, column 10, key `idle.window`: `soon` is not a duration; write a number and a unit of s, m, h, d or w, such as `30m`, `1h30m` or `0s`, ten years at most"#);
+    assert_snapshot!(refusal("[idle]\nwindow = \"90d\"\n"), @r#"config/curfew.toml, line 2, column 10, key `idle.window`: 90d is longer than 60d, the most that metrics can answer"#);
+    assert_snapshot!(refusal("[idle]\n\ncoverage_min_percent = 150\n"), @r#"config/curfew.toml, line 3, column 24, key `idle.coverage_min_percent`: 150 is not a percentage; write a whole number from 0 to 100"#);
+    assert_snapshot!(refusal("mode = \"destroy\"\n"), @r#"config/curfew.toml, line 1, column 8, key `mode`: `destroy` is none of `observe`, `enforce`"#);
+    assert_snapshot!(refusal("[limits]\nactions_max = -1\n"), @r#"config/curfew.toml, line 2, column 15, key `limits.actions_max`: write a whole number, 0 or more, not -1"#);
+    assert_snapshot!(refusal("[teams.vision]\nemail = \"vision\"\n"), @r#"config/curfew.toml, line 2, column 9, key `teams.vision.email`: `vision` is not an e-mail address"#);
+    assert_snapshot!(refusal("[idle]\ngpu_below_percent = nan\n"), @r#"config/curfew.toml, line 2, column 21, key `idle.gpu_below_percent`: NaN is not a threshold; write a number from 0 up"#);
+    assert_snapshot!(refusal("[idle\nwindow = \"1h\"\n"), @r#"config/curfew.toml, line 1, column 6, key `[idle`: unclosed table, expected `]`"#);
+    assert_snapshot!(refusal("[metrics.neuron]\nnamespace = \"Neuron\"\n"), @"config/curfew.toml, line 1, column 1, key `metrics.neuron`: `utilization` is missing: name the metric of this kind of accelerator, for the default is NVIDIA's");
+    assert_snapshot!(refusal("[tags]\nrequired = [\"\"]\n"), @r#"config/curfew.toml, line 2, column 12, key `tags.required`: `` is not a tag key; it has 1 to 128 characters"#);
+}
+
+#[test]
+fn refusals_of_budgets_and_prices() {
+    let account = |line: &str| refusal(&format!("[account]\n{line}\n"));
+    assert_snapshot!(account("notify_at_percent = [0]"), @"config/curfew.toml, line 2, column 21, key `account.notify_at_percent`: 0 is no share of a budget; write whole numbers from 1 to 1000");
+    assert_snapshot!(account("notify_at_percent = [50, 1001]"), @"config/curfew.toml, line 2, column 21, key `account.notify_at_percent`: 1001 is no share of a budget; write whole numbers from 1 to 1000");
+    assert_snapshot!(account("notify_at_percent = [0, 50, 1001]"), @"config/curfew.toml, line 2, column 21, key `account.notify_at_percent`: 0, 1001 are no shares of a budget; write whole numbers from 1 to 1000");
+    assert_snapshot!(account("notify_at_percent = [50.5]"), @"config/curfew.toml, line 2, column 22, key `account.notify_at_percent[0]`: write whole numbers from 1 to 1000, not 50.5");
+    assert_snapshot!(account(&format!("notify_at_percent = {:?}", (1..=21).collect::<Vec<_>>())), @"config/curfew.toml, line 2, column 21, key `account.notify_at_percent`: 21 shares of a budget; write 20 at most");
+    assert_snapshot!(account("monthly_budget_usd = -1"), @"config/curfew.toml, line 2, column 22, key `account.monthly_budget_usd`: -1 is not an amount; write USD, a number from 0 up");
+    assert_snapshot!(account("monthly_budget_usd = 1e30"), @"config/curfew.toml, line 2, column 22, key `account.monthly_budget_usd`: 1e30 is more than anybody spends in a month; write 1000000000 at most");
+    assert_snapshot!(account("monthly_budget_usd = inf"), @"config/curfew.toml, line 2, column 22, key `account.monthly_budget_usd`: inf is more than anybody spends in a month; write 1000000000 at most");
+    assert_snapshot!(account("over_budget = \"terminate\""), @"config/curfew.toml, line 2, column 15, key `account.over_budget`: `terminate` is none of `notify`, `hold`, `stop`");
+    assert_snapshot!(account("over_budget_grace = 3600"), @"config/curfew.toml, line 2, column 21, key `account.over_budget_grace`: write a duration such as `30m`, not 3600");
+    assert_snapshot!(account("time_zone = \"Europe/Berlinn\""), @"config/curfew.toml, line 2, column 13, key `account.time_zone`: `Europe/Berlinn` is no time zone; write one as `Europe/Berlin` or `UTC`");
+    assert_snapshot!(account("cost_explorer = \"yes\""), @r#"config/curfew.toml, line 2, column 17, key `account.cost_explorer`: write true or false, not the text "yes""#);
+    assert_snapshot!(refusal("[prices]\ndiscount_percent = { p5 = 101 }\n"), @"config/curfew.toml, line 2, column 27, key `prices.discount_percent.p5`: 101 is not a share; write a number from 0 to 100");
+    assert_snapshot!(refusal("[teams.vision]\nnotify_at_percent = [-50]\n"), @"config/curfew.toml, line 2, column 21, key `teams.vision.notify_at_percent`: -50 is no share of a budget; write whole numbers from 1 to 1000");
+    assert_snapshot!(refusal("[teams.vision]\nmonthly_budget_usd = \"5000\"\n"), @r#"config/curfew.toml, line 2, column 22, key `teams.vision.monthly_budget_usd`: write a number, not the text "5000""#);
+}
+
+#[test]
+fn an_image_is_one_that_run_jobs_may_look_up() {
+    let image = |text: &str| refusal(&format!("[jobs]\nimage = {text}\n"));
+    assert_snapshot!(image("\"ubuntu\""), @r#"config/curfew.toml, line 2, column 9, key `jobs.image`: "ubuntu" names no image; write the id of one (`ami-0123456789abcdef0`), or the name of a parameter, from `/` on, that holds it"#);
+    assert_snapshot!(image("\"/golden/gpu\""), @r#"config/curfew.toml, line 2, column 9, key `jobs.image`: run-jobs may not read the parameter "/golden/gpu"; its name has to begin with `/aws/service/deeplearning/` or `/curfew/images/`"#);
+    assert_snapshot!(image("\"/curfew/images/{arch}\""), @r#"config/curfew.toml, line 2, column 9, key `jobs.image`: the name of the parameter "/curfew/images/{arch}" has '{'; write letters, digits, `/`, `.`, `-`, `_` and `{architecture}`"#);
+    assert_snapshot!(image("[]"), @"config/curfew.toml, line 2, column 9, key `jobs.image`: write a text, not a list");
+}
+
+#[test]
+fn profiles_are_allowed_team_by_team() {
+    assert_snapshot!(refusal("[jobs]\ninstance_profiles = [\"training\"]\n"), @r#"config/curfew.toml, line 2, column 21, key `jobs.instance_profiles`: each team has a list of its own: allow "training" under [teams.<name>] instance_profiles, for the teams that need it"#);
+    assert_snapshot!(refusal("[jobs]\nshared_role = \"always\"\n"), @"config/curfew.toml, line 2, column 15, key `jobs.shared_role`: `always` is none of `deny`, `allow`");
+    let config =
+        Config::read("[jobs]\ninstance_profiles = []\n[teams.vision]\ninstance_profiles = [\"training\"]\n").unwrap();
+    assert_eq!(config.team(&"vision".into()).unwrap().instance_profiles, ["training"]);
+    assert_eq!(config.jobs, JobsConfig::default());
+}
+
+#[test]
+fn a_refusal_fits_a_message_whatever_it_repeats() {
+    let long = "x".repeat(250_000);
+    for text in [format!("mode = \"{long}\""), format!("{long} = 1"), format!("[teams.{long}]\nx = 1"), long.clone()] {
+        let refusal = refusal(&text);
+        assert!(refusal.starts_with("config/curfew.toml, line ") && refusal.len() < 2_000, "{refusal}");
+    }
+}
+
+#[test]
+fn a_section_is_no_list() {
+    assert_snapshot!(refusal("limits = [1000, 100]\n"), @"config/curfew.toml, line 1, column 10, key `limits`: write a table of keys and values, not a list");
+    for text in ["idle = []", "teams.vision = [\"enforce\"]", "metrics.nvidia = []", "metrics.amd = []", "teams = []"] {
+        assert!(refusal(text).contains("write a table of keys and values, not a list"), "{text}");
+    }
+}
+
+#[test]
+fn a_byte_that_is_no_utf8_is_refused_with_its_place() {
+    let refused = |document: &[u8]| Config::read_bytes(document).unwrap_err();
+    let error = refused(b"mode = \"observe\"\n# gr\xc3\xbc\xdfe\n");
+    assert_eq!((error.line, error.column), (2, 6));
+    let error = refused(b"\xff\xfe");
+    assert_eq!((error.line, error.column), (1, 1));
+    assert!(Config::read_bytes(b"mode = \"enforce\"").is_ok() && Config::read_bytes(b"mode = \"perhaps\"").is_err());
+}
+
+#[test]
+fn a_team_that_nobody_can_be_called_is_refused() {
+    assert_snapshot!(refusal("[teams.\" vision\"]\nmode = \"enforce\"\n"), @r#"config/curfew.toml, line 1, column 8, key `teams. vision`: " vision" names no team: the name of a team is not blank, and has no blanks at its ends and no control characters"#);
+    for name in ["", " ", "vis\\nion", "vision ", "\\t", "vis\\u0085ion", "vis\\u001bion"] {
+        let refused = refusal(&format!("[teams.\"{name}\"]\nmode = \"enforce\"\n"));
+        assert!(refused.contains("names no team: the name of a team is not blank"), "{refused}");
+    }
+    assert!(Config::read("[teams.\"it's \\\"$(reboot)\\\" Bild/Köln\"]").is_ok());
+}

@@ -1,0 +1,129 @@
+//! Everything that is wrong with a document, where reading stops at the first.
+//!
+//! There is one word on what is legal, that of reading. So the document is read again and again, each time without what was
+//! wrong the last time, until nothing is.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use serde::de::DeserializeOwned;
+use serde_path_to_error::Segment;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{DocumentError, DocumentKind, LocatedError};
+
+/// So much is found at most: whoever has more begins with these.
+pub const WRONG_MAX: usize = 100;
+
+/// What a document says, and all that is wrong with it.
+pub struct ParsedDocument<'t, T> {
+    /// What is left of it without what is wrong; `None` where nothing is.
+    pub meaning: Option<T>,
+    /// In the order of the document.
+    pub wrong: Vec<DocumentError>,
+    /// What was taken out as wrong: by its full key, or by that of the section that was wrong as a whole.
+    pub taken_out: Vec<Vec<String>>,
+    /// Whether all of it could be parsed.
+    pub is_whole: bool,
+    /// The document, for the places of its keys.
+    pub tree: Spanned<DeTable<'t>>,
+}
+
+/// Reads all of it.
+///
+/// What is only wrong because something else is (a broken heading makes the keys below it unknown) may be found as well. Beyond
+/// [`WRONG_MAX`] nothing is looked for.
+///
+/// # Errors
+/// The document is too large to be read at all.
+pub fn read_all<T: DeserializeOwned>(kind: DocumentKind, text: &str) -> Result<ParsedDocument<'_, T>, DocumentError> {
+    kind.check_size(text)?;
+    let (whole, broken) = DeTable::parse_recoverable(text);
+    let mut tree = whole.clone();
+    let mut found: Vec<DocumentError> = broken.iter().take(WRONG_MAX).map(|error| kind.syntax(text, error)).collect();
+    let broken_lines = lost(text, &found);
+    let mut taken_out: Vec<Vec<String>> = Vec::new();
+    let mut meaning = None;
+    while found.len() < WRONG_MAX {
+        let LocatedError { wrong, path, at } = match kind.deserialize(text, tree.clone()) {
+            Ok(left) => {
+                meaning = Some(left);
+                break;
+            }
+            Err(refused) => refused,
+        };
+        let Some(out) = take_out(tree.get_mut(), &path, &at) else {
+            found.extend(Some(wrong).filter(|_| found.is_empty()));
+            break;
+        };
+        // A section that is wrong as a whole, or a line that could not be parsed, is wrong for what was found there already.
+        let follows = taken_out.iter().any(|before| before.starts_with(&out)) || broken_lines.contains(&wrong.line);
+        if !follows {
+            found.push(wrong);
+        }
+        taken_out.push(out);
+    }
+    found.sort_by_key(|wrong| (wrong.line, wrong.column));
+    found.dedup();
+    Ok(ParsedDocument { meaning, wrong: found, taken_out, is_whole: broken.is_empty(), tree: whole })
+}
+
+/// The lines on which nothing is judged: those that could not be parsed, and what stands below a heading that could not, of which
+/// nobody can say what section it is of.
+fn lost(text: &str, broken: &[DocumentError]) -> BTreeSet<usize> {
+    let is_heading = |line: &str| line.trim_start().starts_with('[');
+    let mut lost: BTreeSet<usize> = broken.iter().map(|error| error.line).collect();
+    let mut below_a_broken_one = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        if is_heading(line) {
+            below_a_broken_one = lost.contains(&number);
+        } else if below_a_broken_one {
+            lost.insert(number);
+        }
+    }
+    lost
+}
+
+/// Takes the entry out that this path leads to, else what lies there; the full key of what is gone.
+fn take_out(root: &mut DeTable<'_>, path: &serde_path_to_error::Path, at: &Range<usize>) -> Option<Vec<String>> {
+    let keys: Vec<String> = path
+        .iter()
+        .map_while(|segment| match segment {
+            Segment::Map { key } => Some(key.clone()),
+            Segment::Seq { .. } | Segment::Enum { .. } | Segment::Unknown => None,
+        })
+        .collect();
+    let is_there = depth_of(root, &keys);
+    if let Some(keys) = keys.get(..is_there).filter(|keys| !keys.is_empty()) {
+        remove(root, keys);
+        return Some(keys.to_vec());
+    }
+    let covers = |span: Range<usize>| span.start <= at.start && at.start <= span.end;
+    let entry = root.iter().find(|(key, value)| covers(key.span()) || covers(value.span()));
+    let keys = vec![entry?.0.get_ref().to_string()];
+    remove(root, &keys);
+    Some(keys)
+}
+
+/// How many of the keys lead somewhere, each within the one before.
+fn depth_of(root: &DeTable<'_>, keys: &[String]) -> usize {
+    let Some((first, rest)) = keys.split_first() else { return 0 };
+    match root.get(first.as_str()).map(Spanned::get_ref) {
+        Some(DeValue::Table(table)) => 1 + depth_of(table, rest),
+        Some(_) => 1,
+        None => 0,
+    }
+}
+
+fn remove(root: &mut DeTable<'_>, keys: &[String]) {
+    match keys {
+        [] => {}
+        [last] => drop(root.remove(last.as_str())),
+        [first, rest @ ..] => {
+            if let Some(DeValue::Table(table)) = root.get_mut(first.as_str()).map(Spanned::get_mut) {
+                remove(table, rest);
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What is wrong with a document, in words for whoever wrote it: what the parser says speaks of types and variants.
+
+/// What is taken for a slip of the hand.
+const SLIPS_MAX: usize = 2;
+
+const OF_FAMILIES: &str = "name a family, such as `p5`; types cannot be discounted singly";
+
+/// What a line that could not be parsed means by an amount as people write it: with `$`, or commas for the thousands.
+pub(super) fn amount(line: &str) -> Option<String> {
+    let written = line.split_once('=')?.1.split('#').next()?.trim();
+    let number: String = written.chars().filter(|one| !matches!(one, '$' | ',')).collect();
+    let is_amount =
+        number != written && number.starts_with(|first: char| first.is_ascii_digit()) && number.parse::<f64>().is_ok();
+    is_amount.then(|| format!("write {number}, without `$` and commas, not {written}"))
+}
+
+/// `48xlarge`, `metal`: of an instance type, what follows the dot.
+fn is_size(text: &str) -> bool {
+    text.ends_with("large") || text.starts_with("metal") || ["nano", "micro", "small", "medium"].contains(&text)
+}
+
+/// What the parser said about that key; what it says of syntax is left as it is.
+pub(super) fn describe_error(key: &str, said: &str, every_key: fn() -> Vec<String>) -> String {
+    let told = said
+        .strip_prefix("unknown field `")
+        .and_then(|rest| rest.rsplit_once("`, expected "))
+        .map(|(unknown, legal)| no_key(unknown, &quoted(legal), every_key))
+        .or_else(|| {
+            let (unknown, legal) = said.strip_prefix("unknown variant `")?.rsplit_once("`, expected ")?;
+            Some(format!("`{unknown}` is none of {}", listed(&quoted(legal))))
+        })
+        .or_else(|| {
+            let rest = said.strip_prefix("invalid type: ").or_else(|| said.strip_prefix("invalid value: "))?;
+            let (found, wanted) = rest.rsplit_once(", expected ")?;
+            let problem = format!("write {}, not {}", legal(key, wanted, found), shown(found));
+            let is_type = found == "map" && key.starts_with("prices.discount_percent.");
+            Some(if is_type { format!("{problem}: {OF_FAMILIES}") } else { problem })
+        })
+        .or_else(|| {
+            said.starts_with("cannot extend value of type ").then(|| {
+                let above = key.rsplit_once('.').map_or(key, |(above, _)| above);
+                let is_type = key.rsplit_once('.').is_some_and(|(_, size)| is_size(size));
+                if is_type { OF_FAMILIES.to_owned() } else { format!("`{above}` is a value already, not a table") }
+            })
+        });
+    // Of a word that is no text at all.
+    let told =
+        told.or_else(|| said.starts_with("wanted string").then(|| "write one of its words, as a text".to_owned()));
+    told.unwrap_or_else(|| said.to_owned())
+}
+
+/// The names between backticks.
+fn quoted(list: &str) -> Vec<&str> {
+    list.split('`').skip(1).step_by(2).collect()
+}
+
+fn listed(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn no_key(unknown: &str, legal: &[&str], every_key: fn() -> Vec<String>) -> String {
+    let slips = |name: &&&str| slips(unknown, name);
+    let near = legal.iter().filter(|name| slips(name) <= SLIPS_MAX && 2 * slips(name) <= unknown.chars().count());
+    let near = near.min_by_key(slips).or_else(|| only_longer(unknown, legal));
+    let near = near.map(|name| format!("did you mean `{name}`?"));
+    let elsewhere = sections_of(unknown, every_key);
+    let elsewhere = (!elsewhere.is_empty()).then(|| format!("`{unknown}` belongs to {}", elsewhere.join(", ")));
+    let hints: Vec<String> = near.into_iter().chain(elsewhere).collect();
+    if hints.is_empty() {
+        return format!("there is no key `{unknown}`; there are {}", listed(legal));
+    }
+    format!("there is no key `{unknown}` here; {}", hints.join(" "))
+}
+
+/// The one legal name that has the unknown one's words and more, such as a unit.
+fn only_longer<'a>(unknown: &str, legal: &'a [&'a str]) -> Option<&'a &'a str> {
+    let words = format!("_{unknown}_");
+    let mut longer = legal.iter().filter(|name| format!("_{name}_").contains(&words));
+    longer.next().filter(|_| longer.next().is_none())
+}
+
+/// Where a key of that name is legal.
+fn sections_of(name: &str, every_key: fn() -> Vec<String>) -> Vec<String> {
+    let sections = every_key().into_iter().filter_map(|key| match key.rsplit_once('.') {
+        Some((section, last)) => (last == name).then(|| format!("[{section}]")),
+        None => (key == name).then(|| "the top of the document".to_owned()),
+    });
+    sections.collect()
+}
+
+/// How many characters are to be put in, left out or changed to make one of the other; more than [`SLIPS_MAX`] are not counted.
+fn slips(one: &str, other: &str) -> usize {
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().take(100).collect(), other.chars().collect());
+    if one.len().abs_diff(other.len()) > SLIPS_MAX {
+        return usize::MAX / 2;
+    }
+    let mut above: Vec<usize> = (0..=other.len()).collect();
+    for (row, from) in one.iter().enumerate() {
+        let mut left = row + 1;
+        let mut diagonal = row;
+        for (to, cell) in other.iter().zip(above.iter_mut().skip(1)) {
+            let best = (diagonal + usize::from(from != to)).min(left + 1).min(*cell + 1);
+            diagonal = std::mem::replace(cell, best);
+            left = best;
+        }
+        if let Some(first) = above.first_mut() {
+            *first = row + 1;
+        }
+    }
+    above.last().copied().unwrap_or_default()
+}
+
+/// What a key takes, by the parser's word for it.
+fn legal(key: &str, wanted: &str, found: &str) -> String {
+    let is_whole = found.starts_with("integer `") && !found.contains('-');
+    let text = match wanted {
+        "u8" | "u16" | "u32" | "u64" | "usize" if is_whole => "a smaller whole number",
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more",
+        "i64" if key.contains("notify_at_percent") => "whole numbers from 1 to 1000",
+        // Only percentages are read so, which may be too large for their type.
+        "i64" => "a whole number from 0 to 100",
+        "f64" | "f32" => "a number",
+        "a boolean" => "true or false",
+        "a string" => "a text",
+        "a sequence" if key.ends_with("notify_at_percent") => "a list of whole numbers",
+        "a sequence" => "a list of texts",
+        "a map" => "a table of keys and values",
+        other => other,
+    };
+    text.to_owned()
+}
+
+/// A value as it is written, by the parser's word for it.
+fn shown(found: &str) -> String {
+    let literal = ["integer `", "floating point `", "boolean `"].iter().find_map(|kind| found.strip_prefix(kind));
+    match (literal, found) {
+        (Some(literal), _) => literal.trim_end_matches('`').to_owned(),
+        (None, "sequence") => "a list".to_owned(),
+        (None, "map") => "a table".to_owned(),
+        (None, other) => other.replacen("string ", "the text ", 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Config, mistakes};
+
+    /// Of the first mistake.
+    fn check(text: &str, expect: &str) {
+        let first = Config::read(text).unwrap_err();
+        assert_eq!(first.problem, expect, "{text}");
+        assert!(mistakes(text.as_bytes()).contains(&first), "{text}");
+    }
+
+    #[test]
+    fn types_are_said_as_what_to_write() {
+        check("[limits]\nactions_max = -1", "write a whole number, 0 or more, not -1");
+        check("[limits]\nactions_max = 5000000000", "write a smaller whole number, not 5000000000");
+        check("[limits]\nactions_max = \"many\"", "write a whole number, 0 or more, not the text \"many\"");
+        check("[idle]\ngrace = 3", "write a duration such as `30m`, not 3");
+        check("[idle]\nwindow = [1]", "write a duration such as `30m`, not a list");
+        check("[idle]\ncoverage_min_percent = 0.5", "write a whole number from 0 to 100, not 0.5");
+        check("[idle]\ngpu_below_percent = \"5\"", "write a number, not the text \"5\"");
+        check("[untagged]\nspare_busy = \"yes\"", "write true or false, not the text \"yes\"");
+        check("[tags]\nteam = 3", "write a text, not 3");
+        check("[tags]\nrequired = \"Team\"", "write a list of texts, not the text \"Team\"");
+        check("[teams.a]\nnotify_at_percent = 3", "write a list of whole numbers, not 3");
+        check(
+            "[account]\nnotify_at_percent = [50, \"all\"]",
+            "write whole numbers from 1 to 1000, not the text \"all\"",
+        );
+        check("[prices]\ndiscount_percent = 5", "write a table of keys and values, not 5");
+        check("idle = 3", "write a table of keys and values, not 3");
+    }
+
+    #[test]
+    fn words_that_are_none() {
+        check("mode = \"enforced\"", "`enforced` is none of `observe`, `enforce`");
+        check("[idle]\naction = \"kill\"", "`kill` is none of `stop`, `terminate`, `notify`");
+        check("mode = 1", "write one of its words, as a text");
+        check("[teams.a]\nlocal_disk = true", "write one of its words, as a text");
+    }
+
+    #[test]
+    fn amounts_as_people_write_them() {
+        let account = |line: &str, expect| check(&format!("[account]\nmonthly_budget_usd = {line}\n"), expect);
+        account("5,000", "write 5000, without `$` and commas, not 5,000");
+        account("1,250,000.50 # a lot", "write 1250000.50, without `$` and commas, not 1,250,000.50");
+        account("$5000", "write 5000, without `$` and commas, not $5000");
+        account("5 000", "string values must be quoted, expected literal string");
+    }
+
+    #[test]
+    fn types_are_not_discounted_singly() {
+        let wanted = "name a family, such as `p5`; types cannot be discounted singly";
+        check("[prices.discount_percent]\np5 = 3\np5.48xlarge = 10", wanted);
+        check("[prices.discount_percent]\np5.48xlarge = 10", &format!("write a number, not a table: {wanted}"));
+        check("[teams]\na = 3\na.mode = \"enforce\"", "`a` is a value already, not a table");
+    }
+
+    #[test]
+    fn the_key_that_was_meant() {
+        check("mod = \"enforce\"", "there is no key `mod` here; did you mean `mode`?");
+        check("[idel]\nx = 1", "there is no key `idel` here; did you mean `idle`?");
+        check("[idle]\nwindwo = \"1h\"", "there is no key `windwo` here; did you mean `window`?");
+        check("required = [\"Team\"]", "there is no key `required` here; `required` belongs to [tags]");
+        check(
+            "[limits]\nlocal_disk = \"keep\"",
+            "there is no key `local_disk` here; `local_disk` belongs to [idle], [teams.NAME]",
+        );
+        check(
+            "[team.x]\nmode = \"enforce\"",
+            "there is no key `team` here; did you mean `teams`? `team` belongs to [tags]",
+        );
+        check(
+            "[teams.a]\nmonthly_budget = 1",
+            "there is no key `monthly_budget` here; did you mean `monthly_budget_usd`?",
+        );
+        check(
+            "[teams.a]\nbudget = 1",
+            "there is no key `budget`; there are `mode`, `email`, `local_disk`, `monthly_budget_usd`, `notify_at_percent`, \
+             `over_budget`, `instance_profiles`",
+        );
+        check("[lifetime]\nx = 1", "there is no key `x`; there are `max`, `grace`, `action`");
+    }
+}

@@ -1,0 +1,154 @@
+//! Durations as people write them: `90s`, `30m`, `1h30m`, `7d`, `2w`.
+
+use std::fmt::{self, Write as _};
+
+use jiff::SignedDuration;
+use serde::Deserializer;
+use serde::de::Visitor;
+
+const UNITS: [(char, i64); 5] = [('w', 604_800), ('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
+
+/// Ten years: nothing that Curfew waits for is longer, and sums of such durations stay far from overflow.
+const SECONDS_MAX: i64 = 10 * 366 * 86_400;
+
+/// A text that is no duration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not a duration; write a number and a unit of s, m, h, d or w, such as `30m`, `1h30m` or `0s`, ten years at most"
+)]
+pub struct UnreadableDuration(String);
+
+/// Reads a duration: one or more pairs of whole number and unit, the larger unit first. `0s` is legal.
+///
+/// # Errors
+/// Where the text is anything else, or longer than ten years.
+pub fn parse(text: &str) -> Result<SignedDuration, UnreadableDuration> {
+    let unreadable = || UnreadableDuration(text.to_owned());
+    let mut rest = text;
+    let mut seconds: i64 = 0;
+    let mut unit_seconds_before = i64::MAX;
+    while !rest.is_empty() || unit_seconds_before == i64::MAX {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(unreadable)?;
+        let count: i64 = rest[..digits].parse().map_err(|_| unreadable())?;
+        let unit = rest[digits..].chars().next().ok_or_else(unreadable)?;
+        let (_, unit_seconds) = *UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(unreadable)?;
+        if unit_seconds >= unit_seconds_before {
+            return Err(unreadable());
+        }
+        unit_seconds_before = unit_seconds;
+        seconds = count
+            .checked_mul(unit_seconds)
+            .and_then(|more| seconds.checked_add(more))
+            .filter(|sum| *sum <= SECONDS_MAX)
+            .ok_or_else(unreadable)?;
+        rest = &rest[digits + unit.len_utf8()..];
+    }
+    Ok(SignedDuration::from_secs(seconds))
+}
+
+/// Writes a duration as [`parse`] reads it, by its two largest units: `3d4h`, `30m`, `0s`.
+#[must_use]
+pub fn format_duration(duration: SignedDuration) -> String {
+    in_units(duration, 2)
+}
+
+/// Writes a duration as [`parse`] reads it, to the second: `3d4h30m5s`.
+#[must_use]
+pub fn format_exact_duration(duration: SignedDuration) -> String {
+    in_units(duration, UNITS.len())
+}
+
+fn in_units(duration: SignedDuration, units_max: usize) -> String {
+    let mut seconds = duration.as_secs().max(0);
+    let mut text = String::new();
+    let mut units_left = units_max;
+    for (name, unit_seconds) in UNITS.into_iter().skip(1) {
+        let count = seconds / unit_seconds;
+        if count > 0 && units_left > 0 {
+            let _ = write!(text, "{count}{name}");
+            seconds -= count * unit_seconds;
+        }
+        units_left = units_left.saturating_sub(usize::from(!text.is_empty()));
+    }
+    if text.is_empty() { "0s".to_owned() } else { text }
+}
+
+/// Reads a duration such as `90m` from a document.
+///
+/// # Errors
+/// It is no duration; the error says what to write.
+pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SignedDuration, D::Error> {
+    deserializer.deserialize_str(DurationVisitor)
+}
+
+struct DurationVisitor;
+
+impl Visitor<'_> for DurationVisitor {
+    type Value = SignedDuration;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a duration such as `30m`")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<SignedDuration, E> {
+        parse(text).map_err(E::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: Option<i64>) {
+        assert_eq!(parse(text).ok().map(|d| d.as_secs()), expect, "{text:?}");
+    }
+
+    #[test]
+    fn reads_what_people_write() {
+        check("0s", Some(0));
+        check("30m", Some(1_800));
+        check("1h30m", Some(5_400));
+        check("7d", Some(604_800));
+        check("2w", Some(1_209_600));
+    }
+
+    #[test]
+    fn refuses_everything_else() {
+        for text in [
+            "",
+            "soon",
+            "30",
+            "m",
+            "30 m",
+            "-5m",
+            "1.5h",
+            "30m1h",
+            "1h1h",
+            "5M",
+            "9999999999999999999s",
+            "11y",
+            "4000d",
+            "5µ",
+        ] {
+            check(text, None);
+        }
+    }
+
+    #[test]
+    fn shows_two_units() {
+        for (seconds, text) in
+            [(0, "0s"), (59, "59s"), (5_400, "1h30m"), (90_061, "1d1h"), (86_460, "1d"), (604_800, "7d")]
+        {
+            assert_eq!(format_duration(SignedDuration::from_secs(seconds)), text);
+        }
+    }
+
+    #[test]
+    fn written_exactly_it_is_read_as_what_it_was() {
+        for seconds in [0, 1, 59, 3_601, 90_061, 604_800, 1_209_661, SECONDS_MAX] {
+            let duration = SignedDuration::from_secs(seconds);
+            assert_eq!(parse(&format_exact_duration(duration)), Ok(duration));
+        }
+        assert_eq!(format_exact_duration(SignedDuration::from_secs(90_061)), "1d1h1m1s");
+    }
+}

@@ -1,0 +1,78 @@
+//! Errors for people.
+
+use std::error::Error;
+
+/// An error's words and those of its sources, each once: an error never repeats its source, and the SDK's own says only
+/// "dispatch failure".
+#[must_use]
+pub fn error_sentence(error: &dyn Error) -> String {
+    let mut sentence = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let words = error.to_string();
+        if !sentence.ends_with(&words) {
+            sentence.push_str(": ");
+            sentence.push_str(&words);
+        }
+        source = error.source();
+    }
+    sentence
+}
+
+/// The first so many characters of a foreign text, and `…` where there are more: what people are told has to fit a message.
+#[must_use]
+pub fn shortened(text: &str, characters_max: usize) -> String {
+    match text.char_indices().nth(characters_max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The first so many characters of a foreign text on one line, with a space for each character that [`breaks_line`] it.
+#[must_use]
+pub fn one_line(text: &str, characters_max: usize) -> String {
+    let line = |c| if breaks_line(c) { ' ' } else { c };
+    shortened(text, characters_max).chars().map(line).collect()
+}
+
+/// Whether a character ends a line, moves a cursor or turns the order in which a line is read. The separators and the directional
+/// characters of Unicode (Unicode Standard Annex 9, "Directional Formatting Characters") are no control characters by their category.
+#[must_use]
+pub fn breaks_line(c: char) -> bool {
+    let separates = matches!(c, '\u{2028}' | '\u{2029}');
+    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || separates || turns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Outer(&'static str, #[source] Inner);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the account is closed")]
+    struct Inner;
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(shortened("Grüße", 5), "Grüße");
+        assert_eq!(shortened("Grüße", 3), "Grü…");
+        assert_eq!(shortened("", 0), "");
+    }
+
+    #[test]
+    fn a_foreign_text_is_one_line_that_moves_no_cursor() {
+        assert_eq!(one_line("disk\n\nfull\u{1b}[2J\u{202e}", 100), "disk  full [2J ");
+        assert_eq!(one_line("\n\n\nGrüße", 5), "   Gr…");
+    }
+
+    #[test]
+    fn each_is_said_once() {
+        let full = "the run achieved nothing: the account is closed";
+        assert_eq!(error_sentence(&Outer("the run achieved nothing", Inner)), full);
+        assert_eq!(error_sentence(&Outer(full, Inner)), full);
+    }
+}

@@ -1,0 +1,216 @@
+//! Instances, volumes and usages for tests, by the verbs in which tests think. It is noon on Tuesday, 2026-09-01.
+
+#![expect(
+    clippy::unwrap_used,
+    missing_docs,
+    clippy::must_use_candidate,
+    clippy::missing_panics_doc,
+    clippy::return_self_not_must_use,
+    reason = "only tests use it"
+)]
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::instance::{Accelerator, Instance, InstanceState, InstanceTypeFacts, PrepaidCapacity, PurchaseOption};
+use crate::usage::{BusyEvidence, IdleEvidence, PERIOD, UnknownUsage, Usage, UsageWindow};
+use crate::volume::{Volume, VolumeState};
+
+pub const NOW: &str = "2026-09-01T12:00:00Z";
+
+pub fn time(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+/// A running, tagged, on-demand g5.xlarge of team vision, launched a day ago, without instance storage.
+pub fn instance() -> InstanceBuilder {
+    untagged().tag("Team", "vision").tag("Owner", "ada")
+}
+
+/// The same without any tag.
+pub fn untagged() -> InstanceBuilder {
+    InstanceBuilder(Instance {
+        id: "i-0abc".into(),
+        region: "us-east-1".into(),
+        zone: None,
+        instance_type: "g5.xlarge".into(),
+        state: InstanceState::Running,
+        launched_at: time("2026-08-31T12:00:00Z"),
+        tags: BTreeMap::new(),
+        purchase: PurchaseOption::OnDemand,
+        root_on_instance_storage: false,
+        operator: None,
+        prepaid: None,
+        plain_linux: true,
+        host: None,
+        state_reason: None,
+        machine: InstanceTypeFacts {
+            accelerator: Accelerator::Nvidia,
+            accelerators: 1,
+            vcpus: 4,
+            instance_storage_gb: 0,
+        },
+    })
+}
+
+/// An unattached gp3 volume of 500 GiB of team vision, created a month ago.
+pub fn volume() -> VolumeBuilder {
+    VolumeBuilder(Volume {
+        id: "vol-0abc".into(),
+        region: "us-east-1".into(),
+        zone: "us-east-1a".to_owned(),
+        volume_type: "gp3".to_owned(),
+        size_gib: 500,
+        iops: Some(3000),
+        throughput_mibps: Some(125),
+        state: VolumeState::Available,
+        attached_to: Vec::new(),
+        multi_attach: false,
+        created_at: time("2026-08-01T12:00:00Z"),
+        tags: BTreeMap::new(),
+        from_snapshot: None,
+        operator: None,
+    })
+    .tag("Team", "vision")
+    .tag("Owner", "ada")
+}
+
+pub struct VolumeBuilder(Volume);
+
+impl VolumeBuilder {
+    pub fn build(self) -> Volume {
+        self.0
+    }
+
+    pub fn with(mut self, change: impl FnOnce(&mut Volume)) -> Self {
+        change(&mut self.0);
+        self
+    }
+
+    pub fn id(self, id: &str) -> Self {
+        self.with(|volume| volume.id = id.into())
+    }
+
+    pub fn tag(self, key: &str, value: &str) -> Self {
+        self.with(|volume| {
+            volume.tags.insert(key.to_owned(), value.to_owned());
+        })
+    }
+
+    pub fn untagged(self) -> Self {
+        self.with(|volume| volume.tags.clear())
+    }
+
+    pub fn on(self, instance: &str) -> Self {
+        self.with(|volume| {
+            volume.state = VolumeState::InUse;
+            volume.attached_to = vec![instance.into()];
+        })
+    }
+}
+
+pub struct InstanceBuilder(Instance);
+
+impl InstanceBuilder {
+    pub fn build(self) -> Instance {
+        self.0
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Instance)) -> Self {
+        change(&mut self.0);
+        self
+    }
+
+    pub fn id(self, id: &str) -> Self {
+        self.with(|instance| instance.id = id.into())
+    }
+
+    pub fn tag(self, key: &str, value: &str) -> Self {
+        self.with(|instance| {
+            instance.tags.insert(key.to_owned(), value.to_owned());
+        })
+    }
+
+    pub fn region(self, region: &str) -> Self {
+        self.with(|instance| instance.region = region.into())
+    }
+
+    pub fn in_zone(self, zone: &str) -> Self {
+        self.with(|instance| instance.zone = Some(zone.to_owned()))
+    }
+
+    pub fn of_type(self, name: &str) -> Self {
+        self.with(|instance| instance.instance_type = name.into())
+    }
+
+    pub fn state(self, state: InstanceState) -> Self {
+        self.with(|instance| instance.state = state)
+    }
+
+    pub fn launched(self, at: &str) -> Self {
+        self.with(|instance| instance.launched_at = time(at))
+    }
+
+    pub fn purchase(self, purchase: PurchaseOption) -> Self {
+        self.with(|instance| instance.purchase = purchase)
+    }
+
+    pub fn prepaid(self, prepaid: PrepaidCapacity) -> Self {
+        self.with(|instance| instance.prepaid = Some(prepaid))
+    }
+
+    pub fn operator(self, principal: &str) -> Self {
+        self.with(|instance| instance.operator = Some(principal.to_owned()))
+    }
+
+    pub fn root_on_instance_storage(self) -> Self {
+        self.with(|instance| instance.root_on_instance_storage = true)
+    }
+
+    pub fn instance_storage(self, gb: u64) -> Self {
+        self.with(|instance| instance.machine.instance_storage_gb = gb)
+    }
+
+    pub fn accelerators(self, accelerator: Accelerator, count: u32) -> Self {
+        self.with(|instance| {
+            instance.machine = InstanceTypeFacts { accelerator, accelerators: count, ..instance.machine.clone() }
+        })
+    }
+
+    pub fn host(self, host: &str) -> Self {
+        self.with(|instance| instance.host = Some(host.to_owned()))
+    }
+}
+
+fn quiet() -> IdleEvidence {
+    let window = UsageWindow::ending_before(time(NOW), jiff::SignedDuration::from_hours(1));
+    IdleEvidence {
+        from: window.from,
+        to: window.to,
+        devices: 1,
+        coverage_percent: 100,
+        gpu_max_percent: 0.0,
+        cpu_max_vcpus: 0.1,
+        network_max_mbps: 0.1,
+        disk_max_mbps: None,
+        gpu_memory_held_mib: None,
+        reserved: false,
+    }
+}
+
+pub fn idle() -> Usage {
+    Usage::Idle(quiet())
+}
+
+pub fn reserved() -> Usage {
+    Usage::Idle(IdleEvidence { gpu_memory_held_mib: Some(20_000.0), reserved: true, ..quiet() })
+}
+
+pub fn busy() -> Usage {
+    Usage::Busy(BusyEvidence { until: time(NOW) - PERIOD, shown: None })
+}
+
+pub fn unknown() -> Usage {
+    Usage::Unknown(UnknownUsage::Uninstrumented { reporting: 0, devices: 1 })
+}

@@ -1,0 +1,151 @@
+//! Whether a resource belongs to somebody else's controller, which would replace what we end, or miss it.
+
+use crate::config::ManagedConfig;
+use crate::instance::{Instance, PurchaseOption, Tags};
+use crate::volume::Volume;
+
+/// Tag keys by which controllers mark what is theirs, and what they are called. A trailing `*` matches any rest.
+///
+/// EC2 Auto Scaling user guide, "Tag Auto Scaling groups and instances"; EC2 user guide, "Tag an EC2 Fleet"; EKS user
+/// guide, "Managed node groups"; Karpenter documentation, "`NodePools`"; EMR management guide, "Tag cluster resources"; AWS
+/// `ParallelCluster`, "Tagging".
+const CONTROLLER_TAGS: [(&str, &str); 20] = [
+    ("aws:autoscaling:groupName", "an Auto Scaling group"),
+    ("karpenter.sh/*", "Karpenter"),
+    ("karpenter.k8s.aws/*", "Karpenter"),
+    ("eks:*", "EKS"),
+    ("aws:eks:*", "EKS"),
+    ("kubernetes.io/cluster/*", "a Kubernetes cluster"),
+    ("aws:ecs:*", "ECS"),
+    ("AmazonECSManaged", "ECS"),
+    ("aws:elasticmapreduce:*", "EMR"),
+    ("aws:batch:*", "AWS Batch"),
+    ("AWSBatchServiceTag", "AWS Batch"),
+    ("parallelcluster:*", "ParallelCluster"),
+    ("aws-parallelcluster-*", "ParallelCluster"),
+    ("aws:pcs:*", "AWS PCS"),
+    ("sigs.k8s.io/cluster-api-provider-aws/*", "Cluster API"),
+    ("sagemaker:*", "SageMaker"),
+    ("aws:sagemaker:*", "SageMaker"),
+    ("aws:ec2spot:fleet-request-id", "a Spot Fleet"),
+    ("aws:ec2:fleet-id", "an EC2 Fleet"),
+    ("aws:ec2:managed-launch", "an AWS service"),
+];
+
+/// Tag keys that say that a volume was made for a Kubernetes cluster. A claim that is scaled to zero leaves its volume
+/// unattached, with all its data (Kubernetes documentation, "Persistent Volumes"; AWS EBS CSI driver, "Driver options", "Tagging").
+const KUBERNETES_TAGS: [&str; 7] = [
+    "kubernetes.io/*",
+    "KubernetesCluster",
+    "CSIVolumeName",
+    "CSIVolumeSnapshotName",
+    "ebs.csi.aws.com/*",
+    "eks:*",
+    "karpenter.sh/*",
+];
+
+/// `CloudFormation` user guide, "Resource tag": what a stack made, it misses.
+const STACK_TAGS: &str = "aws:cloudformation:*";
+
+/// Who keeps a volume that is attached to nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VolumeController {
+    /// A claim of a Kubernetes cluster.
+    Kubernetes,
+    /// A stack, another controller, or whoever `[managed]` names.
+    Other,
+}
+
+/// Who keeps a volume; `None` where it is its team's own.
+#[must_use]
+pub fn keeper(volume: &Volume, managed: &ManagedConfig) -> Option<VolumeController> {
+    if volume.tags.keys().any(|key| KUBERNETES_TAGS.iter().any(|pattern| matches(pattern, key))) {
+        return Some(VolumeController::Kubernetes);
+    }
+    other_keeper(volume, managed).map(|_| VolumeController::Other)
+}
+
+/// The stack, the other controller, or whoever `[managed]` names, that keeps a volume, for people to read.
+#[must_use]
+pub fn other_keeper(volume: &Volume, managed: &ManagedConfig) -> Option<String> {
+    let made_by_stack = || volume.tags.keys().any(|key| matches(STACK_TAGS, key));
+    let stack = || made_by_stack().then(|| "a CloudFormation stack".to_owned());
+    volume.operator.clone().or_else(|| controller_by_tags(&volume.tags, managed)).or_else(stack)
+}
+
+/// The controller that owns an instance, for people to read; `None` where it is its team's own.
+#[must_use]
+pub fn controller(instance: &Instance, managed: &ManagedConfig) -> Option<String> {
+    if let Some(operator) = &instance.operator {
+        return Some(operator.clone());
+    }
+    if instance.purchase == PurchaseOption::CapacityBlock {
+        return Some("a Capacity Block, which is paid in advance".to_owned());
+    }
+    controller_by_tags(&instance.tags, managed)
+}
+
+/// Whose an instance would seem to be by a tag of that key, for people to read.
+#[must_use]
+pub fn controller_by_key(key: &str, managed: &ManagedConfig) -> Option<String> {
+    let tags = Tags::from([(key.to_owned(), String::new())]);
+    controller_by_tags(&tags, managed).map(|name| name.trim_end_matches(" ()").to_owned())
+}
+
+fn controller_by_tags(tags: &Tags, managed: &ManagedConfig) -> Option<String> {
+    for key in tags.keys() {
+        if let Some((pattern, name)) = CONTROLLER_TAGS.iter().find(|(pattern, _)| matches(pattern, key)) {
+            let value = tags.get(key).filter(|_| !pattern.ends_with('*')).map(|value| format!(" ({value})"));
+            return Some(format!("{name}{}", value.unwrap_or_default()));
+        }
+        if managed.tag_keys.contains(key) {
+            return Some(format!("whoever set the tag {key}"));
+        }
+    }
+    None
+}
+
+fn matches(pattern: &str, key: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == key, |start| key.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::instance;
+
+    #[test]
+    fn every_sign_of_a_controller_is_seen() {
+        let managed = ManagedConfig { tag_keys: vec!["spacelift".to_owned()] };
+        for key in [
+            "aws:autoscaling:groupName",
+            "karpenter.sh/nodepool",
+            "eks:cluster-name",
+            "kubernetes.io/cluster/ml",
+            "spacelift",
+            "aws:elasticmapreduce:job-flow-id",
+            "parallelcluster:cluster-name",
+            "aws:ec2:fleet-id",
+        ] {
+            assert!(controller(&instance().tag(key, "x").build(), &managed).is_some(), "{key}");
+        }
+        assert!(controller(&instance().operator("eks.amazonaws.com").build(), &managed).is_some());
+        assert!(controller(&instance().purchase(PurchaseOption::CapacityBlock).build(), &managed).is_some());
+    }
+
+    #[test]
+    fn ordinary_tags_are_no_controller() {
+        let managed = ManagedConfig::default();
+        assert_eq!(
+            controller(&instance().tag("Name", "eks:test").tag("aws:cloudformation:stack-name", "x").build(), &managed),
+            None
+        );
+        assert_eq!(controller(&instance().tag("curfew:job", "vision/a-0123abcd").build(), &managed), None);
+    }
+
+    #[test]
+    fn a_fleet_is_no_job_whatever_its_instances_say() {
+        let of_fleet = instance().tag("aws:ec2:fleet-id", "x").tag("curfew:job", "vision/a-0123abcd").build();
+        assert!(controller(&of_fleet, &ManagedConfig::default()).is_some());
+    }
+}

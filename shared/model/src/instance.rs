@@ -1,0 +1,268 @@
+//! GPU instances as Curfew sees them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::id::{Region, ResourceId, TypeName};
+use crate::observation::{Gap, GapKind, Observation};
+
+/// All tags of one resource.
+pub type Tags = BTreeMap<String, String>;
+
+/// One instance, as `DescribeInstances` tells it, with the facts of its type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Instance {
+    /// Its id.
+    pub id: ResourceId,
+    /// Where it is.
+    pub region: Region,
+    /// Its availability zone, by name, such as `us-east-1a`, where EC2 says so.
+    pub zone: Option<String>,
+    /// Its type.
+    pub instance_type: TypeName,
+    /// What it is doing, as EC2 sees it.
+    pub state: InstanceState,
+    /// Of its present life: starting a stopped instance sets it anew.
+    pub launched_at: Timestamp,
+    /// All of them, AWS's own included.
+    pub tags: Tags,
+    /// How it is bought.
+    pub purchase: PurchaseOption,
+    /// Whether its root lies on instance storage, so that it cannot be stopped.
+    pub root_on_instance_storage: bool,
+    /// The service that manages it (`Operator.Principal`), where one does.
+    pub operator: Option<String>,
+    /// Where capacity is paid for whether or not the instance runs.
+    pub prepaid: Option<PrepaidCapacity>,
+    /// Whether it runs plain Linux/UNIX on shared hardware, which the price table is about.
+    pub plain_linux: bool,
+    /// The first label of its private DNS name, where no other instance of the region has the same.
+    pub host: Option<String>,
+    /// Why it is in its state, where EC2 says so: `StateReason.Code`.
+    pub state_reason: Option<String>,
+    /// What its type is.
+    pub machine: InstanceTypeFacts,
+}
+
+/// `InstanceState.Name`, of instances that are not terminated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InstanceState {
+    /// Starting.
+    Pending,
+    /// Running, and billed.
+    Running,
+    /// On its way to stopped.
+    Stopping,
+    /// Stopped.
+    Stopped,
+    /// On its way to terminated.
+    ShuttingDown,
+    /// Gone; seen only when one instance is read again.
+    Terminated,
+    /// Something that EC2 did not have when this was written.
+    Unknown,
+}
+
+/// How an instance is bought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PurchaseOption {
+    /// By the second.
+    OnDemand,
+    /// Spot, for one life: it cannot be stopped.
+    SpotOneTime,
+    /// Spot, by a request that launches it again.
+    SpotPersistent,
+    /// Spot, by a request that could not be read.
+    SpotUnknown,
+    /// A Capacity Block, paid in advance.
+    CapacityBlock,
+}
+
+/// Capacity that is paid for whether or not the instance runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PrepaidCapacity {
+    /// An on-demand capacity reservation.
+    CapacityReservation,
+    /// A dedicated host.
+    DedicatedHost,
+}
+
+/// What a type is, by `DescribeInstanceTypes`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InstanceTypeFacts {
+    /// Who makes the accelerator.
+    pub accelerator: Accelerator,
+    /// How many there are; logical ones where the type has a fraction of a GPU.
+    pub accelerators: u32,
+    /// Virtual CPUs.
+    pub vcpus: u32,
+    /// NVMe instance storage in GB, lost on stop; 0 where there is none.
+    pub instance_storage_gb: u64,
+}
+
+/// The kinds of accelerator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Accelerator {
+    /// An NVIDIA GPU.
+    Nvidia,
+    /// An AMD GPU.
+    Amd,
+    /// AWS Trainium or Inferentia.
+    Neuron,
+    /// Anything else, such as Habana Gaudi.
+    Other,
+}
+
+/// One instance before its type is known.
+#[derive(Debug, Clone)]
+pub struct DescribedInstance {
+    /// Its private DNS name.
+    pub private_dns_name: Option<String>,
+    /// The instance, with facts of its type that are not yet true.
+    pub instance: Instance,
+}
+
+impl Instance {
+    /// How the last start of a stopped instance failed, where it did: a start may be accepted and still come to nothing
+    /// (EC2 user guide, "Troubleshoot instance launch issues", "Instance terminates immediately").
+    #[must_use]
+    pub fn last_start_failed(&self) -> Option<&str> {
+        self.state_reason
+            .as_deref()
+            .filter(|code| code.contains("InternalError") || code.contains("InsufficientInstanceCapacity"))
+    }
+}
+
+impl InstanceTypeFacts {
+    /// What stands there before the type is known.
+    pub const UNKNOWN: Self =
+        Self { accelerator: Accelerator::Other, accelerators: 0, vcpus: 0, instance_storage_gb: 0 };
+}
+
+/// What `DescribeInstanceTypes` said of the types: `None` for those without an accelerator.
+pub type InstanceTypes = BTreeMap<TypeName, Option<InstanceTypeFacts>>;
+
+/// Keeps the accelerated instances of one region and tells each its type's facts and, where it is unique, its host name.
+/// A type that could not be described is a gap: its instances cannot be judged.
+#[must_use]
+pub fn accelerated(
+    region: &Region,
+    described: Vec<DescribedInstance>,
+    machines: &InstanceTypes,
+) -> Observation<Instance> {
+    let hosts = unique_hosts(&described);
+    let mut seen = Observation::default();
+    let mut unknown_types: BTreeMap<TypeName, usize> = BTreeMap::new();
+    for DescribedInstance { private_dns_name, instance } in described {
+        match machines.get(&instance.instance_type) {
+            Some(Some(machine)) => {
+                let host = private_dns_name
+                    .as_deref()
+                    .map(first_label)
+                    .filter(|host| hosts.contains(*host))
+                    .map(str::to_owned);
+                seen.items.push(Instance { machine: machine.clone(), host, ..instance });
+            }
+            Some(None) => {}
+            None => *unknown_types.entry(instance.instance_type).or_default() += 1,
+        }
+    }
+    seen.gaps.extend(unknown_types.into_iter().map(|(type_name, count)| Gap {
+        region: region.clone(),
+        call: "ec2:DescribeInstanceTypes".to_owned(),
+        error: format!("the type {type_name} was not described, so its {count} instance(s) were not judged"),
+        kind: GapKind::Part,
+    }));
+    seen
+}
+
+/// The `CloudWatch` agent's `host` is the host name, with or without its domain; private DNS names repeat across VPCs.
+#[must_use]
+pub fn first_label(host: &str) -> &str {
+    host.split('.').next().unwrap_or(host)
+}
+
+fn unique_hosts(described: &[DescribedInstance]) -> BTreeSet<String> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in described.iter().filter_map(|one| one.private_dns_name.as_deref()).filter(|name| !name.is_empty()) {
+        *counts.entry(first_label(name)).or_default() += 1;
+    }
+    counts.into_iter().filter(|(_, count)| *count == 1).map(|(host, _)| host.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{InstanceBuilder, instance};
+
+    fn described(of: InstanceBuilder, private_dns_name: &str) -> DescribedInstance {
+        let instance = Instance { machine: InstanceTypeFacts::UNKNOWN, ..of.build() };
+        DescribedInstance { private_dns_name: Some(private_dns_name.to_owned()), instance }
+    }
+
+    fn machines() -> InstanceTypes {
+        let g5 =
+            InstanceTypeFacts { accelerator: Accelerator::Nvidia, accelerators: 1, vcpus: 4, instance_storage_gb: 250 };
+        InstanceTypes::from([("g5.xlarge".into(), Some(g5)), ("m7i.large".into(), None)])
+    }
+
+    /// `id host`, of those that are kept, and the gaps.
+    fn check(of: Vec<DescribedInstance>, expect: &[&str], gaps: &[&str]) {
+        let seen = accelerated(&"us-east-1".into(), of, &machines());
+        let found: Vec<String> = seen
+            .items
+            .iter()
+            .map(|instance| format!("{} {}", instance.id, instance.host.as_deref().unwrap_or("-")))
+            .collect();
+        assert_eq!(found, expect);
+        let found: Vec<&str> = seen.gaps.iter().map(|gap| gap.error.as_str()).collect();
+        assert_eq!(found, gaps);
+    }
+
+    #[test]
+    fn only_what_has_an_accelerator_is_kept_and_told_its_types_facts() {
+        check(
+            vec![
+                described(instance().id("i-1"), "ip-10-0-0-1.ec2.internal"),
+                described(instance().id("i-2").of_type("m7i.large"), "ip-10-0-0-2.ec2.internal"),
+            ],
+            &["i-1 ip-10-0-0-1"],
+            &[],
+        );
+        let seen = accelerated(&"us-east-1".into(), vec![described(instance(), "")], &machines());
+        assert_eq!(seen.items[0].machine, machines()[&TypeName::from("g5.xlarge")].clone().unwrap());
+        assert_eq!(seen.items[0].host, None);
+    }
+
+    #[test]
+    fn a_host_name_that_repeats_is_nobodys_even_where_the_other_has_no_gpu() {
+        check(
+            vec![
+                described(instance().id("i-1"), "ip-10-0-0-1.ec2.internal"),
+                described(instance().id("i-2").of_type("m7i.large"), "ip-10-0-0-1.other.internal"),
+                described(instance().id("i-3"), "ip-10-0-0-3.ec2.internal"),
+            ],
+            &["i-1 -", "i-3 ip-10-0-0-3"],
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_type_that_was_not_described_is_a_gap() {
+        check(
+            vec![
+                described(instance().id("i-1").of_type("p9.48xlarge"), "a"),
+                described(instance().id("i-2").of_type("p9.48xlarge"), "b"),
+                described(instance().id("i-3"), "c"),
+            ],
+            &["i-3 c"],
+            &["the type p9.48xlarge was not described, so its 2 instance(s) were not judged"],
+        );
+    }
+}

@@ -1,0 +1,30 @@
+//! What Curfew knows by name: ids, money, time, tags, configuration, what instances, volumes and usage are.
+//!
+//! Pure: no I/O, no async, no clock, no environment. Time is an argument, and the same arguments give the same answer.
+
+pub mod config;
+pub mod curfew_tags;
+pub mod digest;
+pub mod document;
+pub mod duration;
+pub mod fault;
+pub mod foreign;
+pub mod hours;
+pub mod id;
+pub mod image_source;
+pub mod instance;
+pub mod mark;
+pub mod mode;
+pub mod moment;
+pub mod money;
+pub mod notification_log;
+pub mod observation;
+pub mod ownership;
+pub mod quota;
+pub mod rule;
+pub mod team_role;
+pub mod usage;
+pub mod volume;
+
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;

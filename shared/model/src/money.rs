@@ -1,0 +1,387 @@
+//! Money in exact integers: rates in micro-USD per hour, amounts as rate times seconds.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::Add;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Hours in an average month (365.25 days / 12), as AWS's own calculators round it.
+const HOURS_PER_MONTH: u64 = 730;
+
+const USD_MICROS_PER_CENT: u64 = 10_000;
+
+/// What something costs while it runs, in micro-USD per hour. Serialised as USD per hour, a JSON number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Rate(u64);
+
+impl Rate {
+    /// Costs nothing.
+    pub const ZERO: Self = Self(0);
+
+    /// A rate of so many micro-USD per hour.
+    #[must_use]
+    pub const fn from_usd_micros_per_hour(usd_micros: u64) -> Self {
+        Self(usd_micros)
+    }
+
+    /// The rate of so many micro-USD per month of 730 hours, rounded up to the next micro-USD per hour, so that a price in
+    /// whole cents a month is shown as the same price again.
+    #[must_use]
+    pub const fn from_usd_micros_per_month(usd_micros: u64) -> Self {
+        Self(usd_micros.div_ceil(HOURS_PER_MONTH))
+    }
+
+    /// Micro-USD per hour.
+    #[must_use]
+    pub const fn usd_micros_per_hour(self) -> u64 {
+        self.0
+    }
+
+    /// What is left after taking that away; never less than nothing.
+    #[must_use]
+    pub const fn less(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// USD per hour, for showing only.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "shown, never computed with; 2^52 micro-USD an hour is beyond any account"
+    )]
+    pub fn usd_per_hour(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
+    /// Whole USD of a month of 730 hours, rounded down, for showing only.
+    #[must_use]
+    pub const fn usd_per_month(self) -> u64 {
+        self.0.saturating_mul(HOURS_PER_MONTH) / 1_000_000
+    }
+
+    /// Cents of a month of 730 hours, rounded to the nearest, for showing only: volumes cost less than what is worth saying
+    /// by the hour.
+    #[must_use]
+    pub const fn usd_cents_per_month(self) -> u64 {
+        (self.0.saturating_mul(HOURS_PER_MONTH).saturating_add(USD_MICROS_PER_CENT / 2)) / USD_MICROS_PER_CENT
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "${}/h", grouped(&format!("{:.2}", self.usd_per_hour())))
+    }
+}
+
+impl Add for Rate {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sum for Rate {
+    fn sum<I: Iterator<Item = Self>>(rates: I) -> Self {
+        rates.fold(Self::ZERO, Self::add)
+    }
+}
+
+impl Serialize for Rate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.usd_per_hour())
+    }
+}
+
+/// Of what was written down, the same to the micro-USD an hour.
+impl<'de> Deserialize<'de> for Rate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let usd = f64::deserialize(deserializer)?;
+        if usd.is_finite() && (0.0..1e9).contains(&usd) {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "checked above: not negative, and far below 2^53"
+            )]
+            return Ok(Self((usd * 1e6).round() as u64));
+        }
+        Err(serde::de::Error::custom(format!("{usd} is no price; it is a number of USD an hour from 0 up")))
+    }
+}
+
+/// An amount of money: a rate times seconds, and so exact. It is divided only to be shown or written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Amount(u128);
+
+/// Seconds of an hour: a rate in micro-USD per hour, times seconds, is this many times an amount in micro-USD.
+const SECONDS_PER_HOUR: u128 = 3_600;
+
+impl Amount {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+
+    /// What something of that rate costs in so many seconds.
+    #[must_use]
+    pub const fn from_rate(rate: Rate, seconds: u64) -> Self {
+        Self(rate.0 as u128 * seconds as u128)
+    }
+
+    /// So many micro-USD.
+    #[must_use]
+    pub const fn from_usd_micros(usd_micros: u64) -> Self {
+        Self(usd_micros as u128 * SECONDS_PER_HOUR)
+    }
+
+    /// USD as people write them, to the nearest micro-USD; what is negative or no number is nothing.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a cast of floats saturates, and makes 0 of what is negative or no number"
+    )]
+    pub fn from_usd(usd: f64) -> Self {
+        Self::from_usd_micros((usd * 1e6).round() as u64)
+    }
+
+    /// Micro-USD, rounded to the nearest.
+    #[must_use]
+    pub fn usd_micros(self) -> u64 {
+        u64::try_from(self.0.saturating_add(SECONDS_PER_HOUR / 2) / SECONDS_PER_HOUR).unwrap_or(u64::MAX)
+    }
+
+    /// USD to the micro-USD, for writing down.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "written down, never computed with; 2^53 micro-USD are beyond any account"
+    )]
+    pub fn usd(self) -> f64 {
+        self.usd_micros() as f64 / 1e6
+    }
+
+    /// Whether people are shown more than $0.00.
+    #[must_use]
+    pub fn is_a_cent(self) -> bool {
+        self.usd_micros() >= USD_MICROS_PER_CENT / 2
+    }
+
+    /// What is left after taking that away; never less than nothing.
+    #[must_use]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// That share of it, rounded down by less than a micro-USD; nothing, of a share of nothing.
+    #[must_use]
+    pub fn scaled(self, numerator: u64, denominator: u64) -> Self {
+        Self(self.0.saturating_mul(u128::from(numerator)).checked_div(u128::from(denominator)).unwrap_or_default())
+    }
+
+    /// For how many whole seconds it lasts at that rate; `None` where it lasts for ever.
+    #[must_use]
+    pub fn lasts_at(self, rate: Rate) -> Option<u64> {
+        self.0.checked_div(u128::from(rate.0)).map(|seconds| u64::try_from(seconds).unwrap_or(u64::MAX))
+    }
+
+    /// The rate at which it is spent in so many seconds, rounded down; `None` where there is no time.
+    #[must_use]
+    pub fn spread_over(self, seconds: u64) -> Option<Rate> {
+        self.0.checked_div(u128::from(seconds)).map(|rate| Rate(u64::try_from(rate).unwrap_or(u64::MAX)))
+    }
+
+    /// So many whole percent of a budget, rounded down; `None` of a budget of nothing.
+    #[must_use]
+    pub fn percent_of(self, budget: Self) -> Option<u64> {
+        u64::try_from(self.0.saturating_mul(100).checked_div(budget.0)?).ok()
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "${}", usd((self.usd_micros().saturating_add(USD_MICROS_PER_CENT / 2)) / USD_MICROS_PER_CENT))
+    }
+}
+
+impl Add for Amount {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sum for Amount {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self::ZERO, Self::add)
+    }
+}
+
+/// USD, a JSON number, to the micro-USD.
+impl Serialize for Amount {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.usd())
+    }
+}
+
+/// Of what was written down, the same to the micro-USD.
+impl<'de> Deserialize<'de> for Amount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let usd = f64::deserialize(deserializer)?;
+        if usd.is_finite() && usd >= 0.0 {
+            return Ok(Self::from_usd(usd));
+        }
+        Err(serde::de::Error::custom(format!("{usd} is no amount; it is a number of USD from 0 up")))
+    }
+}
+
+/// Cents as USD, for people: `195,394.73`.
+#[must_use]
+pub fn usd(cents: u64) -> String {
+    grouped(&format!("{}.{:02}", cents / 100, cents % 100))
+}
+
+/// A comma after every third digit before the point.
+fn grouped(number: &str) -> String {
+    let whole = number.find('.').unwrap_or(number.len());
+    let mut grouped = String::new();
+    for (place, digit) in number.char_indices() {
+        if place > 0 && place < whole && (whole - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A rate for people: `$3.91/h ($2,855 a month)`, or that it is not known.
+#[must_use]
+pub fn format_rate(rate: Option<Rate>) -> String {
+    match rate {
+        Some(rate) => format!("{rate} (${} a month)", grouped(&rate.usd_per_month().to_string())),
+        None => "price unknown".to_owned(),
+    }
+}
+
+/// A rate for people, of what is too small to be told by the hour: `$8.00 a month`, or that it is not known.
+#[must_use]
+pub fn format_monthly_rate(rate: Option<Rate>) -> String {
+    match rate.map(Rate::usd_cents_per_month) {
+        Some(cents) => format!("${} a month", usd(cents)),
+        None => "price unknown".to_owned(),
+    }
+}
+
+/// Serialises a rate as USD per month to the cent, a JSON number, or null where it is not known:
+/// `#[serde(serialize_with = "money::as_usd_per_month")]`.
+///
+/// # Errors
+///
+/// The serializer's own.
+#[expect(clippy::cast_precision_loss, reason = "shown, never computed with; 2^52 cents a month are beyond any account")]
+pub fn as_usd_per_month<S: Serializer>(rate: &Option<Rate>, serializer: S) -> Result<S::Ok, S::Error> {
+    rate.map(|rate| rate.usd_cents_per_month() as f64 / 100.0).serialize(serializer)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Micro-USD per month of the largest volume that EBS offers (io2: 64 TiB, 256,000 IOPS), and then some.
+    const LARGEST: u64 = 100_000_000_000;
+
+    fn monthly(usd_micros: u64) -> Rate {
+        Rate::from_usd_micros_per_month(usd_micros)
+    }
+
+    #[test]
+    fn a_month_is_shown_to_the_cent() {
+        let shown = |usd_micros| format_monthly_rate(Some(monthly(usd_micros)));
+        assert_eq!(shown(8_000_000), "$8.00 a month");
+        assert_eq!(shown(80_000), "$0.08 a month");
+        assert_eq!(shown(1_875_000), "$1.88 a month");
+        assert_eq!(shown(1_638_400_000), "$1,638.40 a month");
+        assert_eq!(shown(0), "$0.00 a month");
+        assert_eq!(format_monthly_rate(None), "price unknown");
+    }
+
+    #[test]
+    fn an_amount_is_exact_until_it_is_shown() {
+        let second = Amount::from_rate(Rate::from_usd_micros_per_hour(1), 1);
+        assert_eq!((second.usd_micros(), (0..3_600).map(|_| second).sum::<Amount>().usd_micros()), (0, 1));
+        let month = Amount::from_rate(Rate::from_usd_micros_per_hour(55_040_000), 730 * 3_600);
+        assert_eq!((month.to_string(), month.usd()), ("$40,179.20".to_owned(), 40_179.2));
+        let of_budget = |usd| Amount::from_usd(usd).percent_of(Amount::from_usd(5_000.0));
+        assert_eq!([3_999.99, 4_000.0, 12_500.0].map(of_budget), [Some(79), Some(80), Some(250)]);
+        assert_eq!(Amount::from_usd(1.0).percent_of(Amount::ZERO), None);
+        assert_eq!([-1.0, f64::NAN].map(Amount::from_usd), [Amount::ZERO; 2]);
+    }
+
+    #[test]
+    fn an_amount_is_divided_without_leaving_integers() {
+        let (day, rate) = (86_400, Rate::from_usd_micros_per_hour(55_040_000));
+        let spent = Amount::from_rate(rate, day);
+        assert_eq!((spent.lasts_at(rate), spent.lasts_at(Rate::ZERO)), (Some(day), None));
+        assert_eq!((spent.spread_over(day), spent.spread_over(0)), (Some(rate), None));
+        assert_eq!((spent.scaled(7 * day, day), spent.scaled(1, 0)), (Amount::from_rate(rate, 7 * day), Amount::ZERO));
+    }
+
+    #[test]
+    fn thousands_are_set_apart() {
+        let by_the_hour = |usd_micros| format_rate(Some(Rate::from_usd_micros_per_hour(usd_micros)));
+        assert_eq!(by_the_hour(999_994_999), "$999.99/h ($729,996 a month)");
+        assert_eq!(by_the_hour(1_234_567_890_000), "$1,234,567.89/h ($901,234,559 a month)");
+        assert_eq!(by_the_hour(1_006_000), "$1.01/h ($734 a month)");
+        assert_eq!([0, 99, 99_999, 100_000, 19_539_473].map(usd), ["0.00", "0.99", "999.99", "1,000.00", "195,394.73"]);
+    }
+
+    #[test]
+    fn a_month_is_a_number_with_at_most_two_decimals_or_null() {
+        #[derive(Serialize)]
+        struct Evidence {
+            #[serde(serialize_with = "as_usd_per_month")]
+            usd_per_month: Option<Rate>,
+        }
+        let json = |usd_per_month| serde_json::to_string(&Evidence { usd_per_month }).unwrap();
+        assert_eq!(json(Some(monthly(8_000_000))), r#"{"usd_per_month":8.0}"#);
+        assert_eq!(json(Some(monthly(3_661_640_000))), r#"{"usd_per_month":3661.64}"#);
+        assert_eq!(json(Some(monthly(70_000))), r#"{"usd_per_month":0.07}"#);
+        assert_eq!(json(None), r#"{"usd_per_month":null}"#);
+    }
+
+    #[test]
+    fn the_largest_rate_is_shown_and_does_not_overflow() {
+        let largest = Rate::from_usd_micros_per_hour(u64::MAX);
+        assert!(largest.usd_cents_per_month() > 0);
+        assert_eq!(format_rate(Some(largest)), "$18,446,744,073,709.55/h ($18,446,744,073,709 a month)");
+        assert!(monthly(u64::MAX).usd_cents_per_month() > 0);
+    }
+
+    proptest! {
+        /// Never less than the true price, and more by less than a tenth of a cent a month.
+        #[test]
+        fn a_monthly_price_is_rounded_up_by_less_than_it_shows(usd_micros in 0..LARGEST) {
+            let kept = monthly(usd_micros).usd_micros_per_hour() * HOURS_PER_MONTH;
+            prop_assert!(kept >= usd_micros);
+            prop_assert!(kept - usd_micros < USD_MICROS_PER_CENT / 10);
+        }
+
+        /// What is written down is read back to the micro-USD.
+        #[test]
+        fn an_amount_survives_writing_and_reading(usd_micros in 0..1_u64 << 49) {
+            let json = serde_json::to_string(&Amount::from_usd_micros(usd_micros)).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Amount>(&json).unwrap().usd_micros(), usd_micros, "{}", json);
+        }
+
+        #[test]
+        fn whole_cents_are_shown_as_they_are(cents in 0..LARGEST / USD_MICROS_PER_CENT) {
+            prop_assert_eq!(monthly(cents * USD_MICROS_PER_CENT).usd_cents_per_month(), cents);
+        }
+
+        #[test]
+        fn what_is_shown_is_within_a_cent_of_the_price(usd_micros in 0..LARGEST) {
+            let shown = monthly(usd_micros).usd_cents_per_month() * USD_MICROS_PER_CENT;
+            prop_assert!(shown.abs_diff(usd_micros) < USD_MICROS_PER_CENT, "{shown} micro-USD for {usd_micros}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What people hear of one thing: a paragraph as data, and whether earlier runs said it.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{NotificationEntry, NotificationKey, NotificationLogs, RepeatPolicy};
+use crate::id::{Region, ResourceId};
+use crate::mode::Mode;
+
+/// The `team` attribute of what belongs to no team.
+pub const NO_TEAM: &str = "untagged";
+
+/// The resource by which the account's own budget goes.
+pub const ACCOUNT: &str = "account";
+
+/// How much it matters; for filter policies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Good to know.
+    Info,
+    /// Something will be done, or should be.
+    Warning,
+    /// Something was done.
+    Action,
+    /// Something went wrong.
+    Error,
+}
+
+impl Severity {
+    /// The attribute's value.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Action => "action",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// One paragraph.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Notification {
+    /// The `team` attribute.
+    pub team: String,
+    /// How much it matters.
+    pub severity: Severity,
+    /// Where the resource is, and which; for a gap the region alone.
+    pub region: Region,
+    /// The resource.
+    pub resource: Option<ResourceId>,
+    /// How it is remembered.
+    pub kind: NotificationKind,
+    /// For people.
+    pub text: String,
+    /// Whether something was done, which no later run sees again: it is owed where SNS did not take it.
+    pub happened: bool,
+    /// The mode of the step it is about; `None` where it is about none, or the step is to tell, in any mode.
+    pub mode: Option<Mode>,
+    /// What is lost, for the message's first line.
+    pub loses: Option<String>,
+}
+
+impl Notification {
+    /// Whether it is about the account, and not about what belongs to no team.
+    #[must_use]
+    pub fn is_of_account(&self) -> bool {
+        self.team == NO_TEAM && self.resource.as_ref().is_none_or(|resource| resource.as_str() == ACCOUNT)
+    }
+
+    /// Whether telling is all that there is to do, so that observe mode leaves nothing undone.
+    #[must_use]
+    pub fn is_all_done(&self) -> bool {
+        self.mode.is_none() && matches!(&self.kind, NotificationKind::State { topic, .. } if topic.is_of_budget())
+    }
+
+    /// No two of a run share it.
+    #[must_use]
+    pub fn key(&self) -> (&Region, Option<&ResourceId>, &NotificationKind) {
+        (&self.region, self.resource.as_ref(), &self.kind)
+    }
+}
+
+/// How a paragraph is remembered.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NotificationKind {
+    /// Something was done.
+    Event,
+    /// Something is so.
+    State {
+        /// What it is about.
+        topic: NotificationKey,
+        /// What was said; something else is told anew.
+        what: String,
+        /// Whether it is told again while it lasts.
+        repeat: RepeatPolicy,
+    },
+    /// An end is announced.
+    Announcement,
+}
+
+/// Of what besides a report there is to say, what earlier runs have not said.
+#[must_use]
+pub fn without_known(news: Vec<Notification>, memory: &NotificationLogs, now: Timestamp) -> Vec<Notification> {
+    news.into_iter().filter(|one| !is_known(one, memory, now)).collect()
+}
+
+/// Whether an earlier run said it. Gaps and account-wide faults are remembered with the home region.
+#[must_use]
+pub fn is_known(news: &Notification, memory: &NotificationLogs, now: Timestamp) -> bool {
+    let NotificationKind::State { topic, what, repeat } = &news.kind else {
+        return false;
+    };
+    let Some(notices) = memory.get(&news.region) else {
+        // Without a memory nothing could be remembered: a fault would be told in every run.
+        return news.resource.is_none();
+    };
+    let told = match &news.resource {
+        Some(resource) => notices.told.get(resource).and_then(|topics| topics.get(topic)),
+        None => notices.gaps.get(topic),
+    };
+    told.is_some_and(|told: &NotificationEntry| told.covers(what, *repeat, now))
+}

@@ -1,0 +1,67 @@
+//! Whose a resource is, by the tags that the account's configuration names.
+
+use crate::config::Config;
+use crate::id::TeamName;
+use crate::instance::Tags;
+
+/// Whether a text can be a team's name: not blank, without blanks at its ends, which nobody sees, and without control characters, which
+/// no tag of a machine may have.
+#[must_use]
+pub fn is_team(text: &str) -> bool {
+    !text.is_empty() && text.trim() == text && !text.contains(char::is_control)
+}
+
+/// What [`is_team`] asks of a name, for people to read.
+pub const TEAM_NAME_RULE: &str =
+    "the name of a team is not blank, and has no blanks at its ends and no control characters";
+
+/// The required tags that are missing. A blank value is no value.
+#[must_use]
+pub fn missing_tags(tags: &Tags, config: &Config) -> Vec<String> {
+    config.tags.required.iter().filter(|key| value_of(tags, key).is_none()).cloned().collect()
+}
+
+/// The value of a tag, unless it is blank.
+#[must_use]
+pub fn value_of<'a>(tags: &'a Tags, key: &str) -> Option<&'a str> {
+    tags.get(key).map(|value| value.trim()).filter(|value| !value.is_empty())
+}
+
+/// The team of a resource, by the account's team tag; `None` also where no team can be called so.
+#[must_use]
+pub fn team_of(tags: &Tags, config: &Config) -> Option<TeamName> {
+    value_of(tags, &config.tags.team).filter(|team| is_team(team)).map(TeamName::from)
+}
+
+/// The owner of a resource, by the account's owner tag.
+#[must_use]
+pub fn owner_of(tags: &Tags, config: &Config) -> Option<String> {
+    value_of(tags, &config.tags.owner).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_team(value: &str, expect: Option<&str>) {
+        let config = Config::default();
+        let tags = Tags::from([(config.tags.team.clone(), value.to_owned())]);
+        assert_eq!(team_of(&tags, &config), expect.map(TeamName::from), "{value:?}");
+        assert_eq!(missing_tags(&tags, &config).contains(&config.tags.team), value.trim().is_empty(), "{value:?}");
+    }
+
+    #[test]
+    fn a_tag_names_a_team() {
+        check_team("vision", Some("vision"));
+        check_team(" Bild Köln ", Some("Bild Köln"));
+        check_team(" ", None);
+    }
+
+    /// The tag is there all the same: the resource does not count as untagged.
+    #[test]
+    fn a_tag_with_a_control_character_names_no_team() {
+        for value in ["vis\nion", "vis\tion", "vis\u{1b}ion", "vis\u{9b}ion"] {
+            check_team(value, None);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! What an instance's accelerators, CPUs, network and disks have been doing, from `CloudWatch`'s samples.
+//!
+//! Usage has three values. **Idle** if and only if all of these hold:
+//! - launch + boot grace lies before the window's start;
+//! - every device of the type reports, in enough of the window's 5-minute periods;
+//! - each device stays below its line in every sample of the window, and the unit of the samples is clear;
+//! - CPU reports as often, and stays below its line, as does network; disk stays below its line where it reports;
+//! - nothing since the window's end contradicts that.
+//!
+//! **Busy** if one sample since the window's start, however fresh, lies at or above its line. **Unknown** is everything
+//! else. Windows are whole 5-minute periods and end 10 minutes ago, because `CloudWatch` is late
+//! (EC2 user guide, "Basic monitoring").
+
+mod evaluate;
+mod inquiry;
+mod questions;
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::id::ResourceId;
+use crate::instance::Instance;
+
+pub use evaluate::{device_of, evaluate, evidence};
+pub use inquiry::{FirstRound, OpenQuery, QueryDepth, QueryResult, UsageQuery};
+pub use questions::{
+    MetricQuestion, MetricSeries, MetricSignal, SeriesOwners, Statistic, devices, first_questions, further_questions,
+};
+
+/// Of basic monitoring and of our windows.
+pub const PERIOD: SignedDuration = SignedDuration::from_mins(5);
+/// So late `CloudWatch` may be.
+pub const LAG: SignedDuration = SignedDuration::from_mins(10);
+/// The longest window: `CloudWatch` keeps 5-minute data for 63 days (user guide, "Metrics retention").
+pub const WINDOW_MAX: SignedDuration = SignedDuration::from_hours(60 * 24);
+
+/// One datum: the start of its period, and its value.
+pub type Sample = (Timestamp, f64);
+
+/// The answers to questions, by the signal that was asked for. A signal without an entry was not asked about.
+pub type MetricSamples = BTreeMap<ResourceId, BTreeMap<MetricSignal, Vec<Sample>>>;
+
+/// Whole periods, at least one, that end 10 minutes ago.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsageWindow {
+    /// The start of its first period.
+    pub from: Timestamp,
+    /// The end of its last period.
+    pub to: Timestamp,
+}
+
+impl UsageWindow {
+    /// The window of that length as seen at `now`; lengths are rounded up to whole periods.
+    #[must_use]
+    pub fn ending_before(now: Timestamp, length: SignedDuration) -> Self {
+        let period = PERIOD.as_secs();
+        let to = (now - LAG).as_second().div_euclid(period) * period;
+        let from = to - (length.as_secs() + period - 1).div_euclid(period).max(1) * period;
+        Self { from: second(from), to: second(to) }
+    }
+
+    /// How many periods it has.
+    #[must_use]
+    pub fn periods(self) -> usize {
+        usize::try_from(self.to.duration_since(self.from).as_secs() / PERIOD.as_secs()).unwrap_or_default()
+    }
+}
+
+fn second(seconds: i64) -> Timestamp {
+    Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// What an instance has been doing.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Usage {
+    /// Nothing, over the whole window.
+    Idle(IdleEvidence),
+    /// Something.
+    Busy(BusyEvidence),
+    /// Nobody can say.
+    Unknown(UnknownUsage),
+}
+
+/// The evidence that an instance was idle.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct IdleEvidence {
+    /// The window's start.
+    pub from: Timestamp,
+    /// The window's end.
+    pub to: Timestamp,
+    /// How many devices reported.
+    pub devices: u32,
+    /// The lowest coverage of a device: periods in which it reported, in percent of the window's.
+    pub coverage_percent: u8,
+    /// The highest utilisation of a device.
+    pub gpu_max_percent: f64,
+    /// The highest `CPUUtilization` times vCPUs.
+    pub cpu_max_vcpus: f64,
+    /// The highest 5-minute mean of network traffic, in and out, in Mbit/s.
+    pub network_max_mbps: f64,
+    /// The highest 5-minute mean of EBS traffic, in Mbit/s; `None` where the metric does not exist.
+    pub disk_max_mbps: Option<f64>,
+    /// The most memory held on one device at the window's end, in MiB; `None` where the metric does not exist.
+    pub gpu_memory_held_mib: Option<f64>,
+    /// Whether that is enough for a notebook or a waiting server.
+    pub reserved: bool,
+}
+
+/// The evidence that an instance works.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BusyEvidence {
+    /// The end of the last period with a sample to the contrary.
+    pub until: Timestamp,
+    /// What that sample says; `None` where it was seen by an earlier run.
+    pub shown: Option<MetricReading>,
+}
+
+/// A sample that reaches its line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MetricReading {
+    /// What was measured.
+    pub measure: UsageMeasure,
+    /// The start of its period.
+    pub at: Timestamp,
+    /// The value, in the unit of its line.
+    pub value: f64,
+    /// From here on it counts as work.
+    pub line: f64,
+}
+
+/// What counts as work, and its unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UsageMeasure {
+    /// Busy vCPUs.
+    Cpu,
+    /// Network, in and out together, in Mbit/s.
+    Network,
+    /// EBS, read and written together, in Mbit/s.
+    Disk,
+    /// Utilisation in percent of the accelerator of that name, where it has one.
+    Gpu(Option<String>),
+}
+
+/// Why nobody can say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UnknownUsage {
+    /// Nothing was asked in this run, or nobody answered, or the answer knows nothing of what was at work before.
+    NotAsked,
+    /// There is not one sample of it.
+    Silent {
+        /// How many devices should report.
+        devices: u32,
+    },
+    /// It was launched too recently to have been idle for a whole window.
+    Young,
+    /// No metric is configured for its kind of accelerator.
+    NoMetric,
+    /// Fewer devices report than the type has.
+    Uninstrumented {
+        /// How many report.
+        reporting: u32,
+        /// How many there are.
+        devices: u32,
+    },
+    /// Its utilisation lies between 0 and 1 in every sample, and may be a ratio as well as percent.
+    UnitUnclear,
+    /// A metric has too few samples, or its question was not answered.
+    TooFewSamples(MetricSignal),
+}
+
+/// A series that settled it alone, by work or by memory that is held, and is asked first the next time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DecisiveSeries {
+    /// What it tells; of whichever GPU, as of the first, since it is asked alone.
+    pub signal: MetricSignal,
+    /// Which it is.
+    pub series: MetricSeries,
+}
+
+/// What earlier runs learnt, so that fewer questions are asked. A cache: safe to lose.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ActivityCache {
+    /// By instance; only running ones.
+    pub instances: BTreeMap<ResourceId, LastInquiry>,
+}
+
+impl ActivityCache {
+    /// What was learnt of an instance in its present life. What says that it was learnt later than now is damaged, and counts as
+    /// lost: it would keep the instance from being asked about until then.
+    #[must_use]
+    pub fn last_inquiry(&self, instance: &Instance, now: Timestamp) -> Option<&LastInquiry> {
+        self.instances.get(&instance.id).filter(|asked| asked.at >= instance.launched_at && asked.at <= now)
+    }
+}
+
+/// When one instance was asked about last, and what it was seen doing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastInquiry {
+    /// When.
+    pub at: Timestamp,
+    /// The end of the last period in which it was busy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub busy_until: Option<Timestamp>,
+    /// What showed that, or the memory that is held; the CPU is asked in any case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown_by: Option<DecisiveSeries>,
+    /// Whether it was idle, and if so, whether with GPU memory held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found_idle_reserved: Option<bool>,
+    /// When it was last asked about in full, of one that was not seen at work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_full_at: Option<Timestamp>,
+    /// The earliest moment at which it could be found idle.
+    pub idle_not_before: Timestamp,
+}

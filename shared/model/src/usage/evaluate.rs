@@ -1,0 +1,291 @@
+//! From samples to usage.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::questions::{ec2_series, memory_of};
+use super::{
+    BusyEvidence, DecisiveSeries, IdleEvidence, MetricReading, MetricSeries, MetricSignal, PERIOD, Sample,
+    UnknownUsage, Usage, UsageMeasure, UsageWindow,
+};
+use crate::config::{IdleConfig, SeriesNames, UtilizationUnit};
+use crate::instance::Instance;
+
+/// What an instance has been doing, by the answers about it.
+///
+/// `devices` are its utilisation series in the order of [`MetricSignal::Gpu`]; `names` is how its kind of accelerator reports,
+/// where that is configured.
+#[must_use]
+pub fn evaluate(
+    instance: &Instance,
+    answers: &BTreeMap<MetricSignal, Vec<Sample>>,
+    devices: &[MetricSeries],
+    names: Option<&SeriesNames>,
+    window: UsageWindow,
+    idle: &IdleConfig,
+) -> Usage {
+    let readings = InstanceSamples { answers, instance, window };
+    if let Some(reading) = readings.work(devices, names, idle) {
+        return Usage::Busy(BusyEvidence { until: reading.at + PERIOD, shown: Some(reading) });
+    }
+    if window.from < instance.launched_at + idle.boot_grace {
+        return Usage::Unknown(UnknownUsage::Young);
+    }
+    let Some(names) = names else {
+        return Usage::Unknown(UnknownUsage::NoMetric);
+    };
+    if answers.keys().all(|signal| readings.is_silent(*signal)) {
+        return Usage::Unknown(UnknownUsage::Silent { devices: names.series_of(&instance.machine) });
+    }
+    match readings.quiet(devices, names, idle) {
+        Ok(quiet) => Usage::Idle(quiet),
+        Err(unknown) => Usage::Unknown(unknown),
+    }
+}
+
+/// The series that showed work last, and that shows it alone; `None` where it is the CPU's, which is always asked first.
+#[must_use]
+pub fn evidence(
+    instance: &Instance,
+    answers: &BTreeMap<MetricSignal, Vec<Sample>>,
+    devices: &[MetricSeries],
+    window: UsageWindow,
+    idle: &IdleConfig,
+) -> Option<DecisiveSeries> {
+    let readings = InstanceSamples { answers, instance, window };
+    let shown_at = |signal: MetricSignal| {
+        let line = readings.line_of(signal, idle)?;
+        readings.samples_of(signal).filter(|(_, value)| *value >= line).map(|(at, _)| at).max()
+    };
+    let shown = answers.keys().filter_map(|signal| Some((shown_at(*signal)?, *signal)));
+    // Of several at once the first in the order of signals: the CPU, then traffic, then the first GPU.
+    let (_, signal) = shown.max_by_key(|(at, signal)| (*at, Reverse(*signal)))?;
+    let series = match signal {
+        MetricSignal::Cpu | MetricSignal::GpuMemory(_) => return None,
+        MetricSignal::NetworkIn | MetricSignal::NetworkOut | MetricSignal::DiskRead | MetricSignal::DiskWrite => {
+            ec2_series(instance, signal)
+        }
+        // Asked alone, it is the first of a list of one.
+        MetricSignal::Gpu(place) => {
+            let series = devices.get(usize::try_from(place).ok()?)?.clone();
+            return Some(DecisiveSeries { signal: MetricSignal::Gpu(0), series });
+        }
+    };
+    Some(DecisiveSeries { signal, series })
+}
+
+/// The most memory that is held on one device at the window's end, in MiB, and its signal.
+pub(super) fn memory_held(
+    instance: &Instance,
+    answers: &BTreeMap<MetricSignal, Vec<Sample>>,
+    window: UsageWindow,
+) -> Option<(MetricSignal, f64)> {
+    let readings = InstanceSamples { answers, instance, window };
+    let memory = answers.keys().filter(|signal| matches!(signal, MetricSignal::GpuMemory(_)));
+    let last = memory.filter_map(|signal| Some((*signal, readings.samples_of(*signal).max_by_key(|(at, _)| *at)?.1)));
+    last.max_by(|(_, one), (_, other)| one.total_cmp(other))
+}
+
+/// The series by which that is known.
+pub(super) fn held_by(
+    instance: &Instance,
+    answers: &BTreeMap<MetricSignal, Vec<Sample>>,
+    devices: &[MetricSeries],
+    window: UsageWindow,
+    names: &SeriesNames,
+) -> Option<DecisiveSeries> {
+    let (MetricSignal::GpuMemory(place), _) = memory_held(instance, answers, window)? else { return None };
+    let device = devices.get(usize::try_from(place).ok()?)?;
+    Some(DecisiveSeries { signal: MetricSignal::GpuMemory(0), series: memory_of(device, names) })
+}
+
+/// The samples of an instance's present life, from the window's start on.
+struct InstanceSamples<'a> {
+    answers: &'a BTreeMap<MetricSignal, Vec<Sample>>,
+    instance: &'a Instance,
+    window: UsageWindow,
+}
+
+impl InstanceSamples<'_> {
+    fn samples_of(&self, signal: MetricSignal) -> impl Iterator<Item = Sample> {
+        let samples = self.answers.get(&signal).map_or(&[][..], Vec::as_slice).iter().copied();
+        let (since, from) = (self.instance.launched_at, self.window.from);
+        samples.filter(move |(at, value)| *at + PERIOD > since && *at >= from && value.is_finite())
+    }
+
+    fn is_silent(&self, signal: MetricSignal) -> bool {
+        self.samples_of(signal).next().is_none()
+    }
+
+    fn vcpus(&self) -> f64 {
+        f64::from(self.instance.machine.vcpus)
+    }
+
+    fn gpus(&self) -> impl Iterator<Item = Sample> {
+        self.gpus_by_place().map(|(_, sample)| sample)
+    }
+
+    fn gpus_by_place(&self) -> impl Iterator<Item = (u32, Sample)> {
+        let places = self.answers.keys().filter_map(|signal| match signal {
+            MetricSignal::Gpu(place) => Some(*place),
+            _ => None,
+        });
+        places.flat_map(|place| self.samples_of(MetricSignal::Gpu(place)).map(move |sample| (place, sample)))
+    }
+
+    /// Every sample since the window's start, with its line. Those of accelerators come last, and without their names.
+    fn against_their_lines(&self, idle: &IdleConfig) -> impl Iterator<Item = (Option<u32>, MetricReading)> {
+        let reading = |measure: UsageMeasure, line: f64| {
+            move |(at, value): Sample| (None, MetricReading { measure: measure.clone(), at, value, line })
+        };
+        let vcpus = self.samples_of(MetricSignal::Cpu).map(|(at, percent)| (at, percent / 100.0 * self.vcpus()));
+        let network = self.traffic(MetricSignal::NetworkIn, MetricSignal::NetworkOut);
+        let disk = self.traffic(MetricSignal::DiskRead, MetricSignal::DiskWrite);
+        let gpus = self.gpus_by_place().map(|(place, (at, value))| {
+            (Some(place), MetricReading { measure: UsageMeasure::Gpu(None), at, value, line: idle.gpu_below_percent })
+        });
+        vcpus
+            .map(reading(UsageMeasure::Cpu, idle.cpu_below_vcpus))
+            .chain(network.map(reading(UsageMeasure::Network, idle.network_below_mbps)))
+            .chain(disk.map(reading(UsageMeasure::Disk, idle.disk_below_mbps)))
+            .chain(gpus)
+    }
+
+    /// The line of one series in its own unit; of traffic, where one direction reaches that of both.
+    fn line_of(&self, signal: MetricSignal, idle: &IdleConfig) -> Option<f64> {
+        let bytes = |mbps: f64| mbps * PERIOD.as_secs_f64() * 1e6 / 8.0;
+        match signal {
+            MetricSignal::Cpu => Some(idle.cpu_below_vcpus / self.vcpus() * 100.0),
+            MetricSignal::NetworkIn | MetricSignal::NetworkOut => Some(bytes(idle.network_below_mbps)),
+            MetricSignal::DiskRead | MetricSignal::DiskWrite => Some(bytes(idle.disk_below_mbps)),
+            MetricSignal::Gpu(_) => Some(idle.gpu_below_percent),
+            MetricSignal::GpuMemory(_) => None,
+        }
+    }
+
+    /// Bytes of both directions per period, as Mbit/s.
+    fn traffic(&self, one: MetricSignal, other: MetricSignal) -> impl Iterator<Item = Sample> + use<> {
+        let mut bytes: BTreeMap<Timestamp, f64> = BTreeMap::new();
+        for (at, count) in self.samples_of(one).chain(self.samples_of(other)) {
+            *bytes.entry(at).or_default() += count;
+        }
+        bytes.into_iter().map(|(at, count)| (at, count * 8.0 / 1e6 / PERIOD.as_secs_f64()))
+    }
+
+    /// The newest sample that reaches its line; of several at once an accelerator's, and the highest.
+    fn work(&self, devices: &[MetricSeries], names: Option<&SeriesNames>, idle: &IdleConfig) -> Option<MetricReading> {
+        let at_work = self.against_their_lines(idle).filter(|(_, reading)| reading.value >= reading.line);
+        let (place, reading) = at_work.max_by(|(place, one), (other_place, other)| {
+            let newer = one.at.cmp(&other.at).then(place.is_some().cmp(&other_place.is_some()));
+            newer.then(one.value.total_cmp(&other.value))
+        })?;
+        let name_of = |place: u32| {
+            let series = devices.get(usize::try_from(place).ok()?)?;
+            Some(device_of(series, names?)).filter(|name| !name.is_empty()).map(str::to_owned)
+        };
+        Some(match place {
+            Some(place) => MetricReading { measure: UsageMeasure::Gpu(name_of(place)), ..reading },
+            None => reading,
+        })
+    }
+
+    fn quiet(
+        &self,
+        devices: &[MetricSeries],
+        names: &SeriesNames,
+        idle: &IdleConfig,
+    ) -> Result<IdleEvidence, UnknownUsage> {
+        let window = self.window;
+        let expected = names.series_of(&self.instance.machine);
+        let mut places = self.reporting_devices(devices, names);
+        if expected > 1 {
+            // A series without the dimension is of all devices together, and no device of its own.
+            places.remove("");
+        }
+        let reporting = u32::try_from(places.len()).unwrap_or(u32::MAX);
+        if reporting < expected || expected == 0 {
+            return Err(UnknownUsage::Uninstrumented { reporting, devices: expected });
+        }
+        if names.utilization_unit == UtilizationUnit::Detect && self.may_be_ratios() {
+            return Err(UnknownUsage::UnitUnclear);
+        }
+        let coverage_percent = places.values().copied().min().unwrap_or_default();
+        if coverage_percent < idle.coverage_min_percent.get() {
+            return Err(UnknownUsage::TooFewSamples(MetricSignal::Gpu(0)));
+        }
+        if self.instance.machine.vcpus == 0 {
+            return Err(UnknownUsage::TooFewSamples(MetricSignal::Cpu));
+        }
+        for signal in [MetricSignal::Cpu, MetricSignal::NetworkIn, MetricSignal::NetworkOut] {
+            if coverage(self.samples_of(signal), window) < idle.coverage_min_percent.get() || self.is_silent(signal) {
+                return Err(UnknownUsage::TooFewSamples(signal));
+            }
+        }
+        let held = memory_held(self.instance, self.answers, window);
+        let gpu_memory_held_mib = held.map(|(_, mib)| mib);
+        Ok(IdleEvidence {
+            from: window.from,
+            to: window.to,
+            devices: reporting,
+            coverage_percent,
+            gpu_max_percent: maximum(self.gpus()),
+            cpu_max_vcpus: round(maximum(self.samples_of(MetricSignal::Cpu)) / 100.0 * self.vcpus()),
+            network_max_mbps: round(maximum(self.traffic(MetricSignal::NetworkIn, MetricSignal::NetworkOut))),
+            disk_max_mbps: self
+                .traffic(MetricSignal::DiskRead, MetricSignal::DiskWrite)
+                .map(|(_, mbps)| mbps)
+                .reduce(f64::max)
+                .map(round),
+            gpu_memory_held_mib,
+            reserved: gpu_memory_held_mib.is_some_and(|held| held > idle.gpu_memory_held_mib),
+        })
+    }
+
+    /// Whether the samples of accelerators all lie between 0 and 1, and are not all whole: half of the devices' time, or half a percent of it.
+    fn may_be_ratios(&self) -> bool {
+        let is_whole = |value: f64| value.fract() == 0.0;
+        self.gpus().all(|(_, value)| (0.0..=1.0).contains(&value)) && self.gpus().any(|(_, value)| !is_whole(value))
+    }
+
+    /// Each device that reported within the window, by the dimension that tells it from others, with its coverage in
+    /// percent. Several series of one device are one device: their periods add up.
+    fn reporting_devices<'d>(&self, devices: &'d [MetricSeries], names: &SeriesNames) -> BTreeMap<&'d str, u8> {
+        let mut periods: BTreeMap<&str, BTreeSet<Timestamp>> = BTreeMap::new();
+        for (place, series) in (0..).zip(devices) {
+            let device = device_of(series, names);
+            let within = self.samples_of(MetricSignal::Gpu(place)).map(|(at, _)| at).filter(|at| *at < self.window.to);
+            periods.entry(device).or_default().extend(within);
+        }
+        periods.retain(|_, periods| !periods.is_empty());
+        periods.into_iter().map(|(device, periods)| (device, percent(periods.len(), self.window))).collect()
+    }
+}
+
+/// What the dimension says that tells one device of an instance from another; empty where the series has none.
+#[must_use]
+pub fn device_of<'s>(series: &'s MetricSeries, names: &SeriesNames) -> &'s str {
+    series.dimensions.iter().find(|(key, _)| *key == names.device_dimension).map_or("", |(_, value)| value)
+}
+
+fn coverage(samples: impl Iterator<Item = Sample>, window: UsageWindow) -> u8 {
+    let within = samples.map(|(at, _)| at).filter(|at| *at < window.to);
+    percent(within.collect::<BTreeSet<_>>().len(), window)
+}
+
+fn percent(periods: usize, window: UsageWindow) -> u8 {
+    u8::try_from(periods * 100 / window.periods().max(1)).unwrap_or(100).min(100)
+}
+
+fn maximum(samples: impl Iterator<Item = Sample>) -> f64 {
+    samples.map(|(_, value)| value).fold(0.0, f64::max)
+}
+
+/// To three places, for people to read.
+fn round(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,445 @@
+//! It is noon; the default window is 10:50 to 11:50, in 12 periods.
+
+use jiff::SignedDuration;
+
+use super::*;
+use crate::config::Config;
+use crate::fixture::{InstanceBuilder, NOW, instance, time};
+use crate::instance::Accelerator;
+
+/// An instance and its samples; by default everything reports, and nothing happens.
+struct SampledInstance {
+    instance: Instance,
+    answers: BTreeMap<MetricSignal, Vec<Sample>>,
+    devices: Vec<MetricSeries>,
+    names: Option<SeriesNames>,
+    window: UsageWindow,
+    idle: IdleConfig,
+}
+
+const NETWORK: [MetricSignal; 2] = [MetricSignal::NetworkIn, MetricSignal::NetworkOut];
+/// Bytes of a 5-minute period at 1 Mbit/s.
+const MBIT: f64 = 1e6 / 8.0 * 300.0;
+
+fn device(index: u32) -> MetricSeries {
+    let dimension = |key: &str, value: String| (key.to_owned(), value);
+    MetricSeries {
+        namespace: "CWAgent".to_owned(),
+        metric: "nvidia_smi_utilization_gpu".to_owned(),
+        dimensions: vec![dimension("InstanceId", "i-0abc".to_owned()), dimension("index", index.to_string())],
+    }
+}
+
+fn watched(of: InstanceBuilder, config: &str) -> SampledInstance {
+    let instance = of.build();
+    let config = Config::read(config).unwrap();
+    let window = UsageWindow::ending_before(time(NOW), config.idle.window);
+    let mut watched = SampledInstance {
+        devices: (0..instance.machine.accelerators).map(device).collect(),
+        answers: BTreeMap::new(),
+        names: config.metrics.nvidia,
+        window,
+        idle: config.idle,
+        instance,
+    };
+    for place in 0..watched.instance.machine.accelerators {
+        watched = watched.everywhere(MetricSignal::Gpu(place), 0.0);
+    }
+    NETWORK
+        .into_iter()
+        .fold(watched.everywhere(MetricSignal::Cpu, 1.0), |watched, signal| watched.everywhere(signal, 0.1 * MBIT))
+}
+
+fn quiet() -> SampledInstance {
+    watched(instance(), "")
+}
+
+fn clock(text: &str) -> Timestamp {
+    time(&format!("2026-09-01T{text}:00Z"))
+}
+
+impl SampledInstance {
+    /// The same value in every period of the window.
+    fn everywhere(mut self, signal: MetricSignal, value: f64) -> Self {
+        let periods = 0..i32::try_from(self.window.periods()).unwrap();
+        let samples = periods.map(|period| (self.window.from + PERIOD * period, value)).collect();
+        self.answers.insert(signal, samples);
+        self
+    }
+
+    fn at_period(mut self, clock_time: &str, signal: MetricSignal, value: f64) -> Self {
+        let samples = self.answers.entry(signal).or_default();
+        samples.retain(|(at, _)| *at != clock(clock_time));
+        samples.push((clock(clock_time), value));
+        self
+    }
+
+    fn without(mut self, signal: MetricSignal) -> Self {
+        self.answers.remove(&signal);
+        self
+    }
+
+    fn without_the_first(mut self, count: usize, signal: MetricSignal) -> Self {
+        self.answers.get_mut(&signal).unwrap().drain(..count);
+        self
+    }
+
+    fn usage(&self) -> Usage {
+        evaluate(&self.instance, &self.answers, &self.devices, self.names.as_ref(), self.window, &self.idle)
+    }
+
+    fn quiet(&self) -> IdleEvidence {
+        match self.usage() {
+            Usage::Idle(quiet) => quiet,
+            usage => panic!("{usage:?}"),
+        }
+    }
+}
+
+fn check(watched: &SampledInstance, expect: &str) {
+    let found = match watched.usage() {
+        Usage::Idle(quiet) => format!("idle{}", if quiet.reserved { ", reserved" } else { "" }),
+        Usage::Busy(busy) => format!("busy until {}", busy.until.strftime("%H:%M")),
+        Usage::Unknown(UnknownUsage::Uninstrumented { reporting, devices }) => {
+            format!("{reporting} of {devices} report")
+        }
+        Usage::Unknown(unknown) => format!("{unknown:?}"),
+    };
+    assert_eq!(found, expect);
+}
+
+mod windows {
+    use super::*;
+
+    fn check(now: &str, minutes: i64, expect: &str) {
+        let window =
+            UsageWindow::ending_before(time(&format!("2026-09-01T{now}Z")), SignedDuration::from_mins(minutes));
+        let found =
+            format!("{}..{} {}", window.from.strftime("%H:%M:%S"), window.to.strftime("%H:%M:%S"), window.periods());
+        assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn are_whole_periods_and_end_ten_minutes_ago() {
+        check("12:00:00", 60, "10:50:00..11:50:00 12");
+        check("12:04:59", 60, "10:50:00..11:50:00 12");
+        check("12:05:00", 60, "10:55:00..11:55:00 12");
+        check("12:00:00.999", 60, "10:50:00..11:50:00 12");
+    }
+
+    #[test]
+    fn are_rounded_up_and_have_one_period_at_least() {
+        check("12:00:00", 7, "11:40:00..11:50:00 2");
+        check("12:00:00", 5, "11:45:00..11:50:00 1");
+        check("12:00:00", 0, "11:45:00..11:50:00 1");
+    }
+}
+
+mod busy {
+    use super::*;
+
+    #[test]
+    fn quiet_is_idle() {
+        check(&quiet(), "idle");
+    }
+
+    #[test]
+    fn one_sample_is_enough_however_fresh() {
+        check(&quiet().at_period("11:20", MetricSignal::Gpu(0), 60.0), "busy until 11:25");
+        check(&quiet().at_period("11:55", MetricSignal::Gpu(0), 60.0), "busy until 12:00");
+        check(&quiet().at_period("10:50", MetricSignal::Gpu(0), 60.0), "busy until 10:55");
+        check(
+            &quiet().at_period("11:20", MetricSignal::Gpu(0), 60.0).at_period("11:40", MetricSignal::Cpu, 90.0),
+            "busy until 11:45",
+        );
+    }
+
+    #[test]
+    fn what_was_before_the_window_does_not_count() {
+        check(&quiet().at_period("10:45", MetricSignal::Gpu(0), 100.0), "idle");
+    }
+
+    #[test]
+    fn the_line_itself_is_work() {
+        check(&quiet().at_period("11:20", MetricSignal::Gpu(0), 5.0), "busy until 11:25");
+        check(&quiet().at_period("11:20", MetricSignal::Gpu(0), 4.99), "idle");
+    }
+
+    #[test]
+    fn one_of_eight_gpus_is_enough() {
+        let eight = || watched(instance().accelerators(Accelerator::Nvidia, 8), "");
+        check(&eight(), "idle");
+        check(&eight().at_period("11:20", MetricSignal::Gpu(7), 30.0), "busy until 11:25");
+    }
+
+    #[test]
+    fn what_shows_it_is_said_by_its_name() {
+        let eight = watched(instance().accelerators(Accelerator::Nvidia, 8), "")
+            .at_period("11:20", MetricSignal::Gpu(7), 30.0)
+            .at_period("11:20", MetricSignal::Gpu(3), 97.0)
+            .at_period("11:20", MetricSignal::Cpu, 90.0)
+            .at_period("11:15", MetricSignal::Gpu(0), 100.0);
+        let Usage::Busy(BusyEvidence { shown: Some(reading), .. }) = eight.usage() else {
+            panic!("{:?}", eight.usage())
+        };
+        let at = time("2026-09-01T11:20:00Z");
+        assert_eq!(
+            reading,
+            MetricReading { measure: UsageMeasure::Gpu(Some("3".to_owned())), at, value: 97.0, line: 5.0 }
+        );
+    }
+
+    #[test]
+    fn it_needs_no_instrument_and_no_age() {
+        let young = instance().launched("2026-09-01T11:40:00Z");
+        check(&watched(young, "").at_period("11:50", MetricSignal::Cpu, 90.0), "busy until 11:55");
+        let bare = SampledInstance { devices: Vec::new(), names: None, ..quiet() };
+        check(&bare.without(MetricSignal::Gpu(0)).at_period("11:20", MetricSignal::Cpu, 90.0), "busy until 11:25");
+    }
+
+    #[test]
+    fn cpu_counts_by_cores_and_not_by_percent() {
+        let machine = |vcpus| {
+            let mut watched = quiet();
+            watched.instance.machine.vcpus = vcpus;
+            watched.everywhere(MetricSignal::Cpu, 0.1)
+        };
+        check(&machine(192).at_period("11:20", MetricSignal::Cpu, 0.6), "busy until 11:25");
+        check(&machine(192).everywhere(MetricSignal::Cpu, 0.5), "idle");
+        check(&machine(4).at_period("11:20", MetricSignal::Cpu, 24.0), "idle");
+        check(&machine(4).at_period("11:20", MetricSignal::Cpu, 25.0), "busy until 11:25");
+    }
+
+    #[test]
+    fn network_is_both_directions_together() {
+        check(&quiet().at_period("11:20", MetricSignal::NetworkIn, 3.0 * MBIT), "idle");
+        let both = quiet().at_period("11:20", MetricSignal::NetworkIn, 3.0 * MBIT).at_period(
+            "11:20",
+            MetricSignal::NetworkOut,
+            2.0 * MBIT,
+        );
+        check(&both, "busy until 11:25");
+        let apart = quiet().at_period("11:20", MetricSignal::NetworkIn, 4.0 * MBIT).at_period(
+            "11:25",
+            MetricSignal::NetworkOut,
+            4.0 * MBIT,
+        );
+        check(&apart, "idle");
+    }
+
+    #[test]
+    fn disk_counts_where_it_reports() {
+        let both = quiet().at_period("11:20", MetricSignal::DiskRead, 3.0 * MBIT).at_period(
+            "11:20",
+            MetricSignal::DiskWrite,
+            2.0 * MBIT,
+        );
+        check(&both, "busy until 11:25");
+    }
+
+    #[test]
+    fn what_an_earlier_life_did_does_not_count() {
+        let restarted = || instance().launched("2026-09-01T11:00:00Z");
+        check(&watched(restarted(), "").at_period("10:50", MetricSignal::Gpu(0), 100.0), "Young");
+        check(&watched(restarted(), "").at_period("10:55", MetricSignal::Gpu(0), 100.0), "Young");
+        check(&watched(restarted(), "").at_period("11:00", MetricSignal::Gpu(0), 100.0), "busy until 11:05");
+    }
+
+    #[test]
+    fn a_line_of_zero_makes_everything_work() {
+        check(&watched(instance(), "[idle]\ncpu_below_vcpus = 0"), "busy until 11:50");
+    }
+}
+
+mod unknown {
+    use super::*;
+
+    #[test]
+    fn without_enough_samples_of_a_gpu() {
+        check(&quiet().without_the_first(1, MetricSignal::Gpu(0)), "idle");
+        check(&quiet().without_the_first(2, MetricSignal::Gpu(0)), "TooFewSamples(Gpu(0))");
+        let lenient = || watched(instance(), "[idle]\ncoverage_min_percent = 50");
+        check(&lenient().without_the_first(6, MetricSignal::Gpu(0)), "idle");
+        check(&lenient().without_the_first(7, MetricSignal::Gpu(0)), "TooFewSamples(Gpu(0))");
+    }
+
+    #[test]
+    fn where_utilisation_may_be_a_ratio_until_its_unit_is_named() {
+        let with = |config: &str, value: f64| watched(instance(), config).everywhere(MetricSignal::Gpu(0), value);
+        check(&with("", 0.97), "UnitUnclear");
+        check(&with("", 0.97).at_period("11:40", MetricSignal::Gpu(0), 1.0), "UnitUnclear");
+        check(&with("", 0.97).at_period("11:40", MetricSignal::Gpu(0), 3.0), "idle");
+        check(&with("", 1.0), "idle");
+        check(&with("", 0.0), "idle");
+        check(&with("[metrics.nvidia]\nutilization_unit = \"percent\"", 0.97), "idle");
+    }
+
+    #[test]
+    fn samples_after_the_window_cover_nothing() {
+        let late = quiet().without_the_first(2, MetricSignal::Gpu(0));
+        check(
+            &late.at_period("11:50", MetricSignal::Gpu(0), 0.0).at_period("11:55", MetricSignal::Gpu(0), 0.0),
+            "TooFewSamples(Gpu(0))",
+        );
+    }
+
+    #[test]
+    fn where_a_gpu_is_missing_or_silent() {
+        let eight = || watched(instance().accelerators(Accelerator::Nvidia, 8), "");
+        check(&eight().without(MetricSignal::Gpu(3)), "7 of 8 report");
+        let mut seven_listed = eight();
+        seven_listed.devices.pop();
+        check(&seven_listed, "7 of 8 report");
+        check(&eight().without_the_first(4, MetricSignal::Gpu(3)), "TooFewSamples(Gpu(0))");
+        check(&SampledInstance { devices: Vec::new(), ..quiet() }, "0 of 1 report");
+    }
+
+    #[test]
+    fn where_a_series_is_of_all_devices_together() {
+        let mut two = watched(instance().accelerators(Accelerator::Nvidia, 2), "");
+        two.devices[1].dimensions.retain(|(key, _)| key != "index");
+        check(&two, "1 of 2 report");
+        let mut one = quiet();
+        one.devices[0].dimensions.retain(|(key, _)| key != "index");
+        check(&one, "idle");
+    }
+
+    #[test]
+    fn where_there_is_not_one_sample() {
+        let silent = [MetricSignal::Cpu, MetricSignal::Gpu(0)]
+            .into_iter()
+            .chain(NETWORK)
+            .fold(quiet(), SampledInstance::without);
+        assert_eq!(silent.usage(), Usage::Unknown(UnknownUsage::Silent { devices: 1 }));
+    }
+
+    #[test]
+    fn where_a_gpu_reports_only_after_the_window() {
+        check(&quiet().without(MetricSignal::Gpu(0)).at_period("11:55", MetricSignal::Gpu(0), 0.0), "0 of 1 report");
+    }
+
+    #[test]
+    fn even_with_no_coverage_asked_for_every_gpu_must_report() {
+        let lenient = || watched(instance(), "[idle]\ncoverage_min_percent = 0");
+        check(&lenient().without(MetricSignal::Gpu(0)), "0 of 1 report");
+        check(&lenient().without(MetricSignal::Cpu), "TooFewSamples(Cpu)");
+        check(&lenient().without_the_first(11, MetricSignal::Gpu(0)), "idle");
+    }
+
+    #[test]
+    fn without_cpu_or_network() {
+        check(&quiet().without(MetricSignal::Cpu), "TooFewSamples(Cpu)");
+        check(&quiet().without(MetricSignal::NetworkIn), "TooFewSamples(NetworkIn)");
+        check(&quiet().without_the_first(2, MetricSignal::NetworkOut), "TooFewSamples(NetworkOut)");
+    }
+
+    #[test]
+    fn while_it_is_young() {
+        check(&watched(instance().launched("2026-09-01T10:20:00Z"), ""), "idle");
+        check(&watched(instance().launched("2026-09-01T10:20:01Z"), ""), "Young");
+        check(&watched(instance().launched("2026-09-01T10:20:01Z"), "[idle]\nboot_grace = \"0s\""), "idle");
+    }
+
+    #[test]
+    fn where_no_metric_is_configured() {
+        check(&SampledInstance { names: None, ..quiet() }, "NoMetric");
+    }
+
+    #[test]
+    fn not_a_number_is_no_sample() {
+        check(&quiet().everywhere(MetricSignal::Gpu(0), f64::NAN), "0 of 1 report");
+        check(&quiet().everywhere(MetricSignal::Cpu, f64::INFINITY), "TooFewSamples(Cpu)");
+        check(&quiet().at_period("11:20", MetricSignal::Gpu(0), f64::NAN), "idle");
+    }
+
+    #[test]
+    fn where_the_type_is_not_known() {
+        check(&watched(instance().accelerators(Accelerator::Nvidia, 0), ""), "0 of 0 report");
+    }
+}
+
+mod idle {
+    use super::*;
+
+    #[test]
+    fn disk_may_be_absent() {
+        assert_eq!(quiet().quiet().disk_max_mbps, None);
+        assert_eq!(quiet().everywhere(MetricSignal::DiskRead, 2.0 * MBIT).quiet().disk_max_mbps, Some(2.0));
+    }
+
+    #[test]
+    fn held_memory_is_reserved() {
+        let held = |mib| quiet().everywhere(MetricSignal::GpuMemory(0), mib);
+        check(&held(1024.0), "idle");
+        check(&held(1024.5), "idle, reserved");
+        check(&held(20_000.0).at_period("11:55", MetricSignal::GpuMemory(0), 3.0), "idle");
+        assert_eq!(held(3.0).quiet().gpu_memory_held_mib, Some(3.0));
+        assert_eq!(quiet().quiet().gpu_memory_held_mib, None);
+    }
+
+    #[test]
+    fn the_fullest_device_tells_how_much_memory_is_held() {
+        let two = watched(instance().accelerators(Accelerator::Nvidia, 2), "");
+        check(
+            &two.everywhere(MetricSignal::GpuMemory(0), 3.0).everywhere(MetricSignal::GpuMemory(1), 9_000.0),
+            "idle, reserved",
+        );
+    }
+
+    #[test]
+    fn two_series_of_one_device_are_one_device() {
+        let driver_update = || {
+            let mut watched = quiet();
+            watched.devices = vec![device(0), device(0)];
+            let samples = watched.answers[&MetricSignal::Gpu(0)].clone();
+            watched.answers.insert(MetricSignal::Gpu(0), samples[..6].to_vec());
+            watched.answers.insert(MetricSignal::Gpu(1), samples[6..].to_vec());
+            watched
+        };
+        check(&driver_update(), "idle");
+        assert_eq!((driver_update().quiet().devices, driver_update().quiet().coverage_percent), (1, 100));
+        check(&driver_update().at_period("11:40", MetricSignal::Gpu(1), 80.0), "busy until 11:45");
+        let mut two_gpus = driver_update();
+        two_gpus.instance.machine.accelerators = 2;
+        check(&two_gpus, "1 of 2 report");
+    }
+
+    #[test]
+    fn a_fraction_of_a_gpu_is_one_device() {
+        check(&watched(instance().of_type("g6f.large").accelerators(Accelerator::Nvidia, 1), ""), "idle");
+    }
+
+    #[test]
+    fn a_neuron_device_has_a_series_per_core() {
+        let neuron = |cores: u32| {
+            let names =
+                SeriesNames { series_per_device: 2, device_dimension: "core".to_owned(), ..SeriesNames::default() };
+            let mut watched = watched(instance().accelerators(Accelerator::Neuron, cores), "");
+            for series in &mut watched.devices {
+                series.dimensions[1].0 = "core".to_owned();
+            }
+            watched.instance.machine.accelerators = 2;
+            SampledInstance { names: Some(names), ..watched }
+        };
+        check(&neuron(4), "idle");
+        check(&neuron(3), "3 of 4 report");
+    }
+
+    #[test]
+    fn no_window_is_one_period() {
+        let no_window = || watched(instance(), "[idle]\nwindow = \"0s\"");
+        check(&no_window(), "idle");
+        check(&no_window().without_the_first(1, MetricSignal::Gpu(0)), "0 of 1 report");
+        check(&no_window().at_period("11:40", MetricSignal::Gpu(0), 100.0), "idle");
+        check(&no_window().at_period("11:50", MetricSignal::Gpu(0), 100.0), "busy until 11:55");
+    }
+
+    #[test]
+    fn the_evidence_is_the_highest_of_everything() {
+        let evidence =
+            quiet().at_period("11:20", MetricSignal::Gpu(0), 4.0).at_period("11:25", MetricSignal::Cpu, 20.0).quiet();
+        assert_eq!((evidence.gpu_max_percent, evidence.cpu_max_vcpus), (4.0, 0.8));
+        assert_eq!((evidence.network_max_mbps, evidence.coverage_percent, evidence.devices), (0.2, 100, 1));
+        assert_eq!((evidence.from, evidence.to), (clock("10:50"), clock("11:50")));
+    }
+}

@@ -1,0 +1,192 @@
+//! Asking about one instance, round by round, no further than it takes. Pure: whoever calls `CloudWatch` brings the answers.
+//!
+//! `CloudWatch` bills by the metric, and a machine of eight GPUs has twenty-one. The first round asks for the CPU and for
+//! what showed work, or held memory, the last time; whoever is at work is settled by that. What comes after it depends on
+//! [`QueryDepth`].
+
+use std::collections::BTreeMap;
+
+use super::evaluate::{held_by, memory_held};
+use super::questions::memory_of;
+use super::{
+    DecisiveSeries, MetricQuestion, MetricSeries, MetricSignal, Sample, Usage, UsageWindow, evaluate, evidence,
+    further_questions,
+};
+use crate::config::{IdleConfig, SeriesNames, UtilizationUnit};
+use crate::instance::Instance;
+
+/// One instance to ask about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UsageQuery<'a> {
+    /// Whom.
+    pub instance: &'a Instance,
+    /// Over which window, and since.
+    pub window: UsageWindow,
+    /// What showed work, or held memory, the last time.
+    pub likely: Option<DecisiveSeries>,
+    /// How far.
+    pub depth: QueryDepth,
+}
+
+/// How far to ask about an instance of which the first round shows no work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueryDepth {
+    /// Everything there is to know.
+    Full,
+    /// Everything, if all of its devices are listed by now: without them it stays unknown.
+    IfInstrumented,
+    /// Everything, unless the memory that was held the last time still is: freed, it makes it one to be ended.
+    UnlessHeld,
+    /// Nothing: it was found idle before, and finding it so again would change nothing.
+    WorkOnly,
+}
+
+/// What came of asking about one instance.
+#[derive(Debug, Clone, PartialEq)]
+pub enum QueryResult {
+    /// What it has been doing; and what showed work, or held memory, unless it was the CPU.
+    Answered(Usage, Option<DecisiveSeries>),
+    /// No work was seen, and no more was asked: what was found before stands.
+    NoWork,
+}
+
+/// What the first round says of an instance.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FirstRound<'a> {
+    /// Enough.
+    Found(QueryResult),
+    /// Not enough.
+    Open(OpenQuery<'a>),
+}
+
+/// An instance to ask further about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenQuery<'a> {
+    /// Whom, and over which window.
+    pub ask: &'a UsageQuery<'a>,
+    answers: BTreeMap<MetricSignal, Vec<Sample>>,
+}
+
+impl<'a> UsageQuery<'a> {
+    /// Everything there is to know, of an instance of which nothing is known yet.
+    #[must_use]
+    pub const fn in_full(instance: &'a Instance, window: UsageWindow) -> Self {
+        Self { instance, window, likely: None, depth: QueryDepth::Full }
+    }
+
+    /// What the answers to the first round say; `None` where they leave open what they should tell. `complete`: whether
+    /// each question of that round was answered in full.
+    #[must_use]
+    pub fn after_first(
+        &'a self,
+        answers: BTreeMap<MetricSignal, Vec<Sample>>,
+        complete: bool,
+        idle: &IdleConfig,
+    ) -> Option<FirstRound<'a>> {
+        let devices: Vec<MetricSeries> = self.likely.iter().map(|likely| likely.series.clone()).collect();
+        let usage = evaluate(self.instance, &answers, &[], None, self.window, idle);
+        if matches!(usage, Usage::Busy(_)) {
+            let shown_by = evidence(self.instance, &answers, &devices, self.window, idle);
+            return Some(FirstRound::Found(QueryResult::Answered(usage, shown_by)));
+        }
+        if !complete {
+            return None;
+        }
+        Some(if self.is_enough(&answers, idle) {
+            FirstRound::Found(QueryResult::NoWork)
+        } else {
+            FirstRound::Open(OpenQuery { ask: self, answers })
+        })
+    }
+
+    /// Whether a first round that shows no work is all that is wanted.
+    fn is_enough(&self, answers: &BTreeMap<MetricSignal, Vec<Sample>>, idle: &IdleConfig) -> bool {
+        match self.depth {
+            QueryDepth::Full | QueryDepth::IfInstrumented => false,
+            QueryDepth::UnlessHeld => memory_held(self.instance, answers, self.window)
+                .is_some_and(|(_, held_mib)| held_mib > idle.gpu_memory_held_mib),
+            QueryDepth::WorkOnly => true,
+        }
+    }
+}
+
+impl OpenQuery<'_> {
+    /// What is left to ask; `None` where an answer would be worth nothing.
+    #[must_use]
+    pub fn questions(&self, devices: &[MetricSeries], names: Option<&SeriesNames>) -> Option<Vec<MetricQuestion>> {
+        let expected = names.map_or(u32::MAX, |names| names.series_of(&self.ask.instance.machine));
+        let listed = u32::try_from(devices.len()).unwrap_or(u32::MAX);
+        if self.ask.depth == QueryDepth::IfInstrumented && listed < expected {
+            return None;
+        }
+        let known = self.answers_by_place(devices, names);
+        let mut questions = further_questions(self.ask, devices, names);
+        questions.retain(|question| !known.contains_key(&question.signal));
+        Some(questions)
+    }
+
+    /// What all answers together say; `None` where they are not `complete` and show no work.
+    #[must_use]
+    pub fn conclude(
+        &self,
+        further: BTreeMap<MetricSignal, Vec<Sample>>,
+        complete: bool,
+        devices: &[MetricSeries],
+        names: Option<&SeriesNames>,
+        idle: &IdleConfig,
+    ) -> Option<QueryResult> {
+        let UsageQuery { instance, window, .. } = *self.ask;
+        let mut answers = self.answers_by_place(devices, names);
+        answers.extend(further);
+        if names.is_some_and(|names| names.utilization_unit == UtilizationUnit::Ratio) {
+            to_percent(&mut answers);
+        }
+        let usage = evaluate(instance, &answers, devices, names, window, idle);
+        let shown_by = match &usage {
+            Usage::Busy(_) => evidence(instance, &answers, devices, window, idle),
+            Usage::Idle(quiet) if quiet.reserved => {
+                names.and_then(|names| held_by(instance, &answers, devices, window, names))
+            }
+            Usage::Idle(_) | Usage::Unknown(_) => None,
+        };
+        (matches!(usage, Usage::Busy(_)) || complete).then_some(QueryResult::Answered(usage, shown_by))
+    }
+
+    /// The answers of the first round, with the GPU that was asked there where it stands among all.
+    fn answers_by_place(
+        &self,
+        devices: &[MetricSeries],
+        names: Option<&SeriesNames>,
+    ) -> BTreeMap<MetricSignal, Vec<Sample>> {
+        let mut answers = self.answers.clone();
+        if let Some(likely) = &self.ask.likely
+            && let Some(samples) = answers.remove(&likely.signal)
+        {
+            // Only by the very metric that is configured now.
+            let is_it = |device: &MetricSeries| match likely.signal {
+                MetricSignal::GpuMemory(_) => names.is_some_and(|names| memory_of(device, names) == likely.series),
+                _ => *device == likely.series,
+            };
+            let place = devices.iter().position(is_it);
+            let place = place.and_then(|place| u32::try_from(place).ok());
+            let signal = match likely.signal {
+                MetricSignal::Gpu(_) => place.map(MetricSignal::Gpu),
+                MetricSignal::GpuMemory(_) => place.map(MetricSignal::GpuMemory),
+                signal => Some(signal),
+            };
+            answers.extend(signal.map(|signal| (signal, samples)));
+        }
+        answers
+    }
+}
+
+/// Makes utilisation that is told as a ratio percent.
+fn to_percent(answers: &mut BTreeMap<MetricSignal, Vec<Sample>>) {
+    let of_devices = answers.iter_mut().filter(|(signal, _)| matches!(signal, MetricSignal::Gpu(_)));
+    for (_, value) in of_devices.flat_map(|(_, samples)| samples) {
+        *value *= 100.0;
+    }
+}
+
+#[cfg(test)]
+mod tests;

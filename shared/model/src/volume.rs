@@ -1,0 +1,249 @@
+//! EBS volumes, snapshots of them, and the instances that they hang on, as Curfew sees them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::curfew_tags::{DELETED_AT, MARKED, RESTORE, SNAPSHOT_OF, UNATTACHED_SINCE};
+use crate::id::{Region, ResourceId};
+use crate::instance::Tags;
+use crate::observation::Observation;
+
+/// One EBS volume, as `DescribeVolumes` tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Volume {
+    /// Its id.
+    pub id: ResourceId,
+    /// Where it is.
+    pub region: Region,
+    /// Its availability zone, by name, such as `us-east-1a`.
+    pub zone: String,
+    /// Its type, such as `gp3`.
+    pub volume_type: String,
+    /// Its size in GiB.
+    pub size_gib: u64,
+    /// I/O operations per second: provisioned, or what its type gives; `None` where EC2 names none.
+    pub iops: Option<u64>,
+    /// MiB per second, of `gp3`; `None` where EC2 names none.
+    pub throughput_mibps: Option<u64>,
+    /// What it is doing, as EC2 sees it.
+    pub state: VolumeState,
+    /// The instances that it is attached to, or about to be, or not quite detached from.
+    pub attached_to: Vec<ResourceId>,
+    /// Whether several instances may share it.
+    pub multi_attach: bool,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// All of them, AWS's own included.
+    pub tags: Tags,
+    /// The snapshot that it was created from.
+    pub from_snapshot: Option<ResourceId>,
+    /// The service that manages it (`Operator.Principal`), where one does.
+    pub operator: Option<String>,
+}
+
+impl Volume {
+    /// Whether anything holds it, or is about to, or has not quite let go.
+    #[must_use]
+    pub fn is_attached(&self) -> bool {
+        self.state == VolumeState::InUse || !self.attached_to.is_empty()
+    }
+
+    /// Whether EC2 says that it is attached to nothing.
+    #[must_use]
+    pub fn is_unattached(&self) -> bool {
+        self.state == VolumeState::Available && self.attached_to.is_empty()
+    }
+}
+
+/// What a volume must be created as to be what it was: the value of `curfew:restore`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeOrigin {
+    /// Its availability zone.
+    pub zone: String,
+    /// Its type.
+    pub volume_type: String,
+    /// Its size in GiB.
+    pub size_gib: u64,
+    iops: Option<u64>,
+    throughput_mibps: Option<u64>,
+}
+
+impl VolumeOrigin {
+    /// Of a volume that is there.
+    #[must_use]
+    pub fn from_volume(volume: &Volume) -> Self {
+        let Volume { zone, volume_type, size_gib, iops, throughput_mibps, .. } = volume.clone();
+        Self { zone, volume_type, size_gib, iops, throughput_mibps }
+    }
+
+    /// Of one that is gone, from its snapshot's tag; `None` where somebody has written something else into it. Its words
+    /// end up in a command, so they must be plain ones.
+    #[must_use]
+    pub fn read(tag: &str) -> Option<Self> {
+        let is_plain = |word: &str| {
+            !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        };
+        let number = |word: &str| if word.is_empty() { Some(None) } else { word.parse().ok().map(Some) };
+        let [zone, volume_type, size_gib, iops, throughput_mibps] =
+            tag.split(',').collect::<Vec<_>>().try_into().ok()?;
+        (is_plain(zone) && is_plain(volume_type)).then_some(())?;
+        Some(Self {
+            zone: zone.to_owned(),
+            volume_type: volume_type.to_owned(),
+            size_gib: size_gib.parse().ok()?,
+            iops: number(iops)?,
+            throughput_mibps: number(throughput_mibps)?,
+        })
+    }
+
+    /// What must be said to get its IOPS again; of other types they follow from the size (EBS user guide, "Amazon EBS volume
+    /// types").
+    #[must_use]
+    pub fn provisioned_iops(&self) -> Option<u64> {
+        self.iops.filter(|_| matches!(self.volume_type.as_str(), "gp3" | "io1" | "io2"))
+    }
+
+    /// What must be said to get its throughput again, in MiB per second.
+    #[must_use]
+    pub fn provisioned_throughput_mibps(&self) -> Option<u64> {
+        self.throughput_mibps.filter(|_| self.volume_type == "gp3")
+    }
+}
+
+impl fmt::Display for VolumeOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { zone, volume_type, size_gib, .. } = self;
+        let number = |of: Option<u64>| of.map(|number| number.to_string()).unwrap_or_default();
+        write!(f, "{zone},{volume_type},{size_gib},{},{}", number(self.iops), number(self.throughput_mibps))
+    }
+}
+
+/// What a volume's owner wrote on it, and what comes back with it, read off the volume or off its snapshot: neither AWS's own
+/// tags, which nobody else may write, nor what Curfew remembers on either.
+pub fn own_tags(tags: &Tags) -> impl Iterator<Item = (&String, &String)> {
+    let of_curfew = [MARKED, UNATTACHED_SINCE, SNAPSHOT_OF, RESTORE, DELETED_AT];
+    tags.iter().filter(move |(key, _)| !key.starts_with("aws:") && !of_curfew.contains(&key.as_str()))
+}
+
+/// `Volume.State`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VolumeState {
+    /// On its way to available.
+    Creating,
+    /// Attached to nothing.
+    Available,
+    /// Attached.
+    InUse,
+    /// On its way to deleted.
+    Deleting,
+    /// Gone; seen only when one volume is read again.
+    Deleted,
+    /// Its storage has failed.
+    Error,
+    /// Something that EC2 did not have when this was written.
+    Unknown,
+}
+
+/// One EBS snapshot of this account, as `DescribeSnapshots` tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Snapshot {
+    /// Its id.
+    pub id: ResourceId,
+    /// Where it is.
+    pub region: Region,
+    /// The volume that EC2 says it is of; of a copy, one that never existed.
+    pub of_volume: ResourceId,
+    /// Whether it can be restored from.
+    pub state: SnapshotState,
+    /// When it was begun.
+    pub started_at: Timestamp,
+    /// The size of its volume in GiB.
+    pub size_gib: u64,
+    /// All of them.
+    pub tags: Tags,
+}
+
+impl Snapshot {
+    /// Whether Curfew made it. EC2's own word counts as well: a copy has the tags, and is nobody's but whose copied it.
+    #[must_use]
+    pub fn is_of_curfew(&self) -> bool {
+        self.tags.get(SNAPSHOT_OF).is_some_and(|volume| volume == self.of_volume.as_str())
+    }
+}
+
+/// `Snapshot.State`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SnapshotState {
+    /// Being written: hours, where a volume is large.
+    Pending,
+    /// Whole.
+    Completed,
+    /// It came to nothing.
+    Error,
+    /// In the Recycle Bin or on its way from it, or something that EC2 did not have when this was written.
+    Unknown,
+}
+
+/// One instance of any type, as far as the volumes on it are concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeHost {
+    /// Its id.
+    pub id: ResourceId,
+    /// Where it is.
+    pub region: Region,
+    /// All of them.
+    pub tags: Tags,
+    /// Whether it is stopped.
+    pub stopped: bool,
+    /// Since when it is stopped, where EC2 says so in words that can be read.
+    pub stopped_at: Option<Timestamp>,
+}
+
+/// What was seen of the volumes of an account.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ObservedStorage {
+    /// Every volume.
+    pub volumes: Observation<Volume>,
+    /// Every snapshot of this account that carries `curfew:snapshot-from_volume`.
+    pub snapshots: Vec<Snapshot>,
+    /// The instances that volumes are attached to.
+    pub hosts: Vec<VolumeHost>,
+    /// The tags of snapshots that volumes were created from, where they help to say whose a volume is.
+    pub sources: BTreeMap<ResourceId, Tags>,
+}
+
+impl ObservedStorage {
+    /// Adds what another look saw.
+    pub fn extend(&mut self, other: Self) {
+        self.volumes.extend(other.volumes);
+        self.snapshots.extend(other.snapshots);
+        self.hosts.extend(other.hosts);
+        self.sources.extend(other.sources);
+    }
+}
+
+/// What `CloudWatch` says of a volume since a moment. `VolumeIdleTime` is reported only while a volume is attached to a running instance, so
+/// any sample of it is a sign of use (EBS user guide, "Amazon CloudWatch metrics for Amazon EBS").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VolumeUse {
+    /// Not one sample.
+    None,
+    /// The newest sample's time.
+    UsedAt(Timestamp),
+}
+
+/// A question to `CloudWatch`: has this volume been in use since that moment?
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeUseQuery {
+    /// Where.
+    pub region: Region,
+    /// Which.
+    pub volume: ResourceId,
+    /// Since when.
+    pub since: Timestamp,
+}

@@ -1,0 +1,252 @@
+//! What people should hear of a run: one paragraph per resource, only for what changed.
+//!
+//! A paragraph is an **event** (something was done: it is told, and owed where SNS did not take it; a start too, which is
+//! remembered like a state besides), a **state** (something
+//! is so: told once, or once a day while it lasts, and remembered by topic), or an **announcement** (a mark, which is written
+//! only after its message was taken).
+
+mod message;
+mod paragraph;
+mod remember;
+mod undo;
+
+use std::collections::BTreeSet;
+
+use billing::budget::{BudgetLimit, budget_fingerprint};
+use jiff::Timestamp;
+use model::config::OverBudget;
+use model::curfew_tags::DELETED_AT;
+use model::id::Region;
+use model::instance::Instance;
+use model::mark::AnnouncedAction;
+use model::mode::Mode;
+use model::notification_log::{
+    NO_TEAM, Notification, NotificationKey, NotificationKind, NotificationLogs, RepeatPolicy, Severity, is_known,
+    would_fingerprint,
+};
+use model::observation::{Gap, GapKind};
+use model::rule::ResourceAction;
+use plan::report::{OutcomeKind, Report};
+use plan::{Action, Evidence, NotifyOnlyReason, ObservedResource, OwnerFinding, SkipReason, Skipped, Step, Target};
+
+pub use message::{Message, messages};
+pub use remember::update_log;
+
+/// Everything to say of a run that earlier runs have not said. Marks count as announced now: call this before they are
+/// written, and write only those whose message was taken.
+#[must_use]
+pub fn notifications(report: &Report, memory: &NotificationLogs, home: &Region, now: Timestamp) -> Vec<Notification> {
+    // What a person has chosen to end, no later run tries again by itself.
+    let again = !report.of_chosen_only;
+    let of_steps = report
+        .steps
+        .iter()
+        .filter_map(|(step, outcome)| step_notification(step, outcome.kind, outcome.error.as_deref(), again, now));
+    let besides =
+        report.steps.iter().filter_map(|(step, _)| Some(finding_notification(&step.target, step.finding.as_ref()?)));
+    let of_spared = report.skipped.iter().filter_map(skip_notification);
+    // Whoever chose the resources sees the gaps, and it may be their own permission that is missing.
+    let of_gaps = report.gaps.iter().filter(|_| !report.of_chosen_only).map(|gap| gap_notification(gap, home));
+    of_steps.chain(besides).chain(of_spared).chain(of_gaps).filter(|news| !is_known(news, memory, now)).collect()
+}
+
+/// What there is to say that was not yet so when this run's messages were sent: it is owed.
+#[must_use]
+pub fn late_notifications(
+    report: &Report,
+    sent: &[Notification],
+    memory: &NotificationLogs,
+    home: &Region,
+    now: Timestamp,
+) -> Vec<Notification> {
+    let sent: BTreeSet<_> = sent.iter().map(Notification::key).collect();
+    let all = notifications(report, memory, home, now).into_iter();
+    all.filter(|one| one.kind != NotificationKind::Announcement && !sent.contains(&one.key())).collect()
+}
+
+fn step_notification(
+    step: &Step,
+    outcome: OutcomeKind,
+    error: Option<&str>,
+    again: bool,
+    now: Timestamp,
+) -> Option<Notification> {
+    let (severity, kind) = weight(step, outcome, now)?;
+    Some(Notification {
+        team: team_attribute(&step.target),
+        severity,
+        region: step.target.region.clone(),
+        resource: Some(step.target.resource.clone()),
+        happened: kind == NotificationKind::Event || (step.action == Action::Start && outcome == OutcomeKind::Done),
+        kind,
+        text: paragraph::step_paragraph(step, outcome, error, again, now),
+        mode: (!is_notify_only(step)).then_some(step.mode),
+        loses: paragraph::loses(step, outcome),
+    })
+}
+
+/// How much an outcome matters and how it is remembered; `None` where there is nothing to say.
+fn weight(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Option<(Severity, NotificationKind)> {
+    use OutcomeKind::{Done, Failed, NotReached, Observed};
+    let rule = step.evidence.rule();
+    let once = |topic, what| NotificationKind::State { topic, what, repeat: RepeatPolicy::Never };
+    let daily = |what: &str| NotificationKind::State {
+        topic: NotificationKey::undone(rule),
+        what: what.to_owned(),
+        repeat: RepeatPolicy::Daily,
+    };
+    let would_end = |ending| {
+        let announced = AnnouncedAction { ending, deadline: step.deadline.unwrap_or(now) };
+        once(NotificationKey::would(rule), would_fingerprint(announced))
+    };
+    let deadline = || step.deadline.map(|at| at.to_string()).unwrap_or_default();
+    Some(match (&step.action, outcome) {
+        // Nothing would have been done, so nothing was missed.
+        (_, Failed) if step.mode == Mode::Observe => return None,
+        (action, Failed) => (Severity::Error, daily(action.as_str())),
+        (_, NotReached) if step.held.is_some() => (Severity::Error, daily("held")),
+        (Action::Mark(_), NotReached | Observed) if !step.already_notified => {
+            (announcing(step), NotificationKind::Announcement)
+        }
+        (Action::Unmark { .. }, Done | Observed) if !step.already_notified => (Severity::Info, NotificationKind::Event),
+        (Action::Notify | Action::Hold, Done | Observed) if matches!(step.seen, ObservedResource::Budget { .. }) => {
+            return budget_notification(step).filter(|_| !step.already_notified);
+        }
+        (Action::Notify, Done | Observed) => {
+            let what = step.notify_only.map(NotifyOnlyReason::fingerprint).unwrap_or_default();
+            (announcing(step), once(NotificationKey::rule(rule), what))
+        }
+        (Action::Stop { .. } | Action::Terminate { .. } | Action::Delete { .. }, Done) => {
+            (Severity::Action, NotificationKind::Event)
+        }
+        (Action::Snapshot { .. } | Action::Date { key: DELETED_AT, .. }, Done) => {
+            (Severity::Info, NotificationKind::Event)
+        }
+        (Action::Stop { .. }, Observed) => (Severity::Info, would_end(ResourceAction::Stop)),
+        (Action::Terminate { .. }, Observed) => (Severity::Info, would_end(ResourceAction::Terminate)),
+        (Action::Snapshot { .. } | Action::Delete { safety: Some(_), .. }, Observed) => {
+            (Severity::Info, would_end(ResourceAction::SnapshotAndDelete))
+        }
+        (Action::Delete { safety: None, .. }, Observed) => (Severity::Info, would_end(ResourceAction::Delete)),
+        (Action::Start, Done) if last_start_failed(step).is_some() => (Severity::Error, daily("start")),
+        (Action::Start, Done) => (Severity::Action, once(NotificationKey::started(), deadline())),
+        (Action::Start, Observed) => (Severity::Info, once(NotificationKey::would(rule), deadline())),
+        _ => return None,
+    })
+}
+
+/// Each share of a budget speaks once a month, and again only after the budget was changed, or what follows.
+fn budget_notification(step: &Step) -> Option<(Severity, NotificationKind)> {
+    let Evidence::OverBudget(over) = &step.evidence else { return None };
+    let limit = BudgetLimit { budget: over.budget_usd, over_budget: over.over_budget, mode: step.mode };
+    let severity = match over.over_budget {
+        _ if step.mode == Mode::Observe => Severity::Info,
+        OverBudget::Hold | OverBudget::Stop if step.action == Action::Hold => Severity::Action,
+        _ => Severity::Warning,
+    };
+    let what = budget_fingerprint(&over.month, &limit, over.threshold_percent);
+    let topic = NotificationKey::budget(over.threshold_percent);
+    Some((severity, NotificationKind::State { topic, what, repeat: RepeatPolicy::Never }))
+}
+
+/// A budget at which people are told, and nothing else follows.
+fn is_notify_only(step: &Step) -> bool {
+    let of_budget = matches!(step.seen, ObservedResource::Budget { .. });
+    of_budget && matches!(&step.evidence, Evidence::OverBudget(over) if over.over_budget == OverBudget::Notify)
+}
+
+/// The `team` attribute of what is said about a resource.
+#[must_use]
+pub fn team_attribute(target: &Target) -> String {
+    target.team.as_ref().map_or(NO_TEAM, |team| team.as_str()).to_owned()
+}
+
+/// What would be lost for good by carrying a step out.
+#[must_use]
+pub fn would_lose(step: &Step) -> Option<String> {
+    paragraph::loses(step, OutcomeKind::NotReached)
+}
+
+fn last_start_failed(step: &Step) -> Option<&str> {
+    step.seen.instance().and_then(Instance::last_start_failed)
+}
+
+fn announcing(step: &Step) -> Severity {
+    match step.mode {
+        Mode::Enforce => Severity::Warning,
+        Mode::Observe => Severity::Info,
+    }
+}
+
+fn skip_notification(skipped: &Skipped) -> Option<Notification> {
+    let news = finding_notification(&skipped.target, skipped.finding.as_ref()?);
+    let severity = if skipped.reason == SkipReason::Unreadable { Severity::Warning } else { news.severity };
+    Some(Notification { severity, ..news })
+}
+
+fn finding_notification(target: &Target, finding: &OwnerFinding) -> Notification {
+    Notification {
+        team: team_attribute(target),
+        severity: Severity::Info,
+        region: target.region.clone(),
+        resource: Some(target.resource.clone()),
+        kind: NotificationKind::State {
+            topic: finding.topic.clone(),
+            what: finding.what.clone(),
+            repeat: RepeatPolicy::Never,
+        },
+        text: format!("{}: {}.", paragraph::name_target(target), finding.text),
+        happened: false,
+        mode: None,
+        loses: None,
+    }
+}
+
+/// The news of a gap, remembered with the region `home`.
+#[must_use]
+pub fn gap_notification(gap: &Gap, home: &Region) -> Notification {
+    Notification {
+        team: NO_TEAM.to_owned(),
+        severity: Severity::Error,
+        region: home.clone(),
+        resource: None,
+        kind: NotificationKind::State {
+            topic: NotificationKey::gap(gap),
+            what: format!("{:?}", gap.kind),
+            repeat: if gap.kind == GapKind::ForbiddenRegion { RepeatPolicy::Never } else { RepeatPolicy::Daily },
+        },
+        text: format!("{}, {}: {}", gap.region, gap.call, gap.error),
+        happened: false,
+        mode: None,
+        loses: None,
+    }
+}
+
+/// The news of a configuration that was refused, or could not be read: told once a day.
+#[must_use]
+pub fn refused_config_notification(
+    home: &Region,
+    refusal: &str,
+    memory: &NotificationLogs,
+    now: Timestamp,
+) -> Option<Notification> {
+    let news = Notification {
+        team: NO_TEAM.to_owned(),
+        severity: Severity::Error,
+        region: home.clone(),
+        resource: None,
+        kind: NotificationKind::State {
+            topic: NotificationKey::named("configuration"),
+            what: refusal.to_owned(),
+            repeat: RepeatPolicy::Daily,
+        },
+        text: format!("Curfew acts on nothing until this is mended: {refusal}"),
+        happened: false,
+        mode: None,
+        loses: None,
+    };
+    (!is_known(&news, memory, now)).then_some(news)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! How a deletion is undone: the very command, to be pasted into a shell.
+
+use std::fmt::Write as _;
+
+use billing::restoration::Restoration;
+use model::volume::VolumeOrigin;
+use plan::{Action, Evidence, ObservedResource, Step};
+use serde_json::json;
+
+/// The sentence for a step; empty where nothing can be undone.
+pub(super) fn undo_deletion_sentence(step: &Step) -> String {
+    match (&step.action, &step.seen) {
+        (Action::Delete { safety: Some(safety), .. }, ObservedResource::Volume(volume)) => {
+            let command = command(&Restoration::of_volume(volume, &safety.snapshot));
+            format!(" Undo until {}: {command}", safety.kept_until)
+        }
+        _ => String::new(),
+    }
+}
+
+/// The sentence for a snapshot whose volume is gone; empty where it cannot be restored from.
+pub(super) fn undo_gone_sentence(step: &Step) -> String {
+    match (&step.seen, &step.evidence) {
+        (ObservedResource::Snapshot(snapshot), Evidence::SnapshotExpired { expires_at, .. }) => {
+            Restoration::of_snapshot(snapshot)
+                .map(|restoration| format!(" Undo until {expires_at}: {}", command(&restoration)))
+                .unwrap_or_default()
+        }
+        _ => String::new(),
+    }
+}
+
+/// AWS CLI command reference, "ec2 create-volume".
+fn command(Restoration { region, snapshot, origin, tags, .. }: &Restoration) -> String {
+    let VolumeOrigin { zone, volume_type, size_gib, .. } = origin;
+    let mut command = format!(
+        "aws ec2 create-volume --region {region} --availability-zone {zone} --snapshot-id {snapshot} \
+         --volume-type {volume_type} --size {size_gib}"
+    );
+    if let Some(iops) = origin.provisioned_iops() {
+        let _ = write!(command, " --iops {iops}");
+    }
+    if let Some(throughput) = origin.provisioned_throughput_mibps() {
+        let _ = write!(command, " --throughput {throughput}");
+    }
+    let tags: Vec<_> = tags.iter().map(|(key, value)| json!({ "Key": key, "Value": value })).collect();
+    if !tags.is_empty() {
+        let specification = json!([{ "ResourceType": "volume", "Tags": tags }]).to_string();
+        let _ = write!(command, " --tag-specifications {}", quoted(&ascii(&specification)));
+    }
+    command
+}
+
+/// One word for a POSIX shell, whatever is in it (POSIX, "Shell Command Language", 2.2.2).
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// The same JSON in ASCII, without control characters: mail programs and messages change others.
+fn ascii(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for letter in json.chars() {
+        if letter.is_ascii() && !letter.is_ascii_control() {
+            escaped.push(letter);
+        } else {
+            let mut units = [0; 2];
+            for unit in letter.encode_utf16(&mut units) {
+                let _ = write!(escaped, "\\u{unit:04x}");
+            }
+        }
+    }
+    escaped
+}

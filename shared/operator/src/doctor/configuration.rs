@@ -1,0 +1,70 @@
+//! The configuration: whether it is legal, and whether it says what the deployment allows.
+
+use model::config::{Config, ConfigError, KEY};
+use model::mode::Mode;
+
+use super::DoctorFinding;
+
+/// The check's name.
+pub const CHECK: &str = "configuration";
+
+/// A document that was refused: no run acts on anything.
+#[must_use]
+pub fn refused(error: &ConfigError) -> DoctorFinding {
+    let found = format!("no run acts on anything, because the configuration is refused: {error}");
+    DoctorFinding::problem(KEY, found, "mend it; `curfew config check FILE` reads one before it is put there")
+}
+
+/// Judges a legal one; `ceiling` is `CURFEW_MODE`, where it is known.
+#[must_use]
+pub fn check(config: &Config, ceiling: Option<Mode>) -> Vec<DoctorFinding> {
+    let teams = config.teams.values().filter_map(|team| team.mode);
+    let enforces = [config.mode, config.untagged.mode].into_iter().chain(teams).any(|mode| mode == Mode::Enforce);
+    match ceiling {
+        Some(Mode::Observe) if enforces => vec![DoctorFinding::note(
+            KEY,
+            "it says enforce, and the deployment only observes: nothing is ended",
+            "deploy with Mode=enforce once what Curfew would do is what you want",
+        )],
+        Some(Mode::Enforce) if !enforces => vec![DoctorFinding::note(
+            KEY,
+            "the deployment may enforce, and nothing here does: only what owners say by tags is ended",
+            "set mode = \"enforce\", for all or in the section of a team, once what Curfew would do is what you want",
+        )],
+        Some(_) | None => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::FindingSeverity;
+
+    fn check(text: &str, ceiling: Option<Mode>, expect: &str) {
+        let findings = super::check(&Config::read(text).unwrap(), ceiling);
+        assert!(findings.iter().all(|finding| finding.severity == FindingSeverity::Note));
+        let found = findings.first().map_or("", |finding| finding.found.as_str());
+        assert!(
+            if expect.is_empty() { found.is_empty() } else { found.contains(expect) },
+            "{text} {ceiling:?}: {found}"
+        );
+    }
+
+    #[test]
+    fn a_deployment_that_does_otherwise_than_configured_is_noted() {
+        check("mode = \"enforce\"", Some(Mode::Enforce), "");
+        check("mode = \"enforce\"", None, "");
+        check("mode = \"enforce\"", Some(Mode::Observe), "only observes");
+        check("[teams.vision]\nmode = \"enforce\"", Some(Mode::Observe), "only observes");
+        check("[untagged]\nmode = \"enforce\"", Some(Mode::Observe), "only observes");
+        check("", Some(Mode::Observe), "");
+        check("", Some(Mode::Enforce), "only what owners say");
+    }
+
+    #[test]
+    fn a_refused_one_is_a_problem_with_its_line() {
+        let finding = refused(&Config::read("\nmodes = 1").unwrap_err());
+        assert_eq!(finding.severity, FindingSeverity::Problem);
+        assert!(finding.found.contains("line 2"), "{}", finding.found);
+    }
+}

@@ -1,0 +1,231 @@
+//! What the role of each function may do, asked of IAM's policy simulator: conditions on tags cannot be tried without it.
+//!
+//! The cases say what `template.yaml` means. Whatever a function does must be allowed, what is one tag away from it must not be,
+//! and nothing of it on what carries `curfew:protected`. A role that observes may do none of what changes anything.
+//!
+//! The simulator asks the role's policies, its boundary and the policies of the organisation, not those of buckets, topics and
+//! keys (IAM API reference, "`SimulatePrincipalPolicy`"; IAM user guide, "Testing IAM policies with the IAM policy simulator").
+
+mod cases;
+
+use std::collections::BTreeMap;
+
+use model::mode::Mode;
+
+use super::{DoctorFinding, at_most};
+
+pub use cases::cases;
+
+/// The check's name.
+pub const CHECK: &str = "permissions";
+
+const SHOWN_MAX: usize = 20;
+
+/// The role that EC2 needs for Spot (EC2 user guide, "Service-linked role for EC2 Spot Instances").
+pub const SPOT_ROLE: &str = "AWSServiceRoleForEC2Spot";
+
+/// A further policy, by which everything is allowed that none denies.
+pub const EVERYTHING: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}"#;
+
+/// Where a deployment is, as far as the ARNs of what its functions use go. What is not known is not asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeploymentArns {
+    /// Such as `aws`.
+    pub partition: String,
+    /// Its number.
+    pub account: String,
+    /// The home region.
+    pub region: String,
+    /// The state bucket's name.
+    pub bucket: String,
+    /// The topic's ARN.
+    pub topic_arn: String,
+    /// The ARN of the topic's key.
+    pub key_arn: Option<String>,
+    /// The ARN of the queue of failed events.
+    pub queue_arn: Option<String>,
+    /// The name of each function's log group, by the function's name.
+    pub log_groups: BTreeMap<String, String>,
+}
+
+impl DeploymentArns {
+    /// Read off a topic's ARN, `arn:<partition>:sns:<region>:<account>:<name>`.
+    #[must_use]
+    pub fn of_topic(topic_arn: &str, bucket: &str) -> Option<Self> {
+        let mut parts = topic_arn.split(':').skip(1);
+        let (partition, _, region, account) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        Some(Self {
+            partition: partition.to_owned(),
+            account: account.to_owned(),
+            region: region.to_owned(),
+            bucket: bucket.to_owned(),
+            topic_arn: topic_arn.to_owned(),
+            key_arn: None,
+            queue_arn: None,
+            log_groups: BTreeMap::new(),
+        })
+    }
+
+    /// The ARN of a role that a stack made.
+    #[must_use]
+    pub fn role_arn(&self, role: &str) -> String {
+        format!("arn:{}:iam::{}:role/{role}", self.partition, self.account)
+    }
+}
+
+/// When something must be allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExpectedPermission {
+    /// In both modes.
+    Always,
+    /// In enforce mode, and in observe mode not.
+    Enforcing,
+    /// Never.
+    Never,
+}
+
+/// One question to IAM: one action on one resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PermissionCase {
+    /// Such as `ec2:StopInstances`.
+    pub action: &'static str,
+    /// The resource's ARN, or `*`.
+    pub resource: String,
+    /// What carries it, for people: such as `an instance with curfew:marked`.
+    pub about: String,
+    /// The condition keys of the request and their values.
+    pub context: Vec<ContextKey>,
+    /// What the answer must be.
+    pub expected: ExpectedPermission,
+    /// Whether it must be so even if [`EVERYTHING`] were allowed besides.
+    pub even_so: bool,
+    /// Why.
+    pub why: &'static str,
+}
+
+/// One condition key of a request.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ContextKey {
+    /// Such as `aws:ResourceTag/curfew:marked`.
+    pub key: String,
+    /// Its values.
+    pub values: Vec<String>,
+    /// Whether the key may have several.
+    pub is_list: bool,
+}
+
+impl PermissionCase {
+    /// What the answer must be; `None` where that depends on a mode that is not known.
+    #[must_use]
+    pub const fn must_be_allowed(&self, mode: Option<Mode>) -> Option<bool> {
+        match (self.expected, mode) {
+            (ExpectedPermission::Always, _) | (ExpectedPermission::Enforcing, Some(Mode::Enforce)) => Some(true),
+            (ExpectedPermission::Never, _) | (ExpectedPermission::Enforcing, Some(Mode::Observe)) => Some(false),
+            (ExpectedPermission::Enforcing, None) => None,
+        }
+    }
+}
+
+/// Whether this asks if the role for Spot may be created, which nobody needs to do where it exists.
+#[must_use]
+pub fn creates_spot_role(case: &PermissionCase) -> bool {
+    case.action == cases::CREATE_SPOT_ROLE && case.expected == ExpectedPermission::Enforcing
+}
+
+/// Judges the answers about one role: each case with whether IAM allows it.
+#[must_use]
+pub fn check<'a>(
+    function: &str,
+    role: &str,
+    mode: Option<Mode>,
+    answers: impl IntoIterator<Item = (&'a PermissionCase, bool)>,
+) -> Vec<DoctorFinding> {
+    let wrong =
+        answers.into_iter().filter(|(case, allowed)| case.must_be_allowed(mode).is_some_and(|must| must != *allowed));
+    let findings = wrong.map(|(case, allowed)| finding(case, allowed, format!("{function} (role {role})")));
+    at_most(SHOWN_MAX, findings.collect(), "permissions like these")
+}
+
+fn finding(
+    PermissionCase { action, about, expected, even_so, why, .. }: &PermissionCase,
+    allowed: bool,
+    at: String,
+) -> DoctorFinding {
+    let create = "create it once: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com";
+    let given_more = "somebody gave the role more than template.yaml does: take that away, or deploy the stack again";
+    let (found, remedy) = match (allowed, expected) {
+        (true, _) if *even_so => (
+            format!("no policy denies {action} on {about}, so it may be allowed by mistake: {why}"),
+            "somebody took a denial from the role: deploy the stack again",
+        ),
+        (true, ExpectedPermission::Enforcing) => {
+            (format!("it may do {action} on {about}, and must not: the deployment only observes"), given_more)
+        }
+        (true, _) => (format!("it may do {action} on {about}, and must not: {why}"), given_more),
+        (false, _) if *action == cases::CREATE_SPOT_ROLE => (
+            format!("the account has no role {SPOT_ROLE}, and this role may not create it: each Spot job is held"),
+            create,
+        ),
+        (false, _) => (
+            format!("it may not do {action} on {about}, and has to: {why}"),
+            "deploy the stack again; where that does not help, a permissions boundary or a policy of the organisation forbids it",
+        ),
+    };
+    DoctorFinding::problem(at, found, remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(expected: ExpectedPermission) -> PermissionCase {
+        PermissionCase {
+            action: "ec2:StopInstances",
+            resource: "*".to_owned(),
+            about: "an instance".to_owned(),
+            context: Vec::new(),
+            expected,
+            even_so: false,
+            why: "it ends what is marked",
+        }
+    }
+
+    fn check(expected: ExpectedPermission, mode: Option<Mode>, allowed: bool, expect: &str) {
+        let findings = super::check("reap-instances", "role", mode, [(&case(expected), allowed)]);
+        let found = findings.first().map_or("", |finding| finding.found.as_str());
+        assert!(
+            if expect.is_empty() { found.is_empty() } else { found.starts_with(expect) },
+            "{expected:?} {mode:?}: {found}"
+        );
+    }
+
+    #[test]
+    fn a_wrong_answer_is_a_problem_in_either_direction() {
+        check(ExpectedPermission::Always, None, true, "");
+        check(
+            ExpectedPermission::Always,
+            Some(Mode::Observe),
+            false,
+            "it may not do ec2:StopInstances on an instance, and has to",
+        );
+        check(ExpectedPermission::Never, Some(Mode::Enforce), false, "");
+        check(ExpectedPermission::Never, None, true, "it may do ec2:StopInstances on an instance, and must not");
+    }
+
+    #[test]
+    fn what_acts_is_allowed_in_enforce_mode_alone() {
+        check(ExpectedPermission::Enforcing, Some(Mode::Enforce), true, "");
+        check(ExpectedPermission::Enforcing, Some(Mode::Enforce), false, "it may not");
+        check(ExpectedPermission::Enforcing, Some(Mode::Observe), false, "");
+        check(ExpectedPermission::Enforcing, Some(Mode::Observe), true, "it may do");
+        check(ExpectedPermission::Enforcing, None, true, "");
+        check(ExpectedPermission::Enforcing, None, false, "");
+    }
+
+    #[test]
+    fn a_topic_says_where_the_deployment_is() {
+        let place = DeploymentArns::of_topic("arn:aws-cn:sns:cn-north-1:123456789012:curfew", "state").unwrap();
+        assert_eq!(place.role_arn("x"), "arn:aws-cn:iam::123456789012:role/x");
+        assert_eq!(DeploymentArns::of_topic("curfew", "state"), None);
+    }
+}

@@ -1,0 +1,389 @@
+//! What each function does, and what it must never do: the meaning of the policies of `template.yaml`, one request at a time.
+
+mod budgets;
+mod instances;
+mod jobs;
+mod volumes;
+
+use std::collections::BTreeMap;
+
+use model::curfew_tags::PROTECTED;
+
+use super::ExpectedPermission::{Always, Enforcing, Never};
+use super::{ContextKey, DeploymentArns, ExpectedPermission, PermissionCase};
+
+pub(super) use jobs::CREATE_SPOT_ROLE;
+
+const CREATE_TAGS: &str = "ec2:CreateTags";
+const DELETE_TAGS: &str = "ec2:DeleteTags";
+const GET: &str = "s3:GetObject";
+const PUT: &str = "s3:PutObject";
+
+const OBSERVES: &str = "it looks at this in each run";
+const REPORTS: &str = "it tells and remembers by this";
+const OWN: &str = "the memory of others, the configuration and the audit trail are not its to touch";
+const UNMARKED: &str = "nothing ends that does not say so beforehand";
+const OTHERS: &str = "it is none of its business";
+const TAGS_OF_OTHERS: &str = "it writes its own tags and no others";
+const ALL_TAGS: &str = "DeleteTags without keys removes all tags";
+const SPARED: &str = "what carries curfew:protected is never touched";
+const PEOPLE: &str = "what people say about their resources is theirs to say";
+const ENDS: &str = "it ends what it announced";
+const MARKS: &str = "it marks before it ends";
+
+/// What one function does to EC2, and never does.
+struct FunctionActions<'a> {
+    /// In each run.
+    looks: &'a [&'static str],
+    /// In enforce mode, and not to what is protected.
+    done: &'a [ReasonedRequest],
+    /// One tag away from what it does.
+    never: &'a [ReasonedRequest],
+    /// What a policy denies, whatever others allow.
+    denied: &'a [ReasonedRequest],
+    /// Beginnings of keys of the state bucket that it reads, and whether it writes them too.
+    own: &'a [(&'static str, bool)],
+    /// What is of its kind alone.
+    further: fn(&CaseBuilder<'_>) -> Vec<PermissionCase>,
+    /// The other function.
+    other: &'static str,
+}
+
+/// A request and why it is made, or never is.
+type ReasonedRequest = (Ec2Request, &'static str);
+
+/// What a request is about.
+#[derive(Clone, Copy)]
+enum RequestTarget {
+    Instance,
+    Volume,
+    Snapshot,
+}
+
+impl RequestTarget {
+    /// The ARN of a snapshot names no account (Amazon EBS user guide, "Example IAM policies for Amazon EBS").
+    fn arn(self, DeploymentArns { partition, region, account, .. }: &DeploymentArns) -> String {
+        match self {
+            Self::Instance => format!("arn:{partition}:ec2:{region}:{account}:instance/i-0123456789abcdef0"),
+            Self::Volume => format!("arn:{partition}:ec2:{region}:{account}:volume/vol-0123456789abcdef0"),
+            Self::Snapshot => format!("arn:{partition}:ec2:{region}::snapshot/snap-0123456789abcdef0"),
+        }
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Instance => "an instance",
+            Self::Volume => "a volume",
+            Self::Snapshot => "a snapshot",
+        }
+    }
+}
+
+/// A request to EC2 about one resource.
+#[derive(Clone, Copy)]
+struct Ec2Request {
+    action: &'static str,
+    on: RequestTarget,
+    /// The tags that are on it.
+    tags: &'static [&'static str],
+    /// The tags that the request gives or takes.
+    keys: &'static [&'static str],
+    /// The action that creates it, where they are given at its creation.
+    creating: Option<&'static str>,
+}
+
+impl Ec2Request {
+    /// A snapshot that is only about to be made carries nothing yet.
+    const fn is_about_a_new_one(self) -> bool {
+        matches!(self.on, RequestTarget::Snapshot) && self.tags.is_empty()
+    }
+}
+
+const fn ask(action: &'static str, on: RequestTarget, tags: &'static [&'static str]) -> Ec2Request {
+    Ec2Request { action, on, tags, keys: &[], creating: None }
+}
+
+/// With tags in the request.
+const fn tagging(
+    action: &'static str,
+    on: RequestTarget,
+    tags: &'static [&'static str],
+    keys: &'static [&'static str],
+) -> Ec2Request {
+    Ec2Request { action, on, tags, keys, creating: None }
+}
+
+/// None.
+fn nothing_else(_: &CaseBuilder<'_>) -> Vec<PermissionCase> {
+    Vec::new()
+}
+
+/// Every case of one function; none of one that is not known here.
+#[must_use]
+pub fn cases(function: &str, place: &DeploymentArns) -> Vec<PermissionCase> {
+    let table = CaseBuilder { place, function };
+    match function {
+        "reap-instances" => table.cases_of(&instances::DEEDS),
+        "reap-volumes" => table.cases_of(&volumes::DEEDS),
+        "enforce-budgets" => table.cases_of(&budgets::DEEDS),
+        "run-jobs" => table.cases_of(&jobs::DEEDS),
+        _ => Vec::new(),
+    }
+}
+
+struct CaseBuilder<'a> {
+    place: &'a DeploymentArns,
+    function: &'a str,
+}
+
+impl CaseBuilder<'_> {
+    fn cases_of(&self, deeds: &FunctionActions<'_>) -> Vec<PermissionCase> {
+        let mut cases: Vec<PermissionCase> =
+            deeds.looks.iter().map(|action| self.case(action, "*", "anything", Always, OBSERVES)).collect();
+        cases.extend(deeds.done.iter().map(|(ask, why)| self.ec2(*ask, Enforcing, why)));
+        // One of each kind: whatever else it carries, the denial is the same.
+        let mut kinds: BTreeMap<(&str, &str), Ec2Request> = BTreeMap::new();
+        for (ask, _) in deeds.done.iter().filter(|(ask, _)| !ask.is_about_a_new_one()) {
+            kinds.entry((ask.action, ask.on.as_str())).or_insert(*ask);
+        }
+        cases.extend(kinds.into_values().map(|ask| self.protected(ask)));
+        cases.extend(deeds.never.iter().map(|(ask, why)| self.ec2(*ask, Never, why)));
+        cases.extend(
+            deeds.denied.iter().map(|(ask, why)| PermissionCase { even_so: true, ..self.ec2(*ask, Never, why) }),
+        );
+        cases.extend(self.bucket_cases(deeds));
+        cases.extend(self.report());
+        cases.extend(self.elsewhere(deeds));
+        cases.extend((deeds.further)(self));
+        cases
+    }
+
+    /// The same of what is protected: denied, whatever else is allowed.
+    fn protected(&self, ask: Ec2Request) -> PermissionCase {
+        let mut case = self.ec2(ask, Never, SPARED);
+        case.about = format!("{} that also carries {PROTECTED}", case.about);
+        case.context.push(tag_on_it(PROTECTED));
+        PermissionCase { even_so: true, ..case }
+    }
+
+    /// What it reads of the state bucket, and of it what it may write.
+    fn bucket_cases(&self, deeds: &FunctionActions<'_>) -> Vec<PermissionCase> {
+        let of_other = format!("notices/{}/us-east-1.json", deeds.other);
+        let mut cases = vec![
+            self.object(PUT, "config/curfew.toml", Never, OWN),
+            self.object(GET, &of_other, Never, OWN),
+            self.object(PUT, &of_other, Never, OWN),
+            self.object("s3:DeleteObject", "plans/2026-09-01/run.json", Never, OWN),
+            self.listing("plans/", Never),
+        ];
+        for (prefix, written) in
+            [("config/", None)].into_iter().chain(deeds.own.iter().map(|(own, w)| (*own, Some(*w))))
+        {
+            let key = format!("{prefix}one");
+            cases.push(self.object(GET, &key, Always, OBSERVES));
+            cases.push(self.listing(prefix, Always));
+            if let Some(written) = written {
+                let (expected, why) = if written { (Always, REPORTS) } else { (Never, OWN) };
+                cases.push(self.object(PUT, &key, expected, why));
+            }
+        }
+        cases
+    }
+
+    /// What both functions tell and leave behind, there and nowhere else.
+    fn report(&self) -> Vec<PermissionCase> {
+        let DeploymentArns { topic_arn, key_arn, queue_arn, partition, region, account, log_groups, .. } = self.place;
+        let record = format!("plans/2026-09-01/{}/run.json", self.function);
+        let listens = "it enforces only where somebody listens";
+        let mut cases = vec![
+            self.object(PUT, &record, Always, REPORTS),
+            self.object(GET, &record, Never, OWN),
+            self.case("sns:Publish", topic_arn, "the topic", Always, REPORTS),
+            self.case("sns:Publish", &format!("{topic_arn}-other"), "another topic", Never, OTHERS),
+            self.case("sns:ListSubscriptionsByTopic", topic_arn, "the topic", Always, listens),
+        ];
+        if let Some(key) = key_arn {
+            let through_sns = |mut case: PermissionCase| {
+                case.context.push(single("kms:ViaService", &format!("sns.{region}.amazonaws.com")));
+                case
+            };
+            for action in ["kms:GenerateDataKey", "kms:Decrypt"] {
+                let why = "its messages are encrypted";
+                cases.push(through_sns(self.case(action, key, "the topic's key", Always, why)));
+                cases.push(self.case(action, key, "the topic's key, by itself", Never, "only SNS uses it in its name"));
+                cases.push(through_sns(self.case(action, &format!("{key}-other"), "another key", Never, OTHERS)));
+            }
+        }
+        if let Some(queue) = queue_arn {
+            cases.push(self.case(
+                "sqs:SendMessage",
+                queue,
+                "the queue of failed events",
+                Always,
+                "a failed event is kept",
+            ));
+            cases.push(self.case("sqs:SendMessage", &format!("{queue}-other"), "another queue", Never, OTHERS));
+        }
+        if let Some(group) = log_groups.get(self.function) {
+            let stream =
+                |group: &str| format!("arn:{partition}:logs:{region}:{account}:log-group:{group}:log-stream:stream");
+            for action in ["logs:CreateLogStream", "logs:PutLogEvents"] {
+                let why = "else nobody can read what it did";
+                cases.push(self.case(action, &stream(group), "its log group", Always, why));
+                cases.push(self.case(action, &stream("other"), "another log group", Never, OTHERS));
+            }
+        }
+        cases
+    }
+
+    /// What neither does, anywhere.
+    fn elsewhere(&self, deeds: &FunctionActions<'_>) -> Vec<PermissionCase> {
+        let instance = RequestTarget::Instance.arn(self.place);
+        let mut cases = vec![
+            self.object(PUT, &format!("plans/2026-09-01/{}/run.json", deeds.other), Never, OWN),
+            self.case(
+                "s3:ListBucket",
+                &format!("arn:{}:s3:::other", self.place.partition),
+                "another bucket",
+                Never,
+                OTHERS,
+            ),
+            self.case("ec2:RunInstances", &instance, "an instance", Never, OTHERS),
+            self.case("ec2:ModifyInstanceAttribute", &instance, "an instance", Never, OTHERS),
+            self.case("iam:PassRole", &self.place.role_arn("any"), "a role", Never, OTHERS),
+        ];
+        if self.function != "run-jobs" {
+            cases.push(self.object(PUT, "jobs/vision/llama/state.json", Never, OWN));
+        }
+        cases
+    }
+
+    fn listing(&self, prefix: &str, expected: ExpectedPermission) -> PermissionCase {
+        let DeploymentArns { partition, bucket, .. } = self.place;
+        let arn = format!("arn:{partition}:s3:::{bucket}");
+        let why = if expected == Always { "it tells absent from forbidden" } else { OWN };
+        let mut case = self.case("s3:ListBucket", &arn, &format!("the state bucket, {prefix}"), expected, why);
+        case.context.push(single("s3:prefix", &format!("{prefix}one")));
+        case
+    }
+
+    fn object(
+        &self,
+        action: &'static str,
+        key: &str,
+        expected: ExpectedPermission,
+        why: &'static str,
+    ) -> PermissionCase {
+        let DeploymentArns { partition, bucket, .. } = self.place;
+        self.case(action, &format!("arn:{partition}:s3:::{bucket}/{key}"), &format!("the object {key}"), expected, why)
+    }
+
+    fn ec2(&self, ask: Ec2Request, expected: ExpectedPermission, why: &'static str) -> PermissionCase {
+        let Ec2Request { action, on, tags, keys, creating } = ask;
+        let carries = match tags {
+            [] => "without any tag".to_owned(),
+            tags => format!("with {}", tags.join(" and ")),
+        };
+        let about = match (action, keys) {
+            (DELETE_TAGS | CREATE_TAGS, []) => format!("{} {carries}, naming no key", on.as_str()),
+            (_, []) => format!("{} {carries}", on.as_str()),
+            (_, keys) if creating.is_some() => format!("{} that is made, of {}", on.as_str(), keys.join(" and ")),
+            (_, keys) => format!("{} {carries}, of {}", on.as_str(), keys.join(" and ")),
+        };
+        let mut case = self.case(action, &on.arn(self.place), &about, expected, why);
+        case.context.extend(tags.iter().map(|tag| tag_on_it(tag)));
+        if !keys.is_empty() {
+            let values = keys.iter().map(|key| (*key).to_owned()).collect();
+            case.context.push(ContextKey { key: "aws:TagKeys".to_owned(), values, is_list: true });
+            case.context.extend(keys.iter().map(|key| single(&format!("aws:RequestTag/{key}"), "any")));
+        }
+        if let Some(action) = creating {
+            case.context.push(single("ec2:CreateAction", action));
+        }
+        case
+    }
+
+    /// Policies of organisations often ask for the region, and deny where it is not said.
+    fn case(
+        &self,
+        action: &'static str,
+        resource: &str,
+        about: &str,
+        expected: ExpectedPermission,
+        why: &'static str,
+    ) -> PermissionCase {
+        let context = vec![single("aws:RequestedRegion", &self.place.region)];
+        PermissionCase {
+            action,
+            resource: resource.to_owned(),
+            about: about.to_owned(),
+            context,
+            expected,
+            even_so: false,
+            why,
+        }
+    }
+}
+
+fn tag_on_it(tag: &str) -> ContextKey {
+    single(&format!("aws:ResourceTag/{tag}"), "any")
+}
+
+fn single(key: &str, value: &str) -> ContextKey {
+    ContextKey { key: key.to_owned(), values: vec![value.to_owned()], is_list: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::doctor::runs::FUNCTIONS;
+
+    fn all(function: &str) -> Vec<PermissionCase> {
+        let place = DeploymentArns::of_topic("arn:aws:sns:us-east-1:123456789012:curfew", "state").unwrap();
+        let place = DeploymentArns {
+            key_arn: Some("arn:aws:kms:us-east-1:123456789012:key/1".to_owned()),
+            queue_arn: Some("arn:aws:sqs:us-east-1:123456789012:failed".to_owned()),
+            log_groups: FUNCTIONS.iter().map(|one| (one.function.to_owned(), "group".to_owned())).collect(),
+            ..place
+        };
+        cases(function, &place)
+    }
+
+    #[test]
+    fn every_function_has_cases_of_each_kind() {
+        for scheduled in FUNCTIONS {
+            for expected in [Always, Enforcing, Never] {
+                let found = all(scheduled.function).iter().filter(|case| case.expected == expected).count();
+                // Nothing that budgets say is done by the function that says it.
+                let is_any = scheduled.function != "enforce-budgets" || expected != Enforcing;
+                assert_eq!(found > 6, is_any, "{} {expected:?}: {found}", scheduled.function);
+            }
+        }
+        assert_eq!(all("send-report"), []);
+    }
+
+    #[test]
+    fn no_question_is_asked_twice() {
+        for scheduled in FUNCTIONS {
+            let mut asked = BTreeSet::new();
+            for case in all(scheduled.function) {
+                assert!(
+                    asked.insert((case.action, case.resource.clone(), case.context.clone(), case.even_so)),
+                    "{case:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_told_twice_in_the_same_words() {
+        for scheduled in FUNCTIONS {
+            let mut told = BTreeSet::new();
+            for case in all(scheduled.function) {
+                assert!(told.insert((case.action, case.about.clone(), case.even_so)), "{} {}", case.action, case.about);
+            }
+        }
+    }
+}

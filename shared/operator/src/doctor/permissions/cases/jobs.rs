@@ -1,0 +1,185 @@
+//! `run-jobs`: launches what says whose it is and when it ends, and ends nothing else.
+
+use model::curfew_tags::{ATTEMPT, EXPIRES_AT, JOB, KEEP_UNTIL, MARKED, MODE, PROTECTED};
+
+use super::RequestTarget::{Instance, Volume};
+use super::{
+    Always, CREATE_TAGS, CaseBuilder, DELETE_TAGS, Ec2Request, Enforcing, FunctionActions, GET, Never, OTHERS, OWN,
+    PEOPLE, PUT, PermissionCase, TAGS_OF_OTHERS, ask, single, tagging,
+};
+use crate::doctor::permissions::{ContextKey, ExpectedPermission, SPOT_ROLE};
+
+const RUN: &str = "ec2:RunInstances";
+const STOP: &str = "ec2:StopInstances";
+const TERMINATE: &str = "ec2:TerminateInstances";
+const PASS: &str = "iam:PassRole";
+pub(crate) const CREATE_SPOT_ROLE: &str = "iam:CreateServiceLinkedRole";
+
+const OF_A_JOB: &str = "a job's machine ends with it";
+const OF_NO_JOB: &str = "it ends machines of jobs and no others";
+const LAUNCHES: &str = "it launches jobs";
+const SAYS_WHOSE: &str = "a machine says from its birth whose job it is, and when it ends";
+const BORN: &str = "what exists does not become a job's";
+const FROM_ITS_END: &str = "no job is protected from its end";
+const OPENS: &str = "a machine that is not its own may not be taken over";
+
+/// What a launch says of its machine.
+const LAUNCHED: &[&str] = &[JOB, ATTEMPT, EXPIRES_AT, MODE];
+/// What no launch says.
+const PROTECTING: &[&str] = &[JOB, ATTEMPT, EXPIRES_AT, PROTECTED];
+
+pub(super) const DEEDS: FunctionActions<'static> = FunctionActions {
+    looks: &[
+        "ec2:DescribeInstances",
+        "ec2:DescribeInstanceTypes",
+        "ec2:DescribeInstanceTypeOfferings",
+        "ec2:DescribeSubnets",
+        "ec2:DescribeImages",
+        "ec2:DescribeSpotPriceHistory",
+        "pricing:GetProducts",
+        "servicequotas:ListServiceQuotas",
+    ],
+    done: &[(ask(TERMINATE, Instance, &[JOB]), OF_A_JOB)],
+    never: &[
+        (ask(STOP, Instance, &[JOB]), OTHERS),
+        (ask("ec2:StartInstances", Instance, &[JOB]), OTHERS),
+        (ask("ec2:DeleteVolume", Volume, &[JOB]), OTHERS),
+        (tagging(CREATE_TAGS, Instance, &[], &[JOB]), BORN),
+        (tagging(CREATE_TAGS, Instance, &[JOB], &[JOB]), BORN),
+        (tagging(CREATE_TAGS, Volume, &[], &[JOB]), BORN),
+        (tagging(DELETE_TAGS, Instance, &[JOB], &[JOB]), TAGS_OF_OTHERS),
+    ],
+    denied: &[
+        (ask(TERMINATE, Instance, &[]), OF_NO_JOB),
+        (ask(TERMINATE, Instance, &[MARKED, EXPIRES_AT]), OF_NO_JOB),
+        (tagging(CREATE_TAGS, Instance, &[JOB], &[PROTECTED]), PEOPLE),
+        (tagging(CREATE_TAGS, Instance, &[JOB], &[MODE]), PEOPLE),
+        (tagging(CREATE_TAGS, Instance, &[JOB], &[KEEP_UNTIL]), PEOPLE),
+        (tagging(DELETE_TAGS, Instance, &[JOB], &[MODE]), PEOPLE),
+    ],
+    own: &[
+        ("notices/run-jobs/", true),
+        ("budgets/", true),
+        ("prices/", true),
+        ("inbox/", false),
+        ("jobs/", false),
+        ("attempts/", false),
+        ("active/", true),
+        ("agent/", true),
+    ],
+    further,
+    other: "reap-instances",
+};
+
+fn further(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
+    [launches(table), roles(table), images(table), documents(table)].concat()
+}
+
+/// `RunInstances` is asked of each thing that it makes or uses (Service Authorization Reference, "Actions, resources, and condition
+/// keys for Amazon EC2").
+fn launches(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
+    let ec2 = format!("arn:{}:ec2:{}", table.place.partition, table.place.region);
+    let account = &table.place.account;
+    let used = [
+        (format!("{ec2}::image/ami-0123456789abcdef0"), "an image"),
+        (format!("{ec2}:{account}:subnet/subnet-0123456789abcdef0"), "a subnet"),
+        (format!("{ec2}:{account}:security-group/sg-0123456789abcdef0"), "a security group"),
+        (format!("{ec2}:{account}:network-interface/eni-0123456789abcdef0"), "a network interface"),
+    ];
+    let mut cases: Vec<PermissionCase> =
+        used.iter().map(|(arn, about)| table.case(RUN, arn, about, Enforcing, LAUNCHES)).collect();
+    let machine = |keys: &[&str], tokens: &str, expected: ExpectedPermission, why: &'static str| {
+        let about = format!("an instance of {}, with IMDSv2 {tokens}", keys.join(" and "));
+        let mut case = table.case(RUN, &Instance.arn(table.place), &about, expected, why);
+        case.context.extend(requested(keys));
+        case.context.push(single("ec2:MetadataHttpTokens", tokens));
+        case
+    };
+    cases.push(machine(LAUNCHED, "required", Enforcing, LAUNCHES));
+    cases.push(machine(LAUNCHED, "optional", Never, "no machine of a job answers IMDSv1"));
+    for lacking in &LAUNCHED[..3] {
+        let others: Vec<&str> = LAUNCHED.iter().copied().filter(|key| key != lacking).collect();
+        cases.push(machine(&others, "required", Never, SAYS_WHOSE));
+    }
+    cases.push(machine(PROTECTING, "required", Never, FROM_ITS_END));
+    for (encrypted, expected) in [("true", Enforcing), ("false", Never)] {
+        let about = format!("a volume that is made, encrypted: {encrypted}");
+        let mut case = table.case(RUN, &Volume.arn(table.place), &about, expected, "volumes of jobs are encrypted");
+        case.context.push(single("ec2:Encrypted", encrypted));
+        cases.push(case);
+    }
+    for on in [Instance, Volume] {
+        for (keys, expected, why) in [(LAUNCHED, Enforcing, LAUNCHES), (PROTECTING, Never, FROM_ITS_END)] {
+            let ask = Ec2Request { creating: Some("RunInstances"), ..tagging(CREATE_TAGS, on, &[], keys) };
+            cases.push(PermissionCase { even_so: expected == Never, ..table.ec2(ask, expected, why) });
+        }
+    }
+    cases
+}
+
+/// Machines get roles that are made for them.
+fn roles(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
+    let pass = |role: &str, service: &str, expected: ExpectedPermission, why: &'static str| {
+        let about = format!("the role {role}, to {service}");
+        let mut case = table.case(PASS, &table.place.role_arn(role), &about, expected, why);
+        case.context.push(single("iam:PassedToService", service));
+        case
+    };
+    let create = |service: &str, role: &str, expected: ExpectedPermission, why: &'static str| {
+        let arn = table.place.role_arn(&format!("aws-service-role/{service}/{role}"));
+        let mut case = table.case(CREATE_SPOT_ROLE, &arn, &format!("the role {role}"), expected, why);
+        case.context.push(single("iam:AWSServiceName", service));
+        case
+    };
+    let first_spot = "the first Spot request of an account creates it";
+    vec![
+        pass("curfew/curfew-job", "ec2.amazonaws.com", Enforcing, LAUNCHES),
+        pass("curfew/curfew-job", "lambda.amazonaws.com", Never, OPENS),
+        pass("Administrator", "ec2.amazonaws.com", Never, OPENS),
+        create("spot.amazonaws.com", SPOT_ROLE, Enforcing, first_spot),
+        create("autoscaling.amazonaws.com", "AWSServiceRoleForAutoScaling", Never, OTHERS),
+    ]
+}
+
+/// Which image is the newest, AWS says in public parameters, and this account in its own.
+fn images(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
+    let (partition, region, account) = (&table.place.partition, &table.place.region, &table.place.account);
+    let parameter = |owner: &str, name: &str| format!("arn:{partition}:ssm:{region}:{owner}:parameter/{name}");
+    let public = parameter("", "aws/service/deeplearning/ami/x86_64/one/latest/ami-id");
+    let image = parameter(account, "curfew/images/one");
+    let own = parameter(account, "one");
+    vec![
+        table.case("ssm:GetParameter", &public, "a public parameter of the Deep Learning AMI", Always, LAUNCHES),
+        table.case("ssm:GetParameter", &image, "a parameter that names an image of this account", Always, LAUNCHES),
+        table.case("ssm:GetParameter", &own, "a parameter of this account", Never, OTHERS),
+    ]
+}
+
+/// What of a job it writes, and what its machine alone does.
+fn documents(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
+    let of_machine = "its machine alone writes this";
+    vec![
+        table.object(PUT, "inbox/vision/llama.accepted.json", Always, "it answers"),
+        table.object(PUT, "inbox/vision/llama.rejected.json", Always, "it answers"),
+        table.object(PUT, "inbox/vision/llama.toml", Never, "people submit jobs"),
+        table.object(PUT, "jobs/vision/llama/spec.toml", Always, "it keeps what was asked for"),
+        table.object(PUT, "jobs/vision/llama/state.json", Always, "it says where a job stands"),
+        table.object(PUT, "jobs/vision/llama/cancel.json", Never, "people cancel jobs"),
+        table.object(PUT, "attempts/vision/llama/head.json", Never, of_machine),
+        table.object(PUT, "attempts/vision/llama/1/exit.json", Never, of_machine),
+        table.object(GET, "attempts/vision/llama/head.json", Always, "it sees how far a job is"),
+        table.object(GET, "checkpoints/vision/llama/1/100/manifest.json", Never, OTHERS),
+        table.object("s3:DeleteObject", "active/vision/llama", Always, "it forgets what is finished"),
+        table.object("s3:DeleteObject", "inbox/vision/llama.rejected.json", Always, "it takes back an old answer"),
+        table.object("s3:DeleteObject", "inbox/vision/llama.toml", Never, "people submit jobs"),
+        table.object("s3:DeleteObject", "jobs/vision/llama/state.json", Never, OWN),
+    ]
+}
+
+/// Tags that a request gives.
+fn requested(keys: &[&str]) -> Vec<ContextKey> {
+    let values = keys.iter().map(|key| (*key).to_owned()).collect();
+    let listed = ContextKey { key: "aws:TagKeys".to_owned(), values, is_list: true };
+    let each = keys.iter().map(|key| single(&format!("aws:RequestTag/{key}"), "any"));
+    [listed].into_iter().chain(each).collect()
+}

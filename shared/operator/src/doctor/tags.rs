@@ -1,0 +1,298 @@
+//! Marks and tags that nothing owns any more, on whatever they are. A finding, if one of these holds of a tag:
+//! - its key looks like one of Curfew's and is none, or its value cannot be read;
+//! - Curfew wrote it on something of another kind, or on an instance without an accelerator: it was copied;
+//! - it is a mark that names another resource, or whose deadline passed a day ago;
+//! - it says that Curfew stopped an instance that has been running for an hour;
+//! - it says since when a volume is unattached that has been attached for two hours, or that a snapshot is of a volume that is
+//!   gone, and not since when;
+//! - it names a job that is not active;
+//! - it keeps something until a moment that has passed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use model::curfew_tags::{
+    CurfewTags, DELETED_AT, JOB, KEEP_UNTIL, MARKED, PROTECTED, RESTORE, SNAPSHOT_OF, STOPPED, UNATTACHED_SINCE,
+    UnreadableTag, begins_with_curfew, kept_until,
+};
+use model::id::{Region, ResourceId};
+use model::instance::{InstanceState, Tags};
+use model::mode::Mode;
+
+use super::{DoctorFinding, FindingSeverity, ago, at_most};
+
+/// The check's name.
+pub const CHECK: &str = "tags";
+
+/// The most that are shown.
+const SHOWN_MAX: usize = 50;
+/// A mark is acted on by the first run past its deadline, unless something keeps it.
+const OVERDUE_AFTER: SignedDuration = SignedDuration::from_hours(24);
+/// The next run takes the tag off; instances are looked at every 5 minutes, volumes every hour.
+const STARTED_AGAIN_AFTER: SignedDuration = SignedDuration::from_hours(1);
+const ATTACHED_AGAIN_AFTER: SignedDuration = SignedDuration::from_hours(2);
+
+/// What Curfew writes itself, and on which kinds.
+const OWN: [(&str, &[&str]); 6] = [
+    (MARKED, &["instance", "volume"]),
+    (STOPPED, &["instance"]),
+    (UNATTACHED_SINCE, &["volume"]),
+    (SNAPSHOT_OF, &["snapshot"]),
+    (RESTORE, &["snapshot"]),
+    (DELETED_AT, &["snapshot"]),
+];
+
+/// Values of EC2's filter `key` of `DescribeTags` that find every key whose reader sees `curfew` at its beginning, in usual
+/// spellings: they are told from others by [`is_looked_at`].
+pub const KEY_FILTER: [&str; 6] = ["?urf?w*", "?URF?W*", "??urf?w*", "??URF?W*", "curfew*", "Curfew*"];
+
+/// Whether a tag with this key is judged.
+#[must_use]
+pub fn is_looked_at(key: &str) -> bool {
+    begins_with_curfew(key)
+}
+
+/// Something that carries tags of `curfew`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaggedResource {
+    /// Where it is.
+    pub region: Region,
+    /// Its id.
+    pub resource: ResourceId,
+    /// As EC2 calls it, such as `instance` or `launch-template`.
+    pub kind: String,
+    /// Its tags of `curfew`, and no others.
+    pub tags: Tags,
+}
+
+/// An instance that carries tags of `curfew`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaggedInstance {
+    /// Of its present life.
+    pub launched_at: Timestamp,
+    /// What it is doing.
+    pub state: InstanceState,
+    /// Whether it has an accelerator.
+    pub accelerated: bool,
+}
+
+/// What is known of what carries tags, in regions that were seen in full.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KnownResources {
+    /// Every tagged instance that is not gone.
+    pub instances: BTreeMap<ResourceId, TaggedInstance>,
+    /// Every volume that carries tags or is named by one, and is not gone: since when it is attached, where it is.
+    pub volumes: BTreeMap<ResourceId, Option<Timestamp>>,
+    /// Those of the jobs named that are not active.
+    pub inactive_jobs: BTreeSet<String>,
+    /// `CURFEW_MODE`, where it is known.
+    pub ceiling: Option<Mode>,
+}
+
+/// The volumes that tags name; a look at them tells whether they are gone.
+#[must_use]
+pub fn volumes_named(tagged: &[TaggedResource]) -> BTreeSet<ResourceId> {
+    let own = tagged.iter().filter(|one| one.kind == "volume").map(|one| one.resource.clone());
+    let named = tagged.iter().filter(|one| one.kind == "snapshot").filter_map(|one| one.tags.get(SNAPSHOT_OF));
+    own.chain(named.map(|id| ResourceId::from(id.as_str()))).collect()
+}
+
+/// The jobs that instances and volumes name.
+#[must_use]
+pub fn jobs_named(tagged: &[TaggedResource]) -> BTreeSet<String> {
+    let of_job = tagged.iter().filter(|one| matches!(one.kind.as_str(), "instance" | "volume"));
+    of_job.filter_map(|one| one.tags.get(JOB)).cloned().collect()
+}
+
+/// Judges all tags of `curfew`.
+#[must_use]
+pub fn check(tagged: &[TaggedResource], known: &KnownResources, now: Timestamp) -> Vec<DoctorFinding> {
+    let findings = tagged.iter().flat_map(|one| TagCheck { one, known, now, findings: Vec::new() }.judge()).collect();
+    at_most(SHOWN_MAX, findings, "tags like these")
+}
+
+struct TagCheck<'a> {
+    one: &'a TaggedResource,
+    known: &'a KnownResources,
+    now: Timestamp,
+    findings: Vec<DoctorFinding>,
+}
+
+impl TagCheck<'_> {
+    fn judge(mut self) -> Vec<DoctorFinding> {
+        let TaggedResource { resource, kind, tags, .. } = self.one;
+        let read = match kind.as_str() {
+            "instance" => match self.known.instances.get(resource) {
+                Some(instance) => CurfewTags::read_instance(instance.launched_at, tags),
+                None => return self.findings,
+            },
+            "volume" if !self.known.volumes.contains_key(resource) => return self.findings,
+            "snapshot" => CurfewTags::read_snapshot(tags),
+            _ => CurfewTags::read_volume(tags),
+        };
+        let (says, unreadable) = match read {
+            Ok(says) => (says, Vec::new()),
+            Err(unreadable) => (CurfewTags::default(), unreadable),
+        };
+        for one in &unreadable {
+            self.unreadable(one);
+        }
+        for key in self.copied().filter(|key| unreadable.iter().all(|one| one.key != *key)).collect::<Vec<_>>() {
+            let (article, words) = if self.is_without_accelerator() {
+                ("an", "instance without an accelerator".to_owned())
+            } else {
+                (if kind.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" }, kind.clone())
+            };
+            self.add_finding(
+                FindingSeverity::Warning,
+                key,
+                format!("{key} means nothing on {article} {words}: it was copied"),
+            );
+        }
+        if self.is_reaped() && kind != "snapshot" {
+            self.mark(&says);
+        }
+        self.own_moments(&says);
+        self.keep_and_job(&says);
+        self.findings
+    }
+
+    /// Whoever wrote it meant something, most likely to have the resource spared, which it would no more be without the tag; but
+    /// what Curfew writes itself is of no use to anybody.
+    fn unreadable(&mut self, UnreadableTag { key, value, problem }: &UnreadableTag) {
+        let delete = delete_tag(&self.one.region, &self.one.resource, key);
+        let finding = if self.is_reaped() {
+            let found = format!("{key}={value} cannot be read, so it is spared: {problem}");
+            let remedy = if OWN.iter().any(|(own, _)| own == key) {
+                delete
+            } else {
+                format!("have its owner write what was meant; if nothing was, {delete}")
+            };
+            DoctorFinding::warning(self.location(), found, remedy)
+        } else {
+            DoctorFinding::note(self.location(), format!("{key}={value} means nothing: {problem}"), delete)
+        };
+        self.findings.push(finding);
+    }
+
+    /// Whether Curfew judges things of its kind.
+    fn is_reaped(&self) -> bool {
+        matches!(self.one.kind.as_str(), "instance" | "volume" | "snapshot") && !self.is_without_accelerator()
+    }
+
+    fn is_without_accelerator(&self) -> bool {
+        self.known.instances.get(&self.one.resource).is_some_and(|instance| !instance.accelerated)
+    }
+
+    /// Those of Curfew's own tags that mean nothing on what is of this kind.
+    fn copied(&self) -> impl Iterator<Item = &'static str> + use<'_> {
+        let here = OWN.into_iter().filter(|(key, _)| self.one.tags.contains_key(*key));
+        let copied =
+            here.filter(|(_, kinds)| !kinds.contains(&self.one.kind.as_str()) || self.is_without_accelerator());
+        copied.map(|(key, _)| key)
+    }
+
+    fn mark(&mut self, says: &CurfewTags) {
+        let Some(mark) = &says.marked else { return };
+        if mark.resource != self.one.resource {
+            self.add_finding(
+                FindingSeverity::Warning,
+                MARKED,
+                format!("{MARKED} is about {}: it was copied", mark.resource),
+            );
+            return;
+        }
+        let Some((rule, said)) = mark.entries.iter().min_by_key(|(_, said)| said.deadline) else { return };
+        if self.now.duration_since(said.deadline) <= OVERDUE_AFTER {
+            return;
+        }
+        let since = ago(self.now, said.deadline);
+        let announced = format!("{MARKED} announces {rule}={}, which was due {since} ago", said.ending);
+        let (severity, found) = match self.known.ceiling {
+            Some(Mode::Observe) => (
+                FindingSeverity::Note,
+                format!("{announced}; the deployment only observes, so nobody acts on it or takes it back"),
+            ),
+            Some(Mode::Enforce) | None => {
+                (FindingSeverity::Warning, format!("{announced}, and nothing acted on it; `curfew explain` says why"))
+            }
+        };
+        self.add_finding(severity, MARKED, found);
+    }
+
+    fn own_moments(&mut self, says: &CurfewTags) {
+        let TaggedResource { resource, kind, tags, .. } = self.one;
+        let instance =
+            self.known.instances.get(resource).filter(|one| one.state == InstanceState::Running && one.accelerated);
+        if let (Some(instance), Some(stopped)) = (instance, &says.stopped) {
+            let runs_for = self.now.duration_since(instance.launched_at.max(stopped.at));
+            if runs_for > STARTED_AGAIN_AFTER {
+                let found = format!("{STOPPED} says that Curfew stopped it, and it runs again");
+                self.add_finding(FindingSeverity::Note, STOPPED, found);
+            }
+        }
+        let attached = self.known.volumes.get(resource).copied().flatten().filter(|_| kind == "volume");
+        if let Some(since) = attached.filter(|_| says.unattached_since.is_some())
+            && self.now.duration_since(since) > ATTACHED_AGAIN_AFTER
+        {
+            let found =
+                format!("{UNATTACHED_SINCE} is on a volume that has been attached for {}", ago(self.now, since));
+            self.add_finding(FindingSeverity::Warning, UNATTACHED_SINCE, found);
+        }
+        let of_volume = tags.get(SNAPSHOT_OF).filter(|_| kind == "snapshot" && !tags.contains_key(DELETED_AT));
+        let is_kept = tags.contains_key(PROTECTED) || kept_until(tags).is_some_and(|until| self.now < until);
+        if let Some(volume) = of_volume.filter(|volume| !is_kept && !self.known.volumes.contains_key(volume.as_str())) {
+            let TaggedResource { region, .. } = self.one;
+            self.findings.push(DoctorFinding::warning(
+                self.location(),
+                format!("its volume {volume} is gone, and no {DELETED_AT} says since when: it never ends"),
+                format!(
+                    "reap-volumes dates it in its next run where it enforces; or, if nobody needs it, aws ec2 delete-snapshot \
+                     --region {region} --snapshot-id {resource}"
+                ),
+            ));
+        }
+    }
+
+    fn keep_and_job(&mut self, says: &CurfewTags) {
+        if let Some(until) = says.keep_until.filter(|until| *until <= self.now) {
+            let found = format!("{KEEP_UNTIL} kept it until {until}, {} ago", ago(self.now, until));
+            self.add_finding(FindingSeverity::Note, KEEP_UNTIL, found);
+        }
+        let of_job = matches!(self.one.kind.as_str(), "instance" | "volume");
+        let job = says.job.as_ref().filter(|job| of_job && self.known.inactive_jobs.contains(*job));
+        if let Some(job) = job {
+            self.add_finding(
+                FindingSeverity::Warning,
+                JOB,
+                format!("{JOB} names {job}, and there is no such active job"),
+            );
+        }
+    }
+
+    fn location(&self) -> String {
+        let TaggedResource { region, resource, kind, .. } = self.one;
+        format!("{kind} {resource} in {region}")
+    }
+
+    fn add_finding(&mut self, severity: FindingSeverity, key: &str, found: String) {
+        let remedy = delete_tag(&self.one.region, &self.one.resource, key);
+        self.findings.push(DoctorFinding::new(severity, self.location(), found, remedy));
+    }
+}
+
+/// The very command (AWS CLI command reference, "ec2 delete-tags"), to be pasted into a shell.
+fn delete_tag(region: &Region, resource: &ResourceId, key: &str) -> String {
+    let is_plain = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b":-_./@".contains(&byte));
+    // In the CLI's short form a comma or a quote would end the key.
+    let tags = if is_plain {
+        format!("Key={key}")
+    } else {
+        let json = serde_json::json!([{ "Key": key }]).to_string();
+        format!("'{}'", json.replace('\'', "'\\''"))
+    };
+    format!("aws ec2 delete-tags --region {region} --resources {resource} --tags {tags}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! What becomes of a list that a person has reviewed: each item is judged again, and carried out only if
+//!
+//! - its region was looked at, and seen whole;
+//! - it is there, and has not ended by itself, or by an earlier try;
+//! - the plan that would be made now, limits aside, has an enforced step for it,
+//! - with the same action, for the same rule.
+//!
+//! Nothing that is not on the list is carried out.
+
+use model::id::Region;
+use model::instance::InstanceState;
+use model::mode::Mode;
+use model::observation::{Gap, GapKind};
+use model::volume::VolumeState;
+use plan::report::{OutcomeKind, RecordedStep, StepOutcome};
+use plan::{Action, ObservedResource, Plan, SkipReason, Skipped, Step, Target};
+
+/// What was seen of the list's resources, and what would be done about them now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CurrentState {
+    /// Where was looked.
+    pub regions: Vec<Region>,
+    /// The resources as they are.
+    pub seen: Vec<ObservedResource>,
+    /// What would be done now.
+    pub plan: Plan,
+}
+
+/// A list, judged again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReviewResult {
+    /// The steps to carry out, and no others. None of them is held: the limits ask for a review, and this is it.
+    pub plan: Plan,
+    /// The items that are not carried out, with the reason.
+    pub left: Vec<(RecordedStep, StepOutcome)>,
+}
+
+/// Judges a list again.
+#[must_use]
+pub fn review(items: &[RecordedStep], fresh: CurrentState) -> ReviewResult {
+    let CurrentState { regions, seen, plan } = fresh;
+    let (mut steps, mut left) = (Vec::new(), Vec::new());
+    for item in items {
+        match judge(item, &regions, &seen, &plan) {
+            Ok(step) => steps.push(Step { held: None, ..step.clone() }),
+            Err(outcome) => left.push((item.clone(), outcome)),
+        }
+    }
+    ReviewResult { plan: Plan { steps, skipped: Vec::new(), ..plan }, left }
+}
+
+fn judge<'a>(
+    item: &RecordedStep,
+    regions: &[Region],
+    seen: &[ObservedResource],
+    plan: &'a Plan,
+) -> Result<&'a Step, StepOutcome> {
+    let looked = regions.contains(&item.region);
+    let of_region = || plan.gaps.iter().filter(|gap| gap.region == item.region);
+    let unseen = of_region().find(|gap| gap.kind != GapKind::Part);
+    let regions_unknown = plan.gaps.iter().find(|gap| !looked && gap.call == "ec2:DescribeRegions");
+    if let Some(gap) = unseen.or(regions_unknown) {
+        return Err(unchecked(gap));
+    }
+    if !looked {
+        return Err(changed(format!("{} is no longer enabled, or no longer one of the regions", item.region)));
+    }
+    let is_of = |target: &Target| target.region == item.region && target.resource == item.resource;
+    let found = seen.iter().find(|one| is_same_resource(item, one));
+    if found.is_some_and(|found| has_ended(item, found)) {
+        return Err(StepOutcome::with(OutcomeKind::AlreadyGone, "it has ended before"));
+    }
+    if let Some(step) = plan.steps.iter().find(|step| is_of(&step.target)) {
+        return if is_as_reviewed(item, step) { Ok(step) } else { Err(changed(describe_current_step(step))) };
+    }
+    if let Some(skipped) = plan.skipped.iter().find(|one| is_of(&one.target)) {
+        return Err(changed(reason(skipped)));
+    }
+    if found.is_some() {
+        return Err(changed("nothing is to be done about it now".to_owned()));
+    }
+    match of_region().find(|gap| gap.call.starts_with("ec2:Describe")) {
+        Some(half_seen) => Err(unchecked(half_seen)),
+        None => Err(StepOutcome::with(OutcomeKind::AlreadyGone, "it is gone")),
+    }
+}
+
+fn unchecked(gap: &Gap) -> StepOutcome {
+    let error = format!("not checked again, because {} failed: {}", gap.call, gap.error);
+    StepOutcome::with(OutcomeKind::NotReached, error)
+}
+
+fn is_same_resource(item: &RecordedStep, seen: &ObservedResource) -> bool {
+    let (region, id) = match seen {
+        ObservedResource::Instance(instance) => (&instance.region, &instance.id),
+        ObservedResource::Volume(volume) => (&volume.region, &volume.id),
+        ObservedResource::Snapshot(snapshot) => (&snapshot.region, &snapshot.id),
+        ObservedResource::Budget { region, holder, .. } => (region, holder),
+    };
+    *region == item.region && *id == item.resource
+}
+
+/// Whether what the item asks for is so already. One that is stopped is not terminated.
+fn has_ended(item: &RecordedStep, seen: &ObservedResource) -> bool {
+    match seen {
+        ObservedResource::Instance(instance) => match instance.state {
+            InstanceState::ShuttingDown | InstanceState::Terminated => true,
+            InstanceState::Stopping | InstanceState::Stopped => item.action == "stop",
+            InstanceState::Pending | InstanceState::Running | InstanceState::Unknown => false,
+        },
+        ObservedResource::Volume(volume) => matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted),
+        ObservedResource::Snapshot(_) | ObservedResource::Budget { .. } => false,
+    }
+}
+
+fn is_as_reviewed(item: &RecordedStep, step: &Step) -> bool {
+    step.mode == Mode::Enforce
+        && step.action.is_end()
+        && step.action.as_str() == item.action
+        && step.evidence.rule().as_str() == item.evidence.rule
+}
+
+fn changed(why: String) -> StepOutcome {
+    StepOutcome::with(OutcomeKind::Changed, why)
+}
+
+/// What would be done now, which nobody has reviewed.
+fn describe_current_step(step: &Step) -> String {
+    let rule = step.evidence.rule();
+    let action = step.action.as_str();
+    match &step.action {
+        _ if step.mode == Mode::Observe => format!("now it is only observed: {action} for {rule}"),
+        Action::Notify => {
+            let why = step.notify_only.map(|why| format!(": {}", why.explain())).unwrap_or_default();
+            format!("now its owner is only told{why}")
+        }
+        Action::Mark(_) => format!("its end is not announced: now it would be marked ({rule})"),
+        Action::Unmark { .. } => format!("what was announced ({rule}) holds no longer"),
+        Action::Snapshot { .. } => "it has no whole snapshot from which it could be restored".to_owned(),
+        _ => format!("now it is another end: {action} for {rule}"),
+    }
+}
+
+fn reason(skipped: &Skipped) -> String {
+    match skipped.reason {
+        SkipReason::Marked => "its end is announced, and not due now".to_owned(),
+        SkipReason::SnapshotPending => "its snapshot is not whole yet".to_owned(),
+        because => {
+            let name = serde_json::to_value(because).ok();
+            let name = name.as_ref().and_then(serde_json::Value::as_str).unwrap_or("spared");
+            format!("now it is spared: {name}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! What `curfew undo` does about one resource: start an instance that Curfew stopped, or make a volume again that it deleted.
+//! Nothing else is undone: what somebody else did, somebody wanted.
+
+use billing::restoration::Restoration;
+use jiff::Timestamp;
+use model::curfew_tags::{
+    CurfewTags, DELETED_AT, EXPIRES_AT, MARKED, PROTECTED, STOPPED, StoppedTag, kept_until, read_stopped,
+};
+use model::hours::HoursPosition;
+use model::id::ResourceId;
+use model::instance::{Instance, InstanceState};
+use model::mark::Mark;
+use model::moment;
+use model::rule::Rule;
+use model::volume::{Snapshot, SnapshotState, Volume, VolumeState};
+
+/// Why there is nothing to undo, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NothingToUndo {
+    /// It is there, as Curfew never did anything to it, or as if.
+    NeverChanged(String),
+    /// It is gone for good.
+    Gone(String),
+    /// Of a volume: Curfew has no snapshot of it. Whether it ever was, its id does not say.
+    NoSnapshot,
+    /// Somebody else did it.
+    NotByCurfew(String),
+}
+
+/// By which rule, and when, Curfew stopped an instance that it may start again.
+///
+/// # Errors
+/// Why there is nothing to start.
+pub fn stop_to_undo(instance: &Instance) -> Result<StoppedTag, NothingToUndo> {
+    let Instance { id, region, .. } = instance;
+    match instance.state {
+        InstanceState::Running | InstanceState::Pending => {
+            Err(NothingToUndo::NeverChanged(format!("it is not stopped{}", announced(id, instance.tags.get(MARKED)))))
+        }
+        InstanceState::Stopping => {
+            Err(NothingToUndo::NeverChanged("it is still stopping: undo it in a minute".to_owned()))
+        }
+        InstanceState::Terminated | InstanceState::ShuttingDown => {
+            Err(NothingToUndo::Gone("it is terminated, and nothing brings it back".to_owned()))
+        }
+        InstanceState::Unknown => Err(NothingToUndo::NeverChanged("EC2 does not say what state it is in".to_owned())),
+        InstanceState::Stopped => stopped_by_curfew(instance).ok_or_else(|| {
+            let reason = instance.state_reason.as_deref().map(|code| format!(" (EC2 says {code})")).unwrap_or_default();
+            NothingToUndo::NotByCurfew(format!(
+                "Curfew did not stop it{reason}; whoever needs it starts it: aws ec2 start-instances --region {region} \
+                 --instance-ids {id}"
+            ))
+        }),
+    }
+}
+
+/// What `curfew:stopped` says, unless it is of an earlier life or was copied: then the launch came after it.
+fn stopped_by_curfew(instance: &Instance) -> Option<StoppedTag> {
+    let stopped = read_stopped(instance.tags.get(STOPPED)?).ok()?;
+    (instance.launched_at <= stopped.at).then_some(stopped)
+}
+
+/// Why there is nothing to undo about a volume that EC2 knows; `None` where it is gone.
+#[must_use]
+pub fn volume_without_undo(volume: &Volume) -> Option<NothingToUndo> {
+    match volume.state {
+        VolumeState::Deleting | VolumeState::Deleted => None,
+        _ => {
+            let announced = announced(&volume.id, volume.tags.get(MARKED));
+            Some(NothingToUndo::NeverChanged(format!("it was not deleted: nothing to undo{announced}")))
+        }
+    }
+}
+
+fn announced(id: &ResourceId, mark: Option<&String>) -> String {
+    let mark = mark.and_then(|mark| mark.parse::<Mark>().ok()).filter(|mark| mark.resource == *id);
+    match mark.and_then(|mark| mark.entries.into_values().min_by_key(|said| said.deadline)) {
+        Some(said) => {
+            format!("; its end is only announced ({} at {}): curfew keep {id} 7d", said.ending, said.deadline)
+        }
+        None => String::new(),
+    }
+}
+
+/// From what a volume that is gone can be made again: the newest of Curfew's snapshots of it that is whole.
+///
+/// # Errors
+/// Why it cannot.
+pub fn restoration_of_deleted(
+    volume: &ResourceId,
+    snapshots: &[Snapshot],
+) -> Result<(Restoration, Option<Timestamp>), NothingToUndo> {
+    let of_it = || snapshots.iter().filter(|snapshot| snapshot.is_of_curfew() && snapshot.of_volume == *volume);
+    let whole = of_it().filter(|snapshot| snapshot.state == SnapshotState::Completed);
+    let Some(newest) = whole.max_by_key(|snapshot| snapshot.started_at) else {
+        return Err(match of_it().find(|snapshot| snapshot.state == SnapshotState::Pending) {
+            Some(pending) => {
+                NothingToUndo::NeverChanged(format!("its snapshot {} is not whole yet: undo it once it is", pending.id))
+            }
+            None => NothingToUndo::NoSnapshot,
+        });
+    };
+    let deleted_at = newest.tags.get(DELETED_AT).and_then(|at| moment::read(at));
+    let restoration = Restoration::of_snapshot(newest).ok_or_else(|| {
+        NothingToUndo::Gone(format!(
+            "its snapshot {} ({}, {} GiB) is there, but somebody changed the tag that says what it was: aws ec2 create-volume \
+             --region {} --snapshot-id {} --availability-zone ZONE",
+            newest.id, newest.region, newest.size_gib, newest.region, newest.id
+        ))
+    })?;
+    Ok((restoration, deleted_at))
+}
+
+/// The volume that has been made again from the snapshot, where one has.
+#[must_use]
+pub fn restored_already<'a>(restoration: &Restoration, made_of_it: &'a [Volume]) -> Option<&'a Volume> {
+    let is_there = |volume: &&Volume| {
+        volume.from_snapshot.as_ref() == Some(&restoration.snapshot)
+            && !matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted | VolumeState::Error)
+    };
+    made_of_it.iter().filter(is_there).max_by_key(|volume| volume.created_at)
+}
+
+/// What Curfew does next about an instance that was stopped for that rule, and is started at `now`.
+#[must_use]
+pub fn describe_next_action(instance: &Instance, stopped: &StoppedTag, now: Timestamp) -> String {
+    let id = &instance.id;
+    if instance.tags.contains_key(PROTECTED) {
+        return format!("it carries {PROTECTED}: Curfew leaves it alone");
+    }
+    if let Some(until) = kept_until(&instance.tags).filter(|until| *until > now) {
+        return format!("it is kept until {until}: Curfew leaves it alone until then");
+    }
+    let Ok(says) = CurfewTags::read(instance) else {
+        return "one of its tags cannot be read: Curfew leaves it alone until that is mended".to_owned();
+    };
+    let keep = format!("curfew keep {id} 1d");
+    if let Some(at) = says.expires_at.filter(|at| *at <= now) {
+        return format!(
+            "its {EXPIRES_AT} ({at}) is over, and Curfew leaves it alone until that is mended: write a new one, or remove it"
+        );
+    }
+    match says.hours.map(|hours| hours.position(now)) {
+        Some(HoursPosition::Inside { until: Some(end), .. }) => {
+            return format!("its hours end at {end}, and Curfew stops it then; to keep it longer: {keep}");
+        }
+        Some(HoursPosition::Outside { until: Some(start), .. }) => {
+            return format!("it is left until the end of its next hours, which begin at {start}");
+        }
+        _ => {}
+    }
+    match Rule::read(&stopped.rule) {
+        Some(Rule::Untagged) => format!("it is announced again as long as it lacks a required tag: set it, or {keep}"),
+        Some(Rule::Idle) => format!("it is judged anew, and announced again if it stays idle; to keep it: {keep}"),
+        _ => format!("it is judged anew; to keep it whatever is found: {keep}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

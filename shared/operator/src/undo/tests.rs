@@ -1,0 +1,157 @@
+use billing::price::PriceBook;
+use model::curfew_tags::{RESTORE, SNAPSHOT_OF};
+use model::instance::Tags;
+use model::volume::own_tags;
+use reaping::fixture::{InstanceBuilder, NOW, instance, time, volume};
+
+use super::*;
+
+const BY_CURFEW: &str = "idle 2026-09-01T11:00:00Z";
+
+fn stopped() -> InstanceBuilder {
+    instance().state(InstanceState::Stopped).tag(STOPPED, BY_CURFEW)
+}
+
+/// The rule by which it was stopped, or words of why it is not started.
+fn check(given: InstanceBuilder, expect: Result<&str, &str>) {
+    match (stop_to_undo(&given.build()), expect) {
+        (Ok(stopped), Ok(rule)) => assert_eq!(stopped.rule, rule),
+        (
+            Err(NothingToUndo::NeverChanged(why) | NothingToUndo::Gone(why) | NothingToUndo::NotByCurfew(why)),
+            Err(words),
+        ) => {
+            assert!(why.contains(words), "{why}");
+        }
+        (found, _) => panic!("{found:?}, and not {expect:?}"),
+    }
+}
+
+#[test]
+fn what_curfew_stopped_is_started() {
+    check(stopped(), Ok("idle"));
+    check(stopped().tag(PROTECTED, ""), Ok("idle"));
+}
+
+#[test]
+fn what_somebody_else_stopped_is_not() {
+    let by_hand = "aws ec2 start-instances --region us-east-1 --instance-ids i-0abc";
+    check(instance().state(InstanceState::Stopped), Err(by_hand));
+    check(stopped().launched("2026-09-01T11:30:00Z"), Err(by_hand));
+    check(stopped().tag(STOPPED, "by me"), Err(by_hand));
+}
+
+#[test]
+fn what_is_not_stopped_has_nothing_to_undo() {
+    check(stopped().state(InstanceState::Running), Err("it is not stopped"));
+    check(stopped().state(InstanceState::Stopping), Err("in a minute"));
+    check(stopped().state(InstanceState::Terminated), Err("nothing brings it back"));
+    let marked = instance().tag(MARKED, "i-0abc idle=stop@2026-09-01T13:00:00Z");
+    check(marked, Err("only announced (stop at 2026-09-01T13:00:00Z): curfew keep i-0abc 7d"));
+}
+
+fn check_next(given: InstanceBuilder, expect: &str) {
+    let given = given.build();
+    let stopped = stop_to_undo(&given).unwrap();
+    let next = describe_next_action(&given, &stopped, time(NOW));
+    assert!(next.contains(expect), "{next}");
+}
+
+#[test]
+fn what_follows_a_start_is_said() {
+    check_next(stopped(), "announced again if it stays idle; to keep it: curfew keep i-0abc 1d");
+    check_next(stopped().tag(STOPPED, "untagged 2026-09-01T11:00:00Z"), "lacks a required tag");
+    check_next(stopped().tag(STOPPED, "lifetime 2026-09-01T11:00:00Z"), "judged anew");
+    check_next(stopped().tag("curfew:keep-until", "2026-09-30"), "kept until 2026-10-01T00:00:00Z");
+    check_next(stopped().tag(PROTECTED, ""), "leaves it alone");
+    check_next(stopped().tag("curfew:mode", "?"), "until that is mended");
+    check_next(stopped().tag(EXPIRES_AT, "2026-09-01T10:00:00Z"), "(2026-09-01T10:00:00Z) is over");
+    check_next(stopped().tag("curfew:hours", "Mon-Fri 08:00-20:00 UTC"), "its hours end at 2026-09-01T20:00:00Z");
+    check_next(stopped().tag("curfew:hours", "Mon-Fri 08:00-11:00 UTC"), "which begin at 2026-09-02T08:00:00Z");
+}
+
+const ORIGIN: &str = "us-east-1a,gp3,500,6000,250";
+
+fn snapshot(id: &str, started_at: &str, state: SnapshotState, tags: &[(&str, &str)]) -> Snapshot {
+    let own = [(SNAPSHOT_OF, "vol-0abc"), (RESTORE, ORIGIN), (DELETED_AT, "2026-08-31T12:00:00Z"), ("Team", "vision")];
+    let tags: Tags = own.iter().chain(tags).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    Snapshot {
+        id: id.into(),
+        region: "us-east-1".into(),
+        of_volume: "vol-0abc".into(),
+        state,
+        started_at: time(started_at),
+        size_gib: 500,
+        tags,
+    }
+}
+
+fn whole(id: &str, started_at: &str) -> Snapshot {
+    snapshot(id, started_at, SnapshotState::Completed, &[])
+}
+
+/// The snapshot from which it is made again, or words of why it is not; none where there is no snapshot.
+fn check_deleted(snapshots: &[Snapshot], expect: Result<&str, &str>) {
+    match (restoration_of_deleted(&"vol-0abc".into(), snapshots), expect) {
+        (Ok((restoration, _)), Ok(snapshot)) => assert_eq!(restoration.snapshot.as_str(), snapshot),
+        (Err(NothingToUndo::NoSnapshot), Err("")) => {}
+        (
+            Err(NothingToUndo::NeverChanged(why) | NothingToUndo::Gone(why) | NothingToUndo::NotByCurfew(why)),
+            Err(words),
+        ) => {
+            assert!(why.contains(words), "{why}");
+        }
+        (found, _) => panic!("{found:?}, and not {expect:?}"),
+    }
+}
+
+#[test]
+fn a_volume_is_made_again_from_the_newest_whole_snapshot_of_curfews() {
+    let (old, new) = (whole("snap-1", "2026-08-20T12:00:00Z"), whole("snap-2", "2026-08-30T12:00:00Z"));
+    let pending = snapshot("snap-3", "2026-08-31T12:00:00Z", SnapshotState::Pending, &[]);
+    let of_another = Snapshot { of_volume: "vol-0def".into(), ..whole("snap-4", "2026-08-31T12:00:00Z") };
+    let failed = snapshot("snap-5", "2026-08-31T12:00:00Z", SnapshotState::Error, &[]);
+    check_deleted(&[old.clone(), new, pending.clone(), of_another.clone()], Ok("snap-2"));
+    check_deleted(&[pending, failed.clone()], Err("its snapshot snap-3 is not whole yet"));
+    check_deleted(&[failed, of_another], Err(""));
+    check_deleted(&[], Err(""));
+    for restore in ["large", "us-east-1a,gp3,16000,6000,250", "us-east-1a,gp3,0,,"] {
+        let meddled = snapshot("snap-6", "2026-08-31T12:00:00Z", SnapshotState::Completed, &[(RESTORE, restore)]);
+        check_deleted(&[old.clone(), meddled], Err("--snapshot-id snap-6"));
+    }
+}
+
+#[test]
+fn it_is_made_as_it_was_with_its_owners_tags_alone() {
+    let (restoration, deleted_at) = restoration_of_deleted(&"vol-0abc".into(), &[whole("snap-1", NOW)]).unwrap();
+    assert_eq!(restoration.origin.to_string(), ORIGIN);
+    assert_eq!(restoration.tags, Tags::from([("Team".to_owned(), "vision".to_owned())]));
+    assert_eq!(deleted_at, Some(time("2026-08-31T12:00:00Z")));
+    let same = volume().with(|volume| (volume.iops, volume.throughput_mibps) = (Some(6000), Some(250))).build();
+    let prices = PriceBook::dated();
+    assert_eq!(restoration.costs(&prices), prices.volume_cost(&same));
+    assert!(own_tags(&same.tags).eq(Restoration::of_volume(&same, &"snap-1".into()).tags.iter()));
+}
+
+#[test]
+fn a_volume_that_was_made_again_is_known() {
+    let (restoration, _) = restoration_of_deleted(&"vol-0abc".into(), &[whole("snap-1", NOW)]).unwrap();
+    let made = |id: &str, from: &str, state| {
+        volume().id(id).with(|volume| (volume.from_snapshot, volume.state) = (Some(from.into()), state)).build()
+    };
+    let others = [made("vol-1", "snap-2", VolumeState::Available), made("vol-2", "snap-1", VolumeState::Deleting)];
+    assert_eq!(restored_already(&restoration, &others), None);
+    let restored = made("vol-3", "snap-1", VolumeState::InUse);
+    assert_eq!(restored_already(&restoration, std::slice::from_ref(&restored)), Some(&restored));
+}
+
+#[test]
+fn a_volume_that_exists_has_nothing_to_undo() {
+    let why = |volume| match volume_without_undo(&volume) {
+        Some(NothingToUndo::NeverChanged(why)) => why,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(why(volume().build()), "it was not deleted: nothing to undo");
+    let marked = volume().tag(MARKED, "vol-0abc orphaned=snapshot-and-delete@2026-09-03T12:00:00Z");
+    assert!(why(marked.build()).contains("curfew keep vol-0abc 7d"));
+    assert_eq!(volume_without_undo(&volume().with(|volume| volume.state = VolumeState::Deleting).build()), None);
+}

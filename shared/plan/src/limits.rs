@@ -1,0 +1,157 @@
+//! The blast radius: above its limits a run carries out none of the ends it inferred, and asks a person.
+
+use std::fmt;
+
+use model::config::LimitsConfig;
+
+use crate::{ObservedResource, Plan};
+
+/// Why a run acts on none of what it inferred.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimitsExceeded {
+    /// Inferred ends that the run would carry out.
+    pub actions: usize,
+    /// Instances, or volumes, seen.
+    pub fleet: usize,
+    /// What they are, for people.
+    pub kind: &'static str,
+    /// `[limits].actions_max`.
+    pub actions_max: u32,
+    /// `[limits].fleet_share_max_percent`.
+    pub fleet_share_max_percent: u8,
+}
+
+/// For owners, whose mail has it, and for whoever carries the list out, alike.
+impl fmt::Display for LimitsExceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { actions: ends, fleet, kind, actions_max, fleet_share_max_percent } = self;
+        write!(f, "this run would end {ends} of {fleet} {kind}, and [limits] allows ")?;
+        if *ends > usize::try_from(*actions_max).unwrap_or(usize::MAX) {
+            write!(f, "actions_max = {actions_max}")?;
+        } else {
+            write!(f, "fleet_share_max_percent = {fleet_share_max_percent}")?;
+        }
+        f.write_str(", so a person decides (`curfew plans`); keep what you need (`curfew keep ID`)")
+    }
+}
+
+/// Below so many instances a share of the fleet means little.
+const FLEET_MIN_FOR_SHARE: usize = 10;
+
+/// Holds every inferred end of a plan that exceeds a limit. Marks, messages, starts, and ends that owners wrote down are
+/// never counted and never held.
+pub fn hold_where_exceeded(plan: &mut Plan, limits: &LimitsConfig) {
+    let (steps, fleet) = (&mut plan.steps, plan.seen);
+    let ends = steps.iter().filter(|step| step.is_inferred_end()).count();
+    let share_max = usize::from(limits.fleet_share_max_percent.get());
+    let too_many = ends > usize::try_from(limits.actions_max).unwrap_or(usize::MAX);
+    let too_large_a_share = fleet >= FLEET_MIN_FOR_SHARE && ends * 100 > fleet * share_max;
+    if !too_many && !too_large_a_share {
+        return;
+    }
+    let exceeded = LimitsExceeded {
+        actions: ends,
+        fleet,
+        kind: if steps.iter().any(|step| matches!(step.seen, ObservedResource::Volume(_))) {
+            "volumes"
+        } else {
+            "instances"
+        },
+        actions_max: limits.actions_max,
+        fleet_share_max_percent: limits.fleet_share_max_percent.get(),
+    };
+    for step in steps.iter_mut().filter(|step| step.is_inferred_end()) {
+        step.held = Some(exceeded);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Action, Evidence, Step, Target};
+    use model::config::Config;
+    use model::fixture::instance;
+    use model::id::ResourceId;
+    use model::mode::Mode;
+
+    fn step(mode: Mode, action: Action, evidence: Evidence) -> Step {
+        let seen = instance().build();
+        let target = Target {
+            region: seen.region.clone(),
+            resource: ResourceId::from("i-0abc"),
+            team: None,
+            owner: None,
+            name: None,
+            what: seen.instance_type.to_string(),
+        };
+        Step::bare(target, action, evidence, mode, ObservedResource::Instance(seen))
+    }
+
+    fn stop() -> Action {
+        Action::Stop { mark: None, stopped: "untagged 2026-09-01T12:00:00Z".to_owned() }
+    }
+
+    fn untagged() -> Evidence {
+        Evidence::Untagged { missing: vec!["Owner".to_owned()], disowned_by: None }
+    }
+
+    fn expired() -> Evidence {
+        Evidence::Expired { expires_at: "2026-09-01T12:00:00Z".parse().unwrap() }
+    }
+
+    /// How many of `inferred` ends are held in a fleet of that size, beside ones that never count.
+    fn check(inferred: usize, fleet: usize, config: &str, expect: usize) {
+        let mut steps = vec![
+            step(Mode::Enforce, stop(), expired()),
+            step(Mode::Enforce, Action::Terminate { mark: None }, expired()),
+            step(Mode::Enforce, Action::Notify, untagged()),
+            step(Mode::Enforce, Action::Start, untagged()),
+            step(Mode::Observe, stop(), untagged()),
+        ];
+        let uncounted = steps.len();
+        steps.extend((0..inferred).map(|_| step(Mode::Enforce, stop(), untagged())));
+        let mut plan = Plan { seen: fleet, steps, skipped: Vec::new(), gaps: Vec::new() };
+        hold_where_exceeded(&mut plan, &Config::read(config).unwrap().limits);
+        let steps = plan.steps;
+        assert!(steps[..uncounted].iter().all(|step| step.held.is_none()));
+        assert_eq!(
+            steps[uncounted..].iter().filter(|step| step.held.is_some()).count(),
+            expect,
+            "{inferred} of {fleet}"
+        );
+    }
+
+    #[test]
+    fn it_says_the_limit_and_who_does_what() {
+        let check = |actions_max: u32, allows: &str| {
+            let (ends, fleet, kind) = (5, 30, "instances");
+            let exceeded = LimitsExceeded { actions: ends, fleet, kind, actions_max, fleet_share_max_percent: 10 };
+            let said = format!(
+                "this run would end 5 of 30 instances, and [limits] allows {allows}, so a person decides (`curfew plans`); \
+                 keep what you need (`curfew keep ID`)"
+            );
+            assert_eq!(exceeded.to_string(), said);
+        };
+        check(3, "actions_max = 3");
+        check(5, "fleet_share_max_percent = 10");
+    }
+
+    #[test]
+    fn the_number_of_ends_is_limited() {
+        check(10, 1000, "", 0);
+        check(11, 1000, "", 11);
+        check(0, 0, "[limits]\nactions_max = 0", 0);
+        check(1, 1000, "[limits]\nactions_max = 0", 1);
+    }
+
+    #[test]
+    fn their_share_is_limited_where_the_fleet_has_ten() {
+        check(9, 9, "", 0);
+        check(2, 10, "", 0);
+        check(3, 10, "", 3);
+        check(3, 14, "", 3);
+        check(3, 15, "", 0);
+        check(1, 10, "[limits]\nfleet_share_max_percent = 0", 1);
+        check(10, 10, "[limits]\nfleet_share_max_percent = 100", 0);
+    }
+}

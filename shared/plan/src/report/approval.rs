@@ -1,0 +1,190 @@
+//! What has become since of the ends that a run left to a person, by the records of later runs.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use model::id::{Region, ResourceId, RunId};
+use model::money::Rate;
+
+use super::{APPLIED, OutcomeKind, RecordedStep, RunRecord};
+
+/// Of one record as much as the sequel of another one needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunTrace {
+    function: String,
+    run: RunId,
+    at: Timestamp,
+    /// What an apply settled; of any other run, what it left to a person.
+    ends: Vec<TracedAction>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct TracedAction {
+    item: (Region, ResourceId),
+    saves: Rate,
+    outcome: OutcomeKind,
+}
+
+impl TracedAction {
+    fn from_step(step: &RecordedStep) -> Self {
+        Self {
+            item: (step.region.clone(), step.resource.clone()),
+            saves: step.saves_usd_per_hour.unwrap_or_default(),
+            outcome: step.outcome,
+        }
+    }
+}
+
+impl RunTrace {
+    /// Of a record.
+    #[must_use]
+    pub fn from_record(record: &RunRecord) -> Self {
+        let is_settled = |step: &&RecordedStep| {
+            matches!(step.outcome, OutcomeKind::Done | OutcomeKind::AlreadyGone | OutcomeKind::Changed) && step.is_end()
+        };
+        let ends = if record.is_of_apply() {
+            record.steps.iter().filter(is_settled).map(TracedAction::from_step).collect()
+        } else {
+            record.waiting().map(TracedAction::from_step).collect()
+        };
+        Self { function: record.function.clone(), run: record.run.clone(), at: record.at, ends }
+    }
+
+    fn is_of_apply(&self) -> bool {
+        self.run.as_str().starts_with(APPLIED)
+    }
+
+    /// Whether it carried that plan out, or a part of it.
+    fn applies(&self, plan: &Self) -> bool {
+        let rest = self.run.as_str().strip_prefix(APPLIED).and_then(|rest| rest.strip_prefix(plan.run.as_str()));
+        rest.is_some_and(|rest| rest.starts_with('-'))
+    }
+}
+
+/// What has become of the ends that a run left to a person.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ApprovalStatus {
+    /// The runs that carried out some of them, the oldest first.
+    pub applied_by: Vec<RunId>,
+    /// The newest run of the same function, where that is a later one: what still has to end it has found again.
+    pub overtaken_by: Option<RunId>,
+    /// What became of those that need nobody any more.
+    pub settled: BTreeMap<(Region, ResourceId), OutcomeKind>,
+    /// How many still wait.
+    pub waiting: usize,
+    /// What those would save, as far as that is known.
+    pub at_stake: Rate,
+}
+
+impl ApprovalStatus {
+    /// Of a run, by the traces of others; its own may be among them.
+    #[must_use]
+    pub fn from_traces(plan: &RunTrace, others: &[RunTrace]) -> Self {
+        let mut sequel = Self::default();
+        if plan.is_of_apply() || plan.ends.is_empty() {
+            return sequel;
+        }
+        let of_function = || others.iter().filter(|other| other.function == plan.function);
+        let mut applies: Vec<&RunTrace> = of_function().filter(|other| other.is_of_apply()).collect();
+        applies.sort_by_key(|apply| apply.at);
+        for apply in applies {
+            let own = apply.applies(plan);
+            // What ended by another plan's list after this one was made is on both. What had changed since that one was made
+            // has not changed since this one.
+            let counts = |end: &&TracedAction| own || (apply.at >= plan.at && end.outcome != OutcomeKind::Changed);
+            let ends = apply.ends.iter().filter(|end| plan.ends.iter().any(|of_plan| of_plan.item == end.item));
+            let before = sequel.settled.len();
+            for end in ends.filter(counts) {
+                sequel.settled.entry(end.item.clone()).or_insert(end.outcome);
+            }
+            if sequel.settled.len() > before {
+                sequel.applied_by.push(apply.run.clone());
+            }
+        }
+        let newest = of_function().filter(|other| !other.is_of_apply()).max_by_key(|other| other.at);
+        sequel.overtaken_by = newest.filter(|newest| newest.at > plan.at).map(|newest| newest.run.clone());
+        if sequel.overtaken_by.is_none() {
+            let left = plan.ends.iter().filter(|end| !sequel.settled.contains_key(&end.item));
+            (sequel.waiting, sequel.at_stake) = left.fold((0, Rate::ZERO), |(n, sum), end| (n + 1, sum + end.saves));
+        }
+        sequel
+    }
+
+    /// How many of them have been carried out.
+    #[must_use]
+    pub fn done(&self) -> usize {
+        self.settled.values().filter(|outcome| **outcome == OutcomeKind::Done).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A run of a minute that says so of these instances.
+    fn trace(run: &str, minute: u32, outcomes: &[(&str, &str)]) -> RunTrace {
+        let steps = outcomes.iter().map(|(resource, outcome)| {
+            json!({
+                "region": "us-east-1", "resource": resource, "action": "stop", "evidence": { "rule": "idle" },
+                "saves_usd_per_hour": 1.0, "outcome": outcome,
+            })
+        });
+        let record = json!({
+            "function": "reap-instances", "run": run, "at": format!("2026-09-01T12:{minute:02}:00Z"), "mode": "enforce",
+            "steps": steps.collect::<Vec<Value>>(),
+        });
+        RunTrace::from_record(&serde_json::from_value(record).unwrap())
+    }
+
+    const HELD: [(&str, &str); 2] = [("i-1", "not-reached"), ("i-2", "not-reached")];
+
+    /// Of the run `a`, which left two ends at 12:10: how many wait, how many are done, whose runs did it, and which overtook.
+    fn check(others: &[RunTrace], waiting: usize, done: usize, applied_by: &[&str], overtaken_by: Option<&str>) {
+        let plan = trace("a", 10, &HELD);
+        let sequel = ApprovalStatus::from_traces(&plan, &[others, std::slice::from_ref(&plan)].concat());
+        let dollars = u64::try_from(waiting).unwrap();
+        assert_eq!((sequel.waiting, sequel.done()), (waiting, done));
+        assert_eq!(sequel.at_stake, Rate::from_usd_micros_per_hour(dollars * 1_000_000));
+        assert_eq!(sequel.applied_by.iter().map(RunId::as_str).collect::<Vec<_>>(), applied_by);
+        assert_eq!(sequel.overtaken_by.as_ref().map(RunId::as_str), overtaken_by);
+    }
+
+    #[test]
+    fn it_waits_until_it_is_carried_out() {
+        check(&[], 2, 0, &[], None);
+        check(&[trace("apply-a-1", 11, &[("i-1", "done")])], 1, 1, &["apply-a-1"], None);
+        check(&[trace("apply-a-1", 11, &[("i-1", "failed"), ("i-2", "not-reached")])], 2, 0, &[], None);
+        check(&[trace("apply-a-1", 11, &[("i-1", "changed"), ("i-2", "already-gone")])], 0, 0, &["apply-a-1"], None);
+        let two = [trace("apply-a-2", 12, &[("i-2", "done")]), trace("apply-a-1", 11, &[("i-1", "done")])];
+        check(&two, 0, 2, &["apply-a-1", "apply-a-2"], None);
+        let twice = [trace("apply-a-1", 11, &[("i-1", "done")]), trace("apply-a-2", 12, &[("i-1", "already-gone")])];
+        check(&twice, 1, 1, &["apply-a-1"], None);
+    }
+
+    #[test]
+    fn another_plans_list_counts_where_it_was_carried_out_later() {
+        check(&[trace("apply-b-1", 11, &[("i-1", "done"), ("i-9", "done")])], 1, 1, &["apply-b-1"], None);
+        check(&[trace("apply-b-1", 9, &[("i-1", "done")])], 2, 0, &[], None);
+        check(&[trace("apply-b-1", 11, &[("i-1", "changed")])], 2, 0, &[], None);
+    }
+
+    #[test]
+    fn a_later_run_of_the_function_overtakes() {
+        check(&[trace("b", 15, &HELD)], 0, 0, &[], Some("b"));
+        check(&[trace("b", 15, &[]), trace("c", 20, &[])], 0, 0, &[], Some("c"));
+        check(&[trace("b", 5, &HELD)], 2, 0, &[], None);
+        let other = RunTrace { function: "reap-volumes".to_owned(), ..trace("b", 15, &[]) };
+        check(&[other], 2, 0, &[], None);
+        let applied = [trace("apply-a-1", 11, &[("i-1", "done")]), trace("b", 15, &[("i-2", "not-reached")])];
+        check(&applied, 0, 1, &["apply-a-1"], Some("b"));
+    }
+
+    #[test]
+    fn nothing_becomes_of_what_left_nothing() {
+        for plan in [trace("a", 10, &[("i-1", "done")]), trace("apply-a-1", 11, &HELD)] {
+            assert_eq!(ApprovalStatus::from_traces(&plan, &[trace("b", 15, &[])]), ApprovalStatus::default());
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What became of jobs in one run: the function's response and the audit record, in the form that those of all functions have.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use jobs::{Job, JobId, JobTransition, TransitionKind};
+use model::id::{Region, ResourceId, RunId, TeamName};
+use model::mode::Mode;
+use model::observation::Gap;
+use serde::Serialize;
+
+use super::record::{AuditedStep, RunHeader, SCHEMA, STEPS_MAX, key_of};
+use super::{OutcomeKind, StepOutcome};
+
+/// One run of the function that launches and ends what teams ask for as jobs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobsReport {
+    /// The function.
+    pub function: &'static str,
+    /// The run.
+    pub run: RunId,
+    /// When it looked.
+    pub at: Timestamp,
+    /// `CURFEW_MODE`.
+    pub mode: Mode,
+    /// How many jobs it looked at.
+    pub seen: usize,
+    /// What it did, or found, in order.
+    pub steps: Vec<JobStep>,
+    /// What it could not see, or could not say.
+    pub gaps: Vec<Gap>,
+}
+
+/// One thing that was done for a job, or found out about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct JobStep {
+    /// Where its machine is, or else the home region.
+    region: Region,
+    /// The machine, where there is one; else `<job>`, without its team.
+    resource: ResourceId,
+    team: TeamName,
+    action: JobAction,
+    evidence: JobEvidence,
+    /// Always null: a job is ended when its team says.
+    saves_usd_per_hour: Option<()>,
+    outcome: OutcomeKind,
+    error: Option<String>,
+    /// What it is, for people: in the audit record alone.
+    #[serde(skip)]
+    what: String,
+}
+
+/// What was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum JobAction {
+    /// A machine was launched, or is to be.
+    Launch,
+    /// A machine is ended.
+    Terminate,
+    /// It may not be launched now.
+    Hold,
+    /// Said, and no more.
+    Notify,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct JobEvidence {
+    rule: &'static str,
+    job: JobId,
+    attempt: u32,
+    step: Option<u64>,
+    why: String,
+}
+
+impl JobStep {
+    /// Of a transition.
+    #[must_use]
+    pub fn from_transition(job: &Job, note: &JobTransition, home: &Region) -> Self {
+        let machine = match &note.kind {
+            TransitionKind::Launched(instance)
+            | TransitionKind::Lost(instance, _)
+            | TransitionKind::Ended(instance) => Some(instance),
+            TransitionKind::Held | TransitionKind::Waits | TransitionKind::Finished => None,
+        };
+        let action = match note.kind {
+            TransitionKind::Launched(_) => JobAction::Launch,
+            TransitionKind::Ended(_) => JobAction::Terminate,
+            TransitionKind::Held => JobAction::Hold,
+            TransitionKind::Lost(..) | TransitionKind::Waits | TransitionKind::Finished => JobAction::Notify,
+        };
+        let placed = job.machine().into_iter().chain(&job.previous_attempt);
+        let placed = machine.and_then(|machine| placed.clone().find(|placed| placed.instance == *machine));
+        let evidence = JobEvidence {
+            rule: "job",
+            job: job.job.clone(),
+            attempt: note.attempt,
+            step: note.step,
+            why: note.why.clone(),
+        };
+        Self {
+            region: placed.map_or_else(|| home.clone(), |placed| placed.region.clone()),
+            resource: machine.cloned().unwrap_or_else(|| ResourceId::new(job.job.job.as_str())),
+            team: job.job.team.clone(),
+            action,
+            evidence,
+            saves_usd_per_hour: None,
+            outcome: OutcomeKind::Done,
+            error: None,
+            what: placed.map_or_else(|| "job".to_owned(), |placed| placed.instance_type.to_string()),
+        }
+    }
+
+    /// Of something about a job that is no transition.
+    #[must_use]
+    pub fn new(job: &Job, action: JobAction, why: impl Into<String>, home: &Region) -> Self {
+        let kind = TransitionKind::Finished;
+        let note = JobTransition { kind, why: why.into(), attempt: job.attempt, step: job.progress.step };
+        Self { action, ..Self::from_transition(job, &note, home) }
+    }
+
+    /// A launch that would have been, in observe mode.
+    #[must_use]
+    pub fn observed(self) -> Self {
+        Self { action: JobAction::Launch, outcome: OutcomeKind::Observed, ..self }
+    }
+
+    /// Adds it, or what became of it, where the same thing stands there already as decided.
+    pub fn take_up(steps: &mut Vec<Self>, step: Self) {
+        let is_same = |one: &&mut Self| one.action == step.action && one.resource == step.resource;
+        match steps.iter_mut().rev().find(is_same) {
+            Some(decided) => (decided.outcome, decided.error) = (step.outcome, step.error),
+            None => steps.push(step),
+        }
+    }
+
+    /// The same with what became of it.
+    #[must_use]
+    pub fn with(self, outcome: StepOutcome) -> Self {
+        Self { outcome: outcome.kind, error: outcome.error, ..self }
+    }
+}
+
+/// What Lambda's caller gets.
+#[derive(Debug, Serialize)]
+pub struct JobsResponse<'a> {
+    #[serde(flatten)]
+    head: RunHeader<'a>,
+    steps: &'a [JobStep],
+    skipped: BTreeMap<String, usize>,
+    gaps: &'a [Gap],
+}
+
+/// What stays in the bucket.
+#[derive(Debug, Serialize)]
+pub struct JobsRecord<'a> {
+    schema: u32,
+    #[serde(flatten)]
+    head: RunHeader<'a>,
+    steps: Vec<AuditedStep<'a, &'a JobStep>>,
+    skipped: BTreeMap<String, Vec<ResourceId>>,
+    gaps: &'a [Gap],
+}
+
+impl JobsReport {
+    fn head(&self) -> RunHeader<'_> {
+        let mut regions: Vec<&Region> = self.steps.iter().map(|step| &step.region).collect();
+        regions.sort_unstable();
+        regions.dedup();
+        let Self { function, run, at, mode, seen, .. } = self;
+        RunHeader { function, run, at: *at, mode: *mode, regions, seen: *seen }
+    }
+
+    /// Whether nothing is worth a record: nothing was done, found or missed.
+    #[must_use]
+    pub const fn is_quiet(&self) -> bool {
+        self.steps.is_empty() && self.gaps.is_empty()
+    }
+
+    /// What Lambda's caller gets.
+    #[must_use]
+    pub fn response(&self) -> JobsResponse<'_> {
+        let steps = &self.steps[..self.steps.len().min(STEPS_MAX)];
+        JobsResponse { head: self.head(), steps, skipped: BTreeMap::new(), gaps: &self.gaps }
+    }
+
+    /// What stays in the bucket.
+    #[must_use]
+    pub fn record(&self) -> JobsRecord<'_> {
+        let steps = self.steps.iter().map(|step| AuditedStep { step, what: &step.what, name: None }).collect();
+        JobsRecord { schema: SCHEMA, head: self.head(), steps, skipped: BTreeMap::new(), gaps: &self.gaps }
+    }
+
+    /// Where its record lies, as that of every function.
+    #[must_use]
+    pub fn key(&self) -> String {
+        key_of(self.at, self.function, &self.run)
+    }
+}

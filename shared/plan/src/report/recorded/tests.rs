@@ -1,0 +1,220 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::NotifyOnlyReason;
+
+fn record(run: &str, steps: Value) -> Value {
+    json!({
+        "schema": 1,
+        "function": "reap-instances",
+        "run": run,
+        "at": "2026-09-01T12:00:00Z",
+        "mode": "enforce",
+        "regions": ["us-east-1"],
+        "seen": 3,
+        "steps": steps,
+        "skipped": { "protected": ["i-9"] },
+        "gaps": [],
+    })
+}
+
+fn step(action: &str, rule: &str, outcome: &str) -> Value {
+    json!({
+        "region": "us-east-1",
+        "resource": "i-1",
+        "team": "vision",
+        "action": action,
+        "evidence": { "rule": rule },
+        "saves_usd_per_hour": 1.006,
+        "outcome": outcome,
+        "error": null,
+    })
+}
+
+fn read(value: Value) -> RunRecord {
+    serde_json::from_value(value).unwrap()
+}
+
+#[test]
+fn it_is_written_again_as_it_was_read() {
+    let mut written = record("run-1", json!([step("stop", "idle", "done")]));
+    let read = read(written.clone());
+    assert_eq!(read.key(), "plans/2026-09-01/reap-instances/run-1.json");
+    written.as_object_mut().unwrap().remove("schema");
+    assert_eq!(serde_json::to_value(read).unwrap(), written);
+}
+
+#[test]
+fn what_a_later_version_adds_is_passed_over_and_what_is_needed_must_be_there() {
+    let mut newer = record("run-1", json!([step("stop", "idle", "done")]));
+    newer["steps"][0]["colour"] = json!("red");
+    newer["evidence"] = json!("so");
+    read(newer);
+    for missing in ["function", "run", "at", "mode", "steps"] {
+        let mut damaged = record("run-1", json!([]));
+        damaged.as_object_mut().unwrap().remove(missing);
+        assert!(serde_json::from_value::<RunRecord>(damaged).is_err(), "{missing}");
+    }
+    let strange = record("run-1", json!([step("stop", "idle", "perhaps")]));
+    assert!(serde_json::from_value::<RunRecord>(strange).is_err());
+}
+
+#[test]
+fn a_price_is_exact_and_none_where_there_is_none() {
+    let check = |usd: Value, expect: Option<u64>| {
+        let mut of = step("stop", "idle", "done");
+        of["saves_usd_per_hour"] = usd;
+        let read = read(record("run-1", json!([of])));
+        assert_eq!(read.steps[0].saves_usd_per_hour.map(Rate::usd_micros_per_hour), expect);
+    };
+    check(json!(1.006), Some(1_006_000));
+    check(json!(0), Some(0));
+    check(json!(0.000_001), Some(1));
+    check(json!(null), None);
+    check(json!(-1.0), None);
+    check(json!(1e300), None);
+}
+
+/// Whether a step waits for a person.
+fn check_waits(run: &str, action: &str, rule: &str, outcome: &str, expect: bool) {
+    let read = read(record(run, json!([step(action, rule, outcome)])));
+    assert_eq!(read.waiting().count(), usize::from(expect), "{run} {action} {rule} {outcome}");
+    assert_eq!(read.tally().waiting, usize::from(expect));
+}
+
+#[test]
+fn inferred_ends_that_were_not_reached_wait_for_a_person() {
+    for (action, rule) in [("stop", "idle"), ("terminate", "untagged"), ("stop", "lifetime"), ("delete", "orphaned")] {
+        check_waits("run-1", action, rule, "not-reached", true);
+        for outcome in ["done", "observed", "already-gone", "changed", "failed"] {
+            check_waits("run-1", action, rule, outcome, false);
+        }
+    }
+}
+
+#[test]
+fn nothing_else_does() {
+    check_waits("run-1", "stop", "expired", "not-reached", false);
+    check_waits("run-1", "stop", "hours", "not-reached", false);
+    check_waits("run-1", "delete", "expired", "not-reached", false);
+    check_waits("run-1", "stop", "a-later-rule", "not-reached", false);
+    for action in ["mark", "unmark", "notify", "start", "snapshot", "launch"] {
+        check_waits("run-1", action, "idle", "not-reached", false);
+    }
+    check_waits("apply-run-1-20260901T120000Z", "stop", "idle", "not-reached", false);
+    let mut observed = record("run-1", json!([step("stop", "idle", "not-reached")]));
+    observed["mode"] = json!("observe");
+    assert_eq!(read(observed).waiting().count(), 0);
+}
+
+#[test]
+fn a_run_in_figures() {
+    let steps = json!([
+        step("stop", "idle", "done"),
+        step("mark", "idle", "done"),
+        step("stop", "idle", "observed"),
+        step("stop", "idle", "not-reached"),
+        step("mark", "idle", "not-reached"),
+        step("stop", "idle", "changed"),
+        step("stop", "idle", "already-gone"),
+        step("stop", "idle", "failed"),
+    ]);
+    let rate = |cents| Rate::from_usd_micros_per_hour(cents);
+    assert_eq!(
+        read(record("run-1", steps)).tally(),
+        RunTally {
+            done: 2,
+            ended: 1,
+            observed: 1,
+            overtaken: 2,
+            failed: 1,
+            not_reached: 1,
+            waiting: 1,
+            saved: rate(1_006_000),
+            would_save: rate(1_006_000),
+            at_stake: rate(1_006_000),
+        }
+    );
+}
+
+#[test]
+fn evidence_in_few_words() {
+    let of = |action: &str, evidence: Value, expect: &str| {
+        let evidence: RecordedEvidence = serde_json::from_value(evidence).unwrap();
+        assert_eq!(evidence.describe(action), expect);
+    };
+    let check = |evidence: Value, expect: &str| of("stop", evidence, expect);
+    check(
+        json!({ "rule": "idle", "from": "2026-09-01T10:50:00Z", "gpu_max_percent": 0.4, "cpu_max_vcpus": 0.12 }),
+        "GPU at 0 %, CPU 0.1 vCPUs since 2026-09-01T10:50",
+    );
+    check(json!({ "rule": "untagged", "missing": ["Team", "Owner"] }), "lacks Team, Owner");
+    check(json!({ "rule": "lifetime", "launched_at": "2026-08-01T00:00:00Z" }), "runs since 2026-08-01T00:00");
+    let hours = || json!({ "rule": "hours", "hours": "Mon-Fri 08:00-20:00 UTC", "at": "2026-09-01T20:00:00Z" });
+    check(hours(), "outside Mon-Fri 08:00-20:00 UTC");
+    of("notify", hours(), "outside Mon-Fri 08:00-20:00 UTC");
+    of("start", hours(), "within Mon-Fri 08:00-20:00 UTC");
+    of("mark", hours(), "Mon-Fri 08:00-20:00 UTC end at 20:00 UTC");
+    of("mark", json!({ "rule": "hours", "hours": "Mon" }), "hours Mon");
+    check(
+        json!({ "rule": "orphaned", "size_gib": 500, "volume_type": "gp3", "unattached_since": "2026-08-01T00:00:00Z" }),
+        "500 GiB gp3 unused since 2026-08-01T00:00",
+    );
+    check(json!({ "rule": "expired", "expires_at": "2026-09-01T11:00:00Z" }), "expired 2026-09-01T11:00");
+    check(
+        json!({ "rule": "expired", "volume": "vol-1", "expires_at": "2026-09-01T11:00:00Z" }),
+        "of vol-1, kept until 2026-09-01T11:00",
+    );
+    check(json!({ "rule": "idle", "mended": true }), "called off");
+    check(json!({ "rule": "idle", "devices": 1, "by": "x" }), "by x, devices 1");
+    check(json!({ "rule": "a-later-rule" }), "");
+}
+
+#[test]
+fn why_it_is_only_told() {
+    let check = |why: Value, expect: Option<NotifyOnlyReason>| {
+        let evidence: RecordedEvidence = serde_json::from_value(json!({ "rule": "idle", "notify_only": why })).unwrap();
+        assert_eq!(evidence.notify_only(), expect);
+    };
+    check(json!("configured"), Some(NotifyOnlyReason::Configured));
+    check(json!("local-disk"), Some(NotifyOnlyReason::LocalDisk));
+    check(json!("a-later-reason"), None);
+    check(json!(null), None);
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,40}".prop_map(Value::from),
+        prop::collection::vec(".{0,9}", 0..3).prop_map(Value::from),
+    ]
+}
+
+proptest! {
+    /// Whoever wrote a record, reviewing it does not end the command.
+    #[test]
+    fn any_evidence_has_words(
+        action in "stop|start|mark|.{0,9}",
+        rule in "idle|untagged|lifetime|hours|orphaned|expired|.{0,9}",
+        evidence in prop::collection::btree_map(
+            "from|gpu_max_percent|cpu_max_vcpus|missing|launched_at|hours|at|size_gib|volume_type|unattached_since|expires_at|\
+             volume|mended|.{0,9}",
+            any_value(),
+            0..6,
+        ),
+        saves in any::<f64>(),
+    ) {
+        let mut of = step(&action, &rule, "not-reached");
+        let because: Map<String, Value> = evidence.into_iter().filter(|(key, _)| key != "deadline").collect();
+        of["evidence"] = Value::Object(because);
+        of["evidence"]["rule"] = Value::from(rule);
+        of["saves_usd_per_hour"] = Value::from(saves);
+        let read = read(record("run-1", json!([of, of])));
+        let RunTally { waiting, not_reached, .. } = read.tally();
+        prop_assert_eq!(waiting + not_reached, 2);
+        prop_assert_eq!(read.steps[0].evidence.describe(&action), read.steps[1].evidence.describe(&action));
+    }
+}

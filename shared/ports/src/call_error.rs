@@ -1,0 +1,160 @@
+//! What AWS answers when it does not do what it is asked, as one sentence: what was called, what AWS said, what to do.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use model::id::{Region, ResourceId};
+use model::observation::{Gap, GapKind};
+
+/// A call that failed for good, all retries included.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{call} failed in {region}: {}", self.explained())]
+pub struct CallError {
+    /// The call by its IAM action, such as `ec2:DescribeInstances`.
+    pub call: &'static str,
+    /// Where.
+    pub region: Region,
+    /// What kind of failure it is.
+    pub kind: CallErrorKind,
+    /// AWS's code and words.
+    pub message: String,
+}
+
+/// The kinds of failure that want different answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallErrorKind {
+    /// The permission is missing, or denied.
+    Denied {
+        /// By a policy of the organisation, which nobody in the account can mend.
+        by_organisation: bool,
+    },
+    /// EC2 says that it does not know the resource, now. An answer that leaves it out says nothing.
+    NotFound,
+    /// Too many calls, by whomever in the account.
+    Throttled,
+    /// AWS has no such capacity, now.
+    Capacity,
+    /// The resource is in a state that does not allow it.
+    WrongState,
+    /// Something hangs on the resource, by which it cannot go.
+    InUse,
+    /// The resource does not allow it in any state.
+    Unsupported,
+    /// No answer, or none that can be understood, or one of a server in trouble: it may have been carried out.
+    Unanswered,
+    /// Anything else.
+    Other,
+}
+
+impl CallError {
+    /// Of a call, or several, that took too long for this run.
+    #[must_use]
+    pub fn timed_out(call: &'static str, region: &Region, timeout: Duration) -> Self {
+        let message = format!("no complete answer within {} s; the next run asks again", timeout.as_secs());
+        Self { call, region: region.clone(), kind: CallErrorKind::Other, message }
+    }
+
+    /// Of an answer that should be about one resource, and is not. `incomplete`: it is, but leaves out what must be known.
+    ///
+    /// It does not say that the resource is gone: EC2 says that in an error, and AWS's own waiters take nothing else for it
+    /// (AWS CLI reference, `wait volume-deleted`).
+    #[must_use]
+    pub fn without(call: &'static str, region: &Region, resource: &ResourceId, incomplete: bool) -> Self {
+        let message = if incomplete {
+            format!("EC2 left out what must be known of {resource}")
+        } else {
+            format!("EC2 answered without {resource}, and not that it is gone")
+        };
+        Self { call, region: region.clone(), kind: CallErrorKind::Other, message }
+    }
+
+    /// What AWS said and what to do, without the call and the region.
+    #[must_use]
+    pub fn explained(&self) -> String {
+        let said = self.message.trim_end_matches('.');
+        match self.advice() {
+            Some(advice) => format!("{said}; {advice}"),
+            None => said.to_owned(),
+        }
+    }
+
+    fn advice(&self) -> Option<String> {
+        let says = |words| self.message.contains(words);
+        let advice = match self.kind {
+            CallErrorKind::Denied { by_organisation: true } => {
+                "a policy of the organisation forbids it, which only its administrators can change".to_owned()
+            }
+            CallErrorKind::Denied { by_organisation: false } if says("explicit deny") => {
+                "a policy denies it explicitly, as Curfew's own does for what carries curfew:protected".to_owned()
+            }
+            CallErrorKind::Denied { by_organisation: false } => {
+                format!("grant {} to the role that asked", self.missing())
+            }
+            CallErrorKind::NotFound => {
+                "EC2 is eventually consistent, so this does not mean that it is gone; the next run looks again"
+                    .to_owned()
+            }
+            CallErrorKind::Throttled if says("Snapshot") => {
+                "so many snapshots at once are all that EC2 makes; the next run tries again".to_owned()
+            }
+            CallErrorKind::Throttled => "the account makes too many calls; the next run tries again".to_owned(),
+            CallErrorKind::Capacity => "AWS has none at the moment; the next run tries again".to_owned(),
+            CallErrorKind::WrongState => "its state has changed; the next run looks again".to_owned(),
+            CallErrorKind::InUse if says("InvalidSnapshot.InUse") => {
+                "an AMI is made of it, and deregistering that AMI frees it".to_owned()
+            }
+            CallErrorKind::InUse => "it is attached again; the next run looks again".to_owned(),
+            // EC2 user guide, "Service-linked role for EC2 Spot Instances".
+            CallErrorKind::Other if says("ServiceLinkedRoleCreationNotPermitted") => {
+                "an administrator creates it once, by `aws iam create-service-linked-role --aws-service-name \
+                 spot.amazonaws.com`"
+                    .to_owned()
+            }
+            CallErrorKind::Other if says("AuthFailure") || says("OptInRequired") || says("InvalidClientTokenId") => {
+                format!("check that the account has enabled {}, and the credentials", self.region)
+            }
+            CallErrorKind::Unsupported | CallErrorKind::Unanswered | CallErrorKind::Other => return None,
+        };
+        Some(advice)
+    }
+
+    /// The action that is not granted: a call may need others, such as `iam:PassRole`, and newer denials name it.
+    fn missing(&self) -> &str {
+        let named = self.message.split_once("is not authorized to perform: ");
+        let named = named.and_then(|(_, rest)| rest.split_whitespace().next());
+        named.filter(|action| action.contains(':')).unwrap_or(self.call)
+    }
+
+    /// Something of the region stayed unseen.
+    #[must_use]
+    pub fn gap(&self) -> Gap {
+        self.gap_of_kind(GapKind::Part)
+    }
+
+    /// The whole region stayed unseen.
+    #[must_use]
+    pub fn gap_of_region(&self) -> Gap {
+        match self.kind {
+            CallErrorKind::Denied { by_organisation: true } => self.gap_of_kind(GapKind::ForbiddenRegion),
+            _ => self.gap_of_kind(GapKind::Region),
+        }
+    }
+
+    fn gap_of_kind(&self, kind: GapKind) -> Gap {
+        Gap { region: self.region.clone(), call: self.call.to_owned(), error: self.explained(), kind }
+    }
+}
+
+/// One gap a call: the first error of it, and how many more there were.
+#[must_use]
+pub fn gaps(errors: Vec<CallError>) -> Vec<Gap> {
+    let mut by_call: BTreeMap<&str, (Gap, usize)> = BTreeMap::new();
+    for error in errors {
+        by_call.entry(error.call).and_modify(|(_, more)| *more += 1).or_insert_with(|| (error.gap(), 0));
+    }
+    let with_count = |(gap, more): (Gap, usize)| match more {
+        0 => gap,
+        _ => Gap { error: format!("{} (and {more} more like it)", gap.error), ..gap },
+    };
+    by_call.into_values().map(with_count).collect()
+}

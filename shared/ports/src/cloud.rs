@@ -1,0 +1,162 @@
+//! What a run asks of AWS, but for the state bucket.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use billing::budget::billed::{BilledDays, CostExplorerBill};
+use billing::ledger::RegionObservation;
+use billing::price::{PriceDocument, PriceQueries};
+use jiff::Timestamp;
+use model::config::{Config, SeriesNames};
+use model::id::{Region, ResourceId};
+use model::instance::{Instance, Tags};
+use model::observation::{Gap, Observation};
+use model::usage::{MetricQuestion, MetricSamples, MetricSeries, SeriesOwners};
+use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost, VolumeUse, VolumeUseQuery};
+use notify::Message;
+use plan::ObservedResource;
+
+use crate::CallError;
+
+/// The instances of a region by their id.
+pub type Hosts = BTreeMap<ResourceId, VolumeHost>;
+
+/// One call that changes a resource of EC2.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ec2Write<'a> {
+    /// `CreateTags`.
+    CreateTags {
+        /// On which resources: all of them, or none.
+        resources: &'a [ResourceId],
+        /// The tags.
+        tags: &'a [(&'a str, String)],
+    },
+    /// `DeleteTags`, whatever their values.
+    DeleteTags {
+        /// Of which resource.
+        resource: &'a ResourceId,
+        /// The keys, of which there is one at least: without any, all tags would go (EC2 API reference, "`DeleteTags`").
+        keys: &'a [&'a str],
+    },
+    /// `StopInstances` of one.
+    StopInstance(&'a ResourceId),
+    /// `TerminateInstances` of one.
+    TerminateInstance(&'a ResourceId),
+    /// `StartInstances` of one.
+    StartInstance(&'a ResourceId),
+    /// `CreateSnapshot`, asked for once: it has no token by which a repeat is known (EC2 API reference, "Ensuring idempotency").
+    CreateSnapshot {
+        /// Of which volume.
+        volume: &'a ResourceId,
+        /// The snapshot's tags.
+        tags: &'a Tags,
+    },
+    /// `DeleteVolume`.
+    DeleteVolume(&'a ResourceId),
+    /// `DeleteSnapshot`.
+    DeleteSnapshot(&'a ResourceId),
+}
+
+/// What every run asks of AWS.
+pub trait Cloud {
+    /// The region where Curfew is deployed.
+    fn home(&self) -> &Region;
+
+    /// The configured regions; without any, all that the account has enabled.
+    async fn regions(&self, config: &Config) -> Observation<Region>;
+
+    /// Whether the topic has a confirmed subscription.
+    async fn has_confirmed_subscription(&self, topic_arn: &str) -> Result<bool, CallError>;
+
+    /// Sends one message.
+    async fn publish(&self, topic_arn: &str, message: &Message) -> Result<(), CallError>;
+
+    /// The resource as it is now. A budget is nothing of EC2, and stays as it was seen.
+    async fn describe_again(&self, seen: &ObservedResource) -> Result<ObservedResource, CallError>;
+
+    /// One volume.
+    async fn describe_volume(&self, region: &Region, volume: &ResourceId) -> Result<Volume, CallError>;
+
+    /// One snapshot.
+    async fn describe_snapshot(&self, region: &Region, snapshot: &ResourceId) -> Result<Snapshot, CallError>;
+
+    /// The snapshots that Curfew took of a volume.
+    async fn describe_snapshots_of(&self, region: &Region, volume: &ResourceId) -> Result<Vec<Snapshot>, CallError>;
+
+    /// Changes one resource: the only call that does.
+    async fn write(&self, region: &Region, write: Ec2Write<'_>) -> Result<(), CallError>;
+}
+
+/// What `CloudWatch` answered, and whose questions it did not.
+#[derive(Debug, Default)]
+pub struct Answered {
+    /// A signal that was asked for and has no samples has an empty entry.
+    pub answers: MetricSamples,
+    /// Of these at least one question was not answered in full.
+    pub missed: BTreeSet<ResourceId>,
+    /// Why, once for each call.
+    pub errors: Vec<CallError>,
+}
+
+/// What a run about instances asks.
+pub trait InstanceCloud: Cloud {
+    /// Every instance with an accelerator that is not terminated, of these regions.
+    async fn instances(&self, regions: &[Region], timeout: Duration) -> Observation<Instance>;
+
+    /// The samples of these questions, from their beginnings to `until`.
+    async fn metric_data(
+        &self,
+        region: &Region,
+        questions: impl Iterator<Item = MetricQuestion>,
+        until: Timestamp,
+    ) -> Answered;
+
+    /// Every series of this metric that somebody owns; with `of_late` only those that reported within three hours or so.
+    async fn series(
+        &self,
+        region: &Region,
+        names: &SeriesNames,
+        of_late: bool,
+        owners: &SeriesOwners<'_>,
+    ) -> Result<BTreeSet<MetricSeries>, CallError>;
+}
+
+/// What a run about volumes asks.
+pub trait VolumeCloud: Cloud {
+    /// Every volume of these regions, with what decisions about it need: its tags where `tags` says that they tell anything, the
+    /// snapshot that it came from where `source` says so.
+    async fn storage(
+        &self,
+        regions: &[Region],
+        timeout: Duration,
+        tags: impl Fn(&Volume, &Hosts) -> bool,
+        source: impl Fn(&Volume) -> bool,
+    ) -> ObservedStorage;
+
+    /// Whether volumes of this region were in use, of all that are asked about.
+    async fn volume_uses(
+        &self,
+        region: &Region,
+        asks: &[VolumeUseQuery],
+        now: Timestamp,
+        timeout: Duration,
+    ) -> (BTreeMap<ResourceId, VolumeUse>, Vec<Gap>);
+}
+
+/// What a beat of the budgets asks.
+pub trait BudgetCloud: Cloud {
+    /// One look of the ledger at each of these regions.
+    async fn looks(&self, regions: &[Region], timeout: Duration) -> Observation<RegionObservation>;
+
+    /// Asks for all that is wanted of prices, and takes the answers in.
+    async fn prices(
+        &self,
+        known: &mut PriceDocument,
+        wanted: &PriceQueries,
+        now: Timestamp,
+        timeout: Duration,
+    ) -> Vec<Gap>;
+
+    /// What AWS billed for those days, by Cost Explorer.
+    async fn billed(&self, days: BilledDays) -> Result<CostExplorerBill, CallError>;
+}

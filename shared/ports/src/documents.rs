@@ -1,0 +1,179 @@
+//! What a run reads and writes of the state bucket. A document is read with its version and written only over that version, so of two
+//! runs at once one loses, and knows.
+
+use billing::budget::{Budget, BudgetHolder};
+use billing::ledger::{CalendarMonth, Ledger};
+use billing::price;
+use jobs::{Job, JobId};
+use model::config::Config;
+use model::id::Region;
+use model::notification_log::NotificationLog;
+use model::usage::ActivityCache;
+use serde::Serialize;
+
+use crate::{ConfigLoadError, StoreError};
+
+/// Who loses so often does not lose to another run. Of 40 jobs that reserve at once each loses to some.
+const BUDGET_TRIES_MAX: u32 = 10;
+
+/// Who loses so often leaves it to the next beat, which sees nearly all of it again.
+const LEDGER_TRIES_MAX: u32 = 3;
+
+/// A value as it was read, and what a write of its successor replaces.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Versioned<T> {
+    /// The value; of an absent document the default.
+    pub value: T,
+    /// The object's `ETag`; `None` where there was no object.
+    pub etag: Option<String>,
+}
+
+/// What every run reads and writes.
+pub trait Documents {
+    /// The configuration; of an absent document the default.
+    async fn read_config(&self) -> Result<Config, ConfigLoadError>;
+
+    /// What a function told about a region.
+    async fn read_notices(&self, function: &str, region: &Region) -> Result<Versioned<NotificationLog>, StoreError>;
+
+    /// Writes what a function told about a region over the version `last`; `None`: over nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] where something else is there by now.
+    async fn write_notices(
+        &self,
+        function: &str,
+        region: &Region,
+        notices: &NotificationLog,
+        last: Option<&str>,
+    ) -> Result<(), StoreError>;
+
+    /// Writes empty notices over what is too large, or no document. Gives whether it did.
+    async fn restart_notices(&self, function: &str, region: &Region) -> Result<bool, StoreError>;
+
+    /// Writes the audit record of a run.
+    async fn write_audit(&self, key: &str, record: &impl Serialize) -> Result<(), StoreError>;
+
+    /// Live prices, as they were last asked for. They are a cache: what cannot be understood counts as lost.
+    async fn read_prices(&self) -> Result<Versioned<price::PriceDocument>, StoreError>;
+
+    /// Writes live prices over the version `last`. The new version; `None` where another run was faster.
+    async fn write_prices(
+        &self,
+        prices: &price::PriceDocument,
+        last: Option<&str>,
+    ) -> Result<Option<String>, StoreError>;
+}
+
+/// What earlier runs learnt about instances. It is a cache as well.
+pub trait ActivityDocuments {
+    /// Of the instances of a region.
+    async fn read_activity(&self, region: &Region) -> Result<Versioned<ActivityCache>, StoreError>;
+
+    /// Writes it over the version `last`. Where another run was faster, what that one learnt is as good.
+    async fn write_activity(
+        &self,
+        region: &Region,
+        activity: &ActivityCache,
+        last: Option<&str>,
+    ) -> Result<(), StoreError>;
+}
+
+/// Budgets: one document a holder and month.
+pub trait BudgetDocuments {
+    /// Where a budget stands in that month, `yyyy-mm`; an absent document is one of which nothing is known.
+    async fn read_budget(&self, holder: &BudgetHolder, month: &str) -> Result<Versioned<Budget>, StoreError>;
+
+    /// Writes where a budget stands over the version `last`.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] where something else is there by now.
+    async fn write_budget(
+        &self,
+        holder: &BudgetHolder,
+        month: &str,
+        budget: &Budget,
+        last: Option<&str>,
+    ) -> Result<(), StoreError>;
+
+    /// Changes a budget by what is there now, and again by what another run wrote in the meantime. `change` may refuse, and
+    /// then nothing is written; nor is what it leaves as it was.
+    ///
+    /// # Errors
+    /// The outer ones are of reading and writing; the inner one is that of `change`.
+    async fn update_budget<T, E>(
+        &self,
+        holder: &BudgetHolder,
+        month: &str,
+        mut change: impl FnMut(&mut Budget) -> Result<T, E>,
+    ) -> Result<Result<T, E>, StoreError> {
+        let mut tries = 1..BUDGET_TRIES_MAX;
+        loop {
+            let Versioned { value: before, etag } = self.read_budget(holder, month).await?;
+            let mut after = before.clone();
+            let changed = change(&mut after);
+            if changed.is_err() || after == before {
+                return Ok(changed);
+            }
+            match self.write_budget(holder, month, &after, etag.as_deref()).await {
+                Err(StoreError::Lost { .. }) if tries.next().is_some() => {}
+                written => return written.map(|()| changed),
+            }
+        }
+    }
+}
+
+/// The ledger: one document a region and month.
+pub trait LedgerDocuments {
+    /// The regions of which there is a ledger of that month.
+    async fn list_ledgers(&self, month: &CalendarMonth) -> Result<Vec<Region>, StoreError>;
+
+    /// What ran in a region in a month; nothing where there is no document yet.
+    async fn read_ledger(&self, month: &CalendarMonth, region: &Region) -> Result<Versioned<Ledger>, StoreError>;
+
+    /// Writes what ran over the version `last`.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] where something else is there by now.
+    async fn write_ledger(
+        &self,
+        month: &CalendarMonth,
+        region: &Region,
+        ledger: &Ledger,
+        last: Option<&str>,
+    ) -> Result<(), StoreError>;
+
+    /// Has `change` take down what it has seen, in what is there now, and again in what another run wrote in the meantime. Where
+    /// it says that nothing was new, nothing is written. Gives the ledger as it is then; where it could not be written, as it would be,
+    /// and why.
+    ///
+    /// # Errors
+    /// Where the ledger could not be read.
+    async fn update_ledger(
+        &self,
+        month: &CalendarMonth,
+        region: &Region,
+        mut change: impl FnMut(&mut Ledger) -> bool,
+    ) -> Result<(Ledger, Option<StoreError>), StoreError> {
+        let mut tries = 1..LEDGER_TRIES_MAX;
+        loop {
+            let Versioned { value: mut ledger, etag } = self.read_ledger(month, region).await?;
+            if !change(&mut ledger) {
+                return Ok((ledger, None));
+            }
+            match self.write_ledger(month, region, &ledger, etag.as_deref()).await {
+                Err(StoreError::Lost { .. }) if tries.next().is_some() => {}
+                written => return Ok((ledger, written.err())),
+            }
+        }
+    }
+}
+
+/// What the reapers read of jobs.
+pub trait JobDocuments {
+    /// Where a job stands; `None` where there is no such job.
+    async fn read_job(&self, job: &JobId) -> Result<Versioned<Option<Job>>, StoreError>;
+
+    /// Whether a job, `<team>/<job>`, is unfinished.
+    async fn is_active(&self, job: &str) -> Result<bool, StoreError>;
+}

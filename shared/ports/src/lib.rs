@@ -1,0 +1,15 @@
+//! The seam between a run and the outside world: what a run asks of AWS and of the state bucket, as traits, and how that fails.
+//!
+//! Each trait has two implementors. `cloud::Aws` and `store::Store` reach AWS; the simulated accounts of `shared/execution/tests`
+//! keep everything in memory. The run itself is written once, in `execution`.
+#![expect(async_fn_in_trait, reason = "every run stays on one thread, so no future has to be Send")]
+
+mod call_error;
+mod cloud;
+mod documents;
+mod store_error;
+
+pub use call_error::{CallError, CallErrorKind, gaps};
+pub use cloud::{Answered, BudgetCloud, Cloud, Ec2Write, Hosts, InstanceCloud, VolumeCloud};
+pub use documents::{ActivityDocuments, BudgetDocuments, Documents, JobDocuments, LedgerDocuments, Versioned};
+pub use store_error::{ConfigLoadError, StoreError, action};

@@ -1,0 +1,210 @@
+//! What can go wrong with the bucket, as sentences that say what to do.
+
+use model::config::ConfigError;
+use model::id::Region;
+use model::observation::{Gap, GapKind};
+use plan::report::SCHEMA;
+
+/// Calls by their IAM actions.
+pub mod action {
+    /// Listing objects.
+    pub const LIST: &str = "s3:ListBucket";
+    /// Listing versions of objects.
+    pub const LIST_VERSIONS: &str = "s3:ListBucketVersions";
+    /// Deleting an object.
+    pub const DELETE: &str = "s3:DeleteObject";
+    /// Deleting one version of an object.
+    pub const DELETE_VERSION: &str = "s3:DeleteObjectVersion";
+}
+
+use action::{DELETE, DELETE_VERSION, LIST, LIST_VERSIONS};
+
+/// The longest text of AWS that an error repeats, in characters.
+const SAID_CHARACTERS_MAX: usize = 500;
+
+/// What went wrong with the bucket. The sentence is complete: there are no sources to add.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// S3 refused a call, or did not answer it.
+    #[error("{action} on {address} failed: {said}; {advice}")]
+    Call {
+        /// The call by its IAM action, such as `s3:GetObject`.
+        action: &'static str,
+        /// The object, as `s3://<bucket>/<key>`.
+        address: String,
+        /// What AWS said.
+        said: String,
+        /// What to do about it.
+        advice: &'static str,
+    },
+    /// A document is larger than any that Curfew writes.
+    #[error("{address} has {bytes} bytes, and Curfew reads and writes {bytes_max} at most; look at what is in it")]
+    TooLarge {
+        /// The object, as `s3://<bucket>/<key>`.
+        address: String,
+        /// Its size; where S3 did not tell it, as much of it as was read.
+        bytes: usize,
+        /// The most that is read.
+        bytes_max: usize,
+    },
+    /// More objects than are listed.
+    #[error("{address} has more than {keys_max} objects; look at what wrote them")]
+    TooMany {
+        /// What their names begin with, as `s3://<bucket>/<prefix>`.
+        address: String,
+        /// The most that are listed.
+        keys_max: usize,
+    },
+    /// A document of another version of Curfew.
+    #[error(
+        "{address} has schema {found}, and this version of Curfew knows schema {SCHEMA}; deploy the version that wrote it, \
+         or delete it: {if_lost}"
+    )]
+    UnknownSchema {
+        /// The object, as `s3://<bucket>/<key>`.
+        address: String,
+        /// Its schema as JSON, or `none`.
+        found: String,
+        /// What it means to delete it.
+        if_lost: &'static str,
+    },
+    /// A document that Curfew did not write.
+    #[error("{address} cannot be understood ({problem}); delete it: {if_lost}")]
+    Unreadable {
+        /// The object, as `s3://<bucket>/<key>`.
+        address: String,
+        /// What is wrong, and where.
+        problem: String,
+        /// What it means to delete it.
+        if_lost: &'static str,
+    },
+    /// A document that says that it is of something else than its address does: somebody has copied it there, or forged it.
+    #[error(
+        "{address} says that it is of {says}, so Curfew does not believe it; look who wrote it there, and delete it: {if_lost}"
+    )]
+    Misplaced {
+        /// The object, as `s3://<bucket>/<key>`.
+        address: String,
+        /// What it says that it is of.
+        says: String,
+        /// What it means to delete it.
+        if_lost: &'static str,
+    },
+    /// A value without a form in JSON.
+    #[error(
+        "{address} was not written, because its value has no form in JSON ({problem}); that is a mistake in Curfew"
+    )]
+    Unwritable {
+        /// The object, as `s3://<bucket>/<key>`.
+        address: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Another run wrote the document since this one read it. Read it again, or leave it to the next run.
+    #[error("{address} was written by another run in the meantime, and not overwritten; the next run reads it again")]
+    Lost {
+        /// The object, as `s3://<bucket>/<key>`.
+        address: String,
+    },
+    /// S3 refused a conditional write again and again, because other writes of the object were under way. Nothing was written.
+    #[error("{address} was not written, because others write it at the same time; the next run tries again")]
+    Conflict {
+        /// The object, as `s3://<bucket>/<key>`.
+        address: String,
+    },
+    /// What is written once, and never changes, is there with other content.
+    #[error(
+        "{address} already has other content than Curfew writes there, and was not overwritten; find out who wrote it, and delete it"
+    )]
+    OtherContent {
+        /// The object, as `s3://<bucket>/<key>`.
+        address: String,
+    },
+}
+
+/// Why there is no configuration. Without one a run acts on nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigLoadError {
+    /// The document is wrong; whoever wrote it has to mend it.
+    #[error(transparent)]
+    Refused(ConfigError),
+    /// The document could not be read.
+    #[error(transparent)]
+    Unreachable(StoreError),
+}
+
+impl StoreError {
+    /// A call that failed. `code` is AWS's, such as `AccessDenied`.
+    #[must_use]
+    pub fn call(action: &'static str, address: String, code: Option<&str>, said: &str) -> Self {
+        let said = said.trim().trim_end_matches('.').chars().take(SAID_CHARACTERS_MAX).collect();
+        Self::Call { action, address, said, advice: advice(action, code) }
+    }
+
+    /// Whether no run will ever read it, and any may replace it: not a document of another version, nor one that S3 keeps for now.
+    #[must_use]
+    pub const fn is_unreadable(&self) -> bool {
+        matches!(self, Self::TooLarge { .. } | Self::Unreadable { .. })
+    }
+
+    /// The call that failed, by its IAM action.
+    #[must_use]
+    pub const fn action(&self) -> &'static str {
+        match self {
+            Self::Call { action, .. } => action,
+            Self::TooLarge { .. } | Self::UnknownSchema { .. } | Self::Unreadable { .. } | Self::Misplaced { .. } => {
+                "s3:GetObject"
+            }
+            Self::TooMany { .. } => LIST,
+            Self::Unwritable { .. } | Self::Lost { .. } | Self::Conflict { .. } | Self::OtherContent { .. } => {
+                "s3:PutObject"
+            }
+        }
+    }
+
+    /// Whether it comes again however often the same is tried, until somebody changes something.
+    #[must_use]
+    pub fn lasts(&self) -> bool {
+        match self {
+            Self::Call { advice, .. } => *advice != AGAIN,
+            Self::Lost { .. } | Self::Conflict { .. } => false,
+            _ => true,
+        }
+    }
+
+    /// The same as a gap of an observation, in the bucket's region.
+    #[must_use]
+    pub fn gap(&self, home: &Region) -> Gap {
+        Gap { region: home.clone(), call: self.action().to_owned(), error: self.to_string(), kind: GapKind::Part }
+    }
+}
+
+/// What passes.
+const AGAIN: &str = "the next run tries again";
+
+/// Amazon S3 API reference, "Error responses".
+fn advice(action: &'static str, code: Option<&str>) -> &'static str {
+    match code {
+        Some("NoSuchBucket") => "set CURFEW_BUCKET to the name of the state bucket",
+        // Amazon S3 API reference, "GetObject": without s3:ListBucket an absent object answers 403.
+        Some("AccessDenied") if action == "s3:GetObject" => {
+            "grant the role that asked s3:GetObject on it, and s3:ListBucket on the bucket, without which an absent object looks forbidden"
+        }
+        Some("AccessDenied") if action == LIST => "grant the role that asked s3:ListBucket on the bucket",
+        Some("AccessDenied") if action == LIST_VERSIONS => {
+            "grant the role that asked s3:ListBucketVersions on the bucket"
+        }
+        Some("AccessDenied") if action == DELETE => "grant the role that asked s3:DeleteObject on it",
+        Some("AccessDenied") if action == DELETE_VERSION => "grant the role that asked s3:DeleteObjectVersion on it",
+        Some("AccessDenied") => {
+            "grant the role that asked s3:PutObject on it, and the use of the bucket's KMS key where it has one"
+        }
+        Some("PermanentRedirect" | "AuthorizationHeaderMalformed" | "IllegalLocationConstraintException") => {
+            "deploy Curfew in the region of the state bucket"
+        }
+        _ => AGAIN,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! What a beat says and holds: one step for each budget of which so much is spent that people are to hear of it.
+
+mod close;
+
+use std::collections::BTreeMap;
+
+use billing::budget::{
+    Budget, BudgetHolder, BudgetLimit, BudgetMonth, BudgetVerdict, OverBudgetEvidence, SPENT_PERCENT,
+    budget_fingerprint, explain, resource_of,
+};
+use model::config::{Config, OverBudget};
+use model::id::Region;
+use model::instance::Tags;
+use model::mode::Mode;
+use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs};
+use plan::{Action, Evidence, ObservedResource, Plan, ResourceMemory, SkipReason, Skipped, Step, Target};
+
+pub use close::close;
+
+/// Decides about each budget. `home` is the region with which it is remembered what was told; without that memory nothing is
+/// told, for it would be told in every beat.
+#[must_use]
+pub fn decide(
+    documents: &BTreeMap<BudgetHolder, Budget>,
+    config: &Config,
+    ceiling: Mode,
+    memory: &NotificationLogs,
+    home: &Region,
+) -> Plan {
+    let mut plan = Plan { seen: documents.len(), steps: Vec::new(), skipped: Vec::new(), gaps: Vec::new() };
+    for (holder, document) in documents {
+        let limit = BudgetLimit::from_config(holder, config, ceiling);
+        // One that could not be made anew is of what was set before.
+        let document = &limit.map_or_else(|| document.clone(), |limit| document.under(&limit));
+        let case = BudgetCase { holder, document, config, memory, home };
+        match limit {
+            None => plan.skipped.push(case.skip(SkipReason::WithoutBudget)),
+            Some(limit) => match case.step(&limit) {
+                Ok(step) => plan.steps.push(step),
+                Err(reason) => plan.skipped.push(case.skip(reason)),
+            },
+        }
+    }
+    plan
+}
+
+#[derive(Clone, Copy)]
+struct BudgetCase<'a> {
+    holder: &'a BudgetHolder,
+    document: &'a Budget,
+    config: &'a Config,
+    memory: &'a NotificationLogs,
+    home: &'a Region,
+}
+
+impl BudgetCase<'_> {
+    /// The shares at which people hear of it. Whoever is held hears of that, whatever the configuration lists.
+    fn thresholds(self) -> Vec<u16> {
+        let of_team = match self.holder {
+            BudgetHolder::Account => None,
+            BudgetHolder::Team(name) => self.config.team(name).and_then(|team| team.notify_at_percent.clone()),
+        };
+        let mut thresholds = of_team.unwrap_or_else(|| self.config.account.notify_at_percent.clone());
+        if self.document.over_budget.is_some_and(|action| action != OverBudget::Notify) {
+            thresholds.push(SPENT_PERCENT);
+        }
+        thresholds.sort_unstable();
+        thresholds.dedup();
+        thresholds
+    }
+
+    fn step(self, limit: &BudgetLimit) -> Result<Step, SkipReason> {
+        let document = self.document;
+        let Some(as_of) = document.as_of else { return Err(SkipReason::BudgetUnknown) };
+        // Of a budget of nothing everything is over.
+        let of_nothing = if document.verdict == BudgetVerdict::Ok { 0 } else { u64::from(SPENT_PERCENT) };
+        let percent = document.spent_usd.percent_of(limit.budget).unwrap_or(of_nothing);
+        let reached = self.thresholds().into_iter().rfind(|share| u64::from(*share) <= percent);
+        let Some(threshold_percent) = reached else { return Err(SkipReason::WithinBudget) };
+        let holds = matches!(document.verdict, BudgetVerdict::Hold | BudgetVerdict::Stop);
+        let resource = resource_of(self.holder);
+        let already_notified =
+            self.memory.get(self.home).is_none_or(|told| self.was_notified(told, limit, threshold_percent));
+        if already_notified && !holds {
+            return Err(SkipReason::Told);
+        }
+        let evidence = OverBudgetEvidence {
+            month: document.month.clone(),
+            month_began: BudgetMonth::containing(as_of, self.config).from,
+            of: match self.holder {
+                BudgetHolder::Account => "account",
+                BudgetHolder::Team(_) => "team",
+            },
+            budget_usd: limit.budget,
+            spent_usd: document.spent_usd,
+            reserved_usd: document.reserved_usd,
+            percent,
+            threshold_percent,
+            over_budget: limit.over_budget,
+            as_of,
+            text: explain::describe_budget(self.holder, document, percent),
+        };
+        let action = if holds { Action::Hold } else { Action::Notify };
+        let seen = ObservedResource::Budget { region: self.home.clone(), holder: resource, as_of, tags: Tags::new() };
+        let step = Step::bare(self.target(), action, Evidence::OverBudget(evidence), document.mode, seen);
+        Ok(Step { already_notified, memory: self.memo(), ..step })
+    }
+
+    /// Of this share, or of a higher one: where the spend recedes, people have heard of more.
+    fn was_notified(self, notices: &NotificationLog, limit: &BudgetLimit, threshold_percent: u16) -> bool {
+        let resource = resource_of(self.holder);
+        self.thresholds().into_iter().filter(|share| *share >= threshold_percent).any(|share| {
+            notices.was_notified(
+                &resource,
+                &NotificationKey::budget(share),
+                &budget_fingerprint(&self.document.month, limit, share),
+            )
+        })
+    }
+
+    fn skip(self, reason: SkipReason) -> Skipped {
+        Skipped { target: self.target(), reason, finding: None, memory: self.memo() }
+    }
+
+    /// What was told of any share stays remembered: another month or another budget is told anew by its fingerprint.
+    fn memo(self) -> ResourceMemory {
+        ResourceMemory {
+            standing: self.thresholds().into_iter().map(NotificationKey::budget).collect(),
+            ..ResourceMemory::default()
+        }
+    }
+
+    fn target(self) -> Target {
+        Target {
+            region: self.home.clone(),
+            resource: resource_of(self.holder),
+            team: match self.holder {
+                BudgetHolder::Account => None,
+                BudgetHolder::Team(name) => Some(name.clone()),
+            },
+            owner: None,
+            name: None,
+            what: "budget".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! The turn of a month, and what nobody looked at.
+
+use billing::ledger::{CalendarMonth, Ledger, LedgerBeat};
+
+use super::*;
+
+const END: &str = "2026-12-01T00:00:00Z";
+const AFTER: &str = "2026-12-01T00:10:00Z";
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+/// What a first beat of December says of November, of which so much was known to be spent ten minutes before its end.
+fn closed(known: f64, spent: f64, told: &NotificationLogs) -> (Budget, Plan) {
+    let config = Config::read(HOLDS).unwrap();
+    let nothing = BTreeMap::new();
+    let at_last = spends(vec![spend("i-1", known)]);
+    let last = BudgetBooks::new((&config, Mode::Enforce), &at_last, &nothing, at("2026-11-30T23:50:00Z"));
+    let open = last.budget_of(&vision(), &Budget::default());
+    assert!(open.is_open(at(END)));
+    let spends = spends(vec![Spend { seen_until: at(END), ..spend("i-1", spent) }]);
+    let period = BudgetMonth::named("2026-11", &config).unwrap();
+    let budget = BudgetBooks::closing((&config, Mode::Enforce), &spends, &nothing, period).budget_of(&vision(), &open);
+    let december = standings_at(&LedgerSpends::default(), HOLDS, at(AFTER));
+    let plan = decided(&december, HOLDS, told);
+    assert_eq!((plan.steps.len(), plan.skipped.len()), (0, 2));
+    let closed = BTreeMap::from([(vision(), budget.clone())]);
+    (budget, close(plan, &closed, (&config, Mode::Enforce), told, &HOME.into()))
+}
+
+#[test]
+fn what_is_spent_in_the_last_minutes_of_a_month_is_told_once() {
+    let (budget, plan) = closed(4_950.0, 5_050.0, &told(80, 5_000.0));
+    assert_eq!((budget.as_of, budget.spent_usd, budget.verdict), (Some(at(END)), usd(5_050.0), BudgetVerdict::Hold));
+    assert_eq!((budget.month.as_str(), budget.is_open(at(END))), ("2026-11", false));
+    let [step] = &plan.steps[..] else { panic!("{plan:?}") };
+    // Each budget is in the plan once, and nobody is held in December for November.
+    assert_eq!((plan.seen, plan.skipped.len(), step.action.as_str()), (2, 1, "notify"));
+    let plan::Evidence::OverBudget(evidence) = &step.evidence else { panic!("{step:?}") };
+    assert_eq!((evidence.month.as_str(), evidence.threshold_percent, evidence.as_of), ("2026-11", 100, at(END)));
+    assert_snapshot!(evidence.text, @r#"Team vision has spent $5,050.00 of its budget of $5,000.00 for 2026-11 (101 %), as of 2026-12-01T00:00:00Z; $0.00 is left. The most was spent on i-1 (g5.xlarge "bench", owner ada, us-east-1) $5,050.00, still running at $1.01/h."#);
+}
+
+#[test]
+fn a_month_that_ended_as_it_was_told_says_nothing_more() {
+    for (spent, heard) in [(4_960.0, 80), (5_050.0, 100)] {
+        let (_, plan) = closed(4_950.0, spent, &told(heard, 5_000.0));
+        assert_eq!((plan.steps.len(), plan.skipped.len()), (0, 2), "{spent}");
+    }
+}
+
+#[test]
+fn whoever_hears_of_this_month_is_not_told_of_the_last_in_the_same_plan() {
+    let config = Config::read(HOLDS).unwrap();
+    let present = of_vision(vec![spend("i-1", 5_050.0)], HOLDS);
+    let documents = BTreeMap::from([(vision(), present.clone())]);
+    let plan = decided(&documents, HOLDS, &nothing_told());
+    assert_eq!(close(plan.clone(), &documents, (&config, Mode::Enforce), &nothing_told(), &HOME.into()), plan);
+}
+
+#[test]
+fn a_month_of_which_no_beat_knew_is_not_closed() {
+    assert!(!Budget::default().is_open(at(END)));
+}
+
+#[test]
+fn what_was_reserved_is_taken_over_once() {
+    let config = Config::read(HOLDS).unwrap();
+    let (since, until) = (at("2026-11-30T12:00:00Z"), at("2026-12-02T00:00:00Z"));
+    let reservation = BudgetReservation {
+        usd: usd(100.0),
+        spent_usd: usd(10.0),
+        since,
+        until,
+        instances: BTreeSet::new(),
+        ended: None,
+    };
+    let reservations = BTreeMap::from([("vision/llama-1".to_owned(), reservation)]);
+    let earlier = BTreeMap::from([(vision(), Budget { reservations, ..Budget::default() })]);
+    let spends = spends(vec![]);
+    let takes_over = |now: &str, stored: &Budget| {
+        BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, at(now)).takes_over(&vision(), stored)
+    };
+    assert!(takes_over(AFTER, &Budget::default()));
+    let taken = BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, at(AFTER))
+        .budget_of(&vision(), &Budget::default());
+    assert!(!takes_over(AFTER, &taken), "it has it by now");
+    assert!(!takes_over("2026-12-02T00:00:01Z", &Budget::default()), "it is over");
+    let december = BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, at(AFTER));
+    assert!(!december.takes_over(&BudgetHolder::Account, &Budget::default()), "it is another's");
+}
+
+/// A ledger of November with beats at these hours of the 20th.
+fn looked_at(region: &str, hours: &[i64]) -> Ledger {
+    let month = CalendarMonth::read("2026-11", &jiff::tz::TimeZone::UTC).unwrap();
+    let mut ledger = Ledger::new(&month, &region.into());
+    let mut beat = |at| ledger.observe(&LedgerBeat { at, region: region.into(), whole: true, items: Vec::new() });
+    for hour in 0..=19 * 24 {
+        beat(month.span().from + SignedDuration::from_hours(hour));
+    }
+    for hour in hours {
+        beat(at("2026-11-20T00:00:00Z") + SignedDuration::from_hours(*hour));
+    }
+    ledger
+}
+
+#[test]
+fn when_nobody_looked_is_in_the_document_and_told() {
+    let unseen = |ledgers: &[Ledger]| LedgerSpends::from_ledgers(ledgers, &[], [], at("2026-11-20T06:00:00Z")).blind;
+    let whole = looked_at(HOME, &[1, 2, 3, 4, 5]);
+    assert!(unseen(std::slice::from_ref(&whole)).is_empty());
+    // Of two regions the same three hours; of one the two hours until now besides.
+    let ledgers = [looked_at(HOME, &[1, 4, 5]), looked_at("eu-west-1", &[1, 4]), whole];
+    let blind = unseen(&ledgers);
+    let config = Config::read(HOLDS).unwrap();
+    let spends = LedgerSpends { blind, ..spends(vec![spend("i-1", 4_100.0)]) };
+    let budget = standings_at(&spends, HOLDS, now()).remove(&vision()).unwrap();
+    assert_snapshot!(budget.unseen.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"), @r"
+    eu-west-1 and 1 other region from 2026-11-20T01:00:00Z to 2026-11-20T04:00:00Z
+    eu-west-1 from 2026-11-20T04:00:00Z to 2026-11-20T06:00:00Z
+    ");
+    let documents = BTreeMap::from([(vision(), budget.clone())]);
+    let plan = decide(&documents, &config, Mode::Enforce, &nothing_told(), &HOME.into());
+    let plan::Evidence::OverBudget(evidence) = &plan.steps[0].evidence else { panic!("{plan:?}") };
+    let (_, told) = evidence.text.split_once("Nobody looked").unwrap();
+    assert_snapshot!(told.split_once(". ").unwrap().0, @" at eu-west-1 and 1 other region from 2026-11-20T01:00:00Z to 2026-11-20T04:00:00Z, and 1 other time; what began and ended in that time is in no figure");
+    let read: Budget = serde_json::from_value(serde_json::to_value(&budget).unwrap()).unwrap();
+    assert_eq!(read.unseen, budget.unseen);
+    let period = BudgetMonth::named("2026-11", &config).unwrap();
+    let overview = overview::BudgetOverview::from_documents(documents, None, &config, period, now());
+    let facts = overview.rows.iter().flat_map(overview::BudgetRow::facts).filter(|fact| fact.label == "unseen");
+    assert_eq!(facts.count(), 1);
+}
+
+#[test]
+fn a_document_is_of_whom_it_says() {
+    let of_nlp = Budget { team: Some("nlp".into()), ..Budget::default() };
+    assert!(
+        !of_nlp.is_of(&vision())
+            && !of_nlp.is_of(&BudgetHolder::Account)
+            && of_nlp.is_of(&BudgetHolder::Team("nlp".into()))
+    );
+    assert!(Budget::default().is_of(&BudgetHolder::Account) && !Budget::default().is_of(&vision()));
+}

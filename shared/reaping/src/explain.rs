@@ -1,0 +1,333 @@
+//! What there is to say of one resource: what every rule finds, on what evidence, and what becomes of it when.
+//!
+//! It is made of the very verdicts and announcements that a plan is made of, and its decision is a plan's own: so that what is
+//! explained is what happens.
+
+mod held;
+mod words;
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+pub use held::ActionAwaitingApproval;
+
+use billing::price::Quote;
+use model::curfew_tags::{UnreadableTag, explain_unreadable, kept_until};
+use model::instance::Tags;
+use model::mark::AnnouncedAction;
+use model::mode::Mode;
+use model::rule::{ResourceAction, Rule};
+use plan::{NotifyOnlyReason, Plan, SkipReason, Skipped, Step, Target};
+
+use crate::announcements::RuleTrack;
+use crate::policy::{DueAction, ModeSource, Verdict};
+
+/// Everything there is to say of one resource.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explanation {
+    /// What it is, and whose.
+    pub target: Target,
+    /// What it is doing, in EC2's word.
+    pub state: String,
+    /// When it was launched, created or begun.
+    pub since: Timestamp,
+    /// What it costs, or what ending it saves, where that is known.
+    pub price: Option<Quote>,
+    /// Its mode for reasons that Curfew infers.
+    pub mode: EffectiveMode,
+    /// Why it is left alone whatever the rules find.
+    pub skipped: Option<ImmediateSkip>,
+    /// Every rule for such a resource.
+    pub rules: Vec<RuleExplanation>,
+    /// What a run does now.
+    pub decision: PlanDecision,
+}
+
+/// A mode, and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EffectiveMode {
+    /// What holds, under the ceiling.
+    pub mode: Mode,
+    /// What tags and configuration want.
+    pub wanted: Mode,
+    /// Which of them.
+    pub source: ModeSource,
+}
+
+/// Why something is left alone before any rule is looked at, and what ends that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImmediateSkip {
+    /// The reason.
+    pub reason: SkipReason,
+    /// For people.
+    pub words: String,
+}
+
+/// What a rule finds, in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RuleVerdict {
+    /// The rule holds, or does not apply.
+    Compliant,
+    /// Nobody can say.
+    Unknown,
+    /// The rule is broken.
+    Violated,
+    /// The rule does not look at it as it is.
+    NotJudged,
+}
+
+/// One rule and what follows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuleExplanation {
+    /// The rule.
+    pub rule: Rule,
+    /// What it finds.
+    pub verdict: RuleVerdict,
+    /// Broken at a moment that its owner wrote down and that lies ahead, as the end of its hours.
+    pub is_ahead: bool,
+    /// The evidence, for people.
+    pub evidence: String,
+    /// The resource's mode for this rule.
+    pub mode: EffectiveMode,
+    /// What is due: an end, or `notify`.
+    pub action: Option<&'static str>,
+    /// From when on the end is due; where it is not announced yet, if a run announced it now.
+    pub deadline: Option<Timestamp>,
+    /// Whether people have been told.
+    pub announced: bool,
+    /// Why no more is done than telling, or not yet.
+    pub notify_only: Option<NotifyOnlyReason>,
+    /// When it would be acted on, for people.
+    pub when: String,
+}
+
+/// Where a plan has the resource.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PlanDecision {
+    /// Something is done.
+    Step(Box<Step>),
+    /// It is left alone.
+    Skipped(Box<Skipped>),
+}
+
+/// When a rule that is kept can be broken at the earliest, and what is due then.
+pub(crate) struct UpcomingViolation {
+    pub(crate) at: Timestamp,
+    pub(crate) due: Option<DueAction>,
+}
+
+/// One rule's verdict with everything that it is told by.
+pub(crate) struct JudgedRule<'a> {
+    pub(crate) rule: Rule,
+    pub(crate) verdict: &'a Verdict,
+    pub(crate) mode: EffectiveMode,
+    pub(crate) track: &'a RuleTrack,
+    pub(crate) evidence: String,
+    pub(crate) coming: Option<UpcomingViolation>,
+    pub(crate) now: Timestamp,
+}
+
+impl JudgedRule<'_> {
+    pub(crate) fn into_explanation(self) -> RuleExplanation {
+        let said = self.track.settled.entries.get(&self.rule).copied();
+        let before = self.track.announced_before.get(&self.rule);
+        let announced = said.is_some_and(|said| before.is_some_and(|before| before.deadline == said.deadline));
+        let due = match self.verdict {
+            Verdict::Violated(broken) => Some(broken.due),
+            Verdict::Compliant | Verdict::Unknown => None,
+        };
+        let notify_only = match due {
+            Some(DueAction::NotifyOnly(why)) => Some(why),
+            _ => None,
+        };
+        let notify = notify_only.map(|_| "notify");
+        RuleExplanation {
+            rule: self.rule,
+            verdict: match self.verdict {
+                Verdict::Compliant => RuleVerdict::Compliant,
+                Verdict::Unknown => RuleVerdict::Unknown,
+                Verdict::Violated(_) => RuleVerdict::Violated,
+            },
+            is_ahead: matches!(self.verdict, Verdict::Violated(broken) if broken.evidence.is_ahead(self.now)),
+            action: said.map(|said| said.ending.as_str()).or(notify),
+            deadline: said.map(|said| said.deadline),
+            announced,
+            notify_only,
+            when: self.when(said, announced, due),
+            evidence: self.evidence,
+            mode: self.mode,
+        }
+    }
+
+    fn when(&self, said: Option<AnnouncedAction>, announced: bool, due: Option<DueAction>) -> String {
+        match (self.verdict, said, due) {
+            (Verdict::Compliant, ..) => self.when_kept(),
+            (Verdict::Unknown, Some(said), _) => {
+                format!("not while nobody can say; announced for {}", said.deadline)
+            }
+            (_, Some(said), Some(DueAction::NotifyOnly(why))) => {
+                format!("not while that is so ({}); announced for {}", why.explain(), said.deadline)
+            }
+            (_, _, Some(DueAction::NotifyOnly(why))) => format!("never while that is so, only told: {}", why.explain()),
+            (_, Some(said), due) => self.when_said(said, announced, matches!(due, Some(DueAction::AtOnce(..)))),
+            (_, None, _) => "not while nobody can say".to_owned(),
+        }
+    }
+
+    fn when_kept(&self) -> String {
+        let coming = self.coming.as_ref().map(|coming| coming.describe(self.mode.mode));
+        let when = coming.unwrap_or_else(|| "not while that is so".to_owned());
+        match self.track.announced_before.get(&self.rule) {
+            Some(before) => format!("what was announced for {} is called off; {when}", before.deadline),
+            None => when,
+        }
+    }
+
+    fn when_said(&self, said: AnnouncedAction, announced: bool, owners_moment: bool) -> String {
+        let AnnouncedAction { ending, deadline } = said;
+        let ended = ended(ending);
+        match self.mode.mode {
+            Mode::Observe => format!("never in observe mode; it would be {ended} from {deadline} on"),
+            Mode::Enforce if owners_moment || (announced && deadline <= self.now) => {
+                // What else a run ends is not to be known from one resource.
+                let unless = if self.rule.is_owners_own() { "" } else { ", unless [limits] hold what it ends" };
+                match ending {
+                    ResourceAction::SnapshotAndDelete => format!(
+                        "its snapshot is begun by the next run, and the first that finds it whole deletes the volume{unless}"
+                    ),
+                    _ => format!("{ended} by the next run{unless}"),
+                }
+            }
+            Mode::Enforce if announced => {
+                format!("{ended} by the first run from {deadline} on that finds it still so")
+            }
+            Mode::Enforce => {
+                format!("told and marked by the next run; {ended} from {deadline} on, counted from now")
+            }
+        }
+    }
+}
+
+impl UpcomingViolation {
+    pub(crate) fn describe(&self, mode: Mode) -> String {
+        let at = self.at;
+        match self.due {
+            None => format!("not before {at}"),
+            Some(DueAction::NotifyOnly(why)) => format!("not before {at}, and then only told: {}", why.explain()),
+            Some(DueAction::AtOnce(ending, _) | DueAction::After(ending, _)) if mode == Mode::Observe => {
+                format!("not before {at}, and then only observed, not {}", ended(ending))
+            }
+            Some(DueAction::AtOnce(ending, _)) => format!("{} by the first run from {at} on", ended(ending)),
+            Some(DueAction::After(ending, deadline)) => {
+                format!("announced from {at} on at the earliest, {} from {deadline} on", ended(ending))
+            }
+        }
+    }
+}
+
+const fn ended(ending: ResourceAction) -> &'static str {
+    match ending {
+        ResourceAction::Stop => "stopped",
+        ResourceAction::Terminate => "terminated",
+        ResourceAction::SnapshotAndDelete => "snapshotted and deleted",
+        ResourceAction::Delete => "deleted",
+    }
+}
+
+impl RuleExplanation {
+    /// A rule that does not look at the resource as it is.
+    pub(crate) const fn not_judged(rule: Rule, mode: EffectiveMode, evidence: String, when: String) -> Self {
+        Self {
+            rule,
+            verdict: RuleVerdict::NotJudged,
+            is_ahead: false,
+            evidence,
+            mode,
+            action: None,
+            deadline: None,
+            announced: false,
+            notify_only: None,
+            when,
+        }
+    }
+
+    /// As of something that is spared at sight.
+    pub(crate) fn while_skipped(self) -> Self {
+        let when = match self.verdict {
+            RuleVerdict::Violated | RuleVerdict::Unknown | RuleVerdict::Compliant => {
+                "not while it is spared".to_owned()
+            }
+            RuleVerdict::NotJudged => self.when,
+        };
+        Self { when, ..self }
+    }
+}
+
+impl PlanDecision {
+    /// Of a plan that is about one resource alone.
+    pub(crate) fn from_plan(plan: Plan, resource: &str) -> Option<Self> {
+        let step = plan.steps.into_iter().find(|step| step.target.resource.as_str() == resource);
+        let skipped = || plan.skipped.into_iter().find(|skipped| skipped.target.resource.as_str() == resource);
+        step.map(|step| Self::Step(Box::new(step))).or_else(|| Some(Self::Skipped(Box::new(skipped()?))))
+    }
+
+    /// To whom.
+    #[must_use]
+    pub const fn target(&self) -> &Target {
+        match self {
+            Self::Step(step) => &step.target,
+            Self::Skipped(skipped) => &skipped.target,
+        }
+    }
+}
+
+impl fmt::Display for EffectiveMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |mode: Mode| if mode == Mode::Enforce { "enforce" } else { "observe" };
+        write!(f, "{}", name(self.mode))?;
+        if self.mode == self.wanted {
+            write!(f, ", by {}", self.source)
+        } else {
+            write!(f, ", the most that Curfew may do at present; else {}, by {}", name(self.wanted), self.source)
+        }
+    }
+}
+
+impl fmt::Display for ModeSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tag => f.write_str("its tag curfew:mode"),
+            Self::OwnersSchedule => f.write_str("its owner's own tag"),
+            Self::Untagged => f.write_str("[untagged] mode"),
+            Self::Team(team) => write!(f, "[teams.{team}] mode"),
+            Self::Account => f.write_str("mode at the top of the configuration"),
+        }
+    }
+}
+
+/// What the tag that spares something says, for people; `None` where it is spared for another reason.
+pub(crate) fn skipping_tag(reason: SkipReason, tags: &Tags, unreadable: Option<&Vec<UnreadableTag>>) -> Option<String> {
+    match reason {
+        SkipReason::Protected => {
+            Some("it carries curfew:protected: never touched until that tag is removed".to_owned())
+        }
+        SkipReason::Kept => {
+            let until = kept_until(tags).map(|until| until.to_string()).unwrap_or_default();
+            Some(format!("its curfew:keep-until spares it until {until}"))
+        }
+        SkipReason::Unreadable => {
+            let unreadable = unreadable.map_or(String::new(), |unreadable| explain_unreadable(unreadable));
+            Some(format!("{unreadable}: spared until that is mended"))
+        }
+        _ => None,
+    }
+}
+
+/// EC2's word for a state.
+pub(crate) fn state_of(state: &impl Serialize) -> String {
+    let word = serde_json::to_value(state).unwrap_or_default();
+    word.as_str().unwrap_or_default().to_owned()
+}

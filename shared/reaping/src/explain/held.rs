@@ -1,0 +1,46 @@
+//! What earlier runs held, and a person has not looked at yet.
+
+use jiff::Timestamp;
+use model::id::RunId;
+use model::mode::Mode;
+use plan::report::{RecordedStep, RunRecord};
+
+use super::{Explanation, PlanDecision};
+
+/// An end that is due, and that waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActionAwaitingApproval {
+    /// The run whose list it is on.
+    pub run: RunId,
+    /// When that run looked.
+    pub at: Timestamp,
+    /// Why it held it, in its own words.
+    pub error: String,
+}
+
+impl Explanation {
+    /// By the function's newest record: whether what is due now was due then as well, and was above `[limits]`.
+    #[must_use]
+    pub fn held_by(&self, newest: &RunRecord) -> Option<ActionAwaitingApproval> {
+        let PlanDecision::Step(step) = &self.decision else { return None };
+        let is_it = |recorded: &&RecordedStep| {
+            recorded.resource == self.target.resource
+                && recorded.action == step.action.as_str()
+                && recorded.evidence.rule == step.evidence.rule().as_str()
+        };
+        let found = newest.waiting().find(is_it).filter(|_| step.mode == Mode::Enforce)?;
+        // What a run had no time for waits for the next one, and for nobody.
+        let error = found.error.clone().filter(|error| error.contains("[limits]"))?;
+        Some(ActionAwaitingApproval { run: newest.run.clone(), at: newest.at, error })
+    }
+}
+
+impl ActionAwaitingApproval {
+    /// For people.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let Self { run, at, .. } = self;
+        let at = at.strftime("%Y-%m-%d %H:%M UTC");
+        format!("held for a person since {at}: above [limits]; curfew plans {run}, curfew apply {run}")
+    }
+}

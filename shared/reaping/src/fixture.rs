@@ -1,0 +1,149 @@
+//! What rules are judged by in tests, and jobs that instances name.
+
+#![expect(
+    clippy::unwrap_used,
+    missing_docs,
+    clippy::must_use_candidate,
+    clippy::missing_panics_doc,
+    clippy::return_self_not_must_use,
+    reason = "only tests use it"
+)]
+
+use std::collections::BTreeMap;
+
+use billing::budget::BudgetStatuses;
+use billing::price::PriceBook;
+use jiff::Timestamp;
+use jobs::{
+    GpuSpec, Job, JobId, JobMachine, JobTerms, LaunchInProgress, Lifecycle, MachineSpec, Phase, RefusedCandidates,
+};
+use model::config::Config;
+use model::curfew_tags::CurfewTags;
+pub use model::fixture::*;
+use model::instance::Instance;
+use model::mode::Mode;
+use model::money::Rate;
+use model::usage::Usage;
+
+use crate::job_ownership::JobStates;
+use crate::policy::{InstanceSubject, Policy, Verdict};
+
+/// What a rule is given; usage unknown, defaults, noon.
+pub struct RuleInput {
+    instance: Instance,
+    usage: Usage,
+    config: Config,
+    budgets: BudgetStatuses,
+    jobs: JobStates,
+    now: Timestamp,
+}
+
+impl From<InstanceBuilder> for RuleInput {
+    fn from(builder: InstanceBuilder) -> Self {
+        Self {
+            instance: builder.build(),
+            usage: unknown(),
+            config: Config::default(),
+            budgets: BudgetStatuses::default(),
+            jobs: JobStates::default(),
+            now: time(NOW),
+        }
+    }
+}
+
+impl RuleInput {
+    pub fn usage(self, usage: Usage) -> Self {
+        Self { usage, ..self }
+    }
+
+    pub fn config(self, text: &str) -> Self {
+        Self { config: Config::read(text).unwrap(), ..self }
+    }
+
+    pub fn budgets(self, budgets: BudgetStatuses) -> Self {
+        Self { budgets, ..self }
+    }
+
+    pub fn jobs(self, jobs: JobStates) -> Self {
+        Self { jobs, ..self }
+    }
+
+    pub fn at_time(self, now: &str) -> Self {
+        Self { now: time(now), ..self }
+    }
+
+    pub fn judge(&self, rule: impl Fn(InstanceSubject<'_>) -> Verdict) -> Verdict {
+        let says = CurfewTags::read(&self.instance).unwrap();
+        rule(InstanceSubject {
+            instance: &self.instance,
+            curfew_tags: &says,
+            usage: &self.usage,
+            config: &self.config,
+            budgets: &self.budgets,
+            ownership: self.jobs.ownership(&self.instance),
+            job_deadline: self.jobs.deadline(&self.instance),
+            now: self.now,
+        })
+    }
+}
+
+pub fn enforcing(config: &str) -> Policy {
+    Policy {
+        config: Config::read(config).unwrap(),
+        ceiling: Mode::Enforce,
+        prices: PriceBook::dated(),
+        budgets: BudgetStatuses::default(),
+        jobs: JobStates::default(),
+    }
+}
+
+/// The jobs that could be looked up: `vision/llama-0123abcd` alone, which is in that phase.
+pub fn jobs(phase: Phase) -> JobStates {
+    let id = JobId::read("vision/llama-0123abcd").unwrap();
+    let terms = JobTerms {
+        tags: BTreeMap::new(),
+        gpu: GpuSpec { count: 1, memory_gib_min: 0, types: Vec::new() },
+        spot: None,
+        max_runtime_seconds: 8 * 3600,
+        finish_by: None,
+        max_usd: None,
+        bucket_region: None,
+        checkpoint: None,
+        machine: MachineSpec::default(),
+    };
+    let job = Job { attempt: 2, phase, ..Job::submitted(id.clone(), None, terms, time(NOW)) };
+    JobStates(BTreeMap::from([(id, Some(job))]))
+}
+
+/// A machine is asked for.
+pub fn launching() -> Phase {
+    let at = time(NOW);
+    Phase::Launching(LaunchInProgress {
+        candidate: 0,
+        pass: 1,
+        at,
+        ends_at: at,
+        quotas: Vec::new(),
+        avoid: None,
+        unanswered: false,
+        refused: RefusedCandidates::default(),
+    })
+}
+
+/// The machine of its second attempt.
+pub fn placed(instance: &str, region: &str) -> JobMachine {
+    JobMachine {
+        instance: instance.into(),
+        region: region.into(),
+        zone: format!("{region}a"),
+        instance_type: "g5.xlarge".into(),
+        lifecycle: Lifecycle::OnDemand,
+        rate_max: Rate::from_usd_micros_per_hour(1_006_000),
+        rate: Rate::from_usd_micros_per_hour(1_006_000),
+        transfer: None,
+        attempt: 2,
+        candidate: 0,
+        launched_at: time("2026-08-31T12:00:00Z"),
+        ends_at: time("2026-09-02T12:00:00Z"),
+    }
+}

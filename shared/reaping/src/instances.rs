@@ -1,0 +1,314 @@
+//! The instance reaper's decisions: whom to ask about, what to do to each instance, and whom to spare.
+//!
+//! Spares come first: protected, kept, unreadable, foreign-owned. A job's machine past its absolute deadline is spared only as protected. Then **all** rules are judged; each broken one keeps its
+//! own deadline, the earliest that may be enforced acts, and one that is only told or only observed never hides it.
+
+mod explain;
+mod scan;
+mod skip;
+mod usage_queries;
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+pub use explain::{explain, full_usage_query};
+pub use scan::{scan, unjudged};
+pub use usage_queries::{LearnedUsage, learn_usage, usage_queries};
+
+use model::curfew_tags::{CurfewTags, MARKED, STOPPED};
+use model::id::ResourceId;
+use model::instance::{Instance, InstanceState};
+use model::mark::{Mark, whole_second};
+use model::mode::Mode;
+use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs};
+use model::observation::Observation;
+use model::ownership::{owner_of, team_of, value_of};
+use model::rule::{ResourceAction, Rule};
+use model::usage::{UnknownUsage, Usage};
+use plan::{Action, Evidence, ObservedResource, Plan, ResourceMemory, SkipReason, Skipped, Step, Target, limits};
+
+use crate::announcements::AnnouncementTarget;
+use crate::job_ownership::JobOwnership;
+use crate::policy::{InstanceSubject, Policy, Verdict};
+use crate::rules::{expired, hours, idle, lifetime, over_budget, untagged};
+
+const NOT_ASKED: Usage = Usage::Unknown(UnknownUsage::NotAsked);
+
+/// Plans for every instance that was seen. The same arguments give the same plan.
+#[must_use]
+pub fn decide(
+    seen: &Observation<Instance>,
+    usages: &BTreeMap<ResourceId, Usage>,
+    memory: &NotificationLogs,
+    policy: &Policy,
+    now: Timestamp,
+) -> Plan {
+    let mut plan = Plan { seen: seen.items.len(), steps: Vec::new(), skipped: Vec::new(), gaps: seen.gaps.clone() };
+    let nothing_told = NotificationLog::default();
+    let mut instances: Vec<&Instance> = seen.items.iter().collect();
+    instances.sort_by_key(|instance| (&instance.region, &instance.id));
+    for instance in instances {
+        let usage = usages.get(&instance.id).unwrap_or(&NOT_ASKED);
+        let notices = memory.get(&instance.region).unwrap_or(&nothing_told);
+        match (InstanceCase { instance, usage, notices, policy, now }).decide() {
+            InstanceDecision::Step(step) => plan.steps.push(*step),
+            InstanceDecision::Skipped(skipped) => plan.skipped.push(*skipped),
+        }
+    }
+    limits::hold_where_exceeded(&mut plan, &policy.config.limits);
+    plan
+}
+
+/// Where the plan has one instance.
+enum InstanceDecision {
+    Step(Box<Step>),
+    Skipped(Box<Skipped>),
+}
+
+/// One instance and all that is known about it.
+#[derive(Clone, Copy)]
+struct InstanceCase<'a> {
+    instance: &'a Instance,
+    usage: &'a Usage,
+    notices: &'a NotificationLog,
+    policy: &'a Policy,
+    now: Timestamp,
+}
+
+impl<'a> InstanceCase<'a> {
+    fn decide(self) -> InstanceDecision {
+        if let Some(skipped) = self.immediate_skip() {
+            return InstanceDecision::Skipped(Box::new(skipped));
+        }
+        // Unreadable tags have been spared at sight.
+        let says = CurfewTags::read(self.instance).unwrap_or_default();
+        match self.instance.state {
+            InstanceState::Running => self.decide_running(&says),
+            InstanceState::Stopped => self.decide_stopped(&says),
+            // A start that comes to nothing goes through here, and is told no more often for it.
+            InstanceState::Pending => {
+                InstanceDecision::Skipped(Box::new(self.skip(SkipReason::Young, self.unjudged(topics_of_a_start()))))
+            }
+            InstanceState::Stopping
+            | InstanceState::ShuttingDown
+            | InstanceState::Terminated
+            | InstanceState::Unknown => {
+                InstanceDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, self.unjudged(Vec::new()))))
+            }
+        }
+    }
+
+    fn subject(self, says: &'a CurfewTags) -> InstanceSubject<'a> {
+        InstanceSubject {
+            instance: self.instance,
+            curfew_tags: says,
+            usage: self.usage,
+            config: &self.policy.config,
+            budgets: &self.policy.budgets,
+            ownership: self.policy.jobs.ownership(self.instance),
+            job_deadline: self.policy.jobs.deadline(self.instance),
+            now: self.now,
+        }
+    }
+
+    fn mode(self, says: &'a CurfewTags, rule: Rule) -> Mode {
+        self.subject(says).mode(rule).min(self.policy.ceiling)
+    }
+
+    fn verdicts(self, says: &'a CurfewTags) -> Vec<(Rule, Verdict)> {
+        let subject = self.subject(says);
+        Rule::OF_INSTANCES
+            .into_iter()
+            .map(|rule| {
+                let verdict = match rule {
+                    Rule::Expired => expired::judge(subject),
+                    _ if matches!(subject.ownership, JobOwnership::Owned(_)) => Verdict::Compliant,
+                    _ if matches!(subject.ownership, JobOwnership::Unknown(_)) => Verdict::Unknown,
+                    Rule::OverBudget => over_budget::judge(subject),
+                    Rule::Untagged => untagged::judge(subject),
+                    Rule::Idle => idle::judge(subject),
+                    Rule::Hours => hours::judge(subject),
+                    Rule::Lifetime => lifetime::judge(subject),
+                    Rule::Orphaned => Verdict::Compliant,
+                };
+                (rule, verdict)
+            })
+            .collect()
+    }
+
+    fn decide_running(self, says: &'a CurfewTags) -> InstanceDecision {
+        let verdicts = self.verdicts(says);
+        let running = RunningInstance { case: self, curfew_tags: says };
+        let enforced = running.track(&verdicts, Mode::Enforce);
+        let observed = running.track(&verdicts, Mode::Observe);
+        let mut standing = standing(&verdicts, self.usage);
+        standing.extend(self.topic_of_its_job());
+        if says.stopped.is_some() {
+            standing.extend(topics_of_a_start());
+        }
+        let memo = ResourceMemory {
+            standing,
+            shadow_mark: running.still_announced(&observed),
+            unwritten_mark: running.still_unwritten(&enforced),
+            void_mark: running.called_off_unwritten(&observed),
+            ..ResourceMemory::default()
+        };
+        let action = running
+            .before_an_inferred_end(&enforced)
+            .or_else(|| running.due(&enforced))
+            .or_else(|| running.rewrite(&enforced))
+            .or_else(|| running.notify_only_step(&enforced))
+            .or_else(|| running.notify_only_step(&observed))
+            // An observed end stays due in every run: once told, it hides nothing else.
+            .or_else(|| running.due(&observed).filter(|step| !step.already_notified))
+            .or_else(|| running.rewrite(&observed))
+            .or_else(|| running.due(&observed))
+            .or_else(|| running.observed_before(&observed).filter(|_| !self.ownership().knows_only_its_expiry()));
+        match action {
+            Some(step) => {
+                // In the same message as the step: the next run would have nothing else to say.
+                let finding =
+                    self.rejected_claim_finding().or_else(|| self.uninstrumented()).filter(|_| !step.action.is_end());
+                InstanceDecision::Step(Box::new(Step { finding, memory: memo, ..step }))
+            }
+            None => InstanceDecision::Skipped(Box::new(self.skip_after_judging(&[enforced, observed], memo))),
+        }
+    }
+
+    fn decide_stopped(self, says: &CurfewTags) -> InstanceDecision {
+        let began = hours::start_is_due(self.instance, says, self.now);
+        let began = began.filter(|began| !self.was_stopped_again(*began) && !self.ownership().knows_only_its_expiry());
+        let Some(began) = began else {
+            let memo = self.unjudged(topics_of_a_start());
+            return InstanceDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, memo)));
+        };
+        let mode = self.mode(says, Rule::Hours);
+        let evidence =
+            Evidence::Hours { hours: says.hours.as_ref().map(ToString::to_string).unwrap_or_default(), at: began };
+        let already_notified = mode == Mode::Observe
+            && self.notices.was_notified(&self.instance.id, &NotificationKey::would(Rule::Hours), &began.to_string());
+        let memo = self.unjudged(topics_of_a_start());
+        let step = self.step(mode, Action::Start, evidence);
+        InstanceDecision::Step(Box::new(Step {
+            deadline: Some(began),
+            already_notified,
+            saves: None,
+            memory: memo,
+            ..step
+        }))
+    }
+
+    /// Curfew has started it for these hours, the start did not fail, and it is stopped: somebody wants it so.
+    fn was_stopped_again(self, began: Timestamp) -> bool {
+        self.notices.was_notified(&self.instance.id, &NotificationKey::started(), &began.to_string())
+            && self.instance.last_start_failed().is_none()
+    }
+
+    fn step(self, mode: Mode, action: Action, evidence: Evidence) -> Step {
+        let saves = match action {
+            Action::Unmark { .. } | Action::Start => None,
+            _ => self.policy.prices.saved_by_ending(self.instance),
+        };
+        Step {
+            saves,
+            ..Step::bare(self.target(), action, evidence, mode, ObservedResource::Instance(self.instance.clone()))
+        }
+    }
+
+    fn target(self) -> Target {
+        Target {
+            region: self.instance.region.clone(),
+            resource: self.instance.id.clone(),
+            team: team_of(&self.instance.tags, &self.policy.config),
+            owner: owner_of(&self.instance.tags, &self.policy.config),
+            name: value_of(&self.instance.tags, "Name").map(str::to_owned),
+            what: self.instance.instance_type.to_string(),
+        }
+    }
+}
+
+fn topics_of_a_start() -> Vec<NotificationKey> {
+    vec![NotificationKey::would(Rule::Hours), NotificationKey::undone(Rule::Hours), NotificationKey::started()]
+}
+
+/// Topics that may be remembered: those of rules that are broken, or that nobody can say anything about.
+fn standing(verdicts: &[(Rule, Verdict)], usage: &Usage) -> Vec<NotificationKey> {
+    let unsettled = verdicts.iter().filter(|(_, verdict)| *verdict != Verdict::Compliant).map(|(rule, _)| *rule);
+    let of_rules = unsettled
+        .flat_map(|rule| [NotificationKey::rule(rule), NotificationKey::would(rule), NotificationKey::undone(rule)]);
+    let usage_unknown = matches!(usage, Usage::Unknown(_)).then(|| NotificationKey::named(skip::USAGE_UNKNOWN));
+    of_rules.chain(usage_unknown).collect()
+}
+
+/// A running instance whose tags can be read.
+#[derive(Clone, Copy)]
+struct RunningInstance<'a> {
+    case: InstanceCase<'a>,
+    curfew_tags: &'a CurfewTags,
+}
+
+impl AnnouncementTarget for RunningInstance<'_> {
+    fn id(&self) -> &ResourceId {
+        &self.case.instance.id
+    }
+
+    fn since(self) -> Timestamp {
+        self.case.instance.launched_at
+    }
+
+    fn curfew_tags(&self) -> &CurfewTags {
+        self.curfew_tags
+    }
+
+    fn notices(&self) -> &NotificationLog {
+        self.case.notices
+    }
+
+    fn now(self) -> Timestamp {
+        self.case.now
+    }
+
+    fn mode(self, rule: Rule) -> Mode {
+        self.case.mode(self.curfew_tags, rule)
+    }
+
+    fn step(self, mode: Mode, action: Action, evidence: Evidence) -> Step {
+        self.case.step(mode, action, evidence)
+    }
+
+    fn end(self, ending: ResourceAction, rule: Rule, mark: Option<Mark>) -> Option<Action> {
+        match ending {
+            ResourceAction::Stop => {
+                Some(Action::Stop { mark, stopped: format!("{rule} {}", whole_second(self.case.now)) })
+            }
+            ResourceAction::Terminate => Some(Action::Terminate { mark }),
+            ResourceAction::SnapshotAndDelete | ResourceAction::Delete => None,
+        }
+    }
+
+    /// It says that Curfew stopped it, and yet it runs: somebody started it again.
+    fn stale_tag(self) -> Option<(Rule, &'static str)> {
+        let rule = self.curfew_tags.stopped.as_ref().and_then(|stopped| Rule::read(&stopped.rule));
+        let starts_by_hours = self.curfew_tags.hours.is_some() && self.mode(Rule::Hours) == Mode::Enforce;
+        let enforced = |rule: Rule| Some(rule).filter(|rule| self.mode(*rule) == Mode::Enforce);
+        let rule = rule.and_then(|rule| enforced(rule).or(starts_by_hours.then_some(Rule::Hours)))?;
+        Some((rule, STOPPED))
+    }
+}
+
+impl InstanceCase<'_> {
+    /// What stays remembered of one whose rules are not judged now: a mark that was called off is void as long as it is written.
+    fn unjudged(self, standing: Vec<NotificationKey>) -> ResourceMemory {
+        let void = self.notices.void_marks.get(&self.instance.id);
+        let void_mark = void.filter(|_| self.instance.tags.contains_key(MARKED)).cloned();
+        ResourceMemory { standing, void_mark, ..ResourceMemory::default() }
+    }
+
+    fn skip(self, reason: SkipReason, memo: ResourceMemory) -> Skipped {
+        Skipped { target: self.target(), reason, finding: None, memory: memo }
+    }
+}
+
+#[cfg(test)]
+mod tests;

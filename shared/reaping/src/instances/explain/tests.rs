@@ -1,0 +1,365 @@
+use billing::budget;
+use billing::budget::{BudgetHolder, BudgetStatus, BudgetStatuses};
+use model::money::Amount;
+
+use super::*;
+use crate::explain::RuleVerdict;
+use crate::fixture::{InstanceBuilder, NOW, busy, enforcing, idle, instance, reserved, time, unknown, untagged};
+
+const ENFORCED: &str = "mode = \"enforce\"\n[lifetime]\naction = \"stop\"";
+const OFFICE: &str = "Mon-Fri 08:00-20:00 Europe/Berlin";
+
+fn explained(of: InstanceBuilder, usage: &Usage, config: &str) -> Explanation {
+    explain(&of.build(), Some(usage), &NotificationLog::default(), &enforcing(config), time(NOW)).unwrap()
+}
+
+/// `verdict: evidence; when` of one rule.
+fn check(of: InstanceBuilder, usage: &Usage, rule: Rule, expect: &str) {
+    check_in(of, usage, ENFORCED, rule, expect);
+}
+
+fn check_in(of: InstanceBuilder, usage: &Usage, config: &str, rule: Rule, expect: &str) {
+    let rules = explained(of, usage, config).rules;
+    let row = rules.iter().find(|row| row.rule == rule).unwrap();
+    assert_eq!(format!("{:?}: {}; {}", row.verdict, row.evidence, row.when), expect);
+}
+
+#[test]
+fn untagged_ones() {
+    check(
+        instance(),
+        &idle(),
+        Rule::Untagged,
+        "Compliant: all required tags are there (Team, Owner); not while that is so",
+    );
+    check(
+        untagged(),
+        &idle(),
+        Rule::Untagged,
+        "Violated: it lacks the required tags Team, Owner; never in observe mode; it would be stopped from 2026-09-02T12:00:00Z on",
+    );
+    check(
+        untagged(),
+        &busy(),
+        Rule::Untagged,
+        "Violated: it lacks the required tags Team, Owner; never while that is so, only told: it is at work",
+    );
+    check(
+        untagged(),
+        &NOT_ASKED,
+        Rule::Untagged,
+        "Unknown: it lacks the required tags Team, Owner, and nobody could say whether it works; not while nobody can say",
+    );
+    check(
+        untagged().launched("2026-09-01T11:55:00Z"),
+        &idle(),
+        Rule::Untagged,
+        "Compliant: it lacks the required tags Team, Owner, which may still arrive; not before 2026-09-01T12:05:00Z, and then only observed, not stopped",
+    );
+    check_in(
+        untagged(),
+        &idle(),
+        "[untagged]\nmode = \"enforce\"",
+        Rule::Untagged,
+        "Violated: it lacks the required tags Team, Owner; told and marked by the next run; stopped from 2026-09-02T12:00:00Z on, counted from now",
+    );
+    check_in(
+        untagged(),
+        &idle(),
+        "[tags]\nrequired = []",
+        Rule::Untagged,
+        "Compliant: no tag is required; not while that is so",
+    );
+}
+
+#[test]
+fn idle_ones() {
+    check(
+        instance(),
+        &idle(),
+        Rule::Idle,
+        "Violated: idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU(s) at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s; told and marked by the next run; stopped from 2026-09-01T13:00:00Z on, counted from now",
+    );
+    check(
+        instance(),
+        &busy(),
+        Rule::Idle,
+        "Compliant: it worked until 2026-09-01T11:55:00Z; announced from 2026-09-01T13:05:00Z on at the earliest, stopped from 2026-09-01T14:05:00Z on",
+    );
+    let reading = MetricReading {
+        measure: UsageMeasure::Gpu(Some("3".to_owned())),
+        at: time("2026-09-01T11:50:00Z"),
+        value: 97.0,
+        line: 5.0,
+    };
+    let shown = Usage::Busy(BusyEvidence { until: time("2026-09-01T11:55:00Z"), shown: Some(reading) });
+    check(
+        instance(),
+        &shown,
+        Rule::Idle,
+        "Compliant: GPU 3 at 97 % at 2026-09-01T11:50:00Z, where 5 % is work; announced from 2026-09-01T13:05:00Z on at the earliest, stopped from 2026-09-01T14:05:00Z on",
+    );
+    check(
+        instance(),
+        &unknown(),
+        Rule::Idle,
+        "Unknown: nobody can say whether it works: 0 of its 1 accelerators report: install the CloudWatch agent with its nvidia_gpu section; not while nobody can say",
+    );
+    check(
+        instance(),
+        &reserved(),
+        Rule::Idle,
+        "Violated: idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU(s) at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s, 20000 MiB of GPU memory held; never while that is so, only told: GPU memory is held, as a notebook or a waiting server does",
+    );
+    check(
+        instance().tag("curfew:idle-after", "off"),
+        &idle(),
+        Rule::Idle,
+        "Compliant: its owner wrote curfew:idle-after=off; not while that is so",
+    );
+    let young = instance().launched("2026-09-01T11:40:00Z");
+    check(
+        young,
+        &Usage::Unknown(UnknownUsage::Young),
+        Rule::Idle,
+        "Compliant: launched at 2026-09-01T11:40:00Z, less than 30m and a window of 1h ago; announced from 2026-09-01T13:20:00Z on at the earliest, stopped from 2026-09-01T14:20:00Z on",
+    );
+    check_in(
+        instance(),
+        &idle(),
+        "",
+        Rule::Idle,
+        "Violated: idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU(s) at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s; never in observe mode; it would be stopped from 2026-09-01T13:00:00Z on",
+    );
+}
+
+#[test]
+fn those_that_a_budget_may_stop() {
+    const STOPS: &str = "mode = \"enforce\"\n[teams.vision]\nmonthly_budget_usd = 100\nover_budget = \"stop\"\n";
+    const BOTH: &str = "[account]\nmonthly_budget_usd = 1000\nover_budget = \"stop\"\n";
+    let check = |config: &str, known: &[(BudgetHolder, BudgetStatus)], expect: &str| {
+        let budgets = BudgetStatuses(known.iter().cloned().collect());
+        let policy = Policy { budgets, ..enforcing(config) };
+        let found =
+            explain(&instance().build(), Some(&busy()), &NotificationLog::default(), &policy, time(NOW)).unwrap();
+        let row = found.rules.into_iter().find(|row| row.rule == Rule::OverBudget).unwrap();
+        assert_eq!(format!("{:?}: {}; {}", row.verdict, row.evidence, row.when), expect, "{config} {known:?}");
+    };
+    let team = |as_of: &str, verdict, spent| {
+        let (spent, reserved) = (Amount::from_usd(spent), Amount::ZERO);
+        let standing = BudgetStatus { verdict, as_of: time(as_of), month: "2026-09".to_owned(), spent, reserved };
+        (BudgetHolder::Team("vision".into()), standing)
+    };
+    let (lately, long_ago) = ("2026-09-01T11:45:00Z", "2026-09-01T10:45:00Z");
+    let none = "Compliant: there is no budget above which it would be stopped, of its team or of the account; not while that is so";
+    check("mode = \"enforce\"", &[], none);
+    check(&STOPS.replace("stop", "hold"), &[], none);
+    check(
+        STOPS,
+        &[team(lately, budget::BudgetVerdict::Ok, 40.0)],
+        "Compliant: its team has spent $40.00 of its budget of $100.00 for 2026-09, as of 2026-09-01T11:45:00Z; not while that is so",
+    );
+    check(
+        STOPS,
+        &[team(lately, budget::BudgetVerdict::Stop, 120.0)],
+        "Violated: its team has spent $120.00 of its budget of $100.00 for 2026-09, as of 2026-09-01T11:45:00Z; told and marked by the next run; stopped from 2026-09-01T13:00:00Z on, counted from now",
+    );
+    let since = "Unknown: nobody can say since 2026-09-01T10:45:00Z where the budget of its team stands; not while nobody can say";
+    check(STOPS, &[team(long_ago, budget::BudgetVerdict::Ok, 40.0)], since);
+    check(STOPS, &[team(long_ago, budget::BudgetVerdict::Stop, 120.0)], since);
+    check(
+        STOPS,
+        &[],
+        "Unknown: nobody can say where the budget of its team stands: nothing is known of 2026-09; not while nobody can say",
+    );
+    check(
+        &format!("{STOPS}{BOTH}"),
+        &[team(lately, budget::BudgetVerdict::Ok, 40.0)],
+        "Unknown: its team has spent $40.00 of its budget of $100.00 for 2026-09, as of 2026-09-01T11:45:00Z; nobody can say where the budget of its account stands: nothing is known of 2026-09; not while nobody can say",
+    );
+}
+
+#[test]
+fn ends_that_owners_wrote_down() {
+    check(instance(), &idle(), Rule::Expired, "Compliant: it carries no curfew:expires-at; not while that is so");
+    check(
+        instance().tag("curfew:expires-at", "2026-09-30T00:00:00Z"),
+        &idle(),
+        Rule::Expired,
+        "Compliant: its curfew:expires-at, 2026-09-30T00:00:00Z, lies ahead; stopped by the first run from 2026-09-30T00:00:00Z on",
+    );
+    check(
+        instance().tag("curfew:expires-at", "2026-09-01T00:00:00Z"),
+        &idle(),
+        Rule::Expired,
+        "Violated: its curfew:expires-at, 2026-09-01T00:00:00Z, has passed; stopped by the next run",
+    );
+    check(instance(), &idle(), Rule::Hours, "Compliant: it carries no curfew:hours; not while that is so");
+    check(
+        instance().tag("curfew:hours", OFFICE),
+        &idle(),
+        Rule::Hours,
+        "Compliant: within its hours (Mon-Fri 08:00-20:00 Europe/Berlin) until 2026-09-01T18:00:00Z; announced from 2026-09-01T17:30:00Z on at the earliest, stopped from 2026-09-01T18:00:00Z on",
+    );
+    let by_hand = instance().launched("2026-08-31T21:00:00Z").tag("curfew:hours", "Mon-Fri 14:00-20:00 UTC");
+    check(
+        by_hand,
+        &idle(),
+        Rule::Hours,
+        "Compliant: outside its hours (Mon-Fri 14:00-20:00 UTC), started after they ended: left until the next end; announced from 2026-09-01T19:30:00Z on at the earliest, stopped from 2026-09-01T20:00:00Z on",
+    );
+    let late = instance().launched("2026-08-31T09:00:00Z").tag("curfew:hours", "Mon-Fri 08:00-11:00 UTC");
+    check(
+        late,
+        &idle(),
+        Rule::Hours,
+        "Violated: outside its hours (Mon-Fri 08:00-11:00 UTC) since 2026-09-01T11:00:00Z; told and marked by the next run; stopped from 2026-09-01T12:30:00Z on, counted from now",
+    );
+}
+
+#[test]
+fn old_ones() {
+    check(
+        instance(),
+        &idle(),
+        Rule::Lifetime,
+        "Compliant: it has run for 1d, 7d at most; announced from 2026-09-07T12:00:01Z on at the earliest, stopped from 2026-09-08T12:00:01Z on",
+    );
+    check(
+        instance().launched("2026-08-01T00:00:00Z"),
+        &idle(),
+        Rule::Lifetime,
+        "Violated: it has run since 2026-08-01T00:00:00Z, longer than 7d; told and marked by the next run; stopped from 2026-09-02T12:00:00Z on, counted from now",
+    );
+    check(
+        instance().tag("curfew:expires-at", "2026-09-30T00:00:00Z"),
+        &idle(),
+        Rule::Lifetime,
+        "Compliant: its owner says how long it may live: curfew:expires-at=2026-09-30T00:00:00Z; not while that is so",
+    );
+    check_in(
+        instance().launched("2026-08-01T00:00:00Z"),
+        &idle(),
+        "mode = \"enforce\"",
+        Rule::Lifetime,
+        "Violated: it has run since 2026-08-01T00:00:00Z, longer than 7d; never while that is so, only told: the configured action is notify",
+    );
+}
+
+#[test]
+fn what_is_announced() {
+    let marked = |at: &str| instance().tag("curfew:marked", &format!("i-0abc idle=stop@{at}"));
+    check(
+        marked("2026-09-01T12:30:00Z"),
+        &idle(),
+        Rule::Idle,
+        "Violated: idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU(s) at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s; stopped by the first run from 2026-09-01T12:30:00Z on that finds it still so",
+    );
+    check(
+        marked("2026-09-01T11:30:00Z"),
+        &idle(),
+        Rule::Idle,
+        "Violated: idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU(s) at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s; stopped by the next run, unless [limits] hold what it ends",
+    );
+    check(
+        marked("2026-09-01T12:30:00Z"),
+        &unknown(),
+        Rule::Idle,
+        "Unknown: nobody can say whether it works: 0 of its 1 accelerators report: install the CloudWatch agent with its nvidia_gpu section; not while nobody can say; announced for 2026-09-01T12:30:00Z",
+    );
+    check(
+        marked("2026-09-01T12:30:00Z"),
+        &busy(),
+        Rule::Idle,
+        "Compliant: it worked until 2026-09-01T11:55:00Z; what was announced for 2026-09-01T12:30:00Z is called off; announced from 2026-09-01T13:05:00Z on at the earliest, stopped from 2026-09-01T14:05:00Z on",
+    );
+    check_in(
+        marked("2026-09-01T12:30:00Z"),
+        &idle(),
+        "",
+        Rule::Idle,
+        "Violated: idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU(s) at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s; never in observe mode; it would be stopped from 2026-09-01T12:30:00Z on",
+    );
+}
+
+#[test]
+fn what_is_spared_is_explained_all_the_same() {
+    let check = |of: InstanceBuilder, expect: &str| {
+        let explained = explained(of, &idle(), ENFORCED);
+        let skipped = explained.skipped.unwrap();
+        assert_eq!(skipped.words, expect);
+        let PlanDecision::Skipped(decision) = &explained.decision else { panic!("{:?}", explained.decision) };
+        assert_eq!(decision.reason, skipped.reason);
+        explained.rules.into_iter().find(|row| row.rule == Rule::Idle).unwrap()
+    };
+    let row = check(
+        instance().tag("curfew:protected", ""),
+        "it carries curfew:protected: never touched until that tag is removed",
+    );
+    assert_eq!((row.verdict, row.when.as_str()), (RuleVerdict::Violated, "not while it is spared"));
+    check(
+        instance().tag("curfew:keep-until", "2026-09-30"),
+        "its curfew:keep-until spares it until 2026-10-01T00:00:00Z",
+    );
+    check(
+        instance().tag("eks:cluster-name", "ml"),
+        "it belongs to EKS, which would replace it or miss it: mend it there",
+    );
+    let row = check(
+        instance().tag("curfew:protectd", ""),
+        "the tag curfew:protectd= cannot be read: there is no such tag; Curfew knows curfew:protected, curfew:marked, curfew:stopped, curfew:mode, curfew:idle-after, curfew:on-idle, curfew:local-disk, curfew:expires-at, curfew:hours, curfew:keep-until, curfew:job, curfew:attempt, curfew:unattached-since, curfew:snapshot-of, curfew:restore, curfew:deleted-at: spared until that is mended",
+    );
+    assert_eq!(row.verdict, RuleVerdict::NotJudged);
+}
+
+#[test]
+fn what_does_not_run_is_not_judged() {
+    let stopped = explained(instance().state(InstanceState::Stopped), &idle(), ENFORCED);
+    assert!(stopped.skipped.is_none() && stopped.rules.iter().all(|row| row.verdict == RuleVerdict::NotJudged));
+    assert_eq!(stopped.state, "stopped");
+}
+
+#[test]
+fn what_was_stopped_for_the_night_is_started_again() {
+    let when = |of: InstanceBuilder| {
+        let stopped = of.state(InstanceState::Stopped).tag("curfew:hours", "Mon-Fri 14:00-20:00 UTC");
+        let explained = explained(stopped, &idle(), ENFORCED);
+        explained.rules.into_iter().find(|row| row.rule == Rule::Hours).unwrap().when
+    };
+    let by_curfew = |rule: &str| {
+        instance().launched("2026-08-31T15:00:00Z").tag("curfew:stopped", &format!("{rule} 2026-08-31T20:00:05Z"))
+    };
+    assert_eq!(when(by_curfew("hours")), "started by the first run from 2026-09-01T14:00:00Z on, as its hours begin");
+    assert_eq!(when(by_curfew("untagged")), "not before it runs");
+    assert_eq!(when(instance()), "not before it runs");
+}
+
+/// When a rule that is kept can be broken: not a second before, and then.
+#[test]
+fn what_is_coming_comes_then() {
+    let check = |of: InstanceBuilder, rule: Rule, judge: fn(InstanceSubject<'_>) -> Verdict| {
+        let (instance, config) = (of.build(), model::config::Config::read(ENFORCED).unwrap());
+        let says = CurfewTags::read(&instance).unwrap();
+        let subject = InstanceSubject {
+            instance: &instance,
+            curfew_tags: &says,
+            usage: &idle(),
+            config: &config,
+            budgets: &BudgetStatuses::default(),
+            ownership: JobOwnership::None,
+            job_deadline: None,
+            now: time(NOW),
+        };
+        let coming = coming(subject, rule, &judge(subject)).unwrap();
+        let second = SignedDuration::from_secs(1);
+        assert_eq!(judge(InstanceSubject { now: coming.at - second, ..subject }), Verdict::Compliant, "{rule}");
+        let Verdict::Violated(broken) = judge(InstanceSubject { now: coming.at, ..subject }) else { panic!("{rule}") };
+        assert_eq!(coming.due, Some(broken.due));
+    };
+    check(instance().tag("curfew:expires-at", "2026-09-30T00:00:00Z"), Rule::Expired, expired::judge);
+    check(untagged().launched("2026-09-01T11:55:00Z"), Rule::Untagged, untagged::judge);
+    check(instance(), Rule::Lifetime, lifetime::judge);
+    check(instance().tag("curfew:hours", OFFICE), Rule::Hours, hours::judge);
+    let by_hand = instance().launched("2026-08-31T21:00:00Z").tag("curfew:hours", "Mon-Fri 14:00-20:00 UTC");
+    check(by_hand, Rule::Hours, hours::judge);
+}

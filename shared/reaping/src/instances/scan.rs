@@ -1,0 +1,147 @@
+//! What is found of running instances, without announcing anything: see [`crate::scan`].
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use model::curfew_tags::{CurfewTags, explain_unreadable, name_unreadable};
+use model::foreign::controller;
+use model::id::ResourceId;
+use model::instance::{Instance, InstanceState};
+use model::notification_log::NotificationLog;
+use model::usage::{IdleEvidence, UnknownUsage, Usage};
+use plan::{Evidence, NotifyOnlyReason, SkipReason, Target};
+
+use super::skip::{describe_unknown, summarize_unknown};
+use super::{InstanceCase, NOT_ASKED};
+use crate::job_ownership::RejectedClaim;
+use crate::policy::{Policy, Verdict};
+use crate::rules::{idle, untagged};
+use crate::scan::{FindingKind, ScanFinding};
+
+/// Everything that is found of these instances, each of which is in one finding at most.
+#[must_use]
+pub fn scan(
+    seen: &[Instance],
+    usages: &BTreeMap<ResourceId, Usage>,
+    policy: &Policy,
+    now: Timestamp,
+) -> Vec<ScanFinding> {
+    let notices = &NotificationLog::default();
+    let case = |instance| InstanceCase { instance, usage: usage(usages, instance), notices, policy, now };
+    seen.iter().map(case).filter_map(InstanceCase::scan_finding).collect()
+}
+
+/// How many of these instances would be judged for idleness, but nobody answered whether they work. They are in no finding
+/// for it.
+#[must_use]
+pub fn unjudged(seen: &[Instance], usages: &BTreeMap<ResourceId, Usage>, policy: &Policy, now: Timestamp) -> usize {
+    let notices = &NotificationLog::default();
+    let case = |instance| InstanceCase { instance, usage: usage(usages, instance), notices, policy, now };
+    seen.iter().map(case).filter(|case| case.is_unanswered()).count()
+}
+
+fn usage<'a>(usages: &'a BTreeMap<ResourceId, Usage>, of: &Instance) -> &'a Usage {
+    usages.get(&of.id).unwrap_or(&NOT_ASKED)
+}
+
+/// One thing that is found, its evidence, and the same in a few words.
+struct InstanceFinding {
+    kind: FindingKind,
+    evidence: String,
+    in_short: String,
+}
+
+impl InstanceCase<'_> {
+    fn is_unanswered(self) -> bool {
+        let skipped = self.immediate_skip().map(|skipped| skipped.reason);
+        self.instance.state == InstanceState::Running
+            && matches!(skipped, None | Some(SkipReason::ForeignOwned))
+            && matches!(self.usage, Usage::Unknown(UnknownUsage::NotAsked))
+            && self.is_judged_for_idleness()
+    }
+
+    /// Of a running one that is neither protected nor kept. Tags that cannot be read hide nothing here: nothing is
+    /// done.
+    fn scan_finding(self) -> Option<ScanFinding> {
+        let skipped = self.immediate_skip().map(|skipped| skipped.reason);
+        if self.instance.state != InstanceState::Running
+            || matches!(skipped, Some(SkipReason::Protected | SkipReason::Kept))
+        {
+            return None;
+        }
+        let unreadable = CurfewTags::read(self.instance);
+        let mut found = self.found_by_rules();
+        found.extend(self.cannot_be_judged().map(|unknown| InstanceFinding {
+            kind: FindingKind::Uninstrumented,
+            evidence: format!("nobody can say whether it works: {}", describe_unknown(unknown)),
+            in_short: summarize_unknown(unknown),
+        }));
+        found.sort_by_key(|one| one.kind);
+        let kinds: Vec<FindingKind> = found.iter().map(|one| one.kind).collect();
+        if kinds.is_empty() {
+            return None;
+        }
+        let besides = self
+            .instance
+            .prepaid
+            .map(|_| (NotifyOnlyReason::SavesNothing.explain().to_owned(), "paid for anyway (reserved)".to_owned()));
+        let unreadable =
+            unreadable.err().map(|unreadable| (explain_unreadable(&unreadable), name_unreadable(&unreadable)));
+        let found = found.into_iter().map(|InstanceFinding { evidence, in_short, .. }| (evidence, in_short));
+        let (evidence, in_short): (Vec<String>, Vec<String>) = found.chain(besides).chain(unreadable).unzip();
+        let Target { region, resource, team, owner, name, what } = self.target();
+        Some(ScanFinding {
+            region,
+            resource,
+            kinds,
+            team,
+            owner,
+            name,
+            what,
+            price: self.policy.prices.saved_by_ending(self.instance),
+            accelerators: self.instance.machine.accelerators,
+            size_gib: 0,
+            evidence: evidence.join("; "),
+            in_short: in_short.join("; "),
+            created_at: None,
+            controller: controller(self.instance, &self.policy.config.managed),
+        })
+    }
+
+    /// That it is idle, and that it lacks tags. The latter also where nobody could be asked whether it works: nothing
+    /// is to be announced for it.
+    fn found_by_rules(self) -> Vec<InstanceFinding> {
+        // Of a job's machine, and of what may be one, only its expiry counts, which its launch wrote down.
+        if self.ownership().knows_only_its_expiry() {
+            return Vec::new();
+        }
+        let says = CurfewTags::read(self.instance).unwrap_or_default();
+        let subject = self.subject(&says);
+        let mut found = Vec::new();
+        if let Verdict::Violated(broken) = idle::judge(subject)
+            && let Evidence::Idle(quiet) = &broken.evidence
+        {
+            let kind = if quiet.reserved { FindingKind::Reserved } else { FindingKind::Idle };
+            found.push(InstanceFinding {
+                kind,
+                evidence: broken.evidence.explained(self.now),
+                in_short: in_short(quiet),
+            });
+        }
+        found.extend(untagged::missing_tags_evidence(subject).map(|evidence| {
+            let missing = subject.missing_tags();
+            let lacks = (!missing.is_empty()).then(|| format!("lacks {}", missing.join(", ")));
+            let names = untagged::disowned_by(subject).map(|RejectedClaim { job, .. }| format!("not of {job}"));
+            let in_short = lacks.into_iter().chain(names).collect::<Vec<_>>().join(", ");
+            InstanceFinding { kind: FindingKind::Untagged, evidence: evidence.explained(self.now), in_short }
+        }));
+        found
+    }
+}
+
+/// `8 GPUs at 0 %`.
+fn in_short(IdleEvidence { devices, gpu_max_percent, gpu_memory_held_mib, reserved, .. }: &IdleEvidence) -> String {
+    let plural = if *devices == 1 { "" } else { "s" };
+    let held = gpu_memory_held_mib.filter(|_| *reserved).map(|mib| format!(", {mib:.0} MiB held")).unwrap_or_default();
+    format!("{devices} GPU{plural} at {gpu_max_percent:.0} %{held}")
+}

@@ -1,0 +1,222 @@
+//! Whom to leave alone, and what to say about it.
+
+use billing::price;
+use jobs::is_protected;
+use model::curfew_tags::{CurfewTags, PROTECTED, UnreadableTag, explain_unreadable, kept_until};
+use model::foreign::controller;
+use model::instance::InstanceState;
+use model::notification_log::NotificationKey;
+use model::rule::Rule;
+use model::usage::{MetricSignal, UnknownUsage, Usage};
+use plan::{OwnerFinding, ResourceMemory, SkipReason, Skipped};
+
+use super::InstanceCase;
+use crate::announcements::RuleTrack;
+use crate::job_ownership::{JobOwnership, RejectedClaim};
+use crate::policy::Verdict;
+
+pub(super) const USAGE_UNKNOWN: &str = "usage-unknown";
+const UNREADABLE: &str = "unreadable";
+const FOREIGN_OWNED: &str = "foreign-owned";
+const DISOWNED: &str = "disowned";
+
+impl<'a> InstanceCase<'a> {
+    /// Protected, kept, unreadable and foreign-owned ones, in this order. Of a job's machine past its deadline only protected ones: the
+    /// deadline bounds what the job costs, whatever is written on the machine.
+    pub(super) fn immediate_skip(self) -> Option<Skipped> {
+        if self.instance.tags.contains_key(PROTECTED) {
+            return Some(self.skip(SkipReason::Protected, self.unjudged(Vec::new())));
+        }
+        if self.is_overdue_machine() {
+            return None;
+        }
+        let says = CurfewTags::read(self.instance);
+        let unreadable = says.as_ref().err().map(|unreadable| self.unreadable(unreadable));
+        if kept_until(&self.instance.tags).is_some_and(|until| self.now < until) {
+            return Some(Skipped {
+                reason: SkipReason::Kept,
+                ..unreadable.unwrap_or_else(|| self.skip(SkipReason::Kept, self.unjudged(Vec::new())))
+            });
+        }
+        let Ok(says) = says else { return unreadable };
+        let owner = controller(self.instance, &self.policy.config.managed)?;
+        Some(self.foreign_owned(&says, &owner))
+    }
+
+    /// Whether it is a job's machine that runs past its absolute deadline, and nobody protects it.
+    fn is_overdue_machine(self) -> bool {
+        let deadline = self.policy.jobs.deadline(self.instance);
+        self.instance.state == InstanceState::Running
+            && deadline.is_some_and(|at| at <= self.now)
+            && !is_protected(&self.instance.tags)
+    }
+
+    fn unreadable(self, unreadable: &[UnreadableTag]) -> Skipped {
+        let text = explain_unreadable(unreadable);
+        self.finding(SkipReason::Unreadable, UNREADABLE, text.clone(), text)
+    }
+
+    /// Told where a rule is broken: its controller would replace it, or miss it.
+    fn foreign_owned(self, says: &CurfewTags, controller: &str) -> Skipped {
+        if self.instance.state != InstanceState::Running {
+            return self.skip(SkipReason::ForeignOwned, self.unjudged(Vec::new()));
+        }
+        let verdicts = self.verdicts(says);
+        let broken: Vec<&str> = verdicts
+            .iter()
+            .filter(|(_, verdict)| matches!(verdict, Verdict::Violated(_)))
+            .map(|(rule, _)| rule.as_str())
+            .collect();
+        let unknown = verdicts.iter().any(|(_, verdict)| *verdict == Verdict::Unknown);
+        if broken.is_empty() {
+            let standing = if unknown { vec![NotificationKey::named(FOREIGN_OWNED)] } else { Vec::new() };
+            return self.skip(SkipReason::ForeignOwned, self.unjudged(standing));
+        }
+        let text = format!(
+            "{}, and belongs to {controller}, which would replace it or miss it: Curfew leaves it alone; mend it there",
+            broken.join(" and ")
+        );
+        // Told once a controller: which rules are known to be broken changes with what is asked.
+        self.finding(SkipReason::ForeignOwned, FOREIGN_OWNED, controller.to_owned(), text)
+    }
+
+    /// Why nothing is due for an instance that was judged.
+    pub(super) fn skip_after_judging(self, tracks: &[RuleTrack], memo: ResourceMemory) -> Skipped {
+        let any = |found: fn(&RuleTrack) -> bool| tracks.iter().any(found);
+        let reason = if any(|track| !track.settled.entries.is_empty()) {
+            SkipReason::Marked
+        } else if any(|track| !track.settled.notify_only.is_empty()) {
+            SkipReason::Told
+        } else if matches!(self.ownership(), JobOwnership::Owned(_)) {
+            SkipReason::LiveJob
+        } else if matches!(self.ownership(), JobOwnership::Unknown(_)) {
+            SkipReason::JobUnknown
+        } else {
+            match self.usage {
+                Usage::Busy(_) => SkipReason::Busy,
+                Usage::Idle(_) => SkipReason::Compliant,
+                Usage::Unknown(UnknownUsage::Young) => SkipReason::Young,
+                Usage::Unknown(_) if !self.is_judged_for_idleness() => SkipReason::Compliant,
+                Usage::Unknown(UnknownUsage::NotAsked) if self.was_notified_idle() => SkipReason::Told,
+                Usage::Unknown(_) => SkipReason::UsageUnknown,
+            }
+        };
+        Skipped { finding: self.rejected_claim_finding().or_else(|| self.uninstrumented()), ..self.skip(reason, memo) }
+    }
+
+    pub(super) fn ownership(self) -> JobOwnership<'a> {
+        self.policy.jobs.ownership(self.instance)
+    }
+
+    /// Said once: that its tag is not believed, why, and what it costs meanwhile.
+    pub(super) fn rejected_claim_finding(self) -> Option<OwnerFinding> {
+        let JobOwnership::NotOwned(RejectedClaim { job, why }) = self.ownership() else { return None };
+        // By then a launch that was answered is in the state of its job.
+        if self.now < self.instance.launched_at + self.policy.config.untagged.settle {
+            return None;
+        }
+        let price = price::format_quote(self.policy.prices.saved_by_ending(self.instance));
+        let text = format!(
+            "it says that it is of the job {job}, {}: the tag was copied, or the answer to a launch was lost. It costs \
+             {price}, and no job ends it; it is judged like an untagged one. Remove curfew:job and curfew:attempt where it is \
+             yours, or end it",
+            why.explain()
+        );
+        Some(OwnerFinding { topic: NotificationKey::named(DISOWNED), what: job.to_owned(), text })
+    }
+
+    /// Once told, it is not told again while nobody can say otherwise.
+    pub(super) fn topic_of_its_job(self) -> Option<NotificationKey> {
+        matches!(self.ownership(), JobOwnership::NotOwned(_) | JobOwnership::Unknown(_))
+            .then(|| NotificationKey::named(DISOWNED))
+    }
+
+    /// Found idle when last asked about, which is asked once a window.
+    fn was_notified_idle(self) -> bool {
+        let topics = self.notices.told.get(&self.instance.id);
+        topics.is_some_and(|topics| topics.contains_key(&NotificationKey::rule(Rule::Idle)))
+    }
+
+    pub(super) fn is_judged_for_idleness(self) -> bool {
+        !self.ownership().knows_only_its_expiry()
+            && CurfewTags::read(self.instance)
+                .is_ok_and(|says| crate::rules::idle::window(&says, &self.policy.config).is_some())
+    }
+
+    /// Said whatever else was said of it: nobody else would notice that it cannot be judged.
+    pub(super) fn uninstrumented(self) -> Option<OwnerFinding> {
+        let why = describe_unknown(self.cannot_be_judged()?);
+        let price = price::format_quote(self.policy.prices.saved_by_ending(self.instance));
+        let text = format!(
+            "an uninstrumented GPU, {price}: nobody can say whether it works, so it is never stopped for idleness; {why}"
+        );
+        Some(OwnerFinding { topic: NotificationKey::named(USAGE_UNKNOWN), what: USAGE_UNKNOWN.to_owned(), text })
+    }
+
+    /// Why nobody can say whether it works, of one that was asked about and is old enough.
+    pub(super) fn cannot_be_judged(self) -> Option<&'a UnknownUsage> {
+        let Usage::Unknown(unknown) = self.usage else {
+            return None;
+        };
+        if !self.is_judged_for_idleness() {
+            return None;
+        }
+        (!matches!(unknown, UnknownUsage::NotAsked | UnknownUsage::Young)).then_some(unknown)
+    }
+
+    fn finding(self, reason: SkipReason, topic: &str, what: String, text: String) -> Skipped {
+        let topic = NotificationKey::named(topic);
+        let memo = self.unjudged(vec![topic.clone()]);
+        Skipped { finding: Some(OwnerFinding { topic, what, text }), ..self.skip(reason, memo) }
+    }
+}
+
+/// Why nobody can say whether it works, for people.
+pub(super) fn describe_unknown(unknown: &UnknownUsage) -> String {
+    match unknown {
+        UnknownUsage::NotAsked => "nobody was asked, or nobody answered".to_owned(),
+        UnknownUsage::Young => "it was launched too recently".to_owned(),
+        UnknownUsage::NoMetric => {
+            "no metric is configured for its kind of accelerator ([metrics] in the configuration)".to_owned()
+        }
+        UnknownUsage::Silent { devices } => not_reporting(0, *devices),
+        UnknownUsage::Uninstrumented { reporting, devices } => not_reporting(*reporting, *devices),
+        UnknownUsage::UnitUnclear => {
+            "every sample of its utilisation lies between 0 and 1, which may be a ratio or percent: set \
+             `utilization_unit` to \"percent\" or \"ratio\" in the [metrics] section of its accelerators"
+                .to_owned()
+        }
+        UnknownUsage::TooFewSamples(signal) => {
+            format!("{} reported too seldom in the window", describe_signal(*signal))
+        }
+    }
+}
+
+/// The same in a few words, for a column of a table.
+pub(super) fn summarize_unknown(unknown: &UnknownUsage) -> String {
+    match unknown {
+        UnknownUsage::NotAsked => "nobody answered".to_owned(),
+        UnknownUsage::Young => "launched too recently".to_owned(),
+        UnknownUsage::NoMetric => "no metric configured".to_owned(),
+        UnknownUsage::Silent { devices } => format!("0 of {devices} GPUs report"),
+        UnknownUsage::Uninstrumented { reporting, devices } => format!("{reporting} of {devices} GPUs report"),
+        UnknownUsage::UnitUnclear => "percent or ratio?".to_owned(),
+        UnknownUsage::TooFewSamples(signal) => format!("{} reports too seldom", describe_signal(*signal)),
+    }
+}
+
+fn describe_signal(signal: MetricSignal) -> String {
+    match signal {
+        MetricSignal::Cpu => "the CPU".to_owned(),
+        MetricSignal::NetworkIn | MetricSignal::NetworkOut => "the network".to_owned(),
+        MetricSignal::DiskRead | MetricSignal::DiskWrite => "the disks".to_owned(),
+        MetricSignal::Gpu(place) => format!("GPU {place}"),
+        MetricSignal::GpuMemory(place) => format!("the memory of GPU {place}"),
+    }
+}
+
+fn not_reporting(reporting: u32, devices: u32) -> String {
+    format!(
+        "{reporting} of its {devices} accelerators report: install the CloudWatch agent with its nvidia_gpu section"
+    )
+}

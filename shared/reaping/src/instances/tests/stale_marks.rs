@@ -1,0 +1,116 @@
+use super::*;
+
+/// What an idle instance that carries `mark` and was launched at noon of August 31st gets at noon, and later at 13:00.
+fn check(mark: &str, usage: &Usage, expect: &str) {
+    let mut account = enforcing_account(instance().tag(MARKED, mark), ENFORCED);
+    account.all_are(usage).run("01 12:00");
+    assert_eq!(account.log.trim_end(), expect, "{mark}");
+}
+
+const TOLD_ANEW: &str = "01 12:00 mark idle=stop@01T13:00 | told vision (warning)";
+
+#[test]
+fn a_fresh_one_binds() {
+    check("i-0abc idle=stop@2026-09-01T11:55:00Z", &idle(), "01 12:00 stop for idle | told vision (action)");
+    check("i-0abc idle=stop@2026-09-01T12:05:00Z", &idle(), "01 12:00 spared marked");
+}
+
+#[test]
+fn one_of_another_resource_is_told_anew_or_taken_away_silently() {
+    check("i-0other idle=stop@2026-09-01T11:55:00Z", &idle(), TOLD_ANEW);
+    check("i-0other idle=stop@2026-09-01T11:55:00Z", &busy(), "01 12:00 unmark idle");
+}
+
+#[test]
+fn one_of_an_earlier_life_is_told_anew() {
+    check("i-0abc idle=stop@2026-08-31T11:59:59Z", &idle(), TOLD_ANEW);
+    check("i-0abc idle=stop@2026-08-31T11:59:59Z", &busy(), "01 12:00 unmark idle");
+}
+
+#[test]
+fn one_of_another_rule_is_told_anew() {
+    check("i-0abc lifetime=stop@2026-09-01T11:55:00Z", &idle(), TOLD_ANEW);
+}
+
+#[test]
+fn one_that_announced_something_milder_is_told_anew() {
+    let mut account = enforcing_account(instance(), ENFORCED);
+    account.run("01 12:00").tag("curfew:on-idle", "terminate").run("01 12:30").run("01 13:00").run("01 13:30");
+    assert_snapshot!(account.log, @"
+    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
+    01 12:30 mark idle=terminate@01T13:30 | told vision (warning)
+    01 13:00 spared marked
+    01 13:30 terminate for idle | told vision (action)
+    ");
+}
+
+#[test]
+fn one_that_announced_something_harsher_ends_mildly() {
+    check("i-0abc idle=terminate@2026-09-01T11:55:00Z", &idle(), "01 12:00 stop for idle | told vision (action)");
+}
+
+#[test]
+fn one_older_than_a_week_is_told_anew() {
+    let old = instance().launched("2026-08-01T00:00:00Z");
+    let mut account = enforcing_account(old.tag(MARKED, "i-0abc idle=stop@2026-08-25T11:59:59Z"), ENFORCED);
+    account.run("01 12:00");
+    assert_snapshot!(account.log, @"01 12:00 mark idle=stop@01T13:00 | told vision (warning)");
+}
+
+#[test]
+fn one_overtaken_by_keep_until_is_told_anew() {
+    let mut account = enforcing_account(instance(), ENFORCED);
+    account.run("01 12:00").tag("curfew:keep-until", "2026-09-01T18:00:00Z");
+    account.run("01 13:00").run("01 17:55").run("01 18:00").run("01 19:00");
+    assert_snapshot!(account.log, @"
+    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
+    01 13:00 spared kept
+    01 17:55 spared kept
+    01 18:00 mark idle=stop@01T19:00 | told vision (warning)
+    01 19:00 stop for idle | told vision (action)
+    ");
+}
+
+#[test]
+fn one_called_off_while_nothing_could_be_written_stays_void_while_its_instance_is_spared() {
+    let mut account = enforcing_account(instance(), ENFORCED);
+    account.run("01 12:00").config("").all_are(&busy()).run("01 12:05");
+    account.tag("curfew:keep-until", "2026-09-01T12:12:00Z").run("01 12:10");
+    account.config(ENFORCED).all_are(&idle()).run("01 13:00").run("01 14:00");
+    assert_snapshot!(account.log, @"
+    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
+    01 12:05 unmark idle (observed) | told vision (info)
+    01 12:10 spared kept
+    01 13:00 mark idle=stop@01T14:00 | told vision (warning)
+    01 14:00 stop for idle | told vision (action)
+    ");
+}
+
+#[test]
+fn one_called_off_while_nothing_could_be_written_stays_void_while_its_instance_is_stopped() {
+    let mut account = enforcing_account(instance(), "mode = \"enforce\"\n[idle]\ngrace = \"4h\"");
+    account.run("01 12:00").config("").all_are(&busy()).run("01 12:05");
+    account.state(InstanceState::Stopped).run("01 12:10").state(InstanceState::Pending).run("01 12:15");
+    account.state(InstanceState::Running).config(ENFORCED).all_are(&idle()).run("01 16:00");
+    assert_snapshot!(account.log, @"
+    01 12:00 mark idle=stop@01T16:00 | told vision (warning)
+    01 12:05 unmark idle (observed) | told vision (info)
+    01 12:10 spared not-running
+    01 12:15 spared young
+    01 16:00 mark idle=stop@01T17:00 | told vision (warning)
+    ");
+}
+
+#[test]
+fn one_called_off_while_nothing_could_be_written_because_it_is_only_told_stays_void() {
+    let mut account = enforcing_account(instance(), ENFORCED);
+    account.run("01 12:00").config("[idle]\naction = \"notify\"").run("01 12:05").run("01 13:05");
+    account.config(ENFORCED).run("01 13:10").run("01 14:10");
+    assert_snapshot!(account.log, @"
+    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
+    01 12:05 notify idle, Configured (observed) | told vision (info)
+    01 13:05 spared told
+    01 13:10 mark idle=stop@01T14:10 | told vision (warning)
+    01 14:10 stop for idle | told vision (action)
+    ");
+}

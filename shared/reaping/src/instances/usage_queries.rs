@@ -1,0 +1,273 @@
+//! Whom to ask `CloudWatch` about, which bills per metric: instances that can have become idle since last seen busy;
+//! unknown, observed and only-told ones once a window, and not always in full; marked ones in every run.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use model::curfew_tags::CurfewTags;
+use model::id::ResourceId;
+use model::instance::{Instance, InstanceState};
+use model::mark::Mark;
+use model::mode::Mode;
+use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs, would_fingerprint};
+use model::rule::Rule;
+use model::usage::{
+    ActivityCache, BusyEvidence, DecisiveSeries, LAG, LastInquiry, PERIOD, QueryDepth, QueryResult, UnknownUsage,
+    Usage, UsageQuery, UsageWindow,
+};
+use plan::SkipReason;
+
+use super::InstanceCase;
+use crate::policy::{Policy, Verdict};
+use crate::rules::{idle, untagged};
+
+/// Whoever is idle and would not be ended for it, or cannot be known for want of series, is asked about in full so seldom;
+/// in between only whether it works.
+const IN_FULL_AFTER: SignedDuration = SignedDuration::from_hours(12);
+
+/// Everybody to ask about now.
+#[must_use]
+pub fn usage_queries<'a>(
+    seen: &[&'a Instance],
+    activity: &ActivityCache,
+    memory: &NotificationLogs,
+    policy: &Policy,
+    now: Timestamp,
+) -> Vec<UsageQuery<'a>> {
+    let nothing_told = NotificationLog::default();
+    let ask = |instance: &&'a Instance| {
+        let notices = memory.get(&instance.region).unwrap_or(&nothing_told);
+        let usage = &Usage::Unknown(UnknownUsage::NotAsked);
+        let asked = activity.last_inquiry(instance, now);
+        let (length, depth) = (InstanceCase { instance, usage, notices, policy, now }).how_to_ask(asked)?;
+        let likely = asked.and_then(|asked| asked.shown_by.clone());
+        Some(UsageQuery { instance, window: UsageWindow::ending_before(now, length), likely, depth })
+    };
+    seen.iter().filter_map(ask).collect()
+}
+
+impl InstanceCase<'_> {
+    /// Over which time to ask about it now, and how far, by what was learnt in its present life.
+    fn how_to_ask(self, asked: Option<&LastInquiry>) -> Option<(SignedDuration, QueryDepth)> {
+        let skipped = self.immediate_skip().map(|skipped| skipped.reason);
+        if self.instance.state != InstanceState::Running
+            || skipped.is_some_and(|reason| reason != SkipReason::ForeignOwned)
+        {
+            return None;
+        }
+        // Whatever the answer, nothing would follow from it.
+        if self.ownership().knows_only_its_expiry() {
+            return None;
+        }
+        let says = CurfewTags::read(self.instance).ok()?;
+        let window = idle::window(&says, &self.policy.config);
+        let untagged = self.spares_busy_untagged(&says);
+        if window.is_none() && !untagged {
+            return None;
+        }
+        let length = window.unwrap_or(self.policy.config.idle.window);
+        let is_foreign = skipped.is_some();
+        if self.hangs_on_an_answer(&says, is_foreign, untagged, asked) {
+            return Some((length, QueryDepth::Full));
+        }
+        Some((length, self.depth(&says, is_foreign, untagged, length, asked)?))
+    }
+
+    /// Whether an end, or the announcement of one, waits for what it is doing now.
+    fn hangs_on_an_answer(
+        self,
+        says: &CurfewTags,
+        is_foreign: bool,
+        untagged: bool,
+        asked: Option<&LastInquiry>,
+    ) -> bool {
+        let marked = |mark: &Mark| {
+            mark.entries.contains_key(&Rule::Idle) || (untagged && mark.entries.contains_key(&Rule::Untagged))
+        };
+        let unwritten = self.notices.unwritten_marks.get(&self.instance.id);
+        if !is_foreign && says.marked.iter().chain(unwritten).any(marked) {
+            return true;
+        }
+        let shadow = self.notices.shadow_marks.get(&self.instance.id);
+        if shadow.is_some_and(|mark| marked(mark) && self.would_act_untold(mark)) {
+            return true;
+        }
+        let worked = asked.is_some_and(|asked| asked.busy_until.is_some());
+        !is_foreign && !worked && self.waits_for_an_answer(says)
+    }
+
+    /// How far to ask about it, where it is time to.
+    fn depth(
+        self,
+        says: &CurfewTags,
+        is_foreign: bool,
+        untagged: bool,
+        length: SignedDuration,
+        asked: Option<&LastInquiry>,
+    ) -> Option<QueryDepth> {
+        let old_enough = UsageWindow::ending_before(self.now, length).from
+            >= self.instance.launched_at + self.policy.config.idle.boot_grace;
+        if !old_enough && !untagged {
+            return None;
+        }
+        let Some(asked) = asked else { return Some(QueryDepth::Full) };
+        let notify_only = |reserved: bool| is_foreign || !self.ends_if_idle(says, reserved);
+        let not_before = match asked.found_idle_reserved {
+            Some(reserved) if notify_only(reserved) => asked.at + length,
+            _ => asked.idle_not_before,
+        };
+        // A shorter window than last time can find an instance idle sooner than was written down.
+        let once_a_window = asked.at + length.max(PERIOD) + LAG + PERIOD;
+        if self.now < not_before.min(once_a_window) {
+            return None;
+        }
+        let known_in_full = asked.in_full_at.is_some_and(|at| self.now.duration_since(at).abs() < IN_FULL_AFTER);
+        let depth = match asked.found_idle_reserved {
+            _ if !known_in_full => QueryDepth::Full,
+            Some(_) if notify_only(false) => QueryDepth::WorkOnly,
+            Some(true) => QueryDepth::UnlessHeld,
+            Some(false) => QueryDepth::Full,
+            None => QueryDepth::IfInstrumented,
+        };
+        Some(depth)
+    }
+
+    /// Whether nothing but an answer is missing to announce that it lacks its tags.
+    fn waits_for_an_answer(self, says: &CurfewTags) -> bool {
+        let unwritten = match self.mode(says, Rule::Untagged) {
+            Mode::Enforce => &self.notices.unwritten_marks,
+            Mode::Observe => &self.notices.shadow_marks,
+        };
+        let mut marks = says.marked.iter().chain(unwritten.get(&self.instance.id));
+        untagged::judge(self.subject(says)) == Verdict::Unknown
+            && !marks.any(|mark| mark.entries.contains_key(&Rule::Untagged))
+    }
+
+    /// Whether it would be announced and ended, by tags and configuration as they are now.
+    fn ends_if_idle(self, says: &CurfewTags, reserved: bool) -> bool {
+        idle::ending(self.subject(says), reserved).is_ok() && self.mode(says, Rule::Idle) == Mode::Enforce
+    }
+
+    fn spares_busy_untagged(self, says: &CurfewTags) -> bool {
+        let rule = &self.policy.config.untagged;
+        rule.spare_busy && untagged::judge(self.subject(says)) != Verdict::Compliant
+    }
+
+    /// Whether a shadow mark's deadline has passed and nobody has heard what would be done.
+    fn would_act_untold(self, mark: &Mark) -> bool {
+        mark.entries.iter().any(|(rule, announced)| {
+            announced.deadline <= self.now
+                && !self.notices.was_notified(
+                    &self.instance.id,
+                    &NotificationKey::would(*rule),
+                    &would_fingerprint(*announced),
+                )
+        })
+    }
+}
+
+/// What a run knows of a region's instances once all answers are in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LearnedUsage {
+    /// What each has been doing.
+    pub usages: BTreeMap<ResourceId, Usage>,
+    /// What to remember: of whoever was not asked about, or not answered, what was known before.
+    pub activity: ActivityCache,
+}
+
+/// What follows from what was found of those that were asked about; the others are believed to do what they did.
+#[must_use]
+pub fn learn_usage(
+    seen: &[&Instance],
+    asks: &[UsageQuery<'_>],
+    mut found: BTreeMap<ResourceId, QueryResult>,
+    before: &ActivityCache,
+    policy: &Policy,
+    now: Timestamp,
+) -> LearnedUsage {
+    let mut usages: BTreeMap<ResourceId, Usage> = BTreeMap::new();
+    let mut after: BTreeMap<ResourceId, LastInquiry> = BTreeMap::new();
+    for instance in seen {
+        after.extend(before.instances.get(&instance.id).map(|asked| (instance.id.clone(), asked.clone())));
+        usages.insert(instance.id.clone(), usage_of_unasked(instance, before, policy, now));
+    }
+    for ask in asks {
+        let id = &ask.instance.id;
+        let known = before.last_inquiry(ask.instance, now);
+        let (usage, asked) = match found.remove(id) {
+            // Where there is not one sample of what was at work when last seen, `CloudWatch` is late.
+            Some(QueryResult::Answered(Usage::Unknown(UnknownUsage::Silent { .. }), _))
+                if known.is_some_and(|asked| asked.busy_until.is_some()) =>
+            {
+                (Usage::Unknown(UnknownUsage::NotAsked), None)
+            }
+            Some(QueryResult::Answered(usage, shown_by)) => {
+                let asked = remembered(ask, &usage, shown_by, now);
+                (usage, Some(asked))
+            }
+            Some(QueryResult::NoWork) => {
+                (Usage::Unknown(UnknownUsage::NotAsked), known.map(|known| seen_quiet(known, ask, now)))
+            }
+            None => (Usage::Unknown(UnknownUsage::NotAsked), None),
+        };
+        usages.insert(id.clone(), usage);
+        after.extend(asked.map(|asked| (id.clone(), asked)));
+    }
+    LearnedUsage { usages, activity: ActivityCache { instances: after } }
+}
+
+/// What an instance is believed to do that nobody asked about.
+fn usage_of_unasked(instance: &Instance, activity: &ActivityCache, policy: &Policy, now: Timestamp) -> Usage {
+    let Ok(says) = CurfewTags::read(instance) else {
+        return Usage::Unknown(UnknownUsage::NotAsked);
+    };
+    let length = idle::window(&says, &policy.config).unwrap_or(policy.config.idle.window);
+    let window = UsageWindow::ending_before(now, length);
+    let asked = activity.last_inquiry(instance, now);
+    if let Some(until) = asked.and_then(|asked| asked.busy_until).filter(|until| *until > window.from) {
+        return Usage::Busy(BusyEvidence { until, shown: None });
+    }
+    if window.from < instance.launched_at + policy.config.idle.boot_grace {
+        return Usage::Unknown(UnknownUsage::Young);
+    }
+    Usage::Unknown(UnknownUsage::NotAsked)
+}
+
+/// Asked about briefly. What was found idle would be ended at once if that were wanted from now on, so that moment stays.
+fn seen_quiet(known: &LastInquiry, ask: &UsageQuery<'_>, now: Timestamp) -> LastInquiry {
+    let idle_not_before =
+        if known.found_idle_reserved.is_some() { known.idle_not_before } else { now + length_of(ask) };
+    LastInquiry { at: now, idle_not_before, ..known.clone() }
+}
+
+fn remembered(ask: &UsageQuery<'_>, usage: &Usage, shown_by: Option<DecisiveSeries>, now: Timestamp) -> LastInquiry {
+    let length = length_of(ask);
+    let asked = LastInquiry {
+        at: now,
+        busy_until: None,
+        shown_by,
+        found_idle_reserved: None,
+        in_full_at: None,
+        idle_not_before: now + length,
+    };
+    match usage {
+        Usage::Busy(busy) => {
+            LastInquiry { busy_until: Some(busy.until), idle_not_before: busy.until + length + LAG, ..asked }
+        }
+        Usage::Idle(quiet) => LastInquiry {
+            found_idle_reserved: Some(quiet.reserved),
+            in_full_at: Some(now),
+            idle_not_before: now,
+            ..asked
+        },
+        Usage::Unknown(UnknownUsage::Young | UnknownUsage::NotAsked) => asked,
+        Usage::Unknown(_) => LastInquiry { in_full_at: Some(now), ..asked },
+    }
+}
+
+fn length_of(ask: &UsageQuery<'_>) -> SignedDuration {
+    ask.window.to.duration_since(ask.window.from)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,206 @@
+//! Whether an instance is the job's that its `curfew:job` names. Anybody can write that tag, and "launch more like this" copies
+//! it: it is believed if and only if the state of that job knows this very instance.
+//!
+//! - **Ours**: it does, and the job is not closed. `run-jobs` ends it; of the rules it knows only `expired`.
+//! - **Unsayable**: the state could not be read, or a launch is under way of which nobody has heard yet. Nothing is known, so
+//!   nothing but `expired` ends it, and nothing that was announced is taken back.
+//! - **Stranger**: there is no such job, or it is closed, or it does not know this instance. The tag was copied, or the answer to
+//!   a launch was lost. It is judged like one that lacks a required tag: `[untagged]` says when and how it ends. Where there is no such job,
+//!   its expiry terminates it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use jobs::{EXPIRES_AFTER, Job, JobId};
+use model::curfew_tags::{ATTEMPT, JOB};
+use model::instance::Instance;
+
+/// What the states of jobs say: of each that an instance names and that could be looked up, its state, or that there is none.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JobStates(pub BTreeMap<JobId, Option<Job>>);
+
+/// Whose an instance is, as far as jobs go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobOwnership<'a> {
+    /// It names no job.
+    None,
+    /// The job knows it.
+    Owned(&'a str),
+    /// Nobody can say whether it does.
+    Unknown(&'a str),
+    /// It is not the job's that it names.
+    NotOwned(RejectedClaim<'a>),
+}
+
+/// An instance that names a job which does not know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RejectedClaim<'a> {
+    /// What its `curfew:job` says.
+    pub job: &'a str,
+    /// Why that is not believed.
+    pub why: RejectionReason,
+}
+
+/// Why an instance is not the job's that it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RejectionReason {
+    /// The tag names no job.
+    NoName,
+    /// There is no such job.
+    NoJob,
+    /// That job is over, and everything of it is gone.
+    Closed,
+    /// That job's state names other machines.
+    NotItsOwn,
+}
+
+impl RejectionReason {
+    /// For people, after the job's name.
+    #[must_use]
+    pub const fn explain(self) -> &'static str {
+        match self {
+            Self::NoName => "which is no name of a job",
+            Self::NoJob => "which does not exist",
+            Self::Closed => "which is over, and has no machine any more",
+            Self::NotItsOwn => "whose state does not know it",
+        }
+    }
+}
+
+impl JobOwnership<'_> {
+    /// Whether only an end that was written down at its launch may befall it.
+    #[must_use]
+    pub const fn knows_only_its_expiry(self) -> bool {
+        matches!(self, Self::Owned(_) | Self::Unknown(_))
+    }
+}
+
+/// The jobs that these instances name, each once: what has to be looked up.
+#[must_use]
+pub fn claimed_jobs<'a>(instances: impl IntoIterator<Item = &'a Instance>) -> Vec<JobId> {
+    let named = instances.into_iter().filter_map(|instance| JobId::read(instance.tags.get(JOB)?).ok());
+    let once: BTreeSet<JobId> = named.collect();
+    once.into_iter().collect()
+}
+
+impl JobStates {
+    /// Whose an instance is.
+    #[must_use]
+    pub fn ownership<'a>(&self, instance: &'a Instance) -> JobOwnership<'a> {
+        let Some(job) = instance.tags.get(JOB).map(String::as_str) else { return JobOwnership::None };
+        let stranger = |why| JobOwnership::NotOwned(RejectedClaim { job, why });
+        let Ok(id) = JobId::read(job) else { return stranger(RejectionReason::NoName) };
+        let Some(state) = self.0.get(&id) else { return JobOwnership::Unknown(job) };
+        let Some(state) = state else { return stranger(RejectionReason::NoJob) };
+        if state.is_closed() {
+            return stranger(RejectionReason::Closed);
+        }
+        let attempt = instance.tags.get(ATTEMPT).and_then(|attempt| attempt.trim().parse().ok());
+        match state.knows(&instance.region, &instance.id, attempt) {
+            Some(true) => JobOwnership::Owned(job),
+            Some(false) => stranger(RejectionReason::NotItsOwn),
+            None => JobOwnership::Unknown(job),
+        }
+    }
+
+    /// The absolute deadline of a job's machine as the job's state says it, which Curfew alone writes; `None` of any other instance, and of a
+    /// machine that another one has replaced.
+    #[must_use]
+    pub fn deadline(&self, instance: &Instance) -> Option<Timestamp> {
+        let JobOwnership::Owned(job) = self.ownership(instance) else { return None };
+        let machine = self.0.get(&JobId::read(job).ok()?)?.as_ref()?.machine()?;
+        let is_its = machine.instance == instance.id && machine.region == instance.region;
+        machine.ends_at.checked_add(EXPIRES_AFTER).ok().filter(|_| is_its)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{instance, jobs, launching, placed};
+    use jobs::{JobEnd, JobResult, Phase};
+
+    const NAMED: &str = "vision/llama-0123abcd";
+
+    fn ended(closed: bool) -> Phase {
+        let at = crate::fixture::time(crate::fixture::NOW);
+        let machine = Some(placed("i-0abc", "us-east-1"));
+        Phase::Ended(JobEnd { result: JobResult::Failed, why: String::new(), at, machine, released: closed, closed })
+    }
+
+    /// The usual instance, with these values of `curfew:job` and `curfew:attempt`.
+    fn check(named: &str, attempt: &str, jobs: &JobStates, expect: JobOwnership<'_>) {
+        let instance = instance().tag("curfew:job", named).tag("curfew:attempt", attempt).build();
+        assert_eq!(jobs.ownership(&instance), expect, "{named} {attempt}");
+    }
+
+    fn stranger(job: &str, why: RejectionReason) -> JobOwnership<'_> {
+        JobOwnership::NotOwned(RejectedClaim { job, why })
+    }
+
+    #[test]
+    fn a_machine_that_its_job_knows_is_its_own() {
+        check(NAMED, "2", &jobs(Phase::Running(placed("i-0abc", "us-east-1"))), JobOwnership::Owned(NAMED));
+        // Whatever the attempt says: the state knows the instance by its id.
+        check(NAMED, "1", &jobs(Phase::Running(placed("i-0abc", "us-east-1"))), JobOwnership::Owned(NAMED));
+        // It is over, but its machine is not gone yet.
+        check(NAMED, "2", &jobs(ended(false)), JobOwnership::Owned(NAMED));
+    }
+
+    #[test]
+    fn any_other_is_a_stranger() {
+        let running = |region| jobs(Phase::Running(placed("i-0other", region)));
+        check(NAMED, "2", &running("us-east-1"), stranger(NAMED, RejectionReason::NotItsOwn));
+        check(NAMED, "2", &jobs(Phase::Submitted), stranger(NAMED, RejectionReason::NotItsOwn));
+        // An id is of one region.
+        let elsewhere = jobs(Phase::Running(placed("i-0abc", "eu-west-1")));
+        check(NAMED, "2", &elsewhere, stranger(NAMED, RejectionReason::NotItsOwn));
+        check(NAMED, "2", &jobs(ended(true)), stranger(NAMED, RejectionReason::Closed));
+        let none = JobStates(BTreeMap::from([(JobId::read(NAMED).unwrap(), None)]));
+        check(NAMED, "2", &none, stranger(NAMED, RejectionReason::NoJob));
+        check("llama", "2", &none, stranger("llama", RejectionReason::NoName));
+    }
+
+    #[test]
+    fn while_a_launch_is_under_way_nobody_can_say() {
+        check(NAMED, "2", &jobs(launching()), JobOwnership::Unknown(NAMED));
+        check(NAMED, "soon", &jobs(launching()), JobOwnership::Unknown(NAMED));
+        check(NAMED, "1", &jobs(launching()), stranger(NAMED, RejectionReason::NotItsOwn));
+    }
+
+    #[test]
+    fn of_a_job_that_could_not_be_read_nobody_can_say() {
+        check(NAMED, "2", &JobStates::default(), JobOwnership::Unknown(NAMED));
+        assert_eq!(JobStates::default().ownership(&instance().build()), JobOwnership::None);
+    }
+
+    fn check_deadline(named: &str, jobs: &JobStates, expect: Option<&str>) {
+        let instance = instance().tag("curfew:job", named).tag("curfew:expires-at", "2026-09-01T11:00:00Z").build();
+        assert_eq!(jobs.deadline(&instance), expect.map(crate::fixture::time), "{named}");
+    }
+
+    #[test]
+    fn a_deadline_is_what_the_state_of_a_job_says_of_its_machine() {
+        let running = |instance| jobs(Phase::Running(placed(instance, "us-east-1")));
+        check_deadline(NAMED, &running("i-0abc"), Some("2026-09-02T12:10:00Z"));
+        check_deadline(NAMED, &jobs(ended(false)), Some("2026-09-02T12:10:00Z"));
+        check_deadline(NAMED, &jobs(ended(true)), None);
+        check_deadline(NAMED, &running("i-0other"), None);
+        check_deadline(NAMED, &jobs(launching()), None);
+        check_deadline(NAMED, &JobStates::default(), None);
+        check_deadline("vision/other-0123abcd", &running("i-0abc"), None);
+        // One that another machine has replaced ends when EC2 has taken it back.
+        let mut replaced = running("i-0other");
+        let job = replaced.0.values_mut().next().unwrap().as_mut().unwrap();
+        job.previous_attempt = Some(placed("i-0abc", "us-east-1"));
+        check_deadline(NAMED, &replaced, None);
+    }
+
+    #[test]
+    fn each_job_is_looked_up_once() {
+        let of = |job: &str| instance().tag("curfew:job", job).build();
+        let seen = [of(NAMED), instance().build(), of(NAMED), of("llama"), of("nlp/bert-0123abcd")];
+        let found: Vec<String> = claimed_jobs(&seen).iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["nlp/bert-0123abcd", NAMED]);
+    }
+}

@@ -1,0 +1,17 @@
+//! The rules, and what they decide about instances, volumes and budgets.
+//!
+//! Pure: no I/O, no async, no clock, no environment. Time is an argument, and the same arguments give the same answer.
+
+mod announcements;
+pub mod budgets;
+pub mod explain;
+pub mod instances;
+pub mod job_ownership;
+pub mod policy;
+pub mod rules;
+pub mod scan;
+mod settle;
+pub mod volumes;
+
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;

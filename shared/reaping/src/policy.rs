@@ -1,0 +1,205 @@
+//! The policies: what is done to whom, and why. One file per rule; each begins with what the rule means.
+
+use billing::budget::BudgetStatuses;
+use billing::price::PriceBook;
+use jiff::Timestamp;
+use model::config::{Config, DiskPolicy, RuleAction};
+use model::curfew_tags::CurfewTags;
+use model::id::TeamName;
+use model::instance::{Instance, PurchaseOption, Tags};
+use model::mode::Mode;
+use model::ownership::{missing_tags, team_of};
+use model::rule::{ResourceAction, Rule};
+use model::usage::Usage;
+use plan::{Evidence, NotifyOnlyReason};
+
+use crate::job_ownership::{JobOwnership, JobStates};
+
+/// What the account wants: its configuration, under the function's own ceiling, and what things cost.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// The account's configuration.
+    pub config: Config,
+    /// What no resource's mode exceeds: `CURFEW_MODE`, and observe where nobody listens.
+    pub ceiling: Mode,
+    /// What things cost.
+    pub prices: PriceBook,
+    /// Where budgets stand, of those by which instances may be stopped.
+    pub budgets: BudgetStatuses,
+    /// What the states of the jobs say that instances name.
+    pub jobs: JobStates,
+}
+
+/// One instance with everything a rule may look at.
+#[derive(Debug, Clone, Copy)]
+pub struct InstanceSubject<'a> {
+    /// The instance; it runs.
+    pub instance: &'a Instance,
+    /// What its tags say.
+    pub curfew_tags: &'a CurfewTags,
+    /// What it has been doing.
+    pub usage: &'a Usage,
+    /// The configuration.
+    pub config: &'a Config,
+    /// Where budgets stand.
+    pub budgets: &'a BudgetStatuses,
+    /// Whose it is, as far as jobs go.
+    pub ownership: JobOwnership<'a>,
+    /// Of a job's machine its absolute deadline, as the job's state says it.
+    pub job_deadline: Option<Timestamp>,
+    /// When it is.
+    pub now: Timestamp,
+}
+
+/// What one rule finds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// The rule holds, or does not apply.
+    Compliant,
+    /// Nobody can say: neither a reason to act nor to forget an announcement.
+    Unknown,
+    /// The rule is broken.
+    Violated(Violation),
+}
+
+/// A broken rule and what is due for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Violation {
+    /// The evidence.
+    pub evidence: Evidence,
+    /// What is due.
+    pub due: DueAction,
+}
+
+/// What is due for a broken rule.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum DueAction {
+    /// At once: its owner wrote the moment down.
+    AtOnce(ResourceAction, Timestamp),
+    /// From that moment on, if it is first announced now.
+    After(ResourceAction, Timestamp),
+    /// A message, and why nothing more.
+    NotifyOnly(NotifyOnlyReason),
+}
+
+/// What says in which mode a resource is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModeSource {
+    /// Its own `curfew:mode`.
+    Tag,
+    /// Its owner wrote the end down.
+    OwnersSchedule,
+    /// `[untagged] mode`.
+    Untagged,
+    /// Its team's mode.
+    Team(TeamName),
+    /// `mode` at the top of the configuration.
+    Account,
+}
+
+impl InstanceSubject<'_> {
+    /// The team, by the account's team tag; `None` where the tag is absent or blank.
+    #[must_use]
+    pub fn team(self) -> Option<TeamName> {
+        team_of(&self.instance.tags, self.config)
+    }
+
+    /// The required tags it lacks. A blank value is no value.
+    #[must_use]
+    pub fn missing_tags(self) -> Vec<String> {
+        missing_tags(&self.instance.tags, self.config)
+    }
+
+    /// The effective mode for a rule, before the ceiling.
+    ///
+    /// Its own `curfew:mode`; else, for an end that its owner wrote down, enforce; else, where it lacks a required tag,
+    /// the account's mode for untagged ones; else its team's; else the account's. A budget is enforced no more than its holder's
+    /// own mode.
+    #[must_use]
+    pub fn mode(self, rule: Rule) -> Mode {
+        self.mode_and_its_source(rule).0
+    }
+
+    pub(crate) fn mode_and_its_source(self, rule: Rule) -> (Mode, ModeSource) {
+        // No tag moves the deadline by which the job was accepted.
+        if rule == Rule::Expired && self.job_deadline.is_some_and(|at| at <= self.now) {
+            return (Mode::Enforce, ModeSource::OwnersSchedule);
+        }
+        if self.curfew_tags.mode.is_none() && rule.is_owners_own() {
+            return (Mode::Enforce, ModeSource::OwnersSchedule);
+        }
+        // Its tags were copied from a job, or were meant for one, `curfew:mode=enforce` too: they opt nothing in, only out.
+        let is_stranger = matches!(self.ownership, JobOwnership::NotOwned(_))
+            && !rule.is_owners_own()
+            && self.curfew_tags.mode != Some(Mode::Observe);
+        // Also once the tags are there: what was announced for their lack is called off in the mode it was announced in.
+        if (self.curfew_tags.mode.is_none() || is_stranger) && rule == Rule::Untagged {
+            return (self.config.untagged.mode, ModeSource::Untagged);
+        }
+        let (mode, from) = if is_stranger {
+            (self.config.untagged.mode, ModeSource::Untagged)
+        } else {
+            effective_mode_and_its_source(self.curfew_tags, &self.instance.tags, self.config)
+        };
+        match crate::rules::over_budget::mode(self).filter(|_| rule == Rule::OverBudget) {
+            Some((of_budget, whose)) if of_budget < mode => (of_budget, whose),
+            _ => (mode, from),
+        }
+    }
+
+    /// What may be done where a rule wants `action`: the milder thing where the instance cannot be stopped, where
+    /// stopping saves nothing, or where it would lose NVMe storage that is to be kept.
+    pub(crate) fn feasible(
+        self,
+        action: RuleAction,
+        local_disk: DiskPolicy,
+    ) -> Result<ResourceAction, NotifyOnlyReason> {
+        let ending = match action {
+            RuleAction::Notify => return Err(NotifyOnlyReason::Configured),
+            RuleAction::Stop => ResourceAction::Stop,
+            RuleAction::Terminate => ResourceAction::Terminate,
+        };
+        match self.instance.purchase {
+            PurchaseOption::SpotPersistent => return Err(NotifyOnlyReason::PersistentSpot),
+            PurchaseOption::SpotUnknown => return Err(NotifyOnlyReason::SpotRequestUnknown),
+            PurchaseOption::OnDemand | PurchaseOption::SpotOneTime | PurchaseOption::CapacityBlock => {}
+        }
+        if ending == ResourceAction::Stop && self.cannot_be_stopped() {
+            return Err(NotifyOnlyReason::CannotBeStopped);
+        }
+        if self.instance.prepaid.is_some() {
+            return Err(NotifyOnlyReason::SavesNothing);
+        }
+        if self.instance.machine.instance_storage_gb > 0 && local_disk == DiskPolicy::Keep {
+            return Err(NotifyOnlyReason::LocalDisk);
+        }
+        Ok(ending)
+    }
+
+    /// EC2 user guide, "Stop and start Amazon EC2 instances": neither one-time Spot nor instance-store roots.
+    pub(crate) fn cannot_be_stopped(self) -> bool {
+        self.instance.root_on_instance_storage || self.instance.purchase == PurchaseOption::SpotOneTime
+    }
+
+    /// Only an owner's own `curfew:local-disk=keep` speaks to other rules than idle.
+    pub(crate) fn own_local_disk(self) -> DiskPolicy {
+        self.curfew_tags.local_disk.unwrap_or(DiskPolicy::Expendable)
+    }
+}
+
+/// The effective mode of a resource for a reason that Curfew inferred, before the ceiling: its own `curfew:mode`; else, where
+/// it lacks a required tag, the account's mode for untagged ones; else its team's; else the account's.
+pub(crate) fn effective_mode(says: &CurfewTags, tags: &Tags, config: &Config) -> Mode {
+    effective_mode_and_its_source(says, tags, config).0
+}
+
+pub(crate) fn effective_mode_and_its_source(says: &CurfewTags, tags: &Tags, config: &Config) -> (Mode, ModeSource) {
+    if let Some(own) = says.mode {
+        return (own, ModeSource::Tag);
+    }
+    if !missing_tags(tags, config).is_empty() {
+        return (config.untagged.mode, ModeSource::Untagged);
+    }
+    let of_team = team_of(tags, config).and_then(|team| Some((config.team(&team)?.mode?, ModeSource::Team(team))));
+    of_team.unwrap_or((config.mode, ModeSource::Account))
+}

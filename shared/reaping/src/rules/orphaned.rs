@@ -1,0 +1,154 @@
+//! **Orphaned**, if and only if
+//! - the volume is attached to nothing: EC2 calls it `available`,
+//! - it was first seen so at least `orphaned_after` ago (nothing says when it was detached),
+//! - and `CloudWatch` has not one sign of use since: a volume that is attached for an hour each night is not orphaned.
+//!
+//! What nobody has asked, or nobody answered, is unknown.
+
+use jiff::Timestamp;
+use model::config::{VolumeAction, VolumesConfig};
+use model::id::ResourceId;
+use model::money::Rate;
+use model::rule::ResourceAction;
+use model::volume::{Volume, VolumeUse};
+use plan::{Evidence, NotifyOnlyReason, OrphanedEvidence};
+
+use crate::policy::{DueAction, Verdict, Violation};
+
+/// EC2 user guide, "Tag restrictions", less `curfew:deleted-at`, which comes later.
+const TAGS_MAX: usize = 50 - 1;
+
+/// One volume with everything that the rule looks at.
+#[derive(Debug, Clone, Copy)]
+pub struct VolumeSubject<'a> {
+    /// The volume; it is attached to nothing.
+    pub volume: &'a Volume,
+    /// Since when, as far as anybody has seen.
+    pub unattached_since: Timestamp,
+    /// What `CloudWatch` says of it since then; `None` where it was not asked, or did not answer.
+    pub used: Option<VolumeUse>,
+    /// How many tags a snapshot of it has.
+    pub tags_to_keep: usize,
+    /// What it costs.
+    pub price: Option<Rate>,
+    /// The instance that it was last seen on.
+    pub last_host: Option<&'a ResourceId>,
+    /// The account's rule.
+    pub rule: &'a VolumesConfig,
+    /// When it is.
+    pub now: Timestamp,
+}
+
+/// Judges one unattached volume.
+#[must_use]
+pub fn judge(subject: VolumeSubject<'_>) -> Verdict {
+    let VolumeSubject { unattached_since, rule, now, .. } = subject;
+    if now.duration_since(unattached_since) < rule.orphaned_after {
+        return Verdict::Compliant;
+    }
+    match subject.used {
+        None => return Verdict::Unknown,
+        Some(VolumeUse::UsedAt(_)) => return Verdict::Compliant,
+        Some(VolumeUse::None) => {}
+    }
+    let due = match rule.action {
+        VolumeAction::Notify => DueAction::NotifyOnly(NotifyOnlyReason::Configured),
+        VolumeAction::SnapshotAndDelete if subject.tags_to_keep > TAGS_MAX => {
+            DueAction::NotifyOnly(NotifyOnlyReason::TooManyTags)
+        }
+        VolumeAction::SnapshotAndDelete => DueAction::After(ResourceAction::SnapshotAndDelete, now + rule.grace),
+        VolumeAction::Delete => DueAction::After(ResourceAction::Delete, now + rule.grace),
+    };
+    Verdict::Violated(Violation { evidence: Evidence::Orphaned(subject.evidence()), due })
+}
+
+impl VolumeSubject<'_> {
+    /// What there is to say of a volume that is attached to nothing.
+    #[must_use]
+    pub fn evidence(self) -> OrphanedEvidence {
+        OrphanedEvidence {
+            unattached_since: self.unattached_since,
+            size_gib: self.volume.size_gib,
+            volume_type: self.volume.volume_type.clone(),
+            usd_per_month: self.price,
+            last_attached_to: self.last_host.cloned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{NOW, VolumeBuilder, time, volume};
+    use model::config::Config;
+
+    fn check(volume: VolumeBuilder, since: &str, used: Option<VolumeUse>, config: &str, expect: &Verdict) {
+        let volume = volume.build();
+        let config = Config::read(config).unwrap();
+        let found = judge(VolumeSubject {
+            volume: &volume,
+            unattached_since: time(since),
+            used,
+            tags_to_keep: volume.tags.len() + 2,
+            price: None,
+            last_host: None,
+            rule: &config.volumes,
+            now: time(NOW),
+        });
+        assert_eq!(&found, expect, "{since} {used:?} {config:?}");
+    }
+
+    const LONG_AGO: &str = "2026-08-18T12:00:00Z";
+    const UNUSED: Option<VolumeUse> = Some(VolumeUse::None);
+
+    fn broken(since: &str, due: DueAction) -> Verdict {
+        let evidence = OrphanedEvidence {
+            unattached_since: time(since),
+            size_gib: 500,
+            volume_type: "gp3".to_owned(),
+            usd_per_month: None,
+            last_attached_to: None,
+        };
+        Verdict::Violated(Violation { evidence: Evidence::Orphaned(evidence), due })
+    }
+
+    fn due_after_grace() -> DueAction {
+        DueAction::After(ResourceAction::SnapshotAndDelete, time("2026-09-04T12:00:00Z"))
+    }
+
+    #[test]
+    fn fourteen_days_without_a_sign_of_use() {
+        check(volume(), LONG_AGO, UNUSED, "", &broken(LONG_AGO, due_after_grace()));
+        check(volume(), "2026-08-18T12:00:01Z", UNUSED, "", &Verdict::Compliant);
+        check(volume(), NOW, UNUSED, "[volumes]\norphaned_after = \"0s\"", &broken(NOW, due_after_grace()));
+    }
+
+    #[test]
+    fn one_sample_is_use_and_no_answer_is_none() {
+        check(volume(), LONG_AGO, Some(VolumeUse::UsedAt(time(LONG_AGO))), "", &Verdict::Compliant);
+        check(volume(), LONG_AGO, None, "", &Verdict::Unknown);
+        check(volume(), "2026-08-18T12:00:01Z", None, "", &Verdict::Compliant);
+    }
+
+    #[test]
+    fn the_account_says_what_happens() {
+        let delete = broken(LONG_AGO, DueAction::After(ResourceAction::Delete, time(NOW)));
+        check(volume(), LONG_AGO, UNUSED, "[volumes]\naction = \"delete\"\ngrace = \"0s\"", &delete);
+        let told = broken(LONG_AGO, DueAction::NotifyOnly(NotifyOnlyReason::Configured));
+        check(volume(), LONG_AGO, UNUSED, "[volumes]\naction = \"notify\"", &told);
+    }
+
+    #[test]
+    fn what_could_not_be_restored_with_all_its_tags_is_told() {
+        let tagged = |count: usize| (2..count).fold(volume(), |volume, number| volume.tag(&format!("k{number}"), "v"));
+        let due = broken(LONG_AGO, due_after_grace());
+        check(tagged(47), LONG_AGO, UNUSED, "", &due);
+        check(
+            tagged(48),
+            LONG_AGO,
+            UNUSED,
+            "",
+            &broken(LONG_AGO, DueAction::NotifyOnly(NotifyOnlyReason::TooManyTags)),
+        );
+    }
+}

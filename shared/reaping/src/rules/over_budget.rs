@@ -1,0 +1,359 @@
+//! **Over budget**, if and only if
+//! - the configuration says `over_budget = "stop"` for the instance's team, or for the account,
+//! - and of that budget all is spent this month, by a beat of this month no older than [`STALE_AFTER`]: of what was set at that
+//!   beat, and of what is set now. Whoever raises a budget need not wait for the next beat.
+//!
+//! Where nothing so young says where the budget stands, nobody can say.
+//!
+//! It is enforced no more than the mode of whose budget it is: an account in observe mode stops nobody in a team in enforce mode.
+//! Where one of the two is enforced, that one alone is judged here; of the other its own message says what would follow.
+
+use billing::budget;
+use billing::budget::{BudgetHolder, BudgetLimit, BudgetMonth, BudgetStatus, OverBudgetEvidence, STALE_AFTER};
+use model::config::{OverBudget, RuleAction};
+use model::mode::Mode;
+use plan::Evidence;
+
+use crate::policy::{DueAction, InstanceSubject, ModeSource, Verdict, Violation};
+
+/// Judges one running instance.
+#[must_use]
+pub fn judge(subject: InstanceSubject<'_>) -> Verdict {
+    let mut found = Verdict::Compliant;
+    for (holder, limit) in stopping(subject) {
+        match standing(&holder, subject) {
+            None => found = Verdict::Unknown,
+            Some(standing) if is_spent(standing, &limit) => return broken(&holder, &limit, standing, subject),
+            Some(_) => {}
+        }
+    }
+    found
+}
+
+/// The budgets by which the instance may be stopped, and where each stands; where none is, that none is.
+#[must_use]
+pub fn describe_budgets(subject: InstanceSubject<'_>) -> String {
+    let month = BudgetMonth::containing(subject.now, subject.config).month;
+    let of = |(holder, limit): (BudgetHolder, BudgetLimit)| {
+        let whose = noun(&holder);
+        match (standing(&holder, subject), subject.budgets.0.get(&holder)) {
+            (Some(BudgetStatus { spent, as_of, .. }), _) => {
+                let budget = limit.budget;
+                format!("its {whose} has spent {spent} of its budget of {budget} for {month}, as of {as_of}")
+            }
+            (None, Some(BudgetStatus { as_of, .. })) => {
+                format!("nobody can say since {as_of} where the budget of its {whose} stands")
+            }
+            (None, None) => {
+                format!("nobody can say where the budget of its {whose} stands: nothing is known of {month}")
+            }
+        }
+    };
+    let said: Vec<String> = stopping(subject).map(of).collect();
+    if said.is_empty() {
+        return "there is no budget above which it would be stopped, of its team or of the account".to_owned();
+    }
+    said.join("; ")
+}
+
+/// The mode of the budgets by which the instance may be stopped, before the ceiling, and what says so; `None` where there are none.
+pub(crate) fn mode(subject: InstanceSubject<'_>) -> Option<(Mode, ModeSource)> {
+    let (holder, limit) = stopping(subject).next()?;
+    let from = match holder {
+        BudgetHolder::Team(name) if subject.config.team(&name).is_some_and(|team| team.mode.is_some()) => {
+            ModeSource::Team(name)
+        }
+        BudgetHolder::Team(_) | BudgetHolder::Account => ModeSource::Account,
+    };
+    Some((limit.mode, from))
+}
+
+/// The budgets by which the instance may be stopped, its team's and the account's: those in enforce mode, and only where none is,
+/// those in observe mode.
+fn stopping(subject: InstanceSubject<'_>) -> impl Iterator<Item = (BudgetHolder, BudgetLimit)> {
+    let stops = |holder: BudgetHolder| {
+        let limit = BudgetLimit::from_config(&holder, subject.config, Mode::Enforce)?;
+        (limit.over_budget == OverBudget::Stop).then_some((holder, limit))
+    };
+    let all = subject.team().map(BudgetHolder::Team).into_iter().chain([BudgetHolder::Account]).filter_map(stops);
+    let all: Vec<(BudgetHolder, BudgetLimit)> = all.collect();
+    let strictest = all.iter().map(|(_, limit)| limit.mode).max();
+    all.into_iter().filter(move |(_, limit)| Some(limit.mode) == strictest)
+}
+
+/// Where a budget stands, as far as that still holds.
+fn standing<'a>(holder: &BudgetHolder, subject: InstanceSubject<'a>) -> Option<&'a BudgetStatus> {
+    let known = subject.budgets.0.get(holder);
+    known.filter(|standing| is_fresh(standing, subject) && is_of_this_month(standing, subject))
+}
+
+const fn noun(holder: &BudgetHolder) -> &'static str {
+    match holder {
+        BudgetHolder::Account => "account",
+        BudgetHolder::Team(_) => "team",
+    }
+}
+
+/// By what was set at the beat, of which people were told, and by what is set now.
+fn is_spent(standing: &BudgetStatus, limit: &BudgetLimit) -> bool {
+    standing.verdict == budget::BudgetVerdict::Stop && limit.verdict(standing.spent) == budget::BudgetVerdict::Stop
+}
+
+fn is_fresh(standing: &BudgetStatus, subject: InstanceSubject<'_>) -> bool {
+    subject.now.duration_since(standing.as_of).abs() <= STALE_AFTER
+}
+
+/// The last beat of a month says nothing of the next one.
+fn is_of_this_month(standing: &BudgetStatus, subject: InstanceSubject<'_>) -> bool {
+    standing.month == BudgetMonth::containing(subject.now, subject.config).month
+}
+
+fn broken(
+    holder: &BudgetHolder,
+    limit: &BudgetLimit,
+    standing: &BudgetStatus,
+    subject: InstanceSubject<'_>,
+) -> Verdict {
+    let due = match subject.feasible(RuleAction::Stop, subject.own_local_disk()) {
+        Err(notify_only) => DueAction::NotifyOnly(notify_only),
+        Ok(ending) => DueAction::After(ending, subject.now + subject.config.account.over_budget_grace),
+    };
+    let evidence = OverBudgetEvidence {
+        month: standing.month.clone(),
+        month_began: BudgetMonth::containing(subject.now, subject.config).from,
+        of: noun(holder),
+        budget_usd: limit.budget,
+        spent_usd: standing.spent,
+        reserved_usd: standing.reserved,
+        // Of a budget of nothing, everything is over.
+        percent: standing.spent.percent_of(limit.budget).unwrap_or(100),
+        threshold_percent: budget::SPENT_PERCENT,
+        over_budget: limit.over_budget,
+        as_of: standing.as_of,
+        text: String::new(),
+    };
+    Verdict::Violated(Violation { evidence: Evidence::OverBudget(evidence), due })
+}
+
+#[cfg(test)]
+mod tests {
+    use billing::budget::BudgetStatuses;
+    use insta::assert_snapshot;
+    use model::instance::{PrepaidCapacity, PurchaseOption};
+    use model::money::Amount;
+    use model::rule::{ResourceAction, Rule};
+    use plan::NotifyOnlyReason;
+
+    use super::*;
+    use crate::fixture::{RuleInput, instance, time, untagged};
+
+    const STOPS: &str = "[teams.vision]\nmonthly_budget_usd = 100\nover_budget = \"stop\"\n";
+    const ACCOUNT_STOPS: &str =
+        "[account]\nmonthly_budget_usd = 100\nover_budget = \"stop\"\nover_budget_grace = \"2h\"\n";
+
+    /// The team's, as a beat of that moment left it.
+    fn team(as_of: &str, verdict: budget::BudgetVerdict) -> (BudgetHolder, BudgetStatus) {
+        let (spent, reserved) = (Amount::from_usd(120.0), Amount::from_usd(30.0));
+        let standing = BudgetStatus { verdict, as_of: time(as_of), month: "2026-09".to_owned(), spent, reserved };
+        (BudgetHolder::Team("vision".into()), standing)
+    }
+
+    fn team_in(verdict: budget::BudgetVerdict) -> (BudgetHolder, BudgetStatus) {
+        team("2026-09-01T11:45:00Z", verdict)
+    }
+
+    fn account(as_of: &str, verdict: budget::BudgetVerdict) -> (BudgetHolder, BudgetStatus) {
+        (BudgetHolder::Account, team(as_of, verdict).1)
+    }
+
+    fn judged<const N: usize>(
+        given: impl Into<RuleInput>,
+        config: &str,
+        known: [(BudgetHolder, BudgetStatus); N],
+    ) -> Verdict {
+        let given: RuleInput = given.into();
+        given.config(config).budgets(BudgetStatuses(known.into())).judge(judge)
+    }
+
+    fn is_broken(verdict: &Verdict) -> bool {
+        matches!(verdict, Verdict::Violated(_))
+    }
+
+    #[test]
+    fn a_team_that_spent_too_much_is_announced() {
+        let verdict = judged(instance(), STOPS, [team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop)]);
+        let Verdict::Violated(Violation { evidence, due }) = verdict else { panic!("{verdict:?}") };
+        assert_eq!(due, DueAction::After(ResourceAction::Stop, time("2026-09-01T13:00:00Z")));
+        assert_snapshot!(serde_json::to_string(&evidence).unwrap(), @r#"{"rule":"over-budget","month":"2026-09","of":"team","budget_usd":100.0,"spent_usd":120.0,"reserved_usd":30.0,"percent":120,"threshold_percent":100,"over_budget":"stop","as_of":"2026-09-01T11:45:00Z"}"#);
+        assert_snapshot!(evidence.explained(time("2026-09-01T12:00:00Z")), @"its team has spent $120.00 of its budget of $100.00 for 2026-09, as of 2026-09-01T11:45:00Z");
+    }
+
+    #[test]
+    fn what_follows_is_the_verdict_of_a_young_document() {
+        let check = |as_of, verdict, expect: Verdict| {
+            assert_eq!(judged(instance(), STOPS, [team(as_of, verdict)]), expect, "{as_of} {verdict:?}");
+        };
+        check("2026-09-01T12:00:00Z", budget::BudgetVerdict::Ok, Verdict::Compliant);
+        check("2026-09-01T11:00:00Z", budget::BudgetVerdict::Hold, Verdict::Compliant);
+        check("2026-09-01T10:59:59Z", budget::BudgetVerdict::Ok, Verdict::Unknown);
+        check("2026-09-01T10:59:59Z", budget::BudgetVerdict::Stop, Verdict::Unknown);
+        check("2026-09-01T13:00:01Z", budget::BudgetVerdict::Stop, Verdict::Unknown);
+        assert!(is_broken(&judged(instance(), STOPS, [team("2026-09-01T11:00:00Z", budget::BudgetVerdict::Stop)])));
+    }
+
+    #[test]
+    fn whoever_raises_the_budget_need_not_wait_for_a_beat() {
+        let check = |budget: &str, stops: bool| {
+            let config = STOPS.replace("100", budget);
+            let verdict = judged(instance(), &config, [team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop)]);
+            assert_eq!((is_broken(&verdict), verdict == Verdict::Compliant), (stops, !stops), "{budget}: {verdict:?}");
+        };
+        check("100", true);
+        check("120", true);
+        check("120.01", false);
+        check("240", false);
+        // Nor is anybody stopped by a smaller one of which no beat has said that it is spent.
+        let smaller = STOPS.replace("100", "10");
+        assert_eq!(
+            judged(instance(), &smaller, [team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Ok)]),
+            Verdict::Compliant
+        );
+    }
+
+    #[test]
+    fn the_evidence_is_of_the_budget_that_is_set_now() {
+        let of_less = STOPS.replace("100", "60");
+        let verdict = judged(instance(), &of_less, [team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop)]);
+        let Verdict::Violated(Violation { evidence: Evidence::OverBudget(evidence), .. }) = verdict else {
+            panic!("{verdict:?}")
+        };
+        assert_eq!((evidence.budget_usd, evidence.percent), (Amount::from_usd(60.0), 200));
+    }
+
+    #[test]
+    fn where_nothing_is_known_nobody_can_say() {
+        assert_eq!(judged(instance(), STOPS, []), Verdict::Unknown);
+        assert_eq!(judged(instance(), ACCOUNT_STOPS, []), Verdict::Unknown);
+        let of_team = team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Ok);
+        assert_eq!(judged(instance(), &format!("{STOPS}{ACCOUNT_STOPS}"), [of_team]), Verdict::Unknown);
+    }
+
+    #[test]
+    fn what_is_known_of_one_is_enough() {
+        let both = format!("{STOPS}{ACCOUNT_STOPS}");
+        assert!(is_broken(&judged(instance(), &both, [account("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop)])));
+        assert!(is_broken(&judged(instance(), &both, [team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop)])));
+    }
+
+    #[test]
+    fn a_budget_is_enforced_no_more_than_its_holder() {
+        let (of_team, of_account) =
+            ("[teams.vision]\nmonthly_budget_usd = 100\nover_budget = \"stop\"\n", ACCOUNT_STOPS);
+        let check = |account: &str, team: &str, tag: Option<&str>, budgets: &str, expect: (Mode, bool)| {
+            let own = format!("mode = \"{team}\"\n");
+            let section =
+                if budgets.contains("[teams.vision]\n") { String::new() } else { "[teams.vision]\n".to_owned() };
+            let budgets = format!("{budgets}{section}").replace("[teams.vision]\n", &format!("[teams.vision]\n{own}"));
+            let config = format!("mode = \"{account}\"\n{budgets}");
+            let one = tag.map_or_else(instance, |mode| instance().tag("curfew:mode", mode));
+            let known =
+                [team_in(budget::BudgetVerdict::Ok), (BudgetHolder::Account, team_in(budget::BudgetVerdict::Stop).1)];
+            let given = RuleInput::from(one).config(&config).budgets(BudgetStatuses(known.into()));
+            given.judge(|subject| {
+                let verdict = judge(subject);
+                assert_eq!((subject.mode(Rule::OverBudget), is_broken(&verdict)), expect, "{config}");
+                verdict
+            });
+        };
+        // The account alone stops, and only observes.
+        check("observe", "enforce", None, of_account, (Mode::Observe, true));
+        check("observe", "enforce", Some("enforce"), of_account, (Mode::Observe, true));
+        check("enforce", "observe", None, of_account, (Mode::Observe, true));
+        check("enforce", "enforce", None, of_account, (Mode::Enforce, true));
+        check("enforce", "enforce", Some("observe"), of_account, (Mode::Observe, true));
+        // The team's is enforced, and not spent; that the account's is, has the account's own message.
+        check("observe", "enforce", None, &format!("{of_account}{of_team}"), (Mode::Enforce, false));
+        check("observe", "observe", None, &format!("{of_account}{of_team}"), (Mode::Observe, true));
+        // Without a budget that stops, nothing is capped.
+        check("observe", "enforce", None, "", (Mode::Enforce, false));
+    }
+
+    #[test]
+    fn only_where_the_configuration_says_stop() {
+        let spent = || {
+            [
+                team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop),
+                account("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop),
+            ]
+        };
+        for config in [
+            "",
+            "[teams.vision]\nmonthly_budget_usd = 100",
+            "[teams.vision]\nmonthly_budget_usd = 100\nover_budget = \"hold\"",
+            "[teams.vision]\nover_budget = \"stop\"",
+            "[teams.audio]\nmonthly_budget_usd = 100\nover_budget = \"stop\"",
+            "[account]\nover_budget = \"stop\"",
+            "[account]\nmonthly_budget_usd = 100\nover_budget = \"hold\"",
+        ] {
+            assert_eq!(judged(instance(), config, spent()), Verdict::Compliant, "{config}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_team_counts_for_the_account_alone() {
+        let spent = || {
+            [
+                team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop),
+                account("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop),
+            ]
+        };
+        assert_eq!(judged(untagged(), STOPS, spent()), Verdict::Compliant);
+        assert!(is_broken(&judged(untagged(), ACCOUNT_STOPS, spent())));
+        let called_so = || untagged().tag("Team", "untagged");
+        assert_eq!(judged(called_so(), &STOPS.replace("vision", "untagged"), spent()), Verdict::Compliant);
+    }
+
+    #[test]
+    fn the_last_beat_of_a_month_says_nothing_of_the_next() {
+        let check = |zone: &str, now: &str, as_of: &str, broken: bool| {
+            let config = format!("{STOPS}[account]\ntime_zone = \"{zone}\"");
+            let given = RuleInput::from(instance()).at_time(now);
+            let verdict = judged(given, &config, [team(as_of, budget::BudgetVerdict::Stop)]);
+            assert_eq!(verdict == Verdict::Unknown, !broken, "{zone} {now}: {verdict:?}");
+        };
+        check("UTC", "2026-09-30T23:59:59Z", "2026-09-30T23:45:00Z", true);
+        check("UTC", "2026-10-01T00:00:00Z", "2026-09-30T23:45:00Z", false);
+        check("Europe/Berlin", "2026-09-30T21:59:59Z", "2026-09-30T21:45:00Z", true);
+        check("Europe/Berlin", "2026-09-30T22:00:00Z", "2026-09-30T21:45:00Z", false);
+    }
+
+    #[test]
+    fn the_grace_is_the_accounts() {
+        let due = |config: &str| match judged(
+            instance(),
+            config,
+            [team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop)],
+        ) {
+            Verdict::Violated(broken) => broken.due,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(due(STOPS), DueAction::After(ResourceAction::Stop, time("2026-09-01T13:00:00Z")));
+        let slowly = format!("{STOPS}[account]\nover_budget_grace = \"2d\"");
+        assert_eq!(due(&slowly), DueAction::After(ResourceAction::Stop, time("2026-09-03T12:00:00Z")));
+    }
+
+    #[test]
+    fn what_cannot_be_stopped_or_would_save_nothing_is_told() {
+        let told = |builder| match judged(builder, STOPS, [team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop)]) {
+            Verdict::Violated(Violation { due: DueAction::NotifyOnly(why), .. }) => why,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(told(instance().purchase(PurchaseOption::SpotOneTime)), NotifyOnlyReason::CannotBeStopped);
+        assert_eq!(told(instance().purchase(PurchaseOption::SpotPersistent)), NotifyOnlyReason::PersistentSpot);
+        assert_eq!(told(instance().prepaid(PrepaidCapacity::CapacityReservation)), NotifyOnlyReason::SavesNothing);
+        assert_eq!(
+            told(instance().instance_storage(600).tag("curfew:local-disk", "keep")),
+            NotifyOnlyReason::LocalDisk
+        );
+    }
+}

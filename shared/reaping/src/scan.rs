@@ -1,0 +1,161 @@
+//! What a look at an account finds, before anything is deployed or besides: what costs and does nothing, what nobody
+//! can say anything of, and whose nobody knows. Nothing is announced and nothing done for it.
+//!
+//! The rules are those of [`policy`](crate::policy); what is protected or kept is left out, as there. What belongs to
+//! somebody's controller is told together with it.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use billing::price;
+use billing::price::Quote;
+use jiff::Timestamp;
+use model::id::{Region, ResourceId, TeamName};
+use model::money::Rate;
+use serde::Serialize;
+
+pub use crate::instances::scan as instances;
+pub use crate::instances::unjudged;
+pub use crate::volumes::scan as volumes;
+
+const USD_MICROS_PER_CENT: u64 = 10_000;
+
+/// One resource and all that is found of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScanFinding {
+    /// Where it is.
+    pub region: Region,
+    /// Its id.
+    pub resource: ResourceId,
+    /// What is found, in the order of [`FindingKind`]; one at least.
+    pub kinds: Vec<FindingKind>,
+    /// Its team, by the account's tag.
+    pub team: Option<TeamName>,
+    /// Its owner, by the account's tag.
+    pub owner: Option<String>,
+    /// Its `Name`.
+    pub name: Option<String>,
+    /// `g5.xlarge`, or `500 GiB gp3`.
+    pub what: String,
+    /// What it costs, or, of an instance, what ending it saves; `None` where that is not known.
+    pub price: Option<Quote>,
+    /// How many accelerators it has; of a volume none.
+    pub accelerators: u32,
+    /// How large it is, in GiB; of an instance 0.
+    pub size_gib: u64,
+    /// The evidence in words.
+    pub evidence: String,
+    /// The same in a few words, for a column of a table.
+    pub in_short: String,
+    /// Of a volume, when it was created: nothing says when it was detached.
+    pub created_at: Option<Timestamp>,
+    /// Whose controller it belongs to, where it does.
+    pub controller: Option<String>,
+}
+
+/// What is found of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FindingKind {
+    /// An instance that runs and does nothing.
+    Idle,
+    /// The same, but GPU memory is held: a notebook, a waiting server.
+    Reserved,
+    /// An instance that lacks a required tag.
+    Untagged,
+    /// An instance of which nobody can say whether it works.
+    Uninstrumented,
+    /// A volume that is attached to nothing.
+    Orphaned,
+}
+
+impl FindingKind {
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Reserved => "reserved",
+            Self::Untagged => "untagged",
+            Self::Uninstrumented => "uninstrumented",
+            Self::Orphaned => "orphaned",
+        }
+    }
+}
+
+/// How many findings there are, and what they cost together, each once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct FindingTotal {
+    /// What those cost a month whose price is known: each to the cent, as it is shown.
+    pub usd_cents_per_month: u64,
+    /// How many there are.
+    pub findings: usize,
+    /// Of how many the price is not known.
+    pub unknown_prices: usize,
+}
+
+impl FindingTotal {
+    /// Of these.
+    pub fn from_findings<'a>(findings: impl IntoIterator<Item = &'a ScanFinding>) -> Self {
+        findings.into_iter().fold(Self::default(), Self::and)
+    }
+
+    /// The same by the hour; `None` where no price is known.
+    #[must_use]
+    pub fn rate(self) -> Option<Rate> {
+        let usd_micros = self.usd_cents_per_month.saturating_mul(USD_MICROS_PER_CENT);
+        (self.findings > self.unknown_prices).then(|| Rate::from_usd_micros_per_month(usd_micros))
+    }
+
+    fn and(self, finding: &ScanFinding) -> Self {
+        Self {
+            usd_cents_per_month: self.usd_cents_per_month
+                + price::rate(finding.price).map_or(0, Rate::usd_cents_per_month),
+            findings: self.findings + 1,
+            unknown_prices: self.unknown_prices + usize::from(finding.price.is_none()),
+        }
+    }
+}
+
+/// The dearest first; those without a known price last, and of these the largest first: no price is guessed, but eight GPUs
+/// cost more than one.
+pub fn sort(findings: &mut [ScanFinding]) {
+    findings.sort_by(|one, other| {
+        let place = |of: &ScanFinding| {
+            Reverse((price::rate(of.price), of.price.is_none().then_some((of.accelerators, of.size_gib))))
+        };
+        let by_price = place(one).cmp(&place(other));
+        by_price.then_with(|| (&one.region, &one.resource).cmp(&(&other.region, &other.resource)))
+    });
+}
+
+/// Of each team, the dearest first; `None` is whatever has no team.
+#[must_use]
+pub fn by_team(findings: &[ScanFinding]) -> Vec<(Option<&TeamName>, FindingTotal)> {
+    let mut totals: BTreeMap<Option<&TeamName>, FindingTotal> = BTreeMap::new();
+    for finding in findings {
+        let total = totals.entry(finding.team.as_ref()).or_default();
+        *total = total.and(finding);
+    }
+    let mut totals: Vec<_> = totals.into_iter().collect();
+    totals.sort_by_key(|(_, total)| Reverse(*total));
+    totals
+}
+
+/// Of each kind, the dearest first. A resource of two kinds counts in each.
+#[must_use]
+pub fn by_kind(findings: &[ScanFinding]) -> Vec<(FindingKind, FindingTotal)> {
+    let mut totals: BTreeMap<FindingKind, FindingTotal> = BTreeMap::new();
+    for finding in findings {
+        for kind in &finding.kinds {
+            let total = totals.entry(*kind).or_default();
+            *total = total.and(finding);
+        }
+    }
+    let mut totals: Vec<_> = totals.into_iter().collect();
+    totals.sort_by_key(|(_, total)| Reverse(*total));
+    totals
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,312 @@
+use billing::price::PriceSource;
+use model::instance::{Accelerator, InstanceState, PrepaidCapacity, PurchaseOption, Tags};
+use model::observation::Observation;
+use model::usage::{MetricSignal, UnknownUsage, Usage};
+use model::volume::{ObservedStorage, VolumeState};
+
+use super::*;
+use crate::fixture::{
+    InstanceBuilder, NOW, VolumeBuilder, busy, enforcing, idle, instance, reserved, time, unknown, untagged, volume,
+};
+use crate::policy::Policy;
+
+fn in_words(findings: &[ScanFinding]) -> String {
+    let lines = findings.iter().map(|found| {
+        let kinds: Vec<&str> = found.kinds.iter().map(|kind| kind.as_str()).collect();
+        let of = |controller: &String| format!(" of {controller}");
+        format!("{}{}: {}", kinds.join(" "), found.controller.as_ref().map(of).unwrap_or_default(), found.evidence)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn look(of: InstanceBuilder, usage: Usage, config: &str) -> Vec<ScanFinding> {
+    let seen = of.build();
+    let usages = BTreeMap::from([(seen.id.clone(), usage)]);
+    instances(&[seen], &usages, &enforcing(config), time(NOW))
+}
+
+/// What is found of one instance; the end of a line may be left out.
+fn check(of: InstanceBuilder, usage: Usage, expect: &str) {
+    let found = in_words(&look(of, usage, "[managed]\ntag_keys = [\"spacelift\"]"));
+    assert!(found.starts_with(expect) && expect.is_empty() == found.is_empty(), "{found}");
+}
+
+const IDLE: &str = "idle: idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU(s) at 0 % at most";
+
+#[test]
+fn what_runs_and_does_nothing_is_idle_or_reserved() {
+    check(instance(), idle(), IDLE);
+    check(instance(), reserved(), "reserved: idle from");
+    check(instance(), busy(), "");
+    check(instance().tag("curfew:idle-after", "off"), idle(), "");
+}
+
+#[test]
+fn what_lacks_a_tag_is_untagged_whatever_it_does_and_is_one_finding() {
+    check(untagged(), busy(), "untagged: it lacks the required tags Team, Owner");
+    check(untagged(), idle(), "idle untagged: idle from");
+    check(untagged(), unknown(), "untagged uninstrumented: it lacks");
+    check(untagged(), Usage::Unknown(UnknownUsage::NotAsked), "untagged: it lacks");
+    check(untagged().launched("2026-09-01T11:51:00Z"), busy(), "");
+}
+
+#[test]
+fn what_cannot_be_judged_is_uninstrumented_unless_it_was_not_asked_or_is_young() {
+    check(instance(), unknown(), "uninstrumented: nobody can say whether it works: 0 of its 1 accelerators report");
+    let neuron = instance().accelerators(Accelerator::Neuron, 1);
+    check(neuron, Usage::Unknown(UnknownUsage::NoMetric), "uninstrumented: nobody can say whether it works: no metric");
+    check(instance(), Usage::Unknown(UnknownUsage::NotAsked), "");
+    check(instance(), Usage::Unknown(UnknownUsage::Young), "");
+    check(instance().tag("curfew:idle-after", "off"), unknown(), "");
+}
+
+#[test]
+fn what_is_protected_or_kept_is_left_out_and_unreadable_tags_hide_nothing() {
+    check(untagged().tag("curfew:protected", ""), idle(), "");
+    check(untagged().tag("curfew:keep-until", "2026-09-30"), idle(), "");
+    check(untagged().tag("curfew:keep-until", "2026-08-30"), idle(), "idle untagged");
+    let said = "untagged: it lacks the required tags Team, Owner; the tag curfew:idle-after=soon cannot be read";
+    check(untagged().tag("curfew:idle-after", "soon"), busy(), said);
+    check(untagged().tag("curfew:idle-after", "soon").tag("curfew:protected", ""), busy(), "");
+}
+
+#[test]
+fn what_does_not_run_costs_nothing() {
+    for state in [
+        InstanceState::Pending,
+        InstanceState::Stopping,
+        InstanceState::Stopped,
+        InstanceState::ShuttingDown,
+        InstanceState::Unknown,
+    ] {
+        check(untagged().state(state), idle(), "");
+    }
+}
+
+#[test]
+fn what_belongs_to_a_controller_is_told_with_it() {
+    let grouped = instance().tag("aws:autoscaling:groupName", "train");
+    check(grouped, idle(), "idle of an Auto Scaling group (train): idle from");
+    check(instance().tag("spacelift", "x"), unknown(), "uninstrumented of whoever set the tag spacelift");
+    check(instance().tag("spacelift", "x"), busy(), "");
+}
+
+#[test]
+fn what_an_end_saves_is_known_or_not_or_nothing() {
+    let rate = |of: InstanceBuilder| price::rate(look(of, idle(), "")[0].price).map(Rate::usd_per_hour);
+    assert_eq!(rate(instance()), Some(1.006));
+    assert_eq!(rate(instance().region("eu-central-1")), None);
+    assert_eq!(rate(instance().purchase(PurchaseOption::SpotOneTime)), None);
+    assert_eq!(rate(instance().prepaid(PrepaidCapacity::CapacityReservation)), Some(0.0));
+    let found = look(instance().prepaid(PrepaidCapacity::CapacityReservation), idle(), "");
+    assert!(found[0].evidence.ends_with("ending it saves nothing until that is released"), "{found:?}");
+}
+
+#[test]
+fn tags_are_those_of_the_account() {
+    let config = "[tags]\nteam = \"CostCentre\"\nowner = \"Contact\"\nrequired = []";
+    let found = look(untagged().tag("CostCentre", "4711").tag("Contact", "ada").tag("Name", "n"), idle(), config);
+    let ScanFinding { team, owner, name, kinds, .. } = &found[0];
+    assert_eq!((team.as_ref().unwrap().as_str(), owner.as_deref(), name.as_deref()), ("4711", Some("ada"), Some("n")));
+    assert_eq!(kinds, &[FindingKind::Idle]);
+}
+
+/// What a table says of one instance.
+fn check_short(of: InstanceBuilder, usage: Usage, expect: &str) {
+    let found = look(of, usage, "");
+    assert_eq!(found.iter().map(|found| found.in_short.as_str()).collect::<Vec<_>>(), [expect]);
+}
+
+#[test]
+fn a_table_says_it_in_a_few_words() {
+    check_short(instance(), idle(), "1 GPU at 0 %");
+    check_short(untagged(), busy(), "lacks Team, Owner");
+    check_short(untagged(), idle(), "1 GPU at 0 %; lacks Team, Owner");
+    check_short(instance(), unknown(), "0 of 1 GPUs report");
+    check_short(instance(), Usage::Unknown(UnknownUsage::NoMetric), "no metric configured");
+    check_short(
+        instance(),
+        Usage::Unknown(UnknownUsage::TooFewSamples(MetricSignal::Gpu(0))),
+        "GPU 0 reports too seldom",
+    );
+    check_short(instance().tag("curfew:keep-untill", "x"), idle(), "1 GPU at 0 %; tag curfew:keep-untill unreadable");
+    let prepaid = instance().prepaid(PrepaidCapacity::CapacityReservation);
+    check_short(prepaid, idle(), "1 GPU at 0 %; paid for anyway (reserved)");
+    assert_eq!(look_at(volume())[0].in_short, "unattached, created 2026-08-01");
+    let unreadable = look_at(volume().tag("curfew:mode", "perhaps")).remove(0);
+    assert_eq!(unreadable.in_short, "unattached, created 2026-08-01; tag curfew:mode unreadable");
+}
+
+#[test]
+fn a_metric_that_reports_too_seldom_is_named_in_words() {
+    let seldom = |signal| Usage::Unknown(UnknownUsage::TooFewSamples(signal));
+    let of = |what: &str| {
+        format!("uninstrumented: nobody can say whether it works: {what} reported too seldom in the window")
+    };
+    check(instance(), seldom(MetricSignal::Gpu(0)), &of("GPU 0"));
+    check(instance(), seldom(MetricSignal::Cpu), &of("the CPU"));
+}
+
+#[test]
+fn whoever_nobody_answered_for_is_counted() {
+    let unanswered = |of: InstanceBuilder, usage: Usage| {
+        let seen = of.build();
+        unjudged(std::slice::from_ref(&seen), &BTreeMap::from([(seen.id.clone(), usage)]), &policy(), time(NOW))
+    };
+    let not_asked = || Usage::Unknown(UnknownUsage::NotAsked);
+    assert_eq!(unanswered(instance(), not_asked()), 1);
+    assert_eq!(unanswered(instance().tag("spacelift", "x"), not_asked()), 1);
+    assert_eq!(unanswered(instance().state(InstanceState::Stopped), not_asked()), 0);
+    assert_eq!(unanswered(instance().tag("curfew:protected", ""), not_asked()), 0);
+    assert_eq!(unanswered(instance().tag("curfew:idle-after", "off"), not_asked()), 0);
+    assert_eq!([idle(), busy(), unknown()].map(|usage| unanswered(instance(), usage)), [0; 3]);
+}
+
+#[test]
+fn each_kind_has_its_total_and_what_is_of_two_counts_in_each() {
+    let of = |usd, kinds: &[FindingKind]| ScanFinding { kinds: kinds.to_vec(), ..finding("i-1", None, usd) };
+    let findings = [
+        of(Some(1), &[FindingKind::Idle]),
+        of(Some(4), &[FindingKind::Untagged, FindingKind::Uninstrumented]),
+        of(None, &[FindingKind::Idle, FindingKind::Untagged]),
+        of(Some(2), &[FindingKind::Untagged]),
+    ];
+    let totals = by_kind(&findings)
+        .into_iter()
+        .map(|(kind, total)| (kind.as_str(), total.usd_cents_per_month, total.findings, total.unknown_prices));
+    let expect = [("untagged", 6_00, 3, 1), ("uninstrumented", 4_00, 1, 0), ("idle", 1_00, 2, 1)];
+    assert_eq!(totals.collect::<Vec<_>>(), expect);
+}
+
+fn policy() -> Policy {
+    enforcing("[managed]\ntag_keys = [\"spacelift\"]")
+}
+
+fn look_at(of: VolumeBuilder) -> Vec<ScanFinding> {
+    let seen = Observation { items: vec![of.build()], gaps: Vec::new() };
+    volumes(&ObservedStorage { volumes: seen, ..ObservedStorage::default() }, &policy(), time(NOW))
+}
+
+/// What is found of one volume.
+fn check_volume(of: VolumeBuilder, expect: &str) {
+    assert_eq!(in_words(&look_at(of)), expect);
+}
+
+const ORPHANED: &str = "orphaned: attached to nothing, created 2026-08-01T12:00:00Z";
+
+#[test]
+fn a_volume_that_is_attached_to_nothing_is_orphaned_however_young() {
+    check_volume(volume(), ORPHANED);
+    check_volume(volume().untagged(), ORPHANED);
+    check_volume(volume().on("i-1"), "");
+    check_volume(volume().with(|volume| volume.state = VolumeState::Creating), "");
+    check_volume(volume().with(|volume| volume.attached_to = vec!["i-1".into()]), "");
+}
+
+#[test]
+fn a_volume_that_is_anothers_claim_share_or_job_is_left_out() {
+    check_volume(volume().tag("kubernetes.io/created-for/pvc/name", "data"), "");
+    check_volume(volume().with(|volume| volume.multi_attach = true), "");
+    check_volume(volume().tag("curfew:job", "vision/llama-1"), "");
+    check_volume(volume().tag("curfew:protected", ""), "");
+    check_volume(volume().tag("curfew:keep-until", "2026-09-30"), "");
+    let unreadable = |of: VolumeBuilder| of.tag("curfew:mode", "perhaps");
+    check_volume(unreadable(volume()).tag("CSIVolumeName", "pvc"), "");
+    check_volume(unreadable(volume()).tag("curfew:protected", ""), "");
+    let found = in_words(&look_at(unreadable(volume())));
+    assert!(found.starts_with(&format!("{ORPHANED}; the tag curfew:mode=perhaps cannot be read")), "{found}");
+}
+
+#[test]
+fn a_volume_that_a_stack_or_a_service_made_is_told_with_it() {
+    let told = |whose: &str| ORPHANED.replace("orphaned", &format!("orphaned of {whose}"));
+    check_volume(volume().tag("aws:cloudformation:stack-name", "data"), &told("a CloudFormation stack"));
+    check_volume(volume().tag("spacelift", "x"), &told("whoever set the tag spacelift"));
+    let operated = volume().with(|volume| volume.operator = Some("redshift.amazonaws.com".to_owned()));
+    check_volume(operated, &told("redshift.amazonaws.com"));
+}
+
+#[test]
+fn a_volume_without_tags_is_whose_its_snapshot_is() {
+    let made_from = |volume: VolumeBuilder| volume.with(|volume| volume.from_snapshot = Some("snap-1".into())).build();
+    let seen = Observation { items: vec![made_from(volume().untagged())], gaps: Vec::new() };
+    let tags = Tags::from([("Team".to_owned(), "audio".to_owned())]);
+    let storage = ObservedStorage {
+        volumes: seen,
+        sources: BTreeMap::from([("snap-1".into(), tags)]),
+        ..ObservedStorage::default()
+    };
+    let found = volumes(&storage, &policy(), time(NOW));
+    assert_eq!(found[0].team, Some("audio".into()));
+    assert_eq!(
+        (found[0].what.as_str(), price::rate(found[0].price).map(Rate::usd_cents_per_month)),
+        ("500 GiB gp3", Some(40_00))
+    );
+    assert_eq!(found[0].created_at, Some(time("2026-08-01T12:00:00Z")));
+}
+
+fn finding(resource: &str, team: Option<&str>, usd: Option<u64>) -> ScanFinding {
+    let source = PriceSource::Prepaid;
+    let price = usd.map(|usd| Quote { rate: Rate::from_usd_micros_per_month(usd * 1_000_000), source });
+    let found = look(instance().id(resource), idle(), "").remove(0);
+    ScanFinding { team: team.map(TeamName::from), price, ..found }
+}
+
+#[test]
+fn the_dearest_come_first_and_those_without_a_price_last() {
+    let mut findings = vec![
+        finding("i-1", None, None),
+        finding("i-2", None, Some(0)),
+        finding("i-4", None, Some(7)),
+        finding("i-3", None, Some(7)),
+    ];
+    sort(&mut findings);
+    assert_eq!(order(&findings), ["i-3", "i-4", "i-2", "i-1"]);
+}
+
+fn order(findings: &[ScanFinding]) -> Vec<&str> {
+    findings.iter().map(|finding| finding.resource.as_str()).collect()
+}
+
+#[test]
+fn of_those_without_a_price_the_largest_come_first() {
+    let of = |resource: &str, accelerators, size_gib| ScanFinding {
+        accelerators,
+        size_gib,
+        ..finding(resource, None, None)
+    };
+    let mut findings = vec![of("vol-1", 0, 8), of("vol-2", 0, 16), of("i-1", 1, 0), of("i-2", 8, 0), of("i-0", 1, 0)];
+    findings.push(ScanFinding { accelerators: 4, ..finding("i-3", None, Some(1)) });
+    findings.push(ScanFinding { accelerators: 8, ..finding("i-4", None, Some(1)) });
+    sort(&mut findings);
+    assert_eq!(order(&findings), ["i-3", "i-4", "i-2", "i-0", "i-1", "vol-2", "vol-1"]);
+}
+
+#[test]
+fn each_team_has_its_total() {
+    let findings = [
+        finding("i-1", Some("nlp"), Some(1)),
+        finding("i-2", Some("vision"), Some(5)),
+        finding("i-3", Some("nlp"), None),
+        finding("i-4", None, Some(2)),
+    ];
+    let totals = by_team(&findings);
+    let of: Vec<_> =
+        totals.iter().map(|(team, of)| (team.map(TeamName::as_str), of.findings, of.unknown_prices)).collect();
+    assert_eq!(of, [(Some("vision"), 1, 0), (None, 1, 0), (Some("nlp"), 2, 1)]);
+    let total = FindingTotal::from_findings(&findings);
+    assert_eq!((total.usd_cents_per_month, total.findings, total.unknown_prices), (8_00, 4, 1));
+    assert_eq!(by_team(&[]), []);
+    assert_eq!(
+        (FindingTotal::from_findings(&findings[2..3]).rate(), FindingTotal::from_findings(&[]).rate()),
+        (None, None)
+    );
+}
+
+#[test]
+fn a_total_is_what_the_shown_prices_come_to() {
+    let of_volumes = [0; 60].map(|_| look_at(volume()).remove(0));
+    let total = FindingTotal::from_findings(&of_volumes);
+    assert_eq!(total.usd_cents_per_month, 240_000);
+    assert_eq!(total.rate().map(Rate::usd_cents_per_month), Some(240_000));
+}

@@ -1,0 +1,164 @@
+//! Mark, wait, look again, act: what follows for one resource from what its rules find and what was announced before.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use model::mark::{AnnouncedAction, whole_second};
+use model::rule::{ResourceAction, Rule};
+use plan::{Evidence, NotifyOnlyReason};
+
+use crate::policy::{DueAction, Verdict, Violation};
+
+/// What was announced, by rule.
+pub(crate) type AnnouncedActions = BTreeMap<Rule, AnnouncedAction>;
+
+/// What follows.
+#[derive(Debug, PartialEq)]
+pub(crate) struct SettledVerdicts {
+    /// The broken rule whose deadline has passed: what its owner wrote down before what was inferred, the earliest first.
+    pub(crate) due: Option<(Violation, AnnouncedAction)>,
+    /// Everything that is announced from now on.
+    pub(crate) entries: AnnouncedActions,
+    /// Those of them that nobody has heard of.
+    pub(crate) newly_announced: Vec<(Violation, AnnouncedAction)>,
+    /// Those of them that are broken and were announced before.
+    pub(crate) announced_before: Vec<(Violation, AnnouncedAction)>,
+    /// Broken rules that are only told.
+    pub(crate) notify_only: Vec<(Violation, NotifyOnlyReason)>,
+}
+
+/// Settles the verdicts of rules that share a mode.
+///
+/// `before` is what was announced and still binds. An entry stays while its rule is broken or unknown; an entry that
+/// announces something milder than is due now, or an end of other hours, is replaced and told anew; one whose rule is
+/// mended goes.
+pub(crate) fn settle<'a>(
+    verdicts: impl Iterator<Item = &'a (Rule, Verdict)>,
+    before: &AnnouncedActions,
+    now: Timestamp,
+) -> SettledVerdicts {
+    let mut settled = SettledVerdicts {
+        due: None,
+        entries: AnnouncedActions::new(),
+        newly_announced: Vec::new(),
+        announced_before: Vec::new(),
+        notify_only: Vec::new(),
+    };
+    for (rule, verdict) in verdicts {
+        let announced = before.get(rule).copied();
+        match verdict {
+            Verdict::Compliant => {}
+            Verdict::Unknown => settled.entries.extend(announced.map(|announced| (*rule, announced))),
+            Verdict::Violated(broken) => settled.settle_rule(*rule, broken, announced, now),
+        }
+    }
+    settled
+}
+
+impl SettledVerdicts {
+    fn settle_rule(&mut self, rule: Rule, broken: &Violation, announced: Option<AnnouncedAction>, now: Timestamp) {
+        match broken.due {
+            // Work defers an announced end, and so does a Spot request that could not be read; neither takes it back: the
+            // reason for it still stands.
+            DueAction::NotifyOnly(NotifyOnlyReason::Busy | NotifyOnlyReason::SpotRequestUnknown)
+                if announced.is_some() =>
+            {
+                if let Some(announced) = announced {
+                    self.stays(rule, broken, announced);
+                }
+            }
+            DueAction::NotifyOnly(why) => self.notify_only.push((broken.clone(), why)),
+            DueAction::AtOnce(ending, deadline) => self.becomes_due(rule, broken, AnnouncedAction { ending, deadline }),
+            DueAction::After(ending, first_deadline) => {
+                match announced.filter(|announced| covers(*announced, broken, ending)) {
+                    Some(announced) if announced.deadline <= now => {
+                        self.becomes_due(rule, broken, AnnouncedAction { ending, ..announced });
+                    }
+                    Some(announced) => self.stays(rule, broken, announced),
+                    None => {
+                        let announced = AnnouncedAction { ending, deadline: whole_second(first_deadline) };
+                        self.entries.insert(rule, announced);
+                        self.newly_announced.push((broken.clone(), announced));
+                    }
+                }
+            }
+        }
+    }
+
+    fn stays(&mut self, rule: Rule, broken: &Violation, announced: AnnouncedAction) {
+        self.entries.insert(rule, announced);
+        self.announced_before.push((broken.clone(), announced));
+    }
+
+    fn becomes_due(&mut self, rule: Rule, broken: &Violation, announced: AnnouncedAction) {
+        self.stays(rule, broken, announced);
+        // What its owner wrote down comes first: the limits hold only what was inferred, and that must not hide it.
+        let order = |rule: Rule, announced: &AnnouncedAction| (!rule.is_owners_own(), announced.deadline);
+        let is_first = |(first, earliest): &(Violation, AnnouncedAction)| {
+            order(rule, &announced) < order(first.evidence.rule(), earliest)
+        };
+        if self.due.as_ref().is_none_or(is_first) {
+            self.due = Some((broken.clone(), announced));
+        }
+    }
+}
+
+/// Whether nobody needs to hear of this end: neither is it harsher than was announced, nor is it a later end of its hours,
+/// nor of the budget of a later month.
+fn covers(announced: AnnouncedAction, broken: &Violation, ending: ResourceAction) -> bool {
+    let of_this_end = match broken.evidence {
+        Evidence::Hours { at, .. } => announced.deadline >= at,
+        Evidence::OverBudget(ref over) => announced.deadline >= over.month_began,
+        _ => true,
+    };
+    of_this_end && announced.ending >= ending
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::time;
+    use billing::budget::OverBudgetEvidence;
+    use model::config::OverBudget;
+    use model::money::Amount;
+
+    fn over_budget(first_deadline: &str) -> (Rule, Verdict) {
+        let evidence = Evidence::OverBudget(OverBudgetEvidence {
+            month: "2026-09".to_owned(),
+            month_began: time("2026-08-31T22:00:00Z"),
+            of: "team",
+            budget_usd: Amount::from_usd(100.0),
+            spent_usd: Amount::from_usd(120.0),
+            reserved_usd: Amount::ZERO,
+            percent: 120,
+            threshold_percent: 100,
+            over_budget: OverBudget::Stop,
+            as_of: time("2026-09-03T11:45:00Z"),
+            text: String::new(),
+        });
+        (
+            Rule::OverBudget,
+            Verdict::Violated(Violation {
+                evidence,
+                due: DueAction::After(ResourceAction::Stop, time(first_deadline)),
+            }),
+        )
+    }
+
+    #[test]
+    fn what_was_announced_of_last_months_budget_ends_nothing_in_this_one() {
+        let verdict = [over_budget("2026-09-03T13:00:00Z")];
+        let settled = |deadline: &str| {
+            let before = AnnouncedActions::from([(
+                Rule::OverBudget,
+                AnnouncedAction { ending: ResourceAction::Stop, deadline: time(deadline) },
+            )]);
+            settle(verdict.iter(), &before, time("2026-09-03T12:00:00Z"))
+        };
+        let of_last = settled("2026-08-31T21:59:59Z");
+        assert_eq!(of_last.due, None);
+        assert_eq!(of_last.newly_announced[0].1.deadline, time("2026-09-03T13:00:00Z"));
+        let of_this = settled("2026-08-31T22:00:00Z");
+        assert!(of_this.due.is_some() && of_this.newly_announced.is_empty());
+    }
+}

@@ -1,0 +1,240 @@
+//! What there is to say of one volume, or of one snapshot that Curfew made.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use model::curfew_tags::{CurfewTags, UnreadableTag};
+use model::duration;
+use model::id::ResourceId;
+use model::mark::whole_second;
+use model::mode::Mode;
+use model::notification_log::NotificationLogs;
+use model::observation::Observation;
+use model::rule::{ResourceAction, Rule};
+use model::volume::{ObservedStorage, Snapshot, Volume, VolumeUse, VolumeUseQuery};
+use plan::{Evidence, SkipReason};
+
+use super::{LiveJobs, StorageView, TrackedVolume, VolumeCase, decide};
+use crate::announcements::AnnouncementTarget;
+use crate::explain::{
+    EffectiveMode, Explanation, ImmediateSkip, JudgedRule, PlanDecision, RuleExplanation, RuleVerdict,
+    UpcomingViolation, skipping_tag, state_of,
+};
+use crate::policy::{DueAction, Policy, Verdict, effective_mode_and_its_source};
+use crate::rules::orphaned;
+use crate::rules::orphaned::VolumeSubject;
+
+/// What there is to say of one volume, or of one snapshot that Curfew made, by what a run would be given; `None` where it was
+/// not seen.
+#[must_use]
+pub fn explain(
+    seen: &ObservedStorage,
+    uses: &BTreeMap<ResourceId, VolumeUse>,
+    live_jobs: &LiveJobs,
+    memory: &NotificationLogs,
+    policy: &Policy,
+    now: Timestamp,
+    id: &ResourceId,
+) -> Option<Explanation> {
+    let seen = &narrowed(seen, id);
+    let decision = PlanDecision::from_plan(decide(seen, uses, live_jobs, memory, policy, now), id.as_str())?;
+    let view = StorageView::new(seen, live_jobs, memory, policy, now);
+    if let Some(snapshot) = seen.snapshots.iter().find(|snapshot| snapshot.id == *id) {
+        return Some(explain_snapshot(snapshot, decision, policy));
+    }
+    let volume = seen.volumes.items.iter().find(|volume| volume.id == *id)?;
+    Some(view.case(volume, uses.get(id).copied()).explanation(decision))
+}
+
+/// What to ask `CloudWatch` about one volume, whether or not a run would ask now; `None` where no answer changes anything.
+#[must_use]
+pub fn full_use_query(
+    seen: &ObservedStorage,
+    live_jobs: &LiveJobs,
+    memory: &NotificationLogs,
+    policy: &Policy,
+    now: Timestamp,
+    id: &ResourceId,
+) -> Option<VolumeUseQuery> {
+    let view = StorageView::new(seen, live_jobs, memory, policy, now);
+    let volume = seen.volumes.items.iter().find(|volume| volume.id == *id && volume.is_unattached())?;
+    let VolumeCase { since, .. } = view.case(volume, None);
+    let is_due = now.duration_since(since) >= policy.config.volumes.orphaned_after;
+    is_due.then(|| VolumeUseQuery { region: volume.region.clone(), volume: id.clone(), since })
+}
+
+/// Of what was seen, all that bears upon one resource: a plan for it alone is held by no limit that counts others.
+fn narrowed(seen: &ObservedStorage, id: &ResourceId) -> ObservedStorage {
+    let of_it = |snapshot: &&Snapshot| snapshot.id == *id || snapshot.of_volume == *id;
+    let snapshots: Vec<Snapshot> = seen.snapshots.iter().filter(of_it).cloned().collect();
+    let named = |volume: &&Volume| volume.id == *id || snapshots.iter().any(|one| one.of_volume == volume.id);
+    let volumes = seen.volumes.items.iter().filter(named).cloned().collect();
+    ObservedStorage { volumes: Observation { items: volumes, gaps: Vec::new() }, snapshots, ..seen.clone() }
+}
+
+impl VolumeCase<'_> {
+    fn explanation(self, decision: PlanDecision) -> Explanation {
+        let says = CurfewTags::read_volume(&self.volume.tags);
+        let skipped = self.immediate_skip().map(|skipped| ImmediateSkip {
+            reason: skipped.reason,
+            words: skipping_tag(skipped.reason, &self.volume.tags, says.as_ref().err())
+                .unwrap_or_else(|| describe_skip_reason(skipped.reason).to_owned()),
+        });
+        let row = self.row(&says);
+        let says = says.unwrap_or_default();
+        Explanation {
+            target: self.target(),
+            state: state_of(&self.volume.state),
+            since: self.volume.created_at,
+            price: self.view.policy.prices.volume_cost(self.volume),
+            mode: self.in_mode(&says),
+            rules: vec![if skipped.is_some() { row.while_skipped() } else { row }],
+            skipped,
+            decision,
+        }
+    }
+
+    fn in_mode(self, says: &CurfewTags) -> EffectiveMode {
+        let policy = self.view.policy;
+        let (wanted, from) = effective_mode_and_its_source(says, &self.tags_of_owner(), &policy.config);
+        EffectiveMode { mode: wanted.min(policy.ceiling), wanted, source: from }
+    }
+
+    fn row(self, says: &Result<CurfewTags, Vec<UnreadableTag>>) -> RuleExplanation {
+        let nothing = CurfewTags::default();
+        let legible = says.as_ref().unwrap_or(&nothing);
+        let (rule, mode) = (Rule::Orphaned, self.in_mode(legible));
+        let not_judged =
+            |evidence: String, when: &str| RuleExplanation::not_judged(rule, mode.clone(), evidence, when.to_owned());
+        if says.is_err() {
+            return not_judged("one of its tags cannot be read".to_owned(), "not before its tags can be read");
+        }
+        if !self.volume.is_attached() && !self.volume.is_unattached() {
+            return not_judged(format!("it is {}", state_of(&self.volume.state)), "not before it is available");
+        }
+        let subject = self.subject();
+        let verdict = if self.volume.is_attached() { Verdict::Compliant } else { orphaned::judge(subject) };
+        let tracked = TrackedVolume { case: self, curfew_tags: legible, mode: mode.mode };
+        let verdicts = [(rule, verdict)];
+        let track = tracked.track(&verdicts, mode.mode);
+        let [(_, verdict)] = &verdicts;
+        let (evidence, coming) = (self.evidence(verdict), self.coming(verdict));
+        JudgedRule { rule, verdict, mode, track: &track, evidence, coming, now: self.view.now }.into_explanation()
+    }
+
+    fn evidence(self, verdict: &Verdict) -> String {
+        let Self { since, volume, view, .. } = self;
+        let after = duration::format_duration(view.policy.config.volumes.orphaned_after);
+        match (verdict, self.used) {
+            (Verdict::Violated(broken), _) => broken.evidence.explained(view.now),
+            (Verdict::Compliant, _) if volume.is_attached() => {
+                let hosts: Vec<&str> = volume.attached_to.iter().map(ResourceId::as_str).collect();
+                format!("it is attached to {}", hosts.join(", "))
+            }
+            (Verdict::Compliant, Some(VolumeUse::UsedAt(at))) => format!("it was in use at {at}"),
+            (Verdict::Compliant, _) if since == whole_second(view.now) => {
+                format!("it is seen attached to nothing for the first time; after {after} it is orphaned")
+            }
+            (Verdict::Compliant, _) => format!("attached to nothing since {since}; after {after} it is orphaned"),
+            (Verdict::Unknown, _) => {
+                format!("attached to nothing since {since}, and nobody could say whether it was used since then")
+            }
+        }
+    }
+
+    fn coming(self, verdict: &Verdict) -> Option<UpcomingViolation> {
+        let config = &self.view.policy.config.volumes;
+        if *verdict != Verdict::Compliant || self.volume.is_attached() {
+            return None;
+        }
+        // What was in use begins anew with the next run that finds it unattached.
+        let since = match self.used {
+            Some(VolumeUse::UsedAt(_)) => self.view.now,
+            Some(VolumeUse::None) | None => self.since,
+        };
+        let at = since + config.orphaned_after;
+        let then = VolumeSubject { unattached_since: since, used: Some(VolumeUse::None), now: at, ..self.subject() };
+        let due = match orphaned::judge(then) {
+            Verdict::Violated(broken) => Some(broken.due),
+            Verdict::Compliant | Verdict::Unknown => None,
+        };
+        Some(UpcomingViolation { at, due })
+    }
+}
+
+const fn describe_skip_reason(reason: SkipReason) -> &'static str {
+    match reason {
+        SkipReason::Kubernetes => {
+            "it was made for a claim of a Kubernetes cluster, which may be scaled to zero: delete the claim"
+        }
+        SkipReason::ForeignOwned => "a stack or another controller keeps it: mend it there",
+        SkipReason::MultiAttach => "several instances may share it",
+        SkipReason::LiveJob => "the job that it was created for is not finished",
+        _ => "it is being created or deleted, or has failed",
+    }
+}
+
+/// A snapshot ends by the one rule that its owner hears of when its volume is deleted.
+fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy) -> Explanation {
+    let says = CurfewTags::read_snapshot(&snapshot.tags);
+    let nothing = CurfewTags::default();
+    let legible = says.as_ref().unwrap_or(&nothing);
+    let (wanted, from) = effective_mode_and_its_source(legible, &snapshot.tags, &policy.config);
+    let mode = EffectiveMode { mode: wanted.min(policy.ceiling), wanted, source: from };
+    let keep = policy.config.volumes.keep_snapshots;
+    let kept = |evidence: String, at: Option<Timestamp>| RuleExplanation {
+        verdict: RuleVerdict::Compliant,
+        when: at.map_or("not while that is so".to_owned(), |at| {
+            let due = Some(DueAction::AtOnce(ResourceAction::Delete, at));
+            UpcomingViolation { at, due }.describe(mode.mode)
+        }),
+        ..RuleExplanation::not_judged(Rule::Expired, mode.clone(), evidence, String::new())
+    };
+    let mut skipped = None;
+    let row = match &decision {
+        PlanDecision::Step(step) => match (&step.evidence, step.deadline) {
+            (Evidence::SnapshotExpired { expires_at, .. }, Some(deadline)) => RuleExplanation {
+                verdict: RuleVerdict::Violated,
+                action: Some(ResourceAction::Delete.as_str()),
+                deadline: Some(deadline),
+                announced: true,
+                when: match mode.mode {
+                    Mode::Observe => format!("never in observe mode; it would be deleted from {expires_at} on"),
+                    Mode::Enforce => "deleted by the next run".to_owned(),
+                },
+                ..kept(step.evidence.explained(snapshot.started_at), None)
+            },
+            (Evidence::SnapshotExpired { expires_at, volume, .. }, None) => {
+                kept(format!("{volume} is gone, and the next run writes down since when"), Some(*expires_at))
+            }
+            _ => kept(String::new(), None),
+        },
+        PlanDecision::Skipped(one) => match (one.reason, legible.deleted_at) {
+            (SkipReason::VolumeExists, _) => kept(format!("{} exists", snapshot.of_volume), None),
+            (SkipReason::Restorable, Some(at)) => {
+                let evidence = format!("{} was deleted at {at}, and can be restored from it", snapshot.of_volume);
+                kept(evidence, Some(at + keep))
+            }
+            (because, _) => {
+                let words = skipping_tag(because, &snapshot.tags, says.as_ref().err());
+                let words = words.unwrap_or_else(|| "it is a copy, or nobody says that Curfew made it".to_owned());
+                skipped = Some(ImmediateSkip { reason: because, words });
+                let (evidence, when) = ("it is spared".to_owned(), "not while it is spared".to_owned());
+                RuleExplanation::not_judged(Rule::Expired, mode.clone(), evidence, when)
+            }
+        },
+    };
+    Explanation {
+        target: decision.target().clone(),
+        state: state_of(&snapshot.state),
+        since: snapshot.started_at,
+        price: None,
+        mode,
+        skipped,
+        rules: vec![row],
+        decision,
+    }
+}
+
+#[cfg(test)]
+mod tests;

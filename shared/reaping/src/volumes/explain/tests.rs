@@ -1,0 +1,200 @@
+use model::volume::{SnapshotState, VolumeState};
+
+use super::*;
+use crate::fixture::{NOW, VolumeBuilder, enforcing, time, volume};
+
+const ENFORCED: &str = "mode = \"enforce\"";
+const LONG_AGO: &str = "2026-08-10T12:00:00Z";
+
+fn explained(storage: &ObservedStorage, used: Option<VolumeUse>, config: &str, id: &str) -> Explanation {
+    let answers = used.map(|used| (ResourceId::from(id), used)).into_iter().collect();
+    explain(storage, &answers, &LiveJobs::new(), &NotificationLogs::new(), &enforcing(config), time(NOW), &id.into())
+        .unwrap()
+}
+
+fn show(explained: &Explanation) -> String {
+    let [row] = &explained.rules[..] else { panic!("{explained:?}") };
+    let skipped = explained.skipped.as_ref().map(|skipped| format!(" [{}]", skipped.words)).unwrap_or_default();
+    format!("{:?}: {}; {}{skipped}", row.verdict, row.evidence, row.when)
+}
+
+/// `verdict: evidence; when [why it is spared]`.
+fn check(of: VolumeBuilder, used: Option<VolumeUse>, config: &str, expect: &str) {
+    let storage = ObservedStorage {
+        volumes: Observation { items: vec![of.build()], gaps: Vec::new() },
+        ..ObservedStorage::default()
+    };
+    assert_eq!(show(&explained(&storage, used, config, "vol-0abc")), expect);
+}
+
+fn orphan() -> VolumeBuilder {
+    volume().tag("curfew:unattached-since", LONG_AGO)
+}
+
+#[test]
+fn orphaned_ones() {
+    let unused = Some(VolumeUse::None);
+    check(
+        orphan(),
+        unused,
+        ENFORCED,
+        "Violated: attached to nothing, and not used, since 2026-08-10T12:00:00Z; told and marked by the next run; snapshotted and deleted from 2026-09-04T12:00:00Z on, counted from now",
+    );
+    check(
+        orphan(),
+        unused,
+        "",
+        "Violated: attached to nothing, and not used, since 2026-08-10T12:00:00Z; never in observe mode; it would be snapshotted and deleted from 2026-09-04T12:00:00Z on",
+    );
+    check(
+        orphan(),
+        unused,
+        "mode = \"enforce\"\n[volumes]\naction = \"notify\"",
+        "Violated: attached to nothing, and not used, since 2026-08-10T12:00:00Z; never while that is so, only told: the configured action is notify",
+    );
+    check(
+        orphan(),
+        None,
+        ENFORCED,
+        "Unknown: attached to nothing since 2026-08-10T12:00:00Z, and nobody could say whether it was used since then; not while nobody can say",
+    );
+    check(
+        orphan(),
+        Some(VolumeUse::UsedAt(time("2026-08-30T12:00:00Z"))),
+        ENFORCED,
+        "Compliant: it was in use at 2026-08-30T12:00:00Z; announced from 2026-09-15T12:00:00Z on at the earliest, snapshotted and deleted from 2026-09-18T12:00:00Z on",
+    );
+    let marked = |at: &str| orphan().tag("curfew:marked", &format!("vol-0abc orphaned=snapshot-and-delete@{at}"));
+    check(
+        marked("2026-09-02T12:00:00Z"),
+        unused,
+        ENFORCED,
+        "Violated: attached to nothing, and not used, since 2026-08-10T12:00:00Z; snapshotted and deleted by the first run from 2026-09-02T12:00:00Z on that finds it still so",
+    );
+    check(
+        marked("2026-09-01T11:00:00Z"),
+        unused,
+        ENFORCED,
+        "Violated: attached to nothing, and not used, since 2026-08-10T12:00:00Z; its snapshot is begun by the next run, and the first that finds it whole deletes the volume, unless [limits] hold what it ends",
+    );
+}
+
+#[test]
+fn others() {
+    check(
+        volume(),
+        None,
+        ENFORCED,
+        "Compliant: it is seen attached to nothing for the first time; after 14d it is orphaned; announced from 2026-09-15T12:00:00Z on at the earliest, snapshotted and deleted from 2026-09-18T12:00:00Z on",
+    );
+    check(
+        volume().tag("curfew:unattached-since", "2026-08-30T12:00:00Z"),
+        None,
+        ENFORCED,
+        "Compliant: attached to nothing since 2026-08-30T12:00:00Z; after 14d it is orphaned; announced from 2026-09-13T12:00:00Z on at the earliest, snapshotted and deleted from 2026-09-16T12:00:00Z on",
+    );
+    check(volume().on("i-0abc"), None, ENFORCED, "Compliant: it is attached to i-0abc; not while that is so");
+    check(
+        orphan().with(|volume| volume.state = VolumeState::Error),
+        None,
+        ENFORCED,
+        "NotJudged: it is error; not before it is available [it is being created or deleted, or has failed]",
+    );
+    check(
+        orphan().tag("curfew:protected", ""),
+        Some(VolumeUse::None),
+        ENFORCED,
+        "Violated: attached to nothing, and not used, since 2026-08-10T12:00:00Z; not while it is spared [it carries curfew:protected: never touched until that tag is removed]",
+    );
+    check(
+        orphan().tag("kubernetes.io/created-for/pvc/name", "x"),
+        Some(VolumeUse::None),
+        ENFORCED,
+        "Violated: attached to nothing, and not used, since 2026-08-10T12:00:00Z; not while it is spared [it was made for a claim of a Kubernetes cluster, which may be scaled to zero: delete the claim]",
+    );
+    check(
+        orphan().tag("curfew:mode", "on"),
+        Some(VolumeUse::None),
+        ENFORCED,
+        "NotJudged: one of its tags cannot be read; not before its tags can be read [the tag curfew:mode=on cannot be read: write `enforce` or `observe`: spared until that is mended]",
+    );
+}
+
+fn check_snapshot(volume_exists: bool, tags: &[(&str, &str)], config: &str, expect: &str) {
+    let mut all = volume().build().tags;
+    all.insert("curfew:snapshot-of".to_owned(), "vol-0abc".to_owned());
+    all.extend(tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+    let snapshot = Snapshot {
+        id: "snap-0abc".into(),
+        region: "us-east-1".into(),
+        of_volume: "vol-0abc".into(),
+        state: SnapshotState::Completed,
+        started_at: time(LONG_AGO),
+        size_gib: 500,
+        tags: all,
+    };
+    let items = if volume_exists { vec![volume().build()] } else { Vec::new() };
+    let storage = ObservedStorage {
+        volumes: Observation { items, gaps: Vec::new() },
+        snapshots: vec![snapshot],
+        ..ObservedStorage::default()
+    };
+    assert_eq!(show(&explained(&storage, None, config, "snap-0abc")), expect);
+}
+
+#[test]
+fn snapshots() {
+    check_snapshot(true, &[], ENFORCED, "Compliant: vol-0abc exists; not while that is so");
+    check_snapshot(
+        false,
+        &[],
+        ENFORCED,
+        "Compliant: vol-0abc is gone, and the next run writes down since when; deleted by the first run from 2026-10-01T12:00:00Z on",
+    );
+    check_snapshot(
+        false,
+        &[("curfew:deleted-at", "2026-08-20T12:00:00Z")],
+        ENFORCED,
+        "Compliant: vol-0abc was deleted at 2026-08-20T12:00:00Z, and can be restored from it; deleted by the first run from 2026-09-19T12:00:00Z on",
+    );
+    check_snapshot(
+        false,
+        &[("curfew:deleted-at", "2026-07-20T12:00:00Z")],
+        ENFORCED,
+        "Violated: the safety snapshot of vol-0abc, which was deleted at 2026-07-20T12:00:00Z, was kept until 2026-08-19T12:00:00Z; deleted by the next run",
+    );
+    check_snapshot(
+        false,
+        &[("curfew:deleted-at", "2026-07-20T12:00:00Z")],
+        "",
+        "Violated: the safety snapshot of vol-0abc, which was deleted at 2026-07-20T12:00:00Z, was kept until 2026-08-19T12:00:00Z; never in observe mode; it would be deleted from 2026-08-19T12:00:00Z on",
+    );
+    check_snapshot(
+        false,
+        &[("curfew:protected", "")],
+        ENFORCED,
+        "NotJudged: it is spared; not while it is spared [it carries curfew:protected: never touched until that tag is removed]",
+    );
+    check_snapshot(
+        false,
+        &[("curfew:snapshot-of", "vol-0def")],
+        ENFORCED,
+        "NotJudged: it is spared; not while it is spared [it is a copy, or nobody says that Curfew made it]",
+    );
+}
+
+#[test]
+fn only_an_answer_that_matters_is_asked_for() {
+    let asked = |of: VolumeBuilder| {
+        let storage = ObservedStorage {
+            volumes: Observation { items: vec![of.build()], gaps: Vec::new() },
+            ..ObservedStorage::default()
+        };
+        let id = ResourceId::from("vol-0abc");
+        full_use_query(&storage, &LiveJobs::new(), &NotificationLogs::new(), &enforcing(""), time(NOW), &id)
+            .map(|ask| ask.since)
+    };
+    assert_eq!(asked(orphan()), Some(time(LONG_AGO)));
+    assert_eq!(asked(volume()), None);
+    assert_eq!(asked(orphan().on("i-0abc")), None);
+}

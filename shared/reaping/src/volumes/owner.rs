@@ -1,0 +1,82 @@
+//! Whose a volume is: what its own tags say; else, key by key, those of the instance that it is attached to, or was last seen
+//! on; else those of the snapshot that it was created from.
+
+use std::collections::BTreeMap;
+
+use model::config::Config;
+use model::curfew_tags::begins_with_curfew;
+use model::id::ResourceId;
+use model::instance::Tags;
+use model::notification_log::NotificationLogs;
+use model::ownership::value_of;
+use model::volume::{Volume, VolumeHost, VolumeState};
+
+use super::VolumeCase;
+
+/// The keys by which the account knows team and owner, and those that it requires.
+fn keys(config: &Config) -> impl Iterator<Item = &String> {
+    config.tags.required.iter().chain([&config.tags.team, &config.tags.owner])
+}
+
+fn is_any_missing(tags: &Tags, config: &Config) -> bool {
+    keys(config).any(|key| value_of(tags, key).is_none())
+}
+
+/// Whether the snapshot that a volume was created from has to be asked whose it is.
+#[must_use]
+pub fn wants_its_source(volume: &Volume, config: &Config) -> bool {
+    volume.is_unattached() && is_any_missing(&volume.tags, config)
+}
+
+/// Whether anything may be said, done or remembered about a volume, so that its details have to be kept. Of one that is in
+/// use on a running instance, and says itself whose it is, nobody needs to know more.
+#[must_use]
+pub fn is_of_interest(
+    volume: &Volume,
+    hosts: &BTreeMap<ResourceId, VolumeHost>,
+    memory: &NotificationLogs,
+    config: &Config,
+) -> bool {
+    let host = || volume.attached_to.iter().find_map(|id| hosts.get(id));
+    let tells_owner = |host: &VolumeHost| keys(config).any(|key| value_of(&host.tags, key).is_some());
+    let notices = memory.get(&volume.region);
+    // What is about to be attached must not lose what it is attached to.
+    volume.state != VolumeState::InUse
+        || volume.tags.keys().any(|key| begins_with_curfew(key))
+        || host().is_some_and(|host| host.stopped || is_any_missing(&volume.tags, config) && tells_owner(host))
+        || notices.is_some_and(|notices| notices.knows(&volume.id))
+}
+
+impl<'a> VolumeCase<'a> {
+    /// Of the account's keys, what is known of this volume.
+    pub(super) fn tags_of_owner(self) -> Tags {
+        let Self { view, volume, notices, .. } = self;
+        let config = &view.policy.config;
+        let remembered = || self.last_seen_on().and_then(|host| notices.hosts.get(host));
+        let host = || self.host.map(|host| &host.tags).or_else(remembered);
+        let source = || view.sources.get(volume.from_snapshot.as_ref()?);
+        let value = |key: &String| {
+            let of = |tags: Option<&'a Tags>| value_of(tags?, key);
+            of(Some(&volume.tags)).or_else(|| of(host())).or_else(|| of(source()))
+        };
+        keys(config).filter_map(|key| Some((key.clone(), value(key)?.to_owned()))).collect()
+    }
+
+    /// The instance that it is attached to, or was last seen on.
+    pub(super) fn last_seen_on(self) -> Option<&'a ResourceId> {
+        self.volume.attached_to.first().or_else(|| self.notices.seen_on.get(&self.volume.id))
+    }
+
+    /// What has to be remembered of it: nothing, where the volume's own tags say everything.
+    pub(super) fn last_host(self) -> Option<(ResourceId, Tags)> {
+        let config = &self.view.policy.config;
+        if !is_any_missing(&self.volume.tags, config) {
+            return None;
+        }
+        let id = self.last_seen_on()?;
+        let tags = self.host.map(|host| &host.tags).or_else(|| self.notices.hosts.get(id))?;
+        let of_owner: Tags =
+            keys(config).filter_map(|key| Some((key.clone(), value_of(tags, key)?.to_owned()))).collect();
+        (!of_owner.is_empty()).then(|| (id.clone(), of_owner))
+    }
+}

@@ -1,0 +1,60 @@
+//! What is found of volumes, without announcing anything: see [`crate::scan`].
+
+use jiff::Timestamp;
+use model::curfew_tags::{CurfewTags, explain_unreadable, name_unreadable};
+use model::foreign::other_keeper;
+use model::notification_log::NotificationLogs;
+use model::volume::ObservedStorage;
+use plan::{SkipReason, Target};
+
+use super::{StorageView, VolumeCase, jobs};
+use crate::policy::Policy;
+use crate::scan::{FindingKind, ScanFinding};
+
+/// Every volume that is attached to nothing, and that is nobody's claim, share or job. Nothing says since when it is
+/// unattached: only when it was created. A job of which nobody can say is not finished.
+#[must_use]
+pub fn scan(seen: &ObservedStorage, policy: &Policy, now: Timestamp) -> Vec<ScanFinding> {
+    let (live_jobs, memory) = (jobs(seen), NotificationLogs::default());
+    let view = StorageView::new(seen, &live_jobs, &memory, policy, now);
+    let unattached = seen.volumes.items.iter().filter(|volume| volume.is_unattached());
+    unattached.filter_map(|volume| view.case(volume, None).scan_finding()).collect()
+}
+
+impl VolumeCase<'_> {
+    /// Tags that cannot be read hide nothing here: nothing is done.
+    fn scan_finding(self) -> Option<ScanFinding> {
+        let skipped = self.immediate_skip().map(|skipped| skipped.reason);
+        if matches!(skipped, Some(SkipReason::Protected | SkipReason::Kept)) {
+            return None;
+        }
+        let says = CurfewTags::read_volume(&self.volume.tags);
+        let unreadable =
+            says.as_ref().err().map(|unreadable| (name_unreadable(unreadable), explain_unreadable(unreadable)));
+        let (named, unreadable) = unreadable.unzip();
+        match self.kept_by_others(&says.unwrap_or_default()) {
+            None | Some(SkipReason::ForeignOwned) => {}
+            Some(_) => return None,
+        }
+        let created_at = self.volume.created_at;
+        let in_short = [Some(format!("unattached, created {}", created_at.strftime("%Y-%m-%d"))), named];
+        let evidence = [Some(format!("attached to nothing, created {created_at}")), unreadable];
+        let Target { region, resource, team, owner, name, what } = self.target();
+        Some(ScanFinding {
+            region,
+            resource,
+            kinds: vec![FindingKind::Orphaned],
+            team,
+            owner,
+            name,
+            what,
+            price: self.view.policy.prices.volume_cost(self.volume),
+            accelerators: 0,
+            size_gib: self.volume.size_gib,
+            evidence: evidence.into_iter().flatten().collect::<Vec<_>>().join("; "),
+            in_short: in_short.into_iter().flatten().collect::<Vec<_>>().join("; "),
+            created_at: Some(created_at),
+            controller: other_keeper(self.volume, &self.view.policy.config.managed),
+        })
+    }
+}

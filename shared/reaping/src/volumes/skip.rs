@@ -1,0 +1,156 @@
+//! Which volumes to leave alone, and what to say about them.
+
+use billing::price;
+use model::curfew_tags::{CurfewTags, MARKED, PROTECTED, UNATTACHED_SINCE, explain_unreadable, kept_until, stopped_at};
+use model::duration;
+use model::foreign::{VolumeController, keeper};
+use model::mark::whole_second;
+use model::mode::Mode;
+use model::notification_log::NotificationKey;
+use model::rule::Rule;
+use model::volume::{SnapshotState, VolumeState, VolumeUse};
+use plan::{OwnerFinding, ResourceMemory, SkipReason, Skipped, may_become_safe};
+
+use super::{TRY_AGAIN_AFTER, VolumeCase};
+use crate::announcements::RuleTrack;
+
+const UNREADABLE: &str = "unreadable";
+const ON_STOPPED_INSTANCE: &str = "on-stopped-instance";
+const SNAPSHOT_FAILED: &str = "snapshot-failed";
+
+impl VolumeCase<'_> {
+    /// Protected, kept and unreadable ones; of those that are attached to nothing, also those that are somebody else's, or
+    /// of whose use nothing can be said.
+    pub(super) fn immediate_skip(self) -> Option<Skipped> {
+        let tags = &self.volume.tags;
+        if tags.contains_key(PROTECTED) {
+            return Some(self.skip(SkipReason::Protected));
+        }
+        let says = CurfewTags::read_volume(tags);
+        let unreadable = says.as_ref().err().map(|unreadable| {
+            let text = explain_unreadable(unreadable);
+            self.finding(SkipReason::Unreadable, UNREADABLE, text.clone(), text)
+        });
+        if kept_until(tags).is_some_and(|until| self.view.now < until) {
+            return Some(Skipped {
+                reason: SkipReason::Kept,
+                ..unreadable.unwrap_or_else(|| self.skip(SkipReason::Kept))
+            });
+        }
+        let Ok(says) = says else { return unreadable };
+        if self.volume.is_attached() {
+            return None;
+        }
+        self.kept_by_others(&says).map(|reason| self.skip(reason))
+    }
+
+    /// Of one that is attached to nothing: why it may not be an orphan.
+    pub(super) fn kept_by_others(self, says: &CurfewTags) -> Option<SkipReason> {
+        Some(match keeper(self.volume, &self.view.policy.config.managed) {
+            _ if self.volume.state != VolumeState::Available => SkipReason::NotAvailable,
+            Some(VolumeController::Kubernetes) => SkipReason::Kubernetes,
+            Some(VolumeController::Other) => SkipReason::ForeignOwned,
+            None if self.volume.multi_attach => SkipReason::MultiAttach,
+            None if says.job.as_ref().is_some_and(|job| self.view.live_jobs.contains(job)) => SkipReason::LiveJob,
+            None => return None,
+        })
+    }
+
+    /// Nothing is wrong with what is attached, unless it hangs on an instance that nobody has started for long.
+    pub(super) fn skip_attached(self, memo: ResourceMemory) -> Skipped {
+        let finding = self.on_stopped_instance();
+        Skipped { target: self.target(), reason: SkipReason::Attached, finding, memory: memo }
+    }
+
+    /// Why nothing is due for a volume that was judged.
+    pub(super) fn skip_after_judging(self, track: &RuleTrack, memo: ResourceMemory) -> Skipped {
+        let observed = track.mode == Mode::Observe;
+        let is_young = self.view.now.duration_since(self.since) < self.view.policy.config.volumes.orphaned_after;
+        let waits = track.settled.due.is_some();
+        let reason = match self.used {
+            _ if waits && !observed => SkipReason::SnapshotPending,
+            _ if !track.settled.entries.is_empty() => SkipReason::Marked,
+            _ if !track.settled.notify_only.is_empty() || self.was_notified() => SkipReason::Told,
+            _ if is_young => SkipReason::Young,
+            Some(VolumeUse::UsedAt(_)) => SkipReason::Busy,
+            Some(VolumeUse::None) => SkipReason::Compliant,
+            None => SkipReason::UsageUnknown,
+        };
+        let finding = self.failed_snapshot().filter(|_| waits);
+        Skipped { target: self.target(), reason, finding, memory: memo }
+    }
+
+    /// Found orphaned when last asked about, which is asked once a day.
+    fn was_notified(self) -> bool {
+        let topics = self.notices.told.get(&self.volume.id);
+        self.used.is_none() && topics.is_some_and(|topics| topics.contains_key(&NotificationKey::rule(Rule::Orphaned)))
+    }
+
+    fn on_stopped_instance(self) -> Option<OwnerFinding> {
+        let host = self.host.filter(|host| host.stopped)?;
+        let (now, rule) = (self.view.now, &self.view.policy.config.volumes);
+        let stopped_at = host.stopped_at.or_else(|| stopped_at(&host.tags));
+        let since = stopped_at.filter(|at| now.duration_since(*at) >= rule.orphaned_after)?;
+        let text = format!(
+            "attached to {}, which is stopped since {since}, longer than {}; {}: delete what nobody needs, or keep it as a snapshot",
+            host.id,
+            duration::format_duration(rule.orphaned_after),
+            price::format_monthly_quote(self.view.policy.prices.volume_cost(self.volume)),
+        );
+        Some(OwnerFinding {
+            topic: NotificationKey::named(ON_STOPPED_INSTANCE),
+            what: format!("{} {since}", host.id),
+            text,
+        })
+    }
+
+    fn failed_snapshot(self) -> Option<OwnerFinding> {
+        let failed = self.snapshots().iter().find(|snapshot| {
+            may_become_safe(snapshot, self.volume, self.since)
+                && !matches!(snapshot.state, SnapshotState::Pending | SnapshotState::Completed)
+        })?;
+        let text = format!(
+            "its snapshot {} came to nothing, so it is not deleted; tried again after {}",
+            failed.id,
+            duration::format_duration(TRY_AGAIN_AFTER)
+        );
+        Some(OwnerFinding { topic: NotificationKey::named(SNAPSHOT_FAILED), what: failed.id.to_string(), text })
+    }
+
+    /// The findings that still stand, and need not be told again.
+    pub(super) fn standing_findings(self) -> Vec<NotificationKey> {
+        [(ON_STOPPED_INSTANCE, self.on_stopped_instance()), (SNAPSHOT_FAILED, self.failed_snapshot())]
+            .into_iter()
+            .filter_map(|(topic, finding)| finding.map(|_| NotificationKey::named(topic)))
+            .collect()
+    }
+
+    fn skip(self, reason: SkipReason) -> Skipped {
+        Skipped { target: self.target(), reason, finding: None, memory: self.unjudged() }
+    }
+
+    /// What stays remembered of one that is not judged now: what is written on it and binds nobody stays void.
+    fn unjudged(self) -> ResourceMemory {
+        let tags = &self.volume.tags;
+        let void = self.notices.void_marks.get(&self.volume.id);
+        let remembered = self.notices.first_sights.get(&self.volume.id).copied();
+        let used = self.volume.is_attached() && tags.contains_key(UNATTACHED_SINCE);
+        ResourceMemory {
+            void_mark: void.filter(|_| tags.contains_key(MARKED)).cloned(),
+            first_sight: if used {
+                Some(whole_second(self.view.now))
+            } else {
+                remembered.filter(|_| !self.volume.is_attached())
+            },
+            last_host: self.last_host(),
+            ..ResourceMemory::default()
+        }
+    }
+
+    fn finding(self, reason: SkipReason, topic: &str, what: String, text: String) -> Skipped {
+        let topic = NotificationKey::named(topic);
+        let skipped = self.skip(reason);
+        let memo = ResourceMemory { standing: vec![topic.clone()], ..skipped.memory };
+        Skipped { finding: Some(OwnerFinding { topic, what, text }), memory: memo, ..skipped }
+    }
+}

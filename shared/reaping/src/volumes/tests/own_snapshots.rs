@@ -1,0 +1,127 @@
+//! What becomes of the snapshots that Curfew made, and that nobody else's are touched.
+
+use super::*;
+
+fn snapshot(tags: &[(&str, &str)]) -> Snapshot {
+    let mut snapshot = Snapshot {
+        id: "snap-1".into(),
+        region: "us-east-1".into(),
+        of_volume: "vol-0abc".into(),
+        state: SnapshotState::Completed,
+        started_at: time("2026-07-01T12:00:00Z"),
+        size_gib: 500,
+        tags: Tags::from([
+            (SNAPSHOT_OF.to_owned(), "vol-0abc".to_owned()),
+            ("Team".to_owned(), "vision".to_owned()),
+            ("Owner".to_owned(), "ada".to_owned()),
+        ]),
+    };
+    snapshot.tags.extend(tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+    snapshot
+}
+
+fn check(snapshot: Snapshot, volumes: Vec<VolumeBuilder>, config: &str, expect: &str) {
+    let mut account = enforcing_account(volumes, config);
+    account.storage.snapshots = vec![snapshot];
+    account.run("09-01 12:00");
+    assert!(account.log.contains(expect), "{} lacks {expect}", account.log);
+}
+
+const GONE: (&str, &str) = (DELETED_AT, "2026-08-02T12:00:00Z");
+
+#[test]
+fn it_ends_a_month_after_its_volume() {
+    check(snapshot(&[GONE]), vec![], ENFORCED, "delete | told");
+    check(snapshot(&[(DELETED_AT, "2026-08-02T12:00:01Z")]), vec![], ENFORCED, "spared restorable");
+    check(snapshot(&[GONE]), vec![], "", "delete (Observed) | told");
+}
+
+#[test]
+fn it_is_dated_and_told_where_its_volume_went_unseen() {
+    check(snapshot(&[]), vec![], ENFORCED, "curfew:deleted-at=2026-09-01T12:00:00Z | told\n");
+    check(snapshot(&[]), vec![], "", "curfew:deleted-at=2026-09-01T12:00:00Z (Observed)\n");
+}
+
+/// What people hear of a snapshot whose volume went unseen, and which says this of it.
+fn told_of(restore: &str, state: SnapshotState) -> String {
+    let mut account = enforcing_account([], ENFORCED);
+    account.storage.snapshots = vec![Snapshot { state, ..snapshot(&[(RESTORE, restore)]) }];
+    account.run("09-01 12:00");
+    account.told.concat()
+}
+
+#[test]
+fn what_went_unseen_can_be_undone() {
+    let told = told_of("us-east-1a,gp3,500,4000,", SnapshotState::Completed);
+    let undo = "its volume is gone. Undo until 2026-10-01T12:00:00Z: aws ec2 create-volume --region us-east-1 \
+                --availability-zone us-east-1a --snapshot-id snap-1 --volume-type gp3 --size 500 --iops 4000 \
+                --tag-specifications '[{\"ResourceType\":\"volume\",\"Tags\":[{\"Key\":\"Owner\",\"Value\":\"ada\"},\
+                {\"Key\":\"Team\",\"Value\":\"vision\"}]}]'";
+    assert!(told.contains(undo), "{told} lacks {undo}");
+}
+
+#[test]
+fn no_command_is_made_of_words_that_somebody_else_wrote() {
+    for restore in ["us-east-1a;reboot,gp3,500,,", "us-east-1a,gp3,a lot,,", "us-east-1a,gp3,500", "", "a,b,1,2,3,4"] {
+        let told = told_of(restore, SnapshotState::Completed);
+        assert!(told.contains("its volume is gone.") && !told.contains("Undo"), "{told}");
+    }
+    assert!(!told_of("us-east-1a,gp3,500,,", SnapshotState::Error).contains("Undo"));
+}
+
+#[test]
+fn never_while_its_volume_exists() {
+    check(snapshot(&[GONE]), vec![volume()], ENFORCED, "snap-1 spared volume-exists");
+    check(snapshot(&[GONE]), vec![volume().on("i-1")], ENFORCED, "snap-1 spared volume-exists");
+}
+
+#[test]
+fn never_one_that_is_protected_kept_unreadable_or_a_copy() {
+    check(snapshot(&[GONE, ("curfew:protected", "")]), vec![], ENFORCED, "spared protected");
+    check(snapshot(&[GONE, ("curfew:keep-until", "2026-10-01")]), vec![], ENFORCED, "spared kept");
+    check(snapshot(&[(DELETED_AT, "long ago")]), vec![], ENFORCED, "spared unreadable | told");
+    check(snapshot(&[GONE, ("curfew:protectd", "")]), vec![], ENFORCED, "spared unreadable | told");
+    let copy = Snapshot { of_volume: "vol-ffffffff".into(), ..snapshot(&[GONE]) };
+    check(copy, vec![], ENFORCED, "spared foreign-owned");
+}
+
+#[test]
+fn however_many_expire_at_once_they_were_announced_and_are_not_held() {
+    let mut account = enforcing_account([], ENFORCED);
+    account.storage.snapshots =
+        (0..30).map(|number| Snapshot { id: ResourceId::new(format!("snap-{number}")), ..snapshot(&[GONE]) }).collect();
+    account.run("09-01 12:00");
+    assert_eq!(account.storage.snapshots, []);
+}
+
+#[test]
+fn no_copy_of_the_tag_makes_a_snapshot_proof_of_a_volume() {
+    let orphan = volume().tag(UNATTACHED_SINCE, "2026-06-01T12:00:00Z");
+    let marked = || orphan_marked(volume().tag(UNATTACHED_SINCE, "2026-06-01T12:00:00Z"));
+    check(snapshot(&[]), vec![orphan_marked(orphan)], ENFORCED, "vol-0abc delete, kept by snap-1");
+    for useless in [
+        Snapshot { of_volume: "vol-ffffffff".into(), ..snapshot(&[]) },
+        Snapshot { size_gib: 100, ..snapshot(&[]) },
+        Snapshot { region: "us-west-2".into(), ..snapshot(&[]) },
+        Snapshot { started_at: time("2026-05-31T12:00:00Z"), ..snapshot(&[]) },
+        snapshot(&[(SNAPSHOT_OF, "vol-1")]),
+    ] {
+        check(useless, vec![marked()], ENFORCED, "vol-0abc snapshot");
+    }
+}
+
+#[test]
+fn a_protected_one_is_not_even_dated_when_its_volume_goes() {
+    let mut account =
+        enforcing_account([orphan_marked(volume().tag(UNATTACHED_SINCE, "2026-06-01T12:00:00Z"))], ENFORCED);
+    let protected = Snapshot { id: "snap-0".into(), ..snapshot(&[("curfew:protected", "")]) };
+    account.storage.snapshots = vec![protected.clone(), snapshot(&[])];
+    account.run("09-01 12:00");
+    assert!(account.log.contains("vol-0abc delete, kept by snap-0"), "{}", account.log);
+    assert_eq!(account.storage.snapshots[0], protected);
+    assert!(account.storage.snapshots[1].tags.contains_key(DELETED_AT));
+}
+
+fn orphan_marked(volume: VolumeBuilder) -> VolumeBuilder {
+    volume.tag(MARKED, "vol-0abc orphaned=snapshot-and-delete@2026-08-31T12:00:00Z")
+}

@@ -1,0 +1,263 @@
+//! From first sight to the end, and everything that turns it.
+
+use super::*;
+
+#[test]
+fn seen_announced_snapshotted_deleted_and_restorable_for_a_month() {
+    let mut account = enforcing_account([volume()], ENFORCED);
+    account.run("09-01 12:00").run("09-01 13:00").run("09-15 11:00").run("09-15 12:00");
+    assert_eq!(account.tag_of(MARKED), Some("vol-0abc orphaned=snapshot-and-delete@2026-09-18T12:00:00Z"));
+    account.run("09-16 12:00").run("09-18 11:00").run("09-18 12:00").run("09-18 13:00");
+    assert!(account.storage.volumes.items.is_empty());
+    account.run("09-18 14:00").run("10-18 12:00").run("10-18 13:00").run("10-18 14:00");
+    assert_snapshot!(account.log, @r"
+    09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
+    09-01 13:00 spared young
+    09-15 11:00 spared young
+    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z | told
+    09-16 12:00 spared marked
+    09-18 11:00 spared marked
+    09-18 12:00 snapshot | told
+    09-18 13:00 vol-0abc delete, kept by snap-1, snap-1 spared volume-exists | told
+    09-18 14:00 spared restorable
+    10-18 12:00 spared restorable
+    10-18 13:00 delete | told
+    10-18 14:00
+    ");
+}
+
+#[test]
+fn a_large_snapshot_takes_many_runs_and_none_waits_for_it() {
+    let mut account = enforcing_account([volume()], ENFORCED);
+    account.new_snapshots = SnapshotState::Pending;
+    account.run("09-01 12:00").run("09-15 12:00").run("09-18 12:00").run("09-18 13:00").run("09-19 06:00");
+    account.snapshots_are(SnapshotState::Completed).run("09-19 07:00");
+    assert_snapshot!(account.log, @r"
+    09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
+    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z | told
+    09-18 12:00 snapshot | told
+    09-18 13:00 vol-0abc spared snapshot-pending, snap-1 spared volume-exists
+    09-19 06:00 vol-0abc spared snapshot-pending, snap-1 spared volume-exists
+    09-19 07:00 vol-0abc delete, kept by snap-1, snap-1 spared volume-exists | told
+    ");
+}
+
+#[test]
+fn a_snapshot_that_fails_is_told_and_tried_again_a_day_later() {
+    let mut account = enforcing_account([volume()], ENFORCED);
+    account.new_snapshots = SnapshotState::Error;
+    account.run("09-01 12:00").run("09-15 12:00").run("09-18 12:00").run("09-18 13:00");
+    assert!(account.told[0].contains("its snapshot snap-1 came to nothing"), "{:?}", account.told);
+    account.run("09-18 14:00").run("09-19 12:00").snapshots_are(SnapshotState::Completed).run("09-19 13:00");
+    assert_snapshot!(account.log, @r"
+    09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
+    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z | told
+    09-18 12:00 snapshot | told
+    09-18 13:00 vol-0abc spared snapshot-pending, snap-1 spared volume-exists | told
+    09-18 14:00 vol-0abc spared snapshot-pending, snap-1 spared volume-exists
+    09-19 12:00 vol-0abc snapshot, snap-1 spared volume-exists | told
+    09-19 13:00 vol-0abc delete, kept by snap-1, snap-1 spared volume-exists, snap-2 spared volume-exists | told
+    ");
+}
+
+#[test]
+fn nothing_is_waited_for_where_all_durations_are_zero() {
+    let zero = "[volumes]\norphaned_after = \"0s\"\ngrace = \"0s\"\nkeep_snapshots = \"0s\"\n";
+    let mut account = enforcing_account([volume()], &format!("{ENFORCED}{zero}"));
+    account.run("09-01 12:00");
+    assert_eq!(account.tag_of(UNATTACHED_SINCE), Some("2026-09-01T12:00:00Z"));
+    account.run("09-01 12:01").run("09-01 12:02").run("09-01 12:03").run("09-01 12:04");
+    assert_snapshot!(account.log, @r"
+    09-01 12:00 mark orphaned=snapshot-and-delete@2026-09-01T12:00:00Z | told
+    09-01 12:01 snapshot | told
+    09-01 12:02 vol-0abc delete, kept by snap-1, snap-1 spared volume-exists | told
+    09-01 12:03 delete | told
+    09-01 12:04
+    ");
+}
+
+#[test]
+fn what_is_attached_again_is_forgotten_and_begins_anew() {
+    let mut account = enforcing_account([volume()], ENFORCED);
+    account.run("09-01 12:00").run("09-15 12:00").attach("i-1").run("09-16 12:00");
+    assert!(account.told[0].contains("called off"), "{:?}", account.told);
+    assert_eq!((account.tag_of(MARKED), account.tag_of(UNATTACHED_SINCE)), (None, None));
+    account.run("09-16 13:00").detach().run("09-17 12:00").run("09-30 12:00").run("10-01 12:00");
+    assert_snapshot!(account.log, @r"
+    09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
+    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z | told
+    09-16 12:00 unmark and forget | told
+    09-16 13:00 spared attached
+    09-17 12:00 curfew:unattached-since=2026-09-17T12:00:00Z
+    09-30 12:00 spared young
+    10-01 12:00 mark orphaned=snapshot-and-delete@2026-10-04T12:00:00Z | told
+    ");
+}
+
+#[test]
+fn a_snapshot_of_before_it_was_attached_again_proves_nothing() {
+    let mut account = enforcing_account([volume()], ENFORCED);
+    account.run("09-01 12:00").run("09-15 12:00").run("09-18 12:00").attach("i-1").run("09-18 13:00");
+    account.detach().run("09-18 14:00").run("10-02 14:00").run("10-05 14:00").run("10-05 15:00");
+    assert_snapshot!(account.log, @r"
+    09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
+    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z | told
+    09-18 12:00 snapshot | told
+    09-18 13:00 vol-0abc unmark and forget, snap-1 spared volume-exists | told
+    09-18 14:00 vol-0abc curfew:unattached-since=2026-09-18T14:00:00Z, snap-1 spared volume-exists
+    10-02 14:00 vol-0abc mark orphaned=snapshot-and-delete@2026-10-05T14:00:00Z, snap-1 spared volume-exists | told
+    10-05 14:00 vol-0abc snapshot, snap-1 spared volume-exists | told
+    10-05 15:00 vol-0abc delete, kept by snap-2, snap-1 spared volume-exists, snap-2 spared volume-exists | told
+    ");
+}
+
+#[test]
+fn use_between_two_looks_begins_it_anew() {
+    let mut account = enforcing_account([volume()], ENFORCED);
+    account.run("09-01 12:00");
+    account.used.insert("vol-0abc".into(), time("2026-09-10T03:00:00Z"));
+    account.run("09-15 12:00").run("09-15 13:00").run("09-29 13:00");
+    account.used.insert("vol-0abc".into(), time("2026-09-30T03:00:00Z"));
+    account.run("09-30 13:00").run("09-30 14:00");
+    assert_snapshot!(account.log, @r"
+    09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
+    09-15 12:00 unmark and forget
+    09-15 13:00 curfew:unattached-since=2026-09-15T13:00:00Z
+    09-29 13:00 mark orphaned=snapshot-and-delete@2026-10-02T13:00:00Z | told
+    09-30 13:00 unmark and forget | told
+    09-30 14:00 curfew:unattached-since=2026-09-30T14:00:00Z
+    ");
+}
+
+#[test]
+fn nobody_acts_while_cloudwatch_does_not_answer_and_nothing_is_forgotten() {
+    let mut account = enforcing_account([volume()], ENFORCED);
+    account.run("09-01 12:00");
+    account.answers = false;
+    account.run("09-15 12:00");
+    account.answers = true;
+    account.run("09-15 13:00");
+    account.answers = false;
+    account.run("09-18 13:00");
+    account.answers = true;
+    account.run("09-18 14:00");
+    assert_snapshot!(account.log, @r"
+    09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
+    09-15 12:00 spared usage-unknown
+    09-15 13:00 mark orphaned=snapshot-and-delete@2026-09-18T13:00:00Z | told
+    09-18 13:00 spared marked
+    09-18 14:00 snapshot | told
+    ");
+}
+
+#[test]
+fn deleted_without_a_snapshot_where_the_account_says_so() {
+    let mut account = enforcing_account([volume()], &format!("{ENFORCED}[volumes]\naction = \"delete\""));
+    account.run("09-01 12:00").run("09-15 12:00");
+    let first_line = account.told[0].lines().next().unwrap().to_owned();
+    assert_eq!(first_line, "Lost by what Curfew ends: vol-0abc with its data (500 GiB), of which no snapshot is kept.");
+    account.run("09-18 12:00");
+    assert!(!account.told[0].contains("Undo"), "{:?}", account.told);
+    assert_snapshot!(account.log, @r"
+    09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
+    09-15 12:00 mark orphaned=delete@2026-09-18T12:00:00Z | told
+    09-18 12:00 delete | told
+    ");
+}
+
+#[test]
+fn what_was_announced_as_milder_is_told_anew() {
+    let mut account = enforcing_account([volume()], ENFORCED);
+    account.run("09-01 12:00").run("09-15 12:00").config(&format!("{ENFORCED}[volumes]\naction = \"delete\""));
+    account.run("09-18 12:00").config(ENFORCED).run("09-21 12:00");
+    assert_snapshot!(account.log, @r"
+    09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
+    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z | told
+    09-18 12:00 mark orphaned=delete@2026-09-21T12:00:00Z | told
+    09-21 12:00 snapshot | told
+    ");
+}
+
+#[test]
+fn notify_says_so_once() {
+    let mut account = enforcing_account([volume()], &format!("{ENFORCED}[volumes]\naction = \"notify\""));
+    account.run("09-01 12:00").run("09-15 12:00").run("09-15 13:00").run("09-20 12:00");
+    assert_snapshot!(account.log, @r"
+    09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
+    09-15 12:00 notify | told
+    09-15 13:00 spared told
+    09-20 12:00 spared told
+    ");
+}
+
+#[test]
+fn observed_it_is_remembered_and_told_and_nothing_is_written() {
+    let mut account = enforcing_account([volume()], "");
+    account.run("09-01 12:00").run("09-15 12:00");
+    assert!(account.told[0].contains("would be snapshotted and deleted at 2026-09-18T12:00:00Z"), "{:?}", account.told);
+    account.run("09-15 13:00").run("09-18 12:00").run("09-18 13:00");
+    assert_eq!(account.storage, self::enforcing_account([volume()], "").storage);
+    account.attach("i-1").run("09-19 12:00").detach().run("09-19 13:00");
+    assert_snapshot!(account.log, @r"
+    09-01 12:00 spared young
+    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z (Observed) | told
+    09-15 13:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z (Observed)
+    09-18 12:00 snapshot (Observed) | told
+    09-18 13:00 snapshot (Observed)
+    09-19 12:00 unmark (Observed) | told
+    09-19 13:00 spared young
+    ");
+}
+
+#[test]
+fn what_was_observed_counts_once_it_is_enforced_and_is_announced_for_real() {
+    let mut account = enforcing_account([volume()], "");
+    account.run("09-01 12:00").run("09-15 12:00").config(ENFORCED).run("09-16 12:00").run("09-18 12:00");
+    account.run("09-19 12:00");
+    assert_snapshot!(account.log, @r"
+    09-01 12:00 spared young
+    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z (Observed) | told
+    09-16 12:00 mark orphaned=snapshot-and-delete@2026-09-19T12:00:00Z | told
+    09-18 12:00 spared marked
+    09-19 12:00 snapshot | told
+    ");
+}
+
+#[test]
+fn a_tag_that_could_not_be_taken_away_while_it_was_attached_is_not_believed() {
+    let mut account = enforcing_account([volume()], ENFORCED);
+    account.run("09-01 12:00").config("").attach("i-1").run("09-14 12:00").detach().run("09-14 13:00");
+    account.config(ENFORCED).run("09-15 12:00").run("09-28 11:00").run("09-28 13:00");
+    assert_snapshot!(account.log, @r"
+    09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
+    09-14 12:00 spared attached
+    09-14 13:00 spared young
+    09-15 12:00 curfew:unattached-since=2026-09-14T12:00:00Z
+    09-28 11:00 spared young
+    09-28 13:00 mark orphaned=snapshot-and-delete@2026-10-01T13:00:00Z | told
+    ");
+}
+
+#[test]
+fn deletions_above_the_limits_wait_and_snapshots_do_not() {
+    let volumes =
+        (0..11).map(|number| volume().id(&format!("vol-{number:02}")).tag(UNATTACHED_SINCE, "2026-08-01T12:00:00Z"));
+    let mut account = enforcing_account(volumes, &format!("{ENFORCED}[limits]\nfleet_share_max_percent = 100\n"));
+    account.run("09-01 12:00").run("09-04 12:00").run("09-04 13:00");
+    assert_eq!(account.storage.snapshots.len(), 11);
+    assert_eq!(account.storage.volumes.items.len(), 11);
+    assert!(account.told[0].contains("11 of 11 volumes"), "{:?}", account.told);
+    account.run("09-04 14:00");
+    assert_eq!(account.storage.snapshots.len(), 11);
+}
+
+#[test]
+fn the_message_of_a_deletion_has_the_command_that_undoes_it() {
+    let mut account = enforcing_account(
+        [volume().tag("Name", "Ada's \"scratch\" ü").tag("aws:x", "y").tag("curfew:mode", "enforce")],
+        "",
+    );
+    account.run("09-01 12:00").run("09-15 12:00").run("09-18 12:00").run("09-18 13:00");
+    let undo = account.told[0].split_once("Undo").unwrap().1.lines().next().unwrap().to_owned();
+    assert_snapshot!(undo, @r#" until 2026-10-18T13:00:00Z: aws ec2 create-volume --region us-east-1 --availability-zone us-east-1a --snapshot-id snap-1 --volume-type gp3 --size 500 --iops 3000 --throughput 125 --tag-specifications '[{"ResourceType":"volume","Tags":[{"Key":"Name","Value":"Ada'\''s \"scratch\" \u00fc"},{"Key":"Owner","Value":"ada"},{"Key":"Team","Value":"vision"},{"Key":"curfew:mode","Value":"enforce"}]}]'"#);
+}

@@ -1,0 +1,149 @@
+//! Objects by their names, page by page.
+
+use aws_sdk_s3::operation::list_objects_v2::ListObjectsV2Output;
+use aws_sdk_s3::operation::list_objects_v2::builders::ListObjectsV2FluentBuilder;
+use aws_sdk_s3::types::EncodingType;
+use jiff::Timestamp;
+
+use super::{Bucket, LIST, moment};
+use crate::StoreError;
+use crate::budgets::list::team_of;
+
+/// What comes after all other names of a folder: S3 orders keys by their bytes in UTF-8 (Amazon S3 user guide, "Listing object keys
+/// programmatically").
+const LAST: char = char::MAX;
+
+/// An object by its name; or a folder, with its `/`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedObject {
+    /// The name.
+    pub key: String,
+    /// To the second; of a folder, which S3 does not say it of, long ago.
+    pub written_at: Timestamp,
+}
+
+/// What a run has listed of a prefix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListPart<T> {
+    /// In the order of keys, from the key after which it was to begin, and from the first one again.
+    pub items: Vec<T>,
+    /// The last key, where it is not all that is there.
+    pub stopped_at: Option<String>,
+}
+
+/// What is listed of a prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ListDepth {
+    /// Every object.
+    All,
+    /// Objects and folders right under it, which ends in `/`.
+    Children,
+}
+
+impl Bucket {
+    /// Every object whose key begins so, in order of keys.
+    pub(crate) async fn list(&self, prefix: &str, keys_max: usize) -> Result<Vec<ListedObject>, StoreError> {
+        let mut pages = self.listing(prefix, ListDepth::All, None).into_paginator().send();
+        let mut all = Vec::new();
+        // Of 1,000 keys each (Amazon S3 API reference, "ListObjectsV2").
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|error| self.failed(LIST, prefix, &error))?;
+            all.extend(items(page));
+            if all.len() > keys_max {
+                return Err(StoreError::TooMany { address: self.address(prefix), keys_max });
+            }
+        }
+        Ok(all)
+    }
+
+    /// The first key that begins so.
+    pub(super) async fn list_first(&self, prefix: &str) -> Result<Option<String>, StoreError> {
+        let page = self.listing(prefix, ListDepth::All, None).max_keys(1).send().await;
+        let page = page.map_err(|error| self.failed(LIST, prefix, &error))?;
+        Ok(items(page).into_iter().next().map(|item| item.key))
+    }
+
+    /// Every folder right under that one, which ends in `/`, in order, each with that one and its own `/`.
+    pub(crate) async fn folders(&self, prefix: &str, folders_max: usize) -> Result<Vec<String>, StoreError> {
+        let mut pages = self.listing(prefix, ListDepth::Children, None).into_paginator().send();
+        let mut all = Vec::new();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|error| self.failed(LIST, prefix, &error))?;
+            let children = items(page).into_iter().map(|item| item.key);
+            all.extend(children.filter(|key| key.ends_with('/') && key != prefix));
+            if all.len() > folders_max {
+                return Err(StoreError::TooMany { address: self.address(prefix), keys_max: folders_max });
+            }
+        }
+        Ok(all)
+    }
+
+    /// So many pages of a prefix: those after that key, and then those up to it.
+    pub(crate) async fn list_part(
+        &self,
+        prefix: &str,
+        depth: ListDepth,
+        after: Option<&str>,
+        pages_max: usize,
+    ) -> Result<ListPart<ListedObject>, StoreError> {
+        let ranges = match after.filter(|after| !after.is_empty()) {
+            Some(after) => vec![(Some(after), None), (None, Some(after))],
+            None => vec![(None, None)],
+        };
+        let (mut all, mut pages_left) = (Vec::new(), pages_max);
+        for (after, until) in ranges {
+            let mut pages = self.listing(prefix, depth, after).into_paginator().send();
+            let mut last = after.unwrap_or_default().to_owned();
+            loop {
+                if pages_left == 0 {
+                    return Ok(ListPart { items: all, stopped_at: Some(last) });
+                }
+                let Some(page) = pages.next().await else { break };
+                let page = page.map_err(|error| self.failed(LIST, prefix, &error))?;
+                let is_truncated = page.is_truncated() == Some(true);
+                pages_left -= 1;
+                let is_wanted = |item: &ListedObject| until.is_none_or(|until| item.key.as_str() <= until);
+                let items = items(page);
+                let is_over = items.last().is_some_and(|item| !is_wanted(item));
+                if let Some(item) = items.last() {
+                    last.clone_from(&item.key);
+                }
+                all.extend(items.into_iter().filter(is_wanted));
+                if is_over || !is_truncated {
+                    break;
+                }
+            }
+        }
+        Ok(ListPart { items: all, stopped_at: None })
+    }
+
+    /// The keys are encoded: those with control characters, which anybody may write, have no form in XML, and would make the whole page
+    /// unreadable (Amazon S3 API reference, "`ListObjectsV2`", encoding-type).
+    fn listing(&self, prefix: &str, depth: ListDepth, after: Option<&str>) -> ListObjectsV2FluentBuilder {
+        // A folder is listed again as long as there is a key in it that comes later.
+        let after = after.map(|after| if after.ends_with('/') { format!("{after}{LAST}") } else { after.to_owned() });
+        let listing = self.client.list_objects_v2().bucket(&self.name).prefix(prefix);
+        let delimiter = (depth == ListDepth::Children).then(|| "/".to_owned());
+        listing.encoding_type(EncodingType::Url).set_start_after(after).set_delimiter(delimiter)
+    }
+}
+
+/// Objects and folders of a page, in order of keys.
+fn items(page: ListObjectsV2Output) -> Vec<ListedObject> {
+    let is_encoded = page.encoding_type() == Some(&EncodingType::Url);
+    let named = |key: String| if is_encoded { decoded(&key).unwrap_or(key) } else { key };
+    let objects = page.contents.unwrap_or_default().into_iter().filter_map(|object| {
+        let written_at = moment(object.last_modified.as_ref());
+        object.key.map(|key| ListedObject { key: named(key), written_at })
+    });
+    let folders = page.common_prefixes.unwrap_or_default().into_iter().filter_map(|folder| folder.prefix);
+    let folders = folders.map(|key| ListedObject { key: named(key), written_at: Timestamp::MIN });
+    let mut items: Vec<ListedObject> = objects.chain(folders).collect();
+    items.sort_by(|one, other| one.key.cmp(&other.key));
+    items
+}
+
+/// A key that S3 has encoded as forms are.
+fn decoded(key: &str) -> Option<String> {
+    team_of(&key.replace('+', " "))
+}
