@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 import json
 import subprocess
 import sys
@@ -46,53 +45,8 @@ def state(aws: LocalAws, instance_id: str) -> str:
 # Recording
 
 
-def test_s3_operations_and_their_permissions(aws: LocalAws) -> None:
-    s3 = aws.client("s3")
-    s3.create_bucket(Bucket="state")
-    s3.head_bucket(Bucket="state")
-    s3.put_object(Bucket="state", Key="config/curfew.toml", Body=b"x")
-    s3.head_object(Bucket="state", Key="config/curfew.toml")
-    s3.get_object(Bucket="state", Key="config/curfew.toml")
-    s3.list_objects_v2(Bucket="state", Prefix="config/")
-    s3.copy_object(Bucket="state", Key="copy", CopySource="state/config/curfew.toml")
-    upload = s3.create_multipart_upload(Bucket="state", Key="big")["UploadId"]
-    s3.upload_part(Bucket="state", Key="big", UploadId=upload, PartNumber=1, Body=b"x")
-    s3.abort_multipart_upload(Bucket="state", Key="big", UploadId=upload)
-    s3.delete_object(Bucket="state", Key="copy")
-
-    recorded = [(call["action"].partition(":")[2], call["permissions"]) for call in aws.calls()]
-
-    assert recorded == [
-        ("CreateBucket", ["s3:CreateBucket"]),
-        ("HeadBucket", ["s3:ListBucket"]),
-        ("PutObject", ["s3:PutObject"]),
-        ("HeadObject", ["s3:GetObject"]),
-        ("GetObject", ["s3:GetObject"]),
-        ("ListObjectsV2", ["s3:ListBucket"]),
-        ("CopyObject", ["s3:GetObject", "s3:PutObject"]),
-        ("CreateMultipartUpload", ["s3:PutObject"]),
-        ("UploadPart", ["s3:PutObject"]),
-        ("AbortMultipartUpload", ["s3:AbortMultipartUpload"]),
-        ("DeleteObject", ["s3:DeleteObject"]),
-    ]
-    assert aws.calls("s3:GetObject")[0]["resources"] == ["state/config/curfew.toml"]
-    assert aws.calls("s3:ListObjectsV2")[0]["resources"] == ["state/config/"]
-
-
 def sha256(data: bytes) -> str:
     return base64.b64encode(hashlib.sha256(data).digest()).decode()
-
-
-def test_s3_compares_checksums_with_what_arrives(aws: LocalAws) -> None:
-    s3 = aws.client("s3")
-    s3.create_bucket(Bucket="state")
-    with pytest.raises(ClientError, match="BadDigest.*SHA256 you specified did not match"):
-        s3.put_object(Bucket="state", Key="a", Body=b"abc", ChecksumSHA256=sha256(b"abd"))
-    s3.put_object(Bucket="state", Key="a", Body=b"abc", ChecksumSHA256=sha256(b"abc"))
-    assert s3.head_object(Bucket="state", Key="a", ChecksumMode="ENABLED")["ChecksumSHA256"] == sha256(b"abc")
-    # With the checksum behind the content.
-    s3.put_object(Bucket="state", Key="a", Body=io.BytesIO(b"x" * 100_000), ChecksumAlgorithm="SHA256")
-    assert s3.get_object(Bucket="state", Key="a")["Body"].read() == b"x" * 100_000
 
 
 def test_s3_compares_the_checksums_of_parts(aws: LocalAws) -> None:
@@ -121,26 +75,6 @@ def test_s3_compares_the_checksums_of_parts(aws: LocalAws) -> None:
     assert (head["ChecksumSHA256"], head["ChecksumType"]) == (f"{of_digests}-2", "COMPOSITE")
     with pytest.raises(ClientError, match="NoSuchUpload"):
         complete(*parts)
-
-
-def test_versions_are_deleted_by_a_permission_of_their_own(aws: LocalAws) -> None:
-    s3 = aws.client("s3")
-    s3.create_bucket(Bucket="state")
-    s3.put_bucket_versioning(Bucket="state", VersioningConfiguration={"Status": "Enabled"})
-    version = s3.put_object(Bucket="state", Key="a", Body=b"x")["VersionId"]
-    aws.clear_calls()
-    s3.delete_objects(Bucket="state", Delete={"Objects": [{"Key": "a", "VersionId": version}]})
-    s3.delete_objects(Bucket="state", Delete={"Objects": [{"Key": "a"}]})
-    s3.list_object_versions(Bucket="state")
-    assert [call["permissions"] for call in aws.calls()] == [["s3:DeleteObjectVersion"], ["s3:DeleteObject"], ["s3:ListBucketVersions"]]
-
-
-def test_a_tagged_launch_needs_two_permissions(aws: LocalAws) -> None:
-    aws.run_instance("g5.xlarge", TAGS)
-
-    assert aws.permissions() == ["ec2:CreateTags", "ec2:RunInstances"]
-    aws.clear_calls()
-    assert aws.calls() == [] and aws.counts() == {}
 
 
 # Faults

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from botocore.exceptions import ClientError
 
-from ebs_calls import attach, by, snapshot, snapshots, tagged
+from ebs_calls import by, snapshot, snapshots, tagged
 from local_aws import LocalAws
 from local_aws.client import ACCOUNT, REGION
 
@@ -14,27 +14,6 @@ TAGS = {"Team": "vision", "curfew:marked": "x"}
 
 
 # What a volume says of itself
-
-
-@pytest.mark.parametrize(
-    ("kind", "asked", "iops", "throughput"),
-    [
-        ("gp3", {}, 3000, 125),
-        ("gp3", {"Iops": 6000, "Throughput": 500}, 6000, 500),
-        ("gp2", {}, 1500, None),
-        ("io1", {"Iops": 200}, 200, None),
-        ("io2", {"Iops": 9000}, 9000, None),
-        ("st1", {}, None, None),
-        ("sc1", {}, None, None),
-        ("standard", {}, None, None),
-    ],
-)
-def test_iops_and_throughput_by_type(
-    aws: LocalAws, kind: str, asked: dict[str, int], iops: int | None, throughput: int | None
-) -> None:
-    volume = aws.volume(aws.create_volume(500, {}, volume_type=kind, asked=asked))
-
-    assert (volume.get("Iops"), volume.get("Throughput")) == (iops, throughput)
 
 
 # Snapshots
@@ -53,16 +32,6 @@ def test_the_answer_to_create_snapshot_is_pending(aws: LocalAws) -> None:
     assert aws.calls("ec2:CreateSnapshot")[0]["permissions"] == ["ec2:CreateSnapshot", "ec2:CreateTags"]
     snapshot(aws, volume_id)
     assert aws.calls("ec2:CreateSnapshot")[1]["permissions"] == ["ec2:CreateSnapshot"]
-
-
-def test_a_snapshot_outlives_its_volume_and_does_not_grow(aws: LocalAws) -> None:
-    ec2, volume_id = aws.client("ec2"), aws.create_volume(8, {})
-    snapshot_id = snapshot(aws, volume_id)
-    ec2.modify_volume(VolumeId=volume_id, Size=16)
-    ec2.delete_volume(VolumeId=volume_id)
-
-    [found] = ec2.describe_snapshots(SnapshotIds=[snapshot_id])["Snapshots"]
-    assert (found["VolumeId"], found["VolumeSize"]) == (volume_id, 8)
 
 
 def test_a_copy_names_no_volume(aws: LocalAws) -> None:
@@ -91,25 +60,6 @@ def test_a_snapshot_behind_an_image_stays(aws: LocalAws) -> None:
 
 
 # Volumes come and go
-
-
-def test_deleting_a_volume(aws: LocalAws) -> None:
-    ec2, volume_id = aws.client("ec2"), aws.create_volume(8, TAGS)
-    instance_id = attach(aws, volume_id)
-
-    with pytest.raises(ClientError, match=f"VolumeInUse.*{volume_id} is currently attached to {instance_id}"):
-        ec2.delete_volume(VolumeId=volume_id)
-    ec2.detach_volume(VolumeId=volume_id)
-    aws.set_volume(volume_id, state="creating")
-    with pytest.raises(ClientError, match="IncorrectState"):
-        ec2.delete_volume(VolumeId=volume_id)
-    aws.set_volume(volume_id, state="available")
-    ec2.delete_volume(VolumeId=volume_id)
-
-    assert aws.tags(volume_id) == {}
-    for act in (ec2.delete_volume, ec2.create_snapshot):
-        with pytest.raises(ClientError, match="InvalidVolume.NotFound"):
-            act(VolumeId=volume_id)
 
 
 def test_a_volume_from_a_snapshot(aws: LocalAws) -> None:
@@ -165,3 +115,24 @@ def test_delete_tags_without_tags_wipes_all(aws: LocalAws) -> None:
     assert aws.tags(volume_id) == {"aws:x": ""}
     with pytest.raises(ClientError, match="reserved"):
         ec2.delete_tags(Resources=[volume_id], Tags=[{"Key": "aws:x"}])
+
+
+# Listings
+
+
+def test_listings_have_pages_and_refuse_what_ec2_refuses(aws: LocalAws) -> None:
+    """Amazon EC2 API Reference, "DescribeVolumes" and "DescribeSnapshots"."""
+    ec2 = aws.client("ec2")
+    made = [snapshot(aws, aws.create_volume(8, {})) for _ in range(6)]
+    for operation, member in (("describe_volumes", "Volumes"), ("describe_snapshots", "Snapshots")):
+        pages = list(ec2.get_paginator(operation).paginate(PaginationConfig={"PageSize": 5}))
+        assert [len(page[member]) for page in pages] == [5, 1]
+    for asked, error in (
+        ({"MaxResults": 4}, "InvalidParameterValue.*maxResults"),
+        ({"MaxResults": 5, "SnapshotIds": made[:1]}, "InvalidParameterCombination.*snapshotSet"),
+        (by("state", "available"), "InvalidParameterValue.*'state' is invalid"),
+        ({"SnapshotIds": ["snap-00000000000000000"]}, "InvalidSnapshot.NotFound"),
+    ):
+        with pytest.raises(ClientError, match=error):
+            snapshots(aws, **asked)
+    assert snapshots(aws, **by("snapshot-id", "snap-00000000000000000")) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from botocore.exceptions import ClientError
 from local_aws import LocalAws
 
 ZONE = "us-east-1a"
-ON_DEMAND_G, SPOT_G = "L-DB2E81BA", "L-3819A6DF"
+SPOT_G = "L-3819A6DF"
 MOMENT = 600.0  # seconds: longer than a test takes; tests advance the time
 SPOT = {"MarketType": "spot", "SpotOptions": {"SpotInstanceType": "one-time", "MaxPrice": "0.5"}}
 
@@ -24,11 +23,6 @@ def image(aws: LocalAws, architecture: str = "x86_64") -> str:
 def subnet(aws: LocalAws, zone: str = ZONE) -> str:
     wanted = [{"Name": "default-for-az", "Values": ["true"]}, {"Name": "availability-zone", "Values": [zone]}]
     return aws.client("ec2").describe_subnets(Filters=wanted)["Subnets"][0]["SubnetId"]
-
-
-def profile(aws: LocalAws, name: str = "curfew-job") -> dict[str, str]:
-    aws.client("iam").create_instance_profile(InstanceProfileName=name)
-    return {"Name": name}
 
 
 def launch(aws: LocalAws, **asked: Any) -> dict[str, Any]:
@@ -50,59 +44,6 @@ def seen(aws: LocalAws, instance_id: str) -> bool:
     return bool(aws.client("ec2").describe_instances(Filters=wanted)["Reservations"])
 
 
-# Images
-
-
-@pytest.mark.parametrize("architecture", ["x86_64", "arm64"])
-def test_the_deep_learning_image_of_today(aws: LocalAws, architecture: str) -> None:
-    found = aws.client("ec2").describe_images(ImageIds=[image(aws, architecture)])["Images"][0]
-
-    assert (found["Architecture"], found["State"], found["RootDeviceType"]) == (architecture, "available", "ebs")
-    assert found["PlatformDetails"] == "Linux/UNIX" and "Platform" not in found
-    devices = {one["DeviceName"]: one.get("Ebs") for one in found["BlockDeviceMappings"]}
-    assert found["RootDeviceName"] in devices and [name for name, ebs in devices.items() if ebs] == ["/dev/sda1", "/dev/sdf"]
-
-
-# What a launch keeps
-
-
-def test_what_a_launch_says_is_kept_and_can_be_seen(aws: LocalAws) -> None:
-    ec2 = aws.client("ec2")
-    tags = [{"Key": "Team", "Value": "vision"}]
-    launched = launch(
-        aws,
-        IamInstanceProfile=profile(aws),
-        InstanceInitiatedShutdownBehavior="terminate",
-        MetadataOptions={"HttpTokens": "required", "HttpPutResponseHopLimit": 2, "HttpEndpoint": "enabled"},
-        BlockDeviceMappings=[
-            {"DeviceName": "/dev/sda1", "Ebs": {"Encrypted": True, "DeleteOnTermination": True, "VolumeSize": 200}},
-            {"DeviceName": "/dev/sdf", "Ebs": {"Encrypted": True, "DeleteOnTermination": True}},
-        ],
-        TagSpecifications=[{"ResourceType": kind, "Tags": tags} for kind in ("instance", "volume")],
-        UserData="#!/bin/sh\n",
-    )["InstanceId"]
-
-    told = aws.instance(launched)
-    assert told["MetadataOptions"]["HttpTokens"] == "required" and told["MetadataOptions"]["HttpPutResponseHopLimit"] == 2
-    assert told["IamInstanceProfile"]["Arn"].endswith(":instance-profile/curfew-job")
-    assert told["Tags"] == tags
-    assert {one["DeviceName"]: one["Ebs"]["DeleteOnTermination"] for one in told["BlockDeviceMappings"]} == {
-        "/dev/sda1": True,
-        "/dev/sdf": True,
-    }
-    volumes = ec2.describe_volumes()["Volumes"]
-    assert sorted(one["Size"] for one in volumes) == [10, 200]
-    assert all(one["Encrypted"] and one["VolumeType"] == "gp3" and one["Tags"] == tags for one in volumes)
-    asked = {"InstanceId": launched}
-    behaviour = ec2.describe_instance_attribute(**asked, Attribute="instanceInitiatedShutdownBehavior")
-    assert behaviour["InstanceInitiatedShutdownBehavior"]["Value"] == "terminate"
-    data = ec2.describe_instance_attribute(**asked, Attribute="userData")["UserData"]["Value"]
-    assert base64.b64decode(data) == b"#!/bin/sh\n"
-
-    ec2.terminate_instances(InstanceIds=[launched])
-    assert ec2.describe_volumes()["Volumes"] == []
-
-
 def test_a_launch_that_forgets_a_device_leaves_its_volume(aws: LocalAws) -> None:
     launched = launch(aws)["InstanceId"]
     volumes = aws.client("ec2").describe_volumes()["Volumes"]
@@ -120,11 +61,6 @@ def refused(aws: LocalAws, code: str, **asked: Any) -> ClientError:
         launch(aws, **asked)
     assert error.value.response["Error"]["Code"] == code
     return error.value
-
-
-def test_an_unknown_profile_is_refused_as_by_ec2(aws: LocalAws) -> None:
-    error = refused(aws, "InvalidParameterValue", IamInstanceProfile={"Name": "nobody"})
-    assert "Value (nobody) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name" in str(error)
 
 
 def test_user_data_and_tokens_have_a_length(aws: LocalAws) -> None:
@@ -174,13 +110,6 @@ def test_a_quota_counts_what_is_shutting_down(aws: LocalAws) -> None:
     spot(aws)
 
 
-def test_a_price_that_is_too_low(aws: LocalAws) -> None:
-    aws.set_spot_price("g5.xlarge", {ZONE: 0.6})
-
-    refused(aws, "SpotMaxPriceTooLow", InstanceMarketOptions=SPOT)
-    spot(aws, SubnetId=subnet(aws, "us-east-1b"))
-
-
 # How instances end
 
 
@@ -197,14 +126,6 @@ def test_an_interrupted_instance_is_gone_after_a_moment(aws: LocalAws) -> None:
     assert (request["State"], request["Status"]["Code"]) == ("closed", "instance-terminated-no-capacity")
     aws.forget(launched)
     assert not seen(aws, launched)
-
-
-@pytest.mark.parametrize("behaviour, expect", [("terminate", "terminated"), ("stop", "stopped")])
-def test_an_instance_that_shuts_itself_down(aws: LocalAws, behaviour: str, expect: str) -> None:
-    launched = launch(aws, InstanceInitiatedShutdownBehavior=behaviour)["InstanceId"]
-    aws.shut_down(launched)
-
-    assert reason(aws, launched) == (expect, "Client.InstanceInitiatedShutdown")
 
 
 def test_a_token_whose_instance_is_terminated(aws: LocalAws) -> None:
