@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -79,7 +78,6 @@ EAGER: dict[str, Any] = {
 _WARM: list[Function] = []
 
 _PERIOD = timedelta(minutes=5)
-_TEST_SECONDS_MAX = 20.0  # of one that needs a date to last
 _QUIET = {"gpu": 0.0, "cpu": 0.2, "bytes": 40_000.0}
 _BUSY = {"gpu": 97.0, "cpu": 60.0, "bytes": 9e8}
 
@@ -96,14 +94,6 @@ def rfc3339(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def today() -> str:
-    """A date that is still today's when the test is over: in its last seconds a day is let pass."""
-    left = 86_400 - now().timestamp() % 86_400
-    if left < _TEST_SECONDS_MAX:
-        time.sleep(left + 0.1)
-    return f"{now():%Y-%m-%d}"
-
-
 def let_a_second_pass() -> None:
     """Until the next one begins: two beats of one second are one."""
     time.sleep(1.01 - time.time() % 1)
@@ -111,18 +101,6 @@ def let_a_second_pass() -> None:
 
 def moment(text: str) -> datetime:
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
-
-
-# What `curfew:keep-until` says of what is kept, at the moment of the test.
-KEPT: dict[str, Callable[[], str]] = {
-    "today": today,
-    "for an hour": lambda: rfc3339(now() + timedelta(hours=1)),
-    "for long": lambda: "2999-12-31",
-}
-NO_LONGER_KEPT: dict[str, Callable[[], str]] = {
-    "yesterday": lambda: f"{ago(days=1):%Y-%m-%d}",
-    "two seconds ago": lambda: rfc3339(ago(seconds=2)),
-}
 
 
 def stop_the_warm() -> None:
@@ -380,11 +358,6 @@ class Account:
         if self._function is not None:
             self._function.__exit__(None, None, None)
         self._function = None
-
-    @property
-    def init_seconds(self) -> float | None:
-        """From the start of the process to its first poll."""
-        return self._function and self._function.init_seconds
 
     @property
     def process_id(self) -> int:

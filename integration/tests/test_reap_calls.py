@@ -1,25 +1,10 @@
-"""What a run asks of AWS: no call more than it takes, no metric twice, and no permission that the template lacks."""
+"""What a run asks of AWS, and that the template grants exactly that. How often it asks: test_fewest_calls.py."""
 
 from __future__ import annotations
-
 
 from local_aws.client import REGION
 from reaping import EUROPE, READS, Account, Run, ago, rfc3339
 from template_actions import granted_actions
-
-
-def metrics_asked(run: Run) -> int:
-    """What CloudWatch would bill."""
-    return sum(call["metrics_asked"] for call in run.calls)
-
-
-def test_every_call_names_its_instance(account: Account) -> None:
-    """A batch with one bad id would shield the others."""
-    for _ in range(5):
-        account.idle(account.gpu())
-    account.tick()
-    assert all(len(write) == 2 for write in account.tick().ec2_writes)
-
 
 # Granted, and not seen here, each for a reason.
 NOT_SEEN = {
@@ -34,12 +19,23 @@ NOT_SEEN = {
 
 
 def test_the_role_may_do_what_was_done_and_nothing_else(account: Account) -> None:
-    seen = {permission for run in _everything(account) for call in run.calls for permission in call["permissions"]}
+    runs = _everything(account)
+    seen = {permission for run in runs for call in run.calls for permission in call["permissions"]}
     assert READS <= seen, "a run of everything left out a look"
     granted = granted_actions("reap-instances")
     assert seen - granted == set(), "the deployed function would be denied"
     assert granted - seen == NOT_SEEN & granted
     assert NOT_SEEN - granted == set(), "no longer granted: shorten the list"
+
+    # config/, prices/ and jobs/ are only read; notices/, activity/ and plans/ are the function's own.
+    touched: dict[str, set[str]] = {"s3:GetObject": set(), "s3:PutObject": set()}
+    for call in (call for run in runs for call in run.calls if call["action"] in touched):
+        touched[call["action"]] |= {"/".join(key.split("/")[1:3]) for key in call["resources"]}
+    regions = {f"activity/{region}.json" for region in (REGION, EUROPE)}
+    read = {"config/curfew.toml", "prices/current.json", "notices/reap-instances", "jobs/vision", *regions}
+    assert touched["s3:GetObject"] == read
+    days = {key for key in touched["s3:PutObject"] if key.startswith("plans/")}
+    assert touched["s3:PutObject"] - days <= {"notices/reap-instances", *regions} and days
 
 
 def _everything(account: Account) -> list[Run]:
@@ -61,17 +57,3 @@ def _everything(account: Account) -> list[Run]:
     assert done == {"mark", "unmark", "notify", "stop", "terminate", "start"}
     account.write_config("mood = 1")
     return [*runs, account.tick(), account.tick(b"{}")]
-
-
-def test_the_bucket_is_used_where_the_role_reaches(account: Account) -> None:
-    """config/, prices/ and jobs/ are only read; notices/, activity/ and plans/ are the function's own."""
-    touched: dict[str, set[str]] = {"s3:GetObject": set(), "s3:PutObject": set()}
-    for run in _everything(account):
-        for call in run.calls:
-            if call["action"] in touched:
-                touched[call["action"]] |= {"/".join(key.split("/")[1:3]) for key in call["resources"]}
-    regions = {f"activity/{region}.json" for region in (REGION, EUROPE)}
-    read = {"config/curfew.toml", "prices/current.json", "notices/reap-instances", "jobs/vision", *regions}
-    assert touched["s3:GetObject"] == read
-    days = {key for key in touched["s3:PutObject"] if key.startswith("plans/")}
-    assert touched["s3:PutObject"] - days <= {"notices/reap-instances", *regions} and days

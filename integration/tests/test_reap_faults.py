@@ -1,145 +1,149 @@
-"""Calls that fail: what could not be seen is a gap and judges nobody, and all else is done."""
+"""Calls that fail, and what people and other controllers do between a look and an action. Every fault at every call is tried by
+test_every_fault.py."""
 
 from __future__ import annotations
 
-
-import pytest
+from typing import Any
 
 from local_aws.client import REGION
-from reaping import EUROPE, Account, Run, ago, rfc3339
+from reaping import EUROPE, Account, ago, now, rfc3339
 
-FAULTS = ["throttle", "error500", "reset", "access_denied", "scp_denied"]
-DENIALS = ("access_denied", "scp_denied")
-# A region for each call that fails and each way it does, so that one run waits for all the retries at once.
-REGIONS_OF = {
-    "ec2:DescribeInstances": ["us-east-2", "us-west-1", "us-west-2", "eu-west-1", "eu-west-2"],
-    "ec2:DescribeInstanceTypes": ["us-east-2", "us-west-1", "us-west-2", "eu-west-1", "eu-west-2"],
-    "cloudwatch:GetMetricData": ["eu-west-3", "eu-north-1", "eu-south-1", "ap-south-1", "ap-south-2"],
-    "cloudwatch:ListMetrics": ["ap-east-1", "ap-northeast-1", "ap-northeast-2", "ap-southeast-1", "ap-southeast-2"],
-    "ec2:DescribeSpotInstanceRequests": ["sa-east-1", "ca-central-1", "me-south-1", "af-south-1", "eu-central-2"],
+LOOK, SPOT = "ec2:DescribeInstances", "ec2:DescribeSpotInstanceRequests"
+# A region for each call that fails, so that one run waits for all the retries at once.
+FAULTS = {
+    "us-east-2": (LOOK, "throttle", "RequestLimitExceeded"),
+    "us-west-1": (LOOK, "reset", ""),
+    "us-west-2": (LOOK, "access_denied", f"grant {LOOK} to the role that asked"),
+    "eu-west-1": (LOOK, "scp_denied", "organisation"),
+    "eu-west-2": ("ec2:DescribeInstanceTypes", "error500", "InternalError"),
+    "eu-west-3": ("cloudwatch:GetMetricData", "throttle", "Throttling"),
+    "eu-north-1": ("cloudwatch:ListMetrics", "access_denied", "grant cloudwatch:ListMetrics"),
+    "sa-east-1": (SPOT, "access_denied", f"grant {SPOT}"),
 }
 
 
-def due(account: Account, region: str, rule: str = "idle=stop", **gpu: object) -> str:
+def due(account: Account, region: str = REGION, rule: str = "idle=stop", **gpu: object) -> str:
     """An instance that the next run would end."""
     gpu_id = account.idle(account.gpu(region=region, **gpu), region)
     account.tag(gpu_id, region, marked=f"{gpu_id} {rule}@{rfc3339(ago(minutes=5))}")
     return gpu_id
 
 
-def break_all(account: Account, action: str) -> None:
-    for fault, region in zip(FAULTS, REGIONS_OF[action]):
-        account.aws.fault(action, fault, region=region, times=None)
-
-
-def assert_gaps_say_why(run: Run, action: str) -> None:
-    gaps = [gap for gap in run.gaps if gap["call"] == action]
-    assert sorted(gap["region"] for gap in gaps) == sorted(REGIONS_OF[action])
-    by_region = {gap["region"]: gap["error"] for gap in gaps}
-    errors = {fault: by_region[region] for fault, region in zip(FAULTS, REGIONS_OF[action])}
-    assert f"grant {action} to the role that asked" in errors["access_denied"]
-    assert "organisation" in errors["scp_denied"]
-    ec2 = action.startswith("ec2:")
-    assert ("RequestLimitExceeded" if ec2 else "Throttling") in errors["throttle"]
-    assert ("InternalError" if ec2 else "InternalFailure") in errors["error500"]
-
-
-def test_a_region_that_cannot_be_read_is_a_gap_and_the_others_are_done(account: Account) -> None:
-    action = "ec2:DescribeInstances"
-    account.configure(regions=[REGION, *REGIONS_OF[action]])
-    gpus = {region: due(account, region) for region in (REGION, *REGIONS_OF[action])}
-    break_all(account, action)
-    run = account.tick()
-    assert_gaps_say_why(run, action)
-    assert run.response["regions"] == sorted(gpus) and run.response["seen"] == 1
-    assert run.said(gpus[REGION]) == ("stop", "idle", "done")
-    assert {write[1] for write in run.ec2_writes} == {gpus[REGION]}
-    told = run.message("untagged")
-    assert all(region in told for region in REGIONS_OF[action])
-    assert run.severities() == {"untagged": "error", "vision": "action"}
-    account.aws.clear_faults()
-    after = account.tick()
-    assert after.gaps == []
-    assert {after.said(gpus[region]) for region in REGIONS_OF[action]} == {("stop", "idle", "done")}
-
-
-def test_what_cannot_be_asked_convicts_nobody(account: Account) -> None:
-    """Each call of a look but the first, failing in each way: the instances there are not judged, or only told."""
-    blind = {action: regions for action, regions in REGIONS_OF.items() if action != "ec2:DescribeInstances"}
-    spot = "ec2:DescribeSpotInstanceRequests"
-    everywhere = [region for regions in blind.values() for region in regions]
-    account.configure(regions=[REGION, *everywhere], limits={"actions_max": 100})
+def test_what_cannot_be_seen_is_a_gap_and_ends_nothing_and_all_else_is_done(account: Account) -> None:
+    account.configure(regions=[REGION, *FAULTS], limits={"actions_max": 100})
     one_time = {"spot_instance_request": "one-time", "tags": {"curfew:on-idle": "terminate"}}
     gpus = {
-        region: due(account, region, "idle=terminate", **one_time) if action == spot else due(account, region)
-        for action, regions in blind.items()
-        for region in regions
+        region: due(account, region, "idle=terminate", **one_time) if call == SPOT else due(account, region)
+        for region, (call, _, _) in FAULTS.items()
     }
-    healthy, healthy_spot = due(account, REGION), due(account, REGION, "idle=terminate", **one_time)
-    for action in blind:
-        break_all(account, action)
+    healthy, healthy_spot = due(account), due(account, REGION, "idle=terminate", **one_time)
+    for region, (call, fault, _) in FAULTS.items():
+        account.aws.fault(call, fault, region=region, times=None)
     run = account.tick()
-    for action in blind:
-        assert_gaps_say_why(run, action)
-    assert len(run.gaps) == len(everywhere)
+    gaps = {gap["region"]: gap for gap in run.gaps}
+    assert len(run.gaps) == len(gaps) and run.response["regions"] == sorted([REGION, *FAULTS])
+    assert {region: gap["call"] for region, gap in gaps.items()} == {region: call for region, (call, _, _) in FAULTS.items()}
+    assert all(words in gaps[region]["error"] for region, (_, _, words) in FAULTS.items())
+    assert all(region in run.message("untagged") for region in FAULTS)
     assert run.said(healthy) == ("stop", "idle", "done")
     assert run.said(healthy_spot) == ("terminate", "idle", "done")
     # What was announced stays announced where nobody could ask, and is called off where it might be launched again.
     touched = {write[1] for write in run.ec2_writes} - {healthy, healthy_spot}
-    assert touched <= {gpus[region] for region in REGIONS_OF[spot]}
-    assert {account.state(gpu, region) for region, gpu in gpus.items()} == {"running"}
-    for action in ("cloudwatch:GetMetricData", "cloudwatch:ListMetrics"):
-        assert all(account.mark(gpus[region], region) for region in REGIONS_OF[action])
-
-
-def test_the_regions_cannot_be_listed(account: Account) -> None:
-    """Then the home region alone is looked at, and that is said."""
-    account.aws.fault("ec2:DescribeRegions", "access_denied", times=None)
-    home, far = account.untagged("inf2.xlarge"), account.untagged("inf2.xlarge", EUROPE)
-    run = account.tick()
-    assert run.response["regions"] == [REGION]
-    assert [(gap["region"], gap["call"]) for gap in run.gaps] == [(REGION, "ec2:DescribeRegions")]
-    assert "grant ec2:DescribeRegions" in run.gaps[0]["error"]
-    assert run.said(home) == ("mark", "untagged", "done")
-    assert account.mark(far, EUROPE) is None
-
-
-@pytest.mark.parametrize("fault", DENIALS)
-@pytest.mark.parametrize("action", ["ec2:CreateTags", "ec2:StopInstances", "ec2:TerminateInstances"])
-def test_a_write_that_is_denied_names_the_permission_and_stops_nothing_else(
-    account: Account, action: str, fault: str
-) -> None:
-    past = rfc3339(ago(minutes=5))
-    ending = {"curfew:on-idle": "terminate"} if action == "ec2:TerminateInstances" else {}
-    tags = {"curfew:expires-at": past, **ending}
-    denied, done = account.gpu(tags=tags), account.gpu(tags=tags)
-    account.aws.fault(action, fault, match=denied, times=None)
-    run = account.tick()
-    assert run.step(denied)["outcome"] == "failed" and run.step(done)["outcome"] == "done"
-    assert action in run.step(denied)["error"]
-    hint = "organisation" if fault == "scp_denied" else f"grant {action}"
-    assert hint in run.step(denied)["error"]
-    assert account.state(denied) == "running"
-    assert run.severities() == {"vision": "error"}
-    assert f"could not {run.step(denied)['action']}" in run.message()
-    assert account.tick().messages == [], "a lasting failure is told once a day"
+    assert touched <= {gpus["sa-east-1"]}
     account.aws.clear_faults()
-    assert account.tick().step(denied)["outcome"] == "done"
+    assert {account.state(gpu, region) for region, gpu in gpus.items()} == {"running"}
+    assert all(account.mark(gpus[region], region) for region in FAULTS if region != "sa-east-1")
+    after = account.tick()
+    assert after.gaps == [] and {after.said(gpus[region]) for region in ("us-east-2", "eu-north-1")} == {("stop", "idle", "done")}
 
 
 def test_nothing_could_be_read_is_an_error(account: Account) -> None:
-    account.aws.fault("ec2:DescribeInstances", "access_denied", times=None)
+    account.aws.fault(LOOK, "access_denied", times=None)
     run = account.tick()
-    assert "no region could be read" in run.error and "grant ec2:DescribeInstances" in run.error
+    assert "no region could be read" in run.error and f"grant {LOOK}" in run.error
     assert run.ec2_writes == []
-    account.aws.clear_faults()
-    assert account.tick().gaps == []
 
 
 def test_one_throttled_call_slows_down_no_other(account: Account) -> None:
-    """Retries that limit all calls together would hold this run for half a minute."""
-    gpus = [account.idle(account.gpu()) for _ in range(6)]
-    account.aws.fault("ec2:DescribeInstances", "throttle", region=EUROPE)
+    """Retries that limit all calls together would hold this run for half a minute, and leave no time for a step."""
+    gpu = due(account)
+    account.aws.fault(LOOK, "throttle", region=EUROPE)
+    assert account.tick(deadline_s=45).said(gpu) == ("stop", "idle", "done")
+
+
+def test_a_write_that_fails_names_the_reason_and_stops_nothing_else(account: Account) -> None:
+    terminate = {"curfew:expires-at": rfc3339(ago(minutes=5)), "curfew:on-idle": "terminate"}
+    denied, refused, done = due(account), account.gpu(tags=terminate, disable_api_termination=True), account.gpu(tags=terminate)
+    account.aws.fault("ec2:StopInstances", "access_denied", match=denied, times=None)
     run = account.tick()
-    assert {run.said(gpu) for gpu in gpus} == {("mark", "idle", "done")}
-    assert run.invocation.seconds < 20
+    assert run.said(denied) == ("stop", "idle", "failed") and "grant ec2:StopInstances" in run.step(denied)["error"]
+    assert run.said(refused) == ("terminate", "expired", "failed") and "disableApiTermination" in run.step(refused)["error"]
+    assert run.said(done) == ("terminate", "expired", "done"), "one call for one resource: nobody is shielded"
+    assert run.severities() == {"vision": "error"} and "could not stop" in run.message()
+    assert account.tick().messages == [], "a lasting failure is told once a day"
+    account.aws.clear_faults()
+    assert account.tick().said(denied) == ("stop", "idle", "done")
+    assert (account.state(denied), account.state(refused)) == ("stopped", "running")
+
+
+# What is told and recorded first
+
+
+def test_a_team_that_cannot_be_told_has_nothing_marked_and_holds_up_no_other(account: Account) -> None:
+    ours, theirs = account.idle(account.gpu()), account.idle(account.gpu(tags={"Team": "nlp"}))
+    account.aws.fault("sns:Publish", "access_denied", match="nlp", times=None)
+    run = account.tick()
+    assert run.said(ours) == ("mark", "idle", "done")
+    assert run.said(theirs) == ("mark", "idle", "not-reached") and "could not be told" in run.step(theirs)["error"]
+    assert account.mark(theirs) is None and [gap["call"] for gap in run.gaps] == ["sns:Publish"]
+    account.aws.clear_faults()
+    after = account.tick()
+    assert after.said(theirs) == ("mark", "idle", "done") and theirs in after.message("nlp")
+
+
+def test_a_region_whose_notices_cannot_be_read_is_not_judged(account: Account) -> None:
+    here, there = due(account), due(account, EUROPE)
+    account.put(account.notices(), b'{"schema": 99}')
+    run = account.tick()
+    assert [(gap["region"], gap["call"]) for gap in run.gaps] == [(REGION, "s3:GetObject")]
+    assert account.notices() in run.gaps[0]["error"]
+    assert [step["resource"] for step in run.steps] == [there] and account.state(here) == "running"
+    assert account.state(there, EUROPE) == "stopped", "the other region is done"
+
+
+def test_without_an_audit_record_nothing_is_ended(account: Account) -> None:
+    gpu, other = due(account), account.idle(account.gpu())
+    expired = account.gpu(tags={"curfew:expires-at": rfc3339(ago(minutes=1))})
+    account.aws.fault("s3:PutObject", "access_denied", match="plans/", times=None)
+    run = account.tick()
+    for one in (gpu, expired):
+        assert run.step(one)["outcome"] == "not-reached" and "audit record" in run.step(one)["error"]
+        assert account.state(one) == "running"
+    assert run.said(other) == ("mark", "idle", "done"), "what ends nothing is done"
+    assert "s3:PutObject" in {gap["call"] for gap in run.gaps}
+
+
+# Between the look and the action
+
+
+def test_what_changed_since_the_look_is_left_to_the_next_run(account: Account) -> None:
+    protected, gone, stopped, again, unfound, last = gpus = [due(account) for _ in range(6)]
+
+    def meanwhile(gpu: str, **change: Any) -> None:
+        """Happens before the first DescribeInstances that names this instance."""
+        [(kind, fields)] = change.items()
+        change = {kind: {"resource": gpu, "region": REGION, **fields}}
+        account.aws.before(LOOK, change, match=f"InstanceId.1={gpu}")
+
+    meanwhile(protected, tag={"tags": {"curfew:protected": ""}})
+    meanwhile(gone, instance={"state": "shutting-down"})
+    meanwhile(stopped, instance={"state": "stopping"})
+    meanwhile(again, instance={"launch_time": now().isoformat()})  # another life, in which it has been idle for seconds
+    account.aws.fault("ec2:StopInstances", "not_found", match=unfound)
+    run = account.tick()
+    assert [run.step(gpu)["outcome"] for gpu in gpus] == ["changed", "already-gone", "changed", "changed", "failed", "done"]
+    assert {write[1] for write in run.ec2_writes} == {unfound, last}
+    assert not any(gpu in run.message() for gpu in (protected, gone, stopped, again))
+    assert "curfew:stopped" not in account.aws.tags(stopped) and account.state(protected) == "running"
+    assert account.mark(unfound) is not None, "the next run needs it"
+    assert account.tick().said(unfound) == ("stop", "idle", "done") and account.mark(unfound) is None

@@ -1,22 +1,21 @@
-"""Who is enforced and who is only observed; and that observing writes nothing."""
+"""Who is enforced and who is only observed, that observing writes nothing, and how much a run may end."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
 
 import pytest
 
+from held import due
 from local_aws import LocalAws
 from local_aws.client import REGION
-from reaping import EC2_WRITES, EUROPE, Account, ago, rfc3339
+from reaping import EC2_WRITES, EUROPE, Account, Run, ago, rfc3339
 
 
 def full_house(account: Account) -> dict[str, str]:
     """One case of everything that a run could act on, each due in this very run."""
     account.configure(lifetime={"action": "stop"}, limits={"actions_max": 100})
     past = rfc3339(ago(minutes=5))
-    stopped = account.gpu(tags={"curfew:hours": "Mon-Sun 00:00-24:00 UTC", "curfew:stopped": f"hours {past}"})
-    account.aws.set_instance(stopped, state="stopped")
     house = {
         "idle": account.idle(account.gpu()),
         "untagged": account.untagged("inf2.xlarge", EUROPE),
@@ -33,26 +32,11 @@ def full_house(account: Account) -> dict[str, str]:
     return house
 
 
-def test_enforce_acts_on_all_of_it(account: Account) -> None:
+def test_observe_mode_writes_nothing_and_tells_and_enforce_mode_acts(account: Account) -> None:
     house = full_house(account)
-    run = account.tick()
-    assert {name: run.said(gpu) for name, gpu in house.items()} == {
-        "idle": ("stop", "idle", "done"),
-        "untagged": ("stop", "untagged", "done"),
-        "lifetime": ("stop", "lifetime", "done"),
-        "expired": ("stop", "expired", "done"),
-        "job": ("terminate", "expired", "done"),
-        "mended": ("unmark", "idle", "done"),
-        "copied": ("mark", "idle", "done"),
-    }
-
-
-@pytest.mark.parametrize("mode", ["observe", None])
-def test_curfew_mode_observe_writes_nothing_and_tells(account: Account, mode: str | None) -> None:
-    """Also where the variable is absent."""
-    house = full_house(account)
-    account.restart(CURFEW_MODE=mode)
-    before = {gpu: account.aws.tags(gpu, EUROPE if name == "untagged" else REGION) for name, gpu in house.items()}
+    regions = {gpu: EUROPE if name == "untagged" else REGION for name, gpu in house.items()}
+    account.restart(CURFEW_MODE="observe")
+    before = {gpu: account.aws.tags(gpu, region) for gpu, region in regions.items()}
     runs = [account.tick() for _ in range(3)]
     for run in runs:
         assert run.response["mode"] == "observe"
@@ -66,58 +50,16 @@ def test_curfew_mode_observe_writes_nothing_and_tells(account: Account, mode: st
     assert {one["attributes"]["severity"] for one in runs[0].messages} == {"info"}
     assert [house["copied"] in one["message"] for one in runs[1].messages] == [True], "its own deadline came now"
     assert runs[2].is_quiet
-    for name, gpu in house.items():
-        region = EUROPE if name == "untagged" else REGION
-        assert account.state(gpu, region) == "running"
-        assert account.aws.tags(gpu, region) == before[gpu]
+    for gpu, region in regions.items():
+        assert account.state(gpu, region) == "running" and account.aws.tags(gpu, region) == before[gpu]
 
-
-def test_breaking_the_glass_stops_what_was_announced(account: Account) -> None:
-    gpu = account.idle(account.gpu())
-    account.tick()
-    account.restart(CURFEW_MODE="observe")
-    for _ in range(2):
-        assert account.tick().ec2_writes == []
-    assert account.state(gpu) == "running"
-    account.restart(CURFEW_MODE="enforce")
-    assert account.tick().said(gpu) == ("stop", "idle", "done")
-
-
-OBSERVED, ENFORCED = "observed", "done"
-
-
-@pytest.mark.parametrize(
-    ("tags", "config", "expect"),
-    [
-        # Its own tag comes first.
-        ({"curfew:mode": "enforce"}, {"mode": "observe"}, ENFORCED),
-        ({"curfew:mode": "observe"}, {"mode": "enforce"}, OBSERVED),
-        ({"curfew:mode": "observe"}, {"teams": {"vision": {"mode": "enforce"}}}, OBSERVED),
-        ({"curfew:mode": "enforce", "Owner": ""}, {"mode": "observe", "untagged": {"mode": "observe"}}, ENFORCED),
-        # Where a required tag is missing, what the account says about those: for every rule.
-        ({"Owner": ""}, {"mode": "enforce", "untagged": {"mode": "observe"}}, OBSERVED),
-        ({"Owner": ""}, {"mode": "observe", "untagged": {"mode": "enforce"}}, ENFORCED),
-        ({"Owner": ""}, {"untagged": {"mode": "observe"}, "teams": {"vision": {"mode": "enforce"}}}, OBSERVED),
-        # Then its team's.
-        ({}, {"mode": "observe", "teams": {"vision": {"mode": "enforce"}}}, ENFORCED),
-        ({}, {"mode": "enforce", "teams": {"vision": {"mode": "observe"}}}, OBSERVED),
-        ({}, {"mode": "observe", "teams": {"nlp": {"mode": "enforce"}}}, OBSERVED),
-        ({"Team": "Computer Vision"}, {"mode": "observe", "teams": {"Computer Vision": {"mode": "enforce"}}}, ENFORCED),
-        # Then the account's.
-        ({}, {"mode": "enforce"}, ENFORCED),
-        ({}, {"mode": "observe"}, OBSERVED),
-        ({}, {"mode": "observe", "untagged": {"mode": "enforce"}}, OBSERVED),
-    ],
-)
-def test_the_effective_mode(account: Account, tags: dict[str, str], config: dict[str, Any], expect: str) -> None:
-    account.configure(**config)
-    gpu = account.idle(account.gpu(tags=tags))
+    account.restart()
     run = account.tick()
-    assert run.step(gpu)["action"] == "mark"
-    assert run.step(gpu)["outcome"] == expect
-    assert (account.mark(gpu) is not None) == (expect == ENFORCED)
-    if expect == OBSERVED:
-        assert run.ec2_writes == []
+    assert {name: run.said(gpu) for name, gpu in house.items()} == {
+        **{name: (action, "expired" if name == "job" else name, "done") for name, action in acting.items()},
+        "mended": ("unmark", "idle", "done"),
+        "copied": ("mark", "idle", "done"),
+    }
 
 
 def test_nothing_is_enforced_by_default(account: Account) -> None:
@@ -132,33 +74,18 @@ def test_nothing_is_enforced_by_default(account: Account) -> None:
     assert {write[1] for write in run.ec2_writes} == {expired}
 
 
-@pytest.mark.parametrize("own", ["observe", None])
-def test_an_owners_own_end_is_enforced_unless_its_own_mode_says_otherwise(account: Account, own: str | None) -> None:
-    account.configure(mode="observe", untagged={"mode": "observe"}, teams={"vision": {"mode": "observe"}})
-    tags = {"curfew:expires-at": rfc3339(ago(minutes=5)), **({"curfew:mode": own} if own else {})}
-    gpu = account.gpu(tags=tags)
-    bare = account.untagged(tags=tags)
-    run = account.tick()
-    for one in (gpu, bare):
-        assert run.said(one) == ("stop", "expired", OBSERVED if own else ENFORCED)
-        assert account.state(one) == ("running" if own else "stopped")
-
-
-@pytest.mark.parametrize("subscription", ["none", "unconfirmed", "denied"])
-def test_enforcing_with_nobody_listening_is_refused(aws: LocalAws, subscription: str) -> None:
+@pytest.mark.parametrize("subscription", ["unconfirmed", "denied"])
+def test_without_a_confirmed_subscription_nothing_is_ended(aws: LocalAws, subscription: str) -> None:
     with Account(aws, heard=False) as account:
         house = full_house(account)
-        if subscription == "unconfirmed":
-            aws.client("sns").subscribe(TopicArn=account.topic_arn, Protocol="email", Endpoint="ada@example.com")
+        aws.client("sns").subscribe(TopicArn=account.topic_arn, Protocol="email", Endpoint="ada@example.com")
         if subscription == "denied":
-            account.subscribe()
+            aws.confirm_subscription("ada@example.com")
             aws.fault("sns:ListSubscriptionsByTopic", "access_denied", times=None)
         run = account.tick()
-        assert run.response["mode"] == "enforce"
+        assert run.response["mode"] == "enforce" and len(run.steps) >= len(house) - 1
         assert [(gap["region"], gap["call"]) for gap in run.gaps] == [(REGION, "sns:ListSubscriptionsByTopic")]
-        assert len(run.steps) >= len(house) - 1
-        ended = {"StopInstances", "TerminateInstances"}
-        assert not ended & {write[0] for write in run.ec2_writes}
+        assert not {"StopInstances", "TerminateInstances"} & {write[0] for write in run.ec2_writes}
         if subscription == "denied":  # then what is told may be marked, and nothing is ended
             assert "grant sns:ListSubscriptionsByTopic" in run.gaps[0]["error"]
             ends = [step for step in run.steps if step["action"] in ("stop", "terminate")]
@@ -168,15 +95,51 @@ def test_enforcing_with_nobody_listening_is_refused(aws: LocalAws, subscription:
         else:
             assert {step["outcome"] for step in run.steps} == {"observed"} and run.ec2_writes == []
             assert "nobody listens" in run.gaps[0]["error"]
-            account.subscribe()
+            aws.confirm_subscription("ada@example.com")
         after = account.tick()
         assert after.gaps == []
         assert after.said(house["expired"]) == ("stop", "expired", "done")
 
 
-def test_an_email_that_was_confirmed_is_somebody(aws: LocalAws) -> None:
-    with Account(aws, heard=False) as account:
-        aws.client("sns").subscribe(TopicArn=account.topic_arn, Protocol="email", Endpoint="ada@example.com")
-        aws.confirm_subscription("ada@example.com")
-        gpu = account.idle(account.gpu())
-        assert account.tick().said(gpu) == ("mark", "idle", "done")
+# The limits
+
+
+def outcomes(run: Run) -> Counter[str]:
+    return Counter(f"{step['action']} {step['outcome']}" for step in run.steps)
+
+
+def test_above_ten_none_is_ended(account: Account) -> None:
+    """In all regions together; told once, and asked for a person."""
+    gpus, far = due(account, 6), due(account, 5, EUROPE)
+    run = account.tick()
+    assert outcomes(run) == {"stop not-reached": 11}
+    assert {step["error"] for step in run.steps} == {run.steps[0]["error"]}
+    assert "11 of 11" in run.steps[0]["error"] and "actions_max = 10" in run.steps[0]["error"]
+    assert run.ec2_writes == [] and run.severities() == {"vision": "error"}
+    assert all(gpu in run.message() for gpu in gpus + far)
+    again = account.tick()
+    assert outcomes(again) == {"stop not-reached": 11} and again.messages == []
+    account.configure(limits={"actions_max": 11})
+    assert outcomes(account.tick()) == {"stop done": 11}
+
+
+def test_without_time_left_nothing_is_ended_and_yet_it_answers(account: Account) -> None:
+    """From 20 s before its deadline on, a run starts no step: telling and recording come after them."""
+    gpus = due(account, 3)
+    expired = account.gpu(tags={"curfew:expires-at": rfc3339(ago(minutes=5))})
+    account.aws.fault("cloudwatch:GetMetricData", "slow", seconds=1.5)
+    run = account.tick(deadline_s=21)
+    assert outcomes(run) in ({"stop not-reached": 4}, {"stop not-reached": 1}), run.response
+    assert run.step(expired)["outcome"] == "not-reached"
+    assert run.ec2_writes == [] and {account.state(gpu) for gpu in (*gpus, expired)} == {"running"}
+    assert outcomes(account.tick()) == {"stop done": 4}
+
+
+def test_a_call_that_hangs_costs_its_own_part_only(account: Account) -> None:
+    """The region that does not answer is a gap; what is due elsewhere is done, told and recorded in time."""
+    due(account, 1)
+    far = due(account, 1, EUROPE)
+    account.aws.fault("ec2:DescribeInstances", "slow", seconds=30, region=REGION, times=None)
+    run = account.tick(deadline_s=32)
+    assert run.said(far[0]) == ("stop", "idle", "done")
+    assert [gap["region"] for gap in run.gaps] == [REGION] and run.messages
