@@ -7,10 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from local_aws.client import REGION
-from reaping import REPOSITORY, TAGGED, Run
+from reaping import REPOSITORY, Run
 from reaping_volumes import VolumeAccount
 
 CLI = REPOSITORY / "target" / "venv" / "bin"
@@ -58,15 +55,12 @@ def paste(storage: VolumeAccount, text: str, folder: Path) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def deleted(storage: VolumeAccount, region: str = REGION, **volume: Any) -> tuple[dict[str, Any], Run]:
-    """What it was before anything was announced, and the run that deleted it."""
-    volume_id = storage.orphan(region=region, **volume)
-    before = storage.aws.volume(volume_id, region)
-    actions = []
-    while storage.exists(volume_id, region):
+def deleted(storage: VolumeAccount, *volumes: str) -> tuple[list[dict[str, Any]], Run]:
+    """What they were before anything was announced, and the run that deleted them."""
+    before = [storage.aws.volume(volume) for volume in volumes]
+    for action in ("mark", "snapshot", "delete"):
         run = storage.tick()
-        actions.append(run.step(volume_id)["action"])
-    assert actions == ["mark", "snapshot", "delete"]
+        assert {run.step(volume)["action"] for volume in volumes} == {action}
     return before, run
 
 
@@ -78,49 +72,27 @@ def described(volume: dict[str, Any]) -> dict[str, Any]:
     return {**{key: value for key, value in volume.items() if key not in OF_ITS_OWN}, "Tags": tags}
 
 
-def assert_undone(storage: VolumeAccount, before: dict[str, Any], run: Run, folder: Path, region: str = REGION) -> None:
+def assert_undone(storage: VolumeAccount, before: dict[str, Any], run: Run, folder: Path) -> None:
     volume_id = before["VolumeId"]
-    snapshot = storage.snapshot(volume_id, region)
+    snapshot = storage.snapshot(volume_id)
     said = paste(storage, command(run, volume_id), folder)
-    restored = storage.aws.volume(said["VolumeId"], region)
+    restored = storage.aws.volume(said["VolumeId"])
     assert restored["SnapshotId"] == snapshot
     assert described(restored) == described(before)
     tags = {tag["Key"] for tag in restored.get("Tags", [])}
     assert not tags & {"curfew:marked", "curfew:unattached-since", "curfew:snapshot-of", "curfew:restore"}
 
 
-@pytest.mark.parametrize(
-    ("kind", "size", "asked"),
-    [
-        ("gp3", 100, {}),
-        ("gp3", 500, {"Iops": 6000, "Throughput": 500, "AvailabilityZone": "us-east-1c"}),
-        ("gp2", 1, {}),
-        ("gp2", 16_384, {}),
-        ("io1", 100, {"Iops": 5000}),
-        ("io2", 65_536, {"Iops": 256_000}),
-        ("st1", 500, {}),
-        ("sc1", 125, {"AvailabilityZone": "us-east-1b"}),
-        ("standard", 40, {}),
-    ],
-)
-def test_every_type_comes_back_as_it_was(
-    storage: VolumeAccount, tmp_path: Path, kind: str, size: int, asked: dict[str, Any]
-) -> None:
-    before, run = deleted(storage, size=size, volume_type=kind, asked=asked)
-    assert_undone(storage, before, run, tmp_path)
-
-
-def test_with_an_encrypted_volume(storage: VolumeAccount, tmp_path: Path) -> None:
-    before, run = deleted(storage, asked={"Encrypted": True})
-    assert before["Encrypted"] and before["KmsKeyId"]
-    assert_undone(storage, before, run, tmp_path)
-
-
-def test_with_tags_that_no_shell_likes(storage: VolumeAccount, tmp_path: Path) -> None:
-    before, run = deleted(storage, tags=AWKWARD)
-    assert_undone(storage, before, run, tmp_path)
-    [restored] = storage.aws.client("ec2").describe_volumes()["Volumes"]
-    assert {tag["Key"]: tag["Value"] for tag in restored["Tags"]} == {**TAGGED, **AWKWARD}
+def test_each_comes_back_as_it_was(storage: VolumeAccount, tmp_path: Path) -> None:
+    """Types with and without figures of their own, encrypted, and with tags that no shell likes."""
+    before, run = deleted(
+        storage,
+        storage.orphan(size=500, asked={"Iops": 6000, "Throughput": 500, "AvailabilityZone": "us-east-1c"}, tags=AWKWARD),
+        storage.orphan(size=100, volume_type="io2", asked={"Iops": 5000, "Encrypted": True}),
+        storage.orphan(size=40, volume_type="standard"),
+    )
+    for volume in before:
+        assert_undone(storage, volume, run, tmp_path)
 
 
 def test_grown_after_its_snapshot_it_comes_back_as_large(storage: VolumeAccount, tmp_path: Path) -> None:
