@@ -33,7 +33,7 @@ def assert_contract(response: dict[str, Any]) -> None:
     assert response["seen"] == len(response["steps"]) + sum(response["skipped"].values())
 
 
-def test_a_beat_answers_what_the_contract_says(money: BudgetAccount) -> None:
+def test_a_beat_answers_and_records_what_the_contract_says(money: BudgetAccount) -> None:
     gpu = money.gpu(launched=ago(hours=5))
     money.budget(90, gpu)
     run = money.tick()
@@ -44,14 +44,8 @@ def test_a_beat_answers_what_the_contract_says(money: BudgetAccount) -> None:
     evidence = run.step("vision")["evidence"]
     assert (evidence["of"], evidence["percent"], evidence["threshold_percent"]) == ("team", 90, 80)
     assert run.skipped == {"without-budget": 1} and run.ec2_writes == []
-
-
-def test_the_audit_record_tells_the_same_as_the_response(money: BudgetAccount) -> None:
-    money.budget(90, money.gpu())
-    run = money.tick()
     record = money.audit(run)
-    assert record.pop("schema") == 1
-    assert record.pop("skipped") == {"without-budget": ["account"]}
+    assert record.pop("schema") == 1 and record.pop("skipped") == {"without-budget": ["account"]}
     for step in record["steps"]:
         assert step.pop("what") == "budget"
     assert record == {name: value for name, value in run.response.items() if name != "skipped"}
@@ -94,19 +88,10 @@ def test_what_aws_budgets_says_is_never_a_figure(money: BudgetAccount) -> None:
     assert money.document("vision")["spent_usd"] < 1000
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("[account]\nmonthly_budget_usd = -1", "monthly_budget_usd"),
-        ('[account]\ntime_zone = "Berlin"', "time_zone"),
-        ('[teams.vision]\nover_budget = "explode"', "over_budget"),
-        ("[teams.vision]\nnotify_at_percent = 80", "notify_at_percent"),
-    ],
-)
-def test_a_wrong_configuration_acts_on_nothing(money: BudgetAccount, text: str, told: str) -> None:
+def test_a_wrong_configuration_acts_on_nothing(money: BudgetAccount) -> None:
     money.gpu()
-    money.write_config(text)
+    money.write_config('[account]\ntime_zone = "Berlin"')
     run = money.tick()
-    assert told in run.error and "line 2" in run.error
+    assert "time_zone" in run.error and "line 2" in run.error
     assert not any(key.startswith(("ledger/", "budgets/")) for key in money.keys())
     assert run.error in run.message("untagged") and money.tick().messages == []

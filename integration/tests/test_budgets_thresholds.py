@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from local_aws import LocalAws
 from reaping import ago
 from reaping_budgets import BudgetAccount
