@@ -39,32 +39,6 @@ def applying(account: Account, plan: str, tmp_path: Path) -> Iterator[subprocess
             process.wait(SECONDS_MAX)
 
 
-def asked(account: Account, plan: str, answer: str) -> tuple[int, str]:
-    """The exit code of the command at a terminal, and what that shows."""
-    ours, its = pty.openpty()
-    process = subprocess.Popen([str(COMMAND), "apply", plan], env=account.environment(), stdin=its, stdout=its, stderr=its)
-    os.close(its)
-    shown = ""
-    try:
-        while "[y/N]" not in shown:
-            shown += os.read(ours, 4096).decode()
-        os.write(ours, answer.encode() + b"\n")
-        # Linux ends the reading with an error once the other end is closed.
-        while chunk := _read(ours):
-            shown += chunk
-        return process.wait(SECONDS_MAX), shown
-    finally:
-        process.kill()
-        os.close(ours)
-
-
-def _read(terminal: int) -> str:
-    try:
-        return os.read(terminal, 4096).decode()
-    except OSError:
-        return ""
-
-
 def wait_for(holds: Callable[[], bool]) -> None:
     end = time.monotonic() + SECONDS_MAX
     while not holds():
@@ -76,7 +50,7 @@ def stops(account: Account) -> list[str]:
     return [resource for call in account.aws.calls("ec2:StopInstances") for resource in call["resources"]]
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGHUP])
 def test_interrupted(account: Account, tmp_path: Path, how: signal.Signals) -> None:
     """What has begun is finished, told and recorded; nothing more is begun; then the same command does the rest."""
     gpus, plan = held(account, AT_ONCE + 2)
@@ -181,12 +155,14 @@ def test_the_terminal_is_closed(account: Account) -> None:
     assert all(gpu in message["message"] for gpu in gpus) and {account.state(gpu) for gpu in gpus} == {"stopped"}
 
 
-@pytest.mark.parametrize(("answer", "code", "state"), [("", 1, "running"), ("no", 1, "running"), ("y", 0, "stopped")])
-def test_asked(account: Account, answer: str, code: int, state: str) -> None:
+def test_asked(account: Account) -> None:
     [gpu], plan = held(account, 1)
-    ended, shown = asked(account, plan, answer)
-    assert ended == code and "Carry this out (stop 1)? [y/N]" in shown, shown
-    assert ("Nothing was done." in shown) == (state == "running") and account.state(gpu) == state
+    for answer, code, state in (("", 1, "running"), ("y", 0, "stopped")):
+        terminal = Terminal(account.environment(), "apply", plan)
+        terminal.wait_for("Carry this out (stop 1)? [y/N]")
+        terminal.type(f"{answer}\n")
+        assert terminal.end() == code and account.state(gpu) == state, terminal.shown
+        assert ("Nothing was done." in terminal.shown) == (state == "running")
 
 
 @pytest.mark.skipif(not moved_clock.IS_HERE, reason="a process's clock is moved on Linux alone")

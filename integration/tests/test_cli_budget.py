@@ -7,8 +7,6 @@ import re
 from datetime import datetime, timedelta
 from typing import Any
 
-import pytest
-
 from command import Said, curfew
 from reaping import Account, ago, now, rfc3339
 
@@ -58,7 +56,9 @@ def test_every_budget_the_nearest_to_its_end_first(account: Account) -> None:
     write(account, "nlp", spent_usd=100, forecast_usd=5100)
     write(account)
     write(account, "untagged", budget_usd=None, spent_usd=12, forecast_usd=None)
+    account.aws.clear_calls()
     said = budget(account).fine()
+    assert sorted(call["action"] for call in account.aws.calls()) == ["s3:GetObject"] * 5 + ["s3:ListObjectsV2"]
     assert said.out.startswith(f"{month()}\n")
     heading, *lines = rows(said)
     assert heading.split() == ["team", "budget", "spent", "%", "forecast", "verdict", "reserved", "as", "of"]
@@ -70,26 +70,21 @@ def test_every_budget_the_nearest_to_its_end_first(account: Account) -> None:
     ]
     assert all(re.search(r"3m(\d+s)? ago$", line) for line in lines)
     assert "curfew budget vision" in said.err and "warning" not in said.err
+    whole = budget(account, "--json").fine().json()
+    assert (whole["schema"], whole["month"], whole["time_zone"], whole["troubles"]) == (1, month(), "UTC", [])
+    of_account, of_team, *_ = whole["budgets"]
+    assert (of_account["of"], of_account["team"], of_team["of"], of_team["team"]) == ("account", None, "team", "vision")
+    assert (of_team["state"], of_team["over"], of_team["percent"], of_team["forecast_percent"]) == ("fresh", False, 84, 98)
+    assert of_team["standing"]["spent_usd"] == 4210.13 and of_team["standing"]["usd_per_hour"] == 12.3
 
 
-@pytest.mark.parametrize(
-    ("verdict", "mode", "follows"),
-    [
-        ("notify", "observe", "over: people are told"),
-        ("hold", "enforce", "over: no new jobs"),
-        ("hold", "observe", "over: no new jobs, if it were enforced"),
-        ("stop", "enforce", "over: instances end"),
-    ],
-)
-def test_whoever_is_over_is_found(account: Account, verdict: str, mode: str, follows: str) -> None:
+def test_whoever_is_over_is_found(account: Account) -> None:
     write(account, None, budget_usd=None)
-    write(account, spent_usd=5000.01, verdict=verdict, mode=mode)
+    write(account, spent_usd=5000.01, verdict="hold", mode="observe")
     said = budget(account)
-    assert said.code == 1 and f"  {follows}  " in said.out, said
+    assert said.code == 1 and "  over: no new jobs, if it were enforced  " in said.out, said
     said = budget(account, "vision")
-    assert said.code == 1 and re.search(rf"^verdict +{follows}$", said.out, re.MULTILINE)
-    [row] = budget(account, "vision", "--json").json()["budgets"]
-    assert (row["over"], row["percent"], row["standing"]["verdict"]) == (True, 100, verdict)
+    assert said.code == 1 and re.search("^verdict +over: no new jobs, if it were enforced$", said.out, re.MULTILINE)
 
 
 def test_one_in_detail(account: Account) -> None:
@@ -136,17 +131,6 @@ def test_one_in_detail(account: Account) -> None:
         assert re.search(rf"^{line}$", out, re.MULTILINE), (line, out)
 
 
-def test_the_document_is_the_result(account: Account) -> None:
-    write(account, None)
-    write(account)
-    whole = budget(account, "--json").fine().json()
-    assert (whole["schema"], whole["month"], whole["time_zone"], whole["troubles"]) == (1, month(), "UTC", [])
-    of_account, of_team = whole["budgets"]
-    assert (of_account["of"], of_account["team"], of_team["of"], of_team["team"]) == ("account", None, "team", "vision")
-    assert (of_team["state"], of_team["over"], of_team["percent"], of_team["forecast_percent"]) == ("fresh", False, 84, 98)
-    assert of_team["standing"]["spent_usd"] == 4210.13 and of_team["standing"]["usd_per_hour"] == 12.3
-
-
 # Nobody can say
 
 
@@ -176,12 +160,11 @@ def test_a_damaged_document_is_a_warning(account: Account) -> None:
     assert said.code == 2 and said.out == "" and "cannot be understood" in said.err
 
 
-@pytest.mark.parametrize(("call", "needed"), [("s3:ListObjectsV2", "s3:ListBucket"), ("s3:GetObject", "s3:GetObject")])
-def test_what_may_not_be_read_is_an_error(account: Account, call: str, needed: str) -> None:
+def test_what_may_not_be_read_is_an_error(account: Account) -> None:
     write(account, None)
-    account.aws.fault(call, "access_denied", match="budgets/" if call == "s3:GetObject" else None, times=None)
+    account.aws.fault("s3:ListObjectsV2", "access_denied", times=None)
     said = budget(account)
-    assert said.code == 2 and said.out == "" and f"grant the role that asked {needed}" in said.err, said
+    assert said.code == 2 and said.out == "" and "grant the role that asked s3:ListBucket" in said.err, said
 
 
 # Months and names
@@ -196,24 +179,6 @@ def test_the_month_is_the_account_s_own(account: Account) -> None:
         assert asked["month"] in expected and asked["time_zone"] == zone
 
 
-def test_a_team_with_an_awkward_name(account: Account) -> None:
-    name = "research/x y's"
-    write(account, None)
-    write(account)
-    folder = "research%2Fx%20y%27s"
-    document = account.read(key("vision", month()))
-    account.put(key(folder, month()), json.dumps({**document, "team": name}).encode())
-    assert [row["team"] for row in budget(account, "--json").json()["budgets"]] == [None, name, "vision"]
-    assert budget(account, name).fine().out.startswith(f"{name}, ")
-
-
-def test_an_owner_who_tries_a_terminal(account: Account) -> None:
-    spender = {"resource": "i-0aaa", "region": "us-east-1", "what": "g5.xlarge", "usd": 1, "running": True}
-    write(account, top=[{**spender, "name": "\u001b[31mred"}], remedy=["\u001b[2J"], forecast_method="\u001b[0m")
-    out = budget(account, "vision").fine().out
-    assert "\u001b" not in out and "?[31mred" in out
-
-
 def test_what_is_wrong(account: Account) -> None:
     for arguments, why in [
         (["--month", "soon"], "`soon` is no month; write it as 2026-10"),
@@ -226,14 +191,3 @@ def test_what_is_wrong(account: Account) -> None:
     account.write_config("[account]\ntime_zone = 7\n")
     said = budget(account)
     assert said.code == 2 and "time_zone" in said.err
-
-
-def test_it_is_asked_of_the_bucket_alone(account: Account) -> None:
-    for team in (None, "vision", "nlp"):
-        write(account, team)
-    account.aws.clear_calls()
-    budget(account).fine()
-    assert sorted(call["action"] for call in account.aws.calls()) == ["s3:GetObject"] * 4 + ["s3:ListObjectsV2"]
-    account.aws.clear_calls()
-    budget(account, "vision").fine()
-    assert sorted(call["action"] for call in account.aws.calls()) == ["s3:GetObject"] * 2

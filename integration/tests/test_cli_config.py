@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from command import Said, curfew
-from local_aws import LocalAws
 from reaping import BUCKET, Account
 
 DEPLOYED = f"s3://{BUCKET}/config/curfew.toml"
@@ -34,12 +32,6 @@ def check(environment: dict[str, str], file: Path, text: str, *arguments: str) -
     return curfew(environment, "config", "check", str(file), *arguments)
 
 
-def undeployed(aws: LocalAws) -> None:
-    """As CloudFormation says it (API reference, DescribeStackResources)."""
-    message = "Stack with id curfew does not exist"
-    aws.fault("cloudformation:DescribeStackResources", "custom", code="ValidationError", message=message, times=None)
-
-
 # Mistakes
 
 
@@ -53,9 +45,6 @@ def test_every_mistake_has_its_line_and_column(file: Path) -> None:
         [f"{file}:6:15", "key `limits.actions_max`"],
     ]
     assert "4 mistakes" in said.err and "compared" not in said.err
-
-
-def test_mistakes_as_json_of_standard_input() -> None:
     said = curfew(NOTHING, "config", "check", "-", "--json", stdin='mode = "enforce"\nx = 1\n')
     found = said.json()
     [mistake] = found.pop("mistakes")
@@ -63,16 +52,8 @@ def test_mistakes_as_json_of_standard_input() -> None:
     assert found == {"schema": 1, "file": "-", "notes": [], "compared_with": None, "changes": [], "teams_lost": []}
     assert mistake.pop("problem").startswith("there is no key `x`; there are `mode`, ")
     assert mistake == {"line": 2, "column": 1, "key": "x"}
-
-
-def test_a_file_that_is_not_there(file: Path) -> None:
-    said = curfew(NOTHING, "config", "check", str(file))
-    assert said.code == 2 and said.out == "" and f"{file} cannot be read" in said.err
-
-
-def test_what_is_too_large(file: Path) -> None:
-    said = check(NOTHING, file, "#" * 300_000)
-    assert said.code == 1 and f"{file}:1:1: " in said.out
+    said = curfew(NOTHING, "config", "check", f"{file}.absent")
+    assert said.code == 2 and said.out == "" and f"{file}.absent cannot be read" in said.err
 
 
 def test_a_run_refuses_what_is_found_here(account: Account, file: Path) -> None:
@@ -118,20 +99,10 @@ def test_what_changes_against_what_is_deployed(account: Account, file: Path) -> 
     assert found["changes"][3]["to"] is None
 
 
-def test_against_the_defaults_where_nothing_is_deployed(aws: LocalAws, file: Path) -> None:
-    undeployed(aws)
-    said = check(aws.environment(), file, 'mode = "enforce"', "--json").fine()
-    assert said.json()["compared_with"] == "defaults"
-    assert [change["key"] for change in said.json()["changes"]] == ["mode"]
-
-
-def test_what_is_deployed_may_be_wrong_itself(account: Account, file: Path) -> None:
+def test_what_is_deployed_may_be_wrong_itself_or_denied(account: Account, file: Path) -> None:
     account.write_config(WRONG)
     said = check(account.environment(), file, 'mode = "enforce"')
     assert said.code == 0 and "not compared" in said.err and "config/curfew.toml, line" in said.err
-
-
-def test_a_bucket_that_denies_is_named(account: Account, file: Path) -> None:
     account.aws.fault("s3:GetObject", "access_denied", times=None)
     said = check(account.environment(), file, 'mode = "enforce"')
     assert said.code == 0 and "not compared" in said.err and "s3:GetObject" in said.err
@@ -151,7 +122,7 @@ def test_a_region_that_is_none_is_a_mistake_with_its_line(account: Account, file
 # What is in force
 
 
-def test_every_value_and_its_line(account: Account) -> None:
+def test_every_value_and_its_line(account: Account, file: Path) -> None:
     account.write_config('mode = "enforce"\n\n[idle]\ngrace = "90s"\n[teams."computer vision"]\nmode = "observe"\n')
     said = curfew(account.environment(), "config", "show").fine()
     lines = [line.split() for line in said.out.splitlines() if "# line" in line]
@@ -163,14 +134,8 @@ def test_every_value_and_its_line(account: Account) -> None:
     assert said.out.startswith(f"# {DEPLOYED}\n")
     shown = curfew(account.environment(), "config", "show", "--json").fine().json()
     assert (shown["schema"], shown["from"]) == (1, DEPLOYED)
+    assert "changes nothing" in check(account.environment(), file, said.out).fine().out
     values = {one["key"]: (one["value"], one["source"]) for one in shown["values"]}
     assert values["idle.grace"] == ("1m30s", {"kind": "document", "line": 4})
     assert values["idle.window"] == ("1h", {"kind": "default"})
     assert values['teams."computer vision".mode'] == ("observe", {"kind": "document", "line": 6})
-
-
-def test_what_is_shown_is_a_configuration_that_means_the_same(account: Account, file: Path) -> None:
-    account.configure(teams={"vision": {"mode": "enforce", "monthly_budget_usd": 5000, "notify_at_percent": [50]}})
-    shown = curfew(account.environment(), "config", "show").fine().out
-    assert tomllib.loads(shown)["teams"]["vision"]["monthly_budget_usd"] == 5000
-    assert "changes nothing" in check(account.environment(), file, shown).fine().out

@@ -39,6 +39,7 @@ ALL = list(commands())
 
 
 def test_there_are_the_commands_of_the_readme() -> None:
+    assert re.fullmatch(r"curfew \d+\.\d+\.\d+\n", curfew({}, "--version").fine().out)
     assert {words[0] for words in ALL if words} == {
         *("scan", "config", "explain", "plans", "budget", "apply", "keep", "protect", "release", "undo", "submit", "jobs", "logs", "cancel", "team", "doctor", "completions")
     }
@@ -60,12 +61,8 @@ def test_completions_know_every_command(shell: str, tmp_path: Path) -> None:
         assert asked.stdout.split() == ["protect"]
 
 
-def test_version() -> None:
-    assert re.fullmatch(r"curfew \d+\.\d+\.\d+\n", curfew({}, "--version").fine().out)
-
-
 @pytest.mark.parametrize(
-    "words", [(), ("nonsense",), ("keep",), ("undo", "llama"), ("explain",), ("scan", "--nonsense")]
+    "words", [(), ("nonsense",), ("undo", "llama"), ("scan", "--nonsense")]
 )
 def test_wrong_usage_ends_with_2_and_says_what_is_right(words: tuple[str, ...]) -> None:
     answer = curfew({}, *words)
@@ -174,7 +171,7 @@ def expire(home: str) -> None:
 
 @pytest.mark.parametrize(
     ("profile", "logs_in", "expired"),
-    [("people", "people", False), ("people", "people", True), ("old", "old", False), ("role", "people", False)],
+    [("people", "people", True), ("old", "old", False), ("role", "people", False)],
 )
 def test_who_is_not_logged_in_hears_how_to(
     profiled: dict[str, str], profile: str, logs_in: str, expired: bool
@@ -182,10 +179,9 @@ def test_who_is_not_logged_in_hears_how_to(
     if expired:
         expire(profiled["HOME"])
     wanted = f"error: no credentials: the login of profile {logs_in} is missing or has expired: aws sso login --profile {logs_in}"
-    for named, arguments in (({"AWS_PROFILE": profile}, ()), ({}, ("--profile", profile))):
-        environment = {**OFFLINE, **profiled, **named, "CURFEW_BUCKET": "state"}
-        for words in ("scan", f"explain {NOBODY}"):
-            assert one_error(curfew(environment, *words.split(), *arguments)) == wanted
+    environment = {**OFFLINE, **profiled, "CURFEW_BUCKET": "state"}
+    assert one_error(curfew({**environment, "AWS_PROFILE": profile}, "scan")) == wanted
+    assert one_error(curfew(environment, "explain", NOBODY, "--profile", profile)) == wanted
 
 
 def test_too_many_calls_promise_no_next_run(account: Account) -> None:
@@ -233,7 +229,7 @@ def credentials_of_a_container(keys: Mapping[str, str]) -> Iterator[str]:
             server.shutdown()
 
 
-@pytest.mark.parametrize("call", ["ec2:DescribeRegions", "ec2:DescribeInstances", "ec2:CreateTags"])
+@pytest.mark.parametrize("call", ["ec2:DescribeRegions", "ec2:CreateTags"])
 def test_who_lacks_a_permission_hears_which_where_and_whose(account: Account, call: str) -> None:
     gpu = account.gpu(region="eu-central-1") if call == "ec2:DescribeRegions" else account.gpu()
     account.aws.fault(call, "access_denied", times=None)
@@ -250,7 +246,7 @@ def asleep(account: Account) -> str:
     return account.gpu(tags={"curfew:stopped": stopped}, state="stopped")
 
 
-@pytest.mark.parametrize(("answer", "state", "code"), [("y", "running", 0), ("n", "stopped", 1), ("", "stopped", 1)])
+@pytest.mark.parametrize(("answer", "state", "code"), [("y", "running", 0), ("", "stopped", 1)])
 def test_whoever_is_asked_decides(account: Account, answer: str, state: str, code: int) -> None:
     gpu = asleep(account)
     terminal = Terminal(account.environment(), "undo", gpu)
@@ -273,12 +269,6 @@ def test_what_is_typed_ahead_is_no_answer(account: Account) -> None:
     assert terminal.end() == 1 and account.state(gpu) == "stopped"
 
 
-def test_yes_asks_nobody(account: Account) -> None:
-    gpu = asleep(account)
-    terminal = Terminal(account.environment(), "undo", "--yes", gpu)
-    assert terminal.end() == 0 and "[y/N]" not in terminal.shown and account.state(gpu) == "running"
-
-
 def test_colours_are_for_terminals_whose_owner_wants_them() -> None:
     def shown(**environment: str) -> str:
         terminal = Terminal({**OFFLINE, **environment}, "protect", NOBODY, "--profile", "nope")
@@ -293,13 +283,7 @@ def test_colours_are_for_terminals_whose_owner_wants_them() -> None:
     assert ESCAPE in forced.err
 
 
-def test_json_is_one_document_and_all_that_is_on_stdout(account: Account) -> None:
-    gpu = account.gpu()
-    terminal_free = curfew({**account.environment(), "CLICOLOR_FORCE": "1"}, "keep", gpu, NOBODY, "1d", "--json")
-    assert list(json.loads(terminal_free.out))[0] == "schema" and ESCAPE not in terminal_free.out
-
-
-@pytest.mark.parametrize("words", ["completions bash", "--help", "protect GPU", "keep GPU 1d --json", "release"])
+@pytest.mark.parametrize("words", ["completions bash", "keep GPU 1d --json", "release"])
 def test_whoever_has_read_enough_closes_the_pipe(account: Account, words: str) -> None:
     """`curfew … | head -1`, and with nobody at stderr either."""
     arguments = words.replace("GPU", account.gpu()).split()

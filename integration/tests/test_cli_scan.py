@@ -96,8 +96,11 @@ def test_each_kind_is_found_and_nothing_else(bare: Undeployed) -> None:
 def test_the_result_as_json(bare: Undeployed) -> None:
     gpu, volume = bare.idle(bare.gpu(tags={"Name": "llama"})), bare.volume()
     far = bare.idle(bare.untagged(region=EUROPE), EUROPE)
+    bare.aws.clear_calls()
     said = bare.scan("--json")
-    document = said.json()
+    document, counts = said.json(), bare.aws.counts()
+    assert set(counts) <= READS
+    assert counts["ec2:DescribeInstances"] == counts["ec2:DescribeVolumes"] == len(REGIONS)
     assert (said.code, document["schema"], document["regions"], document["gaps"]) == (1, 1, REGIONS, [])
     assert document["seen"] == {"instances": 2, "volumes": 1, "unjudged": 0} and document["unanswered"] == []
     first, second, third = document["findings"]  # the dearest first, and last what has no price
@@ -154,23 +157,6 @@ def test_the_result_as_a_table(bare: Undeployed) -> None:
     assert "4 GPUs at" in lines[1] and "unattached, created" in lines[2] and "lacks Team, Owner" in lines[3]
     assert f"`curfew explain {gpu}`" in said.err and "make deploy" in said.err
     assert "[2/2]" in said.err and bare.scan("--quiet").err == ""
-
-
-def test_nothing_found_is_said_and_ends_with_0(bare: Undeployed) -> None:
-    bare.busy(bare.gpu())
-    said = bare.scan()
-    assert (said.code, said.out) == (0, "Nothing found among 1 GPU instance and 0 unattached volumes in 2 regions.\n")
-
-
-def test_nothing_is_written_and_each_region_is_asked_for_what_it_may_have(bare: Undeployed, aws: LocalAws) -> None:
-    bare.idle(bare.gpu())
-    bare.volume()
-    bare.volume(tags={})
-    aws.clear_calls()
-    bare.scan()
-    counts = aws.counts()
-    assert set(counts) <= READS
-    assert counts["ec2:DescribeInstances"] == counts["ec2:DescribeVolumes"] == len(REGIONS)
 
 
 def test_only_the_regions_that_are_named(bare: Undeployed, aws: LocalAws) -> None:

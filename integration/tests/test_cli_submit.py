@@ -58,11 +58,6 @@ def test_it_lies_in_the_inbox_as_it_was_written(account: Account, here: Path) ->
     assert job.endswith(etag(account).strip('"')[:8]) and f"curfew jobs {job}" in said.err
 
 
-def test_the_job_s_own_name_is_that_of_the_object(account: Account, here: Path) -> None:
-    submit(account, here, f'name = "llama.ft"\n{with_image(account)}').fine()
-    assert account.keys("inbox/") == ["inbox/vision/llama.ft.toml"]
-
-
 def test_what_it_would_cost_and_where_it_would_run(account: Account, here: Path) -> None:
     said = submit(account, here, with_image(account), "--dry-run").fine()
     assert account.keys("inbox/") == []
@@ -72,19 +67,6 @@ def test_what_it_would_cost_and_where_it_would_run(account: Account, here: Path)
     estimate = submit(account, here, with_image(account), "--dry-run", "--json").fine().json()["estimate"]
     assert estimate["worst_case"] == {"seconds": 28_800, "usd_per_hour": 1.006, "usd": 8.048}
     assert {one["lifecycle"] for one in estimate["candidates"]} == {"on-demand"} and estimate["nowhere"] is None
-
-
-def test_checkpoints_to_another_region_are_priced_and_counted(account: Account, here: Path) -> None:
-    text = f'{LEAST}{ON_DEMAND}max_usd = 9\n[machine]\nregions = ["eu-central-1"]\nami = "{image(account, "eu-central-1")}"\n[checkpoint]\n'
-    account.aws.set_listed_price("g5.xlarge", region="eu-central-1", usd="1.00")
-    [mistake] = submit(account, here, text, "--dry-run", "--json").json()["mistakes"]
-    assert mistake["key"] == "checkpoint.size_gb"
-    said = submit(account, here, text.replace("max_usd = 9", ""), "--dry-run").fine()
-    assert "Checkpoints from eu-central-1 to the bucket in us-east-1 cost $0.02 per GB" in said.out
-    said = submit(account, here, text + 'size_gb = 25\nevery = "30m"\n', "--dry-run").fine()
-    assert "A checkpoint of 25 GB from eu-central-1 to the bucket in us-east-1 costs $0.50 ($0.02 per GB), all of a day $24.00" in said.out
-    # Of $9.00 one machine takes $1.00 for its first and last transfer, and $2.00 an hour.
-    assert "It can cost $9.00: 4h at $1.00/h, and $1.00/h and $1.00 per machine for checkpoints to another region at most" in said.out
 
 
 def test_every_mistake_with_its_line_and_nothing_is_submitted(account: Account, here: Path) -> None:
@@ -139,12 +121,6 @@ def test_a_team_has_to_be_known(account: Account, here: Path) -> None:
     assert account.keys("inbox/") == ["inbox/nlp/train.toml", "inbox/vision/train.toml"]
 
 
-def test_a_team_that_is_perhaps_a_slip_is_a_warning(account: Account, here: Path) -> None:
-    account.configure(teams={"nlp": {}})
-    said = submit(account, here, with_image(account)).fine()
-    assert "warning: the configuration says nothing of a team vision; it has nlp" in said.err
-
-
 # The answer
 
 
@@ -195,12 +171,6 @@ def test_without_permission_to_look_it_is_submitted_all_the_same(account: Accoun
     assert "where it can run, and for how much, is not known: " in said.err and account.keys("inbox/") == [KEY]
     said = submit(account, here, with_image(account), "--dry-run")
     assert said.code == 2
-
-
-def test_who_may_not_submit_hears_which_permission_lacks(account: Account, here: Path) -> None:
-    account.aws.fault("s3:PutObject", "access_denied", times=None)
-    said = submit(account, here, with_image(account))
-    assert said.code == 2 and "grant the role that asked s3:PutObject" in said.err and account.keys("inbox/") == []
 
 
 def test_that_the_team_has_no_role_is_said_beforehand(account: Account, here: Path) -> None:
