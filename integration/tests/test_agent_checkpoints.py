@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,15 +19,6 @@ MIB = 1024 * 1024
 @pytest.fixture
 def job(aws: LocalAws, tmp_path: Path) -> Iterator[Job]:
     yield Job(aws, tmp_path)
-
-
-def test_an_undisturbed_training_ends_with_its_result(job: Job) -> None:
-    job.training(20)
-    with job.machine(1) as machine:
-        machine.ends()
-    assert job.result.read_text() == job.expected
-    assert job.head()["checkpoint"] == {"attempt": 1, "step": 20}
-    assert job.steps() == [(1, step) for step in range(1, 21)]
 
 
 def test_a_warned_training_is_told_flushed_and_goes_on_elsewhere(job: Job) -> None:
@@ -52,86 +41,16 @@ def test_a_warned_training_is_told_flushed_and_goes_on_elsewhere(job: Job) -> No
     assert [step for _, step in job.steps()] == list(range(1, 201)), "nothing is done twice"
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_training_interrupted_five_times_ends_as_if_nothing_had_happened(job: Job, seed: int) -> None:
-    chance = random.Random(seed)
-    job.training(120, "--every", "5")
-    lost = 0
-    for attempt in range(1, 6):
-        with job.machine(attempt) as machine:
-            before = len(job.steps())
-            machine.until(lambda: len(job.steps()) > before + chance.randint(1, 12))
-            if chance.random() < 0.5:
-                machine.metadata.warn(seconds=20)
-                machine.ends()
-            else:
-                machine.pull_the_plug()
-                done = max(step for number, step in job.steps() if number == attempt)
-                lost += done - (job.kept() or 0)
-    with job.machine(6) as machine:
-        machine.ends()
-    assert job.result.read_text() == job.expected
-    twice = sum(count - 1 for count in Counter(step for _, step in job.steps()).values())
-    assert twice == lost, "only what came after the last checkpoint is done again"
-    assert job.head()["result"]["succeeded"]
-
-
 def test_a_command_that_does_not_hear_is_killed_and_what_is_complete_is_kept(job: Job) -> None:
     job.training(10_000, "--every", "10", "--deaf")
     with job.machine(1) as machine:
         machine.until(lambda: job.kept())
         # Without that moment it would have two minutes, which is longer than anybody waits for its end here.
-        machine.metadata.warn(seconds=20)
+        machine.metadata.warn(seconds=10)
         machine.ends()
     assert job.exit(1)["reason"] == "interrupted" and job.exit(1)["code"] is None
     assert "did not end by SIGTERM, and is killed" in job.log(1)
     assert job.kept() % 10 == 0 and job.kept() >= len(job.steps()) - 10
-
-
-def test_a_command_that_has_written_nothing_yet_has_nearly_all_of_the_time_to_save(job: Job) -> None:
-    folder = job.checkpoints / "step-3"
-    saves = f"mkdir {folder}; echo 1 >> {folder}/weights; touch {folder}/_SUCCESS; exit 0"
-    job.spec(f"trap '{saves}' TERM; touch {job.scratch}/began; while :; do sleep 0.1; done")
-    with job.machine(1, hurry=1) as machine:
-        machine.until((job.scratch / "began").exists)
-        machine.metadata.warn(119)
-        machine.ends()
-    # Half of it would be less than a minute.
-    assert "sends SIGTERM to the command, which has 1m" in job.log(1) and "is killed" not in job.log(1)
-    assert job.kept() == 3 and job.exit(1)["reason"] == "interrupted"
-
-
-def test_without_a_marker_a_checkpoint_counts_once_it_is_quiet(job: Job) -> None:
-    command = f"mkdir -p {job.checkpoints}/step-7; for i in 1 2 3 4 5 6; do echo $i >> {job.checkpoints}/step-7/a; sleep 0.5; done; sleep 60"
-    job.spec(command)
-    with job.machine(1) as machine:
-        machine.until(lambda: job.kept() == 7)
-        is_taken_back(machine)
-        # A minute is 3 s here, and it wrote for 3 s.
-        assert job.get(f"checkpoints/{NAME}/1/7/files/step-7/a") == b"1\n2\n3\n4\n5\n6\n"
-
-
-def test_what_is_half_written_when_a_command_is_killed_does_not_count(job: Job) -> None:
-    folder = job.checkpoints
-    job.spec(
-        f"mkdir {folder}/step-1; echo whole > {folder}/step-1/a; touch {folder}/step-1/.complete; "
-        f"while ! [ -e {job.trail} ]; do sleep 0.1; done; mkdir {folder}/step-2; echo half > {folder}/step-2/a; kill -9 $$"
-    )
-    with job.machine(1) as machine:
-        machine.until(lambda: job.kept() == 1)
-        job.trail.touch()
-        machine.ends()
-    assert job.kept() == 1 and job.manifests() == [(1, 1)]
-    assert job.head()["result"]["why"].endswith("step 2 is not kept: `step-2`: it carries no marker, as another step does")
-
-
-def test_what_changes_while_it_is_uploaded_is_uploaded_again(job: Job) -> None:
-    job.aws.fault("s3:PutObject", "slow", seconds=3, match="files/step-1/a", times=1)
-    job.spec(f"cd {job.checkpoints}; mkdir step-1; echo 1 > step-1/a; touch step-1/.complete; sleep 2; echo 2 >> step-1/a; sleep 5")
-    with job.machine(1) as machine:
-        machine.ends()
-    assert "the checkpoint of step 1 is not kept" in job.log(1) and "was changed or removed while it was read" in job.log(1)
-    assert job.kept() == 1 and job.get(f"checkpoints/{NAME}/1/1/files/step-1/a") == b"1\n2\n"
 
 
 def test_a_damaged_checkpoint_is_skipped_and_that_is_said(job: Job) -> None:
@@ -141,59 +60,36 @@ def test_a_damaged_checkpoint_is_skipped_and_that_is_said(job: Job) -> None:
     assert job.manifests() == [(1, 5), (1, 10), (1, 15)]
     assert job.head()["kept"] == [{"attempt": 1, "step": 10}, {"attempt": 1, "step": 5}]
     job.put(f"attempts/{NAME}/head.json", head(1, (1, 15), kept=[(1, 10), (1, 5)]))
-    key = f"checkpoints/{NAME}/1/15/files/step-15/weights/padding.bin"
+    key, manifest = f"checkpoints/{NAME}/1/15/files/step-15/weights/padding.bin", f"checkpoints/{NAME}/1/10/manifest.json"
     job.put(key, b"x" * len(job.get(key)))
-    job.s3.delete_object(Bucket=BUCKET, Key=f"checkpoints/{NAME}/1/10/files/step-10/state.json")
+    job.put(manifest, job.get(manifest)[:-9])
     job.training(20)
     with job.machine(2) as machine:
         machine.ends()
     said = machine.said()
     assert "the checkpoint of step 15 is damaged" in said and "does not have its checksum from byte 0" in said
-    assert "the checkpoint of step 10 is damaged" in said and "is not there, or shorter" in said
+    assert "the checkpoint of step 10 is damaged" in said
     assert "goes on from step 5, which attempt 1 kept" in said
     assert job.result.read_text() == job.expected
     assert (1, 15) not in job.manifests() and (1, 10) not in job.manifests()
 
 
-def test_what_a_fenced_attempt_uploaded_too_late_is_not_restored(job: Job) -> None:
+def test_a_checkpoint_that_this_agent_cannot_read_is_left_alone_and_that_is_said(job: Job) -> None:
     job.training(10)
     with job.machine(1) as machine:
         machine.ends()
-    for key in job.keys(f"checkpoints/{NAME}/1/10/"):
-        # Whole, and older than what head names, by an attempt that head names.
-        late = job.get(key).replace(b'"step":10', b'"step":9') if key.endswith("/manifest.json") else job.get(key)
-        job.put(key.replace("/1/10/", "/1/9/"), late)
-        if key.endswith("/manifest.json"):
-            job.put(key, b"torn")
-    job.put(f"attempts/{NAME}/head.json", head(1, (1, 10)))
-    job.training(20)
-    with job.machine(2) as machine:
-        machine.ends()
-    assert "the job begins at its beginning" in machine.said()
-    assert job.result.read_text() == job.expected
-
-
-@pytest.mark.parametrize("why", ["unknown schema", "denied"])
-def test_a_checkpoint_that_this_agent_cannot_read_is_left_alone_and_that_is_said(job: Job, why: str) -> None:
-    job.training(10)
-    with job.machine(1) as machine:
-        machine.ends()
-    manifest = f"checkpoints/{NAME}/1/10/manifest.json"
-    if why == "denied":
-        job.aws.fault("s3:GetObject", "access_denied", match="1/10/manifest.json", times=None)
-    else:
-        job.put(manifest, job.get(manifest).replace(b'"schema":1', b'"schema":2'))
+    job.aws.fault("s3:GetObject", "access_denied", match="1/10/manifest.json", times=None)
     job.put(f"attempts/{NAME}/head.json", head(1, (1, 10), kept=[(1, 5)]))
     with job.machine(2) as machine:
         machine.ends()
     assert job.exit(2)["reason"] == "broken"
     assert "the checkpoint of step 10 cannot be restored" in job.exit(2)["why"]
-    assert ("AccessDenied" if why == "denied" else "has schema 2") in job.exit(2)["why"]
+    assert "AccessDenied" in job.exit(2)["why"]
     assert (1, 10) in job.manifests() and job.kept() == 10
 
 
 def test_nothing_is_deleted_where_nobody_knows_how_many_are_kept(job: Job) -> None:
-    job.training(40, "--step-seconds", "0.2")
+    job.training(20, "--step-seconds", "0.2")
     job.s3.delete_object(Bucket=BUCKET, Key=f"jobs/{NAME}/state.json")
     # Neither what the spec says nor the default of the configuration is asked: the machine's role may not read that.
     job.aws.fault("s3:GetObject", "access_denied", match="config/curfew.toml", times=None)
@@ -204,22 +100,14 @@ def test_nothing_is_deleted_where_nobody_knows_how_many_are_kept(job: Job) -> No
     assert len(job.head()["kept"]) == len(job.manifests()) - 1
 
 
-def test_how_many_are_kept_is_asked_for_again(job: Job) -> None:
-    job.training(30, "--step-seconds", "0.2", keep=2)
-    job.aws.fault("s3:GetObject", "error500", match="state.json", times=2, every_attempt=True)
-    with job.machine(1) as machine:
-        machine.ends()
-    assert "state.json cannot be read yet" in machine.said()
-    assert len(job.manifests()) == 2
-
-
-def test_what_is_deleted_costs_nothing_any_more(job: Job) -> None:
+def test_how_many_are_kept_is_asked_for_again_and_what_is_deleted_costs_nothing_any_more(job: Job) -> None:
     """In a bucket with versions, as that of a deployment is."""
     job.s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
     job.training(20, "--step-seconds", "0.2", keep=1)
+    job.aws.fault("s3:GetObject", "error500", match="state.json", times=1, every_attempt=True)
     with job.machine(1) as machine:
         machine.ends()
-    assert job.kept() == 20
+    assert "state.json cannot be read yet" in machine.said() and job.manifests() == [(1, 20)]
     there = job.s3.list_object_versions(Bucket=BUCKET, Prefix=f"checkpoints/{NAME}/")
     assert {found["Key"].split("/")[4] for found in there["Versions"]} == {"20"} and "DeleteMarkers" not in there
 
@@ -234,96 +122,34 @@ def goes_on(job: Job) -> None:
     job.spec(f'echo "${{CURFEW_RESUME_FROM:+$(cat $(echo $CURFEW_RESUME_FROM | tr : " ") | paste -sd:)}}" >> {job.trail}; sleep 600')
 
 
-def went_on_from(job: Job) -> list[str]:
-    return job.trail.read_text().splitlines()
-
-
-@pytest.mark.parametrize("damaged", [False, True])
-def test_what_a_later_attempt_writes_over_the_checkpoint_that_it_went_on_from_is_kept(job: Job, damaged: bool) -> None:
+def test_what_is_written_over_a_checkpoint_is_kept_beside_it_and_gone_back_from_where_it_is_damaged(job: Job) -> None:
     file = job.checkpoints / "last-v1.ckpt"
     goes_on(job)
-    with job.machine(1) as machine:
+    with job.machine(1, hurry=60) as machine:
         runs(job, machine)
         file.write_text("one\n")
         machine.until(lambda: job.kept() == 1)
         is_taken_back(machine)
-    with job.machine(2) as machine:
+    with job.machine(2, hurry=60) as machine:
         runs(job, machine)
         file.write_text("two\n")
         machine.until(lambda: job.head() == json.loads(head(2, (2, 1), kept=[(1, 1)])))
         assert "step 1 was changed after it was kept, and is uploaded again" in machine.said()
         is_taken_back(machine)
     assert job.manifests() == [(1, 1), (2, 1)]
-    if damaged:
-        job.put(f"checkpoints/{NAME}/2/1/files/last-v1.ckpt", "torn")
-    with job.machine(3) as machine:
+    job.put(f"checkpoints/{NAME}/2/1/files/last-v1.ckpt", "torn")
+    with job.machine(3, hurry=60) as machine:
         runs(job, machine)
         file.write_text("three\n")
-        kept = [(1, 1)] if damaged else [(2, 1), (1, 1)]
-        machine.until(lambda: job.head() == json.loads(head(3, (3, 1), kept=kept)))
-        machine.until(lambda: job.manifests() == [*reversed(kept), (3, 1)])
-    assert went_on_from(job) == ["", "one", "one" if damaged else "two"]
-    assert ("the checkpoint of step 1 is damaged" in machine.said()) == damaged
-
-
-def test_a_checkpoint_stays_whole_until_what_is_written_over_it_is(job: Job) -> None:
-    goes_on(job)
-    files = [job.checkpoints / "model-1", job.checkpoints / "optimizer-1"]
-    with job.machine(1) as machine:
-        runs(job, machine)
-        [file.write_text("one\n") for file in files]
-        machine.until(lambda: job.kept() == 1)
-        job.aws.fault("s3:PutObject", "slow", seconds=60, match="/files/optimizer-1", times=None)
-        [file.write_text("two\n") for file in files]
-        machine.until(lambda: len(job.keys(f"checkpoints/{NAME}/1/")) > 3)
-    job.aws.clear_faults()
-    with job.machine(2) as machine:
-        runs(job, machine)
-    assert went_on_from(job) == ["", "one:one"] and "damaged" not in machine.said()
-
-
-def test_what_is_written_over_without_a_pause_and_marked_each_time_is_kept_each_time(job: Job) -> None:
-    folder = job.checkpoints / "last-1"
-    job.spec(f"mkdir {folder}; n=0; while :; do n=$((n+1)); echo $n > {folder}/a; touch {folder}/_SUCCESS; sleep 1; done")
-    with job.machine(1) as machine:
-        # A minute is 3 s here, so it is never quiet.
-        machine.until(lambda: job.kept() == 1)
-        first = int(job.newest("last-1/a"))
-        machine.until(lambda: int(job.newest("last-1/a") or 0) > first)
-
-
-def test_a_checkpoint_of_several_entries_that_is_written_over_in_part_is_kept_whole(job: Job) -> None:
-    goes_on(job)
-    with job.machine(1) as machine:
-        runs(job, machine)
-        for name in ("model-7-00001-of-00002", "model-7-00002-of-00002", "optimizer-7"):
-            (job.checkpoints / name).write_text("one\n")
-        machine.until(lambda: job.kept() == 7)
-        is_taken_back(machine)
-    with job.machine(2) as machine:
-        runs(job, machine)
-        (job.checkpoints / "model-7-00002-of-00002").write_text("two\n")
-        machine.until(lambda: job.head()["checkpoint"] == {"attempt": 2, "step": 7})
-        is_taken_back(machine)
-    with job.machine(3) as machine:
-        runs(job, machine)
-    assert went_on_from(job) == ["", "one:one:one", "one:two:one"]
-
-
-def test_nothing_that_a_replaced_attempt_writes_counts(job: Job) -> None:
-    job.training(10_000, "--every", "10")
-    with job.machine(1) as machine:
-        machine.until(lambda: job.kept())
-        named = head(2, (1, job.kept()))
-        job.put(f"attempts/{NAME}/head.json", named)
-        machine.ends()
-    assert job.exit(1)["reason"] == "fenced"
-    assert job.head() == json.loads(named)
+        machine.until(lambda: job.head() == json.loads(head(3, (3, 1), kept=[(1, 1)])))
+        machine.until(lambda: job.manifests() == [(1, 1), (3, 1)])
+    assert job.trail.read_text().splitlines() == ["", "one", "one"]
+    assert "the checkpoint of step 1 is damaged" in machine.said()
 
 
 def test_large_files_go_in_parts_and_a_failed_part_again(job: Job) -> None:
     job.spec(
-        f"mkdir {job.checkpoints}/step-1; cd {job.checkpoints}/step-1; yes 0123456789abcde | head -c {40 * MIB + 17} > large; "
+        f"mkdir {job.checkpoints}/step-1; cd {job.checkpoints}/step-1; yes 0123456789abcde | head -c {20 * MIB + 17} > large; "
         f"yes small | head -c 1000 > small; : > empty; sha256sum large > {job.scratch}/sum; touch .complete"
     )
     job.aws.fault("s3:UploadPart", "error500", times=1, every_attempt=True)
@@ -332,7 +158,7 @@ def test_large_files_go_in_parts_and_a_failed_part_again(job: Job) -> None:
     assert job.kept() == 1
     manifest = json.loads(job.get(f"checkpoints/{NAME}/1/1/manifest.json"))
     large = next(file for file in manifest["files"] if file["path"] == "step-1/large")
-    assert (large["bytes"], len(large["sha256"])) == (40 * MIB + 17, 3)
+    assert (large["bytes"], len(large["sha256"])) == (20 * MIB + 17, 2)
     job.put(f"attempts/{NAME}/head.json", head(1, (1, 1)))
     job.spec(f"cd $CURFEW_RESUME_FROM && sha256sum -c {job.scratch}/sum && [ -f empty ] && [ $(stat -c %s small) = 1000 ]")
     job.aws.fault("s3:GetObject", "cut_off", match="large", times=1, every_attempt=True)
@@ -340,19 +166,6 @@ def test_large_files_go_in_parts_and_a_failed_part_again(job: Job) -> None:
         machine.ends()
     assert job.head()["result"]["succeeded"], machine.said()
     assert "large: OK" in job.log(2)
-
-
-@pytest.mark.parametrize("lost", [1, 3])
-def test_an_upload_whose_completion_is_not_heard_is_not_made_again(job: Job, lost: int) -> None:
-    """Once S3 has completed it, it knows the upload no more."""
-    job.spec(f"mkdir {job.checkpoints}/step-1; head -c {17 * MIB} /dev/zero > {job.checkpoints}/step-1/large; touch {job.checkpoints}/step-1/.complete")
-    job.aws.fault("s3:CompleteMultipartUpload", "lost_answer", times=lost)
-    with job.machine(1) as machine:
-        machine.ends()
-    assert (job.kept(), job.exit(1)["reason"]) == (1, "succeeded")
-    counts = job.aws.counts()
-    assert counts["s3:CreateMultipartUpload"] == 1 and "s3:AbortMultipartUpload" not in counts
-    assert "not kept" not in machine.said()
 
 
 def test_looks_at_many_small_files_take_no_more_memory_with_time(job: Job) -> None:
@@ -363,7 +176,7 @@ def test_looks_at_many_small_files_take_no_more_memory_with_time(job: Job) -> No
     )
     with job.machine(1) as machine:
         machine.until((job.scratch / "written").exists)
-        for number in range(1, 13):
+        for number in range(1, 7):
             step = job.checkpoints / f"step-{number}"
             step.mkdir()
             for name in range(32):
@@ -391,22 +204,6 @@ def test_a_machine_that_starts_anew_trusts_only_the_bucket(job: Job) -> None:
     assert job.result.read_text() == job.expected
 
 
-def test_the_disk_of_checkpoints_belongs_to_the_user(job: Job) -> None:
-    job.scratch.chmod(0o755)
-    for folder in job.scratch.parents:
-        if folder.is_relative_to("/tmp") and folder != Path("/tmp"):
-            folder.chmod(0o755)
-    job.spec('echo 1 > "$CURFEW_CHECKPOINT_DIR/step-1.pt"', user="nobody")
-    with job.machine(1) as machine:
-        machine.ends()
-    assert job.head()["result"]["succeeded"] and job.kept() == 1
-    job.put(f"attempts/{NAME}/head.json", head(1, (1, 1)))
-    job.spec('echo more >> "$CURFEW_RESUME_FROM" && echo 2 > "$CURFEW_CHECKPOINT_DIR/step-2.pt"', user="nobody")
-    with job.machine(2) as machine:
-        machine.ends()
-    assert job.head()["result"]["succeeded"] and job.kept() == 2
-
-
 def test_a_recommendation_is_said_and_ends_nothing(job: Job) -> None:
     job.training(60)
     with job.machine(1) as machine:
@@ -414,15 +211,6 @@ def test_a_recommendation_is_said_and_ends_nothing(job: Job) -> None:
         machine.ends()
     assert "EC2 recommends to move this machine" in job.log(1)
     assert job.result.read_text() == job.expected
-
-
-def test_a_checkpoint_that_a_warning_leaves_no_time_for_is_said_beforehand(job: Job) -> None:
-    job.aws.fault("s3:PutObject", "slow", seconds=5, match="manifest.json")
-    job.training(5)
-    with job.machine(1) as machine:
-        machine.ends()
-    # Five seconds are a hundred here.
-    assert "and after an interruption warning there are 95 s for it" in job.log(1)
 
 
 def test_a_checkpoint_that_a_full_disk_does_not_take_is_a_defined_end(job: Job, full_disk: Path) -> None:

@@ -1,11 +1,10 @@
-"""What the agent tells CloudWatch of the machine's GPUs, and what the reaper makes of it. NVIDIA's library is a stand-in."""
+"""What the agent tells CloudWatch of the machine's GPUs. NVIDIA's library is a stand-in."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from attempts import NAME, Job, Machine
 from local_aws import LocalAws
 from local_aws.client import REGION
 from nvml import HANGS, LOST, NO_DRIVER, Gpu, Nvml
-from reaping import EUROPE, Account, Run, ago
+from reaping import EUROPE, ago
 
 pytestmark = pytest.mark.skipif(not nvml.IS_HERE, reason="the stand-in of NVIDIA's library works on Linux alone")
 
@@ -129,16 +128,6 @@ def test_one_gpu_has_three_series_and_its_job_one(watched: Watched) -> None:
     assert "GPU" not in machine.said()
 
 
-def test_average_and_extremes_are_those_of_all_samples(watched: Watched) -> None:
-    """A GPU that worked in half of them was at work."""
-    with watched.machine() as machine:
-        machine.until(lambda: watched.calls())
-        watched.gpus.shows([Gpu(0)])
-        machine.until(lambda: watched.told(UTILIZATION, gpu()).low == 0)
-    told = watched.told(UTILIZATION, gpu())
-    assert (told.low, told.high) == (0, 97) and 0 < told.average < 97
-
-
 def test_eight_gpus_are_told_of_in_one_call_with_the_busiest(watched: Watched) -> None:
     watched.gpus.shows([Gpu(utilization=index * 10) for index in range(8)])
     with watched.machine() as machine:
@@ -184,13 +173,9 @@ def test_without_the_library_nothing_is_told_and_the_job_succeeds(watched: Watch
     assert watched.calls() == 0 and said_once(machine, "NVIDIA's library cannot be loaded")
 
 
-@pytest.mark.parametrize(
-    ("gpus_shown", "begins", "words"),
-    [([], "0", "there is no NVIDIA GPU here"), ([Gpu()], NO_DRIVER, "NVML cannot be begun: NVIDIA driver is not loaded")],
-    ids=["none", "no driver"],
-)
-def test_without_gpus_or_a_driver_nothing_is_told_until_there_are(watched: Watched, gpus_shown: list[Gpu], begins: str, words: str) -> None:
-    watched.gpus.shows(gpus_shown, begins)
+def test_without_a_driver_nothing_is_told_until_there_is_one(watched: Watched) -> None:
+    words = "NVML cannot be begun: NVIDIA driver is not loaded"
+    watched.gpus.shows([Gpu()], NO_DRIVER)
     with watched.machine() as machine:
         machine.until(lambda: words in machine.said())
         beats_twice(watched, machine)
@@ -211,15 +196,6 @@ def test_a_gpu_that_falls_off_the_bus_takes_no_other_with_it(watched: Watched) -
     assert watched.told(UTILIZATION, gpu(1)) == before, "nothing is told of it any more, least of all that it idles"
     assert watched.told(UTILIZATION, OF_THE_JOB).low == 20
     assert said_once(machine, "GPU 1 has fallen off the bus")
-
-
-def test_all_that_fall_off_are_looked_for_again(watched: Watched) -> None:
-    with watched.machine() as machine:
-        machine.until(lambda: watched.calls())
-        watched.gpus.shows([Gpu(utilization=LOST)])
-        machine.until(lambda: "GPU 0 has fallen off the bus" in machine.said())
-        watched.gpus.shows([Gpu(5)])
-        machine.until(lambda: watched.told(UTILIZATION, gpu()).low == 5)
 
 
 def test_a_call_that_hangs_holds_nothing_up(watched: Watched) -> None:
@@ -271,46 +247,6 @@ def test_a_machine_that_does_not_know_its_own_id_tells_nothing_until_it_does(wat
         machine.metadata.says[INSTANCE_PATH] = INSTANCE
         machine.until(lambda: watched.calls())
     assert said_once(machine, "the instance metadata has no")
-
-
-# What the reaper reads
-
-
-@pytest.fixture
-def account(aws: LocalAws) -> Iterator[Account]:
-    with Account(aws) as account:
-        account.configure(idle={"window": "5m"})
-        yield account
-
-
-def test_to_the_reaper_it_is_no_evidence_that_a_machine_idles(account: Account, watched: Watched) -> None:
-    """A command can publish the same by itself, under the id of another team's instance."""
-    instance = account.gpu("g5.48xlarge")
-    watched.gpus.shows([Gpu() for _ in range(8)])
-    run = looked_at(account, watched, instance)
-    assert (run.steps, run.skipped) == ([], {"usage-unknown": 1})
-
-
-def looked_at(account: Account, watched: Watched, instance: str) -> Run:
-    """A run, when the period in which the agent told of its GPUs is the newest whose data is whole."""
-    with watched.machine(instance) as machine:
-        machine.until(lambda: watched.calls() >= 2)
-        for shown in (gpu(0, instance), OF_THE_JOB):
-            assert watched.told(UTILIZATION, shown)
-    period = timedelta(minutes=5)
-    begun = datetime.fromtimestamp(first_told(watched, instance).timestamp() // 300 * 300, timezone.utc)
-    for metric, value in (("CPUUtilization", 0.2), ("NetworkIn", 4e4), ("NetworkOut", 100.0)):
-        watched.aws.put_metrics("AWS/EC2", metric, {"InstanceId": instance}, [value], begun)
-    # The reaper's window ends ten minutes before it looks.
-    return account.tick_at(begun + 3 * period + timedelta(seconds=5))
-
-
-def first_told(watched: Watched, instance: str) -> datetime:
-    dimensions = [{"Name": name, "Value": value} for name, value in gpu(0, instance).items()]
-    found = watched.aws.client("cloudwatch").get_metric_statistics(
-        Namespace=NAMESPACE, MetricName=UTILIZATION, Dimensions=dimensions, StartTime=ago(hours=1), EndTime=ago(minutes=-5), Period=1, Statistics=["Maximum"]
-    )
-    return min(one["Timestamp"] for one in found["Datapoints"])
 
 
 def beats_twice(watched: Watched, machine: Machine) -> None:
