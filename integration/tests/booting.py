@@ -166,7 +166,7 @@ class Machine:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=10,
+            timeout=60,
         )
 
     def calls(self, *names: str) -> list[Call]:
@@ -185,13 +185,13 @@ class Machine:
 
     def wait_for(self, what: str, *names: str) -> Call:
         """The first such call, which a process in the background makes."""
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while time.monotonic() < until:
             for call in self.calls(*names):
                 if str(call).startswith(what):
                     return call
             time.sleep(0.02)
-        raise AssertionError(f"no {what!r} within 10 seconds: {self.said(*names)}")
+        raise AssertionError(f"no {what!r} within a minute: {self.said(*names)}")
 
     def file(self, path: str) -> str:
         """What a file of it holds; nothing where there is none."""
@@ -211,7 +211,7 @@ class Machine:
 
     def wait_until_nothing_runs(self) -> None:
         """Until all that was begun in the background has ended."""
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while (left := self.processes()) and time.monotonic() < until:
             time.sleep(0.02)
         assert left == [], [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in left]

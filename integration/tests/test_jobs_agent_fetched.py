@@ -154,6 +154,8 @@ def command_line(machine: Machine, ending: str) -> None:
 
 
 def test_by_curl_with_the_credentials_of_the_role(machine: Machine, aws_server: Aws) -> None:
+    (machine.root / PLACE).parent.mkdir(parents=True)
+    (machine.root / PLACE).write_bytes(b"of another attempt")
     fetch(machine, aws_server)
     assert aws_server.refused == []
     assert is_there(machine)
@@ -163,13 +165,11 @@ def test_by_curl_with_the_credentials_of_the_role(machine: Machine, aws_server: 
         "GET /latest/meta-data/iam/security-credentials/curfew-job",
         f"GET /curfew-state/agent/{SHA256}",
     ]
-
-
-def test_no_secret_is_an_argument(machine: Machine, aws_server: Aws) -> None:
-    fetch(machine, aws_server)
     said = machine.said("curl")
-    assert len(said) == 4
-    assert not any(secret in call for call in said for secret in (SECRET, SESSION))
+    assert len(said) == 4 and not any(secret in call for call in said for secret in (SECRET, SESSION))
+    aws_server.asked.clear()
+    fetch(machine, aws_server)
+    assert aws_server.asked == [], "one that is there is not fetched again"
 
 
 def test_by_the_command_line_where_there_is_one(machine: Machine, aws_server: Aws) -> None:
@@ -208,21 +208,6 @@ def test_what_has_another_sha256_is_never_put_there(machine: Machine, aws_server
     assert not (machine.root / PLACE).exists()
 
 
-def test_one_that_is_there_is_not_fetched_again(machine: Machine, aws_server: Aws) -> None:
-    fetch(machine, aws_server)
-    aws_server.asked.clear()
-    fetch(machine, aws_server)
-    assert aws_server.asked == []
-    assert is_there(machine)
-
-
-def test_another_one_is_replaced(machine: Machine, aws_server: Aws) -> None:
-    (machine.root / PLACE).parent.mkdir(parents=True)
-    (machine.root / PLACE).write_bytes(b"of another attempt")
-    fetch(machine, aws_server)
-    assert is_there(machine)
-
-
 def test_it_tries_again_after_a_pause(machine: Machine, aws_server: Aws) -> None:
     aws_server.failures = 3
     assert fetch(machine, aws_server).count("could not be fetched") == 3
@@ -237,14 +222,6 @@ def test_it_gives_up_where_nobody_says_who_it_is(machine: Machine, aws_server: A
     assert f"s3://curfew-state/agent/{SHA256}" in said
     assert aws_server.asked == ["PUT /latest/api/token"] * TRIES_MAX
     assert machine.clock == sum(3 * number for number in range(1, TRIES_MAX))
-
-
-def test_it_gives_up_where_the_metadata_cannot_be_reached(machine: Machine, aws_server: Aws) -> None:
-    at = {"AWS_ENDPOINT_URL": aws_server.url, "AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://127.0.0.1:9"}
-    ended = machine.run("etc/curfew/fetch-agent", env=at)
-    assert ended.returncode == 1
-    assert aws_server.asked == []
-    assert not (machine.root / PLACE).exists()
 
 
 def test_without_any_way_it_says_so_and_gives_up(machine: Machine, aws_server: Aws) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 import traceback
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -59,47 +60,20 @@ STEPS = [*((1, step) for step in range(1, 8)), *((2, step) for step in range(6, 
 
 
 @pytest.mark.parametrize(
-    ("place", "wrong", "words"),
+    ("check", "wrong", "words"),
     [
-        (3, head(1, 10), "the fence went back"),
-        (1, head(1, 5, launch="b"), "two machines of attempt 1"),
-        (2, head(2, 10, of=1), "changed with the attempt"),
-        (3, head(2, 4, of=2), "an older checkpoint"),
-        (3, head(2, 10, of=1), "an older checkpoint"),
-        (3, head(2, 5, succeeded=True), "after the result"),
+        (check_fence, [*LIVED[:3], head(1, 10), *LIVED[4:]], "the fence went back"),
+        (check_fence, [LIVED[0], head(1, 5, launch="b"), *LIVED[2:]], "two machines of attempt 1"),
+        (check_fence, [*LIVED[:3], head(2, 4, of=2), *LIVED[4:]], "an older checkpoint"),
+        (lambda steps: check_steps(LIVED, steps), [*STEPS[:7], *((2, step) for step in range(8, 11))], "goes on at 8, and not at 6"),
+        (lambda steps: check_steps(LIVED, steps), [*STEPS[:8], (1, 8), *STEPS[8:]], "two attempts worked"),
+        (lambda owed: check_kept(LIVED, owed), {1: 7}, "attempt 1 could keep step 7, and attempt 2 goes on after 5"),
     ],
 )
-def test_a_fence_that_does_not_hold_is_found(place: int, wrong: dict[str, Any], words: str) -> None:
-    check_fence(LIVED)
+def test_a_life_that_is_not_as_it_should_be_is_found(check: Callable[[Any], None], wrong: Any, words: str) -> None:
+    check_fence(LIVED), check_steps(LIVED, STEPS), check_kept(LIVED, {1: 5})
     with pytest.raises(AssertionError, match=words):
-        check_fence([*LIVED[:place], wrong, *LIVED[place + 1 :]])
-
-
-@pytest.mark.parametrize(
-    ("steps", "words"),
-    [
-        ([*STEPS[:7], *((2, step) for step in range(8, 11))], "goes on at 8, and not at 6"),
-        ([*STEPS[:7], *((2, step) for step in range(1, 11))], "goes on at 1, and not at 6"),
-        ([*STEPS[:8], (1, 8), *STEPS[8:]], "two attempts worked"),
-    ],
-)
-def test_steps_that_are_lost_or_done_again_are_found(steps: list[tuple[int, int]], words: str) -> None:
-    check_steps(LIVED, STEPS)
-    with pytest.raises(AssertionError, match=words):
-        check_steps(LIVED, steps)
-
-
-@pytest.mark.parametrize(
-    ("heads", "owed", "words"),
-    [
-        (LIVED, {1: 7}, "attempt 1 could keep step 7, and attempt 2 goes on after 5"),
-        ([head(1, None), head(2, None), *LIVED[3:]], {1: 1}, "attempt 1 could keep step 1, and attempt 2 goes on after 0"),
-    ],
-)
-def test_an_attempt_that_keeps_less_than_it_could_is_found(heads: list[dict[str, Any]], owed: dict[int, int], words: str) -> None:
-    check_kept(LIVED, {1: 5})
-    with pytest.raises(AssertionError, match=words):
-        check_kept(heads, owed)
+        check(wrong)
 
 
 def test_interrupted_five_times_it_ends_as_if_nothing_had_happened(aws: LocalAws, tmp_path: Path) -> None:

@@ -40,14 +40,3 @@ def test_an_unfinished_job_that_is_missing_is_found_within_a_day(jobs: JobAccoun
     run = jobs.tick_at(at)
     assert run.response["seen"] == 1 and run.gaps == [] and job.is_active
     assert job.state == "running", "and it goes on in that very run"
-
-
-def test_a_finished_job_is_left_where_it_is(jobs: JobAccount) -> None:
-    job = jobs.running()
-    job.cancel()
-    jobs.tick()
-    jobs.tick()
-    assert job.phase["closed"] and not job.is_active
-    forget(job)
-    run = jobs.tick_at(swept_at(job))
-    assert run.response["seen"] == 0 and not job.is_active and run.gaps == []

@@ -31,30 +31,6 @@ def test_a_warning_launches_the_next_attempt_in_six_calls(jobs: JobAccount) -> N
     assert first in run.messages[0]["message"] or job.machine in run.messages[0]["message"]
 
 
-def test_a_reclaim_without_a_warning_is_found_by_the_sweep(jobs: JobAccount) -> None:
-    job = jobs.running()
-    first = job.machine
-    jobs.aws.interrupt(first)
-    jobs.tick()
-    assert job.attempt == 2 and jobs.machines() == [job.machine] and job.machine != first
-
-
-def test_a_warning_after_the_result_launches_one_machine_in_vain(jobs: JobAccount) -> None:
-    """Nobody reads `head.json` between the warning and the launch: that call would be the seventh."""
-    job = jobs.running()
-    job.beats()
-    first = job.machine
-    job.ends(shuts_down=False)
-    run = jobs.warn(first)
-    assert job.attempt == 2 and not any("head.json" in str(call["resources"]) for call in run.calls)
-    jobs.tick()
-    assert (job.state, job.phase["result"]) == ("ended", "succeeded") and len(jobs.ever_launched()) == 2
-    for machine in (first, job.phase["machine"]["instance"]):
-        jobs.aws.shut_down(machine)
-    jobs.tick()
-    assert job.phase["closed"] and jobs.machines() == [] and len(jobs.ever_launched()) == 2
-
-
 def test_state_changes_and_rebalances_only_say_look_now(jobs: JobAccount) -> None:
     job = jobs.running()
     job.beats()
@@ -84,14 +60,6 @@ def test_a_batch_of_one_event_is_that_event(jobs: JobAccount) -> None:
     event = jobs.event_of("ec2-instance-state-change", jobs.gpu())
     alone, repeated = jobs.tick(event), jobs.tick(jobs.batch_of([event] * 3))
     assert repeated.counts == alone.counts and repeated.counts["s3:ListBucket"] == 0
-
-
-def test_a_machine_that_a_person_stopped_is_left_as_it_is(jobs: JobAccount) -> None:
-    job = jobs.running()
-    machine = job.machine
-    jobs.aws.set_instance(machine, state="stopped", state_reason="Client.UserInitiatedShutdown")
-    jobs.tick()
-    assert job.phase["result"] == "cancelled" and jobs.state(machine) == "stopped"
 
 
 def test_foreign_instances_do_nothing(jobs: JobAccount) -> None:

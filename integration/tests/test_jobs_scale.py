@@ -66,32 +66,3 @@ def test_what_the_price_list_does_not_say_is_asked_once_a_run(jobs: JobAccount) 
     run = jobs.tick()
     assert states(jobs, 4) == {"running": 4}, "the table knows the price"
     assert run.counts["pricing:GetProducts"] == 1 and len(run.gaps) == 1
-
-
-def test_prices_that_hang_are_waited_for_once_a_run(jobs: JobAccount) -> None:
-    jobs.aws.fault("pricing:GetProducts", "slow", seconds=60, times=None)
-    for number, types in enumerate(("g5.xlarge", "g6.xlarge")):
-        jobs.submit(f"job{number:03}", SPEC.replace("g5.xlarge", types))
-    run = jobs.tick()
-    assert states(jobs, 2) == {"running": 2}, "the table knows the prices"
-    assert run.counts["pricing:GetProducts"] == 1 and len(run.gaps) == 1
-
-
-def test_prices_that_another_run_has_written_are_left(jobs: JobAccount) -> None:
-    jobs.aws.fault("s3:PutObject", "custom", match="prices/current.json", status=412, code="PreconditionFailed", message="Another was faster")
-    jobs.aws.set_listed_price("g5.2xlarge", usd="1.212")
-    jobs.submit("job000")
-    jobs.submit("job001", SPEC.replace("g5.xlarge", "g5.2xlarge"))
-    run = jobs.tick()
-    written = [call for call in run.calls if call["action"] == "s3:PutObject" and call["resources"][0].endswith("prices/current.json")]
-    assert states(jobs, 2) == {"running": 2} and len(written) == 1, "what is not there any more cannot be replaced"
-
-
-def test_where_many_runs_write_a_budget_at_once_the_next_one_asks_again(jobs: JobAccount) -> None:
-    """Each object of the inbox wakes a run of its own. Who loses so often is not held for minutes, and nobody hears of it."""
-    jobs.aws.fault("s3:PutObject", "custom", match="/budgets/", status=412, code="PreconditionFailed", message="Another was faster", times=None)
-    run = jobs.told_of(jobs.submit("llama"))
-    assert jobs.job().state == "reserving" and run.messages == [] and run.gaps == []
-    jobs.aws.clear_faults()
-    jobs.tick()
-    assert jobs.job().state == "running"

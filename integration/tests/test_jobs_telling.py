@@ -48,14 +48,6 @@ def test_without_its_notices_a_fault_is_told_once_an_hour(jobs: JobAccount) -> N
     assert "schema 99" in told[2].message("untagged") and told[2].severities() == {"untagged": "error"}
 
 
-def test_without_its_notices_what_happened_is_told_all_the_same(jobs: JobAccount) -> None:
-    jobs.put(jobs.notices(), b'{"schema": 99}')
-    jobs.submit("wrong", "owner = 1")
-    jobs.submit("right")
-    run = jobs.tick_at((now() + timedelta(hours=1)).replace(minute=20, second=0, microsecond=0))
-    assert "wrong.toml was not accepted" in run.message() and jobs.job("right").machine in run.message()
-
-
 # What an agent finds out
 
 DAMAGED = {"kind": "damaged", "words": "it goes on from step 10, which attempt 1 kept: the checkpoint of step 15 (torn) is damaged"}
@@ -122,10 +114,9 @@ def document(**fields: Any) -> bytes:
 
 
 MIB = 1024 * 1024
-REFUSED = [b"{", document(schema=2), document(warnings=7), b"\xff", document(attempt=2), document(doing="x" * MIB), document(steps_per_hour=1e300)]
 
 
-@pytest.mark.parametrize("body", REFUSED, ids=["json", "schema", "type", "utf-8", "attempt", "size", "number"])
+@pytest.mark.parametrize("body", [b"{", document(attempt=2, doing="x" * MIB)], ids=["json", "size"])
 def test_a_heartbeat_that_cannot_be_believed_is_none_and_its_owner_hears(jobs: JobAccount, body: bytes) -> None:
     job = jobs.running()
     first = job.machine
@@ -139,11 +130,10 @@ def test_a_heartbeat_that_cannot_be_believed_is_none_and_its_owner_hears(jobs: J
     assert job.attempt == 2 and first not in jobs.machines()
 
 
-@pytest.mark.parametrize("name", ["head.json", "1/exit.json"])
-def test_a_job_whose_machine_writes_16_mib_is_cancelled_all_the_same(jobs: JobAccount, name: str) -> None:
+def test_a_job_whose_machine_writes_16_mib_is_cancelled_all_the_same(jobs: JobAccount) -> None:
     job = jobs.running()
     why = "x" * (16 * MIB - 1000)
-    job.write(name, attempt=1, at=rfc3339(now()), reason="failed", why=why, result={"succeeded": False, "why": why, "at": rfc3339(now())})
+    job.write(name := "head.json", attempt=1, at=rfc3339(now()), reason="failed", why=why, result={"succeeded": False, "why": why, "at": rfc3339(now())})
     job.cancel()
     run = jobs.tick()
     assert job.phase["result"] == "cancelled" and len(json.dumps(job.document)) < 20_000
@@ -174,10 +164,7 @@ def test_a_machine_that_curfew_ended_by_its_tag_is_no_persons_doing(jobs: JobAcc
     ("code", "words", "held"),
     [
         ("Client.InternalError", "create grants for the key", "permission"),
-        ("Client.VolumeLimitExceeded", "quota of EBS storage", "quota"),
-        ("Client.InvalidSnapshot.NotFound", "name another image under `[machine] ami`", "unplaceable"),
         ("Server.InsufficientInstanceCapacity", "there was no capacity after all", None),
-        ("Server.InternalError", "a fault of AWS", None),
     ],
 )
 def test_a_machine_that_ec2_did_not_bring_up_says_why_and_what_to_do(jobs: JobAccount, code: str, words: str, held: str | None) -> None:

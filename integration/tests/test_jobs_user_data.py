@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from booting import POWERS_OFF, RECORDER, SHELLS, Machine, identity_with, machine_with, parts, user_data
+from booting import POWERS_OFF, RECORDER, SHELLS, Machine, identity_with, machine_with, user_data
 
 AGENT = b"#!/bin/sh\necho agent >>\"$CURFEW_ROOT/agent-ran\"\n"
 END = int(dt.datetime(2026, 11, 22, 18, 30, 5, tzinfo=dt.UTC).timestamp())
@@ -44,20 +44,6 @@ def boot(machine: Machine) -> None:
 
 
 # What it says
-
-
-def test_it_fits_and_comes_apart_into_two_parts(told: bytes) -> None:
-    assert len(told) < 16 * 1024
-    assert told.isascii()
-    assert list(parts(told)) == ["text/cloud-boothook", "text/x-shellscript"]
-    assert all(part.startswith(b"#!/bin/sh\n") for part in parts(told).values())
-
-
-def test_whatever_a_job_is_called_comes_apart_the_same() -> None:
-    hostile = IDENTITY | {"job": "it's \"$(reboot)\" `reboot` --curfew-user-data-- \N{CRAB}/x-0123abcd"}
-    first, second = parts(user_data(hostile)).values()
-    assert first == parts(user_data(IDENTITY))["text/cloud-boothook"]
-    assert b"reboot" not in second
 
 
 # The end of the machine
