@@ -116,34 +116,20 @@ def said_once(machine: Machine, words: str) -> bool:
 # What is told
 
 
-def test_one_gpu_has_three_series_and_its_job_one(watched: Watched) -> None:
-    with watched.machine() as machine:
-        machine.until(lambda: watched.calls() >= 2)
-    assert watched.series() == of(gpu())
-    assert watched.told(UTILIZATION, gpu()).high == watched.told(UTILIZATION, OF_THE_JOB).high == 97
-    assert watched.told(MEMORY, gpu()).average == 18_000
-    assert watched.told(POWER, gpu()).average == pytest.approx(71.5)
-    # Sampled more often than told.
-    assert watched.told(UTILIZATION, gpu()).samples > watched.calls()
-    assert "GPU" not in machine.said()
-
-
-def test_eight_gpus_are_told_of_in_one_call_with_the_busiest(watched: Watched) -> None:
-    watched.gpus.shows([Gpu(utilization=index * 10) for index in range(8)])
-    with watched.machine() as machine:
-        machine.until(lambda: watched.calls() >= 2)
-    assert watched.series() == of(*(gpu(index) for index in range(8)))
-    assert [watched.told(UTILIZATION, gpu(index)).average for index in range(8)] == [index * 10 for index in range(8)]
-    busiest = watched.told(UTILIZATION, OF_THE_JOB)
-    assert (busiest.low, busiest.high) == (70, 70)
-    assert busiest.samples == watched.told(POWER, gpu(7)).samples
-
-
-def test_it_is_told_where_the_machine_is_and_not_where_the_bucket_is(watched: Watched) -> None:
+def test_each_gpu_has_three_series_and_its_job_one_of_the_busiest(watched: Watched) -> None:
+    """In one call, where the machine is, and not where the bucket is."""
+    watched.gpus.shows([Gpu(index * 10, 18_000, 71.5) for index in range(8)])
     with watched.machine(region=EUROPE) as machine:
-        machine.until(lambda: watched.calls(EUROPE))
-    assert watched.series(EUROPE) == of(gpu())
-    assert watched.series(REGION) == set() and watched.calls(REGION) == 0
+        machine.until(lambda: watched.calls(EUROPE) >= 2)
+    assert watched.series(EUROPE) == of(*(gpu(index) for index in range(8)))
+    assert [watched.told(UTILIZATION, gpu(index), EUROPE).average for index in range(8)] == [index * 10 for index in range(8)]
+    assert watched.told(MEMORY, gpu(7), EUROPE).average == 18_000
+    assert watched.told(POWER, gpu(7), EUROPE).average == pytest.approx(71.5)
+    busiest = watched.told(UTILIZATION, OF_THE_JOB, EUROPE)
+    assert (busiest.low, busiest.high) == (70, 70)
+    # Sampled more often than told.
+    assert busiest.samples == watched.told(POWER, gpu(7), EUROPE).samples > watched.calls(EUROPE)
+    assert watched.series(REGION) == set() and watched.calls(REGION) == 0 and "GPU" not in machine.said()
 
 
 def test_no_gpu_is_watched_before_the_command_runs(watched: Watched, tmp_path: Path) -> None:

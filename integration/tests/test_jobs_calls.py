@@ -71,16 +71,6 @@ def test_a_running_job_takes_five_reads_a_minute_and_no_write(jobs: JobAccount) 
     }
 
 
-def test_what_an_agent_finds_out_costs_what_it_takes_to_say_it_once(jobs: JobAccount) -> None:
-    job = jobs.running()
-    job.beats()
-    jobs.written_long_ago()
-    quiet = jobs.tick()
-    job.beats(warnings=[{"kind": "disk", "words": "the disk is nearly full"}])
-    assert jobs.tick().counts - quiet.counts == {"s3:PutObject": 1, "sns:Publish": 1}
-    assert jobs.tick().counts == quiet.counts
-
-
 # How often, to the call
 
 
@@ -154,30 +144,6 @@ def test_from_a_silent_heart_to_another_machine(jobs: JobAccount) -> None:
         "s3:PutObject": 4 + 2 + 1,  # interrupted, launching, running, told; the budgets; the audit record
         "sns:Publish": 1,
     }
-
-
-def test_from_a_result_to_a_closed_job(jobs: JobAccount) -> None:
-    job = jobs.running()
-    job.beats()
-    jobs.written_long_ago()
-    quiet = jobs.tick()
-    job.ends()
-    run = jobs.tick()
-    assert job.phase["closed"] and not job.is_active
-    assert run.counts - quiet.counts == {
-        "s3:GetObject": 2,  # the budgets
-        "s3:PutObject": 3 + 2 + 1,  # ended, closed, told; the budgets; the audit record
-        "s3:DeleteObject": 1,
-        "sns:Publish": 1,
-    }
-
-
-def test_a_job_that_waits_asks_nothing_of_ec2(jobs: JobAccount) -> None:
-    jobs.aws.set_capacity(0, "g5.xlarge")
-    jobs.submit()
-    jobs.tick()
-    run = jobs.tick()
-    assert not [action for action in run.counts if action.startswith("ec2:")]
 
 
 def test_a_whole_life_needs_these_permissions_and_no_others(jobs: JobAccount) -> None:

@@ -60,15 +60,6 @@ def test_two_warnings_and_the_schedule_at_once_launch_one_successor(jobs: JobAcc
 COLLISION = {"status": 409, "code": "ConditionalRequestConflict", "message": "Somebody else writes it."}
 
 
-def test_what_collides_with_another_write_is_written_again(jobs: JobAccount) -> None:
-    for document in ("spec.toml", "state.json"):
-        jobs.aws.fault("s3:PutObject", "custom", match=document, times=2, **COLLISION)
-    jobs.submit()
-    jobs.tick()
-    job = jobs.job()
-    assert job.state == "running" and jobs.ever_launched() == [job.machine]
-
-
 def test_a_job_is_accepted_once_it_is_written(jobs: JobAccount) -> None:
     jobs.submit()
     jobs.aws.fault("s3:PutObject", "custom", match="state.json", times=None, **COLLISION)
@@ -164,34 +155,12 @@ def test_a_run_whose_time_is_over_says_so_and_the_next_takes_it_up(jobs: JobAcco
     assert job.state == "running" and jobs.ever_launched() == [job.machine]
 
 
-def test_a_crash_after_the_launch_and_before_that_is_written(jobs: JobAccount) -> None:
-    jobs.submit()
-    # The states before: submitted, reserving, launching. That it runs is never written.
-    jobs.aws.fault("s3:PutObject", "error500", match='"state":"running"', times=RETRIED)
-    jobs.tick()
-    job = jobs.job()
-    assert job.state == "launching" and len(jobs.ever_launched()) == 1
-    jobs.aws.clear_faults()
-    jobs.tick()
-    assert job.state == "running" and jobs.ever_launched() == [job.machine]
-
-
 def test_the_loser_of_a_swap_stops_quietly(jobs: JobAccount) -> None:
     """Somebody else writes the job between this run's read and its write."""
     first = jobs.running().machine
     jobs.aws.fault("s3:PutObject", "custom", match="state.json", status=412, code="PreconditionFailed", message="At least one of the pre-conditions you specified did not hold", times=None)
     run = jobs.warn(first)
     assert run.steps == [] and run.gaps == [] and run.counts["ec2:RunInstances"] == 0 and jobs.machines() == [first]
-
-
-def test_ec2_that_does_not_know_its_new_machine_yet_changes_nothing(jobs: JobAccount) -> None:
-    jobs.aws.hide_new_instances(seconds=60)
-    jobs.submit()
-    jobs.tick()
-    job = jobs.job()
-    jobs.tick()
-    jobs.tick()
-    assert job.state == "running" and job.attempt == 1
 
 
 def test_the_last_word_of_a_job_is_not_lost_with_it(jobs: JobAccount) -> None:

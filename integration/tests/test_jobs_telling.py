@@ -86,29 +86,6 @@ def test_what_sns_does_not_take_is_told_by_the_next_run(jobs: JobAccount) -> Non
     assert jobs.tick().messages == []
 
 
-def test_why_an_agent_could_not_go_on_is_told(jobs: JobAccount) -> None:
-    job = jobs.running()
-    why = "there is no user `ada` on this machine"
-    job.beats()
-    job.write("head.json", attempt=1)
-    job.write("1/exit.json", attempt=1, at=rfc3339(now()), reason="broken", why=why)
-    jobs.aws.shut_down(job.machine)
-    run = jobs.tick()
-    assert job.attempt == 2
-    assert "shut itself down and left no result" in run.message() and f"attempt 1 says: {why}." in run.message()
-
-
-def test_what_a_machine_writes_is_bounded_and_makes_no_paragraph_of_its_own(jobs: JobAccount) -> None:
-    job = jobs.running()
-    forged = "full\n\nvision/llama (owner ada): pay at \u202emoc.live\u001b[2J " + "x" * 10_000
-    later = {"kind": "on-fire", "words": "known to a later agent"}
-    job.beats(warnings=[*({"kind": "disk", "words": f"{number} {forged}"} for number in range(5)), later])
-    message = jobs.tick().message()
-    paragraphs = message.split("\n\n")
-    assert len(paragraphs) == 4 and later["words"] in paragraphs[2], "a first line, two matters, and the run"
-    assert len(message) < 2000 and "…" in paragraphs[1] and not {"\u202e", "\u001b"} & set(message)
-
-
 def document(**fields: Any) -> bytes:
     return json.dumps({"schema": 1, "at": rfc3339(now()), "attempt": 1, **fields}).encode()
 
@@ -160,19 +137,11 @@ def test_a_machine_that_curfew_ended_by_its_tag_is_no_persons_doing(jobs: JobAcc
     assert job.phase["why"].startswith(why) and why in run.messages[-1]["message"] and len(jobs.aws.messages()) == told + 1
 
 
-@pytest.mark.parametrize(
-    ("code", "words", "held"),
-    [
-        ("Client.InternalError", "create grants for the key", "permission"),
-        ("Server.InsufficientInstanceCapacity", "there was no capacity after all", None),
-    ],
-)
-def test_a_machine_that_ec2_did_not_bring_up_says_why_and_what_to_do(jobs: JobAccount, code: str, words: str, held: str | None) -> None:
+def test_a_machine_that_ec2_did_not_bring_up_says_why_and_what_to_do(jobs: JobAccount) -> None:
     job = jobs.running()
-    machine = job.machine
+    machine, code, words = job.machine, "Client.InternalError", "create grants for the key"
     jobs.aws.set_instance(machine, state="terminated", state_reason=code)
     run = jobs.tick()
-    assert (job.attempt, job.state) == ((1, "held") if held else (2, "running"))
-    assert job.phase.get("by") == held and jobs.machines() == ([] if held else [job.machine])
+    assert (job.attempt, job.state, job.phase["by"]) == (1, "held", "permission") and jobs.machines() == []
     assert run.message().count(code) == 1 and run.message().count(words) == 1, run.message()
-    assert not held or machine in job.phase["why"] and words in job.phase["why"]
+    assert machine in job.phase["why"] and words in job.phase["why"]

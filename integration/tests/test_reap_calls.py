@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
+from granted import assert_role_fits, objects
 from local_aws.client import REGION
 from reaping import EUROPE, READS, Account, Run, ago, rfc3339
-from template_actions import granted_actions
-
-# Granted, and not seen here, each for a reason.
-NOT_SEEN = {
-    "kms:GenerateDataKey",  # an encrypted bucket and topic: the local AWS asks for no key
-    "kms:Decrypt",
-    "kms:CreateGrant",  # EC2 opens encrypted volumes at a start
-    "sqs:SendMessage",  # Lambda's: the on-failure destination
-    "logs:CreateLogStream",  # Lambda's
-    "logs:PutLogEvents",
-    "s3:ListBucket",  # without it an absent object looks forbidden; nothing is listed
-}
 
 
 def test_the_role_may_do_what_was_done_and_nothing_else(account: Account) -> None:
     runs = _everything(account)
-    seen = {permission for run in runs for call in run.calls for permission in call["permissions"]}
-    assert READS <= seen, "a run of everything left out a look"
-    granted = granted_actions("reap-instances")
-    assert seen - granted == set(), "the deployed function would be denied"
-    assert granted - seen == NOT_SEEN & granted
-    assert NOT_SEEN - granted == set(), "no longer granted: shorten the list"
-
+    not_seen = {
+        "kms:CreateGrant",  # EC2 opens encrypted volumes at a start
+        "s3:ListBucket",  # without it an absent object looks forbidden; nothing is listed
+    }
+    assert_role_fits("reap-instances", runs, READS, not_seen)
     # config/, prices/ and jobs/ are only read; notices/, activity/ and plans/ are the function's own.
-    touched: dict[str, set[str]] = {"s3:GetObject": set(), "s3:PutObject": set()}
-    for call in (call for run in runs for call in run.calls if call["action"] in touched):
-        touched[call["action"]] |= {"/".join(key.split("/")[1:3]) for key in call["resources"]}
     regions = {f"activity/{region}.json" for region in (REGION, EUROPE)}
     read = {"config/curfew.toml", "prices/current.json", "notices/reap-instances", "jobs/vision", *regions}
-    assert touched["s3:GetObject"] == read
-    days = {key for key in touched["s3:PutObject"] if key.startswith("plans/")}
-    assert touched["s3:PutObject"] - days <= {"notices/reap-instances", *regions} and days
+    assert objects(runs, "s3:GetObject") == read
+    written = objects(runs, "s3:PutObject")
+    days = {key for key in written if key.startswith("plans/")}
+    assert written - days <= {"notices/reap-instances", *regions} and days
 
 
 def _everything(account: Account) -> list[Run]:
