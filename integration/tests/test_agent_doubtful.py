@@ -42,7 +42,8 @@ def test_what_a_handler_saves_unmarked_before_it_exits_with_143_is_gone_on_from(
 def test_what_was_renamed_just_before_the_signal_is_kept_beside_a_certain_one(job: Job) -> None:
     folder = job.checkpoints
     job.spec(f"cd {folder}; n=0; while :; do n=$((n+1)); echo $n > .new; mv .new model-$n.pt; sleep 0.2; done", keep=1)
-    with job.machine(1) as machine:
+    # A minute, in which the newest is not certain, is 6 s here: longer than a busy machine takes from the signal to the last look.
+    with job.machine(1, hurry=10) as machine:
         machine.until(lambda: job.kept())
         is_taken_back(machine)
     newest = max(int(path.stem.partition("-")[2]) for path in folder.glob("model-*.pt"))

@@ -163,8 +163,10 @@ def test_it_does_not_wait_for_ever(job: Job, heard: bool) -> None:
     job.put(f"attempts/{NAME}/head.json", head(1))
     begun = time.monotonic()
     if heard:
-        just_now = datetime.datetime.now(datetime.UTC).isoformat()
-        job.put(f"attempts/{NAME}/1/heartbeat.json", json.dumps({"schema": 1, "at": just_now, "attempt": 1}))
+        # So that it is not found silent, however slowly this machine starts.
+        key, later = f"attempts/{NAME}/1/heartbeat.json", datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1)
+        job.put(key, json.dumps({"schema": 1, "at": later.isoformat(), "attempt": 1}))
+        job.aws.set_object(BUCKET, key, later)
     with job.machine(3, hurry=100) as machine:
         machine.ends()
     # 150 s, a hundred times faster, and never less.

@@ -182,18 +182,6 @@ def test_a_check_that_can_fail(account: Account) -> None:
         raise AssertionError("a look at a second region went unnoticed")
 
 
-def test_a_team_that_is_told_twice_is_seen(account: Account) -> None:
-    account.idle(account.gpu())
-    run = account.tick()
-    published = [call for call in run.calls if call["action"] == "sns:Publish"]
-    assert len(published) == len(run.messages) == 1
-    twice = replace(run, calls=[*run.calls, *published], messages=run.messages * 2)
-    fewest = Fewest().look(instances=1, types=1).look(instances=0, types=0)
-    fewest.ask(first=3, further=0, listed=3).act(twice).remember(regions=1)
-    with pytest.raises(AssertionError, match="a team got two messages"):
-        check(twice, fewest)
-
-
 def test_what_every_run_reads_and_writes_is_what_the_bill_counts(account: Account) -> None:
     """shared/operator/tests/bill.rs: four objects read, one written, in a run that has nothing to do in one region."""
     account.configure(regions=[REGION])

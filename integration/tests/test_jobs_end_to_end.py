@@ -1,6 +1,6 @@
 """A job that is interrupted five times at random moments ends as if nothing had happened. What that means is `Life.check`, in lives.py.
 
-A few seeds in `make test`; `make end-to-end-all` lives LIVES random ones, and `make end-to-end-all SEED=7` one of them again.
+Two seeds in `make test`; `make end-to-end-all` lives LIVES random ones, and `make end-to-end-all SEED=7` one of them again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from local_aws import LocalAws
 
 pytestmark = pytest.mark.skipif(not moved_clock.IS_HERE, reason="machines are processes of Linux")
 
-SEEDS = (1, 2, 10)  # together they lose machines in each way, early and late
+SEEDS = (1, 29)  # together they lose machines in each way, early and late
 _AT_ONCE = 3
 
 

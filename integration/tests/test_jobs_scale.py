@@ -10,7 +10,7 @@ from collections import Counter
 
 from jobs import SPEC, JobAccount
 
-JOBS = int(os.environ.get("JOBS", "24"))
+JOBS = int(os.environ.get("JOBS", "12"))
 RANKINGS_MAX = 120  # of one sweep, as in shared/execution/src/jobs/work.rs
 # What a ranking takes of AWS, for however many jobs that want the same.
 ONCE = {
