@@ -184,6 +184,15 @@ def test_a_gpu_that_falls_off_the_bus_takes_no_other_with_it(watched: Watched) -
     assert said_once(machine, "GPU 1 has fallen off the bus")
 
 
+def test_all_that_fall_off_are_looked_for_again(watched: Watched) -> None:
+    with watched.machine() as machine:
+        machine.until(lambda: watched.calls())
+        watched.gpus.shows([Gpu(utilization=LOST)])
+        machine.until(lambda: "GPU 0 has fallen off the bus" in machine.said())
+        watched.gpus.shows([Gpu(5)])
+        machine.until(lambda: watched.told(UTILIZATION, gpu()).low == 5)
+
+
 def test_a_call_that_hangs_holds_nothing_up(watched: Watched) -> None:
     watched.gpus.shows([Gpu(97), Gpu(power=HANGS)])
     with watched.machine() as machine:

@@ -10,7 +10,7 @@ import pytest
 
 from command import Said, curfew
 from held import apply, due, held
-from reaping import Account, ago, moment, now, rfc3339
+from reaping import EUROPE, Account, ago, moment, now, rfc3339
 from reaping_volumes import VolumeAccount
 
 
@@ -135,6 +135,28 @@ def test_what_spares_it(account: Account, tags: dict[str, str], reason: str, wor
     assert account.tick().skipped == {reason: 1}
 
 
+def test_one_without_an_accelerator(account: Account) -> None:
+    cpu = account.gpu("m5.large")
+    one = explained(account, cpu)
+    assert one["rules"] == [] and one["decision"]["reason"] == "no-accelerator"
+    assert "none of Curfew's business" in explain(account, cpu).fine().out
+
+
+def test_one_that_curfew_stopped(account: Account) -> None:
+    at = rfc3339(ago(hours=1))
+    night = account.gpu(tags={"curfew:stopped": f"idle {at}"}, state="stopped")
+    one = explained(account, night)
+    assert one["stopped"] == {"at": at, "rule": "idle"}
+    lines = explain(account, night).fine().out.splitlines()
+    assert lines[1] == f"  state     stopped by Curfew at {at} (idle); curfew undo {night} starts it"
+    assert [line for line in lines if "it is stopped" in line] == [
+        "  rules     none is judged, not before it runs (it is stopped)"
+    ]
+    by_hand = account.gpu(state="stopped")
+    assert explained(account, by_hand)["stopped"] is None
+    assert "  state     stopped, launched " in explain(account, by_hand).fine().out
+
+
 def test_one_that_waits_for_a_person(account: Account) -> None:
     [gpu, _], run = held(account)
     account.configure(limits={"actions_max": 1})
@@ -171,6 +193,12 @@ def test_the_ceiling_is_that_of_the_newest_run(account: Account) -> None:
     assert rule(default, "idle")["verdict"] == "violated"
 
 
+def test_a_region_where_no_run_looks(account: Account) -> None:
+    account.configure(regions=[EUROPE])
+    gpu = account.idle(account.gpu())
+    assert "no run looks at us-east-1" in explained(account, gpu)["notes"][0]
+
+
 # What cannot be explained
 
 
@@ -202,6 +230,12 @@ def test_what_may_not_be_asked_is_a_gap_and_no_reason(account: Account) -> None:
     one = explained(account, gpu)
     assert rule(one, "idle")["verdict"] == "unknown"
     assert [gap["call"] for gap in one["gaps"]] == ["cloudwatch:GetMetricData"]
+
+
+def test_a_configuration_that_is_refused(account: Account) -> None:
+    account.write_config("mode = 1")
+    said = explain(account, account.gpu())
+    assert said.code == 2 and "config/curfew.toml, line 1" in said.err
 
 
 # Volumes

@@ -150,6 +150,15 @@ def test_one_run_to_be_reviewed(account: Account) -> None:
     assert whole == record
 
 
+def test_a_run_of_last_week_is_found(account: Account) -> None:
+    account.idle(account.gpu())
+    run = account.tick().response["run"]
+    rewrite(account, run, at=ago(days=6))
+    assert plans(account, run[:8]).fine()
+    rewrite(account, run, at=ago(days=9))
+    assert plans(account, run[:8]).code == 2
+
+
 def test_what_is_wrong(account: Account) -> None:
     for arguments, why in [
         (["--since", "soon"], "`soon` is not a duration"),

@@ -159,6 +159,12 @@ def test_the_result_as_a_table(bare: Undeployed) -> None:
     assert "[2/2]" in said.err and bare.scan("--quiet").err == ""
 
 
+def test_nothing_found_is_said_and_ends_with_0(bare: Undeployed) -> None:
+    bare.busy(bare.gpu())
+    said = bare.scan()
+    assert (said.code, said.out) == (0, "Nothing found among 1 GPU instance and 0 unattached volumes in 2 regions.\n")
+
+
 def test_only_the_regions_that_are_named(bare: Undeployed, aws: LocalAws) -> None:
     here, there = bare.idle(bare.gpu()), bare.idle(bare.gpu(region=EUROPE), EUROPE)
     aws.clear_calls()

@@ -58,6 +58,11 @@ def test_it_lies_in_the_inbox_as_it_was_written(account: Account, here: Path) ->
     assert job.endswith(etag(account).strip('"')[:8]) and f"curfew jobs {job}" in said.err
 
 
+def test_the_job_s_own_name_is_that_of_the_object(account: Account, here: Path) -> None:
+    submit(account, here, f'name = "llama.ft"\n{with_image(account)}').fine()
+    assert account.keys("inbox/") == ["inbox/vision/llama.ft.toml"]
+
+
 def test_what_it_would_cost_and_where_it_would_run(account: Account, here: Path) -> None:
     said = submit(account, here, with_image(account), "--dry-run").fine()
     assert account.keys("inbox/") == []
@@ -119,6 +124,12 @@ def test_a_team_has_to_be_known(account: Account, here: Path) -> None:
         said = curfew(account.environment(), *arguments, "--team", team)
         assert said.code == 2 and "names no team: " in said.err.replace("\n       ", ": "), said
     assert account.keys("inbox/") == ["inbox/nlp/train.toml", "inbox/vision/train.toml"]
+
+
+def test_a_team_that_is_perhaps_a_slip_is_a_warning(account: Account, here: Path) -> None:
+    account.configure(teams={"nlp": {}})
+    said = submit(account, here, with_image(account)).fine()
+    assert "warning: the configuration says nothing of a team vision; it has nlp" in said.err
 
 
 # The answer

@@ -56,6 +56,12 @@ def test_a_stack_of_somebody_else_is_left_as_it_is(account: Account) -> None:
     assert account.aws.client("cloudformation").describe_stacks(StackName="curfew-team-vision")["Stacks"]
 
 
+def test_what_cloudformation_refuses_is_said_with_the_permission(account: Account) -> None:
+    account.aws.fault("cloudformation:CreateStack", "access_denied", times=None)
+    said = team(account, "create", "vision")
+    assert said.code == 2 and "grant cloudformation:CreateStack" in said.err and not profiles(account)
+
+
 def test_teams_are_listed_with_what_they_lack(account: Account) -> None:
     assert "no team yet" in team(account, "list").fine().out
     running(account)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -113,6 +114,13 @@ def test_a_start_that_is_refused_says_why(account: Account) -> None:
     assert answer.code == 2 and "InsufficientInstanceCapacity: None left; AWS has none at the moment; try again in a minute" in answer.err
 
 
+def test_a_start_whose_answer_is_lost(account: Account) -> None:
+    gpu = stopped(account)
+    account.aws.fault("ec2:StartInstances", "lost_answer", times=None)
+    undo(account, gpu).fine()
+    assert account.state(gpu) == "running"
+
+
 # Volumes
 
 
@@ -163,6 +171,13 @@ def test_twice_it_is_there_already(storage: VolumeAccount) -> None:
     assert len(volumes(storage, EUROPE)) == 2
 
 
+def test_two_at_once_make_one_volume_only(storage: VolumeAccount) -> None:
+    volume = deleted(storage)["VolumeId"]
+    with ThreadPoolExecutor() as both:
+        answers = list(both.map(lambda one: undo(storage, one, one), [volume] * 2))
+    assert {said.code for said in answers} <= {0, 1} and len(volumes(storage)) == 1, answers
+
+
 def test_where_nobody_answers_the_next_undo_finds_what_was_made(storage: VolumeAccount) -> None:
     volume = deleted(storage)["VolumeId"]
     storage.aws.fault("ec2:CreateVolume", "lost_answer", times=None)
@@ -210,3 +225,18 @@ def test_what_is_asked_is_legible_and_volumes_are_priced_by_the_month(storage: V
     assert question in terminal.shown
     terminal.type("n\n")
     assert terminal.end() == 1 and volumes(storage) == []
+
+
+def test_where_the_trail_is_forbidden_the_tags_are_enough(storage: VolumeAccount) -> None:
+    volume = deleted(storage)["VolumeId"]
+    storage.aws.fault("s3:ListObjectsV2", "access_denied", times=None)
+    answer = undo(storage, NOBODY, volume)
+    assert answer.code == 1 and "restored as" in answer.out
+    assert answer.err.count("the audit trail is not read: s3:ListBucket") == 1
+
+
+def test_several_at_once(storage: VolumeAccount) -> None:
+    volume = deleted(storage)["VolumeId"]
+    asleep = storage.host(tags={"curfew:stopped": f"idle {rfc3339(now() + timedelta(seconds=5))}"}, state="stopped")
+    outcomes = {one["resource"]: one["outcome"] for one in told(storage, volume, NOBODY, asleep)}
+    assert outcomes == {volume: "restored", NOBODY: "unchanged", asleep: "started"}

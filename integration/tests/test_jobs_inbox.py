@@ -6,7 +6,7 @@ import json
 from datetime import timedelta
 
 from jobs import SPEC, JobAccount
-from reaping import BUCKET, now
+from reaping import BUCKET, now, rfc3339
 
 WRONG = """
 owner = "ada@example.com"
@@ -130,6 +130,33 @@ def test_a_team_with_an_odd_name_is_one_folder_everywhere(jobs: JobAccount) -> N
     [machine] = jobs.machines()
     assert jobs.aws.tags(machine)["curfew:job"] == answer["job"] and jobs.aws.tags(machine)["Team"] == "Bild Köln"
     assert [step["action"] for step in jobs.warn(machine).steps] == ["notify", "launch"]
+
+
+def test_a_state_that_lies_elsewhere_than_it_says_launches_nothing(jobs: JobAccount) -> None:
+    """Whoever can copy a state, or write at a key that looks like a job's, gets no machine by it."""
+    job = jobs.running()
+    forged = {**job.document, "phase": {"state": "submitted"}, "attempt": 0, "machines": 0}
+    before = len(jobs.ever_launched())
+    for at in ("nlp/other-0123abcd", "nlp/attempts", "nlp/LLAMA-0123ABCD"):
+        jobs.put(f"jobs/{at}/state.json", json.dumps(forged).encode())
+        jobs.put(f"jobs/{at}/spec.toml", SPEC.encode())
+        jobs.put(f"active/{at}", b'{"schema":1}')
+    run = jobs.tick()
+    assert len(jobs.ever_launched()) == before
+    [gap] = run.gaps
+    assert f"jobs/nlp/other-0123abcd/state.json says that it is of {job.id}, so Curfew does not believe it" in gap["error"]
+    assert json.loads(jobs.aws.client("s3").get_object(Bucket=BUCKET, Key="jobs/nlp/other-0123abcd/state.json")["Body"].read()) == forged
+
+
+def test_an_answer_about_another_teams_job_is_none(jobs: JobAccount) -> None:
+    key = jobs.submit()
+    etag = jobs.aws.client("s3").head_object(Bucket=BUCKET, Key=key)["ETag"]
+    forged = {"schema": 1, "object": etag, "at": rfc3339(now()), "job": "nlp/bert-0123abcd"}
+    jobs.put("inbox/vision/llama.accepted.json", json.dumps(forged).encode())
+    run = jobs.told_of(key)
+    [gap] = run.gaps
+    assert "inbox/vision/llama.accepted.json says that it is of nlp/bert-0123abcd" in gap["error"]
+    assert jobs.keys("jobs/") == []
 
 
 def test_other_objects_of_the_bucket_wake_nothing(jobs: JobAccount) -> None:

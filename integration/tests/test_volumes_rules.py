@@ -99,6 +99,17 @@ def test_a_snapshot_takes_as_many_runs_as_it_takes_and_one_that_fails_deletes_no
     assert storage.tick().is_quiet
 
 
+def test_what_is_configured_now_counts_and_a_snapshot_that_is_there_already(storage: VolumeAccount) -> None:
+    """Where something harsher was announced; and where an earlier run has begun one, whose mark was taken back since."""
+    harsher, volume = storage.marked("delete"), storage.orphan()
+    snapshot = storage.snapshot_of(volume, started=ago(days=3))
+    run = storage.tick()
+    assert (run.said(harsher)[0], run.said(volume)[0]) == ("snapshot", "mark")
+    run = storage.tick()
+    assert {run.said(one) for one in (harsher, volume)} == {("delete", "orphaned", "done")}
+    assert storage.snapshots(volume) == [snapshot] and len(storage.snapshots(harsher)) == 1
+
+
 def test_deleted_without_a_snapshot_where_the_account_says_so(storage: VolumeAccount) -> None:
     storage.configure(volumes={"action": "delete"})
     volume = storage.orphan()
@@ -186,6 +197,9 @@ def test_what_is_skipped_is_not_touched_and_told_at_most_once(storage: VolumeAcc
             assert volume not in first.message()
     for part in (host, f"{since:%Y-%m-%dT%H:%M:%S}Z", "14d", "$40.00 a month"):
         assert part in paragraph(first, attached), part
+    storage.aws.fault("s3:GetObject", "access_denied", match="active/")
+    run = storage.tick()
+    assert run.skipped["live-job"] == 1 and [gap["call"] for gap in run.gaps] == ["s3:GetObject"], "nobody can say that it is over"
     storage.aws.client("s3").delete_object(Bucket=BUCKET, Key="active/vision/train-0123abcd")
     [of_job] = [volume for volume, tag in of.items() if tag == job]
     assert storage.tick().said(of_job) == ("delete", "orphaned", "done")
