@@ -99,3 +99,21 @@ def test_what_ec2_does_not_show_yet_is_said(account: Account) -> None:
     account.aws.before("ec2:DescribeInstances", untag, skip=1)
     answer = said(account, "protect", gpu).fine()
     assert "does not show it yet" in answer.out
+
+
+def test_of_a_deleted_volume_it_says_how_to_restore_it(account: Account) -> None:
+    volume = NOBODY.replace("i-", "vol-")
+    answer = said(account, "keep", volume, "3d")
+    assert answer.code == 2 and f"curfew undo {volume}" in answer.err
+
+
+def test_a_lost_answer_is_asked_again(account: Account) -> None:
+    gpu = account.gpu()
+    account.aws.fault("ec2:CreateTags", "lost_answer")
+    assert only(said(account, "protect", gpu, "--json").fine())["outcome"] == "protected"
+
+
+def test_a_region_that_does_not_answer_may_have_it(account: Account) -> None:
+    account.aws.fault("ec2:DescribeInstances", "access_denied", region=EUROPE, times=None)
+    answer = said(account, "protect", NOBODY)
+    assert answer.code == 2 and f"ec2:DescribeInstances failed in {EUROPE}" in answer.err

@@ -227,6 +227,12 @@ def test_what_is_asked_is_legible_and_volumes_are_priced_by_the_month(storage: V
     assert terminal.end() == 1 and volumes(storage) == []
 
 
+def test_a_region_that_does_not_answer_may_have_the_snapshot(storage: VolumeAccount) -> None:
+    storage.aws.fault("ec2:DescribeSnapshots", "access_denied", region=EUROPE, times=None)
+    answer = undo(storage, NOBODY)
+    assert answer.code == 2 and f"ec2:DescribeSnapshots failed in {EUROPE}" in answer.err
+
+
 def test_where_the_trail_is_forbidden_the_tags_are_enough(storage: VolumeAccount) -> None:
     volume = deleted(storage)["VolumeId"]
     storage.aws.fault("s3:ListObjectsV2", "access_denied", times=None)
