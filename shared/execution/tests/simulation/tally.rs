@@ -11,7 +11,7 @@ use crate::oracle::IdleShare;
 use crate::owners::Behaviour;
 
 /// From so many account-days on, everything that can happen must have happened.
-const DAYS_FOR_EVERYTHING: u64 = 10_000;
+const DAYS_FOR_EVERYTHING: u64 = 4_000;
 const RECOVERED_MIN_PERCENT: f64 = 95.0;
 const VIOLATIONS_PRINTED_MAX: usize = 20;
 

@@ -10,7 +10,7 @@ use crate::fault::Fault;
 use crate::owners::Behaviour;
 
 /// From so many account-days on, everything that can happen must have happened.
-const DAYS_FOR_EVERYTHING: u64 = 10_000;
+const DAYS_FOR_EVERYTHING: u64 = 4_000;
 const VIOLATIONS_PRINTED_MAX: usize = 20;
 
 /// Everything that a run does.
