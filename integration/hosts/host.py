@@ -138,12 +138,6 @@ class Host:
         if self._relay is not None:
             self._relay.cut()
 
-    def mend_network(self) -> None:
-        self._is_cut = False
-        self._metadata().answers.set()
-        if self._relay is not None:
-            self._relay.mend()
-
     def reboot(self) -> None:
         """Out of order: the plug, and on again with the same disk."""
         with self._lock:

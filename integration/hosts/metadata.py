@@ -21,7 +21,7 @@ from local_aws.client import ACCOUNT
 INTERRUPTION = "/latest/meta-data/spot/instance-action"
 TERMINATION_TIME = "/latest/meta-data/spot/termination-time"
 REBALANCE = "/latest/meta-data/events/recommendations/rebalance"
-_ROLES = "/latest/meta-data/iam/security-credentials/"
+ROLES = "/latest/meta-data/iam/security-credentials/"
 _TOKEN_SECONDS_MAX = 21600
 _CREDENTIALS_LAST = timedelta(hours=6)
 
@@ -29,8 +29,12 @@ _CREDENTIALS_LAST = timedelta(hours=6)
 class Metadata:
     """What a machine is told of itself. `says` holds what was added to it; `asked`, which paths were asked for, in order."""
 
-    def __init__(self, machine: dict[str, Any], listening: socket.socket, role: str, clock: Callable[[], float] = time.time) -> None:
-        self.role, self.says, self.asked = role, _of(machine), list[str]()
+    status = 0  # answered to everything, where it is not 0
+
+    def __init__(
+        self, machine: dict[str, Any] | None, listening: socket.socket, role: str | None, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.role, self.says, self.asked = role, _of(machine) if machine else {}, list[str]()
         self.answers = threading.Event()  # cleared: nothing comes back any more
         self.answers.set()
         self._clock = clock
@@ -65,9 +69,9 @@ class Metadata:
         self.asked.append(path)
         if token is None or self._tokens.get(token, 0) < time.monotonic():
             return 401, ""
-        if path in (_ROLES, _ROLES.rstrip("/")):
+        if self.role is not None and path in (ROLES, ROLES.rstrip("/")):
             return 200, self.role
-        if path == _ROLES + self.role:
+        if self.role is not None and path == ROLES + self.role:
             return 200, self._credentials()
         said = self.says.get(path)
         return (404, "") if said is None else (200, said)
@@ -139,8 +143,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(*self.server.metadata.answer(self.path, self.headers.get("X-aws-ec2-metadata-token")))
 
     def _answer(self, status: int, text: str, *headers: tuple[str, str]) -> None:
-        body = text.encode()
-        self.send_response(status)
+        body = b"" if self.server.metadata.status else text.encode()
+        self.send_response(self.server.metadata.status or status)
         for name, value in (*headers, ("Content-Type", "text/plain"), ("Content-Length", str(len(body)))):
             self.send_header(name, value)
         self.end_headers()

@@ -41,10 +41,7 @@ class Relay:
 
     def cut(self) -> None:
         """From now on whoever speaks hears nothing, and nothing is closed."""
-        self._loop.do(self._set(False))
-
-    def mend(self) -> None:
-        self._loop.do(self._set(True))
+        self._loop.do(self._cut())
 
     def close(self) -> None:
         self._loop.do(self._end())
@@ -54,8 +51,8 @@ class Relay:
         self._open.set()
         self._add(self._accept())
 
-    async def _set(self, is_open: bool) -> None:
-        (self._open.set if is_open else self._open.clear)()
+    async def _cut(self) -> None:
+        self._open.clear()
 
     async def _end(self) -> None:
         tasks = list(self._tasks)

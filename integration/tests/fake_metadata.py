@@ -1,45 +1,34 @@
-"""IMDSv2, as a machine sees it: a token, what EC2 tells the machine of its own end, and the credentials of its role."""
+"""The instance metadata for an agent without a machine around it: with credentials only when a test gives some, and with all that can go wrong."""
 
 from __future__ import annotations
 
 import json
-import threading
+import socket
 from datetime import datetime, timedelta, timezone
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-INTERRUPTION = "/latest/meta-data/spot/instance-action"
-REBALANCE = "/latest/meta-data/events/recommendations/rebalance"
-ROLES = "/latest/meta-data/iam/security-credentials/"
+from hosts import metadata
+from hosts.metadata import INTERRUPTION, REBALANCE, ROLES
+
+__all__ = ["INTERRUPTION", "REBALANCE", "Metadata"]
 _ROLE = "curfew-job"
 
 
-class Metadata:
+class Metadata(metadata.Metadata):
     """Listens on a port of its own; `with Metadata() as metadata`."""
 
     def __init__(self) -> None:
-        self.says: dict[str, str] = {}
-        self.asked: list[str] = []
-        self.status = 0  # answered to everything, where it is not 0
-        self._tokens, self._goes_on = 1, threading.Event()
-        self._goes_on.set()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
+        listening = socket.create_server(("127.0.0.1", 0))
+        self.endpoint = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        super().__init__(None, listening, None)
 
     def __enter__(self) -> Metadata:
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._goes_on.set()
-        self._server.shutdown()
-        self._server.server_close()
-
-    @property
-    def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        self.close()
 
     def warn(self, seconds: float) -> None:
-        """The machine is taken back in so many seconds."""
+        """To the fraction of a second: tests give little notice."""
         ends = datetime.now(timezone.utc) + timedelta(seconds=seconds)
         self.says[INTERRUPTION] = json.dumps({"action": "terminate", "time": ends.strftime("%Y-%m-%dT%H:%M:%S.%fZ")})
 
@@ -55,49 +44,12 @@ class Metadata:
 
     def hang(self) -> None:
         """Takes requests and answers none."""
-        self._goes_on.clear()
+        self.answers.clear()
 
     def go_on(self) -> None:
-        self._goes_on.set()
+        self.answers.set()
         self.status = 0
 
     def forget_tokens(self) -> None:
         """None that was given out is good any more."""
-        self._tokens += 1
-
-    def token(self) -> str:
-        return f"token-{self._tokens}"
-
-    def recommend(self) -> None:
-        """It may be soon."""
-        self.says[REBALANCE] = json.dumps({"noticeTime": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")})
-
-
-def _handler(metadata: Metadata) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_PUT(self) -> None:
-            wanted = self.path == "/latest/api/token" and self.headers.get("X-aws-ec2-metadata-token-ttl-seconds")
-            self._answer(200 if wanted else 400, metadata.token() if wanted else "")
-
-        def do_GET(self) -> None:
-            metadata.asked.append(self.path)
-            if self.headers.get("X-aws-ec2-metadata-token") != metadata.token():
-                return self._answer(401, "")
-            said = metadata.says.get(self.path)
-            self._answer(404 if said is None else 200, said or "")
-
-        def _answer(self, status: int, text: str) -> None:
-            metadata._goes_on.wait()
-            status, text = (metadata.status, "") if metadata.status else (status, text)
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(text)))
-            self.send_header("X-Aws-Ec2-Metadata-Token-Ttl-Seconds", "21600")
-            self.end_headers()
-            self.wfile.write(text.encode())
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    return Handler
+        self._tokens.clear()
