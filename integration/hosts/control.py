@@ -30,7 +30,7 @@ _LOOK_SECONDS = 0.05
 _OBJECTS = ("inbox/*.toml", "jobs/*/cancel.json")
 # The rule of template.yaml knows the first state of each end; the local AWS goes to the last at once.
 _STATES = ("stopping", "stopped", "shutting-down", "terminated")
-_WARNING, _REBALANCE, _STATE = "ec2-spot-interruption-warning", "ec2-rebalance-recommendation", "ec2-instance-state-change"
+_WARNING, _STATE = "ec2-spot-interruption-warning", "ec2-instance-state-change"
 
 
 @dataclass(frozen=True)
@@ -128,11 +128,6 @@ class Control:
         host.dark.wait(max(until - time.monotonic(), 0))
         host.pull_the_plug()
         self.aws.interrupt(host.id, region=host.region)
-
-    def recommend(self, host: Host) -> None:
-        """An interruption of it has become likelier."""
-        host.recommend()
-        self._tell(_REBALANCE, host)
 
     def pull_the_plug(self, host: Host, silent: bool = False) -> None:
         """It is off, without a warning. EC2 says that it took it back; or, where that is `silent`, goes on saying that it runs, as of a machine

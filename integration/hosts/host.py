@@ -123,10 +123,6 @@ class Host:
         """EC2 says to the machine that it takes it back in so many seconds."""
         self._metadata().warn(seconds)
 
-    def recommend(self) -> None:
-        """EC2 says that an interruption has become likelier."""
-        self._metadata().recommend()
-
     def pull_the_plug(self) -> None:
         """All of its processes at once, nothing in order."""
         self._go_dark("plug")

@@ -29,8 +29,6 @@ _CREDENTIALS_LAST = timedelta(hours=6)
 class Metadata:
     """What a machine is told of itself. `says` holds what was added to it; `asked`, which paths were asked for, in order."""
 
-    status = 0  # answered to everything, where it is not 0
-
     def __init__(
         self, machine: dict[str, Any] | None, listening: socket.socket, role: str | None, clock: Callable[[], float] = time.time
     ) -> None:
@@ -143,8 +141,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(*self.server.metadata.answer(self.path, self.headers.get("X-aws-ec2-metadata-token")))
 
     def _answer(self, status: int, text: str, *headers: tuple[str, str]) -> None:
-        body = b"" if self.server.metadata.status else text.encode()
-        self.send_response(self.server.metadata.status or status)
+        body = text.encode()
+        self.send_response(status)
         for name, value in (*headers, ("Content-Type", "text/plain"), ("Content-Length", str(len(body)))):
             self.send_header(name, value)
         self.end_headers()

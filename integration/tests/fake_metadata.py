@@ -7,9 +7,9 @@ import socket
 from datetime import datetime, timedelta, timezone
 
 from hosts import metadata
-from hosts.metadata import INTERRUPTION, REBALANCE, ROLES
+from hosts.metadata import INTERRUPTION, ROLES
 
-__all__ = ["INTERRUPTION", "REBALANCE", "Metadata"]
+__all__ = ["INTERRUPTION", "Metadata"]
 _ROLE = "curfew-job"
 
 
@@ -48,7 +48,6 @@ class Metadata(metadata.Metadata):
 
     def go_on(self) -> None:
         self.answers.set()
-        self.status = 0
 
     def forget_tokens(self) -> None:
         """None that was given out is good any more."""
