@@ -95,8 +95,8 @@ pub const EXPIRES_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_mins(
 /// No attempt is begun that has less than this to run: it would boot, and end.
 pub const ATTEMPT_MIN: jiff::SignedDuration = jiff::SignedDuration::from_mins(15);
 
-/// How long a launch may be without an answer before people hear of it: throttling passes in minutes.
-pub const UNANSWERED_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
+/// From this age on a run reports a launch without an answer as a gap: throttling passes in minutes. Its owner is notified later.
+const REPORT_UNANSWERED_LAUNCH_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
 
 /// One job, as `jobs/<team>/<job>/state.json` says: the reconciler's own document, written by compare-and-swap. It holds no
 /// list that grows.
@@ -247,11 +247,11 @@ impl Job {
         Some(token(&self.job, self.attempt, launching.pass, launching.candidate))
     }
 
-    /// Since when nobody knows whether a machine was launched for it, where that is so long that people should hear of it.
+    /// Since when its launch has had no answer, where a run should report that.
     #[must_use]
     pub fn unanswered_since(&self, now: Timestamp) -> Option<Timestamp> {
         let Phase::Launching(launching) = &self.phase else { return None };
-        Some(launching.at).filter(|at| now.duration_since(*at) >= UNANSWERED_AFTER)
+        Some(launching.at).filter(|at| now.duration_since(*at) >= REPORT_UNANSWERED_LAUNCH_AFTER)
     }
 
     /// Whether a machine that was launched by this token is not this job's, and never will be: no token is asked for again once its

@@ -33,8 +33,8 @@ const PROFILE_APPEARS_IN: SignedDuration = SignedDuration::from_mins(5);
 /// When an image is looked at again of which a snapshot is gone: a person has to name another one, or its publisher.
 const SNAPSHOT_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
 
-/// After so long without an answer the owner hears of a launch.
-const UNANSWERED_AFTER: SignedDuration = SignedDuration::from_mins(15);
+/// From this age on the owner of a job is notified of a launch without an answer.
+const NOTIFY_UNANSWERED_LAUNCH_AFTER: SignedDuration = SignedDuration::from_mins(15);
 
 /// EC2 forgets a token a day after its instance has ended (EC2 API reference, "Ensuring idempotency"), and would launch by it once more.
 /// Half of that is left for clocks that differ, and for an instance that ended as soon as it was launched.
@@ -238,7 +238,7 @@ pub(super) fn describe_launches_without_heartbeat(job: &Job) -> Option<String> {
 
 /// It is asked for again by the next run; for long, its owner hears of it.
 fn unanswered(mut job: Job, launching: LaunchInProgress, now: Timestamp) -> Job {
-    let unanswered = launching.unanswered || now.duration_since(launching.at) >= UNANSWERED_AFTER;
+    let unanswered = launching.unanswered || now.duration_since(launching.at) >= NOTIFY_UNANSWERED_LAUNCH_AFTER;
     job.phase = Phase::Launching(LaunchInProgress { unanswered, ..launching });
     job
 }
