@@ -4,6 +4,7 @@ pub mod billed;
 mod books;
 mod condense;
 pub mod explain;
+mod fingerprint;
 mod forecast;
 mod observation_gap;
 pub mod overview;
@@ -11,7 +12,6 @@ mod past;
 mod period;
 mod reserve;
 mod spend;
-mod told;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,12 +23,12 @@ use model::money::{Amount, Rate};
 use serde::{Deserialize, Serialize};
 
 pub use books::{BudgetBooks, BudgetLimit, HOLDERS_MAX, needed_by_the_reaper};
+pub use fingerprint::{SPENT_PERCENT, budget_fingerprint, resource_of};
 pub use forecast::LOOKS_BACK;
 pub use observation_gap::ObservationGap;
 pub use period::{BudgetMonth, UnreadableMonth};
 pub use reserve::{ReservationOutcome, ReservationRefusal, ReservationRequest, launched, release, reserve, withdraw};
 pub use spend::{LedgerSpends, ReservationTimes, SavingAction, Spend};
-pub use told::{SPENT_PERCENT, budget_fingerprint, resource_of};
 
 /// What is older says nothing any more: it neither ends anything nor allows a launch. Four beats of a quarter of an hour.
 pub const STALE_AFTER: SignedDuration = SignedDuration::from_hours(1);

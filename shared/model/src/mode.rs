@@ -14,6 +14,15 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// As in tags, configuration and documents.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Observe => "observe",
+            Self::Enforce => "enforce",
+        }
+    }
+
     /// Reads `observe` or `enforce`, exactly so.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
@@ -21,6 +30,19 @@ impl Mode {
             "observe" => Some(Self::Observe),
             "enforce" => Some(Self::Enforce),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mode_is_written_and_read_by_its_name() {
+        for (mode, name) in [(Mode::Observe, "observe"), (Mode::Enforce, "enforce")] {
+            assert_eq!((mode.as_str(), Mode::read(name)), (name, Some(mode)));
+            assert_eq!(serde_json::to_value(mode).unwrap(), name);
         }
     }
 }

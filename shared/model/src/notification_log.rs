@@ -248,7 +248,7 @@ mod tests {
     fn notices_survive_writing_and_reading() {
         let id = ResourceId::from("i-0abc");
         let at = "2026-09-01T12:00:00Z".parse().unwrap();
-        let told = NotificationEntry { at, what: "Configured".to_owned() };
+        let told = NotificationEntry { at, what: "configured".to_owned() };
         let notices = NotificationLog {
             shadow_marks: BTreeMap::from([(id.clone(), "i-0abc idle=stop@2026-09-01T13:00:00Z".parse().unwrap())]),
             unwritten_marks: BTreeMap::new(),

@@ -113,8 +113,8 @@ fn weight(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Option<(Severity
             return budget_notification(step).filter(|_| !step.already_notified);
         }
         (Action::Notify, Done | Observed) => {
-            let what = step.notify_only.map(NotifyOnlyReason::fingerprint).unwrap_or_default();
-            (announcing(step), once(NotificationKey::rule(rule), what))
+            let what = step.notify_only.map(NotifyOnlyReason::as_str).unwrap_or_default();
+            (announcing(step), once(NotificationKey::rule(rule), what.to_owned()))
         }
         (Action::Stop { .. } | Action::Terminate { .. } | Action::Delete { .. }, Done) => {
             (Severity::Action, NotificationKind::Event)

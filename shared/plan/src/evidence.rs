@@ -206,10 +206,20 @@ pub enum NotifyOnlyReason {
 }
 
 impl NotifyOnlyReason {
-    /// By what it is remembered that people were told.
+    /// As in documents. The log of notifications remembers it by this name.
     #[must_use]
-    pub fn fingerprint(self) -> String {
-        format!("{self:?}")
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Configured => "configured",
+            Self::CannotBeStopped => "cannot-be-stopped",
+            Self::PersistentSpot => "persistent-spot",
+            Self::SpotRequestUnknown => "spot-request-unknown",
+            Self::SavesNothing => "saves-nothing",
+            Self::LocalDisk => "local-disk",
+            Self::Reserved => "reserved",
+            Self::Busy => "busy",
+            Self::TooManyTags => "too-many-tags",
+        }
     }
 
     /// For people.
@@ -233,6 +243,30 @@ impl NotifyOnlyReason {
             Self::TooManyTags => {
                 "a snapshot of it would have more than the 50 tags that EC2 allows, so it could not be restored as it is: remove some"
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The log of notifications keeps these names: another one would notify people again.
+    #[test]
+    fn a_reason_has_the_name_that_documents_keep() {
+        let names = [
+            (NotifyOnlyReason::Configured, "configured"),
+            (NotifyOnlyReason::CannotBeStopped, "cannot-be-stopped"),
+            (NotifyOnlyReason::PersistentSpot, "persistent-spot"),
+            (NotifyOnlyReason::SpotRequestUnknown, "spot-request-unknown"),
+            (NotifyOnlyReason::SavesNothing, "saves-nothing"),
+            (NotifyOnlyReason::LocalDisk, "local-disk"),
+            (NotifyOnlyReason::Reserved, "reserved"),
+            (NotifyOnlyReason::Busy, "busy"),
+            (NotifyOnlyReason::TooManyTags, "too-many-tags"),
+        ];
+        for (reason, name) in names {
+            assert_eq!((reason.as_str(), serde_json::to_value(reason).unwrap()), (name, name.into()));
         }
     }
 }

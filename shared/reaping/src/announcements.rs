@@ -240,7 +240,7 @@ pub(crate) trait AnnouncementTarget: Copy {
 
     fn notify_only_step(self, track: &RuleTrack) -> Option<Step> {
         let untold = |(broken, why): &&(Violation, NotifyOnlyReason)| {
-            !self.notices().was_notified(self.id(), &NotificationKey::rule(broken.evidence.rule()), &why.fingerprint())
+            !self.notices().was_notified(self.id(), &NotificationKey::rule(broken.evidence.rule()), why.as_str())
         };
         let (broken, why) = track.settled.notify_only.iter().find(untold)?;
         Some(Step { notify_only: Some(*why), ..self.step(track.mode, Action::Notify, broken.evidence.clone()) })

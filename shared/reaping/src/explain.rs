@@ -286,12 +286,11 @@ impl PlanDecision {
 
 impl fmt::Display for EffectiveMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = |mode: Mode| if mode == Mode::Enforce { "enforce" } else { "observe" };
-        write!(f, "{}", name(self.mode))?;
+        f.write_str(self.mode.as_str())?;
         if self.mode == self.wanted {
             write!(f, ", by {}", self.source)
         } else {
-            write!(f, ", the most that Curfew may do at present; else {}, by {}", name(self.wanted), self.source)
+            write!(f, ", the most that Curfew may do at present; else {}, by {}", self.wanted.as_str(), self.source)
         }
     }
 }

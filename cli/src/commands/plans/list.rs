@@ -231,7 +231,7 @@ fn table(rows: &[PlanRow]) -> Table<13> {
             count(done - ended),
             row.seen.to_string(),
             if saved == Rate::ZERO { "-".to_owned() } else { worth(&row.function, saved) },
-            if row.mode == Mode::Enforce { "enforce" } else { "observe" }.to_owned(),
+            row.mode.as_str().to_owned(),
             count(failed),
             count(row.gaps),
         ]);

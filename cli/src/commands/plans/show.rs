@@ -60,7 +60,7 @@ pub(super) fn show(
 }
 
 fn print_record(record: &RunRecord, sequel: &ApprovalStatus, tally: RunTally) {
-    let mode = if record.mode == model::mode::Mode::Enforce { "enforce" } else { "observe" };
+    let mode = record.mode.as_str();
     screen::print_line(format!("{}, run {}", record.function, record.run));
     screen::print_line(format!("{} UTC, mode {mode}, {} seen in {}", minute(record.at), record.seen, regions(record)));
     screen::print_line("");

@@ -407,6 +407,18 @@ pub enum OverBudget {
     Stop,
 }
 
+impl OverBudget {
+    /// As in the configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Notify => "notify",
+            Self::Hold => "hold",
+            Self::Stop => "stop",
+        }
+    }
+}
+
 /// `[account]`: the budget above those of the teams, and how months and shares are counted for all of them.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -4,7 +4,6 @@
 
 use jiff::{SignedDuration, Timestamp};
 use model::duration;
-use model::mode::Mode;
 use plan::report::{RecordedGap, RunRecord};
 
 use super::{DoctorFinding, ago, at_most};
@@ -100,13 +99,7 @@ pub fn check(
 #[must_use]
 pub fn summary(scheduled: ScheduledFunction, last: Option<&RunRecord>, now: Timestamp) -> String {
     let function = scheduled.function;
-    let ran = last.map(|last| {
-        let mode = match last.mode {
-            Mode::Enforce => "enforce",
-            Mode::Observe => "observe",
-        };
-        format!("{} ago in {mode} mode", ago(now, last.at))
-    });
+    let ran = last.map(|last| format!("{} ago in {} mode", ago(now, last.at), last.mode.as_str()));
     match (ran, scheduled.records) {
         (Some(ran), RecordPolicy::EveryRun) => format!("{function} ran {ran}"),
         (Some(ran), RecordPolicy::Events) => format!("{function} did something {ran} (its alarm says whether it runs)"),
@@ -126,6 +119,7 @@ fn remedy(function: &str, deployed: Option<&str>) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
+    use model::mode::Mode;
     use reaping::fixture::{NOW, time};
 
     use super::*;

@@ -67,7 +67,7 @@ fn told() -> impl Strategy<Value = Value> {
         "",
     ];
     let what = prop_oneof![
-        select(vec!["Configured", "stop", "Part", "usage-unknown", "stop@2026-09-01T11:00:00Z"])
+        select(vec!["configured", "stop", "part", "usage-unknown", "stop@2026-09-01T11:00:00Z"])
             .prop_map(str::to_owned),
         moment(),
         any::<String>(),
