@@ -177,7 +177,7 @@ pub fn accelerated(
         region: region.clone(),
         call: "ec2:DescribeInstanceTypes".to_owned(),
         error: format!("the type {type_name} was not described, so its {count} instance(s) were not judged"),
-        kind: GapKind::Part,
+        kind: GapKind::Listing,
     }));
     seen
 }

@@ -1,6 +1,6 @@
 //! What observing yields: what was seen, and what could not be.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::id::Region;
 
@@ -47,14 +47,56 @@ pub struct Gap {
     pub kind: GapKind,
 }
 
-/// How often a gap is told, and what it leaves undone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// What stayed unseen: it decides how often people are notified of a gap, and what is left undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GapKind {
     /// The whole region stayed unseen.
     Region,
     /// The organisation forbids the region, which nobody here can mend: told once.
     ForbiddenRegion,
-    /// Something of the region stayed unseen.
+    /// Which regions there are stayed unknown: only the home region was looked at.
+    OtherRegions,
+    /// Resources of the region may be missing from what was seen.
+    Listing,
+    /// Something about resources of the region, or of the account, stayed unseen.
     Part,
+}
+
+impl GapKind {
+    /// As in the log of notifications.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Region => "region",
+            Self::ForbiddenRegion => "forbidden-region",
+            Self::OtherRegions => "other-regions",
+            Self::Listing => "listing",
+            Self::Part => "part",
+        }
+    }
+
+    /// Whether nothing of the region was seen.
+    #[must_use]
+    pub const fn hides_region(self) -> bool {
+        matches!(self, Self::Region | Self::ForbiddenRegion)
+    }
+
+    /// Whether a resource that was not seen may exist all the same.
+    #[must_use]
+    pub const fn hides_resources(self) -> bool {
+        !matches!(self, Self::Part)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The log of notifications keeps these names: another one would notify people again.
+    #[test]
+    fn a_kind_of_gap_has_the_name_that_the_log_keeps() {
+        use GapKind::{ForbiddenRegion, Listing, OtherRegions, Part, Region};
+        let names = [Region, ForbiddenRegion, OtherRegions, Listing, Part].map(GapKind::as_str);
+        assert_eq!(names, ["region", "forbidden-region", "other-regions", "listing", "part"]);
+    }
 }

@@ -212,7 +212,7 @@ pub fn gap_notification(gap: &Gap, home: &Region) -> Notification {
         resource: None,
         kind: NotificationKind::State {
             topic: NotificationKey::gap(gap),
-            what: format!("{:?}", gap.kind),
+            what: gap.kind.as_str().to_owned(),
             repeat: if gap.kind == GapKind::ForbiddenRegion { RepeatPolicy::Never } else { RepeatPolicy::Daily },
         },
         text: format!("{}, {}: {}", gap.region, gap.call, gap.error),

@@ -11,7 +11,6 @@ use model::notification_log::{
     Notification, NotificationEntry, NotificationKey, NotificationKind, NotificationLog, NotificationLogs,
     REPEAT_AFTER, UndeliveredParagraph,
 };
-use model::observation::GapKind;
 use plan::report::{OutcomeKind, Report};
 use plan::{Action, ObservedResource, ResourceMemory, Step};
 
@@ -70,12 +69,12 @@ fn is_unseen(region: &Region, report: &Report) -> bool {
     if memos(region, report).next().is_some() && report.steps.iter().any(is_of_budgets) {
         return false;
     }
-    !report.regions.contains(region) || report.gaps.iter().any(|gap| gap.region == *region && gap.kind != GapKind::Part)
+    !report.regions.contains(region) || report.gaps.iter().any(|gap| gap.region == *region && gap.kind.hides_region())
 }
 
 /// Something that was there may be missing from what was seen.
 fn is_half_seen(region: &Region, report: &Report) -> bool {
-    report.of_chosen_only || report.gaps.iter().any(|gap| gap.region == *region && gap.call.starts_with("ec2:Describe"))
+    report.of_chosen_only || report.gaps.iter().any(|gap| gap.region == *region && gap.kind.hides_resources())
 }
 
 fn remember_volumes(after: &mut NotificationLog, region: &Region, report: &Report) {

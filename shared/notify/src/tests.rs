@@ -443,6 +443,9 @@ mod once {
         assert_eq!(told(&after(&nothing(Some(GapKind::Region), &["us-east-1"]), &memory, &[], time(NOW))), 1);
         assert_eq!(told(&after(&nothing(None, &["eu-west-1"]), &memory, &[], time(NOW))), 1);
         assert_eq!(told(&after(&nothing(None, &["us-east-1"]), &memory, &[], time(NOW))), 0);
+        assert_eq!(told(&after(&nothing(Some(GapKind::Listing), &["us-east-1"]), &memory, &[], time(NOW))), 1);
+        assert_eq!(told(&after(&nothing(Some(GapKind::OtherRegions), &["us-east-1"]), &memory, &[], time(NOW))), 1);
+        assert_eq!(told(&after(&nothing(Some(GapKind::Part), &["us-east-1"]), &memory, &[], time(NOW))), 0);
         // Nor is it seen where a run has nothing to do but knows of another one there.
         let other = planned(instance().id("i-0def").tag("curfew:protected", ""), &idle(), ENFORCED);
         assert!(other.steps.is_empty() && !other.skipped.is_empty());

@@ -57,8 +57,8 @@ fn judge<'a>(
 ) -> Result<&'a Step, StepOutcome> {
     let looked = regions.contains(&item.region);
     let of_region = || plan.gaps.iter().filter(|gap| gap.region == item.region);
-    let unseen = of_region().find(|gap| gap.kind != GapKind::Part);
-    let regions_unknown = plan.gaps.iter().find(|gap| !looked && gap.call == "ec2:DescribeRegions");
+    let unseen = of_region().find(|gap| gap.kind.hides_region());
+    let regions_unknown = plan.gaps.iter().find(|gap| !looked && gap.kind == GapKind::OtherRegions);
     if let Some(gap) = unseen.or(regions_unknown) {
         return Err(unchecked(gap));
     }
@@ -79,7 +79,7 @@ fn judge<'a>(
     if found.is_some() {
         return Err(changed("nothing is to be done about it now".to_owned()));
     }
-    match of_region().find(|gap| gap.call.starts_with("ec2:Describe")) {
+    match of_region().find(|gap| gap.kind.hides_resources()) {
         Some(half_seen) => Err(unchecked(half_seen)),
         None => Err(StepOutcome::with(OutcomeKind::AlreadyGone, "it is gone")),
     }

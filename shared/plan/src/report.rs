@@ -8,7 +8,7 @@ mod recorded;
 use jiff::Timestamp;
 use model::id::{Region, RunId};
 use model::mode::Mode;
-use model::observation::{Gap, GapKind};
+use model::observation::Gap;
 use serde::{Deserialize, Serialize};
 
 use crate::{Plan, Skipped, Step};
@@ -113,7 +113,7 @@ impl Report {
     /// Why every region stayed unseen, where it did, so that the run achieved nothing.
     #[must_use]
     pub fn saw_nothing(&self) -> Option<String> {
-        let unseen = |region: &Region| self.gaps.iter().any(|gap| gap.region == *region && gap.kind != GapKind::Part);
+        let unseen = |region: &Region| self.gaps.iter().any(|gap| gap.region == *region && gap.kind.hides_region());
         self.regions.iter().all(unseen).then(|| {
             let gaps: Vec<String> = self.gaps.iter().map(|gap| format!("{}: {}", gap.region, gap.error)).collect();
             format!("no region could be read: {}", gaps.join("; "))

@@ -140,7 +140,9 @@ impl CallError {
         }
     }
 
-    fn gap_of_kind(&self, kind: GapKind) -> Gap {
+    /// Where the caller knows what stayed unseen.
+    #[must_use]
+    pub fn gap_of_kind(&self, kind: GapKind) -> Gap {
         Gap { region: self.region.clone(), call: self.call.to_owned(), error: self.explained(), kind }
     }
 }

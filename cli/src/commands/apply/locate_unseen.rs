@@ -26,7 +26,7 @@ impl ApplyTask<'_> {
                 LocateResult::Here(seen) => fresh.seen.push(*seen),
                 LocateResult::Nowhere => {}
                 LocateResult::Unknown(gaps) => {
-                    fresh.plan.gaps.extend(gaps.into_iter().map(|gap| Gap { kind: GapKind::Part, ..gap }));
+                    fresh.plan.gaps.extend(gaps.into_iter().map(|gap| Gap { kind: GapKind::Listing, ..gap }));
                 }
             }
         }
@@ -35,7 +35,7 @@ impl ApplyTask<'_> {
 
 fn is_unseen(item: &RecordedStep, CurrentState { regions, seen, plan }: &CurrentState) -> bool {
     let is_it = |instance: &Instance| instance.region == item.region && instance.id == item.resource;
-    let has_failed = plan.gaps.iter().any(|gap| gap.region == item.region && gap.kind != GapKind::Part);
+    let has_failed = plan.gaps.iter().any(|gap| gap.region == item.region && gap.kind.hides_region());
     ResourceKind::from_id(&item.resource) == Some(ResourceKind::Instance)
         && regions.contains(&item.region)
         && !has_failed

@@ -11,7 +11,7 @@ use model::config::Config;
 use model::id::Region;
 use model::instance::Instance;
 use model::mode::Mode;
-use model::observation::{GapKind, Observation};
+use model::observation::Observation;
 use operator::doctor::telemetry::{InstanceTelemetry, should_report};
 use operator::doctor::{DoctorFinding, quotas, telemetry};
 
@@ -100,8 +100,7 @@ fn quotas_of(
         }
     }
     // What runs there is not known.
-    let unseen_there =
-        instances.gaps.iter().filter(|gap| gap.kind != GapKind::Part && values.contains_key(&gap.region));
+    let unseen_there = instances.gaps.iter().filter(|gap| gap.kind.hides_region() && values.contains_key(&gap.region));
     findings.extend(unseen_there.map(unseen));
     let quotas = quotas::quotas(&values, &instances.items);
     findings.extend(quotas::check(&quotas));

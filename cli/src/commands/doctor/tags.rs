@@ -8,7 +8,7 @@ use futures::{StreamExt as _, stream};
 use model::id::Region;
 use model::instance::Instance;
 use model::mode::Mode;
-use model::observation::{GapKind, Observation};
+use model::observation::Observation;
 use operator::doctor::tags::{KnownResources, TaggedResource};
 use operator::doctor::{DoctorFinding, tags};
 
@@ -60,7 +60,7 @@ async fn check_region(
     if tagged.is_empty() {
         return Ok((tagged, KnownResources::default()));
     }
-    let unjudged = instances.gaps.iter().find(|gap| gap.region == region && gap.kind != GapKind::Part);
+    let unjudged = instances.gaps.iter().find(|gap| gap.region == region && gap.kind.hides_region());
     if let Some(gap) = unjudged {
         return Err(unseen(gap));
     }

@@ -65,7 +65,7 @@ fn gap(region: &Region, call: &str, words: &str, count: usize) -> Option<Gap> {
         region: region.clone(),
         call: call.to_owned(),
         error: format!("{count} {words}, and are not in the ledger"),
-        kind: GapKind::Part,
+        kind: GapKind::Listing,
     })
 }
 

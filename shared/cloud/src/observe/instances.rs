@@ -84,7 +84,7 @@ async fn described(ec2: &Client, region: &Region) -> Result<RegionInstances, Cal
         region: region.clone(),
         call: DESCRIBE_INSTANCES.to_owned(),
         error: format!("{incomplete} instance(s) came without id, type or launch time, and were not judged"),
-        kind: GapKind::Part,
+        kind: GapKind::Listing,
     });
     Ok(all)
 }

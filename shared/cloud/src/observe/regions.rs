@@ -2,7 +2,7 @@
 
 use model::config::Config;
 use model::id::Region;
-use model::observation::Observation;
+use model::observation::{GapKind, Observation};
 
 use crate::aws::Aws;
 use crate::error::{CallError, CallErrorKind, call_error};
@@ -38,7 +38,7 @@ async fn enabled(aws: &Aws) -> Observation<Region> {
         }
         Err(error) => call_error(CALL, home, &error),
     };
-    Observation { items: vec![home.clone()], gaps: vec![error.gap()] }
+    Observation { items: vec![home.clone()], gaps: vec![error.gap_of_kind(GapKind::OtherRegions)] }
 }
 
 #[cfg(test)]

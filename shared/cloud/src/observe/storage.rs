@@ -105,7 +105,7 @@ fn gap_of(region: &Region, incomplete: &BTreeSet<ResourceId>) -> Gap {
             "{count} volume(s), {first} among them, came without zone, type, size, creation time or what they are attached \
              to, and were not judged"
         ),
-        kind: GapKind::Part,
+        kind: GapKind::Listing,
     }
 }
 

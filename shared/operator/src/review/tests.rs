@@ -144,8 +144,9 @@ fn what_nobody_could_see_is_not_reached() {
     };
     check(&[HOME], gap(HOME, "ec2:DescribeInstances", GapKind::Region));
     check(&[HOME], gap(HOME, "s3:GetObject", GapKind::Region));
-    check(&[HOME], gap(HOME, "ec2:DescribeInstances", GapKind::Part));
-    check(&["eu-west-1"], gap("eu-west-1", "ec2:DescribeRegions", GapKind::Part));
+    check(&[HOME], gap(HOME, "ec2:DescribeInstances", GapKind::Listing));
+    check(&[HOME], gap(HOME, "ec2:DescribeRegions", GapKind::OtherRegions));
+    check(&["eu-west-1"], gap("eu-west-1", "ec2:DescribeRegions", GapKind::OtherRegions));
 }
 
 #[test]

@@ -177,7 +177,7 @@ proptest! {
         fleet in fleet(),
         outcomes in vec(outcome(), 3),
         is_heard in any::<bool>(),
-        gap in prop::option::of(select(vec![GapKind::Region, GapKind::Part])),
+        gap in prop::option::of(select(vec![GapKind::Region, GapKind::Listing])),
     ) {
         let home = "us-east-1".into();
         let memory = NotificationLogs::from([("us-east-1".into(), serde_json::from_value::<NotificationLog>(notices).unwrap())]);

@@ -292,7 +292,7 @@ async fn a_volume_that_cannot_be_judged_is_a_gap_and_not_one_that_is_gone() {
     let seen = at_home(vec![half("vol-3"), whole("vol-1"), half("vol-2")], snapshots).await;
     assert_eq!(names(&seen), [vec!["vol-1"], vec!["snap-1", "snap-5"], vec![]]);
     let [gap] = &seen.volumes.gaps[..] else { panic!("{:?}", seen.volumes.gaps) };
-    assert_eq!((gap.kind, gap.call.as_str()), (GapKind::Part, "ec2:DescribeVolumes"));
+    assert_eq!((gap.kind, gap.call.as_str()), (GapKind::Listing, "ec2:DescribeVolumes"));
     assert!(gap.error.starts_with("2 volume(s), vol-2 among them, came without zone, type, "), "{}", gap.error);
 }
 
