@@ -43,7 +43,7 @@ IAM's policy simulator on the policies of moto's roles (policy_simulator.py).
 
 What it does not correct: RunInstances launches MinCount, not MaxCount; launch templates lose their shutdown behaviour
 and metadata options; terminating an instance of a persistent Spot request does not relaunch it; AMI ids, instance types
-and zones are not checked until a test asks for it; DescribeInstanceTypes knows every type in every region; a volume is
+and zones are not checked; DescribeInstanceTypes knows every type in every region; a volume is
 attached to one instance even with Multi-Attach; CreateImage photographs a volume of its own making; completing a
 multipart upload answers no checksum; CreateFleet ignores parts of its template; IAM does not enforce conditions; no
 capacity reservations; states change at once (`set_instance(state="pending")` shows the ones between).

@@ -217,12 +217,6 @@ def _set_volume_state(volume: Volume, state: str) -> None:
         volume.status = None
 
 
-def _set_attachment_state(volume: Volume, state: str) -> None:
-    if volume.attachment is None:
-        raise Unknown(f"{volume.id} is not attached")
-    _one_of("status", honest_ebs.ATTACHMENT_STATES)(volume.attachment, state)
-
-
 def _set_state(instance: Instance, name: str) -> None:
     if name not in _STATE_CODES:
         raise Unknown(f"unknown state {name!r}; there are {', '.join(_STATE_CODES)}")
@@ -231,12 +225,6 @@ def _set_state(instance: Instance, name: str) -> None:
 
 def _set_state_reason(instance: Instance, code: str) -> None:
     instance.state_reason = StateReason(f"{code}: set by a test", code)
-
-
-def _set_operator(instance: Instance, principal: Any) -> None:
-    """`True` stands for EKS Auto Mode; a name for another AWS service; `False` for nobody."""
-    principal = "eks.amazonaws.com" if principal is True else principal
-    instance.operator = {"Managed": True, "Principal": principal} if principal else {"Managed": False}
 
 
 def _set_attach_time(volume: Volume, value: str) -> None:
@@ -253,21 +241,16 @@ _INSTANCE_FIELDS: dict[str, Callable[[Any, Any], None]] = {
     "state": _set_state,
     "state_reason": _set_state_reason,
     "state_transition_reason": _attribute("_reason"),
-    "private_dns_name": _attribute("private_dns_name"),
     "root_device_type": _attribute("root_device_type"),
-    "operator_managed": _set_operator,
     "capacity_reservation_id": _attribute("capacity_reservation_id"),
     "disable_api_termination": _attribute("disable_api_termination"),
 }
 _VOLUME_FIELDS: dict[str, Callable[[Any, Any], None]] = {
     "create_time": _moment("create_time"),
     "state": _set_volume_state,
-    "attachment_state": _set_attachment_state,
     "attach_time": _set_attach_time,
     "snapshot_id": _attribute("snapshot_id"),
     "multi_attach_enabled": _attribute("multi_attach_enabled"),
-    "operator_managed": _set_operator,
-    "associated_resource": _attribute("associated_resource"),
     "unlisted": _attribute("unlisted"),
 }
 _SNAPSHOT_FIELDS: dict[str, Callable[[Any, Any], None]] = {
@@ -307,15 +290,6 @@ def _delete(what: dict[str, Any]) -> None:
         _backend(region).delete_snapshot(_snapshot(resource_id, region).id)
 
 
-def _copy(what: dict[str, Any]) -> None:
-    """So many volumes like this one, with its tags: one call each would take a test minutes."""
-    backend, volume = _backend(what["region"]), _volume(what["resource"], what["region"])
-    for _ in range(what["count"]):
-        copied = backend.create_volume(volume.size, volume.availability_zone, volume_type=volume.volume_type)
-        copied.create_time = volume.create_time
-        backend.tags[copied.id] = dict(backend.tags.get(volume.id, {}))
-
-
 def _setting(set_resource: Callable[[str, str, dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
     def apply_fields(what: dict[str, Any]) -> None:
         set_resource(what.pop("resource"), what.pop("region"), what)
@@ -337,7 +311,6 @@ _CHANGES: dict[str, Callable[[dict[str, Any]], None]] = {
     "attach": _attach,
     "detach": _detach,
     "delete": _delete,
-    "copy": _copy,
     "object": _put_object,
 }
 

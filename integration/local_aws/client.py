@@ -168,10 +168,6 @@ class LocalAws:
         asked = {"instance_type": instance_type, "zone": zone, "lifecycle": lifecycle}
         self._control("POST", "capacity", {"region": region, "left": left, **asked})
 
-    def check_launches(self) -> None:
-        """RunInstances refuses AMIs, types and zones that do not fit from now on."""
-        self._control("POST", "launches/check", {})
-
     def hide_new_instances(self, calls: int = 0, seconds: float = 0, region: str = REGION) -> None:
         """EC2 is eventually consistent: nobody sees what is launched from now on for so many DescribeInstances, or so long."""
         self._control("POST", "launches/hide", {"region": region, "calls": calls, "seconds": seconds})

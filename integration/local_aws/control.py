@@ -64,7 +64,6 @@ def _routed(proxy: Proxy, method: str, route: str, body: dict[str, Any]) -> Any 
         ("POST", "stacks"): lambda: _put_stack(proxy, **body),
         ("POST", "quotas"): lambda: _put_quota(proxy, **body),
         ("POST", "capacity"): lambda: proxy.launches.set_capacity(**body),
-        ("POST", "launches/check"): proxy.launches.check,
         ("POST", "launches/hide"): lambda: back_door.hide_new_instances(**body),
         ("POST", "ends"): lambda: back_door.end_slowly(**body),
         ("POST", "time"): lambda: back_door.advance(**body),

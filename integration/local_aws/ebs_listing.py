@@ -106,8 +106,7 @@ def _tag_filter(name: str) -> Filter | None:
 
 
 def _attachments(field: str) -> Filter:
-    """What hangs on something of AWS's own has none of these fields here."""
-    return lambda volume: [_text(getattr(attachment, field, None)) for attachment in volume.attachments]
+    return lambda volume: [_text(getattr(attachment, field)) for attachment in volume.attachments]
 
 
 def _field(name: str) -> Filter:
@@ -117,10 +116,6 @@ def _field(name: str) -> Filter:
 def _text(value: Any) -> Any:
     """Moments as the API writes them; anything else as it is."""
     return value.strftime("%Y-%m-%dT%H:%M:%S.000Z") if hasattr(value, "strftime") else value
-
-
-def _operator(field: str) -> Filter:
-    return lambda volume: getattr(volume, "operator", {"Managed": False}).get(field)
 
 
 def _tag_keys(resource: Any) -> list[str]:
@@ -150,8 +145,8 @@ _VOLUMES = _Kind(
         "encrypted": _field("encrypted"),
         "fast-restored": lambda _: False,
         "multi-attach-enabled": _field("multi_attach_enabled"),
-        "operator.managed": _operator("Managed"),
-        "operator.principal": _operator("Principal"),
+        "operator.managed": lambda _: False,
+        "operator.principal": lambda _: None,
         "size": _field("size"),
         "snapshot-id": _field("snapshot_id"),
         "status": _field("status"),

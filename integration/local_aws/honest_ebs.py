@@ -22,7 +22,6 @@ from . import honest_tags
 
 VOLUME_STATES = ("creating", "available", "in-use", "deleting", "deleted", "error")
 SNAPSHOT_STATES = ("pending", "completed", "error", "recoverable", "recovering")
-ATTACHMENT_STATES = ("attaching", "attached", "detaching", "detached", "busy")
 
 # What a copy answers for its volume: "an arbitrary volume ID that you should not use for any purpose" ("Snapshot").
 _VOLUME_OF_A_COPY = "vol-ffffffff"
@@ -98,7 +97,7 @@ def _correct_what_volumes_say() -> None:
     Volume.multi_attach_enabled = _remembered("multi_attach_enabled", lambda _: False)
     Volume.snapshot_id = _remembered("snapshot_id", lambda _: "")
     Volume.status = _remembered("status", lambda volume: "in-use" if volume.attachments else "available")
-    Volume.attachments = property(_attachments)
+    Volume.attachments = property(lambda volume: [volume.attachment] if volume.attachment else [])
     VolumeAttachment.delete_on_termination = property(_delete_on_termination)
 
 
@@ -127,14 +126,6 @@ def _default_iops(volume: Volume) -> int | None:
     if volume.volume_type == "gp2":
         return min(max(3 * volume.size, 100), 16_000)
     return 3000 if volume.volume_type == "gp3" else None
-
-
-def _attachments(volume: Volume) -> list[Any]:
-    """To an instance; or, where the back door says so, to something of AWS's own, which is told by its ARN alone."""
-    managed = volume.__dict__.get("associated_resource")
-    if managed is None:
-        return [volume.attachment] if volume.attachment else []
-    return [{"VolumeId": volume.id, "AssociatedResource": managed, "State": "attached", "DeleteOnTermination": True}]
 
 
 def _delete_on_termination(attachment: VolumeAttachment) -> bool:
@@ -230,8 +221,6 @@ def _detach_volume(response: ElasticBlockStore) -> ActionResult:
 
 def _delete_volume(backend: Any, volume_id: str) -> Volume:
     volume = volume_of(backend, volume_id)
-    if volume.attachments and volume.attachment is None:
-        raise EC2ClientError("VolumeInUse", f"Volume {volume_id} is currently attached")
     if volume.attachment is None and volume.status != "available":
         raise EC2ClientError("IncorrectState", f"The volume '{volume_id}' is not 'available'.")
     deleted = _moto_delete_volume(backend, volume_id)

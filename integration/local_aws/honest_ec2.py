@@ -36,7 +36,6 @@ _moto_terminate = EC2Backend.terminate_instances
 _moto_do_resources_exist = EC2Backend.do_resources_exist
 _moto_describe_regions = EC2Backend.describe_regions
 _moto_run_instances = InstanceResponse.run_instances
-_moto_private_dns_name = Instance.private_dns_name
 
 
 def apply(regions: tuple[str, ...]) -> None:
@@ -49,10 +48,6 @@ def apply(regions: tuple[str, ...]) -> None:
     EC2Backend.cancel_spot_instance_requests = spot.cancel
     InstanceResponse.run_instances = _run_instances
     Instance.instance_lifecycle = property(lambda instance: instance.lifecycle)
-    Instance.private_dns_name = property(
-        lambda instance: instance.__dict__.get("private_dns_name") or _moto_private_dns_name.fget(instance),
-        lambda instance, name: instance.__dict__.update(private_dns_name=name),
-    )
     TaggedEC2Resource.get_tags = _get_tags
     ec2_utils.filter_dict_attribute_mapping.update(_MORE_FILTERS)
     ec2_utils.instance_value_in_filter_values = passes_filter

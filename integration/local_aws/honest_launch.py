@@ -4,9 +4,8 @@ Source: "RunInstances" and "Error codes for the Amazon EC2 API" (EC2 API Referen
 (Amazon EC2 Instance Types guide): quotas count vCPUs of running instances by family and by how they are bought, and
 what is shutting down still holds its own. Messages are those that people quote from real answers.
 
-Profiles, the size of user data and the length of a token are always looked at. AMIs, types and zones only once a test
-asks for it (`check_launches`): most tests launch what nobody has registered. Capacity, and quotas that are enforced,
-are endless until a test sets them.
+Profiles, the size of user data and the length of a token are always looked at; AMIs, types and zones never: tests launch
+what nobody has registered. Capacity, and quotas that are enforced, are endless until a test sets them.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from typing import Callable
 
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.ec2.models import ec2_backends
-from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS, INSTANCE_TYPES
+from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.iam.models import iam_backends
 
-from . import machine_images, spot_prices
+from . import spot_prices
 from .aws_call import AwsCall
 from .errors import error_response
 from .http_message import Request, Response
@@ -74,12 +73,8 @@ class Launches:
         self.clear()
 
     def clear(self) -> None:
-        self._checked = False
         self._pools: list[Pool] = []
         self._quotas: dict[tuple[str, str], float] = {}
-
-    def check(self) -> None:
-        self._checked = True
 
     def set_capacity(
         self, region: str, left: int, instance_type: str | None, zone: str | None, lifecycle: str | None
@@ -98,7 +93,7 @@ class Launches:
         form = request.form
         asked = _asked(call.region, form)
         pool = next((pool for pool in self._pools if pool.has(asked)), None)
-        refusal = _of_parameters(asked, form) or self._of_account(asked, form) or _of_price(asked, form)
+        refusal = _of_parameters(asked, form) or self._of_quota(asked) or _of_price(asked, form)
         if refusal is None and pool is not None and pool.left <= 0:
             refusal = _no_capacity(asked)
         if refusal is not None:
@@ -108,9 +103,7 @@ class Launches:
             pool.left -= 1
         return answer
 
-    def _of_account(self, asked: Asked, form: dict[str, str]) -> Refusal | None:
-        if self._checked and (refusal := _of_offer(asked, form)):
-            return refusal
+    def _of_quota(self, asked: Asked) -> Refusal | None:
         code = quota_code(asked.instance_type, asked.lifecycle)
         limit = self._quotas.get((asked.region, code or ""))
         if limit is None or _held(asked.region, code) + _vcpus(asked.instance_type) <= limit:
@@ -153,32 +146,6 @@ def _of_parameters(asked: Asked, form: dict[str, str]) -> Refusal | None:
         if value is not None and value not in known:
             field, kind = f"iamInstanceProfile.{parameter.lower()}", "name" if parameter == "Name" else "ARN"
             return _invalid(f"Value ({value}) for parameter {field} is invalid. Invalid IAM Instance Profile {kind}")
-    return None
-
-
-def _of_offer(asked: Asked, form: dict[str, str]) -> Refusal | None:
-    image = machine_images.known_image(ec2_backends[DEFAULT_ACCOUNT_ID][asked.region], form.get("ImageId", ""))
-    if image is None or image.state != "available":
-        return 400, "InvalidAMIID.NotFound", f"The image id '[{form.get('ImageId')}]' does not exist"
-    described = INSTANCE_TYPES.get(asked.instance_type)
-    if described is None:
-        return _invalid(f"Invalid value '{asked.instance_type}' for InstanceType.")
-    runs_on = described["ProcessorInfo"]["SupportedArchitectures"]
-    if image.architecture not in (None, *runs_on):
-        return _invalid(
-            f"The architecture '{','.join(runs_on)}' of the specified instance type does not match the architecture "
-            f"'{image.architecture}' of the specified AMI. Specify an instance type and an AMI that have matching architectures, "
-            "and try again."
-        )
-    offers = INSTANCE_TYPE_OFFERINGS["availability-zone"].get(asked.region, [])
-    zones = sorted(one["Location"] for one in offers if one["InstanceType"] == asked.instance_type)
-    if asked.zone not in zones:
-        return (
-            400,
-            "Unsupported",
-            f"Your requested instance type ({asked.instance_type}) is not supported in your requested Availability Zone "
-            f"({asked.zone}). Please retry your request by not specifying an Availability Zone or choosing {', '.join(zones)}.",
-        )
     return None
 
 
