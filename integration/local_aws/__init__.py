@@ -4,15 +4,14 @@ The proxy records every call, translates CloudWatch's CBOR, injects faults, hono
 door to what AWS has no call for. `README.md` beside this package shows its use.
 
 What moto 5.2.5 gets wrong and this package corrects:
-  - RunInstances, CreateFleet and CreateVolume ignore ClientToken (idempotency.py).
+  - RunInstances and CreateVolume ignore ClientToken (idempotency.py).
   - RunInstances looks at neither quotas, capacity, Spot prices nor the length of user data and tokens, answers an unknown
     instance profile as IAM would, and makes no volume of a device that only its image names (honest_launch.py,
     machine_images.py).
   - Filters of DescribeInstanceTypes and DescribeInstanceTypeOfferings know no wildcards, and neither has pages
     (honest_types.py).
   - Instances are there and gone at once, are never interrupted, and never shut themselves down (lifecycle.py).
-  - RunInstances ignores DisableApiTermination; no Spot request stands behind a Spot instance; a cancelled Spot
-    request is forgotten (honest_ec2.py, spot.py).
+  - RunInstances ignores DisableApiTermination; no Spot request stands behind a Spot instance (honest_ec2.py, spot.py).
   - StopInstances stops one-time Spot and instance-store instances, and terminated ones; StartInstances starts
     terminated ones and leaves LaunchTime; StateTransitionReason says UTC where EC2 says GMT.
   - TerminateInstances with one protected instance ends those named before it; EC2 spares that instance's zone.
@@ -23,8 +22,7 @@ What moto 5.2.5 gets wrong and this package corrects:
   - Volumes lack baseline IOPS, throughput, MultiAttachEnabled, an empty SnapshotId and DeleteOnTermination;
     CreateVolume takes any zone, size and numbers, pending snapshots and sizes below the snapshot's; AttachVolume
     attaches what is attached; DetachVolume needs the instance named (honest_ebs.py).
-  - Snapshots grow with their volume, copies name the volume of their source, RegisterImage does not hold its snapshots
-    (honest_ebs.py). CreateSnapshot answers `pending`; the snapshot is `completed` at once, until a test holds them.
+  - Snapshots grow with their volume, RegisterImage does not hold its snapshots (honest_ebs.py). CreateSnapshot answers `pending`; the snapshot is `completed` at once, until a test holds them.
   - Tags outlive their volume or snapshot, keys of AWS and any number and length are taken where resources are tagged or
     created with tags, and DeleteTags without tags deletes none (honest_tags.py; RunInstances is not checked).
   - Tags of one resource are searched among those of all, which makes large accounts slow.
@@ -45,7 +43,7 @@ What it does not correct: RunInstances launches MinCount, not MaxCount; launch t
 and metadata options; terminating an instance of a persistent Spot request does not relaunch it; AMI ids, instance types
 and zones are not checked; DescribeInstanceTypes knows every type in every region; a volume is
 attached to one instance even with Multi-Attach; CreateImage photographs a volume of its own making; completing a
-multipart upload answers no checksum; CreateFleet ignores parts of its template; IAM does not enforce conditions; no
+multipart upload answers no checksum; IAM does not enforce conditions; no
 capacity reservations; states change at once (`set_instance(state="pending")` shows the ones between).
 """
 

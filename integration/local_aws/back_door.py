@@ -114,7 +114,7 @@ def set_snapshot(snapshot_id: str, region: str, fields: dict[str, Any]) -> None:
 
 
 def hold_snapshots(region: str) -> None:
-    """What CreateSnapshot and CopySnapshot begin from now on stays `pending`."""
+    """What CreateSnapshot begins from now on stays `pending`."""
     honest_ebs.hold_snapshots(_backend(region))
 
 
@@ -236,7 +236,6 @@ def _set_attach_time(volume: Volume, value: str) -> None:
 _INSTANCE_FIELDS: dict[str, Callable[[Any, Any], None]] = {
     "launch_time": _moment("launch_time"),
     "lifecycle": _attribute("lifecycle"),
-    "instance_lifecycle": _attribute("lifecycle"),
     "spot_instance_request": spot.attach_request,
     "state": _set_state,
     "state_reason": _set_state_reason,
@@ -256,7 +255,6 @@ _VOLUME_FIELDS: dict[str, Callable[[Any, Any], None]] = {
 _SNAPSHOT_FIELDS: dict[str, Callable[[Any, Any], None]] = {
     "start_time": _moment("start_time"),
     "state": _one_of("status", honest_ebs.SNAPSHOT_STATES),
-    "volume_id": _attribute("volume_id"),
     "owner_id": _attribute("owner_id"),
     "unlisted": _attribute("unlisted"),
 }

@@ -135,9 +135,9 @@ class LocalAws:
         moment = {} if since is None else {"since": since.isoformat()}
         self._control("POST", f"spot-prices/{instance_type}", {"region": region, **usd_per_hour_by_zone, **moment})
 
-    def set_listed_price(self, instance_type: str, region: str = REGION, **said: str) -> None:
-        """`set_listed_price("g5.xlarge", usd="1.2")`, or `case="two"`: what the Price List says of it from now on."""
-        self._control("POST", "price-list", {"instance_type": instance_type, "region": region, **said})
+    def set_listed_price(self, instance_type: str, usd: str, region: str = REGION) -> None:
+        """What the Price List says of it from now on."""
+        self._control("POST", "price-list", {"instance_type": instance_type, "region": region, "usd": usd})
 
     def set_object(self, bucket: str, key: str, last_modified: datetime) -> None:
         """When its newest version was written."""

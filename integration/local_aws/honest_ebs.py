@@ -23,9 +23,6 @@ from . import honest_tags
 VOLUME_STATES = ("creating", "available", "in-use", "deleting", "deleted", "error")
 SNAPSHOT_STATES = ("pending", "completed", "error", "recoverable", "recovering")
 
-# What a copy answers for its volume: "an arbitrary volume ID that you should not use for any purpose" ("Snapshot").
-_VOLUME_OF_A_COPY = "vol-ffffffff"
-
 # "CreateVolume": GiB, IOPS and MiB/s that each type takes.
 _SIZES = {
     "gp2": (1, 16_384),
@@ -44,7 +41,6 @@ _moto_create_snapshot = ElasticBlockStore.create_snapshot
 _moto_attach_volume = ElasticBlockStore.attach_volume
 _moto_register_image = AmisResponse.register_image
 _moto_backend_create_snapshot = EC2Backend.create_snapshot
-_moto_copy_snapshot = EC2Backend.copy_snapshot
 _moto_delete_volume = EC2Backend.delete_volume
 _moto_delete_snapshot = EC2Backend.delete_snapshot
 
@@ -58,7 +54,6 @@ def apply() -> None:
     ElasticBlockStore.detach_volume = _detach_volume
     AmisResponse.register_image = _register_image
     EC2Backend.create_snapshot = _snapshot_as_it_was
-    EC2Backend.copy_snapshot = _copy_snapshot
     EC2Backend.delete_volume = _delete_volume
     EC2Backend.delete_snapshot = _delete_snapshot
 
@@ -240,7 +235,9 @@ def _create_snapshot(response: ElasticBlockStore) -> ActionResult:
         raise EC2ClientError("IncorrectState", f"{volume.id} is not 'available'.")
     snapshot = _moto_create_snapshot(response).result
     assert {tag["key"]: tag["value"] for tag in snapshot.get_tags()} == tags
-    _begin(backend, snapshot)
+    snapshot.start_time = utcnow()
+    if backend.__dict__.get("snapshots_are_held"):
+        snapshot.status = "pending"
     return ActionResult(_as_it_begins(snapshot, "pending"))
 
 
@@ -251,20 +248,6 @@ def _snapshot_as_it_was(backend: Any, *asked: Any, **more: Any) -> Snapshot:
     snapshot.kms_key_id = snapshot.volume.kms_key_id
     snapshot.description = snapshot.description or ""
     return snapshot
-
-
-def _copy_snapshot(backend: Any, *asked: Any, **more: Any) -> Snapshot:
-    snapshot = _moto_copy_snapshot(backend, *asked, **more)
-    snapshot.volume_size = snapshot.volume.size
-    snapshot.volume_id = _VOLUME_OF_A_COPY
-    _begin(backend, snapshot)
-    return snapshot
-
-
-def _begin(backend: Any, snapshot: Snapshot) -> None:
-    snapshot.start_time = utcnow()
-    if backend.__dict__.get("snapshots_are_held"):
-        snapshot.status = "pending"
 
 
 def _delete_snapshot(backend: Any, snapshot_id: str) -> Snapshot:

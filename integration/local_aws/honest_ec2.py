@@ -45,7 +45,6 @@ def apply(regions: tuple[str, ...]) -> None:
     EC2Backend.terminate_instances = _terminate_instances
     EC2Backend.do_resources_exist = _do_resources_exist
     EC2Backend.describe_regions = _described_regions(regions)
-    EC2Backend.cancel_spot_instance_requests = spot.cancel
     InstanceResponse.run_instances = _run_instances
     Instance.instance_lifecycle = property(lambda instance: instance.lifecycle)
     TaggedEC2Resource.get_tags = _get_tags

@@ -16,7 +16,7 @@ from .aws_call import AwsCall
 from .errors import error_response
 from .http_message import Request, Response
 
-_ACTIONS = ("ec2:RunInstances", "ec2:CreateFleet", "ec2:CreateVolume")
+_ACTIONS = ("ec2:RunInstances", "ec2:CreateVolume")
 _MISMATCH = "Arguments on this idempotent request are inconsistent with arguments used in previous request(s)."
 _OVER = (
     "The request to launch an instance uses the same client token as a previous request for which the instance has been "

@@ -68,20 +68,15 @@ _STORAGE: list[tuple[str, str, str, str, str]] = [
     ("Provisioned Throughput", "gp3", "EBS:VolumeP-Throughput.gp3", "GiBps-mo", "40.9600000000"),
 ]
 
-# What a test can have the list say of a type in place of its one price.
-CASES = ("none", "two", "tiered", "not-usd", "free", "capacity-block", "broken")
-
 
 class PriceList:
-    """The table above, until a test says otherwise: a price, or one of `CASES`."""
+    """The table above, until a test says otherwise."""
 
     def __init__(self) -> None:
         self._said: dict[tuple[str, str], str] = {}
 
-    def put(self, instance_type: str, region: str, usd: str | None = None, case: str | None = None) -> None:
-        if (usd is None) == (case is None) or case is not None and case not in CASES:
-            raise ValueError(f"say either usd, or a case of {', '.join(CASES)}")
-        self._said[region, instance_type] = case if usd is None else f"{float(usd):.10f}"
+    def put(self, instance_type: str, region: str, usd: str) -> None:
+        self._said[region, instance_type] = f"{float(usd):.10f}"
 
     def clear(self) -> None:
         self._said.clear()
@@ -98,40 +93,25 @@ class PriceList:
         found = [product for product in self._products() if _matches(product, filters)]
         first = int(asked.get("NextToken") or 0)
         past = first + min(int(asked.get("MaxResults") or _PAGE_MAX), _PAGE_MAX)
-        texts = ["{" if product.get("broken") else json.dumps(product) for product in found[first:past]]
-        answer: dict[str, Any] = {"FormatVersion": "aws_v1", "PriceList": texts}
+        answer: dict[str, Any] = {"FormatVersion": "aws_v1", "PriceList": [json.dumps(product) for product in found[first:past]]}
         if past < len(found):
             answer["NextToken"] = str(past)
         return Response(200, [("Content-Type", "application/x-amz-json-1.1")], json.dumps(answer).encode())
 
     def _products(self) -> Iterator[dict[str, Any]]:
         known = {(region, name): usd for name, *_, prices in _INSTANCES for region, usd in prices.items()}
-        for (region, name), said in (known | self._said).items():
-            yield from _of_instance(region, name, said)
+        for (region, name), usd in (known | self._said).items():
+            yield from _of_instance(region, name, usd)
         for family, name, usage, unit, usd in _STORAGE:
             attributes = _place("us-east-1") | {"volumeApiName": name, "usagetype": usage, "servicecode": "AmazonEC2"}
             yield _product(family, attributes, [_dimension(unit, usd, f"${usd} per {unit} - {usage}")])
 
 
-def _of_instance(region: str, name: str, said: str) -> Iterator[dict[str, Any]]:
+def _of_instance(region: str, name: str, usd: str) -> Iterator[dict[str, Any]]:
     """The one that is asked for, and what else AWS lists of the same type."""
-    usd = "1.0000000000" if said in CASES else said
     words = f"${usd} per On Demand Linux {name} Instance Hour"
     plain = _attributes(region, name)
-    dimension = _dimension("Hrs", usd, words)
-    if said == "tiered":
-        more = _dimension("Hrs", "0.5000000000", words)
-        yield _product("Compute Instance", plain, [dimension | {"endRange": "100"}, more | {"beginRange": "100"}])
-    elif said == "not-usd":
-        yield _product("Compute Instance", plain, [dimension | {"pricePerUnit": {"CNY": "7.1000000000"}}])
-    elif said == "free":
-        yield _product("Compute Instance", plain, [_dimension("Hrs", "0.0000000000", words)])
-    elif said == "broken":
-        yield _product("Compute Instance", plain, [dimension]) | {"broken": True}
-    elif said not in ("none", "capacity-block"):
-        yield _product("Compute Instance", plain, [dimension])
-    if said == "two":
-        yield _product("Compute Instance", plain | {"operation": "RunInstances:0010"}, [_dimension("Hrs", "2.0", words)])
+    yield _product("Compute Instance", plain, [_dimension("Hrs", usd, words)])
     for other, factor in [
         ({"operatingSystem": "Windows", "licenseModel": "No License required"}, 1.4),
         ({"operatingSystem": "RHEL"}, 1.1),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from moto.core.utils import utcnow
-from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models.core import TaggedEC2Resource
 from moto.ec2.models.instances import Instance
 from moto.ec2.utils import random_spot_request_id
@@ -45,16 +44,3 @@ def request_type(instance: Instance) -> str | None:
     request_id = getattr(instance, "spot_instance_request_id", None)
     request = instance.ec2_backend.spot_instance_requests.get(request_id)
     return request.type if request else None
-
-
-def cancel(backend: Any, request_ids: list[str]) -> list[SpotRequest]:
-    """A cancelled request stays visible, and its instance runs on. Moto forgets the request."""
-    for request_id in request_ids:
-        if request_id not in backend.spot_instance_requests:
-            raise EC2ClientError(
-                "InvalidSpotInstanceRequestID.NotFound", f"The spot instance request ID '{request_id}' does not exist"
-            )
-    requests = [backend.spot_instance_requests[request_id] for request_id in request_ids]
-    for request in requests:
-        request.state = "cancelled"
-    return requests

@@ -21,7 +21,7 @@ def test_the_role_may_do_what_was_done_and_nothing_else(money: BudgetAccount) ->
 def _everything(money: BudgetAccount) -> list[Run]:
     """Runs that find prices on demand and on Spot, volumes, tell, hold, and fail."""
     spot = money.gpu("g5.xlarge", EUROPE)
-    money.aws.set_instance(spot, EUROPE, instance_lifecycle="spot")
+    money.aws.set_instance(spot, EUROPE, lifecycle="spot")
     money.budget(120, money.gpu(), over_budget="hold")
     runs = [money.tick(), money.tick()]
     assert runs[0].said("vision")[0] == "hold"

@@ -34,14 +34,6 @@ def test_the_answer_to_create_snapshot_is_pending(aws: LocalAws) -> None:
     assert aws.calls("ec2:CreateSnapshot")[1]["permissions"] == ["ec2:CreateSnapshot"]
 
 
-def test_a_copy_names_no_volume(aws: LocalAws) -> None:
-    volume_id = aws.create_volume(8, {})
-    copied = aws.client("ec2").copy_snapshot(SourceRegion=REGION, SourceSnapshotId=snapshot(aws, volume_id, a="b"))
-
-    [found] = aws.client("ec2").describe_snapshots(SnapshotIds=[copied["SnapshotId"]])["Snapshots"]
-    assert (found["VolumeId"], found.get("Tags", [])) == ("vol-ffffffff", [])
-
-
 def test_a_snapshot_behind_an_image_stays(aws: LocalAws) -> None:
     ec2 = aws.client("ec2")
     snapshot_id = snapshot(aws, aws.create_volume(8, {}), Team="vision")
