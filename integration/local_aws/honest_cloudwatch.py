@@ -15,7 +15,7 @@ import time
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
-from moto.cloudwatch.exceptions import InvalidParameterCombination, InvalidParameterValue, ValidationError
+from moto.cloudwatch.exceptions import InvalidParameterValue, ValidationError
 from moto.cloudwatch.models import CloudWatchBackend
 from moto.cloudwatch.responses import CloudWatchResponse
 from moto.core.responses import ActionResult
@@ -43,17 +43,14 @@ class Series(NamedTuple):
 class Datum(NamedTuple):
     at: float  # seconds since the epoch
     count: float
-    total: float
-    low: float
-    high: float
-    unit: str | None
+    value: float
 
 
 STATISTICS = {
-    "Average": lambda data: sum(d.total for d in data) / sum(d.count for d in data),
-    "Sum": lambda data: sum(d.total for d in data),
-    "Minimum": lambda data: min(d.low for d in data),
-    "Maximum": lambda data: max(d.high for d in data),
+    "Average": lambda data: sum(d.value * d.count for d in data) / sum(d.count for d in data),
+    "Sum": lambda data: sum(d.value * d.count for d in data),
+    "Minimum": lambda data: min(d.value for d in data),
+    "Maximum": lambda data: max(d.value for d in data),
     "SampleCount": lambda data: sum(d.count for d in data),
 }
 
@@ -62,7 +59,6 @@ def apply() -> None:
     CloudWatchBackend.put_metric_data = _put_metric_data
     CloudWatchResponse.list_metrics = _list_metrics
     CloudWatchResponse.get_metric_data = _get_metric_data
-    CloudWatchResponse.get_metric_statistics = _get_metric_statistics
 
 
 def _stored(backend: CloudWatchBackend) -> dict[Series, list[Datum]]:
@@ -82,13 +78,9 @@ def _put_metric_data(backend: CloudWatchBackend, namespace: str, metric_data: li
 
 def _data(metric: dict[str, Any]) -> list[Datum]:
     at = _epoch(metric["Timestamp"]) if metric.get("Timestamp") else time.time()
-    unit = metric.get("Unit")
-    if metric.get("StatisticValues"):
-        told = {name: float(value) for name, value in metric["StatisticValues"].items()}
-        return [Datum(at, told["SampleCount"], told["Sum"], told["Minimum"], told["Maximum"], unit)]
     values = [float(value) for value in metric.get("Values") or [metric.get("Value", 0)]]
     counts = [float(count) for count in metric.get("Counts") or [1] * len(values)]
-    return [Datum(at, count, value * count, value, value, unit) for value, count in zip(values, counts)]
+    return [Datum(at, count, value) for value, count in zip(values, counts)]
 
 
 def _list_metrics(response: CloudWatchResponse) -> ActionResult:
@@ -179,21 +171,6 @@ def _page(results: list[tuple[str, str, list]], ascending: bool, start: int, siz
     return {"MetricDataResults": answered, "NextToken": str(end) if position > end else None}
 
 
-def _get_metric_statistics(response: CloudWatchResponse) -> ActionResult:
-    asked = response._get_params()
-    statistics = asked.get("Statistics") or []
-    if not statistics or asked.get("ExtendedStatistics"):
-        raise InvalidParameterCombination("The local AWS needs Statistics, and computes no ExtendedStatistics.")
-    start, end = _span(asked)
-    datapoints: dict[float, dict[str, Any]] = {}
-    for statistic in statistics:
-        stat = {"Stat": statistic, "Period": asked["Period"], "Unit": asked.get("Unit")}
-        for at, value in _points(response.cloudwatch_backend, asked, stat, start, end):
-            moment = datetime.fromtimestamp(at, timezone.utc)
-            datapoints.setdefault(at, {"Timestamp": moment, "Unit": asked.get("Unit") or "None"})[statistic] = value
-    return ActionResult({"Label": asked["MetricName"], "Datapoints": list(datapoints.values())})
-
-
 def _points(
     backend: CloudWatchBackend, metric: dict[str, Any], stat: dict[str, Any], start: float, end: float
 ) -> list[tuple[float, float]]:
@@ -207,7 +184,7 @@ def _points(
     periods: dict[float, list[Datum]] = {}
     now = time.time()
     for datum in _stored(backend).get(series, ()):
-        if start <= datum.at < end and stat.get("Unit") in (None, datum.unit) and _is_kept(now - datum.at, period):
+        if start <= datum.at < end and _is_kept(now - datum.at, period):
             periods.setdefault(start + (datum.at - start) // period * period, []).append(datum)
     compute = STATISTICS[stat["Stat"]]
     return [(at, float(compute(periods[at]))) for at in sorted(periods)]

@@ -68,20 +68,14 @@ class Watched:
         return len(self.aws.calls(PUT, region))
 
     def told(self, metric: str, dimensions: dict[str, str], region: str = REGION) -> Told | None:
-        found = self.aws.client("cloudwatch", region).get_metric_statistics(
-            Namespace=NAMESPACE,
-            MetricName=metric,
-            Dimensions=[{"Name": name, "Value": value} for name, value in dimensions.items()],
-            StartTime=ago(hours=1),
-            EndTime=ago(minutes=-5),
-            Period=7200,
-            Statistics=["SampleCount", "Average", "Minimum", "Maximum"],
-        )["Datapoints"]
-        if not found:
-            return None
-        samples = sum(one["SampleCount"] for one in found)
-        average = sum(one["Average"] * one["SampleCount"] for one in found) / samples
-        return Told(samples, average, min(one["Minimum"] for one in found), max(one["Maximum"] for one in found))
+        named = [{"Name": name, "Value": value} for name, value in dimensions.items()]
+        series = {"Metric": {"Namespace": NAMESPACE, "MetricName": metric, "Dimensions": named}, "Period": 7200}
+        queries = [{"Id": stat.lower(), "MetricStat": {**series, "Stat": stat}} for stat in ("SampleCount", "Sum", "Minimum", "Maximum")]
+        answer = self.aws.client("cloudwatch", region).get_metric_data(
+            StartTime=ago(hours=1), EndTime=ago(minutes=-5), MetricDataQueries=queries
+        )
+        counts, sums, minima, maxima = (one["Values"] for one in answer["MetricDataResults"])
+        return Told(sum(counts), sum(sums) / sum(counts), min(minima), max(maxima)) if counts else None
 
     def series(self, region: str = REGION) -> set[tuple[str, tuple[tuple[str, str], ...]]]:
         listed = self.aws.client("cloudwatch", region).list_metrics(Namespace=NAMESPACE)["Metrics"]
