@@ -8,7 +8,7 @@ use super::{Candidate, JobMachine, LossReason, MachineImage};
 
 /// What is to be done. At most one of a round has an answer, which is a fact of the next; all follow from the state alone, so whoever
 /// comes after a crash does them again, and each can be done again without harm.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Find out where it can be launched, at which price, from which image.
     Rank,
@@ -35,7 +35,7 @@ pub enum Effect {
 }
 
 /// One launch, whole: nothing else goes into the request, but for the spec's and the account's tags.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LaunchRequest {
     /// Which attempt.
     pub attempt: u32,
@@ -53,7 +53,7 @@ pub struct LaunchRequest {
 }
 
 /// Why a job is where it now is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JobTransition {
     /// What happened.
     pub kind: TransitionKind,
@@ -66,7 +66,7 @@ pub struct JobTransition {
 }
 
 /// What happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TransitionKind {
     /// A machine runs.
     Launched(ResourceId),

@@ -54,7 +54,7 @@ pub enum MachineSight {
 }
 
 /// What came of an effect.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum EffectResult {
     /// Of [`Effect::Rank`](super::Effect::Rank): where it can be launched, or in words why nowhere.
     Ranked(Result<Ranking, String>),
@@ -71,7 +71,7 @@ pub enum EffectResult {
 }
 
 /// What the budgets say.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ReserveResult {
     /// It fits, or holds nothing.
     Granted,
@@ -84,7 +84,7 @@ pub enum ReserveResult {
 }
 
 /// What EC2 says to a launch (`AWS-FACTS`: three kinds of errors want three answers).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LaunchResult {
     /// There it is.
     Launched {

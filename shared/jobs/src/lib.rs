@@ -26,6 +26,7 @@ mod phase;
 mod priority;
 mod rank;
 mod reaped;
+mod reconciliation;
 mod refusals;
 mod spec;
 mod sweep;
@@ -66,6 +67,7 @@ pub use phase::{
 pub use priority::by_priority;
 pub use rank::{CapacityPool, prices_wanted, rank};
 pub use reaped::reaped;
+pub use reconciliation::{PendingDecision, PendingEffects, PendingWrite, Reconciliation, UnrecordedMachine};
 pub use refusals::LaunchRefusals;
 pub use spec::{CheckpointSpec, GpuSpec, JobSpec, JobTerms, MachineSpec, SpotSpec, Workload};
 pub use sweep::{is_sweep, is_swept};

@@ -18,51 +18,43 @@ use super::facts::JobDocuments;
 use super::notifications::is_notified;
 
 impl JobsRun<'_> {
-    /// Carries the effects out, in their order. The answer of the one that has one; `None` where there is nothing to go on with.
-    pub(super) async fn carry_out(
-        &self,
-        job: &Job,
-        effects: Vec<Effect>,
-        known: &mut JobDocuments,
-    ) -> Option<EffectResult> {
-        let mut answer = None;
-        for effect in effects {
-            let home = self.run.cloud.home();
-            match effect {
-                Effect::Record(note) => self.note(job, &note),
-                Effect::Rank => answer = self.ranked(job).await,
-                Effect::Reserve { usd, until } => {
-                    answer = Some(EffectResult::Reserved(self.reserve(job, usd, until).await));
+    /// Carries one effect out. Its answer; `None` where it has none, or there is nothing to go on with.
+    pub(super) async fn carry_out(&self, job: &Job, effect: &Effect, known: &mut JobDocuments) -> Option<EffectResult> {
+        let home = self.run.cloud.home();
+        match effect {
+            Effect::Record(note) => self.note(job, note),
+            Effect::Rank => return self.ranked(job).await,
+            Effect::Reserve { usd, until } => {
+                return Some(EffectResult::Reserved(self.reserve(job, *usd, *until).await));
+            }
+            Effect::Launch(launch) => {
+                return Some(EffectResult::Launched(self.launch(job, launch, known.is_first_ask).await));
+            }
+            Effect::Terminate(placed) => {
+                known.changed.insert(placed.instance.clone());
+                return Some(EffectResult::Terminated(self.terminate(job, placed).await));
+            }
+            Effect::Settle(instance) => {
+                if let Err(error) = self.settle(job, instance).await {
+                    self.gap(error.gap(home));
                 }
-                Effect::Launch(launch) => {
-                    answer = Some(EffectResult::Launched(self.launch(job, &launch, known.is_first_ask).await));
+            }
+            Effect::Release => {
+                let released = self.release(job).await;
+                if let Err(error) = &released {
+                    self.gap(error.gap(home));
                 }
-                Effect::Terminate(placed) => {
-                    known.changed.insert(placed.instance.clone());
-                    answer = Some(EffectResult::Terminated(self.terminate(job, &placed).await));
-                }
-                Effect::Settle(instance) => {
-                    if let Err(error) = self.settle(job, &instance).await {
-                        self.gap(error.gap(home));
-                    }
-                }
-                Effect::Release => {
-                    let released = self.release(job).await;
-                    if let Err(error) = &released {
-                        self.gap(error.gap(home));
-                    }
-                    answer = Some(EffectResult::Released(released.map_err(|error| error.to_string())));
-                }
-                // What nobody meets any more, nobody tells: see `telling`.
-                Effect::Forget if !is_notified(job, self.may_act) => {}
-                Effect::Forget => {
-                    if let Err(error) = self.run.store.forget_active(&job.job).await {
-                        self.gap(error.gap(home));
-                    }
+                return Some(EffectResult::Released(released.map_err(|error| error.to_string())));
+            }
+            // What nobody meets any more, nobody tells: see `telling`.
+            Effect::Forget if !is_notified(job, self.may_act) => {}
+            Effect::Forget => {
+                if let Err(error) = self.run.store.forget_active(&job.job).await {
+                    self.gap(error.gap(home));
                 }
             }
         }
-        answer
+        None
     }
 
     fn note(&self, job: &Job, note: &JobTransition) {

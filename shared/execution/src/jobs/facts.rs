@@ -6,8 +6,8 @@ use cloud::jobs::MachineObservation;
 use futures::future::{join_all, join4};
 use jiff::Timestamp;
 use jobs::{
-    AgentWarning, AgentWarningKind, CancelRequest, EffectResult, ExitReason, ExitRecord, Head, Job, JobFacts,
-    JobMachine, MachineHold, MachineSight, NeededFacts, wants,
+    AgentWarning, AgentWarningKind, CancelRequest, ExitReason, ExitRecord, Head, Job, JobFacts, JobMachine,
+    MachineHold, MachineSight, NeededFacts, PendingDecision, wants,
 };
 use model::id::{Region, ResourceId};
 use model::rule::Rule;
@@ -83,20 +83,19 @@ impl JobsRun<'_> {
         }
     }
 
-    /// What the next decision wants to know.
+    /// What the next decision wants to know, but for what it knows itself.
     pub(super) async fn facts(
         &self,
-        job: &Job,
+        decision: &PendingDecision<Box<Job>>,
         known: &mut JobDocuments,
-        answer: Option<EffectResult>,
         now: Timestamp,
     ) -> JobFacts {
-        let warned = self.warned.as_ref().filter(|warned| job.is_warned_by(warned));
-        let wants = wants(job, warned.is_some(), now);
+        let (job, wants) = (decision.job(), decision.wants(now));
         let (machine, previous_attempt) =
             (job.machine().filter(|_| wants.machine), job.previous_attempt.as_ref().filter(|_| wants.previous_attempt));
         // At a warning its instance was looked at to find the job: that is no further call.
-        let held_at_warning = job.machine().filter(|_| warned.is_some()).and_then(|placed| self.sights.find(placed)?.2);
+        let at_warning = job.machine().filter(|_| decision.warned().is_some());
+        let held_at_warning = at_warning.and_then(|placed| self.sights.find(placed)?.2);
         let (machine, reaped, machine_hold) = self.sight(machine, known).await;
         let (previous_attempt, ..) = self.sight(previous_attempt, known).await;
         self.read_documents(job, wants, known).await;
@@ -104,7 +103,6 @@ impl JobsRun<'_> {
         JobFacts {
             may_act: self.may_act,
             no_progress_attempts_max: self.config.jobs.no_progress_attempts_max,
-            warned: warned.cloned(),
             machine,
             machine_hold: machine_hold.or(held_at_warning),
             reaped,
@@ -113,7 +111,7 @@ impl JobsRun<'_> {
             heartbeat: known.heartbeat.filter(|(attempt, _)| wants.heartbeat && of_attempt(attempt)).map(|(_, at)| at),
             exit: known.exit.clone().filter(|(attempt, _)| wants.exit && of_attempt(attempt)).map(|(_, exit)| exit),
             cancel: known.cancel.clone().filter(|_| wants.cancel),
-            answer,
+            ..JobFacts::default()
         }
     }
 

@@ -1,11 +1,11 @@
-//! One job, round by round.
+//! One job, round by round: the loop is `jobs`' own, and this does what it says on AWS.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::{StreamExt, stream};
-use jobs::{Effect, EffectResult, Job, JobId, JobMachine, LaunchResult, next};
+use jobs::{Effect, Job, JobId, Reconciliation};
 use model::observation::{Gap, GapKind};
-use store::{StoreError, Versioned};
+use store::StoreError;
 
 use super::facts::JobDocuments;
 use super::find::NamedJob;
@@ -46,76 +46,85 @@ impl JobsRun<'_> {
     }
 
     async fn work(&self, read: ReadJob, rankings: &AtomicUsize) -> Option<ProcessedJob> {
-        let (mut job, mut etag) = (read.value?, read.etag);
-        let (mut known, mut answer) = (JobDocuments::default(), None);
-        for _ in 0..ROUNDS_MAX {
-            if self.time_left().is_none() {
-                self.report_late(&job.job);
-                break;
-            }
-            let now = self.now();
-            let facts = self.facts(&job, &mut known, answer.take(), now).await;
-            let (after, effects) = next(&job, &facts, now);
-            known.is_first_ask = after.awaited() != job.awaited();
-            if after != job {
-                match self.run.store.write_job(&after, etag.as_deref()).await {
-                    Ok(written) => etag = written,
-                    Err(StoreError::Lost { .. }) => {
-                        tracing::info!(job = %job.job, "another run has written it since; that one goes on with it");
-                        if let Some((machine, token)) = launched(&after, facts.answer.as_ref()).zip(job.awaited()) {
-                            self.leave_none_behind(&job.job, machine, &token).await;
-                        }
-                        return None;
+        let (home, mut etag) = (self.run.cloud.home(), read.etag);
+        let (mut known, mut rounds) = (JobDocuments::default(), 0..ROUNDS_MAX);
+        let mut next = Reconciliation::begin(Box::new(read.value?), self.warned.clone());
+        let job = loop {
+            next = match next {
+                Reconciliation::Observe(decision) => {
+                    let is_late = self.time_left().is_none();
+                    if is_late {
+                        self.report_late(&decision.job().job);
                     }
-                    Err(error) => {
-                        self.gap(error.gap(self.run.cloud.home()));
-                        return None;
+                    if is_late || rounds.next().is_none() {
+                        break decision.into_job();
+                    }
+                    let now = self.now();
+                    let facts = self.facts(&decision, &mut known, now).await;
+                    known.is_first_ask = false;
+                    decision.decide(facts, now)
+                }
+                Reconciliation::Write(decided) => {
+                    match self.run.store.write_job(decided.job(), etag.as_deref()).await {
+                        Ok(written) => {
+                            etag = written;
+                            known.is_first_ask = decided.is_first_ask();
+                            decided.written()
+                        }
+                        Err(StoreError::Lost { .. }) => {
+                            let job = &decided.job().job;
+                            tracing::info!(job = %job, "another run has written it since; that one goes on with it");
+                            decided.lost()
+                        }
+                        Err(error) => {
+                            self.gap(error.gap(home));
+                            return None;
+                        }
                     }
                 }
-                job = after;
+                Reconciliation::CarryOut(Effect::Rank, owed)
+                    if rankings.fetch_add(1, Ordering::Relaxed) >= RANKINGS_MAX =>
+                {
+                    let job = &owed.job().job;
+                    tracing::info!(job = %job, "{RANKINGS_MAX} jobs were ranked in this run; this one is in a later one");
+                    break owed.into_job();
+                }
+                Reconciliation::CarryOut(effect, owed) => {
+                    let answer = self.carry_out(owed.job(), &effect, &mut known).await;
+                    owed.carried_out(answer)
+                }
+                Reconciliation::ReadAgain(launched) => match self.run.store.read_job(launched.job()).await {
+                    Ok(now) => launched.compare(now.value.map(Box::new)),
+                    Err(error) => {
+                        self.gap(error.gap(home));
+                        return None;
+                    }
+                },
+                Reconciliation::Terminate(machine, now) => {
+                    tracing::warn!(job = %now.job, instance = machine.instance.as_str(), "launched, and nobody waits for it");
+                    // What failed is a step of the report; the machine's own end and `reap-instances` bound it.
+                    let _ = self.terminate(&now, &machine).await;
+                    return None;
+                }
+                Reconciliation::Lost => return None,
+                Reconciliation::Done(job) => break job,
             }
-            if effects.contains(&Effect::Rank) && rankings.fetch_add(1, Ordering::Relaxed) >= RANKINGS_MAX {
-                tracing::info!(job = %job.job, "{RANKINGS_MAX} jobs were ranked in this run; this one is in a later one");
-                break;
-            }
-            answer = self.carry_out(&job, effects, &mut known).await;
-            if answer.is_none() {
-                break;
-            }
-        }
+        };
+        self.notify_of_documents(&job, &known);
+        Some((*job, etag))
+    }
+
+    /// Notifies the owner of what documents of the job's machine say, and of those that are not believed.
+    fn notify_of_documents(&self, job: &Job, known: &JobDocuments) {
         let home = self.run.cloud.home();
-        for news in
-            known.warnings.iter().filter_map(|(attempt, trouble)| job.notify_agent_warning(*attempt, trouble, home))
-        {
+        let warnings = known.warnings.iter();
+        for news in warnings.filter_map(|(attempt, warning)| job.notify_agent_warning(*attempt, warning, home)) {
             self.notify(news);
         }
-        // Of several one is told a day: they have one cause.
+        // Of several one is notified a day: they have one cause.
         if let Some(why) = known.refused.first() {
             tracing::warn!(job = %job.job, why, "a document of its machine is not believed");
             self.notify(job.notify_refused_document(why, home));
         }
-        Some((job, etag))
     }
-
-    /// Ends a machine that this run has launched, and that nobody waits for any more: another run was told that there is no capacity for
-    /// it, and has gone on. Where that fails, the machine's own end and `reap-instances` bound it.
-    async fn leave_none_behind(&self, job: &JobId, machine: &JobMachine, token: &str) {
-        match self.run.store.read_job(job).await {
-            Ok(Versioned { value: Some(now), .. }) => {
-                if self.may_act && now.rejects_machine(machine, token) {
-                    tracing::warn!(job = %job, instance = machine.instance.as_str(), "launched, and nobody waits for it");
-                    // What failed is a step of the report.
-                    let _ = self.terminate(&now, machine).await;
-                }
-            }
-            Ok(Versioned { value: None, .. }) => {}
-            Err(error) => self.gap(error.gap(self.run.cloud.home())),
-        }
-    }
-}
-
-/// The machine that was just launched, as the state that follows has it.
-fn launched<'a>(after: &'a Job, answer: Option<&EffectResult>) -> Option<&'a JobMachine> {
-    let Some(EffectResult::Launched(LaunchResult::Launched { instance, .. })) = answer else { return None };
-    after.machine().into_iter().chain(&after.previous_attempt).find(|placed| placed.instance == *instance)
 }

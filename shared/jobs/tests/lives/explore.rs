@@ -4,13 +4,13 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 
 use jiff::Timestamp;
-use jobs::{ExitReason, HeadResult, JobResult, Lifecycle, Phase};
+use jobs::{ExitReason, HeadResult, JobResult, Lifecycle, Phase, Reconciliation};
 use stateright::{Model, Property};
 
 use crate::agent::{AgentAction, deeds};
 use crate::fair::COURSES;
 use crate::job::RUNTIME_MAX;
-use crate::run::{EffectOutcome, ModelEffect, ObservationQuality, ReconcilerState};
+use crate::run::{EffectOutcome, ObservationQuality, ReconcilerState, other_outcomes};
 use crate::time::{INVOCATION_MAX, advance, long_after, next_moment};
 use crate::world::{AgentState, BrokenInvariant, MachineEndReason, MachineLife, ModelMachine, ModelWorld};
 
@@ -55,10 +55,8 @@ pub(crate) enum PlantedFault {
 pub(crate) enum ModelAction {
     /// A reconciler reads the state, and the facts that it wants, and decides.
     Look(usize, ObservationQuality),
-    /// It writes what it decided.
-    Write(usize),
-    /// It carries out its next effect, and that comes of it.
-    CarryOut(usize, EffectOutcome),
+    /// It does what the loop says next, and that comes of it.
+    Step(usize, EffectOutcome),
     /// It is no more.
     Crash(usize),
     /// The agent of that machine goes on.
@@ -92,11 +90,11 @@ pub(crate) enum ModelAction {
 impl ModelAction {
     const fn is_fault(self, was_warned: bool) -> bool {
         match self {
-            Self::CarryOut(_, outcome) => !matches!(outcome, EffectOutcome::Done),
+            Self::Step(_, outcome) => !matches!(outcome, EffectOutcome::Done),
             Self::Reclaim(_) => !was_warned,
             Self::Agent(_, deed) => matches!(deed, AgentAction::Shutdown(ExitReason::Broken)),
             Self::Observe(observes) => observes,
-            Self::Look(..) | Self::Write(_) | Self::Crash(_) | Self::Down(_) | Self::Advance | Self::Sleep => false,
+            Self::Look(..) | Self::Crash(_) | Self::Down(_) | Self::Advance | Self::Sleep => false,
             _ => true,
         }
     }
@@ -122,13 +120,13 @@ impl JobModel {
                         warned.map(|machine| ModelAction::Look(run, ObservationQuality::Warned(machine.number))),
                     );
                 }
-                ReconcilerState::Decided(_) => actions.extend([ModelAction::Write(run), ModelAction::Crash(run)]),
-                ReconcilerState::Owes(_) => {
-                    actions.extend([ModelAction::CarryOut(run, EffectOutcome::Done), ModelAction::Crash(run)]);
-                    if world.faults > 0 {
-                        let otherwise = at.owes().map(ModelEffect::otherwise).unwrap_or_default();
-                        actions.extend(otherwise.iter().map(|outcome| ModelAction::CarryOut(run, *outcome)));
-                    }
+                ReconcilerState::At(at) => {
+                    actions.extend([ModelAction::Step(run, EffectOutcome::Done), ModelAction::Crash(run)]);
+                    let others = match &**at {
+                        Reconciliation::CarryOut(effect, _) if world.faults > 0 => other_outcomes(effect),
+                        _ => &[],
+                    };
+                    actions.extend(others.iter().map(|outcome| ModelAction::Step(run, *outcome)));
                 }
             }
         }
@@ -169,13 +167,9 @@ impl JobModel {
         let now = world.now;
         match action {
             ModelAction::Look(run, eyes) => world.runs[run] = self.observe(world, eyes),
-            ModelAction::Write(run) => {
-                let ReconcilerState::Decided(decision) = world.runs[run].clone() else { return None };
-                world.runs[run] = self.write(world, &decision);
-            }
-            ModelAction::CarryOut(run, outcome) => {
-                let ReconcilerState::Owes(owed) = world.runs[run].clone() else { return None };
-                world.runs[run] = self.carry_out(world, &owed, outcome);
+            ModelAction::Step(run, outcome) => {
+                let ReconcilerState::At(at) = world.runs[run].clone() else { return None };
+                world.runs[run] = self.step(world, &at, outcome);
             }
             ModelAction::Crash(run) => world.runs[run] = ReconcilerState::Idle,
             ModelAction::Agent(index, deed) => self.agent(world, index, deed),
@@ -288,6 +282,14 @@ impl Model for JobModel {
             Property::sometimes("it succeeds", |_, world: &ModelWorld| ended(world) == Some(JobResult::Succeeded)),
             Property::sometimes("it is closed", |_, world: &ModelWorld| !world.active),
         ];
+        // It takes two, and an answer that differs.
+        if self.bounds.reconcilers > 1 && self.bounds.faults > 0 {
+            let name = "who loses the swap of a launch ends the machine that nobody waits for";
+            properties.push(Property::sometimes(name, |_, world: &ModelWorld| {
+                let mut runs = world.runs.iter();
+                runs.any(|run| matches!(run, ReconcilerState::At(at) if matches!(**at, Reconciliation::Terminate(..))))
+            }));
+        }
         properties.extend(BROKEN.map(|(name, condition)| Property::always(name, condition)));
         properties
     }

@@ -3,10 +3,11 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::SignedDuration;
+use jobs::{Effect, Reconciliation};
 
 use crate::agent::{AgentAction, deeds};
 use crate::explore::JobModel;
-use crate::run::{EffectOutcome, ModelEffect, ObservationQuality, ReconcilerState};
+use crate::run::{EffectOutcome, ObservationQuality, ReconcilerState};
 use crate::time::{advance, next_moment};
 use crate::world::{AgentState, MachineEndReason, ModelWorld};
 
@@ -94,15 +95,10 @@ impl JobModel {
     fn reconcile(&self, world: &mut ModelWorld, course: FairScenario) {
         let mut run = self.observe(world, ObservationQuality::Open);
         for _ in 0..2 * ROUNDS_MAX {
-            run = match run {
-                ReconcilerState::Idle => return,
-                ReconcilerState::Decided(decision) => self.write(world, &decision),
-                ReconcilerState::Owes(owed) => {
-                    let dry =
-                        course == FairScenario::Dry && matches!(owed.effects.first(), Some(ModelEffect::Launch(_)));
-                    self.carry_out(world, &owed, if dry { EffectOutcome::Refused } else { EffectOutcome::Done })
-                }
-            };
+            let ReconcilerState::At(at) = run else { return };
+            let launches = matches!(&*at, Reconciliation::CarryOut(Effect::Launch(launch), _) if !launch.only_find);
+            let is_dry = course == FairScenario::Dry && launches;
+            run = self.step(world, &at, if is_dry { EffectOutcome::Refused } else { EffectOutcome::Done });
         }
     }
 }

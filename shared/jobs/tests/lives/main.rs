@@ -1,5 +1,5 @@
-//! Every life of one job within bounds: stateright explores the very `next` and `wants` of `jobs`, in a world of the state bucket,
-//! of EC2, of a budget, of machines with their agents, and of reconcilers that go round as `execution` does, one step at a time.
+//! Every life of one job within bounds: stateright explores the very loop of `jobs` that `execution` drives, in a world of the state bucket,
+//! of EC2, of a budget, and of machines with their agents. Reconcilers go round in it one step at a time.
 //!
 //! Proven, within the bounds, of every state that can be reached: at most one attempt is past the fence, and what an earlier one writes
 //! does not count; one machine runs of an attempt (strays aside, below); a token never has two sets of parameters; a machine that runs is known to the state,

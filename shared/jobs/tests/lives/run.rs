@@ -1,11 +1,9 @@
-//! Whoever reconciles, step by step: the loop of `execution`, in which anything may happen between any two steps.
-
-use std::hash::{Hash, Hasher};
+//! Whoever reconciles, step by step: the product's own loop, in which anything may happen between any two steps.
 
 use jiff::Timestamp;
 use jobs::{
-    CancelRequest, Effect, EffectResult, ExitRecord, Job, JobFacts, JobMachine, LaunchRequest, MachineSight, Phase,
-    ReserveResult, next, wants,
+    CancelRequest, Effect, EffectResult, ExitRecord, Job, JobFacts, JobMachine, MachineSight, PendingDecision,
+    PendingWrite, Phase, Reconciliation, ReserveResult,
 };
 use model::id::ResourceId;
 use model::money::Amount;
@@ -37,53 +35,11 @@ impl ObservationQuality {
     }
 }
 
-/// Where a reconciler stands. It can crash, or stand still for any time, at each.
+/// Where a reconciler stands, in the product's own loop. It can crash, or stand still for any time, at each.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum ReconcilerState {
     Idle,
-    /// It knows what to write over what it read.
-    Decided(SharedValue<PendingDecision>),
-    /// It has written, and owes effects.
-    Owes(SharedValue<PendingEffects>),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct PendingDecision {
-    read: SharedValue<Job>,
-    job: SharedValue<Job>,
-    pub(crate) effects: Vec<ModelEffect>,
-    warned: Option<u8>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct PendingEffects {
-    job: SharedValue<Job>,
-    pub(crate) effects: Vec<ModelEffect>,
-    /// Of one that is already carried out.
-    answer: Option<CachedResult>,
-    warned: Option<u8>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct CachedResult(EffectResult);
-
-impl Hash for CachedResult {
-    fn hash<H: Hasher>(&self, hasher: &mut H) {
-        format!("{:?}", self.0).hash(hasher);
-    }
-}
-
-/// An effect that does something.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum ModelEffect {
-    Rank,
-    Reserve(Amount, Timestamp),
-    Launch(SharedValue<LaunchOrder>),
-    /// Looks for what was launched by that order.
-    Find(SharedValue<LaunchOrder>),
-    Terminate(JobMachine),
-    Release,
-    Forget,
+    At(SharedValue<Reconciliation<SharedValue<Job>>>),
 }
 
 /// What comes of an effect.
@@ -103,242 +59,229 @@ pub(crate) enum EffectOutcome {
     Denied,
 }
 
-impl ModelEffect {
-    fn from_effect(effect: Effect) -> Option<Self> {
-        match effect {
-            Effect::Rank => Some(Self::Rank),
-            Effect::Reserve { usd, until } => Some(Self::Reserve(usd, until)),
-            Effect::Launch(launch) if launch.only_find => {
-                Some(Self::Find(SharedValue::new(LaunchOrder::from(&launch as &LaunchRequest))))
-            }
-            Effect::Launch(launch) => {
-                Some(Self::Launch(SharedValue::new(LaunchOrder::from(&launch as &LaunchRequest))))
-            }
-            Effect::Terminate(placed) => Some(Self::Terminate(placed)),
-            Effect::Release => Some(Self::Release),
-            Effect::Forget => Some(Self::Forget),
-            Effect::Settle(_) | Effect::Record(_) => None,
-        }
-    }
-
-    /// What may come of it, but for [`EffectOutcome::Done`].
-    pub(crate) const fn otherwise(&self) -> &'static [EffectOutcome] {
-        match self {
-            Self::Rank | Self::Terminate(_) | Self::Release => &[EffectOutcome::Refused],
-            Self::Reserve(..) => &[EffectOutcome::Refused, EffectOutcome::Unheard, EffectOutcome::Lost],
-            Self::Launch(_) => &[
-                EffectOutcome::Unheard,
-                EffectOutcome::Lost,
-                EffectOutcome::Refused,
-                EffectOutcome::Quota,
-                EffectOutcome::Denied,
-            ],
-            Self::Find(_) => &[EffectOutcome::Lost],
-            Self::Forget => &[],
-        }
-    }
-
-    const fn acts(&self) -> bool {
-        matches!(self, Self::Launch(_) | Self::Terminate(_))
+/// What may come of an effect, but for [`EffectOutcome::Done`].
+pub(crate) const fn other_outcomes(effect: &Effect) -> &'static [EffectOutcome] {
+    match effect {
+        Effect::Rank | Effect::Terminate(_) | Effect::Release => &[EffectOutcome::Refused],
+        Effect::Reserve { .. } => &[EffectOutcome::Refused, EffectOutcome::Unheard, EffectOutcome::Lost],
+        Effect::Launch(launch) if launch.only_find => &[EffectOutcome::Lost],
+        Effect::Launch(_) => &[
+            EffectOutcome::Unheard,
+            EffectOutcome::Lost,
+            EffectOutcome::Refused,
+            EffectOutcome::Quota,
+            EffectOutcome::Denied,
+        ],
+        Effect::Forget | Effect::Settle(_) | Effect::Record(_) => &[],
     }
 }
 
-impl ReconcilerState {
-    /// What it does next, where it owes something.
-    pub(crate) fn owes(&self) -> Option<&ModelEffect> {
-        match self {
-            Self::Owes(owed) => owed.effects.first(),
-            Self::Idle | Self::Decided(_) => None,
-        }
-    }
+/// Whether it does nothing in this world.
+const fn is_unseen(effect: &Effect) -> bool {
+    matches!(effect, Effect::Settle(_) | Effect::Record(_))
+}
+
+const fn acts(effect: &Effect) -> bool {
+    matches!(effect, Effect::Launch(_) | Effect::Terminate(_))
 }
 
 impl ReconcilerState {
-    /// What is left of it to explore. Whoever will lose its swap does nothing more, and what it owes that changes nothing, and whose answer
+    /// What the product's loop does next; what does nothing in this world is done with.
+    fn from_next(mut next: Reconciliation<SharedValue<Job>>) -> Self {
+        loop {
+            next = match next {
+                Reconciliation::CarryOut(effect, owed) if is_unseen(&effect) => owed.carried_out(None),
+                Reconciliation::Done(_) | Reconciliation::Lost => return Self::Idle,
+                other => return Self::At(SharedValue::new(other)),
+            }
+        }
+    }
+
+    /// What is left of it to explore. Whoever will lose its swap does so now, and what it owes that changes nothing, and whose answer
     /// it could not write, is as if it were not done. A state that becomes what it was before is not explored in this.
     pub(crate) fn reduced(self, world: &ModelWorld) -> Self {
-        match self {
-            Self::Decided(decision) if decision.read != world.state => Self::Idle,
-            Self::Owes(owed) if owed.job != world.state => {
-                let idle = owed.effects.iter().take_while(|effect| effect.is_idle(world)).count();
-                if idle == 0 {
-                    return Self::Owes(owed);
-                }
-                let effects = owed.effects[idle..].to_vec();
-                if effects.is_empty() {
-                    return Self::Idle;
-                }
-                Self::Owes(SharedValue::new(PendingEffects {
-                    job: owed.job.clone(),
-                    effects,
-                    answer: None,
-                    warned: owed.warned,
-                }))
+        let Self::At(at) = &self else { return self };
+        match &**at {
+            Reconciliation::Write(decided) if *decided.read() != world.state => {
+                Self::from_next(decided.clone().lost()).reduced(world)
             }
-            other => other,
+            Reconciliation::CarryOut(effect, owed) if *owed.job() != world.state && is_idle(effect, world) => {
+                match Self::from_next(owed.clone().carried_out(None)) {
+                    Self::At(next) if matches!(*next, Reconciliation::CarryOut(..)) => Self::At(next).reduced(world),
+                    _ => Self::Idle,
+                }
+            }
+            // What the state names, it names until it is gone; what it rejects, for good.
+            Reconciliation::ReadAgain(launched) if is_named_or_ended(&launched.machine().instance, world) => Self::Idle,
+            Reconciliation::ReadAgain(launched) => {
+                match Self::from_next(launched.clone().compare(Some(world.state.clone()))) {
+                    Self::Idle => self,
+                    ends @ Self::At(_) => ends,
+                }
+            }
+            Reconciliation::Terminate(machine, _) if is_ended(&machine.instance, world) => Self::Idle,
+            _ => self,
         }
     }
 }
 
-impl ModelEffect {
-    /// Whether it changes nothing, now or ever, when the state is no longer what it was.
-    fn is_idle(&self, world: &ModelWorld) -> bool {
-        match self {
-            Self::Rank | Self::Find(_) => true,
-            Self::Launch(order) => world.machines.iter().any(|machine| machine.order == *order),
-            Self::Terminate(placed) => {
-                world.machines.iter().any(|machine| machine.id() == placed.instance && !machine.is_there())
-            }
-            // What is reserved too late is forgotten at its end.
-            Self::Reserve(..) => world.state.phase != Phase::Reserving,
-            Self::Release => world.reserved.is_none(),
-            Self::Forget => !world.active,
+/// Whether an effect changes nothing, now or ever, when the state is no longer what it was.
+fn is_idle(effect: &Effect, world: &ModelWorld) -> bool {
+    match effect {
+        Effect::Launch(launch) => {
+            launch.only_find || world.machines.iter().any(|machine| *machine.order == LaunchOrder::from(launch))
         }
+        Effect::Terminate(placed) => is_ended(&placed.instance, world),
+        // What is reserved too late is forgotten at its end.
+        Effect::Reserve { .. } => world.state.phase != Phase::Reserving,
+        Effect::Release => world.reserved.is_none(),
+        Effect::Forget => !world.active,
+        Effect::Rank | Effect::Settle(_) | Effect::Record(_) => true,
     }
+}
+
+fn is_named_or_ended(instance: &ResourceId, world: &ModelWorld) -> bool {
+    let mut named = world.state.machine().into_iter().chain(&world.state.previous_attempt);
+    named.any(|machine| machine.instance == *instance) || is_ended(instance, world)
+}
+
+fn is_ended(instance: &ResourceId, world: &ModelWorld) -> bool {
+    world.machines.iter().any(|machine| machine.id() == *instance && !machine.is_there())
 }
 
 impl JobModel {
     /// Reads the state and the facts that it wants, and decides. `blind`: none of them can be had.
     pub(crate) fn observe(&self, world: &mut ModelWorld, eyes: ObservationQuality) -> ReconcilerState {
-        let job = world.state.clone();
-        let run = self.decide(world, &job, None, eyes);
-        match &run {
-            // Planted: what was once written is never done again.
-            ReconcilerState::Owes(_) if self.planted == Some(PlantedFault::EffectsOnce) => ReconcilerState::Idle,
-            _ => run,
-        }
+        let warned = eyes.warned().map(|number| ResourceId::new(format!("i-{number}")));
+        let Reconciliation::Observe(decision) = Reconciliation::begin(world.state.clone(), warned) else {
+            return ReconcilerState::Idle;
+        };
+        let run = self.decide(world, decision, eyes);
+        let owes = matches!(&run, ReconcilerState::At(at) if matches!(**at, Reconciliation::CarryOut(..)));
+        // Planted: what was once written is never done again.
+        if owes && self.planted == Some(PlantedFault::EffectsOnce) { ReconcilerState::Idle } else { run }
     }
 
-    /// Writes over the version that was read. Whoever loses stops.
-    pub(crate) fn write(&self, world: &mut ModelWorld, decision: &PendingDecision) -> ReconcilerState {
-        let wins = world.state == decision.read || self.planted == Some(PlantedFault::SwapIgnored);
-        let job = decision.job.clone();
-        if wins {
-            check_step(world, &decision.job);
-            world.state = job.clone();
-        } else if self.planted != Some(PlantedFault::LoserGoesOn) {
-            return ReconcilerState::Idle;
-        }
-        let effects = decision.effects.clone();
-        if effects.is_empty() {
-            return ReconcilerState::Idle;
-        }
-        ReconcilerState::Owes(SharedValue::new(PendingEffects { job, effects, answer: None, warned: decision.warned }))
-    }
-
-    /// Carries out the first effect that it owes. After the last it goes on with the answer, where there is one.
-    pub(crate) fn carry_out(
+    /// Does the step that it stands at. An observation follows at once: nothing happens between the answer and it that could not happen
+    /// after it.
+    pub(crate) fn step(
         &self,
         world: &mut ModelWorld,
-        owed: &PendingEffects,
+        at: &Reconciliation<SharedValue<Job>>,
         outcome: EffectOutcome,
     ) -> ReconcilerState {
-        let Some((first, rest)) = owed.effects.split_first() else { return ReconcilerState::Idle };
-        let answer = self.effect(world, first, outcome).map(CachedResult).or_else(|| owed.answer.clone());
-        if !rest.is_empty() {
-            let (job, effects, warned) = (owed.job.clone(), rest.to_vec(), owed.warned);
-            return ReconcilerState::Owes(SharedValue::new(PendingEffects { job, effects, answer, warned }));
-        }
-        match answer {
-            Some(CachedResult(answer)) => self.decide(
-                world,
-                &owed.job,
-                Some(answer),
-                owed.warned.map_or(ObservationQuality::Open, ObservationQuality::Warned),
-            ),
-            None => ReconcilerState::Idle,
+        let next = match at.clone() {
+            Reconciliation::Write(decided) => self.write(world, decided),
+            Reconciliation::CarryOut(effect, owed) => {
+                let answer = self.effect(world, &effect, outcome);
+                owed.carried_out(answer)
+            }
+            Reconciliation::ReadAgain(launched) => launched.compare(Some(world.state.clone())),
+            Reconciliation::Terminate(machine, _) => {
+                if outcome == EffectOutcome::Done {
+                    terminate(world, &machine.instance);
+                }
+                Reconciliation::Lost
+            }
+            other => other,
+        };
+        match ReconcilerState::from_next(next) {
+            ReconcilerState::At(next) => match (*next).clone() {
+                Reconciliation::Observe(decision) => self.decide(world, decision, ObservationQuality::Open),
+                _ => ReconcilerState::At(next),
+            },
+            ReconcilerState::Idle => ReconcilerState::Idle,
         }
     }
 
-    fn effect(&self, world: &mut ModelWorld, effect: &ModelEffect, outcome: EffectOutcome) -> Option<EffectResult> {
+    /// Writes over the version that was read. Whoever loses carries nothing out.
+    fn write(
+        &self,
+        world: &mut ModelWorld,
+        decided: PendingWrite<SharedValue<Job>>,
+    ) -> Reconciliation<SharedValue<Job>> {
+        if world.state == *decided.read() || self.planted == Some(PlantedFault::SwapIgnored) {
+            check_step(world, decided.job());
+            world.state = decided.job().clone();
+            return decided.written();
+        }
+        if self.planted == Some(PlantedFault::LoserGoesOn) { decided.written() } else { decided.lost() }
+    }
+
+    fn effect(&self, world: &mut ModelWorld, effect: &Effect, outcome: EffectOutcome) -> Option<EffectResult> {
         let said = || "as the world has it".to_owned();
         match (effect, outcome) {
-            (ModelEffect::Rank, EffectOutcome::Done) => Some(EffectResult::Ranked(Ok(job::ranking(world.now)))),
-            (ModelEffect::Rank, _) => Some(EffectResult::Ranked(Err(said()))),
-            (ModelEffect::Reserve(usd, until), EffectOutcome::Done) => {
-                reserve(world, *usd, *until);
-                Some(EffectResult::Reserved(ReserveResult::Granted))
+            (Effect::Rank, EffectOutcome::Done) => Some(EffectResult::Ranked(Ok(job::ranking(world.now)))),
+            (Effect::Rank, _) => Some(EffectResult::Ranked(Err(said()))),
+            (Effect::Reserve { usd, until }, outcome) => {
+                if matches!(outcome, EffectOutcome::Done | EffectOutcome::Unheard) {
+                    reserve(world, *usd, *until);
+                }
+                Some(EffectResult::Reserved(match outcome {
+                    EffectOutcome::Done => ReserveResult::Granted,
+                    EffectOutcome::Unheard | EffectOutcome::Lost => ReserveResult::Unknown(said()),
+                    _ => ReserveResult::Refused(said()),
+                }))
             }
-            (ModelEffect::Reserve(usd, until), EffectOutcome::Unheard) => {
-                reserve(world, *usd, *until);
-                Some(EffectResult::Reserved(ReserveResult::Unknown(said())))
+            (Effect::Launch(launch), outcome) => {
+                let order = SharedValue::new(LaunchOrder::from(launch));
+                Some(EffectResult::Launched(if launch.only_find {
+                    found(world, &order, outcome)
+                } else {
+                    self.launch(world, &order, outcome)
+                }))
             }
-            (ModelEffect::Reserve(..), EffectOutcome::Lost) => {
-                Some(EffectResult::Reserved(ReserveResult::Unknown(said())))
-            }
-            (ModelEffect::Reserve(..), _) => Some(EffectResult::Reserved(ReserveResult::Refused(said()))),
-            (ModelEffect::Find(order), outcome) => Some(EffectResult::Launched(found(world, order, outcome))),
-            (ModelEffect::Launch(order), outcome) => Some(EffectResult::Launched(self.launch(world, order, outcome))),
-            (ModelEffect::Terminate(placed), EffectOutcome::Done) => {
+            (Effect::Terminate(placed), EffectOutcome::Done) => {
                 terminate(world, &placed.instance);
                 Some(EffectResult::Terminated(Ok(())))
             }
-            (ModelEffect::Terminate(_), _) => Some(EffectResult::Terminated(Err(said()))),
-            (ModelEffect::Release, EffectOutcome::Done) => {
+            (Effect::Terminate(_), _) => Some(EffectResult::Terminated(Err(said()))),
+            (Effect::Release, EffectOutcome::Done) => {
                 world.reserved = None;
                 Some(EffectResult::Released(Ok(())))
             }
-            (ModelEffect::Release, _) => Some(EffectResult::Released(Err(said()))),
-            (ModelEffect::Forget, _) => {
+            (Effect::Release, _) => Some(EffectResult::Released(Err(said()))),
+            (Effect::Forget, _) => {
                 world.active = false;
                 None
             }
+            (Effect::Settle(_) | Effect::Record(_), _) => None,
         }
     }
 
     fn decide(
         &self,
         world: &mut ModelWorld,
-        job: &SharedValue<Job>,
-        answer: Option<EffectResult>,
+        decision: PendingDecision<SharedValue<Job>>,
         eyes: ObservationQuality,
     ) -> ReconcilerState {
-        let mut facts =
-            if eyes == ObservationQuality::Blind { blind(world, answer) } else { facts(world, job, answer, eyes) };
+        let mut facts = if eyes == ObservationQuality::Blind { blind(world) } else { facts(world, &decision, eyes) };
         if self.planted == Some(PlantedFault::HeartImagined) {
             facts.heartbeat = facts.heartbeat.map(|beat| beat.or(Some(world.now)));
         }
-        let warned = eyes.warned();
-        let (then, effects) = next(job, &facts, world.now);
-        let effects: Vec<ModelEffect> = effects.into_iter().filter_map(ModelEffect::from_effect).collect();
-        if !facts.may_act && effects.iter().any(ModelEffect::acts) {
+        let may_act = facts.may_act;
+        let next = decision.decide(facts, world.now);
+        let effects: Vec<&Effect> = match &next {
+            Reconciliation::Write(decided) => decided.effects().iter().collect(),
+            Reconciliation::CarryOut(effect, owed) => std::iter::once(effect).chain(owed.effects()).collect(),
+            _ => Vec::new(),
+        };
+        if !may_act && effects.iter().any(|effect| acts(effect)) {
             world.breaks(BrokenInvariant::Acted);
         }
-        if effects.iter().filter(|effect| **effect != ModelEffect::Forget).count() > 1 {
+        if effects.iter().filter(|effect| !is_unseen(effect) && ***effect != Effect::Forget).count() > 1 {
             world.breaks(BrokenInvariant::TwoAnswers);
         }
-        if then == **job {
-            return if effects.is_empty() {
-                ReconcilerState::Idle
-            } else {
-                ReconcilerState::Owes(SharedValue::new(PendingEffects {
-                    job: job.clone(),
-                    effects,
-                    answer: None,
-                    warned,
-                }))
-            };
-        }
-        ReconcilerState::Decided(SharedValue::new(PendingDecision {
-            read: job.clone(),
-            job: SharedValue::new(then),
-            effects,
-            warned,
-        }))
+        ReconcilerState::from_next(next)
     }
 }
 
-fn blind(world: &ModelWorld, answer: Option<EffectResult>) -> JobFacts {
-    JobFacts {
-        may_act: world.may_act,
-        no_progress_attempts_max: NO_PROGRESS_ATTEMPTS_MAX,
-        answer,
-        ..JobFacts::default()
-    }
+fn blind(world: &ModelWorld) -> JobFacts {
+    JobFacts { may_act: world.may_act, no_progress_attempts_max: NO_PROGRESS_ATTEMPTS_MAX, ..JobFacts::default() }
 }
 
-fn facts(world: &ModelWorld, job: &Job, answer: Option<EffectResult>, eyes: ObservationQuality) -> JobFacts {
-    let wants = wants(job, eyes.warned().is_some(), world.now);
+fn facts(world: &ModelWorld, decision: &PendingDecision<SharedValue<Job>>, eyes: ObservationQuality) -> JobFacts {
+    let (job, wants) = (decision.job(), decision.wants(world.now));
     let sight = |wanted: bool, placed: Option<&JobMachine>| match placed {
         Some(placed) if wanted => sight(world, &placed.instance, eyes == ObservationQuality::Late),
         _ => MachineSight::Unknown,
@@ -351,14 +294,13 @@ fn facts(world: &ModelWorld, job: &Job, answer: Option<EffectResult>, eyes: Obse
         last.map(|(at, reason)| ExitRecord { attempt: job.attempt, at, reason, code: None, why: String::new() })
     };
     JobFacts {
-        warned: eyes.warned().map(|number| ResourceId::new(format!("i-{number}"))),
         machine: sight(wants.machine, job.machine()),
         previous_attempt: sight(wants.previous_attempt, job.previous_attempt.as_ref()),
         head: wants.head.then(|| world.head.clone()),
         heartbeat: wants.heartbeat.then(heart),
         exit: wants.exit.then(exit),
         cancel: wants.cancel.then(|| world.cancelled.then(|| CancelRequest { at: job::begin(), by: None })),
-        ..blind(world, answer)
+        ..blind(world)
     }
 }
 

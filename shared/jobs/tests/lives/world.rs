@@ -26,6 +26,12 @@ impl<T: Hash> SharedValue<T> {
     }
 }
 
+impl<T: Hash> From<T> for SharedValue<T> {
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
 impl<T> std::ops::Deref for SharedValue<T> {
     type Target = T;
     fn deref(&self) -> &T {

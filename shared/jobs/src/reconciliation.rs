@@ -1,0 +1,214 @@
+//! The loop around [`next()`], without I/O: it says what is done next for one job, and whoever drives it hands back what came of that.
+//!
+//! `execution` drives it on AWS. `tests/lives` drives it through every life of a job, and interleaves two of them step by step.
+
+use std::ops::Deref;
+
+use jiff::Timestamp;
+use model::id::ResourceId;
+
+use crate::{Effect, EffectResult, Job, JobFacts, JobId, JobMachine, LaunchResult, NeededFacts, next, wants};
+
+/// What is done next. A crash loses nothing at any of these: the next run follows the state.
+///
+/// `J` holds a job: a box, or whatever makes it cheap to clone and to compare.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Reconciliation<J = Box<Job>> {
+    /// Observe what the decision wants.
+    Observe(PendingDecision<J>),
+    /// Write the new state over the version that was read, and no other.
+    Write(PendingWrite<J>),
+    /// Carry out this effect of the state that is written.
+    CarryOut(Effect, PendingEffects<J>),
+    /// Read the state again, as another run has written it: this one has launched a machine.
+    ReadAgain(UnrecordedMachine),
+    /// Terminate this machine, which the job of that state rejects.
+    Terminate(JobMachine, J),
+    /// Nothing is left to do now.
+    Done(J),
+    /// Nothing is left to do here: another run has written the state, and does the rest.
+    Lost,
+}
+
+/// What stays the same through a round.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Round<J> {
+    job: J,
+    warned: Option<ResourceId>,
+}
+
+/// A job that is about to be decided.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PendingDecision<J> {
+    round: Round<J>,
+    answer: Option<EffectResult>,
+}
+
+/// A decision that is about to be written.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PendingWrite<J> {
+    round: Round<J>,
+    job: J,
+    effects: Vec<Effect>,
+    launched: Option<UnrecordedMachine>,
+}
+
+/// What is left of a round after one of its effects.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PendingEffects<J> {
+    round: Round<J>,
+    effects: Vec<Effect>,
+    answer: Option<EffectResult>,
+}
+
+/// A machine that was launched, and that no state names: another run was told that there is no capacity for it, and went on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct UnrecordedMachine {
+    job: JobId,
+    machine: JobMachine,
+    token: String,
+}
+
+impl<J: Deref<Target = Job> + From<Job>> Reconciliation<J> {
+    /// Begins with a job as it was read. `warned`: the instance that EC2 has warned of an interruption.
+    pub const fn begin(job: J, warned: Option<ResourceId>) -> Self {
+        Self::Observe(PendingDecision { round: Round { job, warned }, answer: None })
+    }
+
+    fn carry_out(round: Round<J>, effects: Vec<Effect>, answer: Option<EffectResult>) -> Self {
+        let mut effects = effects.into_iter();
+        match (effects.next(), answer) {
+            (Some(effect), answer) => {
+                Self::CarryOut(effect, PendingEffects { round, effects: effects.collect(), answer })
+            }
+            (None, answer @ Some(_)) => Self::Observe(PendingDecision { round, answer }),
+            (None, None) => Self::Done(round.job),
+        }
+    }
+}
+
+impl<J: Deref<Target = Job> + From<Job>> PendingDecision<J> {
+    /// The job as it stands.
+    pub fn job(&self) -> &Job {
+        &self.round.job
+    }
+
+    /// The job as it stands, where nothing more is done for it.
+    pub fn into_job(self) -> J {
+        self.round.job
+    }
+
+    /// The instance that was warned, where that may be the job's machine.
+    pub fn warned(&self) -> Option<&ResourceId> {
+        self.round.warned.as_ref().filter(|warned| self.job().is_warned_by(warned))
+    }
+
+    /// What has to be observed.
+    pub fn wants(&self, now: Timestamp) -> NeededFacts {
+        wants(self.job(), self.warned().is_some(), now)
+    }
+
+    /// Decides. Of the facts, the warning and the answer are those that are known here.
+    #[must_use]
+    pub fn decide(self, facts: JobFacts, now: Timestamp) -> Reconciliation<J> {
+        let warned = self.warned().cloned();
+        let Self { round, answer } = self;
+        let facts = JobFacts { warned, answer, ..facts };
+        let (job, effects) = next(&round.job, &facts, now);
+        if job == *round.job {
+            return Reconciliation::carry_out(round, effects, None);
+        }
+        let launched = UnrecordedMachine::find(&round.job, &job, facts.answer).filter(|_| facts.may_act);
+        Reconciliation::Write(PendingWrite { round, job: J::from(job), effects, launched })
+    }
+}
+
+impl<J: Deref<Target = Job> + From<Job>> PendingWrite<J> {
+    /// The job as it was read.
+    pub const fn read(&self) -> &J {
+        &self.round.job
+    }
+
+    /// The job as it is to be.
+    pub const fn job(&self) -> &J {
+        &self.job
+    }
+
+    /// Whether a launch of this round is decided in it: nobody has asked EC2 for it before.
+    pub fn is_first_ask(&self) -> bool {
+        self.job.awaited() != self.round.job.awaited()
+    }
+
+    /// What the job as it is to be owes.
+    pub fn effects(&self) -> &[Effect] {
+        &self.effects
+    }
+
+    /// The version that was read still stood there.
+    #[must_use]
+    pub fn written(self) -> Reconciliation<J> {
+        Reconciliation::carry_out(Round { job: self.job, ..self.round }, self.effects, None)
+    }
+
+    /// Another run has written since.
+    #[must_use]
+    pub fn lost(self) -> Reconciliation<J> {
+        self.launched.map_or(Reconciliation::Lost, Reconciliation::ReadAgain)
+    }
+}
+
+impl<J: Deref<Target = Job> + From<Job>> PendingEffects<J> {
+    /// The job as it is written.
+    pub const fn job(&self) -> &J {
+        &self.round.job
+    }
+
+    /// What is carried out after the present effect.
+    pub fn effects(&self) -> &[Effect] {
+        &self.effects
+    }
+
+    /// The job as it is written, where nothing more is done for it.
+    pub fn into_job(self) -> J {
+        self.round.job
+    }
+
+    /// The present effect is carried out; with its answer, where it has one.
+    #[must_use]
+    pub fn carried_out(self, answer: Option<EffectResult>) -> Reconciliation<J> {
+        Reconciliation::carry_out(self.round, self.effects, answer.or(self.answer))
+    }
+}
+
+impl UnrecordedMachine {
+    /// The machine that was just launched, as the new state names it.
+    fn find(read: &Job, job: &Job, answer: Option<EffectResult>) -> Option<Self> {
+        let Some(EffectResult::Launched(LaunchResult::Launched { instance, .. })) = answer else { return None };
+        let mut named = job.machine().into_iter().chain(&job.previous_attempt);
+        let machine = named.find(|named| named.instance == instance)?.clone();
+        Some(Self { job: job.job.clone(), machine, token: read.awaited()? })
+    }
+
+    /// Whose it was to be.
+    #[must_use]
+    pub const fn job(&self) -> &JobId {
+        &self.job
+    }
+
+    /// The machine.
+    #[must_use]
+    pub const fn machine(&self) -> &JobMachine {
+        &self.machine
+    }
+
+    /// The job as it is read again; `None` where it is not there any more.
+    #[must_use]
+    pub fn compare<J: Deref<Target = Job>>(self, job: Option<J>) -> Reconciliation<J> {
+        match job {
+            Some(job) if job.rejects_machine(&self.machine, &self.token) => {
+                Reconciliation::Terminate(self.machine, job)
+            }
+            _ => Reconciliation::Lost,
+        }
+    }
+}
