@@ -19,6 +19,7 @@ VENV := target/venv
 VENV_LINT := target/venv-lint
 VENV_PEER := target/venv-peer
 VENV_WITNESS := target/venv-witness
+VENV_RECIPES := target/venv-recipes
 MDBOOK_VERSION := 0.5.4
 MDBOOK := target/mdbook-$(MDBOOK_VERSION)
 PYTEST := PYTHONPATH=integration $(VENV)/bin/python -m pytest
@@ -44,8 +45,8 @@ PARTS := format unit template simulate integration
 PARTS_ALL := fuzz simulate-all simulate-model-all every-fault end-to-end-all agent-baseline
 
 .PHONY: help demo playground docs test test-all test-fast fuzz fmt lint format clippy unit simulate simulate-instances simulate-volumes simulate-quarter \
-	simulate-model simulate-all simulate-model-all template integration \
-	every-fault end-to-end-all witness bench bench-scan bench-peer bench-agent agent-baseline install build deploy clean
+	simulate-model simulate-deadline simulate-all simulate-model-all template integration \
+	every-fault end-to-end-all recipes witness bench bench-scan bench-peer bench-agent agent-baseline install build deploy clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -78,10 +79,12 @@ test-all: ## Run every check, and those that take hours
 test-fast: ## Run the tests of the pure crates only: no AWS, no network, seconds
 	cargo test $(PURE) --locked
 
-# Each property tries a fixed multiple of this, so that all together take a few minutes.
+# The environment goes before .cargo/config.toml. Some properties try a fixed multiple of this.
 fuzz: export PROPTEST_CASES ?= 2500
 fuzz: ## Fuzz tags, configuration, events and documents for a few minutes
 	cargo test --locked --package operator --package runtime --test fuzz
+	cargo test --locked --package billing --test ledger fuzz
+	cargo test --locked --package jobs --lib
 	cargo test --locked --package store --lib fuzz
 
 fmt: ## Format the code
@@ -109,13 +112,16 @@ simulate-volumes: ## Those of volumes: make simulate-volumes [ARGS="--seed 7"]
 	$(SIMULATED_RUNS) --test simulation-volumes -- $(ARGS)
 
 simulate-quarter: ## Those of budgets: 200 instances and 40 jobs through a quarter, several times
-	$(SIMULATED_RUNS) --test quarter -- --ignored --nocapture
+	$(SIMULATED_RUNS) --test lives -- --ignored --nocapture quarter
 
 simulate-model: ## All lives of a job within bounds: two reconcilers, crashes everywhere, a fault, and time (a minute)
 	$(SIMULATION) --package jobs --test lives -- --ignored --nocapture --test-threads 1 simulate
 
 simulate-model-all: ## Those with two faults (minutes, and gigabytes)
 	$(SIMULATION) --package jobs --test lives -- --ignored --nocapture --test-threads 1 deep
+
+simulate-deadline: ## Replay Spot availability under each policy for deadlines: make simulate-deadline [TRACES=folder] [ARGS="--step 195"]
+	cargo run --locked --release --package jobs --example deadline-simulator -- $(TRACES) $(ARGS)
 
 simulate-all: ## Live a million days of simulated accounts of each kind (hours)
 	@$(MAKE) simulate ARGS="--account-days 1000000"
@@ -134,6 +140,10 @@ integration: $(VENV)/.installed ## Run the real binaries end to end against a lo
 	$(LINTED) cargo build --workspace --locked
 	$(PYTEST) integration --ignore $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist loadfile --quiet
 	$(PYTEST) $(EVERY_FAULT) --quiet
+
+recipes: $(VENV)/.installed $(VENV_RECIPES)/.installed ## Run the recipes of docs/recipes on the CPU, with a plug that is pulled and a warning
+	$(LINTED) cargo build --workspace --locked
+	RECIPES_PYTHON="$(CURDIR)/$(VENV_RECIPES)/bin/python" $(PYTEST) integration/tests/test_recipes.py --quiet -rs -s
 
 # Optimised, as they are deployed. They are built where `cargo build --release` always builds, for this machine.
 RELEASE := cargo build --release --locked
@@ -206,7 +216,8 @@ $(VENV)/.installed: integration/requirements.txt
 $(VENV_LINT)/.installed: integration/requirements-lint.txt
 $(VENV_PEER)/.installed: integration/requirements-peer.txt
 $(VENV_WITNESS)/.installed: integration/requirements-witness.txt
-$(VENV)/.installed $(VENV_LINT)/.installed $(VENV_PEER)/.installed $(VENV_WITNESS)/.installed:
+$(VENV_RECIPES)/.installed: docs/recipes/requirements.txt
+$(VENV)/.installed $(VENV_LINT)/.installed $(VENV_PEER)/.installed $(VENV_WITNESS)/.installed $(VENV_RECIPES)/.installed:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (make PYTHON=/path/to/python3)" >&2; exit 1; }
 	@echo "Installing $< into $(@D)"
 	$(PYTHON) -m venv --clear $(@D)

@@ -13,7 +13,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 TEMPLATE = REPOSITORY / "template.yaml"
 
 
-class _Loader(yaml.SafeLoader):
+class Loader(yaml.SafeLoader):
     """Reads CloudFormation's short forms as their long ones: `!Ref X` is `{"Ref": "X"}`."""
 
 
@@ -29,13 +29,13 @@ def _long_form(loader: yaml.SafeLoader, tag: str, node: yaml.Node) -> dict[str, 
     return {tag if tag in ("Ref", "Condition") else f"Fn::{tag}": value}
 
 
-_Loader.add_multi_constructor("!", _long_form)
+Loader.add_multi_constructor("!", _long_form)
 
 
 @cache
 def template(path: Path = TEMPLATE) -> dict[str, Any]:
     """A whole template, with every short form written out. Read once: do not change it."""
-    return yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
 
 
 def resources(kind: str | None = None) -> dict[str, dict[str, Any]]:
@@ -76,6 +76,7 @@ class Statement:
     only_if: tuple[str, ...]
 
 
+@cache
 def statements(function_name: str) -> list[Statement]:
     """Every statement that the role of a function can have, whatever the parameters."""
     role_id = functions()[function_name]["Properties"]["Role"]["Fn::GetAtt"][0]

@@ -1,5 +1,6 @@
 //! What all parts of the agent share: who it is, the bucket, the log, and why it has to end.
 
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -49,8 +50,8 @@ pub(crate) struct AttemptEnd {
 }
 
 impl AttemptEnd {
-    pub(crate) fn broken(why: impl Into<String>) -> Self {
-        Self { reason: ExitReason::Broken, code: None, why: why.into() }
+    pub(crate) fn broken(why: impl Display) -> Self {
+        Self { reason: ExitReason::Broken, code: None, why: why.to_string() }
     }
 }
 

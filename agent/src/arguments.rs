@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use model::fault::InvalidValue;
+
 use crate::world::Pace;
 
 pub(crate) const USAGE: &str = "\
@@ -26,7 +28,7 @@ pub(crate) struct Arguments {
 }
 
 /// Reads it; the error is for people.
-pub(crate) fn read(given: impl IntoIterator<Item = String>) -> Result<Arguments, String> {
+pub(crate) fn read(given: impl IntoIterator<Item = String>) -> Result<Arguments, InvalidValue> {
     let mut arguments = Arguments {
         identity: PathBuf::from("/etc/curfew/identity.json"),
         shutdown: SHUTDOWN.to_owned(),
@@ -34,16 +36,18 @@ pub(crate) fn read(given: impl IntoIterator<Item = String>) -> Result<Arguments,
     };
     let mut given = given.into_iter();
     while let Some(name) = given.next() {
-        let value = given.next().ok_or_else(|| format!("`{name}` needs a value, or is no argument\n\n{USAGE}"))?;
+        let value = given
+            .next()
+            .ok_or_else(|| InvalidValue::new(format!("`{name}` needs a value, or is no argument\n\n{USAGE}")))?;
         match name.as_str() {
             "--identity" => arguments.identity = PathBuf::from(value),
             "--shutdown-command" => arguments.shutdown = value,
             "--hurry" => {
                 let times = value.parse().ok().filter(|times| *times > 0);
-                arguments.pace =
-                    Pace(times.ok_or_else(|| format!("--hurry is a whole number from 1 on, not `{value}`"))?);
+                let wrong = || InvalidValue::new(format!("--hurry is a whole number from 1 on, not `{value}`"));
+                arguments.pace = Pace(times.ok_or_else(wrong)?);
             }
-            _ => return Err(format!("`{name}` is no argument\n\n{USAGE}")),
+            _ => return Err(InvalidValue::new(format!("`{name}` is no argument\n\n{USAGE}"))),
         }
     }
     Ok(arguments)
@@ -59,7 +63,7 @@ mod tests {
         let expect = expect.map(|(identity, shutdown, pace)| (identity.to_owned(), shutdown.to_owned(), pace));
         match (read, expect) {
             (Ok(read), Ok(expect)) => assert_eq!(read, expect),
-            (Err(read), Err(expect)) => assert!(read.contains(expect), "{read}"),
+            (Err(read), Err(expect)) => assert!(read.to_string().contains(expect), "{read}"),
             (read, expect) => panic!("{read:?}, not {expect:?}"),
         }
     }

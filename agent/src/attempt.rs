@@ -1,5 +1,7 @@
 //! One attempt, from taking over to its end.
 
+mod outcome;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -8,14 +10,16 @@ use std::time::Instant;
 use jiff::SignedDuration;
 use jobs::checkpoints::{DOUBTED_FOR, DirectoryEntry, WriterState};
 use jobs::warning::grace;
-use jobs::{Checkpoint, CheckpointSpec, ExitReason, Head, HeadResult, JobSpec, WARNING, Workload, said_by_machine};
+use jobs::{CheckpointSpec, ExitReason, Head, JobSpec, WARNING, Workload};
 use model::config::Config;
 use model::duration;
 use store::MachineDocument;
 use tokio::task::JoinHandle;
 
+use self::outcome::{describe_exit, outcome, unfinished};
 use crate::agent::{Agent, AttemptEnd, EndCause};
 use crate::command::{RunningCommand, signal_of};
+use crate::directory::CheckpointDirectory;
 use crate::disk::on_disk;
 use crate::fence::FenceError;
 use crate::keeper::{CheckpointKeeper, KeeperSummary};
@@ -25,7 +29,7 @@ use crate::retry_timeout::RetryTimeout;
 use crate::user::{self, User};
 use crate::variables::{self, VariableSources};
 use crate::world::now;
-use crate::{command, directory, gpu, outputs, secrets};
+use crate::{command, directory, gpu, secrets};
 
 /// So long the predecessor may take to leave its exit record: its two minutes, and some.
 const PREDECESSOR: SignedDuration = SignedDuration::from_secs(150);
@@ -88,7 +92,7 @@ async fn attempt(agent: &Arc<Agent>) -> Result<AttemptEnd, AttemptEnd> {
         // Each time there are fewer.
         let before = match run(agent, &asked, &user, running, restored).await {
             CommandOutcome::Finished(end) => return Ok(end),
-            CommandOutcome::FailedOnUnverified(before) => before,
+            CommandOutcome::FailedAfterResume(before) => before,
         };
         restored = put_back(agent, &asked, before, &user).await?;
         variables = variables_of(agent, &asked, &user, &restored, &secrets);
@@ -105,13 +109,13 @@ async fn put_back(
     agent.set_activity("restoring");
     let restored = match &asked.checkpoint {
         Some(checkpoint) => {
-            let restored = Box::pin(restore(agent, candidates, Path::new(&checkpoint.dir), user));
+            let directory = CheckpointDirectory::from_spec(checkpoint);
+            let restored = Box::pin(restore(agent, candidates, &directory, user));
             agent.unless_it_ends(restored).await??
         }
         None => RestoredCheckpoint::default(),
     };
-    let step = restored.checkpoint.map(|checkpoint| checkpoint.step);
-    agent.set_status(|status| (status.step, status.steps_per_hour) = (step, None));
+    agent.set_status(|status| (status.step, status.steps_per_hour) = (restored.step, None));
     Ok(restored)
 }
 
@@ -239,8 +243,8 @@ async fn run_setup(
 enum CommandOutcome {
     /// The attempt is over.
     Finished(AttemptEnd),
-    /// It failed where it may have gone on from a checkpoint that is cut off: it is run again from one of those before.
-    FailedOnUnverified(RestoreCandidates),
+    /// It failed soon after it went on from a checkpoint: it is run again from another one.
+    FailedAfterResume(RestoreCandidates),
 }
 
 /// The command, until it ends or has to.
@@ -252,7 +256,7 @@ async fn run(
     restored: RestoredCheckpoint,
 ) -> CommandOutcome {
     let begun = Instant::now();
-    let (from, before) = (restored.checkpoint, restored.before_doubtful());
+    let (from, before) = (restored.checkpoint.map(|_| restored.what.clone()), restored.before_failed());
     let keep = asked.checkpoint.as_ref();
     let keeper = keep.map(|keep| CheckpointKeeper::begin(agent, keep, asked.keep, user.file_owner(), restored));
     let ended = tokio::select! {
@@ -271,18 +275,22 @@ async fn run(
                 None => Some(KeeperSummary::default()),
             };
             let has_kept = finished.as_ref().is_some_and(|finished| finished.has_kept);
-            if let (Some(from), Some(before)) = (from, before)
+            if let (Some(from), Some(before)) = (&from, before)
                 && !status.success()
                 && !has_kept
                 && is_early
             {
-                return in_doubt(agent, status, from, before);
+                return failed_after_resume(agent, status, from, before);
             }
+            let went_on = from.map(|from| format!("resumed from {from}"));
             CommandOutcome::Finished(match (finished, agent.is_interrupted()) {
                 (None, Some(cause)) if status.success() => unfinished(cause, "its last checkpoint"),
-                (None, _) => outcome(agent, asked, user, status, "the command", vec![NO_TIME.to_owned()]).await,
+                (None, _) => {
+                    let lost = went_on.into_iter().chain([NO_TIME.to_owned()]).collect();
+                    outcome(agent, asked, user, status, "the command", lost).await
+                }
                 (Some(KeeperSummary { left, unverified_note: doubt, .. }), _) => {
-                    let lost = left.into_iter().chain(doubt).collect();
+                    let lost = went_on.into_iter().chain(left).chain(doubt).collect();
                     outcome(agent, asked, user, status, "the command", lost).await
                 }
             })
@@ -301,11 +309,12 @@ async fn end_what_is_left(agent: &Agent, keep: Option<&CheckpointSpec>, user: &U
     if command::left_behind().is_empty() {
         return false;
     }
+    let listed = keep.map(CheckpointDirectory::from_spec);
     // As the kernel shows what is open.
     let directory = keep.and_then(|keep| Path::new(&keep.dir).canonicalize().ok());
-    let before = list_checkpoint_directory(directory.clone(), user).await;
+    let before = list_checkpoint_directory(listed.clone(), user).await;
     command::end_by_themselves().await;
-    let after = list_checkpoint_directory(directory.clone(), user).await;
+    let after = list_checkpoint_directory(listed.clone(), user).await;
     let is_open = |below: &PathBuf| command::left_behind().iter().any(|process| writes_below(below, *process));
     let wrote = before.is_none() || before != after || directory.as_ref().is_none_or(is_open);
     let left = command::end_all(true).await;
@@ -316,26 +325,22 @@ async fn end_what_is_left(agent: &Agent, keep: Option<&CheckpointSpec>, user: &U
 }
 
 /// What is in the checkpoint directory; `None` where nobody knows.
-async fn list_checkpoint_directory(directory: Option<PathBuf>, user: &User) -> Option<Vec<DirectoryEntry>> {
+async fn list_checkpoint_directory(directory: Option<CheckpointDirectory>, user: &User) -> Option<Vec<DirectoryEntry>> {
     let directory = directory?;
     let owner = user.file_owner();
     let looked = on_disk(&owner, move || directory::scan_directory(&directory));
     Some(looked.await.ok()?.entries)
 }
 
-/// The command failed soon after it went on from a checkpoint that may be cut off. Where the attempt has to end, the next one finds out.
-fn in_doubt(agent: &Agent, status: ExitStatus, from: Checkpoint, before: RestoreCandidates) -> CommandOutcome {
-    let why = format!(
-        "{}, and the checkpoint of step {}, which it went on from, may be cut off",
-        describe_exit(status, "the command"),
-        from.step
-    );
+/// The command failed soon after it went on from a checkpoint. Where the attempt has to end, the next one finds out.
+fn failed_after_resume(agent: &Agent, status: ExitStatus, from: &str, before: RestoreCandidates) -> CommandOutcome {
+    let why = format!("{}, soon after it went on from {from}", describe_exit(status, "the command"));
     if let Some(cause) = agent.has_to_end() {
-        let why = format!("{why}, which the next attempt finds out: {}", cause.why);
+        let why = format!("{why}, which the next attempt tries again: {}", cause.why);
         return CommandOutcome::Finished(AttemptEnd { code: status.code(), why, ..cause.into() });
     }
-    agent.log.write_line(&format!("{why}: it is run again without that one"));
-    CommandOutcome::FailedOnUnverified(before.without(why))
+    agent.log.write_line(&format!("{why}: it is run again"));
+    CommandOutcome::FailedAfterResume(before.without(why))
 }
 
 /// Tells the command to end, kills it if it does not, and brings away what it wrote.
@@ -376,89 +381,4 @@ async fn end_early(
     let cause = agent.cause().await;
     let why = left.into_iter().fold(cause.why.clone(), |why, left| format!("{why}; {left}"));
     AttemptEnd { code, why, ..cause.into() }
-}
-
-/// What the end of the command, or of its setup, means; written to head, for then it counts.
-async fn outcome(
-    agent: &Agent,
-    asked: &AssignedJob,
-    user: &User,
-    status: ExitStatus,
-    what: &str,
-    lost: Vec<String>,
-) -> AttemptEnd {
-    let succeeded = status.success();
-    let mut why = describe_exit(status, what);
-    if !succeeded && let Some(full) = full_disk(asked) {
-        why = format!("{why}; {full}");
-    }
-    for lost in lost {
-        why = format!("{why}; {lost}");
-    }
-    let Workload { outputs: wanted, .. } = &asked.work;
-    if !wanted.is_empty() {
-        let uploaded = agent.in_time(outputs::upload(agent, wanted, &user.file_owner())).await;
-        if let (None, Some(cause)) = (&uploaded, agent.is_interrupted())
-            && succeeded
-        {
-            return unfinished(cause, "its outputs");
-        }
-        if let Some(words) = uploaded.unwrap_or_else(|| Some("there was no time to upload its outputs".to_owned())) {
-            why = format!("{why}; {words}");
-        }
-    }
-    agent.log.write_line(&why);
-    let why = said_by_machine(&why);
-    let result = HeadResult { succeeded, code: status.code(), why: why.clone(), at: now() };
-    let end = AttemptEnd { reason: result.reason(), code: status.code(), why };
-    match agent.in_time(write_result(agent, &result)).await {
-        Some(Ok(())) => end,
-        Some(Err(FenceError::Fenced(why))) => EndCause::fenced(why).into(),
-        Some(Err(FenceError::Store(error))) => unwritten(end, ExitReason::Broken, &error.to_string()),
-        None => match agent.is_interrupted() {
-            Some(cause) => unwritten(end, cause.reason, &cause.why),
-            None => unwritten(end, ExitReason::Broken, "there was no time"),
-        },
-    }
-}
-
-/// The command has ended with success, and the machine is taken away before all of it was brought away: the next attempt does that.
-fn unfinished(cause: EndCause, what: &str) -> AttemptEnd {
-    AttemptEnd {
-        reason: cause.reason,
-        code: Some(0),
-        why: format!("the command has ended with success, and there was no time to bring {what} away: {}", cause.why),
-    }
-}
-
-fn unwritten(end: AttemptEnd, reason: ExitReason, why: &str) -> AttemptEnd {
-    AttemptEnd { reason, why: format!("{}, and that could not be written down: {why}", end.why), ..end }
-}
-
-async fn write_result(agent: &Agent, result: &HeadResult) -> Result<(), FenceError> {
-    let mut timeout = RetryTimeout::default();
-    loop {
-        match agent.fence.swap(|head| head.result = Some(result.clone())).await {
-            Ok(_) => return Ok(()),
-            Err(FenceError::Store(error))
-                if timeout.pause_and_retry(agent, "the result cannot be written yet", &error).await => {}
-            Err(shut) => return Err(shut),
-        }
-    }
-}
-
-fn describe_exit(status: ExitStatus, what: &str) -> String {
-    use std::os::unix::process::ExitStatusExt;
-    match (status.code(), status.signal()) {
-        (Some(0), _) => format!("{what} has ended with success"),
-        (Some(code), _) => format!("{what} has failed with exit code {code}"),
-        (None, Some(9)) => format!("{what} was killed by signal 9; if nobody did it, the machine ran out of memory"),
-        (None, signal) => format!("{what} was ended by signal {}", signal.unwrap_or_default()),
-    }
-}
-
-fn full_disk(asked: &AssignedJob) -> Option<String> {
-    let places = [asked.checkpoint.as_ref().map_or("/", |checkpoint| &checkpoint.dir), "/", "/tmp"];
-    let (place, free) = places.into_iter().find_map(|place| Some((place, directory::full(Path::new(place))?)))?;
-    Some(format!("the disk of {place} is full ({} MiB are left): set `root_volume_gib`", free / (1024 * 1024)))
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
 use jobs::{ExitReason, FIRST_HEARTBEAT_AFTER, HEARTBEAT_EVERY, Heartbeat};
+use store::StoreError;
 
 use crate::agent::{Agent, EndCause};
 use crate::fence::FenceError;
@@ -23,10 +24,14 @@ const LAST_TRY: SignedDuration = SignedDuration::from_mins(2);
 pub(crate) async fn beat(agent: Arc<Agent>) {
     let (mut heard, mut told, mut uploaded) = (Instant::now(), false, None);
     loop {
-        let beaten = tokio::time::timeout(BEAT, beat_once(&agent, &mut uploaded)).await;
-        match beaten.unwrap_or_else(|_| Err("S3 did not answer".to_owned())) {
-            Ok(()) => (heard, told) = (Instant::now(), false),
-            Err(words) => {
+        let unheard = match tokio::time::timeout(BEAT, beat_once(&agent, &mut uploaded)).await {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some("S3 did not answer".to_owned()),
+        };
+        match unheard {
+            None => (heard, told) = (Instant::now(), false),
+            Some(words) => {
                 if !told {
                     agent.log.write_line(&format!("nobody hears of this attempt: {words}"));
                 }
@@ -53,13 +58,13 @@ fn log_failed_heartbeat(agent: &Agent, words: &str) {
 
 /// One beat. Without the fence a replaced machine without checkpoints would never know, and it comes first: of what another machine of
 /// this attempt writes, nothing is written over.
-async fn beat_once(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), String> {
+async fn beat_once(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), StoreError> {
     match agent.fence.check().await {
         Err(FenceError::Fenced(why)) => {
             agent.end(EndCause::fenced(why));
             return Ok(());
         }
-        Err(FenceError::Store(error)) => return Err(error.to_string()),
+        Err(FenceError::Store(error)) => return Err(error),
         Ok(()) => {}
     }
     send_heartbeat(agent).await?;
@@ -67,7 +72,7 @@ async fn beat_once(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), Stri
 }
 
 /// How the attempt stands.
-pub(crate) async fn send_heartbeat(agent: &Agent) -> Result<(), String> {
+pub(crate) async fn send_heartbeat(agent: &Agent) -> Result<(), StoreError> {
     let status = agent.status();
     let heartbeat = Heartbeat {
         at: now(),
@@ -77,11 +82,11 @@ pub(crate) async fn send_heartbeat(agent: &Agent) -> Result<(), String> {
         doing: status.doing.to_owned(),
         warnings: agent.current_warnings(),
     };
-    agent.store.beat(&agent.identity.job, &heartbeat).await.map_err(|error| error.to_string())
+    agent.store.beat(&agent.identity.job, &heartbeat).await
 }
 
 /// The end of the log, where there is more of it than was `uploaded`; after what an earlier start of the attempt left, as the reason of its end.
-pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), String> {
+pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), StoreError> {
     let (job, attempt) = (&agent.identity.job, agent.identity.attempt);
     if !agent.log.goes_on() {
         let earlier = match agent.store.read_log(job, attempt).await {
@@ -92,13 +97,13 @@ pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Res
                 ));
                 Vec::new()
             }
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(error),
         };
         agent.log.go_on_from(&earlier);
     }
     let (tail, written) = agent.log.tail();
     if *uploaded != Some(written) {
-        agent.store.write_log(job, attempt, tail).await.map_err(|error| error.to_string())?;
+        agent.store.write_log(job, attempt, tail).await?;
         *uploaded = Some(written);
     }
     Ok(())

@@ -5,6 +5,7 @@
 //! does not: a timer of the machine's own, and `reap-instances`.
 
 mod agent;
+mod agent_error;
 mod arguments;
 mod attempt;
 mod aws;
@@ -41,6 +42,7 @@ use tokio::signal::unix::Signal;
 use tokio::task::LocalSet;
 
 use crate::agent::{Agent, AttemptEnd};
+use crate::agent_error::AgentError;
 use crate::arguments::Arguments;
 use crate::fence::ResultOwner;
 use crate::log::Log;
@@ -64,12 +66,12 @@ fn main() -> ExitCode {
 }
 
 /// An agent that does not know who it is must not end the machine: it may be anybody's.
-fn begin() -> Result<(), String> {
+fn begin() -> Result<(), AgentError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("the agent cannot run: {error}"))?;
+    let runtime = runtime.map_err(|error| AgentError::new(format!("the agent cannot run: {error}")))?;
     // Before anything else: until then a machine that shuts down ends the agent without a word.
     let shutdown = runtime.block_on(async { notice::shutdown() });
-    let arguments = arguments::read(std::env::args().skip(1))?;
+    let arguments = arguments::read(std::env::args().skip(1)).map_err(AgentError::new)?;
     let identity = read_identity(&arguments)?;
     processes::inherit();
     let log = Log::new();
@@ -80,14 +82,16 @@ fn begin() -> Result<(), String> {
     Ok(())
 }
 
-fn read_identity(arguments: &Arguments) -> Result<MachineIdentity, String> {
+fn read_identity(arguments: &Arguments) -> Result<MachineIdentity, AgentError> {
     let path = arguments.identity.display();
-    let text = std::fs::read_to_string(&arguments.identity)
-        .map_err(|error| format!("{path} cannot be read ({error}); it is written when the machine boots"))?;
+    let text = std::fs::read_to_string(&arguments.identity).map_err(|error| {
+        AgentError::new(format!("{path} cannot be read ({error}); it is written when the machine boots"))
+    })?;
     let identity: MachineIdentity =
-        serde_json::from_str(&text).map_err(|error| format!("{path} is no identity: {error}"))?;
+        serde_json::from_str(&text).map_err(|error| AgentError::new(format!("{path} is no identity: {error}")))?;
     if identity.schema != SCHEMA {
-        return Err(format!("{path} has schema {}, and this agent knows schema {SCHEMA}", identity.schema));
+        let why = format!("{path} has schema {}, and this agent knows schema {SCHEMA}", identity.schema);
+        return Err(AgentError::new(why));
     }
     Ok(identity)
 }
@@ -134,41 +138,39 @@ async fn write_exit(agent: &Agent, end: &AttemptEnd) {
     agent.log.write_line(&format!("attempt {attempt} ends ({}): {}", name_of(end.reason), end.why));
     let last_words = agent.pace.wait(LAST_WORDS).max(LAST_WORDS_MIN);
     let whose = tokio::time::timeout(last_words, check_exit_owner(agent, exit)).await;
-    let exit = match whose.unwrap_or_else(|_| Err("nothing is left behind: S3 did not answer".to_owned())) {
+    let exit = match whose.unwrap_or_else(|_| Err(AgentError::new("nothing is left behind: S3 did not answer"))) {
         Ok(exit) => exit,
-        Err(words) => return agent.log.write_line(&words),
+        Err(why) => return agent.log.write_line(&why.to_string()),
     };
     let mut uploaded = None;
     let (told, log) = tokio::join!(
         tokio::time::timeout(last_words, send_last_heartbeat(agent)),
         tokio::time::timeout(last_words, heartbeat::upload_log(agent, &mut uploaded)),
     );
-    let silent = |_| Err("S3 did not answer".to_owned());
-    let mut problems: Vec<String> =
-        [told, log].into_iter().filter_map(|done| done.unwrap_or_else(silent).err()).collect();
-    match tokio::time::timeout(last_words, agent.store.leave_exit(job, &exit)).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => problems.push(error.to_string()),
-        Err(_) => problems.push("S3 did not answer".to_owned()),
-    }
-    for problem in problems {
+    let left = tokio::time::timeout(last_words, agent.store.leave_exit(job, &exit)).await;
+    for done in [told, log, left] {
+        let problem = match done {
+            Ok(Ok(())) => continue,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "S3 did not answer".to_owned(),
+        };
         agent.log.write_line(&format!("not all could be left behind: {problem}"));
     }
 }
 
 /// The exit record, where it is this process's to write, or else why it is not. Where an earlier start wrote the result and came no further,
 /// it is of that.
-async fn check_exit_owner(agent: &Agent, exit: ExitRecord) -> Result<ExitRecord, String> {
+async fn check_exit_owner(agent: &Agent, exit: ExitRecord) -> Result<ExitRecord, AgentError> {
     let MachineIdentity { job, attempt, .. } = &agent.identity;
-    let unknown = |error: StoreError| format!("nothing is left behind: {error}");
+    let unknown = |error: StoreError| AgentError::new(format!("nothing is left behind: {error}"));
     match agent.fence.last_word().await.map_err(unknown)? {
         ResultOwner::ThisProcess => Ok(exit),
         ResultOwner::AnotherMachine => {
-            Err("another machine of this attempt leaves behind how it ends, not this one".to_owned())
+            Err(AgentError::new("another machine of this attempt leaves behind how it ends, not this one"))
         }
         ResultOwner::EarlierStart(result) => match agent.store.read_exit(job, *attempt).await.map_err(unknown)? {
             MachineDocument::Believed(_) => {
-                Err("an earlier start of this attempt has left behind how it ended".to_owned())
+                Err(AgentError::new("an earlier start of this attempt has left behind how it ended"))
             }
             MachineDocument::Absent | MachineDocument::Refused(_) => {
                 Ok(ExitRecord { reason: result.reason(), code: result.code, why: result.why, ..exit })
@@ -178,7 +180,7 @@ async fn check_exit_owner(agent: &Agent, exit: ExitRecord) -> Result<ExitRecord,
 }
 
 /// What was found out last, the heart may not have told.
-async fn send_last_heartbeat(agent: &Agent) -> Result<(), String> {
+async fn send_last_heartbeat(agent: &Agent) -> Result<(), StoreError> {
     if agent.current_warnings().is_empty() { Ok(()) } else { heartbeat::send_heartbeat(agent).await }
 }
 

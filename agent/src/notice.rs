@@ -13,6 +13,7 @@ use serde::Deserialize;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::agent::{Agent, EndCause};
+use crate::agent_error::AgentError;
 use crate::world::{after, now, sleep_until};
 
 /// EC2 user guide, "Spot Instance interruption notices": check every 5 seconds.
@@ -85,12 +86,14 @@ pub(crate) fn client() -> Client {
 }
 
 /// What they say there; `None` where there is nothing.
-pub(crate) async fn get(client: &Client, path: &'static str) -> Result<Option<String>, String> {
+pub(crate) async fn get(client: &Client, path: &'static str) -> Result<Option<String>, AgentError> {
     match client.get(path).await {
         Ok(text) => Ok(Some(text.into())),
         Err(ImdsError::ErrorResponse(answer)) if answer.response().status().as_u16() == 404 => Ok(None),
-        Err(ImdsError::ErrorResponse(answer)) => Err(format!("they answer {}", answer.response().status())),
-        Err(error) => Err(error_sentence(&error)),
+        Err(ImdsError::ErrorResponse(answer)) => {
+            Err(AgentError::new(format!("they answer {}", answer.response().status())))
+        }
+        Err(error) => Err(AgentError::new(error_sentence(&error))),
     }
 }
 

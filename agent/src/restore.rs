@@ -1,16 +1,17 @@
 //! Puts back the newest whole checkpoint that head named.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
-use jobs::checkpoints::{Manifest, step_of, to_restore};
+use jobs::checkpoints::{Manifest, PathOfStep, resume_path, to_restore};
 use jobs::{AgentWarningKind, Checkpoint, Head};
 use store::{CheckpointError, FileOwner};
 
 use crate::agent::{Agent, AttemptEnd};
-use crate::directory::{self, KeptStep};
+use crate::directory::{self, CheckpointDirectory, KeptStep};
 use crate::disk::on_disk;
 use crate::retry_timeout::RetryTimeout;
 use crate::user::User;
@@ -27,24 +28,46 @@ const ASIDE: &str = ".curfew-before-";
 #[derive(Debug, Default)]
 pub(crate) struct RestoredCheckpoint {
     pub(crate) checkpoint: Option<Checkpoint>,
+    /// The step that its names say.
+    pub(crate) step: Option<u64>,
     /// Where its entries are.
     pub(crate) entries: Vec<PathBuf>,
+    /// The one path that a command goes on from.
+    pub(crate) resume: Option<PathBuf>,
+    /// What it is, in words.
+    pub(crate) what: String,
+    /// Whether others came back beside it, which the framework keeps on purpose.
+    pub(crate) has_others: bool,
     /// What the command finds there: what it writes over it, is to be kept.
     pub(crate) original: Option<KeptStep>,
     /// The checkpoints that head named and that are not damaged, the newest last.
     pub(crate) counting: Vec<Checkpoint>,
-    /// Those of them that may be cut off.
+    /// Those of them that may be incomplete.
     pub(crate) unverified: Vec<Checkpoint>,
     /// Which newer ones were not put back, and why, in sentences.
     pub(crate) skipped: Vec<String>,
+    /// Whether the command has failed on another one before.
+    has_failed: bool,
 }
 
 impl RestoredCheckpoint {
-    /// What there is to go back to where it turns out to be cut off.
-    pub(crate) fn before_doubtful(&self) -> Option<RestoreCandidates> {
-        let doubted = self.checkpoint.filter(|checkpoint| self.unverified.contains(checkpoint))?;
-        let in_order = self.counting.iter().rev().copied().filter(|other| *other != doubted).collect();
-        Some(RestoreCandidates { in_order, unverified: self.unverified.clone(), skipped: self.skipped.clone() })
+    /// What the command is run from again where it fails on this one, for a failure right after a resume is not final by itself: from the one before.
+    /// Each that may be incomplete is gone back from, down to the beginning; of the others one, unless the command has failed on another one already.
+    /// The first snapshot of a job may be of files that are no checkpoint.
+    pub(crate) fn before_failed(&self) -> Option<RestoreCandidates> {
+        let failed = self.checkpoint?;
+        let is_unverified = self.unverified.contains(&failed);
+        if self.has_failed && !is_unverified {
+            return None;
+        }
+        let mut in_order: Vec<Checkpoint> =
+            self.counting.iter().rev().copied().filter(|other| *other != failed).collect();
+        let may_be_none = self.step.is_none() && (failed.step, failed.rewrite) == (0, 0);
+        if in_order.is_empty() && !is_unverified && !may_be_none {
+            in_order.push(failed);
+        }
+        let (unverified, skipped) = (self.unverified.clone(), self.skipped.clone());
+        Some(RestoreCandidates { in_order, unverified, skipped, has_failed: true })
     }
 }
 
@@ -53,15 +76,17 @@ impl RestoredCheckpoint {
 pub(crate) struct RestoreCandidates {
     /// The first one that is not damaged is.
     in_order: Vec<Checkpoint>,
-    /// Those of them that may be cut off.
+    /// Those of them that may be incomplete.
     unverified: Vec<Checkpoint>,
     /// Which newer ones there were, and why they are none of these.
     skipped: Vec<String>,
+    /// Whether the command has failed on one of those.
+    has_failed: bool,
 }
 
 impl RestoreCandidates {
     pub(crate) fn from_head(head: &Head) -> Self {
-        Self { in_order: to_restore(head), unverified: head.unverified.clone(), skipped: Vec::new() }
+        Self { in_order: to_restore(head), unverified: head.unverified.clone(), skipped: Vec::new(), has_failed: false }
     }
 
     /// Takes down why a newer one is none of these.
@@ -75,9 +100,10 @@ impl RestoreCandidates {
 pub(crate) async fn restore(
     agent: &Arc<Agent>,
     candidates: RestoreCandidates,
-    into: &Path,
+    directory: &CheckpointDirectory,
     user: &User,
 ) -> Result<RestoredCheckpoint, AttemptEnd> {
+    let into = directory.path.as_path();
     let owner = &user.file_owner();
     prepare(agent, into, owner).await.map_err(|error| {
         let (place, words) = (into.display(), directory::describe_io_error(&error));
@@ -85,27 +111,37 @@ pub(crate) async fn restore(
             "the checkpoint directory {place} cannot be used ({words}): set `checkpoint.dir` to a directory of its own"
         ))
     })?;
-    let RestoreCandidates { in_order: mut counting, unverified, mut skipped } = candidates;
+    let RestoreCandidates { in_order: mut counting, unverified, mut skipped, has_failed } = candidates;
     let (mut timeout, mut damaged) = (RetryTimeout::default(), Vec::new());
     while let Some(checkpoint) = counting.first().copied() {
         let step = checkpoint.step;
         let cannot = |error: CheckpointError, hint| {
             Err(AttemptEnd::broken(format!("the checkpoint of step {step} cannot be restored: {error}{hint}")))
         };
-        match Box::pin(restore_one(agent, checkpoint, into, owner)).await {
-            Ok((entries, original)) => {
-                let doubt = if unverified.contains(&checkpoint) { ", and which may be cut off" } else { "" };
-                let goes_on = format!("goes on from step {step}, which attempt {} kept{doubt}", checkpoint.attempt);
+        match Box::pin(restore_one(agent, checkpoint, directory, owner)).await {
+            Ok((manifest, original)) => {
+                let doubt = if unverified.contains(&checkpoint) { ", and which may be incomplete" } else { "" };
+                let what = describe(&manifest);
+                let goes_on = format!("goes on from {what}, which attempt {} kept{doubt}", checkpoint.attempt);
                 agent.log.write_line(&goes_on);
                 tell_skipped(agent, &mut skipped, &damaged, &goes_on);
+                for beside in manifest.beside.iter().filter(|beside| counting.contains(beside)) {
+                    restore_beside(agent, *beside, directory, owner).await?;
+                }
                 counting.reverse();
+                let (entries, resume) = paths_of(&manifest, into);
                 return Ok(RestoredCheckpoint {
                     checkpoint: Some(checkpoint),
+                    step: original.as_ref().and_then(|kept| kept.step.number.named()),
                     entries,
+                    resume,
+                    what,
+                    has_others: !manifest.beside.is_empty(),
                     original,
                     counting,
                     unverified,
                     skipped,
+                    has_failed,
                 });
             }
             Err(CheckpointError::Damaged(words)) => {
@@ -165,17 +201,70 @@ async fn prepare(agent: &Arc<Agent>, into: &Path, owner: &FileOwner) -> io::Resu
     .await
 }
 
-/// Where the entries of a checkpoint are, and the step that they are.
-type RestoredEntries = (Vec<PathBuf>, Option<KeptStep>);
+/// One that the framework keeps on purpose comes back beside the newest. Without it the command goes on all the same, and may come to another
+/// result, which its owner hears.
+async fn restore_beside(
+    agent: &Agent,
+    checkpoint: Checkpoint,
+    directory: &CheckpointDirectory,
+    owner: &FileOwner,
+) -> Result<(), AttemptEnd> {
+    let (step, mut timeout) = (checkpoint.step, RetryTimeout::default());
+    loop {
+        let error = match Box::pin(restore_one(agent, checkpoint, directory, owner)).await {
+            Ok(_) => {
+                agent.log.write_line(&format!("step {step}, which the command keeps besides, is there as well"));
+                return Ok(());
+            }
+            Err(CheckpointError::Store(error)) => {
+                let what = format!("the checkpoint of step {step} cannot be read yet");
+                if timeout.pause_and_retry(agent, &what, &error).await {
+                    continue;
+                }
+                error.to_string()
+            }
+            Err(error) => error.to_string(),
+        };
+        let words = format!("step {step}, which the command had kept besides, does not come back: {error}");
+        agent.log.write_line(&words);
+        agent.warn_owner(AgentWarningKind::Damaged, &words);
+        return Ok(());
+    }
+}
+
+/// A checkpoint, by how it is numbered.
+fn describe(manifest: &Manifest) -> String {
+    if manifest.snapshot { "the files without a number".to_owned() } else { format!("step {}", manifest.step) }
+}
+
+/// Where the entries of a checkpoint are, and the one that a command goes on from.
+fn paths_of(manifest: &Manifest, into: &Path) -> (Vec<PathBuf>, Option<PathBuf>) {
+    let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
+    for file in &manifest.files {
+        let name = file.path.split('/').next().unwrap_or_default();
+        if !manifest.companions.iter().any(|companion| companion == name) {
+            *sizes.entry(name).or_default() += file.bytes;
+        }
+    }
+    let path =
+        |(name, bytes): (&&str, &u64)| PathOfStep { path: (*name).to_owned(), bytes: *bytes, changed_at: manifest.at };
+    // As earlier versions wrote it.
+    let by_name = || resume_path(&sizes.iter().map(path).collect::<Vec<_>>()).map(str::to_owned);
+    let resume = manifest.resume.clone().or_else(by_name).map(|path| into.join(path));
+    (sizes.keys().map(|name| into.join(name)).collect(), resume)
+}
+
+/// What a checkpoint consists of, and how it lies there.
+type RestoredStep = (Arc<Manifest>, Option<KeptStep>);
 
 /// One checkpoint: put together beside the others, and then renamed.
 async fn restore_one(
     agent: &Agent,
     checkpoint: Checkpoint,
-    into: &Path,
+    directory: &CheckpointDirectory,
     owner: &FileOwner,
-) -> Result<RestoredEntries, CheckpointError> {
-    let restoring = into.join(RESTORING);
+) -> Result<RestoredStep, CheckpointError> {
+    let restoring = directory.path.join(RESTORING);
     let disk = |error| CheckpointError::Disk { path: restoring.clone(), error };
     let empty = restoring.clone();
     on_disk(owner, move || {
@@ -194,17 +283,18 @@ async fn restore_one(
             return Err(error);
         }
     };
-    let into = into.to_owned();
+    let (directory, manifest) = (directory.clone(), Arc::new(manifest));
     let put_back = on_disk(owner, move || {
-        let entries = finish(&manifest, &half, &into)?;
-        let step = directory::step_in(&into, checkpoint.step, now())?;
-        Ok((entries, step.map(|step| KeptStep { step, manifest: Arc::new(manifest) })))
+        finish(&manifest, &half, &directory.path)?;
+        let step = directory::step_in(&directory, &manifest, now())?;
+        let original = step.map(|step| KeptStep { step, manifest: Arc::clone(&manifest) });
+        Ok((manifest, original))
     });
     put_back.await.map_err(disk)
 }
 
 /// What a checkpoint holds besides files, and its place.
-fn finish(manifest: &Manifest, restoring: &Path, into: &Path) -> io::Result<Vec<PathBuf>> {
+fn finish(manifest: &Manifest, restoring: &Path, into: &Path) -> io::Result<()> {
     for folder in &manifest.folders {
         fs::create_dir_all(restoring.join(folder))?;
     }
@@ -214,16 +304,16 @@ fn finish(manifest: &Manifest, restoring: &Path, into: &Path) -> io::Result<Vec<
         fs::create_dir_all(path.parent().unwrap_or(restoring))?;
         symlink(&link.to, path)?;
     }
-    let mut entries = Vec::new();
     for entry in fs::read_dir(restoring)? {
         let entry = entry?;
-        let there = into.join(entry.file_name());
-        fs::rename(entry.path(), &there)?;
-        entries.push(there);
+        let (name, there) = (entry.file_name(), into.join(entry.file_name()));
+        // What came with the newest one stays as it is.
+        let is_companion = manifest.companions.iter().any(|companion| *companion == *name.to_string_lossy());
+        if !is_companion || fs::symlink_metadata(&there).is_err() {
+            fs::rename(entry.path(), &there)?;
+        }
     }
-    fs::remove_dir(restoring)?;
-    entries.sort_unstable();
-    Ok(entries)
+    fs::remove_dir_all(restoring)
 }
 
 /// What lies there already, by an earlier start of this machine or by its image, may be cut off anywhere: it is put beside.
@@ -232,7 +322,7 @@ fn set_aside(agent: &Agent, directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let name = entry?.file_name();
         let shown = name.to_string_lossy();
-        if shown.starts_with('.') || step_of(&shown).is_none() {
+        if shown.starts_with('.') {
             continue;
         }
         let folder = match &aside {

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use aws_sdk_ssm::Client;
 use aws_sdk_ssm::error::ProvideErrorMetadata;
 
+use crate::agent_error::AgentError;
 use crate::aws;
 
 /// The random end of a secret's ARN (Secrets Manager user guide, "What's in a Secrets Manager secret?"): `-` and six characters.
@@ -19,37 +20,39 @@ const SUFFIX_CHARACTERS: usize = 7;
 ///
 /// # Errors
 /// Which one could not be read, and why; for its owner.
-pub(crate) async fn read(arns: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, String> {
+pub(crate) async fn read(arns: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, AgentError> {
     let mut values = BTreeMap::new();
     for (variable, arn) in arns {
         let value = fetch_secret(arn)
             .await
-            .map_err(|problem| format!("the secret for `{variable}` ({arn}) cannot be read: {problem}"))?;
+            .map_err(|why| AgentError::new(format!("the secret for `{variable}` ({arn}) cannot be read: {why}")))?;
         values.insert(variable.clone(), value);
     }
     Ok(values)
 }
 
-async fn fetch_secret(arn: &str) -> Result<String, String> {
-    let Some((region, names)) = place(arn) else { return Err("it is no ARN of a secret or of a parameter".to_owned()) };
+async fn fetch_secret(arn: &str) -> Result<String, AgentError> {
+    let Some((region, names)) = place(arn) else {
+        return Err(AgentError::new("it is no ARN of a secret or of a parameter"));
+    };
     let client = Client::new(&aws::config(region).await);
     let mut absent = String::new();
     for name in names {
         match client.get_parameter().name(name).with_decryption(true).send().await {
             Ok(answer) => {
                 let value = answer.parameter.and_then(|parameter| parameter.value);
-                return value.ok_or_else(|| "it has no value".to_owned());
+                return value.ok_or_else(|| AgentError::new("it has no value"));
             }
             Err(error) => {
                 // Anything else says nothing about whether there is one.
                 if error.code() != Some("ParameterNotFound") {
-                    return Err(aws::said(&error));
+                    return Err(AgentError::new(aws::said(&error)));
                 }
                 absent = aws::said(&error);
             }
         }
     }
-    Err(absent)
+    Err(AgentError::new(absent))
 }
 
 /// The region, and the names that Parameter Store may know it by, in the order in which they are asked for.

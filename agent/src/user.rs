@@ -4,6 +4,8 @@ use std::fs;
 
 use store::FileOwner;
 
+use crate::agent_error::AgentError;
+
 /// The first user of a machine: `ubuntu`, `ec2-user`, and so on.
 const FIRST: u32 = 1000;
 
@@ -26,17 +28,18 @@ impl User {
 }
 
 /// The user of that name, or else the machine's first one, or else who the agent is. Only root can become another.
-pub(crate) fn find(name: Option<&str>, own: u32) -> Result<User, String> {
-    let read = |path: &str| fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
+pub(crate) fn find(name: Option<&str>, own: u32) -> Result<User, AgentError> {
+    let read = |path: &str| fs::read_to_string(path).map_err(|error| AgentError::new(format!("{path}: {error}")));
     let (passwd, group) = (read("/etc/passwd")?, read("/etc/group")?);
     let user = choose(name, own, &passwd, &group)?;
     if own != 0 && user.uid != own {
-        return Err(format!("the agent is not root, and cannot run the command as `{}`", user.name));
+        let why = format!("the agent is not root, and cannot run the command as `{}`", user.name);
+        return Err(AgentError::new(why));
     }
     Ok(user)
 }
 
-fn choose(name: Option<&str>, own: u32, passwd: &str, group: &str) -> Result<User, String> {
+fn choose(name: Option<&str>, own: u32, passwd: &str, group: &str) -> Result<User, AgentError> {
     let users: Vec<User> = passwd.lines().filter_map(|line| user_of(line, group)).collect();
     let by_id = |uid: u32| users.iter().find(|user| user.uid == uid);
     let found = match name {
@@ -46,9 +49,9 @@ fn choose(name: Option<&str>, own: u32, passwd: &str, group: &str) -> Result<Use
     };
     found.cloned().ok_or_else(|| {
         let name = name.map_or_else(|| own.to_string(), str::to_owned);
-        format!(
+        AgentError::new(format!(
             "/etc/passwd of this machine has no user `{name}`: set `user` to one that its image has, or leave it out"
-        )
+        ))
     })
 }
 
@@ -79,7 +82,7 @@ mod tests {
         let chosen = choose(name, own, passwd, GROUP);
         match (chosen, expect) {
             (Ok(user), Ok((name, groups))) => assert_eq!((user.name.as_str(), user.groups.as_slice()), (name, groups)),
-            (Err(words), Err(expect)) => assert!(words.contains(expect), "{words}"),
+            (Err(words), Err(expect)) => assert!(words.to_string().contains(expect), "{words}"),
             (chosen, expect) => panic!("{chosen:?}, not {expect:?}"),
         }
     }

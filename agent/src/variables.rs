@@ -4,7 +4,9 @@
 //! - `CURFEW_ATTEMPT`: 1, 2, …; `CURFEW_BUCKET` and `CURFEW_REGION`: the state bucket;
 //! - `CURFEW_ENDS_AT`: when it is told to end at the latest, as `2026-09-01T12:00:00Z`;
 //! - `CURFEW_CHECKPOINT_DIR`: where its checkpoints belong, if the spec says so; and where it goes on from one, `CURFEW_RESUME_STEP`, its step, and
-//!   `CURFEW_RESUME_FROM`, its path, or its paths with `:` between them. Without one both are absent.
+//!   `CURFEW_RESUME_FROM`, the one path to go on from, and `CURFEW_RESUME_ALL`, all of its paths, one in each line. Without one they are absent, and
+//!   the step is where nothing has a number;
+//! - `CURFEW_SIGNAL`: what tells it that the machine is taken away.
 //!
 //! `HOME`, `USER`, `LOGNAME` and `SHELL` are those of the user, `PYTHONUNBUFFERED` is 1, so that the log is not late, and what the spec says under `env` comes
 //! last.
@@ -51,11 +53,13 @@ pub(crate) fn build_variables(from: &VariableSources<'_>, ends_at: Timestamp) ->
     all.extend(identity_variables(identity));
     if let Some(checkpoint) = &asked.checkpoint {
         all.push(("CURFEW_CHECKPOINT_DIR", checkpoint.dir.clone()));
+        all.push(("CURFEW_SIGNAL", checkpoint.signal.clone()));
     }
-    if let Some(checkpoint) = restored.checkpoint {
+    if let Some(path) = &restored.resume {
         let paths: Vec<String> = restored.entries.iter().map(|path| path.display().to_string()).collect();
-        all.push(("CURFEW_RESUME_STEP", checkpoint.step.to_string()));
-        all.push(("CURFEW_RESUME_FROM", paths.join(":")));
+        all.extend(restored.step.map(|step| ("CURFEW_RESUME_STEP", step.to_string())));
+        all.push(("CURFEW_RESUME_FROM", path.display().to_string()));
+        all.push(("CURFEW_RESUME_ALL", paths.join("\n")));
     }
     let own = all.into_iter().map(|(name, value)| (name.to_owned(), value));
     own.chain(asked.work.env.clone()).collect()

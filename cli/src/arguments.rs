@@ -6,7 +6,7 @@ use crate::commands::{
     apply, budget, cancel, completions, config, doctor, explain, jobs, keep, logs, plans, scan, submit, team, undo,
 };
 
-/// Keeps GPU spend on EC2 honest: find waste before you deploy anything, review before Curfew acts, undo after.
+/// Controls GPU spend on EC2: find waste before you deploy anything, review before Curfew acts, undo after.
 #[derive(Debug, Parser)]
 #[command(name = "curfew", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "Exit codes: 0 nothing found, or done; 1 something found, or not done; 2 error or \
@@ -22,13 +22,13 @@ pub(crate) struct Arguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Profile of the AWS configuration files [default: as the AWS CLI]
+    /// Use this profile of the AWS configuration files [default: as the AWS CLI]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) profile: Option<String>,
-    /// Region in which Curfew is deployed [default: as the AWS CLI]
+    /// Use the deployment in this region [default: as the AWS CLI]
     #[arg(long, global = true, value_name = "REGION")]
     pub(crate) region: Option<String>,
-    /// CloudFormation stack of Curfew
+    /// Use this CloudFormation stack of Curfew
     #[arg(
         long,
         global = true,
@@ -38,10 +38,10 @@ pub(crate) struct Global {
         hide_env_values = true
     )]
     pub(crate) stack: String,
-    /// State bucket [default: the stack's]
+    /// Use this state bucket [default: the stack's]
     #[arg(long, global = true, value_name = "NAME", env = "CURFEW_BUCKET", hide_env_values = true)]
     pub(crate) bucket: Option<String>,
-    /// Topic of messages [default: the stack's]
+    /// Use this topic for messages [default: the stack's]
     #[arg(long, global = true, value_name = "ARN", env = "CURFEW_TOPIC_ARN", hide_env_values = true)]
     pub(crate) topic_arn: Option<String>,
     /// Print the result as JSON

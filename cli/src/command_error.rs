@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use cloud::CallError;
+use model::fault::Passing;
 use model::observation::Gap;
 use store::{ConfigLoadError, StoreError};
 
@@ -29,38 +30,21 @@ impl CommandError {
 
 /// A call that failed, in words for somebody who waits for it.
 pub(crate) fn describe_call_error(error: &CallError) -> String {
-    for_who_waits(&error.to_string())
+    with_advice(error, error.passing())
 }
 
 /// The same of a gap.
-pub(crate) fn describe_gap(Gap { region, call, error, .. }: &Gap) -> String {
-    for_who_waits(&format!("{call} failed in {region}: {error}"))
+pub(crate) fn describe_gap(gap: &Gap) -> String {
+    format!("{} failed in {}: {}", gap.call, gap.region, gap.in_command())
 }
 
 /// The same of the bucket.
 pub(crate) fn describe_store_error(error: &StoreError) -> String {
-    for_who_waits(&error.to_string())
+    with_advice(error, error.passing())
 }
 
-/// What the functions say: whoever reads of them waits for nothing.
-const NEXT_RUN: [&str; 4] =
-    ["the next run tries again", "the next run looks again", "the next run asks again", "the next run reads it again"];
-
-/// No run follows a command: it says what its reader can do.
-pub(crate) fn for_who_waits(said: &str) -> String {
-    let next = advise(said);
-    let mine = NEXT_RUN.iter().fold(said.to_owned(), |said, of_run| said.replace(of_run, next));
-    if was_unreached(said) && !mine.contains(next) { format!("{mine}; {next}") } else { mine }
-}
-
-/// What to do about what somebody waits for. Where AWS was not reached at all, waiting is no advice.
-pub(crate) fn advise(said: &str) -> &'static str {
-    if was_unreached(said) { "check the network or AWS_ENDPOINT_URL, then try again" } else { "try again in a minute" }
-}
-
-/// By the SDK's words for it.
-pub(crate) fn was_unreached(said: &str) -> bool {
-    said.contains("dispatch failure")
+fn with_advice(error: &dyn Display, passing: Option<Passing>) -> String {
+    passing.map_or_else(|| error.to_string(), |passing| format!("{error}; {}", passing.advice()))
 }
 
 impl From<CallError> for CommandError {
@@ -77,32 +61,30 @@ impl From<StoreError> for CommandError {
 
 impl From<ConfigLoadError> for CommandError {
     fn from(fault: ConfigLoadError) -> Self {
-        Self::new(for_who_waits(&fault.to_string()))
+        match fault {
+            ConfigLoadError::Refused(error) => Self::new(error),
+            ConfigLoadError::Unreachable(error) => error.into(),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use cloud::CallErrorKind;
+
     use super::*;
 
-    fn check(said: &str, expect: &str) {
-        assert_eq!(for_who_waits(said), expect);
+    fn check(kind: CallErrorKind, expect: &str) {
+        let error = CallError::new("ec2:StartInstances", &"eu-west-1".into(), kind, "No");
+        let expect = format!("ec2:StartInstances failed in eu-west-1: No{expect}");
+        assert_eq!(describe_call_error(&error), expect);
+        assert_eq!(describe_gap(&error.gap()), expect);
     }
 
     #[test]
     fn nobody_waits_for_a_run_that_does_not_come() {
-        check("No; grant s3:GetObject", "No; grant s3:GetObject");
-        check(
-            "Slow down; the next run tries again (and 2 more like it)",
-            "Slow down; try again in a minute (and 2 more like it)",
-        );
-        check("gone; the next run looks again", "gone; try again in a minute");
-    }
-
-    #[test]
-    fn who_was_not_reached_is_looked_for() {
-        const NEXT: &str = "check the network or AWS_ENDPOINT_URL, then try again";
-        check("dispatch failure: refused; the next run tries again", &format!("dispatch failure: refused; {NEXT}"));
-        check("dispatch failure: refused", &format!("dispatch failure: refused; {NEXT}"));
+        check(CallErrorKind::Other, "");
+        check(CallErrorKind::Capacity, "; AWS has none at the moment; try again in a minute");
+        check(CallErrorKind::Unreached, "; check the network or AWS_ENDPOINT_URL, then try again");
     }
 }

@@ -93,7 +93,7 @@ impl CommandContext {
         }
     }
 
-    /// The deployment's stack; `None` where there is none.
+    /// The deployment's stack; `None` if there is none.
     ///
     /// # Errors
     /// Where `CloudFormation` refused.
@@ -101,7 +101,7 @@ impl CommandContext {
         Ok(deployment(&self.aws, &self.global.stack).await?)
     }
 
-    /// The deployment; `None` where there is none.
+    /// The deployment; `None` if there is none.
     ///
     /// # Errors
     /// Where nobody can say.
@@ -139,8 +139,8 @@ impl CommandContext {
         })
     }
 
-    /// The most that a function does at present: by its newest record, and by `CURFEW_MODE` of this command's own environment.
-    /// `None` where it left no record today or yesterday.
+    /// The most that a function does at present: by its newest record, and by `CURFEW_MODE` of this command's own environment. `None` if it
+    /// left no record today or yesterday.
     ///
     /// # Errors
     /// Where nobody can say.
@@ -176,7 +176,7 @@ fn unconnected(why: ConnectionError, profile: &str, has_it: bool) -> CommandErro
         ConnectionError::Refused(cause) => {
             let whose = if has_it { format!(" of profile {profile}") } else { String::new() };
             CommandError::new(format!(
-                "no credentials: those{whose} cannot be loaded: {cause}; mend that, or set AWS_PROFILE, or pass --profile"
+                "no credentials: those{whose} cannot be loaded: {cause}; correct that, or set AWS_PROFILE, or pass --profile"
             ))
         }
     }

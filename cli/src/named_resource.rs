@@ -4,9 +4,9 @@ use std::str::FromStr;
 
 use cloud::operator::{LocateResult, ResourceKind, locate};
 use model::config::Config;
+use model::fault::InvalidValue;
 use model::id::{Region, ResourceId};
-use model::observation::{Gap, Observation};
-use plan::ObservedResource;
+use model::observation::{Gap, Observation, ObservedResource};
 
 use crate::command_error::describe_gap;
 use crate::context::CommandContext;
@@ -19,14 +19,16 @@ pub(crate) struct NamedResource {
 }
 
 impl FromStr for NamedResource {
-    type Err = String;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         let id = ResourceId::from(text);
-        let kind = ResourceKind::from_id(&id).ok_or(
-            "not the id of an instance (i-0123456789abcdef0), a volume (vol-0123456789abcdef0) or a snapshot \
-             (snap-0123456789abcdef0)",
-        )?;
+        let kind = ResourceKind::from_id(&id).ok_or_else(|| {
+            InvalidValue::new(
+                "not the id of an instance (i-0123456789abcdef0), a volume (vol-0123456789abcdef0) or a snapshot \
+                 (snap-0123456789abcdef0)",
+            )
+        })?;
         Ok(Self { kind, id })
     }
 }
@@ -78,7 +80,10 @@ fn unknown(gaps: &[Gap]) -> MissingResource {
         count => format!(" (and {} more regions did not answer)", count - 1),
     };
     let first = gaps.first().map(describe_gap);
-    MissingResource { why: format!("nobody can say where it is: {}{more}", first.unwrap_or_default()), unseen }
+    MissingResource {
+        why: format!("it was not found, and not every region answered: {}{more}", first.unwrap_or_default()),
+        unseen,
+    }
 }
 
 #[cfg(test)]

@@ -15,9 +15,9 @@ use crate::world;
 
 pub(crate) use table::{ColumnAlignment, Table};
 
-const ERROR: Style = AnsiColor::Red.on_default().bold();
-const WARNING: Style = AnsiColor::Yellow.on_default().bold();
-const DIM: Style = Style::new().dimmed();
+pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+pub(crate) const DIM: Style = Style::new().dimmed();
 /// Headings.
 pub(crate) const BOLD: Style = Style::new().bold();
 
@@ -124,7 +124,7 @@ fn is_command(letter: char) -> bool {
         )
 }
 
-/// How many columns the result has: as `COLUMNS` says, else as the terminal has; `None` where it goes elsewhere.
+/// How many columns the result has: as `COLUMNS` says, else as the terminal has; `None` if it goes elsewhere.
 fn columns() -> Option<usize> {
     let said = world::variable("COLUMNS").and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
     said.or_else(|| terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0)))
@@ -143,7 +143,10 @@ pub(crate) fn confirm(question: impl Display, yes: bool) -> Result<bool, Command
     }
     // A question that goes to a file is seen by nobody.
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(CommandError::with("nobody is there to confirm", "pass --yes to do it without being asked"));
+        return Err(CommandError::with(
+            "there is no terminal to confirm at",
+            "pass --yes to do it without being asked",
+        ));
     }
     // What was typed before the question is no answer to it.
     tcflush(io::stdin(), QueueSelector::IFlush).map_err(CommandError::new)?;

@@ -11,7 +11,7 @@ from local_aws.aws_call import AwsCall
 
 from . import ebs_xml, ec2_xml
 from .fleet import CONFIG as INSTANCES_CONFIG
-from .fleet import REGION, Machine, fleet
+from .fleet import AT_HOME_PERCENT, REGION, REGIONS, Machine, fleet
 from .instance_metrics import InstanceMetrics
 from .refused import Refused
 from .storage import CONFIG as VOLUMES_CONFIG
@@ -22,12 +22,6 @@ from .xml_pages import Pages, filters, listing, numbered
 _CBOR = {"Content-Type": "application/cbor", "smithy-protocol": "rpc-v2-cbor"}
 _JSON = {"Content-Type": "application/x-amz-json-1.0"}
 _VALUES_MAX = 200  # of a filter (Amazon EC2 User Guide, "Filter resources")
-
-# Those that every account has ("Regions and Zones", Amazon EC2 User Guide).
-REGIONS = [REGION, "us-east-2", "us-west-1", "us-west-2", "ca-central-1", "sa-east-1"]
-REGIONS += ["eu-central-1", "eu-west-1", "eu-west-2", "eu-west-3", "eu-north-1"]
-REGIONS += ["ap-south-1", "ap-northeast-1", "ap-northeast-2", "ap-northeast-3", "ap-southeast-1", "ap-southeast-2"]
-AT_HOME_PERCENT = 40  # the others have the same
 
 
 class _Region:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .agent_checkpoint import remove
 from .agent_transfers import Machine, agent_command, environment
-from .measure import cpu_seconds_of
+from .measure import cpu_seconds_of, status_mib
 
 _PATIENCE_SECONDS = 120
 
@@ -55,8 +55,7 @@ def _watched(machine: Machine, pid: int, seconds: float) -> Idle:
     looks, began, cpu = _looks(machine), time.monotonic(), cpu_seconds_of(pid)
     time.sleep(seconds)
     took, used = time.monotonic() - began, cpu_seconds_of(pid) - cpu
-    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    return Idle(took, 100 * used / took, int(status["VmRSS"].split()[0]) / 1024, _looks(machine) - looks)
+    return Idle(took, 100 * used / took, status_mib(pid, "VmRSS"), _looks(machine) - looks)
 
 
 def _looks(machine: Machine) -> int:

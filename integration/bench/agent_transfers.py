@@ -8,15 +8,16 @@ import pwd
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from . import process
 from .agent_checkpoint import NAME, STEP, Checkpoint, digest, make, remove
 from .byte_server import ByteServer
+from .measure import Usage, python_environment
 
 AWS = Path(sys.executable).parent / "aws"
 BUCKET = "curfew-state"
@@ -24,15 +25,6 @@ _JOB = "vision/llama-1a2b3c4d"
 _FILES = f"checkpoints/{_JOB}/1/{STEP}/files/{NAME}"
 # Waits, of which the agent has some at its beginning and end, are not what is measured.
 _HURRY = 20
-
-
-@dataclass(frozen=True)
-class Moved:
-    """One process that uploaded or restored the checkpoint."""
-
-    used: process.Used
-    calls: Mapping[str, int]
-    wrong: tuple[str, ...]
 
 
 class Machine:
@@ -54,43 +46,41 @@ class Machine:
         """Where the server has head.json."""
         return f"{BUCKET}/attempts/{_JOB}/head.json"
 
-    def agent_uploads(self) -> Moved:
+    def agent_uploads(self) -> Usage:
         """What the command wrote is complete when that has ended."""
         self.server.forget()
         remove(self.checkpoints)
         return self._agent(self.putting)
 
-    def agent_restores(self) -> Moved:
+    def agent_restores(self) -> Usage:
         """What the agent has uploaded, in front of a command that does nothing."""
         remove(self.checkpoints)
         head = {"schema": 1, "attempt": 1, "launch": "0a", "checkpoint": {"attempt": 1, "step": STEP}, "kept": [], "result": None}
-        moved = self._agent("true", json.dumps(head))
-        return self._restored(moved, self.checkpoints / NAME)
+        return self._restored(self._agent("true", json.dumps(head)))
 
-    def aws_uploads(self) -> Moved:
+    def aws_uploads(self) -> Usage:
         self.server.forget()
         return self._aws(self.source, f"s3://{BUCKET}/{_FILES}")
 
-    def aws_restores(self) -> Moved:
+    def aws_restores(self) -> Usage:
         """The same objects."""
         remove(self.checkpoints)
-        moved = self._aws(f"s3://{BUCKET}/{_FILES}", self.checkpoints / NAME)
-        return self._restored(moved, self.checkpoints / NAME)
+        return self._restored(self._aws(f"s3://{BUCKET}/{_FILES}", self.checkpoints / NAME))
 
-    def _restored(self, moved: Moved, folder: Path) -> Moved:
+    def _restored(self, moved: Usage) -> Usage:
+        folder = self.checkpoints / NAME
         same = folder.is_dir() and digest(folder) == self.digest
-        wrong = moved.wrong if same else (*moved.wrong, "what was restored is not what was uploaded")
-        return Moved(moved.used, moved.calls, wrong)
+        return moved if same else replace(moved, wrong=(*moved.wrong, "what was restored is not what was uploaded"))
 
-    def _aws(self, source: str | Path, target: str | Path) -> Moved:
+    def _aws(self, source: str | Path, target: str | Path) -> Usage:
         command = [AWS, "s3", "cp", "--recursive", "--only-show-errors", source, target]
         return self._moved(command, "")
 
-    def _agent(self, command: str, head: str | None = None) -> Moved:
+    def _agent(self, command: str, head: str | None = None) -> Usage:
         with agent_command(self.server, self.binary, command, self.checkpoints, _HURRY, head) as words:
             return self._moved(words, "the command has ended with success")
 
-    def _moved(self, command: list[str | Path], says: str) -> Moved:
+    def _moved(self, command: list[str | Path], says: str) -> Usage:
         """`says` is what it has to say."""
         before = self.server.told()["calls"]
         with tempfile.TemporaryFile() as output:
@@ -104,20 +94,11 @@ class Machine:
             wrong.append(f"exit code {used.code}: {said[-1000:]}")
         if told["bytes"] < self.checkpoint.bytes:
             wrong.append(f"the bucket has {told['bytes']:,} bytes, less than the checkpoint")
-        return Moved(used, calls, tuple(wrong))
+        return Usage(used.cpu_seconds, used.wall_seconds, used.peak_mib, calls, 0, tuple(wrong))
 
 
 def environment(server: ByteServer, home: Path) -> dict[str, str]:
-    return {
-        "PATH": os.environ.get("PATH", ""),
-        "HOME": str(home),
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
-        "AWS_REGION": "us-east-1",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": server.address,
-        "AWS_EC2_METADATA_SERVICE_ENDPOINT": server.address,
-    }
+    return {**python_environment(server.address, str(home)), "AWS_EC2_METADATA_SERVICE_ENDPOINT": server.address}
 
 
 @contextmanager

@@ -12,6 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 REGION = "us-east-1"
+# Those that every account has ("Regions and Zones", Amazon EC2 User Guide).
+REGIONS = [REGION, "us-east-2", "us-west-1", "us-west-2", "ca-central-1", "sa-east-1"]
+REGIONS += ["eu-central-1", "eu-west-1", "eu-west-2", "eu-west-3", "eu-north-1"]
+REGIONS += ["ap-south-1", "ap-northeast-1", "ap-northeast-2", "ap-northeast-3", "ap-southeast-1", "ap-southeast-2"]
+AT_HOME_PERCENT = 40  # the others have the same
 BUCKET = "curfew-bench"
 TOPIC_ARN = f"arn:aws:sns:{REGION}:123456789012:curfew"
 TEAMS = ("vision", "nlp", "speech")

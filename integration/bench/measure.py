@@ -1,14 +1,17 @@
-"""Measures the real binary: what a run takes, and how soon a process is ready."""
+"""Measures the real binaries: what a run takes, and how soon a process is ready."""
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import socket
 import statistics
 import subprocess
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,12 +19,12 @@ from typing import Any
 from runtime_api import Function
 from template_actions import fixed_environment
 
-from .fleet import BUCKET, TOPIC_ARN
+from . import process
+from .fleet import BUCKET, REGION, TOPIC_ARN
 from .served import Served
-from .subjects import STEPS_ANSWERED_MAX, SUBJECTS, Judged, Subject
+from .subjects import STEPS_ANSWERED_MAX, SUBJECTS, scanned
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-_EVENTS = REPOSITORY / "events"
 _PATIENCE_SECONDS = 600
 
 
@@ -60,104 +63,94 @@ class Runs:
     count: int  # of instances, or of volumes
     runs: tuple[Usage, ...]
 
-    def spread(self, of: Callable[[Usage], float]) -> Spread:
-        return Spread(tuple(of(run) for run in self.runs))
+    def spread(self, figure: str) -> Spread:
+        return Spread(tuple(getattr(run, figure) for run in self.runs))
 
     @property
-    def cpu_seconds(self) -> Spread:
-        return self.spread(lambda run: run.cpu_seconds)
-
-    @property
-    def wall_seconds(self) -> Spread:
-        return self.spread(lambda run: run.wall_seconds)
-
-    @property
-    def peak_mib(self) -> Spread:
-        return self.spread(lambda run: run.peak_mib)
-
-    @property
-    def calls(self) -> dict[str, int]:
-        """Of the run that made most; one that retries is seen here."""
-        return self._most_calls.calls
-
-    @property
-    def calls_fewest(self) -> int | None:
-        return self._most_calls.calls_fewest
-
-    @property
-    def _most_calls(self) -> Usage:
+    def worst(self) -> Usage:
+        """The run that made most calls; one that retries is seen here."""
         return max(self.runs, key=lambda run: sum(run.calls.values()))
+
+    @property
+    def calls(self) -> int:
+        return sum(self.worst.calls.values())
 
     @property
     def wrong(self) -> list[str]:
         return sorted({wrong for run in self.runs for wrong in run.wrong})
 
 
-def function_on(served: Served, binary: Path) -> Function:
-    env = {
-        **fixed_environment(),
-        "AWS_ENDPOINT_URL": served.address,
-        "CURFEW_BUCKET": BUCKET,
-        "CURFEW_TOPIC_ARN": TOPIC_ARN,
-        "CURFEW_MODE": "enforce",
-    }
-    return Function(binary, env)
+def repeated(served: Served, binary: Path, repeats: int) -> list[Runs]:
+    """Each kind of run that the subject has."""
+    measured = [one_of_each_kind(served, binary) for _ in range(repeats)]
+    return [Runs(served.count, runs) for runs in zip(*measured)]
 
 
-def first_and_second_run(served: Served, binary: Path) -> tuple[Usage, Usage]:
-    """In one new process: with an empty bucket, so that nothing is known; then, as the schedule does, once more."""
+def one_of_each_kind(served: Served, binary: Path) -> tuple[Usage, ...]:
+    """Of a function the first run, with an empty bucket, so that nothing is known; then, as the schedule does, once more in the same
+    process. Of the command a scan, as a person starts it."""
     served.forget()
+    if served.function == "scan":
+        return (_scan(served, binary),)
     with function_on(served, binary) as function:
         function.wait_until_ready()
         return _run(served, function, is_first=True), _run(served, function, is_first=False)
 
 
+def function_on(served: Served, binary: Path) -> Function:
+    own = {"CURFEW_BUCKET": BUCKET, "CURFEW_TOPIC_ARN": TOPIC_ARN, "CURFEW_MODE": "enforce"}
+    return Function(binary, {**fixed_environment(), "AWS_ENDPOINT_URL": served.address, **own})
+
+
 def _run(served: Served, function: Function, is_first: bool) -> Usage:
     subject = SUBJECTS[served.function]
-    event = (_EVENTS / subject.function / "scheduled-rule.json").read_bytes()
+    event = (REPOSITORY / "events" / served.function / "scheduled-rule.json").read_bytes()
     before, pid = served.told(), function.process_id
     # proc_pid_clear_refs(5): 5 sets the peak to what is held now.
     Path(f"/proc/{pid}/clear_refs").write_text("5")
     cpu_before = cpu_seconds_of(pid)
     invocation = function.invoke(event, patience_s=_PATIENCE_SECONDS)
     cpu_seconds = cpu_seconds_of(pid) - cpu_before
-    peak_mib = _peak_mib(pid)
+    peak_mib = status_mib(pid, "VmHWM")
     after = served.told()
+    calls, published = (dict(Counter(after[what]) - Counter(before[what])) for what in ("calls", "published"))
     asked = after["metrics_asked"] - before["metrics_asked"]
-    wrong = _differences(subject.judged(served.count, is_first), invocation.response, asked) + after["refused"]
-    return Usage(
-        cpu_seconds,
-        invocation.seconds,
-        peak_mib,
-        _since(before, after, "calls"),
-        asked,
-        tuple(wrong),
-        _fewest(subject, served.count, is_first, asked, _since(before, after, "published")),
-    )
-
-
-def _since(before: dict[str, Any], after: dict[str, Any], what: str) -> dict[str, int]:
-    return dict(Counter(after[what]) - Counter(before[what]))
-
-
-def _fewest(subject: Subject, count: int, is_first: bool, asked: int, published: dict[str, int]) -> int | None:
-    return subject.fewest(count, is_first, asked, published).total() if subject.fewest else None
-
-
-def _differences(judged: Judged, response: dict[str, Any], asked: int) -> list[str]:
-    """A fast run that judges wrongly is no measurement."""
-    steps = {step: min(count, STEPS_ANSWERED_MAX) for step, count in judged.steps.items() if count}
+    response, judged = invocation.response, subject.judged(served.count, is_first)
     answered = Counter((one["action"], one["evidence"]["rule"], one["outcome"]) for one in response["steps"])
-    pairs = {
-        "seen": (response["seen"], judged.seen),
-        "skipped": (response["skipped"], {evidence: count for evidence, count in judged.skipped.items() if count}),
-        "steps": (dict(answered), steps),
-        "gaps": ([f"{gap['call']}: {gap['error']}" for gap in response["gaps"]], []),
-    }
-    wrong = [f"{what} {told}, not {meant}" for what, (told, meant) in pairs.items() if told != meant]
+    wrong = differences(
+        {
+            "seen": (response["seen"], judged.seen),
+            "skipped": (response["skipped"], {reason: count for reason, count in judged.skipped.items() if count}),
+            "steps": (dict(answered), {step: min(count, STEPS_ANSWERED_MAX) for step, count in judged.steps.items() if count}),
+            "gaps": ([f"{gap['call']}: {gap['error']}" for gap in response["gaps"]], []),
+        },
+        after["refused"],
+    )
     if judged.metrics_asked_max is not None and asked > judged.metrics_asked_max:
-        wrong.append(f"{asked} metrics asked, more than {judged.metrics_asked_max}")
-    return wrong
+        wrong += (f"{asked} metrics asked, more than {judged.metrics_asked_max}",)
+    fewest = subject.fewest(served.count, is_first, asked, published).total() if subject.fewest else None
+    return Usage(cpu_seconds, invocation.seconds, peak_mib, calls, asked, wrong, fewest)
+
+
+def _scan(served: Served, binary: Path) -> Usage:
+    keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_EC2_METADATA_DISABLED": "true"}
+    env = {**keys, "AWS_ENDPOINT_URL": served.address, "AWS_REGION": REGION}
+    with tempfile.TemporaryDirectory() as folder:
+        out, config = (Path(folder) / name for name in ("out", "curfew.toml"))
+        config.touch()  # the defaults, so that no deployment is looked for
+        with out.open("w") as stdout:
+            used = process.run([binary, "scan", "--json", "--quiet", "--config", config], env, stdout)
+        document = json.loads(out.read_text())
+    told = served.told()
+    kinds = Counter(kind for finding in document["findings"] for kind in finding["kinds"])
+    found = {name: document[name] for name in ("regions", "seen", "gaps")} | {"exit code": used.code, "findings": dict(kinds)}
+    wrong = differences({name: (found[name], meant) for name, meant in scanned(served.count).items()}, told["refused"])
+    return Usage(used.cpu_seconds, used.wall_seconds, used.peak_mib, told["calls"], told["metrics_asked"], wrong)
+
+
+def differences(pairs: dict[str, tuple[Any, Any]], refused: Iterable[str]) -> tuple[str, ...]:
+    """What was told and is not as meant: a fast run that judges wrongly is no measurement."""
+    return (*(f"{what} {told}, not {meant}" for what, (told, meant) in pairs.items() if told != meant), *refused)
 
 
 def cpu_seconds_of(pid: int) -> float:
@@ -166,48 +159,54 @@ def cpu_seconds_of(pid: int) -> float:
     return time.clock_gettime(~pid << 3 | 2)
 
 
-def _peak_mib(pid: int) -> float:
+def status_mib(pid: int, figure: str) -> float:
+    """`VmHWM`, the peak, or `VmRSS` (proc_pid_status(5))."""
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    return int(status["VmHWM"].split()[0]) / 1024
+    return int(status[figure].split()[0]) / 1024
 
 
-def first_poll_seconds(binary: Path) -> tuple[float, float]:
-    """From the start of a process to its first poll of the Runtime API, and the CPU that it took until then."""
+def starts(binary: Path, count: int) -> tuple[Spread, Spread]:
+    """From the start of a process to its first poll of the Runtime API, and the CPU that it took until then. The first start reads the
+    binary from disk, which no later one does: it is not counted."""
+    measured = [_first_poll_seconds(binary) for _ in range(count + 1)][1:]
+    return Spread(tuple(wall for wall, _ in measured)), Spread(tuple(cpu for _, cpu in measured))
+
+
+def _first_poll_seconds(binary: Path) -> tuple[float, float]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(10)
-        address = f"127.0.0.1:{listener.getsockname()[1]}"
         own = {**fixed_environment(), "CURFEW_BUCKET": BUCKET, "CURFEW_TOPIC_ARN": TOPIC_ARN}
-        env = Function(binary, own).environment(address)
+        env = Function(binary, own).environment(f"127.0.0.1:{listener.getsockname()[1]}")
+        nothing = subprocess.DEVNULL
         began = time.monotonic()
-        process = subprocess.Popen(
-            [str(binary)], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        started = subprocess.Popen([str(binary)], env=env, stdin=nothing, stdout=nothing, stderr=nothing)
         try:
             connection, _ = listener.accept()
             with connection:
                 polled = connection.recv(4096)
                 seconds = time.monotonic() - began
-                cpu_seconds = cpu_seconds_of(process.pid)
+                cpu_seconds = cpu_seconds_of(started.pid)
             assert polled.startswith(b"GET /2018-06-01/runtime/invocation/next"), polled
         finally:
-            process.kill()
-            process.wait()
+            started.kill()
+            started.wait()
     return seconds, cpu_seconds
-
-
-def starts(binary: Path, count: int) -> tuple[Spread, Spread]:
-    """The first start reads the binary from disk, which no later one does: it is not counted."""
-    measured = [first_poll_seconds(binary) for _ in range(count + 1)][1:]
-    return Spread(tuple(wall for wall, _ in measured)), Spread(tuple(cpu for _, cpu in measured))
-
-
-def scans(served: Served, binary: Path, repeats: int) -> tuple[Runs, Runs]:
-    pairs = [first_and_second_run(served, binary) for _ in range(repeats)]
-    first, second = zip(*pairs)
-    return Runs(served.count, first), Runs(served.count, second)
 
 
 def growth(smaller: Runs, larger: Runs) -> float:
     """How CPU per instance, or volume, grows: 1.0 is linear."""
-    ratio = larger.cpu_seconds.median / smaller.cpu_seconds.median
+    ratio = larger.spread("cpu_seconds").median / smaller.spread("cpu_seconds").median
     return ratio / (larger.count / smaller.count) if smaller.count else math.nan
+
+
+def python_environment(address: str, home: str) -> dict[str, str]:
+    """Of what is written in Python and speaks to that endpoint."""
+    return {
+        "PATH": os.environ.get("PATH", ""),
+        "HOME": home,
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_ENDPOINT_URL": address,
+    }

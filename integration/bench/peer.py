@@ -6,24 +6,27 @@ What the two do alike, and what Cloud Custodian cannot express, is said in docs/
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
-from . import measure, process
+from . import process
 from .fleet import IDLES, REGION, fleet
-from .measure import REPOSITORY, Runs, Spread, Usage
-from .report import Verdict, table, table_of_calls
+from .measure import REPOSITORY, Runs, Spread, Usage, python_environment
+from .report import Verdict, table
 from .served import Served
 
 CPU_RATIO_MIN = 30
 TARGET_COUNT = 10_000
-
 POLICY = Path(__file__).with_name("custodian.yml")
+OURS, THEIRS = ("reap-instances, first", "reap-instances, second"), "Cloud Custodian"
+
 _POLICY_NAME = "idle-gpus"
 _BIN = REPOSITORY / "target" / "venv-peer" / "bin"
+_FIGURES = ("cpu_seconds", "wall_seconds", "peak_mib")
+
+Compared = dict[str, Runs]  # on one fleet, by name; every run of Cloud Custodian is a first one: it remembers nothing
 
 
 def version() -> str:
@@ -32,11 +35,7 @@ def version() -> str:
     return "Cloud Custodian: " + ", ".join(line for line in freeze.split() if line.startswith(wanted))
 
 
-def scans(served: Served, repeats: int) -> Runs:
-    return Runs(served.count, tuple(_scan(served) for _ in range(repeats)))
-
-
-def _scan(served: Served) -> Usage:
+def scan(served: Served) -> Usage:
     served.forget()
     with tempfile.TemporaryDirectory() as folder:
         arguments = ["run", "--dryrun", "--output-dir", folder, "--region", REGION, "--cache-period", "0", POLICY]
@@ -53,65 +52,25 @@ def _scan(served: Served) -> Usage:
 
 def _run(command: list[str | Path], address: str, folder: str) -> tuple[process.Used, str]:
     """What it took, and what it said."""
-    environment = {
-        "PATH": os.environ.get("PATH", ""),
-        "HOME": folder,
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
-        "AWS_DEFAULT_REGION": REGION,
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_ENDPOINT_URL": address,
-    }
+    environment = {**python_environment(address, folder), "AWS_EC2_METADATA_DISABLED": "true"}
     with tempfile.TemporaryFile() as log:
         used = process.run(command, environment, log, log)
         log.seek(0)
         return used, log.read().decode("utf-8", "replace")
 
 
-@dataclass(frozen=True)
-class Compared:
-    """On one fleet. Every run of Cloud Custodian is a first one: it remembers nothing."""
-
-    first: Runs
-    second: Runs
-    theirs: Runs
-
-    @property
-    def cpu_ratio(self) -> float:
-        return _ratio(self.first.cpu_seconds, self.theirs.cpu_seconds)
-
-    @property
-    def by_name(self) -> dict[str, Runs]:
-        ours = {"reap-instances, first": self.first, "reap-instances, second": self.second}
-        return {**ours, "Cloud Custodian": self.theirs}
-
-
-def compare(served: Served, binary: Path, repeats: int) -> Compared:
-    return Compared(*measure.scans(served, binary, repeats), scans(served, repeats))
-
-
 def comparison(compared: list[Compared]) -> str:
     rows = []
     for one in compared:
-        for name, runs in one.by_name.items():
-            figures = [f"{runs.cpu_seconds:.2f}", f"{runs.wall_seconds:.2f}", f"{runs.peak_mib:.1f}"]
-            rows.append([f"{runs.count:,}: {name}", *figures, f"{_calls(runs):,}"])
-        for name, runs in (("first", one.first), ("second", one.second)):
-            ratios = [
-                _ratio(runs.cpu_seconds, one.theirs.cpu_seconds),
-                _ratio(runs.wall_seconds, one.theirs.wall_seconds),
-                _ratio(runs.peak_mib, one.theirs.peak_mib),
-                _calls(one.theirs) / _calls(runs),
-            ]
-            title = f"{runs.count:,}: Cloud Custodian to the {name} run"
+        for name, runs in one.items():
+            cpu, wall, peak = map(runs.spread, _FIGURES)
+            rows.append([f"{runs.count:,}: {name}", f"{cpu:.2f}", f"{wall:.2f}", f"{peak:.1f}", f"{runs.calls:,}"])
+        for name in OURS:
+            ratios = [one[THEIRS].spread(figure).median / one[name].spread(figure).median for figure in _FIGURES]
+            ratios.append(one[THEIRS].calls / one[name].calls)
+            title = f"{one[name].count:,}: {THEIRS} to the {name.partition(', ')[2]} run"
             rows.append([title, *(f"x {ratio:.1f}" for ratio in ratios)])
     return table(["", "CPU s", "wall s", "peak MiB", "AWS calls"], rows)
-
-
-def calls_table(compared: list[Compared]) -> str:
-    return table_of_calls(
-        {f"{name}, {runs.count:,}": runs for one in compared for name, runs in one.by_name.items()}
-    )
 
 
 def starts_table(count: int) -> str:
@@ -129,23 +88,13 @@ def starts_table(count: int) -> str:
     return table([f"medians of {count}", "wall ms", "CPU ms"], rows)
 
 
-def verdicts(compared: list[Compared]) -> list[Verdict]:
+def verdicts(compared: list[Compared]) -> Iterator[Verdict]:
     """The target is of the first run, which does what Cloud Custodian does."""
-    found = []
     for one in compared:
-        count = one.first.count
+        count = one[THEIRS].count
         if count == TARGET_COUNT:
+            ratio = one[THEIRS].spread("cpu_seconds").median / one[OURS[0]].spread("cpu_seconds").median
             target = f"{count:,}: the first run takes at least {CPU_RATIO_MIN} times less CPU"
-            found.append(Verdict(target, f"x {one.cpu_ratio:.1f}", one.cpu_ratio >= CPU_RATIO_MIN))
-        wrong = one.first.wrong + one.second.wrong + one.theirs.wrong
-        target = f"{count:,}: both find exactly the idle ones"
-        found.append(Verdict(target, "; ".join(wrong) or "they do", not wrong))
-    return found
-
-
-def _calls(runs: Runs) -> int:
-    return sum(runs.calls.values())
-
-
-def _ratio(ours: Spread, theirs: Spread) -> float:
-    return theirs.median / ours.median
+            yield Verdict(target, f"x {ratio:.1f}", ratio >= CPU_RATIO_MIN)
+        wrong = [text for runs in one.values() for text in runs.wrong]
+        yield Verdict(f"{count:,}: both find exactly the idle ones", "; ".join(wrong) or "they do", not wrong)

@@ -24,16 +24,18 @@ class Verdict:
     measured: str
     is_met: bool
 
-    @property
-    def row(self) -> tuple[str, str, str]:
-        return self.target, self.measured, "met" if self.is_met else "**MISSED**"
-
 
 def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     """The first column is of texts, the others are of numbers."""
     head = list(head)
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
+
+
+def document(parts: dict[str, str], found: list[Verdict]) -> str:
+    rows = ((one.target, one.measured, "met" if one.is_met else "**MISSED**") for one in found)
+    parts = {**parts, "Targets": table(["target", "measured", ""], rows)}
+    return "\n".join(f"### {title}\n\n{text}" for title, text in parts.items())
 
 
 def machine() -> str:
@@ -44,51 +46,36 @@ def machine() -> str:
     cores, load = os.cpu_count(), os.getloadavg()[0]
     date = datetime.now(timezone.utc).date()
     kernel = ".".join(platform.release().split(".")[:2])
-    return f"{date}, {_commit()}{cores} cores of {model}, Linux {kernel}, load {load:.1f} at the start.\n"
-
-
-def _commit() -> str:
-    """Whose figures these are; a page keeps them for longer than the code stays as it is."""
+    # Whose figures these are; a page keeps them for longer than the code stays as it is.
     describe = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     told = subprocess.run(describe, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    return f"commit {told.stdout.strip()}, " if told.returncode == 0 else ""
+    commit = f"commit {told.stdout.strip()}, " if told.returncode == 0 else ""
+    return f"{date}, {commit}{cores} cores of {model}, Linux {kernel}, load {load:.1f} at the start.\n"
 
 
-def described(subject: Subject, rendered: dict[int, int]) -> str:
-    """`rendered` is the bytes of all pages, by their number of instances or volumes."""
-    count, size = max(rendered.items())
-    return subject.described(size / count / 1024) + "\n"
-
-
-def runs_table(subject: Subject, runs: list[Runs]) -> str:
-    head = [f"{subject.noun}s", "CPU s", f"CPU µs per {subject.noun}", "growth", "wall s", "peak MiB", "AWS calls"]
-    head.append("metrics asked")
+def runs_table(noun: str, runs: list[Runs]) -> str:
+    head = [f"{noun}s", "CPU s", f"CPU µs per {noun}", "growth", "wall s", "peak MiB", "AWS calls", "metrics asked"]
     rows = []
     for number, one in enumerate(runs):
+        cpu = one.spread("cpu_seconds")
         rows.append(
             [
                 f"{one.count:,}",
-                f"{one.cpu_seconds:.3f}",
-                f"{one.cpu_seconds.median / one.count * 1e6:.0f}",
+                f"{cpu:.3f}",
+                f"{cpu.median / one.count * 1e6:.0f}",
                 f"{growth(runs[number - 1], one):.2f}" if number else "",
-                f"{one.wall_seconds:.2f}",
-                f"{one.peak_mib:.1f}",
-                f"{sum(one.calls.values()):,}",
-                f"{one.runs[0].metrics_asked:,}",
+                f"{one.spread('wall_seconds'):.2f}",
+                f"{one.spread('peak_mib'):.1f}",
+                f"{one.calls:,}",
+                f"{max(run.metrics_asked for run in one.runs):,}",
             ]
         )
     return table(head, rows)
 
 
-def calls_table(first: list[Runs], second: list[Runs]) -> str:
-    return table_of_calls(
-        {f"{name}, {one.count:,}": one for name, runs in (("first", first), ("second", second)) for one in runs}
-    )
-
-
-def table_of_calls(columns: dict[str, Runs]) -> str:
-    actions = sorted({action for one in columns.values() for action in one.calls})
-    rows = ([action, *(f"{one.calls.get(action, 0):,}" for one in columns.values())] for action in actions)
+def calls_table(columns: dict[str, Runs]) -> str:
+    actions = sorted({action for one in columns.values() for action in one.worst.calls})
+    rows = ([action, *(f"{one.worst.calls.get(action, 0):,}" for one in columns.values())] for action in actions)
     return table(["call", *columns], rows)
 
 
@@ -102,45 +89,37 @@ def starts_table(wall: Spread, cpu: Spread, size: int) -> str:
     return table([f"of {len(wall.values)} starts", ""], rows)
 
 
-def verdicts(subject: Subject, first: list[Runs], second: list[Runs], wall: Spread) -> list[Verdict]:
-    found = [one for name, runs in (("first", first), ("second", second)) for one in _of_runs(subject, name, runs)]
+def start_verdict(wall: Spread) -> Verdict:
     poll_ms = wall.median * 1000
     measured = f"{poll_ms:.2f} ms (worst {max(wall.values) * 1000:.2f})"
-    target = f"start to first poll: {FIRST_POLL_MS_MAX} ms by the median"
-    return [*found, Verdict(target, measured, poll_ms <= FIRST_POLL_MS_MAX)]
+    return Verdict(f"start to first poll: {FIRST_POLL_MS_MAX} ms by the median", measured, poll_ms <= FIRST_POLL_MS_MAX)
 
 
-def _of_runs(subject: Subject, name: str, runs: list[Runs]) -> Iterator[Verdict]:
+def verdicts(subject: Subject, kind: str, runs: list[Runs]) -> Iterator[Verdict]:
+    """Of one kind of run, the smallest account first."""
     for one in runs:
-        at = f"{name} run at {one.count:,}"
+        at = f"{kind} at {one.count:,}"
         yield from _of_limits(at, subject.limits.get(one.count, Limits()), one)
-        if one.calls_fewest is not None:
-            made, most = sum(one.calls.values()), int(one.calls_fewest * CALLS_MORE_MAX)
+        if (fewest := one.worst.calls_fewest) is not None:
             target = f"{at}: at most {CALLS_MORE_MAX - 1:.0%} more calls than the fewest possible"
-            yield Verdict(target, f"{made:,} of {one.calls_fewest:,}", made <= most)
-        target = f"{at}: every {subject.noun} judged right"
-        yield Verdict(target, "; ".join(one.wrong) or "all are", not one.wrong)
+            yield Verdict(target, f"{one.calls:,} of {fewest:,}", one.calls <= int(fewest * CALLS_MORE_MAX))
+        yield Verdict(f"{at}: every {subject.noun} judged right", "; ".join(one.wrong) or "all are", not one.wrong)
     for smaller, larger in zip(runs, runs[1:]):
         grows = growth(smaller, larger)
-        span = f"{smaller.count:,} to {larger.count:,}"
-        target = f"{name} run, {span}: CPU per {subject.noun} at most x {GROWTH_MAX}"
+        target = f"{kind}, {smaller.count:,} to {larger.count:,}: CPU per {subject.noun} at most x {GROWTH_MAX}"
         is_right = not (smaller.wrong or larger.wrong)  # what gives up early grows less
         measured = f"x {grows:.2f}" + ("" if is_right else ", of runs that judged wrong")
         yield Verdict(target, measured, is_right and grows <= GROWTH_MAX)
 
 
 def _of_limits(at: str, limits: Limits, runs: Runs) -> Iterator[Verdict]:
-    peak, cpu = runs.peak_mib, runs.cpu_seconds
+    peak, cpu = runs.spread("peak_mib"), runs.spread("cpu_seconds")
     if limits.peak_mib_below is not None:
         is_met = max(peak.values) < limits.peak_mib_below
         yield Verdict(f"{at}: peak memory below {limits.peak_mib_below} MiB", f"{peak:.1f} MiB", is_met)
     if limits.cpu_seconds_max is not None:
         is_met = cpu.median <= limits.cpu_seconds_max
         yield Verdict(f"{at}: CPU at most {limits.cpu_seconds_max} s", f"{cpu:.2f} s", is_met)
-
-
-def verdicts_table(found: list[Verdict]) -> str:
-    return table(["target", "measured", ""], (one.row for one in found))
 
 
 def recorded(page: str, place: str, text: str) -> str:

@@ -1,4 +1,4 @@
-"""The functions that are measured: what each must answer of its account, in how many calls, and within which limits."""
+"""What is measured, two functions and `curfew scan`: what each must answer of its account, in how many calls, and within which limits."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
-from .fleet import COMPUTES, IDLES, SHARES, TYPES, WORKS, fleet
+from .fleet import AT_HOME_PERCENT, COMPUTES, IDLES, REGIONS, SHARES, TYPES, WORKS, fleet
 from .storage import ATTACHED, BARE_EVERY, ORPHANED, STOPPED_EVERY, VOLUMES_AN_INSTANCE, YOUNG, storage
 from .storage import SHARES as VOLUME_SHARES
 
@@ -41,9 +42,9 @@ class Subject:
     function: str
     noun: str
     limits: dict[int, Limits]
-    titles: tuple[str, str]  # of the first run and of the second
-    judged: Callable[[int, bool], Judged]  # by the count, and whether it is the first run
+    kinds: dict[str, str]  # of runs, by their title
     described: Callable[[float], str]  # by the KiB that one of them has of XML
+    judged: Callable[[int, bool], Judged] | None = None  # of a function: by the count, and whether it is the first run
     # The fewest calls that a run can be made in, given the metrics that it asked for and the bytes that it told each
     # team; None is not known.
     fewest: Callable[[int, bool, int, dict[str, int]], Counter] | None = None
@@ -103,27 +104,48 @@ def _volumes_described(kib: float) -> str:
     )
 
 
+def scanned(count: int) -> dict[str, Any]:
+    """What a right scan says."""
+    unattached = sum(volume.usage != ATTACHED for volume in storage(count).volumes)
+    idle = sum(machine.usage == IDLES for machine in fleet(count))
+    return {
+        "exit code": 1,  # it found something
+        "regions": sorted(REGIONS),
+        "seen": {"instances": count, "volumes": unattached, "unjudged": 0},
+        "findings": {"idle": idle, "orphaned": unattached},
+        "gaps": [],
+    }
+
+
+def _scan_described(_: float) -> str:
+    return (
+        f"The instances and, of as many volumes, those attached to nothing lie in {len(REGIONS)} regions, {AT_HOME_PERCENT} % in the "
+        "first. Nothing is deployed."
+    )
+
+
 INSTANCES = Subject(
     "reap-instances",
     "instance",
     {10_000: Limits(peak_mib_below=64, cpu_seconds_max=0.8)},
-    (
-        "The first run: nothing is known, everybody is asked about",
-        "The second run: what is known is not asked again",
-    ),
-    _instances_judged,
+    {
+        "The first run: nothing is known, everybody is asked about": "first run",
+        "The second run: what is known is not asked again": "second run",
+    },
     _instances_described,
+    _instances_judged,
 )
 VOLUMES = Subject(
     "reap-volumes",
     "volume",
     {50_000: Limits(peak_mib_below=128)},
-    (
-        "The first run: the orphaned ones are asked about and told",
-        "The second run: an hour later, nothing is new",
-    ),
-    _volumes_judged,
+    {
+        "The first run: the orphaned ones are asked about and told": "first run",
+        "The second run: an hour later, nothing is new": "second run",
+    },
     _volumes_described,
+    _volumes_judged,
     _volumes_fewest,
 )
-SUBJECTS = {one.function: one for one in (INSTANCES, VOLUMES)}
+SCAN = Subject("scan", "instance", {10_000: Limits(peak_mib_below=128)}, {"A scan": "scan"}, _scan_described)
+SUBJECTS = {one.function: one for one in (INSTANCES, VOLUMES, SCAN)}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 from . import command, show
 from .fleet import EAST_1, OWNERS
-from .run import BUDGETS, Reaper, Run, reaper
+from .run import BUDGETS, Reaper, Run, expect, reaper
 from .screen import heading, line, paint, paragraph
 from .seed import BUCKET, CONFIG_KEY, Account
 
@@ -17,58 +16,51 @@ _SPENT_PERCENT = 83  # of the budget that it is given
 _LAUNCHED = ("p5.48xlarge", "vlm-pretrain", timedelta(days=2))
 
 
-@dataclass
-class Spent:
+def play(account: Account) -> list[Run]:
     """What became of the budget, beat by beat."""
-
-    runs: list[Run] = field(default_factory=list)
-    launched: str = ""
-    overview: str = ""  # what `curfew budget` said at the end
-    detail: str = ""  # and of the team
-
-
-def play(account: Account) -> Spent:
-    spent = Spent()
+    runs: list[Run] = []
     with reaper(account, "enforce", BUDGETS) as beats:
         heading("The budget of vision: it crosses 80 %, and then 100 %")
         paragraph("Every quarter of an hour enforce-budgets adds up what runs, by the second. Nobody has a budget yet.")
-        _beat(spent, beats)
-        usd = spent.runs[-1].documents[TEAM]["spent_usd"] * 100 / _SPENT_PERCENT
+        runs.append(_beat(beats, []))
+        usd = runs[-1].documents[TEAM]["spent_usd"] * 100 / _SPENT_PERCENT
         line()
         paragraph(
             f"The platform engineer gives vision ${usd:,.2f} for this month, and lets nothing further be launched above it."
         )
         give(account, TEAM, usd)
-        _beat(spent, beats)
+        runs.append(_beat(beats, [("notify", 80)]))
 
         what, name, ago = _LAUNCHED
         line()
         paragraph(
-            f"Ada launches {name}, a {what}. And nobody waits for two days: the demo sets its launch back by so much. "
-            "A notification of AWS Budgets wakes the function before its time; what it says is not read."
+            f"Ada launches {name}, a {what}. Instead of two days of waiting, the demo moves its launch back. "
+            "A notification of AWS Budgets starts the function early; its text is ignored."
         )
-        spent.launched = _launch(account, what, name, ago)
-        _beat(spent, beats)
-        spent.overview = command.curfew(account, "budget")
-        spent.detail = command.curfew(account, "budget", TEAM)
+        launched = _launch(account, what, name, ago)
+        runs.append(_beat(beats, [("hold", 100)]))
+        command.curfew(account, "budget")
+        expect(f"what is said of {TEAM}", True, launched in command.curfew(account, "budget", TEAM))
         line()
-        paragraph("The next beat: vision is held still, and nobody hears of it twice.")
-        _beat(spent, beats)
-    return spent
+        paragraph("The next beat: vision is still held, and is not notified twice.")
+        runs.append(_beat(beats, [("hold", 100)]))
+    return runs
 
 
-def _beat(spent: Spent, beats: Reaper) -> None:
+def _beat(beats: Reaper, meant: list[tuple[str, int]]) -> Run:
     run = beats.run()
-    spent.runs.append(run)
     line()
     paragraph(f"A beat of {run.seconds:.1f} s. {_standing(run)}")
     for step in run.record["steps"]:
         evidence = step["evidence"]
-        told = "" if run.messages else ", as was told"
-        words = f"{step['resource']} has spent {evidence['percent']} % of its budget, above {evidence['threshold_percent']} %{told}"
+        repeated = "" if run.messages else ", as notified before"
+        words = f"{step['resource']} has spent {evidence['percent']} % of its budget, above {evidence['threshold_percent']} %{repeated}"
         line(paint(step["action"], "bold", "yellow") + f"  {words}")
     for message in run.messages:
         show.message(message, whole=False)
+    expect("what was done of budgets", meant, [(step["action"], step["evidence"]["threshold_percent"]) for step in run.done])
+    expect("what was written", set(), run.written)
+    return run
 
 
 def _standing(run: Run) -> str:

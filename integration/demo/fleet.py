@@ -1,4 +1,4 @@
-"""The cast: every machine of the account, what it does, and what must become of it in each run.
+"""The cast: every machine of the account, and what it does.
 
 Each accelerated machine is one case that Curfew must get right: every rule once, and every way to be spared.
 """
@@ -12,24 +12,18 @@ from typing import Any
 EAST_1, EAST_2, FRANKFURT = "us-east-1", "us-east-2", "eu-central-1"
 REGIONS = (EAST_1, EAST_2, FRANKFURT)
 
-ABSENT = "gone"  # the fate of what is not there
-
 OWNERS = {"vision": "ada@example.com", "nlp": "grace@example.com", "research": "emmy@example.com"}
 
 
 @dataclass(frozen=True)
 class Machine:
-    """One accelerated instance.
-
-    `fate` says what must become of it in each of the five runs, in the words of `verdict.py`.
-    """
+    """One accelerated instance."""
 
     name: str
     region: str
     type: str
     team: str | None
     does: str  # idle, busy, reserved (idle, but GPU memory is held), silent (nothing reports its GPUs)
-    fate: tuple[str, str, str, str, str]
     tags: dict[str, str] = field(default_factory=dict)
     launched: timedelta = timedelta(days=2)
     fields: dict[str, Any] = field(default_factory=dict)  # for the local AWS's back door
@@ -49,108 +43,67 @@ def cast(now: datetime) -> list[Machine]:
     told_half_an_hour_ago = "{id} hours=stop@" + rfc3339(evening.replace(second=0, microsecond=0))
     stopped_last_night = f"hours {rfc3339(now - timedelta(hours=12))}"
 
-    ignored = ("would mark idle", "mark idle", "held stop idle", "not-running", "not-running")
     return [
         # The rules
-        Machine("sweep-lr", EAST_1, "g5.12xlarge", "vision", "idle", ignored),
-        Machine("bench-l4", FRANKFURT, "g6.xlarge", "vision", "idle", ignored),
+        Machine("sweep-lr", EAST_1, "g5.12xlarge", "vision", "idle"),
+        Machine("bench-l4", FRANKFURT, "g6.xlarge", "vision", "idle"),
         Machine(
             "scratch-spot", FRANKFURT, "g6.2xlarge", "vision", "idle",
-            ("would mark idle", "mark idle", "held terminate idle", ABSENT, ABSENT),
             {"curfew:on-idle": "terminate"}, fields={"spot_instance_request": "one-time"},
         ),
-        Machine(
-            "no-name-1", EAST_1, "g4dn.12xlarge", None, "silent",
-            ("would mark untagged", "mark untagged", "held stop untagged", "not-running", "not-running"),
-        ),
-        Machine(
-            "distil", EAST_1, "trn1.32xlarge", "nlp", "silent",
-            ("would mark lifetime", "mark lifetime", "held stop lifetime", "not-running", "not-running"),
-            launched=timedelta(days=11),
-        ),
-        Machine(
-            "demo-booth", EAST_1, "g4dn.xlarge", "vision", "busy",
-            ("would stop expired", "stop expired", "not-running", "not-running", "not-running"),
-            {"curfew:expires-at": expired},
-        ),
+        Machine("no-name-1", EAST_1, "g4dn.12xlarge", None, "silent"),
+        Machine("distil", EAST_1, "trn1.32xlarge", "nlp", "silent", launched=timedelta(days=11)),
+        Machine("demo-booth", EAST_1, "g4dn.xlarge", "vision", "busy", {"curfew:expires-at": expired}),
         Machine(
             "label-ui", EAST_1, "g6.xlarge", "nlp", "busy",
-            ("would stop hours", "stop hours", "not-running", "not-running", "not-running"),
             {"curfew:hours": hours(evening - timedelta(hours=10), evening), "curfew:marked": told_half_an_hour_ago},
         ),
         Machine(
             "dev-grace", EAST_1, "g5.xlarge", "nlp", "idle",
-            # The tag that says who stopped it goes once it runs.
-            ("would start hours", "start hours", "unmark hours", "young", "young"),
             {"curfew:hours": hours(morning, morning + timedelta(hours=10)), "curfew:stopped": stopped_last_night},
             fields={"state": "stopped"},
         ),
         Machine(
             "studio", FRANKFURT, "g6.8xlarge", "vision", "busy",
-            ("would mark hours", "mark hours", "marked", "marked", "marked"),
             {"curfew:hours": hours(soon - timedelta(hours=10), soon)},
         ),
         # Announced, and then somebody does something about it
-        Machine(
-            "finetune-llava", EAST_1, "g6.12xlarge", "vision", "idle",
-            ("would mark idle", "mark idle", "unmark idle", "busy", "busy"),
-        ),
-        Machine(
-            "llama-ft", EAST_1, "p5.48xlarge", "nlp", "idle",
-            ("would mark idle", "mark idle", "protected", "protected", "protected"),
-            {"curfew:local-disk": "expendable"},
-        ),
+        Machine("finetune-llava", EAST_1, "g6.12xlarge", "vision", "idle"),
+        Machine("llama-ft", EAST_1, "p5.48xlarge", "nlp", "idle", {"curfew:local-disk": "expendable"}),
         # Only told
-        Machine("notebook-ada", EAST_1, "g5.xlarge", "vision", "reserved", told("idle reserved")),
-        Machine("rag-index", EAST_1, "g6e.12xlarge", "nlp", "idle", told("idle local-disk")),
-        Machine("no-name-2", EAST_1, "g5.48xlarge", None, "busy", told("untagged busy", "told")),
+        Machine("notebook-ada", EAST_1, "g5.xlarge", "vision", "reserved"),
+        Machine("rag-index", EAST_1, "g6e.12xlarge", "nlp", "idle"),
+        Machine("no-name-2", EAST_1, "g5.48xlarge", None, "busy"),
+        Machine("spot-batch", EAST_2, "g5.4xlarge", "vision", "idle", fields={"spot_instance_request": "one-time"}),
         Machine(
-            "spot-batch", EAST_2, "g5.4xlarge", "vision", "idle", told("idle cannot-be-stopped"),
-            fields={"spot_instance_request": "one-time"},
-        ),
-        Machine(
-            "spot-keeper", EAST_2, "g4dn.4xlarge", "vision", "idle", told("idle persistent-spot"),
+            "spot-keeper", EAST_2, "g4dn.4xlarge", "vision", "idle",
             fields={"spot_instance_request": "persistent"},
         ),
         Machine(
-            "prepaid", FRANKFURT, "g5.24xlarge", "vision", "idle", told("idle saves-nothing"),
+            "prepaid", FRANKFURT, "g5.24xlarge", "vision", "idle",
             fields={"capacity_reservation_id": "cr-0123456789abcdef0"},
         ),
         # Only observed: by the team's mode, and by the machine's own tag
-        Machine("world-model", EAST_2, "p6-b200.48xlarge", "research", "idle", observed()),
-        Machine(
-            "render-farm", EAST_2, "g7e.24xlarge", "vision", "idle", observed(), {"curfew:mode": "observe"},
-        ),
+        Machine("world-model", EAST_2, "p6-b200.48xlarge", "research", "idle"),
+        Machine("render-farm", EAST_2, "g7e.24xlarge", "vision", "idle", {"curfew:mode": "observe"}),
         # Spared
-        Machine("train-detr", EAST_1, "p4d.24xlarge", "vision", "busy", always("busy")),
+        Machine("train-detr", EAST_1, "p4d.24xlarge", "vision", "busy"),
+        Machine("pretrain-2", EAST_1, "p4de.24xlarge", "nlp", "idle", launched=timedelta(minutes=12)),
         Machine(
-            "pretrain-2", EAST_1, "p4de.24xlarge", "nlp", "idle", always("young"), launched=timedelta(minutes=12)
-        ),
-        Machine(
-            "eval-nightly", EAST_1, "g6.48xlarge", "nlp", "idle", always("kept"),
+            "eval-nightly", EAST_1, "g6.48xlarge", "nlp", "idle",
             {"curfew:keep-until": rfc3339(now + timedelta(days=3))[:10]},
         ),
-        Machine("tokenizer", EAST_1, "g6e.xlarge", "nlp", "idle", always("unreadable"), {"curfew:idle-after": "soon"}),
-        Machine("embed-serve", EAST_1, "inf2.xlarge", "vision", "silent", always("usage-unknown")),
-        Machine("legacy-train", FRANKFURT, "g4dn.12xlarge", "nlp", "silent", always("usage-unknown")),
+        Machine("tokenizer", EAST_1, "g6e.xlarge", "nlp", "idle", {"curfew:idle-after": "soon"}),
+        Machine("embed-serve", EAST_1, "inf2.xlarge", "vision", "silent"),
+        Machine("legacy-train", FRANKFURT, "g4dn.12xlarge", "nlp", "silent"),
+        Machine("ci-gpu", FRANKFURT, "g6f.xlarge", "research", "idle", {"curfew:idle-after": "off"}),
         Machine(
-            "ci-gpu", FRANKFURT, "g6f.xlarge", "research", "idle", always("compliant"), {"curfew:idle-after": "off"}
-        ),
-        Machine(
-            "eks-node", EAST_2, "p5en.48xlarge", "research", "idle", always("foreign-owned"),
+            "eks-node", EAST_2, "p5en.48xlarge", "research", "idle",
             {"kubernetes.io/cluster/ml": "owned", "eks:cluster-name": "ml"},
         ),
-        Machine(
-            "asg-serve", EAST_2, "g5.2xlarge", "vision", "idle", always("foreign-owned"),
-            {"aws:autoscaling:groupName": "serve-blue"},
-        ),
-        Machine(
-            "karpenter-7", EAST_2, "g6.4xlarge", "nlp", "busy", always("foreign-owned"),
-            {"karpenter.sh/nodepool": "gpu"},
-        ),
-        Machine(
-            "stack-gpu", EAST_2, "g5.xlarge", "nlp", "idle", always("foreign-owned"), {"spacelift:stack": "gpu-lab"}
-        ),
+        Machine("asg-serve", EAST_2, "g5.2xlarge", "vision", "idle", {"aws:autoscaling:groupName": "serve-blue"}),
+        Machine("karpenter-7", EAST_2, "g6.4xlarge", "nlp", "busy", {"karpenter.sh/nodepool": "gpu"}),
+        Machine("stack-gpu", EAST_2, "g5.xlarge", "nlp", "idle", {"spacelift:stack": "gpu-lab"}),
     ]  # fmt: skip
 
 
@@ -179,19 +132,6 @@ CPU_MACHINES = [
     CpuMachine(FRANKFURT, "c7i.large", "web"),
     CpuMachine(FRANKFURT, "r7i.large", "postgres"),
 ]
-
-
-def always(reason: str) -> tuple[str, str, str, str, str]:
-    return (reason,) * 5
-
-
-def told(what: str, then: str = "told") -> tuple[str, str, str, str, str]:
-    """Told once, in the rehearsal already; nothing more is due for it."""
-    return (f"would notify {what}", *(then,) * 4)
-
-
-def observed() -> tuple[str, str, str, str, str]:
-    return ("would mark idle", *("would stop idle",) * 4)
 
 
 def hours(start: datetime, end: datetime) -> str:

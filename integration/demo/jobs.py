@@ -23,8 +23,8 @@ from hosts import Host, Hosts, package
 
 from . import budgets, command, machines, show
 from .fleet import EAST_1
-from .machines import STEPS, TRAINING, Trained, Watch
-from .run import BINARIES, BUDGETS, JOBS, REPOSITORY, Broken, Reaper, Run, reaper
+from .machines import STEPS, TRAINING, Watch
+from .run import BINARIES, BUDGETS, JOBS, REPOSITORY, Broken, Reaper, Run, expect, reaper
 from .screen import heading, line, paint, paragraph
 from .seed import BUCKET, Account
 
@@ -36,6 +36,16 @@ _SILENT = timedelta(minutes=11)
 WARNING_SECONDS = 120  # "Spot Instance interruption notices" (EC2 user guide)
 CALLS_MAX = 6  # from an interruption to the request to launch
 PROFILE = "curfew-job"
+_WORST_USD = 8.05  # of the job
+# After each run: the job's state and attempt, and what was done in it.
+_AFTER = {
+    "launched": ("running", 1, ["launch"]),
+    "seen": ("running", 1, []),
+    "warned": ("running", 2, ["notify", "launch"]),
+    "silent": ("running", 3, ["terminate", "notify", "launch"]),
+    "succeeded": ("ended", 3, ["notify"]),
+    "over": ("ended", 3, []),
+}
 _HURRY = 20
 
 SPEC = """\
@@ -92,12 +102,9 @@ class Lived:
     """The life of the job, and what was answered to the document that is none."""
 
     job: str = ""
-    rejected: dict[str, Any] = field(default_factory=dict)  # the answer
     refusing: list[Run] = field(default_factory=list)
     stages: dict[str, Stage] = field(default_factory=dict)
-    overview: str = ""  # what `curfew jobs JOB` said at the end
     beats: list[Run] = field(default_factory=list)
-    trained: Trained | None = None
 
     @property
     def runs(self) -> list[Run]:
@@ -143,6 +150,9 @@ def play(account: Account, sockets: Path) -> Lived:
         lived.beats.append(beats.run())
         _stage(scene, "over", _event("scheduled-rule"))
         left = lived.stages["over"]
+        expect("what is left of the job", ([], [], None), (left.machines, left.active, left.reserved))
+        asked_of_ec2 = {action for action in left.run.calls if action.startswith("ec2:")}
+        expect("what a sweep without jobs asks EC2", set(), asked_of_ec2)
         line()
         paragraph(
             "The next beat gives back what was reserved and not spent. The next minute's sweep finds nothing to do, and asks EC2 "
@@ -208,24 +218,27 @@ def _submit(scene: Scene) -> Scene:
     lived.job = json.loads(_read(scene.account, key.replace(".toml", ".accepted.json")))["job"]
     scene = replace(scene, watch=Watch(scene.account, scene.hosts, lived.job, scene.scratch / "trail"))
     stage = _stage(scene, "launched", run)
-    _show(run, "S3 tells of the object. run-jobs accepts it, reserves the money, and launches")
+    _show(run, "S3's event starts run-jobs, which accepts the job, reserves the money, and launches")
     placed, tried = stage.placed, [call for call in run.asked if call["action"] == "ec2:RunInstances"]
-    line(f"  g6.xlarge  {FULL}  ${_SPOT['g6.xlarge'][FULL]:.2f}/h  no capacity ({tried[0]['status']}): the next pool is tried at once")
+    line(f"  g6.xlarge  {FULL}  ${_SPOT['g6.xlarge'][FULL]:.2f}/h  no capacity ({tried[0]['status']}): run-jobs tries the next pool at once")
     line(
         paint(
-            f"  {placed['type']}  {placed['zone']}  ${placed['rate']:.2f}/h  {placed['instance']}, ends for certain by "
+            f"  {placed['type']}  {placed['zone']}  ${placed['rate']:.2f}/h  {placed['instance']}, ends by "
             f"{show.moment(placed['ends_at']):%H:%M} UTC",
             "bold",
         )
     )
-    reserved = stage.reserved or {}
-    line(f"  reserved on the budget of {TEAM}: ${reserved.get('usd', 0):.2f}")
+    expect("which launches were accepted", [False, True], [call["status"] == 200 for call in tried])
+    expect("where the job was launched", CHEAPEST, placed["zone"])
+    reserved = round((stage.reserved or {}).get("usd", 0), 2)
+    expect("what was reserved", _WORST_USD, reserved)
+    line(f"  reserved on the budget of {TEAM}: ${reserved:.2f}")
     _messages(run)
     line()
     paragraph(
-        f"A machine boots, {machines.kept_apart(scene.hosts)}. What boots it is the user data that run-jobs wrote, and what "
-        f"runs on it the agent that was built here, {_HURRY} times as hasty in its waits. The training comes out the same "
-        f"whoever runs it; each of its {STEPS} steps follows from the one before."
+        f"A machine boots, {machines.kept_apart(scene.hosts)}. It runs the user data of run-jobs and the agent "
+        f"that was built here, with waits {_HURRY} times as short. The result of the training is deterministic: "
+        f"each of its {STEPS} steps depends on the previous one."
     )
     scene.watched.until("the first checkpoint", lambda: scene.watched.kept)
     return scene
@@ -235,16 +248,19 @@ def _reject(scene: Scene) -> None:
     lived = scene.lived
     line()
     paragraph(
-        f"Meanwhile Emmy puts a document into the inbox of research without asking `curfew submit`. Of it {len(MISTAKES)} "
-        "things are wrong."
+        f"Meanwhile Emmy puts a document into the inbox of research without asking `curfew submit`. It has {len(MISTAKES)} "
+        "mistakes."
     )
     line()
     key = "inbox/research/quick.toml"
     _write(scene.account, key, WRONG)
-    lived.refusing.append(scene.jobs.run(_created(key)))
-    lived.rejected = json.loads(_read(scene.account, key.replace(".toml", ".rejected.json")))
-    _show(lived.refusing[0], "run-jobs answers with every mistake at once")
-    for mistake in lived.rejected["mistakes"]:
+    run = scene.jobs.run(_created(key))
+    lived.refusing.append(run)
+    mistakes = json.loads(_read(scene.account, key.replace(".toml", ".rejected.json")))["mistakes"]
+    expect("where mistakes were found", MISTAKES, {mistake["key"] for mistake in mistakes})
+    expect("who heard of them", {"research"}, run.heard)
+    _show(run, "run-jobs answers with every mistake at once")
+    for mistake in mistakes:
         where = f"line {mistake['line']}" if mistake["line"] else "lacks"
         paragraph(f"{where}, {mistake['key']}: {mistake['problem']}", "  ")
 
@@ -256,18 +272,19 @@ def _warn(scene: Scene) -> None:
     line()
     seen = _stage(scene, "seen", _event("scheduled-rule"))
     paragraph(
-        f"The minute's sweep sees that step {seen.state['progress']['step']} is kept. Then AWS warns, on the machine and on the "
-        f"bus: {first.id} goes in two minutes. In {FULL} there is capacity again."
+        f"The sweep of the minute sees that step {seen.state['progress']['step']} is kept. Then AWS warns, on the machine and on the "
+        f"bus: {first.id} will be reclaimed in two minutes. {FULL} has capacity again."
     )
     line()
     first.warn(WARNING_SECONDS)
     stage = _stage(scene, "warned", _of_instance("ec2-spot-interruption-warning", first.id))
     run = stage.run
     until = calls_to_launch(run)
+    expect(f"that {CALLS_MAX} calls suffice from the warning to the launch", True, len(until) <= CALLS_MAX)
     took = until[-1]["at"] - until[0]["at"]
-    _show(run, "The warning wakes run-jobs, which launches the next one at once")
+    _show(run, "The warning starts run-jobs, which launches the next machine at once")
     paragraph(
-        f"From the event to the accepted launch: {len(until)} AWS calls ({CALLS_MAX} are the most), {took * 1000:.0f} ms from the "
+        f"From the event to the accepted launch: {len(until)} AWS calls (the limit is {CALLS_MAX}), {took * 1000:.0f} ms from the "
         "first of them to the last:",
         "  ",
     )
@@ -276,7 +293,7 @@ def _warn(scene: Scene) -> None:
     line(f"  {placed['type']}  {placed['zone']}  ${placed['rate']:.2f}/h  {placed['instance']}, attempt {placed['attempt']}")
     _messages(run)
     line()
-    paragraph("The agent on the old one has the training save a last time. The new one waits for that, and goes on from there:")
+    paragraph("The agent on the old machine lets the training save a last time. The new machine waits for that, and resumes from there:")
     watch.until(f"the end of {first.id}", first.dark.is_set)
 
 
@@ -288,16 +305,17 @@ def _fall_silent(scene: Scene) -> None:
     watch.until(f"the end of {second.id}", second.dark.is_set, goes_on=True)
     heart = f"attempts/{scene.lived.job}/2/heartbeat.json"
     account.aws.set_object(BUCKET, heart, show.now() - _SILENT)
-    account.aws.end_slowly(0, EAST_1)  # a machine that is off has nothing to end
+    account.aws.hold_ends(EAST_1, False)  # a machine that is off has nothing to end
     line()
     paragraph(
-        "The demo has pulled its plug, and EC2 goes on saying that it runs, as of a machine that hangs. (Nobody waits for "
-        f"{_SILENT.seconds // 60} minutes: the demo sets the time of its last heartbeat back by so much.)"
+        "The demo cuts its power, and EC2 still reports it as running, like a machine that hangs. (Instead of "
+        f"{_SILENT.seconds // 60} minutes of waiting, the demo moves the time of its last heartbeat back.)"
     )
     line()
     run = _stage(scene, "silent", _event("scheduled-rule")).run
-    _show(run, "The minute's sweep finds it. Its machine is terminated, seen gone, and only then replaced")
+    _show(run, "The sweep of the minute finds it. run-jobs terminates the machine, sees it gone, and only then replaces it")
     acted = [step for step in run.response["steps"] if step["action"] != "notify"]
+    expect("the order of a replacement", ["terminate", "launch"], [step["action"] for step in acted])
     for number, step in enumerate(acted, 1):
         paragraph(f"{number}. {step['action']} {step['resource']}: {step['evidence']['why']}", "  ")
     _messages(run)
@@ -311,14 +329,15 @@ def _end(scene: Scene) -> None:
     watch.until(f"what EC2 says of {third.id}", lambda: says(third.id)["State"]["Name"] == "terminated", goes_on=True)
     line()
     succeeded = _stage(scene, "succeeded", _of_instance("ec2-instance-state-change", third.id))
-    _show(succeeded.run, "EC2 tells of it")
+    _show(succeeded.run, "EC2's event starts run-jobs")
     _messages(succeeded.run)
-    lived.overview = command.curfew(scene.account, "jobs", NAME)
-    lived.trained = watch.counted()
+    expect("what `curfew jobs` says", True, f"{lived.job}: succeeded" in command.curfew(scene.account, "jobs", NAME))
+    trained = watch.counted()
     line()
-    paragraph("What the three of them did:")
+    paragraph("The three attempts:")
     line()
-    machines.show(lived.trained)
+    machines.show(trained)
+    machines.judge(trained)
 
 
 def _let_a_second_pass() -> None:
@@ -374,6 +393,10 @@ def _stage(scene: Scene, name: str, what: Run | dict[str, Any]) -> Stage:
         active=[one["Key"] for one in listed],
     )
     lived.stages[name] = stage
+    found = (stage.phase["state"], stage.state["attempt"], [step["action"] for step in run.done])
+    expect(f"the job, once it is {name},", _AFTER[name], found)
+    expect("who heard of the job", {TEAM} if found[2] else set(), run.heard)
+    expect("what could not be seen of it", [], run.response["gaps"])
     return stage
 
 

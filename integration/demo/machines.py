@@ -16,7 +16,7 @@ from hosts import Host, Hosts
 from hosts.isolation import NAMESPACES
 
 from .fleet import EAST_1
-from .run import REPOSITORY, Broken
+from .run import REPOSITORY, Broken, expect
 from .screen import Ticker, hanging, line, paint, paragraph
 from .seed import BUCKET, Account
 
@@ -170,20 +170,20 @@ class Watch:
 
     def _news(self, host: Host, number: int, steps: list[tuple[int, int]]) -> Iterator[tuple[Any, str]]:
         if host.booted.is_set():
-            yield "booted", f"{host.id} has booted: its end is armed, the agent fetched and started"
+            yield "booted", f"{host.id} has booted: the deadline is armed, the agent fetched and started"
         if own := [step for attempt, step in steps if attempt == number]:
-            yield "trains", f"the agent runs the command, which does step {own[0]}"
+            yield "trains", f"the agent runs the command, which runs step {own[0]}"
         kept = self.head.get("checkpoint") or {}
         if kept.get("attempt") == number:
             yield ("kept", kept["step"]), f"the checkpoint of step {kept['step']} is kept"
         # What is over is looked for no more.
         if ("beat", number) not in self._said and own and (beat := self.read(f"{number}/heartbeat.json") or {}).get("step"):
             rate = f", {beat['steps_per_hour']:,.0f} steps an hour" if beat["steps_per_hour"] else ""
-            yield "beat", f"its heart beats: {beat['doing']}, at step {beat['step']}{rate}"
+            yield "beat", f"heartbeat: {beat['doing']}, at step {beat['step']}{rate}"
         if ("exit", number) not in self._said and own and (exited := self.read(f"{number}/exit.json")):
             yield "exit", f"its exit record: {exited['reason']}: {exited['why']}"
         if host.dark.is_set() and host.ended_by:
-            how = "has switched itself off" if host.ended_by == "poweroff" else "is off at once, in no order"
+            how = "has shut itself down" if host.ended_by == "poweroff" else "has lost power"
             yield "dark", f"{host.id} {how}"
 
     def _say(self, what: Any, number: int, words: str) -> None:
@@ -205,18 +205,32 @@ def kept_apart(hosts: Hosts) -> str:
 
 def show(trained: Trained) -> None:
     """The attempts in a table, and what was done twice."""
-    line(paint("attempt  machine              goes on from  did until  kept until  done twice  ended", "bold"))
+    line(paint("attempt  machine              resumed from  ran until  kept until  repeated  ended", "bold"))
     for one in trained.attempts:
-        how = one.exited["reason"] if one.exited else "without a word"
+        how = one.exited["reason"] if one.exited else "without an exit record"
         twice = trained.done_twice(one) if one.number > 1 else 0
-        line(f"{one.number:7}  {one.instance}  {one.took_over:12}  {one.last:9}  {one.kept:10}  {twice:10}  {how}")
+        line(f"{one.number:7}  {one.instance}  {one.took_over:12}  {one.last:9}  {one.kept:10}  {twice:8}  {how}")
     line()
     again, results = len(trained.trail) - STEPS, trained.result == trained.undisturbed
     paragraph(
-        f"{len(trained.trail)} steps were done for {STEPS}: {again} twice, which is what no checkpoint had when a plug was pulled. "
-        f"The result is {trained.result[:16]}…, {'as' if results else 'NOT as'} of a training that nothing disturbs, byte for byte. "
+        f"{len(trained.trail)} steps ran for {STEPS}: {again} of them twice, because no checkpoint had them at the power loss. "
+        f"The result is {trained.result[:16]}…, {'byte for byte' if results else 'NOT'} that of an undisturbed training. "
         f"Left of the machines: {trained.processes} processes, {len(trained.volumes)} volumes."
     )
+
+
+def judge(trained: Trained) -> None:
+    """Three attempts: the first is warned and saves a last time, the plug of the second is pulled, the third goes to the end."""
+    numbers = [attempt for attempt, _ in trained.trail]
+    expect("the result", trained.undisturbed, trained.result)
+    expect("which steps were done", set(range(1, STEPS + 1)), {step for _, step in trained.trail})
+    expect("the order of attempts, in steps and at the fence", (sorted(numbers), sorted(trained.fence)), (numbers, trained.fence))
+    expect("what is left of the machines", (0, []), (trained.processes, trained.volumes))
+    ends = [(one.ended_by, (one.exited or {}).get("reason")) for one in trained.attempts]
+    expect("how attempts ended", [("poweroff", "interrupted"), ("plug", None), ("poweroff", "succeeded")], ends)
+    for before, after in zip(trained.attempts, trained.attempts[1:]):
+        expect(f"where attempt {after.number} went on", (before.kept, [before.kept + 1]), (after.took_over, after.steps[:1]))
+    expect("what was done twice after the warning", 0, trained.done_twice(trained.attempts[1]))
 
 
 def _kept_by(head: dict[str, Any]) -> int:

@@ -22,7 +22,13 @@ INSTANCES, VOLUMES, BUDGETS, JOBS = "reap-instances", "reap-volumes", "enforce-b
 
 
 class Broken(Exception):
-    """The demo cannot go on."""
+    """The demo cannot go on, or not as in its story."""
+
+
+def expect(what: str, promised: Any, found: Any) -> None:
+    """`make demo` is an acceptance test as well."""
+    if found != promised:
+        raise Broken(f"not as in the story: {what} was to be {promised}, and is {found}")
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,21 @@ class Run:
     metrics_asked: int
     seconds: float
     documents: dict[str, Any]  # of this month's budgets, by team; the account's is under (account)
+
+    @property
+    def done(self) -> list[dict[str, Any]]:
+        """The steps that were."""
+        return [step for step in self.response["steps"] if step["outcome"] == "done"]
+
+    @property
+    def heard(self) -> set[str]:
+        """Which teams."""
+        return {message["attributes"]["team"] for message in self.messages}
+
+    @property
+    def written(self) -> set[str]:
+        """What of EC2 was asked for that changes something."""
+        return {action for action in self.calls if action.startswith("ec2:") and "Describe" not in action}
 
 
 class Reaper:

@@ -155,7 +155,7 @@ def _launch(aws: LocalAws, machine: Machine, now: datetime) -> str:
     instance_id = aws.run_instance(machine.type, machine.all_tags, machine.region, **fields)
     own_id = {key: value.format(id=instance_id) for key, value in machine.tags.items() if "{id}" in value}
     if own_id:
-        aws.change(tag={"resource": instance_id, "region": machine.region, "tags": own_id})
+        aws.tag(instance_id, own_id, machine.region)
     return instance_id
 
 

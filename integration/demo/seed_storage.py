@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from local_aws import LocalAws
 
-from .fleet import ABSENT, OWNERS, REGIONS, rfc3339
+from .fleet import OWNERS, REGIONS, rfc3339
 from .storage import Disk, Safety, disks, safeties
 
 _BOUGHT = timedelta(days=90)
@@ -23,7 +22,6 @@ class Storage:
     roots: set[str] = field(default_factory=set)  # of the machines
     safeties: dict[str, Safety] = field(default_factory=dict)
     hosts: dict[str, str] = field(default_factory=dict)  # names of the machines that disks hang on
-    before: dict[str, dict[str, Any]] = field(default_factory=dict)  # each disk, as EC2 described it at first
 
     def id_of(self, name: str) -> str:
         return next(volume_id for volume_id, disk in self.disks.items() if disk.name == name)
@@ -31,8 +29,7 @@ class Storage:
     def adopt(self, volume_id: str, old_id: str) -> None:
         """A volume that was restored: nothing is to happen to it."""
         old = self.disks[old_id]
-        fate = (ABSENT, ABSENT, ABSENT, ABSENT, "attached")
-        self.disks[volume_id] = replace(old, name=f"{old.name} (again)", fate=fate, unattached=None)
+        self.disks[volume_id] = replace(old, name=f"{old.name} (again)", unattached=None)
 
     def find_snapshots(self, aws: LocalAws) -> None:
         """Those that Curfew made of the disks since; each is the next of its volume's cast."""
@@ -64,7 +61,6 @@ def seed_storage(aws: LocalAws, machines: dict[str, str], now: datetime) -> Stor
             at = {"VolumeId": volume_id}
             start = now - disk.used
             aws.put_metrics("AWS/EBS", "VolumeIdleTime", at, _ACTIVE_HOUR, start, region=disk.region)
-        storage.before[volume_id] = aws.volume(volume_id, disk.region)
     for safety in safeties():
         if safety.deleted is not None:
             storage.safeties[_left_behind(aws, safety, now - safety.deleted)] = safety

@@ -15,23 +15,23 @@ from .screen import fit, hanging, heading, line, paint, paragraph, subheading
 from .seed import Account
 
 _HOURS_PER_MONTH = 730
-_ANNOUNCED = ("yellow", "announced: its owner was told, and a tag remembers the deadline")
+_ANNOUNCED = ("yellow", "announced: its owner was notified, and a tag has the deadline")
 _GROUPS = {
     "terminate": ("red", "terminated"),
     "stop": ("red", "stopped"),
-    "held": ("yellow", "held: above the limits, so none of them was ended, and a person is asked"),
+    "held": ("yellow", "held: above the limits, so none was stopped, and they await approval"),
     "start": ("green", "started"),
     "mark": _ANNOUNCED,
-    "unmark": ("green", "called off, or out of date: the tag is taken away"),
-    "notify": ("cyan", "only told, and why"),
+    "unmark": ("green", "taken back, or out of date: the tag is removed"),
+    "notify": ("cyan", "notify only, and why"),
 }
 _GROUPS_OF_VOLUMES = {
-    "delete": ("red", "deleted: its snapshot is whole"),
-    "expire": ("red", "safety snapshots whose time is over: deleted"),
-    "snapshot": ("yellow", "past the deadline: it is photographed, and goes once that is whole"),
+    "delete": ("red", "deleted: its snapshot is complete"),
+    "expire": ("red", "expired safety snapshots: deleted"),
+    "snapshot": ("yellow", "past the deadline: a snapshot begins; once that is complete, the volume is deleted"),
     "mark": _ANNOUNCED,
-    "unmark": ("green", "in use again: the tags are taken away"),
-    "date": ("cyan", "seen unattached for the first time: a tag remembers it, nobody is told"),
+    "unmark": ("green", "in use again: the tags are removed"),
+    "date": ("cyan", "first seen unattached: a tag remembers it, without a notification"),
 }
 _ONLY_TOLD = {
     "reserved": "GPU memory is held",
@@ -74,7 +74,7 @@ def account(account: Account) -> None:
 
 
 def run(run: Run, account: Account, names: bool) -> None:
-    """One run: what it saw, did and left alone, by name or only how many, and what that saves."""
+    """One run: what it saw, did and skipped, by name or only how many, and what that saves."""
     record = run.record
     groups, seen, others = _GROUPS, "accelerated instances", f" The {len(account.cpu_machines)} others are none of its business."
     if record["function"] == VOLUMES:
@@ -88,11 +88,16 @@ def run(run: Run, account: Account, names: bool) -> None:
     _saved(record["steps"])
 
 
+def acted(run: Run) -> dict[str, int]:
+    """How many steps of each group there were, but for those that were only observed."""
+    return Counter(_group(step) for step in run.record["steps"] if step["outcome"] != "observed")
+
+
 def findings(run: Run) -> None:
     """Of what is left alone, the paragraphs that its owners get."""
     skipped = [one for ids in run.record["skipped"].values() for one in ids]
     line()
-    line("In them, of volumes that are left alone:")
+    line("In them, about skipped volumes:")
     for text in filter(None, (paragraph_of(run, one) for one in skipped)):
         paragraph(text, "  | ")
 
@@ -179,7 +184,7 @@ def _left_alone(record: dict[str, Any], account: Account | None) -> None:
     if not total:
         return
     line()
-    title = f"left alone ({total})"
+    title = f"skipped ({total})"
     if account is None:
         paragraph(f"{title}: " + ", ".join(f"{len(ids)} {reason}" for reason, ids in skipped))
         return
@@ -198,10 +203,10 @@ def _saved(steps: list[dict[str, Any]]) -> None:
     if done or waiting:
         line()
     if done:
-        label = "saved by what was deleted:  " if of_volumes else "saved by what was ended:    "
+        label = "saved by these deletions:   " if of_volumes else "saved by these actions:     "
         line(paint(label + savings(done), "bold", "green"))
     if waiting:
-        line(f"waiting, or only observed:  {savings(waiting)}")
+        line(f"announced or observed:       {savings(waiting)}")
 
 
 def savings(steps: list[dict[str, Any]]) -> str:
@@ -243,21 +248,6 @@ def message(told: dict[str, Any], whole: bool = True) -> None:
         parts.pop()
     for part in "\n\n".join(parts).splitlines():
         paragraph(part, "  | ")
-
-
-def restored(account: Account, old_id: str, new_id: str, differences: dict[str, tuple[Any, Any]]) -> None:
-    """What came back, beside what was deleted."""
-    volume = account.aws.volume(new_id, account.storage.disks[old_id].region)
-    line()
-    line(f"  was  {old_id}")
-    line(
-        f"  is   {new_id}  {volume['VolumeType']}, {volume['Size']} GiB, {volume['Iops']} IOPS, "
-        f"{volume['Throughput']} MiB/s, {volume['AvailabilityZone']}"
-    )
-    hanging("       ", ", ".join(f"{tag['Key']}={tag['Value']}" for tag in volume["Tags"]))
-    hanging("       ", f"from {volume['SnapshotId']}")
-    if not differences:
-        line(paint("  Type, size, IOPS, throughput, zone, encryption and tags are those of the old one.", "green"))
 
 
 def calls(functions: list[list[Run]]) -> None:

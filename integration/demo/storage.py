@@ -1,4 +1,4 @@
-"""The cast of the volume reaper: every volume that matters, and what must become of it in each run.
+"""The cast of the volume reaper: every volume that matters.
 
 The machines' root volumes come on top: they are attached, and that is all there is to say of them.
 """
@@ -9,28 +9,22 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from .fleet import ABSENT, EAST_1, EAST_2, FRANKFURT, OWNERS, always, rfc3339
-
-Fate = tuple[str, str, str, str, str]
+from .fleet import EAST_1, EAST_2, FRANKFURT, OWNERS, rfc3339
 
 
 @dataclass(frozen=True)
 class Disk:
-    """One volume. `fate` says what must become of it in each of the five runs, in the words of `verdict.py`;
-    ` or ` stands between what may be either.
-    """
+    """One volume."""
 
     name: str
     region: str
     type: str
     gib: int
     team: str | None
-    fate: Fate
     tags: dict[str, str] = field(default_factory=dict)
     unattached: timedelta | None = None  # for how long, as an earlier run of Curfew wrote it down
     on: str | None = None  # the name of the machine that it is attached to
     used: timedelta | None = None  # it was attached for an hour, so long ago
-    told: str | None = None  # its owner hears this, although it is left alone
     asked: dict[str, Any] = field(default_factory=dict)  # besides, of CreateVolume
     fields: dict[str, Any] = field(default_factory=dict)  # for the local AWS's back door
 
@@ -45,7 +39,6 @@ class Safety:
     """A snapshot that Curfew made, of a volume of that name. Those without an age are made while the story goes on."""
 
     of: str
-    fate: Fate
     deleted: timedelta | None = None  # how long ago the volume was deleted
 
     @property
@@ -53,7 +46,7 @@ class Safety:
         return f"snapshot of {self.of}"
 
 
-# One that comes back by the command of its message.
+# One that comes back.
 RESTORED = "imagenet-copy"
 # One that says nothing of its own, and hangs on a machine that does.
 NAMELESS = "ray-scratch"
@@ -65,57 +58,35 @@ _LONG = timedelta(days=20)
 
 def disks(now: datetime) -> list[Disk]:
     """Every volume that matters."""
-    ended = ("would mark orphaned", "mark orphaned", "snapshot orphaned", "delete orphaned", ABSENT)
     return [
         # Nobody needs them
         Disk(
-            RESTORED, EAST_1, "gp3", 2000, "vision", ended, {"Project": "benchmarks-2025"},
+            RESTORED, EAST_1, "gp3", 2000, "vision", {"Project": "benchmarks-2025"},
             unattached=_LONG, asked={"Iops": 6000, "Throughput": 250},
         ),
-        Disk("old-embeddings", FRANKFURT, "st1", 500, "nlp", ended, unattached=timedelta(days=34)),
+        Disk("old-embeddings", FRANKFURT, "st1", 500, "nlp", unattached=timedelta(days=34)),
         # Somebody does, after all
-        Disk(
-            ATTACHED_AGAIN, EAST_1, "gp3", 1000, "vision",
-            ("would mark orphaned", "mark orphaned", "unmark orphaned", "attached", "attached"), unattached=_LONG,
-        ),
-        Disk(
-            NAMELESS, EAST_1, "gp3", 800, None,
-            ("attached", "first seen", "mark orphaned", "kept", "kept"), on="ray-worker",
-        ),
-        Disk(
-            "nightly-index", EAST_1, "gp3", 300, "nlp",
-            # What was written down when it was first seen is put right: it is unattached since that hour only.
-            ("busy", "first seen", "young", "young", "young"), unattached=_LONG, used=timedelta(hours=9),
-        ),
+        Disk(ATTACHED_AGAIN, EAST_1, "gp3", 1000, "vision", unattached=_LONG),
+        Disk(NAMELESS, EAST_1, "gp3", 800, None, on="ray-worker"),
+        Disk("nightly-index", EAST_1, "gp3", 300, "nlp", unattached=_LONG, used=timedelta(hours=9)),
         # Only observed, by its team's mode
-        Disk(
-            "world-cache", EAST_1, "io2", 200, "research",
-            # Once that is told, CloudWatch is asked once a day, in an hour of the volume's own.
-            ("would mark orphaned", "would snapshot orphaned", *("observed or would snapshot orphaned",) * 3),
-            unattached=_LONG, asked={"Iops": 4000},
-        ),
+        Disk("world-cache", EAST_1, "io2", 200, "research", unattached=_LONG, asked={"Iops": 4000}),
         # Spared
-        Disk("eval-tmp", EAST_1, "gp3", 100, "vision", ("young", "first seen", "young", "young", "young")),
-        Disk("features", EAST_1, "gp3", 500, "nlp", always("attached"), on="feature-store"),
+        Disk("eval-tmp", EAST_1, "gp3", 100, "vision"),
+        Disk("features", EAST_1, "gp3", 500, "nlp", on="feature-store"),
+        Disk("labels-2024", EAST_1, "gp2", 400, "vision", on="annotate"),
         Disk(
-            "labels-2024", EAST_1, "gp2", 400, "vision", always("attached"), on="annotate",
-            told="$40.00 a month (table of 2026-09-30): delete what nobody needs",
-        ),
-        Disk(
-            "pvc-5f2c", EAST_2, "gp3", 50, "nlp", always("kubernetes"),
+            "pvc-5f2c", EAST_2, "gp3", 50, "nlp",
             {"kubernetes.io/created-for/pvc/name": "data-qdrant-0", "ebs.csi.aws.com/cluster": "true"}, _LONG,
         ),
-        Disk("golden-set", EAST_1, "gp3", 250, "vision", always("protected"), {"curfew:protected": ""}, _LONG),
+        Disk("golden-set", EAST_1, "gp3", 250, "vision", {"curfew:protected": ""}, _LONG),
         Disk(
-            "thesis", EAST_1, "gp3", 120, "research", always("kept"),
+            "thesis", EAST_1, "gp3", 120, "research",
             {"curfew:keep-until": rfc3339(now + timedelta(days=60))[:10]}, _LONG,
         ),
+        Disk("crawl", EAST_1, "sc1", 4000, "nlp", {"curfew:keep-untill": "2099-01-01"}, _LONG),
         Disk(
-            "crawl", EAST_1, "sc1", 4000, "nlp", always("unreadable"), {"curfew:keep-untill": "2099-01-01"}, _LONG,
-            told="curfew:keep-untill",
-        ),
-        Disk(
-            "shared-cache", EAST_1, "io2", 100, "vision", always("multi-attach"), {}, _LONG,
+            "shared-cache", EAST_1, "io2", 100, "vision", {}, _LONG,
             asked={"Iops": 3000}, fields={"multi_attach_enabled": True},
         ),
     ]  # fmt: skip
@@ -123,11 +94,9 @@ def disks(now: datetime) -> list[Disk]:
 
 def safeties() -> list[Safety]:
     """Every snapshot that Curfew made, or makes."""
-    made = (ABSENT, ABSENT, ABSENT, "volume-exists", "restorable")
-    expired = ("would delete expired", "delete expired", ABSENT, ABSENT, ABSENT)
     return [
-        Safety("pilot-data", expired, timedelta(days=31)),
-        Safety("raw-audio", always("restorable"), timedelta(days=12)),
-        Safety(RESTORED, made),
-        Safety("old-embeddings", made),
+        Safety("pilot-data", timedelta(days=31)),
+        Safety("raw-audio", timedelta(days=12)),
+        Safety(RESTORED),
+        Safety("old-embeddings"),
     ]

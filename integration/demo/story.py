@@ -9,15 +9,25 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from . import command, show, undo
+from . import command, show
 from .fleet import rfc3339
-from .run import Reaper, Run, reapers
+from .run import Reaper, Run, expect, reapers
 from .screen import heading, line, paragraph
 from .seed import BUCKET, Account, begin_training, config
 from .seed_storage import attach
 from .storage import ATTACHED_AGAIN, NAMELESS, RESTORED
 
 _SOON = timedelta(seconds=30)  # deadlines within it are worth waiting for
+# Of each run: what became of machines and of volumes, and which teams hear of them. The last one has nothing new to say.
+_ALL = {"vision", "nlp", "research", "untagged"}
+_OWNED = _ALL - {"untagged"}
+_ACTED: list[tuple[tuple[dict[str, int], set[str]], tuple[dict[str, int], set[str]]]] = [
+    (({}, _ALL), ({}, _OWNED)),
+    (({"stop": 2, "start": 1, "mark": 8}, _ALL), ({"expire": 1, "mark": 3, "date": 3}, _OWNED)),
+    (({"held": 5, "unmark": 2}, _ALL - {"research"}), ({"snapshot": 2, "mark": 1, "unmark": 1}, {"vision", "nlp"})),
+    (({}, set()), ({"delete": 2}, {"vision", "nlp"})),
+    (({}, set()), ({}, set())),
+]
 
 
 @dataclass
@@ -27,7 +37,6 @@ class Played:
     instances: list[Run] = field(default_factory=list)
     volumes: list[Run] = field(default_factory=list)
     applied: dict[str, Any] = field(default_factory=dict)  # the record of what a person carried out
-    differences: dict[str, tuple[Any, Any]] = field(default_factory=dict)  # of the volume that came back
 
 
 def play(account: Account) -> Played:
@@ -35,15 +44,15 @@ def play(account: Account) -> Played:
     heading("Before anything is deployed: what costs, and does nothing")
     command.before_deployment(account, config(), "scan", "--quiet", "--config", "curfew.toml")
     with reapers(account, "observe") as rehearsing:
-        heading("Run 1: a rehearsal. CURFEW_MODE=observe, so nothing is written")
+        heading("Run 1: CURFEW_MODE=observe, so Curfew writes nothing")
         _run(played, rehearsing, account, show.subjects)
         show.findings(played.volumes[-1])
     heading("Meanwhile")
-    paragraph("Grace is done with ray-worker, and terminates it. Its data volume stays behind, without any tags.")
+    paragraph("Grace terminates ray-worker. Its data volume stays, without any tags.")
     _terminate(account, "ray-worker")
     _wait_for_deadlines(played)
     with reapers(account, "enforce") as enforcing:
-        heading("Run 2: CURFEW_MODE=enforce. What its owner wrote down ends now, the rest is announced")
+        heading("Run 2: CURFEW_MODE=enforce. Scheduled stops happen now, policy stops are announced")
         _run(played, enforcing, account, show.messages)
 
         heading("Meanwhile")
@@ -54,14 +63,14 @@ def play(account: Account) -> Played:
         line()
         paragraph(f"Ada attaches {ATTACHED_AGAIN} to airflow.")
         _attach(account, account.storage.id_of(ATTACHED_AGAIN), "airflow")
-        paragraph("Nobody answers for the others.")
+        paragraph("The other owners do nothing.")
         paragraph(
-            f"And nobody waits for two weeks: the demo sets the curfew:unattached-since of {NAMELESS} back by 15 days."
+            f"Instead of two weeks of waiting, the demo moves the curfew:unattached-since of {NAMELESS} back by 15 days."
         )
         _let_days_pass(account, NAMELESS, timedelta(days=15))
         _wait_for_deadlines(played)
 
-        heading("Run 3: the deadlines have passed, but that is more than this account allows in one run")
+        heading("Run 3: the deadlines have passed, but these actions exceed the account's limits for one run")
         _run(played, enforcing, account, show.messages)
         account.storage.find_snapshots(account.aws)
 
@@ -69,18 +78,19 @@ def play(account: Account) -> Played:
         paragraph(f"Grace reads that {NAMELESS} was hers, and gives it a week.")
         command.curfew(account, "keep", account.storage.id_of(NAMELESS), "7d")
         line()
-        paragraph("The platform engineer reviews what waits, and agrees. Each machine is looked at once more, and ended.")
+        paragraph("The platform engineer reviews the held actions, and approves. Curfew checks each machine again, and acts.")
         held = played.instances[-1].record["run"]
         command.curfew(account, "plans")
         command.curfew(account, "apply", held, "--yes")
         played.applied = _record_of_apply(account, held)
+        expect("what was applied", 5, len([one for one in played.applied["steps"] if one["outcome"] == "done"]))
 
-        heading("Run 4: of the machines nothing is left to do; each volume with a whole snapshot is deleted")
+        heading("Run 4: no machine is left to act on; each volume with a complete snapshot is deleted")
         _run(played, enforcing, account, show.messages)
 
         heading("Meanwhile")
-        paragraph(f"Ada misses {RESTORED}, pastes the command of that message, and attaches the new volume.")
-        _restore(account, played)
+        paragraph(f"Ada misses {RESTORED}, has it made again as it was, and attaches the new volume.")
+        _restore(account)
 
         heading("Run 5: nothing has changed, so nothing is done, and nothing said")
         _run(played, enforcing, account, show.messages)
@@ -89,14 +99,16 @@ def play(account: Account) -> Played:
 
 def _run(played: Played, reapers: tuple[Reaper, Reaper], account: Account, tell: Callable[[Run], None]) -> None:
     """The machines, then the volumes."""
-    of_instances, of_volumes = reapers
-    played.instances.append(of_instances.run())
-    names = len(played.instances) <= 2  # after that nearly all of them are the same
-    show.run(played.instances[-1], account, names)
-    tell(played.instances[-1])
-    played.volumes.append(of_volumes.run())
-    show.run(played.volumes[-1], account, names)
-    tell(played.volumes[-1])
+    number = len(played.instances)
+    names = number < 2  # after that nearly all of them are the same
+    for reaper, runs, meant in zip(reapers, (played.instances, played.volumes), _ACTED[number], strict=True):
+        run = reaper.run()
+        runs.append(run)
+        show.run(run, account, names)
+        tell(run)
+        expect("what became of them, and who heard", meant, (show.acted(run), run.heard))
+        expect("what could not be seen", [], run.record["gaps"])
+        expect("whether something was written", bool(meant[0]), bool(run.written))
 
 
 def _record_of_apply(account: Account, plan: str) -> dict[str, Any]:
@@ -109,7 +121,7 @@ def _record_of_apply(account: Account, plan: str) -> dict[str, Any]:
 
 
 def _tag(account: Account, resource: str, region: str, key: str, value: str = "") -> None:
-    account.aws.change(tag={"resource": resource, "region": region, "tags": {key: value}})
+    account.aws.tag(resource, {key: value}, region)
 
 
 def _terminate(account: Account, name: str) -> None:
@@ -131,13 +143,12 @@ def _let_days_pass(account: Account, name: str, days: timedelta) -> None:
     _tag(account, volume_id, region, "curfew:unattached-since", rfc3339(show.moment(written) - days))
 
 
-def _restore(account: Account, played: Played) -> None:
+def _restore(account: Account) -> None:
     old_id = account.storage.id_of(RESTORED)
-    new_id = undo.paste(account, undo.command(played.volumes[-1], old_id))
-    played.differences = undo.differences(account, new_id)
-    show.restored(account, old_id, new_id, played.differences)
-    account.storage.adopt(new_id, old_id)
-    _attach(account, new_id, "preprocess")
+    told = command.curfew(account, "undo", old_id, "--yes")
+    expect("whether it is there again", 1, told.count("restored as"))
+    account.storage.adopt(told.partition("restored as ")[2].split()[0], old_id)
+    _attach(account, account.storage.id_of(f"{RESTORED} (again)"), "preprocess")
 
 
 def _wait_for_deadlines(played: Played) -> None:

@@ -15,7 +15,7 @@ _TOOLS = (
     "base64 basename cat chmod chown cp curl cut date dd df dirname du env expr false find grep head id kill ln ls mkdir mktemp mv nohup nproc "
     "od printf ps readlink rm rmdir sed seq setsid sh sha256sum sleep sort stat sync tail tee timeout touch tr true truncate uname uniq wc xargs"
 ).split()
-_OF_INIT = ("halt", "poweroff", "reboot", "shutdown", "systemctl", "systemd-run")
+_OF_INIT = ("poweroff", "shutdown", "systemctl", "systemd-run")
 _SLEEP = """#!/bin/sh
 # Whole seconds, as many times shorter as this machine is hurried.
 case $1 in *[!0-9]*) exec {sleep} "$1" ;; esac

@@ -149,10 +149,6 @@ class Host:
         """As EC2 does to a machine that is stopped or terminated: it ends in order, if it still can."""
         self._tell(do="power-button")
 
-    def run(self, line: str) -> None:
-        """Begins a command on it, by `sh -c`, as somebody who is logged in does; what it says comes on the console."""
-        self._tell(do="run", line=line)
-
     def wait_until_dark(self, seconds: float = 60) -> None:
         if not self.dark.wait(seconds):
             raise AssertionError(f"{self.id} is still on after {seconds} s:\n{self.console()}")
@@ -251,8 +247,6 @@ class Host:
         with self._lock:
             if self._process is process and self.is_on:
                 self._end(off or "crash")
-                if off == "reboot":
-                    self.switch_on()
 
     def _tell(self, **what: str) -> None:
         with self._lock:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 import sys
 import tempfile
@@ -90,7 +89,7 @@ class Hosts:
             ends.callback(shutil.rmtree, self._sockets)
             ends.callback(self._loop.close)
             for region in self._slow:
-                ends.callback(self.aws.end_slowly, 0, region)
+                ends.callback(self.aws.hold_ends, region, False)
             for host in self.all():
                 ends.callback(host.pull_the_plug)
         left = [pid for pid in processes.running() if self._is_ours(pid)]
@@ -127,7 +126,7 @@ class Hosts:
         instance, region, state = machine["id"], machine["region"], machine["state"]
         if region not in self._slow:
             self._slow.add(region)
-            self.aws.end_slowly(math.inf, region)
+            self.aws.hold_ends(region)
         known = self._machines.get(instance)
         if known is None and machine["has_user_data"] and state in ("pending", "running"):
             self._boot(machine)
@@ -157,7 +156,7 @@ class Hosts:
     def _boot(self, machine: dict[str, Any]) -> None:
         if not self._has_room():
             return
-        host = Host(self._place, machine, self.aws.user_data(machine["id"], machine["region"]), self.have_network)
+        host = Host(self._place, machine, self.aws.booted_with(machine["id"], machine["region"]), self.have_network)
         host.switch_on()
         self._machines[host.id] = _Known(host)
 

@@ -10,7 +10,7 @@ What moto 5.2.5 gets wrong and this package corrects:
     machine_images.py).
   - Filters of DescribeInstanceTypes and DescribeInstanceTypeOfferings know no wildcards, and neither has pages
     (honest_types.py).
-  - Instances are there and gone at once, are never interrupted, and never shut themselves down (lifecycle.py).
+  - Instances are gone at once, are never interrupted, and never shut themselves down (lifecycle.py).
   - RunInstances ignores DisableApiTermination; no Spot request stands behind a Spot instance (honest_ec2.py, spot.py).
   - StopInstances stops one-time Spot and instance-store instances, and terminated ones; StartInstances starts
     terminated ones and leaves LaunchTime; StateTransitionReason says UTC where EC2 says GMT.
@@ -20,16 +20,13 @@ What moto 5.2.5 gets wrong and this package corrects:
   - DescribeVolumes and DescribeSnapshots ignore MaxResults and OwnerIds, match several values of a filter as a set, and
     take filters for any attribute (ebs_listing.py).
   - Volumes lack baseline IOPS, throughput, MultiAttachEnabled, an empty SnapshotId and DeleteOnTermination;
-    CreateVolume takes any zone, size and numbers, pending snapshots and sizes below the snapshot's; AttachVolume
-    attaches what is attached; DetachVolume needs the instance named (honest_ebs.py).
+    CreateVolume takes any zone, size and numbers, pending snapshots and sizes below the snapshot's (honest_ebs.py).
   - Snapshots grow with their volume, RegisterImage does not hold its snapshots (honest_ebs.py). CreateSnapshot answers `pending`; the snapshot is `completed` at once, until a test holds them.
   - Tags outlive their volume or snapshot, keys of AWS and any number and length are taken where resources are tagged or
     created with tags, and DeleteTags without tags deletes none (honest_tags.py; RunInstances is not checked).
   - Tags of one resource are searched among those of all, which makes large accounts slow.
   - DescribeSpotPriceHistory answers 0.00001 USD of 2006 for everything (spot_prices.py).
   - SNS counts no subscribers, and takes e-mail subscriptions as confirmed (honest_sns.py).
-  - S3 takes any checksum, of a body as of a part, forgets one whose algorithm no second header names, fails where a completed upload
-    is completed again, and words the checksum of an object in parts without their number (honest_checksums.py).
   - S3 tells every caller that an object is absent, also one that may not list the bucket (honest_absence.py).
   - CloudWatch speaks no CBOR; metrics: see honest_cloudwatch.py.
   - OwnerIds=self lists 1,301 foreign snapshots: the public AMIs that bring them are not loaded.

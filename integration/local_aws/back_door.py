@@ -1,9 +1,13 @@
-"""Changes to the account that AWS offers no call for: launch times, states, Spot requests, owners, prices."""
+"""What AWS has no call for: what was asked of it, what shall go wrong, and changes to the account.
+
+Each public method is one of `LocalAws` (client.py), and a route of the control API (control.py): arguments and answer are JSON.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timezone
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any
 
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.ec2.models import ec2_backends
@@ -14,168 +18,232 @@ from moto.s3.models import FakeKey, s3_backends
 from moto.sns.models import sns_backends
 
 from . import honest_ebs, honest_sns, lifecycle, spot, spot_prices
+from .faults import Rule
 
-_STATE_CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
+if TYPE_CHECKING:
+    from .proxy import Proxy
+
+REGION = "us-east-1"
 
 
 class Unknown(ValueError):
     """The back door was asked for a resource or a field that it does not know."""
 
 
-def set_instance(instance_id: str, region: str, fields: dict[str, Any]) -> None:
-    _set(_instance(instance_id, region), _INSTANCE_FIELDS, fields)
+class BackDoor:
+    def __init__(self, proxy: Proxy) -> None:
+        self._proxy = proxy
 
+    # What was asked of AWS
 
-def interrupt(instance_id: str, region: str, warning_seconds: float, ending_seconds: float) -> None:
-    """As AWS takes a Spot instance back."""
-    instance = _instance(instance_id, region)
-    if instance.lifecycle != "spot":
-        raise Unknown(f"{instance_id} is no Spot instance")
-    lifecycle.interrupt(_backend(region), instance, warning_seconds, ending_seconds)
+    def recorded(self) -> dict[str, Any]:
+        """`calls` in order, `counts` by action, and the `permissions` that they needed."""
+        return self._proxy.ledger.listed()
 
+    def clear_calls(self) -> None:
+        self._proxy.ledger.clear()
 
-def shut_down(instance_id: str, region: str, ending_seconds: float) -> None:
-    """From within."""
-    lifecycle.shut_down(_backend(region), _instance(instance_id, region), ending_seconds)
+    def messages(self) -> list[dict[str, Any]]:
+        """Everything that was published to SNS, topic by topic, oldest first."""
+        return [
+            {
+                "region": region,
+                "topic": topic.arn,
+                "subject": subject,
+                "message": message,
+                "attributes": {name: attribute.get("Value") for name, attribute in (attributes or {}).items()},
+            }
+            for region, backend in sns_backends[DEFAULT_ACCOUNT_ID].items()
+            for topic in backend.topics.values()
+            for _, message, subject, attributes, _ in topic.sent_notifications
+        ]
 
+    # What shall go wrong
 
-def gone(instance_id: str, region: str) -> None:
-    """What `shutting-down` or `stopping` has begun is over."""
-    lifecycle.gone(_backend(region), _instance(instance_id, region))
+    def fault(self, action: str, fault: str, **rule: Any) -> None:
+        """Makes calls fail: `fault("ec2:StopInstances", "throttle", match="i-0", skip=1, times=None)`."""
+        self._proxy.rules.add(Rule(action, fault, **rule))
 
+    def before(self, action: str, change: dict[str, dict[str, Any]], **rule: Any) -> None:
+        """Just before a call is carried out, calls another method: `before("ec2:StopInstances", {"tag": {"resource": …, "tags": …}})`."""
+        self._proxy.rules.add(Rule(action, before=change, **rule))
 
-def machines() -> list[dict[str, Any]]:
-    """Every instance that EC2 has not forgotten, whoever may see it."""
-    return [
-        {
-            "id": instance.id,
-            "region": region,
-            "state": instance.state,
-            "lifecycle": instance.lifecycle or "on-demand",
-            "type": instance.instance_type,
-            "zone": instance.availability_zone,
-            "has_user_data": bool(instance.user_data),
-        }
-        for region, backend in ec2_backends[DEFAULT_ACCOUNT_ID].items()
-        for reservation in backend.reservations.values()
-        for instance in reservation.instances
-        if not getattr(instance, "forgotten", False)
-    ]
+    def faults(self) -> list[dict[str, Any]]:
+        """The rules, with how many calls each has `seen` and `struck`, those that are still held up among them."""
+        return self._proxy.rules.listed()
 
+    def clear_faults(self) -> None:
+        """Calls that are slow already stay so."""
+        self._proxy.rules.clear()
 
-def user_data(instance_id: str, region: str) -> str:
-    """As RunInstances got it: in base64."""
-    told = _instance(instance_id, region).user_data
-    return told.decode() if isinstance(told, bytes) else str(told)
+    def release(self, action: str) -> None:
+        """Removes the faults of that action, and carries out now what they made slow."""
+        self._proxy.rules.release(action)
 
+    def reset(self) -> None:
+        """An empty account, no rules, no recorded calls."""
+        self._proxy.reset()
 
-def objects(bucket: str) -> list[dict[str, str]]:
-    """Each object, and when its newest version was written."""
-    found = s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets.get(bucket)
-    newest = found.keys.items() if found is not None else ()
-    return [{"key": key, "written": one.last_modified.isoformat()} for key, one in newest if isinstance(one, FakeKey)]
+    # Instances
 
+    def machines(self) -> list[dict[str, Any]]:
+        """Every instance of every region. Not a call of EC2: nobody counts it."""
+        return [
+            {
+                "id": instance.id,
+                "region": region,
+                "state": instance.state,
+                "lifecycle": instance.lifecycle or "on-demand",
+                "type": instance.instance_type,
+                "zone": instance.availability_zone,
+                "has_user_data": bool(instance.user_data),
+            }
+            for region, backend in ec2_backends[DEFAULT_ACCOUNT_ID].items()
+            for reservation in backend.reservations.values()
+            for instance in reservation.instances
+        ]
 
-def forget(instance_id: str, region: str) -> None:
-    lifecycle.forget(_instance(instance_id, region))
+    def user_data(self, instance: str, region: str = REGION) -> str:
+        """What a machine was launched with, in base64."""
+        told = _instance(instance, region).user_data
+        return told.decode() if isinstance(told, bytes) else str(told)
 
+    def set_instance(self, instance: str, region: str = REGION, **fields: Any) -> None:
+        """`set_instance(id, launch_time=datetime(...), spot_instance_request="persistent", state="pending")`."""
+        _set(_instance(instance, region), _INSTANCE_FIELDS, fields)
 
-def hide_new_instances(region: str, calls: int, seconds: float) -> None:
-    lifecycle.hide_new(_backend(region), calls, seconds)
+    def interrupt(self, instance: str, region: str = REGION) -> None:
+        """AWS takes a Spot instance back."""
+        found = _instance(instance, region)
+        if found.lifecycle != "spot":
+            raise Unknown(f"{instance} is no Spot instance")
+        lifecycle.end(found, lifecycle.RECLAIMED)
+        lifecycle.gone(found)
 
+    def shut_down(self, instance: str, region: str = REGION) -> None:
+        """From within the instance, by its shutdown behaviour."""
+        lifecycle.shut_down(_instance(instance, region))
 
-def end_slowly(region: str, seconds: float) -> None:
-    lifecycle.end_slowly(_backend(region), seconds)
+    def gone(self, instance: str, region: str = REGION) -> None:
+        """It is off: what is `shutting-down` is terminated, what is `stopping` is stopped."""
+        lifecycle.gone(_instance(instance, region))
 
+    def hold_ends(self, region: str = REGION, held: bool = True) -> None:
+        """What is terminated from now on is `shutting-down` until it is `gone`."""
+        lifecycle.hold_ends(_backend(region), held)
 
-def advance(region: str, seconds: float) -> None:
-    lifecycle.advance(_backend(region), seconds)
+    def set_capacity(
+        self,
+        left: int,
+        instance_type: str | None = None,
+        zone: str | None = None,
+        lifecycle: str | None = None,
+        region: str = REGION,
+    ) -> None:
+        """`set_capacity(0, "g5.xlarge", zone="us-east-1a", lifecycle="spot")`: so many are left; what is not said means any."""
+        self._proxy.launches.set_capacity(region, left, instance_type, zone, lifecycle)
 
+    def set_quota(self, code: str, value: float, region: str = REGION, enforced: bool = False) -> None:
+        """A quota of EC2; GPU families have 0 where nothing is set, as in a new account. Launches above it are refused where it
+        is `enforced`."""
+        self._proxy.quotas.put(code, region, value)
+        if enforced:
+            self._proxy.launches.set_quota(code, region, value)
 
-def settle(region: str) -> None:
-    lifecycle.settle(_backend(region))
+    # Storage
 
+    def set_volume(self, volume: str, region: str = REGION, **fields: Any) -> None:
+        """`set_volume(id, create_time=datetime(...), state="error")`; what is `unlisted` is found by its id alone."""
+        _set(_volume(volume, region), _VOLUME_FIELDS, fields)
 
-def create_profiles(names: list[str]) -> None:
-    """Instance profiles that a stack made."""
-    iam = iam_backends[DEFAULT_ACCOUNT_ID]["aws"]
-    known = {profile.name for profile in iam.get_instance_profiles()}
-    for name in names:
-        if name not in known:
-            iam.create_instance_profile(name, "/", [])
+    def set_snapshot(self, snapshot: str, region: str = REGION, **fields: Any) -> None:
+        _set(_snapshot(snapshot, region), _SNAPSHOT_FIELDS, fields)
 
+    def hold_snapshots(self, region: str = REGION) -> None:
+        """A new snapshot is `completed` at once, if not for this: it stays `pending` until `complete_snapshots`."""
+        honest_ebs.hold_snapshots(_backend(region))
 
-def set_volume(volume_id: str, region: str, fields: dict[str, Any]) -> None:
-    _set(_volume(volume_id, region), _VOLUME_FIELDS, fields)
+    def complete_snapshots(self, snapshots: list[str] | None = None, region: str = REGION) -> None:
+        """Completes these, or all that are pending; new ones are still held."""
+        honest_ebs.complete_snapshots(_backend(region), snapshots or [])
 
+    def attach(self, volume: str, instance: str, region: str = REGION) -> None:
+        _backend(region).attach_volume(_volume(volume, region).id, instance, "/dev/sdf")
 
-def set_snapshot(snapshot_id: str, region: str, fields: dict[str, Any]) -> None:
-    _set(_snapshot(snapshot_id, region), _SNAPSHOT_FIELDS, fields)
+    def detach(self, volume: str, region: str = REGION) -> None:
+        attachment = _volume(volume, region).attachment
+        if attachment is None:
+            raise Unknown(f"{volume} is not attached")
+        _backend(region).detach_volume(volume, attachment.instance_id, attachment.device)
 
+    def delete(self, resource: str, region: str = REGION) -> None:
+        """A volume or a snapshot."""
+        if resource.startswith("vol-"):
+            _backend(region).delete_volume(_volume(resource, region).id)
+        else:
+            _backend(region).delete_snapshot(_snapshot(resource, region).id)
 
-def hold_snapshots(region: str) -> None:
-    """What CreateSnapshot begins from now on stays `pending`."""
-    honest_ebs.hold_snapshots(_backend(region))
+    def tag(self, resource: str, tags: dict[str, str], region: str = REGION) -> None:
+        """Also with tags that only AWS may write."""
+        _backend(region).create_tags([resource], tags)
 
+    def untag(self, resource: str, keys: list[str], region: str = REGION) -> None:
+        _backend(region).delete_tag_keys([resource], keys)
 
-def complete_snapshots(region: str, snapshot_ids: list[str]) -> None:
-    """Those that are pending, of these or of all."""
-    for snapshot_id in snapshot_ids:
-        _snapshot(snapshot_id, region)
-    honest_ebs.complete_snapshots(_backend(region), snapshot_ids)
+    # The bucket
 
+    def objects(self, bucket: str) -> list[dict[str, str]]:
+        """Each object: its key, and when its newest version was written. Not a call of S3: nobody counts it."""
+        found = s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets.get(bucket)
+        newest = found.keys.items() if found is not None else ()
+        return [{"key": key, "written": one.last_modified.isoformat()} for key, one in newest if isinstance(one, FakeKey)]
 
-def set_spot_price(instance_type: str, region: str, fields: dict[str, Any]) -> None:
-    since = fields.pop("since", None)
-    moment = datetime.now(timezone.utc) if since is None else datetime.fromisoformat(since.replace("Z", "+00:00"))
-    for zone, usd_per_hour in fields.items():
-        if not zone.startswith(region):
-            raise Unknown(f"{zone!r} is no zone of {region}")
-        spot_prices.set_price(_backend(region), instance_type, zone, float(usd_per_hour), moment)
+    def put_object(self, bucket: str, key: str, text: str) -> None:
+        """Another writer's."""
+        s3_backends[DEFAULT_ACCOUNT_ID]["aws"].put_object(bucket, key, text.encode())
 
+    def set_object(self, bucket: str, key: str, last_modified: str | datetime) -> None:
+        """When its newest version was written."""
+        found = s3_backends[DEFAULT_ACCOUNT_ID]["aws"].get_object(bucket, key)
+        if found is None:
+            raise Unknown(f"no object {key} in {bucket}")
+        _moment("last_modified")(found, last_modified)
 
-def set_object(bucket: str, key: str, last_modified: str) -> None:
-    """Of its newest version."""
-    found = s3_backends[DEFAULT_ACCOUNT_ID]["aws"].get_object(bucket, key)
-    if found is None:
-        raise Unknown(f"no object {key} in {bucket}")
-    found.last_modified = datetime.fromisoformat(last_modified).astimezone(timezone.utc).replace(tzinfo=None)
+    def add_objects(self, bucket: str, prefix: str, count: int) -> None:
+        """So many empty objects at once, with numbers for names."""
+        s3 = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
+        for number in range(count):
+            s3.put_object(bucket, f"{prefix}{number:06}", b"", disable_notification=True)
 
+    # Other services
 
-def add_objects(bucket: str, prefix: str, count: int) -> None:
-    """So many empty objects at once: more than anybody would want to put there one by one."""
-    s3 = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
-    for number in range(count):
-        s3.put_object(bucket, f"{prefix}{number:06}", b"", disable_notification=True)
+    def set_spot_price(
+        self, instance_type: str, usd_per_hour_by_zone: dict[str, float], region: str = REGION, since: str | datetime | None = None
+    ) -> None:
+        """`set_spot_price("g5.xlarge", {"us-east-1a": 0.41})`; what is not set has no price history. From now on, or `since`."""
+        moment = datetime.now(timezone.utc) if since is None else datetime.fromisoformat(str(since))
+        for zone, usd_per_hour in usd_per_hour_by_zone.items():
+            if not zone.startswith(region):
+                raise Unknown(f"{zone!r} is no zone of {region}")
+            spot_prices.set_price(_backend(region), instance_type, zone, float(usd_per_hour), moment)
 
+    def set_listed_price(self, instance_type: str, usd: str, region: str = REGION) -> None:
+        """What the Price List says of it from now on."""
+        self._proxy.price_list.put(instance_type, region, usd)
 
-def confirm_subscription(endpoint: str) -> None:
-    if honest_sns.confirm(endpoint) == 0:
-        raise Unknown(f"nobody subscribed {endpoint}")
+    def put_stack(self, name: str, resources: dict[str, tuple[str, str]], region: str = REGION) -> None:
+        """Says what a CloudFormation stack made: the type and the physical id of each logical id."""
+        self._proxy.stacks.put(name, region, resources)
+        iam = iam_backends[DEFAULT_ACCOUNT_ID]["aws"]
+        known = {profile.name for profile in iam.get_instance_profiles()}
+        for kind, made in resources.values():
+            if kind == "AWS::IAM::InstanceProfile" and made not in known:
+                iam.create_instance_profile(made, "/", [])
 
-
-def apply(change: dict[str, Any]) -> None:
-    """Carries out a rule's `before`: any of the kinds in `_CHANGES`."""
-    for kind, what in change.items():
-        if kind not in _CHANGES:
-            raise Unknown(f"unknown change {kind!r}; there are {', '.join(_CHANGES)}")
-        _CHANGES[kind](dict(what))
-
-
-def messages() -> list[dict[str, Any]]:
-    """Everything that was published to SNS, topic by topic, oldest first."""
-    return [
-        {
-            "region": region,
-            "topic": topic.arn,
-            "subject": subject,
-            "message": message,
-            "attributes": {name: attribute.get("Value") for name, attribute in (attributes or {}).items()},
-        }
-        for region, backend in sns_backends[DEFAULT_ACCOUNT_ID].items()
-        for topic in backend.topics.values()
-        for _, message, subject, attributes, _ in topic.sent_notifications
-    ]
+    def confirm_subscription(self, endpoint: str) -> None:
+        """Clicks the link in the e-mail that SNS sends to a new subscriber."""
+        if honest_sns.confirm(endpoint) == 0:
+            raise Unknown(f"nobody subscribed {endpoint}")
 
 
 def _set(resource: Any, setters: dict[str, Callable[[Any, Any], None]], fields: dict[str, Any]) -> None:
@@ -193,7 +261,7 @@ def _moment(name: str) -> Callable[[Any, str], None]:
     """An attribute that moto keeps as a naive datetime in UTC, told as RFC 3339."""
 
     def assign(resource: Any, value: str) -> None:
-        moment = datetime.fromisoformat(value.replace("Z", "+00:00"))
+        moment = datetime.fromisoformat(str(value))
         if moment.tzinfo is None:
             raise Unknown(f"{value!r} names no time zone")
         setattr(resource, name, moment.astimezone(timezone.utc).replace(tzinfo=None))
@@ -210,17 +278,10 @@ def _one_of(name: str, values: tuple[str, ...]) -> Callable[[Any, str], None]:
     return assign
 
 
-def _set_volume_state(volume: Volume, state: str) -> None:
-    """`available` and `in-use` follow from its attachment, unless something else was set."""
-    _one_of("status", honest_ebs.VOLUME_STATES)(volume, state)
-    if state == "available":
-        volume.status = None
-
-
 def _set_state(instance: Instance, name: str) -> None:
-    if name not in _STATE_CODES:
-        raise Unknown(f"unknown state {name!r}; there are {', '.join(_STATE_CODES)}")
-    instance._state.name, instance._state.code = name, _STATE_CODES[name]
+    if name not in lifecycle.STATE_CODES:
+        raise Unknown(f"unknown state {name!r}; there are {', '.join(lifecycle.STATE_CODES)}")
+    instance._state.name, instance._state.code = name, lifecycle.STATE_CODES[name]
 
 
 def _set_state_reason(instance: Instance, code: str) -> None:
@@ -246,7 +307,7 @@ _INSTANCE_FIELDS: dict[str, Callable[[Any, Any], None]] = {
 }
 _VOLUME_FIELDS: dict[str, Callable[[Any, Any], None]] = {
     "create_time": _moment("create_time"),
-    "state": _set_volume_state,
+    "state": _one_of("status", honest_ebs.VOLUME_STATES),
     "attach_time": _set_attach_time,
     "snapshot_id": _attribute("snapshot_id"),
     "multi_attach_enabled": _attribute("multi_attach_enabled"),
@@ -257,59 +318,6 @@ _SNAPSHOT_FIELDS: dict[str, Callable[[Any, Any], None]] = {
     "state": _one_of("status", honest_ebs.SNAPSHOT_STATES),
     "owner_id": _attribute("owner_id"),
     "unlisted": _attribute("unlisted"),
-}
-
-
-def _tag(what: dict[str, Any]) -> None:
-    _backend(what["region"]).create_tags([what["resource"]], what["tags"])
-
-
-def _untag(what: dict[str, Any]) -> None:
-    _backend(what["region"]).delete_tag_keys([what["resource"]], what["keys"])
-
-
-def _attach(what: dict[str, Any]) -> None:
-    _volume(what["resource"], what["region"])
-    _backend(what["region"]).attach_volume(what["resource"], what["instance"], what.get("device", "/dev/sdf"))
-
-
-def _detach(what: dict[str, Any]) -> None:
-    volume = _volume(what["resource"], what["region"])
-    if volume.attachment is None:
-        raise Unknown(f"{volume.id} is not attached")
-    _backend(what["region"]).detach_volume(volume.id, volume.attachment.instance_id, volume.attachment.device)
-
-
-def _delete(what: dict[str, Any]) -> None:
-    resource_id, region = what["resource"], what["region"]
-    if resource_id.startswith("vol-"):
-        _backend(region).delete_volume(_volume(resource_id, region).id)
-    else:
-        _backend(region).delete_snapshot(_snapshot(resource_id, region).id)
-
-
-def _setting(set_resource: Callable[[str, str, dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
-    def apply_fields(what: dict[str, Any]) -> None:
-        set_resource(what.pop("resource"), what.pop("region"), what)
-
-    return apply_fields
-
-
-def _put_object(what: dict[str, Any]) -> None:
-    """Another writer's object."""
-    s3_backends[DEFAULT_ACCOUNT_ID]["aws"].put_object(what["bucket"], what["key"], what["text"].encode())
-
-
-_CHANGES: dict[str, Callable[[dict[str, Any]], None]] = {
-    "tag": _tag,
-    "untag": _untag,
-    "instance": _setting(set_instance),
-    "volume": _setting(set_volume),
-    "snapshot": _setting(set_snapshot),
-    "attach": _attach,
-    "detach": _detach,
-    "delete": _delete,
-    "object": _put_object,
 }
 
 

@@ -1,7 +1,7 @@
 """Rules that make chosen calls fail, hang, or lose or damage their answer, or that change the account just before a call.
 
 A rule says which calls it means (action, region, a text that the request must mention), how many of them it
-lets through first, how often it strikes, and what it does: a `fault`, or a `before` (see `back_door.apply`).
+lets through first, how often it strikes, and what it does: a `fault`, or a `before`: methods of the back door, with their arguments.
 """
 
 from __future__ import annotations
@@ -117,7 +117,8 @@ class RuleBook:
         with self._lock:
             return next((rule for rule in self._rules if rule.fault and rule.strikes(call, request)), None)
 
-    def changes(self, call: AwsCall, request: Request) -> list[dict[str, Any]]:
+    def changes(self, call: AwsCall, request: Request) -> list[tuple[str, dict[str, Any]]]:
         """What every `before` whose turn it is wants changed."""
         with self._lock:
-            return [rule.before for rule in self._rules if rule.before and rule.strikes(call, request)]
+            struck = [rule.before for rule in self._rules if rule.before and rule.strikes(call, request)]
+        return [change for changes in struck for change in changes.items()]

@@ -38,7 +38,6 @@ _THROUGHPUT = {"gp3": (125, 2000)}
 
 _moto_create_volume = ElasticBlockStore.create_volume
 _moto_create_snapshot = ElasticBlockStore.create_snapshot
-_moto_attach_volume = ElasticBlockStore.attach_volume
 _moto_register_image = AmisResponse.register_image
 _moto_backend_create_snapshot = EC2Backend.create_snapshot
 _moto_delete_volume = EC2Backend.delete_volume
@@ -50,8 +49,6 @@ def apply() -> None:
     _correct_what_snapshots_say()
     ElasticBlockStore.create_volume = _create_volume
     ElasticBlockStore.create_snapshot = _create_snapshot
-    ElasticBlockStore.attach_volume = _attach_volume
-    ElasticBlockStore.detach_volume = _detach_volume
     AmisResponse.register_image = _register_image
     EC2Backend.create_snapshot = _snapshot_as_it_was
     EC2Backend.delete_volume = _delete_volume
@@ -172,46 +169,6 @@ def _check_numbers(asked: dict[str, Any], snapshot: Snapshot | None) -> None:
         least, most = ranges[kind]
         if not least <= int(value) <= most:
             raise _invalid(f"Volume {name} of {value} is not between {least} and {most}, as {kind} takes it.")
-
-
-def _attach_volume(response: ElasticBlockStore) -> ActionResult:
-    backend, asked = response.ec2_backend, response._get_params()
-    volume, instance = volume_of(backend, asked["VolumeId"]), backend.get_instance(asked["InstanceId"])
-    if volume.attachments:
-        raise EC2ClientError("VolumeInUse", f"{volume.id} is already attached to an instance")
-    if volume.status != "available":
-        raise EC2ClientError("IncorrectState", f"{volume.id} is not 'available'.")
-    if instance.state not in ("running", "stopped"):
-        raise EC2ClientError("IncorrectState", f"Instance '{instance.id}' is not 'running'.")
-    if volume.availability_zone != instance.availability_zone:
-        raise EC2ClientError(
-            "InvalidVolume.ZoneMismatch",
-            f"The volume '{volume.id}' is not in the same availability zone as instance '{instance.id}'",
-        )
-    device = asked.get("Device")
-    if device in instance.block_device_mapping:
-        raise _invalid(f"Invalid value '{device}' for unixDevice. Attachment point {device} is already in use")
-    return _moto_attach_volume(response)
-
-
-def _detach_volume(response: ElasticBlockStore) -> ActionResult:
-    """The instance need not be named."""
-    backend, asked = response.ec2_backend, response._get_params()
-    volume = volume_of(backend, asked["VolumeId"])
-    if volume.attachment is None:
-        raise EC2ClientError("IncorrectState", f"Volume '{volume.id}' is in the '{volume.status}' state.")
-    response.error_on_dryrun()
-    instance_id = asked.get("InstanceId") or volume.attachment.instance_id
-    attachment = backend.detach_volume(volume.id, instance_id, asked.get("Device"))
-    return ActionResult(
-        {
-            "VolumeId": volume.id,
-            "InstanceId": instance_id,
-            "Device": attachment.device,
-            "State": "detaching",
-            "AttachTime": attachment.attach_time,
-        }
-    )
 
 
 def _delete_volume(backend: Any, volume_id: str) -> Volume:

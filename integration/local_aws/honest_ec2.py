@@ -96,9 +96,9 @@ def _terminate_instances(backend: EC2Backend, instance_ids: list[str]) -> list[t
         if instance.state == "terminated":
             ended.append((instance, instance._state))
             continue
-        if seconds := lifecycle.ending_seconds(backend):
+        if lifecycle.are_ends_held(backend):
             ended.append((instance, copy.copy(instance._state)))
-            lifecycle.end(backend, instance, "Client.UserInitiatedShutdown", seconds)
+            lifecycle.end(instance, lifecycle.BY_CALL)
         else:
             ended += _moto_terminate(backend, [instance.id])
         _write_reason(instance)
@@ -136,7 +136,6 @@ def _run_instances(response: InstanceResponse) -> ActionResult:
         if market.get("MarketType") == "spot":
             options = market.get("SpotOptions", {})
             spot.attach_request(instance, options.get("SpotInstanceType", "one-time"), options)
-        lifecycle.launched(response.ec2_backend, instance)
     return result
 
 

@@ -17,12 +17,10 @@ from typing import Any, Callable
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from . import (
-    back_door,
     cloudwatch_cbor,
     control,
     ebs_listing,
     honest_absence,
-    honest_checksums,
     honest_cloudwatch,
     honest_ebs,
     honest_ec2,
@@ -30,12 +28,12 @@ from . import (
     honest_sns,
     honest_tags,
     honest_types,
-    lifecycle,
     machine_images,
     policy_simulator,
     spot_prices,
 )
 from .aws_call import AwsCall, identify
+from .back_door import BackDoor
 from .calls import Ledger
 from .errors import error_response
 from .faults import DAMAGED, Rule, RuleBook
@@ -65,12 +63,12 @@ class Proxy:
         honest_ebs.apply()
         ebs_listing.apply()
         honest_types.apply()
-        lifecycle.apply()
         machine_images.apply()
         honest_tags.apply()
         honest_cloudwatch.apply()
         honest_sns.apply()
         spot_prices.apply()
+        self.back_door = BackDoor(self)
         self.ledger = Ledger()
         self.rules = RuleBook()
         self.stacks = Stacks()
@@ -85,10 +83,10 @@ class Proxy:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         request = Request.from_environ(environ)
         if request.path == control.RELEASE:  # It waits for calls that need the lock.
-            return control.answer(self, request).send(start_response)
-        if request.path.startswith("/_local/"):
+            return control.answer(self.back_door, request).send(start_response)
+        if request.path.startswith(control.PREFIX):
             with self._one_at_a_time:
-                return control.answer(self, request).send(start_response)
+                return control.answer(self.back_door, request).send(start_response)
         if request.path.startswith("/moto-api"):
             return self._forward(request).send(start_response)
         return self._aws(request).send(start_response)
@@ -146,14 +144,12 @@ class Proxy:
     def _carry_out(self, call: AwsCall, request: Request) -> Response:
         try:
             with self._one_at_a_time:
-                for change in self.rules.changes(call, request):
-                    back_door.apply(change)
+                for name, arguments in self.rules.changes(call, request):
+                    getattr(self.back_door, name)(**arguments)
                 if own := self._own_answer(call, request):
                     return own
                 if call.protocol == "cbor":
                     return cloudwatch_cbor.carry_out(request, call, self._forward)
-                if call.service == "ec2":
-                    back_door.settle(call.region)
                 return self._tokens.carry_out(call, request, lambda: self._launch_or_forward(call, request))
         except Exception as error:  # what moto does not know: 501 is not retried, so it is seen at once
             traceback.print_exc()
@@ -161,8 +157,7 @@ class Proxy:
 
     def _launch_or_forward(self, call: AwsCall, request: Request) -> Response:
         if call.service == "s3":
-            response = honest_checksums.carry_out(call, request, self._forward)
-            return honest_absence.as_seen_by_caller(call, request, response)
+            return honest_absence.as_seen_by_caller(call, request, self._forward(request))
         return self.launches.carry_out(call, request, lambda: self._forward(request))
 
     def _own_answer(self, call: AwsCall, request: Request) -> Response | None:
@@ -174,7 +169,7 @@ class Proxy:
         if call.service == "pricing":
             return self.price_list.answer(call, request)
         if call.action == "iam:SimulatePrincipalPolicy":
-            return policy_simulator.answer(call, request)
+            return policy_simulator.simulate(call, request)
         return None
 
     def _forward(self, request: Request, **environ: Any) -> Response:

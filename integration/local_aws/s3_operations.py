@@ -5,30 +5,6 @@ Source: "Amazon S3 API Reference" (operations) and "Actions, resources, and cond
 
 from __future__ import annotations
 
-_BUCKET_SUBRESOURCES = {
-    "versioning": "BucketVersioning",
-    "lifecycle": "BucketLifecycleConfiguration",
-    "notification": "BucketNotificationConfiguration",
-    "policy": "BucketPolicy",
-    "encryption": "BucketEncryption",
-    "tagging": "BucketTagging",
-    "acl": "BucketAcl",
-    "cors": "BucketCors",
-    "location": "BucketLocation",
-    "logging": "BucketLogging",
-    "ownershipControls": "BucketOwnershipControls",
-    "publicAccessBlock": "PublicAccessBlock",
-    "object-lock": "ObjectLockConfiguration",
-}
-_OBJECT_SUBRESOURCES = {
-    "tagging": "ObjectTagging",
-    "acl": "ObjectAcl",
-    "attributes": "ObjectAttributes",
-    "retention": "ObjectRetention",
-    "legal-hold": "ObjectLegalHold",
-}
-_VERBS = {"GET": "Get", "PUT": "Put", "DELETE": "Delete"}
-
 # Operations whose IAM action is not their own name.
 _PERMISSIONS: dict[str, tuple[str, ...]] = {
     "ListBuckets": ("s3:ListAllMyBuckets",),
@@ -45,12 +21,6 @@ _PERMISSIONS: dict[str, tuple[str, ...]] = {
     "ListMultipartUploads": ("s3:ListBucketMultipartUploads",),
     "ListParts": ("s3:ListMultipartUploadParts",),
     "DeleteObjects": ("s3:DeleteObject",),
-    "GetBucketLifecycleConfiguration": ("s3:GetLifecycleConfiguration",),
-    "PutBucketLifecycleConfiguration": ("s3:PutLifecycleConfiguration",),
-    "GetBucketNotificationConfiguration": ("s3:GetBucketNotification",),
-    "PutBucketNotificationConfiguration": ("s3:PutBucketNotification",),
-    "GetBucketEncryption": ("s3:GetEncryptionConfiguration",),
-    "PutBucketEncryption": ("s3:PutEncryptionConfiguration",),
 }
 
 
@@ -73,9 +43,8 @@ def operation(method: str, bucket: str, key: str, query: dict[str, str], headers
 
 
 def _bucket_operation(method: str, query: dict[str, str]) -> str:
-    for name, resource in _BUCKET_SUBRESOURCES.items():
-        if name in query and method in _VERBS:
-            return _VERBS[method] + resource
+    if "versioning" in query:
+        return {"GET": "GetBucketVersioning", "PUT": "PutBucketVersioning"}.get(method, "Unknown")
     if method == "GET":
         if "uploads" in query:
             return "ListMultipartUploads"
@@ -88,9 +57,6 @@ def _bucket_operation(method: str, query: dict[str, str]) -> str:
 
 
 def _object_operation(method: str, query: dict[str, str], is_copy: bool) -> str:
-    for name, resource in _OBJECT_SUBRESOURCES.items():
-        if name in query and method in _VERBS:
-            return _VERBS[method] + resource
     if method == "POST":
         if "uploads" in query:
             return "CreateMultipartUpload"

@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import Any
-from uuid import uuid4
-from xml.sax.saxutils import escape
 
 import yaml
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.iam import iam_backends
 
+from template_actions import Loader
+
+from .answers import answer, asked
 from .aws_call import AwsCall
 from .errors import error_response
 from .http_message import Request, Response
 
-
+_CREATED_AT = datetime(2026, 9, 1, 12, tzinfo=timezone.utc)
 _OPERATIONS = ("DescribeStackResources", "DescribeStacks", "CreateStack", "UpdateStack", "DeleteStack")
 
 
@@ -51,72 +53,48 @@ class Stacks:
     def answer(self, call: AwsCall, request: Request) -> Response:
         if call.operation not in _OPERATIONS:
             return error_response(call, 400, "InvalidAction", f"Could not find operation {call.operation}")
-        form = {**request.query_parameters, **request.form}
-        name = form["StackName"]
+        members = asked(call, request)
+        name = members["StackName"]
         if call.operation in ("CreateStack", "UpdateStack"):
-            return self._deploy(call, name, form)
+            return self._deploy(call, name, members)
         if call.operation == "DeleteStack":  # one that is not there is no error
             self._made.pop((call.region, name), None)
             created = self._created.pop((call.region, name), None)
             if created is not None:
                 _unmake(created)
-            return _answer(call.operation, "")
+            return answer(call, {})
         made = self._made.get((call.region, name))
         if made is None:
             return error_response(call, 400, "ValidationError", f"Stack with id {name} does not exist")
         if call.operation == "DescribeStacks":
-            return _answer(call.operation, f"<Stacks>{_stack(name, made, self._created.get((call.region, name)))}</Stacks>")
-        members = "".join(_member(name, logical_id, *resource) for logical_id, resource in made.items())
-        return _answer(call.operation, f"<StackResources>{members}</StackResources>")
+            return answer(call, {"Stacks": [_stack(name, made, self._created.get((call.region, name)))]})
+        return answer(call, {"StackResources": [_resource(name, one, *resource) for one, resource in made.items()]})
 
-
-    def _deploy(self, call: AwsCall, name: str, form: dict[str, str]) -> Response:
+    def _deploy(self, call: AwsCall, name: str, members: dict[str, Any]) -> Response:
         key = (call.region, name)
         is_new = call.operation == "CreateStack"
         if is_new and key in self._made:
             return error_response(call, 400, "AlreadyExistsException", f"Stack [{name}] already exists")
         if not is_new and key not in self._created:
             return error_response(call, 400, "ValidationError", f"Stack [{name}] does not exist")
-        if "CAPABILITY_NAMED_IAM" not in form.values():
+        if "CAPABILITY_NAMED_IAM" not in members.get("Capabilities", []):
             return error_response(call, 400, "InsufficientCapabilitiesException", "Requires capabilities : [CAPABILITY_NAMED_IAM]")
         before = self._created.get(key)
-        template = form["TemplateBody"]
-        created = _Created(template, _parameters(form, before), "CREATE_COMPLETE" if is_new else "UPDATE_COMPLETE")
+        created = _Created(members["TemplateBody"], _parameters(members.get("Parameters", []), before), "CREATE_COMPLETE" if is_new else "UPDATE_COMPLETE")
         if before is not None:
             if (before.template, before.parameters) == (created.template, created.parameters):
                 return error_response(call, 400, "ValidationError", "No updates are to be performed.")
             _unmake(before)
         self._created[key], self._made[key] = created, _make(created)
-        return _answer(call.operation, f"<StackId>arn:aws:cloudformation:{call.region}:{DEFAULT_ACCOUNT_ID}:stack/{escape(name)}/1</StackId>")
+        return answer(call, {"StackId": f"arn:aws:cloudformation:{call.region}:{DEFAULT_ACCOUNT_ID}:stack/{name}/1"})
 
 
-def _parameters(form: dict[str, str], before: _Created | None) -> dict[str, str]:
-    given: dict[str, str] = {}
-    for place in range(1, 61):
-        prefix = f"Parameters.member.{place}."
-        key = form.get(f"{prefix}ParameterKey")
-        if key is None:
-            break
-        if form.get(f"{prefix}UsePreviousValue") == "true":
-            given[key] = before.parameters.get(key, "") if before else ""
-        else:
-            given[key] = form.get(f"{prefix}ParameterValue", "")
-    return given
-
-
-class _Loader(yaml.SafeLoader):
-    """A template's short forms: `!Ref Name` is `{"Ref": "Name"}`."""
-
-
-def _short_form(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> dict[str, Any]:
-    if isinstance(node, yaml.ScalarNode):
-        return {suffix: loader.construct_scalar(node)}
-    if isinstance(node, yaml.SequenceNode):
-        return {suffix: loader.construct_sequence(node, deep=True)}
-    return {suffix: loader.construct_mapping(node, deep=True)}
-
-
-_Loader.add_multi_constructor("!", _short_form)
+def _parameters(given: list[dict[str, Any]], before: _Created | None) -> dict[str, str]:
+    known = before.parameters if before else {}
+    return {
+        one["ParameterKey"]: known.get(one["ParameterKey"], "") if one.get("UsePreviousValue") else one.get("ParameterValue", "")
+        for one in given
+    }
 
 
 def _of(created: _Created) -> dict[str, dict[str, Any]]:
@@ -128,7 +106,7 @@ def _of(created: _Created) -> dict[str, dict[str, Any]]:
             return {key: resolved(one) for key, one in value.items()}
         return [resolved(one) for one in value] if isinstance(value, list) else value
 
-    return resolved(yaml.load(created.template, Loader=_Loader)["Resources"])
+    return resolved(yaml.load(created.template, Loader=Loader)["Resources"])
 
 
 def _make(created: _Created) -> dict[str, tuple[str, str]]:
@@ -162,35 +140,18 @@ def _unmake(created: _Created) -> None:
         iam.delete_role(properties["RoleName"])
 
 
-def _answer(operation: str, result: str) -> Response:
-    body = (
-        f'<{operation}Response xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/">'
-        f"<{operation}Result>{result}</{operation}Result>"
-        f"<ResponseMetadata><RequestId>{uuid4()}</RequestId></ResponseMetadata></{operation}Response>"
-    )
-    return Response(200, [("Content-Type", "text/xml")], body.encode())
-
-
-def _stack(name: str, made: dict[str, tuple[str, str]], created: _Created | None) -> str:
+def _stack(name: str, made: dict[str, tuple[str, str]], created: _Created | None) -> dict[str, Any]:
     """Its outputs are the names of what it made."""
-    outputs = "".join(
-        f"<member><OutputKey>{escape(logical_id)}Name</OutputKey><OutputValue>{escape(physical_id)}</OutputValue></member>"
-        for logical_id, (_, physical_id) in made.items()
-    )
-    given = created.parameters.items() if created else ()
-    parameters = "".join(
-        f"<member><ParameterKey>{escape(key)}</ParameterKey><ParameterValue>{escape(value)}</ParameterValue></member>" for key, value in given
-    )
-    status = created.status if created else "CREATE_COMPLETE"
-    return (
-        f"<member><StackName>{escape(name)}</StackName><StackStatus>{status}</StackStatus><Parameters>{parameters}</Parameters>"
-        f"<CreationTime>2026-09-01T12:00:00Z</CreationTime><Outputs>{outputs}</Outputs></member>"
-    )
+    parameters = created.parameters if created else {}
+    return {
+        "StackName": name,
+        "StackStatus": created.status if created else "CREATE_COMPLETE",
+        "Parameters": [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()],
+        "CreationTime": _CREATED_AT,
+        "Outputs": [{"OutputKey": f"{one}Name", "OutputValue": physical_id} for one, (_, physical_id) in made.items()],
+    }
 
 
-def _member(stack: str, logical_id: str, kind: str, physical_id: str) -> str:
-    return (
-        f"<member><StackName>{escape(stack)}</StackName><LogicalResourceId>{escape(logical_id)}</LogicalResourceId>"
-        f"<PhysicalResourceId>{escape(physical_id)}</PhysicalResourceId><ResourceType>{escape(kind)}</ResourceType>"
-        "<Timestamp>2026-09-01T12:00:00Z</Timestamp><ResourceStatus>CREATE_COMPLETE</ResourceStatus></member>"
-    )
+def _resource(stack: str, logical_id: str, kind: str, physical_id: str) -> dict[str, Any]:
+    own = {"StackName": stack, "LogicalResourceId": logical_id, "PhysicalResourceId": physical_id, "ResourceType": kind}
+    return {**own, "Timestamp": _CREATED_AT, "ResourceStatus": "CREATE_COMPLETE"}

@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from local_aws import LocalAws, running  # noqa: E402
 from local_aws.client import CREDENTIALS  # noqa: E402
+from attempts import Job, disk_of  # noqa: E402
 from hosts import package  # noqa: E402
 from jobs import JobAccount  # noqa: E402
 from lone import LoneMachine  # noqa: E402
@@ -74,6 +75,18 @@ def packaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = package(tmp_path_factory.mktemp("package"))
     (folder / "agent-arm64").write_bytes(b"none")
     return folder
+
+
+@pytest.fixture
+def job(aws: LocalAws, tmp_path: Path) -> Job:
+    """One of which the real agent runs attempts."""
+    return Job(aws, tmp_path)
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 8 MiB."""
+    yield from disk_of(tmp_path, "8m")
 
 
 @pytest.fixture

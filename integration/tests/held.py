@@ -1,4 +1,4 @@
-"""Plans that wait for a person, made by the real functions.
+"""Plans that await approval, made by the real functions.
 
 plan = held(account, gpus := due(account, 3))
 said = apply(account, plan, "--yes")

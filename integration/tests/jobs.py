@@ -24,6 +24,7 @@ from botocore.exceptions import ClientError
 from local_aws import LocalAws
 from local_aws.client import ACCOUNT, REGION
 from reaping import BUCKET, REPOSITORY, Account, Run, now, rfc3339
+from reaping_budgets import budget_key, month
 
 # The minute of each hour in which a run lists all jobs, to find those that nothing leads to (jobs/src/sweep.rs).
 LISTS_AT_MINUTE = 7
@@ -171,6 +172,17 @@ class JobAccount(Account):
         job = self.job(name, team)
         assert job.state == "running", job.phase
         return job
+
+    # Their budgets
+
+    def write_budget(self, usd: float = 100, team: str | None = "vision", at: datetime | None = None, **over: Any) -> None:
+        """What a beat of enforce-budgets would have written by then."""
+        document = {"schema": 1, "month": month(at), "as_of": rfc3339(at or now()), "budget_usd": usd, "spent_usd": 0.0}
+        document |= {"over_budget": "hold", "mode": "enforce", **({"team": team} if team else {}), **over}
+        self.put(budget_key(team, at), json.dumps(document).encode())
+
+    def reserved(self, team: str | None = "vision", at: datetime | None = None) -> dict[str, Any]:
+        return self.read(budget_key(team, at)).get("reservations", {})
 
     # What there is
 

@@ -24,7 +24,7 @@ from local_aws import LocalAws
 from local_aws.client import REGION
 from one_of_each import NOTICES, OneOfEach
 from reaping import BUCKET, Run, ago, moment, now, rfc3339
-from reaping_budgets import month
+from reaping_budgets import budget_key, month
 
 # By run, minutes since the story began. A launch that is denied to a job which had a machine is held for a quarter of an hour: it comes at
 # minute 30, and its job ends at 45. The last run finds nothing left to do.
@@ -196,8 +196,7 @@ class OneJobOfEach(OneOfEach):
         }
 
     def _key(self, team: str | None = None) -> str:
-        this = month(self.began)
-        return f"budgets/{team}/{this}.json" if team else f"budgets/{this}.json"
+        return budget_key(team, self.began)
 
     def _look(self) -> None:
         """Once a run: looking costs as much as what is looked at."""

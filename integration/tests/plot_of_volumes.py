@@ -48,7 +48,7 @@ class OneVolumeOfEach(OneOfEach):
     def before(self, run: int) -> None:
         storage = self.account
         if run == 1:
-            storage.aws.complete_snapshots(self.ids[_snapshot("photographed")], region=EUROPE)
+            storage.aws.complete_snapshots([self.ids[_snapshot("photographed")]], EUROPE)
         if run == RECOVERED:
             storage.configure(volumes={"keep_snapshots": "0s"})
 
@@ -132,8 +132,8 @@ def _source(storage: VolumeAccount, tags: dict[str, str]) -> str:
     """A snapshot of somebody's own, whose volume is gone."""
     volume = storage.volume()
     source = storage.aws.client("ec2").create_snapshot(VolumeId=volume)["SnapshotId"]
-    storage.aws.change(tag={"resource": source, "region": REGION, "tags": tags})
-    storage.aws.change(delete={"resource": volume, "region": REGION})
+    storage.aws.tag(source, tags)
+    storage.aws.delete(volume)
     return source
 
 

@@ -330,7 +330,7 @@ class Account:
     def tag(self, resource_id: str, region: str = REGION, **tags: str) -> None:
         """`tag(id, mode="enforce")` sets `curfew:mode`; an underscore is a hyphen."""
         named = {f"curfew:{key.replace('_', '-')}": value for key, value in tags.items()}
-        self.aws.change(tag={"resource": resource_id, "region": region, "tags": named})
+        self.aws.tag(resource_id, named, region)
 
     def mark(self, resource_id: str, region: str = REGION) -> str | None:
         return self.aws.tags(resource_id, region).get("curfew:marked")

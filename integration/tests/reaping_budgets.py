@@ -8,11 +8,12 @@ assert money.tick().said("vision") == ("notify", "over-budget", "done")
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from typing import Any
 
 from local_aws.client import REGION
-from reaping import Account, now, rfc3339
+from reaping import Account, moment, now, rfc3339
 
 HOURLY = {"g5.xlarge": 1.006, "g5.12xlarge": 5.672, "g5.48xlarge": 16.288}  # of the table, us-east-1
 
@@ -37,6 +38,11 @@ EAGER: dict[str, Any] = {
 
 def month(at: datetime | None = None) -> str:
     return f"{at or now():%Y-%m}"
+
+
+def budget_key(team: str | None, at: datetime | None = None) -> str:
+    """Of the document; that of the account has no team."""
+    return f"budgets/{team}/{month(at)}.json" if team else f"budgets/{month(at)}.json"
 
 
 def month_began(at: datetime | None = None) -> datetime:
@@ -64,7 +70,7 @@ class BudgetAccount(Account):
     def detach(self, gpu: str, region: str = REGION) -> None:
         """Leaves an instance without the volumes that it came with."""
         for device in self.aws.instance(gpu, region)["BlockDeviceMappings"]:
-            self.aws.change(detach={"resource": device["Ebs"]["VolumeId"], "region": region})
+            self.aws.detach(device["Ebs"]["VolumeId"], region)
 
     # What is set
 
@@ -107,12 +113,10 @@ class BudgetAccount(Account):
 
     def age(self, by: timedelta, team: str | None = "vision") -> None:
         """Makes a document older than it is."""
-        key = f"budgets/{team}/{month()}.json" if team else f"budgets/{month()}.json"
+        key = budget_key(team)
         document = self.read(key)
-        at = datetime.fromisoformat(document["as_of"].replace("Z", "+00:00"))
+        at = moment(document["as_of"])
         self.write(key, {**document, "as_of": rfc3339(at - by)})
 
     def write(self, key: str, document: dict[str, Any]) -> None:
-        import json
-
         self.put(key, json.dumps(document).encode())

@@ -35,6 +35,17 @@ EAGER: dict[str, Any] = {
     "limits": {"fleet_share_max_percent": 100, "actions_max": 100},
 }
 
+# What belongs to a restored volume, and not to the old one.
+_OF_ITS_OWN = {"VolumeId", "CreateTime", "SnapshotId"}
+_OF_CURFEW = ("curfew:marked", "curfew:unattached-since")
+
+
+def described(volume: dict[str, Any]) -> dict[str, Any]:
+    """Everything that a restored volume has in common with the old one; tags of AWS cannot be given back."""
+    tags = {tag["Key"]: tag["Value"] for tag in volume.get("Tags", [])}
+    tags = {key: value for key, value in tags.items() if key not in _OF_CURFEW and not key.startswith("aws:")}
+    return {**{key: value for key, value in volume.items() if key not in _OF_ITS_OWN}, "Tags": tags}
+
 
 class VolumeAccount(Account):
     function = "reap-volumes"
@@ -77,7 +88,7 @@ class VolumeAccount(Account):
         volume_id = self.aws.create_volume(size, {}, region, volume_type, asked, **fields)
         tags = {**tags, **({"curfew:unattached-since": rfc3339(since)} if since else {})}
         if tags:
-            self.aws.change(tag={"resource": volume_id, "region": region, "tags": tags})
+            self.aws.tag(volume_id, tags, region)
         return volume_id
 
     def orphan(self, **volume: Any) -> str:
@@ -103,7 +114,7 @@ class VolumeAccount(Account):
         filters = [{"Name": "attachment.instance-id", "Values": [instance_id]}]
         for root in self.aws.client("ec2", region).describe_volumes(Filters=filters)["Volumes"]:
             self.detach(root["VolumeId"], region)
-            self.aws.change(delete={"resource": root["VolumeId"], "region": region})
+            self.aws.delete(root["VolumeId"], region)
         return instance_id
 
     def stopped_host(self, since: datetime, region: str = REGION, **host: Any) -> str:
@@ -113,7 +124,7 @@ class VolumeAccount(Account):
     def attach(self, volume_id: str, instance_id: str | None = None, region: str = REGION) -> str:
         """To this instance, or to one of its own. Answers that."""
         instance_id = instance_id or self.host(region)
-        self.aws.change(attach={"resource": volume_id, "region": region, "instance": instance_id})
+        self.aws.attach(volume_id, instance_id, region)
         return instance_id
 
     def attached(self, instance_id: str | None = None, **volume: Any) -> str:
@@ -123,7 +134,7 @@ class VolumeAccount(Account):
         return volume_id
 
     def detach(self, volume_id: str, region: str = REGION) -> None:
-        self.aws.change(detach={"resource": volume_id, "region": region})
+        self.aws.detach(volume_id, region)
 
     def used_at(self, volume_id: str, when: datetime, region: str = REGION) -> None:
         """Five minutes on a running instance, as EBS reports them."""
@@ -146,7 +157,7 @@ class VolumeAccount(Account):
         own = {**TAGGED, "curfew:snapshot-of": of, "curfew:restore": restore}
         if deleted_at:
             own["curfew:deleted-at"] = rfc3339(deleted_at)
-        self.aws.change(tag={"resource": snapshot_id, "region": region, "tags": {**own, **(tags or {})}})
+        self.aws.tag(snapshot_id, {**own, **(tags or {})}, region)
         self.aws.set_snapshot(snapshot_id, region, start_time=started or ago(hours=1), **fields)
         return snapshot_id
 
@@ -160,7 +171,7 @@ class VolumeAccount(Account):
         """A safety snapshot whose volume is gone."""
         volume_id = self.volume(region=region, **volume)
         snapshot_id = self.snapshot_of(volume_id, deleted_at, deleted_at, region, tags)
-        self.aws.change(delete={"resource": volume_id, "region": region})
+        self.aws.delete(volume_id, region)
         return snapshot_id
 
     # What became of it

@@ -5,20 +5,12 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 
-from attempts import BUCKET, NAME, Job, Machine, disk_of, head, is_taken_back
-from local_aws import LocalAws
+from attempts import BUCKET, NAME, Job, Machine, head, is_taken_back
 
 MIB = 1024 * 1024
-
-
-@pytest.fixture
-def job(aws: LocalAws, tmp_path: Path) -> Iterator[Job]:
-    yield Job(aws, tmp_path)
 
 
 def test_a_warned_training_is_told_flushed_and_goes_on_elsewhere(job: Job) -> None:
@@ -119,11 +111,11 @@ def runs(job: Job, machine: Machine) -> None:
 
 def goes_on(job: Job) -> None:
     """A command that puts down what it goes on from, and leaves writing to the test."""
-    job.spec(f'echo "${{CURFEW_RESUME_FROM:+$(cat $(echo $CURFEW_RESUME_FROM | tr : " ") | paste -sd:)}}" >> {job.trail}; sleep 600')
+    job.spec(f'echo "${{CURFEW_RESUME_FROM:+$(cat "$CURFEW_RESUME_FROM")}}" >> {job.trail}; sleep 600')
 
 
 def test_what_is_written_over_a_checkpoint_is_kept_beside_it_and_gone_back_from_where_it_is_damaged(job: Job) -> None:
-    file = job.checkpoints / "last-v1.ckpt"
+    file = job.checkpoints / "model-1.ckpt"
     goes_on(job)
     with job.machine(1, hurry=60) as machine:
         runs(job, machine)
@@ -137,7 +129,7 @@ def test_what_is_written_over_a_checkpoint_is_kept_beside_it_and_gone_back_from_
         assert "step 1 was changed after it was kept, and is uploaded again" in machine.said()
         is_taken_back(machine)
     assert job.manifests() == [(1, 1), (2, 1)]
-    job.put(f"checkpoints/{NAME}/2/1/files/last-v1.ckpt", "torn")
+    job.put(f"checkpoints/{NAME}/2/1/files/model-1.ckpt", "torn")
     with job.machine(3, hurry=60) as machine:
         runs(job, machine)
         file.write_text("three\n")
@@ -237,7 +229,31 @@ def test_a_checkpoint_that_does_not_fit_the_disk_is_not_restored_and_the_attempt
     assert job.kept() == 1
 
 
-@pytest.fixture
-def full_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 8 MiB."""
-    yield from disk_of(tmp_path, "8m")
+def test_what_each_checkpoint_replaces_within_a_minute_is_kept(job: Job) -> None:
+    folder = job.checkpoints
+    job.spec(f"cd {folder}; n=0; while :; do n=$((n+1)); echo $n > .new; mv .new epoch=$n-loss=2.91.ckpt; rm -f epoch=$((n-1))-*; sleep 0.8; done")
+    # A minute is three seconds here.
+    with job.machine(1) as machine:
+        kept = machine.until(lambda: job.kept())
+        assert job.newest(f"epoch={kept}-loss=2.91.ckpt") == b"%d\n" % kept
+        machine.until(lambda: job.kept() > kept)
+    assert "is not kept" not in machine.said()
+
+
+def test_the_best_checkpoint_and_the_pointer_come_back_beside_the_newest(job: Job) -> None:
+    folder = job.checkpoints
+    one = 'mkdir checkpoint-$n; echo $n > checkpoint-$n/a; echo checkpoint-$n > latest; ' + (
+        'printf \'{"best_model_checkpoint": "%s/checkpoint-1", "epoch": 1}\' $PWD > checkpoint-$n/trainer_state.json'
+    )
+    kept = f"while ! [ -e {job.scratch}/kept-$n ]; do sleep 0.1; done"
+    job.spec(f"cd {folder}; for n in 1 2 3; do {one}; {kept}; done; sleep 600", keep=1)
+    with job.machine(1) as machine:
+        for step in (1, 2, 3):
+            machine.until(lambda: job.kept() == step)
+            (job.scratch / f"kept-{step}").touch()
+        machine.pull_the_plug()
+    job.spec(f"cd {folder} && [ $CURFEW_RESUME_FROM = {folder}/checkpoint-3 ] && [ $(cat checkpoint-1/a) = 1 ] && [ $(cat latest) = checkpoint-3 ] && ! [ -e checkpoint-2 ]")
+    with job.machine(2) as machine:
+        machine.ends()
+    assert job.head()["result"]["succeeded"], machine.said()
+    assert "step 1, which the command keeps besides, is there as well" in machine.said()

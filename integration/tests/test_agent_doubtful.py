@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from attempts import Job, Machine, head, is_taken_back
-from local_aws import LocalAws
-
-
-@pytest.fixture
-def job(aws: LocalAws, tmp_path: Path) -> Iterator[Job]:
-    yield Job(aws, tmp_path)
 
 
 def doubtful(job: Job) -> list[tuple[int, int]]:
@@ -30,10 +23,10 @@ def test_what_a_handler_saves_unmarked_before_it_exits_with_143_is_gone_on_from(
     done = len(job.steps())
     assert (job.exit(1)["reason"], job.exit(1)["code"], "not kept" in job.exit(1)["why"]) == ("interrupted", 143, False)
     assert (job.kept(), doubtful(job)) == (done, [(1, done)])
-    assert f"the checkpoint of step {done} may be cut off" in job.log(1)
+    assert f"the checkpoint of step {done} may be incomplete" in job.log(1)
     with job.machine(2) as machine:
         machine.ends()
-    assert f"goes on from step {done}, which attempt 1 kept, and which may be cut off" in machine.said()
+    assert f"goes on from step {done}, which attempt 1 kept, and which may be incomplete" in machine.said()
     assert job.result.read_text() == job.expected
     assert [step for _, step in job.steps()] == list(range(1, 201)), "nothing is done twice"
     assert job.manifests() == [(1, done), (2, 200)] and not doubtful(job), "what was gone on from was whole"
@@ -60,7 +53,7 @@ def test_what_is_written_just_before_an_end_that_is_not_all_success_is_kept_and_
     assert job.newest("model-1000.pt") == b"weights\n" and doubtful(job) == [(1, 1000)]
     result = job.head()["result"]
     assert result["succeeded"] == ("exit 0" in end)
-    assert "the checkpoint of step 1000 may be cut off: it was written in the last minute, without a marker" in result["why"]
+    assert "the checkpoint of step 1000 may be incomplete: it was written in the last minute, without a marker" in result["why"]
 
 
 def test_the_exit_record_of_what_is_taken_back_says_what_is_not_kept(job: Job) -> None:
@@ -106,10 +99,10 @@ def test_a_command_that_fails_on_what_is_cut_off_is_run_again_from_the_one_befor
     assert (job.scratch / "setups").read_text() == "\n\n", "once on each machine"
     expect = json.loads(head(2, (2, 3), kept=[(1, 1)]))
     assert {**job.head(), "result": None} == expect and job.manifests() == [(1, 1), (2, 3)]
-    assert job.head()["result"]["why"] == "the command has ended with success"
-    assert "the command has failed with exit code 3, and the checkpoint of step 2, which it went on from, may be cut off" in job.log(2)
+    assert job.head()["result"]["why"] == "the command has ended with success; resumed from step 1"
+    assert "the command has failed with exit code 3, soon after it went on from step 2: it is run again" in job.log(2)
     [trouble] = job.heartbeat(2)["warnings"]
-    assert trouble["kind"] == "damaged" and trouble["words"].endswith("which it went on from, may be cut off")
+    assert trouble["kind"] == "damaged" and trouble["words"].endswith("exit code 3, soon after it went on from step 2")
     assert trouble["words"].startswith("it goes on from step 1,")
     assert "goes on from step 1, which attempt 1 kept\n" in job.log(2)
 
@@ -120,7 +113,7 @@ def test_a_command_that_fails_for_a_reason_of_its_own_is_run_twice_and_no_more(j
         machine.ends()
     assert runs(job) == ["1 ", "2 model-2.pt", "2 model-1.pt"]
     assert (job.exit(2)["reason"], job.exit(2)["code"]) == ("failed", 7)
-    assert job.head()["result"]["why"] == "the command has failed with exit code 7"
+    assert job.head()["result"]["why"] == "the command has failed with exit code 7; resumed from step 1"
     assert job.kept() == 2, "which nobody but the command can tell from a whole one"
 
 
@@ -169,7 +162,7 @@ def test_what_may_have_failed_on_it_as_the_machine_is_taken_back_fails_nothing(j
         machine.until(lambda: not running(machine, "sh"))
         is_taken_back(machine)
     assert job.exit(2)["reason"] == "interrupted" and job.head()["result"] is None
-    assert "which the next attempt finds out: EC2 takes the machine back" in job.exit(2)["why"]
+    assert "which the next attempt tries again: EC2 takes the machine back" in job.exit(2)["why"]
     with job.machine(3) as machine:
         machine.ends()
     assert runs(job) == ["1 ", "2 model-2.pt", "3 model-2.pt", "3 model-1.pt"] and job.head()["result"]["succeeded"]

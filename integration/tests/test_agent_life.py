@@ -8,19 +8,12 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import moved_clock
 import pytest
 
 from attempts import AGENT, BUCKET, NAME, Job, head
-from local_aws import LocalAws
-
-
-@pytest.fixture
-def job(aws: LocalAws, tmp_path: Path) -> Iterator[Job]:
-    yield Job(aws, tmp_path)
 
 
 def test_a_command_that_ends_well_is_a_result_and_the_machine_goes_dark(job: Job) -> None:

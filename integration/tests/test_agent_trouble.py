@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 
-from attempts import HURRY, NAME, Job, Machine, disk_of, head
-from local_aws import LocalAws
+from attempts import HURRY, NAME, Job, Machine, head
 
 MIB = 1024 * 1024
 QUICK = 60  # where a minute of the agent is nothing but waited for
 
 # Longer than a minute of the agent takes here, and shorter than one takes on a real machine.
 SOON = 40
-
-
-@pytest.fixture
-def job(aws: LocalAws, tmp_path: Path) -> Iterator[Job]:
-    yield Job(aws, tmp_path)
 
 
 def told(job: Job, attempt: int = 1) -> dict[str, str]:
@@ -89,15 +81,15 @@ def test_what_is_found_out_last_is_told_by_a_last_beat(job: Job) -> None:
     assert job.kept() == 1 and "too-large" in told(job)
 
 
-def test_a_name_without_a_number_is_told_as_long_as_nothing_is_kept(job: Job) -> None:
+def test_that_nothing_is_a_checkpoint_is_told_as_long_as_nothing_is_kept(job: Job) -> None:
     folder, go = job.checkpoints, job.scratch / "go"
-    job.spec(f"echo > {folder}/last.ckpt; while ! [ -e {go} ]; do sleep 0.1; done; mkdir {folder}/step-5; echo 5 > {folder}/step-5/a; sleep 600")
+    job.spec(f"echo > {folder}/train-9.log; while ! [ -e {go} ]; do sleep 0.1; done; mkdir {folder}/step-5; echo 5 > {folder}/step-5/a; sleep 600")
     with job.machine(1, hurry=QUICK) as machine:
         words = hears(job, machine, "no-checkpoint")
-        assert words.startswith(f"`last.ckpt` is no checkpoint by its name, nor is anything else in {folder}, and an interruption loses")
+        assert words.startswith(f"`train-9.log` is no checkpoint, nor is anything else in {folder}, and an interruption loses")
         go.touch()
         machine.until(lambda: job.kept() == 5 and told(job) == {})
-    assert machine.said().count("`last.ckpt` is no checkpoint: its name has no number") == 1
+    assert machine.said().count("`train-9.log` is part of no checkpoint") == 1
 
 
 def test_what_is_never_kept_is_told_until_something_is(job: Job) -> None:
@@ -140,7 +132,7 @@ def test_that_the_directory_is_gone_is_told_until_it_is_there_again(job: Job) ->
     with job.machine(1, hurry=QUICK) as machine:
         assert hears(job, machine, "directory") == f"the checkpoint directory {job.checkpoints} is not there any more"
         go.touch()
-        machine.until(lambda: told(job) == {})
+        machine.until(lambda: "directory" not in told(job))
 
 
 def test_that_the_disk_is_nearly_full_is_told_until_there_is_room(job: Job, full_disk: Path) -> None:
@@ -150,10 +142,4 @@ def test_that_the_disk_is_nearly_full_is_told_until_there_is_room(job: Job, full
     with job.machine(1, hurry=QUICK, disk=False) as machine:
         assert hears(job, machine, "disk").startswith(f"the disk of {job.checkpoints} is nearly full (")
         go.touch()
-        machine.until(lambda: told(job) == {})
-
-
-@pytest.fixture
-def full_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 8 MiB."""
-    yield from disk_of(tmp_path, "8m")
+        machine.until(lambda: "disk" not in told(job))

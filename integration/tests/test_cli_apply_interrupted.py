@@ -100,7 +100,7 @@ def test_killed(account: Account, tmp_path: Path) -> None:
     assert said.code == 0 and stops(account) == [gpus[2]]
     assert outcomes == {gpus[0]: "already-gone", gpus[1]: "already-gone", gpus[2]: "done"}
     [message] = account.aws.messages()[told:]
-    assert all(gpu in message["message"] for gpu in gpus) and message["message"].count("was cut off") == 2
+    assert all(gpu in message["message"] for gpu in gpus) and message["message"].count("was interrupted") == 2
     assert message["attributes"]["team"] == "vision"
 
     said, outcomes = applied(account, plan)
@@ -121,7 +121,7 @@ def test_killed_the_day_before(account: Account) -> None:
     told = len(account.aws.messages())
     assert [applied(account, plan)[1] for _ in range(2)] == [{gpu: "already-gone"}] * 2
     [message] = account.aws.messages()[told:]
-    assert gpu in message["message"] and "was cut off" in message["message"]
+    assert gpu in message["message"] and "was interrupted" in message["message"]
 
 
 def test_killed_before_it_began(account: Account, tmp_path: Path) -> None:

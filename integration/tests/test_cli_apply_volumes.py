@@ -41,7 +41,7 @@ def test_what_changed_since_is_left_alone(storage: VolumeAccount) -> None:
     volumes, plan = held(storage, 6)
     attached, unsafe, pending, used, protected, last = volumes
     storage.attach(attached)
-    storage.aws.change(delete={"resource": storage.snapshot(unsafe), "region": REGION})
+    storage.aws.delete(storage.snapshot(unsafe))
     storage.aws.set_snapshot(storage.snapshot(pending), REGION, state="pending")
     storage.used_at(used, soon(minutes=-30))
     storage.tag(protected, protected="")

@@ -20,7 +20,7 @@ def cancel(account: Account, *arguments: str) -> Said:
 def test_it_is_written_who_wants_it_and_since_when(account: Account) -> None:
     running(account)
     said = cancel(account, "llama", "--yes").fine()
-    assert said.out == f"{LLAMA}: is cancelled; what becomes of it:  curfew jobs {LLAMA}\n"
+    assert said.out == f"{LLAMA}: is cancelled; follow it with:  curfew jobs {LLAMA}\n"
     document = account.read(f"jobs/{LLAMA}/cancel.json")
     assert (document["schema"], document["by"]) == (1, "bob")
     assert now() - moment(document["at"]) < timedelta(minutes=1)
@@ -34,7 +34,7 @@ def test_somebody_who_cancels_at_the_same_time_is_named(account: Account) -> Non
     running(account)
     theirs = {"schema": 1, "at": "2026-09-01T12:00:00Z", "by": "eve"}
     theirs = {"bucket": BUCKET, "key": f"jobs/{LLAMA}/cancel.json", "text": json.dumps(theirs)}
-    account.aws.before("s3:PutObject", {"object": theirs}, match="cancel.json")
+    account.aws.before("s3:PutObject", {"put_object": theirs}, match="cancel.json")
     assert cancel(account, "llama", "--yes").fine().out == f"{LLAMA}: was cancelled at 2026-09-01T12:00:00Z (unchanged)\n"
 
 
@@ -52,7 +52,7 @@ def test_what_collides_with_another_write_is_written_again_or_not_said_to_be_don
 
 def test_what_is_over_stays_as_it_is(account: Account) -> None:
     write(account, OLD, ended(), active=False)
-    assert cancel(account, OLD).fine().out == f"{OLD}: is over, it has succeeded (unchanged)\n"
+    assert cancel(account, OLD).fine().out == f"{OLD}: has succeeded (unchanged)\n"
     assert account.keys(f"jobs/{OLD}/") == [f"jobs/{OLD}/state.json"]
 
 
@@ -61,7 +61,7 @@ def test_whoever_is_asked_decides(account: Account, answer: str, code: int) -> N
     running(account, progress={"step": 40, "attempts_without": 0})
     terminal = Terminal(account.environment(), "cancel", "llama")
     terminal.wait_for("[y/N]")
-    assert f"End {LLAMA}, which is running, and terminate {MACHINE} (g5.xlarge)? Its checkpoint of step 40 stays." in terminal.shown
+    assert f"Cancel {LLAMA}, which is running, and terminate {MACHINE} (g5.xlarge)? Its checkpoint of step 40 stays." in terminal.shown
     assert f"jobs/{LLAMA}/cancel.json" not in account.keys("jobs/")
     terminal.type(f"{answer}\n")
     assert terminal.end() == code

@@ -7,11 +7,8 @@ import json
 import os
 import re
 import subprocess
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -134,7 +131,7 @@ def test_without_credentials_it_says_where_to_get_them_and_nothing_else(words: s
 def test_a_file_is_checked_without_credentials(tmp_path: Path) -> None:
     (tmp_path / "curfew.toml").write_text("")
     answer = curfew(OFFLINE, "config", "check", str(tmp_path / "curfew.toml")).fine()
-    assert "not compared with what is deployed: no credentials" in answer.err and len(answer.err.splitlines()) == 1
+    assert "not compared with the deployed configuration: no credentials" in answer.err and len(answer.err.splitlines()) == 1
 
 
 LOGIN = "sso_session = ours\nsso_account_id = 123456789012\nsso_role_name = Admin\n"
@@ -196,37 +193,6 @@ def at_once(environment: Mapping[str, str], commands: Sequence[str]) -> list[Sai
     """Each repeats its calls for some seconds."""
     with ThreadPoolExecutor(len(commands)) as pool:
         return list(pool.map(lambda words: curfew(environment, *words.split()), commands))
-
-
-def test_without_any_profile_none_is_named(account: Account) -> None:
-    """Of a machine with a role, say: there the credentials come from elsewhere."""
-    account.aws.fault("ec2:CreateTags", "access_denied", times=None)
-    environment = account.environment()
-    keys = {name: environment.pop(name) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
-    with credentials_of_a_container(keys) as address:
-        answer = curfew({**environment, "AWS_CONTAINER_CREDENTIALS_FULL_URI": address}, "protect", account.gpu())
-    assert answer.code == 2 and "(no profile, home region us-east-1)" in answer.err, answer
-
-
-@contextmanager
-def credentials_of_a_container(keys: Mapping[str, str]) -> Iterator[str]:
-    class Answers(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            told = {"AccessKeyId": keys["AWS_ACCESS_KEY_ID"], "SecretAccessKey": keys["AWS_SECRET_ACCESS_KEY"]}
-            told |= {"Token": "token", "Expiration": "2099-01-01T00:00:00Z"}
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(json.dumps(told).encode())
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Answers) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/"
-        finally:
-            server.shutdown()
 
 
 @pytest.mark.parametrize("call", ["ec2:DescribeRegions", "ec2:CreateTags"])

@@ -100,7 +100,7 @@ def test_all_of_a_team(account: Account) -> None:
     assert (listed["schema"], job["job"], job["state"], job["over"], job["step"]) == (1, LLAMA, "running", False, None)
     assert job["machine"]["instance"] == MACHINE and 2.0 < job["cost_usd_max"] < 2.1
     one = jobs(account, LLAMA, "--json").fine().json()
-    assert (one["schema"], one["state"], one["terms"]["max_usd"], one["head"], one["troubles"]) == (1, "running", 120, None, [])
+    assert (one["schema"], one["state"], one["terms"]["max_usd"], one["head"], one["problems"]) == (1, "running", 120, None, [])
 
 
 def test_one_in_full(account: Account) -> None:
@@ -113,16 +113,16 @@ def test_one_in_full(account: Account) -> None:
     out = jobs(account, "llama").fine().out
     for line in (
         rf"{LLAMA}: running",
-        r"why +the machine before fell silent: .*",
+        r"why +the previous machine stopped sending heartbeats for .*",
         r"owner +ada",
         rf"machine +{MACHINE} \(g5\.xlarge on Spot, us-east-1a\), \$0\.41/h at launch and \$1\.01/h at most, since .* UTC",
-        r"before +i-0fedcba9876543210 .* nobody has seen gone yet",
+        r"before +i-0fedcba9876543210 .* which was not seen gone yet",
         r"heart +\ds ago: running, at step 1234, 350 steps an hour",
         r"checkpoint +step 900, of attempt 1",
         r"ran +3h(\ds)? at most",
         r"cost +\$3\.01 at most",
         r"ends by +.* UTC \(in 6h\w*\)",
-        r"cancelled +2026-11-22 05:00 UTC by bob; its machine is ended next",
+        r"cancelled +2026-11-22 05:00 UTC by bob; its machine is terminated next",
         r"asked for +1 GPU \(g5\.xlarge\) on Spot, after 2h on demand, for 8h at most, \$120\.00 at most",
     ):
         assert re.search(rf"^{line}$", out, re.MULTILINE), (line, out)
@@ -149,7 +149,7 @@ def test_how_one_ended_is_the_exit_code(account: Account, result: str, code: int
     leave(account, OLD, "1/exit.json", attempt=1, at=rfc3339(ago(hours=1)), reason="failed", code=3, why="boom")
     said = jobs(account, OLD)
     assert said.code == code and said.out.startswith(f"{OLD}: {result}\n"), said
-    assert re.search(r"^last exit +attempt 1 at .* UTC, exit code 3: boom$", said.out, re.MULTILINE)
+    assert re.search(r"^last exit +attempt 1 at .* UTC, exit code 3\nreason +boom$", said.out, re.MULTILINE)
     assert not re.search("^heart ", said.out, re.MULTILINE), "nobody waits for the heart of what is over"
 
 
@@ -173,7 +173,7 @@ def test_a_damaged_document_is_a_warning(account: Account) -> None:
     account.put("active/vision/gone-00000000", b"")
     said = jobs(account)
     assert said.code == 2 and len(said.out.splitlines()) == 2 and "a job could not be read: " in said.err, said
-    assert len(jobs(account, "--json").json()["troubles"]) == 1
+    assert len(jobs(account, "--json").json()["problems"]) == 1
     account.put(f"attempts/{LLAMA}/head.json", b"{")
     said = jobs(account, LLAMA)
     assert said.code == 2 and "how far it is cannot be read: " in said.err and f"{LLAMA}: running" in said.out

@@ -95,7 +95,7 @@ def test_one_that_fails_does_not_stop_the_others(account: Account) -> None:
 
 def test_what_ec2_does_not_show_yet_is_said(account: Account) -> None:
     gpu = account.gpu()
-    untag = {"untag": {"resource": gpu, "region": "us-east-1", "keys": ["curfew:protected"]}}
+    untag = {"untag": {"resource": gpu, "keys": ["curfew:protected"]}}
     account.aws.before("ec2:DescribeInstances", untag, skip=1)
     answer = said(account, "protect", gpu).fine()
     assert "does not show it yet" in answer.out

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from command import COMMAND, Said, curfew
 from local_aws import LocalAws
 from local_aws.client import REGION
-from reaping import EUROPE, REGIONS, TAGGED, Account, ago, now
+from reaping import EUROPE, REGIONS, TAGGED, Account, ago
 
 READS = {
     "cloudformation:DescribeStackResources",
@@ -62,37 +61,6 @@ def bare(aws: LocalAws) -> Iterator[Undeployed]:
     yield Undeployed(aws)
 
 
-def test_each_kind_is_found_and_nothing_else(bare: Undeployed) -> None:
-    idle, reserved = bare.idle(bare.gpu()), bare.idle(bare.gpu(), memory_mib=20_000)
-    untagged, uninstrumented = bare.busy(bare.untagged()), bare.gpu("trn1.32xlarge")
-    both, volume = bare.idle(bare.untagged(region=EUROPE), EUROPE), bare.volume()
-    grouped = bare.idle(bare.gpu(tags={"aws:autoscaling:groupName": "train"}))
-    # Nothing is wrong with these.
-    bare.busy(bare.gpu())
-    bare.idle(bare.gpu(tags={"curfew:protected": "yes"}))
-    bare.idle(bare.gpu(tags={"curfew:keep-until": f"{now() + timedelta(days=9):%Y-%m-%d}"}))
-    bare.gpu(launched=ago(minutes=20))
-    bare.gpu(tags={"curfew:idle-after": "off"})
-    bare.volume(tags={**TAGGED, "kubernetes.io/created-for/pvc/name": "data"})
-    bare.volume(tags={**TAGGED, "curfew:protected": ""})
-
-    found = bare.found()
-
-    assert {resource: finding["kinds"] for resource, finding in found.items()} == {
-        idle: ["idle"],
-        reserved: ["reserved"],
-        untagged: ["untagged"],
-        uninstrumented: ["uninstrumented"],
-        both: ["idle", "untagged"],
-        grouped: ["idle"],
-        volume: ["orphaned"],
-    }
-    assert found[grouped]["controller"] == "an Auto Scaling group (train)" and found[idle]["controller"] is None
-    assert "20000 MiB of GPU memory held" in found[reserved]["evidence"]
-    assert found[both]["evidence"].endswith("it lacks the required tags Team, Owner")
-    assert found[volume]["created_at"] is not None and found[idle]["created_at"] is None
-
-
 def test_the_result_as_json(bare: Undeployed) -> None:
     gpu, volume = bare.idle(bare.gpu(tags={"Name": "llama"})), bare.volume()
     far = bare.idle(bare.untagged(region=EUROPE), EUROPE)
@@ -136,33 +104,14 @@ def test_the_result_as_json(bare: Undeployed) -> None:
 
 def test_the_result_as_a_table(bare: Undeployed) -> None:
     gpu, volume = bare.idle(bare.gpu("g5.12xlarge"), gpus=4), bare.volume()
-    far = bare.idle(bare.untagged(region=EUROPE), EUROPE)
     said = bare.scan()
-    lines = said.out.splitlines()
-    assert said.code == 1 and lines[0].split()[:3] == ["USD/month", "Finding", "Resource"]
-    money = {line.split()[0] for line in lines[1:4]}
-    assert [gpu in lines[1], volume in lines[2], far in lines[3]] == [True] * 3, said.out
-    assert money == {"4,140.56*", "40.00*", "unknown"}
-    assert [line.split() for line in lines[6:8]] == [
-        ["4,180.56", "2", "0", "vision"],
-        ["unknown", "1", "1", "(no", "team)"],
-    ]
-    assert lines[-3:] == [
-        "3 findings, $4,180.56 a month and 1 of unknown price, "
-        "among 2 GPU instances and 1 unattached volume in 2 regions.",
-        "By finding, a month: idle $4,140.56 (2); unattached (orphaned) $40.00 (1); untagged unknown (1). "
-        "What is of two counts in each.",
-        "* table of 2026-09-24, table of 2026-09-30; the sums contain it.",
-    ]
-    assert "4 GPUs at" in lines[1] and "unattached, created" in lines[2] and "lacks Team, Owner" in lines[3]
+    heading, first, second, *_ = said.out.splitlines()
+    assert said.code == 1 and heading.split()[:3] == ["USD/month", "Finding", "Resource"]
+    assert gpu in first and "4 GPUs at" in first and volume in second and "unattached, created" in second
+    total = "2 findings, $4,180.56 a month, among 1 GPU instance and 1 unattached volume in 2 regions."
+    assert total in said.out and "* table of 2026-09-24, table of 2026-09-30; the sums contain it.\n" in said.out
     assert f"`curfew explain {gpu}`" in said.err and "make deploy" in said.err
     assert "[2/2]" in said.err and bare.scan("--quiet").err == ""
-
-
-def test_nothing_found_is_said_and_ends_with_0(bare: Undeployed) -> None:
-    bare.busy(bare.gpu())
-    said = bare.scan()
-    assert (said.code, said.out) == (0, "Nothing found among 1 GPU instance and 0 unattached volumes in 2 regions.\n")
 
 
 def test_only_the_regions_that_are_named(bare: Undeployed, aws: LocalAws) -> None:
@@ -217,34 +166,6 @@ def test_a_region_that_the_organisation_forbids_is_no_trouble(bare: Undeployed, 
     aws.fault("ec2:DescribeVolumes", "scp_denied", region=EUROPE, times=None)
     said = bare.scan()
     assert said.code == 2 and f"ec2:DescribeVolumes failed in {EUROPE}" in said.err and "forbids it:" not in said.err
-
-
-def test_without_metrics_the_rest_is_found(bare: Undeployed, aws: LocalAws) -> None:
-    bare.idle(bare.gpu())
-    untagged, volume = bare.idle(bare.untagged()), bare.volume()
-    aws.fault("cloudwatch:*", "access_denied", times=None)
-    said = bare.scan("--json")
-    kinds = {finding["resource"]: finding["kinds"] for finding in said.json()["findings"]}
-    assert kinds == {untagged: ["untagged"], volume: ["orphaned"]}
-    assert said.code == 1 and "grant cloudwatch:GetMetricData" in said.err
-    assert said.json()["seen"]["unjudged"] == 2
-    assert bare.scan().out.endswith("Idleness not judged for 2 instances: CloudWatch did not answer.\n")
-
-
-def test_the_first_rows_are_there_before_the_slowest_region(bare: Undeployed, aws: LocalAws) -> None:
-    here = bare.idle(bare.gpu())
-    aws.fault("ec2:DescribeInstances", "slow", seconds=60, region=EUROPE)
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([COMMAND, "scan"], env=aws.environment(), **pipes) as scan:
-        assert scan.stdout is not None and scan.stderr is not None
-        shown = ""
-        while here not in shown:
-            read = os.read(scan.stderr.fileno(), 4096)
-            assert read, shown
-            shown += read.decode()
-        assert scan.poll() is None and f"[1/2] {REGION}: 1 GPU instance" in shown and "[2/2]" not in shown, shown
-        aws.release("ec2:DescribeInstances")
-        assert scan.wait(timeout=60) == 1
 
 
 def test_interrupted_it_says_what_it_saw_until_then(bare: Undeployed, aws: LocalAws) -> None:

@@ -80,10 +80,10 @@ def test_every_mistake_with_its_line_and_nothing_is_submitted(account: Account, 
     file = here / "train.toml"
     assert said.code == 1 and account.keys("inbox/") == []
     for line in (
-        f"{file}: key `command`: it is missing: write what is to be run",
+        f"{file}: key `command`: it is missing: write the command to run",
         f"{file}:1: key `comand`: there is no key `comand` here; did you mean `command`?",
         f"{file}:4: key `gpu.count`: 0 is out of range; write a whole number from 1 to 16",
-        f"{file}:6: key `limits.finish_by`: 2020-01-01T00:00:00Z is over",
+        f"{file}:6: key `limits.finish_by`: 2020-01-01T00:00:00Z is in the past",
     ):
         assert line in said.out, said
     assert "4 mistakes" in said.err
@@ -114,7 +114,7 @@ def test_a_team_has_to_be_known(account: Account, here: Path) -> None:
     (here / "train.toml").write_text(with_image(account))
     arguments = ("submit", str(here / "train.toml"))
     said = curfew(account.environment(), *arguments)
-    assert said.code == 2 and "whose job is it? Name the team by --team or CURFEW_TEAM" in said.err
+    assert said.code == 2 and "no team: name it by --team or CURFEW_TEAM" in said.err
     account.configure(teams={"vision": {}, "nlp": {}})
     assert "; the configuration has nlp, vision" in curfew(account.environment(), *arguments).err
     curfew(account.environment(CURFEW_TEAM="nlp"), *arguments).fine()
@@ -129,7 +129,7 @@ def test_a_team_has_to_be_known(account: Account, here: Path) -> None:
 def test_a_team_that_is_perhaps_a_slip_is_a_warning(account: Account, here: Path) -> None:
     account.configure(teams={"nlp": {}})
     said = submit(account, here, with_image(account)).fine()
-    assert "warning: the configuration says nothing of a team vision; it has nlp" in said.err
+    assert "warning: the configuration has no team vision; it has nlp" in said.err
 
 
 # The answer
@@ -166,7 +166,7 @@ def test_what_waits_for_its_answer_is_not_overwritten(account: Account, here: Pa
     submit(account, here, with_image(account)).fine()
     before = etag(account)
     said = submit(account, here, f"# another\n{with_image(account)}")
-    assert said.code == 2 and f"{KEY} is there already, and nobody has answered it yet" in said.err
+    assert said.code == 2 and f"{KEY} exists already, and has no answer yet" in said.err
     assert etag(account) == before
     answer(account, before, job="vision/train-12345678")
     submit(account, here, f"# another\n{with_image(account)}").fine()

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from demo import verdict
+from demo.run import Broken, expect
 from hosts.inside import processes
 
 INTEGRATION = Path(__file__).resolve().parents[1]
@@ -60,14 +60,14 @@ def told() -> str:
 
 def test_the_story_ends_as_it_should(told: str) -> None:
     for line in (
-        "Every machine, volume, budget and job met the fate that the story has for it.",
-        "vision heard at 80 % and at 100 % of its budget, and is held.",
+        "Machines, volumes, budgets and the job ended as expected.",
+        "vision was notified at 80 % and at 100 % of its budget, and is held.",
         "$ curfew budget vision",
         "$ curfew submit reward-model.toml --team nlp",
         "A machine boots, ",
         "attempt 1  its exit record: interrupted: EC2 takes the machine back",
-        "as of a training that nothing disturbs, byte for byte.",
-        "From the event to the accepted launch: 6 AWS calls (6 are the most), ",
+        "byte for byte that of an undisturbed training.",
+        "From the event to the accepted launch: 6 AWS calls (the limit is 6), ",
         "Reserved for jobs: $0.00.",
         "The job reward-model lost two machines, and succeeded on the third, as if nothing had happened.",
         "run-jobs/",
@@ -75,7 +75,7 @@ def test_the_story_ends_as_it_should(told: str) -> None:
         "plans/",
         "reap-volumes/",
         "aws ec2 create-volume",
-        "Type, size, IOPS, throughput, zone, encryption and tags are those of the old one.",
+        "$ curfew undo vol-",
     ):
         assert line in told
     assert "\033[" not in told, "colour is for terminals"
@@ -94,8 +94,9 @@ def test_the_front_page_and_the_page_of_the_demo_show_what_it_says(told: str) ->
 
 
 def test_a_promise_that_is_not_kept_is_no_happy_end() -> None:
-    promises = iter([("the result", "a", "a"), ("what nobody was told", [], ["i-1"])])
-    assert verdict.broken(promises) == ["what nobody was told was to be [], and is ['i-1']"]
+    expect("the result", "a", "a")
+    with pytest.raises(Broken, match=re.escape("not as in the story: what nobody was told was to be [], and is ['i-1']")):
+        expect("what nobody was told", [], ["i-1"])
 
 
 def scan_of_the_readme() -> list[str]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -11,6 +10,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
 from booting import RECORDER, SHELLS, Machine, identity_with, machine_with, user_data
 
 AGENT = b"#!/bin/sh\nexit 0\n" + bytes(range(256))
@@ -80,29 +83,20 @@ class Handler(BaseHTTPRequestHandler):
         return {at: (200, b"curfew-job"), f"{at}curfew-job": (200, said.encode())}.get(self.path, (404, b""))
 
     def unsigned(self) -> str | None:
-        """Why S3 would refuse it (IAM user guide, "Create a signed AWS API request")."""
-        scheme, _, rest = self.headers.get("Authorization", "").partition(" ")
-        if scheme != "AWS4-HMAC-SHA256":
+        """Why S3 would refuse it: the AWS SDK signs the same request otherwise."""
+        signed = re.search("SignedHeaders=([^,]+)", self.headers.get("Authorization", ""))
+        if signed is None:
             return "not signed"
-        said = dict(part.strip().split("=", 1) for part in rest.split(","))
-        names = said["SignedHeaders"].split(";")
-        present = {name.lower() for name in self.headers if name.lower().startswith("x-amz-")} | {"host"}
-        if not present <= set(names):
-            return f"not signed: {present - set(names)}"
-        if self.headers["x-amz-security-token"] != SESSION:
-            return "another session"
-        key_id, scope = said["Credential"].split("/", 1)
-        headers = "".join(f"{name}:{self.headers[name].strip()}\n" for name in names)
-        request = "\n".join(("GET", self.path, "", headers, ";".join(names), self.headers["x-amz-content-sha256"]))
-        digest = hashlib.sha256(request.encode()).hexdigest()
-        text = "\n".join((scheme, self.headers["x-amz-date"], scope, digest))
-        key = f"AWS4{SECRET}".encode()
-        for part in scope.split("/"):
-            key = hmac.digest(key, part.encode(), "sha256")
-        right = hmac.new(key, text.encode(), "sha256").hexdigest()
-        if (key_id, scope.split("/")[1:]) != (KEY_ID, ["eu-west-1", "s3", "aws4_request"]):
-            return f"of another scope: {said['Credential']}"
-        return None if said["Signature"] == right else f"the signature is {said['Signature']}, not {right}"
+        names = signed[1].split(";")
+        if missing := ({name.lower() for name in self.headers if name.lower().startswith("x-amz-")} | {"host"}) - set(names):
+            return f"not signed: {missing}"
+        request = AWSRequest("GET", self.server.url + self.path, {name: self.headers[name] for name in names})
+        request.context["timestamp"] = self.headers["x-amz-date"]
+        sdk = S3SigV4Auth(Credentials(KEY_ID, SECRET, SESSION), "s3", "eu-west-1")
+        right = sdk.signature(sdk.string_to_sign(request, sdk.canonical_request(request)), request)
+        expected = f"AWS4-HMAC-SHA256 Credential={sdk.scope(request)}, SignedHeaders={signed[1]}, Signature={right}"
+        is_same = re.findall("[^, ]+", self.headers["Authorization"]) == re.findall("[^, ]+", expected)
+        return None if is_same and self.headers["x-amz-security-token"] == SESSION else f"{self.headers['Authorization']}, not {expected}"
 
     def answer(self, status: int, body: bytes) -> None:
         self.send_response(status)

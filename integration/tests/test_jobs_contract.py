@@ -60,7 +60,7 @@ def test_every_sample_event_is_answered(jobs: JobAccount, name: str) -> None:
         event["detail"]["bucket"]["name"] = "curfew-state"
         run = jobs.tick(event)
     if name == "s3-object-created-cancel":
-        assert [gap["error"] for gap in run.gaps if "nothing is known of the job vision/llama-ft-3b1d6c0e" in gap["error"]]
+        assert [gap["error"] for gap in run.gaps if "the job is unknown: vision/llama-ft-3b1d6c0e" in gap["error"]]
     assert run.steps == [] and not run.ec2_writes
 
 

@@ -26,7 +26,7 @@ def test_a_team_that_fills_its_folder_delays_no_other(jobs: JobAccount) -> None:
     run = jobs.tick(patience_s=120)
     answer = jobs.answer(key)
     assert run.gaps == [] and answer and answer["is"] == "accepted" and jobs.job().state == "running"
-    assert "lies in no team's folder" in str(jobs.answer("inbox/llama.toml"))
+    assert "is in no team's folder" in str(jobs.answer("inbox/llama.toml"))
     messages = told(run)
     assert "inbox/flood/ has more" in messages["flood"] and "flood" not in messages["vision"]
     assert jobs.read(BOOKMARKS)["after"] == {"inbox/flood/": "inbox/flood/004999"}, "where the next run goes on"

@@ -79,7 +79,7 @@ def test_the_answer_of_a_faster_run_is_left(jobs: JobAccount) -> None:
     newer = {"schema": 1, "object": "newer", "at": "2999-01-01T00:00:00Z", "mistakes": []}
     put = {"bucket": BUCKET, "key": "inbox/vision/llama.rejected.json", "text": json.dumps(newer)}
     jobs.submit()
-    jobs.aws.before("s3:PutObject", {"object": put}, match="llama.accepted.json")
+    jobs.aws.before("s3:PutObject", {"put_object": put}, match="llama.accepted.json")
     jobs.told_of(key)
     assert answers(jobs) == ["accepted.json", "rejected.json"]
     assert jobs.read("inbox/vision/llama.rejected.json")["object"] == "newer"
@@ -103,7 +103,7 @@ def test_what_replaces_a_spec_that_is_too_long_is_not_answered_for_it(jobs: JobA
     key = "inbox/vision/llama.toml"
     jobs.put(key, SPEC.encode() + b"#" * 64 * 1024)
     replaced = {"bucket": BUCKET, "key": key, "text": SPEC}
-    jobs.aws.before("s3:[GH]e*Object", {"object": replaced}, match=key, skip=1)  # right after the long one was read
+    jobs.aws.before("s3:[GH]e*Object", {"put_object": replaced}, match=key, skip=1)  # right after the long one was read
     jobs.told_of(key)
     jobs.told_of(key)
     answer = jobs.answer(key)

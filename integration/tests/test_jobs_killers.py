@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from jobs import JobAccount
 from reaping import ago
-from reaping_budgets import month
 
 
 def test_a_silent_heart_is_terminated_then_replaced(jobs: JobAccount) -> None:
@@ -18,7 +17,7 @@ def test_a_silent_heart_is_terminated_then_replaced(jobs: JobAccount) -> None:
     assert actions.index("ec2:TerminateInstances") < actions.index("ec2:RunInstances"), "first gone, then another"
     assert [(step["action"], step["outcome"]) for step in run.steps] == [("terminate", "done"), ("notify", "done"), ("launch", "done")]
     assert [step["evidence"]["step"] for step in run.steps] == [40, 40, 40]
-    assert any("fell silent" in message["message"] or "launched again" in message["message"] for message in run.messages)
+    assert any("stopped sending heartbeats" in message["message"] or "launched again" in message["message"] for message in run.messages)
 
 
 def test_a_machine_that_a_tag_holds_is_neither_ended_nor_replaced(jobs: JobAccount) -> None:
@@ -46,7 +45,7 @@ def test_a_job_that_succeeded_is_closed_and_its_money_given_back(jobs: JobAccoun
     assert (job.state, job.phase["result"]) == ("ended", "succeeded")
     assert job.phase["closed"] and job.phase["released"] and not job.is_active
     assert jobs.machines() == [] and run.counts["ec2:TerminateInstances"] == 0
-    assert "ended" in jobs.read(f"budgets/vision/{month()}.json")["reservations"][job.id]
+    assert "ended" in jobs.reserved()[job.id]
     assert "succeeded" in run.messages[0]["message"]
     run = jobs.tick()
     assert run.messages == [] and run.steps == [] and not run.ec2_writes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import email
-import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from jobs import AGENT, ON_DEMAND, SPEC, Job, JobAccount
 from local_aws.client import REGION
 from reaping import BUCKET, ago, moment, now, rfc3339
-from reaping_budgets import month
+from reaping_budgets import budget_key
 
 WITH_ALL = """
 owner = "ada@example.com"
@@ -203,28 +202,13 @@ def test_one_team_has_the_common_role_and_a_second_team_isolates_both(jobs: JobA
 # Money
 
 
-def budget(jobs: JobAccount, usd: float, spent: float = 0.0, team: str | None = "vision") -> None:
-    """What enforce-budgets would have written a moment ago."""
-    at = now().strftime("%Y-%m-%dT%H:%M:%SZ")
-    document = {"schema": 1, "month": month(), "as_of": at, "budget_usd": usd, "spent_usd": spent, "over_budget": "hold", "mode": "enforce"}
-    if team:
-        document["team"] = team
-    key = f"budgets/{team}/{month()}.json" if team else f"budgets/{month()}.json"
-    jobs.put(key, json.dumps(document).encode())
-
-
-def reserved(jobs: JobAccount, team: str | None = "vision") -> dict[str, Any]:
-    key = f"budgets/{team}/{month()}.json" if team else f"budgets/{month()}.json"
-    return jobs.read(key).get("reservations", {})
-
-
 def test_money_is_reserved_before_and_settled_by_the_machine(jobs: JobAccount) -> None:
     jobs.configure(teams={"vision": {"monthly_budget_usd": 100, "over_budget": "hold"}}, account={"monthly_budget_usd": 500})
-    budget(jobs, 100)
-    budget(jobs, 500, team=None)
+    jobs.write_budget(100)
+    jobs.write_budget(500, team=None)
     job = jobs.running()
     for team in ("vision", None):
-        one = reserved(jobs, team)[job.id]
+        one = jobs.reserved(team)[job.id]
         assert one["usd"] == pytest.approx(8 * ON_DEMAND["g5.xlarge"], abs=0.01)
         assert one["instances"] == [job.machine] and "ended" not in one
 
@@ -232,29 +216,29 @@ def test_money_is_reserved_before_and_settled_by_the_machine(jobs: JobAccount) -
 def test_when_it_has_ended_no_more_is_kept_than_it_can_have_cost(jobs: JobAccount) -> None:
     """The next beat knows what it did cost; the next job need not wait for it."""
     jobs.configure(teams={"vision": {"monthly_budget_usd": 10, "over_budget": "hold"}})
-    budget(jobs, 10)
+    jobs.write_budget(10)
     first = jobs.running("first")
     jobs.told_of(jobs.submit("second"))
     assert jobs.job("second").phase["by"] == "budget"
     first.ends()
     jobs.tick()
-    kept = reserved(jobs)[first.id]
+    kept = jobs.reserved()[first.id]
     assert 0 < kept["usd"] <= ON_DEMAND["g5.xlarge"] * 0.2 and "ended" in kept
-    assert jobs.read(f"budgets/vision/{month()}.json")["reserved_usd"] == kept["usd"]
+    assert jobs.read(budget_key("vision"))["reserved_usd"] == kept["usd"]
     jobs.told_of(jobs.submit("third"))
     assert jobs.job("third").state == "running"
 
 
 def test_a_budget_that_is_too_small_holds_it_until_there_is_money(jobs: JobAccount) -> None:
     jobs.configure(teams={"vision": {"monthly_budget_usd": 100, "over_budget": "hold"}})
-    budget(jobs, 100, spent=95)
+    jobs.write_budget(100, spent_usd=95)
     jobs.submit()
     run = jobs.tick()
     job = jobs.job()
-    assert (job.state, job.phase["by"]) == ("held", "budget") and "$5.00 is left" in job.phase["why"]
-    assert "$5.00 is left" in run.messages[0]["message"] and jobs.ever_launched() == []
+    assert (job.state, job.phase["by"]) == ("held", "budget") and "$5.00 left" in job.phase["why"]
+    assert "$5.00 left" in run.messages[0]["message"] and jobs.ever_launched() == []
     assert jobs.tick().steps == [], "not before its time"
-    budget(jobs, 100, spent=10)
+    jobs.write_budget(100, spent_usd=10)
     jobs.tick_at(moment(job.phase["until"]) + timedelta(seconds=1))
     assert job.state == "running"
 

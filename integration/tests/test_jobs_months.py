@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
-from typing import Any
 
 import moved_clock
 import pytest
 
 from jobs import JobAccount
-from reaping import rfc3339
+from reaping import moment, rfc3339
 from reaping_budgets import month, month_began
 
 pytestmark = pytest.mark.skipif(not moved_clock.IS_HERE, reason="a process's clock is moved on Linux alone")
@@ -24,26 +23,12 @@ def turn() -> datetime:
     return month_began(month_began() + timedelta(days=32))
 
 
-def key(at: datetime, team: str | None) -> str:
-    return f"budgets/{team}/{month(at)}.json" if team else f"budgets/{month(at)}.json"
-
-
-def budget(jobs: JobAccount, at: datetime, team: str | None = "vision", spent: float = 0.0, **over: Any) -> None:
-    """What a beat of then would have written."""
-    document = {"schema": 1, "month": month(at), "as_of": rfc3339(at), "budget_usd": 100, "spent_usd": spent, "over_budget": "hold", "mode": "enforce"}
-    jobs.put(key(at, team), json.dumps({**document, **({"team": team} if team else {}), **over}).encode())
-
-
-def reserved(jobs: JobAccount, at: datetime, team: str | None = "vision") -> dict[str, Any]:
-    return jobs.read(key(at, team)).get("reservations", {})
-
-
 def begun_before(jobs: JobAccount, launches: bool = True) -> datetime:
     """A job that is submitted an hour before the month ends; that moment."""
     end, before = turn(), turn() - HOUR
     jobs.configure(teams=TEAMS, account={"monthly_budget_usd": 500, "over_budget": "hold"})
     for team in ("vision", None):
-        budget(jobs, before, team)
+        jobs.write_budget(team=team, at=before)
     if not launches:
         jobs.aws.set_capacity(0, "g5.xlarge")
     jobs.submit()
@@ -55,7 +40,7 @@ def begun_before(jobs: JobAccount, launches: bool = True) -> datetime:
 def carried_over(jobs: JobAccount, end: datetime) -> None:
     """As the first beat of the new month does."""
     for team in ("vision", None):
-        budget(jobs, end, team, reservations=reserved(jobs, end - HOUR, team))
+        jobs.write_budget(team=team, at=end, reservations=jobs.reserved(team, end - HOUR))
 
 
 def replaced(jobs: JobAccount, at: datetime) -> list[str]:
@@ -75,19 +60,15 @@ def test_what_is_carried_over_is_settled_and_given_back_in_both_months(jobs: Job
     job = jobs.job()
     carried_over(jobs, end)
     machines = replaced(jobs, end + timedelta(minutes=10))
-    places = [(at, team) for at in (end - HOUR, end) for team in ("vision", None)]
+    places = [(team, at) for at in (end - HOUR, end) for team in ("vision", None)]
     for place in places:
-        one = reserved(jobs, *place)[job.id]
+        one = jobs.reserved(*place)[job.id]
         assert sorted(one["instances"]) == machines and "ended" not in one
     job.ends()
     jobs.tick_at(end + timedelta(minutes=20))
     assert job.state == "ended"
     for place in places:
-        assert moment_of(reserved(jobs, *place)[job.id]) >= end + timedelta(minutes=20)
-
-
-def moment_of(reservation: dict[str, Any]) -> datetime:
-    return datetime.fromisoformat(reservation["ended"].replace("Z", "+00:00"))
+        assert moment(jobs.reserved(*place)[job.id]["ended"]) >= end + timedelta(minutes=20)
 
 
 def test_before_the_first_beat_of_the_month_it_is_given_back_in_the_month_before(jobs: JobAccount) -> None:
@@ -98,7 +79,7 @@ def test_before_the_first_beat_of_the_month_it_is_given_back_in_the_month_before
     jobs.tick_at(end + timedelta(minutes=1))
     assert job.state == "ended"
     for team in ("vision", None):
-        assert moment_of(reserved(jobs, end - HOUR, team)[job.id]) >= end
+        assert moment(jobs.reserved(team, end - HOUR)[job.id]["ended"]) >= end
     assert not [one for one in jobs.keys("budgets/") if one.endswith(f"{month(end)}.json")], "there is nothing to write"
 
 
@@ -112,7 +93,7 @@ def test_what_never_had_a_machine_gives_everything_back_at_once(jobs: JobAccount
     jobs.tick_at(end + timedelta(minutes=1))
     assert job.phase["result"] == "cancelled"
     for team in ("vision", None):
-        assert reserved(jobs, end - HOUR, team) == {} == reserved(jobs, end, team)
+        assert jobs.reserved(team, end - HOUR) == {} == jobs.reserved(team, end)
 
 
 def test_where_the_account_refuses_nothing_of_the_team_is_carried_over(jobs: JobAccount) -> None:
@@ -120,8 +101,8 @@ def test_where_the_account_refuses_nothing_of_the_team_is_carried_over(jobs: Job
     end = begun_before(jobs, launches=False)
     job = jobs.job()
     carried_over(jobs, end)
-    budget(jobs, end, None, spent=499.0)
+    jobs.write_budget(team=None, at=end, spent_usd=499.0)
     job.rewrite(reserved={**job.document["reserved"], "rate": 0.01})
     jobs.tick_at(end + timedelta(minutes=1))
     assert (job.state, job.phase["by"]) == ("held", "budget"), job.phase
-    assert reserved(jobs, end) == {} and "ended" in reserved(jobs, end - HOUR)[job.id]
+    assert jobs.reserved(at=end) == {} and "ended" in jobs.reserved(at=end - HOUR)[job.id]

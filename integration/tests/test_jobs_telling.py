@@ -28,11 +28,11 @@ def test_the_team_hears_once_a_day_of_a_machine_that_is_not_ended(jobs: JobAccou
     run = jobs.tick()
     assert run.severities() == {"vision": "error", "untagged": "error"}
     by_hand = f"aws ec2 terminate-instances --region {REGION} --instance-ids {machine}"
-    assert f"{machine} was to be ended, and was not" in run.message() and by_hand in run.message()
+    assert f"{machine} should be terminated, but was not" in run.message() and by_hand in run.message()
     assert jobs.tick().messages == [], "it is tried again each minute, and told once"
     assert jobs.machines() == [machine]
     run = jobs.tick_at(now() + timedelta(hours=25))
-    assert f"{machine} was to be ended, and was not" in run.message()
+    assert f"{machine} should be terminated, but was not" in run.message()
     jobs.aws.clear_faults()
     jobs.tick()
     assert machine not in jobs.machines()

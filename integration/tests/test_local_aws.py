@@ -1,17 +1,19 @@
-"""The proxy: what it records, what it makes fail, and how it starts and ends."""
+"""The local AWS, where it would let another test pass for the wrong reason: faults that do not strike, tokens that launch twice."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import subprocess
 import sys
 import threading
 import urllib.request
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
 from http.client import IncompleteRead
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import boto3
 import pytest
@@ -24,7 +26,8 @@ from local_aws.faults import DAMAGED
 from runtime_api import Function
 
 INTEGRATION = Path(__file__).resolve().parents[1]
-TAGS = {"Team": "vision"}
+TAGS = {"Team": "vision", "curfew:marked": "x"}
+SPOT = {"MarketType": "spot", "SpotOptions": {"SpotInstanceType": "one-time", "MaxPrice": "0.5"}}
 
 
 @pytest.fixture
@@ -42,125 +45,52 @@ def state(aws: LocalAws, instance_id: str) -> str:
     return aws.instance(instance_id)["State"]["Name"]
 
 
-# Recording
-
-
-def sha256(data: bytes) -> str:
-    return base64.b64encode(hashlib.sha256(data).digest()).decode()
-
-
-def test_s3_compares_the_checksums_of_parts(aws: LocalAws) -> None:
-    s3 = aws.client("s3")
-    s3.create_bucket(Bucket="state")
-    big = {"Bucket": "state", "Key": "big"}
-    upload = big | {"UploadId": s3.create_multipart_upload(**big, ChecksumAlgorithm="SHA256")["UploadId"]}
-    bodies = [b"a" * 5 * 1024 * 1024, b"b"]
-    with pytest.raises(ClientError, match="BadDigest"):
-        s3.upload_part(**upload, PartNumber=1, Body=bodies[0], ChecksumSHA256=sha256(bodies[1]))
-    parts: list[dict[str, Any]] = []
-    for number, body in enumerate(bodies, 1):
-        etag = s3.upload_part(**upload, PartNumber=number, Body=body, ChecksumSHA256=sha256(body))["ETag"]
-        parts.append({"PartNumber": number, "ETag": etag, "ChecksumSHA256": sha256(body)})
-
-    def complete(*changed: dict[str, Any]) -> None:
-        s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": changed})
-
-    with pytest.raises(ClientError, match="InvalidPart"):
-        complete(parts[0], parts[1] | {"ChecksumSHA256": sha256(b"c")})
-    with pytest.raises(ClientError, match="missing for part 2"):
-        complete(parts[0], {"PartNumber": 2, "ETag": parts[1]["ETag"]})
-    complete(*parts)
-    head = s3.head_object(**big, ChecksumMode="ENABLED")
-    of_digests = sha256(b"".join(hashlib.sha256(body).digest() for body in bodies))
-    assert (head["ChecksumSHA256"], head["ChecksumType"]) == (f"{of_digests}-2", "COMPOSITE")
-    with pytest.raises(ClientError, match="NoSuchUpload"):
-        complete(*parts)
-
-
 # Faults
-
-
-@pytest.mark.parametrize(
-    ("fault", "status", "code", "message"),
-    [
-        ("throttle", 503, "RequestLimitExceeded", "Request limit exceeded."),
-        ("error500", 500, "InternalError", ""),
-        ("not_found", 400, "InvalidInstanceID.NotFound", "i-"),
-        ("insufficient_capacity", 500, "InsufficientInstanceCapacity", "sufficient capacity"),
-        ("access_denied", 403, "UnauthorizedOperation", "because no identity-based policy allows"),
-        ("scp_denied", 403, "UnauthorizedOperation", "with an explicit deny in a service control policy"),
-    ],
-)
-def test_ec2_errors(aws: LocalAws, instance_id: str, fault: str, status: int, code: str, message: str) -> None:
-    aws.fault("ec2:StopInstances", fault)
-
-    with pytest.raises(ClientError, match=code) as raised:
-        stop(aws, instance_id)
-
-    assert raised.value.response["ResponseMetadata"]["HTTPStatusCode"] == status
-    assert message in raised.value.response["Error"]["Message"]
-    assert state(aws, instance_id) == "running"
-    [call] = aws.calls("ec2:StopInstances")
-    assert (call["fault"], call["status"]) == (fault, status)
 
 
 @pytest.mark.parametrize(
     ("service", "operation", "arguments", "fault", "code"),
     [
+        ("ec2", "StopInstances", {"InstanceIds": ["i-1"]}, "throttle", "RequestLimitExceeded"),
+        ("ec2", "StopInstances", {"InstanceIds": ["i-1"]}, "scp_denied", "UnauthorizedOperation"),
         ("s3", "GetObject", {"Bucket": "b", "Key": "k"}, "throttle", "SlowDown"),
-        ("s3", "GetObject", {"Bucket": "b", "Key": "k"}, "access_denied", "AccessDenied"),
         ("s3", "HeadObject", {"Bucket": "b", "Key": "k"}, "not_found", "404"),
-        ("sns", "ListTopics", {}, "throttle", "Throttling"),
         ("sns", "ListTopics", {}, "access_denied", "AccessDenied"),
         ("ssm", "GetParameter", {"Name": "n"}, "error500", "InternalFailure"),
         ("cloudwatch", "ListMetrics", {}, "throttle", "Throttling"),
     ],
 )
 def test_errors_speak_each_protocol(
-    aws: LocalAws, service: str, operation: str, arguments: dict[str, str], fault: str, code: str
+    aws: LocalAws, service: str, operation: str, arguments: dict[str, Any], fault: str, code: str
 ) -> None:
     aws.fault(f"{service}:{operation}", fault)
     client = aws.client(service)
-    method = {name: method for method, name in client.meta.method_to_api_mapping.items()}[operation]
-
+    method = next(name for name, api in client.meta.method_to_api_mapping.items() if api == operation)
     with pytest.raises(ClientError) as raised:
         getattr(client, method)(**arguments)
-
     assert raised.value.response["Error"]["Code"] == code
 
 
-def test_a_reset_call_is_not_carried_out(aws: LocalAws, instance_id: str) -> None:
-    aws.fault("ec2:StopInstances", "reset")
-
-    with pytest.raises(ConnectionClosedError):
-        stop(aws, instance_id)
-
-    assert state(aws, instance_id) == "running"
-    assert aws.calls("ec2:StopInstances")[0]["status"] is None
-
-
-def test_a_lost_answer_was_carried_out(aws: LocalAws, instance_id: str) -> None:
-    aws.fault("ec2:StopInstances", "lost_answer")
-
-    with pytest.raises(ConnectionClosedError):
-        stop(aws, instance_id)
-
-    assert state(aws, instance_id) == "stopped"
+def test_a_reset_call_is_not_carried_out_and_one_whose_answer_is_lost_is(aws: LocalAws, instance_id: str) -> None:
+    for fault, then in (("reset", "running"), ("lost_answer", "stopped")):
+        aws.fault("ec2:StopInstances", fault)
+        with pytest.raises(ConnectionClosedError):
+            stop(aws, instance_id)
+        assert state(aws, instance_id) == then
+    assert [call["status"] for call in aws.calls("ec2:StopInstances")] == [None, None]
 
 
 @pytest.mark.parametrize("fault", DAMAGED)
 def test_a_damaged_answer_was_carried_out(aws: LocalAws, instance_id: str, fault: str) -> None:
-    whole, damaged = answer_to_stop(aws, instance_id), None
+    whole = answer_to_stop(aws, instance_id)
     aws.client("ec2").start_instances(InstanceIds=[instance_id])
     aws.fault("ec2:StopInstances", fault)
-
     if fault == "cut_off":
         with pytest.raises(IncompleteRead) as raised:
             answer_to_stop(aws, instance_id)
         damaged = raised.value.partial
     else:
         damaged = answer_to_stop(aws, instance_id)
-
     assert len(damaged) == (0 if fault == "empty" else len(whole) // 2)
     assert state(aws, instance_id) == "stopped"
 
@@ -174,87 +104,240 @@ def answer_to_stop(aws: LocalAws, instance_id: str) -> bytes:
 
 
 def test_every_attempt_at_a_struck_call_is_struck(aws: LocalAws, instance_id: str) -> None:
-    persistent = boto3.client(
-        "ec2", "us-east-1", endpoint_url=aws.endpoint, config=Config(retries={"total_max_attempts": 3})
-    )
+    config = Config(retries={"total_max_attempts": 3})
+    persistent = boto3.client("ec2", "us-east-1", endpoint_url=aws.endpoint, config=config)
     aws.fault("ec2:StopInstances", "throttle", every_attempt=True)
-
-    assert not succeeds(lambda: persistent.stop_instances(InstanceIds=[instance_id]))
-    assert succeeds(lambda: persistent.stop_instances(InstanceIds=[instance_id]))
-
+    with pytest.raises(ClientError):
+        persistent.stop_instances(InstanceIds=[instance_id])
+    persistent.stop_instances(InstanceIds=[instance_id])
     calls = aws.calls("ec2:StopInstances")
     assert [call["fault"] for call in calls] == ["throttle", "throttle", "throttle", None]
     assert len({call["invocation"] for call in calls}) == 2
     assert [(rule["seen"], rule["struck"]) for rule in aws.faults()] == [(2, 3)]
 
 
-def test_a_machine_cannot_tell_an_absent_object_from_a_forbidden_one(aws: LocalAws) -> None:
-    machine = boto3.client("s3", "us-east-1", endpoint_url=aws.endpoint, aws_access_key_id="ASIAOFAMACHINE000000", aws_secret_access_key="x")
-    aws.client("s3").create_bucket(Bucket="state")
-    aws.client("s3").put_object(Bucket="state", Key="there", Body=b"1")
-
-    assert machine.get_object(Bucket="state", Key="there")["Body"].read() == b"1"
-    for client, absent in ((aws.client("s3"), ("NoSuchKey", "404")), (machine, ("AccessDenied", "403"))):
-        for call, code in zip((client.get_object, client.head_object), absent):
-            with pytest.raises(ClientError) as refused:
-                call(Bucket="state", Key="absent")
-            assert refused.value.response["Error"]["Code"] == code
-    assert machine.list_objects_v2(Bucket="state", Prefix="absent")["KeyCount"] == 0
-
-
 def test_a_slow_call_holds_up_no_other(aws: LocalAws, instance_id: str) -> None:
     aws.fault("ec2:StopInstances", "slow", seconds=50)
     slow = threading.Thread(target=stop, args=(aws, instance_id))
     slow.start()
-
-    assert state(aws, instance_id) == "running"
-    assert slow.is_alive()
+    assert state(aws, instance_id) == "running" and slow.is_alive()
     wait_for(aws.struck, 50, lambda: "it was never called")
     aws.release("ec2:StopInstances")
     assert state(aws, instance_id) == "stopped"
     slow.join()
 
 
-def succeeds(act: Callable[[], Any]) -> bool:
-    try:
-        act()
-    except ClientError:
-        return False
-    return True
-
-
 def test_somebody_protects_the_instance_between_look_and_act(aws: LocalAws, instance_id: str) -> None:
-    tag = {"resource": instance_id, "region": "us-east-1", "tags": {"curfew:protected": "yes"}}
-    aws.before("ec2:DescribeInstances", {"tag": tag}, match=instance_id, skip=1)
-
-    looks = [{tag["Key"] for tag in aws.instance(instance_id)["Tags"]} for _ in range(2)]
-
-    assert looks == [{"Team"}, {"Team", "curfew:protected"}]
+    protect = {"tag": {"resource": instance_id, "tags": {"curfew:protected": "yes"}}}
+    aws.before("ec2:DescribeInstances", protect, match=instance_id, skip=1)
+    looks = ["curfew:protected" in {tag["Key"] for tag in aws.instance(instance_id)["Tags"]} for _ in range(2)]
+    assert looks == [False, True]
 
 
-# Life and death
+# EC2, where moto alone would be wrong
 
 
-def started(*arguments: str) -> subprocess.Popen:
-    return subprocess.Popen(
-        [sys.executable, "-m", "local_aws", *arguments],
-        cwd=INTEGRATION,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+def launch(aws: LocalAws, token: str = "", zone: str = "us-east-1a", region: str = "us-east-1", **more: Any) -> str:
+    named = {"ClientToken": token} if token else {}
+    launched = aws.client("ec2", region).run_instances(
+        **{"ImageId": "ami-1", "MinCount": 1, "MaxCount": 1, "InstanceType": "g5.xlarge", **named, **more},
+        Placement={"AvailabilityZone": zone},
     )
+    return launched["Instances"][0]["InstanceId"]
+
+
+def test_a_token_launches_once_and_in_one_zone_with_one_request(aws: LocalAws) -> None:
+    """Amazon EC2 API Reference, "Ensuring idempotency in Amazon EC2 API requests"."""
+    aws.fault("ec2:RunInstances", "lost_answer")
+    with pytest.raises(ConnectionClosedError):
+        launch(aws, "t")
+    first = launch(aws, "t")
+    assert [one["id"] for one in aws.machines()] == [first]
+    assert len({first, launch(aws, "t", zone="us-east-1b"), launch(aws, "t", "eu-central-1a", "eu-central-1")}) == 3
+    with pytest.raises(ClientError, match="IdempotentParameterMismatch"):
+        launch(aws, "t", InstanceType="g6.xlarge")
+    aws.set_capacity(0)
+    assert launch(aws, "t") == first
+    with pytest.raises(ClientError, match="InsufficientInstanceCapacity"):
+        launch(aws, "u")
+    here = [one["id"] for one in aws.machines() if one["region"] == "us-east-1"]
+    aws.client("ec2").terminate_instances(InstanceIds=here)
+    with pytest.raises(ClientError, match="IdempotentInstanceTerminated"):
+        launch(aws, "t")
+
+
+def test_what_happens_at_once_happens_one_after_the_other(aws: LocalAws) -> None:
+    s3, _ = aws.client("s3"), aws.client("ec2")  # made once, as boto3's clients are thread-safe but their making is not
+    s3.create_bucket(Bucket="state")
+    write = lambda: str(s3.put_object(Bucket="state", Key="k", Body=b"1", IfNoneMatch="*") and "won")  # noqa: E731
+    assert outcomes([write] * 8) == {"won": 1, "PreconditionFailed": 7}
+    assert list(outcomes([lambda: launch(aws, "t")] * 8).values()) == [8]
+
+
+def outcomes(acts: list[Callable[[], str]]) -> Counter:
+    """How often each answer, or error code, came of doing all of these at once."""
+
+    def outcome(act: Callable[[], str]) -> str:
+        try:
+            return act()
+        except ClientError as error:
+            return error.response["Error"]["Code"]
+
+    with ThreadPoolExecutor(len(acts)) as pool:
+        return Counter(pool.map(outcome, acts))
+
+
+def test_what_ec2_refuses_of_instances(aws: LocalAws) -> None:
+    ec2 = aws.client("ec2")
+    for fields in ({"spot_instance_request": "one-time"}, {"root_device_type": "instance-store"}):
+        with pytest.raises(ClientError, match="UnsupportedOperation"):
+            stop(aws, aws.run_instance("g5.xlarge", TAGS, **fields))
+    known, unknown = aws.run_instance("g5.xlarge", TAGS), "i-00000000000000000"
+    for act in (ec2.stop_instances, ec2.start_instances, ec2.terminate_instances):
+        with pytest.raises(ClientError, match="InvalidInstanceID.NotFound"):
+            act(InstanceIds=[known, unknown])
+    with pytest.raises(ClientError, match="InvalidInstanceID.NotFound"):
+        ec2.create_tags(Resources=[known, unknown], Tags=[{"Key": "a", "Value": "b"}])
+    assert state(aws, known) == "running" and aws.tags(known) == TAGS
+    same_zone, protected, elsewhere = launch(aws), launch(aws), launch(aws, zone="us-east-1b")
+    ec2.modify_instance_attribute(InstanceId=protected, DisableApiTermination={"Value": True})
+    with pytest.raises(ClientError, match="OperationNotPermitted.*disableApiTermination"):
+        ec2.terminate_instances(InstanceIds=[same_zone, protected, elsewhere])
+    assert [state(aws, one) for one in (same_zone, protected, elsewhere)] == ["running", "running", "terminated"]
+
+
+def test_what_ec2_refuses_of_launches(aws: LocalAws) -> None:
+    launch(aws, "t" * 64, UserData="x" * 16384)
+    for asked in ({"UserData": "x" * 16385}, {"ClientToken": "t" * 65}):
+        with pytest.raises(ClientError, match="InvalidParameterValue"):
+            launch(aws, **asked)
+    aws.set_capacity(0, "g5.xlarge", zone="us-east-1a", lifecycle="spot")
+    with pytest.raises(ClientError, match="InsufficientInstanceCapacity"):
+        launch(aws, InstanceMarketOptions=SPOT)
+    launch(aws, zone="us-east-1b", InstanceMarketOptions=SPOT)
+    aws.set_quota("L-3819A6DF", 4, enforced=True)
+    aws.hold_ends()
+    [holder] = [one["id"] for one in aws.machines() if one["lifecycle"] == "spot"]
+    aws.client("ec2").terminate_instances(InstanceIds=[holder])
+    with pytest.raises(ClientError, match="MaxSpotInstanceCountExceeded"):  # what is shutting down still counts
+        launch(aws, zone="us-east-1b", InstanceMarketOptions=SPOT)
+    aws.gone(holder)
+    launch(aws, zone="us-east-1b", InstanceMarketOptions=SPOT)
+
+
+# EBS and tags
+
+
+def test_a_snapshot_behind_an_image_stays(aws: LocalAws) -> None:
+    ec2, volume = aws.client("ec2"), aws.create_volume(8, {})
+    tagged = [{"ResourceType": "snapshot", "Tags": [{"Key": "Team", "Value": "vision"}]}]
+    created = ec2.create_snapshot(VolumeId=volume, TagSpecifications=tagged)
+    snapshot = created["SnapshotId"]
+    assert created["State"] == "pending"
+    assert aws.calls("ec2:CreateSnapshot")[0]["permissions"] == ["ec2:CreateSnapshot", "ec2:CreateTags"]
+    device = {"DeviceName": "/dev/sda1", "Ebs": {"SnapshotId": snapshot}}
+    image = ec2.register_image(Name="image", RootDeviceName="/dev/sda1", BlockDeviceMappings=[device])["ImageId"]
+    with pytest.raises(ClientError, match=f"InvalidSnapshot.InUse.*{snapshot} is currently in use by {image}"):
+        ec2.delete_snapshot(SnapshotId=snapshot)
+    ec2.deregister_image(ImageId=image)
+    ec2.delete_snapshot(SnapshotId=snapshot)
+    assert aws.tags(snapshot) == {}
+    with pytest.raises(ClientError, match="InvalidSnapshot.NotFound"):
+        ec2.delete_snapshot(SnapshotId=snapshot)
+
+
+def test_a_volume_comes_of_a_whole_snapshot_only(aws: LocalAws) -> None:
+    ec2 = aws.client("ec2")
+    original = aws.create_volume(100, {}, asked={"Encrypted": True, "Iops": 4000, "Throughput": 250})
+    aws.hold_snapshots()
+    snapshot = ec2.create_snapshot(VolumeId=original)["SnapshotId"]
+    wanted = {"AvailabilityZone": "us-east-1b", "SnapshotId": snapshot, "VolumeType": "gp3"}
+    with pytest.raises(ClientError, match="IncorrectState.*pending"):
+        ec2.create_volume(**wanted)
+    aws.complete_snapshots()
+    with pytest.raises(ClientError, match="InvalidParameterValue.*smaller than snapshot"):
+        ec2.create_volume(**wanted, Size=99)
+    restored = aws.volume(ec2.create_volume(**wanted)["VolumeId"])
+    assert (restored["SnapshotId"], restored["Size"], restored["Encrypted"], restored["Iops"]) == (snapshot, 100, True, 3000)
+
+
+def test_tags_as_ec2_takes_them(aws: LocalAws) -> None:
+    """DeleteTags without any wipes all but those of AWS."""
+    ec2, volume = aws.client("ec2"), aws.create_volume(8, TAGS)
+    aws.tag(volume, {"aws:x": ""})
+    for tag, error in (({"Key": "AWS:x", "Value": ""}, "reserved"), ({"Key": "x", "Value": "y" * 257}, "256")):
+        with pytest.raises(ClientError, match=error):
+            ec2.create_tags(Resources=[volume], Tags=[tag])
+    ec2.delete_tags(Resources=[volume], Tags=[{"Key": "Team", "Value": "nlp"}])
+    assert aws.tags(volume) == {**TAGS, "aws:x": ""}, "another value is not meant"
+    ec2.delete_tags(Resources=[volume])
+    assert aws.tags(volume) == {"aws:x": ""}
+
+
+def test_listings_refuse_what_ec2_refuses(aws: LocalAws) -> None:
+    ec2 = aws.client("ec2")
+    snapshots = [ec2.create_snapshot(VolumeId=aws.create_volume(8, {}))["SnapshotId"] for _ in range(6)]
+    pages = list(ec2.get_paginator("describe_snapshots").paginate(PaginationConfig={"PageSize": 5}))
+    assert [len(page["Snapshots"]) for page in pages] == [5, 1]
+    for asked, error in (
+        ({"MaxResults": 4}, "InvalidParameterValue.*maxResults"),
+        ({"MaxResults": 5, "SnapshotIds": snapshots[:1]}, "InvalidParameterCombination.*snapshotSet"),
+        ({"Filters": [{"Name": "state", "Values": ["available"]}]}, "InvalidParameterValue.*'state' is invalid"),
+    ):
+        with pytest.raises(ClientError, match=error):
+            ec2.describe_snapshots(**asked)
+
+
+# CloudWatch and S3
+
+
+@pytest.mark.parametrize(("days", "finest"), [(14, 60), (16, 300), (64, 3600), (456, None)])
+def test_a_series_is_found_by_its_dimensions_and_an_old_one_by_longer_periods_only(
+    aws: LocalAws, days: int, finest: int | None
+) -> None:
+    at = datetime.fromtimestamp(datetime.now(timezone.utc).timestamp() // 3600 * 3600, timezone.utc) - timedelta(days=days)
+    series = {"VolumeId": "vol-1", "index": "0"}
+    aws.put_metrics("AWS/EBS", "VolumeIdleTime", series, [60.0, 59.0], at, step_seconds=60)
+
+    def query(of: dict[str, str], period: int) -> dict[str, Any]:
+        dimensions = [{"Name": name, "Value": value} for name, value in of.items()]
+        metric = {"Namespace": "AWS/EBS", "MetricName": "VolumeIdleTime", "Dimensions": dimensions}
+        return {"Id": f"p{period}x{len(of)}", "MetricStat": {"Metric": metric, "Period": period, "Stat": "SampleCount"}}
+
+    queries = [query(of, period) for period in (60, 300, 3600) for of in (series, {"VolumeId": "vol-1"})]
+    span = {"StartTime": at - timedelta(hours=2), "EndTime": datetime.now(timezone.utc)}
+    found = aws.client("cloudwatch").get_metric_data(MetricDataQueries=queries, **span)["MetricDataResults"]
+    assert {one["Id"] for one in found if one["Values"]} == {
+        f"p{period}x2" for period in (60, 300, 3600) if finest and period >= finest
+    }
+
+
+def test_a_machine_cannot_tell_an_absent_object_from_a_forbidden_one(aws: LocalAws) -> None:
+    keys = {"aws_access_key_id": "ASIAOFAMACHINE000000", "aws_secret_access_key": "x"}
+    machine = boto3.client("s3", "us-east-1", endpoint_url=aws.endpoint, **keys)
+    aws.client("s3").create_bucket(Bucket="state")
+    for client, absent in ((aws.client("s3"), ("NoSuchKey", "404")), (machine, ("AccessDenied", "403"))):
+        for call, code in zip((client.get_object, client.head_object), absent):
+            with pytest.raises(ClientError) as refused:
+                call(Bucket="state", Key="absent")
+            assert refused.value.response["Error"]["Code"] == code
+
+
+# As a command
 
 
 def test_the_command_writes_the_environment_of_a_function(tmp_path: Path) -> None:
     file = tmp_path / "new" / "local.env"
-    with started("--regions", "us-east-1", "--env-file", str(file)) as process:
+    words = [sys.executable, "-m", "local_aws", "--regions", "us-east-1", "--env-file", str(file)]
+    process = subprocess.Popen(words, cwd=INTEGRATION, stdout=subprocess.PIPE, text=True)
+    try:
         endpoint = process.stdout.readline().strip()
         variables = dict(line.split("=", 1) for line in file.read_text().splitlines())
-        buckets = LocalAws(endpoint).client("s3").list_buckets()["Buckets"]
         with Function(INTEGRATION.parent / "target" / "debug" / "reap-instances", variables) as function:
-            invocation = function.invoke(json.loads((INTEGRATION.parent / "events" / "reap-instances" / "scheduled-rule.json").read_text()))
+            event = json.loads((INTEGRATION.parent / "events" / "reap-instances" / "scheduled-rule.json").read_text())
+            invocation = function.invoke(event)
+    finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.wait()
     assert variables["AWS_ENDPOINT_URL"] == endpoint
-    assert [one["Name"] for one in buckets] == [variables["CURFEW_BUCKET"]]
     assert invocation.response["mode"] == "observe" and invocation.response["gaps"] == []

@@ -94,7 +94,7 @@ def test_a_team_that_cannot_be_told_has_nothing_marked_and_holds_up_no_other(acc
     account.aws.fault("sns:Publish", "access_denied", match="nlp", times=None)
     run = account.tick()
     assert run.said(ours) == ("mark", "idle", "done")
-    assert run.said(theirs) == ("mark", "idle", "not-reached") and "could not be told" in run.step(theirs)["error"]
+    assert run.said(theirs) == ("mark", "idle", "not-reached") and "could not be notified" in run.step(theirs)["error"]
     assert account.mark(theirs) is None and [gap["call"] for gap in run.gaps] == ["sns:Publish"]
     account.aws.clear_faults()
     after = account.tick()
@@ -129,16 +129,15 @@ def test_without_an_audit_record_nothing_is_ended(account: Account) -> None:
 def test_what_changed_since_the_look_is_left_to_the_next_run(account: Account) -> None:
     protected, gone, stopped, again, unfound, last = gpus = [due(account) for _ in range(6)]
 
-    def meanwhile(gpu: str, **change: Any) -> None:
+    def meanwhile(gpu: str, **fields: Any) -> None:
         """Happens before the first DescribeInstances that names this instance."""
-        [(kind, fields)] = change.items()
-        change = {kind: {"resource": gpu, "region": REGION, **fields}}
+        change = {"set_instance": {"instance": gpu, **fields}} if fields else {"tag": {"resource": gpu, "tags": {"curfew:protected": ""}}}
         account.aws.before(LOOK, change, match=f"InstanceId.1={gpu}")
 
-    meanwhile(protected, tag={"tags": {"curfew:protected": ""}})
-    meanwhile(gone, instance={"state": "shutting-down"})
-    meanwhile(stopped, instance={"state": "stopping"})
-    meanwhile(again, instance={"launch_time": now().isoformat()})  # another life, in which it has been idle for seconds
+    meanwhile(protected)
+    meanwhile(gone, state="shutting-down")
+    meanwhile(stopped, state="stopping")
+    meanwhile(again, launch_time=now())  # another life, in which it has been idle for seconds
     account.aws.fault("ec2:StopInstances", "not_found", match=unfound)
     run = account.tick()
     assert [run.step(gpu)["outcome"] for gpu in gpus] == ["changed", "already-gone", "changed", "changed", "failed", "done"]

@@ -106,7 +106,7 @@ def test_tagged_in_time_the_mark_goes(account: Account) -> None:
     wait = moment(run.step(gpu)["evidence"]["deadline"]) - now()
     assert 23.9 * 3600 < wait.total_seconds() <= 24 * 3600
     assert account.tick().skipped == {"marked": 1}
-    account.aws.change(tag={"resource": gpu, "region": REGION, "tags": {"Team": "nlp", "Owner": "grace"}})
+    account.aws.tag(gpu, {"Team": "nlp", "Owner": "grace"})
     run = account.tick()
     assert run.said(gpu) == ("unmark", "untagged", "done")
     assert "is called off" in run.message("nlp")
@@ -148,7 +148,7 @@ def test_what_is_skipped_is_not_touched_and_told_at_most_once(account: Account) 
     managed = [{"aws:autoscaling:groupName": "g"}, {"eks:cluster-name": "ml"}, {"spacelift": "x"}]
     of = {gpu: tags for tags in (*kept, *unreadable, *managed) for gpu in [due()]}
     for gpu, tags in of.items():
-        account.aws.change(tag={"resource": gpu, "region": REGION, "tags": tags})
+        account.aws.tag(gpu, tags)
     own = account.of_job(account.idle(account.gpu(launched=ago(days=9), tags=OF_JOB)))
     unsayable = account.idle(account.gpu(tags={**OF_JOB, "curfew:job": "vision/b-0123abcd"}))
     silent, ended = account.gpu(), due()

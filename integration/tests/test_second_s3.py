@@ -16,7 +16,6 @@ from jobs import ON_DEMAND, SPEC, JobAccount
 from local_aws import LocalAws
 from reaping import BUCKET, binary, scheduled
 from runtime_api import Function
-from test_jobs_launching import budget, reserved
 from test_jobs_races import at_once
 
 MIB = 1024 * 1024
@@ -70,13 +69,13 @@ def test_a_budget_that_ten_jobs_race_for_is_never_reserved_twice(jobs: JobAccoun
     """It carries three jobs of eight hours, and not four."""
     usd = 3.5 * 8 * ON_DEMAND["g5.xlarge"]
     jobs.configure(teams={"vision": {"monthly_budget_usd": usd, "over_budget": "hold"}}, account={"monthly_budget_usd": 1000})
-    budget(jobs, usd)
-    budget(jobs, 1000, team=None)
+    jobs.write_budget(usd)
+    jobs.write_budget(1000, team=None)
     all_at_once(jobs)
     launched = [job for job in map(jobs.job, NAMES) if job.state == "running"]
     assert len(launched) == 3 == len(jobs.ever_launched())
     for team in ("vision", None):
-        held = reserved(jobs, team)
+        held = jobs.reserved(team)
         assert set(held) == {job.id for job in launched} and sum(one["usd"] for one in held.values()) <= usd
 
 

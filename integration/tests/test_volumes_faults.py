@@ -111,11 +111,11 @@ def test_what_changed_since_the_look_is_left_to_the_next_run(storage: VolumeAcco
         """Happens before the first such call that names this volume."""
         storage.aws.before(call, change, match=f"VolumeId{'.1' if call == LOOK else ''}={volume}")
 
-    meanwhile(protected, tag=on(protected, tags={"curfew:protected": ""}))
-    meanwhile(announced, attach=on(announced, instance=host))
-    meanwhile(attached, attach=on(attached, instance=host))
-    meanwhile(unsafe, delete=on(snapshot := storage.snapshot(unsafe)))
-    meanwhile(held, "ec2:DeleteVolume", attach=on(held, instance=host))
+    meanwhile(protected, tag={"resource": protected, "tags": {"curfew:protected": ""}})
+    meanwhile(announced, attach={"volume": announced, "instance": host})
+    meanwhile(attached, attach={"volume": attached, "instance": host})
+    meanwhile(unsafe, delete={"resource": (snapshot := storage.snapshot(unsafe))})
+    meanwhile(held, "ec2:DeleteVolume", attach={"volume": held, "instance": host})
     run = storage.tick()
     expect = {protected: "snapshot", announced: "mark", attached: "delete", unsafe: "delete", held: "delete"}
     for volume, action in expect.items():

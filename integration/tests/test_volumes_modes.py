@@ -80,7 +80,7 @@ def test_enforcing_with_nobody_listening_is_refused(aws: LocalAws, subscription:
         ended = {"DeleteVolume", "DeleteSnapshot"}
         assert not ended & {write[0] for write in run.ec2_writes}
         if subscription == "none":
-            assert run.ec2_writes == [] and "nobody listens" in run.gaps[0]["error"]
+            assert run.ec2_writes == [] and "no confirmed subscription" in run.gaps[0]["error"]
             storage.subscribe()
         aws.clear_faults()
         after = storage.tick()

@@ -178,7 +178,7 @@ def test_what_is_skipped_is_not_touched_and_told_at_most_once(storage: VolumeAcc
     for key, value in [("curfew:protected", "false"), *unreadable, job]:
         of[due()] = (key, value)
     for volume, (key, value) in of.items():
-        storage.aws.change(tag={"resource": volume, "region": REGION, "tags": {key: value}})
+        storage.aws.tag(volume, {key: value})
     storage.put("active/vision/train-0123abcd", b"")
     since = ago(days=20)
     host = storage.stopped_host(since)

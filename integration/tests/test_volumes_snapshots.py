@@ -26,7 +26,7 @@ def test_a_volume_that_is_gone_without_a_word_is_told_with_its_undo(storage: Vol
     """Somebody else deleted it, or a run gave DeleteVolume up and EC2 carried it out all the same: its 30 days begin now."""
     volume = storage.marked()
     snapshot = storage.snapshot_of(volume)
-    storage.aws.change(delete={"resource": volume, "region": REGION})
+    storage.aws.delete(volume)
     run = storage.tick()
     assert run.said(snapshot) == ("mark", "expired", "done") and run.ec2_writes == [("CreateTags", snapshot)]
     assert run.severities() == {"vision": "info"}
@@ -43,12 +43,12 @@ def test_nobody_elses_are_touched(storage: VolumeAccount) -> None:
     gone = storage.volume()
     plain = ec2.create_snapshot(VolumeId=gone)["SnapshotId"]
     tagged = ec2.create_snapshot(VolumeId=gone)["SnapshotId"]
-    storage.aws.change(tag={"resource": tagged, "region": REGION, "tags": past})
+    storage.aws.tag(tagged, past)
     of_another = storage.snapshot_of(
         gone, deleted_at=ago(days=400), tags={"curfew:snapshot-of": "vol-0123456789abcdef0"}
     )
     foreign = storage.snapshot_of(gone, deleted_at=ago(days=400), owner_id="999999999999")
-    storage.aws.change(delete={"resource": gone, "region": REGION})
+    storage.aws.delete(gone)
     run = storage.tick()
     assert run.ec2_writes == [] and run.steps == []
     assert all(storage.snapshot_exists(one) for one in (plain, tagged, of_another, foreign))

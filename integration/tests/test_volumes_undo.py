@@ -8,12 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from reaping import REPOSITORY, Run
-from reaping_volumes import VolumeAccount
+from reaping_volumes import VolumeAccount, described
 
 CLI = REPOSITORY / "target" / "venv" / "bin"
-
-# What belongs to the new volume, and not to the old one.
-OF_ITS_OWN = {"VolumeId", "CreateTime", "SnapshotId"}
 
 AWKWARD = {
     "Name": "ada's data",
@@ -62,14 +59,6 @@ def deleted(storage: VolumeAccount, *volumes: str) -> tuple[list[dict[str, Any]]
         run = storage.tick()
         assert {run.step(volume)["action"] for volume in volumes} == {action}
     return before, run
-
-
-def described(volume: dict[str, Any]) -> dict[str, Any]:
-    """Everything but what must differ."""
-    tags = {tag["Key"]: tag["Value"] for tag in volume.get("Tags", [])}
-    hidden = ("curfew:marked", "curfew:unattached-since")
-    tags = {key: value for key, value in tags.items() if key not in hidden and not key.startswith("aws:")}
-    return {**{key: value for key, value in volume.items() if key not in OF_ITS_OWN}, "Tags": tags}
 
 
 def assert_undone(storage: VolumeAccount, before: dict[str, Any], run: Run, folder: Path) -> None:

@@ -71,7 +71,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::super::tests::Scratch;
-    use super::super::{FoundFiles, StepSnapshot, collect_files, scan_directory};
+    use super::super::{CheckpointDirectory, DirectoryScan, FoundFiles, HeldSteps, collect_files, scan_directory};
     use super::*;
 
     const NOBODY: u32 = 65534;
@@ -120,7 +120,8 @@ mod tests {
         let (secret, home) = (scratch.0.join("secret"), scratch.0.join("home"));
         symlink(&secret, home.join("checkpoints")).unwrap();
         check_refused(&home.join("checkpoints"), &user, &secret, "is a link, and is not followed");
-        assert!(scan_directory(&home.join("checkpoints")).unwrap_err().to_string().contains("is a link"));
+        let directory = CheckpointDirectory { path: home.join("checkpoints"), ..CheckpointDirectory::default() };
+        assert!(scan_directory(&directory).unwrap_err().to_string().contains("is a link"));
         check_refused(&home.join("checkpoints/new"), &user, &secret, "may be changed by others than root");
         assert!(!secret.join("new").exists());
         // A directory of root's that the user has renamed.
@@ -138,14 +139,16 @@ mod tests {
         symlink(&key, directory.join("step-1/key")).unwrap();
         // As where `fs.protected_hardlinks` is 0.
         fs::hard_link(&key, directory.join("step-2/key")).unwrap();
-        let entries = user.run(|| scan_directory(&directory)).unwrap().entries;
+        let checkpoints = CheckpointDirectory { path: directory.clone(), ..CheckpointDirectory::default() };
+        let DirectoryScan { entries, links, left_out } = user.run(|| scan_directory(&checkpoints)).unwrap();
         let unfit = |name: &str| entries.iter().find(|entry| entry.name == name).and_then(|entry| entry.unfit.clone());
         let expect = "`step-1/key` is a link to a file outside of the checkpoint directory";
         assert!(unfit("step-1").is_some_and(|words| words.contains(expect)), "{entries:?}");
-        let mut linked = user.run(|| StepSnapshot::capture(&directory, &["step-2".to_owned()])).unwrap();
-        let from = linked.content.files[0].from.clone();
-        assert_eq!(user.run(|| fs::read(&from)).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
-        assert_eq!(user.run(|| linked.hold()).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        let linked = directory.join("step-2/key");
+        assert_eq!(user.run(|| fs::read(&linked)).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        let (mut held, mut scan) = (HeldSteps::default(), DirectoryScan { entries, links, left_out });
+        user.run(|| held.update(&checkpoints, &mut scan, |_| true)).unwrap();
+        assert_eq!(held.unheld.as_deref(), Some("Permission denied"));
         let mut found = FoundFiles::default();
         collect_files(&directory.join("step-1"), &mut found);
         assert!(found.files.is_empty() && found.missing[0].contains("a link to a file outside of"), "{found:?}");

@@ -1,5 +1,6 @@
 //! NVIDIA's management library, loaded at run time, in a thread of its own that answers one question after the other.
 
+use std::fmt::Display;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
@@ -8,6 +9,8 @@ use model::fault::error_sentence;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 use tokio::sync::oneshot;
+
+use crate::agent_error::AgentError;
 
 const MIB: u64 = 1024 * 1024;
 
@@ -19,8 +22,8 @@ pub(super) struct GpuReading {
 }
 
 impl GpuReading {
-    fn from_problem(problem: impl Into<String>) -> Self {
-        Self { gpus: Vec::new(), problems: vec![problem.into()] }
+    fn from_problem(problem: impl Display) -> Self {
+        Self { gpus: Vec::new(), problems: vec![problem.to_string()] }
     }
 }
 
@@ -73,13 +76,14 @@ fn serve_requests(asked: &Receiver<oneshot::Sender<GpuReading>>) {
     }
 }
 
-fn read_gpus(open: &mut Option<Nvml>) -> Result<GpuReading, String> {
+fn read_gpus(open: &mut Option<Nvml>) -> Result<GpuReading, AgentError> {
     let nvml = match open {
         Some(nvml) => nvml,
         None => open.insert(Nvml::init().map_err(|error| not_opened(&error))?),
     };
-    let count =
-        nvml.device_count().map_err(|error| format!("the GPUs cannot be counted: {}", error_sentence(&error)))?;
+    let uncounted =
+        |error: NvmlError| AgentError::new(format!("the GPUs cannot be counted: {}", error_sentence(&error)));
+    let count = nvml.device_count().map_err(uncounted)?;
     let mut look = match count {
         0 => GpuReading::from_problem("there is no NVIDIA GPU here of which CloudWatch could be told"),
         _ => GpuReading::default(),
@@ -94,13 +98,13 @@ fn read_gpus(open: &mut Option<Nvml>) -> Result<GpuReading, String> {
     Ok(look)
 }
 
-fn not_opened(error: &NvmlError) -> String {
-    match error {
+fn not_opened(error: &NvmlError) -> AgentError {
+    AgentError::new(match error {
         NvmlError::LibloadingError(error) => {
             format!("CloudWatch is told nothing of GPUs, for NVIDIA's library cannot be loaded: {error}")
         }
         error => format!("CloudWatch is told nothing of GPUs, for NVML cannot be begun: {}", error_sentence(error)),
-    }
+    })
 }
 
 /// What one of them tells; of what it does not tell, why.

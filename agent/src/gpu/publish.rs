@@ -11,6 +11,7 @@ use jobs::JobId;
 use jobs::telemetry::{GpuMetric, GpuSample, data};
 use model::config::JOB_METRICS_NAMESPACE;
 
+use crate::agent_error::AgentError;
 use crate::world::now;
 use crate::{aws, notice};
 
@@ -35,12 +36,12 @@ impl Publisher {
     ///
     /// # Errors
     /// Why `CloudWatch` does not have it.
-    pub(super) async fn publish(&mut self, job: &JobId, moments: &[Vec<GpuSample>]) -> Result<(), String> {
+    pub(super) async fn publish(&mut self, job: &JobId, moments: &[Vec<GpuSample>]) -> Result<(), AgentError> {
         let call = tokio::time::timeout(PATIENCE, self.put(job, moments)).await;
-        call.unwrap_or_else(|_| Err("it did not answer".to_owned()))
+        call.unwrap_or_else(|_| Err(AgentError::new("it did not answer")))
     }
 
-    async fn put(&mut self, job: &JobId, moments: &[Vec<GpuSample>]) -> Result<(), String> {
+    async fn put(&mut self, job: &JobId, moments: &[Vec<GpuSample>]) -> Result<(), AgentError> {
         let machine = match &mut self.0 {
             Some(machine) => machine,
             unknown => unknown.insert(PublishingMachine::find().await?),
@@ -51,13 +52,13 @@ impl Publisher {
         }
         let data = data.into_iter().map(|datum| metric_datum(datum, at)).collect();
         let call = machine.client.put_metric_data().namespace(JOB_METRICS_NAMESPACE).set_metric_data(Some(data));
-        call.send().await.map_err(|error| aws::said(&error))?;
+        call.send().await.map_err(|error| AgentError::new(aws::said(&error)))?;
         Ok(())
     }
 }
 
 impl PublishingMachine {
-    async fn find() -> Result<Self, String> {
+    async fn find() -> Result<Self, AgentError> {
         let metadata = notice::client();
         let instance = said(&metadata, INSTANCE).await?;
         let region = said(&metadata, REGION).await?;
@@ -65,10 +66,10 @@ impl PublishingMachine {
     }
 }
 
-async fn said(metadata: &imds::Client, path: &'static str) -> Result<String, String> {
+async fn said(metadata: &imds::Client, path: &'static str) -> Result<String, AgentError> {
     let answer = notice::get(metadata, path).await;
-    let answer = answer.map_err(|words| format!("the instance metadata does not answer: {words}"))?;
-    answer.ok_or_else(|| format!("the instance metadata has no {path}"))
+    let answer = answer.map_err(|why| AgentError::new(format!("the instance metadata does not answer: {why}")))?;
+    answer.ok_or_else(|| AgentError::new(format!("the instance metadata has no {path}")))
 }
 
 /// All values and how often each was seen, so that the average, the extremes and any percentile of a minute are true.

@@ -29,24 +29,24 @@ use gate::ApplyGate;
 use output::ApplyOutput;
 use review::{ApplyTask, ReviewedPlan};
 
-/// Whoever takes longer to answer gets a second look before anything is ended.
+/// After a longer time at the question, the list is checked again before anything is stopped.
 const ANSWER_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 
-/// Carry out what a run left for a person to review: exactly that list, each item checked again
+/// Carry out what a run left for approval: exactly that list, each item checked again
 ///
-/// What has changed since is left alone, and so is whatever is not on the list. It may be interrupted: the same command goes
-/// on where it was.
+/// It skips what has changed since, and everything that is not on the list. After an interruption the same command
+/// continues where it was.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit codes: 0 all of it is done; 1 some of it is not; 2 refused, nothing was done.\n\n\
+#[command(after_help = "Exit codes: 0 everything was done; 1 some of it was not; 2 refused, nothing was done.\n\n\
                         Example:\n  curfew apply 5f1c2a7e\n  curfew apply 5f1c2a7e --only i-0123456789abcdef0 --yes")]
 pub(crate) struct Apply {
-    /// The run or the beginning of its id, or its record's key in the state bucket: `curfew plans` lists them
+    /// Id of the run or its beginning, or its record's key in the state bucket: `curfew plans` lists them
     #[arg(value_name = "PLAN")]
     pub(crate) plan: String,
-    /// Of the list only this resource; may be given several times
+    /// Act only on this resource of the list; may be repeated
     #[arg(long, value_name = "RESOURCE")]
     pub(crate) only: Vec<String>,
-    /// Do it without being asked
+    /// Act without asking
     #[arg(long, short)]
     pub(crate) yes: bool,
 }
@@ -64,7 +64,7 @@ impl Apply {
         if let Some(observed) = only_observed(&record) {
             screen::progress(format!("{observed}."));
         }
-        screen::progress(format!("Checking {} again …", screen::counted(items.len(), "end")));
+        screen::progress(format!("Checking {} again …", screen::counted(items.len(), "action")));
         let Some((task, again)) = self.confirmed(task, &items).await? else {
             screen::progress("Nothing was done.");
             return Ok(CommandStatus::Findings);
@@ -96,8 +96,8 @@ impl Apply {
         Ok(waiting.into_iter().filter(|item| self.only.iter().any(|only| only == item.resource.as_str())).collect())
     }
 
-    /// What is to be carried out, as it is now; `None` where the person does not want it. Whoever took their time gets a
-    /// second look, by the configuration as it is by then, which can only leave out more.
+    /// What is to be carried out, as it is now; `None` if the person does not want it. Whoever took their time gets a second look, by the
+    /// configuration as it is by then, which can only leave out more.
     async fn confirmed<'t>(
         &self,
         task: ApplyTask<'t>,
@@ -136,7 +136,7 @@ fn only_observed(record: &RunRecord) -> Option<String> {
 
 fn nothing_waits(context: &CommandContext, record: &RunRecord) -> Result<CommandStatus, CommandError> {
     let observed = only_observed(record).map(|observed| format!("; {observed}")).unwrap_or_default();
-    screen::progress(format!("Nothing of run {} waits for a person{observed}.", record.run));
+    screen::progress(format!("Nothing of run {} awaits approval{observed}.", record.run));
     if context.global.json {
         ApplyOutput::from_outcomes(record, None, &Vec::new()).show(true)
     } else {

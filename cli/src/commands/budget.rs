@@ -14,18 +14,18 @@ use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::screen;
 
-/// Show what each budget has spent and what is forecast, or one budget in full
+/// Show the spend and the forecast of each budget, or one budget in full
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 no budget is spent; 1 one is; 2 its figures are old or missing.\n\n\
                         Example:\n  curfew budget\n  curfew budget vision\n  curfew budget --account --month 2026-10")]
 pub(crate) struct Budget {
-    /// One team, by the value of its tag: what it was spent on, and what would bring it back; untagged, or "(no team)", for what has no team
+    /// Team to show in full, by the value of its tag; untagged, or "(no team)", for what has no team
     #[arg(value_name = "TEAM")]
     team: Option<TeamName>,
-    /// The same of the whole account
+    /// Show the whole account in full
     #[arg(long, conflicts_with = "team")]
     account: bool,
-    /// Of this month instead of the present one, such as 2026-10
+    /// Show this month instead of the current one, such as 2026-10
     #[arg(long, value_name = "MONTH")]
     month: Option<String>,
 }
@@ -34,13 +34,13 @@ pub(crate) struct Budget {
 /// {
 ///   "schema": 1, "at": "2026-11-22T00:50:00Z", "month": "2026-11", "time_zone": "UTC",
 ///   "budgets": [{"of": "team", "team": "vision", "state": "fresh", "over": false,
-///                "percent": 84, "forecast_percent": 98, "at_least": false, "standing": {"as_of": "…", "budget_usd": 5000, "spent_usd": 4210.13, …}}],
-///   "troubles": []
+///                "percent": 84, "forecast_percent": 98, "at_least": false, "budget": {"as_of": "…", "budget_usd": 5000, "spent_usd": 4210.13, …}}],
+///   "problems": []
 /// }
 /// ```
-/// `standing` is the document in the state bucket, null where there is none; `state` is `fresh`, `final` (the month is over),
-/// `stale`, `absent` or `gone` (neither the configuration nor the ledger has the team any more). A percentage is null without
-/// a budget. `at_least` says that more may be spent than the figures say. `troubles` says why nobody can say, and what to do.
+/// `budget` is the document in the state bucket, null if there is none; `state` is `fresh`, `final` (the month is over), `stale`,
+/// `absent` or `gone` (neither the configuration nor the ledger has the team any more). A percentage is null without a budget. `at_least`
+/// says that more may be spent than the figures say. `problems` says why nobody can say, and what to do.
 #[derive(Serialize)]
 struct BudgetOutput<'a> {
     schema: u32,
@@ -48,7 +48,7 @@ struct BudgetOutput<'a> {
     month: &'a str,
     time_zone: &'a str,
     budgets: &'a [overview::BudgetRow],
-    troubles: Vec<String>,
+    problems: Vec<String>,
 }
 
 impl Budget {
@@ -77,11 +77,11 @@ impl Budget {
             return Err(CommandError::new(stranger));
         }
         let overview = BudgetOverview::from_documents(read.documents, wanted.as_ref(), &config, period, context.now);
-        let mut troubles = read.unread;
-        let is_incomplete = !troubles.is_empty();
-        troubles.extend(overview.problems());
-        for trouble in &troubles {
-            screen::warn(trouble);
+        let mut problems = read.unread;
+        let is_incomplete = !problems.is_empty();
+        problems.extend(overview.problems());
+        for problem in &problems {
+            screen::warn(problem);
         }
         if context.global.json {
             screen::json(&BudgetOutput {
@@ -90,7 +90,7 @@ impl Budget {
                 month: &overview.period.month,
                 time_zone: &config.account.time_zone,
                 budgets: &overview.rows,
-                troubles,
+                problems,
             })?;
         } else {
             show::show(&overview, wanted.is_some());

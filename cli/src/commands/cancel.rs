@@ -20,10 +20,10 @@ use crate::world;
                   Example:\n  curfew cancel llama\n  curfew cancel vision/llama-1a2b3c4d --yes"
 )]
 pub(crate) struct Cancel {
-    /// <team>/<job>, or a part of that which no other job has
+    /// Name of the job: <team>/<job>, or a unique part of it
     #[arg(value_name = "JOB")]
     job: String,
-    /// Do not ask
+    /// Act without asking
     #[arg(long)]
     yes: bool,
 }
@@ -69,10 +69,10 @@ fn question(job: &Job, overview: &JobOverview) -> String {
     };
     let kept = match (job.terms.checkpoint.is_some(), overview.step) {
         (_, Some(step)) => format!(" Its checkpoint of step {step} stays."),
-        (true, None) => " It has no complete checkpoint that anybody knows of.".to_owned(),
+        (true, None) => " It has no known complete checkpoint.".to_owned(),
         (false, None) => String::new(),
     };
-    plain(&format!("End {}, which is {}{machine}?{kept}", overview.job, overview.state))
+    plain(&format!("Cancel {}, which is {}{machine}?{kept}", overview.job, overview.state))
 }
 
 fn said(
@@ -86,10 +86,10 @@ fn said(
     } else {
         let job = plain(&overview.job.to_string());
         screen::print_line(match (outcome, cancel) {
-            ("cancelled", _) => format!("{job}: is cancelled; what becomes of it:  curfew jobs {job}"),
+            ("cancelled", _) => format!("{job}: is cancelled; follow it with:  curfew jobs {job}"),
             ("declined", _) => format!("{job}: not cancelled, it was not confirmed"),
             (_, Some(before)) => format!("{job}: was cancelled at {} (unchanged)", before.at),
-            (_, None) => format!("{job}: is over, it has {} (unchanged)", past(overview.state)),
+            (_, None) => format!("{job}: has {} (unchanged)", past(overview.state)),
         });
     }
     Ok(if outcome == "declined" { CommandStatus::Findings } else { CommandStatus::Success })

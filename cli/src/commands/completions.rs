@@ -11,7 +11,7 @@ use crate::screen;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  curfew completions bash > ~/.local/share/bash-completion/completions/curfew")]
 pub(crate) struct Completions {
-    /// Which shell
+    /// Print them for this shell
     pub(crate) shell: Shell,
 }
 

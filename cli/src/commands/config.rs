@@ -12,7 +12,7 @@ use crate::arguments::Global;
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 
-/// Check a configuration before it is put in place, or show the one that is
+/// Check a configuration before you deploy it, or show the deployed one
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
     Check(check::Check),

@@ -28,17 +28,17 @@ use crate::context::{CommandContext, own_ceiling};
 use crate::screen;
 use section::DoctorSection;
 
-/// Say whether the deployment is alive and safe
+/// Check that the deployment is alive and safe
 ///
-/// Looks at the last runs, alarms, subscriptions, the configuration, the telemetry of GPUs, the permissions of each function
-/// (by IAM's policy simulator), the roles of teams' machines, GPU quotas, and tags that nothing owns any more. Each finding comes with its remedy. Nothing
+/// Checks the last runs, alarms, subscriptions, the configuration, the telemetry of GPUs, the permissions of each function
+/// (by IAM's policy simulator), the roles of teams' machines, GPU quotas, and stray tags. Each finding comes with its remedy. Nothing
 /// is changed.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 all is well (there may be notes); 1 something was found, or could not be looked at; \
+    after_help = "Exit codes: 0 no finding (there may be notes); 1 a finding, or something could not be checked; \
                         2 nothing could be looked at.\n\n\
                         Permissions: it reads CloudFormation, the state bucket, CloudWatch, SNS, EC2, Service Quotas, \
-                        iam:SimulatePrincipalPolicy, iam:GetRole and iam:ListInstanceProfiles. What lacks is named, and the rest is checked all the same.\n\n\
+                        iam:SimulatePrincipalPolicy, iam:GetRole and iam:ListInstanceProfiles. It names a missing permission, and checks everything else.\n\n\
                         Example:\n  curfew doctor"
 )]
 pub(crate) struct Doctor {}

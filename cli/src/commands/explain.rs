@@ -9,7 +9,7 @@ use clap::Args;
 use serde::Serialize;
 
 use self::account::ExplainAccount;
-use self::outcome::ExplainedResource;
+use self::outcome::{ExplainedResource, Unexplained};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
@@ -48,7 +48,9 @@ impl Explain {
         for named in &self.resources {
             match account.explain(named).await {
                 Ok(explained) => all.explained.push(explained),
-                Err(error) => all.unexplained.push(ExplainFailure { resource: named.id.to_string(), error }),
+                Err(Unexplained(error)) => {
+                    all.unexplained.push(ExplainFailure { resource: named.id.to_string(), error });
+                }
             }
         }
         if context.global.json {

@@ -5,10 +5,11 @@ use cloud::CallError;
 use cloud::operator::{LocateResult, locate, remove_tags, write_tag};
 use jiff::Timestamp;
 use model::curfew_tags::kept_until;
+use model::fault::InvalidValue;
 use model::id::{Region, ResourceId};
 use model::instance::Tags;
+use model::observation::ObservedResource;
 use operator::keep::{KeepRequest, KeepUntil, TagChange, change};
-use plan::ObservedResource;
 use serde::Serialize;
 
 use crate::command_error::{CommandError, describe_call_error};
@@ -20,7 +21,7 @@ use crate::screen;
 /// Exempt resources from Curfew until a date
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Writes the tag curfew:keep-until. Until then Curfew leaves them alone; an end that it has announced is \
+    after_help = "Writes the tag curfew:keep-until. Until then Curfew skips them; an action that it has announced is \
                         off.\n\nExample:\n  curfew keep i-0123456789abcdef0 3d",
     override_usage = "curfew keep [OPTIONS] <RESOURCE>... <HOW-LONG>",
     // So that it is for `read` to say which of the two lacks.
@@ -66,7 +67,7 @@ impl Keep {
 }
 
 /// A word before the last that names nothing: as in `3 days`, or a wrong id.
-fn not_an_id(word: &str, why: &str, example: &str) -> CommandError {
+fn not_an_id(word: &str, why: &InvalidValue, example: &str) -> CommandError {
     if word.starts_with(|first: char| first.is_ascii_digit()) {
         return CommandError::new(format!("how long comes last, in one word: curfew keep {example} 3d"));
     }
@@ -76,7 +77,7 @@ fn not_an_id(word: &str, why: &str, example: &str) -> CommandError {
 /// Exempt resources from Curfew for good
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Writes the tag curfew:protected. Curfew touches them no more, not even their tags; its roles may not \
+    after_help = "Writes the tag curfew:protected. Curfew no longer touches them, not even their tags; its roles may not \
                         either.\n\nExample:\n  curfew protect i-0123456789abcdef0"
 )]
 pub(crate) struct Protect {
@@ -101,10 +102,10 @@ pub(crate) struct Release {
     /// Ids, such as i-0123456789abcdef0, vol-0123456789abcdef0 or snap-0123456789abcdef0
     #[arg(required = true, value_name = "RESOURCE")]
     resources: Vec<NamedResource>,
-    /// Take back only that they are kept
+    /// Remove only curfew:keep-until
     #[arg(long, conflicts_with = "protected")]
     keep: bool,
-    /// Take back only that they are protected
+    /// Remove only curfew:protected
     #[arg(long)]
     protected: bool,
 }
@@ -212,7 +213,7 @@ async fn apply_to_resource(
     let region = seen.region();
     let change = match change(&seen, word, context.now) {
         Ok(change) => change,
-        Err(why) => return failed(Some(region), why, false),
+        Err(why) => return failed(Some(region), why.to_string(), false),
     };
     if let Err(error) = make(context, region, named, &change).await {
         return failed(Some(region), describe_call_error(&error), true);

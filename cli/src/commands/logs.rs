@@ -23,18 +23,18 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Show the log of a job's command
 #[derive(Debug, Args)]
 #[command(
-    after_help = "It is the end of the log, as the agent last uploaded it. Exit codes: 0 here it is; 1 there is none; 2 nobody \
-                        can say.\n\nExample:\n  curfew logs llama\n  curfew logs vision/llama-1a2b3c4d --attempt 1\n  \
+    after_help = "Prints the end of the log, as the agent last uploaded it. Exit codes: 0 printed; 1 there is no log; 2 error or \
+                        incomplete result.\n\nExample:\n  curfew logs llama\n  curfew logs vision/llama-1a2b3c4d --attempt 1\n  \
                         curfew logs llama --follow"
 )]
 pub(crate) struct Logs {
-    /// <team>/<job>, or a part of that which no other job has
+    /// Name of the job: <team>/<job>, or a unique part of it
     #[arg(value_name = "JOB")]
     job: String,
-    /// Go on until the job is over
+    /// Follow the log until the job has ended
     #[arg(long, short, conflicts_with = "json")]
     follow: bool,
-    /// Of this attempt [default: the newest that has a log]
+    /// Show the log of this attempt [default: the newest with a log]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     attempt: Option<u32>,
 }
@@ -111,7 +111,7 @@ impl Logs {
                 }
                 let news = news(&shown.bytes, &found.bytes);
                 if news.skipped {
-                    screen::progress("(some of it came and went unseen)");
+                    screen::progress("(some lines in between were not seen)");
                 }
                 write(news.bytes);
                 shown = found;

@@ -1,4 +1,4 @@
-//! `curfew plans`: what runs found and did, and what waits for a person.
+//! `curfew plans`: what runs found and did, and what awaits approval.
 
 mod find;
 mod list;
@@ -9,6 +9,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use jiff::SignedDuration;
 use model::duration;
+use model::fault::InvalidValue;
 use operator::doctor::runs::FUNCTIONS;
 
 use crate::command_error::CommandError;
@@ -21,26 +22,24 @@ pub(super) use show::{minute, outcome_name, worth};
 /// Records are listed day by day, so that there is an end to it.
 const SINCE_MAX: SignedDuration = SignedDuration::from_hours(92 * 24);
 
-/// List what recent runs found and did, or show one run to be reviewed
+/// List what recent runs found and did, or show one run for review
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Exit codes: 0 nothing waits; 1 something waits for a person; 2 a record could not be read.\n\n\
-                        Example:\n  curfew plans --since 7d --function reap-volumes\n  curfew plans 5f1c2a7e"
-)]
+#[command(after_help = "Exit codes: 0 nothing awaits approval; 1 something does; 2 a record could not be read.\n\n\
+                        Example:\n  curfew plans --since 7d --function reap-volumes\n  curfew plans 5f1c2a7e")]
 pub(crate) struct Plans {
-    /// One run: its id or the beginning of it, or its record's key in the state bucket
+    /// Id of a run or its beginning, or its record's key in the state bucket
     #[arg(value_name = "PLAN", conflicts_with_all = ["since", "function", "all", "limit"])]
     pub(crate) plan: Option<String>,
-    /// How far back to look
+    /// List runs of this period
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = since)]
     pub(crate) since: SincePeriod,
-    /// Of one function only
+    /// List runs of this function only
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(FUNCTIONS.map(|known| known.function)))]
     pub(crate) function: Option<String>,
-    /// Also runs that found nothing
+    /// Also list runs that found nothing
     #[arg(long)]
     pub(crate) all: bool,
-    /// How many runs at most, the newest first
+    /// List at most so many runs, the newest first
     #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = limit)]
     pub(crate) limit: u16,
 }
@@ -66,18 +65,18 @@ pub(crate) struct SincePeriod {
     text: String,
 }
 
-fn since(text: &str) -> Result<SincePeriod, String> {
-    let duration = duration::parse(text).map_err(|error| error.to_string())?;
+fn since(text: &str) -> Result<SincePeriod, InvalidValue> {
+    let duration = duration::parse(text).map_err(InvalidValue::new)?;
     if duration > SINCE_MAX {
-        return Err(format!("{} is the most", duration::format_duration(SINCE_MAX)));
+        return Err(InvalidValue::new(format!("{} is the most", duration::format_duration(SINCE_MAX))));
     }
     Ok(SincePeriod { duration, text: text.to_owned() })
 }
 
-fn limit(text: &str) -> Result<u16, String> {
+fn limit(text: &str) -> Result<u16, InvalidValue> {
     match text.parse() {
-        Ok(0) => Err("it is at least 1".to_owned()),
+        Ok(0) => Err(InvalidValue::new("it is at least 1")),
         Ok(limit) => Ok(limit),
-        Err(_) => Err(format!("write a number from 1 to {}", u16::MAX)),
+        Err(_) => Err(InvalidValue::new(format!("write a number from 1 to {}", u16::MAX))),
     }
 }

@@ -15,6 +15,7 @@ use clap::Args;
 use futures::future::{Either, select};
 use futures::{StreamExt as _, stream};
 use model::config::Config;
+use model::fault::InvalidValue;
 use model::id::Region;
 use model::mode::Mode;
 use model::observation::{Gap, GapKind, Observation};
@@ -38,11 +39,11 @@ const REGIONS_AT_ONCE_MAX: usize = 6;
 /// After so long without an answer, people hear what is waited for.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Find GPU instances and volumes that cost and do nothing, in every region, with read permissions alone
+/// Find idle GPU instances and unused volumes in every region, with read permissions only
 ///
-/// Nothing has to be deployed, and nothing is changed. An instance is told where it is idle, idle with GPU memory held
-/// (reserved), without its required tags (untagged), or without the metrics that would say whether it works
-/// (uninstrumented); a volume where it is attached to nothing (orphaned). What is protected or kept by tag is left out.
+/// It needs no deployment, and changes nothing. It lists instances that are idle, idle with GPU memory held
+/// (reserved), without required tags (untagged), or without the metrics to judge them by
+/// (uninstrumented); and volumes that are unattached (orphaned). It leaves out what is protected or kept by tag.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Needs ec2:DescribeRegions, ec2:DescribeInstances, ec2:DescribeInstanceTypes, ec2:DescribeSpotInstanceRequests, \
@@ -56,13 +57,13 @@ interrupted.
 Example:
   curfew scan --profile research --regions us-east-1,eu-central-1")]
 pub(crate) struct Scan {
-    /// Look in these regions only, comma-separated [default: those of the configuration, else every enabled one]
+    /// Scan only these regions, comma-separated [default: those of the configuration, else every enabled one]
     #[arg(long, value_name = "REGIONS", value_delimiter = ',', value_parser = region)]
     regions: Vec<Region>,
-    /// Judge by this configuration [default: the deployed one; where nothing is deployed, the defaults]
+    /// Judge by this configuration [default: the deployed one, or without a deployment the defaults]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Show no progress: only the result, and what could not be seen
+    /// Show no progress: only the result, and what could not be read
     #[arg(long, short)]
     quiet: bool,
 }
@@ -225,9 +226,9 @@ impl ScanResult {
 }
 
 /// Becomes part of an address (EC2 user guide, "Regions and Zones").
-fn region(text: &str) -> Result<Region, String> {
+fn region(text: &str) -> Result<Region, InvalidValue> {
     let text = text.trim();
     let is_legal = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'-';
     let legal = !text.is_empty() && text.bytes().all(is_legal);
-    if legal { Ok(Region::from(text)) } else { Err("write it as us-east-1".to_owned()) }
+    if legal { Ok(Region::from(text)) } else { Err(InvalidValue::new("write it as us-east-1")) }
 }

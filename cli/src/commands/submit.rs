@@ -25,7 +25,7 @@ use crate::screen;
 /// Submit a GPU job, or estimate what it costs and where it would run
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The file is judged as Curfew judges it, and where it would run now, and what it can cost at most, is shown first. \
+    after_help = "It checks the file as Curfew does, and first shows where it would run now, and what it can cost at most. \
                         Exit codes: 0 submitted, or with --dry-run legal; 1 it has mistakes, was rejected, or would be held, or can be launched \
                         nowhere now; 2 error or incomplete result.\n\nExample:\n  curfew submit train.toml --team vision --dry-run\n  \
                         curfew submit train.toml --team vision --wait"
@@ -34,10 +34,10 @@ pub(crate) struct Submit {
     /// The job, as docs/jobs.md describes it; - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Whose it is, and whose budget pays [default: the only team of the configuration]
+    /// Submit it for this team, on its budget [default: the only team of the configuration]
     #[arg(long, value_name = "NAME", env = "CURFEW_TEAM", hide_env_values = true)]
     team: Option<TeamName>,
-    /// Only say what would come of it
+    /// Only show what would happen
     #[arg(long)]
     dry_run: bool,
     /// Wait until it is accepted or rejected
@@ -103,7 +103,7 @@ impl Submit {
             }
         };
         if !config.teams.is_empty() && config.team(&team).is_none() {
-            screen::warn(format!("the configuration says nothing of a team {team}; it has {}", teams(&config)));
+            screen::warn(format!("the configuration has no team {team}; it has {}", teams(&config)));
         }
         document.transfers = spec.terms.transfer_prices();
         document.role_missing = role::missing(context, &store, &config, &team, &spec.terms).await;
@@ -149,9 +149,9 @@ impl Submit {
         let mut names = config.teams.keys();
         match (names.next(), names.next()) {
             (Some(only), None) => Ok(only.clone()),
-            (None, _) => Err(CommandError::new("whose job is it? Name the team by --team or CURFEW_TEAM")),
+            (None, _) => Err(CommandError::new("no team: name it by --team or CURFEW_TEAM")),
             _ => Err(CommandError::new(format!(
-                "whose job is it? Name the team by --team or CURFEW_TEAM; the configuration has {}",
+                "no team: name it by --team or CURFEW_TEAM; the configuration has {}",
                 teams(config)
             ))),
         }
@@ -166,8 +166,8 @@ fn teams(config: &Config) -> String {
 async fn put(store: &Store, team: &TeamName, spec: &JobSpec, bytes: &[u8]) -> Result<SubmittedSpec, CommandError> {
     if let Some(key) = answer::unanswered(store, team, &spec.name).await? {
         return Err(CommandError::with(
-            format!("{key} is there already, and nobody has answered it yet"),
-            "wait for its answer, or give this one another name; where none comes, curfew doctor says why",
+            format!("{key} exists already, and has no answer yet"),
+            "wait for its answer, or use another name; if none comes, run curfew doctor",
         ));
     }
     let text = String::from_utf8_lossy(bytes);

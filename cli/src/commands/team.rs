@@ -20,7 +20,7 @@ use crate::screen;
 const TIMEOUT: Duration = Duration::from_mins(10);
 const POLL_EVERY: Duration = Duration::from_secs(3);
 
-/// Make, list or delete the roles of teams' machines
+/// Create, list or delete the roles of teams' machines
 #[derive(Debug, Subcommand)]
 pub(crate) enum Team {
     Create(create::Create),
@@ -43,7 +43,7 @@ fn role_of(team: &TeamName) -> Result<String, CommandError> {
     match team.as_str().trim() {
         "" => Err(CommandError::new("the team's name is empty; name it as its folder of the inbox is called")),
         name if name != team.as_str() => {
-            Err(CommandError::new(format!("{:?} has blanks at its ends, and no team is called so", team.as_str())))
+            Err(CommandError::new(format!("{:?} has blanks at its ends, which no team's name has", team.as_str())))
         }
         _ => team_role(team).map_err(CommandError::new),
     }
@@ -76,6 +76,6 @@ fn not_done(stack: &str, found: Option<&TeamStack>) -> CommandError {
         found.and_then(|found| found.reason.as_deref()).map(|reason| format!(": {reason}")).unwrap_or_default();
     CommandError::with(
         format!("the stack {stack} is {status}{}", screen::plain(&reason)),
-        format!("its events say why: aws cloudformation describe-stack-events --stack-name {stack}"),
+        format!("its events have the reason: aws cloudformation describe-stack-events --stack-name {stack}"),
     )
 }

@@ -26,17 +26,17 @@ use crate::screen;
 /// Start what Curfew stopped, and restore what it deleted
 #[derive(Debug, Args)]
 #[command(
-    after_help = "An instance is started and watched until it runs. A volume is made again from its safety snapshot, with \
+    after_help = "It starts an instance and watches until it runs. It restores a volume from its safety snapshot, with \
                         its zone, type, size and tags, under a new id.\n\nExample:\n  curfew undo vol-0123456789abcdef0"
 )]
 pub(crate) struct Undo {
     /// Ids, such as i-0123456789abcdef0 or vol-0123456789abcdef0
     #[arg(required = true, value_name = "RESOURCE")]
     resources: Vec<NamedResource>,
-    /// Do it without being asked
+    /// Act without asking
     #[arg(long, short)]
     yes: bool,
-    /// Make a volume once more that was made again already
+    /// Restore a volume again that was restored already
     #[arg(long)]
     again: bool,
 }
@@ -203,7 +203,7 @@ fn question(cases: &[UndoCase]) -> String {
     format!("This will {}. Go on?", parts.join(", and "))
 }
 
-/// What is done to all of one kind, and what they cost together; `None` where there are none.
+/// What is done to all of one kind, and what they cost together; `None` if there are none.
 fn part(
     cases: &[UndoCase],
     verb: &str,

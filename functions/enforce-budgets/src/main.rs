@@ -1,6 +1,7 @@
 //! `enforce-budgets`: keeps the ledger of what GPUs cost, and holds teams to their budgets.
 //!
-//! Woken every quarter of an hour, and by AWS Budgets: observe every region, take down what runs, decide, tell, report. It ends nothing.
+//! Runs every quarter of an hour, and on notifications of AWS Budgets: observe every region, record what runs, decide, notify, report. It
+//! stops nothing.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,6 @@
-//! `reap-instances`: sends untagged, idle, expired and out-of-hours GPU instances home.
+//! `reap-instances`: stops untagged, idle, expired and out-of-hours GPU instances.
 //!
-//! Woken every 5 minutes: observe every region, decide, act, report.
+//! Runs every 5 minutes: observe every region, decide, act, report.
 
 use std::process::ExitCode;
 

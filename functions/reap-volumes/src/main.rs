@@ -1,6 +1,6 @@
-//! `reap-volumes`: clears orphaned EBS volumes away, in a way that can be undone.
+//! `reap-volumes`: deletes orphaned EBS volumes, in a way that can be undone.
 //!
-//! Woken every hour: observe every region, decide, act, report.
+//! Runs every hour: observe every region, decide, act, report.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
-//! `run-jobs`: launches what teams ask for as jobs, sees to it that it ends, and launches it again when AWS takes its machine back.
+//! `run-jobs`: launches the jobs of teams, terminates their machines, and launches them again when AWS reclaims one.
 //!
-//! Woken by the inbox, by what EC2 tells of instances, and every minute: each only names jobs to look at now. A warning of an interruption
-//! comes directly; other events come by a queue, several at once.
+//! Runs on objects of the inbox, on EC2's events, and every minute: each only names jobs to reconcile now. An interruption warning comes
+//! directly; other events come by a queue, several at once.
 
 use std::process::ExitCode;
 
@@ -43,7 +43,7 @@ async fn reconcile(
 
 fn hint(event: Event) -> EventHint {
     match event {
-        // Several events name several jobs. One look at all jobs costs less than a look for each event.
+        // Several events name several jobs. Reconciling all jobs once costs less than once for each event.
         Event::Scheduled | Event::BudgetNotification | Event::Batch => EventHint::All,
         Event::ObjectCreated(object) => {
             EventHint::Object { decoded: object.decoded_key(), bucket: object.bucket, key: object.key }

@@ -1,4 +1,4 @@
-"""What systemctl, systemd-run, shutdown, poweroff, reboot and halt do, as far as Curfew's user data and agent ask for it.
+"""What systemctl, systemd-run, shutdown and poweroff do, as far as Curfew's user data and agent ask for it.
 
 Source: systemctl(1), systemd-run(1), shutdown(8). Whatever else is asked is an error that says so.
 """
@@ -26,55 +26,34 @@ async def called(machine: Machine, name: str, words: list[str]) -> tuple[int, st
         return _systemd_run(machine, words)
     if name == "shutdown" and rest not in ([], ["now"], ["+0"]):
         return 1, f"shutdown: this stand-in only knows `now`, not {rest}"
-    if name in ("shutdown", "poweroff", "halt", "reboot"):
-        how = "reboot" if name == "reboot" or "-r" in options else "poweroff"
+    if name in ("shutdown", "poweroff") or rest[:1] == ["poweroff"]:
         # systemctl(1): what is forced stops no units, and once they are told twice, nothing at all.
-        _end(machine, how, 2 if name != "shutdown" and ("-f" in options or "--force" in options) else 0)
+        if name != "shutdown" and {"-f", "--force"} & set(options):
+            asyncio.get_running_loop().call_later(LOOK_SECONDS, machine.go_dark)
+        else:
+            machine.later(machine.go_down())
         return 0, ""
-    if name == "systemctl" and rest and rest[0] in ("poweroff", "reboot", "halt"):
-        _end(machine, "reboot" if rest[0] == "reboot" else "poweroff", options.count("--force") + options.count("-f"))
-        return 0, ""
-    if name == "systemctl":
-        return await _systemctl(machine, rest, "--no-block" in options)
-    return 1, f"{name}: unknown to this stand-in"
-
-
-def _end(machine: Machine, how: str, forced: int) -> None:
-    if forced:
-        asyncio.get_running_loop().call_later(LOOK_SECONDS, machine.go_dark, how)
-    else:
-        machine.later(machine.go_down(how))
+    return await _systemctl(machine, rest, "--no-block" in options)
 
 
 async def _systemctl(machine: Machine, words: list[str], is_asynchronous: bool) -> tuple[int, str]:
     verb, names = words[0] if words else "", [name if "." in name else f"{name}.service" for name in words[1:]]
-    if verb == "daemon-reload":
-        return 0, ""
     folder = machine.root / "etc/systemd/system"
-    missing = [name for name in names if not (folder / name).exists() and name not in machine.services]
-    if missing and verb in ("enable", "start", "restart"):
-        return 5, f"Unit {missing[0]} not found."
     for name in names:
-        if verb == "enable" and (unit := Unit.find(name, folder)):
+        unit = Unit.find(name, folder)
+        if unit is None:
+            return 5, f"Unit {name} not found."
+        if verb == "enable":
             for target in unit.wanted_by():
                 link = folder / f"{target}.wants" / name
                 link.parent.mkdir(exist_ok=True)
                 if not link.is_symlink():
                     link.symlink_to(folder / name)
-        elif verb == "disable":
-            (machine.root / WANTS / name).unlink(missing_ok=True)
         elif verb == "start":
             service = machine.start(name)
             while not is_asynchronous and service is not None and service.state == "activating":
                 await asyncio.sleep(LOOK_SECONDS)
-        elif verb == "stop" and name in machine.services:
-            await machine.stop(machine.services[name])
-        elif verb == "is-active":
-            state = machine.services[name].state if name in machine.services else "inactive"
-            return (0 if state == "active" else 3), state
-        elif verb != "stop":
-            return 1, f"systemctl {verb}: unknown to this stand-in"
-    return 0, ""
+    return (0, "") if verb in ("daemon-reload", "enable", "start") else (1, f"systemctl {verb}: unknown to this stand-in")
 
 
 def _systemd_run(machine: Machine, words: list[str]) -> tuple[int, str]:

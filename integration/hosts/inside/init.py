@@ -252,12 +252,12 @@ class Machine:
 
     # The end
 
-    async def go_down(self, how: str) -> None:
-        """In order: `how` is `poweroff` or `reboot`."""
+    async def go_down(self) -> None:
+        """In order."""
         if self.goes_down:
             return
         self.goes_down = True
-        self.say(f"systemd: {how}: stops all units")
+        self.say("systemd: poweroff: stops all units")
         ordinary = [service for service in self.services.values() if service.has_default_dependencies]
         await asyncio.gather(*(self.stop(service) for service in ordinary))
         self.say("systemd: ends all other processes")
@@ -270,13 +270,13 @@ class Machine:
             await asyncio.sleep(LOOK_SECONDS)
         if self.others():
             self.say("systemd: kills what has not heeded its SIGTERM")
-        self.go_dark(how)
+        self.go_dark()
 
-    def go_dark(self, how: str) -> None:
+    def go_dark(self) -> None:
         """At once."""
-        self.say(f"systemd: {how}")
+        self.say("systemd: poweroff")
         with contextlib.suppress(OSError):
-            self.tell(off=how)
+            self.tell(off="poweroff")
         self.kill_others()
         os._exit(0)
 
@@ -301,12 +301,10 @@ class Machine:
             os._exit(1)
         told = json.loads(message)
         if told["do"] == "power-button":
-            self.later(self.go_down("poweroff"))
+            self.later(self.go_down())
         elif told["do"] == "break-timer":
             self.has_timers = False
             self.end_watch()
-        elif told["do"] == "run":
-            self.begin(["/bin/sh", "-c", told["line"]])
 
     def told_by_kernel(self, words: bytes) -> None:
         os.write(1, words)
@@ -314,7 +312,7 @@ class Machine:
     def sysrq(self, keys: bytes) -> None:
         """Linux kernel, "Magic SysRq key": `o` shuts the machine off, whatever else is stuck."""
         if b"o" in keys:
-            self.go_dark("poweroff")
+            self.go_dark()
 
     def later(self, what: Any) -> None:
         task = asyncio.create_task(what)

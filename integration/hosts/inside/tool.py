@@ -1,4 +1,4 @@
-"""A command that speaks to the machine's init: systemctl, systemd-run, shutdown, poweroff, reboot, halt.
+"""A command that speaks to the machine's init: systemctl, systemd-run, shutdown, poweroff.
 
 It is called by a script of that name, with the socket of init before its own arguments.
 """
@@ -23,8 +23,7 @@ def main() -> int:
         return 1
     code, words = json.loads(answered)
     if words:
-        # systemctl(1): 3 is the answer that a unit is not active, and no error.
-        print(words, file=sys.stdout if code in (0, 3) else sys.stderr)
+        print(words, file=sys.stderr if code else sys.stdout)
     return code
 
 

@@ -33,7 +33,6 @@ pub use spend::{LedgerSpends, ReservationTimes, SavingAction, Spend};
 /// What is older says nothing any more: it neither ends anything nor allows a launch. Four beats of a quarter of an hour.
 pub const STALE_AFTER: SignedDuration = SignedDuration::from_hours(1);
 
-/// Whose budget it is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BudgetHolder {
     /// All teams together, and what belongs to none.
@@ -49,7 +48,7 @@ pub enum BudgetVerdict {
     /// It is not spent, or there is none.
     #[default]
     Ok,
-    /// It is spent, and people are told.
+    /// It is spent, and people are notified.
     Notify,
     /// It is spent: no further job is launched.
     Hold,
@@ -67,13 +66,13 @@ pub struct Budget {
     /// The month, `yyyy-mm`, in the account's time zone.
     #[serde(default)]
     pub month: String,
-    /// When it stood so; absent where only a reservation was made yet.
+    /// When it stood so; absent if only a reservation was made yet.
     #[serde(default)]
     pub as_of: Option<Timestamp>,
-    /// What may be spent in the month, where anybody said.
+    /// What may be spent in the month, if set.
     #[serde(default)]
     pub budget_usd: Option<Amount>,
-    /// What happens above it, where anybody said.
+    /// What happens above it, if set.
     #[serde(default)]
     pub over_budget: Option<OverBudget>,
     /// Until when something that ran was last seen, where that is not as young as `as_of`: what it cost since is not known.
@@ -94,7 +93,7 @@ pub struct Budget {
     /// What is reserved for jobs and not spent yet.
     #[serde(default)]
     pub reserved_usd: Amount,
-    /// What will be spent by the end of the month, and how that is estimated; absent where nobody can say.
+    /// What will be spent by the end of the month, and how that is estimated; absent if nobody can say.
     #[serde(default)]
     pub forecast_usd: Option<Amount>,
     /// How the forecast is made, in words.
@@ -133,7 +132,7 @@ pub struct Budget {
     /// What Cost Explorer says, where it is enabled: shown beside, never used to act.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billed: Option<CostExplorerFigures>,
-    /// When Cost Explorer was asked the last time and did not answer; absent where it did.
+    /// When Cost Explorer was asked the last time and did not answer; absent if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unanswered: Option<CostExplorerFailure>,
     /// What is reserved, by job `<team>/<job>`.
@@ -144,16 +143,13 @@ pub struct Budget {
 /// One instance or volume that money was spent on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spender {
-    /// Its id.
     pub resource: ResourceId,
-    /// Where it is.
     pub region: Region,
     /// What it is: `g5.xlarge`, `500 GiB gp3`.
     pub what: String,
     /// Its `Name` tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// What was spent on it this month.
@@ -177,11 +173,8 @@ pub struct OtherSpenders {
 /// Something whose price nobody knows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnpricedResource {
-    /// Its id.
     pub resource: ResourceId,
-    /// Where it is.
     pub region: Region,
-    /// What it is.
     pub what: String,
     /// For how long it ran at an unknown price this month, in seconds.
     pub seconds: u64,
@@ -200,7 +193,6 @@ pub struct CostExplorerFigures {
     pub from: String,
     /// Up to the beginning of this day, UTC, `yyyy-mm-dd`.
     pub until: String,
-    /// When it was asked.
     pub asked_at: Timestamp,
     /// By how much the ledger says more of the same instances (or less, where negative), in USD, of the same days.
     pub ledger_says_more_usd: f64,
@@ -209,7 +201,6 @@ pub struct CostExplorerFigures {
 /// A question that Cost Explorer did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CostExplorerFailure {
-    /// When it was asked.
     pub asked_at: Timestamp,
     /// Why, in words.
     pub error: String,
@@ -246,9 +237,7 @@ pub struct BudgetStatus {
     pub verdict: BudgetVerdict,
     /// When it stood so.
     pub as_of: Timestamp,
-    /// The month.
     pub month: String,
-    /// What is spent of it.
     pub spent: Amount,
     /// What is reserved besides.
     pub reserved: Amount,
@@ -257,7 +246,6 @@ pub struct BudgetStatus {
 /// The evidence against whoever has spent too much, or enough that people are to hear of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OverBudgetEvidence {
-    /// The month.
     pub month: String,
     /// When it began: what was announced before that was of another budget. Not in the response.
     #[serde(skip)]
@@ -266,7 +254,6 @@ pub struct OverBudgetEvidence {
     pub of: &'static str,
     /// What may be spent.
     pub budget_usd: Amount,
-    /// What is spent.
     pub spent_usd: Amount,
     /// What is reserved besides.
     pub reserved_usd: Amount,
@@ -299,9 +286,9 @@ impl Budget {
         }
     }
 
-    /// What the reaper needs to know of it; `None` where nothing is known, or nothing is set.
+    /// What the reaper needs to know of it; `None` if nothing is known, or nothing is set.
     #[must_use]
-    pub fn standing(&self) -> Option<BudgetStatus> {
+    pub fn to_status(&self) -> Option<BudgetStatus> {
         let as_of = self.as_of.filter(|_| self.budget_usd.is_some())?;
         let (verdict, month) = (self.verdict, self.month.clone());
         Some(BudgetStatus { verdict, as_of, month, spent: self.spent_usd, reserved: self.reserved_usd })

@@ -106,7 +106,7 @@ impl Ledger {
         ledger
     }
 
-    /// Which month and region it says that it is of, where it is of another; `None` where it is of these, or says nothing.
+    /// Which month and region it says that it is of, where it is of another; `None` if it is of these, or says nothing.
     #[must_use]
     pub fn other_than(&self, month: &CalendarMonth, region: &Region) -> Option<String> {
         let (says_month, says_region) = (self.month.as_deref(), self.region.as_ref());
@@ -122,7 +122,6 @@ impl Ledger {
         self.span
     }
 
-    /// The region.
     #[must_use]
     pub const fn region(&self) -> Option<&Region> {
         self.region.as_ref()

@@ -146,7 +146,7 @@ pub fn rate(quote: Option<Quote>) -> Option<Rate> {
     quote.map(|quote| quote.rate)
 }
 
-/// What has to be said beside several prices, each once: `table of 2026-09-24`; `None` where nothing has.
+/// What has to be said beside several prices, each once: `table of 2026-09-24`; `None` if nothing has.
 #[must_use]
 pub fn caveats(quotes: impl Iterator<Item = Quote>) -> Option<String> {
     let caveats: BTreeSet<String> = quotes.filter_map(|quote| quote.source.caveat()).collect();
@@ -182,7 +182,7 @@ impl PriceBook {
         Self { live, discounts, now }
     }
 
-    /// What ending an instance saves; `None` where the price is not known. It saves nothing of what is paid for anyway, whatever that costs.
+    /// What ending an instance saves; `None` if the price is not known. It saves nothing of what is paid for anyway, whatever that costs.
     #[must_use]
     pub fn saved_by_ending(&self, instance: &Instance) -> Option<Quote> {
         if instance.prepaid.is_some() || instance.purchase == PurchaseOption::CapacityBlock {
@@ -191,7 +191,7 @@ impl PriceBook {
         self.running_cost(instance)
     }
 
-    /// What an instance costs while it runs, whether or not ending it saves that; `None` where nobody knows.
+    /// What an instance costs while it runs, whether or not ending it saves that; `None` if unknown.
     ///
     /// In an on-demand capacity reservation that is what it costs on demand (EC2 user guide, "Capacity Reservation pricing and
     /// billing"). A dedicated host is billed as a whole, whatever runs on it, and a Capacity Block was paid up front, at a
@@ -225,7 +225,7 @@ impl PriceBook {
         Some(Quote { rate: self.discounted(instance_type, rate), source })
     }
 
-    /// The same in a zone; `None` where that is a Local Zone or a Wavelength Zone, which have prices of their own.
+    /// The same in a zone; `None` if that is a Local Zone or a Wavelength Zone, which have prices of their own.
     #[must_use]
     pub fn on_demand_in_zone(&self, region: &Region, instance_type: &TypeName, zone: &str) -> Option<Quote> {
         in_a_zone_of_the_region(region, zone).then(|| self.on_demand(region, instance_type))?
@@ -266,9 +266,8 @@ impl PriceBook {
         source.holds_from(listed).map(|from| (from, rate)).into_iter().collect()
     }
 
-    /// What a volume costs as long as it exists, attached or not: its size, and what is provisioned beyond what comes with
-    /// it. `None` where the price is not known, neither of another region nor of a Local Zone, and where EC2 does not say
-    /// what is provisioned.
+    /// What a volume costs as long as it exists, attached or not: its size, and what is provisioned beyond what comes with it. `None` if
+    /// the price is not known, neither of another region nor of a Local Zone, and where EC2 does not say what is provisioned.
     #[must_use]
     pub fn volume_cost(&self, volume: &Volume) -> Option<Quote> {
         let Volume { region, zone, volume_type, size_gib, iops, throughput_mibps, .. } = volume;
@@ -305,7 +304,7 @@ impl PriceBook {
     }
 }
 
-/// By how many percent this account pays less on demand than the list says; `None` where it pays the same.
+/// By how many percent this account pays less on demand than the list says; `None` if it pays the same.
 #[must_use]
 pub fn discount_percent(config: &PricesConfig, instance_type: &TypeName) -> Option<f64> {
     let percent = config.discount_percent.get(family(instance_type)).copied();

@@ -10,11 +10,9 @@ use crate::price::{PriceBook, Quote};
 /// Everything that the new volume is made with. The snapshot brings the data, and the key where it is encrypted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restoration {
-    /// Where.
     pub region: Region,
     /// The volume that was deleted, or is about to be.
     pub volume: ResourceId,
-    /// From what.
     pub snapshot: ResourceId,
     /// As what: zone, type, size, and what is provisioned.
     pub origin: VolumeOrigin,
@@ -35,8 +33,8 @@ impl Restoration {
         }
     }
 
-    /// Of a volume that is gone, by what Curfew wrote on its snapshot; `None` where the snapshot is not whole, or somebody
-    /// wrote something else into it.
+    /// Of a volume that is gone, by what Curfew wrote on its snapshot; `None` if the snapshot is not whole, or somebody wrote something
+    /// else into it.
     #[must_use]
     pub fn of_snapshot(snapshot: &Snapshot) -> Option<Self> {
         // The snapshot says as well how large its volume was.

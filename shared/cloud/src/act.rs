@@ -1,4 +1,4 @@
-//! Calls that change one resource of EC2, and the look at it before. In which order a step makes them, `execution` says.
+//! Calls that change one resource of EC2, and some of the looks at it before. In which order a step makes them, `execution` says.
 
 use aws_sdk_ec2::config::Config;
 use aws_sdk_ec2::config::retry::RetryConfig;
@@ -7,36 +7,17 @@ use model::curfew_tags::SNAPSHOT_OF;
 use model::id::{Region, ResourceId};
 use model::instance::{Instance, Tags};
 use model::volume::Snapshot;
-use plan::ObservedResource;
 use ports::Ec2Write;
 
 use crate::aws::Aws;
 use crate::describe::{self, DESCRIBE_INSTANCES};
 use crate::error::{CallError, CallErrorKind, call_error};
 
-/// The resource as it is now.
-pub(crate) async fn describe_again(aws: &Aws, seen: &ObservedResource) -> Result<ObservedResource, CallError> {
-    Ok(match seen {
-        ObservedResource::Instance(Instance { region, id, .. }) => {
-            ObservedResource::Instance(instance(aws, region, id).await?)
-        }
-        ObservedResource::Volume(volume) => {
-            ObservedResource::Volume(describe::volume(&aws.ec2(&volume.region), &volume.region, &volume.id).await?)
-        }
-        ObservedResource::Snapshot(Snapshot { region, id, .. }) => {
-            ObservedResource::Snapshot(describe::snapshot(&aws.ec2(region), region, id).await?)
-        }
-        ObservedResource::Budget { .. } => seen.clone(),
-    })
-}
-
-async fn instance(aws: &Aws, region: &Region, id: &ResourceId) -> Result<Instance, CallError> {
+/// The instance as it is now.
+pub(crate) async fn instance(aws: &Aws, region: &Region, id: &ResourceId) -> Result<Instance, CallError> {
     let page = describe::page(aws.ec2(region).describe_instances().instance_ids(id.as_str()), region).await?;
-    page.described.into_iter().next().map(|one| one.instance).ok_or_else(|| CallError {
-        call: DESCRIBE_INSTANCES,
-        region: region.clone(),
-        kind: CallErrorKind::NotFound,
-        message: format!("EC2 answered without {id}"),
+    page.described.into_iter().next().map(|one| one.instance).ok_or_else(|| {
+        CallError::new(DESCRIBE_INSTANCES, region, CallErrorKind::NotFound, format!("EC2 answered without {id}"))
     })
 }
 

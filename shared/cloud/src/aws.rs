@@ -20,16 +20,16 @@ use aws_smithy_http_client::{Builder, ConnectorBuilder};
 use model::id::Region;
 use tokio::sync::OnceCell;
 
-/// The first try and its repeats.
+/// The first attempt and its retries.
 const ATTEMPTS_MAX: u32 = 4;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(100);
 
-/// Where nothing says otherwise: the region that every account has.
+/// The default: every account has this region.
 const HOME_UNSAID: &str = "us-east-1";
 
-/// AWS, as the environment says where and who.
+/// AWS, with the region and the credentials of the environment.
 #[derive(Debug)]
 pub struct Aws {
     config: SdkConfig,
@@ -42,7 +42,7 @@ pub struct Aws {
 }
 
 impl Aws {
-    /// Reads the standard AWS variables; nothing is called yet.
+    /// Reads the standard AWS variables, without any call.
     ///
     /// Retries are those of the SDKs' standard mode: each call backs off by itself, and a quota of retries ends a storm.
     /// Adaptive mode limits all calls of a service together, in every region and for the life of the process: one throttled
@@ -114,7 +114,7 @@ impl Aws {
         aws_sdk_servicequotas::Client::from_conf(config)
     }
 
-    /// The Price List answers in few regions, which are none of the account's own.
+    /// The Price List has endpoints in few regions, independent of the account's.
     pub(crate) fn pricing(&self, region: &Region) -> aws_sdk_pricing::Client {
         self.pricing.client(region, |region| {
             let config = aws_sdk_pricing::config::Builder::from(&self.config).region(region).build();
@@ -163,7 +163,7 @@ pub(crate) fn loader() -> (ConfigLoader, SharedHttpClient) {
     (loader, http_client)
 }
 
-/// From the environment, where Lambda puts them; else from wherever the SDK looks.
+/// From the environment, where Lambda puts them; otherwise from the SDK's own chain.
 fn credentials(http_client: SharedHttpClient) -> CredentialsProviderChain {
     let environment = EnvironmentVariableCredentialsProvider::new();
     let elsewhere = SdkCredentialChain { http_client, chain: OnceCell::new() };

@@ -5,8 +5,7 @@ use aws_sdk_ec2::types::{GpuDeviceInfo, InstanceTypeInfo, SpotInstanceRequest, S
 use jiff::Timestamp;
 use model::instance::{Accelerator, InstanceTypeFacts, PurchaseOption};
 
-/// The facts of a type; `None` where it has no accelerator. Never by the name's prefix: EC2 API reference,
-/// `InstanceTypeInfo`.
+/// The facts of a type; `None` without an accelerator. Never by the prefix of its name: EC2 API reference, `InstanceTypeInfo`.
 pub(crate) fn machine(info: &InstanceTypeInfo) -> Option<InstanceTypeFacts> {
     let (accelerator, accelerators) = gpus(info).or_else(|| neuron(info)).or_else(|| inference(info))?;
     let vcpus = info.v_cpu_info.as_ref().and_then(|vcpus| vcpus.default_v_cpus);
@@ -46,8 +45,8 @@ fn whole(count: Option<i32>) -> u32 {
     count.and_then(|count| u32::try_from(count).ok()).unwrap_or_default()
 }
 
-/// How an instance of this Spot request is bought. A cancelled or closed request launches nothing any more (EC2 user
-/// guide, "Spot request status").
+/// How an instance of this Spot request is bought. A cancelled or closed request launches nothing more (EC2 user guide, "Spot request
+/// status").
 pub(crate) fn purchase_by(request: &SpotInstanceRequest) -> PurchaseOption {
     let over = matches!(request.state, Some(SpotInstanceState::Cancelled | SpotInstanceState::Closed));
     match request.r#type {
@@ -63,7 +62,7 @@ pub(crate) fn timestamp(time: &DateTime) -> Option<Timestamp> {
     Timestamp::new(time.secs(), i32::try_from(time.subsec_nanos()).ok()?).ok()
 }
 
-/// Whole seconds, which is all that AWS asks for.
+/// Whole seconds, which is all that AWS needs.
 pub(crate) fn date_time(at: Timestamp) -> DateTime {
     DateTime::from_secs(at.as_second())
 }

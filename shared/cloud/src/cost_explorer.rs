@@ -1,6 +1,7 @@
-//! What AWS has billed, by Cost Explorer. It is a day late, and shown beside the ledger, never used to act.
+//! The bill from Cost Explorer. It is a day late; Curfew shows it beside the ledger, and never acts on it.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use aws_sdk_costexplorer::types::{
     DateInterval, Dimension, DimensionValues, Expression, Granularity, GroupDefinition, GroupDefinitionType,
@@ -16,15 +17,15 @@ const CALL: &str = "ce:GetCostAndUsage";
 const METRIC: &str = "UnblendedCost";
 /// AWS Cost Management user guide, "Default reports": EBS is under the second.
 const SERVICES: [&str; 2] = ["Amazon Elastic Compute Cloud - Compute", "EC2 - Other"];
-/// What is no price of use (AWS Cost Management user guide, "Filtering the data that you want to view", charge types).
+/// Charge types that are no price of use (AWS Cost Management user guide, "Filtering the data that you want to view", charge types).
 const WITHOUT: [&str; 3] = ["Credit", "Refund", "Tax"];
-/// Each page is a request, which costs $0.01; there are fewer than 1,000 instance types, and a page has so many groups at least.
+/// Each page is a request at $0.01. There are fewer than 1,000 instance types, which fit one page.
 const PAGES_MAX: usize = 5;
 
 /// EC2 compute and EBS of those days, by instance type; needs `ce:GetCostAndUsage`. One request, $0.01.
 ///
 /// # Errors
-/// Where it could not be asked, or the answer is not in USD.
+/// If Cost Explorer refused, or the answer is not in USD.
 pub async fn billed(aws: &Aws, days: BilledDays) -> Result<CostExplorerBill, CallError> {
     let home = aws.home();
     let client = aws.cost_explorer();
@@ -46,14 +47,14 @@ pub async fn billed(aws: &Aws, days: BilledDays) -> Result<CostExplorerBill, Cal
             .await
             .map_err(|error| call_error(CALL, home, &error))?;
         for result in page.results_by_time() {
-            add(&mut bill, result).map_err(|why| misread(home, why))?;
+            add(&mut bill, result, home)?;
         }
         match page.next_page_token {
             Some(next) => token = Some(next),
             None => return Ok(bill),
         }
     }
-    Err(misread(home, format!("more than {PAGES_MAX} pages of instance types, which nobody has foreseen")))
+    Err(misread(home, format!("more than {PAGES_MAX} pages of instance types: more than any account should have")))
 }
 
 fn filter() -> Expression {
@@ -66,23 +67,26 @@ fn filter() -> Expression {
     Expression::builder().and(values(Dimension::Service, &SERVICES)).and(not).build()
 }
 
-fn add(bill: &mut CostExplorerBill, result: &ResultByTime) -> Result<(), String> {
+fn add(bill: &mut CostExplorerBill, result: &ResultByTime, home: &Region) -> Result<(), CallError> {
     for group in result.groups() {
-        let name = group.keys().first().map(String::as_str).ok_or("a group without a key")?;
-        let cost = group.metrics().and_then(|metrics| metrics.get(METRIC)).ok_or("a group without its cost")?;
+        let name = group.keys().first().map(String::as_str).ok_or_else(|| misread(home, "a group without a key"))?;
+        let cost = group
+            .metrics()
+            .and_then(|metrics| metrics.get(METRIC))
+            .ok_or_else(|| misread(home, "a group without its cost"))?;
         let (text, unit) = (cost.amount().unwrap_or_default(), cost.unit().unwrap_or_default());
         if unit != "USD" {
-            return Err(format!("an amount in {unit:?}, and the ledger counts USD"));
+            return Err(misread(home, format!("an amount in {unit:?}, and the ledger counts USD")));
         }
-        let micros = usd_micros(text).ok_or_else(|| format!("{text:?} for an amount"))?;
+        let micros = usd_micros(text).ok_or_else(|| misread(home, format!("{text:?} for an amount")))?;
         *bill.by_type.entry(TypeName::from(name)).or_default() += micros;
     }
     Ok(())
 }
 
-fn misread(home: &Region, why: String) -> CallError {
+fn misread(home: &Region, why: impl Display) -> CallError {
     let message = format!("Cost Explorer answered {why}; nothing is compared");
-    CallError { call: CALL, region: home.clone(), kind: CallErrorKind::Other, message }
+    CallError::new(CALL, home, CallErrorKind::Other, message)
 }
 
 #[cfg(test)]

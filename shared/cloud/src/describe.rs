@@ -1,8 +1,8 @@
-//! `DescribeInstances`, `DescribeVolumes`, `DescribeSnapshots`: which of their fields decisions need.
+//! `DescribeInstances`, `DescribeVolumes`, `DescribeSnapshots`: the fields that decisions need.
 //!
-//! The SDK makes a value of each field of each resource, which was most of a run's CPU time, and it takes an answer that is
-//! cut off for a shorter one: volumes would seem to be gone. So its reading of good answers to these calls is replaced.
-//! Signing, retries, timeouts and the reading of errors stay the SDK's.
+//! The SDK decodes each field of each resource, which took most of a run's CPU time, and it accepts a truncated answer as a shorter one:
+//! volumes would seem to be gone. So this module replaces its decoding of good answers to these calls. Signing, retries, timeouts and
+//! errors stay the SDK's.
 
 mod document;
 #[cfg(test)]
@@ -20,7 +20,7 @@ pub(crate) use snapshots::{DESCRIBE_SNAPSHOTS, snapshots_page};
 pub(crate) use volumes::volume;
 pub(crate) use volumes::{DESCRIBE_VOLUMES, volumes_page};
 
-/// EC2 user guide, "Amazon EC2 managed instances": the service that manages a resource, where one does.
+/// EC2 user guide, "Amazon EC2 managed instances": the service that manages a resource, if any.
 fn manager(managed: Option<bool>, principal: Option<Cow<'_, str>>) -> Option<String> {
     (managed == Some(true)).then(|| principal.map_or_else(|| "an AWS service".to_owned(), Cow::into_owned))
 }

@@ -5,14 +5,14 @@ use std::error::Error;
 use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
 use model::fault::{error_sentence, shortened};
 use model::id::Region;
+use ports::{SNAPSHOT_LIMITS, aws_words};
 
 pub(crate) use ports::gaps;
 pub use ports::{CallError, CallErrorKind};
 
-/// The most of AWS's own words that are passed on, in characters.
+/// The longest message of AWS that is passed on, in characters.
 const MESSAGE_MAX: usize = 400;
 
-/// The error of any call of any service.
 pub(crate) fn call_error<E>(call: &'static str, region: &Region, error: &SdkError<E>) -> CallError
 where
     E: ProvideErrorMetadata + Error + 'static,
@@ -26,13 +26,14 @@ where
         },
     };
     let kind = match kind(error.code().unwrap_or_default(), error.message().unwrap_or_default()) {
+        CallErrorKind::Other if matches!(error, SdkError::DispatchFailure(_)) => CallErrorKind::Unreached,
         CallErrorKind::Other if is_open(error) => CallErrorKind::Unanswered,
         kind => kind,
     };
-    CallError { call, region: region.clone(), kind, message }
+    CallError { code: error.code().map(str::to_owned), ..CallError::new(call, region, kind, message) }
 }
 
-/// Whether nobody can say what became of the call.
+/// Whether the result of the call is unknown.
 fn is_open<E: ProvideErrorMetadata>(error: &SdkError<E>) -> bool {
     let was_sent = !matches!(error, SdkError::ConstructionFailure(_));
     was_sent && error.code().is_none()
@@ -43,9 +44,7 @@ fn is_open<E: ProvideErrorMetadata>(error: &SdkError<E>) -> bool {
 pub(crate) fn kind(code: &str, message: &str) -> CallErrorKind {
     match code {
         "UnauthorizedOperation" | "AccessDenied" | "AccessDeniedException" | "AuthorizationError" => {
-            // IAM user guide, "Troubleshoot access denied error messages".
-            let by_organisation =
-                message.contains("service control policy") || message.contains("resource control policy");
+            let by_organisation = aws_words::BY_ORGANISATION.iter().any(|words| message.contains(words));
             CallErrorKind::Denied { by_organisation }
         }
         "InvalidInstanceID.NotFound" | "InvalidVolume.NotFound" | "InvalidSnapshot.NotFound" | "NotFound" => {
@@ -56,10 +55,8 @@ pub(crate) fn kind(code: &str, message: &str) -> CallErrorKind {
         | "ThrottlingException"
         | "Throttled"
         | "ThrottledException"
-        | "TooManyRequestsException"
-        | "SnapshotCreationPerVolumeRateExceeded"
-        | "ConcurrentSnapshotLimitExceeded"
-        | "PendingSnapshotLimitExceeded" => CallErrorKind::Throttled,
+        | "TooManyRequestsException" => CallErrorKind::Throttled,
+        limit if SNAPSHOT_LIMITS.contains(&limit) => CallErrorKind::Throttled,
         "InsufficientInstanceCapacity"
         | "InsufficientHostCapacity"
         | "InsufficientReservedInstanceCapacity"
@@ -72,7 +69,7 @@ pub(crate) fn kind(code: &str, message: &str) -> CallErrorKind {
     }
 }
 
-/// Without the encoded part of a denial, which is long and says nothing to people, and cut to a length.
+/// Without the encoded part of a denial, which is long and unreadable, and cut to a length.
 fn in_short(message: &str) -> String {
     let message = message.split("Encoded authorization failure message").next().unwrap_or(message).trim();
     shortened(message, MESSAGE_MAX)

@@ -1,13 +1,13 @@
 //! Jobs, as EC2 and Systems Manager know them: where one can be launched, from which image, and its machine.
 //!
-//! Nothing here decides: which pool comes first, what a refusal means for a job and when its machine is ended is `jobs`.
+//! Nothing here decides: `jobs` ranks pools, interprets refusals and terminates machines.
 
 mod answer_cache;
 mod image;
 mod launch;
 mod machine;
 mod pools;
-mod quotas;
+pub(crate) mod quotas;
 mod refusal;
 
 pub use answer_cache::AnswerCache;

@@ -1,9 +1,8 @@
-//! Everything of AWS but the state bucket: observing, acting, telling. The SDK's types do not leave this crate. A run reaches it
-//! by the traits of `ports`, and says in which order.
+//! AWS except the state bucket: observing, acting, notifying. The SDK's types do not leave this crate. A run calls it through the traits of
+//! `ports`, and decides the order.
 //!
-//! Observing hardly ever fails: what could not be seen is a [`Gap`](model::observed::Gap) beside what could. Acting
-//! reads each resource again before it writes. Both speak of failure with one error type, [`CallError`], whose text says
-//! what was called, what AWS said, and what to do.
+//! Observing hardly ever fails: what it cannot see is a [`Gap`](model::observation::Gap) beside what it can. Acting reads each resource
+//! again before it writes. Both fail with one error type, [`CallError`]: its text has the call, AWS's message, and what to do.
 
 mod act;
 mod aws;

@@ -1,4 +1,4 @@
-//! Looking: regions, instances, volumes, and what they have been doing.
+//! Observing: regions, instances, volumes, and their use.
 
 mod batch;
 mod beats;
@@ -14,12 +14,16 @@ mod volume_use;
 use aws_sdk_ec2::types::Filter;
 
 pub use beats::beats;
+pub(crate) use instances::DESCRIBE_TYPES;
 pub use instances::instances;
 pub use regions::regions;
 pub use storage::storage;
 #[cfg(feature = "operator")]
 pub use storage::unattached;
 pub use volume_use::volume_uses;
+
+/// The most values of a filter (EC2 user guide, "Filter resources").
+pub(crate) const FILTER_VALUES_MAX: usize = 200;
 
 pub(crate) fn filter<'a>(name: &str, values: impl IntoIterator<Item = &'a str>) -> Filter {
     let values = values.into_iter().map(str::to_owned).collect();

@@ -1,5 +1,4 @@
-//! What a person with a terminal needs besides: whose credentials, where Curfew is deployed, and how it fares. No function has
-//! any of it.
+//! What only the command needs: credentials, the deployment, and its health. No function has this feature.
 
 mod alarms;
 mod all_tags;

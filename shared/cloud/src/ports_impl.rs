@@ -1,4 +1,4 @@
-//! AWS as a run reaches it.
+//! The traits of `ports`, for AWS.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,7 +14,6 @@ use model::observation::{Gap, Observation};
 use model::usage::{MetricQuestion, MetricSeries, SeriesOwners};
 use model::volume::{ObservedStorage, Snapshot, Volume, VolumeUse, VolumeUseQuery};
 use notify::Message;
-use plan::ObservedResource;
 use ports::{Answered, BudgetCloud, Cloud, Ec2Write, Hosts, InstanceCloud, VolumeCloud};
 
 use crate::aws::Aws;
@@ -39,8 +38,8 @@ impl Cloud for Aws {
         sns::publish(self, topic_arn, message).await
     }
 
-    async fn describe_again(&self, seen: &ObservedResource) -> Result<ObservedResource, CallError> {
-        act::describe_again(self, seen).await
+    async fn describe_instance(&self, region: &Region, instance: &ResourceId) -> Result<Instance, CallError> {
+        act::instance(self, region, instance).await
     }
 
     async fn describe_volume(&self, region: &Region, volume: &ResourceId) -> Result<Volume, CallError> {

@@ -1,4 +1,4 @@
-//! Live prices: the Price List, and the history of Spot prices. Both cost nothing to ask.
+//! Live prices: the Price List, and the history of Spot prices. Both are free.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,25 +21,24 @@ use crate::observe::pages::all_pages;
 const GET_PRODUCTS: &str = "pricing:GetProducts";
 const SPOT_PRICES: &str = "ec2:DescribeSpotPriceHistory";
 
-/// AWS Billing user guide, "Using the AWS Price List Query API": where it answers, for the whole world.
+/// AWS Billing user guide, "Using the AWS Price List Query API": its endpoints.
 const AMERICA: &str = "us-east-1";
 const EUROPE: &str = "eu-central-1";
 const ASIA: &str = "ap-south-1";
 
-/// The most that `GetProducts` gives (AWS Price List Service API reference).
+/// The maximum of `GetProducts` (AWS Price List Service API reference).
 const PRODUCTS_A_PAGE: i32 = 100;
-/// Of what is asked there are one or a few dozen products.
+/// A query has one or a few dozen products.
 const PAGES_MAX: usize = 5;
-/// The most that `DescribeSpotPriceHistory` gives (EC2 API reference).
+/// The maximum of `DescribeSpotPriceHistory` (EC2 API reference).
 const CHANGES_A_PAGE: i32 = 1000;
-/// Questions to the Price List, which lets an account ask a few times a second.
+/// Concurrent queries to the Price List, which allows a few calls a second.
 const AT_ONCE: usize = 4;
 
-/// The product of Spot prices: what Curfew prices is plain Linux.
+/// The product of Spot prices: Curfew knows prices of plain Linux only.
 const LINUX: &str = "Linux/UNIX";
 
-/// Asks for all that is wanted, and takes the answers in. What does not answer within `patience` is a gap, and keeps what it
-/// had.
+/// Queries all wanted prices, and stores the answers. A query without an answer within `timeout` is a gap, and the old price stays.
 pub async fn prices(
     aws: &Aws,
     known: &mut PriceDocument,
@@ -79,13 +78,13 @@ pub async fn prices(
     gaps(errors)
 }
 
-/// What the Price List said.
+/// The answer of the Price List.
 enum PriceResponse {
     Instance(Region, TypeName, Option<u64>),
     Storage(Region, StoragePrices),
 }
 
-/// Asks the nearest of the list's regions, and the others where that one fails. Whom the first refuses, the others do too.
+/// Queries the nearest endpoint of the list, and the others if that one fails. A refusal of the first holds for the others, too.
 async fn ask_list(aws: &Aws, question: &PriceQuery) -> Result<PriceResponse, CallError> {
     let [nearest, others @ ..] = endpoints(aws.home());
     let mut answer = ask_list_in(aws, &nearest, question).await;
@@ -112,11 +111,8 @@ fn endpoints(home: &Region) -> [Region; 3] {
 }
 
 async fn ask_list_in(aws: &Aws, endpoint: &Region, question: &PriceQuery) -> Result<PriceResponse, CallError> {
-    let unreadable = |error: list::UnreadableProduct| CallError {
-        call: GET_PRODUCTS,
-        region: endpoint.clone(),
-        kind: CallErrorKind::Other,
-        message: error.to_string(),
+    let unreadable = |error: list::UnreadableProduct| {
+        CallError::new(GET_PRODUCTS, endpoint, CallErrorKind::Other, error.to_string())
     };
     match question {
         PriceQuery::Instance(region, name) => {
@@ -139,7 +135,7 @@ async fn products(aws: &Aws, endpoint: &Region, attributes: &[(&str, &str)]) -> 
     let filter = |(field, value): &(&str, &str)| {
         Filter::builder().r#type(FilterType::TermMatch).field(*field).value(*value).build()
     };
-    // Only a filter that lacks a part cannot be built; what is not what was asked for does not count.
+    // A filter fails to build only if a part is missing; products that do not match do not count.
     let filters = attributes.iter().flat_map(filter).collect();
     let call = aws.pricing(endpoint).get_products().service_code(SERVICE).format_version("aws_v1");
     let mut pages = call.set_filters(Some(filters)).max_results(PRODUCTS_A_PAGE).into_paginator().send();
@@ -149,18 +145,14 @@ async fn products(aws: &Aws, endpoint: &Region, attributes: &[(&str, &str)]) -> 
         let page = page.map_err(|error| call_error(GET_PRODUCTS, endpoint, &error))?;
         all.extend(page.price_list.unwrap_or_default());
     }
-    match pages.next().await {
-        None => Ok(all),
-        Some(_) => Err(CallError {
-            call: GET_PRODUCTS,
-            region: endpoint.clone(),
-            kind: CallErrorKind::Other,
-            message: format!("more than {PAGES_MAX} pages of products, which nobody has foreseen"),
-        }),
+    if pages.next().await.is_none() {
+        return Ok(all);
     }
+    let message = format!("more than {PAGES_MAX} pages of products: more than any account should have");
+    Err(CallError::new(GET_PRODUCTS, endpoint, CallErrorKind::Other, message))
 }
 
-/// Every change of the Spot prices of these types since then, and for each zone the price that was in force then.
+/// Every change of the Spot prices of these types since then, and for each zone the price in force then.
 async fn spot_changes(
     aws: &Aws,
     region: &Region,
@@ -189,16 +181,16 @@ async fn spot_changes(
     Ok(all)
 }
 
-/// `None` where a part is missing, or cannot be read: a price of nothing is none.
-fn change(told: &aws_sdk_ec2::types::SpotPrice) -> Option<SpotPrice> {
-    if told.product_description()?.as_str() != LINUX {
+/// `None` if a part is missing or unreadable: a price of zero is no price.
+fn change(price: &aws_sdk_ec2::types::SpotPrice) -> Option<SpotPrice> {
+    if price.product_description()?.as_str() != LINUX {
         return None;
     }
     Some(SpotPrice {
-        instance_type: TypeName::new(told.instance_type()?.as_str()),
-        zone: told.availability_zone()?.to_owned(),
-        from: timestamp(told.timestamp()?)?,
-        usd_micros_per_hour: list::usd_micros(told.spot_price()?).filter(|usd_micros| *usd_micros > 0)?,
+        instance_type: TypeName::new(price.instance_type()?.as_str()),
+        zone: price.availability_zone()?.to_owned(),
+        from: timestamp(price.timestamp()?)?,
+        usd_micros_per_hour: list::usd_micros(price.spot_price()?).filter(|usd_micros| *usd_micros > 0)?,
     })
 }
 

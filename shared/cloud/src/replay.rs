@@ -1,4 +1,4 @@
-//! AWS for tests: a function from call to answer in place of the network, and a record of what was called.
+//! AWS for tests: a function from call to answer instead of the network, and a record of all calls.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,13 +20,13 @@ pub(crate) struct ReplayedCall {
     pub(crate) name: String,
     /// Such as `us-east-1`.
     pub(crate) region: String,
-    /// The parameters, `key=value` and sorted, of the services that take a form; of the others the whole body as a text.
+    /// For services that take a form, the parameters, `key=value` and sorted; for others the whole body as text.
     pub(crate) parameters: Vec<String>,
 }
 
 /// What AWS answers.
 pub(crate) enum ReplayAnswer {
-    /// A good one in XML, without the element around it that bears the call's name.
+    /// A good one in XML, without the outer element that has the call's name.
     Xml(String),
     /// Anything else, as it is.
     Raw(u16, Vec<u8>),
@@ -44,7 +44,7 @@ impl ReplayAnswer {
         Self::error_of(400, code, message)
     }
 
-    /// The same with another status than that of a client's mistake.
+    /// The same with another status than that of a client error.
     pub(crate) fn error_of(status: u16, code: &str, message: &str) -> Self {
         let error = format!("<Error><Code>{code}</Code><Message>{message}</Message></Error>");
         Self::Raw(status, format!("<Response><Errors>{error}</Errors><RequestID>1</RequestID></Response>").into())
@@ -57,7 +57,7 @@ impl ReplayAnswer {
     }
 }
 
-/// What was called, in order.
+/// All calls, in order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ReplayedCalls(Arc<Mutex<Vec<ReplayedCall>>>);
 
@@ -70,7 +70,7 @@ impl ReplayedCalls {
         self.recorded().into_iter().map(|call| call.name).collect()
     }
 
-    /// Name and parameters, but for those that every call has.
+    /// Name and parameters, without those that every call has.
     pub(crate) fn said(&self) -> Vec<String> {
         let without = |parameter: &&String| !parameter.starts_with("Action=") && !parameter.starts_with("Version=");
         let said = |call: ReplayedCall| {
@@ -116,7 +116,7 @@ pub(crate) fn aws(script: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync +
     with(RetryConfig::disabled(), TimeoutConfig::disabled(), script)
 }
 
-/// The same with the SDK's own retries, each try of which waits so long.
+/// The same with the SDK's own retries and this timeout of each attempt.
 pub(crate) fn aws_that_repeats(
     retries: RetryConfig,
     timeout: Duration,
@@ -204,7 +204,7 @@ pub(crate) fn volume_xml(id: &str, state: &str, tags: &[(&str, &str)], more: &st
     )
 }
 
-/// What makes a volume one that is attached.
+/// The XML of an attachment.
 pub(crate) fn attached_xml(instance: &str) -> String {
     format!("<attachmentSet><item><instanceId>{instance}</instanceId><status>attached</status></item></attachmentSet>")
 }

@@ -1,4 +1,4 @@
-//! Telling people, by SNS.
+//! Notifying people by SNS.
 
 use aws_sdk_sns::types::{MessageAttributeValue, Subscription};
 use model::id::Region;
@@ -7,13 +7,13 @@ use notify::Message;
 use crate::aws::Aws;
 use crate::error::{CallError, call_error};
 
-/// Of 100 subscriptions each: whoever has more that nobody confirmed has other worries.
+/// Pages of 100 subscriptions: nobody needs more that are unconfirmed.
 pub(crate) const PAGES_MAX: usize = 20;
 
-/// Whether anybody has confirmed that they listen.
+/// Whether the topic has a confirmed subscription.
 ///
 /// # Errors
-/// Where the subscriptions cannot be listed.
+/// If the subscriptions cannot be listed.
 pub async fn has_confirmed_subscription(aws: &Aws, topic_arn: &str) -> Result<bool, CallError> {
     let region = region_of(topic_arn, aws.home());
     let client = aws.sns(&region);
@@ -28,8 +28,7 @@ pub async fn has_confirmed_subscription(aws: &Aws, topic_arn: &str) -> Result<bo
     Ok(false)
 }
 
-/// An ARN comes with the confirmation; before it stands a word (SNS API reference, "Subscribe"), and after an
-/// unsubscription another.
+/// The confirmation sets an ARN. Before it, and after an unsubscription, there is a word instead (SNS API reference, "Subscribe").
 pub(crate) fn is_confirmed(subscription: &Subscription) -> bool {
     subscription.subscription_arn().is_some_and(|arn| arn.starts_with("arn:"))
 }
@@ -37,13 +36,13 @@ pub(crate) fn is_confirmed(subscription: &Subscription) -> bool {
 /// Sends one message.
 ///
 /// # Errors
-/// Where SNS did not take it.
+/// If SNS did not accept it.
 pub async fn publish(aws: &Aws, topic_arn: &str, message: &Message) -> Result<(), CallError> {
     let region = region_of(topic_arn, aws.home());
     let mut call = aws.sns(&region).publish().topic_arn(topic_arn).subject(&message.subject).message(&message.body);
     let attributes = [("team", message.team.as_str()), ("function", message.function), ("severity", message.severity)];
     for (name, value) in attributes {
-        // An attribute without a value is refused, with the whole message (SNS developer guide, "Message attributes").
+        // SNS refuses the whole message for an attribute without a value (SNS developer guide, "Message attributes").
         if let (false, Ok(attribute)) = (value.is_empty(), attribute(value)) {
             call = call.message_attributes(name, attribute);
         }

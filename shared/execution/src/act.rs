@@ -11,9 +11,11 @@ use std::fmt::Display;
 
 use jiff::Timestamp;
 use model::curfew_tags::MARKED;
+use model::instance::{Instance, Tags};
 use model::mode::Mode;
+use model::volume::{Snapshot, Volume};
 use plan::report::{OutcomeKind, StepOutcome};
-use plan::{Action, ObservedResource, StaleStep, Step, Target, still_holds};
+use plan::{Action, Announcement, InstanceAction, StaleStep, Step, StillHolds, Target, VolumeAction};
 use ports::{CallError, CallErrorKind, Cloud, Ec2Write};
 
 /// A tag that is written.
@@ -21,88 +23,132 @@ type Tag = (&'static str, String);
 
 /// Carries one step out. Whether it is held, or too late, is for the caller to say.
 pub async fn carry_out(cloud: &impl Cloud, step: &Step) -> StepOutcome {
-    let resource = StepResource { cloud, step };
     // What is only observed, and was told, is said of every run anew: nothing hangs on a second look.
     let repeats_itself = step.mode == Mode::Observe && step.already_notified;
-    if !matches!(step.action, Action::Notify | Action::Hold)
+    if step.action.announcement() != Some(&Announcement::Notify)
         && !repeats_itself
-        && let Err(outcome) = resource.still_holds().await
+        && let Err(outcome) = still_holds(cloud, step).await
     {
         return outcome;
     }
     match step.mode {
         Mode::Observe => StepOutcome::from_kind(OutcomeKind::Observed),
-        Mode::Enforce => resource.write().await,
+        Mode::Enforce => write(cloud, step).await.unwrap_or_else(|error| outcome_of(&error, step)),
     }
 }
 
-/// What a step is about, with what to read and write it by.
-struct StepResource<'a, C> {
+/// Whether the step is to be carried out, by the resource as it is now, and by what its end must wait for.
+async fn still_holds(cloud: &impl Cloud, step: &Step) -> Result<(), StepOutcome> {
+    match &step.action {
+        Action::Instance(seen, _) => StepResource { cloud, step, seen }.still_holds().await,
+        Action::Volume(seen, action) => {
+            let volume = StepResource { cloud, step, seen };
+            volume.still_holds().await?;
+            match action {
+                VolumeAction::Delete { safety: Some(safety), .. } => volume.is_safe(safety).await,
+                _ => Ok(()),
+            }
+        }
+        Action::Snapshot(seen, _) => {
+            let snapshot = StepResource { cloud, step, seen };
+            snapshot.still_holds().await?;
+            snapshot.is_outlived().await
+        }
+        Action::Budget(_) => Ok(()),
+    }
+}
+
+/// The only place that changes a resource.
+async fn write(cloud: &impl Cloud, step: &Step) -> Result<StepOutcome, CallError> {
+    match &step.action {
+        Action::Instance(seen, action) => StepResource { cloud, step, seen }.write_instance(action).await,
+        Action::Volume(seen, action) => StepResource { cloud, step, seen }.write_volume(action).await,
+        Action::Snapshot(seen, action) => StepResource { cloud, step, seen }.write_snapshot(*action).await,
+        // What holds jobs is the budget document, which is written with every beat.
+        Action::Budget(_) => Ok(StepOutcome::from_kind(OutcomeKind::Done)),
+    }
+}
+
+/// A resource that can be read again.
+trait ReadAgain: StillHolds + Sized {
+    async fn read_again(&self, cloud: &impl Cloud) -> Result<Self, CallError>;
+    fn tags(&self) -> &Tags;
+}
+
+impl ReadAgain for Instance {
+    async fn read_again(&self, cloud: &impl Cloud) -> Result<Self, CallError> {
+        cloud.describe_instance(&self.region, &self.id).await
+    }
+
+    fn tags(&self) -> &Tags {
+        &self.tags
+    }
+}
+
+impl ReadAgain for Volume {
+    async fn read_again(&self, cloud: &impl Cloud) -> Result<Self, CallError> {
+        cloud.describe_volume(&self.region, &self.id).await
+    }
+
+    fn tags(&self) -> &Tags {
+        &self.tags
+    }
+}
+
+impl ReadAgain for Snapshot {
+    async fn read_again(&self, cloud: &impl Cloud) -> Result<Self, CallError> {
+        cloud.describe_snapshot(&self.region, &self.id).await
+    }
+
+    fn tags(&self) -> &Tags {
+        &self.tags
+    }
+}
+
+/// The resource that a step changes, as it was seen, with what to read and write it by.
+struct StepResource<'a, C, R> {
     cloud: &'a C,
     step: &'a Step,
+    seen: &'a R,
 }
 
-impl<C: Cloud> StepResource<'_, C> {
+impl<C: Cloud, R: ReadAgain> StepResource<'_, C, R> {
     fn target(&self) -> &Target {
         &self.step.target
-    }
-
-    /// The resource as it is now.
-    async fn read_again(&self) -> Result<ObservedResource, CallError> {
-        self.cloud.describe_again(&self.step.seen).await
     }
 
     async fn call(&self, write: Ec2Write<'_>) -> Result<(), CallError> {
         self.cloud.write(&self.target().region, write).await
     }
 
-    /// Whether the step is to be carried out, by the resource as it is now, and by what its end must wait for.
     async fn still_holds(&self) -> Result<(), StepOutcome> {
-        let fresh = match self.read_again().await {
+        let fresh = match self.seen.read_again(self.cloud).await {
             Ok(fresh) => fresh,
             Err(error) if is_gone(&error, self.step) => return Err(StepOutcome::from_kind(OutcomeKind::AlreadyGone)),
             Err(error) => return Err(StepOutcome::with(OutcomeKind::Failed, error.to_string())),
         };
-        match still_holds(self.step, &fresh) {
-            Ok(()) => {}
-            Err(StaleStep::AlreadyGone) => return Err(StepOutcome::from_kind(OutcomeKind::AlreadyGone)),
-            Err(StaleStep::Changed) => return Err(StepOutcome::from_kind(OutcomeKind::Changed)),
-        }
-        match (&self.step.seen, &self.step.action) {
-            (ObservedResource::Volume(volume), Action::Delete { safety: Some(safety), .. }) => {
-                self.is_safe(volume, safety).await
-            }
-            (ObservedResource::Snapshot(snapshot), _) => self.is_outlived(snapshot).await,
-            _ => Ok(()),
-        }
+        self.seen.still_holds(&fresh).map_err(|stale| {
+            StepOutcome::from_kind(match stale {
+                StaleStep::AlreadyGone => OutcomeKind::AlreadyGone,
+                StaleStep::Changed => OutcomeKind::Changed,
+            })
+        })
     }
 
-    /// The only place that changes a resource.
-    async fn write(&self) -> StepOutcome {
-        let done = Ok(StepOutcome::from_kind(OutcomeKind::Done));
-        let written = match &self.step.action {
-            // What holds jobs is the budget document, which is written with every beat.
-            Action::Notify | Action::Hold => done,
-            Action::Mark(mark) => self.tag([tag(MARKED, mark)].into_iter().chain(self.first_sight()).collect()).await,
-            Action::Date { key, at } => self.date(key, *at).await,
-            Action::Unmark { remaining, also } => {
-                let marked = remaining.as_ref().map(|mark| tag(MARKED, mark));
-                let gone = marked.is_none().then_some(MARKED).into_iter().chain(*also);
-                let gone = gone.filter(|key| self.step.seen.tags().contains_key(*key)).collect();
-                self.retag(marked, gone).await
-            }
-            Action::Stop { mark, stopped } => self.stop(mark.as_ref(), stopped).await,
-            Action::Terminate { mark } => self.terminate(mark.as_ref()).await,
-            Action::Start => self.start().await,
-            Action::Snapshot { tags } => self.snapshot(tags).await,
-            Action::Delete { expiring, at, .. } => match &self.step.seen {
-                ObservedResource::Snapshot(_) => self.delete_snapshot().await,
-                ObservedResource::Volume(_) | ObservedResource::Instance(_) | ObservedResource::Budget { .. } => {
-                    self.delete_volume(expiring, *at).await
+    /// `with_mark` is written in the same call as a mark.
+    async fn announce(&self, announcement: &Announcement, with_mark: Option<Tag>) -> Result<StepOutcome, CallError> {
+        match announcement {
+            Announcement::Mark(mark) => self.tag([tag(MARKED, mark)].into_iter().chain(with_mark).collect()).await,
+            Announcement::Unmark { remaining, also } => {
+                if let Some(mark) = remaining {
+                    self.tag(vec![tag(MARKED, mark)]).await?;
                 }
-            },
-        };
-        written.unwrap_or_else(|error| outcome_of(&error, self.step))
+                let gone = remaining.is_none().then_some(MARKED).into_iter().chain(*also);
+                self.untag(gone.filter(|key| self.seen.tags().contains_key(*key)).collect()).await?;
+                Ok(StepOutcome::from_kind(OutcomeKind::Done))
+            }
+            Announcement::Notify => Ok(StepOutcome::from_kind(OutcomeKind::Done)),
+        }
     }
 
     async fn tag(&self, tags: Vec<Tag>) -> Result<StepOutcome, CallError> {
@@ -128,25 +174,17 @@ impl<C: Cloud> StepResource<'_, C> {
         self.accept_if_already_applied(answer, |fresh| keys.iter().all(|key| !fresh.tags().contains_key(*key))).await
     }
 
-    async fn retag(&self, kept: Option<Tag>, gone: Vec<&str>) -> Result<StepOutcome, CallError> {
-        if let Some(kept) = kept {
-            self.tag(vec![kept]).await?;
-        }
-        self.untag(gone).await?;
-        Ok(StepOutcome::from_kind(OutcomeKind::Done))
-    }
-
     /// What was done and not answered is done: no later run would tell of it.
     async fn accept_if_already_applied(
         &self,
         answer: Result<(), CallError>,
-        is_so: impl Fn(&ObservedResource) -> bool,
+        is_so: impl Fn(&R) -> bool,
     ) -> Result<(), CallError> {
         let error = match answer {
-            Err(error) if error.kind == CallErrorKind::Unanswered => error,
+            Err(error) if error.kind.is_unanswered() => error,
             answer => return answer,
         };
-        match self.read_again().await {
+        match self.seen.read_again(self.cloud).await {
             Ok(fresh) if is_so(&fresh) => Ok(()),
             _ => Err(error),
         }
@@ -161,9 +199,9 @@ impl<C: Cloud> StepResource<'_, C> {
             Err(error) if matches!(error.kind, NotFound | Unanswered | Throttled | WrongState) => error,
             answer => return answer,
         };
-        match self.read_again().await {
+        match self.seen.read_again(self.cloud).await {
             Err(gone) if gone.kind == NotFound => Ok(()),
-            Ok(fresh) if still_holds(self.step, &fresh) == Err(StaleStep::AlreadyGone) => Ok(()),
+            Ok(fresh) if self.seen.still_holds(&fresh) == Err(StaleStep::AlreadyGone) => Ok(()),
             _ => Err(error),
         }
     }
@@ -171,7 +209,7 @@ impl<C: Cloud> StepResource<'_, C> {
 
 /// An instance that EC2 does not know may be running all the same; a volume was listed a moment ago.
 fn is_gone(error: &CallError, step: &Step) -> bool {
-    error.kind == CallErrorKind::NotFound && step.seen.instance().is_none()
+    error.kind == CallErrorKind::NotFound && !matches!(step.action, Action::Instance(..))
 }
 
 fn outcome_of(error: &CallError, step: &Step) -> StepOutcome {
@@ -179,10 +217,10 @@ fn outcome_of(error: &CallError, step: &Step) -> StepOutcome {
         _ if is_gone(error, step) => StepOutcome::from_kind(OutcomeKind::AlreadyGone),
         CallErrorKind::WrongState => StepOutcome::with(OutcomeKind::Changed, error.to_string()),
         // Somebody has attached it since the look.
-        CallErrorKind::InUse if matches!(step.seen, ObservedResource::Volume(_)) => {
+        CallErrorKind::InUse if matches!(step.action, Action::Volume(..)) => {
             StepOutcome::with(OutcomeKind::Changed, error.to_string())
         }
-        CallErrorKind::Capacity if step.action == Action::Start => {
+        CallErrorKind::Capacity if matches!(step.action, Action::Instance(_, InstanceAction::Start)) => {
             let said = format!("{} failed in {}: {}", error.call, error.region, error.message);
             StepOutcome::with(OutcomeKind::Failed, format!("{said}; every run within its hours tries again"))
         }

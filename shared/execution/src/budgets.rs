@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use billing::budget::{Budget, BudgetHolder};
 use billing::ledger::{CalendarMonth, LedgerBeat, RegionObservation};
+use model::fault::Passing;
 use model::id::Region;
 use model::instance::Instance;
 use model::observation::{Gap, GapKind, Observation};
@@ -31,7 +32,7 @@ use reaping::policy::Policy;
 
 use crate::{RecalledLogs, Run, prices};
 use documents::{LoadedBudgets, UpdatedBudgets};
-pub use statuses::standings;
+pub use statuses::load_budget_statuses;
 
 /// What a beat reads and writes of the bucket.
 pub trait BeatDocuments: CommonDocuments + BudgetDocuments + LedgerDocuments {}
@@ -129,6 +130,6 @@ async fn recall(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, regions: &[
 
 /// What could not be awaited.
 pub(crate) fn timed_out(timeout: Duration, region: &Region, call: &str, what: &str) -> Gap {
-    let error = format!("{what} was not there within {} s; the next run tries again", timeout.as_secs());
-    Gap { region: region.clone(), call: call.to_owned(), error, kind: GapKind::Part }
+    let error = format!("{what} was not there within {} s", timeout.as_secs());
+    Gap { passing: Some(Passing::Later), ..Gap::new(region, call, error, GapKind::Part) }
 }

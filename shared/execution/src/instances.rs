@@ -13,7 +13,7 @@ use ports::{ActivityDocuments, BudgetDocuments, ConfigLoadError, Documents, Inst
 use reaping::instances::{decide, learn_usage, usage_queries};
 use reaping::policy::Policy;
 
-use crate::budgets::standings;
+use crate::budgets::load_budget_statuses;
 use crate::{IdleThresholds, RecalledLogs, Run, Subscribers, load_job_states, usages};
 
 /// What a run about instances reads and writes of the bucket.
@@ -54,7 +54,6 @@ pub struct InstancesObservation {
     pub regions: Vec<Region>,
     /// What the account wants, where the budgets stand by which instances may be stopped, and the jobs that instances name.
     pub policy: Policy,
-    /// The instances.
     pub instances: Observation<Instance>,
     /// What they have been doing.
     pub usages: BTreeMap<ResourceId, Usage>,
@@ -75,7 +74,7 @@ pub async fn observe(
     instances.gaps.extend(recalled.gaps.iter().cloned());
     let (home, timeout) = (run.cloud.home(), run.timeout());
     let ((budgets, unread), (jobs, unsaid)) = join(
-        standings(run.store, &policy.config, home, run.now, timeout),
+        load_budget_statuses(run.store, &policy.config, home, run.now, timeout),
         load_job_states(run.store, &instances.items, home, timeout),
     )
     .await;

@@ -14,7 +14,7 @@ use crate::AT_ONCE;
 use crate::budgets::timed_out;
 
 /// The state of each job that an instance names, read once, after the instances were listed: a job knows its machine no later
-/// than EC2's answer to the launch. Of one that could not be read, or not within `patience` for all of them, nobody can say
+/// than EC2's answer to the launch. Of one that could not be read, or not within `timeout` for all of them, nobody can say
 /// anything: a gap of the region `home`.
 pub async fn load_job_states<'a>(
     store: &impl JobDocuments,

@@ -43,7 +43,6 @@ pub enum EventHint {
     All,
     /// At what was written to a bucket.
     Object {
-        /// Which bucket.
         bucket: String,
         /// The key as the event has it.
         key: String,
@@ -52,9 +51,7 @@ pub enum EventHint {
     },
     /// At the job of an instance.
     Instance {
-        /// Where it is.
         region: Region,
-        /// Which.
         instance: ResourceId,
         /// Whether AWS takes it back in two minutes.
         warned: bool,
@@ -78,7 +75,7 @@ pub enum ReconcileError {
     Configuration(#[from] ConfigLoadError),
     /// The event is of a bucket that is not Curfew's.
     #[error(
-        "the event is of the bucket {0}, and the state bucket is {1}; nothing was done. Mend the rule that sent it"
+        "the event is of the bucket {0}, and the state bucket is {1}; nothing was done. Correct the rule that sent it"
     )]
     ForeignBucket(String, String),
 }
@@ -146,7 +143,7 @@ impl JobsRun<'_> {
         Timestamp::from_second(now.as_second()).unwrap_or(now)
     }
 
-    /// How long something may still take that is begun now; `None` where nothing is begun any more.
+    /// How long something may still take that is begun now; `None` if nothing is begun any more.
     fn time_left(&self) -> Option<Duration> {
         let left = self.run.deadline.duration_since((self.run.clock)());
         (left > RESERVE).then(|| Duration::try_from(left - RESERVE / 2).unwrap_or_default())
@@ -197,7 +194,7 @@ pub async fn reconcile(run: &Run<'_>, machines: &MachineSetup, hint: EventHint) 
     }
     let named = Box::pin(jobs.named_by(&hint, looked)).await;
     let seen = named.len();
-    // Where nobody can say whether somebody listens, nothing is begun or ended; the next run asks again.
+    // Where it is unknown whether somebody listens, nothing is begun or ended; the next run asks again.
     let worked: Vec<(Job, Option<String>)> = if may_judge { jobs.work_on(named).await } else { Vec::new() };
     let steps = jobs.with_findings(|found| std::mem::take(&mut found.steps));
     let report = JobsReport {
@@ -209,8 +206,7 @@ pub async fn reconcile(run: &Run<'_>, machines: &MachineSetup, hint: EventHint) 
         steps,
         gaps: Vec::new(),
     };
-    Ok(Box::pin(jobs.tell_and_record(report, worked, hint == EventHint::All)).await)
+    Ok(Box::pin(jobs.notify_and_record(report, worked, hint == EventHint::All)).await)
 }
 
-/// A job as it was read.
 type ReadJob = Versioned<Option<Job>>;

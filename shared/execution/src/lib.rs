@@ -33,7 +33,7 @@ use model::mode::Mode;
 use model::notification_log::{Notification, NotificationLogs};
 use model::observation::{Gap, GapKind, Observation};
 use plan::report::{AuditRecord, OutcomeKind, Report, StepOutcome};
-use plan::{Action, Plan, Step, Target};
+use plan::{Plan, Step, Target};
 use ports::{Cloud, ConfigLoadError, Documents};
 use reaping::job_ownership::JobStates;
 use reaping::policy::Policy;
@@ -58,7 +58,7 @@ const AT_ONCE: usize = 8;
 
 /// One run of one function, on AWS or on what stands for it.
 pub struct Run<'a, C, D> {
-    /// AWS, but for the bucket.
+    /// AWS, except for the bucket.
     pub cloud: &'a C,
     /// The bucket.
     pub store: &'a D,
@@ -94,7 +94,7 @@ pub enum Subscribers {
     Confirmed,
     /// Nobody has: enforcing is refused.
     NoneConfirmed(Gap),
-    /// Nobody can say: nothing is ended in this run.
+    /// Unknown: nothing is ended in this run.
     Unknown(Gap),
 }
 
@@ -174,24 +174,39 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         let report = Report::from_plan(plan, self.function, self.id.clone(), self.now, self.mode, regions);
         let mut report = Report { of_chosen_only: self.chosen.is_some(), ..report };
         let may_end = check_subscribers(&mut report, audience) && self.record_ahead(&mut report).await;
-        self.act(&mut report, |step| !matches!(step.action, Action::Mark(_)) && (may_end || !step.action.is_end()))
+        self.act(&mut report, |step| step.action.announced_mark().is_none() && (may_end || !step.action.is_end()))
             .await;
         let mut news = notify::notifications(&report, &recalled.memory, recalled.home(), self.now);
         news.extend(untold);
         let delivered = self.notify_teams(&mut report, &news, &recalled.memory).await;
         let heard = |step: &Step| step.already_notified || delivered.contains(&notify::team_attribute(&step.target));
-        self.act(&mut report, |step| matches!(step.action, Action::Mark(_)) && heard(step)).await;
+        self.act(&mut report, |step| step.action.announced_mark().is_some() && heard(step)).await;
         report.gaps.extend(self.record(&report).await);
         self.record_notifications(&mut report, &news, &delivered, &recalled).await;
         report
+    }
+
+    /// The report of a run that changes no resource by itself.
+    fn report_without_steps(&self, seen: usize, gaps: Vec<Gap>) -> Report {
+        Report {
+            function: self.function,
+            run: self.id.clone(),
+            at: self.now,
+            mode: self.mode,
+            regions: Vec::new(),
+            seen,
+            steps: Vec::new(),
+            skipped: Vec::new(),
+            gaps,
+            of_chosen_only: false,
+        }
     }
 
     /// Tells, once a day, that a configuration was refused.
     async fn notify_refused_config(&self, refusal: &str) {
         let home = self.cloud.home();
         let recalled = self.recall(std::slice::from_ref(home)).await;
-        let nothing = Plan { seen: 0, steps: Vec::new(), skipped: Vec::new(), gaps: Vec::new() };
-        let mut report = Report::from_plan(nothing, self.function, self.id.clone(), self.now, self.mode, Vec::new());
+        let mut report = self.report_without_steps(0, Vec::new());
         let news = notify::refused_config_notification(home, refusal, &recalled.memory, self.now);
         let news: Vec<Notification> = news.into_iter().collect();
         let delivered = self.notify_teams(&mut report, &news, &recalled.memory).await;
@@ -207,12 +222,12 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
             Ok(true) => Subscribers::Confirmed,
             Ok(false) => {
                 let error = format!(
-                    "nobody listens: the topic {} has no confirmed subscription, so Curfew enforces nothing and only observes; \
+                    "the topic {} has no confirmed subscription, so Curfew only observes; \
                      subscribe somebody and confirm the e-mail",
                     self.topic_arn
                 );
-                let call = "sns:ListSubscriptionsByTopic".to_owned();
-                Subscribers::NoneConfirmed(Gap { region: self.cloud.home().clone(), call, error, kind: GapKind::Part })
+                let call = "sns:ListSubscriptionsByTopic";
+                Subscribers::NoneConfirmed(Gap::new(self.cloud.home(), call, error, GapKind::Part))
             }
             Err(error) => Subscribers::Unknown(error.gap()),
         }
@@ -244,10 +259,10 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
             delivered.remove(&team);
             let unmarked = |(step, outcome): &&mut (Step, StepOutcome)| {
                 let of_team = notify::team_attribute(&step.target) == team && !step.already_notified;
-                of_team && matches!(step.action, Action::Mark(_)) && outcome.kind == OutcomeKind::NotReached
+                of_team && step.action.announced_mark().is_some() && outcome.kind == OutcomeKind::NotReached
             };
             for (_, outcome) in report.steps.iter_mut().filter(unmarked) {
-                outcome.error = Some(format!("not marked, because its owner could not be told: {error}"));
+                outcome.error = Some(format!("not marked, because its owner could not be notified: {error}"));
             }
             report.gaps.push(error.gap());
         }
@@ -261,7 +276,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
             return true;
         }
         let Some(gap) = self.record(report).await else { return true };
-        not_ended(report, &format!("not ended, because the audit record could not be written: {}", gap.error));
+        not_ended(report, &format!("not done, because the audit record could not be written: {}", gap.in_run()));
         report.gaps.push(gap);
         false
     }
@@ -292,7 +307,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
             report.gaps.extend(unwritten);
         }
         for gap in &report.gaps {
-            tracing::warn!(region = gap.region.as_str(), call = gap.call, "{}", gap.error);
+            tracing::warn!(region = gap.region.as_str(), call = gap.call, "{}", gap.in_run());
         }
     }
 }
@@ -306,7 +321,7 @@ fn check_subscribers(report: &mut Report, audience: Subscribers) -> bool {
         Subscribers::Unknown(gap) => (gap, false),
     };
     if !may_end {
-        not_ended(report, &format!("not ended, because nobody could say whether somebody listens: {}", gap.error));
+        not_ended(report, &format!("not done, because the topic's subscriptions could not be read: {}", gap.in_run()));
     }
     report.gaps.push(gap);
     may_end

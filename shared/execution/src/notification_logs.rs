@@ -69,8 +69,8 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         recalled
     }
 
-    /// A region that is not judged in this run, because its notices could not be read. Where no run ever could read them, they begin anew: from
-    /// the next run on the region is judged, and people are told again what they may have heard.
+    /// A region that is not judged in this run, because its notices could not be read. Where no run ever could read them, they begin anew:
+    /// from the next run on the region is judged, and people are notified again what they may have heard.
     async fn gap_of_notices(&self, error: StoreError, region: &Region) -> Gap {
         let mut gap = Gap { kind: GapKind::Region, ..error.gap(region) };
         if error.is_unreadable() {

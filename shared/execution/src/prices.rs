@@ -14,16 +14,16 @@ use tokio::time::{Instant, timeout};
 use crate::Run;
 
 /// No run waits longer for what it can do without.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Prices as they were last asked for; where there are none, or they cannot be read, those of the tables that come with
 /// Curfew, which are named as such wherever one is shown.
 pub async fn load(store: &impl Documents, config: &Config, now: Timestamp) -> PriceBook {
     let unread = |why: &dyn std::fmt::Display| {
-        tracing::warn!("live prices could not be read, so those of the dated tables count: {why}");
+        tracing::warn!("live prices could not be read, so the dated tables count: {why}");
         PriceDocument::default()
     };
-    let live = match timeout(PATIENCE, store.read_prices()).await {
+    let live = match timeout(TIMEOUT, store.read_prices()).await {
         Ok(Ok(versioned)) => versioned.value,
         Ok(Err(error)) => unread(&error),
         Err(late) => unread(&late),
@@ -50,8 +50,8 @@ pub(crate) struct PriceCache(tokio::sync::Mutex<Option<CachedPrices>>);
 #[derive(Debug)]
 struct CachedPrices {
     prices: PriceDocument,
-    /// By which they are written next; `None` where they could not be read, or another run has written them since: then they are not
-    /// written either, and the next run asks again for what that one did not learn.
+    /// By which they are written next; `None` if they could not be read, or another run has written them since: then they are not written
+    /// either, and the next run asks again for what that one did not learn.
     last: Option<Versioned<()>>,
     /// What was asked, and answered or not.
     asked: PriceQueries,
@@ -60,7 +60,7 @@ struct CachedPrices {
 }
 
 impl PriceCache {
-    /// The same as [`refresh`] of whatever is wanted beside what is known, as of `now`, for as long as `patience` says. What was asked for in
+    /// The same as [`refresh`] of whatever is wanted beside what is known, as of `now`, for as long as `timeout` says. What was asked for in
     /// this run before, and not answered, is not asked for again; once an answer did not come in time, nothing is.
     pub(crate) async fn ask(
         &self,

@@ -23,14 +23,13 @@ const OF_LATE: SignedDuration = SignedDuration::from_hours(2);
 /// How accelerators report, and what counts as idle.
 #[derive(Clone, Copy)]
 pub struct IdleThresholds<'a> {
-    /// By which metrics.
     pub metrics: &'a MetricsConfig,
     /// Below which lines.
     pub idle: &'a IdleConfig,
 }
 
 /// What the instances of this region have been doing, of all that are asked about. Whoever could not be asked about in
-/// full, or within `patience`, is not among them, unless what was answered shows work; and there is a gap.
+/// full, or within `timeout`, is not among them, unless what was answered shows work; and there is a gap.
 pub async fn usages(
     cloud: &impl InstanceCloud,
     region: &Region,

@@ -33,6 +33,8 @@ pub enum AgentWarningKind {
     NotPruned,
     /// Steps come after a higher one was kept.
     Overtaken,
+    /// The name of a checkpoint has several numbers, and none with a key.
+    AmbiguousStep,
     /// The checkpoint directory is gone, or cannot be looked at.
     Directory,
     /// The disk is nearly full.
@@ -55,6 +57,7 @@ impl AgentWarningKind {
             Self::NotKept => "not-kept",
             Self::NotPruned => "not-pruned",
             Self::Overtaken => "overtaken",
+            Self::AmbiguousStep => "ambiguous-step",
             Self::Directory => "directory",
             Self::Disk => "disk",
             Self::Broken => "broken",
@@ -72,7 +75,6 @@ impl AgentWarningKind {
 /// One of them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AgentWarning {
-    /// Of what kind.
     pub kind: AgentWarningKind,
     /// For its owner.
     pub words: String,
@@ -156,56 +158,56 @@ mod tests {
         SignedDuration::from_mins(minutes)
     }
 
-    /// What is told at that minute, by its words.
+    /// What is reported at that minute, by its words.
     #[track_caller]
-    fn check(troubles: &AgentWarnings, minute: i64, expect: &[&str]) {
-        let told = troubles.to_report(minutes(minute));
-        assert_eq!(told.iter().map(|one| one.words.as_str()).collect::<Vec<_>>(), expect, "at minute {minute}");
+    fn check(warnings: &AgentWarnings, minute: i64, expect: &[&str]) {
+        let reported = warnings.to_report(minutes(minute));
+        assert_eq!(reported.iter().map(|one| one.words.as_str()).collect::<Vec<_>>(), expect, "at minute {minute}");
     }
 
     #[test]
-    fn what_has_happened_is_told_at_once_and_for_less_than_a_day() {
-        let mut troubles = AgentWarnings::default();
-        assert!(troubles.add_event(AgentWarningKind::Damaged, "step 15", minutes(3)));
-        check(&troubles, 3, &["step 15"]);
-        check(&troubles, 3 + 23 * 60 - 1, &["step 15"]);
-        check(&troubles, 3 + 23 * 60, &[]);
-        assert!(!troubles.add_event(AgentWarningKind::Damaged, "step 10", minutes(4)), "it is told already");
-        check(&troubles, 4, &["step 10"]);
-        assert!(troubles.add_event(AgentWarningKind::TooLarge, "9 GiB", minutes(5)));
-        check(&troubles, 5, &["step 10", "9 GiB"]);
+    fn an_event_is_reported_at_once_and_for_less_than_a_day() {
+        let mut warnings = AgentWarnings::default();
+        assert!(warnings.add_event(AgentWarningKind::Damaged, "step 15", minutes(3)));
+        check(&warnings, 3, &["step 15"]);
+        check(&warnings, 3 + 23 * 60 - 1, &["step 15"]);
+        check(&warnings, 3 + 23 * 60, &[]);
+        assert!(!warnings.add_event(AgentWarningKind::Damaged, "step 10", minutes(4)), "it is reported already");
+        check(&warnings, 4, &["step 10"]);
+        assert!(warnings.add_event(AgentWarningKind::TooLarge, "9 GiB", minutes(5)));
+        check(&warnings, 5, &["step 10", "9 GiB"]);
     }
 
     #[test]
     fn what_is_so_is_told_once_it_stands_and_until_it_is_mended() {
-        let mut troubles = AgentWarnings::default();
+        let mut warnings = AgentWarnings::default();
         let mut look = |minute, expect: &[&str]| {
-            troubles.set_condition(AgentWarningKind::Disk, &format!("{minute} MiB"), STANDS_AFTER, minutes(minute));
-            check(&troubles, minute, expect);
-            troubles.clone()
+            warnings.set_condition(AgentWarningKind::Disk, &format!("{minute} MiB"), STANDS_AFTER, minutes(minute));
+            check(&warnings, minute, expect);
+            warnings.clone()
         };
         look(0, &[]);
         look(1, &[]);
         look(2, &["2 MiB"]);
-        let mut troubles = look(90, &["90 MiB"]);
-        check(&troubles, 7 * 24 * 60, &["90 MiB"]);
-        troubles.clear(AgentWarningKind::Disk);
-        check(&troubles, 90, &[]);
+        let mut warnings = look(90, &["90 MiB"]);
+        check(&warnings, 7 * 24 * 60, &["90 MiB"]);
+        warnings.clear(AgentWarningKind::Disk);
+        check(&warnings, 90, &[]);
         // What comes again has to stand again.
-        troubles.set_condition(AgentWarningKind::Disk, "again", STANDS_AFTER, minutes(91));
-        check(&troubles, 91, &[]);
+        warnings.set_condition(AgentWarningKind::Disk, "again", STANDS_AFTER, minutes(91));
+        check(&warnings, 91, &[]);
     }
 
     #[test]
     fn what_was_seen_only_for_a_moment_is_not_told_later() {
-        let mut troubles = AgentWarnings::default();
-        troubles.set_condition(
+        let mut warnings = AgentWarnings::default();
+        warnings.set_condition(
             AgentWarningKind::NotKept,
             "it was changed while it was uploaded",
             STANDS_AFTER,
             minutes(1),
         );
-        check(&troubles, 60, &[]);
+        check(&warnings, 60, &[]);
     }
 
     #[test]
@@ -229,9 +231,22 @@ mod tests {
     #[test]
     fn a_kind_is_written_in_a_word_and_one_of_a_later_agent_is_another() {
         use AgentWarningKind::{
-            Broken, Damaged, Directory, Disk, NoCheckpoint, NotKept, NotPruned, Other, Overtaken, TooLarge,
+            AmbiguousStep, Broken, Damaged, Directory, Disk, NoCheckpoint, NotKept, NotPruned, Other, Overtaken,
+            TooLarge,
         };
-        for kind in [Damaged, TooLarge, NoCheckpoint, NotKept, NotPruned, Overtaken, Directory, Disk, Broken, Other] {
+        for kind in [
+            Damaged,
+            TooLarge,
+            NoCheckpoint,
+            NotKept,
+            NotPruned,
+            Overtaken,
+            AmbiguousStep,
+            Directory,
+            Disk,
+            Broken,
+            Other,
+        ] {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }
         let later: AgentWarning = serde_json::from_str(r#"{"kind": "on-fire", "words": "it burns"}"#).unwrap();

@@ -47,7 +47,6 @@ pub trait QueueItem {
 /// How much one run takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShareLimits {
-    /// Of one team.
     pub team_max: usize,
     /// Of all teams together.
     pub total_max: usize,

@@ -41,13 +41,9 @@ impl Ranking {
 /// One pool: a type in a zone, bought in one way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Candidate {
-    /// Where.
     pub region: Region,
-    /// Where in it.
     pub zone: String,
-    /// The subnet.
     pub subnet: ResourceId,
-    /// The type.
     #[serde(rename = "type")]
     pub instance_type: TypeName,
     /// How it is bought.
@@ -71,7 +67,6 @@ pub struct Candidate {
 pub enum Lifecycle {
     /// One-time Spot.
     Spot,
-    /// On demand.
     OnDemand,
 }
 
@@ -83,7 +78,6 @@ pub struct QuotaCode(pub String);
 /// An image and what has to be said of it at a launch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct MachineImage {
-    /// Its id.
     pub ami: ResourceId,
     /// `x86_64` or `arm64`.
     pub architecture: String,

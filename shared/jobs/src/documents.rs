@@ -1,7 +1,7 @@
 //! What the agent, the reconciler and people leave for each other in the state bucket.
 
 use jiff::Timestamp;
-use model::fault::one_line;
+use model::fault::{InvalidValue, one_line};
 use serde::{Deserialize, Serialize};
 
 use super::{AgentWarning, JobId};
@@ -71,19 +71,19 @@ impl Head {
     ///
     /// # Errors
     /// What cannot be.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), InvalidValue> {
         let all = || self.checkpoint.iter().chain(&self.kept);
         if self.kept.len() > NAMED_MAX || self.unverified.len() > NAMED_MAX + 1 {
-            return Err(format!("it names more than {CHECKPOINTS_KEPT_MAX} checkpoints"));
+            return Err(InvalidValue::new(format!("it names more than {CHECKPOINTS_KEPT_MAX} checkpoints")));
         }
         if let Some(other) = all().find(|one| one.attempt == 0 || one.attempt > self.attempt) {
-            return Err(format!(
+            return Err(InvalidValue::new(format!(
                 "it is of attempt {}, and names a checkpoint of attempt {}",
                 self.attempt, other.attempt
-            ));
+            )));
         }
         if self.result.is_some() && self.attempt == 0 {
-            return Err("it names a result, and no attempt that came to it".to_owned());
+            return Err(InvalidValue::new("it names a result, and no attempt that came to it"));
         }
         Ok(())
     }
@@ -104,7 +104,6 @@ impl Head {
 pub struct Checkpoint {
     /// Which attempt wrote it.
     pub attempt: u32,
-    /// Its step.
     pub step: u64,
     /// How often that attempt had kept that step before: one that is written over is kept beside what it was, for until it is whole
     /// that is all there is.
@@ -121,15 +120,13 @@ pub(super) const fn is_first(rewrite: &u32) -> bool {
 /// How a job ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HeadResult {
-    /// Whether it succeeded.
     pub succeeded: bool,
-    /// The command's exit code; `None` where a signal ended it, or it was never run.
+    /// The command's exit code; `None` if a signal ended it, or it was never run.
     #[serde(default)]
     pub code: Option<i32>,
     /// For its owner.
     #[serde(default)]
     pub why: String,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -146,12 +143,10 @@ impl HeadResult {
 pub struct Heartbeat {
     /// When, by the machine's own clock. Whether a heart beats is told by when S3 took it.
     pub at: Timestamp,
-    /// The attempt.
     pub attempt: u32,
     /// The newest checkpoint of the directory, by its step.
     #[serde(default)]
     pub step: Option<u64>,
-    /// Steps an hour.
     #[serde(default)]
     pub steps_per_hour: Option<f64>,
     /// What it does: `starting`, `waiting for the attempt before`, `restoring`, `setup`, `running`, `flushing`, `uploading outputs`.
@@ -167,10 +162,12 @@ impl Heartbeat {
     ///
     /// # Errors
     /// What cannot be.
-    pub fn check(&self, attempt: u32) -> Result<(), String> {
+    pub fn check(&self, attempt: u32) -> Result<(), InvalidValue> {
         is_of(attempt, self.attempt)?;
         match self.steps_per_hour.filter(|pace| !(0.0..=STEPS_PER_HOUR_MAX).contains(pace)) {
-            Some(_) => Err(format!("it says a number of steps an hour that is not between 0 and {STEPS_PER_HOUR_MAX}")),
+            Some(_) => Err(InvalidValue::new(format!(
+                "it says a number of steps an hour that is not between 0 and {STEPS_PER_HOUR_MAX}"
+            ))),
             None => Ok(()),
         }
     }
@@ -189,11 +186,8 @@ impl Heartbeat {
 /// `attempts/<team>/<job>/<n>/exit.json`: what the agent left behind as its last.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ExitRecord {
-    /// The attempt.
     pub attempt: u32,
-    /// When.
     pub at: Timestamp,
-    /// Why.
     pub reason: ExitReason,
     /// The command's exit code.
     #[serde(default)]
@@ -208,7 +202,7 @@ impl ExitRecord {
     ///
     /// # Errors
     /// What cannot be.
-    pub fn check(&self, attempt: u32) -> Result<(), String> {
+    pub fn check(&self, attempt: u32) -> Result<(), InvalidValue> {
         is_of(attempt, self.attempt)
     }
 
@@ -219,11 +213,11 @@ impl ExitRecord {
     }
 }
 
-fn is_of(attempt: u32, says: u32) -> Result<(), String> {
+fn is_of(attempt: u32, says: u32) -> Result<(), InvalidValue> {
     if says == attempt {
         Ok(())
     } else {
-        Err(format!("it says that it is of attempt {says}, and lies at that of attempt {attempt}"))
+        Err(InvalidValue::new(format!("it says that it is of attempt {says}, and lies at that of attempt {attempt}")))
     }
 }
 
@@ -248,7 +242,6 @@ pub enum ExitReason {
 /// `jobs/<team>/<job>/cancel.json`: a person wants the job to end.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CancelRequest {
-    /// When.
     pub at: Timestamp,
     /// Who, where it is known.
     #[serde(default)]
@@ -260,7 +253,6 @@ pub struct CancelRequest {
 pub struct InboxAnswer {
     /// The object that it answers: its version, or else its `ETag`.
     pub object: String,
-    /// When.
     pub at: Timestamp,
     /// The job, where it was accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -270,12 +262,11 @@ pub struct InboxAnswer {
     pub mistakes: Vec<SpecMistake>,
 }
 
-/// One mistake of a spec.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpecMistake {
     /// Its line, from 1 on; 0 where it is of none.
     pub line: usize,
-    /// The full key, such as `gpu.count`; empty where it is of none.
+    /// The full key, such as `gpu.count`; empty if it is of none.
     pub key: String,
     /// What is wrong, and what is legal.
     pub problem: String,
@@ -294,7 +285,7 @@ mod tests {
     }
 
     fn check(head: &Head, expect: Option<&str>) {
-        assert_eq!(head.check().err().as_deref(), expect);
+        assert_eq!(head.check().err(), expect.map(InvalidValue::new));
     }
 
     #[test]
@@ -337,7 +328,7 @@ mod tests {
         assert_eq!(beat(2, Some(3.5)).check(2), Ok(()));
         assert_eq!(
             beat(1, None).check(2),
-            Err("it says that it is of attempt 1, and lies at that of attempt 2".to_owned())
+            Err(InvalidValue::new("it says that it is of attempt 1, and lies at that of attempt 2"))
         );
         for impossible in [-1.0, 1e300, f64::NAN, f64::INFINITY] {
             assert!(beat(2, Some(impossible)).check(2).is_err(), "{impossible}");

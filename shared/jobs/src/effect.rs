@@ -16,7 +16,6 @@ pub enum Effect {
     Reserve {
         /// How much.
         usd: Amount,
-        /// Until when.
         until: Timestamp,
     },
     /// Launch. The same token with the same parameters gives the same instance.
@@ -34,14 +33,12 @@ pub enum Effect {
     Record(JobTransition),
 }
 
-/// One launch, whole: nothing else goes into the request, but for the spec's and the account's tags.
+/// One launch, whole: nothing else goes into the request, except for the spec's and the account's tags.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LaunchRequest {
-    /// Which attempt.
     pub attempt: u32,
     /// The client token.
     pub token: String,
-    /// Where.
     pub candidate: Candidate,
     /// What it boots.
     pub image: MachineImage,
@@ -59,7 +56,6 @@ pub struct JobTransition {
     pub kind: TransitionKind,
     /// In words.
     pub why: String,
-    /// At which attempt.
     pub attempt: u32,
     /// From which step of a checkpoint.
     pub step: Option<u64>,

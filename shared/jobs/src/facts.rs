@@ -5,7 +5,7 @@ use model::id::ResourceId;
 use model::instance::InstanceState;
 use model::rule::Rule;
 
-use super::{CancelRequest, ExitRecord, Head, MachineHold, QuotaCode, Ranking};
+use super::{CancelRequest, ExitRecord, Head, LaunchObstacle, MachineHold, QuotaCode, Ranking};
 
 /// What is known. What was not looked at, and what nobody could say, is `None`, or [`MachineSight::Unknown`]: never a reason to act.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -44,7 +44,6 @@ pub enum MachineSight {
     Unknown,
     /// EC2 does not know it: it is not there yet, or not any more.
     Absent,
-    /// It is there.
     Seen {
         /// What it is doing.
         state: InstanceState,
@@ -56,18 +55,18 @@ pub enum MachineSight {
 /// What came of an effect.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum EffectResult {
-    /// Of [`Effect::Rank`](super::Effect::Rank): where it can be launched, or in words why nowhere.
-    Ranked(Result<Ranking, String>),
+    /// Of [`Effect::Rank`](super::Effect::Rank): where it can be launched, or why nowhere.
+    Ranked(Result<Ranking, LaunchObstacle>),
     /// Of [`Effect::Rank`](super::Effect::Rank) as well: in words why its machines would get no role.
     NoRole(String),
     /// Of [`Effect::Reserve`](super::Effect::Reserve).
     Reserved(ReserveResult),
     /// Of [`Effect::Launch`](super::Effect::Launch).
     Launched(LaunchResult),
-    /// Of [`Effect::Terminate`](super::Effect::Terminate): taken, or in words why not.
-    Terminated(Result<(), String>),
-    /// Of [`Effect::Release`](super::Effect::Release): done, or in words why not.
-    Released(Result<(), String>),
+    /// Of [`Effect::Terminate`](super::Effect::Terminate): it was asked for. What came of it is seen on the machine.
+    Terminated,
+    /// Of [`Effect::Release`](super::Effect::Release): whether it is done.
+    Released(bool),
 }
 
 /// What the budgets say.
@@ -86,9 +85,7 @@ pub enum ReserveResult {
 /// What EC2 says to a launch (`AWS-FACTS`: three kinds of errors want three answers).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LaunchResult {
-    /// There it is.
     Launched {
-        /// Its id.
         instance: ResourceId,
         /// When, as EC2 says.
         launched_at: Timestamp,

@@ -34,7 +34,7 @@ pub fn governing_quota(candidate: &Candidate, listed: Result<&[ListedQuota], &st
         None => (None, format!("which quota counts {} is not known: {why}", candidate.instance_type)),
     };
     match listed {
-        Err(why) => by_table(format!("Service Quotas does not say it ({why})")),
+        Err(why) => by_table(format!("Service Quotas does not list it ({why})")),
         Ok(listed) => match closest(listed, &candidate.instance_type, market(candidate.lifecycle)) {
             Some(ListedQuota { code, name, vcpus, .. }) => {
                 (Some(QuotaCode(code.clone())), format!("\"{name}\" ({code}) grants {vcpus} vCPUs in {region}"))
@@ -196,11 +196,11 @@ mod tests {
         );
         assert_eq!(
             words(&p5, Err("AccessDenied")),
-            "L-C4BD4855 is the quota by the table of 2026-11-22: Service Quotas does not say it (AccessDenied)"
+            "L-C4BD4855 is the quota by the table of 2026-11-22: Service Quotas does not list it (AccessDenied)"
         );
         assert_eq!(
             words(&p6, Err("AccessDenied")),
-            "which quota counts p6-b200.48xlarge is not known: Service Quotas does not say it (AccessDenied)"
+            "which quota counts p6-b200.48xlarge is not known: Service Quotas does not list it (AccessDenied)"
         );
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use model::digest::to_hex;
-use model::fault::shortened;
+use model::fault::{InvalidValue, shortened};
 use model::id::TeamName;
 use model::ownership::is_team;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -25,15 +25,15 @@ impl JobName {
     ///
     /// # Errors
     /// What is legal, where it is none.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub fn read(text: &str) -> Result<Self, InvalidValue> {
         let is_legal = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.');
         let begins = text.starts_with(|first: char| first.is_ascii_alphanumeric());
         if begins && text.len() <= NAME_CHARACTERS_MAX && text.chars().all(is_legal) {
             return Ok(Self(text.to_owned()));
         }
-        Err(format!(
+        Err(InvalidValue::new(format!(
             "a name is 1 to {NAME_CHARACTERS_MAX} letters, digits, `-`, `_` and `.`, and begins with a letter or a digit"
-        ))
+        )))
     }
 
     /// As it was given.
@@ -46,7 +46,6 @@ impl JobName {
 /// One job: `<team>/<name>-<8 hex>`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId {
-    /// Whose.
     pub team: TeamName,
     /// `<name>-<8 hex>`.
     pub job: String,

@@ -13,11 +13,8 @@ pub struct MachineIdentity {
     pub schema: u32,
     /// The state bucket.
     pub bucket: String,
-    /// The region that it is in.
     pub region: Region,
-    /// The job.
     pub job: JobId,
-    /// The attempt.
     pub attempt: u32,
     /// Which launch of it: [`launch_id`](super::launch_id) of its client token. A request that was on its way while another pool was
     /// asked may launch a second machine of one attempt; the fence tells the two apart.

@@ -2,13 +2,10 @@
 
 use model::config::Config;
 use model::curfew_tags;
-use model::curfew_tags::{ATTEMPT, EXPIRES_AT, JOB, MODE};
+use model::curfew_tags::{ATTEMPT, EXPIRES_AT, JOB, MODE, TAGS_MAX};
 use model::instance::Tags;
 
 use super::{EXPIRES_AFTER, Job, LaunchRequest};
-
-/// EC2 user guide, "Tag your Amazon EC2 resources": tag restrictions.
-const TAGS_MAX: usize = 50;
 
 /// A job's machine ends when it should, whatever mode its team is in: the launch was the opt-in.
 const ENFORCE: &str = "enforce";

@@ -9,6 +9,7 @@ mod agent_warning;
 mod backlog;
 mod candidate;
 pub mod checkpoints;
+mod deadline;
 mod documents;
 mod effect;
 mod facts;
@@ -45,6 +46,7 @@ use serde::{Deserialize, Serialize};
 pub use agent_warning::{AgentWarning, AgentWarningKind, AgentWarnings, STANDS_AFTER};
 pub use backlog::{BacklogQueue, QueueItem, QueueShares, ShareLimits, take_shares};
 pub use candidate::{Candidate, Lifecycle, MachineImage, QuotaCode, Ranking};
+pub use deadline::{Capacity, CapacityDecision, CapacityReason, DeadlineSituation, SpotHistory, choose_capacity};
 pub use documents::{
     CHECKPOINTS_KEPT_MAX, CancelRequest, Checkpoint, ExitReason, ExitRecord, Head, HeadResult, Heartbeat, InboxAnswer,
     MACHINE_DOCUMENT_BYTES_MAX, SCHEMA, SpecMistake, said_by_machine,
@@ -65,7 +67,7 @@ pub use phase::{
     MachineReplacement, Phase, RefusedCandidates, UsedUpQuota,
 };
 pub use priority::by_priority;
-pub use rank::{CapacityPool, prices_wanted, rank};
+pub use rank::{CapacityPool, LaunchObstacle, prices_wanted, rank};
 pub use reaped::reaped;
 pub use reconciliation::{PendingDecision, PendingEffects, PendingWrite, Reconciliation, UnrecordedMachine};
 pub use refusals::LaunchRefusals;
@@ -104,11 +106,10 @@ const REPORT_UNANSWERED_LAUNCH_AFTER: jiff::SignedDuration = jiff::SignedDuratio
 /// list that grows.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Job {
-    /// Which.
     pub job: JobId,
     /// Who hears of it, and whose it is: the value of the account's owner tag.
     pub owner: Option<String>,
-    /// What was asked for, but for what only the machine needs.
+    /// What was asked for, except for what only the machine needs.
     pub terms: JobTerms,
     /// When it was accepted.
     pub submitted_at: Timestamp,
@@ -167,7 +168,7 @@ pub struct JobUsage {
 pub struct JobProgress {
     /// The highest step of a complete checkpoint that anybody has read of.
     pub step: Option<u64>,
-    /// The latest attempt that head named a checkpoint of; 0 where there is none.
+    /// The latest attempt that head named a checkpoint of; 0 if there is none.
     #[serde(default)]
     pub attempt: u32,
     /// How many machines were lost since head last named one, without the one that wrote it, and without those that EC2 ended before
@@ -185,7 +186,6 @@ pub struct JobReservation {
     pub transfer_usd: Amount,
     /// How much.
     pub usd: Amount,
-    /// Until when.
     pub until: Timestamp,
     /// Whether the budgets have it, or it is only wanted.
     pub granted: bool,
@@ -218,7 +218,7 @@ impl Job {
         }
     }
 
-    /// The machine of its present attempt, where there is one.
+    /// The machine of its present attempt, if there is one.
     #[must_use]
     pub const fn machine(&self) -> Option<&JobMachine> {
         match &self.phase {
@@ -230,7 +230,7 @@ impl Job {
     }
 
     /// Whether that instance is this job's: what its tag `curfew:job` says is believed only then. `None`: it may be, for a launch of that
-    /// attempt is under way, and nobody has heard yet what came of it.
+    /// attempt is in progress, and nobody has heard yet what came of it.
     #[must_use]
     pub fn knows(&self, region: &Region, instance: &ResourceId, attempt: Option<u32>) -> Option<bool> {
         let mut known = self.machine().into_iter().chain(&self.previous_attempt);
@@ -242,7 +242,7 @@ impl Job {
         (!launching).then_some(false)
     }
 
-    /// The token of the launch that it waits for; `None` where it waits for none.
+    /// The token of the launch that it waits for; `None` if it waits for none.
     #[must_use]
     pub fn awaited(&self) -> Option<String> {
         let Phase::Launching(launching) = &self.phase else { return None };

@@ -13,10 +13,7 @@ pub enum MachineHold {
     /// `curfew:protected`.
     Protected,
     /// `curfew:keep-until`, which is in force.
-    Kept {
-        /// Until when.
-        until: Timestamp,
-    },
+    Kept { until: Timestamp },
     /// `curfew:mode=observe`.
     Observing,
     /// A tag of `curfew` that cannot be read: whoever wrote it meant something.

@@ -9,6 +9,7 @@
 //! administrator's, and only run-jobs writes what lies under `jobs/`. What nobody could list isolates, or waits: it never shares.
 
 use model::config::{Config, SharedRole};
+use model::fault::InvalidValue;
 use model::id::TeamName;
 use model::notification_log::NO_TEAM;
 use model::team_role::{create_team_command, team_role};
@@ -30,7 +31,7 @@ pub enum MachineRole<'a> {
 ///
 /// # Errors
 /// That they may not, and which they may.
-pub fn allow_profile(profile: &str, team: &TeamName, config: &Config) -> Result<(), String> {
+pub fn allow_profile(profile: &str, team: &TeamName, config: &Config) -> Result<(), InvalidValue> {
     let allowed = config.team(team).map(|team| team.instance_profiles.as_slice()).unwrap_or_default();
     if allowed.iter().any(|one| one == profile) {
         return Ok(());
@@ -39,10 +40,10 @@ pub fn allow_profile(profile: &str, team: &TeamName, config: &Config) -> Result<
         [] => "it allows none".to_owned(),
         names => format!("it allows {}", names.join(", ")),
     };
-    Err(format!(
+    Err(InvalidValue::new(format!(
         "instance_profiles of [teams.{team}] in the configuration does not allow {profile:?}; {which}; leave it out for the role that \
          Curfew gives the team's machines"
-    ))
+    )))
 }
 
 /// Whether the configuration names another team than this one.
@@ -108,7 +109,7 @@ impl Job {
     ///
     /// # Errors
     /// Why they may not: the configuration allows the profile no longer, or the team can have none.
-    pub fn check_role(&self, config: &Config, has_other_teams: bool) -> Result<(), String> {
+    pub fn check_role(&self, config: &Config, has_other_teams: bool) -> Result<(), InvalidValue> {
         let JobId { team, .. } = &self.job;
         match machine_role(self.terms.machine.instance_profile.as_deref(), team, config, has_other_teams) {
             MachineRole::Named(profile) => allow_profile(profile, team, config),
@@ -166,7 +167,7 @@ mod tests {
         let config = Config::read("[teams.vision]\ninstance_profiles = [\"training\"]\n[teams.nlp]").unwrap();
         assert_eq!(allow_profile("training", &team("vision"), &config), Ok(()));
         for other in ["nlp", "Vision", "vision2"] {
-            let refused = allow_profile("training", &team(other), &config).unwrap_err();
+            let refused = allow_profile("training", &team(other), &config).unwrap_err().to_string();
             assert!(refused.contains(&format!("[teams.{other}]")) && refused.contains("it allows none"), "{refused}");
         }
     }

@@ -21,7 +21,7 @@ use super::{
 /// EC2 may not know an instance yet so long after its launch, and still know it (EC2 API reference, "Eventual consistency": minutes).
 const ABSENT_AFTER: SignedDuration = SignedDuration::from_mins(15);
 
-/// A predecessor that is still there so long after it should be gone is ended: its agent and AWS had their chance.
+/// A previous machine that is still there so long after it should be gone is ended: its agent and AWS had their chance.
 const PREDECESSOR_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
 /// A launch without an answer is asked again by the next run, a minute later. One that is older was met after a crash: a person may have
@@ -68,7 +68,7 @@ pub fn wants(job: &Job, warned: bool, now: Timestamp) -> NeededFacts {
 
 /// Where a job stands now, and what is to be done. Total and pure: it never panics, and the same arguments give the same answer.
 ///
-/// What is not known never changes anything, but for a launch without an answer, which is asked again with the same token.
+/// What is not known never changes anything, except for a launch without an answer, which is asked again with the same token.
 #[must_use]
 pub fn next(job: &Job, facts: &JobFacts, now: Timestamp) -> (Job, Vec<Effect>) {
     let job = run::confirm_launch(run::read(watch(job.clone(), facts, now), facts), facts);
@@ -102,7 +102,7 @@ const fn is_going(state: InstanceState) -> bool {
     matches!(state, InstanceState::ShuttingDown | InstanceState::Terminated)
 }
 
-/// A predecessor that was seen gone is forgotten.
+/// A previous machine that was seen gone is forgotten.
 fn watch(mut job: Job, facts: &JobFacts, now: Timestamp) -> Job {
     let is_gone = |placed: &JobMachine| match &facts.previous_attempt {
         MachineSight::Seen { state, .. } => *state == InstanceState::Terminated,
@@ -113,7 +113,7 @@ fn watch(mut job: Job, facts: &JobFacts, now: Timestamp) -> Job {
     job
 }
 
-/// What ends a predecessor that is still there `after` the moment when it should be gone.
+/// What ends a previous machine that is still there `after` the moment when it should be gone.
 fn terminate_previous_machine(job: &Job, facts: &JobFacts, after: SignedDuration, now: Timestamp) -> Option<Effect> {
     let placed = job.previous_attempt.as_ref()?;
     let MachineSight::Seen { state, .. } = facts.previous_attempt else { return None };
@@ -122,7 +122,7 @@ fn terminate_previous_machine(job: &Job, facts: &JobFacts, after: SignedDuration
     (facts.may_act && is_there && is_due).then(|| Effect::Terminate(placed.clone()))
 }
 
-/// Nothing to change, and nothing to do but to see to its predecessor.
+/// Nothing to change, and nothing to do but to see to its previous machine.
 fn stay(job: Job, facts: &JobFacts, now: Timestamp) -> JobDecision {
     let is_asked = facts.answer.is_some();
     let effect = terminate_previous_machine(&job, facts, PREDECESSOR_AFTER, now).filter(|_| !is_asked);
@@ -165,27 +165,27 @@ impl LossReason {
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Reclaimed => "was taken back by AWS",
-            Self::NoHeartbeat => "was never heard of: no heartbeat came within 15 minutes of its launch",
-            Self::HeartbeatStopped => "fell silent: no heartbeat came for 10 minutes",
+            Self::NoHeartbeat => "sent no heartbeat within 15 minutes of its launch",
+            Self::HeartbeatStopped => "stopped sending heartbeats for 10 minutes",
             Self::ShutDown => "shut itself down and left no result",
             Self::KeyRefused => {
-                "was ended by EC2 as it was launched (Client.InternalError), which is how EC2 says that a KMS key was refused: let the role \
+                "was terminated by EC2 at its launch (Client.InternalError), because a KMS key was refused: let the role \
                  of run-jobs, and on Spot the role AWSServiceRoleForEC2Spot, create grants for the key that encrypts volumes here"
             }
             Self::StorageUsedUp => {
-                "was ended by EC2 as it was launched (Client.VolumeLimitExceeded), for the account's quota of EBS storage is used up: ask \
+                "was terminated by EC2 at its launch (Client.VolumeLimitExceeded), because the account's quota of EBS storage is used up: ask \
                  Service Quotas for more, or delete volumes that nobody needs"
             }
             Self::NoSnapshot => {
-                "was ended by EC2 as it was launched (Client.InvalidSnapshot.NotFound), for a snapshot of its image is not there any more: \
+                "was terminated by EC2 at its launch (Client.InvalidSnapshot.NotFound), because a snapshot of its image no longer exists: \
                  name another image under `[machine] ami`"
             }
             Self::NoCapacity => {
-                "was ended by EC2 as it was launched (Server.InsufficientInstanceCapacity), for there was no capacity after all"
+                "was terminated by EC2 at its launch (Server.InsufficientInstanceCapacity), because there was no capacity after all"
             }
-            Self::AwsFault => "was ended by a fault of AWS (Server.InternalError)",
-            Self::Gone => "is gone, and EC2 does not say why",
-            Self::Overdue => "reached its absolute end",
+            Self::AwsFault => "was terminated by a fault of AWS (Server.InternalError)",
+            Self::Gone => "is gone, and EC2 gives no reason",
+            Self::Overdue => "reached its deadline",
         }
     }
 }

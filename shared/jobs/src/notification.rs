@@ -18,8 +18,8 @@ use super::{
 pub struct JobNotification {
     /// What [`Job::notified`] is once people have heard it: told is only what differs from that.
     pub fingerprint: String,
-    /// The paragraph. Its resource is the machine's id where there is one, or else the job's `<job>`; its region is where the machine is,
-    /// was or may be, and empty where nobody has said yet.
+    /// The paragraph. Its resource is the machine's id if there is one, or else the job's `<job>`; its region is where the machine is, was
+    /// or may be, and empty where nobody has said yet.
     pub news: Notification,
 }
 
@@ -33,7 +33,7 @@ struct NotificationDraft {
 }
 
 impl Job {
-    /// What its owner should have heard of it; `None` where there is nothing to say now, whatever was said last.
+    /// What its owner should have heard of it; `None` if there is nothing to say now, whatever was said last.
     #[must_use]
     pub fn notification(&self) -> Option<JobNotification> {
         self.notification_in(true)
@@ -88,8 +88,8 @@ impl Job {
     pub fn notify_not_terminated(&self, machine: &JobMachine, error: &str, home: &Region) -> Notification {
         let JobMachine { instance, region, rate_max, ends_at, .. } = machine;
         let text = format!(
-            "{}: {instance} was to be ended, and was not: {}. It is tried again each minute; until then it goes on costing {rate_max} at most, \
-             and ends by itself at {ends_at} at the latest. To end it by hand: aws ec2 terminate-instances --region {region} --instance-ids \
+            "{}: {instance} should be terminated, but was not: {}. Curfew retries each minute; until then it costs {rate_max} at most, \
+             and shuts itself down at {ends_at} at the latest. To terminate it by hand: aws ec2 terminate-instances --region {region} --instance-ids \
              {instance}",
             self.named(),
             error.trim_end_matches('.'),
@@ -97,8 +97,8 @@ impl Job {
         self.daily(Severity::Error, (format!("not-ended {instance}"), "not-ended".to_owned()), text, home)
     }
 
-    /// What its team hears of what that attempt's agent found out, once a day while it lasts; `None` where the end of the job says it. Remembered
-    /// as [`Job::notify_not_terminated`].
+    /// What its team hears of what that attempt's agent found out, once a day while it lasts; `None` if the end of the job says it.
+    /// Remembered as [`Job::notify_not_terminated`].
     #[must_use]
     pub fn notify_agent_warning(&self, attempt: u32, trouble: &AgentWarning, home: &Region) -> Option<Notification> {
         let AgentWarning { kind, words } = trouble;
@@ -172,8 +172,8 @@ impl Job {
 
     fn draft_unanswered(&self, launching: &LaunchInProgress) -> NotificationDraft {
         let text = format!(
-            "{}: a launch was asked for at {}, and EC2 has not said since what came of it. The same request is made again each \
-             minute, so nothing is launched twice; what it may have launched ends by itself at {}. {}",
+            "{}: EC2 has not answered the launch request of {}. Curfew repeats the same request each \
+             minute, so nothing is launched twice; a machine that it may have launched shuts itself down at {}. {}",
             self.named(),
             launching.at,
             launching.ends_at,
@@ -269,7 +269,7 @@ impl Job {
                 "Create the instance profile, or submit the job with another one. Then it is launched by itself.",
             ),
             HoldReason::Role => (true, "It is launched by itself then."),
-            HoldReason::Observing => (false, "It is launched as soon as Curfew enforces and somebody listens."),
+            HoldReason::Observing => (false, "It is launched once enforce mode is on and a subscription is confirmed."),
             HoldReason::Unplaceable => {
                 (true, "Look at its [gpu], [spot] and [machine]: submit it anew if they ask for too much.")
             }
@@ -326,7 +326,7 @@ impl Job {
         let machine = ended.machine.as_ref().filter(|_| ends);
         let kept_by = self.machine_hold.as_ref().filter(|_| machine.is_some());
         let loses = machine.filter(|_| may_act && kept_by.is_none()).map(|machine| self.loses(machine));
-        // A word that is told once: what is left over goes without another, but for what goes on while nothing may be ended.
+        // A word that is told once: what is left over goes without another, except for what goes on while nothing may be ended.
         let goes_on = match kept_by {
             Some(hold) => format!(", machine {}", hold.as_str()),
             None if machine.is_some() && !may_act => ", observed".to_owned(),
@@ -345,7 +345,7 @@ impl Job {
             let id = &machine.instance;
             if let Some(hold) = &self.machine_hold {
                 let (hold, ends_at) = (hold.describe(), machine.ends_at);
-                return format!("{id} {hold}: Curfew does not terminate it, and its own timer ends it at {ends_at}.");
+                return format!("{id} {hold}: Curfew does not terminate it; its own timer shuts it down at {ends_at}.");
             }
             match ended.result {
                 JobResult::Succeeded | JobResult::Failed => {
@@ -354,7 +354,7 @@ impl Job {
                 JobResult::Expired | JobResult::Cancelled if may_act => format!("{id} is terminated now."),
                 JobResult::Expired | JobResult::Cancelled => {
                     format!(
-                        "{id} goes on: Curfew only observes, and terminates it once it enforces and somebody listens."
+                        "{id} keeps running: Curfew only observes, and terminates it once enforce mode is on and a subscription is confirmed."
                     )
                 }
             }
@@ -363,7 +363,7 @@ impl Job {
             format!("{}, which it ran on before, is going, and is terminated if it does not.", lost.instance)
         });
         let left: Vec<String> = of_machine.into_iter().chain(of_predecessor).collect();
-        if left.is_empty() { "No machine of it is left.".to_owned() } else { left.join(" ") }
+        if left.is_empty() { "It has no machine any more.".to_owned() } else { left.join(" ") }
     }
 
     fn used_with(&self, machine: Option<&JobMachine>, until: Timestamp) -> JobUsage {
@@ -402,9 +402,9 @@ impl Job {
     fn goes_on(&self) -> String {
         match (&self.terms.checkpoint, self.progress.step) {
             (None, _) => "it has no [checkpoint], so it begins at zero".to_owned(),
-            (Some(_), Some(step)) => format!("it goes on from its newest complete checkpoint, step {step} or later"),
+            (Some(_), Some(step)) => format!("it resumes from its newest complete checkpoint, step {step} or later"),
             (Some(_), None) => {
-                "it goes on from its newest complete checkpoint, if there is one: none is known yet".to_owned()
+                "it resumes from its newest complete checkpoint, if there is one: none is known yet".to_owned()
             }
         }
     }

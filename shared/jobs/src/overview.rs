@@ -1,6 +1,7 @@
 //! A job, for whoever asks about it: where it stands, what it took, and which one was meant.
 
 use jiff::Timestamp;
+use model::fault::InvalidValue;
 use model::money::Amount;
 use serde::Serialize;
 
@@ -15,14 +16,11 @@ const NAMED_MAX: usize = 8;
 /// Where a job stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JobOverview {
-    /// Which.
     pub job: JobId,
-    /// Whose.
     pub owner: Option<String>,
     /// In a word: `submitted`, `reserving`, `launching`, `running`, `interrupted`, `waiting` or `held`; of one that is over `succeeded`,
     /// `failed`, `expired` or `cancelled`.
     pub state: &'static str,
-    /// Whether it is over.
     pub over: bool,
     /// Why, in words.
     pub why: String,
@@ -127,7 +125,7 @@ fn why(job: &Job) -> String {
         Phase::Reserving => "its worst case is about to be reserved on the budgets".to_owned(),
         Phase::Launching(launching) => launch(job.ranking.as_ref(), launching),
         Phase::Running(placed) if placed.attempt > 1 => match job.lost {
-            Some(lost) => format!("the machine before {}", lost.describe()),
+            Some(lost) => format!("the previous machine {}", lost.describe()),
             None => String::new(),
         },
         Phase::Running(_) => String::new(),
@@ -163,14 +161,21 @@ fn launch(ranking: Option<&Ranking>, launching: &LaunchInProgress) -> String {
 ///
 /// # Errors
 /// Which ones it could be, where it is not one.
-pub fn find(named: &str, jobs: &[JobId]) -> Result<JobId, String> {
+pub fn find(named: &str, jobs: &[JobId]) -> Result<JobId, InvalidValue> {
     let by = |is_meant: &dyn Fn(&JobId) -> bool| jobs.iter().filter(|job| is_meant(job)).collect::<Vec<_>>();
     let whole = by(&|job| job.to_string() == named || job.job == named);
     let found = if whole.is_empty() { by(&|job| job.to_string().contains(named)) } else { whole };
     match found.as_slice() {
         [one] => Ok((*one).clone()),
-        [] => Err(format!("there is no job {named:?}{}", list("; there are ", &jobs.iter().collect::<Vec<_>>()))),
-        several => Err(format!("{named:?} is in the names of {} jobs{}", several.len(), list(": ", several))),
+        [] => Err(InvalidValue::new(format!(
+            "there is no job {named:?}{}",
+            list("; there are ", &jobs.iter().collect::<Vec<_>>())
+        ))),
+        several => Err(InvalidValue::new(format!(
+            "{named:?} is in the names of {} jobs{}",
+            several.len(),
+            list(": ", several)
+        ))),
     }
 }
 
@@ -233,13 +238,13 @@ mod tests {
         check(
             Phase::Submitted,
             "submitted",
-            "its last machine fell silent: no heartbeat came for 10 minutes; where there is another is looked up next",
+            "its last machine stopped sending heartbeats for 10 minutes; where there is another is looked up next",
             None,
         );
         check(
             Phase::Running(placed(2)),
             "running",
-            "the machine before fell silent: no heartbeat came for 10 minutes",
+            "the previous machine stopped sending heartbeats for 10 minutes",
             Some("2026-11-22T11:00:00Z"),
         );
         let until = time("2026-11-22T05:04:00Z");
@@ -305,7 +310,7 @@ mod tests {
         let jobs = ["vision/llama-1a2b3c4d", "vision/llama-5e6f7a8b", "nlp/bert-00112233", "nlp/llama-99999999"];
         let jobs: Vec<JobId> = jobs.iter().map(|job| JobId::read(job).unwrap()).collect();
         let found = find(named, &jobs).map(|job| job.to_string());
-        assert_eq!(found.as_deref().map_err(String::as_str), expect);
+        assert_eq!(found, expect.map(str::to_owned).map_err(InvalidValue::new));
     }
 
     #[test]
@@ -325,6 +330,6 @@ mod tests {
             Err("there is no job \"gpt\"; there are vision/llama-1a2b3c4d, vision/llama-5e6f7a8b, nlp/bert-00112233, \
                  nlp/llama-99999999"),
         );
-        assert_eq!(find("x", &[]), Err("there is no job \"x\"".to_owned()));
+        assert_eq!(find("x", &[]), Err(InvalidValue::new("there is no job \"x\"")));
     }
 }

@@ -18,7 +18,6 @@ pub enum Phase {
     Reserving,
     /// A launch was decided, and nobody has heard yet what came of it.
     Launching(LaunchInProgress),
-    /// It has a machine.
     Running(JobMachine),
     /// Its machine was lost without a warning, and is ended before there is another one.
     Interrupted(MachineReplacement),
@@ -57,9 +56,7 @@ pub struct LaunchInProgress {
 /// A quota that refused a launch. Each region has its own (EC2 user guide, "Amazon EC2 service quotas").
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct UsedUpQuota {
-    /// Where.
     pub region: Region,
-    /// Its code.
     pub code: QuotaCode,
 }
 
@@ -95,16 +92,11 @@ impl RefusedCandidates {
     }
 }
 
-/// A machine of the job.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct JobMachine {
-    /// Its id.
     pub instance: ResourceId,
-    /// Where it is.
     pub region: Region,
-    /// Where in it.
     pub zone: String,
-    /// Its type.
     #[serde(rename = "type")]
     pub instance_type: TypeName,
     /// How it is bought.
@@ -116,11 +108,9 @@ pub struct JobMachine {
     /// What its checkpoints cost, where it is not in the bucket's region.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer: Option<TransferCost>,
-    /// Of which attempt.
     pub attempt: u32,
     /// Which pool of the ranking it is of.
     pub candidate: u8,
-    /// When it was launched.
     pub launched_at: Timestamp,
     /// The attempt's absolute end.
     pub ends_at: Timestamp,
@@ -129,11 +119,8 @@ pub struct JobMachine {
 /// A machine that has to be gone first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct MachineReplacement {
-    /// Which.
     pub machine: JobMachine,
-    /// Why.
     pub lost: LossReason,
-    /// Since when.
     pub since: Timestamp,
 }
 
@@ -179,7 +166,6 @@ pub struct CapacityWait {
 /// Why it may not be launched.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LaunchHold {
-    /// By what.
     pub by: HoldReason,
     /// For its owner.
     pub why: String,
@@ -218,7 +204,6 @@ pub struct JobEnd {
     pub result: JobResult,
     /// For its owner.
     pub why: String,
-    /// When.
     pub at: Timestamp,
     /// The machine that may still run.
     pub machine: Option<JobMachine>,

@@ -16,6 +16,7 @@ mod hardware;
 mod words;
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 
 use billing::price::{PriceBook, PriceDocument, PriceQueries};
 use jiff::{SignedDuration, Timestamp};
@@ -40,19 +41,15 @@ const ZONES_MAX: usize = Ranking::MAX / 2;
 /// A type in a zone, as EC2 tells of it, before prices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CapacityPool {
-    /// Where.
     pub region: Region,
-    /// Where in it.
     pub zone: String,
-    /// A subnet there.
     pub subnet: ResourceId,
-    /// The type.
     pub instance_type: TypeName,
     /// `x86_64` or `arm64`.
     pub architecture: String,
     /// GPUs of NVIDIA; whole ones.
     pub gpus: u32,
-    /// What EC2 calls each of them, such as `A10G`; empty where it does not say.
+    /// What EC2 calls each of them, such as `A10G`; empty if it does not say.
     pub gpu_name: String,
     /// Of each GPU, in MiB.
     pub gpu_memory_mib: u32,
@@ -77,6 +74,18 @@ enum PriceObjection {
     Above { rate: Rate, rate_max: Rate },
 }
 
+/// Why a job can be launched nowhere, for its owner.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("{0}")]
+pub struct LaunchObstacle(String);
+
+impl LaunchObstacle {
+    /// That sentence.
+    pub fn new(why: impl Display) -> Self {
+        Self(why.to_string())
+    }
+}
+
 /// The pools from which a job can be launched now, the cheapest first, with the transfer of its checkpoints; at equal prices the smaller machine, then by names. So the order is
 /// total, and the same whatever order `pools` are in.
 ///
@@ -95,7 +104,7 @@ pub fn rank(
     unplaced_since: Option<Timestamp>,
     config: &Config,
     now: Timestamp,
-) -> Result<Ranking, String> {
+) -> Result<Ranking, LaunchObstacle> {
     let has_image = |pool: &CapacityPool| images.iter().any(|(region, image)| is_for(region, image, pool));
     let fitting = fitting(terms, pools, config)?;
     let bootable = narrowed(fitting, has_image, words::no_image)?;
@@ -117,7 +126,7 @@ pub fn rank(
         }
     }
     if found.is_empty() {
-        return Err(words::not_bought(terms, &unbought));
+        return Err(LaunchObstacle::new(words::not_bought(terms, &unbought)));
     }
     found.sort_by(|one, other| one.order().cmp(&other.order()));
     found.dedup_by(|one, other| one.order() == other.order());
@@ -156,10 +165,14 @@ impl PricedPool<'_> {
 }
 
 /// Those that fit by what they are, whatever they cost.
-fn fitting<'a>(terms: &JobTerms, pools: &'a [CapacityPool], config: &Config) -> Result<Vec<&'a CapacityPool>, String> {
+fn fitting<'a>(
+    terms: &JobTerms,
+    pools: &'a [CapacityPool],
+    config: &Config,
+) -> Result<Vec<&'a CapacityPool>, LaunchObstacle> {
     let gpu = &terms.gpu;
     if pools.is_empty() {
-        return Err(words::no_pool(terms));
+        return Err(LaunchObstacle::new(words::no_pool(terms)));
     }
     let is_watched = |pool: &CapacityPool| config.regions.is_empty() || config.regions.contains(&pool.region);
     let watched = narrowed(pools.iter().collect(), is_watched, words::unwatched)?;
@@ -184,9 +197,9 @@ fn narrowed(
     pools: Vec<&CapacityPool>,
     keeps: impl Fn(&CapacityPool) -> bool,
     why: impl FnOnce(&[&CapacityPool]) -> String,
-) -> Result<Vec<&CapacityPool>, String> {
+) -> Result<Vec<&CapacityPool>, LaunchObstacle> {
     let kept: Vec<&CapacityPool> = pools.iter().copied().filter(|pool| keeps(pool)).collect();
-    if kept.is_empty() { Err(why(&pools)) } else { Ok(kept) }
+    if kept.is_empty() { Err(LaunchObstacle::new(why(&pools))) } else { Ok(kept) }
 }
 
 fn is_for(region: &Region, image: &MachineImage, pool: &CapacityPool) -> bool {

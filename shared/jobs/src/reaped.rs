@@ -6,11 +6,10 @@ use model::instance::{Instance, InstanceState};
 use model::mark::Mark;
 use model::rule::{ResourceAction, Rule};
 
-/// The rule for which `reap-instances` has ended this instance: of what was announced for it, that which was due first; or for which it says that
-/// it stopped it. `None` where it had announced nothing that was due: then somebody else has.
+/// The rule for which `reap-instances` has ended this instance: of what was announced for it, that which was due first; or for which it
+/// says that it stopped it. `None` if it had announced nothing that was due: then somebody else has.
 ///
-/// What Curfew writes before it ends anything, [`Action::Terminate`](plan::Action::Terminate), stays on the instance for as long as EC2
-/// shows it.
+/// Curfew writes the mark before it terminates an instance. The mark stays on it for as long as EC2 shows the instance.
 #[must_use]
 pub fn reaped(instance: &Instance, now: Timestamp) -> Option<Rule> {
     let mark: Option<Mark> = instance.tags.get(MARKED).and_then(|text| text.parse().ok());

@@ -129,7 +129,6 @@ impl<J: Deref<Target = Job> + From<Job>> PendingWrite<J> {
         &self.round.job
     }
 
-    /// The job as it is to be.
     pub const fn job(&self) -> &J {
         &self.job
     }
@@ -189,19 +188,17 @@ impl UnrecordedMachine {
         Some(Self { job: job.job.clone(), machine, token: read.awaited()? })
     }
 
-    /// Whose it was to be.
     #[must_use]
     pub const fn job(&self) -> &JobId {
         &self.job
     }
 
-    /// The machine.
     #[must_use]
     pub const fn machine(&self) -> &JobMachine {
         &self.machine
     }
 
-    /// The job as it is read again; `None` where it is not there any more.
+    /// The job as it is read again; `None` if it is not there any more.
     #[must_use]
     pub fn compare<J: Deref<Target = Job>>(self, job: Option<J>) -> Reconciliation<J> {
         match job {

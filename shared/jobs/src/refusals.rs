@@ -31,7 +31,7 @@ impl LaunchRefusals {
         self.0.push(LaunchRefusal { candidate: candidate.clone(), answer: answer.clone(), at: now });
     }
 
-    /// What EC2 would say to a launch that it was not asked for yet; `None` where it has to be asked.
+    /// What EC2 would say to a launch that it was not asked for yet; `None` if it has to be asked.
     #[must_use]
     pub fn predict(&self, candidate: &Candidate, now: Timestamp) -> Option<LaunchResult> {
         self.0.iter().find(|one| one.counts(now) && one.is_of(candidate)).map(|one| one.answer.clone())

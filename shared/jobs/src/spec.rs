@@ -17,9 +17,7 @@ use super::JobName;
 /// A whole spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobSpec {
-    /// Its name.
     pub name: JobName,
-    /// Whose it is.
     pub owner: Option<String>,
     /// What the machine does; only its agent reads it.
     pub work: Workload,
@@ -101,6 +99,12 @@ pub struct CheckpointSpec {
     /// How large one is at most, in GB, as the job states it.
     #[serde(default)]
     pub size_gb: Option<u32>,
+    /// Patterns of paths in it that go with each checkpoint, though they have no number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub include: Vec<String>,
+    /// Patterns of paths in it that are part of none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exclude: Vec<String>,
     /// What tells the command to write one and end: `SIGTERM`.
     pub signal: String,
 }

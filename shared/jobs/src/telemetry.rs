@@ -44,7 +44,6 @@ pub struct GpuSample {
 /// All samples of one series within a minute.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GpuMetric {
-    /// Which series.
     pub series: MetricSeries,
     /// Each value that was seen, in the metric's unit, and how often.
     pub values: Vec<(f64, u32)>,

@@ -131,7 +131,7 @@ impl fmt::Display for TransferPrice {
 }
 
 impl JobTerms {
-    /// What the checkpoints of a machine in that region cost; `None` where nothing, or where nobody has stated their size.
+    /// What the checkpoints of a machine in that region cost; `None` if nothing, or where nobody has stated their size.
     #[must_use]
     pub fn transfer_cost(&self, region: &Region) -> Option<TransferCost> {
         let bucket = self.bucket_region.as_ref().filter(|bucket| *bucket != region)?;

@@ -27,7 +27,7 @@ pub struct UploadMeasurement {
 }
 
 impl UploadMeasurement {
-    /// Why a checkpoint as this one could not be brought away after a warning; for its owner. `None` where it can.
+    /// Why a checkpoint as this one could not be brought away after a warning; for its owner. `None` if it can.
     #[must_use]
     pub fn too_large(&self) -> Option<String> {
         let usable = WARNING - CLOSING - GRACE_MIN;
@@ -43,7 +43,7 @@ impl UploadMeasurement {
     }
 }
 
-/// What has to be brought away after a warning, as far as anybody knows.
+/// What has to be brought away after a warning, as far as known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PendingUpload {
     /// How large the newest checkpoint is that lies there and is not kept, whole or not.

@@ -23,7 +23,7 @@ pub struct WorstCase {
 }
 
 impl WorstCase {
-    /// Of a job that would begin now, on whichever of the candidates; `None` where its limits leave it no time at all.
+    /// Of a job that would begin now, on whichever of the candidates; `None` if its limits leave it no time at all.
     #[must_use]
     pub fn from_ranking(terms: &JobTerms, ranking: &Ranking, now: Timestamp) -> Option<Self> {
         let nobody = JobId { team: "".into(), job: String::new() };

@@ -54,37 +54,26 @@ pub struct Config {
     /// The regions to look at; empty means every enabled one.
     pub regions: Vec<Region>,
     /// The keys by which this account knows team and owner.
-    #[serde(deserialize_with = "checks::table")]
     pub tags: TagKeys,
     /// What else belongs to somebody's own controller.
-    #[serde(deserialize_with = "checks::table")]
     pub managed: ManagedConfig,
     /// GPU instances lacking a required tag.
-    #[serde(deserialize_with = "checks::table")]
     pub untagged: UntaggedConfig,
     /// Idle GPU instances.
-    #[serde(deserialize_with = "checks::table")]
     pub idle: IdleConfig,
     /// By which metrics accelerators report.
-    #[serde(deserialize_with = "checks::table")]
     pub metrics: MetricsConfig,
     /// Instances that have run for too long.
-    #[serde(deserialize_with = "checks::table")]
     pub lifetime: LifetimeConfig,
     /// Orphaned volumes.
-    #[serde(deserialize_with = "checks::table")]
     pub volumes: VolumesConfig,
     /// How much one run may end.
-    #[serde(deserialize_with = "checks::table")]
     pub limits: LimitsConfig,
     /// GPU jobs.
-    #[serde(deserialize_with = "checks::table")]
     pub jobs: JobsConfig,
     /// The budget above those of the teams.
-    #[serde(deserialize_with = "checks::table")]
     pub account: AccountConfig,
     /// What this account pays less than the list says.
-    #[serde(deserialize_with = "checks::table")]
     pub prices: PricesConfig,
     /// What teams set for themselves, by the value of the team tag.
     #[serde(deserialize_with = "checks::teams")]

@@ -5,11 +5,17 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::config::{DiskPolicy, RuleAction};
+use crate::fault::InvalidValue;
 use crate::hours::Hours;
 use crate::instance::{Instance, Tags};
 use crate::mark::{Mark, UnreadableMark};
 use crate::mode::Mode;
 use crate::{duration, moment};
+
+/// The most tags of a resource, without AWS's own (EC2 user guide, "Tag restrictions").
+pub const TAGS_MAX: usize = 50;
+/// The longest key of a tag, in characters (the same page).
+pub const TAG_KEY_CHARACTERS_MAX: usize = 128;
 
 /// The tag whose presence means: never touched.
 pub const PROTECTED: &str = "curfew:protected";
@@ -64,7 +70,7 @@ pub const KEYS: [&str; 16] = [
     DELETED_AT,
 ];
 
-/// When Curfew stopped an instance, as `curfew:stopped` says; `None` where it does not say so, or not legibly.
+/// When Curfew stopped an instance, as `curfew:stopped` says; `None` if it does not say so, or not legibly.
 #[must_use]
 pub fn stopped_at(tags: &Tags) -> Option<Timestamp> {
     tags.get(STOPPED).and_then(|value| read_stopped(value).ok()).map(|stopped| stopped.at)
@@ -137,16 +143,13 @@ pub enum IdleAfter {
 pub struct StoppedTag {
     /// The rule's name; a later version may know more of them.
     pub rule: String,
-    /// When.
     pub at: Timestamp,
 }
 
 /// One tag that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadableTag {
-    /// Its key.
     pub key: String,
-    /// Its value.
     pub value: String,
     /// What is wrong and what is legal.
     pub problem: String,
@@ -194,15 +197,18 @@ impl CurfewTags {
                 continue;
             }
             if let Err(problem) = vocabulary.read_tag(key, value, on) {
+                let problem = problem.to_string();
                 unreadable.push(UnreadableTag { key: key.clone(), value: value.clone(), problem });
             }
         }
         if unreadable.is_empty() { Ok(vocabulary) } else { Err(unreadable) }
     }
 
-    fn read_tag(&mut self, key: &str, value: &str, on: TagCarrier) -> Result<(), String> {
+    fn read_tag(&mut self, key: &str, value: &str, on: TagCarrier) -> Result<(), InvalidValue> {
         match key {
-            MODE => self.mode = Some(Mode::read(value).ok_or("write `enforce` or `observe`")?),
+            MODE => {
+                self.mode = Some(Mode::read(value).ok_or_else(|| InvalidValue::new("write `enforce` or `observe`"))?);
+            }
             IDLE_AFTER => self.idle_after = Some(read_idle_after(value)?),
             ON_IDLE => self.on_idle = Some(read_action(value)?),
             LOCAL_DISK => self.local_disk = Some(read_disk_policy(value)?),
@@ -210,25 +216,25 @@ impl CurfewTags {
             HOURS => self.hours = Some(Hours::read(value)?),
             KEEP_UNTIL => self.keep_until = Some(read_keep_until(value)?),
             MARKED => {
-                self.marked = Some(value.parse().map_err(|error: UnreadableMark| error.to_string())?);
+                self.marked = Some(value.parse().map_err(|error: UnreadableMark| InvalidValue::new(error))?);
             }
             STOPPED => self.stopped = Some(read_stopped(value)?),
             JOB => self.job = Some(read_job(value, on)?),
             UNATTACHED_SINCE => self.unattached_since = read_own_moment(value, matches!(on, TagCarrier::Volume))?,
             SNAPSHOT_OF | RESTORE | DELETED_AT if !matches!(on, TagCarrier::Snapshot) => {
-                return Err(snapshot_only_tag());
+                return Err(InvalidValue::new("a tag of the snapshots that Curfew makes; remove it here"));
             }
             DELETED_AT => self.deleted_at = read_own_moment(value, true)?,
             PROTECTED | ATTEMPT | SNAPSHOT_OF | RESTORE => {}
             _ => {
-                return Err(format!("there is no such tag; Curfew knows {}", KEYS.join(", ")));
+                return Err(InvalidValue::new(format!("there is no such tag; Curfew knows {}", KEYS.join(", "))));
             }
         }
         Ok(())
     }
 }
 
-/// Until when a resource is kept, whatever else it says; `None` where it does not say so, or not legibly.
+/// Until when a resource is kept, whatever else it says; `None` if it does not say so, or not legibly.
 #[must_use]
 pub fn kept_until(tags: &Tags) -> Option<Timestamp> {
     tags.get(KEEP_UNTIL).and_then(|value| read_keep_until(value).ok())
@@ -254,92 +260,94 @@ fn is_unseen(letter: char) -> bool {
     letter.is_whitespace() || letter.is_control() || shows_nothing
 }
 
-fn read_idle_after(value: &str) -> Result<IdleAfter, String> {
+fn read_idle_after(value: &str) -> Result<IdleAfter, InvalidValue> {
     if value == "off" {
         return Ok(IdleAfter::Off);
     }
-    let window = duration::parse(value).map_err(|error| format!("{error}, or `off`"))?;
+    let window = duration::parse(value).map_err(|error| InvalidValue::new(format!("{error}, or `off`")))?;
     if window > crate::usage::WINDOW_MAX {
-        return Err(format!(
+        return Err(InvalidValue::new(format!(
             "longer than {}, the most that metrics can answer; write `off` for never",
             duration::format_duration(crate::usage::WINDOW_MAX)
-        ));
+        )));
     }
     Ok(IdleAfter::Window(window))
 }
 
-fn read_action(value: &str) -> Result<RuleAction, String> {
+fn read_action(value: &str) -> Result<RuleAction, InvalidValue> {
     match value {
         "stop" => Ok(RuleAction::Stop),
         "terminate" => Ok(RuleAction::Terminate),
         "notify" => Ok(RuleAction::Notify),
-        _ => Err("write `stop`, `terminate` or `notify`".to_owned()),
+        _ => Err(InvalidValue::new("write `stop`, `terminate` or `notify`")),
     }
 }
 
-fn read_disk_policy(value: &str) -> Result<DiskPolicy, String> {
+fn read_disk_policy(value: &str) -> Result<DiskPolicy, InvalidValue> {
     match value {
         "keep" => Ok(DiskPolicy::Keep),
         "expendable" => Ok(DiskPolicy::Expendable),
-        _ => Err("write `keep` or `expendable`".to_owned()),
+        _ => Err(InvalidValue::new("write `keep` or `expendable`")),
     }
 }
 
-fn read_expiry(value: &str, on: TagCarrier) -> Result<Timestamp, String> {
-    let at = moment::read(value).ok_or("write a moment as RFC 3339, such as `2026-09-30T18:00:00Z`")?;
+fn read_expiry(value: &str, on: TagCarrier) -> Result<Timestamp, InvalidValue> {
+    let at = moment::read(value)
+        .ok_or_else(|| InvalidValue::new("write a moment as RFC 3339, such as `2026-09-30T18:00:00Z`"))?;
     if let TagCarrier::Instance(launched_at) = on
         && at < launched_at
     {
-        return Err(format!(
-            "earlier than this instance's own launch at {launched_at}, so it was copied from another or is of an earlier life; write a new one or remove it"
-        ));
+        return Err(InvalidValue::new(format!(
+            "earlier than this instance's own launch at {launched_at}, so it was copied from another instance or an earlier launch; write a new one or remove it"
+        )));
     }
     Ok(at)
 }
+
+/// What `curfew:keep-until` takes.
+pub const KEEP_UNTIL_FORMS: &str = "a date such as `2026-09-30` (to its end, UTC) or a moment as RFC 3339";
 
 /// `curfew:keep-until`. A date means its end, in UTC; the calendar's last one, by which people write "for ever", the last moment
 /// there is.
 ///
 /// # Errors
 /// What to write instead.
-pub fn read_keep_until(value: &str) -> Result<Timestamp, String> {
+pub fn read_keep_until(value: &str) -> Result<Timestamp, InvalidValue> {
     let end_of = |date: Date| date.tomorrow().and_then(|next| TimeZone::UTC.to_timestamp(next.into()));
     if value.len() == "2026-09-30".len()
         && let Ok(date) = value.parse::<Date>()
     {
         return Ok(end_of(date).unwrap_or(Timestamp::MAX));
     }
-    moment::read_until(value)
-        .ok_or_else(|| "write a date such as `2026-09-30` (to its end, UTC) or a moment as RFC 3339".to_owned())
+    moment::read_until(value).ok_or_else(|| InvalidValue::new(format!("write {KEEP_UNTIL_FORMS}")))
 }
 
 /// A job is looked up for its volumes alone; on an instance the tag speaks by being there.
-fn read_job(value: &str, on: TagCarrier) -> Result<String, String> {
+fn read_job(value: &str, on: TagCarrier) -> Result<String, InvalidValue> {
     let named = value.split_once('/').is_some_and(|(team, job)| !team.is_empty() && !job.is_empty());
     if matches!(on, TagCarrier::Instance(_)) || named && value.chars().all(|c| c.is_ascii_graphic()) {
         return Ok(value.to_owned());
     }
-    Err("not what Curfew writes there (`<team>/<job>`); remove the tag".to_owned())
+    Err(InvalidValue::new("not what Curfew writes there (`<team>/<job>`); remove the tag"))
 }
 
 /// A moment that Curfew wrote. Elsewhere than on the kind of resource that it is for, it was copied and says nothing.
-fn read_own_moment(value: &str, here: bool) -> Result<Option<Timestamp>, String> {
-    let at = moment::read(value).ok_or("not what Curfew writes there; remove the tag")?;
+fn read_own_moment(value: &str, here: bool) -> Result<Option<Timestamp>, InvalidValue> {
+    let at = moment::read(value).ok_or_else(not_written_by_curfew)?;
     Ok(Some(at).filter(|_| here))
 }
 
-fn snapshot_only_tag() -> String {
-    "a tag of the snapshots that Curfew makes; remove it here".to_owned()
+fn not_written_by_curfew() -> InvalidValue {
+    InvalidValue::new("not what Curfew writes there; remove the tag")
 }
 
 /// `curfew:stopped`: the rule for which Curfew stopped an instance, and when.
 ///
 /// # Errors
 /// It is not what Curfew writes.
-pub fn read_stopped(value: &str) -> Result<StoppedTag, String> {
-    let unreadable = || "not what Curfew writes there; remove the tag".to_owned();
-    let (rule, at) = value.split_once(' ').ok_or_else(unreadable)?;
-    Ok(StoppedTag { rule: rule.to_owned(), at: moment::read(at).ok_or_else(unreadable)? })
+pub fn read_stopped(value: &str) -> Result<StoppedTag, InvalidValue> {
+    let (rule, at) = value.split_once(' ').ok_or_else(not_written_by_curfew)?;
+    Ok(StoppedTag { rule: rule.to_owned(), at: moment::read(at).ok_or_else(not_written_by_curfew)? })
 }
 
 #[cfg(test)]

@@ -1,10 +1,8 @@
 //! Documents that people write in TOML: where a mistake is, what is wrong, and what is legal, in words for whoever wrote it.
 
+mod deserializer;
 mod every;
-mod table;
 mod words;
-
-use std::ops::Range;
 
 use serde::de::DeserializeOwned;
 use toml::Spanned;
@@ -12,8 +10,8 @@ use toml::de::{DeTable, DeValue};
 
 use crate::fault::shortened;
 
+use deserializer::{MeaningError, MeaningProblem, ValueDeserializer};
 pub use every::{ParsedDocument, WRONG_MAX, read_all};
-pub use table::{some_table, table, tables};
 
 /// The most that is repeated of a document, in characters: SNS would refuse a message that repeats it all, and nobody would hear of it.
 pub const KEY_CHARACTERS_MAX: usize = 200;
@@ -23,7 +21,6 @@ pub const PROBLEM_CHARACTERS_MAX: usize = 1_000;
 /// The key of what is wrong with no key in particular.
 const WHOLE: &str = "the whole document";
 
-/// A kind of document.
 #[derive(Clone, Copy)]
 pub struct DocumentKind {
     /// The largest that is read.
@@ -45,13 +42,6 @@ pub struct DocumentError {
     pub problem: String,
 }
 
-/// A refusal, and where in the tree of the document its reason lies.
-struct LocatedError {
-    wrong: DocumentError,
-    path: serde_path_to_error::Path,
-    at: Range<usize>,
-}
-
 impl DocumentKind {
     /// Reads a document, to the first that is wrong with it.
     ///
@@ -59,8 +49,8 @@ impl DocumentKind {
     /// What is wrong, and where.
     pub fn read<T: DeserializeOwned>(self, text: &str) -> Result<T, DocumentError> {
         self.check_size(text)?;
-        let tree = DeTable::parse(text).map_err(|error| self.syntax(text, &error))?;
-        self.deserialize(text, tree).map_err(|refused| refused.wrong)
+        let tree = DeTable::parse(text).map_err(|error| syntax_error(text, &error))?;
+        deserialize(tree.into_inner()).map_err(|wrong| self.meaning_error(text, &wrong))
     }
 
     fn check_size(self, text: &str) -> Result<(), DocumentError> {
@@ -71,31 +61,34 @@ impl DocumentKind {
         Err(DocumentError { line: 1, column: 1, key: WHOLE.to_owned(), problem })
     }
 
-    /// What a parsed document means.
-    fn deserialize<T: DeserializeOwned>(self, text: &str, tree: Spanned<DeTable<'_>>) -> Result<T, LocatedError> {
-        serde_path_to_error::deserialize(toml::Deserializer::from(tree)).map_err(|error| {
-            let named = error.path().to_string();
-            let key = if named == "." { key_on_line(text, error.inner()) } else { named };
-            let at = error.inner().span().unwrap_or_default();
-            LocatedError { wrong: self.wrong(text, &key, error.inner()), path: error.path().clone(), at }
-        })
+    fn meaning_error(self, text: &str, error: &MeaningError) -> DocumentError {
+        let problem = match &error.problem {
+            MeaningProblem::UnknownKey { unknown, legal } => words::no_key(unknown, legal, self.every_key),
+            MeaningProblem::Value(problem) => problem.clone(),
+        };
+        located(text, error.at.start, &error.key(), &problem)
     }
+}
 
-    fn syntax(self, text: &str, error: &toml::de::Error) -> DocumentError {
-        let mut wrong = self.wrong(text, &key_on_line(text, error), error);
-        let line = text.lines().nth(wrong.line - 1).unwrap_or_default();
-        if let Some(amount) = words::amount(line) {
-            wrong.problem = shortened(&amount, PROBLEM_CHARACTERS_MAX);
-        }
-        wrong
-    }
+/// What the parser says is left as it is, but of an amount.
+fn syntax_error(text: &str, error: &toml::de::Error) -> DocumentError {
+    let byte = error.span().map_or(0, |span| span.start);
+    let line = text.lines().nth(position(text, byte).0 - 1).unwrap_or_default();
+    // What a reader would call the key, where the parser gives none.
+    let key = line.split('=').next().unwrap_or_default().trim();
+    let problem = words::amount(line).unwrap_or_else(|| error.message().trim().to_owned());
+    located(text, byte, key, &problem)
+}
 
-    fn wrong(self, text: &str, key: &str, error: &toml::de::Error) -> DocumentError {
-        let (line, column) = position(text, error.span().map_or(0, |span| span.start));
-        let problem = words::describe_error(key, error.message().trim(), self.every_key);
-        let key = shortened(key, KEY_CHARACTERS_MAX);
-        DocumentError { line, column, key, problem: shortened(&problem, PROBLEM_CHARACTERS_MAX) }
-    }
+/// What a parsed document means.
+fn deserialize<T: DeserializeOwned>(tree: DeTable<'_>) -> Result<T, MeaningError> {
+    T::deserialize(ValueDeserializer(&DeValue::Table(tree)))
+}
+
+fn located(text: &str, byte: usize, key: &str, problem: &str) -> DocumentError {
+    let (line, column) = position(text, byte);
+    let (key, problem) = (shortened(key, KEY_CHARACTERS_MAX), shortened(problem, PROBLEM_CHARACTERS_MAX));
+    DocumentError { line, column, key, problem }
 }
 
 /// The text of a document, which is UTF-8.
@@ -117,13 +110,6 @@ pub fn position(text: &str, byte: usize) -> (usize, usize) {
     let before = text.get(..byte).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
-}
-
-/// The text before `=` on the line of the error: what a reader would call the key, where the parser gives none.
-fn key_on_line(text: &str, error: &toml::de::Error) -> String {
-    let (line, _) = position(text, error.span().map_or(0, |span| span.start));
-    let line = text.lines().nth(line - 1).unwrap_or_default();
-    line.split('=').next().unwrap_or_default().trim().to_owned()
 }
 
 /// At which byte the document names this key.

@@ -78,7 +78,7 @@ fn in_units(duration: SignedDuration, units_max: usize) -> String {
 /// # Errors
 /// It is no duration; the error says what to write.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SignedDuration, D::Error> {
-    deserializer.deserialize_str(DurationVisitor)
+    deserializer.deserialize_any(DurationVisitor)
 }
 
 struct DurationVisitor;

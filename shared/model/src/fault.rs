@@ -1,6 +1,42 @@
 //! Errors for people.
 
 use std::error::Error;
+use std::fmt::Display;
+
+/// A value that is not taken: why, and what is legal, in a sentence for whoever wrote it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidValue(String);
+
+impl InvalidValue {
+    /// That sentence.
+    pub fn new(problem: impl Display) -> Self {
+        Self(problem.to_string())
+    }
+}
+
+/// An error that passes by itself. The error's own text does not say so: the advice depends on its reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passing {
+    /// The same works later.
+    Later,
+    /// AWS was not reached: it may be the reader's network.
+    Unreached,
+}
+
+impl Passing {
+    /// For the reader of a run's report: another run follows it.
+    pub const IN_RUN: &str = "the next run tries again";
+
+    /// For the caller of a command: no run follows it.
+    #[must_use]
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Self::Later => "try again in a minute",
+            Self::Unreached => "check the network or AWS_ENDPOINT_URL, then try again",
+        }
+    }
+}
 
 /// An error's words and those of its sources, each once: an error never repeats its source, and the SDK's own says only
 /// "dispatch failure".
@@ -19,7 +55,7 @@ pub fn error_sentence(error: &dyn Error) -> String {
     sentence
 }
 
-/// The first so many characters of a foreign text, and `…` where there are more: what people are told has to fit a message.
+/// The first so many characters of a foreign text, and `…` where there are more: what people are notified has to fit a message.
 #[must_use]
 pub fn shortened(text: &str, characters_max: usize) -> String {
     match text.char_indices().nth(characters_max) {

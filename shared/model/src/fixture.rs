@@ -2,7 +2,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    missing_docs,
     clippy::must_use_candidate,
     clippy::missing_panics_doc,
     clippy::return_self_not_must_use,

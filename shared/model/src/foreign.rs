@@ -56,7 +56,7 @@ pub enum VolumeController {
     Other,
 }
 
-/// Who keeps a volume; `None` where it is its team's own.
+/// Who keeps a volume; `None` if it is its team's own.
 #[must_use]
 pub fn keeper(volume: &Volume, managed: &ManagedConfig) -> Option<VolumeController> {
     if volume.tags.keys().any(|key| KUBERNETES_TAGS.iter().any(|pattern| matches(pattern, key))) {
@@ -73,7 +73,7 @@ pub fn other_keeper(volume: &Volume, managed: &ManagedConfig) -> Option<String> 
     volume.operator.clone().or_else(|| controller_by_tags(&volume.tags, managed)).or_else(stack)
 }
 
-/// The controller that owns an instance, for people to read; `None` where it is its team's own.
+/// The controller that owns an instance, for people to read; `None` if it is its team's own.
 #[must_use]
 pub fn controller(instance: &Instance, managed: &ManagedConfig) -> Option<String> {
     if let Some(operator) = &instance.operator {
@@ -99,7 +99,7 @@ fn controller_by_tags(tags: &Tags, managed: &ManagedConfig) -> Option<String> {
             return Some(format!("{name}{}", value.unwrap_or_default()));
         }
         if managed.tag_keys.contains(key) {
-            return Some(format!("whoever set the tag {key}"));
+            return Some(format!("the controller of the tag {key}"));
         }
     }
     None

@@ -10,6 +10,8 @@ use jiff::civil::{Date, Time, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
+use crate::fault::InvalidValue;
+
 /// When an instance should run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hours {
@@ -24,16 +26,16 @@ pub struct Hours {
 /// How a moment lies to the windows around it. Windows further than a week away are not looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoursPosition {
-    /// Within a window that ends then; `None` where no end is within a week.
+    /// Within a window that ends then; `None` if no end is within a week.
     Inside {
-        /// When the window began; `None` where that is over a week ago.
+        /// When the window began; `None` if that is over a week ago.
         since: Option<Timestamp>,
         /// When it ends.
         until: Option<Timestamp>,
     },
     /// Outside of every window.
     Outside {
-        /// When the last window ended; `None` where that is over a week ago.
+        /// When the last window ended; `None` if that is over a week ago.
         since: Option<Timestamp>,
         /// When the next one begins.
         until: Option<Timestamp>,
@@ -45,14 +47,18 @@ impl Hours {
     ///
     /// # Errors
     /// A sentence that says which part cannot be read, and what is legal.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub fn read(text: &str) -> Result<Self, InvalidValue> {
         let parts: Vec<&str> = text.split_whitespace().collect();
         let [days, times, zone] = parts[..] else {
-            return Err("write days, times and time zone, such as `Mon-Fri 08:00-20:00 Europe/Berlin`".to_owned());
+            return Err(InvalidValue::new(
+                "write days, times and time zone, such as `Mon-Fri 08:00-20:00 Europe/Berlin`",
+            ));
         };
         let (start, end) = read_times(times)?;
         let zone = read_zone(zone).ok_or_else(|| {
-            format!("`{zone}` is no time zone of the IANA database, such as `Europe/Berlin` or `UTC`")
+            InvalidValue::new(format!(
+                "`{zone}` is no time zone of the IANA database, such as `Europe/Berlin` or `UTC`"
+            ))
         })?;
         Ok(Self { text: text.to_owned(), days: read_days(days)?, start, end, ends_next_day: end <= start, zone })
     }
@@ -120,10 +126,12 @@ fn day_index(day: Weekday) -> usize {
     usize::try_from(day.to_monday_zero_offset()).unwrap_or_default()
 }
 
-fn read_days(text: &str) -> Result<[bool; 7], String> {
+fn read_days(text: &str) -> Result<[bool; 7], InvalidValue> {
     let index = |name: &str| {
         DAY_NAMES.iter().position(|day| name.eq_ignore_ascii_case(day)).ok_or_else(|| {
-            format!("`{name}` is no day; write Mon, Tue, Wed, Thu, Fri, Sat, Sun, such as `Mon-Fri` or `Mon,Wed`")
+            InvalidValue::new(format!(
+                "`{name}` is no day; write Mon, Tue, Wed, Thu, Fri, Sat, Sun, such as `Mon-Fri` or `Mon,Wed`"
+            ))
         })
     };
     let mut days = [false; 7];
@@ -139,13 +147,15 @@ fn read_days(text: &str) -> Result<[bool; 7], String> {
     Ok(days)
 }
 
-fn read_times(text: &str) -> Result<(Time, Time), String> {
-    let unreadable = || format!("`{text}` are no times; write them as `08:00-20:00`, 24:00 at most");
+fn read_times(text: &str) -> Result<(Time, Time), InvalidValue> {
+    let unreadable = || InvalidValue::new(format!("`{text}` are no times; write them as `08:00-20:00`, 24:00 at most"));
     let (start, end) = text.split_once('-').ok_or_else(unreadable)?;
     let start = read_time(start).ok_or_else(unreadable)?;
     let end = if end == "24:00" { Some(Time::midnight()) } else { read_time(end) }.ok_or_else(unreadable)?;
     if start == end && text != "00:00-24:00" {
-        return Err(format!("`{text}` begins and ends at the same time; write `00:00-24:00` for a whole day"));
+        return Err(InvalidValue::new(format!(
+            "`{text}` begins and ends at the same time; write `00:00-24:00` for a whole day"
+        )));
     }
     Ok((start, end))
 }

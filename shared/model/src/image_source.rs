@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::fault::InvalidValue;
 use crate::id::ResourceId;
 
 /// Stands for `x86_64` or `arm64` in the name of a parameter.
@@ -48,33 +49,35 @@ impl Default for ImageSource {
 }
 
 impl FromStr for ImageSource {
-    type Err = String;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         if !text.starts_with('/') {
             let refused = |_| {
-                format!(
+                InvalidValue::new(format!(
                     "{text:?} names no image; write the id of one (`ami-0123456789abcdef0`), or the name of a parameter, from `/` on, that holds it"
-                )
+                ))
             };
             return check_ami(text).map(|()| Self::Image(ResourceId::from(text))).map_err(refused);
         }
         if !READABLE.iter().any(|prefix| text.starts_with(prefix)) {
             let readable = READABLE.map(|prefix| format!("`{prefix}`")).join(" or ");
-            return Err(format!("run-jobs may not read the parameter {text:?}; its name has to begin with {readable}"));
+            return Err(InvalidValue::new(format!(
+                "run-jobs may not read the parameter {text:?}; its name has to begin with {readable}"
+            )));
         }
         let name = text.replace(ARCHITECTURE, "");
         let is_legal = |one: char| one.is_ascii_alphanumeric() || matches!(one, '/' | '.' | '-' | '_');
         if let Some(illegal) = name.chars().find(|one| !is_legal(*one)) {
-            return Err(format!(
+            return Err(InvalidValue::new(format!(
                 "the name of the parameter {text:?} has {illegal:?}; write letters, digits, `/`, `.`, `-`, `_` and `{ARCHITECTURE}`"
-            ));
+            )));
         }
         if text.len() > NAME_CHARACTERS_MAX {
-            return Err(format!(
+            return Err(InvalidValue::new(format!(
                 "the name of the parameter has {} characters; write {NAME_CHARACTERS_MAX} at most",
                 text.len()
-            ));
+            )));
         }
         Ok(Self::Parameter(text.to_owned()))
     }
@@ -105,7 +108,7 @@ impl<'de> Deserialize<'de> for ImageSource {
 ///
 /// # Errors
 /// It is not the id of an image.
-pub fn check_ami(text: &str) -> Result<(), String> {
+pub fn check_ami(text: &str) -> Result<(), InvalidValue> {
     check_id(text, "ami", "an image")
 }
 
@@ -113,7 +116,7 @@ pub fn check_ami(text: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// It is not the id of such a resource.
-pub fn check_id(text: &str, prefix: &str, what: &str) -> Result<(), String> {
+pub fn check_id(text: &str, prefix: &str, what: &str) -> Result<(), InvalidValue> {
     let is_one = text.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('-')).is_some_and(|digits| {
         matches!(digits.len(), 8 | 17)
             && digits.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
@@ -121,7 +124,7 @@ pub fn check_id(text: &str, prefix: &str, what: &str) -> Result<(), String> {
     if is_one {
         return Ok(());
     }
-    Err(format!("{text:?} is not the id of {what}, such as `{prefix}-0123456789abcdef0`"))
+    Err(InvalidValue::new(format!("{text:?} is not the id of {what}, such as `{prefix}-0123456789abcdef0`")))
 }
 
 #[cfg(test)]
@@ -132,7 +135,9 @@ mod tests {
         let read = text.parse::<ImageSource>().map(|source| source.for_architecture("arm64").to_string());
         match expect {
             Ok(shown) => assert_eq!(read.as_deref(), Ok(shown), "{text}"),
-            Err(why) => assert!(read.as_ref().is_err_and(|refused| refused.contains(why)), "{text}: {read:?}"),
+            Err(why) => {
+                assert!(read.as_ref().is_err_and(|refused| refused.to_string().contains(why)), "{text}: {read:?}");
+            }
         }
     }
 

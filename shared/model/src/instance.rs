@@ -14,13 +14,10 @@ pub type Tags = BTreeMap<String, String>;
 /// One instance, as `DescribeInstances` tells it, with the facts of its type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Instance {
-    /// Its id.
     pub id: ResourceId,
-    /// Where it is.
     pub region: Region,
     /// Its availability zone, by name, such as `us-east-1a`, where EC2 says so.
     pub zone: Option<String>,
-    /// Its type.
     pub instance_type: TypeName,
     /// What it is doing, as EC2 sees it.
     pub state: InstanceState,
@@ -42,7 +39,6 @@ pub struct Instance {
     pub host: Option<String>,
     /// Why it is in its state, where EC2 says so: `StateReason.Code`.
     pub state_reason: Option<String>,
-    /// What its type is.
     pub machine: InstanceTypeFacts,
 }
 
@@ -56,7 +52,6 @@ pub enum InstanceState {
     Running,
     /// On its way to stopped.
     Stopping,
-    /// Stopped.
     Stopped,
     /// On its way to terminated.
     ShuttingDown,
@@ -88,7 +83,6 @@ pub enum PurchaseOption {
 pub enum PrepaidCapacity {
     /// An on-demand capacity reservation.
     CapacityReservation,
-    /// A dedicated host.
     DedicatedHost,
 }
 
@@ -101,7 +95,7 @@ pub struct InstanceTypeFacts {
     pub accelerators: u32,
     /// Virtual CPUs.
     pub vcpus: u32,
-    /// NVMe instance storage in GB, lost on stop; 0 where there is none.
+    /// NVMe instance storage in GB, lost on stop; 0 if there is none.
     pub instance_storage_gb: u64,
 }
 
@@ -122,7 +116,6 @@ pub enum Accelerator {
 /// One instance before its type is known.
 #[derive(Debug, Clone)]
 pub struct DescribedInstance {
-    /// Its private DNS name.
     pub private_dns_name: Option<String>,
     /// The instance, with facts of its type that are not yet true.
     pub instance: Instance,
@@ -173,11 +166,13 @@ pub fn accelerated(
             None => *unknown_types.entry(instance.instance_type).or_default() += 1,
         }
     }
-    seen.gaps.extend(unknown_types.into_iter().map(|(type_name, count)| Gap {
-        region: region.clone(),
-        call: "ec2:DescribeInstanceTypes".to_owned(),
-        error: format!("the type {type_name} was not described, so its {count} instance(s) were not judged"),
-        kind: GapKind::Listing,
+    seen.gaps.extend(unknown_types.into_iter().map(|(type_name, count)| {
+        Gap::new(
+            region,
+            "ec2:DescribeInstanceTypes",
+            format!("the type {type_name} was not described, so its {count} instance(s) were not judged"),
+            GapKind::Listing,
+        )
     }));
     seen
 }

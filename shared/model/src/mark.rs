@@ -13,7 +13,7 @@ use crate::id::ResourceId;
 use crate::moment;
 use crate::rule::{ResourceAction, Rule};
 
-/// After so long an announcement is forgotten: whatever kept it from being carried out, people are told anew.
+/// After so long an announcement is forgotten: whatever kept it from being carried out, people are notified anew.
 const FORGOTTEN_AFTER: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// What was announced for one rule.
@@ -57,7 +57,7 @@ impl fmt::Display for Mark {
 
 /// A text that is no mark.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not what Curfew writes there; remove the tag and Curfew tells anew")]
+#[error("`{0}` is not what Curfew writes there; remove the tag, and Curfew announces anew")]
 pub struct UnreadableMark(String);
 
 impl FromStr for Mark {

@@ -9,7 +9,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Hours in an average month (365.25 days / 12), as AWS's own calculators round it.
 const HOURS_PER_MONTH: u64 = 730;
 
-const USD_MICROS_PER_CENT: u64 = 10_000;
+/// Of a cent.
+pub const USD_MICROS_PER_CENT: u64 = 10_000;
+
+/// The largest budget, in USD: a larger one is a typing error.
+pub const USD_MAX: f64 = 1_000_000_000.0;
 
 /// What something costs while it runs, in micro-USD per hour. Serialised as USD per hour, a JSON number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -32,7 +36,6 @@ impl Rate {
         Self(usd_micros.div_ceil(HOURS_PER_MONTH))
     }
 
-    /// Micro-USD per hour.
     #[must_use]
     pub const fn usd_micros_per_hour(self) -> u64 {
         self.0
@@ -177,13 +180,13 @@ impl Amount {
         Self(self.0.saturating_mul(u128::from(numerator)).checked_div(u128::from(denominator)).unwrap_or_default())
     }
 
-    /// For how many whole seconds it lasts at that rate; `None` where it lasts for ever.
+    /// For how many whole seconds it lasts at that rate; `None` if it lasts for ever.
     #[must_use]
     pub fn lasts_at(self, rate: Rate) -> Option<u64> {
         self.0.checked_div(u128::from(rate.0)).map(|seconds| u64::try_from(seconds).unwrap_or(u64::MAX))
     }
 
-    /// The rate at which it is spent in so many seconds, rounded down; `None` where there is no time.
+    /// The rate at which it is spent in so many seconds, rounded down; `None` if there is no time.
     #[must_use]
     pub fn spread_over(self, seconds: u64) -> Option<Rate> {
         self.0.checked_div(u128::from(seconds)).map(|rate| Rate(u64::try_from(rate).unwrap_or(u64::MAX)))
@@ -268,6 +271,12 @@ pub fn format_monthly_rate(rate: Option<Rate>) -> String {
         Some(cents) => format!("${} a month", usd(cents)),
         None => "price unknown".to_owned(),
     }
+}
+
+/// The same for a table: `$8.00/mo`.
+#[must_use]
+pub fn format_monthly_rate_shortly(rate: Rate) -> String {
+    format!("${}/mo", usd(rate.usd_cents_per_month()))
 }
 
 /// Serialises a rate as USD per month to the cent, a JSON number, or null where it is not known:

@@ -82,7 +82,6 @@ impl NotificationKey {
 /// What was told about one topic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotificationEntry {
-    /// When.
     pub at: Timestamp,
     /// A fingerprint of what; something else is told anew.
     pub what: String,

@@ -1,8 +1,12 @@
 //! What observing yields: what was seen, and what could not be.
 
-use serde::Serialize;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
 
+use crate::fault::Passing;
 use crate::id::Region;
+use crate::instance::{Instance, Tags};
+use crate::volume::{Snapshot, Volume};
 
 /// Items that were seen, and gaps where something could not be.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,18 +37,88 @@ impl<T> Default for Observation<T> {
     }
 }
 
+/// A resource as it was seen.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ObservedResource {
+    Instance(Instance),
+    Volume(Volume),
+    Snapshot(Snapshot),
+}
+
+impl ObservedResource {
+    #[must_use]
+    pub const fn region(&self) -> &Region {
+        match self {
+            Self::Instance(instance) => &instance.region,
+            Self::Volume(volume) => &volume.region,
+            Self::Snapshot(snapshot) => &snapshot.region,
+        }
+    }
+
+    #[must_use]
+    pub const fn tags(&self) -> &Tags {
+        match self {
+            Self::Instance(instance) => &instance.tags,
+            Self::Volume(volume) => &volume.tags,
+            Self::Snapshot(snapshot) => &snapshot.tags,
+        }
+    }
+
+    #[must_use]
+    pub const fn instance(&self) -> Option<&Instance> {
+        match self {
+            Self::Instance(instance) => Some(instance),
+            Self::Volume(_) | Self::Snapshot(_) => None,
+        }
+    }
+}
+
 /// Something that could not be seen. Never a reason to act.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
-    /// Where.
     pub region: Region,
     /// The call by its IAM action, such as `ec2:DescribeInstances`.
     pub call: String,
-    /// What AWS answered, and what to do about it.
+    /// What AWS answered, and what to do about it, if it lasts.
     pub error: String,
-    /// What kind of gap it is.
-    #[serde(skip)]
     pub kind: GapKind,
+    /// `None` if it lasts.
+    pub passing: Option<Passing>,
+}
+
+impl Gap {
+    /// One that lasts.
+    #[must_use]
+    pub fn new(region: &Region, call: impl Into<String>, error: impl Into<String>, kind: GapKind) -> Self {
+        Self { region: region.clone(), call: call.into(), error: error.into(), kind, passing: None }
+    }
+
+    /// The error as a run reports it.
+    #[must_use]
+    pub fn in_run(&self) -> String {
+        self.with(self.passing.map(|_| Passing::IN_RUN))
+    }
+
+    /// The error as a command shows it.
+    #[must_use]
+    pub fn in_command(&self) -> String {
+        self.with(self.passing.map(Passing::advice))
+    }
+
+    fn with(&self, advice: Option<&str>) -> String {
+        advice.map_or_else(|| self.error.clone(), |advice| format!("{}; {advice}", self.error))
+    }
+}
+
+/// As a run reports it.
+impl Serialize for Gap {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut gap = serializer.serialize_struct("Gap", 3)?;
+        gap.serialize_field("region", &self.region)?;
+        gap.serialize_field("call", &self.call)?;
+        gap.serialize_field("error", &self.in_run())?;
+        gap.end()
+    }
 }
 
 /// What stayed unseen: it decides how often people are notified of a gap, and what is left undone.

@@ -11,15 +11,11 @@ pub enum InstanceFamily {
     /// G and VT.
     #[serde(rename = "G and VT")]
     G,
-    /// P.
     P,
     /// P5, which has a quota of its own on Spot, and counts as P on demand.
     P5,
-    /// Trn.
     Trn,
-    /// Inf.
     Inf,
-    /// DL.
     #[serde(rename = "DL")]
     Dl,
 }
@@ -30,7 +26,6 @@ pub enum InstanceFamily {
 pub enum PurchaseMarket {
     /// By the second.
     OnDemand,
-    /// Spot.
     Spot,
 }
 
@@ -85,7 +80,7 @@ impl InstanceFamily {
     }
 }
 
-/// The code of the quota that counts a type, bought so; `None` where it has none of its own.
+/// The code of the quota that counts a type, bought so; `None` if it has none of its own.
 #[must_use]
 pub fn code(instance_type: &TypeName, market: PurchaseMarket) -> Option<&'static str> {
     let family = match (InstanceFamily::from_type(instance_type)?, market) {

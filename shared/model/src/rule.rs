@@ -94,6 +94,17 @@ impl ResourceAction {
         }
     }
 
+    /// What the resource is afterwards, for people.
+    #[must_use]
+    pub const fn past_tense(self) -> &'static str {
+        match self {
+            Self::Stop => "stopped",
+            Self::Terminate => "terminated",
+            Self::SnapshotAndDelete => "snapshotted and deleted",
+            Self::Delete => "deleted",
+        }
+    }
+
     /// Reads the name.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {

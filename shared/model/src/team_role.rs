@@ -3,6 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::digest::to_hex;
+use crate::fault::InvalidValue;
 use crate::id::TeamName;
 
 /// Every instance profile, and role, that Curfew makes for one team begins so.
@@ -22,14 +23,14 @@ const HASH_DIGITS: usize = 20;
 ///
 /// # Errors
 /// Why there is none: a name with letters beyond ASCII. `CloudFormation` writes a `?` for them, which a policy would take for any letter.
-pub fn team_role(team: &TeamName) -> Result<String, String> {
+pub fn team_role(team: &TeamName) -> Result<String, InvalidValue> {
     let name = team.as_str();
     if !name.is_ascii() || name.is_empty() {
-        return Err(format!(
+        return Err(InvalidValue::new(format!(
             "the team {name:?} can have no role of its own: its name has letters beyond ASCII, which a policy cannot name safely. Call the \
              team something else; or make a role under the path /curfew/ by hand, allow it under [teams.<name>] instance_profiles, and name \
              it under [machine] instance_profile"
-        ));
+        )));
     }
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-');
     let spelled: String = name
@@ -94,7 +95,7 @@ mod tests {
         check_name(&"a".repeat(53), &format!("curfew-job-{}", "a".repeat(53)));
         check_name(&"a".repeat(54), "curfew-job-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa==a3f01b6939256127582a");
         for none in ["Köln", "视觉", ""] {
-            assert!(team_role(&team(none)).unwrap_err().contains("no role of its own"), "{none}");
+            assert!(team_role(&team(none)).unwrap_err().to_string().contains("no role of its own"), "{none}");
         }
     }
 

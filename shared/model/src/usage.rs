@@ -79,7 +79,7 @@ pub enum Usage {
     Idle(IdleEvidence),
     /// Something.
     Busy(BusyEvidence),
-    /// Nobody can say.
+    /// Unknown.
     Unknown(UnknownUsage),
 }
 
@@ -100,9 +100,9 @@ pub struct IdleEvidence {
     pub cpu_max_vcpus: f64,
     /// The highest 5-minute mean of network traffic, in and out, in Mbit/s.
     pub network_max_mbps: f64,
-    /// The highest 5-minute mean of EBS traffic, in Mbit/s; `None` where the metric does not exist.
+    /// The highest 5-minute mean of EBS traffic, in Mbit/s; `None` if the metric does not exist.
     pub disk_max_mbps: Option<f64>,
-    /// The most memory held on one device at the window's end, in MiB; `None` where the metric does not exist.
+    /// The most memory held on one device at the window's end, in MiB; `None` if the metric does not exist.
     pub gpu_memory_held_mib: Option<f64>,
     /// Whether that is enough for a notebook or a waiting server.
     pub reserved: bool,
@@ -113,7 +113,7 @@ pub struct IdleEvidence {
 pub struct BusyEvidence {
     /// The end of the last period with a sample to the contrary.
     pub until: Timestamp,
-    /// What that sample says; `None` where it was seen by an earlier run.
+    /// What that sample says; `None` if it was seen by an earlier run.
     pub shown: Option<MetricReading>,
 }
 
@@ -175,7 +175,6 @@ pub enum UnknownUsage {
 pub struct DecisiveSeries {
     /// What it tells; of whichever GPU, as of the first, since it is asked alone.
     pub signal: MetricSignal,
-    /// Which it is.
     pub series: MetricSeries,
 }
 
@@ -198,7 +197,6 @@ impl ActivityCache {
 /// When one instance was asked about last, and what it was seen doing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastInquiry {
-    /// When.
     pub at: Timestamp,
     /// The end of the last period in which it was busy.
     #[serde(skip_serializing_if = "Option::is_none")]

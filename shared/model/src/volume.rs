@@ -14,9 +14,7 @@ use crate::observation::Observation;
 /// One EBS volume, as `DescribeVolumes` tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Volume {
-    /// Its id.
     pub id: ResourceId,
-    /// Where it is.
     pub region: Region,
     /// Its availability zone, by name, such as `us-east-1a`.
     pub zone: String,
@@ -24,9 +22,9 @@ pub struct Volume {
     pub volume_type: String,
     /// Its size in GiB.
     pub size_gib: u64,
-    /// I/O operations per second: provisioned, or what its type gives; `None` where EC2 names none.
+    /// I/O operations per second: provisioned, or what its type gives; `None` if EC2 names none.
     pub iops: Option<u64>,
-    /// MiB per second, of `gp3`; `None` where EC2 names none.
+    /// MiB per second, of `gp3`; `None` if EC2 names none.
     pub throughput_mibps: Option<u64>,
     /// What it is doing, as EC2 sees it.
     pub state: VolumeState,
@@ -34,7 +32,6 @@ pub struct Volume {
     pub attached_to: Vec<ResourceId>,
     /// Whether several instances may share it.
     pub multi_attach: bool,
-    /// When it was created.
     pub created_at: Timestamp,
     /// All of them, AWS's own included.
     pub tags: Tags,
@@ -63,7 +60,6 @@ impl Volume {
 pub struct VolumeOrigin {
     /// Its availability zone.
     pub zone: String,
-    /// Its type.
     pub volume_type: String,
     /// Its size in GiB.
     pub size_gib: u64,
@@ -72,15 +68,14 @@ pub struct VolumeOrigin {
 }
 
 impl VolumeOrigin {
-    /// Of a volume that is there.
     #[must_use]
     pub fn from_volume(volume: &Volume) -> Self {
         let Volume { zone, volume_type, size_gib, iops, throughput_mibps, .. } = volume.clone();
         Self { zone, volume_type, size_gib, iops, throughput_mibps }
     }
 
-    /// Of one that is gone, from its snapshot's tag; `None` where somebody has written something else into it. Its words
-    /// end up in a command, so they must be plain ones.
+    /// Of one that is gone, from its snapshot's tag; `None` if somebody has written something else into it. Its words end up in a command,
+    /// so they must be plain ones.
     #[must_use]
     pub fn read(tag: &str) -> Option<Self> {
         let is_plain = |word: &str| {
@@ -151,9 +146,7 @@ pub enum VolumeState {
 /// One EBS snapshot of this account, as `DescribeSnapshots` tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Snapshot {
-    /// Its id.
     pub id: ResourceId,
-    /// Where it is.
     pub region: Region,
     /// The volume that EC2 says it is of; of a copy, one that never existed.
     pub of_volume: ResourceId,
@@ -192,13 +185,10 @@ pub enum SnapshotState {
 /// One instance of any type, as far as the volumes on it are concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VolumeHost {
-    /// Its id.
     pub id: ResourceId,
-    /// Where it is.
     pub region: Region,
     /// All of them.
     pub tags: Tags,
-    /// Whether it is stopped.
     pub stopped: bool,
     /// Since when it is stopped, where EC2 says so in words that can be read.
     pub stopped_at: Option<Timestamp>,
@@ -207,7 +197,6 @@ pub struct VolumeHost {
 /// What was seen of the volumes of an account.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ObservedStorage {
-    /// Every volume.
     pub volumes: Observation<Volume>,
     /// Every snapshot of this account that carries `curfew:snapshot-from_volume`.
     pub snapshots: Vec<Snapshot>,
@@ -240,10 +229,7 @@ pub enum VolumeUse {
 /// A question to `CloudWatch`: has this volume been in use since that moment?
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VolumeUseQuery {
-    /// Where.
     pub region: Region,
-    /// Which.
     pub volume: ResourceId,
-    /// Since when.
     pub since: Timestamp,
 }

@@ -15,9 +15,7 @@ use std::collections::BTreeSet;
 use billing::budget::{BudgetLimit, budget_fingerprint};
 use jiff::Timestamp;
 use model::config::OverBudget;
-use model::curfew_tags::DELETED_AT;
 use model::id::Region;
-use model::instance::Instance;
 use model::mark::AnnouncedAction;
 use model::mode::Mode;
 use model::notification_log::{
@@ -25,9 +23,11 @@ use model::notification_log::{
     would_fingerprint,
 };
 use model::observation::{Gap, GapKind};
-use model::rule::ResourceAction;
 use plan::report::{OutcomeKind, Report};
-use plan::{Action, Evidence, NotifyOnlyReason, ObservedResource, OwnerFinding, SkipReason, Skipped, Step, Target};
+use plan::{
+    Action, Announcement, BudgetAction, Evidence, InstanceAction, NotifyOnlyReason, OwnerFinding, SkipReason, Skipped,
+    SnapshotAction, Step, Target, VolumeAction,
+};
 
 pub use message::{Message, messages};
 pub use remember::update_log;
@@ -72,12 +72,13 @@ fn step_notification(
     now: Timestamp,
 ) -> Option<Notification> {
     let (severity, kind) = weight(step, outcome, now)?;
+    let is_start = matches!(step.action, Action::Instance(_, InstanceAction::Start));
     Some(Notification {
         team: team_attribute(&step.target),
         severity,
         region: step.target.region.clone(),
         resource: Some(step.target.resource.clone()),
-        happened: kind == NotificationKind::Event || (step.action == Action::Start && outcome == OutcomeKind::Done),
+        happened: kind == NotificationKind::Event || (is_start && outcome == OutcomeKind::Done),
         kind,
         text: paragraph::step_paragraph(step, outcome, error, again, now),
         mode: (!is_notify_only(step)).then_some(step.mode),
@@ -100,48 +101,49 @@ fn weight(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Option<(Severity
         once(NotificationKey::would(rule), would_fingerprint(announced))
     };
     let deadline = || step.deadline.map(|at| at.to_string()).unwrap_or_default();
-    Some(match (&step.action, outcome) {
+    Some(match (step.action.announcement(), &step.action, outcome) {
         // Nothing would have been done, so nothing was missed.
-        (_, Failed) if step.mode == Mode::Observe => return None,
-        (action, Failed) => (Severity::Error, daily(action.as_str())),
-        (_, NotReached) if step.held.is_some() => (Severity::Error, daily("held")),
-        (Action::Mark(_), NotReached | Observed) if !step.already_notified => {
+        (_, _, Failed) if step.mode == Mode::Observe => return None,
+        (_, action, Failed) => (Severity::Error, daily(action.as_str())),
+        (_, _, NotReached) if step.held.is_some() => (Severity::Error, daily("held")),
+        (Some(Announcement::Mark(_)), _, NotReached | Observed) if !step.already_notified => {
             (announcing(step), NotificationKind::Announcement)
         }
-        (Action::Unmark { .. }, Done | Observed) if !step.already_notified => (Severity::Info, NotificationKind::Event),
-        (Action::Notify | Action::Hold, Done | Observed) if matches!(step.seen, ObservedResource::Budget { .. }) => {
-            return budget_notification(step).filter(|_| !step.already_notified);
+        (Some(Announcement::Unmark { .. }), _, Done | Observed) if !step.already_notified => {
+            (Severity::Info, NotificationKind::Event)
         }
-        (Action::Notify, Done | Observed) => {
+        (Some(Announcement::Notify), _, Done | Observed) => {
             let what = step.notify_only.map(NotifyOnlyReason::as_str).unwrap_or_default();
             (announcing(step), once(NotificationKey::rule(rule), what.to_owned()))
         }
-        (Action::Stop { .. } | Action::Terminate { .. } | Action::Delete { .. }, Done) => {
-            (Severity::Action, NotificationKind::Event)
+        (_, Action::Budget(action), Done | Observed) => {
+            return budget_notification(step, *action).filter(|_| !step.already_notified);
         }
-        (Action::Snapshot { .. } | Action::Date { key: DELETED_AT, .. }, Done) => {
-            (Severity::Info, NotificationKind::Event)
+        (_, Action::Instance(seen, InstanceAction::Start), Done) => match seen.last_start_failed() {
+            Some(_) => (Severity::Error, daily("start")),
+            None => (Severity::Action, once(NotificationKey::started(), deadline())),
+        },
+        (_, Action::Instance(_, InstanceAction::Start), Observed) => {
+            (Severity::Info, once(NotificationKey::would(rule), deadline()))
         }
-        (Action::Stop { .. }, Observed) => (Severity::Info, would_end(ResourceAction::Stop)),
-        (Action::Terminate { .. }, Observed) => (Severity::Info, would_end(ResourceAction::Terminate)),
-        (Action::Snapshot { .. } | Action::Delete { safety: Some(_), .. }, Observed) => {
-            (Severity::Info, would_end(ResourceAction::SnapshotAndDelete))
-        }
-        (Action::Delete { safety: None, .. }, Observed) => (Severity::Info, would_end(ResourceAction::Delete)),
-        (Action::Start, Done) if last_start_failed(step).is_some() => (Severity::Error, daily("start")),
-        (Action::Start, Done) => (Severity::Action, once(NotificationKey::started(), deadline())),
-        (Action::Start, Observed) => (Severity::Info, once(NotificationKey::would(rule), deadline())),
+        (
+            _,
+            Action::Volume(_, VolumeAction::Snapshot { .. }) | Action::Snapshot(_, SnapshotAction::TagDeletedAt(_)),
+            Done,
+        ) => (Severity::Info, NotificationKind::Event),
+        (_, action, Done) if action.is_end() => (Severity::Action, NotificationKind::Event),
+        (_, action, Observed) => (Severity::Info, would_end(action.ending()?)),
         _ => return None,
     })
 }
 
 /// Each share of a budget speaks once a month, and again only after the budget was changed, or what follows.
-fn budget_notification(step: &Step) -> Option<(Severity, NotificationKind)> {
+fn budget_notification(step: &Step, action: BudgetAction) -> Option<(Severity, NotificationKind)> {
     let Evidence::OverBudget(over) = &step.evidence else { return None };
     let limit = BudgetLimit { budget: over.budget_usd, over_budget: over.over_budget, mode: step.mode };
     let severity = match over.over_budget {
         _ if step.mode == Mode::Observe => Severity::Info,
-        OverBudget::Hold | OverBudget::Stop if step.action == Action::Hold => Severity::Action,
+        OverBudget::Hold | OverBudget::Stop if action == BudgetAction::Hold => Severity::Action,
         _ => Severity::Warning,
     };
     let what = budget_fingerprint(&over.month, &limit, over.threshold_percent);
@@ -151,8 +153,8 @@ fn budget_notification(step: &Step) -> Option<(Severity, NotificationKind)> {
 
 /// A budget at which people are told, and nothing else follows.
 fn is_notify_only(step: &Step) -> bool {
-    let of_budget = matches!(step.seen, ObservedResource::Budget { .. });
-    of_budget && matches!(&step.evidence, Evidence::OverBudget(over) if over.over_budget == OverBudget::Notify)
+    matches!(step.action, Action::Budget(_))
+        && matches!(&step.evidence, Evidence::OverBudget(over) if over.over_budget == OverBudget::Notify)
 }
 
 /// The `team` attribute of what is said about a resource.
@@ -165,10 +167,6 @@ pub fn team_attribute(target: &Target) -> String {
 #[must_use]
 pub fn would_lose(step: &Step) -> Option<String> {
     paragraph::loses(step, OutcomeKind::NotReached)
-}
-
-fn last_start_failed(step: &Step) -> Option<&str> {
-    step.seen.instance().and_then(Instance::last_start_failed)
 }
 
 fn announcing(step: &Step) -> Severity {
@@ -215,7 +213,7 @@ pub fn gap_notification(gap: &Gap, home: &Region) -> Notification {
             what: gap.kind.as_str().to_owned(),
             repeat: if gap.kind == GapKind::ForbiddenRegion { RepeatPolicy::Never } else { RepeatPolicy::Daily },
         },
-        text: format!("{}, {}: {}", gap.region, gap.call, gap.error),
+        text: format!("{}, {}: {}", gap.region, gap.call, gap.in_run()),
         happened: false,
         mode: None,
         loses: None,

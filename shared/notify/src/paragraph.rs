@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 
 use billing::price;
 use jiff::{SignedDuration, Timestamp};
+use model::mark::Mark;
 use model::mode::Mode;
 use model::rule::{ResourceAction, Rule};
 use plan::report::OutcomeKind;
-use plan::{Action, Evidence, ObservedResource, Step, Target};
+use plan::{Action, Announcement, Evidence, InstanceAction, SnapshotAction, Step, Target, VolumeAction};
 
 use super::undo;
 
@@ -26,69 +27,77 @@ pub(super) fn step_paragraph(
     again: bool,
     now: Timestamp,
 ) -> String {
-    if let (ObservedResource::Budget { .. }, Evidence::OverBudget(over)) = (&step.seen, &step.evidence) {
+    if let (Action::Budget(_), Evidence::OverBudget(over)) = (&step.action, &step.evidence) {
         return over.text.clone();
     }
     let named = name_target(&step.target);
     let why = match (&step.action, &step.evidence) {
-        (Action::Start, Evidence::Hours { hours, at }) => format!("within its hours ({hours}) since {at}"),
+        (Action::Instance(_, InstanceAction::Start), Evidence::Hours { hours, at }) => {
+            format!("within its hours ({hours}) since {at}")
+        }
         (_, evidence) => evidence.explained(now),
     };
     let cost = cost(step);
-    match (&step.action, outcome) {
-        (action, OutcomeKind::Failed) => format!(
+    match (step.action.announcement(), &step.action, outcome) {
+        (_, action, OutcomeKind::Failed) => format!(
             "{named}: {why}. Curfew could not {} it{}: {}.",
             action.as_str(),
             if again { ", and tries again" } else { "" },
             error.unwrap_or("no reason was given")
         ),
-        (_, OutcomeKind::NotReached) if step.held.is_some() => {
+        (_, _, OutcomeKind::NotReached) if step.held.is_some() => {
             format!("{named}: {why}; {cost}. Not ended: {}.", error.unwrap_or_default())
         }
-        (Action::Mark(_), _) => announcement(step, &named, &why, &cost, now),
-        (Action::Unmark { .. }, _) => {
+        (Some(Announcement::Mark(mark)), ..) => mark_paragraph(step, mark, &named, &why, &cost, now),
+        (Some(Announcement::Unmark { .. }), ..) => {
             let at = step.deadline.map(|at| format!(" for {at}")).unwrap_or_default();
             format!("{named}: what was announced{at} ({}) is called off.", step.evidence.rule())
         }
-        (Action::Notify, _) => {
+        (Some(Announcement::Notify), ..) => {
             let leaves =
                 step.notify_only.map(|why| format!(" Curfew leaves it alone: {}.", why.explain())).unwrap_or_default();
             format!("{named}: {why}; {cost}.{leaves}")
         }
-        (Action::Start, OutcomeKind::Observed) => {
+        (_, Action::Instance(_, InstanceAction::Start), OutcomeKind::Observed) => {
             format!("{named}: {why}. It would be started now.")
         }
-        (Action::Start, _) => match super::last_start_failed(step) {
+        (_, Action::Instance(seen, InstanceAction::Start), _) => match seen.last_start_failed() {
             Some(code) => format!("{named}: {why}. It was started again, but the last start failed with {code}."),
             None => format!("{named}: {why}. It was started."),
         },
-        (action, OutcomeKind::Observed) => {
-            format!("{named}: {why}; {cost}. It would be {} now.", past(action))
+        (_, action, OutcomeKind::Observed) => {
+            format!("{named}: {why}; {cost}. It would be {} now.", past_tense(action))
         }
-        (action @ Action::Stop { .. }, _) => {
+        (_, Action::Instance(_, InstanceAction::Stop { .. }), _) => {
             format!(
-                "{named}: {why}. It was {}; {}. Undo: aws ec2 start-instances --region {} --instance-ids {}",
-                past(action),
+                "{named}: {why}. It was stopped; {}. Undo: aws ec2 start-instances --region {} --instance-ids {}",
                 saved(step),
                 step.target.region,
                 step.target.resource
             )
         }
-        (Action::Date { .. }, _) => format!("{named}: its volume is gone.{}", undo::undo_gone_sentence(step)),
-        (Action::Snapshot { .. }, _) => {
+        (_, Action::Snapshot(seen, SnapshotAction::TagDeletedAt(_)), _) => {
+            format!("{named}: its volume is gone.{}", undo::undo_gone_sentence(seen, &step.evidence))
+        }
+        (_, Action::Volume(_, VolumeAction::Snapshot { .. }), _) => {
             format!("{named}: {why}; {cost}. A snapshot of it was begun; once that is complete, the volume is deleted.")
         }
-        (action, _) => {
-            format!("{named}: {why}. It was {}; {}.{}", past(action), saved(step), undo::undo_deletion_sentence(step))
+        (_, action, _) => {
+            format!(
+                "{named}: {why}. It was {}; {}.{}",
+                past_tense(action),
+                saved(step),
+                undo::undo_deletion_sentence(step)
+            )
         }
     }
 }
 
 /// What it costs, or, where it is to end, what ending it saves. Volumes are billed by the month.
 fn cost(step: &Step) -> String {
-    match step.seen {
-        ObservedResource::Instance(_) | ObservedResource::Budget { .. } => price::format_quote(step.saves),
-        ObservedResource::Volume(_) | ObservedResource::Snapshot(_) => price::format_monthly_quote(step.saves),
+    match step.action {
+        Action::Instance(..) | Action::Budget(_) => price::format_quote(step.saves),
+        Action::Volume(..) | Action::Snapshot(..) => price::format_monthly_quote(step.saves),
     }
 }
 
@@ -96,12 +105,9 @@ fn saved(step: &Step) -> String {
     step.saves.map_or("what that saves is not known".to_owned(), |_| format!("that saves {}", cost(step)))
 }
 
-fn announcement(step: &Step, named: &str, why: &str, cost: &str, now: Timestamp) -> String {
-    let Action::Mark(mark) = &step.action else {
-        return String::new();
-    };
+fn mark_paragraph(step: &Step, mark: &Mark, named: &str, why: &str, cost: &str, now: Timestamp) -> String {
     let would = if step.mode == Mode::Observe { "would" } else { "will" };
-    let of = |rule: Rule| mark.entries.get(&rule).map_or("ended", |announced| past_of(announced.ending.as_str()));
+    let of = |rule: Rule| mark.entries.get(&rule).map_or("ended", |announced| announced.ending.past_tense());
     let mut text = format!(
         "{named}: {why}; {cost}. It {would} be {} at {}",
         of(step.evidence.rule()),
@@ -152,41 +158,32 @@ pub(super) fn loses(step: &Step, outcome: OutcomeKind) -> Option<String> {
         return None;
     }
     let resource = &step.target.resource;
-    let announces =
-        |ending| matches!(&step.action, Action::Mark(mark) if mark.entries.values().any(|said| said.ending == ending));
-    match &step.seen {
-        ObservedResource::Instance(instance) => {
-            let terminates = announces(ResourceAction::Terminate) || matches!(step.action, Action::Terminate { .. });
-            let ends = terminates || announces(ResourceAction::Stop) || matches!(step.action, Action::Stop { .. });
+    let mark = step.action.announced_mark();
+    let announces = |ending| mark.is_some_and(|mark| mark.entries.values().any(|said| said.ending == ending));
+    let is_to = |ending| step.action.ending() == Some(ending) || announces(ending);
+    match &step.action {
+        Action::Instance(instance, _) => {
+            let terminates = is_to(ResourceAction::Terminate);
+            let ends = terminates || is_to(ResourceAction::Stop);
             let scratch_gb = instance.machine.instance_storage_gb;
             if ends && scratch_gb > 0 {
                 return Some(format!("the NVMe scratch of {resource} ({scratch_gb} GB)"));
             }
             terminates.then(|| format!("{resource} with its root volume"))
         }
-        ObservedResource::Volume(volume) => {
-            let for_good =
-                announces(ResourceAction::Delete) || matches!(step.action, Action::Delete { safety: None, .. });
-            for_good
-                .then(|| format!("{resource} with its data ({} GiB), of which no snapshot is kept", volume.size_gib))
+        Action::Volume(volume, _) => is_to(ResourceAction::Delete)
+            .then(|| format!("{resource} with its data ({} GiB), of which no snapshot is kept", volume.size_gib)),
+        Action::Snapshot(snapshot, SnapshotAction::Delete) => {
+            Some(format!("{resource}, from which {} could be restored", snapshot.of_volume))
         }
-        ObservedResource::Budget { .. } => None,
-        ObservedResource::Snapshot(snapshot) => matches!(step.action, Action::Delete { .. })
-            .then(|| format!("{resource}, from which {} could be restored", snapshot.of_volume)),
+        Action::Snapshot(..) | Action::Budget(_) => None,
     }
 }
 
-fn past(action: &Action) -> &'static str {
-    past_of(action.as_str())
-}
-
-fn past_of(action: &str) -> &'static str {
+fn past_tense(action: &Action) -> &'static str {
     match action {
-        "stop" => "stopped",
-        "terminate" => "terminated",
-        "start" => "started",
-        "snapshot" | "snapshot-and-delete" => "snapshotted and deleted",
-        "delete" => "deleted",
-        _ => "ended",
+        // Its snapshot was begun by an earlier run.
+        Action::Volume(_, VolumeAction::Delete { .. }) => ResourceAction::Delete.past_tense(),
+        _ => action.ending().map_or("ended", ResourceAction::past_tense),
     }
 }

@@ -12,7 +12,7 @@ use model::notification_log::{
     REPEAT_AFTER, UndeliveredParagraph,
 };
 use plan::report::{OutcomeKind, Report};
-use plan::{Action, ObservedResource, ResourceMemory, Step};
+use plan::{Action, ResourceMemory, Step};
 
 /// Of one region, the newest: whoever cannot be told for so long finds the rest in the audit records.
 const OWED_MAX: usize = 1000;
@@ -65,7 +65,7 @@ pub fn update_log(
 
 /// Of a region that was not looked at, nothing was judged, unless it is where budgets are remembered.
 fn is_unseen(region: &Region, report: &Report) -> bool {
-    let is_of_budgets = |(step, _): &(Step, _)| matches!(step.seen, ObservedResource::Budget { .. });
+    let is_of_budgets = |(step, _): &(Step, _)| matches!(step.action, Action::Budget(_));
     if memos(region, report).next().is_some() && report.steps.iter().any(is_of_budgets) {
         return false;
     }
@@ -212,9 +212,7 @@ fn announced<'a>(
     told: impl Fn(&str) -> bool,
 ) -> impl Iterator<Item = (&'a Step, OutcomeKind, &'a Mark)> {
     report.steps.iter().filter_map(move |(step, outcome)| {
-        let Action::Mark(mark) = &step.action else {
-            return None;
-        };
+        let mark = step.action.announced_mark()?;
         let heard = step.already_notified || told(&super::team_attribute(&step.target));
         (step.target.region == *region && step.mode == mode && heard).then_some((step, outcome.kind, mark))
     })

@@ -7,12 +7,13 @@ use insta::assert_snapshot;
 use jiff::SignedDuration;
 use model::curfew_tags::{MARKED, STOPPED};
 use model::id::ResourceId;
+use model::instance::Instance;
 use model::instance::InstanceState;
 use model::notification_log::{NotificationEntry, NotificationLog, UndeliveredParagraph};
 use model::observation::{Gap, Observation};
 use model::usage::Usage;
-use plan::ObservedResource;
 use plan::report::{AuditRecord, StepOutcome};
+use plan::{Action, InstanceAction};
 use reaping::fixture::{InstanceBuilder, NOW, busy, enforcing, idle, instance, time, unknown, untagged};
 use reaping::instances::decide;
 
@@ -195,7 +196,7 @@ mod words {
         check(&done(night(), &unknown(), ""), "action", &["started", "Mon-Fri 08:00-20:00 UTC"]);
         let mut again = done(night(), &unknown(), "");
         let failed = Instance { state_reason: Some("Client.InternalError".to_owned()), ..night().build() };
-        again.steps[0].0.seen = ObservedResource::Instance(failed);
+        again.steps[0].0.action = Action::Instance(failed, InstanceAction::Start);
         check(&again, "error", &["Client.InternalError"]);
         let refused = StepOutcome::with(OutcomeKind::Failed, "InsufficientInstanceCapacity");
         check(&with(planned(night(), &unknown(), ""), &refused), "error", &["could not start", "InsufficientInstance"]);
@@ -353,7 +354,7 @@ mod once {
 
     fn gap(region: &str, kind: GapKind) -> Gap {
         let call = "ec2:DescribeInstances".to_owned();
-        Gap { region: region.into(), call, error: "UnauthorizedOperation".to_owned(), kind }
+        Gap::new(&region.into(), call, "UnauthorizedOperation", kind)
     }
 
     /// How often a gap that lasts is told in 5 days of runs an hour apart.
@@ -548,12 +549,7 @@ mod budgets {
         let sent = message(&account);
         assert_eq!((sent.team.as_str(), first_line(&account).as_str()), (NO_TEAM, "Curfew: 1 matter for the account."));
         assert_eq!(sent.subject, "Curfew (warning): 1 matter for the account");
-        let gap = Gap {
-            region: home(),
-            call: "ce:GetCostAndUsage".to_owned(),
-            error: "AccessDenied".to_owned(),
-            kind: GapKind::Part,
-        };
+        let gap = Gap::new(&home(), "ce:GetCostAndUsage", "AccessDenied", GapKind::Part);
         let blind = Report { gaps: vec![gap], ..account };
         assert_eq!(first_line(&blind), "Curfew: 2 matters for the account.");
         let of_nobody = planned(untagged(), &idle(), "[untagged]\nmode = \"enforce\"");

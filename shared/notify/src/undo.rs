@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use billing::restoration::Restoration;
-use model::volume::VolumeOrigin;
-use plan::{Action, Evidence, ObservedResource, Step};
+use model::volume::{Snapshot, VolumeOrigin};
+use plan::{Action, Evidence, Step, VolumeAction};
 use serde_json::json;
 
 /// The sentence for a step; empty where nothing can be undone.
 pub(super) fn undo_deletion_sentence(step: &Step) -> String {
-    match (&step.action, &step.seen) {
-        (Action::Delete { safety: Some(safety), .. }, ObservedResource::Volume(volume)) => {
+    match &step.action {
+        Action::Volume(volume, VolumeAction::Delete { safety: Some(safety), .. }) => {
             let command = command(&Restoration::of_volume(volume, &safety.snapshot));
             format!(" Undo until {}: {command}", safety.kept_until)
         }
@@ -19,12 +19,10 @@ pub(super) fn undo_deletion_sentence(step: &Step) -> String {
 }
 
 /// The sentence for a snapshot whose volume is gone; empty where it cannot be restored from.
-pub(super) fn undo_gone_sentence(step: &Step) -> String {
-    match (&step.seen, &step.evidence) {
-        (ObservedResource::Snapshot(snapshot), Evidence::SnapshotExpired { expires_at, .. }) => {
-            Restoration::of_snapshot(snapshot)
-                .map(|restoration| format!(" Undo until {expires_at}: {}", command(&restoration)))
-                .unwrap_or_default()
+pub(super) fn undo_gone_sentence(snapshot: &Snapshot, evidence: &Evidence) -> String {
+    match (Restoration::of_snapshot(snapshot), evidence) {
+        (Some(restoration), Evidence::SnapshotExpired { expires_at, .. }) => {
+            format!(" Undo until {expires_at}: {}", command(&restoration))
         }
         _ => String::new(),
     }

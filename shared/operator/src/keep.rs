@@ -3,16 +3,15 @@
 
 use jiff::Timestamp;
 use model::curfew_tags::{
-    CurfewTags, HOURS, KEEP_UNTIL, MARKED, PROTECTED, UnreadableTag, explain_unreadable, read_keep_until,
+    CurfewTags, HOURS, KEEP_UNTIL, KEEP_UNTIL_FORMS, MARKED, PROTECTED, TAGS_MAX, UnreadableTag, explain_unreadable,
+    read_keep_until,
 };
 use model::duration;
+use model::fault::InvalidValue;
 use model::instance::{InstanceState, Tags};
 use model::mark::{Mark, whole_second};
+use model::observation::ObservedResource;
 use model::volume::VolumeState;
-use plan::ObservedResource;
-
-/// EC2 user guide, "Tag restrictions": of each resource, without AWS's own.
-const TAGS_MAX: usize = 50;
 
 /// Until when something is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,25 +27,26 @@ impl KeepUntil {
     ///
     /// # Errors
     /// Where the text is none of these, or the moment is over.
-    pub fn read(text: &str, now: Timestamp) -> Result<Self, String> {
+    pub fn read(text: &str, now: Timestamp) -> Result<Self, InvalidValue> {
         let until = match duration::parse(text) {
             Ok(duration) => {
                 let at = whole_second(now + duration);
                 Self { at, value: at.to_string() }
             }
-            Err(_) => {
-                Self { at: read_keep_until(text).map_err(|legal| unreadable(text, &legal))?, value: text.to_owned() }
-            }
+            Err(_) => Self { at: read_keep_until(text).map_err(|_| unreadable(text))?, value: text.to_owned() },
         };
-        if until.at > now { Ok(until) } else { Err(format!("`{text}` is over: that was {}", until.at)) }
+        if until.at > now {
+            Ok(until)
+        } else {
+            Err(InvalidValue::new(format!("`{text}` is over: that was {}", until.at)))
+        }
     }
 }
 
-fn unreadable(text: &str, legal: &str) -> String {
-    format!(
-        "`{text}` does not say for how long: write a duration such as `3d` or `12h`, or {}",
-        legal.trim_start_matches("write ")
-    )
+fn unreadable(text: &str) -> InvalidValue {
+    InvalidValue::new(format!(
+        "`{text}` does not say for how long: write a duration such as `3d` or `12h`, or {KEEP_UNTIL_FORMS}"
+    ))
 }
 
 /// What is said of a resource.
@@ -63,6 +63,20 @@ pub enum KeepRequest<'a> {
         /// That it is protected.
         protected: bool,
     },
+}
+
+/// Why nothing is said of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum KeepRefusal {
+    /// It is not there, or not for long: how it is.
+    #[error("it is {0}")]
+    Gone(&'static str),
+    /// It has no room for a tag.
+    #[error("it carries {TAGS_MAX} tags, and EC2 allows no more: remove one that nobody needs")]
+    TooManyTags,
+    /// Somebody else's snapshot.
+    #[error("Curfew did not make it, and touches no snapshot but its own: there is nothing to say")]
+    ForeignSnapshot,
 }
 
 /// What saying so changes on a resource, and what else its owner should know.
@@ -95,7 +109,7 @@ impl TagChange {
 ///
 /// # Errors
 /// Why it cannot be said of it.
-pub fn change(seen: &ObservedResource, word: KeepRequest<'_>, now: Timestamp) -> Result<TagChange, String> {
+pub fn change(seen: &ObservedResource, word: KeepRequest<'_>, now: Timestamp) -> Result<TagChange, KeepRefusal> {
     is_there(seen)?;
     let tags = seen.tags();
     let mut change = match word {
@@ -107,7 +121,7 @@ pub fn change(seen: &ObservedResource, word: KeepRequest<'_>, now: Timestamp) ->
         && !tags.contains_key(*key)
         && tags.keys().filter(|key| !key.starts_with("aws:")).count() >= TAGS_MAX
     {
-        return Err(format!("it carries {TAGS_MAX} tags, and EC2 allows no more: remove one that nobody needs"));
+        return Err(KeepRefusal::TooManyTags);
     }
     let exemption = exemption_after(tags, &change, now);
     let notes = [
@@ -120,8 +134,8 @@ pub fn change(seen: &ObservedResource, word: KeepRequest<'_>, now: Timestamp) ->
     Ok(change)
 }
 
-fn is_there(seen: &ObservedResource) -> Result<(), String> {
-    let gone = |how: &str| Err(format!("it is {how}"));
+fn is_there(seen: &ObservedResource) -> Result<(), KeepRefusal> {
+    let gone = |how| Err(KeepRefusal::Gone(how));
     match seen {
         ObservedResource::Instance(instance) => match instance.state {
             InstanceState::Terminated => gone("terminated"),
@@ -138,10 +152,7 @@ fn is_there(seen: &ObservedResource) -> Result<(), String> {
             _ => Ok(()),
         },
         ObservedResource::Snapshot(snapshot) if snapshot.is_of_curfew() => Ok(()),
-        ObservedResource::Snapshot(_) => {
-            Err("Curfew did not make it, and touches no snapshot but its own: there is nothing to say".to_owned())
-        }
-        ObservedResource::Budget { .. } => Err("it is a budget, which nothing ends".to_owned()),
+        ObservedResource::Snapshot(_) => Err(KeepRefusal::ForeignSnapshot),
     }
 }
 
@@ -199,7 +210,7 @@ fn announced(seen: &ObservedResource, exemption: Exemption, now: Timestamp) -> O
     let (id, since) = match seen {
         ObservedResource::Instance(instance) => (&instance.id, instance.launched_at),
         ObservedResource::Volume(volume) => (&volume.id, volume.created_at),
-        ObservedResource::Snapshot(_) | ObservedResource::Budget { .. } => return None,
+        ObservedResource::Snapshot(_) => return None,
     };
     let mark: Mark = seen.tags().get(MARKED)?.parse().ok()?;
     let fresh = mark.entries.iter().filter(|(_, said)| mark.resource == *id && said.is_fresh(since, now));
@@ -234,7 +245,6 @@ fn mistyped(seen: &ObservedResource) -> Option<String> {
         ObservedResource::Instance(instance) => CurfewTags::read(instance),
         ObservedResource::Volume(volume) => CurfewTags::read_volume(&volume.tags),
         ObservedResource::Snapshot(snapshot) => CurfewTags::read_snapshot(&snapshot.tags),
-        ObservedResource::Budget { .. } => return None,
     };
     let is_other = |tag: &UnreadableTag| tag.key != KEEP_UNTIL;
     let unreadable: Vec<UnreadableTag> = read.err()?.into_iter().filter(is_other).collect();

@@ -10,10 +10,10 @@
 use model::id::Region;
 use model::instance::InstanceState;
 use model::mode::Mode;
-use model::observation::{Gap, GapKind};
+use model::observation::{Gap, GapKind, ObservedResource};
 use model::volume::VolumeState;
 use plan::report::{OutcomeKind, RecordedStep, StepOutcome};
-use plan::{Action, ObservedResource, Plan, SkipReason, Skipped, Step, Target};
+use plan::{Action, Announcement, Plan, SkipReason, Skipped, Step, Target, VolumeAction};
 
 /// What was seen of the list's resources, and what would be done about them now.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,7 +95,6 @@ fn is_same_resource(item: &RecordedStep, seen: &ObservedResource) -> bool {
         ObservedResource::Instance(instance) => (&instance.region, &instance.id),
         ObservedResource::Volume(volume) => (&volume.region, &volume.id),
         ObservedResource::Snapshot(snapshot) => (&snapshot.region, &snapshot.id),
-        ObservedResource::Budget { region, holder, .. } => (region, holder),
     };
     *region == item.region && *id == item.resource
 }
@@ -109,7 +108,7 @@ fn has_ended(item: &RecordedStep, seen: &ObservedResource) -> bool {
             InstanceState::Pending | InstanceState::Running | InstanceState::Unknown => false,
         },
         ObservedResource::Volume(volume) => matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted),
-        ObservedResource::Snapshot(_) | ObservedResource::Budget { .. } => false,
+        ObservedResource::Snapshot(_) => false,
     }
 }
 
@@ -128,15 +127,17 @@ fn changed(why: String) -> StepOutcome {
 fn describe_current_step(step: &Step) -> String {
     let rule = step.evidence.rule();
     let action = step.action.as_str();
-    match &step.action {
+    match (step.action.announcement(), &step.action) {
         _ if step.mode == Mode::Observe => format!("now it is only observed: {action} for {rule}"),
-        Action::Notify => {
+        (Some(Announcement::Notify), _) => {
             let why = step.notify_only.map(|why| format!(": {}", why.explain())).unwrap_or_default();
             format!("now its owner is only told{why}")
         }
-        Action::Mark(_) => format!("its end is not announced: now it would be marked ({rule})"),
-        Action::Unmark { .. } => format!("what was announced ({rule}) holds no longer"),
-        Action::Snapshot { .. } => "it has no whole snapshot from which it could be restored".to_owned(),
+        (Some(Announcement::Mark(_)), _) => format!("its end is not announced: now it would be marked ({rule})"),
+        (Some(Announcement::Unmark { .. }), _) => format!("what was announced ({rule}) holds no longer"),
+        (None, Action::Volume(_, VolumeAction::Snapshot { .. })) => {
+            "it has no whole snapshot from which it could be restored".to_owned()
+        }
         _ => format!("now it is another end: {action} for {rule}"),
     }
 }

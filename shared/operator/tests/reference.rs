@@ -21,7 +21,10 @@ use model::rule::Rule;
 use model::usage::{IdleEvidence, UnknownUsage, Usage};
 use model::volume::{Volume, VolumeState};
 use plan::report::{AuditRecord, OutcomeKind, Report, Response, SCHEMA, StepOutcome};
-use plan::{Action, Evidence, NotifyOnlyReason, OrphanedEvidence, RepeatedEvidence, ResolvedEvidence, SkipReason};
+use plan::{
+    Action, Announcement, BudgetAction, Evidence, InstanceAction, NotifyOnlyReason, OrphanedEvidence, RepeatedEvidence,
+    ResolvedEvidence, SkipReason, SnapshotAction, VolumeAction,
+};
 use reaping::instances::decide;
 use reaping::job_ownership::JobStates;
 use reaping::policy::Policy;
@@ -272,19 +275,31 @@ fn words(path: &str) -> Vec<String> {
 #[test]
 fn actions() {
     let mark: Mark = "i-0abc idle=stop@2026-09-01T12:00:00Z".parse().unwrap();
-    let all = every(Action::Mark(mark), |action| match action {
-        Action::Mark(_) => Some(Action::Unmark { remaining: None, also: None }),
-        Action::Unmark { .. } => Some(Action::Notify),
-        Action::Notify => Some(Action::Hold),
-        Action::Hold => Some(Action::Stop { mark: None, stopped: String::new() }),
-        Action::Stop { .. } => Some(Action::Terminate { mark: None }),
-        Action::Terminate { .. } => Some(Action::Start),
-        Action::Start => Some(Action::Date { key: DELETED_AT, at: Timestamp::UNIX_EPOCH }),
-        Action::Date { .. } => Some(Action::Snapshot { tags: Tags::new() }),
-        Action::Snapshot { .. } => {
-            Some(Action::Delete { safety: None, expiring: Vec::new(), at: Timestamp::UNIX_EPOCH })
+    let on_instance = |action| Some(Action::Instance(instance("i-0abc"), action));
+    let on_volume = |action| Some(Action::Volume(volume(1, 0, 0), action));
+    let (at, expiring) = (Timestamp::UNIX_EPOCH, Vec::new());
+    let first = Action::Instance(instance("i-0abc"), Announcement::Mark(mark).into());
+    let all = every(first, |action| match action {
+        Action::Instance(_, InstanceAction::Announce(announcement)) => on_instance(match announcement {
+            Announcement::Mark(_) => Announcement::Unmark { remaining: None, also: None }.into(),
+            Announcement::Unmark { .. } => Announcement::Notify.into(),
+            Announcement::Notify => InstanceAction::Stop { mark: None, stopped: String::new() },
+        }),
+        Action::Instance(_, InstanceAction::Stop { .. }) => on_instance(InstanceAction::Terminate { mark: None }),
+        Action::Instance(_, InstanceAction::Terminate { .. }) => on_instance(InstanceAction::Start),
+        Action::Instance(_, InstanceAction::Start) => on_volume(VolumeAction::TagUnattachedSince(at)),
+        Action::Volume(_, VolumeAction::TagUnattachedSince(_)) => {
+            on_volume(VolumeAction::Snapshot { tags: Tags::new() })
         }
-        Action::Delete { .. } => None,
+        Action::Volume(_, VolumeAction::Snapshot { .. }) => {
+            on_volume(VolumeAction::Delete { safety: None, expiring: expiring.clone(), at })
+        }
+        Action::Volume(_, VolumeAction::Delete { .. }) => Some(Action::Budget(BudgetAction::Notify)),
+        Action::Budget(BudgetAction::Notify) => Some(Action::Budget(BudgetAction::Hold)),
+        // Those of a snapshot are called like those of a volume.
+        Action::Budget(BudgetAction::Hold)
+        | Action::Volume(_, VolumeAction::Announce(_))
+        | Action::Snapshot(_, SnapshotAction::TagDeletedAt(_) | SnapshotAction::Delete) => None,
     });
     check_names("### Actions", serialised(all));
 }
@@ -319,7 +334,7 @@ fn outcomes() {
 }
 
 #[test]
-fn reasons_to_spare() {
+fn skip_reasons() {
     use SkipReason as S;
     let all = every(S::Protected, |reason| match reason {
         S::Protected => Some(S::Kept),
@@ -346,11 +361,11 @@ fn reasons_to_spare() {
         S::WithoutBudget => Some(S::BudgetUnknown),
         S::BudgetUnknown => None,
     });
-    check_names("### Reasons to spare", serialised(all));
+    check_names("### Skip reasons", serialised(all));
 }
 
 #[test]
-fn reasons_to_tell_only() {
+fn notify_only_reasons() {
     use NotifyOnlyReason as O;
     let all = every(O::Configured, |reason| match reason {
         O::Configured => Some(O::CannotBeStopped),
@@ -363,7 +378,7 @@ fn reasons_to_tell_only() {
         O::Busy => Some(O::TooManyTags),
         O::TooManyTags => None,
     });
-    check_names("### Reasons to tell only", serialised(all));
+    check_names("### Notify-only reasons", serialised(all));
 }
 
 #[test]
@@ -466,13 +481,12 @@ fn documented_response() -> Value {
 fn real_report() -> Report {
     let documented = documented_response();
     let tags = |tags: &[(&str, &str)]| tags.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
-    let gap = Gap {
-        region: "us-east-2".into(),
-        call: "ec2:DescribeInstances".to_owned(),
-        // In the words of another crate.
-        error: documented["gaps"][0]["error"].as_str().unwrap().to_owned(),
-        kind: GapKind::Region,
-    };
+    let gap = Gap::new(
+        &"us-east-2".into(),
+        "ec2:DescribeInstances",
+        documented["gaps"][0]["error"].as_str().unwrap(),
+        GapKind::Region,
+    );
     let ownerless = Instance { tags: tags(&[("Team", "vision")]), ..instance("i-0aaa") };
     let protected = Instance { tags: tags(&[(PROTECTED, "")]), ..instance("i-0bbb") };
     let seen = Observation { items: vec![ownerless, protected], gaps: vec![gap] };

@@ -1,5 +1,6 @@
 //! The plan: what will be done to each observed thing and why, or why it is spared. Plain data.
 
+mod action;
 mod evidence;
 pub mod limits;
 pub mod report;
@@ -10,27 +11,25 @@ use std::collections::BTreeMap;
 use billing::price::Quote;
 use jiff::Timestamp;
 use model::id::{Region, ResourceId, TeamName};
-use model::instance::{Instance, Tags};
+use model::instance::Tags;
 use model::mark::Mark;
 use model::mode::Mode;
 use model::notification_log::NotificationKey;
 use model::observation::Gap;
-use model::volume::{Snapshot, Volume};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::limits::LimitsExceeded;
 
+pub use action::{Action, Announcement, BudgetAction, InstanceAction, SafetySnapshot, SnapshotAction, VolumeAction};
 pub use evidence::{Evidence, NotifyOnlyReason, OrphanedEvidence, RepeatedEvidence, ResolvedEvidence};
-pub use staleness::{StaleStep, is_safe, may_become_safe, still_holds};
+pub use staleness::{StaleStep, StillHolds, is_safe, may_become_safe};
 
 /// What a run will do. Every observed thing is in `steps` or in `skipped`, exactly once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// How many instances, or volumes, were seen; snapshots do not count.
     pub seen: usize,
-    /// What will be done.
     pub steps: Vec<Step>,
-    /// What will not be touched.
     pub skipped: Vec<Skipped>,
     /// What could not be seen.
     pub gaps: Vec<Gap>,
@@ -39,21 +38,18 @@ pub struct Plan {
 /// One thing to do to one resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// To whom.
     pub target: Target,
-    /// What.
     pub action: Action,
-    /// Why.
     pub evidence: Evidence,
-    /// From when on the announced end is due, or was.
+    /// From when on the announced action is due, or was.
     pub deadline: Option<Timestamp>,
-    /// Why it is only told.
+    /// Why the step only notifies.
     pub notify_only: Option<NotifyOnlyReason>,
     /// What else was found at the same time, each with its deadline, in a mark.
     pub further_evidence: Vec<(Evidence, Timestamp)>,
     /// Observe: nothing is written.
     pub mode: Mode,
-    /// What the end saves, where the price is known.
+    /// What the action saves, where the price is known.
     pub saves: Option<Quote>,
     /// Why it must wait for a person.
     pub held: Option<LimitsExceeded>,
@@ -63,16 +59,12 @@ pub struct Step {
     pub finding: Option<OwnerFinding>,
     /// What stays remembered about the resource.
     pub memory: ResourceMemory,
-    /// The resource as it was seen; it must not have changed when the step is carried out.
-    pub seen: ObservedResource,
 }
 
 /// Whom a step or a finding is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// Where it is.
     pub region: Region,
-    /// Its id.
     pub resource: ResourceId,
     /// Its team, where its tags say.
     pub team: Option<TeamName>,
@@ -84,159 +76,10 @@ pub struct Target {
     pub what: String,
 }
 
-/// A resource as it was seen.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ObservedResource {
-    /// An instance.
-    Instance(Instance),
-    /// A volume.
-    Volume(Volume),
-    /// A snapshot of Curfew's own.
-    Snapshot(Snapshot),
-    /// The budget of a team, or of the account: nothing of EC2, and nothing that a step changes.
-    Budget {
-        /// With which region it is remembered.
-        region: Region,
-        /// The team's name, or `account`.
-        holder: ResourceId,
-        /// When it stood so.
-        as_of: Timestamp,
-        /// None, ever.
-        tags: Tags,
-    },
-}
-
-impl ObservedResource {
-    /// Where it is.
-    #[must_use]
-    pub const fn region(&self) -> &Region {
-        match self {
-            Self::Instance(instance) => &instance.region,
-            Self::Volume(volume) => &volume.region,
-            Self::Snapshot(snapshot) => &snapshot.region,
-            Self::Budget { region, .. } => region,
-        }
-    }
-
-    /// Its tags.
-    #[must_use]
-    pub const fn tags(&self) -> &Tags {
-        match self {
-            Self::Instance(instance) => &instance.tags,
-            Self::Volume(volume) => &volume.tags,
-            Self::Snapshot(snapshot) => &snapshot.tags,
-            Self::Budget { tags, .. } => tags,
-        }
-    }
-
-    /// The instance, where it is one.
-    #[must_use]
-    pub const fn instance(&self) -> Option<&Instance> {
-        match self {
-            Self::Instance(instance) => Some(instance),
-            Self::Volume(_) | Self::Snapshot(_) | Self::Budget { .. } => None,
-        }
-    }
-}
-
-/// Everything that can be done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
-    /// Write the mark: its end has been announced.
-    Mark(Mark),
-    /// Take back what no longer holds.
-    Unmark {
-        /// What is still announced.
-        remaining: Option<Mark>,
-        /// A tag of Curfew's that goes too: it speaks of what is over.
-        also: Option<&'static str>,
-    },
-    /// Say so, and no more.
-    Notify,
-    /// Launch no further job of a team: its budget document says so, and launches read it.
-    Hold,
-    /// Stop the instance.
-    Stop {
-        /// Written first, where the end is announced and carried out in one run.
-        mark: Option<Mark>,
-        /// What `curfew:stopped` will say.
-        stopped: String,
-    },
-    /// Terminate the instance.
-    Terminate {
-        /// Written first, where the end is announced and carried out in one run.
-        mark: Option<Mark>,
-    },
-    /// Start the instance.
-    Start,
-    /// Write down in a tag of Curfew's when a volume was first seen unattached, of which nobody needs to hear, or found gone.
-    Date {
-        /// The tag.
-        key: &'static str,
-        /// Its value.
-        at: Timestamp,
-    },
-    /// Begin a snapshot of the volume.
-    Snapshot {
-        /// What the snapshot carries.
-        tags: Tags,
-    },
-    /// Delete the volume, or the snapshot.
-    Delete {
-        /// What a volume can be restored from, which must still be whole.
-        safety: Option<SafetySnapshot>,
-        /// Every snapshot of the volume that Curfew made: they expire from now on.
-        expiring: Vec<ResourceId>,
-        /// When that is.
-        at: Timestamp,
-    },
-}
-
-/// The snapshot from which a deleted volume can be restored.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SafetySnapshot {
-    /// Its id.
-    pub snapshot: ResourceId,
-    /// Until when it is kept.
-    pub kept_until: Timestamp,
-}
-
-impl Action {
-    /// The name in responses.
-    #[must_use]
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Self::Mark(_) | Self::Date { .. } => "mark",
-            Self::Unmark { .. } => "unmark",
-            Self::Notify => "notify",
-            Self::Hold => "hold",
-            Self::Stop { .. } => "stop",
-            Self::Terminate { .. } => "terminate",
-            Self::Start => "start",
-            Self::Snapshot { .. } => "snapshot",
-            Self::Delete { .. } => "delete",
-        }
-    }
-
-    /// Whether it ends something.
-    #[must_use]
-    pub const fn is_end(&self) -> bool {
-        matches!(self, Self::Stop { .. } | Self::Terminate { .. } | Self::Delete { .. })
-    }
-}
-
-impl Serialize for Action {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
 /// Something that is not touched, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Skipped {
-    /// Who.
     pub target: Target,
-    /// Why.
     pub reason: SkipReason,
     /// What its owner should hear about it.
     pub finding: Option<OwnerFinding>,
@@ -327,7 +170,7 @@ pub struct OwnerFinding {
 impl Step {
     /// A step with nothing but these.
     #[must_use]
-    pub fn bare(target: Target, action: Action, evidence: Evidence, mode: Mode, seen: ObservedResource) -> Self {
+    pub fn bare(target: Target, action: Action, evidence: Evidence, mode: Mode) -> Self {
         Self {
             target,
             action,
@@ -341,7 +184,6 @@ impl Step {
             already_notified: false,
             finding: None,
             memory: ResourceMemory::default(),
-            seen,
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use model::config::LimitsConfig;
 
-use crate::{ObservedResource, Plan};
+use crate::{Action, Plan};
 
 /// Why a run acts on none of what it inferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,11 +52,7 @@ pub fn hold_where_exceeded(plan: &mut Plan, limits: &LimitsConfig) {
     let exceeded = LimitsExceeded {
         actions: ends,
         fleet,
-        kind: if steps.iter().any(|step| matches!(step.seen, ObservedResource::Volume(_))) {
-            "volumes"
-        } else {
-            "instances"
-        },
+        kind: if steps.iter().any(|step| matches!(step.action, Action::Volume(..))) { "volumes" } else { "instances" },
         actions_max: limits.actions_max,
         fleet_share_max_percent: limits.fleet_share_max_percent.get(),
     };
@@ -68,13 +64,13 @@ pub fn hold_where_exceeded(plan: &mut Plan, limits: &LimitsConfig) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Action, Evidence, Step, Target};
+    use crate::{Announcement, Evidence, InstanceAction, Step, Target};
     use model::config::Config;
     use model::fixture::instance;
     use model::id::ResourceId;
     use model::mode::Mode;
 
-    fn step(mode: Mode, action: Action, evidence: Evidence) -> Step {
+    fn step(mode: Mode, action: InstanceAction, evidence: Evidence) -> Step {
         let seen = instance().build();
         let target = Target {
             region: seen.region.clone(),
@@ -84,11 +80,11 @@ mod tests {
             name: None,
             what: seen.instance_type.to_string(),
         };
-        Step::bare(target, action, evidence, mode, ObservedResource::Instance(seen))
+        Step::bare(target, Action::Instance(seen, action), evidence, mode)
     }
 
-    fn stop() -> Action {
-        Action::Stop { mark: None, stopped: "untagged 2026-09-01T12:00:00Z".to_owned() }
+    fn stop() -> InstanceAction {
+        InstanceAction::Stop { mark: None, stopped: "untagged 2026-09-01T12:00:00Z".to_owned() }
     }
 
     fn untagged() -> Evidence {
@@ -103,9 +99,9 @@ mod tests {
     fn check(inferred: usize, fleet: usize, config: &str, expect: usize) {
         let mut steps = vec![
             step(Mode::Enforce, stop(), expired()),
-            step(Mode::Enforce, Action::Terminate { mark: None }, expired()),
-            step(Mode::Enforce, Action::Notify, untagged()),
-            step(Mode::Enforce, Action::Start, untagged()),
+            step(Mode::Enforce, InstanceAction::Terminate { mark: None }, expired()),
+            step(Mode::Enforce, InstanceAction::Announce(Announcement::Notify), untagged()),
+            step(Mode::Enforce, InstanceAction::Start, untagged()),
             step(Mode::Observe, stop(), untagged()),
         ];
         let uncounted = steps.len();

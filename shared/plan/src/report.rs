@@ -18,10 +18,8 @@ pub use jobs::{JobAction, JobStep, JobsRecord, JobsReport, JobsResponse};
 pub use record::{AuditRecord, Response, SCHEMA, STEPS_MAX, folder_of};
 pub use recorded::{APPLIED, RecordedEvidence, RecordedGap, RecordedStep, RunRecord, RunTally};
 
-/// What became of one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepOutcome {
-    /// In one word.
     pub kind: OutcomeKind,
     /// What went wrong, and what to do about it.
     pub error: Option<String>,
@@ -31,7 +29,6 @@ pub struct StepOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutcomeKind {
-    /// It was done.
     Done,
     /// It would have been done.
     Observed,
@@ -46,13 +43,11 @@ pub enum OutcomeKind {
 }
 
 impl StepOutcome {
-    /// Without an error.
     #[must_use]
     pub const fn from_kind(kind: OutcomeKind) -> Self {
         Self { kind, error: None }
     }
 
-    /// With an error.
     #[must_use]
     pub fn with(kind: OutcomeKind, error: impl Into<String>) -> Self {
         Self { kind, error: Some(error.into()) }
@@ -62,9 +57,7 @@ impl StepOutcome {
 /// One run, from beginning to end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// The function.
     pub function: &'static str,
-    /// The run.
     pub run: RunId,
     /// When it looked.
     pub at: Timestamp,
@@ -72,7 +65,6 @@ pub struct Report {
     pub mode: Mode,
     /// Where it looked.
     pub regions: Vec<Region>,
-    /// How many it saw.
     pub seen: usize,
     /// What it did, in the plan's order.
     pub steps: Vec<(Step, StepOutcome)>,
@@ -115,7 +107,7 @@ impl Report {
     pub fn saw_nothing(&self) -> Option<String> {
         let unseen = |region: &Region| self.gaps.iter().any(|gap| gap.region == *region && gap.kind.hides_region());
         self.regions.iter().all(unseen).then(|| {
-            let gaps: Vec<String> = self.gaps.iter().map(|gap| format!("{}: {}", gap.region, gap.error)).collect();
+            let gaps: Vec<String> = self.gaps.iter().map(|gap| format!("{}: {}", gap.region, gap.in_run())).collect();
             format!("no region could be read: {}", gaps.join("; "))
         })
     }

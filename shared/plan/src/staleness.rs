@@ -4,41 +4,46 @@ use jiff::Timestamp;
 use model::instance::{Instance, InstanceState};
 use model::volume::{Snapshot, SnapshotState, Volume, VolumeState};
 
-use super::{ObservedResource, Step};
+/// A resource that a step changes.
+pub trait StillHolds {
+    /// Whether the reason for a step still stands, by the resource as it is now. Whatever has changed since the look, be it a
+    /// tag, the state or a new life, the next run looks at again.
+    ///
+    /// # Errors
+    /// What keeps the step from being carried out.
+    fn still_holds(&self, fresh: &Self) -> Result<(), StaleStep>;
+}
 
-/// Whether the reason for a step still stands, by the resource as it is now. Whatever has changed since the look, be it a
-/// tag, the state or a new life, the next run looks at again.
-///
-/// # Errors
-/// What keeps the step from being carried out.
-pub fn still_holds(step: &Step, fresh: &ObservedResource) -> Result<(), StaleStep> {
-    match (&step.seen, fresh) {
-        (ObservedResource::Instance(seen), ObservedResource::Instance(fresh)) => instance_is_as_seen(seen, fresh),
-        (ObservedResource::Volume(seen), ObservedResource::Volume(fresh)) => volume_is_as_seen(seen, fresh),
-        (ObservedResource::Snapshot(seen), ObservedResource::Snapshot(fresh)) if seen == fresh => Ok(()),
-        _ => Err(StaleStep::Changed),
+impl StillHolds for Instance {
+    fn still_holds(&self, fresh: &Self) -> Result<(), StaleStep> {
+        let same = fresh.state == self.state
+            && fresh.launched_at == self.launched_at
+            && fresh.tags == self.tags
+            && fresh.instance_type == self.instance_type
+            && fresh.operator == self.operator
+            && fresh.prepaid == self.prepaid;
+        match fresh.state {
+            InstanceState::Terminated | InstanceState::ShuttingDown => Err(StaleStep::AlreadyGone),
+            _ if same => Ok(()),
+            _ => Err(StaleStep::Changed),
+        }
     }
 }
 
-fn instance_is_as_seen(seen: &Instance, fresh: &Instance) -> Result<(), StaleStep> {
-    if matches!(fresh.state, InstanceState::Terminated | InstanceState::ShuttingDown) {
-        return Err(StaleStep::AlreadyGone);
+/// All that a volume is: what it is doing changes while it is deleted.
+impl StillHolds for Volume {
+    fn still_holds(&self, fresh: &Self) -> Result<(), StaleStep> {
+        match fresh.state {
+            VolumeState::Deleting | VolumeState::Deleted => Err(StaleStep::AlreadyGone),
+            _ if self == fresh => Ok(()),
+            _ => Err(StaleStep::Changed),
+        }
     }
-    let same = fresh.state == seen.state
-        && fresh.launched_at == seen.launched_at
-        && fresh.tags == seen.tags
-        && fresh.instance_type == seen.instance_type
-        && fresh.operator == seen.operator
-        && fresh.prepaid == seen.prepaid;
-    if same { Ok(()) } else { Err(StaleStep::Changed) }
 }
 
-/// Its tags, what it is, and whether anything is attached. What it is doing changes while it goes.
-fn volume_is_as_seen(seen: &Volume, fresh: &Volume) -> Result<(), StaleStep> {
-    match fresh.state {
-        VolumeState::Deleting | VolumeState::Deleted => Err(StaleStep::AlreadyGone),
-        _ if seen == fresh => Ok(()),
-        _ => Err(StaleStep::Changed),
+impl StillHolds for Snapshot {
+    fn still_holds(&self, fresh: &Self) -> Result<(), StaleStep> {
+        if self == fresh { Ok(()) } else { Err(StaleStep::Changed) }
     }
 }
 

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use model::fault::Passing;
 use model::id::{Region, ResourceId};
 use model::observation::{Gap, GapKind};
+
+use crate::aws_words;
 
 /// A call that failed for good, all retries included.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +19,8 @@ pub struct CallError {
     pub region: Region,
     /// What kind of failure it is.
     pub kind: CallErrorKind,
+    /// AWS's code, if it answered with one.
+    pub code: Option<String>,
     /// AWS's code and words.
     pub message: String,
 }
@@ -40,18 +45,43 @@ pub enum CallErrorKind {
     InUse,
     /// The resource does not allow it in any state.
     Unsupported,
+    /// AWS was not reached, or the connection broke: it may have been carried out.
+    Unreached,
     /// No answer, or none that can be understood, or one of a server in trouble: it may have been carried out.
     Unanswered,
+    /// An answer that was not complete in time.
+    Incomplete,
     /// Anything else.
     Other,
 }
 
+impl CallErrorKind {
+    /// Whether the result of the call is unknown.
+    #[must_use]
+    pub const fn is_unanswered(self) -> bool {
+        matches!(self, Self::Unreached | Self::Unanswered)
+    }
+}
+
+/// EC2 API reference, "Error codes for the Amazon EC2 API", "Client error codes".
+pub const SPOT_ROLE_MISSING: &str = "AuthFailure.ServiceLinkedRoleCreationNotPermitted";
+
+/// EC2 API reference, "Error codes for the Amazon EC2 API": too many snapshots at once.
+pub const SNAPSHOT_LIMITS: [&str; 3] =
+    ["SnapshotCreationPerVolumeRateExceeded", "ConcurrentSnapshotLimitExceeded", "PendingSnapshotLimitExceeded"];
+
 impl CallError {
+    /// An error without a code of AWS.
+    #[must_use]
+    pub fn new(call: &'static str, region: &Region, kind: CallErrorKind, message: impl Into<String>) -> Self {
+        Self { call, region: region.clone(), kind, code: None, message: message.into() }
+    }
+
     /// Of a call, or several, that took too long for this run.
     #[must_use]
     pub fn timed_out(call: &'static str, region: &Region, timeout: Duration) -> Self {
-        let message = format!("no complete answer within {} s; the next run asks again", timeout.as_secs());
-        Self { call, region: region.clone(), kind: CallErrorKind::Other, message }
+        let message = format!("no complete answer within {} s", timeout.as_secs());
+        Self::new(call, region, CallErrorKind::Incomplete, message)
     }
 
     /// Of an answer that should be about one resource, and is not. `incomplete`: it is, but leaves out what must be known.
@@ -65,7 +95,7 @@ impl CallError {
         } else {
             format!("EC2 answered without {resource}, and not that it is gone")
         };
-        Self { call, region: region.clone(), kind: CallErrorKind::Other, message }
+        Self::new(call, region, CallErrorKind::Other, message)
     }
 
     /// What AWS said and what to do, without the call and the region.
@@ -79,48 +109,73 @@ impl CallError {
     }
 
     fn advice(&self) -> Option<String> {
-        let says = |words| self.message.contains(words);
+        let code = self.code.as_deref().unwrap_or_default();
         let advice = match self.kind {
             CallErrorKind::Denied { by_organisation: true } => {
                 "a policy of the organisation forbids it, which only its administrators can change".to_owned()
             }
-            CallErrorKind::Denied { by_organisation: false } if says("explicit deny") => {
+            CallErrorKind::Denied { by_organisation: false } if self.message.contains(aws_words::EXPLICIT_DENY) => {
                 "a policy denies it explicitly, as Curfew's own does for what carries curfew:protected".to_owned()
             }
             CallErrorKind::Denied { by_organisation: false } => {
                 format!("grant {} to the role that asked", self.missing())
             }
-            CallErrorKind::NotFound => {
-                "EC2 is eventually consistent, so this does not mean that it is gone; the next run looks again"
-                    .to_owned()
+            CallErrorKind::NotFound => "EC2 is eventually consistent, so this does not mean that it is gone".to_owned(),
+            CallErrorKind::Throttled if SNAPSHOT_LIMITS.contains(&code) => {
+                "so many snapshots at once are all that EC2 makes".to_owned()
             }
-            CallErrorKind::Throttled if says("Snapshot") => {
-                "so many snapshots at once are all that EC2 makes; the next run tries again".to_owned()
-            }
-            CallErrorKind::Throttled => "the account makes too many calls; the next run tries again".to_owned(),
-            CallErrorKind::Capacity => "AWS has none at the moment; the next run tries again".to_owned(),
-            CallErrorKind::WrongState => "its state has changed; the next run looks again".to_owned(),
-            CallErrorKind::InUse if says("InvalidSnapshot.InUse") => {
+            CallErrorKind::Throttled => "the account makes too many calls".to_owned(),
+            CallErrorKind::Capacity => "AWS has none at the moment".to_owned(),
+            CallErrorKind::WrongState => "its state has changed".to_owned(),
+            CallErrorKind::InUse if self.has_ami() => {
                 "an AMI is made of it, and deregistering that AMI frees it".to_owned()
             }
-            CallErrorKind::InUse => "it is attached again; the next run looks again".to_owned(),
+            CallErrorKind::InUse => "it is attached again".to_owned(),
             // EC2 user guide, "Service-linked role for EC2 Spot Instances".
-            CallErrorKind::Other if says("ServiceLinkedRoleCreationNotPermitted") => {
+            CallErrorKind::Other if code == SPOT_ROLE_MISSING => {
                 "an administrator creates it once, by `aws iam create-service-linked-role --aws-service-name \
                  spot.amazonaws.com`"
                     .to_owned()
             }
-            CallErrorKind::Other if says("AuthFailure") || says("OptInRequired") || says("InvalidClientTokenId") => {
+            CallErrorKind::Other if matches!(code, "AuthFailure" | "OptInRequired" | "InvalidClientTokenId") => {
                 format!("check that the account has enabled {}, and the credentials", self.region)
             }
-            CallErrorKind::Unsupported | CallErrorKind::Unanswered | CallErrorKind::Other => return None,
+            CallErrorKind::Unsupported
+            | CallErrorKind::Unreached
+            | CallErrorKind::Unanswered
+            | CallErrorKind::Incomplete
+            | CallErrorKind::Other => return None,
         };
         Some(advice)
     }
 
+    /// EC2 API reference, "Error codes for the Amazon EC2 API": a snapshot is in use by an AMI.
+    fn has_ami(&self) -> bool {
+        self.code.as_deref() == Some("InvalidSnapshot.InUse")
+    }
+
+    /// Whether the same call succeeds later by itself.
+    #[must_use]
+    pub fn passing(&self) -> Option<Passing> {
+        match self.kind {
+            CallErrorKind::Unreached => Some(Passing::Unreached),
+            CallErrorKind::NotFound
+            | CallErrorKind::Throttled
+            | CallErrorKind::Capacity
+            | CallErrorKind::WrongState
+            | CallErrorKind::Incomplete => Some(Passing::Later),
+            CallErrorKind::InUse if !self.has_ami() => Some(Passing::Later),
+            CallErrorKind::InUse
+            | CallErrorKind::Denied { .. }
+            | CallErrorKind::Unsupported
+            | CallErrorKind::Unanswered
+            | CallErrorKind::Other => None,
+        }
+    }
+
     /// The action that is not granted: a call may need others, such as `iam:PassRole`, and newer denials name it.
     fn missing(&self) -> &str {
-        let named = self.message.split_once("is not authorized to perform: ");
+        let named = self.message.split_once(aws_words::NOT_AUTHORIZED_TO);
         let named = named.and_then(|(_, rest)| rest.split_whitespace().next());
         named.filter(|action| action.contains(':')).unwrap_or(self.call)
     }
@@ -143,7 +198,7 @@ impl CallError {
     /// Where the caller knows what stayed unseen.
     #[must_use]
     pub fn gap_of_kind(&self, kind: GapKind) -> Gap {
-        Gap { region: self.region.clone(), call: self.call.to_owned(), error: self.explained(), kind }
+        Gap { passing: self.passing(), ..Gap::new(&self.region, self.call, self.explained(), kind) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a run asks of AWS, but for the state bucket.
+//! What a run asks of AWS, except for the state bucket.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,7 +14,6 @@ use model::observation::{Gap, Observation};
 use model::usage::{MetricQuestion, MetricSamples, MetricSeries, SeriesOwners};
 use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost, VolumeUse, VolumeUseQuery};
 use notify::Message;
-use plan::ObservedResource;
 
 use crate::CallError;
 
@@ -71,8 +70,8 @@ pub trait Cloud {
     /// Sends one message.
     async fn publish(&self, topic_arn: &str, message: &Message) -> Result<(), CallError>;
 
-    /// The resource as it is now. A budget is nothing of EC2, and stays as it was seen.
-    async fn describe_again(&self, seen: &ObservedResource) -> Result<ObservedResource, CallError>;
+    /// One instance.
+    async fn describe_instance(&self, region: &Region, instance: &ResourceId) -> Result<Instance, CallError>;
 
     /// One volume.
     async fn describe_volume(&self, region: &Region, volume: &ResourceId) -> Result<Volume, CallError>;

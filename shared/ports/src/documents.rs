@@ -24,7 +24,7 @@ const LEDGER_TRIES_MAX: u32 = 3;
 pub struct Versioned<T> {
     /// The value; of an absent document the default.
     pub value: T,
-    /// The object's `ETag`; `None` where there was no object.
+    /// The object's `ETag`; `None` if there was no object.
     pub etag: Option<String>,
 }
 
@@ -57,7 +57,7 @@ pub trait Documents {
     /// Live prices, as they were last asked for. They are a cache: what cannot be understood counts as lost.
     async fn read_prices(&self) -> Result<Versioned<price::PriceDocument>, StoreError>;
 
-    /// Writes live prices over the version `last`. The new version; `None` where another run was faster.
+    /// Writes live prices over the version `last`. The new version; `None` if another run was faster.
     async fn write_prices(
         &self,
         prices: &price::PriceDocument,
@@ -171,7 +171,7 @@ pub trait LedgerDocuments {
 
 /// What the reapers read of jobs.
 pub trait JobDocuments {
-    /// Where a job stands; `None` where there is no such job.
+    /// Where a job stands; `None` if there is no such job.
     async fn read_job(&self, job: &JobId) -> Result<Versioned<Option<Job>>, StoreError>;
 
     /// Whether a job, `<team>/<job>`, is unfinished.

@@ -4,12 +4,13 @@
 //! keep everything in memory. The run itself is written once, in `execution`.
 #![expect(async_fn_in_trait, reason = "every run stays on one thread, so no future has to be Send")]
 
+pub mod aws_words;
 mod call_error;
 mod cloud;
 mod documents;
 mod store_error;
 
-pub use call_error::{CallError, CallErrorKind, gaps};
+pub use call_error::{CallError, CallErrorKind, SNAPSHOT_LIMITS, SPOT_ROLE_MISSING, gaps};
 pub use cloud::{Answered, BudgetCloud, Cloud, Ec2Write, Hosts, InstanceCloud, VolumeCloud};
 pub use documents::{ActivityDocuments, BudgetDocuments, Documents, JobDocuments, LedgerDocuments, Versioned};
-pub use store_error::{ConfigLoadError, StoreError, action};
+pub use store_error::{CallAdvice, ConfigLoadError, StoreError, action};

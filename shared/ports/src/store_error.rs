@@ -1,6 +1,9 @@
 //! What can go wrong with the bucket, as sentences that say what to do.
 
+use std::fmt::{self, Display, Formatter};
+
 use model::config::ConfigError;
+use model::fault::Passing;
 use model::id::Region;
 use model::observation::{Gap, GapKind};
 use plan::report::SCHEMA;
@@ -26,7 +29,7 @@ const SAID_CHARACTERS_MAX: usize = 500;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// S3 refused a call, or did not answer it.
-    #[error("{action} on {address} failed: {said}; {advice}")]
+    #[error("{action} on {address} failed: {said}{advice}")]
     Call {
         /// The call by its IAM action, such as `s3:GetObject`.
         action: &'static str,
@@ -35,7 +38,7 @@ pub enum StoreError {
         /// What AWS said.
         said: String,
         /// What to do about it.
-        advice: &'static str,
+        advice: CallAdvice,
     },
     /// A document is larger than any that Curfew writes.
     #[error("{address} has {bytes} bytes, and Curfew reads and writes {bytes_max} at most; look at what is in it")]
@@ -101,13 +104,13 @@ pub enum StoreError {
         problem: String,
     },
     /// Another run wrote the document since this one read it. Read it again, or leave it to the next run.
-    #[error("{address} was written by another run in the meantime, and not overwritten; the next run reads it again")]
+    #[error("{address} was written by another run in the meantime, and not overwritten")]
     Lost {
         /// The object, as `s3://<bucket>/<key>`.
         address: String,
     },
-    /// S3 refused a conditional write again and again, because other writes of the object were under way. Nothing was written.
-    #[error("{address} was not written, because others write it at the same time; the next run tries again")]
+    /// S3 refused a conditional write again and again, because other writes of the object were in progress. Nothing was written.
+    #[error("{address} was not written, because others write it at the same time")]
     Conflict {
         /// The object, as `s3://<bucket>/<key>`.
         address: String,
@@ -120,6 +123,25 @@ pub enum StoreError {
         /// The object, as `s3://<bucket>/<key>`.
         address: String,
     },
+}
+
+/// What to do about a call that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallAdvice {
+    /// Nothing works until a person has done this.
+    Do(&'static str),
+    /// It passes.
+    Wait(Passing),
+}
+
+/// What follows the error.
+impl Display for CallAdvice {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Do(advice) => write!(f, "; {advice}"),
+            Self::Wait(_) => Ok(()),
+        }
+    }
 }
 
 /// Why there is no configuration. Without one a run acts on nothing.
@@ -137,8 +159,13 @@ impl StoreError {
     /// A call that failed. `code` is AWS's, such as `AccessDenied`.
     #[must_use]
     pub fn call(action: &'static str, address: String, code: Option<&str>, said: &str) -> Self {
-        let said = said.trim().trim_end_matches('.').chars().take(SAID_CHARACTERS_MAX).collect();
-        Self::Call { action, address, said, advice: advice(action, code) }
+        Self::Call { action, address, said: in_short(said), advice: advice(action, code) }
+    }
+
+    /// S3 was not reached.
+    #[must_use]
+    pub fn unreached(action: &'static str, address: String, said: &str) -> Self {
+        Self::Call { action, address, said: in_short(said), advice: CallAdvice::Wait(Passing::Unreached) }
     }
 
     /// Whether no run will ever read it, and any may replace it: not a document of another version, nor one that S3 keeps for now.
@@ -164,27 +191,34 @@ impl StoreError {
 
     /// Whether it comes again however often the same is tried, until somebody changes something.
     #[must_use]
-    pub fn lasts(&self) -> bool {
+    pub const fn lasts(&self) -> bool {
+        self.passing().is_none()
+    }
+
+    /// Whether the same call succeeds later by itself.
+    #[must_use]
+    pub const fn passing(&self) -> Option<Passing> {
         match self {
-            Self::Call { advice, .. } => *advice != AGAIN,
-            Self::Lost { .. } | Self::Conflict { .. } => false,
-            _ => true,
+            Self::Call { advice: CallAdvice::Wait(passing), .. } => Some(*passing),
+            Self::Lost { .. } | Self::Conflict { .. } => Some(Passing::Later),
+            _ => None,
         }
     }
 
     /// The same as a gap of an observation, in the bucket's region.
     #[must_use]
     pub fn gap(&self, home: &Region) -> Gap {
-        Gap { region: home.clone(), call: self.action().to_owned(), error: self.to_string(), kind: GapKind::Part }
+        Gap { passing: self.passing(), ..Gap::new(home, self.action(), self.to_string(), GapKind::Part) }
     }
 }
 
-/// What passes.
-const AGAIN: &str = "the next run tries again";
+fn in_short(said: &str) -> String {
+    said.trim().trim_end_matches('.').chars().take(SAID_CHARACTERS_MAX).collect()
+}
 
 /// Amazon S3 API reference, "Error responses".
-fn advice(action: &'static str, code: Option<&str>) -> &'static str {
-    match code {
+fn advice(action: &'static str, code: Option<&str>) -> CallAdvice {
+    CallAdvice::Do(match code {
         Some("NoSuchBucket") => "set CURFEW_BUCKET to the name of the state bucket",
         // Amazon S3 API reference, "GetObject": without s3:ListBucket an absent object answers 403.
         Some("AccessDenied") if action == "s3:GetObject" => {
@@ -202,8 +236,8 @@ fn advice(action: &'static str, code: Option<&str>) -> &'static str {
         Some("PermanentRedirect" | "AuthorizationHeaderMalformed" | "IllegalLocationConstraintException") => {
             "deploy Curfew in the region of the state bucket"
         }
-        _ => AGAIN,
-    }
+        _ => return CallAdvice::Wait(Passing::Later),
+    })
 }
 
 #[cfg(test)]

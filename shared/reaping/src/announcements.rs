@@ -9,7 +9,7 @@ use model::mark::{AnnouncedAction, Mark};
 use model::mode::Mode;
 use model::notification_log::{NotificationKey, NotificationLog, would_fingerprint};
 use model::rule::{ResourceAction, Rule};
-use plan::{Action, Evidence, NotifyOnlyReason, RepeatedEvidence, ResolvedEvidence, Step};
+use plan::{Announcement, Evidence, NotifyOnlyReason, RepeatedEvidence, ResolvedEvidence, Step};
 
 use crate::policy::{DueAction, Verdict, Violation};
 use crate::settle::{AnnouncedActions, SettledVerdicts, settle};
@@ -24,6 +24,8 @@ pub(crate) struct RuleTrack {
 
 /// A resource, as far as announcements go.
 pub(crate) trait AnnouncementTarget: Copy {
+    /// What can be done to it.
+    type Action: From<Announcement>;
     /// Its id, by which a mark of its own is told from a copied one.
     fn id(&self) -> &ResourceId;
     /// What was announced before is of an earlier life.
@@ -37,9 +39,9 @@ pub(crate) trait AnnouncementTarget: Copy {
     /// The effective mode for a rule, under the ceiling.
     fn mode(self, rule: Rule) -> Mode;
     /// A step with nothing but these.
-    fn step(self, mode: Mode, action: Action, evidence: Evidence) -> Step;
+    fn step(self, mode: Mode, action: Self::Action, evidence: Evidence) -> Step;
     /// What carries an end out now, with what must be written first; `None` where it has to wait for something.
-    fn end(self, ending: ResourceAction, rule: Rule, mark: Option<Mark>) -> Option<Action>;
+    fn end(self, ending: ResourceAction, rule: Rule, mark: Option<Mark>) -> Option<Self::Action>;
     /// A tag of Curfew's that speaks of what is over, and the rule for which it was written.
     fn stale_tag(self) -> Option<(Rule, &'static str)>;
 
@@ -161,12 +163,12 @@ pub(crate) trait AnnouncementTarget: Copy {
             && let Some((evidence, deadline, besides)) = first_said(track)
         {
             let already_notified = track.settled.newly_announced.is_empty();
-            let mark = Action::Mark(self.mark_of(entries.clone()));
+            let mark = Announcement::Mark(self.mark_of(entries.clone()));
             return Some(Step {
                 deadline: Some(deadline),
                 further_evidence: besides,
                 already_notified,
-                ..self.step(track.mode, mark, evidence)
+                ..self.step(track.mode, mark.into(), evidence)
             });
         }
         let outlived = self.stale_tag().filter(|_| track.mode == Mode::Enforce);
@@ -183,10 +185,11 @@ pub(crate) trait AnnouncementTarget: Copy {
         let remaining = (!entries.is_empty()).then(|| self.mark_of(entries.clone()));
         let evidence = Evidence::Resolved(ResolvedEvidence { rule, mended: true });
         let deadline = called_off.map(|announced| announced.deadline);
+        let unmark = Announcement::Unmark { remaining, also: outlived.map(|(_, key)| key) };
         Some(Step {
             deadline,
             already_notified: called_off.is_none(),
-            ..self.step(track.mode, Action::Unmark { remaining, also: outlived.map(|(_, key)| key) }, evidence)
+            ..self.step(track.mode, unmark.into(), evidence)
         })
     }
 
@@ -213,7 +216,7 @@ pub(crate) trait AnnouncementTarget: Copy {
             Some(action) => self.step(track.mode, action, evidence(rule)),
             None => Step {
                 further_evidence: said[1..].iter().map(|(deadline, rule, _)| (evidence(*rule), *deadline)).collect(),
-                ..self.step(track.mode, Action::Mark(self.mark_of(entries.clone())), evidence(rule))
+                ..self.step(track.mode, Announcement::Mark(self.mark_of(entries.clone())).into(), evidence(rule))
             },
         };
         Some(Step { deadline: Some(deadline), already_notified: true, ..step })
@@ -243,7 +246,8 @@ pub(crate) trait AnnouncementTarget: Copy {
             !self.notices().was_notified(self.id(), &NotificationKey::rule(broken.evidence.rule()), why.as_str())
         };
         let (broken, why) = track.settled.notify_only.iter().find(untold)?;
-        Some(Step { notify_only: Some(*why), ..self.step(track.mode, Action::Notify, broken.evidence.clone()) })
+        let step = self.step(track.mode, Announcement::Notify.into(), broken.evidence.clone());
+        Some(Step { notify_only: Some(*why), ..step })
     }
 }
 

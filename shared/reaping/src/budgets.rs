@@ -10,10 +10,9 @@ use billing::budget::{
 };
 use model::config::{Config, OverBudget};
 use model::id::Region;
-use model::instance::Tags;
 use model::mode::Mode;
 use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs};
-use plan::{Action, Evidence, ObservedResource, Plan, ResourceMemory, SkipReason, Skipped, Step, Target};
+use plan::{Action, BudgetAction, Evidence, Plan, ResourceMemory, SkipReason, Skipped, Step, Target};
 
 pub use close::close;
 
@@ -78,7 +77,6 @@ impl BudgetCase<'_> {
         let reached = self.thresholds().into_iter().rfind(|share| u64::from(*share) <= percent);
         let Some(threshold_percent) = reached else { return Err(SkipReason::WithinBudget) };
         let holds = matches!(document.verdict, BudgetVerdict::Hold | BudgetVerdict::Stop);
-        let resource = resource_of(self.holder);
         let already_notified =
             self.memory.get(self.home).is_none_or(|told| self.was_notified(told, limit, threshold_percent));
         if already_notified && !holds {
@@ -100,9 +98,8 @@ impl BudgetCase<'_> {
             as_of,
             text: explain::describe_budget(self.holder, document, percent),
         };
-        let action = if holds { Action::Hold } else { Action::Notify };
-        let seen = ObservedResource::Budget { region: self.home.clone(), holder: resource, as_of, tags: Tags::new() };
-        let step = Step::bare(self.target(), action, Evidence::OverBudget(evidence), document.mode, seen);
+        let action = Action::Budget(if holds { BudgetAction::Hold } else { BudgetAction::Notify });
+        let step = Step::bare(self.target(), action, Evidence::OverBudget(evidence), document.mode);
         Ok(Step { already_notified, memory: self.memo(), ..step })
     }
 

@@ -188,7 +188,7 @@ impl JudgedRule<'_> {
 
     fn when_said(&self, said: AnnouncedAction, announced: bool, owners_moment: bool) -> String {
         let AnnouncedAction { ending, deadline } = said;
-        let ended = ended(ending);
+        let ended = ending.past_tense();
         match self.mode.mode {
             Mode::Observe => format!("never in observe mode; it would be {ended} from {deadline} on"),
             Mode::Enforce if owners_moment || (announced && deadline <= self.now) => {
@@ -218,22 +218,13 @@ impl UpcomingViolation {
             None => format!("not before {at}"),
             Some(DueAction::NotifyOnly(why)) => format!("not before {at}, and then only told: {}", why.explain()),
             Some(DueAction::AtOnce(ending, _) | DueAction::After(ending, _)) if mode == Mode::Observe => {
-                format!("not before {at}, and then only observed, not {}", ended(ending))
+                format!("not before {at}, and then only observed, not {}", ending.past_tense())
             }
-            Some(DueAction::AtOnce(ending, _)) => format!("{} by the first run from {at} on", ended(ending)),
+            Some(DueAction::AtOnce(ending, _)) => format!("{} by the first run from {at} on", ending.past_tense()),
             Some(DueAction::After(ending, deadline)) => {
-                format!("announced from {at} on at the earliest, {} from {deadline} on", ended(ending))
+                format!("announced from {at} on at the earliest, {} from {deadline} on", ending.past_tense())
             }
         }
-    }
-}
-
-const fn ended(ending: ResourceAction) -> &'static str {
-    match ending {
-        ResourceAction::Stop => "stopped",
-        ResourceAction::Terminate => "terminated",
-        ResourceAction::SnapshotAndDelete => "snapshotted and deleted",
-        ResourceAction::Delete => "deleted",
     }
 }
 

@@ -26,7 +26,9 @@ use model::observation::Observation;
 use model::ownership::{owner_of, team_of, value_of};
 use model::rule::{ResourceAction, Rule};
 use model::usage::{UnknownUsage, Usage};
-use plan::{Action, Evidence, ObservedResource, Plan, ResourceMemory, SkipReason, Skipped, Step, Target, limits};
+use plan::{
+    Action, Announcement, Evidence, InstanceAction, Plan, ResourceMemory, SkipReason, Skipped, Step, Target, limits,
+};
 
 use crate::announcements::AnnouncementTarget;
 use crate::job_ownership::JobOwnership;
@@ -189,7 +191,7 @@ impl<'a> InstanceCase<'a> {
         let already_notified = mode == Mode::Observe
             && self.notices.was_notified(&self.instance.id, &NotificationKey::would(Rule::Hours), &began.to_string());
         let memo = self.unjudged(topics_of_a_start());
-        let step = self.step(mode, Action::Start, evidence);
+        let step = self.step(mode, InstanceAction::Start, evidence);
         InstanceDecision::Step(Box::new(Step {
             deadline: Some(began),
             already_notified,
@@ -205,15 +207,13 @@ impl<'a> InstanceCase<'a> {
             && self.instance.last_start_failed().is_none()
     }
 
-    fn step(self, mode: Mode, action: Action, evidence: Evidence) -> Step {
+    fn step(self, mode: Mode, action: InstanceAction, evidence: Evidence) -> Step {
         let saves = match action {
-            Action::Unmark { .. } | Action::Start => None,
+            InstanceAction::Announce(Announcement::Unmark { .. }) | InstanceAction::Start => None,
             _ => self.policy.prices.saved_by_ending(self.instance),
         };
-        Step {
-            saves,
-            ..Step::bare(self.target(), action, evidence, mode, ObservedResource::Instance(self.instance.clone()))
-        }
+        let action = Action::Instance(self.instance.clone(), action);
+        Step { saves, ..Step::bare(self.target(), action, evidence, mode) }
     }
 
     fn target(self) -> Target {
@@ -249,6 +249,8 @@ struct RunningInstance<'a> {
 }
 
 impl AnnouncementTarget for RunningInstance<'_> {
+    type Action = InstanceAction;
+
     fn id(&self) -> &ResourceId {
         &self.case.instance.id
     }
@@ -273,16 +275,16 @@ impl AnnouncementTarget for RunningInstance<'_> {
         self.case.mode(self.curfew_tags, rule)
     }
 
-    fn step(self, mode: Mode, action: Action, evidence: Evidence) -> Step {
+    fn step(self, mode: Mode, action: InstanceAction, evidence: Evidence) -> Step {
         self.case.step(mode, action, evidence)
     }
 
-    fn end(self, ending: ResourceAction, rule: Rule, mark: Option<Mark>) -> Option<Action> {
+    fn end(self, ending: ResourceAction, rule: Rule, mark: Option<Mark>) -> Option<InstanceAction> {
         match ending {
             ResourceAction::Stop => {
-                Some(Action::Stop { mark, stopped: format!("{rule} {}", whole_second(self.case.now)) })
+                Some(InstanceAction::Stop { mark, stopped: format!("{rule} {}", whole_second(self.case.now)) })
             }
-            ResourceAction::Terminate => Some(Action::Terminate { mark }),
+            ResourceAction::Terminate => Some(InstanceAction::Terminate { mark }),
             ResourceAction::SnapshotAndDelete | ResourceAction::Delete => None,
         }
     }
@@ -309,6 +311,3 @@ impl InstanceCase<'_> {
         Skipped { target: self.target(), reason, finding: None, memory: memo }
     }
 }
-
-#[cfg(test)]
-mod tests;

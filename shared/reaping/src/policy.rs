@@ -15,6 +15,9 @@ use plan::{Evidence, NotifyOnlyReason};
 
 use crate::job_ownership::{JobOwnership, JobStates};
 
+/// By which the log of notifications remembers that tags cannot be read.
+pub(crate) const UNREADABLE: &str = "unreadable";
+
 /// What the account wants: its configuration, under the function's own ceiling, and what things cost.
 #[derive(Debug, Clone)]
 pub struct Policy {

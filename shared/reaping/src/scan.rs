@@ -11,14 +11,12 @@ use billing::price;
 use billing::price::Quote;
 use jiff::Timestamp;
 use model::id::{Region, ResourceId, TeamName};
-use model::money::Rate;
+use model::money::{Rate, USD_MICROS_PER_CENT};
 use serde::Serialize;
 
 pub use crate::instances::scan as instances;
 pub use crate::instances::unjudged;
 pub use crate::volumes::scan as volumes;
-
-const USD_MICROS_PER_CENT: u64 = 10_000;
 
 /// One resource and all that is found of it.
 #[derive(Debug, Clone, PartialEq)]

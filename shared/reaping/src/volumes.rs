@@ -27,8 +27,8 @@ use model::volume::{
     ObservedStorage, Snapshot, SnapshotState, Volume, VolumeHost, VolumeOrigin, VolumeUse, VolumeUseQuery, own_tags,
 };
 use plan::{
-    Action, Evidence, ObservedResource, Plan, ResourceMemory, SafetySnapshot, SkipReason, Skipped, Step, Target,
-    is_safe, limits, may_become_safe,
+    Action, Announcement, Evidence, Plan, ResourceMemory, SafetySnapshot, SkipReason, Skipped, Step, Target,
+    VolumeAction, is_safe, limits, may_become_safe,
 };
 
 use crate::announcements::{AnnouncementTarget, RuleTrack};
@@ -308,7 +308,7 @@ impl TrackedVolume<'_> {
             return None;
         }
         let evidence = Evidence::Orphaned(self.case.subject().evidence());
-        Some(self.step(self.mode, Action::Date { key: UNATTACHED_SINCE, at: since }, evidence))
+        Some(self.step(self.mode, VolumeAction::TagUnattachedSince(since), evidence))
     }
 
     fn memo(self, track: &RuleTrack, verdict: &Verdict) -> ResourceMemory {
@@ -345,6 +345,8 @@ impl TrackedVolume<'_> {
 }
 
 impl AnnouncementTarget for TrackedVolume<'_> {
+    type Action = VolumeAction;
+
     fn id(&self) -> &ResourceId {
         &self.case.volume.id
     }
@@ -369,19 +371,17 @@ impl AnnouncementTarget for TrackedVolume<'_> {
         self.mode
     }
 
-    fn step(self, mode: Mode, action: Action, evidence: Evidence) -> Step {
+    fn step(self, mode: Mode, action: VolumeAction, evidence: Evidence) -> Step {
+        let VolumeCase { view, volume, .. } = self.case;
         let saves = match action {
-            Action::Unmark { .. } => None,
-            _ => self.case.view.policy.prices.volume_cost(self.case.volume),
+            VolumeAction::Announce(Announcement::Unmark { .. }) => None,
+            _ => view.policy.prices.volume_cost(volume),
         };
-        Step {
-            saves,
-            ..Step::bare(self.case.target(), action, evidence, mode, ObservedResource::Volume(self.case.volume.clone()))
-        }
+        Step { saves, ..Step::bare(self.case.target(), Action::Volume(volume.clone(), action), evidence, mode) }
     }
 
     /// A snapshot first, where one is wanted; the volume goes once that is whole.
-    fn end(self, ending: ResourceAction, _: Rule, _: Option<Mark>) -> Option<Action> {
+    fn end(self, ending: ResourceAction, _: Rule, _: Option<Mark>) -> Option<VolumeAction> {
         let VolumeCase { view, volume, since, .. } = self.case;
         let snapshots = self.case.snapshots();
         let at = whole_second(view.now);
@@ -389,11 +389,11 @@ impl AnnouncementTarget for TrackedVolume<'_> {
         let datable = snapshots.iter().filter(|snapshot| !snapshot.tags.contains_key(PROTECTED));
         let expiring = datable.map(|snapshot| snapshot.id.clone()).collect();
         match ending {
-            ResourceAction::Delete => Some(Action::Delete { safety: None, expiring, at }),
+            ResourceAction::Delete => Some(VolumeAction::Delete { safety: None, expiring, at }),
             ResourceAction::SnapshotAndDelete => {
                 if let Some(safe) = snapshots.iter().find(|snapshot| is_safe(snapshot, volume, since)) {
                     let kept_until = at + view.policy.config.volumes.keep_snapshots;
-                    return Some(Action::Delete {
+                    return Some(VolumeAction::Delete {
                         safety: Some(SafetySnapshot { snapshot: safe.id.clone(), kept_until }),
                         expiring,
                         at,
@@ -404,7 +404,7 @@ impl AnnouncementTarget for TrackedVolume<'_> {
                     snapshot.state == SnapshotState::Pending
                         || view.now.duration_since(snapshot.started_at) < TRY_AGAIN_AFTER
                 });
-                (!waits).then(|| Action::Snapshot { tags: self.case.tags_of_snapshot() })
+                (!waits).then(|| VolumeAction::Snapshot { tags: self.case.tags_of_snapshot() })
             }
             ResourceAction::Stop | ResourceAction::Terminate => None,
         }
@@ -415,6 +415,3 @@ impl AnnouncementTarget for TrackedVolume<'_> {
         (self.case.is_in_use() && is_written).then_some((Rule::Orphaned, UNATTACHED_SINCE))
     }
 }
-
-#[cfg(test)]
-mod tests;

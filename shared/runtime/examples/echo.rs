@@ -1,5 +1,5 @@
-//! The smallest function: answers who it is, or panics or fails where its bucket is named so. For trying `serve` by hand
-//! under `integration/runtime_api.py`.
+//! The smallest function: answers with its settings, or panics or fails if its bucket is named so. To try `serve` by hand under
+//! `integration/runtime_api.py`.
 
 use std::process::ExitCode;
 

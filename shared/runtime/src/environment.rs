@@ -1,4 +1,4 @@
-//! What is read of the world: its variables, its clock, and where this program lies.
+//! Inputs from the environment: variables, the clock, and the program's own path.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ pub(crate) fn clock() -> Timestamp {
     Timestamp::now()
 }
 
-/// Where the agents that come with the function may lie, by architecture, `x86_64` and `arm64`; of two files of one architecture the first
-/// that is there counts. In Lambda they are in its package (Lambda developer guide, "Defined runtime environment variables"); elsewhere the
-/// one that was built lies beside this program, for the architecture that this machine is of.
+/// The possible paths of the function's agents, by architecture, `x86_64` and `arm64`; for each architecture the first existing file
+/// counts. In Lambda they are in its package (Lambda developer guide, "Defined runtime environment variables"); elsewhere the built agent
+/// is beside this program, for this machine's architecture.
 #[must_use]
 pub fn agents() -> Vec<(&'static str, PathBuf)> {
     agents_of(variable("LAMBDA_TASK_ROOT"), std::env::current_exe().ok().as_deref())

@@ -1,4 +1,4 @@
-//! What woke the function: the event, as `EventBridge` delivers it, or SNS, or a queue of SQS that `EventBridge` sends to.
+//! The event of an invocation, as `EventBridge` delivers it, or SNS, or a queue of SQS that `EventBridge` sends to.
 
 mod batch;
 mod detail;
@@ -13,34 +13,33 @@ pub use detail::{InstanceEvent, ObjectCreated};
 /// The largest event, in bytes (EventBridge user guide, "Calculating `PutEvents` event entry size").
 const BYTES_MAX: usize = 256 * 1024;
 
-/// The largest batch of events, in bytes (Lambda developer guide, "Lambda quotas": the payload of a synchronous invocation, by which
-/// Lambda hands over what it reads from a queue).
+/// The largest batch of events, in bytes (Lambda developer guide, "Lambda quotas": the payload of a synchronous invocation, which carries
+/// what Lambda reads from a queue).
 const BATCH_BYTES_MAX: usize = 6 * 1024 * 1024;
 
 /// The longest foreign text that an error repeats, in characters.
 const QUOTED_CHARACTERS_MAX: usize = 100;
 
-/// What woke the function. An event only says where to look now, never what is there.
+/// The event of an invocation. It only says where to look now, never what is there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
     /// The schedule, of an `EventBridge` rule (`aws.events`) or of `EventBridge` Scheduler (`aws.scheduler`).
     Scheduled,
-    /// AWS Budgets, by its SNS topic. The text is never read: it is plain English, hours late, and says nothing that the ledger
-    /// does not know better.
+    /// AWS Budgets, by its SNS topic. Its text is never read: it is plain English, hours late, and the ledger has better figures.
     BudgetNotification,
     /// Something was written to a bucket.
     ObjectCreated(ObjectCreated),
-    /// AWS takes a Spot instance back in two minutes, or in less.
+    /// AWS reclaims a Spot instance in two minutes or less.
     InterruptionWarning(InstanceEvent),
-    /// AWS may take a Spot instance back soon.
+    /// AWS may reclaim a Spot instance soon.
     RebalanceRecommendation(InstanceEvent),
     /// An instance has another state now.
     StateChange(InstanceEvent),
-    /// Several different events at once, from a queue. It says to look everywhere. A batch that repeats one event is that event.
+    /// Several different events at once, from a queue: look everywhere. A batch that repeats one event is that event.
     Batch,
 }
 
-/// The kinds of events, by which a function says what wakes it.
+/// The kinds of events, by which a function declares its triggers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EventKind {
     /// [`Event::Scheduled`].
@@ -59,13 +58,18 @@ pub enum EventKind {
     Batch,
 }
 
-/// An event that this function has no use for.
+/// An event that this function does not handle.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("this function is woken by {}, and got {got}; nothing was done", listed(.known))]
 pub struct UnexpectedEvent {
     known: Vec<EventKind>,
     got: String,
 }
+
+/// What came in place of an event of use, for people.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct OtherPayload(String);
 
 /// What SNS and SQS hand to Lambda (Lambda developer guide, "Invoking Lambda functions with Amazon SNS notifications" and "Using Lambda
 /// with Amazon SQS"). They spell the name of the source differently.
@@ -85,16 +89,16 @@ struct DeliveredRecord {
 }
 
 impl Event {
-    /// Reads an event as it came, if it is of those that the function knows.
+    /// Reads an event, if the function handles its kind.
     ///
     /// # Errors
-    /// On everything else, with what it was.
+    /// For everything else, with what it was.
     pub fn read(payload: &[u8], known: &[EventKind]) -> Result<Self, UnexpectedEvent> {
         let event = read(payload).and_then(|came| Self::from_known(came, known));
-        event.map_err(|got| UnexpectedEvent { known: known.to_vec(), got })
+        event.map_err(|OtherPayload(got)| UnexpectedEvent { known: known.to_vec(), got })
     }
 
-    fn from_known(came: RawEvent, known: &[EventKind]) -> Result<Self, String> {
+    fn from_known(came: RawEvent, known: &[EventKind]) -> Result<Self, OtherPayload> {
         if !known.contains(&came.kind) {
             return Err(came.described());
         }
@@ -110,7 +114,6 @@ impl Event {
         })
     }
 
-    /// Which kind it is of.
     #[must_use]
     pub const fn kind(&self) -> EventKind {
         match self {
@@ -126,7 +129,7 @@ impl Event {
 }
 
 impl EventKind {
-    /// The `detail-type` of `EventBridge`, where it comes from there.
+    /// The `detail-type` of `EventBridge`, if it comes from there.
     const fn name(self) -> &'static str {
         match self {
             Self::Scheduled => "Scheduled Event",
@@ -140,7 +143,7 @@ impl EventKind {
     }
 }
 
-/// What came, before anybody looks at what it is about.
+/// An event before its subject is read.
 struct RawEvent {
     kind: EventKind,
     source: &'static str,
@@ -151,64 +154,69 @@ struct RawEvent {
 }
 
 impl RawEvent {
-    fn described(&self) -> String {
-        match self.kind {
+    fn described(&self) -> OtherPayload {
+        OtherPayload(match self.kind {
             EventKind::Scheduled | EventKind::BudgetNotification | EventKind::Batch => self.kind.name().to_owned(),
             other => format!("{} from {}", other.name(), self.source),
-        }
+        })
     }
 }
 
-/// What it is, whoever has use for it; else what else it is, in words.
-fn read(payload: &[u8]) -> Result<RawEvent, String> {
+/// The kind of the event; otherwise a description of what it is.
+fn read(payload: &[u8]) -> Result<RawEvent, OtherPayload> {
     if payload.len() > BATCH_BYTES_MAX {
-        return Err(format!("{} bytes, where Lambda hands over {BATCH_BYTES_MAX} at most", payload.len()));
+        return Err(OtherPayload(format!(
+            "{} bytes, where Lambda hands over {BATCH_BYTES_MAX} at most",
+            payload.len()
+        )));
     }
-    let Ok(text) = std::str::from_utf8(payload) else { return Err("bytes that are no UTF-8".to_owned()) };
+    let Ok(text) = std::str::from_utf8(payload) else { return Err(OtherPayload("bytes that are no UTF-8".to_owned())) };
     if text.trim_ascii().is_empty() {
-        return Err("an empty payload".to_owned());
+        return Err(OtherPayload("an empty payload".to_owned()));
     }
     let value: Value = match serde_json::from_str(text) {
         Ok(value @ Value::Object(_)) => value,
-        Ok(other) => return Err(format!("{}, where EventBridge sends an object", kind_of(&other))),
-        Err(error) => return Err(format!("a payload that is no JSON ({error})")),
+        Ok(other) => return Err(OtherPayload(format!("{}, where EventBridge sends an object", kind_of(&other)))),
+        Err(error) => return Err(OtherPayload(format!("a payload that is no JSON ({error})"))),
     };
     if value.get("Records").is_some() {
         return by_records(value);
     }
     if payload.len() > BYTES_MAX {
-        return Err(format!("{} bytes, where EventBridge sends {BYTES_MAX} at most", payload.len()));
+        return Err(OtherPayload(format!("{} bytes, where EventBridge sends {BYTES_MAX} at most", payload.len())));
     }
     by_eventbridge(value)
 }
 
-fn by_eventbridge(value: Value) -> Result<RawEvent, String> {
-    // Nothing of the schedule hangs on the detail, and whoever wakes a function by hand leaves it out.
-    let event: EventBridgeEvent<Option<Value>> = serde_json::from_value(value)
-        .map_err(|error| format!("an object that is no event of EventBridge ({})", quoted(&error.to_string())))?;
+fn by_eventbridge(value: Value) -> Result<RawEvent, OtherPayload> {
+    // The schedule needs no detail, and an invocation by hand leaves it out.
+    let event: EventBridgeEvent<Option<Value>> = serde_json::from_value(value).map_err(|error| {
+        OtherPayload(format!("an object that is no event of EventBridge ({})", quoted(&error.to_string())))
+    })?;
     let (source, kind) = match (event.source.as_str(), event.detail_type.as_str()) {
         ("aws.events" | "aws.scheduler", "Scheduled Event") => ("aws.events", EventKind::Scheduled),
         ("aws.s3", "Object Created") => ("aws.s3", EventKind::ObjectCreated),
         ("aws.ec2", "EC2 Spot Instance Interruption Warning") => ("aws.ec2", EventKind::InterruptionWarning),
         ("aws.ec2", "EC2 Instance Rebalance Recommendation") => ("aws.ec2", EventKind::RebalanceRecommendation),
         ("aws.ec2", "EC2 Instance State-change Notification") => ("aws.ec2", EventKind::StateChange),
-        (source, detail_type) => return Err(format!("{} from {}", quoted(detail_type), quoted(source))),
+        (source, detail_type) => return Err(OtherPayload(format!("{} from {}", quoted(detail_type), quoted(source)))),
     };
     Ok(RawEvent { kind, source, region: event.region, detail: event.detail, bodies: Vec::new() })
 }
 
 /// Messages of the one topic that the function is subscribed to, or of the one queue that it reads.
-fn by_records(value: Value) -> Result<RawEvent, String> {
-    let RecordsEvent { records } = serde_json::from_value(value)
-        .map_err(|error| format!("records that are neither of SNS nor of SQS ({})", quoted(&error.to_string())))?;
-    let Some(first) = records.first() else { return Err("no record at all".to_owned()) };
+fn by_records(value: Value) -> Result<RawEvent, OtherPayload> {
+    let RecordsEvent { records } = serde_json::from_value(value).map_err(|error| {
+        OtherPayload(format!("records that are neither of SNS nor of SQS ({})", quoted(&error.to_string())))
+    })?;
+    let Some(first) = records.first() else { return Err(OtherPayload("no record at all".to_owned())) };
     let (kind, source) = match first.source.as_str() {
         "aws:sns" => (EventKind::BudgetNotification, "aws:sns"),
         "aws:sqs" => (EventKind::Batch, "aws:sqs"),
-        other => return Err(format!("records of {}", quoted(other))),
+        other => return Err(OtherPayload(format!("records of {}", quoted(other)))),
     };
     if let Some(other) = records.iter().find(|record| record.source != source) {
-        return Err(format!("records of {}", quoted(&other.source)));
+        return Err(OtherPayload(format!("records of {}", quoted(&other.source))));
     }
     let bodies = records.into_iter().map(|record| record.body).collect();
     Ok(RawEvent { kind, source, region: None, detail: None, bodies })

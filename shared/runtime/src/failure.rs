@@ -10,7 +10,7 @@ const MESSAGE_CHARACTERS_MAX: usize = 4_000;
 
 /// Why an invocation failed: `errorType` and `errorMessage` of Lambda's answer.
 ///
-/// Every error becomes one by `?`; its sources are joined to its sentence here, and nowhere else.
+/// `?` converts every error; only here are its sources joined to its message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The name of the error's type, such as `StoreError`.

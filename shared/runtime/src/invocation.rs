@@ -17,15 +17,14 @@ const RUN_CHARACTERS_MAX: usize = 128;
 /// One event, and what is known about its run.
 #[derive(Debug, Clone)]
 pub struct Invocation {
-    /// What woke the function.
     pub event: Event,
     /// Lambda's request id, safe as a part of an S3 key. A repeated delivery of the same event has the same one.
     pub run: RunId,
     /// When the run began, in whole seconds. Decisions are made for this moment.
     pub now: Timestamp,
-    /// When Lambda will end the run.
+    /// When Lambda will stop the run.
     pub deadline: Timestamp,
-    /// The clock, to see how far the deadline is.
+    /// The clock, to see how far away the deadline is.
     pub clock: fn() -> Timestamp,
 }
 
@@ -42,18 +41,18 @@ impl Invocation {
 }
 
 impl InvocationResponse {
-    /// Writes the answer down.
+    /// Serialises the answer.
     ///
     /// # Errors
-    /// Where `value` has no form in JSON, such as a map whose keys are no strings.
+    /// If `value` has no form in JSON, such as a map with keys that are not strings.
     pub fn from_value(value: &impl Serialize) -> Result<Self, serde_json::Error> {
         serde_json::value::to_raw_value(value).map(Self)
     }
 
-    /// What a function answers that has reported.
+    /// The answer of a function with this report.
     ///
     /// # Errors
-    /// Where the run achieved nothing, with why.
+    /// If the run achieved nothing, with the reason.
     pub fn from_report(report: &Report) -> Result<Self, Failure> {
         match report.saw_nothing() {
             Some(why) => Err(Failure::because("NothingSeen", why)),
@@ -66,8 +65,8 @@ impl InvocationResponse {
     }
 }
 
-/// Lambda's request id, which is a UUID; of anything else only what is safe in an S3 key (Amazon S3 user guide, "Naming
-/// Amazon S3 objects").
+/// Lambda's request id, which is a UUID; anything else is reduced to what is safe in an S3 key (Amazon S3 user guide, "Naming Amazon S3
+/// objects").
 fn run_id(request_id: &str, now: Timestamp) -> RunId {
     let safe = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
     let id: String = request_id.chars().map(safe).take(RUN_CHARACTERS_MAX).collect();

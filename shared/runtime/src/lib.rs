@@ -1,12 +1,13 @@
-//! What every function needs of Lambda: settings, logs, the clock, and the loop that takes events and answers them.
+//! What every function needs from Lambda: settings, logs, the clock, and the loop that answers events.
 //!
-//! The only crate that names `lambda_runtime`, and the only one that reads the environment and the clock. A function's
-//! `main` is `runtime::serve(known, start, handle)`: `known` are the events that wake it, `start` makes the clients, once; `handle` answers one event.
+//! The only crate that names `lambda_runtime`, and the only one that reads the environment and the clock. A function's `main` is
+//! `runtime::serve(known, start, handle)`: `known` are the events that it handles, `start` makes the clients, once; `handle` answers one
+//! event.
 //!
-//! Three kinds of mistakes come out as a sentence, never as a dead process without words:
+//! Three kinds of errors have a message, and never just a dead process:
 //! - a wrong environment, as Lambda's init error and in the log;
 //! - an event that is not for this function, garbled ones included, as the error of its invocation;
-//! - a failure or a panic of the handler, as the error of its invocation. The process lives on.
+//! - a failure or a panic of the handler, as the error of its invocation. The process continues.
 
 mod environment;
 mod event;

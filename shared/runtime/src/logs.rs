@@ -20,7 +20,7 @@ pub(crate) fn start(variable: impl Fn(&str) -> Option<OsString>) {
         .with_span_list(false)
         .with_ansi(false);
     let filter = filter(text("RUST_LOG").as_deref(), text("AWS_LAMBDA_LOG_LEVEL").as_deref());
-    // Fails only where a test has started it before.
+    // Fails only if a test has started it before.
     let _ = tracing_subscriber::registry().with(lines).with(filter).try_init();
     std::panic::set_hook(Box::new(|panic| {
         let location = panic.location().map(ToString::to_string);
@@ -29,8 +29,8 @@ pub(crate) fn start(variable: impl Fn(&str) -> Option<OsString>) {
     }));
 }
 
-/// `RUST_LOG`, where it can be read; else Lambda's level for all (`AWS_LAMBDA_LOG_LEVEL`; Lambda developer guide,
-/// "Log-level filtering"), and warnings of the SDK, which tells each credential it loads.
+/// `RUST_LOG`, if it can be read; otherwise Lambda's level for all (`AWS_LAMBDA_LOG_LEVEL`; Lambda developer guide, "Log-level filtering"),
+/// and warnings of the SDK, which logs each credential it loads.
 fn filter(rust_log: Option<&str>, lambda_level: Option<&str>) -> Targets {
     let asked = rust_log.filter(|text| !text.is_empty()).and_then(|text| text.parse::<Targets>().ok());
     let filter = asked.unwrap_or_else(|| {
@@ -46,7 +46,7 @@ fn filter(rust_log: Option<&str>, lambda_level: Option<&str>) -> Targets {
             ("lambda_runtime", foreign),
         ])
     });
-    // It would log the error of a handler in its own words, beside ours.
+    // It would log the error of a handler a second time.
     filter.with_target("lambda_runtime::layers::panic", LevelFilter::OFF)
 }
 
@@ -57,11 +57,11 @@ mod tests {
 
     fn check(rust_log: Option<&str>, lambda_level: Option<&str>, target: &str, most: Level) {
         let filter = filter(rust_log, lambda_level);
-        let told = [Level::ERROR, Level::WARN, Level::INFO, Level::DEBUG, Level::TRACE]
+        let shown = [Level::ERROR, Level::WARN, Level::INFO, Level::DEBUG, Level::TRACE]
             .into_iter()
             .filter(|level| filter.would_enable(target, level))
             .max();
-        assert_eq!(told, Some(most), "{target}");
+        assert_eq!(shown, Some(most), "{target}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The loop: an event from Lambda, its answer to Lambda, until Lambda ends the process.
+//! The loop: an event from Lambda, its answer to Lambda, until Lambda stops the process.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -15,8 +15,8 @@ use model::fault::error_sentence;
 use crate::environment::variable;
 use crate::{Event, EventKind, Failure, FunctionSettings, Invocation, InvocationResponse, UnexpectedEvent, logs};
 
-/// What Lambda tells every function (Lambda developer guide, "Using the Lambda runtime API for custom runtimes" and
-/// "Defined runtime environment variables"), and `lambda_runtime` panics without.
+/// Variables that Lambda sets for every function (Lambda developer guide, "Using the Lambda runtime API for custom runtimes" and "Defined
+/// runtime environment variables"), and `lambda_runtime` panics without.
 const OF_LAMBDA: [&str; 4] = [
     "AWS_LAMBDA_RUNTIME_API",
     "AWS_LAMBDA_FUNCTION_NAME",
@@ -24,11 +24,11 @@ const OF_LAMBDA: [&str; 4] = [
     "AWS_LAMBDA_FUNCTION_MEMORY_SIZE",
 ];
 
-/// So long Lambda has to take an init error; the log has it anyway.
-const INIT_ERROR_PATIENCE: Duration = Duration::from_secs(2);
+/// The timeout for sending an init error; the log has it anyway.
+const INIT_ERROR_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Serves the events that the function knows until Lambda ends the process: `start` makes what all of them share, once, before the first poll;
-/// `handle` answers one. The process ends by itself only where the environment is wrong, or Lambda is gone.
+/// Serves the events that the function handles until Lambda stops the process: `start` makes what all of them share, once, before the first
+/// poll; `handle` answers one. The process exits by itself only if the environment is wrong, or Lambda is gone.
 #[must_use]
 pub fn serve<C>(
     known: &'static [EventKind],
@@ -61,14 +61,14 @@ async fn live<C>(
     if let Some(missing) = OF_LAMBDA.iter().find(|name| variable(name).is_none()) {
         return Err(Failure::because(
             "NotLambda",
-            format!("{missing} is not set: this program is started by AWS Lambda, or by a stand-in for it"),
+            format!("{missing} is not set: AWS Lambda, or a stand-in, starts this program"),
         ));
     }
     let settings = match FunctionSettings::read(variable) {
         Ok(settings) => settings,
         Err(error) => {
             let failure = Failure::from(error);
-            tell_init_error(&failure).await;
+            report_init_error(&failure).await;
             return Err(failure);
         }
     };
@@ -84,11 +84,11 @@ async fn live<C>(
     })
 }
 
-/// What was read of a payload.
+/// The event of a payload.
 type ReadEvent = Result<Event, UnexpectedEvent>;
 
-/// Reads the event before `lambda_runtime` does, and hands on what was read: of a payload that is no JSON it would say so
-/// in its own words, and of one that is no UTF-8 it would die while it traces.
+/// Reads the event before `lambda_runtime` does, and passes it on: `lambda_runtime` has its own error for a payload that is not JSON, and
+/// dies while it traces one that is not UTF-8.
 fn read_event(mut invocation: LambdaInvocation, known: &[EventKind]) -> LambdaInvocation {
     let woken: ReadEvent = Event::read(&invocation.body, known);
     invocation.body = serde_json::to_vec(&woken).unwrap_or_default().into();
@@ -120,7 +120,7 @@ async fn handle_event<C>(
     }
 }
 
-/// Makes a panic a failure of this one invocation: the next one finds the process alive.
+/// Makes a panic a failure of this one invocation: the process survives it.
 async fn unwound(
     run: impl Future<Output = Result<InvocationResponse, Failure>>,
 ) -> Result<InvocationResponse, Failure> {
@@ -130,15 +130,15 @@ async fn unwound(
         let words = words.unwrap_or("without a message");
         Err(Failure::because(
             "Panic",
-            format!("the function panicked: {words}; that is a mistake in Curfew, and the log says where"),
+            format!("the function panicked: {words}; that is a bug in Curfew, and the log has the place"),
         ))
     })
 }
 
-/// Tells Lambda why the function cannot start (Lambda developer guide, "Using the Lambda runtime API for custom runtimes",
+/// Reports to Lambda why the function cannot start (Lambda developer guide, "Using the Lambda runtime API for custom runtimes",
 /// "Initialization error"). `lambda_runtime` does so only for its own reasons.
-async fn tell_init_error(failure: &Failure) {
-    let told = async {
+async fn report_init_error(failure: &Failure) {
+    let report = async {
         let body = serde_json::to_string(&Diagnostic::from(failure.clone()))?;
         let request = build_request()
             .method("POST")
@@ -148,9 +148,9 @@ async fn tell_init_error(failure: &Failure) {
         let client = lambda_runtime_api_client::Client::builder().build()?;
         client.call(request).await
     };
-    match tokio::time::timeout(INIT_ERROR_PATIENCE, told).await {
+    match tokio::time::timeout(INIT_ERROR_TIMEOUT, report).await {
         Ok(Ok(_)) => {}
-        Ok(Err(error)) => tracing::error!("Lambda was not told: {}", error_sentence(error.as_ref())),
-        Err(_) => tracing::error!("Lambda was not told: it does not answer"),
+        Ok(Err(error)) => tracing::error!("Lambda was not notified: {}", error_sentence(error.as_ref())),
+        Err(_) => tracing::error!("Lambda was not notified: it does not answer"),
     }
 }

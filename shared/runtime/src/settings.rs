@@ -1,18 +1,19 @@
-//! What the environment says: which bucket, which topic, and whether to act.
+//! Settings from the environment: bucket, topic and mode.
 
 use std::ffi::OsString;
 use std::fmt;
 
+use model::fault::InvalidValue;
 use model::mode::Mode;
 
-/// What every function is told by its environment.
+/// The settings of every function, from its environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FunctionSettings {
     /// `CURFEW_BUCKET`: the name of the state bucket.
     pub bucket: String,
     /// `CURFEW_TOPIC_ARN`: the SNS topic of all messages.
     pub topic_arn: String,
-    /// `CURFEW_MODE`: the most that this account allows. Absent means observe.
+    /// `CURFEW_MODE`: the account's ceiling. Absent means observe.
     pub mode: Mode,
     /// `CURFEW_JOB_PROFILE`: the name of the instance profile of jobs that name none. Absent: they get none.
     pub job_profile: Option<String>,
@@ -20,11 +21,12 @@ pub struct FunctionSettings {
 
 /// A wrong environment: every mistake in it, each as a sentence that says what to set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SettingsError(Vec<String>);
+pub struct SettingsError(Vec<InvalidValue>);
 
 impl fmt::Display for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the function's environment is wrong: {}", self.0.join("; "))
+        let mistakes: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        write!(f, "the function's environment is wrong: {}", mistakes.join("; "))
     }
 }
 
@@ -39,7 +41,7 @@ impl FunctionSettings {
         let text = |name: &str| match variable(name).map(OsString::into_string) {
             None => Ok(None),
             Some(Ok(text)) => Ok(Some(text)),
-            Some(Err(_)) => Err(format!("{name} is not UTF-8")),
+            Some(Err(_)) => Err(InvalidValue::new(format!("{name} is not UTF-8"))),
         };
         let bucket = text("CURFEW_BUCKET").and_then(|value| bucket(value.as_deref()));
         let topic_arn = text("CURFEW_TOPIC_ARN").and_then(|value| topic_arn(value.as_deref()));
@@ -47,7 +49,8 @@ impl FunctionSettings {
         let profile = text("CURFEW_JOB_PROFILE").and_then(profile);
         let region =
             ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().any(|name| variable(name).is_some_and(|at| !at.is_empty()));
-        let region = if region { Ok(()) } else { Err("AWS_REGION is not set; set it, as Lambda does".to_owned()) };
+        let region =
+            if region { Ok(()) } else { Err(InvalidValue::new("AWS_REGION is not set; set it, as Lambda does")) };
         match (bucket, topic_arn, mode, profile, region) {
             (Ok(bucket), Ok(topic_arn), Ok(mode), Ok(job_profile), Ok(())) => {
                 Ok(Self { bucket, topic_arn, mode, job_profile })
@@ -60,13 +63,13 @@ impl FunctionSettings {
     }
 }
 
-fn bucket(value: Option<&str>) -> Result<String, String> {
+fn bucket(value: Option<&str>) -> Result<String, InvalidValue> {
     match value {
-        None | Some("") => Err("CURFEW_BUCKET is not set; set it to the name of the state bucket".to_owned()),
+        None | Some("") => Err(InvalidValue::new("CURFEW_BUCKET is not set; set it to the name of the state bucket")),
         Some(name) if is_bucket_name(name) => Ok(name.to_owned()),
-        Some(other) => Err(format!(
-            "CURFEW_BUCKET is {other:?}, which is no bucket's name; set it to the name alone, without s3:// or arn:"
-        )),
+        Some(other) => Err(InvalidValue::new(format!(
+            "CURFEW_BUCKET is {other:?}, which is not a bucket name; set it to the name alone, without s3:// or arn:"
+        ))),
     }
 }
 
@@ -82,15 +85,15 @@ fn is_bucket_name(name: &str) -> bool {
         && name.parse::<std::net::Ipv4Addr>().is_err()
 }
 
-fn topic_arn(value: Option<&str>) -> Result<String, String> {
+fn topic_arn(value: Option<&str>) -> Result<String, InvalidValue> {
     match value {
-        None | Some("") => {
-            Err("CURFEW_TOPIC_ARN is not set; set it to the ARN of the SNS topic that people subscribe to".to_owned())
-        }
-        Some(arn) if is_topic_arn(arn) => Ok(arn.to_owned()),
-        Some(other) => Err(format!(
-            "CURFEW_TOPIC_ARN is {other:?}, which is no standard topic's ARN; one looks like arn:aws:sns:eu-central-1:123456789012:curfew"
+        None | Some("") => Err(InvalidValue::new(
+            "CURFEW_TOPIC_ARN is not set; set it to the ARN of the SNS topic that people subscribe to",
         )),
+        Some(arn) if is_topic_arn(arn) => Ok(arn.to_owned()),
+        Some(other) => Err(InvalidValue::new(format!(
+            "CURFEW_TOPIC_ARN is {other:?}, which is not the ARN of a standard topic; an example is arn:aws:sns:eu-central-1:123456789012:curfew"
+        ))),
     }
 }
 
@@ -108,18 +111,18 @@ fn is_topic_arn(arn: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-fn mode(value: Option<&str>) -> Result<Mode, String> {
+fn mode(value: Option<&str>) -> Result<Mode, InvalidValue> {
     let Some(text) = value else { return Ok(Mode::Observe) };
-    Mode::read(text).ok_or_else(|| format!("CURFEW_MODE is {text:?}; set it to observe or enforce"))
+    Mode::read(text).ok_or_else(|| InvalidValue::new(format!("CURFEW_MODE is {text:?}; set it to observe or enforce")))
 }
 
 /// IAM API reference, "`CreateInstanceProfile`": 1 to 128 of these characters.
-fn profile(value: Option<String>) -> Result<Option<String>, String> {
+fn profile(value: Option<String>) -> Result<Option<String>, InvalidValue> {
     let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"_+=,.@-".contains(&byte);
     match value.filter(|name| !name.is_empty()) {
-        Some(name) if name.len() > 128 || !name.bytes().all(is_legal) => Err(format!(
-            "CURFEW_JOB_PROFILE is {name:?}, which is no instance profile's name; set it to the name alone, without arn: or a path"
-        )),
+        Some(name) if name.len() > 128 || !name.bytes().all(is_legal) => Err(InvalidValue::new(format!(
+            "CURFEW_JOB_PROFILE is {name:?}, which is not the name of an instance profile; set it to the name alone, without arn: or a path"
+        ))),
         name => Ok(name),
     }
 }

@@ -28,17 +28,17 @@ const PUT: &str = "s3:PutObject";
 
 const JSON: &str = "application/json";
 
-/// A conditional write that collides with another one is tried this often. S3 refuses it only while the other one is under way.
+/// A conditional write that collides with another one is tried this often. S3 refuses it only while the other one is in progress.
 const CONFLICT_TRIES: u32 = 5;
 
 /// The pause before the second try; each further pause is twice as long.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What must hold for a write.
+/// The condition of a write.
 pub(crate) enum WriteCondition<'a> {
     /// Nothing.
     None,
-    /// That this `ETag` is still there; `None`: that there is still nothing.
+    /// The object still has this `ETag`; `None`: it is still absent.
     StillAt(Option<&'a str>),
 }
 
@@ -50,15 +50,15 @@ pub(crate) struct StoredObject {
 
 /// An object as it was read, however large.
 pub(crate) struct FoundObject {
-    /// What is in it; or of how many bytes it is, where that is more than was to be read.
+    /// Its content; or its size in bytes, if that exceeds the limit.
     pub(crate) bytes: Result<Vec<u8>, usize>,
-    /// By what exactly these bytes are known.
+    /// The identity of exactly these bytes.
     pub(crate) by: ObjectVersion,
     /// To the second, by S3's clock.
     pub(crate) written_at: Timestamp,
 }
 
-/// By what an object is known once it is written.
+/// The identity of a written object.
 pub(crate) struct ObjectVersion {
     pub(crate) etag: Option<String>,
     /// `None` in a bucket without versions (Amazon S3 API reference, "`GetObject`").
@@ -69,13 +69,13 @@ pub(crate) struct ObjectVersion {
 pub(crate) struct Bucket {
     client: Client,
     name: String,
-    /// Whether a read that S3 denies asks the listing if the object is there at all.
+    /// Whether a denied read lists the key, to learn whether the object exists.
     asks_listing: bool,
 }
 
 impl Bucket {
     pub(crate) fn new(config: &SdkConfig, name: String) -> Self {
-        // A stand-in for S3 has no host name of its own for each bucket.
+        // A local S3 has no host name for each bucket.
         let s3 = aws_sdk_s3::config::Builder::from(config).force_path_style(config.endpoint_url().is_some());
         Self { client: Client::from_conf(s3.build()), name, asks_listing: false }
     }
@@ -93,7 +93,7 @@ impl Bucket {
         format!("s3://{}/{key}", self.name)
     }
 
-    /// Reads an object; `None` where there is none.
+    /// Reads an object; `None` if it is absent.
     pub(crate) async fn get(&self, key: &str, bytes_max: usize) -> Result<Option<StoredObject>, StoreError> {
         let Some(FoundObject { bytes, by, .. }) = self.find(key, bytes_max).await? else { return Ok(None) };
         let too_large = |bytes| StoreError::TooLarge { address: self.address(key), bytes, bytes_max };
@@ -101,7 +101,7 @@ impl Bucket {
         Ok(Some(StoredObject { bytes, etag: by.etag }))
     }
 
-    /// The same, where one that is too large is to be answered: its size and its version are those of one and the same object.
+    /// The same, for objects that may be too large: size and version belong to the same object.
     pub(crate) async fn find(&self, key: &str, bytes_max: usize) -> Result<Option<FoundObject>, StoreError> {
         match self.client.get_object().bucket(&self.name).key(key).send().await {
             Ok(output) => self.body(key, output, bytes_max).await.map(Some),
@@ -111,8 +111,8 @@ impl Bucket {
         }
     }
 
-    /// Whether a read was denied only because there is no such object. The listing says so by a permission of its own; where that is
-    /// denied too, nobody knows, and the read has failed. The key itself is the first of all keys that begin so.
+    /// Whether a read was denied only because the object is absent. The listing has a permission of its own; if that is denied too, the
+    /// answer is unknown, and the read has failed. The key itself is the first of all keys with this prefix.
     pub(super) async fn is_absent<E>(&self, key: &str, error: &SdkError<E>) -> bool {
         // An answer to HEAD has no code.
         let is_denied = error.raw_response().is_some_and(|answer| answer.status().as_u16() == 403);
@@ -142,19 +142,19 @@ impl Bucket {
         Ok(FoundObject { bytes: Ok(bytes), by, written_at })
     }
 
-    /// Deletes an object, if there is one. In a bucket with versions the bytes stay as an older one.
+    /// Deletes an object, if it exists. In a bucket with versions the bytes stay as an older version.
     pub(crate) async fn delete(&self, key: &str) -> Result<(), StoreError> {
         let answer = self.client.delete_object().bucket(&self.name).key(key).send().await;
         answer.map(drop).map_err(|error| self.failed(DELETE, key, &error))
     }
 
-    /// Whether there is an object at that key, whatever is in it.
+    /// Whether there is an object at that key.
     pub(crate) async fn has(&self, key: &str) -> Result<bool, StoreError> {
         self.head(key).await.map(|found| found.is_some())
     }
 
-    /// The SHA-256 that S3 keeps of an object, as it words it; `None` where it keeps none, or there is no object. Of an object in parts
-    /// that is the checksum of the parts' checksums, `-` and their number (Amazon S3 user guide, "Checking object integrity").
+    /// The SHA-256 that S3 keeps of an object, in S3's form; `None` if it keeps none, or there is no object. For an object in parts that is
+    /// the checksum of the parts' checksums, `-` and their number (Amazon S3 user guide, "Checking object integrity").
     pub(crate) async fn read_sha256(&self, key: &str) -> Result<Option<String>, StoreError> {
         Ok(self.head(key).await?.and_then(|found| found.checksum_sha256))
     }
@@ -163,7 +163,7 @@ impl Bucket {
         let head = self.client.head_object().bucket(&self.name).key(key).checksum_mode(ChecksumMode::Enabled);
         match head.send().await {
             Ok(found) => Ok(Some(found)),
-            // An answer without a body, and so without a code of S3's own (Amazon S3 API reference, "`HeadObject`").
+            // An answer without a body, so without a code of S3 (Amazon S3 API reference, "`HeadObject`").
             Err(error) if error.raw_response().is_some_and(|answer| answer.status().as_u16() == 404) => Ok(None),
             Err(error) if self.is_absent(key, &error).await => Ok(None),
             Err(error) => Err(self.failed(GET, key, &error)),
@@ -217,7 +217,7 @@ impl Bucket {
         }
     }
 
-    /// After a 412. The SDK repeats a write whose answer was lost, and S3 refuses the repetition: then exactly these bytes are there.
+    /// After a 412. The SDK retries a write after a lost answer, and S3 refuses the retry: then the object has exactly these bytes.
     async fn accept_if_already_written(&self, key: &str, bytes: &[u8]) -> Result<ObjectVersion, StoreError> {
         match self.find(key, bytes.len()).await? {
             Some(FoundObject { bytes: Ok(there), by, .. }) if there == bytes => Ok(by),
@@ -234,27 +234,30 @@ impl Bucket {
             (Some(code), None) => code.to_owned(),
             (None, _) => error_sentence(error),
         };
+        if matches!(error, SdkError::DispatchFailure(_)) {
+            return StoreError::unreached(action, self.address(key), &said);
+        }
         StoreError::call(action, self.address(key), error.code(), &said)
     }
 }
 
-/// What was written while the bucket had no versions has this one (Amazon S3 user guide, "How S3 Versioning works").
+/// An object from before versioning has this version (Amazon S3 user guide, "How S3 Versioning works").
 fn version(id: Option<String>) -> Option<String> {
     id.filter(|id| id != "null")
 }
 
-/// To the second; what S3 does not say is long ago.
+/// To the second; an absent time is long ago.
 fn moment(at: Option<&DateTime>) -> Timestamp {
     at.and_then(|at| Timestamp::from_second(at.secs()).ok()).unwrap_or(Timestamp::MIN)
 }
 
 /// Why S3 refuses a conditional write (Amazon S3 user guide, "How to prevent object overwrites with conditional writes").
 enum WriteRefusal {
-    /// 409: another write or deletion of the object is under way. Nothing was written, and the write has to be repeated.
+    /// 409: another write or deletion of the object is in progress. Nothing was written, and the write must be repeated.
     Conflict,
     /// 412: the condition does not hold.
     Precondition,
-    /// 404: the object that was to be replaced is gone.
+    /// 404: the object to replace is gone.
     Gone,
 }
 

@@ -1,7 +1,7 @@
 //! Budgets: one document a holder and month.
 //!
-//! The beat of `enforce-budgets` and whoever reserves money for a job write the same document, each over the version that it
-//! read. So whoever loses reads again what the other wrote, and no reservation is lost.
+//! The beat of `enforce-budgets` and runs that reserve money for jobs write the same document, each over the version that it read. So the
+//! loser reads again what the other wrote, and no reservation is lost.
 
 pub(crate) mod list;
 
@@ -14,29 +14,29 @@ use crate::document::{StoredDocument, is_at_home};
 use crate::{Store, StoreError, Versioned};
 
 impl Store {
-    /// Where a budget stands in that month, `yyyy-mm`; an absent document is one of which nothing is known.
+    /// The budget of that month, `yyyy-mm`; an absent document means that nothing is known.
     ///
     /// # Errors
-    /// Where the document could not be read, or is none of ours.
+    /// If the document could not be read, or is not Curfew's.
     pub async fn read_budget(&self, holder: &BudgetHolder, month: &str) -> Result<Versioned<Budget>, StoreError> {
         let key = budget_key(holder, month);
         let read = self.read::<Budget>(&key).await?;
         let Budget { team, month: says, as_of, .. } = &read.value;
         let is_of_team = match holder {
             BudgetHolder::Account => team.is_none(),
-            // One in which only something was reserved yet names no team.
+            // A document with only a reservation names no team.
             BudgetHolder::Team(of) => team.as_ref().map_or(as_of.is_none(), |team| team == of),
         };
-        let whose = team.as_ref().map_or("the account", |team| team.as_str());
+        let holder_name = team.as_ref().map_or("the account", |team| team.as_str());
         let is = is_of_team && (says.is_empty() || says == month);
-        is_at_home(is, format_args!("{whose} in {says}"), &self.bucket.address(&key), Budget::IF_LOST)?;
+        is_at_home(is, format_args!("{holder_name} in {says}"), &self.bucket.address(&key), Budget::IF_LOST)?;
         Ok(read)
     }
 
-    /// Writes where a budget stands over the object whose `ETag` was `last`; `None` where there was none.
+    /// Writes the budget over the object with the `ETag` `last`; `None` if there was none.
     ///
     /// # Errors
-    /// [`StoreError::Lost`] where something else is there by now; else where S3 refused.
+    /// [`StoreError::Lost`] if another run has written it since; otherwise if S3 refused.
     pub async fn write_budget(
         &self,
         holder: &BudgetHolder,
@@ -55,8 +55,8 @@ fn budget_key(holder: &BudgetHolder, month: &str) -> String {
     }
 }
 
-/// A team's name as one part of a key. Of what a tag may hold only letters and digits, of any alphabet, and `-`, `_` and `.`
-/// stay as they are (Amazon S3 user guide, "Naming Amazon S3 objects"); a name of dots alone would be a way through folders.
+/// A team's name as one part of a key. Only letters and digits of any alphabet, and `-`, `_` and `.` stay as they are (Amazon S3 user
+/// guide, "Naming Amazon S3 objects"); a name of dots alone could leave the folder.
 pub(crate) fn folder(team: &TeamName) -> String {
     let name = team.as_str();
     let only_dots = name.chars().all(|letter| letter == '.');

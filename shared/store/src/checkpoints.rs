@@ -82,18 +82,24 @@ impl FileFingerprint {
 /// What a checkpoint consists of.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CheckpointContent {
-    /// Its files.
     pub files: Vec<LocalFile>,
     /// Its links to directories, and to nothing.
     pub links: Vec<ManifestLink>,
     /// The paths of its empty directories.
     pub folders: Vec<String>,
+    /// Whether it is all that has no number ([`Manifest::snapshot`]).
+    pub snapshot: bool,
+    /// The path that a command goes on from.
+    pub resume: Option<String>,
+    /// The names of what goes with it.
+    pub companions: Vec<String>,
+    /// The checkpoints that come back with it.
+    pub beside: Vec<Checkpoint>,
 }
 
 /// A file that was not uploaded.
 #[derive(Debug)]
 pub struct UnsentFile {
-    /// Which.
     pub file: LocalFile,
     /// Why not, with its name.
     pub words: String,
@@ -133,7 +139,7 @@ impl Store {
     /// Every checkpoint of a job of which there is anything, whole or not. However many files they have, that takes a call for each.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn list_checkpoints(&self, job: &JobId) -> Result<Vec<StoredCheckpoint>, StoreError> {
         let folder = job_folder(job);
         let mut all = Vec::new();
@@ -163,7 +169,7 @@ impl Store {
         now: jiff::Timestamp,
     ) -> Result<Manifest, CheckpointError> {
         let folder = folder(job, checkpoint);
-        let CheckpointContent { files, links, folders } = content;
+        let CheckpointContent { files, links, folders, snapshot, resume, companions, beside } = content;
         let described =
             files.iter().map(|file| described_bytes(&file.path, file.found.map_or(0, |found| found.bytes())));
         check_size(described.sum())?;
@@ -179,6 +185,10 @@ impl Store {
             files,
             links,
             folders,
+            snapshot,
+            resume,
+            companions,
+            beside,
         };
         let key = format!("{folder}{MANIFEST_FILE}");
         let bytes = bytes_of(&manifest, &self.bucket.address(&key))?;
@@ -212,7 +222,7 @@ impl Store {
             Err(error @ StoreError::UnknownSchema { .. }) => return Err(error.into()),
             Err(error) => return Err(damaged(error.to_string())),
         };
-        manifest.check(checkpoint).map_err(damaged)?;
+        manifest.check(checkpoint).map_err(|wrong| damaged(wrong.to_string()))?;
         fetch::fetch_files(&self.bucket, &format!("{folder}files/"), &manifest.files, into, owner).await?;
         Ok(manifest)
     }
@@ -220,7 +230,7 @@ impl Store {
     /// Deletes a checkpoint, however many files it has, and all that it cost: first its manifest, so that it is never half there.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn delete_checkpoint(&self, job: &JobId, checkpoint: Checkpoint) -> Result<(), StoreError> {
         let folder = folder(job, checkpoint);
         self.bucket.delete_versions(&format!("{folder}{MANIFEST_FILE}")).await?;

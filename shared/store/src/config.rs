@@ -1,4 +1,4 @@
-//! The configuration's way from bytes to values.
+//! Reads the configuration.
 
 use model::config::{BYTES_MAX, ConfigError};
 

@@ -14,22 +14,22 @@ use serde_json::Value;
 
 use crate::{BYTES_MAX, StoreError};
 
-/// What the schema adds to a document, and some.
+/// At least the bytes that the schema adds to a document.
 const STAMP_BYTES: usize = 64;
 
-/// The most that an error repeats of a document, in characters: it has to fit a message, and a document may be one long word.
+/// The longest quotation of a document in an error, in characters: it must fit a message, and a document may be one long word.
 const QUOTED_CHARACTERS_MAX: usize = 500;
 
-/// A value that is kept in one object, which only Curfew writes.
+/// A value in one object that only Curfew writes.
 pub(crate) trait StoredDocument: Serialize + DeserializeOwned + Default {
-    /// What it means to lose it; for people who may have to delete it.
+    /// The effect of losing it, for people who may have to delete it.
     const IF_LOST: &'static str;
-    /// The largest that is read, in bytes.
+    /// The largest document that is read, in bytes.
     const BYTES_MAX: usize = BYTES_MAX;
-    /// The largest that is written: half of what is read, so that no document is written that cannot be read.
+    /// The largest that is written: half of what is read, so that every written document can be read.
     const WRITTEN_BYTES_MAX: usize = Self::BYTES_MAX / 2;
 
-    /// The same in at most so many bytes, without what is least important; `None` where nothing of it may be lost.
+    /// The same in at most so many bytes, without its least important parts; `None` if it has none.
     fn reduced_to(&self, _bytes_max: usize) -> Option<Self> {
         None
     }
@@ -47,7 +47,7 @@ impl StoredDocument for Budget {
     const IF_LOST: &'static str = "what it reserves for jobs is forgotten, and all else is made anew from the ledger";
 }
 
-/// Without it `CloudWatch` is asked more, once.
+/// Without it `CloudWatch` is queried more, once.
 impl StoredDocument for ActivityCache {
     const IF_LOST: &'static str = "it is only a cache";
 
@@ -56,7 +56,7 @@ impl StoredDocument for ActivityCache {
     }
 }
 
-/// Without it prices are asked for again.
+/// Without it prices are queried again.
 impl StoredDocument for price::PriceDocument {
     const IF_LOST: &'static str = "it is only a cache";
 
@@ -91,7 +91,7 @@ pub(crate) fn encode<T: StoredDocument>(value: &T, address: &str) -> Result<Vec<
     }
 }
 
-/// The same of a value without a default, which carries no schema of its own.
+/// The same for a value without a default, and without a schema of its own.
 pub(crate) fn stamped(value: &impl Serialize, address: &str) -> Result<Vec<u8>, StoreError> {
     bytes_of(&StampedDocument { schema: SCHEMA, value }, address)
 }
@@ -101,19 +101,19 @@ pub(crate) fn bytes_of(value: &impl Serialize, address: &str) -> Result<Vec<u8>,
         .map_err(|error| StoreError::Unwritable { address: address.to_owned(), problem: error.to_string() })
 }
 
-/// The document of those bytes; `address` names it in errors.
+/// Decodes a document; `address` names it in errors.
 pub(crate) fn decode<T: StoredDocument>(bytes: &[u8], address: &str) -> Result<T, StoreError> {
     read(bytes, address, T::IF_LOST)
 }
 
-/// The same of whatever carries its schema; `if_lost` says what it means to delete it.
+/// The same for any value with a schema; `if_lost` says what deleting it means.
 pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8], address: &str, if_lost: &'static str) -> Result<T, StoreError> {
     let unreadable = |error: serde_json::Error| StoreError::Unreadable {
         address: address.to_owned(),
         problem: problem(&error),
         if_lost,
     };
-    // Of a field that it does not know, serde_json looks at nothing but the end.
+    // serde_json skips unknown fields without checking them.
     let text = std::str::from_utf8(bytes).map_err(|error| StoreError::Unreadable {
         address: address.to_owned(),
         problem: no_utf8(bytes, error.valid_up_to()),
@@ -131,7 +131,7 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8], address: &str, if_lost: &'
     serde_json::from_str(text).map_err(unreadable)
 }
 
-/// Whether a document is of what its address says; `says` is what it says itself.
+/// Whether a document belongs at its address; `says` is its own claim.
 pub(crate) fn is_at_home(is: bool, says: impl Display, address: &str, if_lost: &'static str) -> Result<(), StoreError> {
     if is {
         return Ok(());
@@ -140,7 +140,7 @@ pub(crate) fn is_at_home(is: bool, says: impl Display, address: &str, if_lost: &
     Err(StoreError::Misplaced { address: address.to_owned(), says, if_lost })
 }
 
-/// What is wrong, and where, which stands at the end.
+/// The problem, with its place at the end.
 fn problem(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
@@ -150,7 +150,7 @@ fn problem(error: &serde_json::Error) -> String {
     }
 }
 
-/// In the words of `serde_json`, which counts columns in bytes.
+/// Worded as `serde_json` does, which counts columns in bytes.
 fn no_utf8(bytes: &[u8], valid_up_to: usize) -> String {
     let lines = bytes[..valid_up_to].split(|byte| *byte == b'\n');
     let (line, column) = lines.fold((0, 0), |(line, _), text| (line + 1, text.len() + 1));

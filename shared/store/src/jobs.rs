@@ -1,8 +1,8 @@
-//! Jobs: what teams drop into the inbox, what the reconciler writes of a job, and what its agent leaves behind.
+//! Jobs: the inbox of teams, the documents of the reconciler, and those of the agent.
 //!
-//! `jobs/<team>/<job>/state.json` is the reconciler's, and written only over the version that it read. Under `attempts/`
-//! lie head, heartbeat, exit record and log: the agent writes them, and they are only read here. `active/<team>/<job>` is an index of the jobs that are not finished: it says
-//! nothing but a name, and can be made anew from `jobs/`.
+//! `jobs/<team>/<job>/state.json` is the reconciler's, and written only over the version that it read. Under `attempts/` are head,
+//! heartbeat, exit record and log: the agent writes them, and they are only read here. `active/<team>/<job>` is an index of the unfinished
+//! jobs: it has only names, and can be made anew from `jobs/`.
 
 mod agent;
 mod backlog;
@@ -12,6 +12,7 @@ mod keys;
 use bytes::Bytes;
 use jiff::Timestamp;
 use jobs::{CancelRequest, ExitRecord, Head, Heartbeat, Job, JobId, MACHINE_DOCUMENT_BYTES_MAX};
+use model::fault::InvalidValue;
 use model::id::TeamName;
 use serde::de::DeserializeOwned;
 
@@ -30,33 +31,32 @@ const SMALL_BYTES_MAX: usize = 1024 * 1024;
 const TOML: &str = "application/toml";
 
 const IF_STATE_IS_LOST: &str =
-    "Curfew then forgets the job: first end its instances, which carry the tag curfew:job, and submit it again";
+    "Curfew then forgets the job: first terminate its instances, which have the tag curfew:job, and submit it again";
 const IF_HEAD_IS_LOST: &str = "the job then begins anew, from no checkpoint";
 const IF_LEFT_BEHIND_IS_LOST: &str = "its agent writes it again, while it runs";
-const IF_CANCEL_IS_LOST: &str = "the job then goes on";
+const IF_CANCEL_IS_LOST: &str = "the job then runs on";
 
-/// One beat of the heart of an attempt.
+/// One heartbeat of an attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReceivedHeartbeat {
     /// When, by S3's clock, to the second.
     pub at: Timestamp,
-    /// What it said.
     pub said: Heartbeat,
 }
 
-/// What lies where a job's machine writes. Whatever runs there can write anything, so what cannot be believed counts as absent.
+/// A document of a job's machine. Its programs can write anything, so a document that cannot be trusted counts as absent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MachineDocument<T> {
     /// Nothing.
     Absent,
-    /// What is too large, none of Curfew's, at the wrong address or impossible. Its owner should hear of it.
+    /// Too large, not Curfew's, at the wrong address, or impossible. Curfew notifies the owner.
     Refused(StoreError),
-    /// What can be believed, with texts that may be shown.
+    /// Trusted, with texts that may be shown.
     Believed(T),
 }
 
 impl<T> MachineDocument<T> {
-    /// What can be believed, and why something is not.
+    /// Splits it into the trusted value and the error.
     #[must_use]
     pub fn into_parts(self) -> (Option<T>, Option<StoreError>) {
         match self {
@@ -68,10 +68,10 @@ impl<T> MachineDocument<T> {
 }
 
 impl Store {
-    /// Where a job stands; `None` where there is no such job.
+    /// The state of a job; `None` if there is no such job.
     ///
     /// # Errors
-    /// Where S3 refused, or the document is none of Curfew's.
+    /// If S3 refused, or the document is not Curfew's.
     pub async fn read_job(&self, job: &JobId) -> Result<Versioned<Option<Job>>, StoreError> {
         let key = key(job, JobDocument::State);
         let Some(object) = self.bucket.get(&key, BYTES_MAX).await? else {
@@ -83,21 +83,20 @@ impl Store {
         Ok(Versioned { value: Some(value), etag: object.etag })
     }
 
-    /// Writes where a job stands over the object whose `ETag` was `last`; `None` where there was none. The new `ETag`.
+    /// Writes the state of a job over the object with the `ETag` `last`; `None` if there was none. Returns the new `ETag`.
     ///
     /// # Errors
-    /// [`StoreError::Lost`] where something else is there by now; else where S3 refused.
+    /// [`StoreError::Lost`] if another run has written it since; otherwise if S3 refused.
     pub async fn write_job(&self, job: &Job, last: Option<&str>) -> Result<Option<String>, StoreError> {
         let key = key(&job.job, JobDocument::State);
         let bytes = stamped(job, &self.bucket.address(&key))?;
         Ok(self.bucket.put(&key, bytes, WriteCondition::StillAt(last)).await?.etag)
     }
 
-    /// Writes where a job stands that was just accepted, if nothing is written of it yet; whether nothing was. What another run has
-    /// written of it has to be of this job.
+    /// Writes the state of a new job, if there is none yet; returns whether there was none. An existing state must be of this job.
     ///
     /// # Errors
-    /// Where S3 refused, or what is there is none of Curfew's.
+    /// If S3 refused, or the object is not Curfew's.
     pub async fn begin_job(&self, job: &Job) -> Result<bool, StoreError> {
         let lost = match self.write_job(job, None).await {
             Ok(_) => return Ok(true),
@@ -110,10 +109,10 @@ impl Store {
         }
     }
 
-    /// Keeps what a job was asked for by, as it was written. It never changes.
+    /// Stores the submitted document of a job. It never changes.
     ///
     /// # Errors
-    /// [`StoreError::OtherContent`] where something else is kept; else where S3 refused.
+    /// [`StoreError::OtherContent`] if another document is stored; otherwise if S3 refused.
     pub async fn keep_spec(&self, job: &JobId, text: &[u8]) -> Result<(), StoreError> {
         let key = key(job, JobDocument::Spec);
         match self.bucket.put_as(TOML, &key, text.to_vec(), WriteCondition::StillAt(None)).await {
@@ -123,29 +122,29 @@ impl Store {
         }
     }
 
-    /// What a job was asked for by; `None` where there is no such job.
+    /// The submitted document of a job; `None` if there is no such job.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn read_spec(&self, job: &JobId) -> Result<Option<String>, StoreError> {
         let object = self.bucket.get(&key(job, JobDocument::Spec), BYTES_MAX).await?;
         Ok(object.map(|object| String::from_utf8_lossy(&object.bytes).into_owned()))
     }
 
-    /// The fence: which attempt may write, the newest whole checkpoint, and the result.
+    /// The fence: which attempt may write, the newest complete checkpoint, and the result.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn read_head(&self, job: &JobId) -> Result<MachineDocument<Head>, StoreError> {
         let key = key(job, JobDocument::Head);
         let found = self.find_of_machine(&key, IF_HEAD_IS_LOST, Head::check).await?;
         Ok(found.map_or(MachineDocument::Absent, |(_, head)| believed(head.map(Head::shown))))
     }
 
-    /// When the heart of an attempt last beat, and what it said.
+    /// The last heartbeat of an attempt.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn read_heartbeat(
         &self,
         job: &JobId,
@@ -160,37 +159,37 @@ impl Store {
         Ok(found.map_or(MachineDocument::Absent, |found| believed(beat(found))))
     }
 
-    /// What the agent of an attempt left behind as its last; absent where it has not ended.
+    /// The exit record of an attempt; absent until it has ended.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn read_exit(&self, job: &JobId, attempt: u32) -> Result<MachineDocument<ExitRecord>, StoreError> {
         let key = key(job, JobDocument::Exit(attempt));
         let found = self.find_of_machine(&key, IF_LEFT_BEHIND_IS_LOST, |exit: &ExitRecord| exit.check(attempt)).await?;
         Ok(found.map_or(MachineDocument::Absent, |(_, exit)| believed(exit.map(ExitRecord::shown))))
     }
 
-    /// The end of an attempt's log, as its agent last uploaded it; `None` where it never did.
+    /// The end of an attempt's log, as its agent last uploaded it; `None` if it never did.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn read_log(&self, job: &JobId, attempt: u32) -> Result<Option<Vec<u8>>, StoreError> {
         let object = self.bucket.get(&key(job, JobDocument::Log(attempt)), BYTES_MAX).await?;
         Ok(object.map(|object| object.bytes))
     }
 
-    /// Whether a person wants a job to end; `None` where nobody does.
+    /// A person's request to cancel a job; `None` if there is none.
     ///
     /// # Errors
-    /// Where S3 refused, or the document is none of Curfew's.
+    /// If S3 refused, or the document is not Curfew's.
     pub async fn read_cancel(&self, job: &JobId) -> Result<Option<CancelRequest>, StoreError> {
         self.left_behind(&key(job, JobDocument::Cancel), IF_CANCEL_IS_LOST).await
     }
 
-    /// Says that a person wants a job to end. The request that is there now: this one, or an earlier one.
+    /// Requests to cancel a job. Returns the request in force: this one, or an earlier one.
     ///
     /// # Errors
-    /// Where S3 refused, or the document that is there is none of Curfew's.
+    /// If S3 refused, or an existing document is not Curfew's.
     pub async fn cancel(&self, job: &JobId, cancel: &CancelRequest) -> Result<CancelRequest, StoreError> {
         let key = key(job, JobDocument::Cancel);
         let bytes = stamped(cancel, &self.bucket.address(&key))?;
@@ -201,36 +200,36 @@ impl Store {
         }
     }
 
-    /// The jobs that are not finished, in order, however many.
+    /// All unfinished jobs, in order.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn active(&self) -> Result<Vec<JobId>, StoreError> {
         let listed = self.bucket.list("active/", usize::MAX).await?;
         let job_of = |key: &str| team_and_job(key.strip_prefix("active/")?);
         Ok(listed.iter().filter_map(|object| job_of(&object.key)).collect())
     }
 
-    /// Puts a job on the index of those that are not finished.
+    /// Adds a job to the index of unfinished jobs.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn remember_active(&self, job: &JobId) -> Result<(), StoreError> {
         self.bucket.put(&active_key(job), b"{\"schema\":1}".to_vec(), WriteCondition::None).await.map(drop)
     }
 
-    /// Takes a job off that index.
+    /// Removes a job from that index.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn forget_active(&self, job: &JobId) -> Result<(), StoreError> {
         self.bucket.delete(&active_key(job)).await
     }
 
-    /// Whether a job, `<team>/<job>`, is unfinished. What names no job is not.
+    /// Whether a job, `<team>/<job>`, is unfinished; `false` if the text names no job.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn is_active(&self, job: &str) -> Result<bool, StoreError> {
         let Ok(job) = JobId::read(job) else { return Ok(false) };
         match self.bucket.get(&active_key(&job), BYTES_MAX).await {
@@ -240,10 +239,10 @@ impl Store {
         }
     }
 
-    /// Every job that there is, finished or not, of one team or of all, in order, however many.
+    /// Every job, finished or not, of one team or of all, in order.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn jobs(&self, team: Option<&TeamName>) -> Result<Vec<JobId>, StoreError> {
         let teams = match team {
             Some(team) => vec![jobs_folder(team)],
@@ -257,20 +256,19 @@ impl Store {
         Ok(all)
     }
 
-    /// The teams that a job was ever accepted of, in order, however many.
+    /// Every team with any accepted job, in order.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn teams_with_jobs(&self) -> Result<Vec<TeamName>, StoreError> {
         let folders = self.bucket.folders("jobs/", usize::MAX).await?;
         Ok(folders.iter().filter_map(|folder| team_of_folder(folder)).collect())
     }
 
-    /// Keeps an agent under its SHA-256, in hex. S3 is asked what it has there: something else is overwritten, because only that agent
-    /// has this name.
+    /// Stores an agent under its SHA-256, in hex. If S3 has another object there, it is overwritten, because only that agent has this name.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn keep_agent(&self, sha256: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let key = format!("agent/{sha256}");
         let agent = Payload { bytes: Bytes::copy_from_slice(bytes), sha256: sha256.to_owned() };
@@ -280,12 +278,12 @@ impl Store {
         self.bucket.put_file(&key, &agent).await
     }
 
-    /// A document that a machine wrote, when it was written, and why it cannot be believed; `None` where there is none.
+    /// A document of a machine with its time, or why it cannot be trusted; `None` if it is absent.
     async fn find_of_machine<T: DeserializeOwned>(
         &self,
         key: &str,
         if_lost: &'static str,
-        check: impl Fn(&T) -> Result<(), String>,
+        check: impl Fn(&T) -> Result<(), InvalidValue>,
     ) -> Result<Option<(Timestamp, Result<T, StoreError>)>, StoreError> {
         let bytes_max = MACHINE_DOCUMENT_BYTES_MAX;
         let Some(FoundObject { bytes, written_at, .. }) = self.bucket.find(key, bytes_max).await? else {
@@ -313,12 +311,12 @@ fn read_checked<T: DeserializeOwned>(
     bytes: &[u8],
     address: String,
     if_lost: &'static str,
-    check: impl Fn(&T) -> Result<(), String>,
+    check: impl Fn(&T) -> Result<(), InvalidValue>,
 ) -> Result<T, StoreError> {
     let value = read(bytes, &address, if_lost)?;
     match check(&value) {
         Ok(()) => Ok(value),
-        Err(problem) => Err(StoreError::Unreadable { address, problem, if_lost }),
+        Err(problem) => Err(StoreError::Unreadable { address, problem: problem.to_string(), if_lost }),
     }
 }
 

@@ -12,16 +12,16 @@ const KEYS_MAX: usize = 1_000;
 impl StoredDocument for Ledger {
     const IF_LOST: &'static str = "without it what was spent until now in that month and region is forgotten, but for what still \
                                    runs, and budgets count from then on";
-    /// Half of it is written at most: more than what `billing::ledger::FoldLimits` lets a ledger grow to, as long as less than that still
-    /// runs, 75,000 machines and volumes at once.
+    /// At most half of it is written: more than `billing::ledger::FoldLimits` lets a ledger grow to, with up to 75,000 machines and volumes
+    /// that still run.
     const BYTES_MAX: usize = 64 * 1024 * 1024;
 }
 
 impl Store {
-    /// What ran in a region in a month; nothing where there is no document yet.
+    /// What ran in a region in a month; empty without a document.
     ///
     /// # Errors
-    /// Where the document could not be read, or is none of ours.
+    /// If the document could not be read, or is not Curfew's.
     pub async fn read_ledger(&self, month: &CalendarMonth, region: &Region) -> Result<Versioned<Ledger>, StoreError> {
         let key = ledger_key(month, region);
         let Versioned { value, etag } = self.read::<Ledger>(&key).await?;
@@ -30,10 +30,10 @@ impl Store {
         Ok(Versioned { value: value.with_identity(month, region), etag })
     }
 
-    /// The regions of which there is a ledger of that month.
+    /// The regions with a ledger of that month.
     ///
     /// # Errors
-    /// Where S3 refused, or there are more than AWS has regions.
+    /// If S3 refused, or there are more than AWS has regions.
     pub async fn list_ledgers(&self, month: &CalendarMonth) -> Result<Vec<Region>, StoreError> {
         let folder = format!("ledger/{month}/");
         let listed = self.bucket.list(&folder, KEYS_MAX).await?;
@@ -44,10 +44,10 @@ impl Store {
         Ok(listed.iter().filter_map(|listed| region(&listed.key)).collect())
     }
 
-    /// Writes what ran over the object whose `ETag` was `last`; `None` where there was none.
+    /// Writes what ran over the object with the `ETag` `last`; `None` if there was none.
     ///
     /// # Errors
-    /// [`StoreError::Lost`] where something else is there by now; else where S3 refused.
+    /// [`StoreError::Lost`] if another run has written it since; otherwise if S3 refused.
     pub async fn write_ledger(
         &self,
         month: &CalendarMonth,

@@ -1,9 +1,8 @@
-//! The state bucket: what Curfew remembers from one run to the next.
+//! The state bucket: Curfew's memory from one run to the next.
 //!
-//! The only crate that names `aws_sdk_s3`. A document is read with its version and written only over that version
-//! (compare-and-swap: Amazon S3 user guide, "How to prevent object overwrites with conditional writes"), so of two runs at
-//! once one loses, and knows. Whoever loses reads again, or leaves it to the next run. What is unchanged need not be
-//! written: that is the caller's to see.
+//! The only crate that names `aws_sdk_s3`. A document is read with its version and written only over that version (compare-and-swap: Amazon
+//! S3 user guide, "How to prevent object overwrites with conditional writes"), so of two runs at once one loses, and knows. The loser reads
+//! again, or leaves it to the next run. The caller decides whether an unchanged document is written.
 
 mod bucket;
 mod budgets;
@@ -34,7 +33,7 @@ pub use jobs::{
     SubmittedSpec, has_legal_keys, is_answerable, job_of_key, match_answers, submission_key,
 };
 pub use plans::PlanKey;
-pub use ports::{ConfigLoadError, StoreError, Versioned};
+pub use ports::{CallAdvice, ConfigLoadError, StoreError, Versioned};
 
 /// The largest document that is read, in bytes.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -46,17 +45,17 @@ pub struct Store {
 }
 
 impl Store {
-    /// The bucket of that name, in the configuration's region.
+    /// The bucket with that name, in the configuration's region.
     #[must_use]
     pub fn new(config: &SdkConfig, bucket: String) -> Self {
         Self { bucket: Bucket::new(config, bucket) }
     }
 
-    /// The same, as a job's machine sees it: a denied read asks the listing whether the object is there at all.
+    /// The same for a job's machine: after a denied read it lists the key to learn whether the object exists.
     ///
-    /// S3 answers 404 for an absent object only to a caller that may list the bucket, and else 403 (Amazon S3 API reference, "`GetObject`",
-    /// "Permissions"). A machine may list only by `s3:prefix`, and whether a read counts as a listing with its key as the prefix is not
-    /// documented. Everybody else may list, and a denied read there is a missing permission.
+    /// S3 answers 404 for an absent object only to a caller that may list the bucket, and otherwise 403 (Amazon S3 API reference,
+    /// "`GetObject`", "Permissions"). A machine may list only by `s3:prefix`, and whether a read counts as a listing with its key as the
+    /// prefix is not documented. All other callers may list, and a denied read is a missing permission.
     #[must_use]
     pub fn for_machine(self) -> Self {
         Self { bucket: self.bucket.asking_listing() }
@@ -68,15 +67,15 @@ impl Store {
         self.bucket.name()
     }
 
-    /// The configuration; of an absent document the default.
+    /// The configuration; the default if the document is absent.
     ///
     /// # Errors
-    /// Where the document was refused, or could not be read.
+    /// If the document was refused, or could not be read.
     pub async fn read_config(&self) -> Result<Config, ConfigLoadError> {
         Ok(self.read_config_document().await?.map_or_else(Config::default, |(config, _)| config))
     }
 
-    /// The configuration, and the document that says so; `None` where there is none.
+    /// The configuration and its document; `None` if it is absent.
     ///
     /// # Errors
     /// As [`Store::read_config`].
@@ -92,10 +91,10 @@ impl Store {
         }
     }
 
-    /// What a function told about a region.
+    /// The notifications of a function about a region.
     ///
     /// # Errors
-    /// Where the document could not be read, or is none of ours.
+    /// If the document could not be read, or is not Curfew's.
     pub async fn read_notices(
         &self,
         function: &str,
@@ -104,11 +103,11 @@ impl Store {
         self.read(&notices_key(function, region)).await
     }
 
-    /// Writes empty notices over what nobody can read: what is too large, or no document. Gives whether it did; a document that can be read, or
-    /// that another version of Curfew wrote, stays.
+    /// Replaces notices that are too large, or no document at all, by empty ones. Returns whether it did; a document that can be read, or
+    /// of another version of Curfew, stays.
     ///
     /// # Errors
-    /// [`StoreError::Lost`] where something else is there by now; else where S3 refused.
+    /// [`StoreError::Lost`] if another run has written it since; otherwise if S3 refused.
     pub async fn restart_notices(&self, function: &str, region: &Region) -> Result<bool, StoreError> {
         let key = notices_key(function, region);
         let (read, etag) = self.read_as_it_is::<NotificationLog>(&key).await?;
@@ -118,10 +117,10 @@ impl Store {
         self.write(&key, &NotificationLog::default(), etag.as_deref()).await.map(|_| true)
     }
 
-    /// Writes what a function told about a region over the object whose `ETag` was `last`; `None` where there was none.
+    /// Writes the notifications of a function about a region over the object with the `ETag` `last`; `None` if there was none.
     ///
     /// # Errors
-    /// [`StoreError::Lost`] where something else is there by now; else where S3 refused.
+    /// [`StoreError::Lost`] if another run has written it since; otherwise if S3 refused.
     pub async fn write_notices(
         &self,
         function: &str,
@@ -132,20 +131,20 @@ impl Store {
         self.write(&notices_key(function, region), notices, last).await.map(drop)
     }
 
-    /// What earlier runs learnt about a region's instances. A document that cannot be understood counts as lost: it is a
-    /// cache, and the next write replaces it.
+    /// What earlier runs learnt about a region's instances. An unreadable document counts as lost: it is a cache, and the next write
+    /// replaces it.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn read_activity(&self, region: &Region) -> Result<Versioned<ActivityCache>, StoreError> {
         self.read_cache(&activity_key(region)).await
     }
 
-    /// Writes what runs learnt about a region's instances over the object whose `ETag` was `last`; `None` where there was none.
-    /// Where another run was faster, what that one learnt is as good.
+    /// Writes what runs learnt about a region's instances over the object with the `ETag` `last`; `None` if there was none. If another run
+    /// was faster, its result is as good.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn write_activity(
         &self,
         region: &Region,
@@ -159,25 +158,25 @@ impl Store {
     /// Lambda delivered twice writes it twice; the bucket keeps both versions.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn write_audit(&self, key: &str, record: &impl Serialize) -> Result<(), StoreError> {
         let bytes = document::bytes_of(record, &self.bucket.address(key))?;
         self.bucket.put(key, bytes, WriteCondition::None).await.map(drop)
     }
 
-    /// A document; of an absent one the default.
+    /// A document; the default if it is absent.
     async fn read<T: StoredDocument>(&self, key: &str) -> Result<Versioned<T>, StoreError> {
         let (read, etag) = self.read_as_it_is(key).await?;
         Ok(Versioned { value: read?, etag })
     }
 
-    /// A document that is only a cache: one that cannot be understood counts as lost, and the next write replaces it.
+    /// A document that is only a cache: an unreadable one counts as lost, and the next write replaces it.
     async fn read_cache<T: StoredDocument>(&self, key: &str) -> Result<Versioned<T>, StoreError> {
         let (read, etag) = self.read_as_it_is(key).await?;
         Ok(Versioned { value: read.unwrap_or_default(), etag })
     }
 
-    /// What an object says, or why nobody understands it, be it that it is too large; and its `ETag`, where there is one.
+    /// The content of an object, or why it cannot be read, such as its size; and its `ETag`, if it exists.
     async fn read_as_it_is<T: StoredDocument>(
         &self,
         key: &str,
@@ -193,7 +192,7 @@ impl Store {
         Ok((read, by.etag))
     }
 
-    /// Where another run was faster, what that one learnt is as good. The new `ETag`, where it was written.
+    /// If another run was faster, its result is as good. Returns the new `ETag`, if it was written.
     async fn write_cache<T: StoredDocument>(
         &self,
         key: &str,

@@ -1,4 +1,4 @@
-//! The state bucket as a run reaches it.
+//! The traits of `ports`, for the state bucket.
 
 use billing::budget::{Budget, BudgetHolder};
 use billing::ledger::{CalendarMonth, Ledger};

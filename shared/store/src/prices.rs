@@ -1,4 +1,4 @@
-//! `prices/current.json`: live prices, as they were last asked for.
+//! `prices/current.json`: live prices, as last queried.
 
 use billing::price::PriceDocument;
 
@@ -7,19 +7,19 @@ use crate::{Store, StoreError, Versioned};
 const KEY: &str = "prices/current.json";
 
 impl Store {
-    /// Live prices. A document that cannot be understood counts as lost: it is a cache, and the next write replaces it.
+    /// Live prices. An unreadable document counts as lost: it is a cache, and the next write replaces it.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn read_prices(&self) -> Result<Versioned<PriceDocument>, StoreError> {
         self.read_cache(KEY).await
     }
 
-    /// Writes live prices over the object whose `ETag` was `last`; `None` where there was none. Where another run was faster,
-    /// what that one learnt is as good. The new `ETag`.
+    /// Writes live prices over the object with the `ETag` `last`; `None` if there was none. If another run was faster, its result is as
+    /// good. Returns the new `ETag`.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn write_prices(&self, prices: &PriceDocument, last: Option<&str>) -> Result<Option<String>, StoreError> {
         self.write_cache(KEY, prices, last).await
     }

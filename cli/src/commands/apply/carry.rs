@@ -37,7 +37,7 @@ impl ApplyTask<'_> {
         let work = run.carry_out_and_notify(again.plan, again.regions, Subscribers::Confirmed, again.recalled, untold);
         let report = unless_halted(Box::pin(work), &halted).await;
         for gap in &report.gaps {
-            screen::warn(format!("{}, {}: {}", gap.region, gap.call, crate::command_error::for_who_waits(&gap.error)));
+            screen::warn(format!("{}, {}: {}", gap.region, gap.call, gap.in_command()));
         }
         let mut outcomes = again.left;
         for item in approved {
@@ -70,7 +70,7 @@ async fn unless_halted<T>(mut work: Pin<Box<impl Future<Output = T>>>, halted: &
             () = comes(&mut hangup) => {}
         }
         if !halted.swap(true, Ordering::Relaxed) {
-            screen::warn("interrupted: nothing more is begun; what has begun is finished, told and recorded");
+            screen::warn("interrupted: nothing more begins; what has begun is finished, notified and recorded");
         }
     }
 }

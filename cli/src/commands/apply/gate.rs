@@ -66,14 +66,14 @@ impl ApplyGate {
         refuse_observe_mode(deployed, function, now).await?;
         let config = deployed.store.read_config().await?;
         let topic_arn = deployed.topic_arn.clone().ok_or_else(|| {
-            let advice = "pass --topic-arn, or set CURFEW_TOPIC_ARN: the stack's output says which it is";
-            CommandError::with("nobody would hear what is done: no topic is named", advice)
+            let advice = "pass --topic-arn, or set CURFEW_TOPIC_ARN to the stack's output";
+            CommandError::with("nobody would be notified: no topic is named", advice)
         })?;
         if !cloud::sns::has_confirmed_subscription(&context.aws, &topic_arn).await? {
-            let problem = format!("nobody listens: the topic {topic_arn} has no confirmed subscription");
+            let problem = format!("the topic {topic_arn} has no confirmed subscription");
             return Err(CommandError::with(
                 problem,
-                "subscribe somebody and confirm the e-mail; nothing is ended unheard",
+                "subscribe somebody and confirm the e-mail; nothing is stopped without a notification",
             ));
         }
         Ok(Self { function, config, topic_arn })
@@ -85,7 +85,7 @@ fn refuse_what_is_to_come(record: &RunRecord, now: Timestamp) -> Result<(), Comm
     if record.at.duration_since(now) <= CLOCKS_DIFFER {
         return Ok(());
     }
-    let problem = format!("run {} of {} is of {}, which is yet to come", record.run, record.function, record.at);
+    let problem = format!("run {} of {} is of {}, which is in the future", record.run, record.function, record.at);
     Err(CommandError::with(problem, "set this machine's clock; if it is right, no run wrote that: look at who did"))
 }
 
@@ -106,8 +106,8 @@ async fn refuse_observe_mode(
 ) -> Result<(), CommandError> {
     let name = function.as_str();
     if own_ceiling()? == Some(Mode::Observe) {
-        let advice = "it is what stops everything; unset it, or set it to enforce, if that is not meant";
-        return Err(CommandError::with("CURFEW_MODE=observe is set here, so nothing is ended", advice));
+        let advice = "it stops every action; unset it, or set it to enforce, if you want to act";
+        return Err(CommandError::with("CURFEW_MODE=observe is set here, so nothing is stopped", advice));
     }
     let Some(ceiling) = FunctionCeiling::read(&deployed.store, name, now).await? else {
         let problem = format!("{name} has left no record since yesterday: it is paused, or dead");
@@ -129,7 +129,7 @@ async fn refuse_observe_mode(
         observing = observing.or(newest.filter(|other| other.mode == Mode::Observe && other.at >= last));
     }
     let Some(observing) = observing else { return Ok(()) };
-    let problem = format!("{} ran in observe mode at {}, so nothing is ended", observing.function, observing.at);
+    let problem = format!("{} ran in observe mode at {}, so nothing is stopped", observing.function, observing.at);
     let advice = "CURFEW_MODE=observe is what stops everything; once it is enforce again, review the newest plan";
     Err(CommandError::with(problem, advice))
 }

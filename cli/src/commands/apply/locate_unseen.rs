@@ -4,9 +4,8 @@
 use cloud::operator::{LocateResult, ResourceKind, locate};
 use futures::stream::{self, StreamExt as _};
 use model::instance::Instance;
-use model::observation::{Gap, GapKind};
+use model::observation::{Gap, GapKind, ObservedResource};
 use operator::review::CurrentState;
-use plan::ObservedResource;
 use plan::report::RecordedStep;
 
 use super::review::ApplyTask;

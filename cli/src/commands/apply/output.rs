@@ -89,7 +89,7 @@ impl<'a> ApplyOutput<'a> {
             self.print();
         }
         if self.not_reached + self.failed > 0 {
-            screen::progress(format!("The same command goes on with what is left: curfew apply {}", self.reviewed));
+            screen::progress(format!("The same command continues: curfew apply {}", self.reviewed));
         }
         Ok(if self.steps.iter().all(AppliedItem::is_settled) {
             CommandStatus::Success
@@ -102,7 +102,7 @@ impl<'a> ApplyOutput<'a> {
         let counts = [
             (self.done, "done"),
             (self.already_gone, "ended before"),
-            (self.changed, "changed since, and left alone"),
+            (self.changed, "changed since, and skipped"),
             (self.not_reached, "not reached"),
             (self.failed, "failed"),
         ];

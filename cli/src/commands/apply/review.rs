@@ -12,10 +12,11 @@ use jiff::{SignedDuration, Timestamp};
 use model::mark::whole_second;
 use model::mode::Mode;
 use model::money::Rate;
+use model::observation::ObservedResource;
 use notify::would_lose;
 use operator::review::{CurrentState, ReviewResult, review};
 use plan::report::{APPLIED, RecordedEvidence, RecordedStep, RunRecord, StepOutcome};
-use plan::{ObservedResource, Plan, Step, Target};
+use plan::{Plan, Step, Target};
 use reaping::job_ownership::JobStates;
 use reaping::policy::Policy;
 use reaping::{instances, volumes};
@@ -129,7 +130,7 @@ impl ApplyTask<'_> {
         }
         let regions = fresh.regions.clone();
         for gap in &fresh.plan.gaps {
-            screen::warn(format!("{}, {}: {}", gap.region, gap.call, crate::command_error::for_who_waits(&gap.error)));
+            screen::warn(format!("{}, {}: {}", gap.region, gap.call, gap.in_command()));
         }
         let ReviewResult { plan, left } = review(items, fresh);
         ReviewedPlan { began, plan, regions, recalled, left, function: self.gate.function.as_str() }
@@ -172,8 +173,8 @@ impl ReviewedPlan {
         let show = |text: &dyn std::fmt::Display| if json { screen::progress(text) } else { screen::print_line(text) };
         if !self.is_empty() {
             show(&self.table());
-            let ends = screen::counted(self.plan.steps.len(), "end");
-            show(&format!("total: {ends}, saving {}", self.saves()));
+            let actions = screen::counted(self.plan.steps.len(), "action");
+            show(&format!("total: {actions}, saving {}", self.saves()));
         }
         for loss in self.plan.steps.iter().filter_map(would_lose) {
             show(&format!("lost for good: {loss}"));
@@ -181,7 +182,7 @@ impl ReviewedPlan {
         for (item, outcome) in &self.left {
             let (region, resource) = (&item.region, &item.resource);
             let why = outcome.error.as_deref().unwrap_or_default();
-            screen::progress(format!("left alone: {resource} ({region}): {why}"));
+            screen::progress(format!("skipped: {resource} ({region}): {why}"));
         }
     }
 
@@ -193,7 +194,7 @@ impl ReviewedPlan {
             ("do", ColumnAlignment::Whole),
             ("saves", ColumnAlignment::Right),
             ("what", ColumnAlignment::Left),
-            ("whose", ColumnAlignment::Left),
+            ("owner", ColumnAlignment::Left),
             ("region", ColumnAlignment::Left),
             ("why", ColumnAlignment::Left),
         ]);

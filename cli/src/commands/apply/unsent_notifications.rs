@@ -33,7 +33,7 @@ impl ApplyTask<'_> {
                 .map(news)
                 .collect(),
             Err(error) => {
-                screen::warn(format!("whether an earlier apply was cut off cannot be seen: {error}"));
+                screen::warn(format!("an interrupted earlier apply cannot be found: {error}"));
                 Vec::new()
             }
         }
@@ -80,7 +80,7 @@ fn news(item: &RecordedStep) -> Notification {
         resource: Some(resource.clone()),
         kind: NotificationKind::Event,
         text: format!(
-            "{resource} ({region}): it has ended ({action}, {}: {}). The `curfew apply` that was to do it was cut off before it \
+            "{resource} ({region}): it has ended ({action}, {}: {}). The `curfew apply` that did it was interrupted before it \
              could say so.{undo}",
             evidence.rule,
             evidence.describe(action)

@@ -47,7 +47,7 @@ fn table(overview: &BudgetOverview) -> Table<8> {
     ]);
     let mut table = table.sparing(SPARED);
     for row in &overview.rows {
-        let figures = row.standing.as_ref().filter(|_| row.state != BudgetDataState::Absent);
+        let figures = row.budget.as_ref().filter(|_| row.state != BudgetDataState::Absent);
         let money = |of: &dyn Fn(&Budget) -> Option<Amount>| {
             figures.map_or_else(
                 || "?".to_owned(),
@@ -70,8 +70,8 @@ fn table(overview: &BudgetOverview) -> Table<8> {
 
 fn detail(overview: &BudgetOverview, row: &BudgetRow) {
     let BudgetOverview { period, .. } = overview;
-    let Some(budget) = row.standing.as_ref().filter(|_| row.state != BudgetDataState::Absent) else {
-        return screen::print_line(format!("{}, {}: nobody can say", plain(&row.name()), period.month));
+    let Some(budget) = row.budget.as_ref().filter(|_| row.state != BudgetDataState::Absent) else {
+        return screen::print_line(format!("{}, {}: unknown", plain(&row.name()), period.month));
     };
     let at = budget.as_of.map(|as_of| format!(", as of {} UTC ({})", minute(as_of), overview.how_old(row)));
     screen::print_line(format!("{}, {}{}\n", plain(&row.name()), period.month, at.unwrap_or_default()));

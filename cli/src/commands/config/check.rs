@@ -20,7 +20,7 @@ use crate::context::CommandContext;
 use crate::screen;
 
 /// So long AWS has to answer: a file can be checked where nobody ever answers.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Find every mistake in a file, what has no effect, and what it would change
 ///
@@ -114,7 +114,7 @@ impl Check {
                 Err(failure) => Err(failure.problem.clone()),
             };
             if let Err(problem) = compared {
-                screen::warn(format!("not compared with what is deployed: {problem}"));
+                screen::warn(format!("not compared with the deployed configuration: {problem}"));
             }
         }
         let ending = if found.mistakes.is_empty() { CommandStatus::Success } else { CommandStatus::Findings };
@@ -136,7 +136,7 @@ impl CheckOutput {
         let enabled = match context {
             Some(context) => {
                 let every = Config::default();
-                let asked = tokio::time::timeout(PATIENCE, cloud::regions(&context.aws, &every)).await;
+                let asked = tokio::time::timeout(TIMEOUT, cloud::regions(&context.aws, &every)).await;
                 asked.ok().filter(|seen| seen.gaps.is_empty())
             }
             None => None,
@@ -154,8 +154,8 @@ impl CheckOutput {
     /// With what is deployed.
     async fn compare(&mut self, context: &CommandContext, config: &Config) -> Result<(), CommandError> {
         let deployed = async { document::deployed(context).await.map_err(|failure| context.blame(failure)) };
-        let in_time = tokio::time::timeout(PATIENCE, deployed).await;
-        let deployed = in_time.map_err(|_| CommandError::new(format!("AWS did not answer within {PATIENCE:?}")))??;
+        let in_time = tokio::time::timeout(TIMEOUT, deployed).await;
+        let deployed = in_time.map_err(|_| CommandError::new(format!("AWS did not answer within {TIMEOUT:?}")))??;
         self.changes = changes(&deployed.config, config).into_iter().map(ChangeOutput::from).collect();
         self.teams_lost = teams_lost(&deployed.config, config).iter().map(ToString::to_string).collect();
         self.compared_with = Some(deployed.from);

@@ -13,12 +13,12 @@ use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::screen;
 
-/// Show every value that is in force, and where it comes from
+/// Show every value in force, and its source
 #[derive(Debug, Args)]
 #[command(after_help = "The result is a configuration: save it, change it, and check it.\n\nExample:\n  \
                         curfew config show > curfew.toml")]
 pub(crate) struct Show {
-    /// This file instead of what is deployed; - for standard input
+    /// Show this file instead of the deployed one; - for standard input
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }

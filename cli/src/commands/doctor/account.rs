@@ -20,7 +20,7 @@ use super::tags;
 use crate::context::{CommandContext, DeployedResources};
 
 /// For the instances of one region.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 /// Service Quotas takes few calls a second.
 const QUOTAS_AT_ONCE: usize = 8;
 
@@ -39,7 +39,7 @@ pub(super) async fn check_regions(
     let quotas =
         regions.iter().map(|region| async move { (region, cloud::operator::quotas(&context.aws, region).await) });
     let (instances, tagged, quotas) = join!(
-        cloud::instances(&context.aws, &regions, PATIENCE),
+        cloud::instances(&context.aws, &regions, TIMEOUT),
         join_all(regions.iter().map(|region| cloud::operator::tagged(&context.aws, region))),
         stream::iter(quotas).buffered(QUOTAS_AT_ONCE).collect::<Vec<_>>(),
     );

@@ -73,7 +73,7 @@ pub(super) async fn alarms(context: &CommandContext, stack: &Result<Deployment, 
 
 pub(super) async fn subscriptions(context: &CommandContext, deployed: &DeployedResources) -> DoctorSection {
     let Some(topic_arn) = &deployed.topic_arn else {
-        let found = "the topic of messages is not named, so nobody knows who listens";
+        let found = "the topic is not named, so its subscriptions are unknown";
         let unknown =
             DoctorFinding::unknown("topic", found, "name it by --topic-arn, or name the --stack instead of the bucket");
         return DoctorSection::new(subscriptions::CHECK, vec![unknown], "");

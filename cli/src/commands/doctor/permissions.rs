@@ -62,7 +62,7 @@ pub(super) async fn check(
         findings.extend(permissions::check(function, &deployed.role, mode, answers));
     }
     if mode.is_none() && asked > 0 {
-        let found = "nobody knows whether the deployment enforces, so what it may do then was not judged";
+        let found = "the deployment's mode is unknown, so its permissions for enforce mode were not judged";
         findings.push(DoctorFinding::unknown("mode", found, "set CURFEW_MODE to the mode of the deployment"));
     }
     let summary = format!("{asked} answers of IAM's policy simulator; it asks no policies of buckets, topics and keys");

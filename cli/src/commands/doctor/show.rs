@@ -6,12 +6,9 @@ use operator::doctor::quotas::{RegionQuota, of_interest};
 use operator::doctor::{CheckResult, CheckState, DoctorFinding, FindingSeverity};
 
 use super::section::DoctorSection;
-use crate::screen::{BOLD, ColumnAlignment, Table, plain, print_line};
+use crate::screen::{BOLD, ColumnAlignment, DIM, ERROR, Table, WARNING, plain, print_line};
 
-const RED: Style = AnsiColor::Red.on_default().bold();
-const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
 const GREEN: Style = AnsiColor::Green.on_default();
-const DIM: Style = Style::new().dimmed();
 
 /// One line a check, and below it what was found.
 pub(super) fn print_sections(sections: &[DoctorSection]) {
@@ -19,9 +16,9 @@ pub(super) fn print_sections(sections: &[DoctorSection]) {
     for DoctorSection { checked, summary, quotas } in sections {
         let (style, word) = match checked.state {
             CheckState::Ok => (GREEN, "ok"),
-            CheckState::Unknown => (YELLOW, "unknown"),
-            CheckState::Finding if is_problem(checked) => (RED, "problem"),
-            CheckState::Finding => (YELLOW, "warning"),
+            CheckState::Unknown => (WARNING, "unknown"),
+            CheckState::Finding if is_problem(checked) => (ERROR, "problem"),
+            CheckState::Finding => (WARNING, "warning"),
         };
         let summary = if checked.state == CheckState::Ok { plain(summary) } else { String::new() };
         let line = format!("{BOLD}{:width$}{BOLD:#}  {style}{word:7}{style:#}  {summary}", checked.check);
@@ -83,9 +80,9 @@ fn is_problem(checked: &CheckResult) -> bool {
 
 fn print_finding(DoctorFinding { severity, at, found, remedy }: &DoctorFinding, with_remedy: bool) {
     let (style, word) = match severity {
-        FindingSeverity::Problem => (RED, "problem"),
-        FindingSeverity::Warning => (YELLOW, "warning"),
-        FindingSeverity::Unknown => (YELLOW, "unknown"),
+        FindingSeverity::Problem => (ERROR, "problem"),
+        FindingSeverity::Warning => (WARNING, "warning"),
+        FindingSeverity::Unknown => (WARNING, "unknown"),
         FindingSeverity::Note => (DIM, "note"),
     };
     let at = if at.is_empty() { String::new() } else { format!("{}: ", plain(at)) };

@@ -13,24 +13,23 @@ use model::id::{Region, ResourceId};
 use model::instance::{Instance, InstanceState};
 use model::mode::Mode;
 use model::notification_log::{NotificationLog, NotificationLogs};
-use model::observation::{Gap, Observation};
+use model::observation::{Gap, Observation, ObservedResource};
 use model::usage::{ActivityCache, Usage};
 use model::volume::ObservedStorage;
 use operator::undo;
-use plan::ObservedResource;
 use plan::report::RunRecord;
 use reaping::job_ownership::JobStates;
 use reaping::policy::Policy;
 use reaping::volumes::LiveJobs;
 use reaping::{instances, volumes};
 
-use super::outcome::{ExplainedResource, OutOfScope};
-use crate::command_error::CommandError;
+use super::outcome::{ExplainedResource, OutOfScope, Unexplained};
+use crate::command_error::{CommandError, describe_gap};
 use crate::context::{CommandContext, DeployedResources, own_ceiling};
 use crate::named_resource::{EnabledRegions, NamedResource};
 
 /// So long one region has to answer each look.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 const OF_INSTANCES: &str = "reap-instances";
 const OF_VOLUMES: &str = "reap-volumes";
@@ -72,17 +71,12 @@ impl<'a> ExplainAccount<'a> {
     }
 
     /// What there is to say of it; or why nobody can.
-    pub(super) async fn explain(&self, named: &NamedResource) -> Result<ExplainedResource, String> {
+    pub(super) async fn explain(&self, named: &NamedResource) -> Result<ExplainedResource, Unexplained> {
         let seen = match self.everywhere.find(self.context, named).await {
             Ok(seen) => seen,
             Err(missing) => return self.gone(named, missing).await,
         };
-        let region = match &seen {
-            ObservedResource::Instance(instance) => &instance.region,
-            ObservedResource::Volume(volume) => &volume.region,
-            ObservedResource::Snapshot(snapshot) => &snapshot.region,
-            ObservedResource::Budget { region, .. } => region,
-        };
+        let region = seen.region();
         let function = if named.kind == ResourceKind::Instance { OF_INSTANCES } else { OF_VOLUMES };
         let mut besides = ExplanationContext::default();
         self.look_for_the_ceiling(function, &mut besides).await;
@@ -94,12 +88,12 @@ impl<'a> ExplainAccount<'a> {
             config: self.config.clone(),
             ceiling: besides.ceiling.unwrap_or(Mode::Observe),
             prices: self.prices.clone(),
-            budgets: self.standings(&seen, &mut besides).await,
+            budgets: self.budget_statuses(&seen, &mut besides).await,
             jobs: self.jobs(&seen, &mut besides).await,
         };
         match &seen {
             ObservedResource::Instance(instance) => self.instance(instance, &notices, &policy, besides).await,
-            ObservedResource::Volume(_) | ObservedResource::Snapshot(_) | ObservedResource::Budget { .. } => {
+            ObservedResource::Volume(_) | ObservedResource::Snapshot(_) => {
                 let memory = NotificationLogs::from([(region.clone(), notices)]);
                 self.storage(&named.id, region, &seen, &memory, &policy, besides).await
             }
@@ -107,15 +101,15 @@ impl<'a> ExplainAccount<'a> {
     }
 
     /// Where the budgets stand by which an instance may be stopped, as the function reads it. What it cannot read, it cannot say either.
-    async fn standings(&self, seen: &ObservedResource, besides: &mut ExplanationContext) -> BudgetStatuses {
+    async fn budget_statuses(&self, seen: &ObservedResource, besides: &mut ExplanationContext) -> BudgetStatuses {
         let (ObservedResource::Instance(_), Some(deployed)) = (seen, &self.deployed) else {
             return BudgetStatuses::default();
         };
         let CommandContext { aws, now, .. } = self.context;
-        let (standings, gaps) =
-            execution::budgets::standings(&deployed.store, &self.config, aws.home(), *now, PATIENCE).await;
+        let (statuses, gaps) =
+            execution::budgets::load_budget_statuses(&deployed.store, &self.config, aws.home(), *now, TIMEOUT).await;
         besides.gaps.extend(gaps);
-        standings
+        statuses
     }
 
     /// The state of the job that an instance names, as the function reads it. Without a deployment nobody can say.
@@ -124,7 +118,7 @@ impl<'a> ExplainAccount<'a> {
             return JobStates::default();
         };
         let (jobs, gaps) =
-            execution::load_job_states(&deployed.store, [instance], self.context.aws.home(), PATIENCE).await;
+            execution::load_job_states(&deployed.store, [instance], self.context.aws.home(), TIMEOUT).await;
         besides.gaps.extend(gaps);
         jobs
     }
@@ -152,7 +146,7 @@ impl<'a> ExplainAccount<'a> {
         };
         if besides.ceiling.is_none() {
             besides.notes.push(format!(
-                "no record of today or yesterday says in which mode {function} runs, so this is as in observe mode; set \
+                "the mode of {function} is unknown without a record of today or yesterday, so this assumes observe mode; set \
                  CURFEW_MODE=enforce to explain it as if it were to enforce"
             ));
         }
@@ -165,7 +159,7 @@ impl<'a> ExplainAccount<'a> {
         }
         let Some(topic_arn) = &deployed.topic_arn else {
             besides.notes.push(
-                "nobody looked whether somebody listens, without whom nothing is enforced: pass --topic-arn".to_owned(),
+                "the topic's subscriptions were not read, and without a confirmed one nothing is enforced: pass --topic-arn".to_owned(),
             );
             return;
         };
@@ -173,12 +167,10 @@ impl<'a> ExplainAccount<'a> {
             Ok(true) => {}
             Ok(false) => {
                 besides.ceiling = Some(Mode::Observe);
-                besides.notes.push(format!("nobody listens to {topic_arn}, so Curfew enforces nothing"));
+                besides.notes.push(format!("{topic_arn} has no confirmed subscription, so Curfew enforces nothing"));
             }
             Err(error) => {
-                besides
-                    .notes
-                    .push("nobody can say whether somebody listens, and without that nothing is ended".to_owned());
+                besides.notes.push("the topic's subscriptions could not be read, so nothing is stopped".to_owned());
                 besides.gaps.push(error.gap());
             }
         }
@@ -189,7 +181,9 @@ impl<'a> ExplainAccount<'a> {
         match deployed.store.read_notices(function, region).await {
             Ok(read) => read.value,
             Err(error) => {
-                besides.notes.push(format!("what was told in {region} cannot be read, so no run judges that region"));
+                besides
+                    .notes
+                    .push(format!("the notifications of {region} cannot be read, so no run judges that region"));
                 besides.gaps.push(error.gap(region));
                 NotificationLog::default()
             }
@@ -203,7 +197,7 @@ impl<'a> ExplainAccount<'a> {
         notices: &NotificationLog,
         policy: &Policy,
         mut besides: ExplanationContext,
-    ) -> Result<ExplainedResource, String> {
+    ) -> Result<ExplainedResource, Unexplained> {
         let (id, region, aws) = (&described.id, &described.region, &self.context.aws);
         if described.state == InstanceState::Terminated {
             return Ok(ExplainedResource::not_ours(
@@ -213,10 +207,10 @@ impl<'a> ExplainAccount<'a> {
                 besides,
             ));
         }
-        let Observation { items, gaps } = cloud::instances(aws, std::slice::from_ref(region), PATIENCE).await;
+        let Observation { items, gaps } = cloud::instances(aws, std::slice::from_ref(region), TIMEOUT).await;
         let Some(instance) = items.iter().find(|one| one.id == *id) else {
             return match gaps.first() {
-                Some(gap) => Err(describe_gap(gap)),
+                Some(gap) => Err(Unexplained(describe_gap(gap))),
                 None => Ok(ExplainedResource::not_ours(
                     &ObservedResource::Instance(described.clone()),
                     policy,
@@ -231,7 +225,7 @@ impl<'a> ExplainAccount<'a> {
         let explained = instances::explain(instance, usage.as_ref(), notices, policy, self.context.now);
         explained
             .map(|explained| ExplainedResource::from_explanation(explained, besides))
-            .ok_or_else(|| format!("{id} is in no plan"))
+            .ok_or_else(|| Unexplained(format!("{id} is in no plan")))
     }
 
     /// Asked in full, whether or not a run would ask now.
@@ -239,7 +233,7 @@ impl<'a> ExplainAccount<'a> {
         let now = self.context.now;
         let asks = Vec::from_iter(instances::full_usage_query(instance, &policy.config, now));
         let lines = IdleThresholds { metrics: &policy.config.metrics, idle: &policy.config.idle };
-        let (found, gaps) = execution::usages(&self.context.aws, &instance.region, &asks, lines, now, PATIENCE).await;
+        let (found, gaps) = execution::usages(&self.context.aws, &instance.region, &asks, lines, now, TIMEOUT).await;
         besides.gaps.extend(gaps);
         let activity = self.activity(&instance.region, besides).await;
         instances::learn_usage(&[instance], &asks, found, &activity, policy, now).usages.remove(&instance.id)
@@ -265,12 +259,12 @@ impl<'a> ExplainAccount<'a> {
         memory: &NotificationLogs,
         policy: &Policy,
         mut besides: ExplanationContext,
-    ) -> Result<ExplainedResource, String> {
+    ) -> Result<ExplainedResource, Unexplained> {
         let (aws, now) = (&self.context.aws, self.context.now);
         let mut storage = cloud::storage(
             aws,
             std::slice::from_ref(region),
-            PATIENCE,
+            TIMEOUT,
             |volume, _| volume.id == *id,
             |volume| volume.id == *id,
         )
@@ -280,11 +274,11 @@ impl<'a> ExplainAccount<'a> {
         let gaps = std::mem::take(&mut storage.volumes.gaps);
         if !is_there {
             return match gaps.first() {
-                Some(gap) => Err(describe_gap(gap)),
+                Some(gap) => Err(Unexplained(describe_gap(gap))),
                 None if matches!(seen, ObservedResource::Snapshot(_)) => {
                     Ok(ExplainedResource::not_ours(seen, policy, OutOfScope::Origin, besides))
                 }
-                None => Err("it has just gone".to_owned()),
+                None => Err(Unexplained("it has just gone".to_owned())),
             };
         }
         besides.gaps.extend(gaps);
@@ -293,14 +287,14 @@ impl<'a> ExplainAccount<'a> {
         let uses = if asks.is_empty() {
             BTreeMap::new()
         } else {
-            let (uses, gaps) = cloud::volume_uses(aws, region, &asks, now, PATIENCE).await;
+            let (uses, gaps) = cloud::volume_uses(aws, region, &asks, now, TIMEOUT).await;
             besides.gaps.extend(gaps);
             uses
         };
         let explained = volumes::explain(&storage, &uses, &live_jobs, memory, policy, now, id);
         explained
             .map(|explained| ExplainedResource::from_explanation(explained, besides))
-            .ok_or_else(|| format!("{id} is in no plan"))
+            .ok_or_else(|| Unexplained(format!("{id} is in no plan")))
     }
 
     /// The job that the volume was created for, unless it is finished. One of which nobody can say counts as unfinished.
@@ -316,8 +310,4 @@ impl<'a> ExplainAccount<'a> {
         }
         live
     }
-}
-
-fn describe_gap(Gap { region, call, error, .. }: &Gap) -> String {
-    format!("{call} failed in {region}: {error}")
 }

@@ -8,7 +8,7 @@ use operator::undo;
 use plan::Target;
 
 use super::account::{ExplainAccount, ExplanationContext};
-use super::outcome::ExplainedResource;
+use super::outcome::{ExplainedResource, Unexplained};
 use crate::named_resource::{MissingResource, NamedResource};
 
 impl ExplainAccount<'_> {
@@ -17,15 +17,15 @@ impl ExplainAccount<'_> {
         &self,
         named: &NamedResource,
         MissingResource { why, unseen }: MissingResource,
-    ) -> Result<ExplainedResource, String> {
+    ) -> Result<ExplainedResource, Unexplained> {
         if named.kind != ResourceKind::Volume {
-            return Err(why);
+            return Err(Unexplained(why));
         }
         let snapshots = snapshots_of(&self.context.aws, &self.everywhere.0.items, &named.id).await;
         let mut besides = ExplanationContext { gaps: snapshots.gaps, ..ExplanationContext::default() };
         match undo::restoration_of_deleted(&named.id, &snapshots.items) {
             // It may still be there.
-            Ok((restoration, _)) if unseen.contains(&restoration.region) => Err(why),
+            Ok((restoration, _)) if unseen.contains(&restoration.region) => Err(Unexplained(why)),
             Ok((restoration, deleted_at)) => {
                 let words = self.describe_restoration(&restoration, deleted_at, &mut besides).await;
                 let target = Target {
@@ -38,7 +38,7 @@ impl ExplainAccount<'_> {
                 };
                 Ok(ExplainedResource::deleted(target, deleted_at.unwrap_or(self.context.now), words, besides))
             }
-            Err(_) => Err(why),
+            Err(_) => Err(Unexplained(why)),
         }
     }
 
@@ -61,10 +61,10 @@ impl ExplainAccount<'_> {
             (Some(there), _) => format!("it was deleted, and made again from {snapshot} as {}", there.id),
             // Whoever deleted it: the tag says only when.
             (None, Some(at)) => format!(
-                "deleted at {at}, after Curfew's snapshot of it; curfew undo {volume} makes it again from {snapshot}, until {}",
+                "deleted at {at}, after Curfew's snapshot of it; curfew undo {volume} restores it from {snapshot}, until {}",
                 at + keep
             ),
-            (None, None) => format!("deleted; curfew undo {volume} makes it again from {snapshot}"),
+            (None, None) => format!("deleted; curfew undo {volume} restores it from {snapshot}"),
         }
     }
 }

@@ -5,10 +5,10 @@ use jiff::Timestamp;
 use model::curfew_tags::StoppedTag;
 use model::mode::Mode;
 use model::money::Rate;
-use model::observation::Gap;
+use model::observation::{Gap, ObservedResource};
 use model::ownership::{owner_of, team_of};
 use model::rule::Rule;
-use plan::{NotifyOnlyReason, ObservedResource, Target};
+use plan::{NotifyOnlyReason, Target};
 use reaping::explain::{
     ActionAwaitingApproval, EffectiveMode, Explanation, PlanDecision, RuleExplanation, RuleVerdict,
 };
@@ -17,6 +17,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::account::ExplanationContext;
+
+/// Why nobody can explain a resource, for people.
+pub(super) struct Unexplained(pub(super) String);
 
 /// One resource.
 #[derive(Serialize)]
@@ -43,7 +46,7 @@ pub(super) struct ExplainedResource {
     pub(super) ceiling: Option<Mode>,
     pub(super) skipped: Option<ExplainedSkip>,
     pub(super) rules: Vec<ExplainedRule>,
-    /// Where what is due waits for a person.
+    /// Whether the due action awaits approval.
     pub(super) held: Option<HeldByRun>,
     pub(super) decision: ExplainedDecision,
     pub(super) notes: Vec<String>,
@@ -151,8 +154,8 @@ impl ExplainedResource {
     ) -> Self {
         let (reason, words) = match lacking {
             OutOfScope::Life => ("terminated", "it is terminated"),
-            OutOfScope::Accelerator => ("no-accelerator", "none of Curfew's business: its type has no accelerator"),
-            OutOfScope::Origin => ("not-of-curfew", "none of Curfew's business: Curfew did not make it"),
+            OutOfScope::Accelerator => ("no-accelerator", "not managed by Curfew: its type has no accelerator"),
+            OutOfScope::Origin => ("not-of-curfew", "not managed by Curfew: Curfew did not make it"),
         };
         let (region, resource, what, state, since) = match seen {
             ObservedResource::Instance(one) => {
@@ -163,9 +166,6 @@ impl ExplainedResource {
             }
             ObservedResource::Snapshot(one) => {
                 (&one.region, &one.id, format!("snapshot of {}", one.of_volume), word(&one.state), one.started_at)
-            }
-            ObservedResource::Budget { region, holder, as_of, .. } => {
-                (region, holder, "budget".to_owned(), serde_json::Value::Null, *as_of)
             }
         };
         let state = state.as_str().unwrap_or_default().to_owned();

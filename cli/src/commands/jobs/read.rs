@@ -9,7 +9,7 @@ use store::{MachineDocument, Store, StoreError};
 
 use crate::command_error::describe_store_error;
 
-/// Of the latest attempt, but for the fence, which is of all.
+/// Of the latest attempt, except for the fence, which is of all.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct JobDetails {
     /// The fence.
@@ -28,27 +28,27 @@ impl JobDetails {
     /// All that can be read, and what cannot.
     pub(super) async fn read(store: &Store, job: &Job) -> (Self, Vec<String>) {
         let (id, attempt) = (&job.job, job.attempt);
-        let mut troubles = Vec::new();
+        let mut problems = Vec::new();
         let (head, cancel) = futures::join!(store.read_head(id), store.read_cancel(id));
         let mut details = Self {
-            head: believe_or_report(head, "how far it is", &mut troubles),
-            cancel: read_or_report(cancel, "whether it is cancelled", &mut troubles),
+            head: believe_or_report(head, "how far it is", &mut problems),
+            cancel: read_or_report(cancel, "whether it is cancelled", &mut problems),
             ..Self::default()
         };
         if attempt > 0 {
             let (beat, exit) = futures::join!(store.read_heartbeat(id, attempt), store.read_exit(id, attempt));
-            let beat = believe_or_report(beat, "what its agent does", &mut troubles);
+            let beat = believe_or_report(beat, "what its agent does", &mut problems);
             details.heartbeat_at = beat.as_ref().map(|beat| beat.at);
             details.heartbeat = beat.map(|beat| beat.said);
-            details.exit = believe_or_report(exit, "how its agent ended", &mut troubles);
+            details.exit = believe_or_report(exit, "its agent's exit record", &mut problems);
         }
-        (details, troubles)
+        (details, problems)
     }
 }
 
-fn read_or_report<T>(read: Result<Option<T>, StoreError>, what: impl Display, troubles: &mut Vec<String>) -> Option<T> {
+fn read_or_report<T>(read: Result<Option<T>, StoreError>, what: impl Display, problems: &mut Vec<String>) -> Option<T> {
     read.unwrap_or_else(|error| {
-        troubles.push(format!("{what} cannot be read: {}", describe_store_error(&error)));
+        problems.push(format!("{what} cannot be read: {}", describe_store_error(&error)));
         None
     })
 }
@@ -56,8 +56,8 @@ fn read_or_report<T>(read: Result<Option<T>, StoreError>, what: impl Display, tr
 fn believe_or_report<T>(
     read: Result<MachineDocument<T>, StoreError>,
     what: impl Display,
-    troubles: &mut Vec<String>,
+    problems: &mut Vec<String>,
 ) -> Option<T> {
     let read = read.map(MachineDocument::into_parts).and_then(|(value, refused)| refused.map_or(Ok(value), Err));
-    read_or_report(read, what, troubles)
+    read_or_report(read, what, problems)
 }

@@ -62,14 +62,14 @@ pub(super) fn print_job(job: &Job, overview: &JobOverview, details: &JobDetails,
         facts.push(("machine", describe_machine(machine)));
     }
     if let Some(previous_attempt) = &job.previous_attempt {
-        facts.push(("before", format!("{}, which nobody has seen gone yet", describe_machine(previous_attempt))));
+        facts.push(("before", format!("{}, which was not seen gone yet", describe_machine(previous_attempt))));
     }
     if !overview.over {
         facts.push(("heart", heart(details, now)));
     }
     facts.push(("checkpoint", checkpoint(overview, details)));
-    let troubles = details.heartbeat.iter().flat_map(|heartbeat| heartbeat.warnings.clone());
-    facts.extend(troubles.map(|trouble| ("warning", trouble.words)));
+    let warnings = details.heartbeat.iter().flat_map(|heartbeat| heartbeat.warnings.clone());
+    facts.extend(warnings.map(|warning| ("warning", warning.words)));
     facts.push(("ran", format!("{} at most", length(overview.seconds))));
     facts.push(("cost", format!("{} at most", overview.cost_usd_max)));
     if let Some(reserved) = still_reserved(job) {
@@ -85,12 +85,12 @@ pub(super) fn print_job(job: &Job, overview: &JobOverview, details: &JobDetails,
     }
     if let Some(exit) = &details.exit {
         let code = exit.code.map(|code| format!(", exit code {code}")).unwrap_or_default();
-        let said = if exit.why.is_empty() { String::new() } else { format!(": {}", exit.why) };
-        facts.push(("last exit", format!("attempt {} at {} UTC{code}{said}", exit.attempt, minute(exit.at))));
+        facts.push(("last exit", format!("attempt {} at {} UTC{code}", exit.attempt, minute(exit.at))));
+        facts.push(("reason", exit.why.clone()));
     }
     if let Some(cancel) = details.cancel.as_ref().filter(|_| !overview.over) {
         let by = cancel.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
-        facts.push(("cancelled", format!("{} UTC{by}; its machine is ended next", minute(cancel.at))));
+        facts.push(("cancelled", format!("{} UTC{by}; its machine is terminated next", minute(cancel.at))));
     }
     facts.push(("asked for", asked_for(&job.terms)));
     let wide = facts.iter().map(|(label, _)| label.len()).max().unwrap_or_default();
@@ -132,7 +132,7 @@ fn heart(details: &JobDetails, now: Timestamp) -> String {
 fn checkpoint(overview: &JobOverview, details: &JobDetails) -> String {
     match details.head.as_ref().and_then(|head| Some((head, head.checkpoint?))) {
         Some((head, checkpoint)) => {
-            let doubt = if head.unverified.contains(&checkpoint) { ", which may be cut off" } else { "" };
+            let doubt = if head.unverified.contains(&checkpoint) { ", which may be incomplete" } else { "" };
             format!("step {}, of attempt {}{doubt}", checkpoint.step, checkpoint.attempt)
         }
         None => overview.step.map(|step| format!("step {step}")).unwrap_or_default(),

@@ -41,7 +41,7 @@ pub(crate) async fn find(
     let record = deployed.store.read_plan(&key).await?;
     let record = record.ok_or_else(|| nowhere(&format!("there is no record at s3://{}/{key}", deployed.bucket)))?;
     if record.key() != key {
-        let problem = format!("the record at {key} says of itself that it is {}", record.key());
+        let problem = format!("the record at {key} claims to be {}", record.key());
         return Err(CommandError::with(problem, "no run wrote it there: look at who did"));
     }
     Ok(record)
@@ -69,7 +69,10 @@ async fn by_run(context: &CommandContext, deployed: &DeployedResources, run: &st
             let shown = several.iter().take(CANDIDATES_MAX);
             let lines = shown.map(|key| format!("{} of {}, {}", key.run, key.function, minute(key.written_at)));
             let problem = format!("{} runs begin with {run}", several.len());
-            Err(CommandError::with(problem, format!("write more of it: {}", lines.collect::<Vec<_>>().join("; "))))
+            Err(CommandError::with(
+                problem,
+                format!("it is ambiguous; write more of it: {}", lines.collect::<Vec<_>>().join("; ")),
+            ))
         }
     }
 }

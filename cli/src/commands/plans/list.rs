@@ -55,7 +55,7 @@ struct PlanRow {
     /// How many of it these have done.
     applied: usize,
     /// The newest run of the function, where that has found again what this one left.
-    overtaken_by: Option<RunId>,
+    superseded_by: Option<RunId>,
 }
 
 impl PlanRow {
@@ -71,15 +71,15 @@ impl PlanRow {
             gaps: record.gaps.len(),
             applied_by: Vec::new(),
             applied: 0,
-            overtaken_by: None,
+            superseded_by: None,
         }
     }
 
     fn followed_by(mut self, sequel: ApprovalStatus) -> Self {
         self.applied = sequel.done();
-        let ApprovalStatus { applied_by, overtaken_by, waiting, at_stake, .. } = sequel;
+        let ApprovalStatus { applied_by, superseded_by, waiting, at_stake, .. } = sequel;
         self.tally = RunTally { waiting, at_stake, ..self.tally };
-        Self { applied_by, overtaken_by, ..self }
+        Self { applied_by, superseded_by, ..self }
     }
 
     /// What has become of what it left to a person.
@@ -89,8 +89,8 @@ impl PlanRow {
             [one] => Some(format!("applied by {}: {} done", short(one, all), self.applied)),
             several => Some(format!("applied by {} runs: {} done", several.len(), self.applied)),
         };
-        let overtaken = self.overtaken_by.as_ref().map(|by| format!("overtaken by {}", short(by, all)));
-        let parts: Vec<String> = applied.into_iter().chain(overtaken).collect();
+        let superseded = self.superseded_by.as_ref().map(|by| format!("superseded by {}", short(by, all)));
+        let parts: Vec<String> = applied.into_iter().chain(superseded).collect();
         parts.join("; ")
     }
 }
@@ -123,12 +123,9 @@ pub(super) async fn list(
 async fn read(asked: &Plans, deployed: &DeployedResources, since: Timestamp, keys: Vec<PlanKey>) -> PlanListOutput {
     let (mut rows, mut traces, mut more) = (Vec::new(), Vec::new(), false);
     let (mut unread, mut total) = (UnreadRecords::default(), 0);
-    let reads = stream::iter(keys).map(|PlanKey { key, .. }| async move {
-        let read = deployed.store.read_plan(&key).await;
-        (key, read)
-    });
+    let reads = stream::iter(keys).map(|PlanKey { key, .. }| async move { deployed.store.read_plan(&key).await });
     let mut reads = reads.buffered(READS_AT_ONCE);
-    while let Some((key, read)) = reads.next().await {
+    while let Some(read) = reads.next().await {
         total += 1;
         match read {
             Ok(Some(record)) if record.at < since => {}
@@ -145,7 +142,7 @@ async fn read(asked: &Plans, deployed: &DeployedResources, since: Timestamp, key
                 traces.push(trace);
             }
             Ok(None) => {}
-            Err(error) => unread.add(&key, &error.to_string()),
+            Err(error) => unread.add(error),
         }
     }
     let plans =
@@ -187,10 +184,10 @@ fn show(listed: &PlanListOutput, asked: &Plans) {
     }
     for row in listed.plans.iter().filter(|row| row.tally.waiting > 0) {
         let run = short(&row.run, &listed.plans);
-        let (ends, wait) =
-            (screen::counted(row.tally.waiting, "end"), if row.tally.waiting == 1 { "waits" } else { "wait" });
+        let (actions, wait) =
+            (screen::counted(row.tally.waiting, "action"), if row.tally.waiting == 1 { "awaits" } else { "await" });
         screen::print_line(format!(
-            "\n{ends} of {} {wait} for a person. Review: curfew plans {run}\nCarry out:  curfew apply {run}",
+            "\n{actions} of {} {wait} approval. Review: curfew plans {run}\nCarry out:  curfew apply {run}",
             row.function
         ));
     }
@@ -279,7 +276,7 @@ mod tests {
             gaps: 0,
             applied_by: Vec::new(),
             applied: 0,
-            overtaken_by: None,
+            superseded_by: None,
         }
     }
 
@@ -293,15 +290,16 @@ mod tests {
 
     #[test]
     fn what_became_of_what_was_left_is_said() {
-        let check = |applied_by: &[&str], applied: usize, overtaken_by: Option<&str>, expect: &str| {
+        let check = |applied_by: &[&str], applied: usize, superseded_by: Option<&str>, expect: &str| {
             let applied_by = applied_by.iter().map(|run| RunId::from(*run)).collect();
-            let of = PlanRow { applied_by, applied, overtaken_by: overtaken_by.map(RunId::from), ..row("aaaaaaaa-1") };
+            let of =
+                PlanRow { applied_by, applied, superseded_by: superseded_by.map(RunId::from), ..row("aaaaaaaa-1") };
             assert_eq!(of.since_then(&[]), expect);
         };
         check(&[], 0, None, "");
         check(&["apply-aaaaaaaa-1-x"], 8, None, "applied by apply-aaaaaaaa: 8 done");
         check(&["apply-aaaaaaaa-1-x", "apply-aaaaaaaa-1-y"], 8, None, "applied by 2 runs: 8 done");
-        check(&[], 0, Some("bbbbbbbb-1"), "overtaken by bbbbbbbb");
-        check(&["apply-aaaaaaaa-1-x"], 1, Some("b"), "applied by apply-aaaaaaaa: 1 done; overtaken by b");
+        check(&[], 0, Some("bbbbbbbb-1"), "superseded by bbbbbbbb");
+        check(&["apply-aaaaaaaa-1-x"], 1, Some("b"), "applied by apply-aaaaaaaa: 1 done; superseded by b");
     }
 }

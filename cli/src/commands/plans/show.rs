@@ -24,7 +24,7 @@ struct PlanOutput<'a> {
     tally: RunTally,
     applied_by: &'a [RunId],
     applied: usize,
-    overtaken_by: Option<&'a RunId>,
+    superseded_by: Option<&'a RunId>,
 }
 
 /// A record, and what has become since of what it left to a person. Where nobody can say that, it may all wait still.
@@ -33,7 +33,7 @@ pub(super) fn show(
     sequel: Result<ApprovalStatus, StoreError>,
     json: bool,
 ) -> Result<CommandStatus, CommandError> {
-    let trouble = sequel.as_ref().err().map(|error| format!("what has become of it since cannot be read: {error}"));
+    let trouble = sequel.as_ref().err().map(|error| format!("what happened since cannot be read: {error}"));
     if let Some(trouble) = &trouble {
         screen::warn(trouble);
     }
@@ -47,7 +47,7 @@ pub(super) fn show(
             tally,
             applied_by: &sequel.applied_by,
             applied: sequel.done(),
-            overtaken_by: sequel.overtaken_by.as_ref(),
+            superseded_by: sequel.superseded_by.as_ref(),
         })?;
     } else {
         print_record(record, &sequel, tally);
@@ -75,18 +75,21 @@ fn print_record(record: &RunRecord, sequel: &ApprovalStatus, tally: RunTally) {
     }
     if !record.skipped.is_empty() {
         let skipped = record.skipped.iter().map(|(why, whom)| format!("{} {why}", whom.len()));
-        screen::print_line(format!("left alone: {}", skipped.collect::<Vec<_>>().join(", ")));
+        screen::print_line(format!("skipped: {}", skipped.collect::<Vec<_>>().join(", ")));
     }
     screen::print_line(totals(record, tally));
     if !sequel.applied_by.is_empty() {
         let by: Vec<&str> = sequel.applied_by.iter().map(RunId::as_str).collect();
         screen::print_line(format!("applied by {}: {} done", by.join(", "), sequel.done()));
     }
-    if let Some(by) = &sequel.overtaken_by {
-        screen::print_line(format!("overtaken by {by}, which has found again what is left:  curfew plans {by}"));
+    if let Some(by) = &sequel.superseded_by {
+        screen::print_line(format!("superseded by {by}, which has what remains:  curfew plans {by}"));
     }
     if tally.waiting > 0 {
-        screen::print_line(format!("\nCarry out what waits, each item checked again:  curfew apply {}", record.run));
+        screen::print_line(format!(
+            "\nCarry out what awaits approval, each item checked again:  curfew apply {}",
+            record.run
+        ));
     }
 }
 
@@ -143,7 +146,7 @@ fn outcome(record: &RunRecord, sequel: &ApprovalStatus, step: &RecordedStep) -> 
     match sequel.settled.get(&(step.region.clone(), step.resource.clone())) {
         Some(OutcomeKind::Done) => "applied",
         Some(outcome) => outcome_name(*outcome),
-        None if sequel.overtaken_by.is_some() => "overtaken",
+        None if sequel.superseded_by.is_some() => "superseded",
         None => "waits",
     }
 }
@@ -157,7 +160,7 @@ fn what(RecordedStep { what, name, .. }: &RecordedStep) -> String {
 
 fn why(step: &RecordedStep) -> String {
     let evidence = &step.evidence;
-    let notify_only = evidence.notify_only().map(|why| format!("; only told: {}", why.explain())).unwrap_or_default();
+    let notify_only = evidence.notify_only().map(|why| format!("; notify only: {}", why.explain())).unwrap_or_default();
     format!("{}: {}{notify_only}", evidence.rule, evidence.describe(&step.action))
 }
 
@@ -194,7 +197,7 @@ fn totals(record: &RunRecord, tally: RunTally) -> String {
     let counts: Vec<String> =
         counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     let mut totals = format!("total: {}", if counts.is_empty() { "nothing".to_owned() } else { counts.join(", ") });
-    for (rate, what) in [(saved, "saved"), (would_save, "of what is only observed"), (at_stake, "of what waits")] {
+    for (rate, what) in [(saved, "saved"), (would_save, "in observe mode"), (at_stake, "of what waits")] {
         if rate > Rate::ZERO {
             let _ = write!(totals, "; {} {what}", worth(&record.function, rate));
         }
@@ -223,7 +226,7 @@ pub(crate) fn minute(at: Timestamp) -> String {
 pub(crate) fn worth(function: &str, rate: Rate) -> String {
     match function {
         _ if rate == Rate::ZERO => "-".to_owned(),
-        "reap-volumes" => money::format_monthly_rate(Some(rate)).replace(" a month", "/mo"),
+        "reap-volumes" => money::format_monthly_rate_shortly(rate),
         _ => rate.to_string(),
     }
 }

@@ -1,33 +1,44 @@
 //! Records that could not be read.
 
-use std::collections::BTreeMap;
+use store::StoreError;
 
 /// The same refusal of many is one warning.
 #[derive(Default)]
 pub(super) struct UnreadRecords {
-    /// By the refusal without its record's key: that key, and the refusal whole.
-    refusals: BTreeMap<String, Vec<String>>,
-    count: usize,
+    /// The first of each, and how many there were.
+    refusals: Vec<(StoreError, usize)>,
 }
 
 impl UnreadRecords {
-    pub(super) fn add(&mut self, key: &str, refusal: &str) {
-        self.count += 1;
-        // AWS repeats the key in what it says.
-        self.refusals.entry(refusal.replace(key, "plans/…")).or_default().push(refusal.to_owned());
+    pub(super) fn add(&mut self, refusal: StoreError) {
+        match self.refusals.iter_mut().find(|(first, _)| is_alike(first, &refusal)) {
+            Some((_, count)) => *count += 1,
+            None => self.refusals.push((refusal, 1)),
+        }
     }
 
-    pub(super) const fn count(&self) -> usize {
-        self.count
+    pub(super) fn count(&self) -> usize {
+        self.refusals.iter().map(|(_, count)| count).sum()
     }
 
     /// Of so many records that were to be read.
     pub(super) fn warnings(&self, total: usize) -> Vec<String> {
-        let each = self.refusals.iter().map(|(of_any, refusals)| {
-            let refusal = if let [one] = refusals.as_slice() { one } else { of_any };
-            format!("{} of {total} records could not be read: {refusal}", refusals.len())
+        let each = self.refusals.iter().map(|(first, count)| {
+            let which = if *count == 1 { "" } else { ", the first of them" };
+            format!("{count} of {total} records could not be read{which}: {first}")
         });
         each.collect()
+    }
+}
+
+/// Whether the same mends both. What is wrong in a document is its own.
+fn is_alike(one: &StoreError, other: &StoreError) -> bool {
+    match (one, other) {
+        (
+            StoreError::Call { action, advice, .. },
+            StoreError::Call { action: other_action, advice: other_advice, .. },
+        ) => (action, advice) == (other_action, other_advice),
+        _ => false,
     }
 }
 
@@ -35,26 +46,21 @@ impl UnreadRecords {
 mod tests {
     use super::*;
 
-    fn check(refusals: &[(&str, &str)], total: usize, expect: &[&str]) {
-        let mut unread = UnreadRecords::default();
-        for (key, refusal) in refusals {
-            unread.add(key, refusal);
-        }
-        assert_eq!(unread.count(), refusals.len());
-        assert_eq!(unread.warnings(total), expect);
+    fn denied(key: &str) -> StoreError {
+        StoreError::call("s3:GetObject", format!("s3://b/{key}"), Some("AccessDenied"), "No")
     }
 
     #[test]
     fn the_same_refusal_is_said_once_and_another_one_by_itself() {
-        check(&[], 3, &[]);
-        let denied = "GET s3://b/plans/1 failed: no GetObject on arn:aws:s3:::b/plans/1";
-        check(&[("plans/1", denied)], 3, &[&format!("1 of 3 records could not be read: {denied}")]);
-        let many = [("plans/1", denied), ("plans/2", &denied.replace("plans/1", "plans/2"))];
-        let once =
-            "2 of 3 records could not be read: GET s3://b/plans/… failed: no GetObject on arn:aws:s3:::b/plans/…";
-        check(&many, 3, &[once]);
-        let damaged = "s3://b/plans/3 cannot be understood";
-        let other = format!("1 of 3 records could not be read: {damaged}");
-        check(&[many[0], many[1], ("plans/3", damaged)], 3, &[once, &other]);
+        let mut unread = UnreadRecords::default();
+        assert_eq!((unread.count(), unread.warnings(3)), (0, Vec::new()));
+        unread.add(denied("plans/1"));
+        assert_eq!(unread.warnings(3), [format!("1 of 3 records could not be read: {}", denied("plans/1"))]);
+        unread.add(denied("plans/2"));
+        let too_large = StoreError::TooLarge { address: "s3://b/plans/3".to_owned(), bytes: 2, bytes_max: 1 };
+        unread.add(too_large.clone());
+        let once = format!("2 of 3 records could not be read, the first of them: {}", denied("plans/1"));
+        assert_eq!(unread.warnings(3), [once, format!("1 of 3 records could not be read: {too_large}")]);
+        assert_eq!(unread.count(), 3);
     }
 }

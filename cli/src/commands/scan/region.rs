@@ -20,7 +20,7 @@ use reaping::volumes::wants_its_source;
 use store::Store;
 
 /// For each list of a region, and for its metrics: tens of thousands of instances take a minute or two.
-const PATIENCE: Duration = Duration::from_mins(5);
+const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Of instances and of volumes: each that cannot be read is one gap of the region.
 const LISTS: usize = 2;
@@ -89,10 +89,10 @@ async fn instances(
     policy: &Policy,
     now: Timestamp,
 ) -> PartialFindings {
-    let Observation { items, mut gaps } = cloud::instances(aws, std::slice::from_ref(region), PATIENCE).await;
+    let Observation { items, mut gaps } = cloud::instances(aws, std::slice::from_ref(region), TIMEOUT).await;
     let jobs = match store {
         Some(store) => {
-            let (jobs, unread) = execution::load_job_states(store, &items, aws.home(), PATIENCE).await;
+            let (jobs, unread) = execution::load_job_states(store, &items, aws.home(), TIMEOUT).await;
             gaps.extend(unread);
             jobs
         }
@@ -103,7 +103,7 @@ async fn instances(
     let (activity, memory) = (ActivityCache::default(), NotificationLogs::default());
     let due = usage_queries(&seen, &activity, &memory, policy, now);
     let lines = IdleThresholds { metrics: &policy.config.metrics, idle: &policy.config.idle };
-    let (found, unanswered) = execution::usages(aws, region, &due, lines, now, PATIENCE).await;
+    let (found, unanswered) = execution::usages(aws, region, &due, lines, now, TIMEOUT).await;
     let is_answered = unanswered.is_empty();
     gaps.extend(unanswered);
     let learnt = learn_usage(&seen, &due, found, &activity, policy, now);
@@ -115,7 +115,7 @@ async fn instances(
 
 async fn volumes(aws: &Aws, region: &Region, policy: &Policy, now: Timestamp) -> PartialFindings {
     let source = |volume: &_| wants_its_source(volume, &policy.config);
-    let mut storage = cloud::operator::unattached(aws, region, PATIENCE, source).await;
+    let mut storage = cloud::operator::unattached(aws, region, TIMEOUT, source).await;
     let findings = scan::volumes(&storage, policy, now);
     let gaps = std::mem::take(&mut storage.volumes.gaps);
     PartialFindings { seen: storage.volumes.items.len(), unjudged: 0, findings, gaps }

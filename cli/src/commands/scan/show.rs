@@ -58,7 +58,7 @@ impl ScanProgress {
         } else if looked.saw_nothing() {
             "could not be seen".to_owned()
         } else {
-            let incomplete = if gaps.is_empty() { "" } else { ", not all of it seen" };
+            let incomplete = if gaps.is_empty() { "" } else { ", seen in part" };
             let found = if findings.is_empty() {
                 "nothing found".to_owned()
             } else {
@@ -90,12 +90,14 @@ impl ScanProgress {
         if found.saw_nothing || !found.unanswered.is_empty() {
             return;
         }
-        let deploy = "`make deploy` puts Curfew in place, which only tells until you let it act";
+        let deploy = "`make deploy` deploys Curfew, which only notifies until you let it act";
         match found.findings.first().map(|finding| &finding.resource) {
             Some(resource) if is_deployed => {
-                self.print(format_args!("Next: `curfew explain {resource}` says what every rule finds of one."));
+                self.print(format_args!("Next: `curfew explain {resource}` explains how each rule judges a resource."));
             }
-            Some(resource) => self.print(format_args!("Next: `curfew explain {resource}` says why; {deploy}.")),
+            Some(resource) => {
+                self.print(format_args!("Next: `curfew explain {resource}` explains a finding; {deploy}."));
+            }
             None if is_deployed => {}
             None => self.print(format_args!("Next: {deploy}.")),
         }
@@ -104,12 +106,12 @@ impl ScanProgress {
 
 /// What could not be seen: the same refusal of several regions once, as that of several calls; and who was refused.
 pub(super) fn gaps(found: &ScanResult, context: &CommandContext) {
-    let mut regions_of: BTreeMap<(bool, &str, &str), BTreeSet<&Region>> = BTreeMap::new();
+    let mut regions_of: BTreeMap<(bool, String, &str), BTreeSet<&Region>> = BTreeMap::new();
     for gap in &found.gaps {
         let forbidden = gap.kind == GapKind::ForbiddenRegion;
-        regions_of.entry((forbidden, &gap.error, &gap.call)).or_default().insert(&gap.region);
+        regions_of.entry((forbidden, gap.in_command(), &gap.call)).or_default().insert(&gap.region);
     }
-    let mut calls_of: BTreeMap<(bool, &str, BTreeSet<&Region>), Vec<&str>> = BTreeMap::new();
+    let mut calls_of: BTreeMap<(bool, String, BTreeSet<&Region>), Vec<&str>> = BTreeMap::new();
     for ((forbidden, error, call), regions) in regions_of {
         calls_of.entry((forbidden, error, regions)).or_default().push(call);
     }
@@ -118,7 +120,6 @@ pub(super) fn gaps(found: &ScanResult, context: &CommandContext) {
         if forbidden {
             screen::progress(plain(&format!("Not looked at, as the organisation forbids it: {regions}")));
         } else {
-            let error = crate::command_error::for_who_waits(error);
             screen::warn(plain(&format!("{} failed in {regions}: {error}", calls.join(", "))));
         }
     }
@@ -168,7 +169,10 @@ fn by_kind(findings: &[ScanFinding]) -> String {
     });
     let kinds = kinds.collect::<Vec<_>>().join("; ");
     let twice = findings.iter().any(|finding| finding.kinds.len() > 1);
-    format!("By finding, a month: {kinds}.{}", if twice { " What is of two counts in each." } else { "" })
+    format!(
+        "By finding, a month: {kinds}.{}",
+        if twice { " Resources with two findings are counted twice." } else { "" }
+    )
 }
 
 /// What is in no total, since nobody saw it.

@@ -11,7 +11,7 @@ use crate::command_error::CommandError;
 use crate::screen;
 
 /// An event wakes run-jobs at once, and its schedule a minute later at most.
-const PATIENCE: Duration = Duration::from_mins(3);
+const TIMEOUT: Duration = Duration::from_mins(3);
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Until this very document is answered.
@@ -20,22 +20,22 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Where nobody answers in time.
 pub(super) async fn wait(store: &Store, submitted: &SubmittedSpec) -> Result<InboxAnswer, CommandError> {
     screen::progress("waiting for the answer");
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         if let Some(answer) = store.read_answers(&submitted.key).await?.to(&submitted.object) {
             return Ok(answer.clone());
         }
         if Instant::now() + LOOK_EVERY > deadline {
             return Err(CommandError::with(
-                format!("{} was submitted, and nobody has answered it within {PATIENCE:?}", submitted.key),
-                "curfew doctor says whether run-jobs runs; it is answered as soon as it does",
+                format!("{} was submitted, and got no answer within {TIMEOUT:?}", submitted.key),
+                "curfew doctor checks whether run-jobs runs; the answer comes as soon as it does",
             ));
         }
         sleep(LOOK_EVERY).await;
     }
 }
 
-/// The key of a document of that name that is there, and that nobody has answered; `None` where there is none.
+/// The key of a document of that name that is there, and that nobody has answered; `None` if there is none.
 pub(super) async fn unanswered(store: &Store, team: &TeamName, name: &JobName) -> Result<Option<String>, CommandError> {
     let key = store::submission_key(team, name);
     let Some(submission) = store.read_submission(&key).await? else { return Ok(None) };

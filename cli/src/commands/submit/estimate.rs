@@ -6,7 +6,9 @@ use std::time::Duration;
 use billing::price::{PriceBook, PriceDocument};
 use cloud::CallError;
 use cloud::jobs::AnswerCache;
-use jobs::{Candidate, CapacityPool, JobTerms, MachineImage, WorstCase, image_source, prices_wanted, rank};
+use jobs::{
+    Candidate, CapacityPool, JobTerms, LaunchObstacle, MachineImage, WorstCase, image_source, prices_wanted, rank,
+};
 use model::config::Config;
 use model::id::Region;
 use model::image_source::ImageSource;
@@ -18,7 +20,7 @@ use crate::context::CommandContext;
 use crate::screen;
 
 /// The Price List has so long to answer; what it does not say by then is taken from the tables.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What would come of a job that was launched now.
 #[derive(Debug, Serialize)]
@@ -31,7 +33,7 @@ pub(super) struct JobEstimate {
     pub(super) nowhere: Option<String>,
 }
 
-/// `None` where somebody did not answer; who and why is told.
+/// `None` if somebody did not answer; who and why is told.
 pub(super) async fn estimate_job(
     context: &CommandContext,
     store: &Store,
@@ -61,7 +63,7 @@ pub(super) async fn estimate_job(
             candidates: ranking.candidates,
             nowhere: None,
         },
-        Err(why) => JobEstimate { candidates: Vec::new(), worst_case: None, nowhere: Some(why) },
+        Err(why) => JobEstimate { candidates: Vec::new(), worst_case: None, nowhere: Some(why.to_string()) },
     })
 }
 
@@ -77,7 +79,7 @@ async fn images(
     config: &Config,
     pools: &[CapacityPool],
     terms: &JobTerms,
-) -> (Vec<(Region, MachineImage)>, Vec<String>) {
+) -> (Vec<(Region, MachineImage)>, Vec<LaunchObstacle>) {
     let source = &image_source(terms, config);
     let wanted: BTreeSet<(&Region, &str)> =
         pools.iter().map(|pool| (&pool.region, pool.architecture.as_str())).collect();
@@ -115,7 +117,7 @@ async fn prices(
         }
     };
     let wanted = prices_wanted(terms, pools, &known, config, context.now);
-    for gap in cloud::prices(&context.aws, &mut known, &wanted, context.now, PATIENCE).await {
+    for gap in cloud::prices(&context.aws, &mut known, &wanted, context.now, TIMEOUT).await {
         screen::warn(describe_gap(&gap));
     }
     PriceBook::from_document(known, &config.prices, context.now)

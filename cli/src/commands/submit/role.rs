@@ -38,7 +38,7 @@ pub(super) async fn missing(
         MachineRole::Named(profile) => profile.to_owned(),
         MachineRole::Team => match team_role(team) {
             Ok(profile) => profile,
-            Err(why) => return Some(why),
+            Err(why) => return Some(why.to_string()),
         },
     };
     match has_instance_profile(&context.aws, &profile).await {

@@ -15,26 +15,24 @@ use crate::screen;
 
 const TEMPLATE: &str = include_str!("../../../../deploy/team-role.yaml");
 
-/// Make the role of a team's machines
+/// Create the role of a team's machines
 ///
 /// Deploys a CloudFormation stack with one role and its instance profile. The role reaches the team's part of the state bucket and no
-/// other. Jobs of the team that were held for want of it go on by themselves.
+/// other. Jobs of the team that wait for it continue by themselves.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Once more for the same team it brings the role up to date: options that are given replace what was given before.\n\n\
+#[command(after_help = "Run it again to update the role: options replace their earlier values.\n\n\
                   Permissions: cloudformation:CreateStack, UpdateStack and DescribeStacks; iam:CreateRole, PutRolePolicy, \
                   CreateInstanceProfile and what CloudFormation needs besides, as docs/command.md lists it.\n\n\
                   Example:\n  curfew team create vision\n  \
-                  curfew team create vision --secret-arn arn:aws:ssm:us-east-1:123456789012:parameter/token"
-)]
+                  curfew team create vision --secret-arn arn:aws:ssm:us-east-1:123456789012:parameter/token")]
 pub(crate) struct Create {
-    /// The team, as its folder of the inbox is called
+    /// Name of the team, as its folder of the inbox
     #[arg(value_name = "TEAM")]
     team: TeamName,
-    /// A secret, or a parameter of Systems Manager, that its jobs may read; may be repeated
+    /// Let its jobs read this secret or parameter of Systems Manager; may be repeated
     #[arg(long, value_name = "ARN")]
     secret_arn: Vec<String>,
-    /// An IAM policy that lets its jobs reach their own data; may be repeated
+    /// Attach this IAM policy, by which its jobs reach their own data; may be repeated
     #[arg(long, value_name = "ARN")]
     policy_arn: Vec<String>,
 }
@@ -72,9 +70,9 @@ impl Create {
         let is_changed = match before {
             None => create_team_stack(&context.aws, &request).await.map(|()| true)?,
             Some(found) if found.team.as_deref() != Some(&team_folder(&self.team)) => {
-                let whose = found.team.unwrap_or_else(|| "none of Curfew's".to_owned());
-                let problem = format!("there is a stack {stack} already, and its team is {}", screen::plain(&whose));
-                return Err(CommandError::with(problem, "look what it is for, and delete it if it is nobody's"));
+                let owner = found.team.unwrap_or_else(|| "unknown".to_owned());
+                let problem = format!("there is a stack {stack} already, and its team is {}", screen::plain(&owner));
+                return Err(CommandError::with(problem, "find out what it is for, and delete it if it is unused"));
             }
             Some(found) if !is_done(&found.status) => return Err(not_done(&stack, Some(&found))),
             Some(_) => update_team_stack(&context.aws, &request).await?,
@@ -100,7 +98,7 @@ impl Create {
                 "{}: role and instance profile {role} {outcome} (stack {stack})",
                 self.team
             )));
-            screen::progress("Jobs that were held for want of it are launched within a few minutes:  curfew jobs");
+            screen::progress("Jobs that waited for it are launched within a few minutes:  curfew jobs");
         }
         Ok(CommandStatus::Success)
     }

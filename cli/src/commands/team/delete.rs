@@ -17,7 +17,7 @@ use crate::screen;
 /// Delete the role of a team's machines
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Machines that have the role lose its permissions at once, and with them their checkpoints and results. So it is refused \
+    after_help = "Machines with the role lose its permissions at once, and with them their checkpoints and results. So it is refused \
                   while the team has unfinished jobs. What the team keeps in the state bucket stays.\n\n\
                   Example:\n  curfew team delete vision"
 )]
@@ -28,7 +28,7 @@ pub(crate) struct Delete {
     /// Delete it although the team has unfinished jobs
     #[arg(long)]
     force: bool,
-    /// Do not ask
+    /// Act without asking
     #[arg(long)]
     yes: bool,
 }

@@ -9,10 +9,10 @@ use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::screen::{self, ColumnAlignment, Table, plain};
 
-/// List the teams, and which of them have a role for their machines
+/// List the teams, and whether their machines have a role
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Teams are those that the configuration names, and those of which a job was ever accepted. Exit codes: 0 no team lacks a \
+    after_help = "Lists the teams of the configuration, and those with any accepted job. Exit codes: 0 no team lacks a \
                   role that it needs; 1 one does; 2 an error, or an incomplete result.\n\n\
                   Example:\n  curfew team list"
 )]

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use billing::restoration::Restoration;
+use cloud::CallError;
 use cloud::operator::{LocateResult, ResourceKind, create_volume, locate, start};
-use cloud::{CallError, CallErrorKind};
 use jiff::Timestamp;
 use model::id::{Region, ResourceId};
 use model::instance::{Instance, InstanceState};
+use model::observation::ObservedResource;
 use model::volume::VolumeState;
-use plan::ObservedResource;
 use tokio::time::{Instant, sleep};
 
 use crate::command_error::describe_call_error;
@@ -17,7 +17,7 @@ use crate::context::CommandContext;
 use crate::screen;
 
 /// An instance runs within seconds, bare metal within minutes; a volume is available within seconds.
-const PATIENCE: Duration = Duration::from_mins(3);
+const TIMEOUT: Duration = Duration::from_mins(3);
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 /// For so long EC2 may show what was before, or not know what is new (EC2 API reference, "Eventual consistency").
 const NOT_YET: Duration = Duration::from_secs(30);
@@ -34,9 +34,9 @@ fn not_done(why: impl Into<String>) -> UndoFailure {
 
 impl From<CallError> for UndoFailure {
     fn from(error: CallError) -> Self {
-        let more = match error.kind {
-            CallErrorKind::Unanswered => "; nobody can say whether it was done: undo it again, which does it once only",
-            _ if error.message.starts_with("IdempotentParameterMismatch") => {
+        let more = match error.code.as_deref() {
+            _ if error.kind.is_unanswered() => "; its result is unknown: run undo again, which does it only once",
+            Some("IdempotentParameterMismatch") => {
                 "; within the last day it was made again with other tags: --again makes another"
             }
             _ => "",
@@ -51,18 +51,18 @@ pub(super) async fn start_instance(context: &CommandContext, before: &Instance) 
     let asked = start(&context.aws, region, id).await;
     let unanswered = match asked {
         Ok(()) => None,
-        Err(error) if error.kind == CallErrorKind::Unanswered => Some(error),
+        Err(error) if error.kind.is_unanswered() => Some(error),
         Err(error) => return Err(error.into()),
     };
     let began = Instant::now();
-    let mut told = None;
-    while began.elapsed() < PATIENCE {
+    let mut shown = None;
+    while began.elapsed() < TIMEOUT {
         if let LocateResult::Here(seen) = locate_resource(context, region, ResourceKind::Instance, id).await
             && let Some(now) = seen.instance()
         {
             match now.state {
                 InstanceState::Running => return Ok(()),
-                InstanceState::Pending => print_if_new(&mut told, &format!("{id} is starting")),
+                InstanceState::Pending => print_if_new(&mut shown, &format!("{id} is starting")),
                 // A new life that is over already; or the old one, which EC2 still shows.
                 _ if now.launched_at != before.launched_at || began.elapsed() > NOT_YET => {
                     return Err(match unanswered {
@@ -75,7 +75,7 @@ pub(super) async fn start_instance(context: &CommandContext, before: &Instance) 
         }
         sleep(BETWEEN_LOOKS).await;
     }
-    Err(not_done(format!("EC2 took the start, but {id} does not run after {} s: look at it again", PATIENCE.as_secs())))
+    Err(not_done(format!("EC2 took the start, but {id} does not run after {} s: look at it again", TIMEOUT.as_secs())))
 }
 
 /// AWS re:Post, knowledge center, `kms-iam-ec2-permission`: with volumes under a customer's key, whoever starts it must be allowed to make EC2 a grant for the key.
@@ -83,9 +83,9 @@ fn came_to_nothing(instance: &Instance) -> String {
     let code = instance.state_reason.as_deref().unwrap_or("no reason");
     let advice = match instance.last_start_failed() {
         Some(code) if code.contains("InternalError") => {
-            "; as a rule the KMS key of an encrypted volume: grant kms:CreateGrant on it to whoever starts the instance"
+            "; as a rule the KMS key of an encrypted volume: grant kms:CreateGrant on it to the caller"
         }
-        Some(_) => "; AWS has none of its type there at the moment: try again later",
+        Some(_) => "; AWS has no capacity for its type there now: try again later",
         None => "",
     };
     format!("EC2 took the start and gave it up ({code}){advice}")
@@ -101,8 +101,8 @@ pub(super) async fn restore_volume(
     let made = create_volume(&context.aws, restoration, &token).await?;
     let Restoration { region, snapshot, .. } = restoration;
     let began = Instant::now();
-    let mut told = None;
-    while began.elapsed() < PATIENCE {
+    let mut shown = None;
+    while began.elapsed() < TIMEOUT {
         match locate_resource(context, region, ResourceKind::Volume, &made).await {
             LocateResult::Here(seen) => match *seen {
                 ObservedResource::Volume(volume)
@@ -111,7 +111,7 @@ pub(super) async fn restore_volume(
                     return Ok(made);
                 }
                 ObservedResource::Volume(volume) if volume.state == VolumeState::Creating => {
-                    print_if_new(&mut told, &format!("{made} is being made"));
+                    print_if_new(&mut shown, &format!("{made} is being made"));
                 }
                 _ => return Err(not_done(given_up(&made, snapshot))),
             },
@@ -120,7 +120,7 @@ pub(super) async fn restore_volume(
         }
         sleep(BETWEEN_LOOKS).await;
     }
-    Err(not_done(format!("{made} is not available after {} s: look at it again", PATIENCE.as_secs())))
+    Err(not_done(format!("{made} is not available after {} s: look at it again", TIMEOUT.as_secs())))
 }
 
 /// EC2 API reference, `CreateVolume`: the KMS key is checked asynchronously, so that the call can succeed and the volume fail.
@@ -148,9 +148,9 @@ async fn locate_resource(
 }
 
 /// Says what is new.
-fn print_if_new(told: &mut Option<String>, news: &str) {
-    if told.as_deref() != Some(news) {
+fn print_if_new(shown: &mut Option<String>, news: &str) {
+    if shown.as_deref() != Some(news) {
         screen::progress(news);
-        *told = Some(news.to_owned());
+        *shown = Some(news.to_owned());
     }
 }

@@ -6,9 +6,9 @@ use cloud::operator::{ResourceKind, snapshots_of, volumes_from};
 use model::curfew_tags::StoppedTag;
 use model::id::{Region, ResourceId};
 use model::instance::Instance;
+use model::observation::ObservedResource;
 use operator::undo;
 use operator::undo::NothingToUndo;
-use plan::ObservedResource;
 
 use super::trail::{AuditTrail, RecordedAction, TrailResult};
 use crate::command_error::{describe_call_error, describe_gap};
@@ -79,9 +79,6 @@ impl UndoSearch<'_> {
                 Some(nothing) => (Some(volume.region), (way_of(nothing), None)),
                 None => self.deleted(&volume.id, None).await,
             },
-            (_, Ok(ObservedResource::Budget { region, .. })) => {
-                (Some(region), (none("it is a budget".to_owned()), None))
-            }
             (ResourceKind::Volume, Err(missing)) => self.deleted(&named.id, Some(&missing.unseen)).await,
             (_, Err(MissingResource { why, unseen })) if !unseen.is_empty() => (None, (unknown(why), None)),
             (ResourceKind::Instance, Err(MissingResource { why, .. })) => {
@@ -126,7 +123,7 @@ impl UndoSearch<'_> {
             {
                 let first = snapshots.gaps.first().map(describe_gap);
                 let first = first.unwrap_or_else(|| unseen.iter().map(Region::as_str).collect::<Vec<_>>().join(", "));
-                return (None, (unknown(format!("nobody can say what is left of it: {first}")), None));
+                return (None, (unknown(format!("its remains are unknown: {first}")), None));
             }
             Err(NothingToUndo::Gone(why)) => {
                 return (None, with_trail(why, self.trail.find_deletion(volume, None).await));
@@ -147,7 +144,7 @@ impl UndoSearch<'_> {
         };
         let region = restoration.region.clone();
         if unseen.contains(&region) {
-            let why = format!("nobody can say whether it is gone: {region} did not answer");
+            let why = format!("whether it is gone is unknown: {region} did not answer");
             return (Some(region), (unknown(why), None));
         }
         let ended = match self.trail.find_deletion(volume, deleted_at).await {
@@ -162,10 +159,7 @@ impl UndoSearch<'_> {
         let made = match volumes_from(&self.context.aws, region, snapshot).await {
             Ok(made) => made,
             Err(error) => {
-                return unknown(format!(
-                    "nobody can say whether it was made again already: {}",
-                    describe_call_error(&error)
-                ));
+                return unknown(format!("whether it was restored already is unknown: {}", describe_call_error(&error)));
             }
         };
         match undo::restored_already(&restoration, &made) {
@@ -195,9 +189,9 @@ const fn unknown(why: String) -> UndoMethod {
 /// Why something is gone for good, and who ended it.
 fn with_trail(why: String, found: TrailResult) -> (UndoMethod, Option<RecordedAction>) {
     match found {
-        TrailResult::Ended(ended) => (none(format!("{why}; it was ended by {ended}")), Some(ended)),
+        TrailResult::Ended(ended) => (none(format!("{why}; that was {ended}")), Some(ended)),
         TrailResult::Silent { since } => {
-            (none(format!("{why}; by the audit trail, Curfew has not ended it since {since}")), None)
+            (none(format!("{why}; by the audit trail, Curfew has neither stopped nor deleted it since {since}")), None)
         }
         TrailResult::Unread => (none(why), None),
     }

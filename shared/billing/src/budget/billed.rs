@@ -33,8 +33,8 @@ pub struct BilledDays {
 }
 
 impl BilledDays {
-    /// Those of the month that AWS has billed by now, and that the ledger has whole, which was begun at `since`; `None` where
-    /// there are none yet.
+    /// Those of the month that AWS has billed by now, and that the ledger has whole, which was begun at `since`; `None` if there are none
+    /// yet.
     #[must_use]
     pub fn billed(period: &BudgetMonth, since: Timestamp, now: Timestamp) -> Option<Self> {
         let day = |at: Timestamp| at.to_zoned(TimeZone::UTC).date();
@@ -63,8 +63,8 @@ fn midnight(date: Date) -> Option<Timestamp> {
     Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }
 
-/// The days to ask about now; `None` where it was asked within a day, answered or not, or nothing is billed yet. `account` is the
-/// account's document.
+/// The days to ask about now; `None` if it was asked within a day, answered or not, or nothing is billed yet. `account` is the account's
+/// document.
 #[must_use]
 pub fn due(account: &Budget, period: &BudgetMonth, since: Timestamp, now: Timestamp) -> Option<BilledDays> {
     if asked_at(account).is_some_and(|asked_at| now.duration_since(asked_at).abs() < ASK_EVERY) {
@@ -89,7 +89,7 @@ impl Budget {
     }
 }
 
-/// Micro-USD of an amount as Cost Explorer writes it, such as `-12.3456789012`, to the nearest; `None` where it is none.
+/// Micro-USD of an amount as Cost Explorer writes it, such as `-12.3456789012`, to the nearest; `None` if it is none.
 #[must_use]
 pub fn usd_micros(text: &str) -> Option<i128> {
     let (is_negative, unsigned) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
@@ -108,7 +108,6 @@ pub fn usd_micros(text: &str) -> Option<i128> {
 /// What AWS billed of EC2 compute and EBS in those days.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CostExplorerBill {
-    /// The days.
     pub days: BilledDays,
     /// Micro-USD by instance type; what has none, as volumes, is under `NoInstanceType`.
     pub by_type: BTreeMap<TypeName, i128>,

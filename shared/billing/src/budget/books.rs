@@ -37,7 +37,7 @@ pub struct BudgetLimit {
 }
 
 impl BudgetLimit {
-    /// `None` where nobody set a budget. What belongs to no team has none, even where a team is called so.
+    /// `None` if nobody set a budget. What belongs to no team has none, even where a team is called so.
     #[must_use]
     pub fn from_config(holder: &BudgetHolder, config: &Config, ceiling: Mode) -> Option<Self> {
         let (usd, over_budget, mode) = match holder {
@@ -168,7 +168,7 @@ impl<'a> BudgetBooks<'a> {
 
     /// The documents as they are to be written, from those that are `stored`.
     #[must_use]
-    pub fn standings(&self, stored: &BTreeMap<BudgetHolder, Budget>) -> BTreeMap<BudgetHolder, Budget> {
+    pub fn documents(&self, stored: &BTreeMap<BudgetHolder, Budget>) -> BTreeMap<BudgetHolder, Budget> {
         let nothing = Budget::default();
         let of = |holder: BudgetHolder| {
             let budget = self.budget_of(&holder, stored.get(&holder).unwrap_or(&nothing));

@@ -13,7 +13,6 @@ use crate::price::PriceSource;
 /// What is over of one team.
 #[derive(Default)]
 struct FinishedSpends {
-    /// The dearest.
     dearest: Vec<Spend>,
     /// Those that ran longest at an unknown price.
     unpriced: Vec<Spend>,

@@ -97,7 +97,7 @@ fn unknown(budget: &Budget) -> Vec<String> {
         let time = SignedDuration::from_secs(i64::try_from(first.seconds).unwrap_or(i64::MAX));
         let others = if rest.is_empty() { String::new() } else { format!("; and {}", others(rest.len())) };
         found.push(format!(
-            "Not counted, for nobody knows the price: {} ({}, {}), which ran for {}{others}.",
+            "Not counted, because the price is unknown: {} ({}, {}), which ran for {}{others}.",
             first.resource,
             first.what,
             first.region,
@@ -106,11 +106,11 @@ fn unknown(budget: &Budget) -> Vec<String> {
     }
     if !budget.tables.is_empty() {
         let tables: Vec<&str> = budget.tables.iter().map(String::as_str).collect();
-        found.push(format!("Not all prices are of the Price List: some are of the {}.", tables.join(", and of the ")));
+        found.push(format!("Some prices are not from the Price List, but from the {}.", tables.join(", and of the ")));
     }
     if budget.uncertain_usd.is_a_cent() {
         found.push(format!(
-            "Up to {} more may be spent, on what ended while nobody looked, or was not seen since.",
+            "Up to {} more may be spent, on resources with an unobserved stop, or not seen since.",
             budget.uncertain_usd
         ));
     }
@@ -144,7 +144,7 @@ pub(super) fn remedy(budget: &Budget, spends: &[&Spend], period: &BudgetMonth, n
     let lasts = i64::try_from(left.lasts_at(burn).unwrap_or_default()).unwrap_or(i64::MAX);
     let spent_at = now + SignedDuration::from_secs(lasts);
     let pace = format!(
-        "What runs now costs {burn}, which spends what is left by {spent_at}; {affordable} would last until the month ends at {}.",
+        "What runs now costs {burn}, which spends the remainder by {spent_at}; {affordable} would last until the month ends at {}.",
         period.to
     );
     let mut rest = burn;
@@ -157,7 +157,8 @@ pub(super) fn remedy(budget: &Budget, spends: &[&Spend], period: &BudgetMonth, n
     let ends = match rest > affordable {
         _ if chosen.is_empty() => {
             vec![
-                "Stopping instances saves none of that: it is volumes, or capacity that is paid for anyway.".to_owned(),
+                "Stopping instances saves none of that: it is for volumes, or for capacity that is paid for anyway."
+                    .to_owned(),
             ]
         }
         // All of them, and yet too much goes on.

@@ -20,7 +20,6 @@ pub struct ObservationGap {
     pub from: Timestamp,
     /// The first one after it, or when the document was made.
     pub to: Timestamp,
-    /// Where.
     pub regions: Vec<Region>,
 }
 
@@ -54,7 +53,7 @@ impl fmt::Display for ObservationGap {
     }
 }
 
-/// The longest, and how many there are besides; `None` where all was seen.
+/// The longest, and how many there are besides; `None` if all was seen.
 pub(super) fn describe_gaps(all: &[ObservationGap]) -> Option<String> {
     let (first, others) = all.split_first()?;
     let others = match others.len() {
@@ -62,5 +61,5 @@ pub(super) fn describe_gaps(all: &[ObservationGap]) -> Option<String> {
         1 => ", and 1 other time".to_owned(),
         others => format!(", and {others} other times"),
     };
-    Some(format!("{first}{others}; what began and ended in that time is in no figure"))
+    Some(format!("{first}{others}; no figure includes what started and stopped in that time"))
 }

@@ -22,7 +22,7 @@ pub use words::{BudgetFigure, shown};
 pub enum BudgetDataState {
     /// They are of the last hour.
     Fresh,
-    /// The month is over, and all of it is in them, but for its last minutes at most.
+    /// The month is over, and all of it is in them, except for its last minutes at most.
     Final,
     /// They are older than [`STALE_AFTER`], or ended as long before the month did.
     Stale,
@@ -41,7 +41,7 @@ pub struct BudgetRow {
     pub team: Option<TeamName>,
     /// Whether the figures still hold.
     pub state: BudgetDataState,
-    /// Whether more is spent than may be, as far as anybody knows.
+    /// Whether more is spent than may be, as far as known.
     pub over: bool,
     /// What is spent, in whole percent of the budget, rounded down; null without a budget.
     pub percent: Option<u64>,
@@ -49,13 +49,13 @@ pub struct BudgetRow {
     pub forecast_percent: Option<u64>,
     /// Whether more may be spent than the figures say: of something nobody knows the price, or when it ended, or how it goes on.
     pub at_least: bool,
-    /// The document; null where there is none.
-    pub standing: Option<Budget>,
+    /// The document; null if there is none.
+    pub budget: Option<Budget>,
 }
 
 impl BudgetRow {
-    fn from_document(holder: &BudgetHolder, standing: Option<Budget>, period: &BudgetMonth, now: Timestamp) -> Self {
-        let figures = standing.as_ref().filter(|budget| budget.as_of.is_some());
+    fn from_document(holder: &BudgetHolder, budget: Option<Budget>, period: &BudgetMonth, now: Timestamp) -> Self {
+        let figures = budget.as_ref().filter(|budget| budget.as_of.is_some());
         let share = |amount: Amount| amount.percent_of(figures?.budget_usd?);
         let percent = figures.and_then(|budget| share(budget.spent_usd));
         Self {
@@ -73,18 +73,18 @@ impl BudgetRow {
             percent,
             forecast_percent: figures.and_then(|budget| share(budget.forecast_usd?)),
             at_least: figures.is_some_and(is_incomplete),
-            standing,
+            budget,
         }
     }
 
     /// Whether somebody said what may be spent.
     fn is_limited(&self) -> bool {
-        self.standing.as_ref().is_some_and(|budget| budget.budget_usd.is_some())
+        self.budget.as_ref().is_some_and(|budget| budget.budget_usd.is_some())
     }
 
     /// The account first, as it has all; then whoever has a budget, the nearest to its end first; then the dearest.
     fn place(&self) -> impl Ord + use<> {
-        let spent = self.standing.as_ref().map_or(Amount::ZERO, |budget| budget.spent_usd);
+        let spent = self.budget.as_ref().map_or(Amount::ZERO, |budget| budget.spent_usd);
         (
             self.team.is_some(),
             self.state == BudgetDataState::Gone,
@@ -135,7 +135,6 @@ pub enum BudgetConclusion {
 /// The budgets of a month, in the order in which they are shown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BudgetOverview {
-    /// The month.
     pub period: BudgetMonth,
     /// One a budget; the account's first.
     pub rows: Vec<BudgetRow>,
@@ -190,9 +189,9 @@ impl BudgetOverview {
         if self.rows.iter().any(|row| row.over) { BudgetConclusion::OverBudget } else { BudgetConclusion::WithinBudget }
     }
 
-    /// How long ago a budget stood so; `None` where nobody can say.
+    /// How long ago a budget stood so; `None` if unknown.
     fn age(&self, row: &BudgetRow) -> Option<SignedDuration> {
-        row.standing.as_ref()?.as_of.map(|as_of| self.now.duration_since(as_of).max(SignedDuration::ZERO))
+        row.budget.as_ref()?.as_of.map(|as_of| self.now.duration_since(as_of).max(SignedDuration::ZERO))
     }
 }
 
@@ -201,7 +200,7 @@ impl BudgetOverview {
 struct KnownTeams(BTreeSet<String>);
 
 impl KnownTeams {
-    /// `None` where nobody can say who spends.
+    /// `None` if unknown who spends.
     fn from_documents(
         documents: &BTreeMap<BudgetHolder, Budget>,
         period: &BudgetMonth,
@@ -225,8 +224,8 @@ pub fn needs_account(holder: &BudgetHolder, document: Option<&Budget>, period: &
     *holder != BudgetHolder::Account && matches!(state, BudgetDataState::Absent | BudgetDataState::Stale)
 }
 
-/// What to say to a person who asks for a team that neither the configuration nor the ledger has; `None` where one of them
-/// has it, or nobody can say.
+/// What to say to a person who asks for a team that neither the configuration nor the ledger has; `None` if one of them has it, or nobody
+/// can say.
 #[must_use]
 pub fn unknown_team_message(
     wanted: &BudgetHolder,

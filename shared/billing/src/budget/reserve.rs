@@ -34,7 +34,7 @@ pub enum ReservationRefusal {
     /// The money is not there.
     #[error("{0}")]
     TooMuch(String),
-    /// Nobody can say whether it is there.
+    /// It is unknown whether it is there.
     #[error("{0}")]
     Unknown(String),
 }
@@ -42,7 +42,6 @@ pub enum ReservationRefusal {
 /// What was reserved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReservationOutcome {
-    /// It fits.
     Fits,
     /// It does not, or nobody can say; but the configuration lets jobs go on, or only observes.
     Anyway(ReservationRefusal),
@@ -93,7 +92,7 @@ pub fn launched(document: &mut Budget, job: &str, instance: ResourceId) -> bool 
     reservation.map(|one| one.instances.insert(instance)).is_some()
 }
 
-/// A job has ended, and what it had reserved is given back, but for the most that it can have `cost`; whether there was anything. The
+/// A job has ended, and what it had reserved is given back, except for the most that it can have `cost`; whether there was anything. The
 /// first beat after this gives that back as well: until then nobody knows what the job spent last. It is released in the month before
 /// first, then in this one: in the other order a beat in between would carry it over again.
 pub fn release(document: &mut Budget, job: &str, cost: Amount, now: Timestamp) -> bool {
@@ -123,9 +122,12 @@ fn objection(
         BudgetHolder::Account => "the account's budget".to_owned(),
         BudgetHolder::Team(team) => format!("the budget of team {team}"),
     };
-    let unknown = |why: String| Err(ReservationRefusal::Unknown(format!("nobody can say where {whose} stands: {why}")));
+    let unknown =
+        |why: String| Err(ReservationRefusal::Unknown(format!("it is unknown how much of {whose} is spent: {why}")));
     let Some(as_of) = document.as_of.filter(|_| document.month == month) else {
-        return unknown(format!("nothing is known of {month} yet; enforce-budgets says so every quarter of an hour"));
+        return unknown(format!(
+            "there are no figures for {month} yet; enforce-budgets writes them every quarter of an hour"
+        ));
     };
     let is_old = |at: Timestamp| now.duration_since(at).abs() > STALE_AFTER;
     if is_old(as_of) {
@@ -145,7 +147,7 @@ fn objection(
         uncertain => format!(", {uncertain} more may be"),
     };
     Err(ReservationRefusal::TooMuch(format!(
-        "{} may cost up to {}, and of {whose} {left} is left: of {} for {month}, {} is spent{uncertain} and {reserved} reserved, as of {as_of}",
+        "{} may cost up to {}, but {whose} has {left} left: {} for {month}, less {} spent{uncertain} and {reserved} reserved, as of {as_of}",
         wanted.job, wanted.usd, limit.budget, document.spent_usd
     )))
 }

@@ -14,9 +14,7 @@ use crate::price::PriceSource;
 /// What one run of an instance, or of a volume beside one, cost one team in one month.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spend {
-    /// Its id.
     pub resource: ResourceId,
-    /// Where it is.
     pub region: Region,
     /// What it is: `g5.xlarge`, `500 GiB gp3`.
     pub what: String,
@@ -26,9 +24,7 @@ pub struct Spend {
     pub on: Option<ResourceId>,
     /// Its `Name` tag.
     pub name: Option<String>,
-    /// Its owner.
     pub owner: Option<String>,
-    /// Its team.
     pub team: Option<TeamName>,
     /// The job that it runs, `<team>/<job>`.
     pub job: Option<String>,
@@ -42,7 +38,6 @@ pub struct Spend {
     pub table: Option<PriceSource>,
     /// Whether it is still billed.
     pub is_running: bool,
-    /// Until when it was seen.
     pub seen_until: Timestamp,
     /// What it costs now, where it runs and that is known.
     pub rate: Option<Rate>,
@@ -57,7 +52,6 @@ pub struct Spend {
 /// What would end what something costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SavingAction {
-    /// Stopping it.
     Stopping,
     /// Terminating it: a Spot instance of a one-time request cannot be stopped.
     Terminating,
@@ -68,7 +62,6 @@ pub enum SavingAction {
 /// What one beat finds in the ledgers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LedgerSpends {
-    /// Of the month.
     pub of_month: Vec<Spend>,
     /// Of the month before.
     pub before: Vec<Spend>,

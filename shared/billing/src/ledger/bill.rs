@@ -26,13 +26,12 @@ const LOOK: SignedDuration = SignedDuration::from_mins(1);
 /// One run, with its end and its prices.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LedgerRun<'a> {
-    /// Its id.
     pub resource: &'a ResourceId,
     /// Where; `None` of a ledger that is of no region.
     pub region: Option<&'a Region>,
     /// Of an instance its launch, of a volume its attachment.
     pub began: Timestamp,
-    /// The latest moment at which it was seen running; none where it was seen only after its end.
+    /// The latest moment at which it was seen running; none if it was seen only after its end.
     pub seen_until: Option<Timestamp>,
     /// When it ended.
     pub end: RunEnd,
@@ -45,11 +44,10 @@ pub struct LedgerRun<'a> {
 /// The part of a run that one team and one job are charged for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunShare<'a> {
-    /// When.
     pub span: TimeSpan,
     /// Whether it is the last one: what the run costs from now on is charged to it as well.
     pub is_last: bool,
-    /// The team; `None` where it had none, or changed more often than is followed.
+    /// The team; `None` if it had none, or changed more often than is followed.
     pub team: Option<&'a TeamName>,
     /// The job, `<team>/<job>`, that it said it is of.
     pub job: Option<&'a str>,
@@ -60,7 +58,7 @@ pub struct RunShare<'a> {
 /// When a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunEnd {
-    /// It has not, as far as anybody saw.
+    /// It has not, as far as was seen.
     Running,
     /// At this moment.
     At(Timestamp),
@@ -273,13 +271,13 @@ impl<'a> LedgerRun<'a> {
         self.entry.pricings().next_back().map_or_else(|| self.entry.pricing.last(), |(_, pricing)| pricing)
     }
 
-    /// Whether it is still billed, as far as anybody saw.
+    /// Whether it is still billed, as far as was seen.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.end == RunEnd::Running
     }
 
-    /// What it costs while it runs on; `None` where it does not, or nobody knows.
+    /// What it costs while it runs on; `None` if it does not, or nobody knows.
     #[must_use]
     pub fn rate_now(&self) -> Option<Rate> {
         if self.is_running() { self.rate_at(self.seen_until?) } else { None }
@@ -309,7 +307,7 @@ impl<'a> LedgerRun<'a> {
         })
     }
 
-    /// When it ended at the latest; `None` where it runs.
+    /// When it ended at the latest; `None` if it runs.
     pub(super) fn latest(&self) -> Option<Timestamp> {
         match self.end {
             RunEnd::Running => None,
@@ -357,8 +355,8 @@ impl<'a> LedgerRun<'a> {
         (amount, unpriced)
     }
 
-    /// The dated table by whose price it is counted at the beginning of that span, or of its own; none where the Price List, or the
-    /// history of Spot prices, said what it cost by then.
+    /// The dated table by whose price it is counted at the beginning of that span, or of its own; none if the Price List, or the history of
+    /// Spot prices, said what it cost by then.
     #[must_use]
     pub fn table(&self, window: TimeSpan) -> Option<PriceSource> {
         self.rate_in_force(window.from.max(self.began)).and_then(|(from, _)| PriceSource::table_holding_from(from))

@@ -94,7 +94,7 @@ struct LedgerRow {
     what: String,
     lifecycle: PurchaseTerms,
     tariff: Tariff,
-    /// The present rate, or the last one; null where nobody knows.
+    /// The present rate, or the last one; null if unknown.
     #[serde(skip_deserializing)]
     usd_per_hour: Option<Rate>,
     /// Where in the month it begins.
@@ -223,7 +223,7 @@ fn to_steps<'a>(moments: impl IntoIterator<Item = &'a Timestamp>) -> Vec<i64> {
     seconds.map(|second| second - std::mem::replace(&mut last, second)).collect()
 }
 
-/// `None` where one is no moment.
+/// `None` if one is no moment.
 fn from_steps<C: FromIterator<Timestamp>>(steps: Vec<i64>) -> Option<C> {
     let mut at: i64 = 0;
     let moments = steps.into_iter().map(|step| {
@@ -240,8 +240,7 @@ impl<'de> Deserialize<'de> for Ledger {
     }
 }
 
-/// `None` where a run is neither of an instance nor of a volume, or of both, or a moment is missing, or one at which nothing can
-/// have run.
+/// `None` if a run is neither of an instance nor of a volume, or of both, or a moment is missing, or one at which nothing can have run.
 fn read(stored: StoredLedger) -> Option<Ledger> {
     let mut ledger = Ledger { month: stored.month, region: stored.region, ..Ledger::default() };
     let all = TimeSpan::default();

@@ -41,7 +41,6 @@ const CHANGE_BYTES: usize = 60;
 
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 
-/// All that is folded.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct FoldedRuns {
     /// When the latest of the folded runs ended.

@@ -29,7 +29,7 @@ impl TimeSpan {
         self.from <= at && at < self.to
     }
 
-    /// What is in both; empty where nothing is.
+    /// What is in both; empty if nothing is.
     #[must_use]
     pub fn within(&self, other: Self) -> Self {
         let from = self.from.max(other.from);

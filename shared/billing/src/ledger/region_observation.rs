@@ -22,11 +22,9 @@ const RECLAIMED: [&str; 2] = ["Server.SpotInstanceTermination", "Server.SpotInst
 /// The accelerated instances of a region in every state, those that are terminated included, and the volumes on them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RegionObservation {
-    /// Where.
     pub region: Region,
     /// Whether all was seen, and could be read.
     pub whole: bool,
-    /// The instances.
     pub instances: Vec<InspectedInstance>,
     /// The volumes that hang on one that is not terminated.
     pub volumes: Vec<AttachedVolume>,
@@ -35,7 +33,6 @@ pub struct RegionObservation {
 /// An instance, with what only the ledger reads of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InspectedInstance {
-    /// The instance.
     pub instance: Instance,
     /// When it was stopped or terminated, where EC2 says so in words that can be read.
     pub ended_at: Option<Timestamp>,
@@ -44,11 +41,9 @@ pub struct InspectedInstance {
 /// A volume that hangs on an accelerated instance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttachedVolume {
-    /// The volume.
     pub volume: Volume,
     /// The instance; of several, the one that it was attached to first.
     pub on: ResourceId,
-    /// Since when.
     pub since: Timestamp,
 }
 
@@ -80,7 +75,7 @@ impl RegionObservation {
 }
 
 impl InspectedInstance {
-    /// `None` where nobody can say whether it runs.
+    /// `None` if unknown whether it runs.
     fn sighting(&self, config: &Config, known: KnownPrices) -> Option<Sighting> {
         let Instance { id, launched_at, tags, .. } = &self.instance;
         let terms = terms(&self.instance);

@@ -24,7 +24,6 @@ const MISSED_MAX: usize = 200;
 /// What a run is, and whose, as one look has it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RunFacts {
-    /// What it is a run of.
     pub kind: RunKind,
     /// Its team, by its tags.
     pub team: Option<TeamName>,
@@ -44,7 +43,6 @@ pub struct RunFacts {
     pub tariff: Tariff,
 }
 
-/// What a run is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunKind {
@@ -144,7 +142,7 @@ pub(super) struct RunEntry {
     pub(super) terminated: Option<Timestamp>,
     /// The first beat that saw that it had ended, where EC2 did not say when.
     pub(super) ended_by: Option<Timestamp>,
-    /// Whether EC2 took it back; `None` where nobody saw why it ended.
+    /// Whether EC2 took it back; `None` if nobody saw why it ended.
     pub(super) reclaimed: Option<bool>,
 }
 

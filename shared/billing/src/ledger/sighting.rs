@@ -11,7 +11,6 @@ use super::run::RunFacts;
 pub struct LedgerBeat {
     /// When it began: what it saw was so at this moment or later.
     pub at: Timestamp,
-    /// Where.
     pub region: Region,
     /// Whether all was seen: only then is what is missing gone.
     pub whole: bool,
@@ -22,11 +21,9 @@ pub struct LedgerBeat {
 /// One instance, or one attached volume.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sighting {
-    /// Its id.
     pub resource: ResourceId,
     /// Of an instance its launch, of a volume its attachment: its earliest, where it hangs on several.
     pub began: Timestamp,
-    /// What it is.
     pub facts: RunFacts,
     /// Whether it is billed.
     pub life: BillingState,

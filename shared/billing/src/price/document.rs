@@ -35,16 +35,13 @@ const SPOT_KEPT: SignedDuration = SignedDuration::from_hours(6);
 /// Questions to the Price List of one run; the rest wait for the next one, a quarter of an hour later.
 const QUESTIONS_MAX: usize = 50;
 
-/// The document.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PriceDocument {
-    /// By region and type.
     #[serde(default)]
     pub on_demand: BTreeMap<Region, BTreeMap<TypeName, ListedPrice>>,
     /// By region, type and zone.
     #[serde(default)]
     pub spot: BTreeMap<Region, BTreeMap<TypeName, SpotPrices>>,
-    /// By region.
     #[serde(default)]
     pub storage: BTreeMap<Region, ListedStoragePrices>,
 }
@@ -52,7 +49,7 @@ pub struct PriceDocument {
 /// What the Price List said of a type in a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListedPrice {
-    /// Micro-USD per hour; null where it did not say one price.
+    /// Micro-USD per hour; null if it did not say one price.
     pub usd_micros_per_hour: Option<u64>,
     /// When it was asked.
     #[serde(deserialize_with = "sane")]
@@ -65,7 +62,6 @@ pub struct ListedPrice {
 /// What the Price List said of the storage of a region.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListedStoragePrices {
-    /// Its prices.
     #[serde(flatten)]
     pub prices: StoragePrices,
     /// When it was asked.
@@ -89,13 +85,10 @@ pub struct SpotPrices {
 /// A change of a Spot price, as `DescribeSpotPriceHistory` tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpotPrice {
-    /// The type.
     pub instance_type: TypeName,
     /// The zone, by name.
     pub zone: String,
-    /// From when on.
     pub from: Timestamp,
-    /// Micro-USD per hour.
     pub usd_micros_per_hour: u64,
 }
 
@@ -271,7 +264,7 @@ fn sane<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Erro
     is_sane(at).then_some(at).ok_or_else(message)
 }
 
-/// Of a price of the list: whether it is of today, or from a day when the list last answered; `None` where it no longer counts.
+/// Of a price of the list: whether it is of today, or from a day when the list last answered; `None` if it no longer counts.
 pub(super) fn is_of_today(as_of: Timestamp, now: Timestamp) -> Option<bool> {
     counts(as_of, LISTED_MAX, now).then(|| counts(as_of, LISTED_FOR + SPOT_MAX, now))
 }

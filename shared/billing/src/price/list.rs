@@ -85,7 +85,7 @@ struct Dimension {
     price_per_unit: BTreeMap<String, String>,
 }
 
-/// What an instance of that type costs on demand; `None` where its products do not say one price.
+/// What an instance of that type costs on demand; `None` if its products do not say one price.
 ///
 /// # Errors
 /// Where a product cannot be read.
@@ -165,7 +165,7 @@ impl PricedProduct {
         Some(usage)
     }
 
-    /// Its one price by one of these units, in micro-USD; `None` where it has several, by steps, or in no USD.
+    /// Its one price by one of these units, in micro-USD; `None` if it has several, by steps, or in no USD.
     fn price(&self, units: &[&str]) -> Option<u64> {
         let mut dimensions = self.terms.on_demand.values().flat_map(|term| term.price_dimensions.values());
         let only = dimensions.next().filter(|_| dimensions.next().is_none())?;

@@ -32,7 +32,6 @@ pub struct StoragePrices {
 /// How a volume is made, as far as it costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VolumeShape<'a> {
-    /// Its type.
     pub volume_type: &'a str,
     /// Its size in GiB.
     pub size_gib: u64,
@@ -43,7 +42,7 @@ pub struct VolumeShape<'a> {
 }
 
 impl StoragePrices {
-    /// What a volume costs that is made so; `None` where a price that it takes is not known.
+    /// What a volume costs that is made so; `None` if a price that it takes is not known.
     #[must_use]
     pub fn volume_rate(&self, made: VolumeShape<'_>) -> Option<Rate> {
         let VolumeShape { volume_type, size_gib, iops, throughput_mibps } = made;

@@ -27,7 +27,6 @@ pub(crate) fn second(at: i64) -> Timestamp {
     Timestamp::from_second(at).unwrap()
 }
 
-/// How a life ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LifeEnd {
     Stopped,

@@ -5,7 +5,7 @@ use model::curfew_tags::MARKED;
 use model::instance::Tags;
 use model::mode::Mode;
 use plan::report::{OutcomeKind, StepOutcome};
-use plan::{Action, ObservedResource, Step, Target};
+use plan::{Action, Announcement, InstanceAction, Step, Target};
 
 use crate::replay::ReplayAnswer;
 

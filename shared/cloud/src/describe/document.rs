@@ -1,7 +1,6 @@
-//! The XML in which EC2 answers, element by element.
+//! EC2's XML, element by element.
 //!
-//! What nobody asks for is skipped, at any depth. An answer that is not well-formed to its end is an error, never a shorter
-//! list.
+//! The reader skips unknown elements, at any depth. An answer that is not well-formed to its end is an error, never a shorter list.
 
 use std::borrow::Cow;
 use std::str::{FromStr, Utf8Error};
@@ -41,8 +40,8 @@ pub(super) struct XmlAnswer {
 }
 
 impl XmlAnswer {
-    /// Has `send_each` read every item of the set, in order; and the token of the next page. Where this fails, `send_each` may have
-    /// read some of the page.
+    /// Calls `send_each` for every item of the set, in order; returns the token of the next page. If this fails, `send_each` may have read
+    /// some of the page.
     pub(super) fn read<'a>(
         self,
         body: &'a [u8],
@@ -83,7 +82,7 @@ pub(super) fn operator<'a>(document: &mut XmlReader<'a>) -> Result<(Option<bool>
     Ok((managed, principal))
 }
 
-/// Adds the open tag; one without a value has an empty one.
+/// Adds the open tag; an absent value is empty.
 pub(super) fn tag(document: &mut XmlReader<'_>, tags: &mut Tags) -> Result<(), XmlError> {
     let (mut key, mut value) = (None, None);
     while let Some(child) = document.child()? {
@@ -97,7 +96,7 @@ pub(super) fn tag(document: &mut XmlReader<'_>, tags: &mut Tags) -> Result<(), X
     Ok(())
 }
 
-/// A place in the answer. What opens an element is followed by what reads it to its end.
+/// A position in the answer. Every call that opens an element is followed by one that reads it to its end.
 pub(super) struct XmlReader<'a> {
     reader: Reader<&'a [u8]>,
     root: &'static str,
@@ -110,7 +109,7 @@ impl<'a> XmlReader<'a> {
         Self { reader, root }
     }
 
-    /// Opens the next element that lies in no other.
+    /// Opens the next outermost element.
     fn outermost(&mut self) -> Result<Option<BytesStart<'a>>, XmlError> {
         loop {
             match self.reader.read_event()? {
@@ -142,7 +141,7 @@ impl<'a> XmlReader<'a> {
         Ok(())
     }
 
-    /// The text of the open element, as it was before it was escaped.
+    /// The unescaped text of the open element.
     pub(super) fn text(&mut self) -> Result<Cow<'a, str>, XmlError> {
         let mut text = Cow::Borrowed("");
         loop {
@@ -195,7 +194,7 @@ impl<'a> XmlReader<'a> {
     }
 }
 
-/// The five entities of XML, and characters by their number.
+/// The five entities of XML, and numeric characters.
 fn resolved(reference: &BytesRef<'_>) -> Result<String, XmlError> {
     if let Some(character) = reference.resolve_char_ref()? {
         return Ok(character.to_string());

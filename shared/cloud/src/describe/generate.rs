@@ -1,4 +1,4 @@
-//! Answers for tests: what EC2 may write, in each way in which it may be written, and what the SDK makes of it.
+//! Answers for tests: everything that EC2 may write, in every form, and how the SDK decodes it.
 
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::Tag;
@@ -113,6 +113,6 @@ pub(super) fn page(answer: document::XmlAnswer, item: BoxedStrategy<String>) -> 
     page.boxed()
 }
 
-pub(super) fn tags(told: Option<Vec<Tag>>) -> Tags {
-    told.unwrap_or_default().into_iter().filter_map(|tag| Some((tag.key?, tag.value?))).collect()
+pub(super) fn tags(item: Option<Vec<Tag>>) -> Tags {
+    item.unwrap_or_default().into_iter().filter_map(|tag| Some((tag.key?, tag.value?))).collect()
 }

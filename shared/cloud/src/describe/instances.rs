@@ -31,11 +31,11 @@ pub(crate) struct InstancesPage {
     pub(crate) described: Vec<DescribedInstance>,
     /// The Spot requests that instances name.
     pub(crate) spot_requests: BTreeMap<ResourceId, String>,
-    /// When those that are stopped were, where EC2 says so in words that can be read.
+    /// When instances were stopped, as far as EC2's text can be read.
     pub(crate) stopped_at: BTreeMap<ResourceId, Timestamp>,
-    /// The same of those that are terminated, or on their way to either.
+    /// When instances were terminated, or began to stop or terminate.
     pub(crate) ended_at: BTreeMap<ResourceId, Timestamp>,
-    /// So many came without id, type or launch time.
+    /// The number of instances without id, type or launch time.
     pub(crate) incomplete: usize,
     /// Where the next page begins.
     pub(crate) next_token: Option<String>,
@@ -66,14 +66,14 @@ impl CustomAnswer for DescribeInstances {
 impl InstancesPage {
     fn read(body: &[u8], region: &Region) -> Result<Self, XmlError> {
         let mut page = Self::default();
-        let next_token = xml::read(body, |told| page.add_instance(told, region))?;
+        let next_token = xml::read(body, |item| page.add_instance(item, region))?;
         Ok(Self { next_token, ..page })
     }
 
-    fn add_instance(&mut self, told: InstanceXml<'_>, region: &Region) {
-        let request = told.spot_request.clone();
-        let transition = told.transition_reason.as_deref().and_then(time_of_transition);
-        match described(told, region) {
+    fn add_instance(&mut self, item: InstanceXml<'_>, region: &Region) {
+        let request = item.spot_request.clone();
+        let transition = item.transition_reason.as_deref().and_then(time_of_transition);
+        match described(item, region) {
             Some(described) => {
                 let request = request.map(|request| (described.instance.id.clone(), request.into_owned()));
                 self.spot_requests.extend(request);
@@ -92,34 +92,33 @@ impl InstancesPage {
     }
 }
 
-/// One instance, before its type is known. `None` where EC2 leaves out its id, its type or its launch time: it cannot be
-/// judged.
+/// One instance, before its type is known. `None` if EC2 leaves out its id, its type or its launch time: it cannot be judged.
 ///
-/// A Spot instance that names its request is of [`PurchaseOption::SpotUnknown`] until the request has been read.
-fn described(told: InstanceXml<'_>, region: &Region) -> Option<DescribedInstance> {
-    let (purchase, prepaid, plain_linux) = (purchase(&told), prepaid(&told), is_plain_linux(&told));
+/// A Spot instance that names its request has [`PurchaseOption::SpotUnknown`] until the request has been read.
+fn described(item: InstanceXml<'_>, region: &Region) -> Option<DescribedInstance> {
+    let (purchase, prepaid, plain_linux) = (purchase(&item), prepaid(&item), is_plain_linux(&item));
     let instance = Instance {
-        id: ResourceId::new(told.instance_id?),
+        id: ResourceId::new(item.instance_id?),
         region: region.clone(),
-        zone: told.zone.filter(|zone| !zone.is_empty()).map(Cow::into_owned),
-        instance_type: TypeName::new(told.instance_type?),
-        state: state(told.state.as_deref()),
-        launched_at: timestamp(&told.launch_time?)?,
-        tags: told.tags,
+        zone: item.zone.filter(|zone| !zone.is_empty()).map(Cow::into_owned),
+        instance_type: TypeName::new(item.instance_type?),
+        state: state(item.state.as_deref()),
+        launched_at: timestamp(&item.launch_time?)?,
+        tags: item.tags,
         purchase,
-        root_on_instance_storage: told.root_device_type.as_deref() == Some("instance-store"),
-        operator: manager(told.managed, told.principal),
+        root_on_instance_storage: item.root_device_type.as_deref() == Some("instance-store"),
+        operator: manager(item.managed, item.principal),
         prepaid,
         plain_linux,
         host: None,
-        state_reason: told.state_reason.filter(|code| !code.is_empty()).map(Cow::into_owned),
+        state_reason: item.state_reason.filter(|code| !code.is_empty()).map(Cow::into_owned),
         machine: InstanceTypeFacts::UNKNOWN,
     };
-    Some(DescribedInstance { private_dns_name: told.private_dns_name.map(Cow::into_owned), instance })
+    Some(DescribedInstance { private_dns_name: item.private_dns_name.map(Cow::into_owned), instance })
 }
 
 /// `StateTransitionReason` of an instance that was stopped or terminated, such as `User initiated (2026-01-01 12:00:00 GMT)` (EC2 API
-/// reference, `Instance`). EC2 promises no wording: what does not end with a moment says nothing.
+/// reference, `Instance`). EC2 promises no wording: a reason that does not end with a time is ignored.
 fn time_of_transition(reason: &str) -> Option<Timestamp> {
     let (_, time) = reason.strip_suffix(')')?.rsplit_once('(')?;
     let time = time.strip_suffix(" GMT").or_else(|| time.strip_suffix(" UTC"))?;
@@ -127,28 +126,28 @@ fn time_of_transition(reason: &str) -> Option<Timestamp> {
     TimeZone::UTC.to_timestamp(time).ok()
 }
 
-fn purchase(told: &InstanceXml<'_>) -> PurchaseOption {
-    match told.lifecycle.as_deref() {
-        _ if told.capacity_block.is_some() => PurchaseOption::CapacityBlock,
+fn purchase(item: &InstanceXml<'_>) -> PurchaseOption {
+    match item.lifecycle.as_deref() {
+        _ if item.capacity_block.is_some() => PurchaseOption::CapacityBlock,
         Some("capacity-block") => PurchaseOption::CapacityBlock,
-        Some("spot") if told.spot_request.is_some() => PurchaseOption::SpotUnknown,
+        Some("spot") if item.spot_request.is_some() => PurchaseOption::SpotUnknown,
         Some("spot") => PurchaseOption::SpotOneTime,
         _ => PurchaseOption::OnDemand,
     }
 }
 
 /// EC2 user guide, "On-Demand Capacity Reservations" and "Dedicated Hosts".
-fn prepaid(told: &InstanceXml<'_>) -> Option<PrepaidCapacity> {
-    if told.tenancy.as_deref() == Some("host") {
+fn prepaid(item: &InstanceXml<'_>) -> Option<PrepaidCapacity> {
+    if item.tenancy.as_deref() == Some("host") {
         return Some(PrepaidCapacity::DedicatedHost);
     }
-    told.capacity_reservation.as_ref().map(|_| PrepaidCapacity::CapacityReservation)
+    item.capacity_reservation.as_ref().map(|_| PrepaidCapacity::CapacityReservation)
 }
 
 /// EC2 user guide, "AMI billing information fields": `PlatformDetails`.
-fn is_plain_linux(told: &InstanceXml<'_>) -> bool {
-    let platform = told.platform_details.as_deref().is_none_or(|details| details == "Linux/UNIX");
-    platform && told.platform.is_none() && matches!(told.tenancy.as_deref(), None | Some("default"))
+fn is_plain_linux(item: &InstanceXml<'_>) -> bool {
+    let platform = item.platform_details.as_deref().is_none_or(|details| details == "Linux/UNIX");
+    platform && item.platform.is_none() && matches!(item.tenancy.as_deref(), None | Some("default"))
 }
 
 fn state(name: Option<&str>) -> InstanceState {

@@ -1,4 +1,4 @@
-//! Our reading of an answer, in place of the SDK's.
+//! Our decoding of an answer, instead of the SDK's.
 
 use std::error::Error as StdError;
 use std::fmt::Debug;
@@ -16,21 +16,21 @@ use model::id::Region;
 use super::document::XmlError;
 use crate::error::{CallError, CallErrorKind, call_error};
 
-/// An operation of the SDK whose good answers are read here.
+/// An operation of the SDK with a decoder of ours for its good answers.
 pub(super) trait CustomAnswer: RuntimePlugin + Default + 'static {
     /// The call by its IAM action.
     const CALL: &'static str;
-    /// What an answer is read into.
+    /// The decoded answer.
     type Page: Debug + Send + 'static;
 
     fn read(body: &[u8], region: &Region) -> Result<Self::Page, XmlError>;
-    /// What the SDK is given as the answer.
+    /// The empty output for the SDK.
     fn nothing() -> Output;
-    /// What the SDK is given where there is none.
+    /// The SDK's error for an unreadable answer.
     fn refusal(error: XmlError) -> Error;
 }
 
-/// Sends one call with our reading of its answer. An answer that cannot be read to its end is an error.
+/// Sends one call and decodes the answer here. An answer that cannot be read to its end is an error.
 pub(super) async fn read<D, O, E>(
     region: &Region,
     send: impl AsyncFnOnce(CustomReading<D>) -> Result<O, SdkError<E, HttpResponse>>,
@@ -42,15 +42,12 @@ where
     let reading = CustomReading::<D> { region: region.clone(), slot: PageSlot::empty(), operation: PhantomData };
     let slot = reading.slot.clone();
     send(reading).await.map_err(|error| call_error(D::CALL, region, &error))?;
-    slot.take().ok_or_else(|| CallError {
-        call: D::CALL,
-        region: region.clone(),
-        kind: CallErrorKind::Other,
-        message: "the answer was not read by Curfew's own reader".to_owned(),
+    slot.take().ok_or_else(|| {
+        CallError::new(D::CALL, region, CallErrorKind::Other, "the answer was not read by Curfew's own reader")
     })
 }
 
-/// Where the page of the last attempt lies: the SDK's output types have no room for it.
+/// Holds the page of the last attempt: the SDK's output types have no room for it.
 #[derive(Debug)]
 struct PageSlot<P>(Arc<Mutex<Option<P>>>);
 
@@ -74,7 +71,7 @@ impl<P> PageSlot<P> {
     }
 }
 
-/// Our reading, and what puts it in place of the SDK's.
+/// Our decoder, and the plugin that puts it in place of the SDK's.
 #[derive(Debug)]
 pub(super) struct CustomReading<D: CustomAnswer> {
     region: Region,
@@ -105,7 +102,7 @@ impl<D: CustomAnswer> DeserializeResponse for CustomReading<D> {
             let of_sdk = D::default().config();
             return match of_sdk.as_ref().and_then(|of_sdk| of_sdk.load::<SharedResponseDeserializer>()) {
                 Some(reading) => reading.deserialize_nonstreaming_with_config(response, settings),
-                None => Err(OrchestratorError::other(format!("the SDK has no reading of {}", D::CALL))),
+                None => Err(OrchestratorError::other(format!("the SDK has no decoder for {}", D::CALL))),
             };
         }
         let page = D::read(response.body().bytes().unwrap_or_default(), &self.region)

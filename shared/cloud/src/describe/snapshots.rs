@@ -24,7 +24,7 @@ pub(crate) const DESCRIBE_SNAPSHOTS: &str = "ec2:DescribeSnapshots";
 pub(crate) struct SnapshotsPage {
     /// Its snapshots, in order.
     pub(crate) snapshots: Vec<Snapshot>,
-    /// Those of which EC2 left out what must be known to judge them.
+    /// Resources that cannot be judged, because EC2 left something out.
     pub(crate) incomplete: Vec<ResourceId>,
     /// Where the next page begins.
     pub(crate) next_token: Option<String>,
@@ -51,7 +51,7 @@ impl CustomAnswer for DescribeSnapshots {
 
     fn read(body: &[u8], region: &Region) -> Result<SnapshotsPage, XmlError> {
         let mut page = SnapshotsPage::default();
-        page.next_token = xml::read(body, |told| page.add_snapshot(told, region))?;
+        page.next_token = xml::read(body, |item| page.add_snapshot(item, region))?;
         Ok(page)
     }
 
@@ -65,10 +65,10 @@ impl CustomAnswer for DescribeSnapshots {
 }
 
 impl SnapshotsPage {
-    fn add_snapshot(&mut self, mut told: SnapshotXml<'_>, region: &Region) -> Result<(), XmlError> {
-        let id = told.snapshot_id.take().filter(|id| !id.is_empty()).ok_or(XmlError::Nameless("snapshotId"))?;
+    fn add_snapshot(&mut self, mut item: SnapshotXml<'_>, region: &Region) -> Result<(), XmlError> {
+        let id = item.snapshot_id.take().filter(|id| !id.is_empty()).ok_or(XmlError::Nameless("snapshotId"))?;
         let id = ResourceId::new(id);
-        match judgeable(told, id.clone(), region) {
+        match judgeable(item, id.clone(), region) {
             Some(snapshot) => self.snapshots.push(snapshot),
             None => self.incomplete.push(id),
         }
@@ -76,16 +76,16 @@ impl SnapshotsPage {
     }
 }
 
-/// `None` where EC2 leaves out its volume, size or time: it cannot be judged.
-fn judgeable(told: SnapshotXml<'_>, id: ResourceId, region: &Region) -> Option<Snapshot> {
+/// `None` if EC2 leaves out its volume, size or time: it cannot be judged.
+fn judgeable(item: SnapshotXml<'_>, id: ResourceId, region: &Region) -> Option<Snapshot> {
     Some(Snapshot {
         id,
         region: region.clone(),
-        of_volume: told.volume_id.filter(|id| !id.is_empty()).map(ResourceId::new)?,
-        state: state(told.state.as_deref()),
-        started_at: timestamp(&told.start_time?)?,
-        size_gib: whole(told.volume_size)?,
-        tags: told.tags,
+        of_volume: item.volume_id.filter(|id| !id.is_empty()).map(ResourceId::new)?,
+        state: state(item.state.as_deref()),
+        started_at: timestamp(&item.start_time?)?,
+        size_gib: whole(item.volume_size)?,
+        tags: item.tags,
     })
 }
 

@@ -27,9 +27,9 @@ pub(crate) const DESCRIBE_VOLUMES: &str = "ec2:DescribeVolumes";
 pub(crate) struct VolumesPage {
     /// Its volumes, in order.
     pub(crate) volumes: Vec<Volume>,
-    /// Those of which EC2 left out what must be known to judge them.
+    /// Resources that cannot be judged, because EC2 left something out.
     pub(crate) incomplete: Vec<ResourceId>,
-    /// Since when each is attached to what, the earliest first.
+    /// The attachments of each volume with their time, the earliest first.
     pub(crate) attached_since: BTreeMap<ResourceId, Vec<(Timestamp, ResourceId)>>,
     /// Where the next page begins.
     pub(crate) next_token: Option<String>,
@@ -56,7 +56,7 @@ impl CustomAnswer for DescribeVolumes {
 
     fn read(body: &[u8], region: &Region) -> Result<VolumesPage, XmlError> {
         let mut page = VolumesPage::default();
-        page.next_token = xml::read(body, |told| page.add_volume(told, region))?;
+        page.next_token = xml::read(body, |item| page.add_volume(item, region))?;
         Ok(page)
     }
 
@@ -70,15 +70,15 @@ impl CustomAnswer for DescribeVolumes {
 }
 
 impl VolumesPage {
-    /// A volume without a name could be any: then nobody can say of any volume that it is gone.
-    fn add_volume(&mut self, mut told: VolumeXml<'_>, region: &Region) -> Result<(), XmlError> {
-        let id = told.volume_id.take().filter(|id| !id.is_empty()).ok_or(XmlError::Nameless("volumeId"))?;
+    /// A volume without an id could be any volume: then no volume is known to be gone.
+    fn add_volume(&mut self, mut item: VolumeXml<'_>, region: &Region) -> Result<(), XmlError> {
+        let id = item.volume_id.take().filter(|id| !id.is_empty()).ok_or(XmlError::Nameless("volumeId"))?;
         let id = ResourceId::new(id);
-        let since = attached_since(&told.attachments);
+        let since = attached_since(&item.attachments);
         if !since.is_empty() {
             self.attached_since.insert(id.clone(), since);
         }
-        match judgeable(told, id.clone(), region) {
+        match judgeable(item, id.clone(), region) {
             Some(volume) => self.volumes.push(volume),
             None => self.incomplete.push(id),
         }
@@ -86,27 +86,27 @@ impl VolumesPage {
     }
 }
 
-/// `None` where EC2 leaves out its zone, type, size or time, or what it is attached to: it cannot be judged.
-fn judgeable(told: VolumeXml<'_>, id: ResourceId, region: &Region) -> Option<Volume> {
+/// `None` if EC2 leaves out its zone, type, size or time, or what it is attached to: it cannot be judged.
+fn judgeable(item: VolumeXml<'_>, id: ResourceId, region: &Region) -> Option<Volume> {
     Some(Volume {
         id,
         region: region.clone(),
-        zone: told.zone.filter(|zone| !zone.is_empty())?.into_owned(),
-        volume_type: told.volume_type.filter(|name| !name.is_empty())?.into_owned(),
-        size_gib: whole(told.size)?,
-        iops: whole(told.iops),
-        throughput_mibps: whole(told.throughput),
-        state: state(told.state.as_deref()),
-        attached_to: attached_to(told.attachments)?,
-        multi_attach: told.multi_attach == Some(true),
-        created_at: timestamp(&told.create_time?)?,
-        tags: told.tags,
-        from_snapshot: told.snapshot_id.filter(|id| !id.is_empty()).map(ResourceId::new),
-        operator: manager(told.managed, told.principal),
+        zone: item.zone.filter(|zone| !zone.is_empty())?.into_owned(),
+        volume_type: item.volume_type.filter(|name| !name.is_empty())?.into_owned(),
+        size_gib: whole(item.size)?,
+        iops: whole(item.iops),
+        throughput_mibps: whole(item.throughput),
+        state: state(item.state.as_deref()),
+        attached_to: attached_to(item.attachments)?,
+        multi_attach: item.multi_attach == Some(true),
+        created_at: timestamp(&item.create_time?)?,
+        tags: item.tags,
+        from_snapshot: item.snapshot_id.filter(|id| !id.is_empty()).map(ResourceId::new),
+        operator: manager(item.managed, item.principal),
     })
 }
 
-/// What AWS manages has no instance, but a resource by its ARN (EC2 API reference, `VolumeAttachment`).
+/// A volume that AWS manages has no instance, but a resource with an ARN (EC2 API reference, `VolumeAttachment`).
 fn attached_to(attachments: Vec<AttachmentXml<'_>>) -> Option<Vec<ResourceId>> {
     let to_something = attachments.into_iter().filter(|attachment| attachment.state.as_deref() != Some("detached"));
     let holder = |attachment: AttachmentXml<'_>| {
@@ -114,7 +114,7 @@ fn attached_to(attachments: Vec<AttachmentXml<'_>>) -> Option<Vec<ResourceId>> {
         instance.or_else(|| attachment.associated_resource.filter(|arn| !arn.is_empty())).map(ResourceId::new)
     };
     let mut holders: Vec<ResourceId> = to_something.map(holder).collect::<Option<_>>()?;
-    // A vector that grew has room for four, and an account has tens of thousands of these.
+    // A vector that grew has room for four, and an account has tens of thousands of volumes.
     holders.shrink_to_fit();
     Some(holders)
 }

@@ -1,10 +1,10 @@
-//! What was asked for the jobs of one run: each question once, however many of them have it.
+//! The lookups for the jobs of one run: each is made once, however many jobs need it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jobs::{CapacityPool, JobTerms, ListedQuota, MachineImage};
+use jobs::{CapacityPool, JobTerms, LaunchObstacle, ListedQuota, MachineImage};
 use model::id::{Region, ResourceId, TypeName};
 use model::image_source::ImageSource;
 use tokio::sync::OnceCell;
@@ -15,26 +15,25 @@ use super::quotas::list_quotas;
 use crate::aws::Aws;
 use crate::error::CallError;
 
-/// The answers of one run. A refusal is one as well: who is throttled is not helped by being asked for the next job again; the next run
-/// asks anew.
+/// The answers of one run. A refusal counts as an answer too: repeating a throttled call for the next job would not help. The next run asks
+/// again.
 #[derive(Debug, Default)]
 pub struct AnswerCache {
     offers: CachedAnswers<(Region, BTreeSet<TypeName>), Result<TypeOfferings, CallError>>,
     subnets: CachedAnswers<(Region, BTreeSet<ResourceId>), Result<Subnets, CallError>>,
-    images: CachedAnswers<(Region, String, ImageSource), Result<MachineImage, String>>,
+    images: CachedAnswers<(Region, String, ImageSource), Result<MachineImage, LaunchObstacle>>,
     quotas: CachedAnswers<Region, Result<Vec<ListedQuota>, CallError>>,
 }
 
 impl AnswerCache {
-    /// The pools of one region: each type with whole NVIDIA GPUs that can be had by the second, in each zone where there is a subnet, sorted
-    /// by type and zone. Only the types that are named, where any are; else all but bare metal, which boots for longer than a job waits for
-    /// its first heartbeat. Of several subnets of a zone it is the one with the most free addresses. Which of them fit a job is not asked
-    /// here.
+    /// The pools of one region: each type with whole NVIDIA GPUs that can be had by the second, in each zone where there is a subnet,
+    /// sorted by type and zone. Only the named types, if there are any; otherwise all except bare metal, which boots for longer than a job
+    /// waits for its first heartbeat. In a zone it takes the subnet with the most free addresses. It does not filter by what fits a job.
     ///
     /// In three calls, where each answer is one page.
     ///
     /// # Errors
-    /// Where EC2 does not say it whole, and where there is no subnet to launch in.
+    /// If EC2's answer is incomplete, or there is no subnet to launch in.
     pub async fn pools(&self, aws: &Aws, region: &Region, terms: &JobTerms) -> Result<Vec<CapacityPool>, CallError> {
         let types: BTreeSet<TypeName> = terms.gpu.types.iter().cloned().collect();
         let named: BTreeSet<ResourceId> = terms.machine.subnets.iter().cloned().collect();
@@ -49,8 +48,8 @@ impl AnswerCache {
     /// of an architecture.
     ///
     /// # Errors
-    /// In words, where there is none, or none that can run a job: it has to be there, for that architecture, Linux at no price of its own,
-    /// on EBS, with cloud-init.
+    /// There is none that can run a job: it must exist for that architecture, and have Linux without a price of its own, EBS, and
+    /// cloud-init.
     pub async fn image(
         &self,
         aws: &Aws,
@@ -58,21 +57,21 @@ impl AnswerCache {
         architecture: &str,
         source: &ImageSource,
         agent_sha256: &str,
-    ) -> Result<MachineImage, String> {
+    ) -> Result<MachineImage, LaunchObstacle> {
         let question = (region.clone(), architecture.to_owned(), source.clone());
         self.images.get_or_ask(question, Box::pin(image(aws, region, architecture, source, agent_sha256))).await
     }
 
-    /// The quotas of EC2 in that region. Only of use once a quota has refused a launch.
+    /// The quotas of EC2 in that region. Needed only after a quota has refused a launch.
     ///
     /// # Errors
-    /// Where Service Quotas does not list them.
+    /// If Service Quotas does not list them.
     pub(super) async fn quotas(&self, aws: &Aws, region: &Region) -> Result<Vec<ListedQuota>, CallError> {
         self.quotas.get_or_ask(region.clone(), Box::pin(list_quotas(aws, region))).await
     }
 }
 
-/// Answers by their questions. Whoever has a question that is being asked waits for its answer.
+/// Answers by query. A second caller of a query in progress waits for its answer.
 #[derive(Debug)]
 struct CachedAnswers<Q, A>(Mutex<BTreeMap<Q, Arc<OnceCell<A>>>>);
 

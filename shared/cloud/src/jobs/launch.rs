@@ -6,14 +6,15 @@ use aws_sdk_ec2::error::ProvideErrorMetadata;
 use aws_sdk_ec2::operation::run_instances::builders::RunInstancesFluentBuilder;
 use aws_sdk_ec2::types::builders::EbsBlockDeviceBuilder;
 use aws_sdk_ec2::types::{
-    BlockDeviceMapping, EbsBlockDevice, HttpTokensState, IamInstanceProfileSpecification, Instance as Told,
+    BlockDeviceMapping, EbsBlockDevice, HttpTokensState, IamInstanceProfileSpecification, Instance as Ec2Instance,
     InstanceInterruptionBehavior, InstanceMarketOptionsRequest, InstanceMetadataEndpointState,
     InstanceMetadataOptionsRequest, InstanceMetadataTagsState, InstanceType, MarketType, ResourceType,
     ShutdownBehavior, SpotInstanceType, SpotMarketOptions, Tag, TagSpecification, VolumeType,
 };
 use aws_smithy_types::base64;
-use jobs::{Candidate, JobTerms, LaunchRequest, LaunchResult, Lifecycle, governing_quota};
+use jobs::{Candidate, JobTerms, LaunchRequest, LaunchResult, Lifecycle, USER_DATA_BYTES_MAX, governing_quota};
 use model::id::{Region, ResourceId};
+use model::image_source::check_id;
 use model::instance::{Instance, Tags};
 use model::money::Rate;
 
@@ -21,24 +22,22 @@ use super::AnswerCache;
 use super::refusal::{self, NoCapacityIsAnAnswer, RefusalMeaning};
 use crate::aws::Aws;
 use crate::convert::timestamp;
-use crate::describe;
-use crate::error::{CallError, call_error};
+use crate::describe::{self, DESCRIBE_INSTANCES};
+use crate::error::{CallError, CallErrorKind, call_error};
 use crate::observe::filter;
 
 const RUN_INSTANCES: &str = "ec2:RunInstances";
-/// EC2 user guide, "Run commands when you launch an EC2 instance": as it is before base64.
-const USER_DATA_BYTES_MAX: usize = 16 * 1024;
-/// So that a container on the machine reaches the metadata service as well (EC2 user guide, "Use the Instance Metadata Service").
+/// A container on the machine reaches the metadata service, too (EC2 user guide, "Use the Instance Metadata Service").
 const HOP_LIMIT: i32 = 2;
 
-/// All that a launch request says.
+/// A complete launch request.
 #[derive(Debug, Clone, Copy)]
 pub struct LaunchOrder<'a> {
-    /// Where, of what, by which token, until when.
+    /// Region, candidate, token and deadline.
     pub launch: &'a LaunchRequest,
     /// Security groups and the size of the root volume.
     pub terms: &'a JobTerms,
-    /// For the instance, and for its volumes.
+    /// Tags of the instance and of its volumes.
     pub tags: &'a Tags,
     /// As the machine reads it: not in base64.
     pub user_data: &'a str,
@@ -46,10 +45,10 @@ pub struct LaunchOrder<'a> {
     pub profile: Option<&'a str>,
 }
 
-/// Launches, and says what came of it. The same order can be given again, to learn what came of the first: EC2 answers a token that it knows
-/// with the instance that it launched by it, whatever has become of that since. Of an old token it is only asked what was launched by it.
+/// Launches, and returns the result. The same order can be repeated to learn the result of the first: EC2 answers a known token with the
+/// instance that it launched for it, in whatever state. An old token is only looked up.
 ///
-/// Never fails in any other way: what nobody knows is [`LaunchResult::Unknown`].
+/// Every other failure is [`LaunchResult::Unknown`].
 pub async fn launch(aws: &Aws, asked: &AnswerCache, order: &LaunchOrder<'_>) -> LaunchResult {
     let candidate = &order.launch.candidate;
     if order.user_data.len() > USER_DATA_BYTES_MAX {
@@ -62,10 +61,10 @@ pub async fn launch(aws: &Aws, asked: &AnswerCache, order: &LaunchOrder<'_>) -> 
     if order.launch.only_find {
         return match launched_by(&ec2, order.launch).await {
             Ok(Some(launched)) => launched,
-            Ok(None) => LaunchResult::NoCapacity(
-                "nothing is there that was launched hours ago, when nobody heard of an answer".to_owned(),
-            ),
-            Err(why) => LaunchResult::Unknown(why),
+            Ok(None) => {
+                LaunchResult::NoCapacity("EC2 has no instance of the launch that got no answer hours ago".to_owned())
+            }
+            Err(error) => LaunchResult::Unknown(error.to_string()),
         };
     }
     let settings = Builder::new().retry_classifier(NoCapacityIsAnAnswer);
@@ -84,18 +83,18 @@ pub async fn launch(aws: &Aws, asked: &AnswerCache, order: &LaunchOrder<'_>) -> 
         RefusalMeaning::Refused => LaunchResult::Refused(refused.to_string()),
         RefusalMeaning::RequestRefused => LaunchResult::RefusedRequest(refused.to_string()),
         RefusalMeaning::Unknown => LaunchResult::Unknown(refused.to_string()),
-        // The account's tags may have been configured anew between two tries: what the first one launched is there all the same.
+        // The account's tags may have been reconfigured between two tries; the instance of the first one still exists.
         of_token @ (RefusalMeaning::Over | RefusalMeaning::Otherwise) => match launched_by(&ec2, order.launch).await {
             Ok(Some(launched)) => launched,
             Ok(None) if of_token == RefusalMeaning::Otherwise => LaunchResult::Mismatch(refused.to_string()),
-            // As long as it could be seen, its end was the job's to find out; now there is none by this token, and never will be.
-            Ok(None) => LaunchResult::NoCapacity("what was launched by this token has been terminated".to_owned()),
-            Err(why) => LaunchResult::Unknown(why),
+            // While EC2 showed it, the job could observe its termination. Now the token has no instance, and never will.
+            Ok(None) => LaunchResult::NoCapacity("the instance of this token has been terminated".to_owned()),
+            Err(error) => LaunchResult::Unknown(error.to_string()),
         },
     }
 }
 
-/// EC2 does not say which quota it was. Service Quotas is asked only now, once in a run for each region.
+/// EC2 does not name the quota. Service Quotas is queried only now, once a run for each region.
 async fn over_quota(aws: &Aws, asked: &AnswerCache, candidate: &Candidate, refused: &CallError) -> LaunchResult {
     let listed = asked.quotas(aws, &candidate.region).await.map_err(|error| error.to_string());
     let (quota, about) = governing_quota(candidate, listed.as_deref().map_err(String::as_str));
@@ -111,7 +110,7 @@ fn request(ec2: &Client, order: &LaunchOrder<'_>) -> RunInstancesFluentBuilder {
         .http_put_response_hop_limit(HOP_LIMIT)
         .instance_metadata_tags(InstanceMetadataTagsState::Disabled)
         .build();
-    // Of the image's size where none is asked for, or a smaller one, of which EC2 would make no volume.
+    // The image's size, unless the job asks for a larger one: EC2 makes no smaller volume.
     let root_gib = order.terms.machine.root_volume_gib.unwrap_or_default().max(image.root_gib);
     let root = ebs().volume_type(VolumeType::Gp3).set_volume_size(i32::try_from(root_gib).ok().filter(|gib| *gib > 0));
     let others = image.other_devices.iter().map(|name| device(name, ebs()));
@@ -138,7 +137,7 @@ fn profile(name: &str) -> IamInstanceProfileSpecification {
     IamInstanceProfileSpecification::builder().name(name).build()
 }
 
-/// What every volume has.
+/// The properties of every volume.
 fn ebs() -> EbsBlockDeviceBuilder {
     EbsBlockDevice::builder().encrypted(true).delete_on_termination(true)
 }
@@ -147,7 +146,7 @@ fn device(name: &str, ebs: EbsBlockDeviceBuilder) -> BlockDeviceMapping {
     BlockDeviceMapping::builder().device_name(name).ebs(ebs.build()).build()
 }
 
-/// On demand nothing is said.
+/// `None` for on-demand.
 fn market(lifecycle: Lifecycle, rate_max: Rate) -> Option<InstanceMarketOptionsRequest> {
     let spot = || {
         SpotMarketOptions::builder()
@@ -171,34 +170,32 @@ fn tagged(kind: ResourceType, tags: &Tags) -> TagSpecification {
     TagSpecification::builder().resource_type(kind).set_tags(Some(tags)).build()
 }
 
-fn launched(instances: &[Told], region: &Region) -> LaunchResult {
-    let told = instances.first().and_then(|told| Some((told.instance_id()?, timestamp(told.launch_time()?)?)));
-    match told {
-        Some((id, launched_at)) if is_whole(id) => {
+fn launched(instances: &[Ec2Instance], region: &Region) -> LaunchResult {
+    let launched =
+        instances.first().and_then(|instance| Some((instance.instance_id()?, timestamp(instance.launch_time()?)?)));
+    match launched {
+        Some((id, launched_at)) if check_id(id, "i", "an instance").is_ok() => {
             LaunchResult::Launched { instance: ResourceId::from(id), launched_at }
         }
-        // The SDK takes an answer that is cut off for a shorter one.
+        // The SDK accepts a truncated answer as a shorter one.
         _ => LaunchResult::Unknown(format!(
-            "{RUN_INSTANCES} was answered in {region} without the instance that was launched; the same token asks again"
+            "{RUN_INSTANCES} was answered in {region} without the launched instance; the next run repeats it with the same token"
         )),
     }
 }
 
-/// EC2 user guide, "Resource IDs": 8 or 17 hex digits.
-fn is_whole(id: &str) -> bool {
-    let digits = id.strip_prefix("i-").unwrap_or_default();
-    matches!(digits.len(), 8 | 17) && digits.chars().all(|digit| digit.is_ascii_hexdigit())
-}
-
-/// What was launched by this token, which EC2 does not say where it refuses one. In words, where nobody knows.
-async fn launched_by(ec2: &Client, launch: &LaunchRequest) -> Result<Option<LaunchResult>, String> {
+/// The instance of this token, which EC2 does not name when it refuses the token.
+async fn launched_by(ec2: &Client, launch: &LaunchRequest) -> Result<Option<LaunchResult>, CallError> {
     let region = &launch.candidate.region;
     let call = ec2.describe_instances().filters(filter("client-token", [launch.token.as_str()]));
-    let page = describe::page(call, region).await.map_err(|error| error.to_string())?;
+    let page = describe::page(call, region).await?;
     let answer =
         |instance: Instance| LaunchResult::Launched { instance: instance.id, launched_at: instance.launched_at };
     match page.described.into_iter().next() {
-        None if page.incomplete > 0 => Err(format!("{region} does not say whole what was launched by this token")),
+        None if page.incomplete > 0 => {
+            let message = "the answer about this token is incomplete";
+            Err(CallError::new(DESCRIBE_INSTANCES, region, CallErrorKind::Incomplete, message))
+        }
         found => Ok(found.map(|one| answer(one.instance))),
     }
 }

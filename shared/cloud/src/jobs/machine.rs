@@ -1,4 +1,4 @@
-//! The machine of a job: looking at it, and ending it.
+//! The machine of a job: observing and terminating it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,42 +13,39 @@ use model::rule::Rule;
 use crate::aws::Aws;
 use crate::describe::{self, DESCRIBE_INSTANCES};
 use crate::error::{CallError, CallErrorKind, call_error};
-use crate::observe::filter;
 use crate::observe::pages::{PAGE_SIZE, all_pages};
+use crate::observe::{FILTER_VALUES_MAX, filter};
 
-/// A minute has to have room for more than a look.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// A filter takes so many values (EC2 user guide, "Filter resources").
-const VALUES_MAX: usize = 200;
+/// The run of one minute has more to do than observe.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 const TERMINATE_INSTANCES: &str = "ec2:TerminateInstances";
 
-/// An instance that was asked for, as EC2 tells of it.
+/// EC2's answer about one instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineObservation {
-    /// Which.
     pub instance: ResourceId,
-    /// What it is doing. [`MachineSight::Unknown`] where EC2's answer leaves something out.
+    /// Its state. [`MachineSight::Unknown`] if EC2's answer leaves something out.
     pub sight: MachineSight,
-    /// When it was launched, where it is seen.
+    /// When it was launched, if it is seen.
     pub launched_at: Option<Timestamp>,
     /// The value of its tag `curfew:job`.
     pub job: Option<String>,
     /// The number of its tag `curfew:attempt`.
     pub attempt: Option<u32>,
-    /// The rule for which Curfew itself has ended it, as its tags say.
+    /// The rule by which Curfew itself stopped or terminated it, from its tags.
     pub reaped: Option<Rule>,
-    /// The tag that holds it.
+    /// The tag that keeps it from being terminated.
     pub hold: Option<MachineHold>,
 }
 
-/// Looks at these instances of one region. Each is in the answer once, in their order; one that EC2 does not know is [`MachineSight::Absent`], and
-/// hides no other: they are asked for by a filter, for one unknown id in `InstanceIds` fails the whole call.
+/// Observes these instances of one region. Each is in the answer once, in their order; one that EC2 does not know is
+/// [`MachineSight::Absent`]. A filter selects them, because one unknown id in `InstanceIds` fails the whole call.
 ///
 /// One call for each 200 of them.
 ///
 /// # Errors
-/// Where EC2 does not say it whole.
+/// If EC2's answer is incomplete.
 pub async fn observe_machines(
     aws: &Aws,
     region: &Region,
@@ -57,7 +54,7 @@ pub async fn observe_machines(
 ) -> Result<Vec<MachineObservation>, CallError> {
     let asked = async {
         let mut looked = MachineObservations::default();
-        for ids in ids.chunks(VALUES_MAX) {
+        for ids in ids.chunks(FILTER_VALUES_MAX) {
             let wanted = filter("instance-id", ids.iter().map(ResourceId::as_str));
             let call = aws.ec2(region).describe_instances().filters(wanted).max_results(PAGE_SIZE);
             all_pages(DESCRIBE_INSTANCES, region, async |token| {
@@ -69,11 +66,10 @@ pub async fn observe_machines(
         }
         Ok(looked.into_order(ids))
     };
-    let too_long = |_| Err(CallError::timed_out(DESCRIBE_INSTANCES, region, PATIENCE));
-    tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(too_long)
+    let too_long = |_| Err(CallError::timed_out(DESCRIBE_INSTANCES, region, TIMEOUT));
+    tokio::time::timeout(TIMEOUT, asked).await.unwrap_or_else(too_long)
 }
 
-/// What was seen so far.
 #[derive(Debug, Default)]
 struct MachineObservations {
     seen: BTreeMap<ResourceId, MachineObservation>,
@@ -86,7 +82,7 @@ impl MachineObservations {
         self.incomplete += incomplete;
     }
 
-    /// One that came without its id may be any of those that are missing.
+    /// An instance without an id in the answer may be any of the missing ones.
     fn into_order(mut self, ids: &[ResourceId]) -> Vec<MachineObservation> {
         let missing = if self.incomplete == 0 { MachineSight::Absent } else { MachineSight::Unknown };
         let mut looked = Vec::new();
@@ -127,11 +123,11 @@ fn observe_machine(mut instance: Instance, now: Timestamp) -> MachineObservation
     }
 }
 
-/// Ends this machine, if it carries that job's tag, and none that holds it ([`MachineHold`]): somebody may have written one since it was
-/// looked at. One that is on its way out, or gone, is fine.
+/// Terminates this machine, if it has that job's tag, and no tag that keeps it ([`MachineHold`]): somebody may have written one since it
+/// was observed. A machine that is shutting down or gone is no error.
 ///
 /// # Errors
-/// Where it was not ended, which includes that EC2 does not know it: it may be there a moment later.
+/// If it was not terminated. That includes a machine that EC2 does not know: it may appear a moment later.
 pub async fn terminate(aws: &Aws, job: &JobId, placed: &JobMachine, now: Timestamp) -> Result<(), CallError> {
     let JobMachine { instance, region, .. } = placed;
     let ec2 = aws.ec2(region);
@@ -142,26 +138,25 @@ pub async fn terminate(aws: &Aws, job: &JobId, placed: &JobMachine, now: Timesta
         return Ok(());
     }
     if let Some(why) = refusal_to_terminate(&found, job, now) {
-        let (region, kind) = (region.clone(), CallErrorKind::Other);
-        let message = format!("{instance} was not ended, for {why}");
-        return Err(CallError { call: TERMINATE_INSTANCES, region, kind, message });
+        let message = format!("{instance} was not terminated: {why}");
+        return Err(CallError::new(TERMINATE_INSTANCES, region, CallErrorKind::Other, message));
     }
     let answer = ec2.terminate_instances().instance_ids(instance.as_str()).send().await;
     answer.map(drop).map_err(|error| call_error(TERMINATE_INSTANCES, region, &error))
 }
 
-/// Why this instance is not ended; a typo never kills, so the key counts in any case.
+/// Why this instance is not terminated. The key counts in upper or lower case: a typo never kills.
 fn refusal_to_terminate(found: &Instance, job: &JobId, now: Timestamp) -> Option<String> {
     let protected = |key: &&String| key.trim().eq_ignore_ascii_case(PROTECTED);
     if let Some(key) = found.tags.keys().find(protected) {
-        return Some(format!("it carries the tag {key}"));
+        return Some(format!("it has the tag {key}"));
     }
     match found.tags.get(JOB) {
         Some(own) if *own == job.to_string() => {
             MachineHold::read(found, now).map(|hold| format!("it {}", hold.describe()))
         }
         Some(other) => Some(format!("its tag {JOB} names {other}, not {job}")),
-        None => Some(format!("it carries no tag {JOB}, which would name {job}")),
+        None => Some(format!("it has no tag {JOB} that names {job}")),
     }
 }
 

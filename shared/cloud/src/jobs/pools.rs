@@ -1,4 +1,4 @@
-//! Every type that a job may take, in every zone where its region has it and the account a subnet.
+//! Every type that a job may use, in every zone where the region offers it and the account has a subnet.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -13,22 +13,19 @@ use model::id::{Region, ResourceId, TypeName};
 
 use crate::aws::Aws;
 use crate::error::{CallError, CallErrorKind, call_error};
-use crate::observe::filter;
 use crate::observe::pages::{PAGE_SIZE, all_pages};
+use crate::observe::{DESCRIBE_TYPES, FILTER_VALUES_MAX, filter};
 
-/// Nobody is served by a ranking that takes longer: the next minute asks again.
-const PATIENCE: Duration = Duration::from_mins(1);
-/// A filter takes so many values (EC2 user guide, "Filter resources").
-const VALUES_MAX: usize = 200;
-/// Where every NVIDIA GPU is (EC2 instance types guide, "Specifications for Amazon EC2 accelerated computing instances"). It only spares pages
-/// of the answer: what a type is says its description.
+/// A longer ranking helps nobody: the next minute asks again.
+const TIMEOUT: Duration = Duration::from_mins(1);
+/// Where every NVIDIA GPU is (EC2 instance types guide, "Specifications for Amazon EC2 accelerated computing instances"). It only saves
+/// pages of the answer: the description decides what a type is.
 const FAMILIES: [&str; 2] = ["g*", "p*"];
 
-const DESCRIBE_TYPES: &str = "ec2:DescribeInstanceTypes";
 const DESCRIBE_OFFERINGS: &str = "ec2:DescribeInstanceTypeOfferings";
 const DESCRIBE_SUBNETS: &str = "ec2:DescribeSubnets";
 
-/// Of each type that can be had by the second what a pool has of it, and the zones where it is.
+/// For each type sold by the second, its properties and its zones.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TypeOfferings {
     kinds: BTreeMap<TypeName, TypeOffering>,
@@ -38,7 +35,7 @@ pub(super) struct TypeOfferings {
 /// One subnet a zone.
 pub(super) type Subnets = BTreeMap<String, ResourceId>;
 
-/// The types that are named, or else all with whole NVIDIA GPUs but bare metal; and where they are.
+/// The named types, or all with whole NVIDIA GPUs except bare metal; and their zones.
 pub(super) async fn offers(aws: &Aws, region: &Region, named: &BTreeSet<TypeName>) -> Result<TypeOfferings, CallError> {
     let ec2 = aws.ec2(region);
     let asked = async {
@@ -46,16 +43,16 @@ pub(super) async fn offers(aws: &Aws, region: &Region, named: &BTreeSet<TypeName
         let zones = zones(&ec2, region, &kinds).await?;
         Ok(TypeOfferings { kinds, zones })
     };
-    patiently(DESCRIBE_TYPES, region, asked).await
+    with_timeout(DESCRIBE_TYPES, region, asked).await
 }
 
-async fn patiently<T>(
+async fn with_timeout<T>(
     call: &'static str,
     region: &Region,
     asked: impl Future<Output = Result<T, CallError>>,
 ) -> Result<T, CallError> {
-    let too_long = |_| Err(CallError::timed_out(call, region, PATIENCE));
-    tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(too_long)
+    let too_long = |_| Err(CallError::timed_out(call, region, TIMEOUT));
+    tokio::time::timeout(TIMEOUT, asked).await.unwrap_or_else(too_long)
 }
 
 /// Every type in every zone that has it and a subnet.
@@ -92,10 +89,10 @@ fn no_subnet(region: &Region, named: &[ResourceId]) -> CallError {
         let named: Vec<&str> = named.iter().map(ResourceId::as_str).collect();
         format!("{region} has none of the subnets under `[machine] subnets`: {}", named.join(", "))
     };
-    CallError { call: DESCRIBE_SUBNETS, region: region.clone(), kind: CallErrorKind::Other, message }
+    CallError::new(DESCRIBE_SUBNETS, region, CallErrorKind::Other, message)
 }
 
-/// What a pool has of its type.
+/// What a pool takes from its type.
 #[derive(Debug, Clone, PartialEq)]
 struct TypeOffering {
     architecture: &'static str,
@@ -106,7 +103,7 @@ struct TypeOffering {
     bare_metal: bool,
 }
 
-/// The named types, or all; by a filter, for one unknown name in `InstanceTypes` fails the whole call.
+/// The named types, or all; by a filter, because one unknown name in `InstanceTypes` fails the whole call.
 async fn kinds(
     ec2: &Client,
     region: &Region,
@@ -114,21 +111,21 @@ async fn kinds(
 ) -> Result<BTreeMap<TypeName, TypeOffering>, CallError> {
     if !named.is_empty() {
         let mut kinds = BTreeMap::new();
-        for names in named.iter().map(TypeName::as_str).collect::<Vec<_>>().chunks(VALUES_MAX) {
+        for names in named.iter().map(TypeName::as_str).collect::<Vec<_>>().chunks(FILTER_VALUES_MAX) {
             kinds.extend(kinds_like(ec2, region, names.iter().copied()).await?);
         }
         return Ok(kinds);
     }
     let mut kinds = kinds_like(ec2, region, FAMILIES).await?;
     if kinds.is_empty() {
-        // An emulator of EC2 may not know wildcards, and AWS may call a family otherwise.
+        // An emulator of EC2 may not know wildcards, and AWS may add a family with another name.
         kinds = kinds_like(ec2, region, []).await?;
     }
     kinds.retain(|_, kind| !kind.bare_metal);
     Ok(kinds)
 }
 
-/// Those whose name matches one of the patterns; all, where there is none.
+/// The types with a name that matches one of the patterns; all, without patterns.
 async fn kinds_like<'a>(
     ec2: &Client,
     region: &Region,
@@ -151,8 +148,8 @@ async fn kinds_like<'a>(
     Ok(kinds)
 }
 
-/// `None` of what no job can take: no GPU of NVIDIA's, a part of one (it needs another driver than the Deep Learning AMI has), another
-/// architecture than agents are built for, or sold in Capacity Blocks alone.
+/// `None` for types that no job can use: without an NVIDIA GPU, with a part of one (it needs another driver than that of the Deep Learning
+/// AMI), of an architecture without an agent, or sold only in Capacity Blocks.
 fn kind(info: &InstanceTypeInfo) -> Option<TypeOffering> {
     let devices = info.gpu_info.as_ref()?.gpus();
     let is_nvidia = |gpu: &GpuDeviceInfo| gpu.manufacturer().is_some_and(|name| name.eq_ignore_ascii_case("nvidia"));
@@ -183,7 +180,7 @@ fn whole(count: Option<i32>) -> u32 {
     count.and_then(|count| u32::try_from(count).ok()).unwrap_or_default()
 }
 
-/// In which zones these types are to be had. By their exact names, of which a region has less than a filter takes.
+/// The zones that offer these types. By exact names: a region has fewer than a filter takes.
 async fn zones(
     ec2: &Client,
     region: &Region,
@@ -191,7 +188,7 @@ async fn zones(
 ) -> Result<BTreeSet<(TypeName, String)>, CallError> {
     let names: Vec<&str> = kinds.keys().map(TypeName::as_str).collect();
     let mut zones = BTreeSet::new();
-    for names in names.chunks(VALUES_MAX) {
+    for names in names.chunks(FILTER_VALUES_MAX) {
         let call = ec2
             .describe_instance_type_offerings()
             .location_type(LocationType::AvailabilityZone)
@@ -201,8 +198,8 @@ async fn zones(
             let page = call.clone().set_next_token(token).send().await;
             let page = page.map_err(|error| call_error(DESCRIBE_OFFERINGS, region, &error))?;
             let offers = page.instance_type_offerings().iter();
-            let told = offers.filter_map(|offer| Some((offer.instance_type()?, offer.location()?)));
-            zones.extend(told.map(|(name, zone)| (TypeName::from(name.as_str()), zone.to_owned())));
+            let offered = offers.filter_map(|offer| Some((offer.instance_type()?, offer.location()?)));
+            zones.extend(offered.map(|(name, zone)| (TypeName::from(name.as_str()), zone.to_owned())));
             Ok(page.next_token)
         })
         .await?;
@@ -210,10 +207,9 @@ async fn zones(
     Ok(zones)
 }
 
-/// One subnet a zone: of those that are named, or else of the default ones. By a filter: of subnets of several regions each region knows its
-/// own.
+/// One subnet a zone: from the named ones, or the default ones. By a filter, because the named subnets may be in several regions.
 pub(super) async fn subnets(aws: &Aws, region: &Region, named: &BTreeSet<ResourceId>) -> Result<Subnets, CallError> {
-    patiently(DESCRIBE_SUBNETS, region, all_subnets(&aws.ec2(region), region, named)).await
+    with_timeout(DESCRIBE_SUBNETS, region, all_subnets(&aws.ec2(region), region, named)).await
 }
 
 async fn all_subnets(ec2: &Client, region: &Region, named: &BTreeSet<ResourceId>) -> Result<Subnets, CallError> {
@@ -221,7 +217,7 @@ async fn all_subnets(ec2: &Client, region: &Region, named: &BTreeSet<ResourceId>
     let wanted = if named.is_empty() {
         vec![filter("default-for-az", ["true"])]
     } else {
-        named.chunks(VALUES_MAX).map(|ids| filter("subnet-id", ids.iter().copied())).collect()
+        named.chunks(FILTER_VALUES_MAX).map(|ids| filter("subnet-id", ids.iter().copied())).collect()
     };
     let mut best: BTreeMap<String, (i32, ResourceId)> = BTreeMap::new();
     for wanted in wanted {
@@ -246,8 +242,8 @@ async fn all_subnets(ec2: &Client, region: &Region, named: &BTreeSet<ResourceId>
 fn usable(subnet: &Subnet) -> Option<(String, i32, ResourceId)> {
     let is_available = subnet.state.as_ref().is_none_or(|state| *state == SubnetState::Available);
     let free = subnet.available_ip_address_count.unwrap_or_default();
-    let told = (subnet.availability_zone.clone()?, free, ResourceId::new(subnet.subnet_id.clone()?));
-    is_available.then_some(told)
+    let usable = (subnet.availability_zone.clone()?, free, ResourceId::new(subnet.subnet_id.clone()?));
+    is_available.then_some(usable)
 }
 
 #[cfg(test)]

@@ -10,10 +10,10 @@ use crate::aws::Aws;
 use crate::error::{CallError, call_error};
 use crate::observe::pages::all_pages;
 
-const LIST_QUOTAS: &str = "servicequotas:ListServiceQuotas";
-/// The most that `ListServiceQuotas` gives (Service Quotas API reference). EC2 has less than 200 in all.
-const PAGE_SIZE: i32 = 100;
-/// A launch that was refused waits for it before the next candidate is tried, at worst within the two minutes of a Spot warning.
+pub(crate) const LIST_QUOTAS: &str = "servicequotas:ListServiceQuotas";
+/// The most that `ListServiceQuotas` gives (Service Quotas API reference). EC2 has fewer than 200 in all.
+pub(crate) const PAGE_SIZE: i32 = 100;
+/// A refused launch waits for it before the next candidate, possibly within the two minutes of a Spot warning.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Those with a value in this account; needs `servicequotas:ListServiceQuotas`. In two calls.
@@ -40,7 +40,7 @@ fn listed_quota(quota: &ServiceQuota) -> Option<ListedQuota> {
     })
 }
 
-/// What counts vCPUs of EC2, says of which class (`CloudWatch` user guide, "AWS usage metrics").
+/// The vCPU class that the quota counts (`CloudWatch` user guide, "AWS usage metrics").
 fn vcpu_class(metric: &MetricInfo) -> Option<String> {
     let dimensions = metric.metric_dimensions()?;
     (dimensions.get("Resource")? == "vCPU").then(|| dimensions.get("Class").cloned())?

@@ -1,10 +1,12 @@
-//! What a refused launch means: three kinds of errors want three different answers.
+//! What a refused launch means: three kinds of errors need three different answers.
 
 use aws_sdk_ec2::error::ProvideErrorMetadata;
 use aws_sdk_ec2::operation::run_instances::RunInstancesError;
 use aws_smithy_runtime_api::client::interceptors::context::InterceptorContext;
 use aws_smithy_runtime_api::client::orchestrator::OrchestratorError;
 use aws_smithy_runtime_api::client::retries::classifiers::{ClassifyRetry, RetryAction};
+use ports::SPOT_ROLE_MISSING;
+use ports::aws_words::{PARAMETERS_OF_THE_REQUEST, UNKNOWN_PROFILE};
 
 use crate::error::{CallErrorKind, kind};
 
@@ -17,9 +19,9 @@ pub(super) enum RefusalMeaning {
     VcpuQuota,
     /// Another quota is, or the account may not launch anything yet.
     OtherQuota,
-    /// What was launched by this token has been terminated since.
+    /// The instance of this token has been terminated.
     Over,
-    /// By this token something else was asked for before.
+    /// An earlier request with this token had other parameters.
     Otherwise,
     /// The permission is missing.
     Denied,
@@ -27,18 +29,18 @@ pub(super) enum RefusalMeaning {
     SpotRoleMissing,
     /// EC2 does not know the instance profile, or does not know it yet.
     ProfileUnknown,
-    /// Not this candidate, now or later.
+    /// This candidate is refused for good.
     Refused,
-    /// Not this request, whichever candidate it is for.
+    /// The request is refused for every candidate.
     RequestRefused,
     /// It may have been launched, or could be a moment later.
     Unknown,
 }
 
-/// The request itself is wrong: all that these codes can be about is the same for every candidate (EC2 API reference, "Error codes for the
-/// Amazon EC2 API", "Common client error codes", and of the others those about user data and tags). Not among them are codes that are also said
-/// of a type, a zone, a subnet, an image or a region: `InvalidParameter`, `InvalidParameterCombination`, `InvalidParameterValue`,
-/// `UnsupportedOperation`, `OperationNotPermitted`, `AuthFailure`, `OptInRequired` and whatever is not known.
+/// The request itself is wrong: what these codes complain about is the same for every candidate (EC2 API reference, "Error codes for the
+/// Amazon EC2 API", "Common client error codes", and those about user data and tags). The list leaves out codes that EC2 also uses for a
+/// type, a zone, a subnet, an image or a region: `InvalidParameter`, `InvalidParameterCombination`, `InvalidParameterValue`,
+/// `UnsupportedOperation`, `OperationNotPermitted`, `AuthFailure`, `OptInRequired` and unknown ones.
 const OF_THE_REQUEST: [&str; 14] = [
     "Blocked",
     "InvalidAction",
@@ -56,10 +58,6 @@ const OF_THE_REQUEST: [&str; 14] = [
     "ValidationError",
 ];
 
-/// By these words `InvalidParameterValue` and `InvalidParameterCombination` name a parameter that is the same for every candidate.
-const PARAMETERS_OF_THE_REQUEST: [&str; 6] =
-    ["clienttoken", "instanceinitiatedshutdownbehavior", "metadataoptions", "tag key", "tag value", "user data"];
-
 fn is_of_the_request(code: &str, message: &str) -> bool {
     let names_one = || {
         let message = message.to_ascii_lowercase();
@@ -69,13 +67,12 @@ fn is_of_the_request(code: &str, message: &str) -> bool {
         || matches!(code, "InvalidParameterValue" | "InvalidParameterCombination") && names_one()
 }
 
-/// EC2 API reference, "Error codes for the Amazon EC2 API", for those that `RunInstances` answers.
+/// EC2 API reference, "Error codes for the Amazon EC2 API", the codes of `RunInstances`.
 pub(super) fn meaning(code: &str, message: &str, kind: CallErrorKind) -> RefusalMeaning {
     match code {
-        "AuthFailure.ServiceLinkedRoleCreationNotPermitted" => RefusalMeaning::SpotRoleMissing,
-        // IAM user guide, "Troubleshoot IAM", "Changes that I make are not always immediately visible".
-        "InvalidParameterValue" if message.contains("Invalid IAM Instance Profile") => RefusalMeaning::ProfileUnknown,
-        // `Unsupported` is of the type in this zone; `UnsupportedOperation` of the request.
+        SPOT_ROLE_MISSING => RefusalMeaning::SpotRoleMissing,
+        "InvalidParameterValue" if message.contains(UNKNOWN_PROFILE) => RefusalMeaning::ProfileUnknown,
+        // `Unsupported` is about the type in this zone; `UnsupportedOperation` about the request.
         "UnfulfillableCapacity"
         | "SpotMaxPriceTooLow"
         | "Unsupported"
@@ -83,7 +80,7 @@ pub(super) fn meaning(code: &str, message: &str, kind: CallErrorKind) -> Refusal
         | "InsufficientVolumeCapacity"
         | "VolumeTypeNotAvailableInZone" => RefusalMeaning::NoCapacity,
         "VcpuLimitExceeded" | "InstanceLimitExceeded" | "MaxSpotInstanceCountExceeded" => RefusalMeaning::VcpuQuota,
-        // `PendingVerification` ends by itself, mostly within hours.
+        // `PendingVerification` passes by itself, mostly within hours.
         "VolumeLimitExceeded"
         | "MaxIOPSLimitExceeded"
         | "NetworkInterfaceLimitExceeded"
@@ -92,18 +89,18 @@ pub(super) fn meaning(code: &str, message: &str, kind: CallErrorKind) -> Refusal
         "IdempotentInstanceTerminated" => RefusalMeaning::Over,
         "IdempotentParameterMismatch" => RefusalMeaning::Otherwise,
         _ if is_of_the_request(code, message) => RefusalMeaning::RequestRefused,
-        // The credentials, or the request, were too old by the time it got there.
+        // The credentials or the request had expired on arrival.
         "RequestExpired" | "ExpiredToken" | "ExpiredTokenException" => RefusalMeaning::Unknown,
         _ => match kind {
             CallErrorKind::Denied { .. } => RefusalMeaning::Denied,
             CallErrorKind::Capacity => RefusalMeaning::NoCapacity,
-            CallErrorKind::Throttled | CallErrorKind::Unanswered => RefusalMeaning::Unknown,
+            CallErrorKind::Throttled | CallErrorKind::Unreached | CallErrorKind::Unanswered => RefusalMeaning::Unknown,
             _ => RefusalMeaning::Refused,
         },
     }
 }
 
-/// EC2 answers with status 500 that there is no capacity, which the SDK would ask for again, and again, while another pool has it.
+/// EC2 reports missing capacity with status 500, which the SDK would retry while another pool has capacity.
 #[derive(Debug)]
 pub(super) struct NoCapacityIsAnAnswer;
 

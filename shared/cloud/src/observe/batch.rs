@@ -1,4 +1,4 @@
-//! How questions are put to `CloudWatch` in few calls. Pure.
+//! Batching queries to `CloudWatch` into few calls. Pure.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ pub(super) struct QuestionBatch {
     pub(super) from: Timestamp,
     /// The end of its last period.
     pub(super) until: Timestamp,
-    /// All of that span.
+    /// All queries of that span.
     pub(super) questions: Vec<MetricQuestion>,
 }
 
-/// Every question exactly once, in as few calls as the limits allow. Only questions with the same beginning share a call,
-/// so that none spans more than it asks for. They are taken as calls are made, so that there are never many of them.
+/// Every query exactly once, in as few calls as the limits allow. Only queries with the same start share a call, so that none spans more
+/// than it needs. The iterator is lazy, so there are never many of them in memory.
 pub(super) fn batches(
     questions: impl IntoIterator<Item = MetricQuestion>,
     until: Timestamp,

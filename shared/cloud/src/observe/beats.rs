@@ -12,23 +12,20 @@ use model::instance;
 use model::instance::{DescribedInstance, Instance, InstanceState};
 use model::observation::{Gap, GapKind, Observation};
 
-use super::filter;
 use super::instances::machines;
 use super::pages::{PAGE_SIZE, all_pages};
+use super::{FILTER_VALUES_MAX, filter};
 use crate::aws::Aws;
 use crate::describe::{self, DESCRIBE_INSTANCES, DESCRIBE_VOLUMES};
 use crate::error::CallError;
 
-/// A filter takes 200 values (EC2 user guide, "Filter resources").
-const HOSTS_A_CALL_MAX: usize = 200;
-
-/// One look at each of these regions, all at once. What is terminated is in it, as long as EC2 shows it: "terminated
-/// instances remain visible for a while" (EC2 user guide, "Terminate Amazon EC2 instances"), about an hour.
+/// One observation of each of these regions, all at once. It includes terminated instances while EC2 shows them: "terminated instances
+/// remain visible for a while" (EC2 user guide, "Terminate Amazon EC2 instances"), about an hour.
 ///
-/// A region of which one page could not be read is a gap and has no look. One of which something came without what the ledger
-/// needs, or a type was not described, has a look that is not whole, and a gap.
+/// If a page of a region cannot be read, the region is a gap without an observation. If something lacks what the ledger needs, or a type
+/// has no description, its observation is incomplete, with a gap.
 ///
-/// A region that has not answered in full after `patience` is a gap as well: the others must not wait for it.
+/// A region that has not answered in full within `timeout` is a gap as well: the others must not wait for it.
 pub async fn beats(aws: &Aws, regions: &[Region], timeout: Duration) -> Observation<RegionObservation> {
     let looks = regions.iter().map(|region| async move {
         let ec2 = aws.ec2(region);
@@ -59,17 +56,12 @@ async fn of_region(ec2: &Client, region: &Region) -> Result<Observation<RegionOb
     Ok(Observation { items: vec![look], gaps })
 }
 
-/// Where something is missing, nobody can say of anything that it is gone.
+/// With something missing, nothing is known to be gone.
 fn gap(region: &Region, call: &str, words: &str, count: usize) -> Option<Gap> {
-    (count > 0).then(|| Gap {
-        region: region.clone(),
-        call: call.to_owned(),
-        error: format!("{count} {words}, and are not in the ledger"),
-        kind: GapKind::Listing,
-    })
+    (count > 0).then(|| Gap::new(region, call, format!("{count} {words}, and are not in the ledger"), GapKind::Listing))
 }
 
-/// What `DescribeInstances` told of a region.
+/// The answer of `DescribeInstances` for a region.
 #[derive(Default)]
 struct RegionInstances {
     described: Vec<DescribedInstance>,
@@ -77,7 +69,7 @@ struct RegionInstances {
     incomplete: usize,
 }
 
-/// Without a filter: what ended is wanted, too.
+/// Without a filter, because the ledger needs stopped and terminated instances, too.
 async fn describe_region(ec2: &Client, region: &Region) -> Result<RegionInstances, CallError> {
     let call = ec2.describe_instances().max_results(PAGE_SIZE);
     let mut all = RegionInstances::default();
@@ -93,8 +85,8 @@ async fn describe_region(ec2: &Client, region: &Region) -> Result<RegionInstance
     Ok(all)
 }
 
-/// The volumes on these instances, and how many more there are of which the ledger can keep nothing. A volume counts once, on the
-/// first of its instances: several may share it.
+/// The volumes on these instances, and the number of volumes that the ledger cannot keep. A volume counts once, on the first of its
+/// instances: several may share it.
 async fn volumes(
     ec2: &Client,
     region: &Region,
@@ -103,7 +95,7 @@ async fn volumes(
     let hosts = instances.iter().filter(|instance| instance.state != InstanceState::Terminated);
     let hosts: BTreeSet<&str> = hosts.map(|instance| instance.id.as_str()).collect();
     let (mut found, mut incomplete) = (BTreeMap::new(), BTreeSet::new());
-    for chunk in hosts.iter().copied().collect::<Vec<_>>().chunks(HOSTS_A_CALL_MAX) {
+    for chunk in hosts.iter().copied().collect::<Vec<_>>().chunks(FILTER_VALUES_MAX) {
         let on = filter("attachment.instance-id", chunk.iter().copied());
         let call = ec2.describe_volumes().filters(on).max_results(PAGE_SIZE);
         all_pages(DESCRIBE_VOLUMES, region, async |token| {

@@ -9,26 +9,25 @@ use model::id::{Region, ResourceId, TypeName};
 use model::instance::{DescribedInstance, Instance, InstanceState, InstanceTypes, PurchaseOption, accelerated};
 use model::observation::{Gap, GapKind, Observation};
 
-use super::filter;
 use super::pages::{PAGE_SIZE, all_pages};
+use super::{FILTER_VALUES_MAX, filter};
 use crate::aws::Aws;
 use crate::convert;
 use crate::describe::{self, DESCRIBE_INSTANCES};
 use crate::error::{CallError, call_error};
 
-/// A filter takes 200 values (EC2 user guide, "Filter resources"), and a page of types has 100.
+/// The most that a page of types has.
 const TYPES_A_CALL_MAX: usize = 100;
-const SPOT_REQUESTS_A_CALL_MAX: usize = 200;
 
-const DESCRIBE_TYPES: &str = "ec2:DescribeInstanceTypes";
+pub(crate) const DESCRIBE_TYPES: &str = "ec2:DescribeInstanceTypes";
 const DESCRIBE_SPOT_REQUESTS: &str = "ec2:DescribeSpotInstanceRequests";
 
 /// Every instance with an accelerator that is not terminated, of all these regions at once.
 ///
-/// A region of which one page, or the facts of one type, could not be read is a gap and yields nothing: a half-seen fleet
-/// must not be judged as if it were whole.
+/// A region is a gap without instances if one page, or the facts of one type, could not be read: a fleet that is seen in part must not be
+/// judged as if it were complete.
 ///
-/// A region that has not answered in full after `patience` is a gap as well: the others must not wait for it.
+/// A region that has not answered in full within `timeout` is a gap as well: the others must not wait for it.
 pub async fn instances(aws: &Aws, regions: &[Region], timeout: Duration) -> Observation<Instance> {
     let looks = regions.iter().map(|region| async move {
         let ec2 = aws.ec2(region);
@@ -55,12 +54,12 @@ async fn of_region(ec2: &Client, region: &Region) -> Observation<Instance> {
     };
     let mut seen = accelerated(region, all.described, &machines);
     seen.gaps.extend(all.gap);
-    let gap = tell_spot_requests(ec2, region, &mut seen.items, &all.spot_requests).await;
+    let gap = distinguish_spot_requests(ec2, region, &mut seen.items, &all.spot_requests).await;
     seen.gaps.extend(gap);
     seen
 }
 
-/// What `DescribeInstances` told of a region.
+/// The answer of `DescribeInstances` for a region.
 struct RegionInstances {
     described: Vec<DescribedInstance>,
     spot_requests: BTreeMap<ResourceId, String>,
@@ -80,11 +79,13 @@ async fn described(ec2: &Client, region: &Region) -> Result<RegionInstances, Cal
         Ok(page.next_token)
     })
     .await?;
-    all.gap = (incomplete > 0).then(|| Gap {
-        region: region.clone(),
-        call: DESCRIBE_INSTANCES.to_owned(),
-        error: format!("{incomplete} instance(s) came without id, type or launch time, and were not judged"),
-        kind: GapKind::Listing,
+    all.gap = (incomplete > 0).then(|| {
+        Gap::new(
+            region,
+            DESCRIBE_INSTANCES,
+            format!("{incomplete} instance(s) came without id, type or launch time, and were not judged"),
+            GapKind::Listing,
+        )
     });
     Ok(all)
 }
@@ -104,7 +105,7 @@ pub(super) async fn machines(
             .filters(filter("instance-type", chunk.iter().copied()))
             .into_paginator()
             .send();
-        // The paginator ends where a token repeats, and there are at most as many pages as types.
+        // The paginator stops at a repeated token, and there are at most as many pages as types.
         for _ in chunk {
             let Some(page) = pages.next().await else { break };
             let page = page.map_err(|error| call_error(DESCRIBE_TYPES, region, &error))?;
@@ -115,8 +116,8 @@ pub(super) async fn machines(
     Ok(machines)
 }
 
-/// Tells persistent Spot requests from those for one life.
-async fn tell_spot_requests(
+/// Distinguishes persistent Spot requests from one-time ones.
+async fn distinguish_spot_requests(
     ec2: &Client,
     region: &Region,
     instances: &mut [Instance],
@@ -131,7 +132,7 @@ async fn tell_spot_requests(
         .collect();
     let ids: Vec<&str> = open.keys().copied().collect();
     let mut gap = None;
-    for chunk in ids.chunks(SPOT_REQUESTS_A_CALL_MAX) {
+    for chunk in ids.chunks(FILTER_VALUES_MAX) {
         let ask =
             ec2.describe_spot_instance_requests().filters(filter("spot-instance-request-id", chunk.iter().copied()));
         match ask.send().await {
@@ -146,11 +147,13 @@ async fn tell_spot_requests(
             Err(error) => gap = Some(call_error(DESCRIBE_SPOT_REQUESTS, region, &error).gap()),
         }
     }
-    let missing = open.iter().next().map(|(request, instance)| Gap {
-        region: region.clone(),
-        call: DESCRIBE_SPOT_REQUESTS.to_owned(),
-        error: format!("the Spot request {request} of {} (of {} in all) was not found", instance.id, open.len()),
-        kind: GapKind::Part,
+    let missing = open.iter().next().map(|(request, instance)| {
+        Gap::new(
+            region,
+            DESCRIBE_SPOT_REQUESTS,
+            format!("the Spot request {request} of {} (of {} in all) was not found", instance.id, open.len()),
+            GapKind::Part,
+        )
     });
     gap.or(missing)
 }

@@ -1,4 +1,4 @@
-//! Asking `CloudWatch`: which series there are, and what they say.
+//! Querying `CloudWatch`: the list of series, and their samples.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,15 +18,15 @@ use crate::convert::{date_time, timestamp};
 use crate::error::{CallError, CallErrorKind, call_error};
 
 pub(super) const CALLS_AT_ONCE_MAX: usize = 4;
-/// Of one `GetMetricData` call, which mostly answers in one.
+/// Pages of one `GetMetricData` call, which mostly answers in one.
 const DATA_PAGES_MAX: usize = 50;
-/// Of 500 series each: half a million GPUs in one region.
+/// Pages of 500 series: half a million GPUs in one region.
 const LIST_PAGES_MAX: usize = 1000;
 
 pub(super) const GET_METRIC_DATA: &str = "cloudwatch:GetMetricData";
 const LIST_METRICS: &str = "cloudwatch:ListMetrics";
 
-/// Puts all questions, some calls at a time.
+/// Sends all queries, some calls at a time.
 pub(crate) async fn ask(
     client: &Client,
     region: &Region,
@@ -65,14 +65,13 @@ fn take(answered: &mut Answered, region: &Region, batch: QuestionBatch, mut samp
     answered.errors.extend(not_in_full(region, unanswered, asked));
 }
 
-/// What there is to say where so many of the series asked for were not answered in full.
+/// The gap if so many of the requested series were not answered in full.
 pub(super) fn not_in_full(region: &Region, unanswered: usize, asked: usize) -> Option<CallError> {
-    let message = format!("{unanswered} of {asked} series were not answered in full; the next run asks again");
-    let (region, kind) = (region.clone(), CallErrorKind::Other);
-    (unanswered > 0).then_some(CallError { call: GET_METRIC_DATA, region, kind, message })
+    let message = format!("{unanswered} of {asked} series were not answered in full");
+    (unanswered > 0).then(|| CallError::new(GET_METRIC_DATA, region, CallErrorKind::Incomplete, message))
 }
 
-/// The samples of those questions, by their place in the batch, that were answered in full.
+/// The samples of the queries that were answered in full, by their place in the batch.
 async fn ask_batch(
     client: &Client,
     region: &Region,
@@ -97,7 +96,7 @@ pub(super) struct PeriodSpan {
     pub(super) until: Timestamp,
 }
 
-/// Puts one call, page by page, and hands `send_each` the samples of a query by its place, some at a time. The places of those
+/// Sends one call, page by page, and passes `send_each` the samples of a query by its place, some at a time. Returns the places of the
 /// queries that were answered in full.
 pub(super) async fn answers(
     client: &Client,
@@ -123,7 +122,7 @@ pub(super) async fn answers(
         for result in page.metric_data_results() {
             if let Some(place) = place_of(result) {
                 each(place, &mut samples_of(result));
-                // A series that goes on in the next page is `PartialData` in this one.
+                // A series that continues in the next page is `PartialData` in this one.
                 if result.status_code == Some(StatusCode::Complete) {
                     complete.insert(place);
                 } else {
@@ -167,8 +166,8 @@ fn samples_of(result: &MetricDataResult) -> impl Iterator<Item = Sample> {
     times.zip(result.values()).filter_map(|(at, value)| Some((at?, *value)))
 }
 
-/// Every series of this metric that somebody owns, once, in order; with `of_late` only those that reported within three hours or so: `RecentlyActive` is
-/// approximate by 50 minutes (`CloudWatch` API reference, `ListMetrics`).
+/// Every series of this metric with an owner, once, in order; with `of_late` only those that reported within about three hours:
+/// `RecentlyActive` is approximate by 50 minutes (`CloudWatch` API reference, `ListMetrics`).
 pub(crate) async fn series(
     client: &Client,
     region: &Region,
@@ -189,7 +188,7 @@ pub(crate) async fn series(
             return Ok(found);
         };
         let page = page.map_err(|error| call_error(LIST_METRICS, region, &error))?;
-        // Most are of machines that are known to be at work: kept, they would take more room than all else.
+        // Most belong to machines that are known to work: kept, they would take more memory than everything else.
         found.extend(page.metrics().iter().filter_map(series_of).filter(|series| owners.owner_of(series).is_some()));
     }
     Err(too_many_pages(LIST_METRICS, region, LIST_PAGES_MAX))
@@ -207,6 +206,6 @@ fn series_of(metric: &Metric) -> Option<MetricSeries> {
 }
 
 fn too_many_pages(call: &'static str, region: &Region, pages: usize) -> CallError {
-    let message = format!("more than {pages} pages, which nobody has foreseen");
-    CallError { call, region: region.clone(), kind: CallErrorKind::Other, message }
+    let message = format!("more than {pages} pages: more than any account should have");
+    CallError::new(call, region, CallErrorKind::Other, message)
 }

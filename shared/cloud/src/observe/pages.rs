@@ -1,16 +1,16 @@
-//! Page after page, to the last or to a limit.
+//! Pagination, to the last page or to a limit.
 
 use model::id::Region;
 
 use crate::error::{CallError, CallErrorKind};
 
-/// Resources of a page. The most that `DescribeInstances`, `DescribeVolumes` and `DescribeSnapshots` give; where one gives
-/// fewer it takes the number all the same (EC2 API reference, "Pagination" and `MaxResults` of each).
+/// Resources of a page. The maximum of `DescribeInstances`, `DescribeVolumes` and `DescribeSnapshots`; one with a lower maximum accepts the
+/// number all the same (EC2 API reference, "Pagination" and `MaxResults` of each).
 pub(crate) const PAGE_SIZE: i32 = 1000;
-/// So many pages are read of one list of one region, and no more.
+/// The most pages that are read of one list of one region.
 const PAGES_MAX: usize = 200;
 
-/// Has `read` read every page: it is given the page's token and gives the next one's.
+/// Calls `read` for every page: it takes the page's token and returns the next one.
 pub(crate) async fn all_pages(
     call: &'static str,
     region: &Region,
@@ -27,9 +27,9 @@ pub(crate) async fn all_pages(
         }
         token = next;
     }
-    Err(endless(call, region, format!("more than {PAGES_MAX} pages of {PAGE_SIZE}, which nobody has foreseen")))
+    Err(endless(call, region, format!("more than {PAGES_MAX} pages of {PAGE_SIZE}: more than any account should have")))
 }
 
 fn endless(call: &'static str, region: &Region, message: String) -> CallError {
-    CallError { call, region: region.clone(), kind: CallErrorKind::Other, message }
+    CallError::new(call, region, CallErrorKind::Other, message)
 }

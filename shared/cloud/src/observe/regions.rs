@@ -1,4 +1,4 @@
-//! Where to look.
+//! The regions to observe.
 
 use model::config::Config;
 use model::id::Region;
@@ -7,8 +7,8 @@ use model::observation::{GapKind, Observation};
 use crate::aws::Aws;
 use crate::error::{CallError, CallErrorKind, call_error};
 
-/// The configured regions; where there are none, all that the account has enabled, by `ec2:DescribeRegions`. Where that
-/// cannot be seen, the home region alone, and a gap.
+/// The configured regions; without any, all that the account has enabled, by `ec2:DescribeRegions`. If that fails, the home region alone,
+/// and a gap.
 pub async fn regions(aws: &Aws, config: &Config) -> Observation<Region> {
     let mut seen = if config.regions.is_empty() {
         enabled(aws).await
@@ -32,9 +32,9 @@ async fn enabled(aws: &Aws) -> Observation<Region> {
             if !items.is_empty() {
                 return Observation { items, gaps: Vec::new() };
             }
-            // The SDK takes half of an answer for all of it.
-            let message = "the answer names no region, and every account has some".to_owned();
-            CallError { call: CALL, region: home.clone(), kind: CallErrorKind::Other, message }
+            // The SDK accepts a truncated answer.
+            let message = "the answer names no region, and every account has some";
+            CallError::new(CALL, home, CallErrorKind::Other, message)
         }
         Err(error) => call_error(CALL, home, &error),
     };

@@ -1,4 +1,5 @@
-//! The volumes of all regions, Curfew's snapshots of them, the instances that they hang on, and where they came from.
+//! The volumes of all regions, Curfew's snapshots of them, the instances that they are attached to, and the snapshots that they were made
+//! from.
 
 #[cfg(feature = "operator")]
 mod unattached;
@@ -15,8 +16,8 @@ use model::observation::{Gap, GapKind, Observation};
 use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost};
 use ports::Hosts;
 
-use super::filter;
 use super::pages::{PAGE_SIZE, all_pages};
+use super::{FILTER_VALUES_MAX, filter};
 use crate::aws::Aws;
 use crate::describe::{self, DESCRIBE_INSTANCES, DESCRIBE_SNAPSHOTS, DESCRIBE_VOLUMES};
 use crate::error::CallError;
@@ -24,25 +25,22 @@ use crate::error::CallError;
 #[cfg(feature = "operator")]
 pub use unattached::unattached;
 
-/// A filter takes 200 values (EC2 user guide, "Filter resources").
-const SOURCES_A_CALL_MAX: usize = 200;
-
-/// What decisions read of a volume. Nothing else is kept, or looked up.
+/// The facts of a volume that decisions need. Nothing else is kept, or looked up.
 struct VolumeReads<T, S> {
     tags: T,
     source: S,
 }
 
-/// Every volume of all these regions at once, with what decisions about it need.
+/// Every volume of all these regions at once, with the facts that decisions need.
 ///
-/// `tags` says whether those of a volume tell anything, given the instances of its region; others are not kept: an account
-/// has tens of thousands of volumes, and tags are two thirds of the room that they take. `source` says it of the snapshot
-/// that an unattached volume came from.
+/// `tags` decides whether decisions need the tags of a volume, given the instances of its region. Other tags are not kept: an account has
+/// tens of thousands of volumes, and tags take two thirds of their memory. `source` decides it for the snapshot that an unattached volume
+/// was made from.
 ///
-/// A region of which one page of one call could not be read is a gap and yields nothing: a volume that was not seen would
-/// seem to be gone, and its snapshots to be no longer needed.
+/// A region is a gap without volumes if one page of one call could not be read: a volume that was not seen would seem to be gone, and its
+/// snapshots no longer needed.
 ///
-/// A region that has not answered in full after `patience` is a gap as well: the others must not wait for it.
+/// A region that has not answered in full within `timeout` is a gap as well: the others must not wait for it.
 pub async fn storage(
     aws: &Aws,
     regions: &[Region],
@@ -67,8 +65,8 @@ pub async fn storage(
     seen
 }
 
-/// One list after the other: two pages at once would take twice the room. Snapshots come first, so that the volume of each
-/// is among the volumes unless it is gone by then.
+/// One list after the other: two pages at once would take twice the memory. Snapshots come first, so that the volume of each is among the
+/// volumes unless it is gone by then.
 async fn of_region(
     ec2: &Client,
     region: &Region,
@@ -76,7 +74,7 @@ async fn of_region(
 ) -> Result<ObservedStorage, CallError> {
     let mut snapshots = snapshots(ec2, region).await?;
     let RegionVolumes { volumes, incomplete, hosts } = volumes(ec2, region, &reads.tags).await?;
-    // Their volumes are not gone, although they are not among those that were seen.
+    // Their volumes exist, although they are not in the list.
     snapshots.retain(|snapshot| !incomplete.contains(&snapshot.of_volume) && !names_one_of(snapshot, &incomplete));
     let from = volumes.iter().filter(|volume| volume.is_unattached() && volume.from_snapshot.is_some());
     let from = from.filter(|volume| (reads.source)(volume));
@@ -98,18 +96,18 @@ fn names_one_of(snapshot: &Snapshot, volumes: &BTreeSet<ResourceId>) -> bool {
 fn gap_of(region: &Region, incomplete: &BTreeSet<ResourceId>) -> Gap {
     let first = incomplete.first().map(ResourceId::as_str).unwrap_or_default();
     let count = incomplete.len();
-    Gap {
-        region: region.clone(),
-        call: DESCRIBE_VOLUMES.to_owned(),
-        error: format!(
+    Gap::new(
+        region,
+        DESCRIBE_VOLUMES,
+        format!(
             "{count} volume(s), {first} among them, came without zone, type, size, creation time or what they are attached \
              to, and were not judged"
         ),
-        kind: GapKind::Listing,
-    }
+        GapKind::Listing,
+    )
 }
 
-/// Every snapshot that Curfew took. One that cannot be judged fails all: its volume would be snapshotted again, every hour.
+/// Every snapshot that Curfew took. If one cannot be judged, all fail: its volume would get another snapshot every hour.
 async fn snapshots(ec2: &Client, region: &Region) -> Result<Vec<Snapshot>, CallError> {
     let call = ec2.describe_snapshots().owner_ids("self").filters(filter("tag-key", [SNAPSHOT_OF]));
     let call = call.max_results(PAGE_SIZE);
@@ -126,13 +124,12 @@ async fn snapshots(ec2: &Client, region: &Region) -> Result<Vec<Snapshot>, CallE
     Ok(all)
 }
 
-/// The volumes of a region.
 #[derive(Default)]
 struct RegionVolumes {
     volumes: Vec<Volume>,
-    /// The names of those that cannot be judged.
+    /// The ids of the volumes that cannot be judged.
     incomplete: BTreeSet<ResourceId>,
-    /// All instances, where a volume is attached to any.
+    /// All instances, if a volume is attached to any.
     hosts: Hosts,
 }
 
@@ -162,7 +159,7 @@ async fn volumes(
     Ok(seen)
 }
 
-/// All instances that EC2 tells of.
+/// All instances of a region.
 async fn hosts(ec2: &Client, region: &Region) -> Result<Hosts, CallError> {
     let states = ["pending", "running", "stopping", "stopped", "shutting-down"];
     let call = ec2.describe_instances().filters(filter("instance-state-name", states)).max_results(PAGE_SIZE);
@@ -186,8 +183,8 @@ async fn hosts(ec2: &Client, region: &Region) -> Result<Hosts, CallError> {
     Ok(all)
 }
 
-/// The tags of these snapshots, of those that exist and are this account's: it sees the tags of no other's (EC2 user guide,
-/// "Tag your Amazon EC2 resources").
+/// The tags of these snapshots, if they exist and belong to this account: it cannot see the tags of others (EC2 user guide, "Tag your
+/// Amazon EC2 resources").
 async fn sources(
     ec2: &Client,
     region: &Region,
@@ -195,7 +192,7 @@ async fn sources(
 ) -> Result<BTreeMap<ResourceId, Tags>, CallError> {
     let named: Vec<&str> = named.into_iter().map(ResourceId::as_str).collect();
     let mut all = BTreeMap::new();
-    for chunk in named.chunks(SOURCES_A_CALL_MAX) {
+    for chunk in named.chunks(FILTER_VALUES_MAX) {
         let call = ec2.describe_snapshots().owner_ids("self");
         let call = call.filters(filter("snapshot-id", chunk.iter().copied())).max_results(PAGE_SIZE);
         all_pages(DESCRIBE_SNAPSHOTS, region, async |token| {

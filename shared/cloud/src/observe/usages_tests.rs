@@ -9,8 +9,9 @@ use aws_smithy_cbor::Encoder;
 use execution::{IdleThresholds, usages};
 use jiff::{SignedDuration, Timestamp};
 use model::config::Config;
+use model::fixture::{NOW, time, untagged};
 use model::id::{Region, ResourceId};
-use model::instance::{Accelerator, Instance, InstanceState, InstanceTypeFacts, PurchaseOption};
+use model::instance::{Accelerator, Instance};
 use model::observation::{Gap, GapKind};
 use model::usage::{
     DecisiveSeries, MetricSeries, MetricSignal, PERIOD, QueryDepth, QueryResult, UnknownUsage, Usage, UsageQuery,
@@ -19,10 +20,10 @@ use model::usage::{
 
 use crate::replay::{ReplayAnswer, ReplayedCall, ReplayedCalls, aws};
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 fn now() -> Timestamp {
-    "2026-09-01T12:00:00Z".parse().unwrap()
+    time(NOW)
 }
 
 fn window() -> UsageWindow {
@@ -30,23 +31,7 @@ fn window() -> UsageWindow {
 }
 
 fn instance(id: &str, accelerator: Accelerator) -> Instance {
-    Instance {
-        id: id.into(),
-        region: "us-east-1".into(),
-        instance_type: "g5.xlarge".into(),
-        state: InstanceState::Running,
-        launched_at: "2026-08-31T12:00:00Z".parse().unwrap(),
-        tags: BTreeMap::new(),
-        purchase: PurchaseOption::OnDemand,
-        root_on_instance_storage: false,
-        operator: None,
-        prepaid: None,
-        zone: None,
-        plain_linux: true,
-        host: None,
-        state_reason: None,
-        machine: InstanceTypeFacts { accelerator, accelerators: 1, vcpus: 4, instance_storage_gb: 0 },
-    }
+    untagged().id(id).accelerators(accelerator, 1).build()
 }
 
 /// One series of a `GetMetricData` answer: the same value all over the window.
@@ -102,23 +87,23 @@ fn quiet() -> Vec<Line> {
     (0..6).map(|_| Line(0.0, COMPLETE)).collect()
 }
 
-type Told = (BTreeMap<ResourceId, Usage>, Vec<Gap>, ReplayedCalls);
+type UsageAnswer = (BTreeMap<ResourceId, Usage>, Vec<Gap>, ReplayedCalls);
 
 /// What is known of whom.
 fn usages_of(found: BTreeMap<ResourceId, QueryResult>) -> BTreeMap<ResourceId, Usage> {
-    let told = found.into_iter().filter_map(|(id, found)| match found {
+    let known = found.into_iter().filter_map(|(id, found)| match found {
         QueryResult::Answered(usage, _) => Some((id, usage)),
         QueryResult::NoWork => None,
     });
-    told.collect()
+    known.collect()
 }
 
 /// Asks about these, where the calls for data are answered one after another by this function of their number, from 0.
-async fn told(
+async fn query_usages(
     instances: &[Instance],
     data: impl Fn(usize) -> ReplayAnswer + Send + Sync + 'static,
     list: impl Fn() -> ReplayAnswer + Send + Sync + 'static,
-) -> Told {
+) -> UsageAnswer {
     let number = AtomicUsize::new(0);
     let (aws, calls) = aws(move |call: &ReplayedCall| match call.name.as_str() {
         "GetMetricData" => data(number.fetch_add(1, Ordering::Relaxed)),
@@ -128,7 +113,7 @@ async fn told(
     let config = Config::default();
     let region = Region::from("us-east-1");
     let lines = IdleThresholds { metrics: &config.metrics, idle: &config.idle };
-    let (found, gaps) = usages(&aws, &region, &asks, lines, now(), PATIENCE).await;
+    let (found, gaps) = usages(&aws, &region, &asks, lines, now(), TIMEOUT).await;
     (usages_of(found), gaps, calls)
 }
 
@@ -138,7 +123,7 @@ fn one() -> [Instance; 1] {
 
 #[tokio::test]
 async fn a_busy_cpu_settles_it_in_one_call() {
-    let (usages, gaps, calls) = told(&one(), |_| data(&[Line(90.0, COMPLETE)], None), || listed(&[])).await;
+    let (usages, gaps, calls) = query_usages(&one(), |_| data(&[Line(90.0, COMPLETE)], None), || listed(&[])).await;
     assert!(matches!(&usages["i-1"], Usage::Busy(busy) if busy.until == window().to), "{usages:?}");
     assert_eq!((gaps.len(), calls.names()), (0, vec!["GetMetricData".to_owned()]));
     assert!(calls.recorded()[0].parameters[0].contains("CPUUtilization"));
@@ -148,7 +133,7 @@ async fn a_busy_cpu_settles_it_in_one_call() {
 async fn whoever_is_quiet_all_over_is_idle() {
     let answers = |number| if number == 0 { data(&[Line(1.0, COMPLETE)], None) } else { data(&quiet(), None) };
     // CloudWatch's stand-ins list a series once per datum.
-    let (usages, gaps, calls) = told(&one(), answers, || listed(&["i-1", "i-1", "i-9"])).await;
+    let (usages, gaps, calls) = query_usages(&one(), answers, || listed(&["i-1", "i-1", "i-9"])).await;
     let Usage::Idle(quiet) = &usages["i-1"] else { panic!("{usages:?}") };
     assert_eq!((quiet.devices, quiet.coverage_percent, gaps.len()), (1, 100, 0));
     assert_eq!(calls.names(), ["GetMetricData", "ListMetrics", "GetMetricData"]);
@@ -161,7 +146,7 @@ async fn only_the_quiet_ones_are_asked_about_further() {
     let answers = |number| {
         if number == 0 { data(&[Line(90.0, COMPLETE), Line(1.0, COMPLETE)], None) } else { data(&quiet(), None) }
     };
-    let (usages, _, calls) = told(&two, answers, || listed(&["i-1", "i-2"])).await;
+    let (usages, _, calls) = query_usages(&two, answers, || listed(&["i-1", "i-2"])).await;
     assert!(matches!(usages["i-1"], Usage::Busy(_)) && matches!(usages["i-2"], Usage::Idle(_)), "{usages:?}");
     assert!(!calls.recorded()[2].parameters[0].contains("i-1"));
 }
@@ -171,7 +156,7 @@ async fn whoever_has_no_series_is_known_to_have_none() {
     let answers = |number| {
         if number == 0 { data(&[Line(1.0, COMPLETE)], None) } else { data(&quiet()[..4], None) }
     };
-    let (usages, gaps, _) = told(&one(), answers, || listed(&[])).await;
+    let (usages, gaps, _) = query_usages(&one(), answers, || listed(&[])).await;
     assert_eq!(usages["i-1"], Usage::Unknown(UnknownUsage::Uninstrumented { reporting: 0, devices: 1 }));
     assert_eq!(gaps.len(), 0);
 }
@@ -181,7 +166,7 @@ async fn a_kind_without_a_metric_is_not_listed() {
     let answers = |number| {
         if number == 0 { data(&[Line(1.0, COMPLETE)], None) } else { data(&quiet()[..4], None) }
     };
-    let (usages, _, calls) = told(&[instance("i-1", Accelerator::Amd)], answers, || fault("Unexpected")).await;
+    let (usages, _, calls) = query_usages(&[instance("i-1", Accelerator::Amd)], answers, || fault("Unexpected")).await;
     assert_eq!(usages["i-1"], Usage::Unknown(UnknownUsage::NoMetric));
     assert_eq!(calls.names(), ["GetMetricData", "GetMetricData"]);
 }
@@ -192,7 +177,7 @@ async fn a_list_that_fails_leaves_out_whom_it_is_about() {
     let answers = |number| {
         if number == 0 { data(&[Line(1.0, COMPLETE), Line(1.0, COMPLETE)], None) } else { data(&quiet()[..4], None) }
     };
-    let (usages, gaps, _) = told(&[one()[0].clone(), amd], answers, || fault("AccessDeniedException")).await;
+    let (usages, gaps, _) = query_usages(&[one()[0].clone(), amd], answers, || fault("AccessDeniedException")).await;
     assert_eq!(usages.keys().map(ResourceId::as_str).collect::<Vec<_>>(), ["i-2"]);
     assert_eq!((gaps.len(), gaps[0].kind, gaps[0].call.as_str()), (1, GapKind::Part, "cloudwatch:ListMetrics"));
     assert!(gaps[0].error.ends_with("grant cloudwatch:ListMetrics to the role that asked"), "{gaps:?}");
@@ -200,7 +185,7 @@ async fn a_list_that_fails_leaves_out_whom_it_is_about() {
 
 #[tokio::test]
 async fn a_first_round_that_fails_ends_it() {
-    let (usages, gaps, calls) = told(&one(), |_| fault("InternalServiceFault"), || listed(&["i-1"])).await;
+    let (usages, gaps, calls) = query_usages(&one(), |_| fault("InternalServiceFault"), || listed(&["i-1"])).await;
     assert_eq!((usages.len(), gaps.len(), calls.names().len()), (0, 1, 1));
     assert_eq!(gaps[0].call, "cloudwatch:GetMetricData");
 }
@@ -208,19 +193,19 @@ async fn a_first_round_that_fails_ends_it() {
 #[tokio::test]
 async fn a_second_round_that_fails_leaves_it_unknown() {
     let answers = |number| if number == 0 { data(&[Line(1.0, COMPLETE)], None) } else { fault("InternalServiceFault") };
-    let (usages, gaps, _) = told(&one(), answers, || listed(&["i-1"])).await;
+    let (usages, gaps, _) = query_usages(&one(), answers, || listed(&["i-1"])).await;
     assert_eq!((usages.len(), gaps.len()), (0, 1));
 }
 
 /// The second round with the GPU's utilisation cut short, and this much network.
-async fn with_half_an_answer(status: &'static str, network_bytes: f64) -> Told {
+async fn with_half_an_answer(status: &'static str, network_bytes: f64) -> UsageAnswer {
     let answers = move |number| {
         let mut lines = quiet();
         lines[0] = Line(network_bytes, COMPLETE);
         lines[4] = Line(0.0, status);
         if number == 0 { data(&[Line(1.0, COMPLETE)], None) } else { data(&lines, None) }
     };
-    told(&one(), answers, || listed(&["i-1"])).await
+    query_usages(&one(), answers, || listed(&["i-1"])).await
 }
 
 #[tokio::test]
@@ -246,7 +231,7 @@ async fn an_answer_may_go_on_in_the_next_page() {
         1 => data(&[Line(90.0, COMPLETE)], None),
         _ => fault("Unexpected"),
     };
-    let (usages, gaps, _) = told(&one(), answers, || fault("Unexpected")).await;
+    let (usages, gaps, _) = query_usages(&one(), answers, || fault("Unexpected")).await;
     assert!(matches!(usages["i-1"], Usage::Busy(_)), "{usages:?}");
     assert_eq!(gaps.len(), 0);
 }
@@ -254,7 +239,7 @@ async fn an_answer_may_go_on_in_the_next_page() {
 #[tokio::test]
 async fn other_regions_are_not_asked_here() {
     let elsewhere = Instance { region: "eu-west-1".into(), ..one()[0].clone() };
-    let (usages, gaps, calls) = told(&[elsewhere], |_| fault("Unexpected"), || fault("Unexpected")).await;
+    let (usages, gaps, calls) = query_usages(&[elsewhere], |_| fault("Unexpected"), || fault("Unexpected")).await;
     assert_eq!((usages.len(), gaps.len(), calls.names().len()), (0, 0, 0));
 }
 
@@ -273,7 +258,7 @@ async fn told_at_depth(
     let asks = [UsageQuery { depth, ..UsageQuery::in_full(&one[0], window()) }];
     let config = Config::default();
     let lines = IdleThresholds { metrics: &config.metrics, idle: &config.idle };
-    let (found, gaps) = usages(&aws, &"us-east-1".into(), &asks, lines, now(), PATIENCE).await;
+    let (found, gaps) = usages(&aws, &"us-east-1".into(), &asks, lines, now(), TIMEOUT).await;
     assert_eq!(gaps, []);
     (found, calls)
 }
@@ -298,7 +283,7 @@ async fn what_showed_work_is_asked_with_the_cpu() {
     let asks = [UsageQuery { likely: Some(evidence.clone()), ..UsageQuery::in_full(&one[0], window()) }];
     let config = Config::default();
     let lines = IdleThresholds { metrics: &config.metrics, idle: &config.idle };
-    let (found, _) = usages(&aws, &"us-east-1".into(), &asks, lines, now(), PATIENCE).await;
+    let (found, _) = usages(&aws, &"us-east-1".into(), &asks, lines, now(), TIMEOUT).await;
     let QueryResult::Answered(Usage::Busy(busy), shown_by) = &found["i-1"] else { panic!("{found:?}") };
     assert_eq!((busy.until, shown_by), (window().to, &Some(evidence)));
     assert_eq!(calls.names(), ["GetMetricData"]);
@@ -321,7 +306,7 @@ async fn series_are_listed_once_for_all_parts_of_the_first_round() {
         instances.iter().map(|instance| UsageQuery::in_full(instance, sixty_days)).collect();
     let config = Config::default();
     let lines = IdleThresholds { metrics: &config.metrics, idle: &config.idle };
-    let (found, gaps) = usages(&aws, &"us-east-1".into(), &asks, lines, now(), PATIENCE).await;
+    let (found, gaps) = usages(&aws, &"us-east-1".into(), &asks, lines, now(), TIMEOUT).await;
     assert_eq!((found.len(), gaps.len()), (40, 0));
     assert_eq!(calls.names().iter().filter(|name| *name == "ListMetrics").count(), 1);
 }

@@ -18,11 +18,10 @@ use super::metric_data::{CALLS_AT_ONCE_MAX, GET_METRIC_DATA, PeriodSpan, answers
 use crate::aws::Aws;
 use crate::error::{CallError, gaps};
 
-/// Of all pages of one call: 500 volumes in use in each minute of 15 days.
+/// Pages of one call: 500 volumes in use in each minute of 15 days.
 const PAGES_MAX: usize = 120;
 
-/// What `CloudWatch` says of the volumes of this region, of all that are asked about. Whichever could not be asked about in
-/// full, or within `patience`, is not among them, and there is a gap.
+/// The use of these volumes of one region, by `CloudWatch`. A volume without a full answer within `timeout` is left out, with a gap.
 pub async fn volume_uses(
     aws: &Aws,
     region: &Region,
@@ -60,7 +59,7 @@ pub async fn volume_uses(
 async fn uses(client: &Client, region: &Region, call: UseCall<'_>) -> Result<Vec<(ResourceId, VolumeUse)>, CallError> {
     let span = PeriodSpan { from: call.from(), until: call.until };
     let questions = call.questions.iter().enumerate();
-    // Any statistic of a period says that there is one.
+    // Any statistic shows that the period has data.
     let queries =
         questions.map(|(place, question)| query(place, &series(&question.ask.volume), Statistic::Sum, call.period));
     let mut newest: Vec<Option<Timestamp>> = vec![None; call.questions.len()];

@@ -9,13 +9,13 @@ use crate::error::{CallError, call_error};
 
 const CALL: &str = "cloudwatch:DescribeAlarms";
 
-/// Of 100 alarms each (`CloudWatch` API reference, `DescribeAlarms`); a stack of Curfew's has a few.
+/// Pages of 100 alarms (`CloudWatch` API reference, `DescribeAlarms`); a stack of Curfew has a few.
 const PAGES_MAX: usize = 10;
 
 /// Every alarm of this stack, in the home region; needs `cloudwatch:DescribeAlarms`.
 ///
 /// # Errors
-/// Where they cannot be listed.
+/// If they cannot be listed.
 pub async fn alarms(aws: &Aws, stack: &str) -> Result<Vec<Alarm>, CallError> {
     let home = aws.home();
     let call = aws.cloudwatch(home).describe_alarms().alarm_name_prefix(format!("{stack}-")).max_records(100);
@@ -35,7 +35,7 @@ fn name_of(alarm: &MetricAlarm) -> &str {
 }
 
 fn alarm(alarm: &MetricAlarm) -> Alarm {
-    // StateUpdatedTimestamp also moves with each evaluation whose reason is another; the state itself is older then.
+    // StateUpdatedTimestamp also moves when an evaluation changes only the reason; the state itself is older then.
     let since = alarm.state_transitioned_timestamp().or(alarm.state_updated_timestamp());
     Alarm {
         name: name_of(alarm).to_owned(),

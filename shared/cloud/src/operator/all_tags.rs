@@ -1,4 +1,4 @@
-//! Everything that carries a tag of `curfew`, whatever it is, and what must be known of it to judge the tag.
+//! Every resource with a tag of `curfew`, and the facts to judge the tag by.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,18 +12,15 @@ use crate::aws::Aws;
 use crate::convert::timestamp;
 use crate::describe::{self, DESCRIBE_VOLUMES};
 use crate::error::{CallError, call_error};
-use crate::observe::filter;
 use crate::observe::pages::{PAGE_SIZE, all_pages};
+use crate::observe::{FILTER_VALUES_MAX, filter};
 
 const DESCRIBE_TAGS: &str = "ec2:DescribeTags";
 
-/// A filter takes 200 values (EC2 user guide, "Filter resources").
-const IDS_A_CALL_MAX: usize = 200;
-
-/// Everything of a region that carries a tag of `curfew`, in order; needs `ec2:DescribeTags`.
+/// Every resource of a region with a tag of `curfew`, in order; needs `ec2:DescribeTags`.
 ///
 /// # Errors
-/// Where one page could not be read.
+/// If a page could not be read.
 pub async fn tagged(aws: &Aws, region: &Region) -> Result<Vec<TaggedResource>, CallError> {
     let ec2 = aws.ec2(region);
     let call = ec2.describe_tags().filters(filter("key", KEY_FILTER)).max_results(PAGE_SIZE);
@@ -50,11 +47,11 @@ pub async fn tagged(aws: &Aws, region: &Region) -> Result<Vec<TaggedResource>, C
     Ok(found.into_values().collect())
 }
 
-/// Those of the tagged instances of a region that are not gone; `accelerated` are all with an accelerator. Needs
-/// `ec2:DescribeInstances` where others are tagged too.
+/// The tagged instances of a region that still exist; `accelerated` are all with an accelerator. Needs `ec2:DescribeInstances` if others
+/// are tagged too.
 ///
 /// # Errors
-/// Where EC2 did not answer.
+/// If EC2 did not answer.
 pub async fn tagged_instances(
     aws: &Aws,
     region: &Region,
@@ -70,7 +67,7 @@ pub async fn tagged_instances(
     let mut found: BTreeMap<ResourceId, TaggedInstance> =
         accelerated.iter().filter(|one| named.contains(one.id.as_str())).map(|one| known(one, true)).collect();
     let others: Vec<&str> = named.into_iter().filter(|id| !found.contains_key(*id)).collect();
-    for ids in others.chunks(IDS_A_CALL_MAX) {
+    for ids in others.chunks(FILTER_VALUES_MAX) {
         let call = aws.ec2(region).describe_instances().filters(filter("instance-id", ids.iter().copied()));
         let page = describe::page(call, region).await?;
         let alive = page.described.iter().map(|one| &one.instance).filter(|one| one.state != InstanceState::Terminated);
@@ -79,11 +76,10 @@ pub async fn tagged_instances(
     Ok(found)
 }
 
-/// Those of these volumes of a region that are not gone, and since when each is attached, where it is. Needs
-/// `ec2:DescribeVolumes`.
+/// These volumes of a region, as far as they exist, and since when each is attached, if it is. Needs `ec2:DescribeVolumes`.
 ///
 /// # Errors
-/// Where EC2 did not answer.
+/// If EC2 did not answer.
 pub async fn volumes(
     aws: &Aws,
     region: &Region,
@@ -92,7 +88,7 @@ pub async fn volumes(
     let ec2 = aws.ec2(region);
     let ids: Vec<&str> = ids.iter().map(ResourceId::as_str).collect();
     let mut found = BTreeMap::new();
-    for ids in ids.chunks(IDS_A_CALL_MAX) {
+    for ids in ids.chunks(FILTER_VALUES_MAX) {
         // An unknown id in VolumeIds fails the whole call; in a filter it finds nothing.
         let call = ec2.describe_volumes().filters(filter("volume-id", ids.iter().copied())).max_results(PAGE_SIZE);
         all_pages(DESCRIBE_VOLUMES, region, async |token| {
@@ -112,7 +108,7 @@ pub async fn volumes(
     Ok(found)
 }
 
-/// An attachment without a time is as old as can be.
+/// An attachment without a time counts as the oldest possible.
 fn since(attachment: &VolumeAttachment) -> Timestamp {
     attachment.attach_time().and_then(timestamp).unwrap_or(Timestamp::UNIX_EPOCH)
 }
@@ -149,9 +145,9 @@ mod tests {
             )
         });
         let found = tagged(&aws, &home()).await.unwrap();
-        let told: Vec<(&str, &str, usize)> =
+        let found: Vec<(&str, &str, usize)> =
             found.iter().map(|one| (one.resource.as_str(), one.kind.as_str(), one.tags.len())).collect();
-        assert_eq!(told, [("i-1", "instance", 2), ("lt-1", "launch-template", 1)]);
+        assert_eq!(found, [("i-1", "instance", 2), ("lt-1", "launch-template", 1)]);
         assert_eq!(calls.names(), ["DescribeTags", "DescribeTags"]);
     }
 
@@ -167,8 +163,8 @@ mod tests {
             tags: BTreeMap::new(),
         };
         let found = tagged_instances(&aws, &home(), &[one("i-1"), one("i-2")], &[]).await.unwrap();
-        let told: Vec<(&str, bool)> = found.iter().map(|(id, known)| (id.as_str(), known.accelerated)).collect();
-        assert_eq!(told, [("i-1", false)]);
+        let found: Vec<(&str, bool)> = found.iter().map(|(id, known)| (id.as_str(), known.accelerated)).collect();
+        assert_eq!(found, [("i-1", false)]);
         assert_eq!(calls.names().len(), 1);
         assert!(tagged_instances(&aws, &home(), &[], &[]).await.unwrap().is_empty());
         assert_eq!(calls.names().len(), 1, "nothing is asked about nobody");
@@ -185,8 +181,8 @@ mod tests {
             page_of("volumeSet", &volumes, None)
         });
         let found = volumes(&aws, &home(), &BTreeSet::from(["vol-1".into()])).await.unwrap();
-        let told: Vec<(&str, bool)> = found.iter().map(|(id, since)| (id.as_str(), since.is_some())).collect();
-        assert_eq!(told, [("vol-1", false), ("vol-2", true)]);
+        let found: Vec<(&str, bool)> = found.iter().map(|(id, since)| (id.as_str(), since.is_some())).collect();
+        assert_eq!(found, [("vol-1", false), ("vol-2", true)]);
     }
 
     #[tokio::test]

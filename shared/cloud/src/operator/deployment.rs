@@ -1,15 +1,16 @@
-//! Where Curfew is deployed: what its `CloudFormation` stack made.
+//! The deployment of Curfew: the resources of its `CloudFormation` stack.
 
 use std::collections::BTreeMap;
 
 use model::id::Region;
+use ports::aws_words::NO_SUCH_STACK;
 
 use crate::aws::Aws;
 use crate::error::{CallError, CallErrorKind, call_error};
 
 const CALL: &str = "cloudformation:DescribeStackResources";
 
-/// What the stack made, by the logical ids of `template.yaml`.
+/// The resources of the stack, by the logical ids of `template.yaml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deployment {
     /// The stack's name.
@@ -20,11 +21,10 @@ pub struct Deployment {
     pub topic_arn: String,
     /// Each function's deployed name and its role's name, by its own name, such as `reap-instances`.
     pub functions: BTreeMap<String, DeployedFunction>,
-    /// The physical id of everything that it made, by its logical id.
+    /// The physical id of each resource, by its logical id.
     pub made: BTreeMap<String, String>,
 }
 
-/// One function as it is deployed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeployedFunction {
     /// The Lambda function's name.
@@ -42,18 +42,17 @@ impl Deployment {
     }
 }
 
-/// What this stack made, in the home region; `None` where there is no such stack.
+/// The resources of this stack, in the home region; `None` if there is no such stack.
 ///
 /// # Errors
-/// Where `CloudFormation` refused, or the stack is not one of Curfew's.
+/// If `CloudFormation` refused, or the stack is not one of Curfew's.
 pub async fn deployment(aws: &Aws, stack: &str) -> Result<Option<Deployment>, CallError> {
     let answer = aws.cloudformation().describe_stack_resources().stack_name(stack).send().await;
     let made = match answer {
         Ok(answer) => answer.stack_resources.unwrap_or_default(),
-        // CloudFormation API reference, `DescribeStackResources`: a stack that is not there is a ValidationError.
         Err(error) => {
             let error = call_error(CALL, aws.home(), &error);
-            return if error.message.contains("does not exist") { Ok(None) } else { Err(error) };
+            return if error.message.contains(NO_SUCH_STACK) { Ok(None) } else { Err(error) };
         }
     };
     let by_logical_id: BTreeMap<&str, &str> =
@@ -79,7 +78,7 @@ fn not_ours(region: &Region, stack: &str) -> CallError {
     let message = format!(
         "the stack {stack} made no StateBucket and no Topic, so it is not one of Curfew's; name another by --stack"
     );
-    CallError { call: CALL, region: region.clone(), kind: CallErrorKind::Other, message }
+    CallError::new(CALL, region, CallErrorKind::Other, message)
 }
 
 /// `ReapInstances` is `reap-instances`.

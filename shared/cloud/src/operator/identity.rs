@@ -1,4 +1,4 @@
-//! Whose credentials, and which region.
+//! Credentials and region of a person.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -12,11 +12,12 @@ use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvid
 use aws_sdk_ec2::error::ErrorMetadata;
 use model::fault::{error_sentence, shortened};
 use model::id::Region;
+use ports::aws_words::LOGIN_IS_OVER;
 
 use crate::aws::{Aws, loader};
 
-/// What a person says about who they are and where; what is absent is as the AWS CLI would find it (AWS SDKs and tools
-/// reference guide, "Settings reference").
+/// Profile and region as given on the command line; the AWS CLI's defaults apply to what is absent (AWS SDKs and tools reference guide,
+/// "Settings reference").
 #[derive(Debug, Clone, Default)]
 pub struct ConnectionOptions {
     /// A profile of the shared configuration files. Named, it comes before credentials of the environment, as with the AWS CLI.
@@ -25,47 +26,52 @@ pub struct ConnectionOptions {
     pub region: Option<Region>,
 }
 
-/// Why nobody is connected.
+/// Why there is no connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConnectionError {
     /// No region is named anywhere.
     NoRegion,
-    /// There are no credentials wherever the SDK looks.
+    /// The SDK finds no credentials.
     NoCredentials,
-    /// Of the profile that has to log in once more: its `aws sso login` is missing, or is over.
+    /// This profile has to log in: its `aws sso login` is missing or has expired.
     LoggedOut(String),
-    /// There should be credentials, and why there are none.
+    /// Credentials are configured, but could not be loaded: why.
     Refused(String),
 }
 
-/// The longest cause that is passed on, in characters: a process may write whatever it likes.
+/// The shared configuration files cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UnreadableProfiles(String);
+
+/// The longest cause that is shown, in characters: a credential process may write anything.
 const CAUSE_MAX: usize = 300;
-/// So many profiles may name each other as their source.
+/// The longest chain of source profiles.
 const SOURCES_MAX: usize = 10;
 
-/// Whether the shared configuration files have such a profile; where they cannot be read, why.
+/// Whether the shared configuration files have such a profile.
 ///
-/// Without it the SDK looks for credentials elsewhere, and would say at the first call that it found none.
+/// Without it the SDK would look for credentials elsewhere, and fail at the first call.
 ///
 /// # Errors
 /// What is wrong with the files.
-pub async fn has_profile(name: &str) -> Result<bool, String> {
+pub async fn has_profile(name: &str) -> Result<bool, UnreadableProfiles> {
     Ok(profiles(None).await?.get_profile(name).is_some())
 }
 
 #[expect(clippy::default_trait_access, reason = "the SDK keeps the names of these types to itself")]
-async fn profiles(selected: Option<&str>) -> Result<ProfileSet, String> {
+async fn profiles(selected: Option<&str>) -> Result<ProfileSet, UnreadableProfiles> {
     let selected = selected.map(|name| Cow::Owned(name.to_owned()));
     // By default the real file system, the real environment, and the files that it names.
     let profiles = profile::load(&Default::default(), &Default::default(), &Default::default(), selected).await;
-    profiles.map_err(|error| error_sentence(&error))
+    profiles.map_err(|error| UnreadableProfiles(error_sentence(&error)))
 }
 
 impl Aws {
-    /// The connection of a person. Nothing is called but what loading the credentials takes: once, and before anything else.
+    /// The connection of a person. It loads the credentials once, before anything else, and makes no other call.
     ///
     /// # Errors
-    /// Where no region is named anywhere, or there are no credentials.
+    /// If there is no region, or no credentials.
     pub async fn connect_as(identity: &ConnectionOptions) -> Result<Self, ConnectionError> {
         let (mut loader, http_client) = loader();
         if let Some(region) = &identity.region {
@@ -77,7 +83,7 @@ impl Aws {
         let config = loader.load().await;
         let region = config.region().cloned().ok_or(ConnectionError::NoRegion)?;
         let provider = match &identity.profile {
-            // The SDK's chain would take credentials of the environment first.
+            // The SDK's chain would prefer credentials of the environment.
             Some(profile) => {
                 let of_profile =
                     ProviderConfig::without_region().with_region(Some(region)).with_http_client(http_client);
@@ -96,8 +102,8 @@ impl Aws {
     }
 }
 
-/// Credentials that are loaded already, once; the SDK keeps them until they expire. Asking their provider again would assume a
-/// role, or start a process, twice.
+/// Credentials that are already loaded; the SDK keeps them until they expire. Asking their provider again would assume a role, or start a
+/// process, twice.
 #[derive(Debug)]
 struct LoadedCredentials {
     first: Mutex<Option<Credentials>>,
@@ -127,14 +133,12 @@ async fn unconnected(error: &CredentialsError, profile: Option<&str>) -> Connect
     }
 }
 
-/// By the words of the SDK about the token that `aws sso login` leaves, and of IAM Identity Center about one that is over (AWS
-/// IAM Identity Center portal API reference, `GetRoleCredentials`).
 fn is_of_login(said: &str) -> bool {
-    ["/sso/cache/", "SSO token", "UnauthorizedException"].iter().any(|words| said.contains(words))
+    LOGIN_IS_OVER.iter().any(|words| said.contains(words))
 }
 
-/// The profile whose login is used: the selected one, or the one that its role is assumed from (AWS SDKs and tools reference
-/// guide, "IAM Identity Center credential provider" and "Assume role credential provider").
+/// The profile that logs in: the selected one, or the source profile of its role (AWS SDKs and tools reference guide, "IAM Identity Center
+/// credential provider" and "Assume role credential provider").
 fn logs_in(profiles: &ProfileSet) -> Option<String> {
     let mut name = profiles.selected_profile();
     for _ in 0..SOURCES_MAX {
@@ -147,7 +151,7 @@ fn logs_in(profiles: &ProfileSet) -> Option<String> {
     None
 }
 
-/// The innermost error in one line: those around it say where the SDK was.
+/// The innermost error in one line: the outer ones only locate it in the SDK.
 fn last_cause(error: &CredentialsError) -> String {
     let mut last: &dyn Error = error;
     while let Some(source) = last.source() {

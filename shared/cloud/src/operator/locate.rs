@@ -1,11 +1,10 @@
-//! Finding one resource by its id, in whatever region it is.
+//! Finding one resource by its id, in any region.
 
 use aws_sdk_ec2::Client;
 use futures::future::join_all;
 use model::id::{Region, ResourceId};
 use model::instance::Instance;
-use model::observation::Gap;
-use plan::ObservedResource;
+use model::observation::{Gap, ObservedResource};
 
 use crate::aws::Aws;
 use crate::describe::{self, DESCRIBE_INSTANCES};
@@ -14,11 +13,11 @@ use crate::error::{CallError, CallErrorKind};
 /// What was found.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LocateResult {
-    /// It is there. Of an instance, the facts of its type are not known.
+    /// It exists. For an instance, the facts of its type are unknown.
     Here(Box<ObservedResource>),
-    /// Every region says that it knows it not.
+    /// No region knows it.
     Nowhere,
-    /// No region that answered knows it, and these did not answer.
+    /// These regions did not answer, and the others do not know it.
     Unknown(Vec<Gap>),
 }
 
@@ -34,7 +33,7 @@ pub enum ResourceKind {
 }
 
 impl ResourceKind {
-    /// By the prefix of an id (EC2 user guide, "Resource IDs"); `None` where it is none of these.
+    /// By the prefix of an id (EC2 user guide, "Resource IDs"); `None` for other ids.
     #[must_use]
     pub fn from_id(id: &ResourceId) -> Option<Self> {
         let (prefix, rest) = id.as_str().split_once('-')?;
@@ -49,7 +48,7 @@ impl ResourceKind {
     }
 }
 
-/// Asks the first region alone, where most are, and only then all others at once.
+/// Asks the first region alone, which has most resources, and only then all others at once.
 pub async fn locate(aws: &Aws, regions: &[Region], kind: ResourceKind, id: &ResourceId) -> LocateResult {
     let mut gaps = Vec::new();
     let (home, others): (Vec<&Region>, Vec<&Region>) = regions.iter().partition(|region| *region == aws.home());

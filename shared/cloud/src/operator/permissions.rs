@@ -1,4 +1,4 @@
-//! What a role may do, asked of IAM's policy simulator. Nothing is done: it only evaluates policies.
+//! What a role may do, by IAM's policy simulator, which evaluates policies without doing anything.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use crate::error::{CallError, call_error};
 const CALL: &str = "iam:SimulatePrincipalPolicy";
 const GET_ROLE: &str = "iam:GetRole";
 
-/// IAM takes few calls a second, and the SDK repeats those that it throttles.
+/// IAM takes few calls a second, and the SDK retries the throttled ones.
 const AT_ONCE: usize = 4;
-/// Of 100 results each, and no request has as many actions.
+/// Pages of 100 results, and no request has as many actions.
 const PAGES_MAX: usize = 10;
 
-/// One request: all actions that are asked about with the same resource and context.
+/// One request: all actions with the same resource and context.
 struct SimulationRequest<'a> {
     resource: &'a str,
     context: &'a [ContextKey],
@@ -27,8 +27,8 @@ struct SimulationRequest<'a> {
     cases: Vec<&'a PermissionCase>,
 }
 
-/// Whether IAM allows each of these to a role, of those that it said it of; and the first error, where there was one. Needs
-/// `iam:SimulatePrincipalPolicy` on the role.
+/// Whether IAM allows each of these to a role, as far as it answered; and the first error, if any. Needs `iam:SimulatePrincipalPolicy` on
+/// the role.
 pub async fn simulate<'a>(
     aws: &Aws,
     role_arn: &str,
@@ -41,7 +41,7 @@ pub async fn simulate<'a>(
     let request = |((resource, context, even_so), cases)| SimulationRequest { resource, context, even_so, cases };
     let mut requests: Vec<SimulationRequest<'_>> = grouped.into_iter().map(request).collect();
     let client = aws.iam();
-    // One alone at first: where it is denied, so are all others.
+    // One alone at first: if it is denied, so are all others.
     let Some(first) = requests.pop() else { return (Vec::new(), None) };
     let mut answers = match ask(aws, &client, role_arn, first).await {
         Ok(answers) => answers,
@@ -61,7 +61,7 @@ pub async fn simulate<'a>(
 /// Whether the account has a role of that name; needs `iam:GetRole` on it.
 ///
 /// # Errors
-/// Where IAM does not say.
+/// If IAM does not answer.
 pub async fn has_role(aws: &Aws, name: &str) -> Result<bool, CallError> {
     match aws.iam().get_role().role_name(name).send().await {
         Ok(_) => Ok(true),
@@ -88,8 +88,7 @@ async fn ask<'a>(
     for _ in 0..PAGES_MAX {
         let Some(page) = pages.next().await else { break };
         let page = page.map_err(|error| call_error(CALL, aws.home(), &error))?;
-        // One result for each action; with one resource its decision is that of the resource (IAM API reference,
-        // `EvaluationResult`).
+        // One result for each action, which with one resource is the decision for that resource (IAM API reference, `EvaluationResult`).
         allowed.extend(page.evaluation_results().iter().map(|result| {
             (result.eval_action_name().to_owned(), *result.eval_decision() == PolicyEvaluationDecisionType::Allowed)
         }));

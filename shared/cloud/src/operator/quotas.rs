@@ -1,4 +1,4 @@
-//! How much EC2 gives this account.
+//! The quotas of EC2 for this account.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,24 @@ use model::quota::QUOTAS;
 
 use crate::aws::Aws;
 use crate::error::{CallError, call_error};
+use crate::jobs::quotas::{LIST_QUOTAS, PAGE_SIZE};
 
-const CALL: &str = "servicequotas:ListServiceQuotas";
-
-/// The most that `ListServiceQuotas` gives (Service Quotas API reference). EC2 has less than 200 in all, so two calls tell what ten
-/// of `GetServiceQuota` would, which are slower: 5 a second (Service Quotas user guide, "Service quotas for Service Quotas").
-const PAGE_SIZE: i32 = 100;
+/// EC2 has less than 200 in all, so two calls replace ten of `GetServiceQuota`, which are slower: 5 a second (Service Quotas user guide,
+/// "Service quotas for Service Quotas").
 const PAGES_MAX: usize = 20;
 
-/// The quotas of GPU instances in one region, in vCPUs by their code; needs `servicequotas:ListServiceQuotas`. A code that is not
-/// there has no value of this account's own.
+/// The quotas of GPU instances in one region, in vCPUs by their code; needs `servicequotas:ListServiceQuotas`. An absent code has no value
+/// of this account's own.
 ///
 /// # Errors
-/// Where they cannot be listed.
+/// If they cannot be listed.
 pub async fn quotas(aws: &Aws, region: &Region) -> Result<BTreeMap<String, f64>, CallError> {
     let call = aws.servicequotas(region).list_service_quotas().service_code("ec2").max_results(PAGE_SIZE);
     let mut pages = call.into_paginator().send();
     let mut found = BTreeMap::new();
     for _ in 0..PAGES_MAX {
         let Some(page) = pages.next().await else { break };
-        let page = page.map_err(|error| call_error(CALL, region, &error))?;
+        let page = page.map_err(|error| call_error(LIST_QUOTAS, region, &error))?;
         let of_interest = page.quotas().iter().filter_map(|quota| Some((quota.quota_code()?, quota.value?)));
         let of_interest = of_interest.filter(|(code, _)| QUOTAS.iter().any(|(_, _, known)| known == code));
         found.extend(of_interest.map(|(code, vcpus)| (code.to_owned(), vcpus)));

@@ -1,5 +1,4 @@
-//! Undoing: starting an instance, and making a volume again from its snapshot. What is to be undone is for `operator::undo` to
-//! say.
+//! Undoing: starting an instance, and making a volume again from its snapshot. `operator::undo` decides what to undo.
 
 use aws_sdk_ec2::types::{ResourceType, Tag, TagSpecification, VolumeType};
 use billing::restoration::Restoration;
@@ -15,16 +14,16 @@ use crate::error::{CallError, CallErrorKind, call_error};
 use crate::observe::filter;
 use crate::observe::pages::all_pages;
 
-/// Starts an instance. It may be accepted and still come to nothing: look at it until it runs.
+/// Starts an instance. EC2 may accept the call and the start may still fail: observe it until it runs.
 ///
 /// # Errors
-/// Where EC2 refused. [`CallErrorKind::Unanswered`]: it may be starting.
+/// If EC2 refused. [`CallErrorKind::Unanswered`]: it may be starting.
 pub async fn start(aws: &Aws, region: &Region, instance: &ResourceId) -> Result<(), CallError> {
     let answer = aws.ec2(region).start_instances().instance_ids(instance.as_str()).send().await;
     answer.map(drop).map_err(|error| call_error("ec2:StartInstances", region, &error))
 }
 
-/// The snapshots of this account that say that they are of this volume, in every region.
+/// The account's snapshots with this volume in their tag, in every region.
 pub async fn snapshots_of(aws: &Aws, regions: &[Region], volume: &ResourceId) -> Observation<Snapshot> {
     let mut seen = Observation::default();
     let looks = regions.iter().map(async |region| {
@@ -45,10 +44,10 @@ pub async fn snapshots_of(aws: &Aws, regions: &[Region], volume: &ResourceId) ->
     seen
 }
 
-/// The volumes that were made from this snapshot, where it is.
+/// The volumes that were made from this snapshot, in its region.
 ///
 /// # Errors
-/// Where EC2 refused, or did not answer.
+/// If EC2 refused, or did not answer.
 pub async fn volumes_from(aws: &Aws, region: &Region, snapshot: &ResourceId) -> Result<Vec<Volume>, CallError> {
     let mut found = Vec::new();
     all_pages(DESCRIBE_VOLUMES, region, async |token| {
@@ -61,11 +60,11 @@ pub async fn volumes_from(aws: &Aws, region: &Region, snapshot: &ResourceId) -> 
     Ok(found)
 }
 
-/// Begins to make a volume again; answers its id. Of two calls with the same `token` EC2 carries out the first alone, and
-/// answers both (EC2 API reference, "Ensuring idempotency").
+/// Begins to make a volume again; returns its id. Of two calls with the same `token` EC2 carries out only the first, and answers both (EC2
+/// API reference, "Ensuring idempotency").
 ///
 /// # Errors
-/// Where EC2 refused. [`CallErrorKind::Unanswered`]: the same call again says what became of it.
+/// If EC2 refused. [`CallErrorKind::Unanswered`]: the same call again returns the result.
 pub async fn create_volume(aws: &Aws, restoration: &Restoration, token: &str) -> Result<ResourceId, CallError> {
     const CALL: &str = "ec2:CreateVolume";
     let Restoration { region, snapshot, origin, tags, .. } = restoration;
@@ -85,11 +84,8 @@ pub async fn create_volume(aws: &Aws, restoration: &Restoration, token: &str) ->
         .set_tag_specifications((!tags.is_empty()).then(|| vec![specification]))
         .client_token(token);
     let answer = call.send().await.map_err(|error| call_error(CALL, region, &error))?;
-    answer.volume_id.filter(|id| !id.is_empty()).map(ResourceId::new).ok_or_else(|| CallError {
-        call: CALL,
-        region: region.clone(),
-        kind: CallErrorKind::Unanswered,
-        message: "EC2 answered without the new volume's id".to_owned(),
+    answer.volume_id.filter(|id| !id.is_empty()).map(ResourceId::new).ok_or_else(|| {
+        CallError::new(CALL, region, CallErrorKind::Unanswered, "EC2 answered without the new volume's id")
     })
 }
 

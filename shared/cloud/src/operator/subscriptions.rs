@@ -1,4 +1,4 @@
-//! Who listens to the topic, one by one.
+//! The subscriptions of the topic.
 
 use operator::doctor::subscriptions::{Subscription, SubscriptionState};
 
@@ -9,7 +9,7 @@ use crate::sns::{PAGES_MAX, is_confirmed, region_of};
 /// Every subscription of a topic; needs `sns:ListSubscriptionsByTopic`.
 ///
 /// # Errors
-/// Where they cannot be listed.
+/// If they cannot be listed.
 pub async fn subscriptions(aws: &Aws, topic_arn: &str) -> Result<Vec<Subscription>, CallError> {
     let region = region_of(topic_arn, aws.home());
     let client = aws.sns(&region);

@@ -1,4 +1,4 @@
-//! What a person says of one resource by its tags. The functions' roles may write none of these (policy `never`).
+//! Tags that a person writes on one resource. The functions' roles may write none of these (policy `never`).
 
 use aws_sdk_ec2::types::Tag;
 use model::id::{Region, ResourceId};
@@ -6,10 +6,10 @@ use model::id::{Region, ResourceId};
 use crate::aws::Aws;
 use crate::error::{CallError, call_error};
 
-/// Writes one tag, over what it said before.
+/// Writes one tag, over its earlier value.
 ///
 /// # Errors
-/// Where EC2 refused, or did not answer any of the SDK's tries; the tag may be written all the same.
+/// If EC2 refused, or answered none of the SDK's attempts; the tag may be written all the same.
 pub async fn write_tag(
     aws: &Aws,
     region: &Region,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use aws_sdk_cloudformation::types::{Capability, Parameter};
 use aws_sdk_iam::error::ProvideErrorMetadata;
+use ports::aws_words::{NO_SUCH_STACK, NO_UPDATES};
 
 use crate::aws::Aws;
 use crate::error::{CallError, call_error};
@@ -18,42 +19,40 @@ const LIST_PROFILES: &str = "iam:ListInstanceProfiles";
 /// The path of every role and instance profile that `run-jobs` may give to a machine.
 const PATH: &str = "/curfew/";
 
-/// Of 100 instance profiles each; an account has 1,000 (IAM user guide, "IAM and AWS STS quotas").
+/// Pages of 100 instance profiles; an account has 1,000 (IAM user guide, "IAM and AWS STS quotas").
 const PAGES_MAX: usize = 50;
 
-/// What a stack of `deploy/team-role.yaml` is made of.
+/// A request for a stack of `deploy/team-role.yaml`.
 #[derive(Debug, Clone)]
 pub struct TeamStackRequest<'a> {
     /// The stack's name.
     pub stack: &'a str,
-    /// The template.
     pub template: &'a str,
-    /// Its parameters by their names; `None` keeps what the stack has.
+    /// Its parameters by name; `None` keeps the stack's value.
     pub parameters: Vec<(&'static str, Option<String>)>,
 }
 
-/// A stack as it stands.
+/// The current status of a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TeamStack {
     /// `StackStatus`, such as `CREATE_COMPLETE`.
     pub status: String,
-    /// Why it is so, where CloudFormation says.
+    /// The reason, if CloudFormation gives one.
     pub reason: Option<String>,
     /// Its parameter `Team`.
     pub team: Option<String>,
 }
 
-/// A stack; `None` where there is none of that name.
+/// A stack; `None` if there is none of that name.
 ///
 /// # Errors
-/// Where `CloudFormation` refused.
+/// If `CloudFormation` refused.
 pub async fn team_stack(aws: &Aws, stack: &str) -> Result<Option<TeamStack>, CallError> {
     let answer = match aws.cloudformation().describe_stacks().stack_name(stack).send().await {
         Ok(answer) => answer,
-        // CloudFormation API reference, `DescribeStacks`: a stack that is not there is a ValidationError.
         Err(error) => {
             let error = call_error(DESCRIBE, aws.home(), &error);
-            return if error.message.contains("does not exist") { Ok(None) } else { Err(error) };
+            return if error.message.contains(NO_SUCH_STACK) { Ok(None) } else { Err(error) };
         }
     };
     Ok(answer.stacks().first().map(|stack| TeamStack {
@@ -70,7 +69,7 @@ pub async fn team_stack(aws: &Aws, stack: &str) -> Result<Option<TeamStack>, Cal
 /// Begins to make a stack.
 ///
 /// # Errors
-/// Where `CloudFormation` refused.
+/// If `CloudFormation` refused.
 pub async fn create_team_stack(aws: &Aws, request: &TeamStackRequest<'_>) -> Result<(), CallError> {
     let given = request.parameters.iter().filter_map(|(key, value)| Some(parameter(key, Some(value.as_ref()?))));
     let call = aws
@@ -83,10 +82,10 @@ pub async fn create_team_stack(aws: &Aws, request: &TeamStackRequest<'_>) -> Res
     call.send().await.map(drop).map_err(|error| call_error(CREATE, aws.home(), &error))
 }
 
-/// Begins to change a stack; whether there is anything to change.
+/// Begins to update a stack; returns whether there is anything to update.
 ///
 /// # Errors
-/// Where `CloudFormation` refused.
+/// If `CloudFormation` refused.
 pub async fn update_team_stack(aws: &Aws, request: &TeamStackRequest<'_>) -> Result<bool, CallError> {
     let all = request.parameters.iter().map(|(key, value)| parameter(key, value.as_deref()));
     let call = aws
@@ -98,8 +97,7 @@ pub async fn update_team_stack(aws: &Aws, request: &TeamStackRequest<'_>) -> Res
         .set_parameters(Some(all.collect()));
     match call.send().await {
         Ok(_) => Ok(true),
-        // CloudFormation user guide, "Troubleshooting CloudFormation": no updates to perform.
-        Err(error) if error.message().is_some_and(|said| said.contains("No updates are to be performed")) => Ok(false),
+        Err(error) if error.message().is_some_and(|said| said.contains(NO_UPDATES)) => Ok(false),
         Err(error) => Err(call_error(UPDATE, aws.home(), &error)),
     }
 }
@@ -111,10 +109,10 @@ fn parameter(key: &str, value: Option<&str>) -> Parameter {
     }
 }
 
-/// Begins to delete a stack. One that is not there is no error.
+/// Begins to delete a stack. An absent one is no error.
 ///
 /// # Errors
-/// Where `CloudFormation` refused.
+/// If `CloudFormation` refused.
 pub async fn delete_team_stack(aws: &Aws, stack: &str) -> Result<(), CallError> {
     let answer = aws.cloudformation().delete_stack().stack_name(stack).send().await;
     answer.map(drop).map_err(|error| call_error(DELETE, aws.home(), &error))
@@ -123,7 +121,7 @@ pub async fn delete_team_stack(aws: &Aws, stack: &str) -> Result<(), CallError> 
 /// Whether IAM has this instance profile.
 ///
 /// # Errors
-/// Where IAM refused.
+/// If IAM refused.
 pub async fn has_instance_profile(aws: &Aws, name: &str) -> Result<bool, CallError> {
     match aws.iam().get_instance_profile().instance_profile_name(name).send().await {
         Ok(_) => Ok(true),
@@ -135,7 +133,7 @@ pub async fn has_instance_profile(aws: &Aws, name: &str) -> Result<bool, CallErr
 /// The names of the instance profiles that `run-jobs` may give to machines.
 ///
 /// # Errors
-/// Where IAM refused.
+/// If IAM refused.
 pub async fn machine_profiles(aws: &Aws) -> Result<BTreeSet<String>, CallError> {
     let mut pages = aws.iam().list_instance_profiles().path_prefix(PATH).into_paginator().send();
     let mut names = BTreeSet::new();

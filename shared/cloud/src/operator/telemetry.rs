@@ -1,4 +1,4 @@
-//! Which instances report what their GPUs do. Only the names of metrics are listed; no metric is paid for.
+//! Which instances report their GPUs. It lists only the names of metrics, which costs nothing.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::observe::metric_data::series;
 /// `cloudwatch:ListMetrics`.
 ///
 /// # Errors
-/// Where they cannot be listed.
+/// If they cannot be listed.
 pub async fn reporting(
     aws: &Aws,
     region: &Region,

@@ -4,7 +4,7 @@ use super::*;
 use crate::replay::{ReplayAnswer, ReplayedCall, ReplayedCalls, aws};
 
 const NOW: &str = "2026-09-01T12:00:00Z";
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 fn now() -> Timestamp {
     NOW.parse().unwrap()
@@ -40,7 +40,7 @@ async fn check(
 ) -> (PriceDocument, Vec<Gap>, ReplayedCalls) {
     let (aws, calls) = aws(script);
     let mut known = PriceDocument::default();
-    let gaps = prices(&aws, &mut known, &wanted, now(), PATIENCE).await;
+    let gaps = prices(&aws, &mut known, &wanted, now(), TIMEOUT).await;
     (known, gaps, calls)
 }
 

@@ -1,19 +1,28 @@
 //! Stopping, terminating and starting an instance.
 
 use model::curfew_tags::{MARKED, STOPPED};
-use model::instance::InstanceState;
+use model::instance::{Instance, InstanceState};
 use model::mark::Mark;
-use plan::ObservedResource;
+use plan::InstanceAction;
 use plan::report::{OutcomeKind, StepOutcome};
 use ports::{CallError, Cloud, Ec2Write};
 
 use super::{StepResource, tag};
 
-impl<C: Cloud> StepResource<'_, C> {
+impl<C: Cloud> StepResource<'_, C, Instance> {
+    pub(super) async fn write_instance(&self, action: &InstanceAction) -> Result<StepOutcome, CallError> {
+        match action {
+            InstanceAction::Announce(announcement) => self.announce(announcement, None).await,
+            InstanceAction::Stop { mark, stopped } => self.stop(mark.as_ref(), stopped).await,
+            InstanceAction::Terminate { mark } => self.terminate(mark.as_ref()).await,
+            InstanceAction::Start => self.start().await,
+        }
+    }
+
     /// The tags come first, so that a run that is cut off leaves a trace, and because the role may stop only what carries
     /// one of them.
-    pub(super) async fn stop(&self, mark: Option<&Mark>, stopped: &str) -> Result<StepOutcome, CallError> {
-        let is_marked = mark.is_some() || self.step.seen.tags().contains_key(MARKED);
+    async fn stop(&self, mark: Option<&Mark>, stopped: &str) -> Result<StepOutcome, CallError> {
+        let is_marked = mark.is_some() || self.seen.tags.contains_key(MARKED);
         let marked = mark.map(|mark| tag(MARKED, mark));
         self.tag(std::iter::once(tag(STOPPED, stopped)).chain(marked).collect()).await?;
         let answer = self.call(Ec2Write::StopInstance(&self.target().resource)).await;
@@ -28,7 +37,7 @@ impl<C: Cloud> StepResource<'_, C> {
         }
     }
 
-    pub(super) async fn terminate(&self, mark: Option<&Mark>) -> Result<StepOutcome, CallError> {
+    async fn terminate(&self, mark: Option<&Mark>) -> Result<StepOutcome, CallError> {
         if let Some(mark) = mark {
             self.tag(vec![tag(MARKED, mark)]).await?;
         }
@@ -40,7 +49,7 @@ impl<C: Cloud> StepResource<'_, C> {
         Ok(StepOutcome::from_kind(OutcomeKind::Done))
     }
 
-    pub(super) async fn start(&self) -> Result<StepOutcome, CallError> {
+    async fn start(&self) -> Result<StepOutcome, CallError> {
         let answer = self.call(Ec2Write::StartInstance(&self.target().resource)).await;
         self.accept_if_already_applied(answer, |fresh| is_in(fresh, &[InstanceState::Pending, InstanceState::Running]))
             .await?;
@@ -48,6 +57,6 @@ impl<C: Cloud> StepResource<'_, C> {
     }
 }
 
-fn is_in(fresh: &ObservedResource, states: &[InstanceState]) -> bool {
-    fresh.instance().is_some_and(|instance| states.contains(&instance.state))
+fn is_in(fresh: &Instance, states: &[InstanceState]) -> bool {
+    states.contains(&fresh.state)
 }

@@ -1,15 +1,25 @@
 //! Ending a snapshot that Curfew made.
 
+use model::curfew_tags::DELETED_AT;
 use model::volume::Snapshot;
+use plan::SnapshotAction;
 use plan::report::{OutcomeKind, StepOutcome};
 use ports::{CallError, CallErrorKind, Cloud, Ec2Write};
 
 use super::StepResource;
 
-impl<C: Cloud> StepResource<'_, C> {
+impl<C: Cloud> StepResource<'_, C, Snapshot> {
+    pub(super) async fn write_snapshot(&self, action: SnapshotAction) -> Result<StepOutcome, CallError> {
+        match action {
+            SnapshotAction::TagDeletedAt(at) => self.date(DELETED_AT, at).await,
+            SnapshotAction::Delete => self.delete().await,
+        }
+    }
+
     /// Whether its volume is gone: EC2 says that it knows it no longer. An answer that leaves it out is not
     /// enough.
-    pub(super) async fn is_outlived(&self, snapshot: &Snapshot) -> Result<(), StepOutcome> {
+    pub(super) async fn is_outlived(&self) -> Result<(), StepOutcome> {
+        let snapshot = self.seen;
         match self.cloud.describe_volume(&self.target().region, &snapshot.of_volume).await {
             Ok(_) => Err(StepOutcome::with(OutcomeKind::Changed, format!("{} exists", snapshot.of_volume))),
             Err(error) if error.kind == CallErrorKind::NotFound => Ok(()),
@@ -17,7 +27,7 @@ impl<C: Cloud> StepResource<'_, C> {
         }
     }
 
-    pub(super) async fn delete_snapshot(&self) -> Result<StepOutcome, CallError> {
+    async fn delete(&self) -> Result<StepOutcome, CallError> {
         let answer = self.call(Ec2Write::DeleteSnapshot(&self.target().resource)).await;
         self.accept_if_already_gone(answer).await?;
         Ok(StepOutcome::from_kind(OutcomeKind::Done))

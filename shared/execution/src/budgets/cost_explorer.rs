@@ -55,6 +55,6 @@ pub(super) async fn renew(
         Ok(Err(error)) => error.gap(),
         Err(_) => timed_out(run.timeout(), home, CALL, "what AWS billed"),
     };
-    account.unanswered = Some(CostExplorerFailure { asked_at: run.now, error: gap.error.clone() });
+    account.unanswered = Some(CostExplorerFailure { asked_at: run.now, error: gap.in_run() });
     Some(gap)
 }

@@ -150,8 +150,7 @@ fn without_document(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, count: 
         "{count} more teams spend than {HOLDERS_MAX} documents of budgets hold; those of them that have no budget and spend the \
          least have no document, and count in the account's alone"
     );
-    let (region, call) = (run.cloud.home().clone(), "s3:PutObject".to_owned());
-    (count > 0).then_some(Gap { region, call, error, kind: GapKind::Part })
+    (count > 0).then(|| Gap::new(run.cloud.home(), "s3:PutObject", error, GapKind::Part))
 }
 
 async fn read(

@@ -23,7 +23,7 @@ const PATIENCE_AFTER_TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) struct LedgerSummary {
     /// What was spent in this month, and in the month before as long as the forecast looks back to it.
     pub(super) spends: LedgerSpends,
-    /// What was spent in the month before, as of its end; `None` where no ledger of it was read.
+    /// What was spent in the month before, as of its end; `None` if no ledger of it was read.
     pub(super) closing: Option<LedgerSpends>,
     /// The regions of which the ledger of this month was read.
     pub(super) regions: Vec<Region>,

@@ -1,4 +1,4 @@
-//! Where budgets stand, for those who only read it.
+//! Reads the status of budgets.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use super::timed_out;
 use crate::AT_ONCE;
 
 /// Where each budget stands by which instances may be stopped: one object each, and none where nobody says `stop`. Of what could
-/// not be read within `patience`, or is said to be of another holder, nobody can say, and so nothing is ended by it: a gap of the region `home`.
-pub async fn standings(
+/// not be read within `timeout`, or is said to be of another holder, nobody can say, and so nothing is ended by it: a gap of the region `home`.
+pub async fn load_budget_statuses(
     store: &impl BudgetDocuments,
     config: &Config,
     home: &Region,
@@ -27,19 +27,19 @@ pub async fn standings(
         let read = tokio::time::timeout(timeout, store.read_budget(&holder, month)).await;
         let read = match read {
             Ok(read) => {
-                let of_holder = |budget: Budget| budget.is_of(&holder).then(|| budget.standing()).flatten();
+                let of_holder = |budget: Budget| budget.is_of(&holder).then(|| budget.to_status()).flatten();
                 read.map(|one| of_holder(one.value)).map_err(|error| error.gap(home))
             }
             Err(_) => Err(timed_out(timeout, home, "s3:GetObject", &format!("a budget of {month}"))),
         };
         (holder, read)
     });
-    let (mut standings, mut gaps) = (BudgetStatuses::default(), Vec::new());
+    let (mut statuses, mut gaps) = (BudgetStatuses::default(), Vec::new());
     for (holder, read) in reads.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
         match read {
-            Ok(standing) => standings.0.extend(standing.map(|standing| (holder, standing))),
+            Ok(status) => statuses.0.extend(status.map(|status| (holder, status))),
             Err(gap) => gaps.push(gap),
         }
     }
-    (standings, gaps)
+    (statuses, gaps)
 }

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use jobs::LaunchObstacle;
 use model::digest::sha256_hex;
-use store::Store;
+use store::{Store, StoreError};
 use tokio::sync::{Mutex, OnceCell};
 
 /// The largest agent that is read, in bytes. As it is deployed it has a few megabytes; unoptimised, with its line tables, 130.
@@ -35,15 +36,15 @@ impl AgentBinaries {
     /// The SHA-256 of the agent of each architecture that there is one for.
     ///
     /// # Errors
-    /// In words, where there is none at all, or one cannot be read.
-    pub(super) async fn hashes(&self) -> Result<BTreeMap<&'static str, String>, String> {
+    /// There is none at all, or one cannot be read.
+    pub(super) async fn hashes(&self) -> Result<BTreeMap<&'static str, String>, LaunchObstacle> {
         let read = self.read.get_or_try_init(|| async { read(&self.files) }).await?;
         if read.is_empty() {
             let looked: Vec<String> = self.files.iter().map(|(_, path)| path.display().to_string()).collect();
-            return Err(format!(
-                "this deployment carries no agent, by which a machine would run the job (there is none of {}); deploy Curfew as it was built",
+            return Err(LaunchObstacle::new(format!(
+                "this deployment has no agent to run the job with ({} is missing); deploy Curfew as it was built",
                 looked.join(", ")
-            ));
+            )));
         }
         Ok(read.iter().map(|(architecture, agent)| (*architecture, agent.sha256.clone())).collect())
     }
@@ -51,31 +52,34 @@ impl AgentBinaries {
     /// Copies that agent to the bucket, from where machines fetch it, if it is not there.
     ///
     /// # Errors
-    /// In words, where the bucket does not take it.
-    pub(super) async fn keep(&self, sha256: &str, store: &Store) -> Result<(), String> {
+    /// The bucket refuses it.
+    pub(super) async fn keep(&self, sha256: &str, store: &Store) -> Result<(), StoreError> {
         let mut kept = self.kept.lock().await;
         let mut all = self.read.get().into_iter().flat_map(BTreeMap::values);
         let agent = all.find(|agent| agent.sha256 == sha256);
         if let Some(agent) = agent.filter(|_| !kept.contains(sha256)) {
-            store.keep_agent(sha256, &agent.bytes).await.map_err(|error| error.to_string())?;
+            store.keep_agent(sha256, &agent.bytes).await?;
             kept.insert(sha256.to_owned());
         }
         Ok(())
     }
 }
 
-fn read(files: &[(&'static str, PathBuf)]) -> Result<BTreeMap<&'static str, AgentBinary>, String> {
+fn read(files: &[(&'static str, PathBuf)]) -> Result<BTreeMap<&'static str, AgentBinary>, LaunchObstacle> {
     let mut agents = BTreeMap::new();
     for (architecture, path) in files {
         if agents.contains_key(architecture) {
             continue;
         }
-        let unread = |error: std::io::Error| format!("the agent {} cannot be read: {error}", path.display());
+        let unread = |error: std::io::Error| {
+            LaunchObstacle::new(format!("the agent {} cannot be read: {error}", path.display()))
+        };
         let bytes = match std::fs::metadata(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => return Err(unread(error)),
             Ok(file) if file.len() > BYTES_MAX => {
-                return Err(format!("{} has {} bytes, which is no agent", path.display(), file.len()));
+                let why = format!("{} has {} bytes, which is not an agent", path.display(), file.len());
+                return Err(LaunchObstacle::new(why));
             }
             Ok(_) => std::fs::read(path).map_err(unread)?,
         };

@@ -23,7 +23,7 @@ impl JobsRun<'_> {
     ) -> Vec<T> {
         match self.share_backlog(backlog, limits, read).await {
             Ok(shares) => {
-                self.tell_of_the_rest(backlog, limits, &shares);
+                self.notify_of_backlog(backlog, limits, &shares);
                 shares.taken
             }
             Err(error) => {
@@ -109,13 +109,13 @@ impl JobsRun<'_> {
     }
 
     /// A team that has more than its share hears of it once a day, and nobody else does.
-    fn tell_of_the_rest<T>(&self, backlog: Backlog, limits: ShareLimits, shares: &QueueShares<T>) {
+    fn notify_of_backlog<T>(&self, backlog: Backlog, limits: ShareLimits, shares: &QueueShares<T>) {
         for folder in shares.bookmarks.keys() {
             let left = shares.left.get(folder).copied().unwrap_or_default();
             tracing::warn!(folder, left, "more than one run takes; the next ones go on");
             let (what, remedy) = match backlog {
-                Backlog::Inbox => ("documents to answer", "delete those that nobody needs"),
-                Backlog::Active => ("unfinished jobs", "end those that nobody needs, with `curfew cancel`"),
+                Backlog::Inbox => ("documents to answer", "delete those that are not needed"),
+                Backlog::Active => ("unfinished jobs", "cancel those that are not needed, with `curfew cancel`"),
                 // They are finished, but for one in thousands.
                 Backlog::Jobs => continue,
             };
@@ -126,12 +126,18 @@ impl JobsRun<'_> {
                 self.run.store.bucket_name(),
                 limits.team_max,
             );
-            self.notify(self.standing(backlog, folder, "backlog", text));
+            self.notify(self.lasting_notification(backlog, folder, "backlog", text));
         }
     }
 
     /// What is so of a folder, told to its team once a day.
-    pub(super) fn standing(&self, backlog: Backlog, folder: &str, topic: &str, text: String) -> Notification {
+    pub(super) fn lasting_notification(
+        &self,
+        backlog: Backlog,
+        folder: &str,
+        topic: &str,
+        text: String,
+    ) -> Notification {
         Notification {
             team: backlog.team(folder).map_or_else(|| NO_TEAM.to_owned(), |team| team.as_str().to_owned()),
             severity: Severity::Warning,

@@ -18,7 +18,7 @@ use super::facts::JobDocuments;
 use super::notifications::is_notified;
 
 impl JobsRun<'_> {
-    /// Carries one effect out. Its answer; `None` where it has none, or there is nothing to go on with.
+    /// Carries one effect out. Its answer; `None` if it has none, or there is nothing to go on with.
     pub(super) async fn carry_out(&self, job: &Job, effect: &Effect, known: &mut JobDocuments) -> Option<EffectResult> {
         let home = self.run.cloud.home();
         match effect {
@@ -32,7 +32,8 @@ impl JobsRun<'_> {
             }
             Effect::Terminate(placed) => {
                 known.changed.insert(placed.instance.clone());
-                return Some(EffectResult::Terminated(self.terminate(job, placed).await));
+                self.terminate(job, placed).await;
+                return Some(EffectResult::Terminated);
             }
             Effect::Settle(instance) => {
                 if let Err(error) = self.settle(job, instance).await {
@@ -44,7 +45,7 @@ impl JobsRun<'_> {
                 if let Err(error) = &released {
                     self.gap(error.gap(home));
                 }
-                return Some(EffectResult::Released(released.map_err(|error| error.to_string())));
+                return Some(EffectResult::Released(released.is_ok()));
             }
             // What nobody meets any more, nobody tells: see `telling`.
             Effect::Forget if !is_notified(job, self.may_act) => {}
@@ -78,7 +79,7 @@ impl JobsRun<'_> {
         let has_other_teams = job.ranking.as_ref().is_some_and(|ranking| ranking.has_other_teams);
         // Of what may have been launched, only EC2 knows.
         if is_first_ask && let Err(why) = job.check_role(self.config, has_other_teams) {
-            return LaunchResult::NoProfile(why);
+            return LaunchResult::NoProfile(why.to_string());
         }
         let answer = self.ask_for_machine(job, launch).await;
         if is_first_ask {
@@ -108,7 +109,7 @@ impl JobsRun<'_> {
             MachineRole::Shared => self.profile.map(str::to_owned),
             MachineRole::Team => match team_role(&job.job.team) {
                 Ok(profile) => Some(profile),
-                Err(why) => return LaunchResult::NoProfile(why),
+                Err(why) => return LaunchResult::NoProfile(why.to_string()),
             },
         };
         if profile.is_none() {
@@ -125,12 +126,12 @@ impl JobsRun<'_> {
         let (instance_type, zone) = (launch.candidate.instance_type.as_str(), launch.candidate.zone.as_str());
         tracing::info!(job = %job.job, attempt = launch.attempt, instance_type, zone, answer = ?answer, "launch");
         if let LaunchResult::Unknown(why) = &answer {
-            let what =
-                format!("nobody knows whether {instance_type} was launched in {zone}; the same token asks again");
+            let what = format!(
+                "it is unknown whether {instance_type} was launched in {zone}; the next run repeats the request with the same token"
+            );
             if let Some(since) = job.unanswered_since(self.now()) {
                 let error = format!("since {since} {what}, for the job {}: {why}", job.job);
-                let (region, call) = (launch.candidate.region.clone(), "ec2:RunInstances".to_owned());
-                self.gap(Gap { region, call, error, kind: GapKind::Part });
+                self.gap(Gap::new(&launch.candidate.region, "ec2:RunInstances", error, GapKind::Part));
             }
             let failed = StepOutcome::with(OutcomeKind::Failed, why.as_str());
             self.step(JobStep::new(job, JobAction::Launch, what, self.run.cloud.home()).with(failed));
@@ -141,17 +142,18 @@ impl JobsRun<'_> {
         answer
     }
 
-    pub(super) async fn terminate(&self, job: &Job, placed: &JobMachine) -> Result<(), String> {
+    pub(super) async fn terminate(&self, job: &Job, placed: &JobMachine) {
         let JobMachine { instance, region, .. } = placed;
         let ended = cloud::jobs::terminate(self.run.cloud, &job.job, placed, self.now()).await;
         tracing::info!(job = %job.job, instance = instance.as_str(), region = region.as_str(), ended = ?ended, "terminate");
         let outcome = match &ended {
             Ok(()) => StepOutcome::from_kind(OutcomeKind::Done),
             Err(error) => {
-                let said = format!("{instance} of the job {} was not ended, and goes on costing: {error}", job.job);
+                let said =
+                    format!("{instance} of the job {} was not terminated, and keeps costing money: {error}", job.job);
                 self.gap(Gap { error: said, ..error.gap() });
                 // What a minute mends, its team need not hear.
-                if !matches!(error.kind, CallErrorKind::Throttled | CallErrorKind::Unanswered) {
+                if !(error.kind == CallErrorKind::Throttled || error.kind.is_unanswered()) {
                     let news = job.notify_not_terminated(placed, &error.to_string(), self.run.cloud.home());
                     self.notify(news);
                 }
@@ -159,7 +161,7 @@ impl JobsRun<'_> {
             }
         };
         let kind = TransitionKind::Ended(instance.clone());
-        let why = format!("{instance} is ended");
+        let why = format!("{instance} is terminated");
         let note = JobTransition { kind, why, attempt: placed.attempt, step: job.progress.step };
         self.with_findings(|found| {
             JobStep::take_up(
@@ -167,6 +169,5 @@ impl JobsRun<'_> {
                 JobStep::from_transition(job, &note, self.run.cloud.home()).with(outcome),
             );
         });
-        ended.map_err(|error| error.to_string())
     }
 }

@@ -83,7 +83,7 @@ impl JobsRun<'_> {
         }
     }
 
-    /// What the next decision wants to know, but for what it knows itself.
+    /// What the next decision wants to know, except for what it knows itself.
     pub(super) async fn facts(
         &self,
         decision: &PendingDecision<Box<Job>>,

@@ -23,7 +23,7 @@ const NO_LIMITS: ShareLimits = ShareLimits { team_max: usize::MAX, total_max: us
 /// A job as it is looked at: which, and its state.
 pub(super) type NamedJob = (JobId, ReadJob);
 
-/// What EC2 says of the instance that the hint is of; `None` where it is of none.
+/// What EC2 says of the instance that the hint is of; `None` if it is of none.
 pub(super) async fn observe_hinted_machine(
     run: &Run<'_>,
     hint: &EventHint,
@@ -91,7 +91,7 @@ impl JobsRun<'_> {
             return Some(Some(job));
         }
         if !is_answerable(key) {
-            tracing::warn!(key, "its answer would have no legal key; the next sweep tells its owner");
+            tracing::warn!(key, "its answer would have no legal key; the next sweep notifies its owner");
             return Some(None);
         }
         match self.run.store.read_submission(key).await {
@@ -165,7 +165,7 @@ impl JobsRun<'_> {
         Ok(is_open)
     }
 
-    /// Puts a job on the index, unless it is finished; whether it is unfinished, and `None` where there is no such job.
+    /// Puts a job on the index, unless it is finished; whether it is unfinished, and `None` if there is no such job.
     pub(super) async fn index(&self, job: &JobId) -> Result<Option<bool>, StoreError> {
         let Some(state) = self.run.store.read_job(job).await?.value else { return Ok(None) };
         if state.is_closed() {
@@ -186,15 +186,13 @@ impl JobsRun<'_> {
         for (job, read) in reads.buffered(AT_ONCE).collect::<Vec<_>>().await {
             match read {
                 Ok(read) if read.value.is_some() => named.push((job, read)),
-                Ok(_) => self.gap(Gap {
-                    region: home.clone(),
-                    call: "s3:GetObject".to_owned(),
-                    error: format!(
-                        "nothing is known of the job {job}: there is no state.json of it. Look whether an instance carries the tag \
+                Ok(_) => {
+                    let error = format!(
+                        "the job is unknown: {job}: there is no state.json of it. Look whether an instance carries the tag \
                          curfew:job={job}, end it, and delete the job's object under active/"
-                    ),
-                    kind: GapKind::Part,
-                }),
+                    );
+                    self.gap(Gap::new(home, "s3:GetObject", error, GapKind::Part));
+                }
                 Err(error) => self.gap(error.gap(home)),
             }
         }

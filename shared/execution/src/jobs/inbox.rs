@@ -52,7 +52,7 @@ impl JobsRun<'_> {
         );
         self.notify(Notification {
             severity: Severity::Error,
-            ..self.standing(Backlog::Inbox, folder, "unanswerable", text)
+            ..self.lasting_notification(Backlog::Inbox, folder, "unanswerable", text)
         });
     }
 
@@ -185,11 +185,9 @@ fn read(submission: &Submission, jobs: &JobsRun<'_>) -> Result<Job, Vec<SpecMist
     let mut mistakes = Vec::new();
     if team.is_none() {
         let problem = match canonical_folder {
-            Some(folder) => format!("it lies in no team's folder: that of the team is spelt `{folder}`; put it there"),
-            None => {
-                "it lies in no team's folder; put it at inbox/<team>/<name>.toml, a team without blanks at its ends"
-                    .to_owned()
-            }
+            Some(folder) => format!("it is in no team's folder: the team's folder is spelt `{folder}`; put it there"),
+            None => "it is in no team's folder; put it at inbox/<team>/<name>.toml, a team without blanks at its ends"
+                .to_owned(),
         };
         mistakes.push(SpecMistake { line: 0, key: String::new(), problem });
     }

@@ -8,7 +8,6 @@ use futures::{StreamExt, stream};
 use jobs::{Job, JobNotification, is_sweep};
 use model::notification_log::{Notification, NotificationKind};
 use model::observation::Gap;
-use plan::Plan;
 use plan::report::{JobsReport, Report};
 use store::StoreError;
 
@@ -23,7 +22,7 @@ struct UnsentNotification {
 }
 
 impl UnsentNotification {
-    /// `None` where people have heard it.
+    /// `None` if people have heard it.
     fn from_job((job, etag): (Job, Option<String>), may_act: bool) -> Option<Self> {
         let said = pending_notification(&job, may_act)?;
         Some(Self { job, etag, said })
@@ -43,7 +42,7 @@ pub(super) fn is_notified(job: &Job, may_act: bool) -> bool {
 impl JobsRun<'_> {
     /// Tells what there is to say, and records what was done. `is_of_all`: it is the run of the minute, and what earlier
     /// runs owe is told as well.
-    pub(super) async fn tell_and_record(
+    pub(super) async fn notify_and_record(
         &self,
         mut report: JobsReport,
         worked: Vec<(Job, Option<String>)>,
@@ -54,9 +53,7 @@ impl JobsRun<'_> {
         let (gaps, news) =
             self.with_findings(|found| (std::mem::take(&mut found.gaps), std::mem::take(&mut found.news)));
         if is_of_all || !untold.is_empty() || !gaps.is_empty() || !news.is_empty() {
-            let nothing = Plan { seen: report.seen, steps: Vec::new(), skipped: Vec::new(), gaps };
-            let run = self.run;
-            let base = Report::from_plan(nothing, run.function, run.id.clone(), run.now, run.mode, Vec::new());
+            let base = self.run.report_without_steps(report.seen, gaps);
             report.gaps = self.tell(base, untold, news, (&report, is_of_all)).await;
         } else {
             report.gaps.extend(self.record(&report).await);

@@ -7,7 +7,7 @@ use billing::price::{PriceBook, PriceDocument};
 use cloud::CallErrorKind;
 use futures::future::join_all;
 use jobs::machine_role::depends_on_jobs;
-use jobs::{CapacityPool, EffectResult, Job, MachineImage, Ranking, image_source, prices_wanted, rank};
+use jobs::{CapacityPool, EffectResult, Job, LaunchObstacle, MachineImage, Ranking, image_source, prices_wanted, rank};
 use model::id::{Region, TeamName};
 use model::observation::{Gap, GapKind};
 
@@ -17,17 +17,17 @@ use super::JobsRun;
 const PRICES_PATIENCE: Duration = Duration::from_secs(5);
 
 impl JobsRun<'_> {
-    /// Where it can be launched, or in words why nowhere; `None` where AWS did not say enough, and the next run asks again.
+    /// Where it can be launched, or in words why nowhere; `None` if AWS did not say enough, and the next run asks again.
     pub(super) async fn ranked(&self, job: &Job) -> Option<EffectResult> {
         let has_other_teams = self.has_other_teams(&job.job.team).await?;
         if let Err(why) = job.check_role(self.config, has_other_teams) {
-            return Some(EffectResult::NoRole(why));
+            return Some(EffectResult::NoRole(why.to_string()));
         }
         let ranked = self.places(job).await?;
         Some(EffectResult::Ranked(ranked.map(|ranking| Ranking { has_other_teams, ..ranking })))
     }
 
-    /// Whether jobs of another team were accepted; `None` where S3 did not say, and nothing may be launched. Where the configuration settles
+    /// Whether jobs of another team were accepted; `None` if S3 did not say, and nothing may be launched. Where the configuration settles
     /// which role the team's machines get, nobody asks.
     async fn has_other_teams(&self, team: &TeamName) -> Option<bool> {
         if !depends_on_jobs(team, self.config) {
@@ -43,7 +43,7 @@ impl JobsRun<'_> {
         }
     }
 
-    async fn places(&self, job: &Job) -> Option<Result<Ranking, String>> {
+    async fn places(&self, job: &Job) -> Option<Result<Ranking, LaunchObstacle>> {
         let agents = match self.agents.hashes().await {
             Ok(agents) => agents,
             Err(why) => return Some(Err(why)),
@@ -54,7 +54,7 @@ impl JobsRun<'_> {
             // What a permission or a subnet lacks, its owner has to hear; what a minute mends, nobody.
             let passes = unasked.iter().any(|(_, passes)| *passes);
             let why = || unasked.iter().map(|(why, _)| why.as_str()).collect::<Vec<_>>().join("; ");
-            return (!passes).then(|| Err(why()));
+            return (!passes).then(|| Err(LaunchObstacle::new(why())));
         }
         let (images, unfit) = self.images(job, &pools, &agents).await;
         let prices = self.prices(job, &pools).await;
@@ -75,8 +75,7 @@ impl JobsRun<'_> {
     }
 
     fn unsaid(&self, call: &str, error: String) {
-        let region = self.run.cloud.home().clone();
-        self.gap(Gap { region, call: call.to_owned(), error, kind: GapKind::Part });
+        self.gap(Gap::new(self.run.cloud.home(), call, error, GapKind::Part));
     }
 
     /// The pools of every region where it may run, and of each region that did not say why, and whether that may mend itself in a minute.
@@ -90,7 +89,7 @@ impl JobsRun<'_> {
             match looked {
                 Ok(of_region) => pools.extend(of_region),
                 Err(error) => {
-                    let passes = matches!(error.kind, CallErrorKind::Throttled | CallErrorKind::Unanswered);
+                    let passes = error.kind == CallErrorKind::Throttled || error.kind.is_unanswered();
                     unasked.push((error.to_string(), passes));
                     self.gap(error.gap());
                 }
@@ -105,7 +104,7 @@ impl JobsRun<'_> {
         job: &Job,
         pools: &[CapacityPool],
         agents: &BTreeMap<&'static str, String>,
-    ) -> (Vec<(Region, MachineImage)>, Vec<String>) {
+    ) -> (Vec<(Region, MachineImage)>, Vec<LaunchObstacle>) {
         let kinds: BTreeSet<(&Region, &str)> =
             pools.iter().map(|pool| (&pool.region, pool.architecture.as_str())).collect();
         let source = image_source(&job.terms, self.config);
@@ -141,6 +140,6 @@ impl JobsRun<'_> {
 }
 
 /// That nothing fits may be for want of an image.
-fn with_images(why: String, unfit: &[String]) -> String {
-    if unfit.is_empty() { why } else { format!("{why}; {}", unfit.join("; ")) }
+fn with_images(why: LaunchObstacle, unfit: &[LaunchObstacle]) -> LaunchObstacle {
+    unfit.iter().fold(why, |why, unfit| LaunchObstacle::new(format!("{why}; {unfit}")))
 }

@@ -20,7 +20,7 @@ const ROUNDS_MAX: usize = 80;
 /// run.
 pub(super) const RANKINGS_MAX: usize = 120;
 
-/// A job as it was left, and the version by which it is written next; `None` where another run has written it since.
+/// A job as it was left, and the version by which it is written next; `None` if another run has written it since.
 type ProcessedJob = (Job, Option<String>);
 
 impl JobsRun<'_> {
@@ -41,8 +41,7 @@ impl JobsRun<'_> {
 
     fn report_late(&self, job: &JobId) {
         let error = format!("the run's time was over before {job} was done with; the next run takes it up");
-        let region = self.run.cloud.home().clone();
-        self.gap(Gap { region, call: "lambda:InvokeFunction".to_owned(), error, kind: GapKind::Part });
+        self.gap(Gap::new(self.run.cloud.home(), "lambda:InvokeFunction", error, GapKind::Part));
     }
 
     async fn work(&self, read: ReadJob, rankings: &AtomicUsize) -> Option<ProcessedJob> {
@@ -73,7 +72,7 @@ impl JobsRun<'_> {
                         }
                         Err(StoreError::Lost { .. }) => {
                             let job = &decided.job().job;
-                            tracing::info!(job = %job, "another run has written it since; that one goes on with it");
+                            tracing::info!(job = %job, "another run has written it since, and continues with it");
                             decided.lost()
                         }
                         Err(error) => {
@@ -101,9 +100,9 @@ impl JobsRun<'_> {
                     }
                 },
                 Reconciliation::Terminate(machine, now) => {
-                    tracing::warn!(job = %now.job, instance = machine.instance.as_str(), "launched, and nobody waits for it");
+                    tracing::warn!(job = %now.job, instance = machine.instance.as_str(), "launched, but its job no longer wants it");
                     // What failed is a step of the report; the machine's own end and `reap-instances` bound it.
-                    let _ = self.terminate(&now, &machine).await;
+                    self.terminate(&now, &machine).await;
                     return None;
                 }
                 Reconciliation::Lost => return None,

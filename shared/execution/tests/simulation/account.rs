@@ -18,14 +18,14 @@ use plan::{Plan, Skipped, Step};
 use crate::budgets::{BudgetEvent, BudgetReading, HOLDERS, SimulatedBudgets};
 use crate::chance::{DAY, HOUR, RandomStream, TICK, stamp};
 use crate::fault::Fault;
-use crate::faults::FaultInjector;
+use crate::faults::{FaultInjector, FaultLevel};
 use crate::jobs::{JobReading, SimulatedJobs, says_of};
 use crate::listing::Listing;
 use crate::metrics::{PublishResult, PublishingDelays};
 use crate::oracle::{IdleShare, InvariantOracle};
 use crate::owners::{Behaviour, first_tags};
 use crate::schedule::{self, Scheduled};
-use crate::session::Facts;
+use crate::session::{Facts, debug_action};
 use crate::settings::SimulatedConfig;
 use crate::world::SimulatedMachine;
 
@@ -57,10 +57,19 @@ pub(crate) struct SimulatedAccount {
     next_launch: i64,
     pub(crate) listing: Listing,
     behaviours: Vec<u64>,
-    messages: u64,
+    pub(crate) messages: u64,
+    pub(crate) calls: CallCounts,
     /// Writes of notices that another run was faster with.
     pub(crate) lost_swaps: u64,
     verbosity: u8,
+}
+
+/// What runs asked `CloudWatch` for.
+#[derive(Default)]
+pub(crate) struct CallCounts {
+    pub(crate) metrics: u64,
+    /// Lists of all series of a region.
+    pub(crate) lists: u64,
 }
 
 /// What one life came to.
@@ -97,7 +106,7 @@ pub(crate) fn live(seed: u64, days: u64, verbosity: u8) -> AccountSummary {
         behaviours: account.behaviours,
         violations: account.oracle.violations,
         share: account.oracle.share,
-        clean: account.faults.climate == crate::faults::FaultLevel::Clean,
+        clean: account.faults.climate == FaultLevel::Clean,
     }
 }
 
@@ -131,7 +140,8 @@ impl Scheduled for SimulatedAccount {
     }
 
     fn meddle(&mut self, tempting: &[ResourceId]) {
-        if tempting.is_empty() || !self.owners.one_in(8) {
+        // An account without a fleet of its own has no colleagues either.
+        if self.fleet == 0 || tempting.is_empty() || !self.owners.one_in(8) {
             return;
         }
         let id = &tempting[self.owners.below(tempting.len())];
@@ -174,8 +184,30 @@ impl SimulatedAccount {
             listing: Listing::default(),
             behaviours: vec![0; Behaviour::ALL.len()],
             messages: 0,
+            calls: CallCounts::default(),
             lost_swaps: 0,
             verbosity,
+        }
+    }
+
+    /// One machine in one region, where nothing goes wrong and no person changes anything.
+    pub(crate) fn from_parts(config: &str, machine: SimulatedMachine, now: i64) -> Self {
+        let account = Self::from_seed(0, 0);
+        let mut faults = account.faults;
+        faults.climate = FaultLevel::Clean;
+        let config = match Config::read(config) {
+            Ok(config) => Rc::new(config),
+            Err(error) => unreachable!("{error}"),
+        };
+        Self {
+            machines: vec![machine],
+            regions: 1,
+            config,
+            faults,
+            clock: now,
+            next_edit: i64::MAX,
+            fleet: 0,
+            ..account
         }
     }
 
@@ -353,7 +385,7 @@ impl SimulatedAccount {
 
     pub(crate) fn log_step(&mut self, step: &Step, outcome: &StepOutcome) {
         self.log(|| {
-            let Step { target, action, evidence, mode, .. } = step;
+            let (Step { target, evidence, mode, .. }, action) = (step, debug_action(step));
             format!("{} {action:?} for {} in {mode:?}: {outcome:?}", target.resource, evidence.rule())
         });
     }

@@ -106,7 +106,6 @@ impl SimulatedBudgets {
         }
     }
 
-    /// Since when one is spent, where it is.
     pub(crate) fn spent_since(&self, holder: usize) -> Option<i64> {
         self.spent[holder].then_some(self.changed_at[holder])
     }

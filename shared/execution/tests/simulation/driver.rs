@@ -5,8 +5,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use model::fault::InvalidValue;
+
 const HELP: &str = "\
---account-days N   live accounts until so many days have passed (default 40)
+--account-days N   live accounts until so many days have passed (default 24)
 --base-seed N      the first account's seed; the others follow (default 20260901)
 --threads N        accounts at once (default: one a core)
 --seed N           live exactly this account, and log its life
@@ -88,9 +90,9 @@ fn live_all<L, T: Default + Send>(simulation: &Simulation<L, T>, arguments: &Arg
     tally.into_inner().unwrap_or_default()
 }
 
-fn arguments(target: &str) -> Result<Option<Arguments>, String> {
+fn arguments(target: &str) -> Result<Option<Arguments>, InvalidValue> {
     let mut arguments = Arguments {
-        account_days: 40,
+        account_days: 24,
         base_seed: 20_260_901,
         threads: std::thread::available_parallelism().map_or(1, usize::from),
         seed: None,
@@ -99,9 +101,10 @@ fn arguments(target: &str) -> Result<Option<Arguments>, String> {
     };
     let mut given = std::env::args().skip(1);
     while let Some(name) = given.next() {
-        let mut number = || -> Result<u64, String> {
+        let mut number = || -> Result<u64, InvalidValue> {
             let value = given.next().unwrap_or_default();
-            value.replace('_', "").parse().map_err(|_| format!("{name} takes a whole number, and not `{value}`"))
+            let wrong = |_| InvalidValue::new(format!("{name} takes a whole number, and not `{value}`"));
+            value.replace('_', "").parse().map_err(wrong)
         };
         match name.as_str() {
             "--account-days" => arguments.account_days = number()?,
@@ -118,7 +121,9 @@ fn arguments(target: &str) -> Result<Option<Arguments>, String> {
             "--list" | "--ignored" => return Ok(None),
             "--skip" | "--test-threads" | "--format" | "--color" => drop(given.next()),
             "--nocapture" | "--no-capture" | "--exact" | "--quiet" | "-q" | "--include-ignored" | "--show-output" => {}
-            _ if name.starts_with('-') && name.len() > 1 => return Err(format!("there is no {name}")),
+            _ if name.starts_with('-') && name.len() > 1 => {
+                return Err(InvalidValue::new(format!("there is no {name}")));
+            }
             filter if target.contains(filter) => {}
             _ => return Ok(None),
         }

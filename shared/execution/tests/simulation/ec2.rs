@@ -1,10 +1,9 @@
 //! EC2 as a run looks at one instance again, and changes it: one call about one instance.
 
 use model::id::ResourceId;
-use model::instance::{InstanceState, PurchaseOption};
+use model::instance::{Instance, InstanceState, PurchaseOption};
 use model::rule::ResourceAction;
 use model::volume::{Snapshot, Volume};
-use plan::ObservedResource;
 use ports::{CallError, CallErrorKind, Ec2Write};
 
 use crate::account::SimulatedAccount;
@@ -12,12 +11,11 @@ use crate::fault::Fault;
 use crate::session::Session;
 use crate::world::{SimulatedMachine, StoppedBy};
 
-pub(crate) fn describe(session: &Session, seen: &ObservedResource) -> Result<ObservedResource, CallError> {
-    let ObservedResource::Instance(instance) = seen else { unreachable!("there are only instances: {seen:?}") };
+pub(crate) fn describe_instance(session: &Session, instance: &ResourceId) -> Result<Instance, CallError> {
     let account = session.account();
-    let machine = account.machines.iter().find(|machine| machine.ec2.id == instance.id);
+    let machine = account.machines.iter().find(|machine| machine.ec2.id == *instance);
     let not_found = || session.failed("ec2:DescribeInstances", CallErrorKind::NotFound, "InvalidInstanceID.NotFound");
-    machine.map(|machine| ObservedResource::Instance(machine.ec2.clone())).ok_or_else(not_found)
+    machine.map(|machine| machine.ec2.clone()).ok_or_else(not_found)
 }
 
 pub(crate) fn describe_volume(_: &Session, volume: &ResourceId) -> Result<Volume, CallError> {

@@ -17,7 +17,6 @@ use crate::faults::FaultInjector;
 use crate::owners::Behaviour;
 use crate::world::SimulatedMachine;
 
-/// What the state of a job says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum JobStateSays {
     /// Its launch is under way.

@@ -21,6 +21,7 @@ use ports::{
 use crate::account::SimulatedAccount;
 use crate::budgets::place_of;
 use crate::chance::HOUR;
+use crate::explained::find_contradiction;
 use crate::fault::Fault;
 use crate::session::{Session, gap, refused_to_read, refused_to_write};
 
@@ -35,6 +36,9 @@ pub(crate) async fn live(session: &Rc<Session>, run: &Run<'_, Session, Session>)
         account.oracle.read(session.facts().id, budgets, jobs);
     }
     let Ok(mut planned) = instances::plan(run).await else { return };
+    if let Some(contradiction) = find_contradiction(&planned, session.facts().id, run.now) {
+        session.account().oracle.violated(run.now.as_second(), contradiction);
+    }
     let seen = std::mem::take(&mut planned.seen.instances.items);
     session.decided(&planned.plan, seen.len());
     let ends = planned.plan.steps.iter().filter(|step| step.action.is_end());
@@ -94,9 +98,10 @@ impl InstanceCloud for Session {
             return answered;
         }
         let (mut borrowed, now) = (self.account(), self.now());
-        let SimulatedAccount { faults, machines, .. } = &mut *borrowed;
+        let SimulatedAccount { faults, machines, calls, .. } = &mut *borrowed;
         let failed = faults.strikes(Fault::MetricsFailed, now);
         for question in questions {
+            calls.metrics += 1;
             if failed || faults.strikes(Fault::MetricsPartly, now) {
                 answered.missed.insert(question.instance);
                 continue;
@@ -127,7 +132,8 @@ impl InstanceCloud for Session {
         }
         let now = self.now();
         let since = if of_late { now - 3 * HOUR } else { i64::MIN };
-        let account = self.account();
+        let mut account = self.account();
+        account.calls.lists += 1;
         let of_region = account.machines.iter().filter(|machine| machine.ec2.region == *region);
         let listed = of_region.flat_map(|machine| machine.listed_series(since, now));
         Ok(listed.filter(|series| owners.owner_of(series).is_some()).cloned().collect())

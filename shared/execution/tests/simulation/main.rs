@@ -6,10 +6,12 @@
 #![expect(clippy::print_stdout, reason = "the result of a simulation is what it prints")]
 
 mod account;
+mod bill;
 mod budgets;
 mod chance;
 mod driver;
 mod ec2;
+mod explained;
 mod fault;
 mod faults;
 mod jobs;
@@ -32,6 +34,14 @@ use driver::Simulation;
 use tally::SimulationTally;
 
 fn main() -> ExitCode {
+    let is_bill_only = std::env::args().skip(1).eq(["--bill"]);
+    // `cargo test` without arguments checks both.
+    if (is_bill_only || std::env::args().len() == 1) && !bill::check() {
+        return ExitCode::FAILURE;
+    }
+    if is_bill_only {
+        return ExitCode::SUCCESS;
+    }
     driver::run(&Simulation {
         name: "simulation",
         days_of: account::days_of,

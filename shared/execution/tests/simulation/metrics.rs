@@ -13,7 +13,6 @@ const KEPT: usize = 100;
 /// A sample that never arrives.
 pub(crate) const NEVER: i64 = i64::MAX;
 
-/// One period of one machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MachinePeriod {
     pub(crate) start: i64,

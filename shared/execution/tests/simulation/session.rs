@@ -6,6 +6,7 @@ mod under_way;
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 use std::future::{pending, poll_fn};
 use std::rc::Rc;
 use std::task::Poll;
@@ -15,6 +16,7 @@ use execution::Run;
 use jiff::{SignedDuration, Timestamp};
 use model::config::{Config, ConfigError};
 use model::id::{Region, ResourceId};
+use model::instance::Instance;
 use model::mode::Mode;
 use model::notification_log::NotificationLog;
 use model::observation::{Gap, GapKind, Observation};
@@ -22,7 +24,7 @@ use model::rule::Rule;
 use model::volume::{Snapshot, Volume};
 use notify::Message;
 use plan::report::StepOutcome;
-use plan::{Action, ObservedResource, Plan, Step};
+use plan::{Action, Plan, SnapshotAction, Step};
 use ports::{CallError, CallErrorKind, Cloud, ConfigLoadError, Documents, Ec2Write, StoreError, Versioned};
 use serde::Serialize;
 
@@ -176,10 +178,23 @@ impl Session {
         }
     }
 
+    /// Whether EC2 answers a second look.
+    fn may_look_at(&self, id: &ResourceId) -> Result<(), CallError> {
+        let was_unanswered = self.unanswered.borrow_mut().remove(id);
+        if !self.strikes(Fault::SecondLookFailed) {
+            return Ok(());
+        }
+        if was_unanswered {
+            self.account().faults.forgotten_at = self.now();
+        }
+        Err(self.failed("ec2:Describe", CallErrorKind::Other, "the simulation refuses it"))
+    }
+
     /// It has decided, and saw so many resources.
     pub(crate) fn decided(&self, plan: &Plan, fleet: usize) {
         self.facts.borrow_mut().fleet = fleet;
-        let fact = |step: &Step| (step.evidence.rule(), matches!(step.action, Action::Date { .. }));
+        let only_dates = |step: &Step| matches!(step.action, Action::Snapshot(_, SnapshotAction::TagDeletedAt(_)));
+        let fact = |step: &Step| (step.evidence.rule(), only_dates(step));
         let steps = plan.steps.iter().map(|step| (step.target.resource.clone(), fact(step)));
         *self.steps.borrow_mut() = steps.collect();
     }
@@ -197,7 +212,7 @@ impl Session {
 
     /// What AWS answers to a call that fails.
     pub(crate) fn failed(&self, call: &'static str, kind: CallErrorKind, message: &str) -> CallError {
-        CallError { call, region: self.home.clone(), kind, message: message.to_owned() }
+        CallError::new(call, &self.home, kind, message)
     }
 }
 
@@ -231,28 +246,18 @@ impl Cloud for Session {
         if self.strikes(Fault::MessageUnheard) { refused(CallErrorKind::Unanswered) } else { Ok(()) }
     }
 
-    async fn describe_again(&self, seen: &ObservedResource) -> Result<ObservedResource, CallError> {
-        let id = match seen {
-            ObservedResource::Instance(instance) => &instance.id,
-            ObservedResource::Volume(volume) => &volume.id,
-            ObservedResource::Snapshot(snapshot) => &snapshot.id,
-            ObservedResource::Budget { .. } => return Ok(seen.clone()),
-        };
-        let was_unanswered = self.unanswered.borrow_mut().remove(id);
-        if self.strikes(Fault::SecondLookFailed) {
-            if was_unanswered {
-                self.account().faults.forgotten_at = self.now();
-            }
-            return Err(self.failed("ec2:Describe", CallErrorKind::Other, "the simulation refuses it"));
-        }
-        ec2::describe(self, seen)
+    async fn describe_instance(&self, _region: &Region, instance: &ResourceId) -> Result<Instance, CallError> {
+        self.may_look_at(instance)?;
+        ec2::describe_instance(self, instance)
     }
 
     async fn describe_volume(&self, _region: &Region, volume: &ResourceId) -> Result<Volume, CallError> {
+        self.may_look_at(volume)?;
         ec2::describe_volume(self, volume)
     }
 
     async fn describe_snapshot(&self, _region: &Region, snapshot: &ResourceId) -> Result<Snapshot, CallError> {
+        self.may_look_at(snapshot)?;
         ec2::describe_snapshot(self, snapshot)
     }
 
@@ -275,6 +280,16 @@ impl Cloud for Session {
             return Err(self.failed(call, CallErrorKind::Unanswered, "dispatch failure: no answer"));
         }
         Ok(())
+    }
+}
+
+/// What a step does, without the resource, for logs.
+pub(crate) fn debug_action(step: &Step) -> &dyn Debug {
+    match &step.action {
+        Action::Instance(_, action) => action,
+        Action::Volume(_, action) => action,
+        Action::Snapshot(_, action) => action,
+        Action::Budget(action) => action,
     }
 }
 
@@ -382,5 +397,5 @@ pub(crate) fn refused_to_write() -> StoreError {
 
 pub(crate) fn gap(region: &Region, call: &str) -> Gap {
     let error = format!("{call} failed: the simulation refuses it");
-    Gap { region: region.clone(), call: call.to_owned(), error, kind: GapKind::Part }
+    Gap::new(region, call, error, GapKind::Part)
 }

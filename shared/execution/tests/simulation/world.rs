@@ -49,7 +49,6 @@ pub(crate) struct MachineTraits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MachineWork {
     Train,
-    /// On one of its GPUs.
     OneGpu(u32),
     /// Now and then.
     Bursts,

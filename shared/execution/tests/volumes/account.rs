@@ -18,7 +18,7 @@ use crate::faults::FaultInjector;
 use crate::oracle::{InvariantOracle, UndoCommand};
 use crate::owners::{Behaviour, Owners};
 use crate::schedule::{self, Scheduled};
-use crate::session::Facts;
+use crate::session::{Facts, debug_action};
 use crate::settings::SimulatedConfig;
 use crate::tally::{ACTIONS, SPARED};
 use crate::world::{SimulatedVolume, SimulatedWorld};
@@ -308,7 +308,7 @@ impl SimulatedAccount {
             self.actions[place] += u64::from(outcome.kind == plan::report::OutcomeKind::Done);
         }
         self.log(|| {
-            let Step { target, action, evidence, mode, .. } = step;
+            let (Step { target, evidence, mode, .. }, action) = (step, debug_action(step));
             format!("{} {action:?} for {} in {mode:?}: {outcome:?}", target.resource, evidence.rule())
         });
     }

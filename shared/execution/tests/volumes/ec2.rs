@@ -2,9 +2,8 @@
 
 use model::curfew_tags::DELETED_AT;
 use model::id::ResourceId;
-use model::instance::Tags;
+use model::instance::{Instance, Tags};
 use model::volume::{Snapshot, Volume, VolumeState};
-use plan::ObservedResource;
 use ports::{CallError, CallErrorKind, Ec2Write};
 
 use crate::account::SimulatedAccount;
@@ -18,54 +17,28 @@ type Refusal = (CallErrorKind, &'static str);
 
 const NOT_FOUND: Refusal = (CallErrorKind::NotFound, "NotFound");
 
-pub(crate) fn describe(session: &Session, seen: &ObservedResource) -> Result<ObservedResource, CallError> {
-    match seen {
-        ObservedResource::Volume(volume) => volume_now(session, &volume.id).map(ObservedResource::Volume),
-        ObservedResource::Snapshot(snapshot) => snapshot_now(session, &snapshot.id).map(ObservedResource::Snapshot),
-        ObservedResource::Instance(_) | ObservedResource::Budget { .. } => {
-            unreachable!("there are only volumes and snapshots: {seen:?}")
-        }
-    }
-}
-
-/// Whether a snapshot's volume is gone.
-pub(crate) fn describe_volume(session: &Session, volume: &ResourceId) -> Result<Volume, CallError> {
-    look(session, "ec2:DescribeVolumes")?;
-    let now = volume_now(session, volume)?;
-    let account = session.account();
-    let is_listed = account.world.disk(volume.as_str()).is_some_and(|place| account.world.disks[place].is_listed());
-    if is_listed { Ok(now) } else { Err(failed(session, "ec2:DescribeVolumes", NOT_FOUND)) }
-}
-
-/// Whether what a volume can be restored from is there.
-pub(crate) fn describe_snapshot(session: &Session, snapshot: &ResourceId) -> Result<Snapshot, CallError> {
-    look(session, "ec2:DescribeSnapshots")?;
-    snapshot_now(session, snapshot)
+pub(crate) fn describe_instance(_: &Session, instance: &ResourceId) -> Result<Instance, CallError> {
+    unreachable!("there is no instance {instance}")
 }
 
 pub(crate) fn describe_snapshots_of(session: &Session, volume: &ResourceId) -> Result<Vec<Snapshot>, CallError> {
-    look(session, "ec2:DescribeSnapshots")?;
+    if session.strikes(Fault::SecondLookFailed) {
+        return Err(failed(session, "ec2:DescribeSnapshots", (CallErrorKind::Other, "the look failed")));
+    }
     let account = session.account();
     let is_of_it = |tags: &Tags| tags.get(model::curfew_tags::SNAPSHOT_OF).is_some_and(|of| of == volume.as_str());
     let snaps = account.world.snaps.iter().filter(|snap| snap.exists() && is_of_it(&snap.ec2.tags));
     Ok(snaps.map(|snap| snap.ec2.clone()).collect())
 }
 
-fn look(session: &Session, call: &'static str) -> Result<(), CallError> {
-    if session.strikes(Fault::SecondLookFailed) {
-        return Err(failed(session, call, (CallErrorKind::Other, "the look failed")));
-    }
-    Ok(())
-}
-
-fn volume_now(session: &Session, id: &ResourceId) -> Result<Volume, CallError> {
+pub(crate) fn describe_volume(session: &Session, id: &ResourceId) -> Result<Volume, CallError> {
     let account = session.account();
     let disk = account.world.disk(id.as_str()).map(|place| &account.world.disks[place]);
-    let found = disk.filter(|disk| disk.ec2.state != VolumeState::Deleted).map(|disk| disk.ec2.clone());
+    let found = disk.filter(|disk| disk.is_listed()).map(|disk| disk.ec2.clone());
     found.ok_or_else(|| failed(session, "ec2:DescribeVolumes", NOT_FOUND))
 }
 
-fn snapshot_now(session: &Session, id: &ResourceId) -> Result<Snapshot, CallError> {
+pub(crate) fn describe_snapshot(session: &Session, id: &ResourceId) -> Result<Snapshot, CallError> {
     let account = session.account();
     let snap = account.world.snap(id.as_str()).map(|place| &account.world.snaps[place]);
     let found = snap.filter(|snap| snap.exists()).map(|snap| snap.ec2.clone());

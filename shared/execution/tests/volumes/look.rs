@@ -11,7 +11,7 @@ use model::id::{Region, ResourceId};
 use model::instance::Tags;
 use model::observation::{Gap, GapKind};
 use model::volume::{ObservedStorage, Volume, VolumeUse, VolumeUseQuery};
-use plan::{Action, ObservedResource};
+use plan::{Action, Step};
 use ports::{Hosts, JobDocuments, StoreError, Versioned, VolumeCloud};
 
 use crate::account::SimulatedAccount;
@@ -28,10 +28,8 @@ pub(crate) const FUNCTION: &str = "reap-volumes";
 pub(crate) async fn live(session: &Rc<Session>, run: &Run<'_, Session, Session>) {
     let Ok(planned) = volumes::plan(run).await else { return };
     session.decided(&planned.plan, planned.seen.storage.volumes.items.len());
-    let done = planned.plan.steps.iter().filter(|step| {
-        let is_done = matches!(step.action, Action::Delete { .. } | Action::Snapshot { .. });
-        is_done && matches!(step.seen, ObservedResource::Volume(_))
-    });
+    let is_of_volume = |step: &&Step| matches!(step.action, Action::Volume(..));
+    let done = planned.plan.steps.iter().filter(is_of_volume).filter(|step| step.action.ending().is_some());
     *session.tempting.borrow_mut() = done.map(|step| step.target.resource.clone()).collect();
     {
         let mut account = session.account();

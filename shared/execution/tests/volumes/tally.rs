@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plan::{Action, ObservedResource, SkipReason, Step};
+use plan::{Action, Announcement, SkipReason, SnapshotAction, Step, VolumeAction};
 
 use crate::account::AccountSummary;
 use crate::chance::stamp;
@@ -49,17 +49,19 @@ pub(crate) const SPARED: [SkipReason; 17] = [
 
 /// In the words of [`ACTIONS`].
 pub(crate) fn name_of(step: &Step) -> &'static str {
-    match (&step.action, &step.seen) {
-        (Action::Date { .. }, ObservedResource::Volume(_)) => ACTIONS[0],
-        (Action::Date { .. }, _) => ACTIONS[1],
-        (Action::Mark(_), _) => ACTIONS[2],
-        (Action::Unmark { .. }, _) => ACTIONS[3],
-        (Action::Notify | Action::Hold, _) => ACTIONS[4],
-        (Action::Snapshot { .. }, _) => ACTIONS[5],
-        (Action::Delete { safety: Some(_), .. }, _) => ACTIONS[6],
-        (Action::Delete { .. }, ObservedResource::Volume(_)) => ACTIONS[7],
-        (Action::Delete { .. }, _) => ACTIONS[8],
-        (Action::Stop { .. } | Action::Terminate { .. } | Action::Start, _) => "of an instance",
+    match &step.action {
+        Action::Volume(_, action) => match action {
+            VolumeAction::TagUnattachedSince(_) => ACTIONS[0],
+            VolumeAction::Announce(Announcement::Mark(_)) => ACTIONS[2],
+            VolumeAction::Announce(Announcement::Unmark { .. }) => ACTIONS[3],
+            VolumeAction::Announce(Announcement::Notify) => ACTIONS[4],
+            VolumeAction::Snapshot { .. } => ACTIONS[5],
+            VolumeAction::Delete { safety: Some(_), .. } => ACTIONS[6],
+            VolumeAction::Delete { safety: None, .. } => ACTIONS[7],
+        },
+        Action::Snapshot(_, SnapshotAction::TagDeletedAt(_)) => ACTIONS[1],
+        Action::Snapshot(_, SnapshotAction::Delete) => ACTIONS[8],
+        Action::Instance(..) | Action::Budget(_) => "of neither",
     }
 }
 

@@ -97,7 +97,7 @@ fn a_large_team_gets_what_the_others_leave() {
 const LISTED_MAX: usize = 5;
 const LIMITS: ShareLimits = ShareLimits { team_max: 4, total_max: 6 };
 
-/// One run over folders, of each of which it lists a part: it is done with what it takes, but for what it cannot do.
+/// One run over folders, of each of which it lists a part: it is done with what it takes, except for what it cannot do.
 fn run(
     folders: &mut BTreeMap<String, BTreeMap<String, Object>>,
     bookmarks: &mut BTreeMap<String, String>,
@@ -142,7 +142,7 @@ proptest! {
         let runs_max = 2 * sizes.iter().max().unwrap_or(&0) + 2;
         for minute in 0..runs_max {
             let flood = folders.entry("flood".to_owned()).or_default();
-            for number in 0..50 {
+            for number in 0..2 * LISTED_MAX {
                 let key = format!("flood/{minute:03}-{number}");
                 flood.insert(key.clone(), object(&key, -2_000));
             }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use model::digest::to_hex;
+use model::fault::InvalidValue;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -23,20 +24,18 @@ const PARTS_MAX: u64 = 9_000;
 const PATH_BYTES_MAX: usize = 700;
 
 /// A whole checkpoint.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Always [`SCHEMA`](crate::SCHEMA).
     pub schema: u32,
     /// Which attempt wrote it.
     pub attempt: u32,
-    /// Its step.
     pub step: u64,
     /// Which of that attempt and step ([`Checkpoint::rewrite`]).
     #[serde(default, skip_serializing_if = "is_first")]
     pub rewrite: u32,
     /// When it was uploaded.
     pub at: Timestamp,
-    /// All of it.
     pub bytes: u64,
     /// Every file, in order of paths.
     pub files: Vec<ManifestFile>,
@@ -46,6 +45,23 @@ pub struct Manifest {
     /// The paths of directories with nothing in them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub folders: Vec<String>,
+    /// Whether it is all that has no number, written over again and again: its step is that of the checkpoint before it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub snapshot: bool,
+    /// The path that a command goes on from. Absent as earlier versions wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume: Option<String>,
+    /// The names of what goes with it and is no entry of its own, such as `latest`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub companions: Vec<String>,
+    /// The checkpoints that the framework kept on purpose beside it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Checkpoint>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// A symbolic link, kept as such: what it leads to is not part of the checkpoint, unless it lies in it.
@@ -57,7 +73,6 @@ pub struct ManifestLink {
     pub to: String,
 }
 
-/// One file of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManifestFile {
     /// Its path in the checkpoint directory, with `/`.
@@ -115,50 +130,56 @@ impl Manifest {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn check(&self, checkpoint: Checkpoint) -> Result<(), String> {
+    pub fn check(&self, checkpoint: Checkpoint) -> Result<(), InvalidValue> {
         let Self { attempt, step, rewrite, .. } = *self;
         if (Checkpoint { attempt, step, rewrite }) != checkpoint {
-            return Err(format!("its manifest is that of step {step} of attempt {attempt}, rewritten {rewrite} times"));
+            return Err(InvalidValue::new(format!(
+                "its manifest is that of step {step} of attempt {attempt}, rewritten {rewrite} times"
+            )));
         }
         if self.files.is_empty() {
-            return Err("its manifest names no file".to_owned());
+            return Err(InvalidValue::new("its manifest names no file"));
         }
         let bytes = self.files.iter().try_fold(0_u64, |sum, file| sum.checked_add(file.bytes));
         if bytes != Some(self.bytes) {
-            return Err("the sizes in its manifest do not add up".to_owned());
+            return Err(InvalidValue::new("the sizes in its manifest do not add up"));
         }
+        self.resume.as_deref().map_or(Ok(()), check_path)?;
         self.check_links()?;
         self.check_places()?;
         self.files.iter().try_for_each(|file| {
             check_path(&file.path)?;
             let parts = if file.part_bytes == 0 { 0 } else { file.bytes.div_ceil(file.part_bytes) };
             if u64::try_from(file.sha256.len()) != Ok(parts) || (file.bytes > 0 && parts == 0) {
-                return Err(format!("its manifest does not have a checksum for each part of `{}`", file.path));
+                return Err(InvalidValue::new(format!(
+                    "its manifest does not have a checksum for each part of `{}`",
+                    file.path
+                )));
             }
             Ok(())
         })
     }
 
     /// A file has a place of its own, and nothing lies below it.
-    fn check_places(&self) -> Result<(), String> {
+    fn check_places(&self) -> Result<(), InvalidValue> {
         let mut files = BTreeSet::new();
         if let Some(twice) = self.files.iter().find(|file| !files.insert(file.path.as_str())) {
-            return Err(format!("its manifest has `{}` twice", twice.path));
+            return Err(InvalidValue::new(format!("its manifest has `{}` twice", twice.path)));
         }
         let below = |path: &&str| with_parents(path).skip(1).any(|parent| files.contains(parent));
         let folders = self.folders.iter().map(String::as_str);
         let others = folders.clone().chain(self.links.iter().map(|link| link.path.as_str()));
         match files.iter().copied().chain(others).find(below) {
-            Some(path) => Err(format!("in its manifest `{path}` lies below a file")),
+            Some(path) => Err(InvalidValue::new(format!("in its manifest `{path}` lies below a file"))),
             None => match folders.clone().find(|path| files.contains(path)) {
-                Some(path) => Err(format!("in its manifest `{path}` is a file and a directory")),
+                Some(path) => Err(InvalidValue::new(format!("in its manifest `{path}` is a file and a directory"))),
                 None => Ok(()),
             },
         }
     }
 
     /// A link may lead anywhere, so nothing of the checkpoint may lie behind one.
-    fn check_links(&self) -> Result<(), String> {
+    fn check_links(&self) -> Result<(), InvalidValue> {
         self.folders.iter().try_for_each(|path| check_path(path))?;
         let files = self.files.iter().map(|file| file.path.as_str());
         let others: Vec<&str> = files.chain(self.folders.iter().map(String::as_str)).collect();
@@ -166,14 +187,14 @@ impl Manifest {
         for ManifestLink { path, to } in &self.links {
             check_path(path)?;
             if to.is_empty() || to.contains('\0') || !links.insert(path.as_str()) {
-                return Err(format!("its manifest has a link `{path}` that is none"));
+                return Err(InvalidValue::new(format!("its manifest has a link `{path}` that is none")));
             }
         }
         let behind = |path: &&&str| with_parents(path).any(|parent| links.contains(parent));
         match others.iter().find(behind) {
-            Some(path) => Err(format!("in its manifest `{path}` lies behind a link")),
+            Some(path) => Err(InvalidValue::new(format!("in its manifest `{path}` lies behind a link"))),
             None if links.iter().any(|path| with_parents(path).skip(1).any(|parent| links.contains(parent))) => {
-                Err("in its manifest a link lies behind another one".to_owned())
+                Err(InvalidValue::new("in its manifest a link lies behind another one"))
             }
             None => Ok(()),
         }
@@ -189,12 +210,15 @@ fn with_parents(path: &str) -> impl Iterator<Item = &str> {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn check_path(path: &str) -> Result<(), String> {
+pub fn check_path(path: &str) -> Result<(), InvalidValue> {
     let inside = path.split('/').all(|name| !name.is_empty() && name != "." && name != "..");
     let printable = !path.chars().any(char::is_control);
     if inside && printable && path.len() <= PATH_BYTES_MAX {
         return Ok(());
     }
     let what = "has to stay in the directory, without control characters, and with 700 bytes at most";
-    Err(format!("the path `{}` {what}", model::fault::shortened(&path.escape_debug().to_string(), 200)))
+    Err(InvalidValue::new(format!(
+        "the path `{}` {what}",
+        model::fault::shortened(&path.escape_debug().to_string(), 200)
+    )))
 }

@@ -210,7 +210,7 @@ fn denied(job: Job, launching: &LaunchInProgress, said: &str, facts: &JobFacts, 
 pub(super) fn ended(job: Job, machine: &JobMachine, lost: LossReason, is_at_hand: bool, now: Timestamp) -> JobDecision {
     let why = format!("{} {}", machine.instance, lost.describe());
     match lost {
-        // The volumes of the machine before may still count.
+        // The volumes of the previous machine may still count.
         LossReason::StorageUsedUp if job.previous_attempt.is_some() && job.launches_without_heartbeat == 1 => {
             pause(job, PREDECESSOR_GOES_IN, why, now)
         }
@@ -231,12 +231,12 @@ pub(super) fn ended(job: Job, machine: &JobMachine, lost: LossReason, is_at_hand
 pub(super) fn describe_launches_without_heartbeat(job: &Job) -> Option<String> {
     let how = job.lost.filter(|_| job.launches_without_heartbeat > 0)?.describe();
     Some(match job.launches_without_heartbeat {
-        1 => format!("nothing was ever heard of its last machine: it {how}"),
-        many => format!("nothing was ever heard of its last {many} machines: the last one {how}"),
+        1 => format!("its last machine sent no heartbeat: it {how}"),
+        many => format!("its last {many} machines sent no heartbeat: the last one {how}"),
     })
 }
 
-/// It is asked for again by the next run; for long, its owner hears of it.
+/// It is asked for again by the next run; for long, its owner is notified.
 fn unanswered(mut job: Job, launching: LaunchInProgress, now: Timestamp) -> Job {
     let unanswered = launching.unanswered || now.duration_since(launching.at) >= NOTIFY_UNANSWERED_LAUNCH_AFTER;
     job.phase = Phase::Launching(LaunchInProgress { unanswered, ..launching });
@@ -299,7 +299,7 @@ fn wait(mut job: Job, quotas: &[UsedUpQuota], said: &str, now: Timestamp) -> Job
         return hold(job, HoldReason::Quota, why, after(now, QUOTA_HELD_FOR));
     }
     let (long, why) = if is_quota {
-        let why = format!("the quota {named} is used up, and the machine before may still count against it: {said}");
+        let why = format!("the quota {named} is used up, and the previous machine may still count against it: {said}");
         (PREDECESSOR_GOES_IN, why)
     } else if quotas.is_empty() {
         (back_off(&job), said.to_owned())

@@ -15,7 +15,6 @@ const BILLED_SECONDS_MIN: u64 = 60;
 pub(crate) struct TimeLeft {
     /// Whole seconds; below 0 where it is over.
     pub(crate) seconds: i64,
-    /// By which limit.
     limit: JobLimit,
 }
 

@@ -37,7 +37,7 @@ pub(super) fn never_read(job: &Job, facts: &JobFacts, now: Timestamp) -> Option<
         }
         _ => false,
     };
-    let why = || "head.json could not be read: nobody can say whether it came to a result, or how far it is".to_owned();
+    let why = || "head.json could not be read: its result and its progress are unknown".to_owned();
     is_due.then(why)
 }
 
@@ -66,7 +66,7 @@ fn describe_result(succeeded: bool, code: Option<i32>, why: &str) -> String {
     let ended = match &code {
         Some(code) if !why.contains(code) => format!("the command has failed with {code}"),
         _ if !why.is_empty() => return why.to_owned(),
-        _ if succeeded => "the command has ended with success".to_owned(),
+        _ if succeeded => "the command has succeeded".to_owned(),
         _ => "the command has failed".to_owned(),
     };
     if why.is_empty() { ended } else { format!("{ended}: {why}") }
@@ -96,7 +96,7 @@ pub(super) fn go_on(mut job: Job, mut ended: JobEnd, facts: &JobFacts, now: Time
     if facts.machine != MachineSight::Unknown || ended.machine.is_none() {
         job.machine_hold = facts.machine_hold.clone().filter(|_| ended.machine.is_some());
     }
-    if matches!(facts.answer, Some(EffectResult::Released(Ok(())))) {
+    if matches!(facts.answer, Some(EffectResult::Released(true))) {
         ended.released = true;
     }
     ended.closed = ended.machine.is_none() && job.previous_attempt.is_none() && ended.released;
@@ -113,7 +113,7 @@ fn is_gone(machine: &JobMachine, facts: &JobFacts, now: Timestamp) -> bool {
     }
 }
 
-/// One after the other: its machine, its predecessor, its money.
+/// One after the other: its machine, its previous machine, its money.
 fn effects(job: &Job, ended: &JobEnd, facts: &JobFacts, now: Timestamp) -> Vec<Effect> {
     if ended.closed {
         return vec![Effect::Forget];
@@ -129,7 +129,7 @@ fn effects(job: &Job, ended: &JobEnd, facts: &JobFacts, now: Timestamp) -> Vec<E
     let release = (!ended.released).then_some(Effect::Release);
     let effect = match &facts.answer {
         None => machine.or_else(previous_attempt).or(release),
-        Some(EffectResult::Terminated(_)) => release,
+        Some(EffectResult::Terminated) => release,
         Some(_) => None,
     };
     effect.into_iter().collect()

@@ -28,7 +28,7 @@ const RESERVED_BEYOND: SignedDuration = SignedDuration::from_hours(1);
 pub(super) fn submitted(job: Job, facts: &JobFacts, now: Timestamp) -> JobDecision {
     match &facts.answer {
         Some(EffectResult::Ranked(Ok(ranking))) => ranked(job, ranking, facts, now),
-        Some(EffectResult::Ranked(Err(why))) => nowhere(job, why.clone(), now),
+        Some(EffectResult::Ranked(Err(why))) => nowhere(job, why.to_string(), now),
         Some(EffectResult::NoRole(why)) => hold(job, HoldReason::Role, why.clone(), after(now, TEAM_ROLE_HELD_FOR)),
         _ => again(job, facts, now),
     }
@@ -46,7 +46,7 @@ pub(super) fn again(mut job: Job, facts: &JobFacts, now: Timestamp) -> JobDecisi
         return give_up(job, JobResult::Failed, why, facts, now);
     }
     if !facts.may_act {
-        let why = "Curfew only observes: CURFEW_MODE is observe, or nobody has confirmed a subscription to its topic";
+        let why = "Curfew only observes: CURFEW_MODE is observe, or its topic has no confirmed subscription";
         return hold(job, HoldReason::Observing, why.to_owned(), now);
     }
     job.phase = Phase::Submitted;
@@ -164,7 +164,7 @@ pub(super) fn reserving(mut job: Job, facts: &JobFacts, now: Timestamp) -> JobDe
     }
 }
 
-/// Which pool of the ranking its predecessor was of.
+/// Which pool of the ranking its previous machine was of.
 fn avoided(job: &Job) -> Option<u8> {
     let lost = job.previous_attempt.as_ref()?;
     let candidates = &job.ranking.as_ref()?.candidates;

@@ -18,7 +18,7 @@ use crate::{
 const OVERDUE_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
 /// Of a machine that Curfew ends by its tag, and earlier than it had written there.
-const MOVED: &str = "that is earlier than it was launched with, so somebody has changed the tag";
+const MOVED: &str = "that is earlier than at its launch, so somebody has changed the tag";
 
 /// Somebody stopped or terminated it (EC2 API reference, "`StateReason`").
 const BY_HAND: &str = "Client.UserInitiatedShutdown";
@@ -91,7 +91,7 @@ pub(super) fn running(job: Job, placed: &JobMachine, facts: &JobFacts, now: Time
     }
 }
 
-/// A tag on the machine says that it is neither terminated nor replaced: the job waits, and its owner is told.
+/// A tag on the machine says that it is neither terminated nor replaced: the job waits, and its owner is notified.
 fn keep(mut job: Job, machine: &JobMachine, hold: &MachineHold) -> JobDecision {
     if job.machine_hold.as_ref() == Some(hold) {
         return (job, Vec::new());
@@ -111,7 +111,7 @@ pub(super) fn warned(job: Job, placed: &JobMachine, facts: &JobFacts, now: Times
     lose(job, placed, &loss, facts, now)
 }
 
-/// How its heart says that it is lost; `None` where it beats, or nobody knows.
+/// How its heart says that it is lost; `None` if it beats, or nobody knows.
 fn silent(placed: &JobMachine, facts: &JobFacts, now: Timestamp) -> Option<LossReason> {
     match facts.heartbeat? {
         None => (now.duration_since(placed.launched_at) >= FIRST_HEARTBEAT_AFTER).then_some(LossReason::NoHeartbeat),
@@ -144,7 +144,7 @@ fn alive(mut job: Job, placed: &JobMachine, facts: &JobFacts, now: Timestamp) ->
     (job, vec![noted, Effect::Terminate(placed.clone())])
 }
 
-/// Why there would be no other attempt, if this machine were gone now; `None` too, where nobody can say whether it came to a result.
+/// Why there would be no other attempt, if this machine were gone now; `None` too, if unknown whether it came to a result.
 fn nothing_left(job: &Job, placed: &JobMachine, facts: &JobFacts, now: Timestamp) -> Option<String> {
     facts.head.as_ref()?;
     let job = use_up(job.clone(), placed, now);
@@ -309,7 +309,7 @@ fn lose(job: Job, machine: &JobMachine, loss: &MachineLoss, facts: &JobFacts, no
     let is_at_hand = (loss.in_time || is_fresh) && place::covers(&job, now);
     let may_go_on =
         facts.may_act && !place::is_without_progress(&job, facts) && !TimeLeft::on_any_machine(&job, now).is_over();
-    // What was known of its machine, is known of its predecessor.
+    // What was known of its machine, is known of its previous machine.
     let facts = JobFacts {
         may_act: facts.may_act,
         no_progress_attempts_max: facts.no_progress_attempts_max,

@@ -49,8 +49,8 @@ fn a_launch_after_an_interruption_says_from_which_step_it_goes_on() {
                 2026-09-01T13:00:00Z. It costs $0.50/h now and $2.00/h at most, which is $13.93 until its end at \
                 2026-09-01T19:58:00Z; ";
     let says = |given: JobInput, from: &str| check(again(given), "runs 2", Severity::Warning, &format!("{lost}{from}"));
-    says(running().checkpoint(1, 300).next(), "it goes on from its newest complete checkpoint, step 300 or later.");
-    says(running(), "it goes on from its newest complete checkpoint, if there is one: none is known yet.");
+    says(running().checkpoint(1, 300).next(), "it resumes from its newest complete checkpoint, step 300 or later.");
+    says(running(), "it resumes from its newest complete checkpoint, if there is one: none is known yet.");
     says(running().job(|job| job.terms.checkpoint = None), "it has no [checkpoint], so it begins at zero.");
 }
 
@@ -60,7 +60,7 @@ fn an_interruption_is_told_even_while_the_next_launch_has_no_answer() {
         running().warned("i-1").next(),
         "unplaced 1: lost",
         Severity::Warning,
-        "its machine was taken back by AWS. It is launched again; it goes on from its newest complete \
+        "its machine was taken back by AWS. It is launched again; it resumes from its newest complete \
          checkpoint, if there is one: none is known yet.",
     );
 }
@@ -77,8 +77,8 @@ fn a_machine_that_is_terminated_says_what_goes_with_it() {
         interrupted(),
         "interrupted 1",
         Severity::Warning,
-        "i-1, the machine of attempt 1, fell silent: no heartbeat came for 10 minutes. It is terminated, and once it is gone \
-         another one is launched; it goes on from its newest complete checkpoint, if there is one: none is known yet.",
+        "i-1, the machine of attempt 1, stopped sending heartbeats for 10 minutes. It is terminated, and once it is gone \
+         another one is launched; it resumes from its newest complete checkpoint, if there is one: none is known yet.",
     );
     let loses = |given: JobInput| given.job.notification().unwrap().news.loses;
     let with = Some("what i-1 wrote to its own disks since its newest complete checkpoint".to_owned());
@@ -107,7 +107,7 @@ fn a_wait_says_since_when_and_what_comes_of_it() {
         replaced,
         "unplaced 0: waits",
         Severity::Warning,
-        "its machine fell silent: no heartbeat came for 10 minutes; nothing can be launched for it since \
+        "its machine stopped sending heartbeats for 10 minutes; nothing can be launched for it since \
          2026-09-01T12:00:00Z: no capacity. It is tried again and again.",
     );
 }
@@ -146,7 +146,7 @@ fn a_hold_says_why_until_when_and_what_to_do() {
         held(HoldReason::Observing),
         "unplaced 0: held observing",
         Severity::Info,
-        "it is not launched: so, and it costs nothing meanwhile. It is launched as soon as Curfew enforces and somebody listens.",
+        "it is not launched: so, and it costs nothing meanwhile. It is launched once enforce mode is on and a subscription is confirmed.",
     );
 }
 
@@ -181,8 +181,8 @@ fn a_job_that_was_never_launched_cost_nothing() {
         submitted().cancelled().next(),
         "ended was cancelled",
         Severity::Info,
-        "it was cancelled at 2026-09-01T12:00:00Z: cancelled by ada. It was never launched, and cost nothing. No machine of it is \
-         left.",
+        "it was cancelled at 2026-09-01T12:00:00Z: cancelled by ada. It was never launched, and cost nothing. It has no machine \
+         any more.",
     );
 }
 
@@ -201,10 +201,7 @@ fn nothing_is_told_anew_by_retries_and_figures() {
     assert_eq!(fingerprint(held_later), fingerprint(held(HoldReason::Budget)));
     let gone = ended(JobResult::Failed).with_machine(InstanceState::Terminated, None).next();
     assert_eq!(fingerprint(gone.clone()), fingerprint(ended(JobResult::Failed)));
-    assert_eq!(
-        fingerprint(gone.answered(EffectResult::Released(Ok(()))).next()),
-        fingerprint(ended(JobResult::Failed))
-    );
+    assert_eq!(fingerprint(gone.answered(EffectResult::Released(true)).next()), fingerprint(ended(JobResult::Failed)));
     let wrote = running().checkpoint(1, 300).next();
     assert_eq!(fingerprint(wrote), fingerprint(running()));
 }
@@ -255,8 +252,8 @@ fn a_launch_that_nobody_answers_is_told_once_after_a_while() {
         unknown(15 * MINUTE),
         "unplaced 0: unanswered",
         Severity::Warning,
-        "a launch was asked for at 2026-09-01T12:00:00Z, and EC2 has not said since what came of it. The same request is made \
-         again each minute, so nothing is launched twice; what it may have launched ends by itself at 2026-09-01T20:00:00Z.",
+        "EC2 has not answered the launch request of 2026-09-01T12:00:00Z. Curfew repeats the same request \
+         each minute, so nothing is launched twice; a machine that it may have launched shuts itself down at 2026-09-01T20:00:00Z.",
     );
     assert!(!is_news(&told(unknown(15 * MINUTE)).at_time(2 * HOUR).next()));
     assert_eq!(unknown(15 * MINUTE).job.awaited(), launching().job.awaited(), "by the same token");
@@ -268,7 +265,7 @@ fn a_launch_that_nobody_answers_is_told_once_after_a_while() {
 fn where_nothing_may_be_ended_an_end_says_that_its_machine_goes_on() {
     let given = running().cancelled().next();
     let observed = given.job.notification_in(false).unwrap();
-    assert!(observed.news.text.contains("i-1 goes on: Curfew only observes"), "{}", observed.news.text);
+    assert!(observed.news.text.contains("i-1 keeps running: Curfew only observes"), "{}", observed.news.text);
     assert_eq!(observed.news.loses, None);
     let enforced = given.job.notification_in(true).unwrap();
     assert!(enforced.news.text.contains("i-1 is terminated now") && enforced.news.loses.is_some());

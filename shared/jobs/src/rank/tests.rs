@@ -103,7 +103,7 @@ fn ranked(
     pools: &[CapacityPool],
     document: PriceDocument,
     unplaced_minutes: Option<i64>,
-) -> Result<Ranking, String> {
+) -> Result<Ranking, LaunchObstacle> {
     let unplaced_since = unplaced_minutes.map(|minutes| time(NOW) - SignedDuration::from_mins(minutes));
     rank(terms, pools, images(), &book(document), unplaced_since, &Config::default(), time(NOW))
 }
@@ -281,14 +281,14 @@ fn it_is_said_which_image_is_missing() {
         &Config::default(),
         time(NOW),
     );
-    assert_snapshot!(none.unwrap_err(), @"there is no image to boot for arm64 in us-east-1");
+    assert_snapshot!(none.unwrap_err().to_string(), @"there is no image to boot for arm64 in us-east-1");
 }
 
 #[test]
 fn nothing_is_launched_where_nobody_looks() {
     let config = Config::read("regions = [\"eu-west-1\"]").unwrap();
     let rank = |pools: &[CapacityPool]| rank(&terms(), pools, images(), &book(live(&[])), None, &config, time(NOW));
-    assert_snapshot!(rank(&two_zones()).unwrap_err(), @"Curfew does not look at us-east-1: `regions` of its configuration does not name it, so nothing would end a machine there, or count what it costs");
+    assert_snapshot!(rank(&two_zones()).unwrap_err().to_string(), @"Curfew does not cover us-east-1: `regions` of its configuration does not name it, so nothing would terminate a machine there, or count its cost");
 }
 
 /// What has to be asked first: types on demand, types on Spot.

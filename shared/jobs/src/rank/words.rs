@@ -22,7 +22,7 @@ pub(super) fn no_pool(terms: &JobTerms) -> String {
 
 pub(super) fn unwatched(pools: &[&CapacityPool]) -> String {
     format!(
-        "Curfew does not look at {}: `regions` of its configuration does not name it, so nothing would end a machine there, or count what it costs",
+        "Curfew does not cover {}: `regions` of its configuration does not name it, so nothing would terminate a machine there, or count its cost",
         listed(regions(pools).into_iter())
     )
 }

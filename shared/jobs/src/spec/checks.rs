@@ -1,11 +1,12 @@
 //! What single values of a spec must be. Each says what is legal.
 
 use model::config::{ManagedConfig, has_shape};
-use model::curfew_tags::begins_with_curfew;
+use model::curfew_tags::{TAG_KEY_CHARACTERS_MAX, begins_with_curfew};
+use model::fault::InvalidValue;
 use model::foreign;
+use model::money::USD_MAX;
 
 /// EC2 user guide, "Tag restrictions".
-const TAG_KEY_CHARACTERS_MAX: usize = 128;
 const TAG_VALUE_CHARACTERS_MAX: usize = 256;
 
 /// The environment's own names begin so on the machine.
@@ -29,56 +30,57 @@ pub(super) const CHECKPOINT_GB_MAX: u32 = ROOT_VOLUME_GIB_MAX;
 /// Of what a list holds: nobody writes more by hand, and one call of EC2 takes as many.
 pub(super) const ITEMS_MAX: usize = 100;
 
-/// A budget of more is a slip of the hand.
-pub(super) const USD_MAX: f64 = 1_000_000_000.0;
-
 /// Says nothing of a legal text. None can be handed to a program that has a NUL in it.
-pub(super) fn text(text: &str) -> Result<(), String> {
+pub(super) fn text(text: &str) -> Result<(), InvalidValue> {
     if text.contains('\0') {
-        return Err("it has a NUL character (U+0000), which no program can be handed; leave it out".to_owned());
+        return Err(InvalidValue::new("it has a NUL character (U+0000), which no program can be handed; leave it out"));
     }
     Ok(())
 }
 
-pub(super) fn tag_value(value: &str) -> Result<(), String> {
+pub(super) fn tag_value(value: &str) -> Result<(), InvalidValue> {
     let count = value.chars().count();
     if count > TAG_VALUE_CHARACTERS_MAX {
-        return Err(format!("the value of a tag has {TAG_VALUE_CHARACTERS_MAX} characters at most, not {count}"));
+        return Err(InvalidValue::new(format!(
+            "the value of a tag has {TAG_VALUE_CHARACTERS_MAX} characters at most, not {count}"
+        )));
     }
     if value.contains(char::is_control) {
-        return Err("the value of a tag has no line breaks and no other control characters".to_owned());
+        return Err(InvalidValue::new("the value of a tag has no line breaks and no other control characters"));
     }
     Ok(())
 }
 
-pub(super) fn tag_key(key: &str, managed: &ManagedConfig) -> Result<(), String> {
+pub(super) fn tag_key(key: &str, managed: &ManagedConfig) -> Result<(), InvalidValue> {
     let count = key.chars().count();
     if !(1..=TAG_KEY_CHARACTERS_MAX).contains(&count) || key.contains(char::is_control) {
-        return Err(format!(
+        return Err(InvalidValue::new(format!(
             "a tag key has 1 to {TAG_KEY_CHARACTERS_MAX} characters, and no control characters among them"
-        ));
+        )));
     }
     if begins_with_curfew(key) {
-        return Err("tags that begin with `curfew` are Curfew's own; name it otherwise".to_owned());
+        return Err(InvalidValue::new("tags that begin with `curfew` are Curfew's own; name it otherwise"));
     }
     if key.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("aws:")) {
-        return Err("tags that begin with `aws:` are AWS's own; name it otherwise".to_owned());
+        return Err(InvalidValue::new("tags that begin with `aws:` are AWS's own; name it otherwise"));
     }
     if let Some(whose) = foreign::controller_by_key(key, managed) {
-        return Err(format!(
-            "by this tag Curfew would take the machine for that of {whose}, and never end it; name it otherwise"
-        ));
+        return Err(InvalidValue::new(format!(
+            "with this tag Curfew would take the machine for that of {whose}, and never stop it; use another name"
+        )));
     }
     Ok(())
 }
 
-pub(super) fn variable(name: &str) -> Result<(), String> {
+pub(super) fn variable(name: &str) -> Result<(), InvalidValue> {
     let begins = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
     if !begins || !name.chars().all(|one| one.is_ascii_alphanumeric() || one == '_') {
-        return Err("the name of a variable is letters, digits and `_`, and begins with no digit".to_owned());
+        return Err(InvalidValue::new("the name of a variable is letters, digits and `_`, and begins with no digit"));
     }
     if name.starts_with(OWN_ENVIRONMENT) {
-        return Err(format!("variables that begin with `{OWN_ENVIRONMENT}` are Curfew's own; name it otherwise"));
+        return Err(InvalidValue::new(format!(
+            "variables that begin with `{OWN_ENVIRONMENT}` are Curfew's own; name it otherwise"
+        )));
     }
     Ok(())
 }
@@ -86,7 +88,7 @@ pub(super) fn variable(name: &str) -> Result<(), String> {
 /// Secrets Manager user guide, "Determine who has permissions", and "What's in a Secrets Manager secret?" (the ARN ends on `-` and six
 /// random characters, without which it may be taken for another secret's); Systems Manager user guide, "Restricting access to Parameter Store
 /// parameters using IAM policies".
-pub(super) fn secret(arn: &str) -> Result<(), String> {
+pub(super) fn secret(arn: &str) -> Result<(), InvalidValue> {
     let legal = |character: char| character.is_ascii_alphanumeric() || "/_+=.@-".contains(character);
     let is_name = |name: &str| !name.is_empty() && name.len() <= 1_024 && name.chars().all(legal);
     let parts: Vec<&str> = arn.splitn(6, ':').collect();
@@ -106,10 +108,11 @@ pub(super) fn secret(arn: &str) -> Result<(), String> {
     if is_one {
         return Ok(());
     }
-    Err("write the ARN of a secret in full, with the six characters at its end \
+    Err(InvalidValue::new(
+        "write the ARN of a secret in full, with the six characters at its end \
          (`arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME-AbCdEf`), or of a parameter \
-         (`arn:aws:ssm:REGION:ACCOUNT:parameter/NAME`), never the secret itself"
-        .to_owned())
+         (`arn:aws:ssm:REGION:ACCOUNT:parameter/NAME`), never the secret itself",
+    ))
 }
 
 /// Whether a name ends as the ARN of a secret does.
@@ -119,42 +122,42 @@ fn has_suffix(name: &str) -> bool {
     })
 }
 
-pub(super) fn instance_type(name: &str) -> Result<(), String> {
+pub(super) fn instance_type(name: &str) -> Result<(), InvalidValue> {
     let legal = |part: &str| {
         !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
     };
     if name.len() <= 64 && name.split_once('.').is_some_and(|(family, size)| legal(family) && legal(size)) {
         return Ok(());
     }
-    Err(format!("{name:?} is no instance type; write one as `g6.xlarge`"))
+    Err(InvalidValue::new(format!("{name:?} is no instance type; write one as `g6.xlarge`")))
 }
 
 /// Agents are built for these.
-pub(super) fn architecture(name: &str) -> Result<(), String> {
+pub(super) fn architecture(name: &str) -> Result<(), InvalidValue> {
     match name {
         "x86_64" | "arm64" => Ok(()),
-        _ => Err(format!("{name:?} is none of `x86_64`, `arm64`")),
+        _ => Err(InvalidValue::new(format!("{name:?} is none of `x86_64`, `arm64`"))),
     }
 }
 
-pub(super) fn region(name: &str) -> Result<(), String> {
+pub(super) fn region(name: &str) -> Result<(), InvalidValue> {
     if has_shape(name) && name.len() <= 64 {
         return Ok(());
     }
-    Err(format!("{name:?} does not look like a region, such as us-east-1"))
+    Err(InvalidValue::new(format!("{name:?} does not look like a region, such as us-east-1")))
 }
 
 /// A path on the machine that leads to the same place from everywhere.
-pub(super) fn path(path: &str) -> Result<(), String> {
+pub(super) fn path(path: &str) -> Result<(), InvalidValue> {
     text(path)?;
     if !path.starts_with('/') {
-        return Err(format!("{path:?} is not an absolute path; begin it with `/`"));
+        return Err(InvalidValue::new(format!("{path:?} is not an absolute path; begin it with `/`")));
     }
     if path.split('/').all(str::is_empty) {
-        return Err("it cannot be `/` itself; name a directory below".to_owned());
+        return Err(InvalidValue::new("it cannot be `/` itself; name a directory below"));
     }
     if path.split('/').any(|part| part == "..") {
-        return Err(format!("{path:?} has `..` in it; write where it leads to"));
+        return Err(InvalidValue::new(format!("{path:?} has `..` in it; write where it leads to")));
     }
     Ok(())
 }
@@ -182,7 +185,7 @@ const AROUND: [&[&str]; 15] = [
 ];
 
 /// A directory that can be given to a user of the machine, with all that is in it.
-pub(super) fn own_directory(dir: &str) -> Result<(), String> {
+pub(super) fn own_directory(dir: &str) -> Result<(), InvalidValue> {
     path(dir)?;
     let names: Vec<&str> = dir.split('/').filter(|name| !name.is_empty() && *name != ".").collect();
     let is_around = |around: &&[&str]| {
@@ -194,15 +197,15 @@ pub(super) fn own_directory(dir: &str) -> Result<(), String> {
         names => names.first().is_some_and(|first| OF_THE_SYSTEM.contains(first)) || AROUND.iter().any(is_around),
     };
     if is_the_systems {
-        return Err(format!(
+        return Err(InvalidValue::new(format!(
             "{dir:?} belongs to the system, and the directory of checkpoints is given to the user, with what lies in it put aside; name \
              one of its own"
-        ));
+        )));
     }
     Ok(())
 }
 
-pub(super) fn signal(name: &str) -> Result<(), String> {
+pub(super) fn signal(name: &str) -> Result<(), InvalidValue> {
     if SIGNALS.contains(&name) {
         return Ok(());
     }
@@ -215,28 +218,30 @@ pub(super) fn signal(name: &str) -> Result<(), String> {
     } else {
         ""
     };
-    Err(format!("{name:?} is none of {}{hint}{why}", names.join(", ")))
+    Err(InvalidValue::new(format!("{name:?} is none of {}{hint}{why}", names.join(", "))))
 }
 
 /// `useradd(8)`: what every Linux takes.
-pub(super) fn user(name: &str) -> Result<(), String> {
+pub(super) fn user(name: &str) -> Result<(), InvalidValue> {
     let begins = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_');
     let legal = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || matches!(one, '_' | '-');
     if begins && name.len() <= 32 && name.chars().all(legal) {
         return Ok(());
     }
-    Err(format!(
+    Err(InvalidValue::new(format!(
         "{name:?} is no user name; one is 1 to 32 small letters, digits, `_` and `-`, and begins with a letter or `_`"
-    ))
+    )))
 }
 
-pub(super) fn usd(usd: f64) -> Result<(), String> {
+pub(super) fn usd(usd: f64) -> Result<(), InvalidValue> {
     if usd > USD_MAX {
-        return Err(format!("{usd:e} is more than anybody spends; write {USD_MAX} at most"));
+        return Err(InvalidValue::new(format!("{usd:e} is more than a job can cost; write {USD_MAX} at most")));
     }
     // A millionth of a dollar is the smallest that there is.
     if usd.is_nan() || usd < 1e-6 {
-        return Err(format!("{usd} is no amount that anything could be had for; write USD, a number above 0"));
+        return Err(InvalidValue::new(format!(
+            "{usd} is no amount that anything could be had for; write USD, a number above 0"
+        )));
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use model::document::{
     DocumentError, KEY_CHARACTERS_MAX, PROBLEM_CHARACTERS_MAX, ParsedDocument, dotted, item_written_at, position,
     read_all, written_at,
 };
-use model::fault::shortened;
+use model::fault::{InvalidValue, shortened};
 
 use super::checks;
 use super::written::{DOCUMENT, RawSpec};
@@ -81,21 +81,21 @@ impl<'t> SpecValidator<'t> {
         }
     }
 
-    pub(super) fn check(&mut self, path: &[&str], legal: Result<(), String>) {
+    pub(super) fn check(&mut self, path: &[&str], legal: Result<(), InvalidValue>) {
         if let Err(problem) = legal {
-            self.refuse(path, &problem);
+            self.refuse(path, &problem.to_string());
         }
     }
 
     /// Every item, and that none is there twice.
-    pub(super) fn list(&mut self, path: &[&str], items: &[String], legal: impl Fn(&str) -> Result<(), String>) {
+    pub(super) fn list(&mut self, path: &[&str], items: &[String], legal: impl Fn(&str) -> Result<(), InvalidValue>) {
         if items.len() > checks::ITEMS_MAX {
             self.refuse(path, &format!("{} of them; write {} at most", items.len(), checks::ITEMS_MAX));
         }
         let mut before = BTreeSet::new();
         for (index, item) in items.iter().enumerate().take(checks::ITEMS_MAX) {
             match legal(item) {
-                Err(problem) => self.refuse_item(path, index, &problem),
+                Err(problem) => self.refuse_item(path, index, &problem.to_string()),
                 Ok(()) if !before.insert(item) => self.refuse_item(path, index, &format!("{item:?} stands here twice")),
                 Ok(()) => {}
             }

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 use model::config::Config;
-use model::curfew_tags::{ATTEMPT, EXPIRES_AT, JOB, MARKED, MODE};
+use model::curfew_tags::{ATTEMPT, EXPIRES_AT, JOB, MARKED, MODE, TAGS_MAX};
 use model::document::utf8;
+use model::fault::InvalidValue;
 use model::id::{Region, ResourceId, TeamName, TypeName};
 use model::image_source::{check_ami, check_id};
 use model::money::{Amount, Rate};
@@ -14,15 +15,13 @@ use model::{duration, moment};
 use super::judge::SpecValidator;
 use super::written::{self, RawSpec};
 use super::{CheckpointSpec, GpuSpec, JobSpec, JobTerms, MachineSpec, SpotSpec, Workload, checks};
+use crate::checkpoints::check_pattern;
 use crate::machine_role::allow_profile;
 use crate::{ATTEMPT_MIN, CHECKPOINTS_KEPT_MAX, JobName, SpecMistake};
 
 const DIR: &str = "/var/curfew/checkpoints";
 const EVERY: SignedDuration = SignedDuration::from_mins(15);
 const SIGNAL: &str = "SIGTERM";
-
-/// Of a resource (EC2 user guide, "Tag restrictions").
-const TAGS_MAX: usize = 50;
 
 impl JobSpec {
     /// The largest document that is read, in bytes.
@@ -80,7 +79,7 @@ impl JobSpec {
         Self::read(text, file_name, team, config, bucket_region, now)
     }
 
-    /// The name of the job that a document becomes, whatever else stands in it. `None` where it was never accepted: it has no legal name.
+    /// The name of the job that a document becomes, whatever else stands in it. `None` if it was never accepted: it has no legal name.
     ///
     /// Whether a job exists for a document must not depend on what the configuration allows today, nor on the keys that this version knows.
     #[must_use]
@@ -121,8 +120,9 @@ impl SpecValidator<'_> {
             return read.map_err(|problem| self.refuse(&["name"], &format!("{name:?}: {problem}"))).ok();
         }
         let name = default_name(file_name);
-        let problem =
-            |legal: String| format!("the file is called {name:?}, which is no name for a job: {legal}; write `name`");
+        let problem = |legal: InvalidValue| {
+            format!("the file is called {name:?}, which is not a valid name for a job: {legal}; write `name`")
+        };
         JobName::read(name).map_err(|legal| self.report_missing(&["name"], &problem(legal))).ok()
     }
 
@@ -133,10 +133,10 @@ impl SpecValidator<'_> {
         if let Some(owner) = &written.owner {
             self.check(&["owner"], checks::tag_value(owner));
             if owner.trim().is_empty() {
-                self.refuse(&["owner"], "it is empty; write who hears of the job, or leave it out");
+                self.refuse(&["owner"], "it is empty; write who is notified about the job, or leave it out");
             }
             if by_tag.is_some_and(|tagged| tagged != owner) {
-                self.refuse(&["tags", key], "it says another owner than `owner` does; leave one of them out");
+                self.refuse(&["tags", key], "it names another owner than `owner`; leave one of them out");
             }
         }
         written.owner.as_ref().or(by_tag).cloned()
@@ -147,7 +147,7 @@ impl SpecValidator<'_> {
         for (key, value) in &written.tags {
             let path = ["tags", key.as_str()];
             if *key == keys.team {
-                self.refuse(&path, "the team is that of the folder that a job is submitted to; leave it out");
+                self.refuse(&path, "the folder that a job is submitted to names the team; leave it out");
                 continue;
             }
             self.check(&path, checks::tag_key(key, &config.managed));
@@ -184,10 +184,10 @@ impl SpecValidator<'_> {
         match &written.command {
             None => self.report_missing(
                 &["command"],
-                "it is missing: write what is to be run, such as `command = \"python train.py\"`",
+                "it is missing: write the command to run, such as `command = \"python train.py\"`",
             ),
             Some(command) if command.trim().is_empty() => {
-                self.refuse(&["command"], "it is empty; write what is to be run");
+                self.refuse(&["command"], "it is empty; write the command to run");
             }
             Some(command) => self.check(&["command"], checks::text(command)),
         }
@@ -275,7 +275,7 @@ impl SpecValidator<'_> {
             return None;
         };
         if at <= now {
-            self.refuse(&path, &format!("{text} is over (it is {now:.0}); write a moment to come"));
+            self.refuse(&path, &format!("{text} is in the past (it is {now:.0}); write a later moment"));
         } else if at.duration_since(now) < ATTEMPT_MIN {
             let least = duration::format_duration(ATTEMPT_MIN);
             self.refuse(
@@ -290,7 +290,7 @@ impl SpecValidator<'_> {
         &mut self,
         checkpoint: Option<&written::RawCheckpoint>,
         config: &Config,
-        directory: impl Fn(&str) -> Result<(), String>,
+        directory: impl Fn(&str) -> Result<(), InvalidValue>,
     ) -> Option<CheckpointSpec> {
         let checkpoint = checkpoint?;
         let dir = checkpoint.dir.as_deref().unwrap_or(DIR);
@@ -298,6 +298,8 @@ impl SpecValidator<'_> {
         let every = self.length(&["checkpoint", "every"], checkpoint.every, "write how often the command writes one");
         let signal = checkpoint.signal.as_deref().unwrap_or(SIGNAL);
         self.check(&["checkpoint", "signal"], checks::signal(signal));
+        self.list(&["checkpoint", "include"], &checkpoint.include, check_pattern);
+        self.list(&["checkpoint", "exclude"], &checkpoint.exclude, check_pattern);
         Some(CheckpointSpec {
             dir: dir.to_owned(),
             every_seconds: every.unwrap_or(EVERY).as_secs(),
@@ -311,6 +313,8 @@ impl SpecValidator<'_> {
             size_gb: checkpoint
                 .size_gb
                 .map(|size| self.some(&["checkpoint", "size_gb"], Some(size), size, [1, checks::CHECKPOINT_GB_MAX])),
+            include: checkpoint.include.clone(),
+            exclude: checkpoint.exclude.clone(),
             signal: signal.to_owned(),
         })
     }
@@ -320,10 +324,10 @@ impl SpecValidator<'_> {
             regions if regions.is_empty() || regions.iter().any(|known| known.as_str() == region) => Ok(()),
             regions => {
                 let names: Vec<&str> = regions.iter().map(Region::as_str).collect();
-                Err(format!(
-                    "Curfew does not look at {region}, so it could end nothing there; it looks at {}",
+                Err(InvalidValue::new(format!(
+                    "Curfew does not cover {region}, so it could terminate nothing there; it covers {}",
                     names.join(", ")
-                ))
+                )))
             }
         };
         self.list(&["machine", "regions"], &machine.regions, |name| {
@@ -348,7 +352,7 @@ impl SpecValidator<'_> {
             for (key, _) in of_one.into_iter().filter(|(_, is_said)| *is_said) {
                 self.refuse(
                     &["machine", key],
-                    "it is of one region, and `regions` names several; leave it out, or name one region",
+                    "it belongs to one region, and `regions` names several; leave it out, or name one region",
                 );
             }
         }
@@ -371,9 +375,9 @@ impl SpecValidator<'_> {
     }
 
     fn profile(&mut self, profile: &str, team: Option<&TeamName>, config: &Config) {
-        let nobodys = || Err("it lies in no team's folder, and so may name no instance profile".to_owned());
+        let nobodys = || Err(InvalidValue::new("it is in no team's folder, so it may name no instance profile"));
         if let Err(problem) = team.map_or_else(nobodys, |team| allow_profile(profile, team, config)) {
-            self.refuse(&["machine", "instance_profile"], &problem);
+            self.refuse(&["machine", "instance_profile"], &problem.to_string());
         }
     }
 }

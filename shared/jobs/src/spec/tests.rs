@@ -126,6 +126,8 @@ dir = "/mnt/ckpt"
 every = "10m"
 keep = 5
 size_gb = 20
+include = ["tokenizer"]
+exclude = ["wandb", "**/*.csv"]
 signal = "SIGUSR1"
 [machine]
 regions = ["us-west-2"]
@@ -166,6 +168,8 @@ fn every_key_is_read() {
         every_seconds: 600,
         keep: 5,
         size_gb: Some(20),
+        include: vec!["tokenizer".to_owned()],
+        exclude: vec!["wandb".to_owned(), "**/*.csv".to_owned()],
         signal: "SIGUSR1".to_owned(),
     };
     assert_eq!(terms.checkpoint, Some(checkpoint));
@@ -185,7 +189,8 @@ fn every_key_is_read() {
 fn a_section_of_checkpoints_has_defaults_of_its_own() {
     let of = |config: &str| read_by(config, &format!("{LEAST}[checkpoint]\n")).unwrap().terms.checkpoint.unwrap();
     let dir = "/var/curfew/checkpoints".to_owned();
-    let expect = CheckpointSpec { dir, every_seconds: 900, keep: 3, size_gb: None, signal: "SIGTERM".to_owned() };
+    let (include, exclude, signal) = (Vec::new(), Vec::new(), "SIGTERM".to_owned());
+    let expect = CheckpointSpec { dir, every_seconds: 900, keep: 3, size_gb: None, include, exclude, signal };
     assert_eq!(of(""), expect);
     assert_eq!(of("[jobs]\ncheckpoint_keep = 7").keep, 7);
     assert_eq!(of("[jobs]\ncheckpoint_keep = 0").keep, 1);

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::SignedDuration;
-use model::document::{DocumentKind, some_table, table};
+use model::document::DocumentKind;
 use model::duration;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};
 
 /// The largest document that is read, in bytes: a spec is written by hand, and its command is a line of an agent's own.
@@ -26,15 +25,10 @@ pub(super) struct RawSpec {
     pub(super) tags: BTreeMap<String, String>,
     pub(super) env: BTreeMap<String, String>,
     pub(super) secrets: BTreeMap<String, String>,
-    #[serde(deserialize_with = "table")]
     pub(super) gpu: RawGpu,
-    #[serde(deserialize_with = "table")]
     pub(super) spot: RawSpot,
-    #[serde(deserialize_with = "table")]
     pub(super) limits: RawLimits,
-    #[serde(deserialize_with = "some_table")]
     pub(super) checkpoint: Option<RawCheckpoint>,
-    #[serde(deserialize_with = "table")]
     pub(super) machine: RawMachine,
 }
 
@@ -77,6 +71,8 @@ pub(super) struct RawCheckpoint {
     pub(super) every: Option<SignedDuration>,
     pub(super) keep: Option<u32>,
     pub(super) size_gb: Option<u32>,
+    pub(super) include: Vec<String>,
+    pub(super) exclude: Vec<String>,
     pub(super) signal: Option<String>,
 }
 
@@ -102,7 +98,7 @@ fn every_key() -> Vec<String> {
         ("gpu.", &["count", "memory_gib_min", "types"]),
         ("spot.", &["enabled", "max_usd_per_hour", "fallback_to_on_demand_after"]),
         ("limits.", &["max_runtime", "finish_by", "max_usd"]),
-        ("checkpoint.", &["dir", "every", "keep", "size_gb", "signal"]),
+        ("checkpoint.", &["dir", "every", "keep", "size_gb", "include", "exclude", "signal"]),
         (
             "machine.",
             &[
@@ -132,7 +128,7 @@ fn some_moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Stri
 
 struct TimestampVisitor;
 
-impl<'de> Visitor<'de> for TimestampVisitor {
+impl Visitor<'_> for TimestampVisitor {
     type Value = String;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -141,12 +137,5 @@ impl<'de> Visitor<'de> for TimestampVisitor {
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<String, E> {
         Ok(text.to_owned())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<String, A::Error> {
-        let moment = toml::value::Datetime::deserialize(MapAccessDeserializer::new(map));
-        moment
-            .map(|moment| moment.to_string())
-            .map_err(|_| serde::de::Error::custom("write a moment such as `2026-12-24T18:00:00+01:00`, not a table"))
     }
 }

@@ -71,6 +71,7 @@ impl JobModel {
                     beat: None,
                     exit: None,
                     timer: true,
+                    is_left: false,
                 };
                 let answer = launched(&machine);
                 world.machines.push(machine);

@@ -44,6 +44,8 @@ pub(crate) enum PlantedFault {
     FenceNotBumped,
     /// Who loses a swap carries its effects out all the same.
     LoserGoesOn,
+    /// Who loses a swap leaves the machine that it has launched.
+    LoserLeaves,
     /// What is owed is not done again by who comes after a crash.
     EffectsOnce,
     /// A heart is taken to beat from the launch on.
@@ -236,8 +238,12 @@ impl Model for JobModel {
         }
         self.happens(&mut world, action)?;
         let runs = std::mem::replace(&mut world.runs, [ReconcilerState::Idle, ReconcilerState::Idle]);
-        let reduces = !matches!(self.planted, Some(PlantedFault::SwapIgnored | PlantedFault::LoserGoesOn));
+        let reduces = !matches!(
+            self.planted,
+            Some(PlantedFault::SwapIgnored | PlantedFault::LoserGoesOn | PlantedFault::LoserLeaves)
+        );
         world.runs = runs.map(|run| if reduces { run.reduced(&world) } else { run });
+        leave_machines(&mut world, last, action);
         // Which of the two it is makes no difference.
         if rank(&world.runs[0]) < rank(&world.runs[1]) {
             world.runs.swap(0, 1);
@@ -252,6 +258,10 @@ impl Model for JobModel {
             Property::always("no machine is forgotten", |_, world: &ModelWorld| {
                 let mut running = world.machines.iter().filter(|machine| machine.runs());
                 running.all(|machine| machine.warned_at.is_some() || world.knows(machine) || world.is_stray(machine))
+            }),
+            Property::always("who loses the swap of a launch ends its machine", |_, world: &ModelWorld| {
+                let mut running = world.machines.iter().filter(|machine| machine.runs());
+                running.all(|machine| machine.is_left || world.knows(machine) || is_held(world, machine))
             }),
             Property::always("what is closed has ended", |_, world: &ModelWorld| {
                 let runs =
@@ -282,17 +292,31 @@ impl Model for JobModel {
             Property::sometimes("it succeeds", |_, world: &ModelWorld| ended(world) == Some(JobResult::Succeeded)),
             Property::sometimes("it is closed", |_, world: &ModelWorld| !world.active),
         ];
-        // It takes two, and an answer that differs.
-        if self.bounds.reconcilers > 1 && self.bounds.faults > 0 {
-            let name = "who loses the swap of a launch ends the machine that nobody waits for";
-            properties.push(Property::sometimes(name, |_, world: &ModelWorld| {
-                let mut runs = world.runs.iter();
-                runs.any(|run| matches!(run, ReconcilerState::At(at) if matches!(**at, Reconciliation::Terminate(..))))
-            }));
-        }
         properties.extend(BROKEN.map(|(name, condition)| Property::always(name, condition)));
         properties
     }
+}
+
+/// Of a machine that no state names, nobody has the answer any more.
+fn leave_machines(world: &mut ModelWorld, last: &ModelWorld, action: ModelAction) {
+    let is_excused = match action {
+        ModelAction::Crash(_) | ModelAction::Advance | ModelAction::Sleep => true,
+        ModelAction::Step(_, outcome) => outcome == EffectOutcome::Unheard || !last.may_act,
+        _ => false,
+    };
+    let left = |machine: &ModelMachine| {
+        let is_safe = !machine.runs() || world.names(machine) || is_held(world, machine);
+        !is_safe && (machine.is_left || is_excused)
+    };
+    let left: Vec<bool> = world.machines.iter().map(left).collect();
+    for (machine, is_left) in world.machines.iter_mut().zip(left) {
+        machine.is_left = is_left;
+    }
+}
+
+/// Whether its launcher ends it if no state takes it.
+fn is_held(world: &ModelWorld, machine: &ModelMachine) -> bool {
+    world.runs.iter().any(|run| run.unrecorded_machine() == Some(machine.id()))
 }
 
 type Condition = fn(&JobModel, &ModelWorld) -> bool;

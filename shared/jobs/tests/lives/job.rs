@@ -39,6 +39,8 @@ pub(crate) fn submitted() -> Job {
             every_seconds: 900,
             keep: 3,
             size_gb: None,
+            include: Vec::new(),
+            exclude: Vec::new(),
             signal: "SIGTERM".to_owned(),
         }),
         machine: MachineSpec::default(),

@@ -3,7 +3,7 @@
 //!
 //! Proven, within the bounds, of every state that can be reached: at most one attempt is past the fence, and what an earlier one writes
 //! does not count; one machine runs of an attempt (strays aside, below); a token never has two sets of parameters; a machine that runs is known to the state,
-//! a silent one is ended before it is replaced, money is reserved before it is spent; a job computes no longer than it may; what never ran
+//! or whoever launched it and lost the swap ends it; a silent one is ended before it is replaced, money is reserved before it is spent; a job computes no longer than it may; what never ran
 //! is no attempt without progress; it succeeds only where head says so; its end is for ever, and once it is closed nothing runs. And from
 //! each moment at which nobody reconciles, and so from every crash, it comes to an end of itself, off the index and given back, if from
 //! then on nothing more goes wrong: whether agents work, never end, or are never heard of again, whether nothing can be launched any more,
@@ -170,6 +170,11 @@ fn a_fence_that_is_not_bumped_is_found() {
 #[test]
 fn a_loser_that_goes_on_is_found() {
     finds(PlantedFault::LoserGoesOn, "no machine is forgotten");
+}
+
+#[test]
+fn a_loser_that_leaves_its_machine_is_found() {
+    finds(PlantedFault::LoserLeaves, "who loses the swap of a launch ends its machine");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use jobs::{
-    CancelRequest, Effect, EffectResult, ExitRecord, Job, JobFacts, JobMachine, MachineSight, PendingDecision,
-    PendingWrite, Phase, Reconciliation, ReserveResult,
+    CancelRequest, Effect, EffectResult, ExitRecord, Job, JobFacts, JobMachine, LaunchObstacle, MachineSight,
+    PendingDecision, PendingWrite, Phase, Reconciliation, ReserveResult,
 };
 use model::id::ResourceId;
 use model::money::Amount;
@@ -97,6 +97,17 @@ impl ReconcilerState {
         }
     }
 
+    /// The machine that it has launched, and ends if no state takes it.
+    pub(crate) fn unrecorded_machine(&self) -> Option<ResourceId> {
+        let Self::At(at) = self else { return None };
+        match &**at {
+            Reconciliation::Write(decided) => Self::from_next(decided.clone().lost()).unrecorded_machine(),
+            Reconciliation::ReadAgain(launched) => Some(launched.machine().instance.clone()),
+            Reconciliation::Terminate(machine, _) => Some(machine.instance.clone()),
+            _ => None,
+        }
+    }
+
     /// What is left of it to explore. Whoever will lose its swap does so now, and what it owes that changes nothing, and whose answer
     /// it could not write, is as if it were not done. A state that becomes what it was before is not explored in this.
     pub(crate) fn reduced(self, world: &ModelWorld) -> Self {
@@ -120,6 +131,10 @@ impl ReconcilerState {
                 }
             }
             Reconciliation::Terminate(machine, _) if is_ended(&machine.instance, world) => Self::Idle,
+            // Which state rejects it makes no difference.
+            Reconciliation::Terminate(machine, _) => {
+                Self::from_next(Reconciliation::Terminate(machine.clone(), world.state.clone()))
+            }
             _ => self,
         }
     }
@@ -205,14 +220,18 @@ impl JobModel {
             world.state = decided.job().clone();
             return decided.written();
         }
-        if self.planted == Some(PlantedFault::LoserGoesOn) { decided.written() } else { decided.lost() }
+        match self.planted {
+            Some(PlantedFault::LoserGoesOn) => decided.written(),
+            Some(PlantedFault::LoserLeaves) => Reconciliation::Lost,
+            _ => decided.lost(),
+        }
     }
 
     fn effect(&self, world: &mut ModelWorld, effect: &Effect, outcome: EffectOutcome) -> Option<EffectResult> {
         let said = || "as the world has it".to_owned();
         match (effect, outcome) {
             (Effect::Rank, EffectOutcome::Done) => Some(EffectResult::Ranked(Ok(job::ranking(world.now)))),
-            (Effect::Rank, _) => Some(EffectResult::Ranked(Err(said()))),
+            (Effect::Rank, _) => Some(EffectResult::Ranked(Err(LaunchObstacle::new("so")))),
             (Effect::Reserve { usd, until }, outcome) => {
                 if matches!(outcome, EffectOutcome::Done | EffectOutcome::Unheard) {
                     reserve(world, *usd, *until);
@@ -233,14 +252,14 @@ impl JobModel {
             }
             (Effect::Terminate(placed), EffectOutcome::Done) => {
                 terminate(world, &placed.instance);
-                Some(EffectResult::Terminated(Ok(())))
+                Some(EffectResult::Terminated)
             }
-            (Effect::Terminate(_), _) => Some(EffectResult::Terminated(Err(said()))),
+            (Effect::Terminate(_), _) => Some(EffectResult::Terminated),
             (Effect::Release, EffectOutcome::Done) => {
                 world.reserved = None;
-                Some(EffectResult::Released(Ok(())))
+                Some(EffectResult::Released(true))
             }
-            (Effect::Release, _) => Some(EffectResult::Released(Err(said()))),
+            (Effect::Release, _) => Some(EffectResult::Released(false)),
             (Effect::Forget, _) => {
                 world.active = false;
                 None

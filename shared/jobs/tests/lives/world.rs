@@ -145,6 +145,8 @@ pub(crate) struct ModelMachine {
     pub(crate) exit: Option<ExitReason>,
     /// Whether the timer of its boothook will ring.
     pub(crate) timer: bool,
+    /// Whether nobody has the answer to its launch any more: it was lost, whoever had it crashed, or may only observe.
+    pub(crate) is_left: bool,
 }
 
 /// A launch, as it can be compared and hashed.
@@ -281,9 +283,14 @@ impl ModelWorld {
 
     /// Whether the state names that machine, or a launch of it is under way.
     pub(crate) fn knows(&self, machine: &ModelMachine) -> bool {
+        self.names(machine) || self.launching().as_deref() == Some(&machine.order.token)
+    }
+
+    /// Whether the state names that machine.
+    pub(crate) fn names(&self, machine: &ModelMachine) -> bool {
         let id = machine.id();
         let mut placed = self.state.machine().into_iter().chain(&self.state.previous_attempt);
-        placed.any(|placed| placed.instance == id) || self.launching().as_deref() == Some(&machine.order.token)
+        placed.any(|placed| placed.instance == id)
     }
 
     /// Whether a launch of that token was once refused for sure: then another request of it may have come through later, of which

@@ -14,7 +14,6 @@ use crate::id::TeamName;
 pub struct ConfigChange {
     /// The full key.
     pub key: String,
-    /// What it was.
     pub from: Option<Value>,
     /// What it is now.
     pub to: Option<Value>,
@@ -55,7 +54,7 @@ fn by_key(settings: &Settings) -> BTreeMap<String, Value> {
 /// What a team gets over its budget, where nobody says.
 static NOTIFY: LazyLock<Value> = LazyLock::new(|| "notify".into());
 
-/// Who had no budget may not spend without end any more; where only people are told of it, that is nothing to beware of.
+/// Who had no budget may not spend without end any more; where only people are notified of it, that is nothing to beware of.
 fn newly_limited(
     key: &str,
     (from, to): (Option<&Value>, Option<&Value>),
@@ -83,23 +82,21 @@ fn beware(key: &str, from: &Value, to: &Value) -> Option<&'static str> {
     let (is_so, why) = match key.rsplit('.').next()? {
         "mode" => (becomes("enforce".into()), "it acts where it only observed"),
         "settle" | "boot_grace" | "window" | "max" | "orphaned_after" => (length(to) < length(from), "it acts sooner"),
-        "over_budget_grace" => {
-            (length(to) < length(from), "people have less time before what is over a budget is stopped")
-        }
+        "over_budget_grace" => (length(to) < length(from), "the grace before a stop over budget is shorter"),
         "over_budget" => (strictness(to) > strictness(from), "a spent budget does more than it did"),
         "monthly_budget_usd" => (falls, "the budget is spent sooner"),
         "grace" => (length(to) < length(from), "people have less time after the announcement"),
-        "keep_snapshots" => (length(to) < length(from), "what was deleted can be restored for a shorter time"),
-        "action" => (harshness(to) > harshness(from), "it ends what it spared, or in a harsher way"),
+        "keep_snapshots" => (length(to) < length(from), "deleted volumes can be restored for a shorter time"),
+        "action" => (harshness(to) > harshness(from), "it stops more, or in a harsher way"),
         "local_disk" => (becomes("expendable".into()), "NVMe storage may be lost"),
-        "spare_busy" => (becomes(false.into()), "what works may be ended"),
+        "spare_busy" => (becomes(false.into()), "instances that work may be stopped"),
         "gpu_below_percent" | "cpu_below_vcpus" | "network_below_mbps" | "disk_below_mbps" | "gpu_memory_held_mib" => {
             (rises, "more counts as idle")
         }
         "coverage_min_percent" => (falls, "less evidence is enough for idle"),
-        "actions_max" | "fleet_share_max_percent" => (rises, "more may be ended in one run"),
+        "actions_max" | "fleet_share_max_percent" => (rises, "one run may stop more"),
         "required" => (has_more(from, to), "more counts as untagged"),
-        "tag_keys" => (has_more(to, from), "less counts as somebody else's"),
+        "tag_keys" => (has_more(to, from), "fewer resources count as managed by others"),
         "regions" => (looks_further(from, to), "it looks at more regions"),
         _ => return None,
     };

@@ -1,15 +1,19 @@
 //! What single values must be, checked while they are read, so that a mistake is reported with its line and key.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 
 use jiff::SignedDuration;
+use serde::de::{IntoDeserializer, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::sections::TeamConfig;
-use crate::document::tables;
-pub(super) use crate::document::{some_table, table};
+use crate::curfew_tags::TAG_KEY_CHARACTERS_MAX;
 use crate::duration;
+use crate::fault::InvalidValue;
 use crate::id::TeamName;
+use crate::money::USD_MAX;
 use crate::ownership::{TEAM_NAME_RULE, is_team};
 
 pub(super) fn threshold<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
@@ -68,12 +72,9 @@ pub(super) fn teams<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeM
         }
     }
 
-    let sections: BTreeMap<Key, TeamConfig> = tables(deserializer)?;
+    let sections: BTreeMap<Key, TeamConfig> = BTreeMap::deserialize(deserializer)?;
     Ok(sections.into_iter().map(|(name, section)| (name.0, section)).collect())
 }
-
-/// The most that a budget says, in USD: what is more is a slip of the hand.
-const USD_MAX: f64 = 1_000_000_000.0;
 
 pub(super) fn usd<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     let number = f64::deserialize(deserializer)?;
@@ -81,20 +82,70 @@ pub(super) fn usd<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f
         return Ok(Some(number));
     }
     if number > USD_MAX {
-        let problem = format!("{number:e} is more than anybody spends in a month; write {USD_MAX} at most");
+        let problem = format!("{number:e} is more than a month's spend can be; write {USD_MAX} at most");
         return Err(serde::de::Error::custom(problem));
     }
     Err(serde::de::Error::custom(format!("{number} is not an amount; write USD, a number from 0 up")))
 }
 
-/// Shares by name.
-pub(super) fn shares<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, f64>, D::Error> {
+/// Discounts by family.
+pub(super) fn discounts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, f64>, D::Error> {
     #[derive(Deserialize)]
     #[serde(transparent)]
-    struct Share(#[serde(deserialize_with = "share")] f64);
+    struct Discount(#[serde(deserialize_with = "discount")] f64);
 
-    let shares = BTreeMap::<String, Share>::deserialize(deserializer)?;
-    Ok(shares.into_iter().map(|(name, share)| (name, share.0)).collect())
+    let discounts = BTreeMap::<String, Discount>::deserialize(deserializer)?;
+    Ok(discounts.into_iter().map(|(family, discount)| (family, discount.0)).collect())
+}
+
+fn discount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    struct DiscountVisitor;
+
+    impl Visitor<'_> for DiscountVisitor {
+        type Value = f64;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a number for a whole family, such as `p5 = 10`")
+        }
+
+        fn visit_i64<E: serde::de::Error>(self, percent: i64) -> Result<f64, E> {
+            share(percent.into_deserializer())
+        }
+
+        fn visit_f64<E: serde::de::Error>(self, percent: f64) -> Result<f64, E> {
+            share(percent.into_deserializer())
+        }
+    }
+
+    deserializer.deserialize_any(DiscountVisitor)
+}
+
+/// A whole number from `MIN` to `MAX`.
+struct WholeNumber<T, const MIN: i64, const MAX: i64>(T);
+
+impl<'de, T: TryFrom<i64>, const MIN: i64, const MAX: i64> Deserialize<'de> for WholeNumber<T, MIN, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NumberVisitor<T, const MIN: i64, const MAX: i64>(PhantomData<T>);
+
+        impl<T: TryFrom<i64>, const MIN: i64, const MAX: i64> Visitor<'_> for NumberVisitor<T, MIN, MAX> {
+            type Value = T;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "a whole number from {MIN} to {MAX}")
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<T, E> {
+                let legal = T::try_from(number).ok().filter(|_| (MIN..=MAX).contains(&number));
+                legal.ok_or_else(|| E::invalid_value(Unexpected::Signed(number), &self))
+            }
+        }
+
+        deserializer.deserialize_any(NumberVisitor::<T, MIN, MAX>(PhantomData)).map(Self)
+    }
+}
+
+pub(super) fn percent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
+    WholeNumber::<u8, 0, 100>::deserialize(deserializer).map(|percent| percent.0)
 }
 
 /// At more shares than these nobody wants to hear of one budget.
@@ -102,19 +153,12 @@ const NOTIFY_AT_MAX: usize = 20;
 
 /// Shares of a budget, in whole percent: it can be exceeded ten times.
 pub(super) fn notify_at<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u16>, D::Error> {
-    let shares = Vec::<i64>::deserialize(deserializer)?;
+    let shares = Vec::<WholeNumber<u16, 1, 1_000>>::deserialize(deserializer)?;
     if shares.len() > NOTIFY_AT_MAX {
         let problem = format!("{} shares of a budget; write {NOTIFY_AT_MAX} at most", shares.len());
         return Err(serde::de::Error::custom(problem));
     }
-    let legal = |share: i64| u16::try_from(share).ok().filter(|share| (1..=1_000).contains(share));
-    let wrong: Vec<String> = shares.iter().filter(|share| legal(**share).is_none()).map(ToString::to_string).collect();
-    let what = match wrong.as_slice() {
-        [] => return Ok(shares.into_iter().filter_map(legal).collect()),
-        [one] => format!("{one} is no share"),
-        several => format!("{} are no shares", several.join(", ")),
-    };
-    Err(serde::de::Error::custom(format!("{what} of a budget; write whole numbers from 1 to 1000")))
+    Ok(shares.into_iter().map(|share| share.0).collect())
 }
 
 pub(super) fn some_notify_at<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<u16>>, D::Error> {
@@ -166,10 +210,9 @@ pub(super) fn tag_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec
     keys.iter().try_for_each(|key| check_tag_key(key)).map(|()| keys).map_err(serde::de::Error::custom)
 }
 
-/// EC2 user guide, "Tag restrictions": 1 to 128 characters.
-fn check_tag_key(key: &str) -> Result<(), String> {
-    if (1..=128).contains(&key.chars().count()) {
+fn check_tag_key(key: &str) -> Result<(), InvalidValue> {
+    if (1..=TAG_KEY_CHARACTERS_MAX).contains(&key.chars().count()) {
         return Ok(());
     }
-    Err(format!("`{key}` is not a tag key; it has 1 to 128 characters"))
+    Err(InvalidValue::new(format!("`{key}` is not a tag key; it has 1 to {TAG_KEY_CHARACTERS_MAX} characters")))
 }

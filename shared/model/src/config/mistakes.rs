@@ -6,7 +6,7 @@ use crate::document::{WRONG_MAX, read_all, utf8};
 /// So many are found at most: whoever has more begins with these.
 pub const MISTAKES_MAX: usize = WRONG_MAX;
 
-/// Every mistake, in the order of the document; none where [`Config::read_bytes`] takes it.
+/// Every mistake, in the order of the document; none if [`Config::read_bytes`] takes it.
 ///
 /// What is only wrong because something else is (a broken heading makes the keys below it unknown) may be found as well. Beyond
 /// [`MISTAKES_MAX`] nothing is looked for.

@@ -27,9 +27,10 @@ pub struct ConfigNote {
 }
 
 const NO_BUDGET: &str = "without effect: there is no `monthly_budget_usd` beside it";
-const NO_TEAMS_BUDGET: &str = "without effect: what belongs to no team has no budget; it counts for that of [account]";
-const ACCOUNT_LAUNCHES: &str = "`mode` at the top is `observe`: jobs are launched all the same, and only told of";
-const TEAM_LAUNCHES: &str = "this team only observes: its jobs are launched all the same, and only told of";
+const NO_TEAMS_BUDGET: &str = "without effect: what belongs to no team has no budget, and counts for that of [account]";
+const ACCOUNT_LAUNCHES: &str =
+    "`mode` at the top is `observe`: jobs are launched all the same, and budgets only notify";
+const TEAM_LAUNCHES: &str = "this team only observes: its jobs are launched all the same, and budgets only notify";
 const ACCOUNT_OBSERVES: &str =
     "`mode` at the top is `observe`: nothing is stopped but what enforces by its team or by itself";
 const MOVED_PROFILES: &str = "without effect: each team has its own list, `instance_profiles` under [teams.<name>]";
@@ -37,7 +38,7 @@ const SHARED_ROLE: &str =
     "the machines of all teams get one role: a job of one team can read, and spoil, the checkpoints of another";
 const BORROWED_ROLE: &str = "one of these reaches what another team keeps in the state bucket";
 const ONE_IMAGE: &str =
-    "an image is of one region and one architecture: jobs find none elsewhere; a parameter can have one for each";
+    "an image has one region and one architecture, and jobs find none elsewhere; a parameter can have one for each";
 /// As the stack calls the role that is common to all.
 const SHARED_PROFILE: &str = "curfew-job";
 const TEAM_OBSERVES: &str = "this team only observes: nothing is stopped but what enforces by itself";
@@ -231,7 +232,7 @@ mod tests {
 
     #[test]
     fn of_what_belongs_to_no_team() {
-        let note = "without effect: what belongs to no team has no budget; it counts for that of [account]";
+        let note = "without effect: what belongs to no team has no budget, and counts for that of [account]";
         check(
             "[teams.untagged]\nmonthly_budget_usd = 1\nover_budget = \"stop\"\nmode = \"enforce\"",
             &[

@@ -13,23 +13,14 @@ use crate::instance::{Accelerator, InstanceTypeFacts};
 use crate::mode::Mode;
 
 /// A whole number from 0 to 100.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Percent(u8);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Percent(#[serde(deserialize_with = "checks::percent")] u8);
 
 impl Percent {
     /// The number, 0 to 100.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
-    }
-}
-
-impl<'de> Deserialize<'de> for Percent {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let number = i64::deserialize(deserializer)?;
-        u8::try_from(number).ok().filter(|percent| *percent <= 100).map(Self).ok_or_else(|| {
-            serde::de::Error::custom(format!("{number} is not a percentage; write a whole number from 0 to 100"))
-        })
     }
 }
 
@@ -73,7 +64,6 @@ pub struct ManagedConfig {
 pub enum RuleAction {
     /// Stop the instance: its EBS volumes stay.
     Stop,
-    /// Terminate it.
     Terminate,
     /// Only say so.
     Notify,
@@ -178,7 +168,6 @@ impl Default for IdleConfig {
 #[serde(deny_unknown_fields, default)]
 pub struct MetricsConfig {
     /// NVIDIA GPUs; the default is the `CloudWatch` agent's `nvidia_gpu` section.
-    #[serde(deserialize_with = "checks::some_table")]
     pub nvidia: Option<SeriesNames>,
     /// AMD GPUs.
     #[serde(deserialize_with = "complete")]
@@ -228,9 +217,8 @@ pub struct SeriesNames {
     pub namespace: String,
     /// Utilisation of one device.
     pub utilization: String,
-    /// In which unit.
     pub utilization_unit: UtilizationUnit,
-    /// Memory held on one device, in MiB; empty where there is no such metric.
+    /// Memory held on one device, in MiB; empty if there is no such metric.
     pub memory_used_mib: String,
     /// The dimension that tells one device of an instance from another.
     pub device_dimension: String,
@@ -244,7 +232,7 @@ pub struct SeriesNames {
 
 /// The defaults are NVIDIA's, so another kind must at least say which metric tells its use.
 fn complete<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SeriesNames>, D::Error> {
-    let names: SeriesNames = checks::table(deserializer)?;
+    let names = SeriesNames::deserialize(deserializer)?;
     if names.utilization != SeriesNames::default().utilization {
         return Ok(Some(names));
     }
@@ -467,7 +455,7 @@ impl Default for AccountConfig {
 #[serde(deny_unknown_fields, default)]
 pub struct PricesConfig {
     /// By instance family (`p5`), in percent of the on-demand price. Spot is as it is.
-    #[serde(deserialize_with = "checks::shares")]
+    #[serde(deserialize_with = "checks::discounts")]
     pub discount_percent: BTreeMap<String, f64>,
 }
 

@@ -36,7 +36,6 @@ struct SettingsSection {
 pub struct Setting {
     /// The full key, such as `idle.window`, quoted where TOML wants it.
     pub key: String,
-    /// The value.
     pub value: Value,
     /// Where it comes from.
     pub source: SettingSource,
@@ -49,10 +48,7 @@ pub enum SettingSource {
     /// The document does not say.
     Default,
     /// The document, on that line, from 1.
-    Document {
-        /// The line.
-        line: usize,
-    },
+    Document { line: usize },
 }
 
 impl Settings {

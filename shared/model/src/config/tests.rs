@@ -65,7 +65,7 @@ fn refusals_name_line_and_key() {
     assert_snapshot!(refusal("mode = \"enforce\"\n[idle]\nwindw = \"1h\"\n"), @r#"config/curfew.toml, line 3, column 1, key `idle.windw`: there is no key `windw` here; did you mean `window`?"#);
     assert_snapshot!(refusal("[idle]\nwindow = \"soon\"\n"), @r#"config/curfew.toml, line 2, column 10, key `idle.window`: `soon` is not a duration; write a number and a unit of s, m, h, d or w, such as `30m`, `1h30m` or `0s`, ten years at most"#);
     assert_snapshot!(refusal("[idle]\nwindow = \"90d\"\n"), @r#"config/curfew.toml, line 2, column 10, key `idle.window`: 90d is longer than 60d, the most that metrics can answer"#);
-    assert_snapshot!(refusal("[idle]\n\ncoverage_min_percent = 150\n"), @r#"config/curfew.toml, line 3, column 24, key `idle.coverage_min_percent`: 150 is not a percentage; write a whole number from 0 to 100"#);
+    assert_snapshot!(refusal("[idle]\n\ncoverage_min_percent = 150\n"), @r#"config/curfew.toml, line 3, column 24, key `idle.coverage_min_percent`: write a whole number from 0 to 100, not 150"#);
     assert_snapshot!(refusal("mode = \"destroy\"\n"), @r#"config/curfew.toml, line 1, column 8, key `mode`: `destroy` is none of `observe`, `enforce`"#);
     assert_snapshot!(refusal("[limits]\nactions_max = -1\n"), @r#"config/curfew.toml, line 2, column 15, key `limits.actions_max`: write a whole number, 0 or more, not -1"#);
     assert_snapshot!(refusal("[teams.vision]\nemail = \"vision\"\n"), @r#"config/curfew.toml, line 2, column 9, key `teams.vision.email`: `vision` is not an e-mail address"#);
@@ -78,20 +78,19 @@ fn refusals_name_line_and_key() {
 #[test]
 fn refusals_of_budgets_and_prices() {
     let account = |line: &str| refusal(&format!("[account]\n{line}\n"));
-    assert_snapshot!(account("notify_at_percent = [0]"), @"config/curfew.toml, line 2, column 21, key `account.notify_at_percent`: 0 is no share of a budget; write whole numbers from 1 to 1000");
-    assert_snapshot!(account("notify_at_percent = [50, 1001]"), @"config/curfew.toml, line 2, column 21, key `account.notify_at_percent`: 1001 is no share of a budget; write whole numbers from 1 to 1000");
-    assert_snapshot!(account("notify_at_percent = [0, 50, 1001]"), @"config/curfew.toml, line 2, column 21, key `account.notify_at_percent`: 0, 1001 are no shares of a budget; write whole numbers from 1 to 1000");
-    assert_snapshot!(account("notify_at_percent = [50.5]"), @"config/curfew.toml, line 2, column 22, key `account.notify_at_percent[0]`: write whole numbers from 1 to 1000, not 50.5");
+    assert_snapshot!(account("notify_at_percent = [0]"), @"config/curfew.toml, line 2, column 22, key `account.notify_at_percent[0]`: write a whole number from 1 to 1000, not 0");
+    assert_snapshot!(account("notify_at_percent = [50, 1001]"), @"config/curfew.toml, line 2, column 26, key `account.notify_at_percent[1]`: write a whole number from 1 to 1000, not 1001");
+    assert_snapshot!(account("notify_at_percent = [50.5]"), @"config/curfew.toml, line 2, column 22, key `account.notify_at_percent[0]`: write a whole number from 1 to 1000, not 50.5");
     assert_snapshot!(account(&format!("notify_at_percent = {:?}", (1..=21).collect::<Vec<_>>())), @"config/curfew.toml, line 2, column 21, key `account.notify_at_percent`: 21 shares of a budget; write 20 at most");
     assert_snapshot!(account("monthly_budget_usd = -1"), @"config/curfew.toml, line 2, column 22, key `account.monthly_budget_usd`: -1 is not an amount; write USD, a number from 0 up");
-    assert_snapshot!(account("monthly_budget_usd = 1e30"), @"config/curfew.toml, line 2, column 22, key `account.monthly_budget_usd`: 1e30 is more than anybody spends in a month; write 1000000000 at most");
-    assert_snapshot!(account("monthly_budget_usd = inf"), @"config/curfew.toml, line 2, column 22, key `account.monthly_budget_usd`: inf is more than anybody spends in a month; write 1000000000 at most");
+    assert_snapshot!(account("monthly_budget_usd = 1e30"), @"config/curfew.toml, line 2, column 22, key `account.monthly_budget_usd`: 1e30 is more than a month's spend can be; write 1000000000 at most");
+    assert_snapshot!(account("monthly_budget_usd = inf"), @"config/curfew.toml, line 2, column 22, key `account.monthly_budget_usd`: inf is more than a month's spend can be; write 1000000000 at most");
     assert_snapshot!(account("over_budget = \"terminate\""), @"config/curfew.toml, line 2, column 15, key `account.over_budget`: `terminate` is none of `notify`, `hold`, `stop`");
     assert_snapshot!(account("over_budget_grace = 3600"), @"config/curfew.toml, line 2, column 21, key `account.over_budget_grace`: write a duration such as `30m`, not 3600");
     assert_snapshot!(account("time_zone = \"Europe/Berlinn\""), @"config/curfew.toml, line 2, column 13, key `account.time_zone`: `Europe/Berlinn` is no time zone; write one as `Europe/Berlin` or `UTC`");
     assert_snapshot!(account("cost_explorer = \"yes\""), @r#"config/curfew.toml, line 2, column 17, key `account.cost_explorer`: write true or false, not the text "yes""#);
     assert_snapshot!(refusal("[prices]\ndiscount_percent = { p5 = 101 }\n"), @"config/curfew.toml, line 2, column 27, key `prices.discount_percent.p5`: 101 is not a share; write a number from 0 to 100");
-    assert_snapshot!(refusal("[teams.vision]\nnotify_at_percent = [-50]\n"), @"config/curfew.toml, line 2, column 21, key `teams.vision.notify_at_percent`: -50 is no share of a budget; write whole numbers from 1 to 1000");
+    assert_snapshot!(refusal("[teams.vision]\nnotify_at_percent = [-50]\n"), @"config/curfew.toml, line 2, column 22, key `teams.vision.notify_at_percent[0]`: write a whole number from 1 to 1000, not -50");
     assert_snapshot!(refusal("[teams.vision]\nmonthly_budget_usd = \"5000\"\n"), @r#"config/curfew.toml, line 2, column 22, key `teams.vision.monthly_budget_usd`: write a number, not the text "5000""#);
 }
 

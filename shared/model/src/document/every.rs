@@ -4,21 +4,20 @@
 //! wrong the last time, until nothing is.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 use serde::de::DeserializeOwned;
-use serde_path_to_error::Segment;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{DocumentError, DocumentKind, LocatedError};
+use super::deserializer::PathSegment;
+use super::{DocumentError, DocumentKind, deserialize, syntax_error};
 
 /// So much is found at most: whoever has more begins with these.
 pub const WRONG_MAX: usize = 100;
 
 /// What a document says, and all that is wrong with it.
 pub struct ParsedDocument<'t, T> {
-    /// What is left of it without what is wrong; `None` where nothing is.
+    /// What is left of it without what is wrong; `None` if nothing is.
     pub meaning: Option<T>,
     /// In the order of the document.
     pub wrong: Vec<DocumentError>,
@@ -41,19 +40,20 @@ pub fn read_all<T: DeserializeOwned>(kind: DocumentKind, text: &str) -> Result<P
     kind.check_size(text)?;
     let (whole, broken) = DeTable::parse_recoverable(text);
     let mut tree = whole.clone();
-    let mut found: Vec<DocumentError> = broken.iter().take(WRONG_MAX).map(|error| kind.syntax(text, error)).collect();
+    let mut found: Vec<DocumentError> = broken.iter().take(WRONG_MAX).map(|error| syntax_error(text, error)).collect();
     let broken_lines = lost(text, &found);
     let mut taken_out: Vec<Vec<String>> = Vec::new();
     let mut meaning = None;
     while found.len() < WRONG_MAX {
-        let LocatedError { wrong, path, at } = match kind.deserialize(text, tree.clone()) {
+        let error = match deserialize(tree.get_ref().clone()) {
             Ok(left) => {
                 meaning = Some(left);
                 break;
             }
-            Err(refused) => refused,
+            Err(error) => error,
         };
-        let Some(out) = take_out(tree.get_mut(), &path, &at) else {
+        let wrong = kind.meaning_error(text, &error);
+        let Some(out) = take_out(tree.get_mut(), error.path()) else {
             found.extend(Some(wrong).filter(|_| found.is_empty()));
             break;
         };
@@ -85,25 +85,18 @@ fn lost(text: &str, broken: &[DocumentError]) -> BTreeSet<usize> {
     lost
 }
 
-/// Takes the entry out that this path leads to, else what lies there; the full key of what is gone.
-fn take_out(root: &mut DeTable<'_>, path: &serde_path_to_error::Path, at: &Range<usize>) -> Option<Vec<String>> {
+/// Takes the entry out that this path leads to; the full key of what is gone.
+fn take_out<'a>(root: &mut DeTable<'_>, path: impl Iterator<Item = &'a PathSegment>) -> Option<Vec<String>> {
     let keys: Vec<String> = path
-        .iter()
         .map_while(|segment| match segment {
-            Segment::Map { key } => Some(key.clone()),
-            Segment::Seq { .. } | Segment::Enum { .. } | Segment::Unknown => None,
+            PathSegment::Key(key) => Some(key.clone()),
+            PathSegment::Index(_) => None,
         })
         .collect();
     let is_there = depth_of(root, &keys);
-    if let Some(keys) = keys.get(..is_there).filter(|keys| !keys.is_empty()) {
-        remove(root, keys);
-        return Some(keys.to_vec());
-    }
-    let covers = |span: Range<usize>| span.start <= at.start && at.start <= span.end;
-    let entry = root.iter().find(|(key, value)| covers(key.span()) || covers(value.span()));
-    let keys = vec![entry?.0.get_ref().to_string()];
-    remove(root, &keys);
-    Some(keys)
+    let keys = keys.get(..is_there).filter(|keys| !keys.is_empty())?;
+    remove(root, keys);
+    Some(keys.to_vec())
 }
 
 /// How many of the keys lead somewhere, each within the one before.

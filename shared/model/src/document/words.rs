@@ -1,9 +1,7 @@
-//! What is wrong with a document, in words for whoever wrote it: what the parser says speaks of types and variants.
+//! What is wrong with a document, in words for whoever wrote it.
 
 /// What is taken for a slip of the hand.
 const SLIPS_MAX: usize = 2;
-
-const OF_FAMILIES: &str = "name a family, such as `p5`; types cannot be discounted singly";
 
 /// What a line that could not be parsed means by an amount as people write it: with `$`, or commas for the thousands.
 pub(super) fn amount(line: &str) -> Option<String> {
@@ -14,51 +12,13 @@ pub(super) fn amount(line: &str) -> Option<String> {
     is_amount.then(|| format!("write {number}, without `$` and commas, not {written}"))
 }
 
-/// `48xlarge`, `metal`: of an instance type, what follows the dot.
-fn is_size(text: &str) -> bool {
-    text.ends_with("large") || text.starts_with("metal") || ["nano", "micro", "small", "medium"].contains(&text)
-}
-
-/// What the parser said about that key; what it says of syntax is left as it is.
-pub(super) fn describe_error(key: &str, said: &str, every_key: fn() -> Vec<String>) -> String {
-    let told = said
-        .strip_prefix("unknown field `")
-        .and_then(|rest| rest.rsplit_once("`, expected "))
-        .map(|(unknown, legal)| no_key(unknown, &quoted(legal), every_key))
-        .or_else(|| {
-            let (unknown, legal) = said.strip_prefix("unknown variant `")?.rsplit_once("`, expected ")?;
-            Some(format!("`{unknown}` is none of {}", listed(&quoted(legal))))
-        })
-        .or_else(|| {
-            let rest = said.strip_prefix("invalid type: ").or_else(|| said.strip_prefix("invalid value: "))?;
-            let (found, wanted) = rest.rsplit_once(", expected ")?;
-            let problem = format!("write {}, not {}", legal(key, wanted, found), shown(found));
-            let is_type = found == "map" && key.starts_with("prices.discount_percent.");
-            Some(if is_type { format!("{problem}: {OF_FAMILIES}") } else { problem })
-        })
-        .or_else(|| {
-            said.starts_with("cannot extend value of type ").then(|| {
-                let above = key.rsplit_once('.').map_or(key, |(above, _)| above);
-                let is_type = key.rsplit_once('.').is_some_and(|(_, size)| is_size(size));
-                if is_type { OF_FAMILIES.to_owned() } else { format!("`{above}` is a value already, not a table") }
-            })
-        });
-    // Of a word that is no text at all.
-    let told =
-        told.or_else(|| said.starts_with("wanted string").then(|| "write one of its words, as a text".to_owned()));
-    told.unwrap_or_else(|| said.to_owned())
-}
-
-/// The names between backticks.
-fn quoted(list: &str) -> Vec<&str> {
-    list.split('`').skip(1).step_by(2).collect()
-}
-
-fn listed(names: &[&str]) -> String {
+/// The names, each in backticks.
+pub(super) fn listed(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-fn no_key(unknown: &str, legal: &[&str], every_key: fn() -> Vec<String>) -> String {
+/// What somebody meant by a key that there is not.
+pub(super) fn no_key(unknown: &str, legal: &[&str], every_key: fn() -> Vec<String>) -> String {
     let slips = |name: &&&str| slips(unknown, name);
     let near = legal.iter().filter(|name| slips(name) <= SLIPS_MAX && 2 * slips(name) <= unknown.chars().count());
     let near = near.min_by_key(slips).or_else(|| only_longer(unknown, legal));
@@ -110,37 +70,6 @@ fn slips(one: &str, other: &str) -> usize {
     above.last().copied().unwrap_or_default()
 }
 
-/// What a key takes, by the parser's word for it.
-fn legal(key: &str, wanted: &str, found: &str) -> String {
-    let is_whole = found.starts_with("integer `") && !found.contains('-');
-    let text = match wanted {
-        "u8" | "u16" | "u32" | "u64" | "usize" if is_whole => "a smaller whole number",
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more",
-        "i64" if key.contains("notify_at_percent") => "whole numbers from 1 to 1000",
-        // Only percentages are read so, which may be too large for their type.
-        "i64" => "a whole number from 0 to 100",
-        "f64" | "f32" => "a number",
-        "a boolean" => "true or false",
-        "a string" => "a text",
-        "a sequence" if key.ends_with("notify_at_percent") => "a list of whole numbers",
-        "a sequence" => "a list of texts",
-        "a map" => "a table of keys and values",
-        other => other,
-    };
-    text.to_owned()
-}
-
-/// A value as it is written, by the parser's word for it.
-fn shown(found: &str) -> String {
-    let literal = ["integer `", "floating point `", "boolean `"].iter().find_map(|kind| found.strip_prefix(kind));
-    match (literal, found) {
-        (Some(literal), _) => literal.trim_end_matches('`').to_owned(),
-        (None, "sequence") => "a list".to_owned(),
-        (None, "map") => "a table".to_owned(),
-        (None, other) => other.replacen("string ", "the text ", 1),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use crate::config::{Config, mistakes};
@@ -163,11 +92,11 @@ mod tests {
         check("[idle]\ngpu_below_percent = \"5\"", "write a number, not the text \"5\"");
         check("[untagged]\nspare_busy = \"yes\"", "write true or false, not the text \"yes\"");
         check("[tags]\nteam = 3", "write a text, not 3");
-        check("[tags]\nrequired = \"Team\"", "write a list of texts, not the text \"Team\"");
-        check("[teams.a]\nnotify_at_percent = 3", "write a list of whole numbers, not 3");
+        check("[tags]\nrequired = \"Team\"", "write a list, not the text \"Team\"");
+        check("[teams.a]\nnotify_at_percent = 3", "write a list, not 3");
         check(
             "[account]\nnotify_at_percent = [50, \"all\"]",
-            "write whole numbers from 1 to 1000, not the text \"all\"",
+            "write a whole number from 1 to 1000, not the text \"all\"",
         );
         check("[prices]\ndiscount_percent = 5", "write a table of keys and values, not 5");
         check("idle = 3", "write a table of keys and values, not 3");
@@ -177,8 +106,8 @@ mod tests {
     fn words_that_are_none() {
         check("mode = \"enforced\"", "`enforced` is none of `observe`, `enforce`");
         check("[idle]\naction = \"kill\"", "`kill` is none of `stop`, `terminate`, `notify`");
-        check("mode = 1", "write one of its words, as a text");
-        check("[teams.a]\nlocal_disk = true", "write one of its words, as a text");
+        check("mode = 1", "write one of `observe`, `enforce`, not 1");
+        check("[teams.a]\nlocal_disk = true", "write one of `keep`, `expendable`, not true");
     }
 
     #[test]
@@ -192,10 +121,8 @@ mod tests {
 
     #[test]
     fn types_are_not_discounted_singly() {
-        let wanted = "name a family, such as `p5`; types cannot be discounted singly";
-        check("[prices.discount_percent]\np5 = 3\np5.48xlarge = 10", wanted);
-        check("[prices.discount_percent]\np5.48xlarge = 10", &format!("write a number, not a table: {wanted}"));
-        check("[teams]\na = 3\na.mode = \"enforce\"", "`a` is a value already, not a table");
+        let wanted = "write a number for a whole family, such as `p5 = 10`, not a table";
+        check("[prices.discount_percent]\np5.48xlarge = 10", wanted);
     }
 
     #[test]

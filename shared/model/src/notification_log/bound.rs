@@ -5,7 +5,7 @@ use super::NotificationLog;
 impl NotificationLog {
     /// The same notices in at most so many bytes of JSON, without what is least important: first the oldest of what was told, then of what
     /// is owed, then marks that are told anew. Losing these repeats messages, or leaves a paragraph to the audit records, and acts on
-    /// nothing. What keeps Curfew from acting is never dropped: marks that were called off, and first sights of volumes. `None` where these
+    /// nothing. What keeps Curfew from acting is never dropped: marks that were called off, and first sights of volumes. `None` if these
     /// alone do not fit.
     #[must_use]
     pub fn reduced_to(&self, bytes_max: usize) -> Option<Self> {
@@ -17,7 +17,7 @@ impl NotificationLog {
         Some(reduced)
     }
 
-    /// Without the older half of what is least important; `None` where nothing may go any more.
+    /// Without the older half of what is least important; `None` if nothing may go any more.
     fn with_less(mut self) -> Option<Self> {
         if !self.told.is_empty() {
             self.drop_older_half_of_told();

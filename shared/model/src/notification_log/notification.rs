@@ -49,7 +49,6 @@ pub struct Notification {
     pub severity: Severity,
     /// Where the resource is, and which; for a gap the region alone.
     pub region: Region,
-    /// The resource.
     pub resource: Option<ResourceId>,
     /// How it is remembered.
     pub kind: NotificationKind,
@@ -57,7 +56,7 @@ pub struct Notification {
     pub text: String,
     /// Whether something was done, which no later run sees again: it is owed where SNS did not take it.
     pub happened: bool,
-    /// The mode of the step it is about; `None` where it is about none, or the step is to tell, in any mode.
+    /// The mode of the step it is about; `None` if it is about none, or the step is to tell, in any mode.
     pub mode: Option<Mode>,
     /// What is lost, for the message's first line.
     pub loses: Option<String>,

@@ -45,7 +45,7 @@ pub fn evaluate(
     }
 }
 
-/// The series that showed work last, and that shows it alone; `None` where it is the CPU's, which is always asked first.
+/// The series that showed work last, and that shows it alone; `None` if it is the CPU's, which is always asked first.
 #[must_use]
 pub fn evidence(
     instance: &Instance,
@@ -263,7 +263,7 @@ impl InstanceSamples<'_> {
     }
 }
 
-/// What the dimension says that tells one device of an instance from another; empty where the series has none.
+/// What the dimension says that tells one device of an instance from another; empty if the series has none.
 #[must_use]
 pub fn device_of<'s>(series: &'s MetricSeries, names: &SeriesNames) -> &'s str {
     series.dimensions.iter().find(|(key, _)| *key == names.device_dimension).map_or("", |(_, value)| value)

@@ -74,8 +74,8 @@ impl<'a> UsageQuery<'a> {
         Self { instance, window, likely: None, depth: QueryDepth::Full }
     }
 
-    /// What the answers to the first round say; `None` where they leave open what they should tell. `complete`: whether
-    /// each question of that round was answered in full.
+    /// What the answers to the first round say; `None` if they leave open what they should tell. `complete`: whether each question of that
+    /// round was answered in full.
     #[must_use]
     pub fn after_first(
         &'a self,
@@ -111,7 +111,7 @@ impl<'a> UsageQuery<'a> {
 }
 
 impl OpenQuery<'_> {
-    /// What is left to ask; `None` where an answer would be worth nothing.
+    /// What is left to ask; `None` if an answer would be worth nothing.
     #[must_use]
     pub fn questions(&self, devices: &[MetricSeries], names: Option<&SeriesNames>) -> Option<Vec<MetricQuestion>> {
         let expected = names.map_or(u32::MAX, |names| names.series_of(&self.ask.instance.machine));
@@ -125,7 +125,7 @@ impl OpenQuery<'_> {
         Some(questions)
     }
 
-    /// What all answers together say; `None` where they are not `complete` and show no work.
+    /// What all answers together say; `None` if they are not `complete` and show no work.
     #[must_use]
     pub fn conclude(
         &self,

@@ -34,7 +34,6 @@ pub enum MetricSignal {
 /// One `CloudWatch` series.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct MetricSeries {
-    /// Namespace.
     pub namespace: String,
     /// Metric name.
     pub metric: String,
@@ -58,7 +57,6 @@ pub struct MetricQuestion {
     pub instance: ResourceId,
     /// About what.
     pub signal: MetricSignal,
-    /// By which series.
     pub series: MetricSeries,
     /// How its samples are folded.
     pub statistic: Statistic,
@@ -143,7 +141,7 @@ impl<'a> SeriesOwners<'a> {
         Self { names, by_host, by_id: instances.map(|instance| (instance.id.as_str(), instance)).collect() }
     }
 
-    /// Whose this one is; `None` where it is of none of them.
+    /// Whose this one is; `None` if it is of none of them.
     #[must_use]
     pub fn owner_of(&self, series: &MetricSeries) -> Option<&'a Instance> {
         let dimension = |name: &str| {

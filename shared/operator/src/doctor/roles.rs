@@ -49,7 +49,7 @@ pub fn team_roles(config: &Config, with_jobs: &[TeamName], profiles: &BTreeSet<S
     let of_team = |team: &TeamName| {
         let (role, problem) = match team_role(team) {
             Ok(role) => (Some(role), None),
-            Err(problem) => (None, Some(problem)),
+            Err(problem) => (None, Some(problem.to_string())),
         };
         TeamRole {
             team: team.clone(),

@@ -30,7 +30,7 @@ fn what_is_over_or_cannot_be_read_is_refused() {
     }
     let refused = KeepUntil::read("friday", time(NOW)).unwrap_err();
     assert_eq!(
-        refused,
+        refused.to_string(),
         "`friday` does not say for how long: write a duration such as `3d` or `12h`, or a date such as `2026-09-30` (to its \
          end, UTC) or a moment as RFC 3339"
     );
@@ -110,7 +110,7 @@ fn what_else_spares_it_or_keeps_it_from_starting_is_said() {
 }
 
 fn refused(seen: ObservedResource) -> String {
-    change(&seen, KeepRequest::Protect, time(NOW)).unwrap_err()
+    change(&seen, KeepRequest::Protect, time(NOW)).unwrap_err().to_string()
 }
 
 #[test]

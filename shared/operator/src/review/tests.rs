@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use model::config::Config;
 use model::instance::Instance;
 use model::notification_log::NotificationLogs;
-use model::observation::Observation;
+use model::observation::{Observation, ObservedResource};
 use model::usage::Usage;
 use model::volume::{ObservedStorage, VolumeUse};
 use proptest::prelude::*;
@@ -131,7 +131,7 @@ fn what_has_ended_before_is_no_news() {
 }
 
 fn gap(region: &str, call: &str, kind: GapKind) -> Gap {
-    Gap { region: region.into(), call: call.to_owned(), error: "denied".to_owned(), kind }
+    Gap::new(&region.into(), call, "denied", kind)
 }
 
 #[test]
@@ -248,7 +248,7 @@ proptest! {
             prop_assert_eq!(step.action.as_str(), &reviewed.action);
             prop_assert_eq!(step.evidence.rule().as_str(), &reviewed.evidence.rule);
             prop_assert!(step.mode == Mode::Enforce && step.action.is_end() && step.held.is_none());
-            let seen = step.seen.instance().expect("it was seen");
+            let seen = step.action.instance().expect("it was seen");
             prop_assert!(!seen.tags.contains_key("curfew:protected") && seen.state == InstanceState::Running);
             prop_assert!(seen.tags.contains_key("curfew:marked"));
         }

@@ -13,16 +13,12 @@ mod tags;
 
 use std::collections::BTreeMap;
 
-use billing::budget::BudgetStatuses;
-use billing::price::PriceBook;
-use jiff::{SignedDuration, Timestamp};
-use model::config::Config;
+use jiff::Timestamp;
 use model::id::ResourceId;
-use model::instance::{Accelerator, Instance, InstanceState, InstanceTypeFacts, PurchaseOption};
-use model::mode::Mode;
-use model::usage::{IdleEvidence, Usage};
+use model::instance::Instance;
+use model::usage::Usage;
 use proptest::prelude::*;
-use reaping::job_ownership::JobStates;
+use reaping::fixture::{NOW, enforcing, idle, time, untagged};
 use reaping::policy::Policy;
 
 /// Everything enforced, at once, without a limit: whatever is not spared is ended.
@@ -54,58 +50,16 @@ fn text(bytes: &[u8]) -> String {
 }
 
 fn now() -> Timestamp {
-    "2026-09-01T12:00:00Z".parse().unwrap()
+    time(NOW)
 }
 
 fn merciless() -> Policy {
-    Policy {
-        config: Config::read(MERCILESS).unwrap(),
-        ceiling: Mode::Enforce,
-        prices: PriceBook::dated(),
-        budgets: BudgetStatuses::default(),
-        jobs: JobStates::default(),
-    }
+    enforcing(MERCILESS)
 }
 
 /// Running for two weeks.
 fn instance(id: &str, tags: BTreeMap<String, String>) -> Instance {
-    Instance {
-        id: id.into(),
-        region: "us-east-1".into(),
-        instance_type: "g5.xlarge".into(),
-        state: InstanceState::Running,
-        launched_at: now() - SignedDuration::from_hours(14 * 24),
-        tags,
-        purchase: PurchaseOption::OnDemand,
-        root_on_instance_storage: false,
-        operator: None,
-        prepaid: None,
-        zone: None,
-        plain_linux: true,
-        host: None,
-        state_reason: None,
-        machine: InstanceTypeFacts {
-            accelerator: Accelerator::Nvidia,
-            accelerators: 1,
-            vcpus: 4,
-            instance_storage_gb: 0,
-        },
-    }
-}
-
-fn idle() -> Usage {
-    Usage::Idle(IdleEvidence {
-        from: now() - SignedDuration::from_mins(75),
-        to: now() - SignedDuration::from_mins(15),
-        devices: 1,
-        coverage_percent: 100,
-        gpu_max_percent: 0.0,
-        cpu_max_vcpus: 0.1,
-        network_max_mbps: 0.1,
-        disk_max_mbps: None,
-        gpu_memory_held_mib: None,
-        reserved: false,
-    })
+    Instance { tags, ..untagged().id(id).launched("2026-08-18T12:00:00Z").build() }
 }
 
 fn all_idle(instances: &[Instance]) -> BTreeMap<ResourceId, Usage> {

@@ -11,7 +11,6 @@ use model::observation::{Gap, GapKind, Observation};
 use model::rule::Rule;
 use model::usage::{ActivityCache, BusyEvidence, QueryResult, UnknownUsage, Usage};
 use notify::{late_notifications, messages, notifications, refused_config_notification, update_log};
-use plan::Action;
 use plan::report::{OutcomeKind, Report, StepOutcome};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -156,16 +155,13 @@ proptest! {
         let seen = Observation { items: fleet.clone(), gaps: Vec::new() };
         for step in decide(&seen, &all_idle(&fleet), &memory, &merciless(), now()).steps {
             let rule = step.evidence.rule();
-            let ending = match step.action {
-                Action::Stop { .. } => "stop",
-                Action::Terminate { .. } => "terminate",
-                _ => continue,
-            };
+            let Some(ending) = step.action.ending() else { continue };
+            let instance = step.action.instance().unwrap();
             if rule == Rule::Expired {
-                let at = step.seen.tags().get("curfew:expires-at").and_then(|at| read::moment(at)).unwrap();
+                let at = instance.tags.get("curfew:expires-at").and_then(|at| read::moment(at)).unwrap();
                 prop_assert!(at <= now().as_nanosecond());
             } else if step.mode == model::mode::Mode::Enforce {
-                prop_assert!(is_announced(step.seen.instance().unwrap(), rule, ending), "{rule} {ending}: {:?} {memory:?}", step.seen.tags());
+                prop_assert!(is_announced(instance, rule, ending.as_str()), "{rule} {ending}: {:?} {memory:?}", instance.tags);
             }
         }
     }
@@ -181,9 +177,7 @@ proptest! {
     ) {
         let home = "us-east-1".into();
         let memory = NotificationLogs::from([("us-east-1".into(), serde_json::from_value::<NotificationLog>(notices).unwrap())]);
-        let of_region = |kind| Gap {
-            region: "us-east-1".into(), call: "ec2:DescribeInstances".to_owned(), error: "no".to_owned(), kind,
-        };
+        let of_region = |kind| Gap::new(&"us-east-1".into(), "ec2:DescribeInstances", "no", kind);
         let seen = Observation { items: fleet.clone(), gaps: gap.map(of_region).into_iter().collect() };
         let plan = decide(&seen, &all_idle(&fleet), &memory, &merciless(), now());
         let regions = vec!["us-east-1".into()];

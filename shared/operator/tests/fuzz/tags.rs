@@ -11,7 +11,8 @@ use model::instance::Instance;
 use model::mode::Mode;
 use model::notification_log::NotificationLogs;
 use model::observation::Observation;
-use plan::{Action, Plan, SkipReason};
+use model::rule::ResourceAction;
+use plan::{Plan, SkipReason};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -171,7 +172,7 @@ fn canonical(says: &CurfewTags) -> Tags {
 #[test]
 fn without_a_further_tag_it_is_stopped() {
     let plan = plan(&doomed(&Tags::new()));
-    assert!(matches!(plan.steps[0].action, Action::Stop { .. }), "{plan:?}");
+    assert!(plan.steps[0].action.ending() == Some(ResourceAction::Stop), "{plan:?}");
 }
 
 proptest! {

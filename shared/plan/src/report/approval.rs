@@ -67,7 +67,7 @@ pub struct ApprovalStatus {
     /// The runs that carried out some of them, the oldest first.
     pub applied_by: Vec<RunId>,
     /// The newest run of the same function, where that is a later one: what still has to end it has found again.
-    pub overtaken_by: Option<RunId>,
+    pub superseded_by: Option<RunId>,
     /// What became of those that need nobody any more.
     pub settled: BTreeMap<(Region, ResourceId), OutcomeKind>,
     /// How many still wait.
@@ -102,8 +102,8 @@ impl ApprovalStatus {
             }
         }
         let newest = of_function().filter(|other| !other.is_of_apply()).max_by_key(|other| other.at);
-        sequel.overtaken_by = newest.filter(|newest| newest.at > plan.at).map(|newest| newest.run.clone());
-        if sequel.overtaken_by.is_none() {
+        sequel.superseded_by = newest.filter(|newest| newest.at > plan.at).map(|newest| newest.run.clone());
+        if sequel.superseded_by.is_none() {
             let left = plan.ends.iter().filter(|end| !sequel.settled.contains_key(&end.item));
             (sequel.waiting, sequel.at_stake) = left.fold((0, Rate::ZERO), |(n, sum), end| (n + 1, sum + end.saves));
         }
@@ -141,14 +141,14 @@ mod tests {
     const HELD: [(&str, &str); 2] = [("i-1", "not-reached"), ("i-2", "not-reached")];
 
     /// Of the run `a`, which left two ends at 12:10: how many wait, how many are done, whose runs did it, and which overtook.
-    fn check(others: &[RunTrace], waiting: usize, done: usize, applied_by: &[&str], overtaken_by: Option<&str>) {
+    fn check(others: &[RunTrace], waiting: usize, done: usize, applied_by: &[&str], superseded_by: Option<&str>) {
         let plan = trace("a", 10, &HELD);
         let sequel = ApprovalStatus::from_traces(&plan, &[others, std::slice::from_ref(&plan)].concat());
         let dollars = u64::try_from(waiting).unwrap();
         assert_eq!((sequel.waiting, sequel.done()), (waiting, done));
         assert_eq!(sequel.at_stake, Rate::from_usd_micros_per_hour(dollars * 1_000_000));
         assert_eq!(sequel.applied_by.iter().map(RunId::as_str).collect::<Vec<_>>(), applied_by);
-        assert_eq!(sequel.overtaken_by.as_ref().map(RunId::as_str), overtaken_by);
+        assert_eq!(sequel.superseded_by.as_ref().map(RunId::as_str), superseded_by);
     }
 
     #[test]

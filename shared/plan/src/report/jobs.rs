@@ -15,15 +15,12 @@ use super::{OutcomeKind, StepOutcome};
 /// One run of the function that launches and ends what teams ask for as jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobsReport {
-    /// The function.
     pub function: &'static str,
-    /// The run.
     pub run: RunId,
     /// When it looked.
     pub at: Timestamp,
     /// `CURFEW_MODE`.
     pub mode: Mode,
-    /// How many jobs it looked at.
     pub seen: usize,
     /// What it did, or found, in order.
     pub steps: Vec<JobStep>,
@@ -50,7 +47,6 @@ pub struct JobStep {
     what: String,
 }
 
-/// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum JobAction {
@@ -74,49 +70,49 @@ struct JobEvidence {
 }
 
 impl JobStep {
-    /// Of a transition.
+    /// About a transition: of its machine, where it names one.
     #[must_use]
-    pub fn from_transition(job: &Job, note: &JobTransition, home: &Region) -> Self {
-        let machine = match &note.kind {
-            TransitionKind::Launched(instance)
-            | TransitionKind::Lost(instance, _)
-            | TransitionKind::Ended(instance) => Some(instance),
-            TransitionKind::Held | TransitionKind::Waits | TransitionKind::Finished => None,
+    pub fn from_transition(job: &Job, transition: &JobTransition, home: &Region) -> Self {
+        let (action, machine) = match &transition.kind {
+            TransitionKind::Launched(instance) => (JobAction::Launch, Some(instance)),
+            TransitionKind::Ended(instance) => (JobAction::Terminate, Some(instance)),
+            TransitionKind::Lost(instance, _) => (JobAction::Notify, Some(instance)),
+            TransitionKind::Held => (JobAction::Hold, None),
+            TransitionKind::Waits | TransitionKind::Finished => (JobAction::Notify, None),
         };
-        let action = match note.kind {
-            TransitionKind::Launched(_) => JobAction::Launch,
-            TransitionKind::Ended(_) => JobAction::Terminate,
-            TransitionKind::Held => JobAction::Hold,
-            TransitionKind::Lost(..) | TransitionKind::Waits | TransitionKind::Finished => JobAction::Notify,
-        };
-        let placed = job.machine().into_iter().chain(&job.previous_attempt);
-        let placed = machine.and_then(|machine| placed.clone().find(|placed| placed.instance == *machine));
+        let mut step = Self::new(job, action, transition.why.clone(), home);
+        (step.evidence.attempt, step.evidence.step) = (transition.attempt, transition.step);
+        if let Some(machine) = machine {
+            step.resource = machine.clone();
+            let mut known = job.machine().into_iter().chain(&job.previous_attempt);
+            if let Some(placed) = known.find(|placed| placed.instance == *machine) {
+                (step.region, step.what) = (placed.region.clone(), placed.instance_type.to_string());
+            }
+        }
+        step
+    }
+
+    /// About the job as it is.
+    #[must_use]
+    pub fn new(job: &Job, action: JobAction, why: impl Into<String>, home: &Region) -> Self {
         let evidence = JobEvidence {
             rule: "job",
             job: job.job.clone(),
-            attempt: note.attempt,
-            step: note.step,
-            why: note.why.clone(),
+            attempt: job.attempt,
+            step: job.progress.step,
+            why: why.into(),
         };
         Self {
-            region: placed.map_or_else(|| home.clone(), |placed| placed.region.clone()),
-            resource: machine.cloned().unwrap_or_else(|| ResourceId::new(job.job.job.as_str())),
+            region: home.clone(),
+            resource: ResourceId::new(job.job.job.as_str()),
             team: job.job.team.clone(),
             action,
             evidence,
             saves_usd_per_hour: None,
             outcome: OutcomeKind::Done,
             error: None,
-            what: placed.map_or_else(|| "job".to_owned(), |placed| placed.instance_type.to_string()),
+            what: "job".to_owned(),
         }
-    }
-
-    /// Of something about a job that is no transition.
-    #[must_use]
-    pub fn new(job: &Job, action: JobAction, why: impl Into<String>, home: &Region) -> Self {
-        let kind = TransitionKind::Finished;
-        let note = JobTransition { kind, why: why.into(), attempt: job.attempt, step: job.progress.step };
-        Self { action, ..Self::from_transition(job, &note, home) }
     }
 
     /// A launch that would have been, in observe mode.
@@ -187,7 +183,8 @@ impl JobsReport {
     /// What stays in the bucket.
     #[must_use]
     pub fn record(&self) -> JobsRecord<'_> {
-        let steps = self.steps.iter().map(|step| AuditedStep { step, what: &step.what, name: None }).collect();
+        let steps =
+            self.steps.iter().map(|step| AuditedStep { step, what: &step.what, name: None, held: false }).collect();
         JobsRecord { schema: SCHEMA, head: self.head(), steps, skipped: BTreeMap::new(), gaps: &self.gaps }
     }
 

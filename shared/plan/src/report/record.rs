@@ -78,6 +78,9 @@ pub(super) struct AuditedStep<'a, S> {
     pub(super) what: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) name: Option<&'a str>,
+    /// Above the limits: a person decides.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) held: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -115,6 +118,7 @@ impl<'a> AuditRecord<'a> {
             step: record(step, outcome),
             what: &step.target.what,
             name: step.target.name.as_deref(),
+            held: step.held.is_some(),
         });
         Self {
             schema: SCHEMA,

@@ -20,24 +20,18 @@ use super::OutcomeKind;
 /// hexadecimal digits.
 pub const APPLIED: &str = "apply-";
 
-/// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// The function.
     pub function: String,
-    /// The run.
     pub run: RunId,
     /// When it looked.
     pub at: Timestamp,
     /// `CURFEW_MODE`, as the function had it.
     pub mode: Mode,
-    /// Where it looked.
     #[serde(default)]
     pub regions: Vec<Region>,
-    /// How many it saw.
     #[serde(default)]
     pub seen: usize,
-    /// What it did.
     pub steps: Vec<RecordedStep>,
     /// Whom it left alone, by the reason.
     #[serde(default)]
@@ -50,37 +44,32 @@ pub struct RunRecord {
 /// One thing that was done to one resource, or was to be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordedStep {
-    /// Where.
     pub region: Region,
-    /// To whom.
     pub resource: ResourceId,
     /// What it is, for people: `g5.xlarge`. Older records do not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
-    /// Its `Name` tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Whose it is.
     #[serde(default)]
     pub team: Option<String>,
     /// What, as in responses: `stop`.
     pub action: String,
-    /// Why.
     pub evidence: RecordedEvidence,
     /// What it saves, where that is known.
     #[serde(default, deserialize_with = "rate")]
     pub saves_usd_per_hour: Option<Rate>,
-    /// What became of it.
     pub outcome: OutcomeKind,
     /// What went wrong, or why it was not reached.
     #[serde(default)]
     pub error: Option<String>,
+    /// It was above `[limits]`: a person decides.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
 }
 
-/// Why.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordedEvidence {
-    /// The rule by its name.
     pub rule: String,
     /// From when on the end was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,10 +79,8 @@ pub struct RecordedEvidence {
     pub details: Map<String, Value>,
 }
 
-/// Something that could not be seen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordedGap {
-    /// Where.
     pub region: Region,
     /// The call by its IAM action.
     pub call: String,

@@ -7,7 +7,7 @@ use model::config::Config;
 use model::id::Region;
 use model::mode::Mode;
 use model::notification_log::NotificationLogs;
-use plan::{Action, Evidence, Plan};
+use plan::{Action, BudgetAction, Evidence, Plan};
 
 use crate::budgets::decide;
 
@@ -29,7 +29,7 @@ pub fn close(
         let of_whom = closed.iter().find(|(holder, _)| resource_of(holder) == step.target.resource);
         if let (Some(quiet), Some((holder, budget)), Evidence::OverBudget(over)) = (quiet, of_whom, &mut step.evidence)
         {
-            step.action = Action::Notify;
+            step.action = Action::Budget(BudgetAction::Notify);
             over.text = explain::describe_budget(holder, &budget.as_past(), over.percent);
             plan.skipped.remove(quiet);
             plan.steps.push(step);

@@ -69,13 +69,13 @@ fn spends(of_month: Vec<Spend>) -> LedgerSpends {
     LedgerSpends { of_month, ledger_began: Some("2026-10-01T00:00:00Z".parse().unwrap()), ..LedgerSpends::default() }
 }
 
-fn standings_at(spends: &LedgerSpends, config: &str, now: Timestamp) -> BTreeMap<BudgetHolder, Budget> {
+fn documents_at(spends: &LedgerSpends, config: &str, now: Timestamp) -> BTreeMap<BudgetHolder, Budget> {
     let (config, earlier) = (Config::read(config).unwrap(), BTreeMap::new());
-    BudgetBooks::new((&config, Mode::Enforce), spends, &earlier, now).standings(&BTreeMap::new())
+    BudgetBooks::new((&config, Mode::Enforce), spends, &earlier, now).documents(&BTreeMap::new())
 }
 
 fn of_vision(of_month: Vec<Spend>, config: &str) -> Budget {
-    standings_at(&spends(of_month), config, now()).remove(&vision()).unwrap()
+    documents_at(&spends(of_month), config, now()).remove(&vision()).unwrap()
 }
 
 fn decided(documents: &BTreeMap<BudgetHolder, Budget>, config: &str, memory: &NotificationLogs) -> Plan {
@@ -236,7 +236,7 @@ fn runs_of_one_resource_are_one_spender_and_the_rest_is_counted() {
 fn what_has_no_team_counts_for_the_account_and_has_no_budget() {
     let config = format!("{HOLDS}[teams.untagged]\nmonthly_budget_usd = 1\n[account]\nmonthly_budget_usd = 100\n");
     let orphan = Spend { team: None, ..spend("i-9", 70.0) };
-    let found = standings_at(&spends(vec![orphan, spend("i-1", 50.0)]), &config, now());
+    let found = documents_at(&spends(vec![orphan, spend("i-1", 50.0)]), &config, now());
     let untagged = &found[&BudgetHolder::Team("untagged".into())];
     assert_eq!((untagged.budget_usd, untagged.spent_usd), (None, usd(70.0)));
     let account = &found[&BudgetHolder::Account];
@@ -265,7 +265,7 @@ fn reserved(
 fn a_job_is_launched_where_its_worst_case_fits() {
     let mut document = of_vision(vec![spend("i-1", 4_000.0)], HOLDS);
     let refused = reserved(&mut document, 1_000.01, HOLDS, now()).unwrap_err();
-    assert_snapshot!(refused, @"vision/llama-1 may cost up to $1,000.01, and of the budget of team vision $1,000.00 is left: of $5,000.00 for 2026-11, $4,000.00 is spent and $0.00 reserved, as of 2026-11-22T12:00:00Z");
+    assert_snapshot!(refused, @"vision/llama-1 may cost up to $1,000.01, but the budget of team vision has $1,000.00 left: $5,000.00 for 2026-11, less $4,000.00 spent and $0.00 reserved, as of 2026-11-22T12:00:00Z");
     assert!(document.reservations.is_empty());
     assert_eq!(reserved(&mut document, 1_000.0, HOLDS, now()), Ok(ReservationOutcome::Fits));
     assert_eq!((document.reserved_usd, document.remaining_usd), (usd(1_000.0), Some(Amount::ZERO)));
@@ -283,11 +283,11 @@ fn where_nobody_can_say_jobs_wait() {
     let at = |text: &str| -> Timestamp { text.parse().unwrap() };
     let known = || of_vision(vec![spend("i-1", 0.0)], HOLDS);
     let refusal = |mut document: Budget, now| reserved(&mut document, 1.0, HOLDS, now).unwrap_err().to_string();
-    assert_snapshot!(refusal(Budget::default(), now()), @"nobody can say where the budget of team vision stands: nothing is known of 2026-11 yet; enforce-budgets says so every quarter of an hour");
-    assert_snapshot!(refusal(known(), at("2026-11-22T13:00:01Z")), @"nobody can say where the budget of team vision stands: it was last counted at 2026-11-22T12:00:00Z, more than an hour ago; enforce-budgets does not run");
-    assert_snapshot!(refusal(known(), at("2026-12-01T00:00:00Z")), @"nobody can say where the budget of team vision stands: nothing is known of 2026-12 yet; enforce-budgets says so every quarter of an hour");
+    assert_snapshot!(refusal(Budget::default(), now()), @"it is unknown how much of the budget of team vision is spent: there are no figures for 2026-11 yet; enforce-budgets writes them every quarter of an hour");
+    assert_snapshot!(refusal(known(), at("2026-11-22T13:00:01Z")), @"it is unknown how much of the budget of team vision is spent: it was last counted at 2026-11-22T12:00:00Z, more than an hour ago; enforce-budgets does not run");
+    assert_snapshot!(refusal(known(), at("2026-12-01T00:00:00Z")), @"it is unknown how much of the budget of team vision is spent: there are no figures for 2026-12 yet; enforce-budgets writes them every quarter of an hour");
     let blind = Budget { blind_since: Some(at("2026-11-22T10:59:59Z")), ..known() };
-    assert_snapshot!(refusal(blind, now()), @"nobody can say where the budget of team vision stands: something that runs was last seen at 2026-11-22T10:59:59Z; see the gaps of enforce-budgets");
+    assert_snapshot!(refusal(blind, now()), @"it is unknown how much of the budget of team vision is spent: something that runs was last seen at 2026-11-22T10:59:59Z; see the gaps of enforce-budgets");
     assert_eq!(reserved(&mut known(), 1.0, HOLDS, at("2026-11-22T13:00:00Z")), Ok(ReservationOutcome::Fits));
 }
 
@@ -411,7 +411,7 @@ fn a_reservation_goes_on_into_the_next_month_with_what_is_left_of_it() {
     };
     let earlier = BTreeMap::from([(vision(), november)]);
     let books = BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, december);
-    let document = books.standings(&BTreeMap::new()).remove(&vision()).unwrap();
+    let document = books.documents(&BTreeMap::new()).remove(&vision()).unwrap();
     assert_eq!((document.spent_usd, document.reserved_usd), (usd(5.0), usd(57.0)));
     // Once more, and nothing changes.
     assert_eq!(books.budget_of(&vision(), &document), document);
@@ -431,7 +431,7 @@ fn said(of_month: Vec<Spend>, config: &str) -> String {
     let documents = BTreeMap::from([(vision(), of_vision(of_month, config))]);
     let plan = decided(&documents, config, &nothing_told());
     let plan::Evidence::OverBudget(evidence) = &plan.steps[0].evidence else { panic!("{plan:?}") };
-    assert!(matches!(plan.steps[0].action, Action::Hold | Action::Notify));
+    assert!(matches!(plan.steps[0].action, Action::Budget(_)));
     evidence.text.clone()
 }
 
@@ -442,9 +442,9 @@ fn what_people_hear() {
         what: "p5.48xlarge".to_owned(),
         ..spend("i-5", 3_900.0)
     };
-    assert_snapshot!(said(vec![p5.clone(), stopped("i-1", 200.0)], HOLDS), @r#"Team vision has spent $4,100.00 of its budget of $5,000.00 for 2026-11 (82 %), as of 2026-11-22T12:00:00Z; $900.00 is left. Once it is spent, no further job is launched. The most was spent on i-5 (p5.48xlarge "bench", owner ada, us-east-1) $3,900.00, still running at $55.04/h; i-1 (g5.xlarge "bench", owner ada, us-east-1) $200.00. By the end of the month, $4,305.22 will be spent: $4,100.00 spent, and for the 8d12h left $24.14 a day, the mean of the 7d since 2026-11-15T12:00:00Z. What runs now costs $55.04/h, which spends what is left by 2026-11-23T04:21:06Z; $4.41/h would last until the month ends at 2026-12-01T00:00:00Z. To stay within it, stop i-5 (p5.48xlarge, us-east-1, $55.04/h). The command: aws ec2 stop-instances --region us-east-1 --instance-ids i-5"#);
+    assert_snapshot!(said(vec![p5.clone(), stopped("i-1", 200.0)], HOLDS), @r#"Team vision has spent $4,100.00 of its budget of $5,000.00 for 2026-11 (82 %), as of 2026-11-22T12:00:00Z; $900.00 is left. Once it is spent, no further job is launched. The most was spent on i-5 (p5.48xlarge "bench", owner ada, us-east-1) $3,900.00, still running at $55.04/h; i-1 (g5.xlarge "bench", owner ada, us-east-1) $200.00. By the end of the month, $4,305.22 will be spent: $4,100.00 spent, and for the 8d12h left $24.14 a day, the mean of the 7d since 2026-11-15T12:00:00Z. What runs now costs $55.04/h, which spends the remainder by 2026-11-23T04:21:06Z; $4.41/h would last until the month ends at 2026-12-01T00:00:00Z. To stay within it, stop i-5 (p5.48xlarge, us-east-1, $55.04/h). The command: aws ec2 stop-instances --region us-east-1 --instance-ids i-5"#);
     let unpriced = Spend { rate: None, unpriced_seconds: 12_000, uncertain: usd(4.5), ..spend("i-2", 0.0) };
-    assert_snapshot!(said(vec![p5.clone(), Spend { resource: "i-6".into(), spent: usd(2_000.0), ..p5 }, unpriced], &HOLDS.replace("hold", "stop")), @r#"Team vision has spent $5,900.00 of its budget of $5,000.00 for 2026-11 (118 %), as of 2026-11-22T12:00:00Z; $0.00 is left. No further job is launched this month, and instances that run are stopped, each after its own announcement. The most was spent on i-5 (p5.48xlarge "bench", owner ada, us-east-1) $3,900.00, still running at $55.04/h; i-6 (p5.48xlarge "bench", owner ada, us-east-1) $2,000.00, still running at $55.04/h. Not counted, for nobody knows the price: i-2 (g5.xlarge, us-east-1), which ran for 3h20m. Up to $4.50 more may be spent, on what ended while nobody looked, or was not seen since. By the end of the month, $6,515.67 will be spent: $5,900.00 spent, and for the 8d12h left $72.43 a day, the mean of the 7d since 2026-11-15T12:00:00Z. Nothing brings it back under its budget this month: it is $900.00 over. The next month begins at 2026-12-01T00:00:00Z; a larger budget is set by monthly_budget_usd in config/curfew.toml. To spend no more, stop i-5 (p5.48xlarge, us-east-1, $55.04/h), i-6 (p5.48xlarge, us-east-1, $55.04/h). The command: aws ec2 stop-instances --region us-east-1 --instance-ids i-5 i-6"#);
+    assert_snapshot!(said(vec![p5.clone(), Spend { resource: "i-6".into(), spent: usd(2_000.0), ..p5 }, unpriced], &HOLDS.replace("hold", "stop")), @r#"Team vision has spent $5,900.00 of its budget of $5,000.00 for 2026-11 (118 %), as of 2026-11-22T12:00:00Z; $0.00 is left. No further job is launched this month, and instances that run are stopped, each after its own announcement. The most was spent on i-5 (p5.48xlarge "bench", owner ada, us-east-1) $3,900.00, still running at $55.04/h; i-6 (p5.48xlarge "bench", owner ada, us-east-1) $2,000.00, still running at $55.04/h. Not counted, because the price is unknown: i-2 (g5.xlarge, us-east-1), which ran for 3h20m. Up to $4.50 more may be spent, on resources with an unobserved stop, or not seen since. By the end of the month, $6,515.67 will be spent: $5,900.00 spent, and for the 8d12h left $72.43 a day, the mean of the 7d since 2026-11-15T12:00:00Z. Nothing brings it back under its budget this month: it is $900.00 over. The next month begins at 2026-12-01T00:00:00Z; a larger budget is set by monthly_budget_usd in config/curfew.toml. To spend no more, stop i-5 (p5.48xlarge, us-east-1, $55.04/h), i-6 (p5.48xlarge, us-east-1, $55.04/h). The command: aws ec2 stop-instances --region us-east-1 --instance-ids i-5 i-6"#);
     let within = said(vec![spend("i-1", 2_600.0)], HOLDS);
     assert_snapshot!(within, @r#"Team vision has spent $2,600.00 of its budget of $5,000.00 for 2026-11 (52 %), as of 2026-11-22T12:00:00Z; $2,400.00 is left. Once it is spent, no further job is launched. The most was spent on i-1 (g5.xlarge "bench", owner ada, us-east-1) $2,600.00, still running at $1.01/h. By the end of the month, $2,805.22 will be spent: $2,600.00 spent, and for the 8d12h left $24.14 a day, the mean of the 7d since 2026-11-15T12:00:00Z."#);
 }
@@ -459,7 +459,7 @@ fn people_hear_of_nothing_that_cost_nothing_and_of_one_other() {
     let six = (1..=6_u8).map(|nth| small(&format!("i-{nth}"), f64::from(nth))).chain([small("i-7", 0.004)]);
     let unpriced = |id: &str, seconds| Spend { unpriced_seconds: seconds, rate: None, ..spend(id, 0.0) };
     let many = said(six.chain([unpriced("i-8", 7_200), unpriced("i-9", 3_600)]).collect());
-    assert_snapshot!(many, @r#"Team vision has spent $21.00 of its budget of $10.00 for 2026-11 (210 %), as of 2026-11-22T12:00:00Z; $0.00 is left. The most was spent on i-6 (g5.xlarge "bench", owner ada, us-east-1) $6.00; i-5 (g5.xlarge "bench", owner ada, us-east-1) $5.00; i-4 (g5.xlarge "bench", owner ada, us-east-1) $4.00; i-3 (g5.xlarge "bench", owner ada, us-east-1) $3.00; i-2 (g5.xlarge "bench", owner ada, us-east-1) $2.00; 1 other $1.00. Not counted, for nobody knows the price: i-8 (g5.xlarge, us-east-1), which ran for 2h; and 1 other. By the end of the month, $431.45 will be spent: $21.00 spent, and for the 8d12h left $48.29 a day, the mean of the 7d since 2026-11-15T12:00:00Z. Nothing brings it back under its budget this month: it is $11.00 over. The next month begins at 2026-12-01T00:00:00Z; a larger budget is set by monthly_budget_usd in config/curfew.toml."#);
+    assert_snapshot!(many, @r#"Team vision has spent $21.00 of its budget of $10.00 for 2026-11 (210 %), as of 2026-11-22T12:00:00Z; $0.00 is left. The most was spent on i-6 (g5.xlarge "bench", owner ada, us-east-1) $6.00; i-5 (g5.xlarge "bench", owner ada, us-east-1) $5.00; i-4 (g5.xlarge "bench", owner ada, us-east-1) $4.00; i-3 (g5.xlarge "bench", owner ada, us-east-1) $3.00; i-2 (g5.xlarge "bench", owner ada, us-east-1) $2.00; 1 other $1.00. Not counted, because the price is unknown: i-8 (g5.xlarge, us-east-1), which ran for 2h; and 1 other. By the end of the month, $431.45 will be spent: $21.00 spent, and for the 8d12h left $48.29 a day, the mean of the 7d since 2026-11-15T12:00:00Z. Nothing brings it back under its budget this month: it is $11.00 over. The next month begins at 2026-12-01T00:00:00Z; a larger budget is set by monthly_budget_usd in config/curfew.toml."#);
 }
 
 #[test]
@@ -473,7 +473,7 @@ fn what_is_advised_can_be_done() {
     // In two regions, one on Spot.
     let spot = Spend { ends: SavingAction::Terminating, ..dear("i-3", HOME, 40) };
     assert_snapshot!(check(vec![dear("i-1", HOME, 20), dear("i-2", "eu-west-1", 30), spot]), @"
-        What runs now costs $90.00/h, which spends what is left by 2026-11-23T20:13:20Z; $14.22/h would last until the month ends at 2026-12-01T00:00:00Z.
+        What runs now costs $90.00/h, which spends the remainder by 2026-11-23T20:13:20Z; $14.22/h would last until the month ends at 2026-12-01T00:00:00Z.
         To stay within it, stop i-3 (g5.xlarge on Spot, us-east-1, $40.00/h), i-2 (g5.xlarge, eu-west-1, $30.00/h), i-1 (g5.xlarge, us-east-1, $20.00/h).
         A Spot instance of a one-time request can only be terminated; of a persistent one, cancel the request first.
         The command: aws ec2 stop-instances --region eu-west-1 --instance-ids i-2; aws ec2 stop-instances --region us-east-1 --instance-ids i-1
@@ -488,11 +488,11 @@ fn what_is_advised_can_be_done() {
     // What is paid for anyway, and a volume.
     let reserved = Spend { ends: SavingAction::Nothing, ..dear("i-1", HOME, 98) };
     assert_snapshot!(check(vec![reserved.clone()]), @"
-        What runs now costs $98.00/h, which spends what is left by 2026-11-24T07:52:39Z; $21.08/h would last until the month ends at 2026-12-01T00:00:00Z.
-        Stopping instances saves none of that: it is volumes, or capacity that is paid for anyway.
+        What runs now costs $98.00/h, which spends the remainder by 2026-11-24T07:52:39Z; $21.08/h would last until the month ends at 2026-12-01T00:00:00Z.
+        Stopping instances saves none of that: it is for volumes, or for capacity that is paid for anyway.
         ");
     assert_snapshot!(check(vec![reserved, dear("i-2", HOME, 2)]), @"
-        What runs now costs $100.00/h, which spends what is left by 2026-11-24T00:00:00Z; $17.65/h would last until the month ends at 2026-12-01T00:00:00Z.
+        What runs now costs $100.00/h, which spends the remainder by 2026-11-24T00:00:00Z; $17.65/h would last until the month ends at 2026-12-01T00:00:00Z.
         Nothing keeps it until then; to spend it later, stop i-2 (g5.xlarge, us-east-1, $2.00/h).
         The command: aws ec2 stop-instances --region us-east-1 --instance-ids i-2
         ");
@@ -508,14 +508,14 @@ fn the_reaper_reads_only_what_may_stop() {
     );
     assert_eq!(needed_by_the_reaper(&Config::read(&config).unwrap()), [vision()].into());
     assert_eq!(needed_by_the_reaper(&Config::default()), [].into());
-    assert_eq!(Budget::default().standing(), None);
+    assert_eq!(Budget::default().to_status(), None);
 }
 
 #[test]
 fn a_ledger_that_began_within_the_month_says_so() {
     let since = |began: &str| {
         let spends = LedgerSpends { ledger_began: Some(began.parse().unwrap()), ..spends(vec![spend("i-1", 1.0)]) };
-        standings_at(&spends, HOLDS, now()).remove(&vision()).unwrap().ledger_since.map(|at| at.to_string())
+        documents_at(&spends, HOLDS, now()).remove(&vision()).unwrap().ledger_since.map(|at| at.to_string())
     };
     assert_eq!(since("2026-11-20T10:00:00Z").as_deref(), Some("2026-11-20T10:00:00Z"));
     assert_eq!(since("2026-11-01T00:00:00Z"), None);
@@ -571,6 +571,6 @@ fn the_tables_are_named_by_which_some_of_it_is_counted() {
         HOLDS,
     );
     let words =
-        "Not all prices are of the Price List: some are of the table of 2026-09-24, and of the table of 2026-09-30.";
+        "Some prices are not from the Price List, but from the table of 2026-09-24, and of the table of 2026-09-30.";
     assert!(found.contains(words), "{found}");
 }

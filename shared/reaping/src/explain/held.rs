@@ -28,9 +28,9 @@ impl Explanation {
                 && recorded.action == step.action.as_str()
                 && recorded.evidence.rule == step.evidence.rule().as_str()
         };
-        let found = newest.waiting().find(is_it).filter(|_| step.mode == Mode::Enforce)?;
         // What a run had no time for waits for the next one, and for nobody.
-        let error = found.error.clone().filter(|error| error.contains("[limits]"))?;
+        let found = newest.waiting().find(is_it).filter(|found| step.mode == Mode::Enforce && found.held)?;
+        let error = found.error.clone().unwrap_or_default();
         Some(ActionAwaitingApproval { run: newest.run.clone(), at: newest.at, error })
     }
 }

@@ -1,10 +1,13 @@
 //! What a run does now, in words.
 
-use model::curfew_tags::{STOPPED, UNATTACHED_SINCE};
+use model::curfew_tags::{DELETED_AT, STOPPED, UNATTACHED_SINCE};
 use model::mode::Mode;
-use plan::{Action, NotifyOnlyReason, SkipReason, Step};
+use plan::{
+    Action, Announcement, BudgetAction, InstanceAction, NotifyOnlyReason, SkipReason, SnapshotAction, Step,
+    VolumeAction,
+};
 
-use super::{PlanDecision, ended};
+use super::PlanDecision;
 
 impl PlanDecision {
     /// For people.
@@ -20,30 +23,31 @@ impl PlanDecision {
 fn describe_step(step: &Step) -> String {
     let rule = step.evidence.rule();
     let told = if step.already_notified { "" } else { "tells its owner, and " };
-    let text = match &step.action {
-        Action::Mark(mark) => {
-            let said = mark.entries.get(&rule).map_or("ended", |said| ended(said.ending));
+    let text = match (step.action.announcement(), &step.action) {
+        (Some(Announcement::Mark(mark)), _) => {
+            let said = mark.entries.get(&rule).map_or("ended", |said| said.ending.past_tense());
             let from = step.deadline.map(|at| format!(" from {at} on")).unwrap_or_default();
             format!("{told}writes the mark: {rule}, to be {said}{from}")
         }
         // Nothing that was announced is called off: only a note goes that speaks of what is over.
-        Action::Unmark { also: Some(STOPPED), .. } if step.deadline.is_none() => {
+        (Some(Announcement::Unmark { also: Some(STOPPED), .. }), _) if step.deadline.is_none() => {
             "removes its note of having stopped it".to_owned()
         }
-        Action::Unmark { also: Some(UNATTACHED_SINCE), .. } if step.deadline.is_none() => {
+        (Some(Announcement::Unmark { also: Some(UNATTACHED_SINCE), .. }), _) if step.deadline.is_none() => {
             "removes its note of since when it was attached to nothing".to_owned()
         }
-        Action::Unmark { .. } => format!("{told}takes back what was announced for {rule}"),
-        Action::Notify => {
+        (Some(Announcement::Unmark { .. }), _) => format!("{told}takes back what was announced for {rule}"),
+        (Some(Announcement::Notify), _) | (None, Action::Budget(BudgetAction::Notify)) => {
             format!("tells its owner: {rule}{}", step.notify_only.map(explained_after).unwrap_or_default())
         }
-        Action::Hold => format!("launches no further job of it: {rule}"),
-        Action::Stop { .. } => format!("stops it: {rule}"),
-        Action::Terminate { .. } => format!("terminates it: {rule}"),
-        Action::Start => "starts it: its hours have begun".to_owned(),
-        Action::Date { key, at } => format!("writes {key}={at}"),
-        Action::Snapshot { .. } => "begins its snapshot; a later run deletes it once that is whole".to_owned(),
-        Action::Delete { .. } => format!("deletes it: {rule}"),
+        (None, Action::Budget(BudgetAction::Hold)) => format!("launches no further job of it: {rule}"),
+        (None, Action::Instance(_, InstanceAction::Start)) => "starts it: its hours have begun".to_owned(),
+        (None, Action::Volume(_, VolumeAction::TagUnattachedSince(at))) => format!("writes {UNATTACHED_SINCE}={at}"),
+        (None, Action::Volume(_, VolumeAction::Snapshot { .. })) => {
+            "begins its snapshot; a later run deletes it once that is whole".to_owned()
+        }
+        (None, Action::Snapshot(_, SnapshotAction::TagDeletedAt(at))) => format!("writes {DELETED_AT}={at}"),
+        (None, action) => format!("{}s it: {rule}", action.as_str()),
     };
     match (step.held, step.mode) {
         (Some(held), _) => format!("the next run would do this, but waits for a person ({held}): {text}"),

@@ -13,10 +13,9 @@ use plan::{OwnerFinding, ResourceMemory, SkipReason, Skipped};
 use super::InstanceCase;
 use crate::announcements::RuleTrack;
 use crate::job_ownership::{JobOwnership, RejectedClaim};
-use crate::policy::Verdict;
+use crate::policy::{UNREADABLE, Verdict};
 
 pub(super) const USAGE_UNKNOWN: &str = "usage-unknown";
-const UNREADABLE: &str = "unreadable";
 const FOREIGN_OWNED: &str = "foreign-owned";
 const DISOWNED: &str = "disowned";
 

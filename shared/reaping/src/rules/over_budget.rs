@@ -42,10 +42,12 @@ pub fn describe_budgets(subject: InstanceSubject<'_>) -> String {
                 format!("its {whose} has spent {spent} of its budget of {budget} for {month}, as of {as_of}")
             }
             (None, Some(BudgetStatus { as_of, .. })) => {
-                format!("nobody can say since {as_of} where the budget of its {whose} stands")
+                format!("it is unknown since {as_of} how much of the budget of its {whose} is spent")
             }
             (None, None) => {
-                format!("nobody can say where the budget of its {whose} stands: nothing is known of {month}")
+                format!(
+                    "it is unknown how much of the budget of its {whose} is spent: there are no figures for {month}"
+                )
             }
         }
     };

@@ -87,7 +87,7 @@ fn what_does_not_run_costs_nothing() {
 fn what_belongs_to_a_controller_is_told_with_it() {
     let grouped = instance().tag("aws:autoscaling:groupName", "train");
     check(grouped, idle(), "idle of an Auto Scaling group (train): idle from");
-    check(instance().tag("spacelift", "x"), unknown(), "uninstrumented of whoever set the tag spacelift");
+    check(instance().tag("spacelift", "x"), unknown(), "uninstrumented of the controller of the tag spacelift");
     check(instance().tag("spacelift", "x"), busy(), "");
 }
 
@@ -221,7 +221,7 @@ fn a_volume_that_is_anothers_claim_share_or_job_is_left_out() {
 fn a_volume_that_a_stack_or_a_service_made_is_told_with_it() {
     let told = |whose: &str| ORPHANED.replace("orphaned", &format!("orphaned of {whose}"));
     check_volume(volume().tag("aws:cloudformation:stack-name", "data"), &told("a CloudFormation stack"));
-    check_volume(volume().tag("spacelift", "x"), &told("whoever set the tag spacelift"));
+    check_volume(volume().tag("spacelift", "x"), &told("the controller of the tag spacelift"));
     let operated = volume().with(|volume| volume.operator = Some("redshift.amazonaws.com".to_owned()));
     check_volume(operated, &told("redshift.amazonaws.com"));
 }

@@ -13,8 +13,8 @@ use plan::{OwnerFinding, ResourceMemory, SkipReason, Skipped, may_become_safe};
 
 use super::{TRY_AGAIN_AFTER, VolumeCase};
 use crate::announcements::RuleTrack;
+use crate::policy::UNREADABLE;
 
-const UNREADABLE: &str = "unreadable";
 const ON_STOPPED_INSTANCE: &str = "on-stopped-instance";
 const SNAPSHOT_FAILED: &str = "snapshot-failed";
 

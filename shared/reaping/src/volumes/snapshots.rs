@@ -1,13 +1,13 @@
 //! The snapshots that Curfew made: each ends `keep_snapshots` after its volume was deleted, and never while that exists.
 
-use model::curfew_tags::{CurfewTags, DELETED_AT, PROTECTED, explain_unreadable, kept_until};
+use model::curfew_tags::{CurfewTags, PROTECTED, explain_unreadable, kept_until};
 use model::mark::{AnnouncedAction, whole_second};
 use model::mode::Mode;
 use model::notification_log::{NotificationKey, would_fingerprint};
 use model::ownership::{owner_of, team_of, value_of};
 use model::rule::{ResourceAction, Rule};
 use model::volume::Snapshot;
-use plan::{Action, Evidence, ObservedResource, OwnerFinding, ResourceMemory, SkipReason, Skipped, Step, Target};
+use plan::{Action, Evidence, OwnerFinding, ResourceMemory, SkipReason, Skipped, SnapshotAction, Step, Target};
 
 use super::{StorageView, VolumeDecision};
 use crate::policy::effective_mode;
@@ -53,7 +53,7 @@ impl StorageView<'_> {
         let mode = effective_mode(&says, &snapshot.tags, &self.policy.config).min(self.policy.ceiling);
         if says.deleted_at.is_none() {
             // People hear of it: a run whose deletion was answered too late, or not at all, could not say so.
-            let step = self.step(snapshot, Action::Date { key: DELETED_AT, at: deleted_at }, evidence, mode);
+            let step = self.step(snapshot, SnapshotAction::TagDeletedAt(deleted_at), evidence, mode);
             return VolumeDecision::Step(Box::new(Step { already_notified: mode == Mode::Observe, ..step }));
         }
         if self.now < expires_at {
@@ -67,16 +67,15 @@ impl StorageView<'_> {
                 &NotificationKey::would(Rule::Expired),
                 &would_fingerprint(announced),
             );
-        let action = Action::Delete { safety: None, expiring: Vec::new(), at: whole_second(self.now) };
-        let step = self.step(snapshot, action, evidence, mode);
+        let step = self.step(snapshot, SnapshotAction::Delete, evidence, mode);
         VolumeDecision::Step(Box::new(Step { deadline: Some(expires_at), already_notified, ..step }))
     }
 
-    fn step(&self, snapshot: &Snapshot, action: Action, evidence: Evidence, mode: Mode) -> Step {
-        let seen = ObservedResource::Snapshot(snapshot.clone());
+    fn step(&self, snapshot: &Snapshot, action: SnapshotAction, evidence: Evidence, mode: Mode) -> Step {
+        let action = Action::Snapshot(snapshot.clone(), action);
         let standing = vec![NotificationKey::would(Rule::Expired), NotificationKey::undone(Rule::Expired)];
         let memo = ResourceMemory { standing, ..ResourceMemory::default() };
-        Step { memory: memo, ..Step::bare(self.target(snapshot), action, evidence, mode, seen) }
+        Step { memory: memo, ..Step::bare(self.target(snapshot), action, evidence, mode) }
     }
 
     fn target(&self, snapshot: &Snapshot) -> Target {

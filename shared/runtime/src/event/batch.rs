@@ -1,14 +1,14 @@
-//! The events that a queue of SQS hands over at once.
+//! The events of one batch from an SQS queue.
 
-use super::{Event, EventKind, read};
+use super::{Event, EventKind, OtherPayload, read};
 
-/// Reads the events of a batch. Where all are the same event it is that one; else it is [`Event::Batch`].
+/// Reads the events of a batch. If all are the same event it is that one; otherwise [`Event::Batch`].
 ///
-/// A message that the function has no use for is skipped, and logged. It must not bring back the messages beside it.
+/// A message that the function does not handle is skipped, and logged. It must not bring back the other messages.
 ///
 /// # Errors
-/// Where the function has no use for any of them, with what the first one was.
-pub(super) fn read_batch(bodies: &[String], known: &[EventKind]) -> Result<Event, String> {
+/// If the function handles none of them, with what the first one was.
+pub(super) fn read_batch(bodies: &[String], known: &[EventKind]) -> Result<Event, OtherPayload> {
     let mut events = Vec::new();
     let mut refused = None;
     for body in bodies {
@@ -21,13 +21,16 @@ pub(super) fn read_batch(bodies: &[String], known: &[EventKind]) -> Result<Event
         }
     }
     match events.as_slice() {
-        [] => Err(format!("a batch whose first message is {}", refused.unwrap_or_else(|| "missing".to_owned()))),
+        [] => {
+            let first = refused.map_or_else(|| "missing".to_owned(), |got| got.to_string());
+            Err(OtherPayload(format!("a batch whose first message is {first}")))
+        }
         [first, others @ ..] if others.iter().all(|other| other == first) => Ok(first.clone()),
         _ => Ok(Event::Batch),
     }
 }
 
-fn read_message(body: &str, known: &[EventKind]) -> Result<Event, String> {
+fn read_message(body: &str, known: &[EventKind]) -> Result<Event, OtherPayload> {
     let came = read(body.as_bytes())?;
     // A queue holds events of EventBridge alone.
     if matches!(came.kind, EventKind::Batch | EventKind::BudgetNotification) {

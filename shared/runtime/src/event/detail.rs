@@ -1,15 +1,14 @@
-//! What the events of S3 and EC2 are about.
+//! The subjects of the events of S3 and EC2.
 
 use model::id::{Region, ResourceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::quoted;
+use super::{OtherPayload, quoted};
 
 /// An object that was written (Amazon S3 user guide, "`EventBridge` event message structure").
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectCreated {
-    /// The bucket.
     pub bucket: String,
     /// The key, as the event has it. The guide does not say whether it is URL-encoded, as it is in S3's own notifications.
     pub key: String,
@@ -23,9 +22,8 @@ pub struct ObjectCreated {
 /// events for your instances").
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstanceEvent {
-    /// Where it is, which need not be the function's region.
+    /// Its region, which may differ from the function's.
     pub region: Region,
-    /// Its id.
     pub instance: ResourceId,
 }
 
@@ -57,8 +55,7 @@ struct Instance {
 }
 
 impl ObjectCreated {
-    /// The key as it would be if the event had encoded it, where that is another one: `+` is a blank, and `%` begins two
-    /// hexadecimal digits.
+    /// The key decoded as if the event had encoded it, if that differs: `+` is a blank, and `%` begins two hexadecimal digits.
     #[must_use]
     pub fn decoded_key(&self) -> Option<String> {
         let mut bytes = Vec::with_capacity(self.key.len());
@@ -78,25 +75,26 @@ fn hex_digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 
-pub(super) fn object_created(detail: Option<Value>) -> Result<ObjectCreated, String> {
+pub(super) fn object_created(detail: Option<Value>) -> Result<ObjectCreated, OtherPayload> {
     let Detail { bucket, object } = read(detail, "Object Created from aws.s3")?;
     Ok(ObjectCreated { bucket: bucket.name, key: object.key, etag: object.etag, version: object.version_id })
 }
 
-pub(super) fn instance_event(region: Option<&str>, detail: Option<Value>) -> Result<InstanceEvent, String> {
+pub(super) fn instance_event(region: Option<&str>, detail: Option<Value>) -> Result<InstanceEvent, OtherPayload> {
     let Instance { id } = read(detail, "an event of aws.ec2")?;
     let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     if !is_word(&id) || !id.starts_with("i-") {
-        return Err(format!("an event of the instance {}, which is no instance's id", quoted(&id)));
+        return Err(OtherPayload(format!("an event of the instance {}, which is not an instance id", quoted(&id))));
     }
     match region.filter(|region| !region.is_empty()) {
         Some(region) if is_word(region) => Ok(InstanceEvent { region: region.into(), instance: id.as_str().into() }),
-        Some(region) => Err(format!("an event of the region {}, which is none", quoted(region))),
-        None => Err(format!("an event of {id} without a region")),
+        Some(region) => Err(OtherPayload(format!("an event of the region {}, which is none", quoted(region)))),
+        None => Err(OtherPayload(format!("an event of {id} without a region"))),
     }
 }
 
-fn read<T: for<'de> Deserialize<'de>>(detail: Option<Value>, what: &str) -> Result<T, String> {
-    serde_json::from_value(detail.unwrap_or_default())
-        .map_err(|error| format!("{what} with a detail that AWS does not send ({})", quoted(&error.to_string())))
+fn read<T: for<'de> Deserialize<'de>>(detail: Option<Value>, what: &str) -> Result<T, OtherPayload> {
+    serde_json::from_value(detail.unwrap_or_default()).map_err(|error| {
+        OtherPayload(format!("{what} with a detail that AWS does not send ({})", quoted(&error.to_string())))
+    })
 }

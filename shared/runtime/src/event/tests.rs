@@ -98,8 +98,8 @@ fn a_detail_that_aws_does_not_send_is_refused() {
         let detail = serde_json::json!({ "instance-id": id });
         serde_json::json!({ "source": "aws.ec2", "detail-type": "EC2 Spot Instance Interruption Warning", "region": region, "detail": detail })
     };
-    check(warning(Some("us-east-1"), "vol-0abc"), "an event of the instance vol-0abc, which is no instance's id");
-    check(warning(Some("us-east-1"), "i-0/../x"), "an event of the instance i-0/../x, which is no instance's id");
+    check(warning(Some("us-east-1"), "vol-0abc"), "an event of the instance vol-0abc, which is not an instance id");
+    check(warning(Some("us-east-1"), "i-0/../x"), "an event of the instance i-0/../x, which is not an instance id");
     check(warning(Some("evil.example/"), "i-0abc"), "an event of the region evil.example/, which is none");
     check(warning(None, "i-0abc"), "an event of i-0abc without a region");
     let bare = |source: &str, kind: &str| serde_json::json!({ "source": source, "detail-type": kind, "detail": {} });

@@ -3,7 +3,7 @@ use super::*;
 const BUCKET: &str = "curfew-statebucket-1x2y3z4w5v6u";
 const TOPIC_ARN: &str = "arn:aws:sns:eu-central-1:123456789012:curfew";
 
-fn read(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>) -> Result<FunctionSettings, String> {
+fn read(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>) -> Result<FunctionSettings, SettingsError> {
     let variable = |name: &str| match name {
         "CURFEW_BUCKET" => bucket.map(OsString::from),
         "CURFEW_TOPIC_ARN" => topic_arn.map(OsString::from),
@@ -12,12 +12,12 @@ fn read(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>) -> Re
         "AWS_REGION" => Some(OsString::from("eu-central-1")),
         other => panic!("nobody sets {other}"),
     };
-    FunctionSettings::read(variable).map_err(|error| error.to_string())
+    FunctionSettings::read(variable)
 }
 
 fn check_refused(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>, mistakes: &str) {
     let sentence = read(bucket, topic_arn, mode).unwrap_err();
-    assert_eq!(sentence, format!("the function's environment is wrong: {mistakes}"));
+    assert_eq!(sentence.to_string(), format!("the function's environment is wrong: {mistakes}"));
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn everything_is_read() {
 }
 
 #[test]
-fn every_mistake_is_told_at_once() {
+fn every_mistake_is_reported_at_once() {
     check_refused(
         None,
         None,
@@ -76,7 +76,7 @@ fn a_bucket_has_a_legal_name() {
             Some(TOPIC_ARN),
             None,
             &format!(
-                "CURFEW_BUCKET is {name:?}, which is no bucket's name; set it to the name alone, without s3:// or arn:"
+                "CURFEW_BUCKET is {name:?}, which is not a bucket name; set it to the name alone, without s3:// or arn:"
             ),
         );
     }
@@ -102,9 +102,9 @@ fn a_topic_is_a_standard_topics_arn() {
         "arn:aws:sns:eu-central-1:123456789012:curfew:254078db-ff09-5f4f-8c04-266076dcf322",
         " arn:aws:sns:eu-central-1:123456789012:curfew",
     ] {
-        let sentence = read(Some(BUCKET), Some(arn), None).unwrap_err();
+        let sentence = read(Some(BUCKET), Some(arn), None).unwrap_err().to_string();
         assert!(
-            sentence.contains(&format!("CURFEW_TOPIC_ARN is {arn:?}, which is no standard topic's ARN")),
+            sentence.contains(&format!("CURFEW_TOPIC_ARN is {arn:?}, which is not the ARN of a standard topic")),
             "{sentence}"
         );
     }

@@ -1,4 +1,4 @@
-//! Objects that are no documents: files of any size, in parts.
+//! Objects that are not documents: files of any size, in parts.
 
 use aws_runtime::auth::PayloadSigningOverride;
 use aws_sdk_s3::config::interceptors::BeforeTransmitInterceptorContextMut;
@@ -18,9 +18,9 @@ use crate::StoreError;
 /// Pages of 1,000 versions that are deleted at once, while the next one is listed.
 const DELETIONS: usize = 4;
 
-/// Bytes to be written, and what is known of them.
+/// Bytes to write, and their checksum.
 ///
-/// The SDK would hash them twice more: SHA-256 to sign them, and CRC-32 for S3 to compare. That is most of what an upload takes.
+/// The SDK would hash them twice more: SHA-256 to sign them, and CRC-32 for S3 to compare. Hashing takes most of an upload's time.
 #[derive(Debug, Clone)]
 pub(crate) struct Payload {
     pub(crate) bytes: Bytes,
@@ -33,7 +33,7 @@ impl Payload {
         ByteStream::from(self.bytes.clone())
     }
 
-    /// As S3 compares it with what arrives (Amazon S3 user guide, "Checking object integrity").
+    /// In S3's form (Amazon S3 user guide, "Checking object integrity").
     pub(crate) fn checksum(&self) -> String {
         base64::encode(from_hex(&self.sha256))
     }
@@ -48,14 +48,14 @@ fn from_hex(digits: &str) -> Vec<u8> {
     (0..digits.len()).step_by(2).filter_map(digit).collect()
 }
 
-/// What S3 keeps of an object in parts: the checksum of the parts' checksums, and their number (Amazon S3 user guide, "Checking object
+/// S3's checksum of an object in parts: the checksum of the parts' checksums, and their number (Amazon S3 user guide, "Checking object
 /// integrity", on composite checksums).
 fn composite(digests: &[String]) -> String {
     let joined: Vec<u8> = digests.iter().flat_map(|digest| from_hex(digest)).collect();
     format!("{}-{}", base64::encode(from_hex(&ManifestFile::digest(&joined))), digests.len())
 }
 
-/// Signs a request by the SHA-256 of its body that is known already.
+/// Signs a request with the known SHA-256 of its body.
 #[derive(Debug)]
 struct PayloadSigner(String);
 
@@ -97,7 +97,7 @@ impl Bucket {
         put.map(drop).map_err(|error| self.failed(PUT, key, &error))
     }
 
-    /// Begins a file in parts; gives the upload's id.
+    /// Begins a file in parts; returns the upload's id.
     pub(crate) async fn begin_upload(&self, key: &str) -> Result<String, StoreError> {
         let begun = self.client.create_multipart_upload().bucket(&self.name).key(key);
         let begun = begun.checksum_algorithm(ChecksumAlgorithm::Sha256).send().await;
@@ -121,10 +121,10 @@ impl Bucket {
         Ok(done.checksum_sha256(payload.checksum()).build())
     }
 
-    /// Makes a file of its parts, whose SHA-256 are `digests`, in hex.
+    /// Assembles a file from its parts, with their SHA-256 in `digests`, in hex.
     ///
-    /// S3 knows an upload no more once it is completed. So where an answer was lost and the repetition is refused, the checksum of the
-    /// object says whether the upload was completed.
+    /// S3 forgets a completed upload. So if an answer was lost and the retry is refused, the checksum of the object shows whether the
+    /// upload was completed.
     pub(crate) async fn complete_upload(
         &self,
         key: &str,
@@ -144,13 +144,12 @@ impl Bucket {
         }
     }
 
-    /// Gives an upload up. Where that fails, a rule of the bucket deletes its parts some day.
+    /// Aborts an upload. If that fails, a lifecycle rule of the bucket deletes its parts later.
     pub(crate) async fn abort_upload(&self, key: &str, upload: &str) {
         let _ = self.client.abort_multipart_upload().bucket(&self.name).key(key).upload_id(upload).send().await;
     }
 
-    /// So many bytes of an object, as they come; `None` where there is none, or it is shorter. Whoever asks compares them with a
-    /// checksum, and so the SDK does not.
+    /// A range of an object as a stream; `None` if the object is absent or shorter. The caller compares a checksum, so the SDK does not.
     pub(crate) async fn get_range(
         &self,
         key: &str,
@@ -170,8 +169,8 @@ impl Bucket {
         Ok(whole.then(|| ObjectStream { body: output.body, address: self.address(key) }))
     }
 
-    /// Deletes every version of every object below a prefix, so that nothing of it costs any more. In a bucket with versions a deletion
-    /// that names none only hides the object, and its bytes are billed on (Amazon S3 user guide, "Deleting object versions from a
+    /// Deletes every version of every object below a prefix, so that it costs nothing any more. In a bucket with versions a deletion
+    /// without a version only hides the object, and its bytes are still billed (Amazon S3 user guide, "Deleting object versions from a
     /// versioning-enabled bucket").
     pub(crate) async fn delete_versions(&self, prefix: &str) -> Result<(), StoreError> {
         let pages = stream::try_unfold(Some(PageMarker::default()), |marker| async move {
@@ -204,7 +203,7 @@ impl Bucket {
         Ok((identified, has_more.then_some(next)))
     }
 
-    /// Deletes the versions of one page. `DeleteObjects` takes as many as a page of a list has: 1,000 (Amazon S3 API reference).
+    /// Deletes the versions of one page. `DeleteObjects` takes as many as a page of a list: 1,000 (Amazon S3 API reference).
     async fn delete_page(&self, prefix: &str, page: Vec<ObjectIdentifier>) -> Result<(), StoreError> {
         if page.is_empty() {
             return Ok(());
@@ -224,7 +223,7 @@ impl Bucket {
     }
 }
 
-/// Where a page of versions begins; the first one nowhere.
+/// The start of a page of versions; empty for the first one.
 #[derive(Default)]
 struct PageMarker {
     key: Option<String>,

@@ -9,7 +9,7 @@ use super::{Bucket, LIST, moment};
 use crate::StoreError;
 use crate::budgets::list::team_of;
 
-/// What comes after all other names of a folder: S3 orders keys by their bytes in UTF-8 (Amazon S3 user guide, "Listing object keys
+/// Sorts after all other names of a folder: S3 orders keys by their bytes in UTF-8 (Amazon S3 user guide, "Listing object keys
 /// programmatically").
 const LAST: char = char::MAX;
 
@@ -18,34 +18,34 @@ const LAST: char = char::MAX;
 pub struct ListedObject {
     /// The name.
     pub key: String,
-    /// To the second; of a folder, which S3 does not say it of, long ago.
+    /// To the second; for a folder, which has no time in S3, long ago.
     pub written_at: Timestamp,
 }
 
 /// What a run has listed of a prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListPart<T> {
-    /// In the order of keys, from the key after which it was to begin, and from the first one again.
+    /// In the order of keys, from the given start, and then from the first key again.
     pub items: Vec<T>,
-    /// The last key, where it is not all that is there.
+    /// The last key, if there are more.
     pub stopped_at: Option<String>,
 }
 
-/// What is listed of a prefix.
+/// The depth of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListDepth {
     /// Every object.
     All,
-    /// Objects and folders right under it, which ends in `/`.
+    /// Objects and folders directly under the prefix, which ends in `/`.
     Children,
 }
 
 impl Bucket {
-    /// Every object whose key begins so, in order of keys.
+    /// Every object with that prefix, in order of keys.
     pub(crate) async fn list(&self, prefix: &str, keys_max: usize) -> Result<Vec<ListedObject>, StoreError> {
         let mut pages = self.listing(prefix, ListDepth::All, None).into_paginator().send();
         let mut all = Vec::new();
-        // Of 1,000 keys each (Amazon S3 API reference, "ListObjectsV2").
+        // Pages of 1,000 keys (Amazon S3 API reference, "ListObjectsV2").
         while let Some(page) = pages.next().await {
             let page = page.map_err(|error| self.failed(LIST, prefix, &error))?;
             all.extend(items(page));
@@ -56,14 +56,14 @@ impl Bucket {
         Ok(all)
     }
 
-    /// The first key that begins so.
+    /// The first key with that prefix.
     pub(super) async fn list_first(&self, prefix: &str) -> Result<Option<String>, StoreError> {
         let page = self.listing(prefix, ListDepth::All, None).max_keys(1).send().await;
         let page = page.map_err(|error| self.failed(LIST, prefix, &error))?;
         Ok(items(page).into_iter().next().map(|item| item.key))
     }
 
-    /// Every folder right under that one, which ends in `/`, in order, each with that one and its own `/`.
+    /// Every folder directly under that one, in order, with its full path; all end in `/`.
     pub(crate) async fn folders(&self, prefix: &str, folders_max: usize) -> Result<Vec<String>, StoreError> {
         let mut pages = self.listing(prefix, ListDepth::Children, None).into_paginator().send();
         let mut all = Vec::new();
@@ -117,10 +117,10 @@ impl Bucket {
         Ok(ListPart { items: all, stopped_at: None })
     }
 
-    /// The keys are encoded: those with control characters, which anybody may write, have no form in XML, and would make the whole page
-    /// unreadable (Amazon S3 API reference, "`ListObjectsV2`", encoding-type).
+    /// The keys are encoded: control characters, which anybody may write, have no form in XML, and would make the whole page unreadable
+    /// (Amazon S3 API reference, "`ListObjectsV2`", encoding-type).
     fn listing(&self, prefix: &str, depth: ListDepth, after: Option<&str>) -> ListObjectsV2FluentBuilder {
-        // A folder is listed again as long as there is a key in it that comes later.
+        // A folder is listed again while it has a later key.
         let after = after.map(|after| if after.ends_with('/') { format!("{after}{LAST}") } else { after.to_owned() });
         let listing = self.client.list_objects_v2().bucket(&self.name).prefix(prefix);
         let delimiter = (depth == ListDepth::Children).then(|| "/".to_owned());

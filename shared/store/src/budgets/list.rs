@@ -1,4 +1,4 @@
-//! Whose budgets of a month there are, for people.
+//! The holders with a budget in a month, for people.
 
 use billing::budget::BudgetHolder;
 use model::id::TeamName;
@@ -11,17 +11,17 @@ const FOLDER: &str = "budgets/";
 const KEYS_MAX: usize = 100_000;
 
 impl Store {
-    /// Whose budgets of that month, `yyyy-mm`, there are. Of 500 teams a call tells of two months; pages follow each other.
+    /// The holders with a budget in that month, `yyyy-mm`. With 500 teams a call lists two months; pages follow each other.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn list_budgets(&self, month: &str) -> Result<Vec<BudgetHolder>, StoreError> {
         let listed = self.bucket.list(FOLDER, KEYS_MAX).await?;
         Ok(listed.iter().filter_map(|object| holder_of(&object.key, month)).collect())
     }
 }
 
-/// `None` of another month, and of a key that Curfew does not write.
+/// `None` for another month, and for a key that Curfew does not write.
 fn holder_of(key: &str, month: &str) -> Option<BudgetHolder> {
     let name = key.strip_prefix(FOLDER)?.strip_suffix(".json")?.strip_suffix(month)?;
     if name.is_empty() {

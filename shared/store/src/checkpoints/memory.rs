@@ -14,7 +14,6 @@ const HELD_MIB: u32 = 160;
 /// What is at most so large is not worth a mapping of its own.
 const SMALL_BYTES: usize = 1024 * 1024;
 
-/// The memory of one upload.
 #[derive(Debug)]
 pub(super) struct UploadMemory {
     permits: Arc<Semaphore>,

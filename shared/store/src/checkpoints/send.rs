@@ -24,7 +24,7 @@ pub(super) async fn send_files(
     memory: &Arc<UploadMemory>,
 ) -> Result<Vec<Described>, CheckpointError> {
     for file in &files {
-        check_path(&file.path).map_err(CheckpointError::Damaged)?;
+        check_path(&file.path).map_err(|wrong| CheckpointError::Damaged(wrong.to_string()))?;
     }
     let sent = stream::iter(files).map(|file| async move { send_file(bucket, folder, file, owner, memory).await });
     let mut sent: Vec<Described> = sent.buffer_unordered(AT_ONCE).try_collect().await?;
@@ -41,8 +41,8 @@ pub(super) async fn send_each(
     memory: &Arc<UploadMemory>,
 ) -> Vec<UnsentFile> {
     let sent = stream::iter(files).map(|file| async move {
-        if let Err(words) = check_path(&file.path) {
-            return Some(UnsentFile { file, words, passing: None });
+        if let Err(wrong) = check_path(&file.path) {
+            return Some(UnsentFile { file, words: wrong.to_string(), passing: None });
         }
         match send_file(bucket, folder, file.clone(), owner, memory).await {
             Ok(_) => None,

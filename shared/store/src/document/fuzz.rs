@@ -1,4 +1,4 @@
-//! Any bytes as a document: it is read whole, or an error says which object, and where.
+//! Any bytes as a document: it is read completely, or an error names the object and the place.
 
 use model::rule::Rule;
 use proptest::prelude::*;
@@ -68,7 +68,7 @@ fn samples() -> Vec<Vec<u8>> {
 fn check<T: StoredDocument + PartialEq + std::fmt::Debug>(bytes: &[u8]) {
     match decode::<T>(bytes, ADDRESS) {
         Ok(value) => {
-            // Fields that nobody knows may hold what is no text, such as half a surrogate pair.
+            // Unknown fields may have invalid text, such as half a surrogate pair.
             if let Ok(json) = serde_json::from_slice::<Value>(bytes) {
                 assert_eq!(json["schema"].as_u64(), Some(1), "{json}");
             }

@@ -12,7 +12,7 @@ use crate::{BYTES_MAX, Store, StoreError, Versioned};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// Of `state.json` what the agent needs, whatever else is in it.
+/// The part of `state.json` that the agent needs.
 #[derive(Deserialize)]
 struct StateExcerpt {
     job: JobId,
@@ -30,10 +30,10 @@ struct CheckpointExcerpt {
 }
 
 impl Store {
-    /// How many checkpoints of a job are kept, as it was accepted; `None` where there is no such job, or it keeps none.
+    /// How many checkpoints of a job are kept, as accepted; `None` if there is no such job, or it keeps none.
     ///
     /// # Errors
-    /// Where S3 refused, or the document is none of Curfew's.
+    /// If S3 refused, or the document is not Curfew's.
     pub async fn read_keep(&self, job: &JobId) -> Result<Option<u32>, StoreError> {
         let key = key(job, JobDocument::State);
         let Some(object) = self.bucket.get(&key, BYTES_MAX).await? else { return Ok(None) };
@@ -43,10 +43,10 @@ impl Store {
         Ok(state.terms.checkpoint.map(|checkpoint| checkpoint.keep))
     }
 
-    /// The fence with its version; of an absent one that of no attempt.
+    /// The fence with its version; an absent one has no attempt.
     ///
     /// # Errors
-    /// Where S3 refused, or the document is none of Curfew's.
+    /// If S3 refused, or the document is not Curfew's.
     pub async fn read_fence(&self, job: &JobId) -> Result<Versioned<Head>, StoreError> {
         let key = key(job, JobDocument::Head);
         let Some(object) = self.bucket.get(&key, MACHINE_DOCUMENT_BYTES_MAX).await? else {
@@ -56,10 +56,10 @@ impl Store {
         Ok(Versioned { value, etag: object.etag })
     }
 
-    /// Writes the fence over the object whose `ETag` was `last`; `None` where there was none. The new `ETag`.
+    /// Writes the fence over the object with the `ETag` `last`; `None` if there was none. Returns the new `ETag`.
     ///
     /// # Errors
-    /// [`StoreError::Lost`] where something else is there by now; else where S3 refused.
+    /// [`StoreError::Lost`] if another run has written it since; otherwise if S3 refused.
     pub async fn write_fence(
         &self,
         job: &JobId,
@@ -71,20 +71,20 @@ impl Store {
         Ok(self.bucket.put(&key, bytes, WriteCondition::StillAt(last)).await?.etag)
     }
 
-    /// Says that the heart of an attempt beats.
+    /// Writes the heartbeat of an attempt.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn beat(&self, job: &JobId, heartbeat: &Heartbeat) -> Result<(), StoreError> {
         let key = key(job, JobDocument::Heartbeat(heartbeat.attempt));
         let bytes = stamped(heartbeat, &self.bucket.address(&key))?;
         self.bucket.put(&key, bytes, WriteCondition::None).await.map(drop)
     }
 
-    /// Leaves behind why an attempt ended.
+    /// Writes the exit record of an attempt.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn leave_exit(&self, job: &JobId, exit: &ExitRecord) -> Result<(), StoreError> {
         let key = key(job, JobDocument::Exit(exit.attempt));
         let bytes = stamped(exit, &self.bucket.address(&key))?;
@@ -94,13 +94,13 @@ impl Store {
     /// Writes the end of an attempt's log.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn write_log(&self, job: &JobId, attempt: u32, tail: Vec<u8>) -> Result<(), StoreError> {
         self.bucket.put_as(TEXT, &key(job, JobDocument::Log(attempt)), tail, WriteCondition::None).await.map(drop)
     }
 
-    /// Uploads what a job leaves behind besides its checkpoints, `outputs/<team>/<job>/<attempt>/<path>`, each file by itself.
-    /// They are read with the rights of their owner. Which of them could not be; empty where all were.
+    /// Uploads the outputs of a job, `outputs/<team>/<job>/<attempt>/<path>`, each file by itself, and reads them with the rights of their
+    /// owner. Returns the files that could not be uploaded.
     pub async fn upload_outputs(
         &self,
         job: &JobId,

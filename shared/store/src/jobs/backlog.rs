@@ -1,4 +1,4 @@
-//! What lies in the folders of teams, however much that is.
+//! The folders of teams, of any size.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +14,20 @@ use crate::budgets::list::team_of;
 use crate::document::StoredDocument;
 use crate::{Store, StoreError, Versioned};
 
-/// A list of so many takes five calls. Where there is more, each team's folder is listed by itself.
+/// A list of so many takes five calls. If there is more, each team's folder is listed by itself.
 const LISTED_MAX: usize = 5_000;
 
-/// Of a page each (Amazon S3 API reference, "`ListObjectsV2`").
+/// Pages of a list (Amazon S3 API reference, "`ListObjectsV2`").
 const TEAMS_PAGES_MAX: usize = 1;
 const TEAM_PAGES_MAX: usize = 5;
 
-/// A job is under `jobs/` for as long as its team has been there.
+/// Jobs stay under `jobs/` for ever.
 const JOBS_PAGES_MAX: usize = 30;
 
 /// Amazon S3 user guide, "Naming Amazon S3 objects".
 const KEY_BYTES_MAX: usize = 1_024;
 
-/// What a job's longest key has besides `<team>/<job>`: the top folder, an attempt, a step, a file's name.
+/// The parts of a job's longest key besides `<team>/<job>`: the top folder, an attempt, a step, a file's name.
 const JOB_KEY_BYTES_MORE: usize = 256;
 
 /// A top folder in which each team has a folder of its own.
@@ -35,22 +35,20 @@ const JOB_KEY_BYTES_MORE: usize = 256;
 pub enum Backlog {
     /// What teams submit.
     Inbox,
-    /// The index of jobs that are not finished.
+    /// The index of unfinished jobs.
     Active,
-    /// All jobs.
     Jobs,
 }
 
 /// A job by its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobEntry {
-    /// Which.
     pub job: JobId,
     key: String,
     since: Timestamp,
 }
 
-/// After which key the next run lists a folder of which it cannot list, or take, the whole.
+/// The keys after which the next run lists folders that are too large for one run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Bookmarks {
     /// By folder.
@@ -72,7 +70,7 @@ impl Backlog {
         }
     }
 
-    /// The folder that a key is counted to: its team's, or the top folder.
+    /// The folder of a key: its team's, or the top folder.
     #[must_use]
     pub fn folder_of(self, key: &str) -> &str {
         let top = self.as_str().len();
@@ -80,21 +78,21 @@ impl Backlog {
         key.get(..end).unwrap_or(key)
     }
 
-    /// The team of a folder; `None` of one that no team can have.
+    /// The team of a folder; `None` for a folder that no team can have.
     #[must_use]
     pub fn team(self, folder: &str) -> Option<TeamName> {
         let team = team_of(folder.strip_prefix(self.as_str())?.strip_suffix('/')?)?;
         (!team.is_empty()).then(|| TeamName::new(team))
     }
 
-    /// Of the jobs of a team the folders; of what else there is each object.
+    /// Folders for the jobs of a team; objects otherwise.
     fn depth(self, folder: &str) -> ListDepth {
         if self == Self::Jobs || folder == self.as_str() { ListDepth::Children } else { ListDepth::All }
     }
 }
 
 impl JobEntry {
-    /// `None` of what names no job.
+    /// `None` if it names no job.
     #[must_use]
     pub fn read(backlog: Backlog, ListedObject { key, written_at }: ListedObject) -> Option<Self> {
         let path = key.strip_prefix(backlog.as_str())?;
@@ -113,7 +111,7 @@ impl QueueItem for JobEntry {
     }
 }
 
-/// Whether what is at this key of the inbox can be answered: its answers have longer names.
+/// Whether the document at this key of the inbox can be answered: its answers have longer names.
 #[must_use]
 pub fn is_answerable(key: &str) -> bool {
     key.len() + ANSWER_BYTES_MORE <= KEY_BYTES_MAX
@@ -126,10 +124,10 @@ pub fn has_legal_keys(job: &JobId) -> bool {
 }
 
 impl Store {
-    /// Everything under a top folder, in order; `None` where that is more than is listed at once.
+    /// Everything under a top folder, in order; `None` if that is more than one list.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn list_backlog(&self, backlog: Backlog) -> Result<Option<Vec<ListedObject>>, StoreError> {
         match self.bucket.list(backlog.as_str(), LISTED_MAX).await {
             Ok(all) => Ok(Some(all)),
@@ -138,10 +136,10 @@ impl Store {
         }
     }
 
-    /// The folders right under a top folder, from that one on.
+    /// The folders directly under a top folder, from that one on.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn list_team_folders(
         &self,
         backlog: Backlog,
@@ -154,10 +152,10 @@ impl Store {
         Ok(ListPart { items: folders.collect(), stopped_at })
     }
 
-    /// What lies in the folder of a team, or right in the top folder, from that key on.
+    /// The objects in the folder of a team, or directly in the top folder, from that key on.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn list_team_part(
         &self,
         backlog: Backlog,
@@ -169,18 +167,18 @@ impl Store {
         self.bucket.list_part(folder, backlog.depth(folder), after, pages_max).await
     }
 
-    /// Where earlier runs have stopped.
+    /// The bookmarks of earlier runs.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn read_bookmarks(&self, function: &str) -> Result<Versioned<Bookmarks>, StoreError> {
         self.read_cache(&bookmarks_key(function)).await
     }
 
-    /// Writes where this run has stopped. Where another run was faster, its bookmarks are as good.
+    /// Writes the bookmarks of this run. If another run was faster, its bookmarks are as good.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn write_bookmarks(&self, function: &str, bookmarks: &Versioned<Bookmarks>) -> Result<(), StoreError> {
         self.write_cache(&bookmarks_key(function), &bookmarks.value, bookmarks.etag.as_deref()).await.map(drop)
     }

@@ -19,53 +19,50 @@ const ACCEPTED: &str = ".accepted.json";
 const REJECTED: &str = ".rejected.json";
 const SUBMITTED: &str = ".toml";
 
-/// So many more bytes has the name of an answer than that of what it answers.
+/// The additional bytes in the name of an answer.
 pub(super) const ANSWER_BYTES_MORE: usize = ACCEPTED.len() - SUBMITTED.len();
 
 const IF_ANSWER_IS_LOST: &str = "it is answered again";
 
-/// One document of the inbox, as a list tells of it.
+/// One document of the inbox, as listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboxObject {
-    /// Its key.
     pub key: String,
     /// When it was written, to the second.
     pub written_at: Timestamp,
-    /// When the newest answer to it was written, to the second; `None` where there is none.
+    /// When the newest answer to it was written, to the second; `None` without an answer.
     pub answered_at: Option<Timestamp>,
-    /// Whether it lies beside an acceptance and a rejection, of which only one can be true.
+    /// Whether it has both an acceptance and a rejection; only one can be true.
     pub answered_twice: bool,
 }
 
 /// One document of the inbox, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submission {
-    /// Its key.
     pub key: String,
-    /// The team whose folder it is in; `None` where it is in none.
+    /// The team of its folder; `None` outside of any team's folder.
     pub team: Option<TeamName>,
-    /// How Curfew spells that folder, where it is in none because it is spelt otherwise.
+    /// The correct spelling of its folder, if that is misspelt.
     pub canonical_folder: Option<String>,
     /// Its name without `.toml`.
     pub name: String,
     /// Its version; in a bucket without versions its `ETag`.
     pub object: String,
-    /// What it says; or of how many bytes it is, where that is more than [`Spec::BYTES_MAX`].
+    /// Its content; or its size in bytes, if that exceeds [`Spec::BYTES_MAX`].
     pub bytes: Result<Vec<u8>, usize>,
 }
 
-/// What was answered to a document of the inbox, or to one that lay there before.
+/// The answers to a document of the inbox, or to an earlier one at its key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InboxAnswers {
-    /// That it was accepted.
     pub accepted: Option<InboxAnswer>,
-    /// That it was not.
+    /// The rejection.
     pub rejected: Option<InboxAnswer>,
 }
 
 impl InboxAnswers {
-    /// What was answered to this object; `None` where nothing was, or something that came after it was answered since. Of two answers to one
-    /// object the acceptance holds: a job runs for it.
+    /// The answer to this object; `None` if there is none, or only one to a later object. Of two answers to one object the acceptance
+    /// counts: a job runs for it.
     #[must_use]
     pub fn to(&self, object: &str) -> Option<&InboxAnswer> {
         let all = || self.accepted.iter().chain(&self.rejected);
@@ -73,7 +70,7 @@ impl InboxAnswers {
         all().all(|answered| answered.at <= own.at || answered.object == object).then_some(own)
     }
 
-    /// Of two the other one, once one is to this object.
+    /// The other answer, if one is to this object.
     #[must_use]
     pub fn outdated(&self, object: &str) -> Option<&InboxAnswer> {
         let (accepted, rejected) = (self.accepted.as_ref()?, self.rejected.as_ref()?);
@@ -82,20 +79,19 @@ impl InboxAnswers {
     }
 }
 
-/// A document that was just put into the inbox.
+/// A newly submitted document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubmittedSpec {
-    /// Its key.
     pub key: String,
-    /// Its version; in a bucket without versions its `ETag`: what its answer will name.
+    /// Its version; in a bucket without versions its `ETag`: its answer will name it.
     pub object: String,
 }
 
 impl Store {
-    /// One document of the inbox; `None` where there is none at that key, or the key is of something else.
+    /// One document of the inbox; `None` if there is none at that key, or the key is of another kind.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn read_submission(&self, key: &str) -> Result<Option<Submission>, StoreError> {
         let Some((named, name)) = team_and_name(key) else { return Ok(None) };
         let Some(FoundObject { bytes, by, .. }) = self.bucket.find(key, JobSpec::BYTES_MAX).await? else {
@@ -113,17 +109,17 @@ impl Store {
     /// Puts a document into a team's folder of the inbox.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn submit(&self, team: &TeamName, name: &JobName, text: &str) -> Result<SubmittedSpec, StoreError> {
         let key = submission_key(team, name);
         let put = self.bucket.put_as(TOML, &key, text.as_bytes().to_vec(), WriteCondition::None).await;
         put.map(|ObjectVersion { etag, version }| SubmittedSpec { object: version_or_etag(version, etag), key })
     }
 
-    /// What was answered to a document of the inbox.
+    /// The answers to a document of the inbox.
     ///
     /// # Errors
-    /// Where S3 refused, or an answer is none of Curfew's.
+    /// If S3 refused, or an answer is not Curfew's.
     pub async fn read_answers(&self, submission: &str) -> Result<InboxAnswers, StoreError> {
         let team = team_and_name(submission).and_then(|(named, _)| named);
         let team = team.filter(|folder| folder.is_canonical).map(|folder| folder.team);
@@ -132,7 +128,7 @@ impl Store {
         Ok(InboxAnswers { accepted, rejected })
     }
 
-    /// An answer, if it is of a job that may stand there: whoever may submit for a team may write into its folder of the inbox.
+    /// An answer, if its job may have one there: submitters of a team may write anything into its folder of the inbox.
     async fn read_answer(
         &self,
         submission: &str,
@@ -148,7 +144,7 @@ impl Store {
         Ok(answer)
     }
 
-    /// Takes an answer away that is true no longer, if it is still that one.
+    /// Deletes an outdated answer, if it is still that one.
     ///
     /// # Errors
     /// As [`Store::read_answers`].
@@ -158,10 +154,10 @@ impl Store {
         if there.as_ref() == Some(outdated) { self.bucket.delete(&key).await } else { Ok(()) }
     }
 
-    /// Answers a document of the inbox: accepted where the answer names a job, else rejected.
+    /// Answers a document of the inbox: accepted if the answer names a job, otherwise rejected.
     ///
     /// # Errors
-    /// Where S3 refused.
+    /// If S3 refused.
     pub async fn write_answer(&self, submission: &str, answer: &InboxAnswer) -> Result<(), StoreError> {
         let key = answer_key(submission, ending(answer));
         let bytes = stamped(answer, &self.bucket.address(&key))?;
@@ -169,7 +165,7 @@ impl Store {
     }
 }
 
-/// Where a team's document of that name lies in the inbox.
+/// The key of a team's document of that name in the inbox.
 #[must_use]
 pub fn submission_key(team: &TeamName, name: &JobName) -> String {
     format!("{INBOX}{}/{}{SUBMITTED}", folder(team), name.as_str())
@@ -185,7 +181,7 @@ impl QueueItem for InboxObject {
     }
 }
 
-/// The documents among what was listed of the inbox, in order, and whether they were answered.
+/// The documents in a listing of the inbox, in order, and whether they were answered.
 #[must_use]
 pub fn match_answers(listed: Vec<ListedObject>) -> Vec<InboxObject> {
     let mut answers: BTreeMap<String, Vec<Timestamp>> = BTreeMap::new();
@@ -212,7 +208,7 @@ pub fn match_answers(listed: Vec<ListedObject>) -> Vec<InboxObject> {
 #[derive(Debug, PartialEq, Eq)]
 struct InboxFolder {
     team: TeamName,
-    /// Whether it is spelt as Curfew spells it. IAM compares letter by letter, so a policy about `inbox/vision/` says nothing of
+    /// Whether it is spelt as Curfew spells it. IAM compares letter by letter, so a policy about `inbox/vision/` does not cover
     /// `inbox/v%69sion/`, and no team owns that.
     is_canonical: bool,
 }
@@ -224,7 +220,7 @@ impl InboxFolder {
     }
 }
 
-/// The folder, where the key has one that names a team, and the name; `None` where nobody asks for a job there.
+/// The folder, if it names a team, and the name; `None` for a key that submits no job.
 fn team_and_name(key: &str) -> Option<(Option<InboxFolder>, String)> {
     let path = key.strip_prefix(INBOX)?.strip_suffix(SUBMITTED)?;
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -277,9 +273,9 @@ mod tests {
         {
             check_key(&format!("inbox/{spelt}/x.toml"), Some((None, "x")));
         }
-        let meant = |spelt: &str| InboxFolder::from_name(spelt).map(|found| folder(&found.team));
-        assert_eq!(meant("v%69sion").as_deref(), Some("vision"));
-        assert_eq!(meant("vision%20"), None, "nobody sees the blank");
+        let team_folder = |spelt: &str| InboxFolder::from_name(spelt).map(|found| folder(&found.team));
+        assert_eq!(team_folder("v%69sion").as_deref(), Some("vision"));
+        assert_eq!(team_folder("vision%20"), None, "nobody sees the blank");
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Where the documents of a job lie.
+//! The keys of a job's documents.
 //!
-//! Team and job are one part of a key each, written as the team of a budget is.
+//! Team and job are one part of a key each, spelt as the team of a budget.
 
 use jobs::JobId;
 use model::id::TeamName;
@@ -8,11 +8,10 @@ use model::id::TeamName;
 use crate::budgets::folder;
 use crate::budgets::list::team_of;
 
-/// What a job's machine writes. In IAM `*` matches `/` too: only a first folder of its own keeps a machine's role out of `jobs/`
-/// (IAM user guide, "IAM JSON policy elements: Resource").
+/// Written by a job's machine. In IAM `*` matches `/` too: only a separate top folder keeps a machine's role out of `jobs/` (IAM user
+/// guide, "IAM JSON policy elements: Resource").
 const ATTEMPTS: &str = "attempts/";
 
-/// Which document of a job.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum JobDocument {
     Spec,
@@ -41,7 +40,7 @@ pub(super) fn jobs_folder(team: &TeamName) -> String {
     format!("jobs/{}/", folder(team))
 }
 
-/// The team of a folder right under `jobs/`; `None` where Curfew would not write it so.
+/// The team of a folder directly under `jobs/`; `None` if Curfew would spell it differently.
 pub(super) fn team_of_folder(folder: &str) -> Option<TeamName> {
     let team = TeamName::new(team_of(folder.strip_prefix("jobs/")?.strip_suffix('/')?)?);
     (!team.as_str().is_empty() && jobs_folder(&team) == folder).then_some(team)
@@ -51,7 +50,7 @@ pub(super) fn active_key(job: &JobId) -> String {
     format!("active/{}", path(job))
 }
 
-/// What an attempt uploads of its outputs: in no folder of documents, for people name them.
+/// The outputs of an attempt: apart from documents, because people choose their names.
 pub(super) fn outputs_folder(job: &JobId, attempt: u32) -> String {
     format!("outputs/{}/{attempt}/", path(job))
 }
@@ -60,15 +59,15 @@ fn path(job: &JobId) -> String {
     format!("{}/{}", folder(&job.team), folder(&TeamName::new(job.job.as_str())))
 }
 
-/// The job that `<team>/<job>` of a key names; `None` where it names none.
+/// The job that `<team>/<job>` of a key names; `None` if it names none.
 pub(super) fn team_and_job(path: &str) -> Option<JobId> {
     let (team, job) = path.split_once('/')?;
     let job = JobId::read(&format!("{}/{}", team_of(team)?, team_of(job)?)).ok()?;
-    // Only what is written so is of Curfew.
+    // Only Curfew's own spelling counts.
     (self::path(&job) == path).then_some(job)
 }
 
-/// The job that an object under `jobs/` is of; `None` where it is of none.
+/// The job of an object under `jobs/`; `None` if it belongs to none.
 #[must_use]
 pub fn job_of_key(key: &str) -> Option<JobId> {
     let (team, rest) = key.strip_prefix("jobs/")?.split_once('/')?;

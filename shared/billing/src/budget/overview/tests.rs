@@ -17,7 +17,7 @@ fn usd(usd: f64) -> Amount {
 }
 
 /// Of vision, five minutes old: 84 % of $5,000 are spent.
-fn standing() -> Budget {
+fn within_budget() -> Budget {
     Budget {
         team: Some("vision".into()),
         month: "2026-11".to_owned(),
@@ -33,7 +33,7 @@ fn standing() -> Budget {
 }
 
 fn spent(amount: f64, verdict: BudgetVerdict) -> Budget {
-    Budget { spent_usd: usd(amount), verdict, ..standing() }
+    Budget { spent_usd: usd(amount), verdict, ..within_budget() }
 }
 
 fn of(documents: &[(&str, Budget)], config: &str, period: BudgetMonth) -> BudgetOverview {
@@ -68,13 +68,13 @@ fn figures_hold_for_an_hour_or_for_good_once_the_month_is_over() {
 #[test]
 fn the_account_is_first_and_then_whoever_is_nearest_to_the_end() {
     let documents = [
-        ("account", Budget { budget_usd: None, ..standing() }),
+        ("account", Budget { budget_usd: None, ..within_budget() }),
         ("little", spent(10.0, BudgetVerdict::Ok)),
         ("much", spent(6_000.0, BudgetVerdict::Hold)),
-        ("free", Budget { budget_usd: None, spent_usd: usd(9_000.0), ..standing() }),
-        ("cheap", Budget { budget_usd: None, spent_usd: usd(1.0), ..standing() }),
-        ("reserved", Budget { as_of: None, ..standing() }),
-        ("untagged", Budget { budget_usd: None, spent_usd: usd(2.0), ..standing() }),
+        ("free", Budget { budget_usd: None, spent_usd: usd(9_000.0), ..within_budget() }),
+        ("cheap", Budget { budget_usd: None, spent_usd: usd(1.0), ..within_budget() }),
+        ("reserved", Budget { as_of: None, ..within_budget() }),
+        ("untagged", Budget { budget_usd: None, spent_usd: usd(2.0), ..within_budget() }),
     ];
     let overview = of(&documents, "[teams.new]\nmonthly_budget_usd = 1\n[teams.other]\n", november());
     let names: Vec<String> = overview.rows.iter().map(BudgetRow::name).collect();
@@ -95,45 +95,45 @@ fn nothing_of_a_past_month_is_missed_but_what_was_there() {
 fn what_nobody_can_say_comes_before_who_is_over() {
     let account = ("account", spending(&["vision"]));
     let conclusion = |budget: Budget| of(&[account.clone(), ("vision", budget)], "", november()).conclusion();
-    assert_eq!(conclusion(standing()), BudgetConclusion::WithinBudget);
+    assert_eq!(conclusion(within_budget()), BudgetConclusion::WithinBudget);
     for verdict in [BudgetVerdict::Notify, BudgetVerdict::Hold, BudgetVerdict::Stop] {
         assert_eq!(conclusion(spent(5_000.0, verdict)), BudgetConclusion::OverBudget);
         let stale = Budget { as_of: Some(time("2026-11-20T00:00:00Z")), ..spent(5_000.0, verdict) };
         assert_eq!(conclusion(stale), BudgetConclusion::Unknown);
     }
-    assert_eq!(of(&[("vision", standing())], "", november()).conclusion(), BudgetConclusion::Unknown);
+    assert_eq!(of(&[("vision", within_budget())], "", november()).conclusion(), BudgetConclusion::Unknown);
 }
 
 #[test]
 fn stale_and_absent_say_what_to_do() {
-    let old = Budget { as_of: Some(time("2026-11-21T20:50:00Z")), ..standing() };
+    let old = Budget { as_of: Some(time("2026-11-21T20:50:00Z")), ..within_budget() };
     let overview =
         of(&[("account", old.clone()), ("vision", old)], "[teams.nlp]\nmonthly_budget_usd = 1\n", november());
     insta::assert_snapshot!(overview.problems().join("\n"), @r"
-    (account), vision: the figures are older than 1h; nothing ends and no job is launched on them. enforce-budgets should run every 15 minutes: curfew doctor says whether it does
+    (account), vision: the figures are older than 1h; nothing is stopped and no job is launched by them. enforce-budgets should run every 15 minutes: curfew doctor says whether it does
     nlp: nothing is known of 2026-11 yet; enforce-budgets writes it every 15 minutes: curfew doctor says whether it runs
     ");
     let ages: Vec<String> = overview.rows.iter().map(|row| overview.how_old(row)).collect();
     assert_eq!(ages, ["4h ago: stale", "4h ago: stale", "never"]);
     let october = BudgetMonth::named("2026-10", &Config::default()).unwrap();
-    let unclosed = Budget { as_of: Some(time("2026-10-30T00:00:00Z")), ..standing() };
+    let unclosed = Budget { as_of: Some(time("2026-10-30T00:00:00Z")), ..within_budget() };
     insta::assert_snapshot!(of(&[("account", unclosed)], "", october).problems().join("\n"), @"(account): the last figures are of more than 1h before 2026-10 ended, and what was spent after them is not in them; the ledger of that month may have it: s3://<state bucket>/ledger/2026-10/");
 }
 
 #[test]
 fn what_follows_is_said_as_far_as_it_is_enforced() {
     let follows = |verdict, mode| one(Budget { mode, ..spent(5_000.0, verdict) }).consequence();
-    assert_eq!(follows(BudgetVerdict::Notify, Mode::Observe), "over: people are told");
+    assert_eq!(follows(BudgetVerdict::Notify, Mode::Observe), "over: notify only");
     assert_eq!(follows(BudgetVerdict::Hold, Mode::Enforce), "over: no new jobs");
-    assert_eq!(follows(BudgetVerdict::Hold, Mode::Observe), "over: no new jobs, if it were enforced");
-    assert_eq!(follows(BudgetVerdict::Stop, Mode::Enforce), "over: instances end");
-    assert_eq!(one(standing()).consequence(), "ok");
+    assert_eq!(follows(BudgetVerdict::Hold, Mode::Observe), "over: no new jobs in enforce mode");
+    assert_eq!(follows(BudgetVerdict::Stop, Mode::Enforce), "over: instances are stopped");
+    assert_eq!(one(within_budget()).consequence(), "ok");
     assert_eq!(
-        one(Budget { forecast_usd: Some(usd(5_000.0)), ..standing() }).consequence(),
-        "ok; the forecast is over"
+        one(Budget { forecast_usd: Some(usd(5_000.0)), ..within_budget() }).consequence(),
+        "ok; the forecast exceeds it"
     );
-    assert_eq!(one(Budget { budget_usd: None, ..standing() }).consequence(), "no budget");
-    assert_eq!(one(Budget { as_of: None, ..standing() }).consequence(), "nobody can say");
+    assert_eq!(one(Budget { budget_usd: None, ..within_budget() }).consequence(), "no budget");
+    assert_eq!(one(Budget { as_of: None, ..within_budget() }).consequence(), "unknown");
 }
 
 fn lines(row: &BudgetRow) -> String {
@@ -158,11 +158,11 @@ fn every_figure_is_said_with_what_it_is_based_on() {
             until: "2026-11-20".to_owned(),
             ..CostExplorerFigures::default()
         }),
-        ..standing()
+        ..within_budget()
     };
     insta::assert_snapshot!(lines(&one(budget)), @r"
     budget     $5,000.00  
-    spent      $4,210.13  84 % of the budget; up to $3.20 more, as nobody saw when some of it ended; and what ran after 2026-11-21 22:30 UTC is not in it
+    spent      $4,210.13  84 % of the budget; up to $3.20 more, because some stops were not observed; and what ran after 2026-11-21 22:30 UTC is not in it
     reserved     $120.00  for 1 job
     left         $789.87  
     forecast   $4,900.00  98 % of the budget; as the last 7 days
@@ -170,7 +170,7 @@ fn every_figure_is_said_with_what_it_is_based_on() {
     verdict               ok
     billed     $4,000.00  by Cost Explorer for the GPU instances, 2026-11-01 to before 2026-11-20 (UTC); the ledger says the same. All of EC2 and EBS: $4,500.00
     ");
-    let unlimited = Budget { budget_usd: None, remaining_usd: None, forecast_usd: None, ..standing() };
+    let unlimited = Budget { budget_usd: None, remaining_usd: None, forecast_usd: None, ..within_budget() };
     insta::assert_snapshot!(lines(&one(unlimited)), @r"
     budget             -  none; the configuration sets it: monthly_budget_usd in [teams.vision]
     spent      $4,210.13  
@@ -179,8 +179,8 @@ fn every_figure_is_said_with_what_it_is_based_on() {
     burns now   $12.30/h  as far as prices are known
     verdict               no budget
     ");
-    assert_eq!(lines(&one(Budget { as_of: None, ..standing() })), "");
-    let closed = Budget { as_of: Some(time("2026-11-30T23:55:00Z")), ..standing() };
+    assert_eq!(lines(&one(Budget { as_of: None, ..within_budget() })), "");
+    let closed = Budget { as_of: Some(time("2026-11-30T23:55:00Z")), ..within_budget() };
     let closed = BudgetRow::from_document(&holder("vision"), Some(closed), &november(), time("2026-12-24T00:00:00Z"));
     assert!(!lines(&closed).contains("forecast") && !lines(&closed).contains("burns"));
 }
@@ -194,7 +194,7 @@ fn what_has_no_price_is_named_as_far_as_somebody_reads_it() {
             what: "g9".to_owned(),
             seconds: 7_200,
         };
-        one(Budget { unpriced: vec![unpriced; count], ..standing() }).unpriced()
+        one(Budget { unpriced: vec![unpriced; count], ..within_budget() }).unpriced()
     };
     assert_eq!(one(0), [""; 0]);
     assert_eq!(one(1), ["i-0abc (g9, us-east-1) for 2h"]);
@@ -202,7 +202,7 @@ fn what_has_no_price_is_named_as_far_as_somebody_reads_it() {
 }
 
 fn spending(teams: &[&str]) -> Budget {
-    Budget { teams: teams.iter().map(|team| ((*team).to_owned(), usd(1.0))).collect(), ..standing() }
+    Budget { teams: teams.iter().map(|team| ((*team).to_owned(), usd(1.0))).collect(), ..within_budget() }
 }
 
 #[test]
@@ -220,9 +220,9 @@ fn a_team_that_is_gone_is_no_trouble() {
     check(spending(&["vision"]), "[teams.ghost]\n", trouble);
     check(Budget { as_of: Some(time("2026-11-20T00:00:00Z")), ..spending(&[]) }, "", trouble);
     check(Budget { as_of: None, ..spending(&[]) }, "", trouble);
-    let all = Budget { teams: (0..HOLDERS_MAX).map(|team| (team.to_string(), usd(1.0))).collect(), ..standing() };
+    let all = Budget { teams: (0..HOLDERS_MAX).map(|team| (team.to_string(), usd(1.0))).collect(), ..within_budget() };
     check(all, "", trouble);
-    let overview = of(&[("account", spending(&[])), ("ghost", old), ("vision", standing())], "", november());
+    let overview = of(&[("account", spending(&[])), ("ghost", old), ("vision", within_budget())], "", november());
     let last = overview.rows.last().unwrap();
     assert_eq!((last.name().as_str(), last.consequence(), last.over), ("ghost", "not configured any more", false));
     assert_eq!(overview.how_old(last), "2d ago");
@@ -232,7 +232,7 @@ fn a_team_that_is_gone_is_no_trouble() {
 #[test]
 fn a_stranger_hears_who_there_is() {
     let check = |team: &str, account: Budget, config: &str| {
-        let documents = BTreeMap::from([(BudgetHolder::Account, account), (holder("ghost"), standing())]);
+        let documents = BTreeMap::from([(BudgetHolder::Account, account), (holder("ghost"), within_budget())]);
         unknown_team_message(&holder(team), &documents, &Config::read(config).unwrap(), &november(), time(NOW))
             .unwrap_or_default()
     };
@@ -250,7 +250,7 @@ fn a_stranger_hears_who_there_is() {
         assert_eq!(check(known, teams(), "[teams.research]\n"), "", "{known}");
     }
     let old = Budget { as_of: Some(time("2026-11-20T00:00:00Z")), ..teams() };
-    assert_eq!(check("vison", old, ""), "", "nobody can say");
+    assert_eq!(check("vison", old, ""), "", "unknown");
     let many: Vec<String> = (10..33).map(|team| format!("t{team}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     assert!(check("vison", spending(&many), "").ends_with("t28, t29, 3 more"));
@@ -266,10 +266,10 @@ fn the_table_s_own_names_are_understood() {
 #[test]
 fn the_account_s_document_is_asked_for_only_where_there_is_something_to_explain() {
     let needs = |team: &str, document: Option<&Budget>| needs_account(&holder(team), document, &november(), time(NOW));
-    assert!(!needs("vision", Some(&standing())));
+    assert!(!needs("vision", Some(&within_budget())));
     assert!(needs("vision", None) && !needs("(account)", None));
-    assert!(needs("vision", Some(&Budget { as_of: None, ..standing() })));
-    assert!(needs("vision", Some(&Budget { as_of: Some(time("2026-11-20T00:00:00Z")), ..standing() })));
+    assert!(needs("vision", Some(&Budget { as_of: None, ..within_budget() })));
+    assert!(needs("vision", Some(&Budget { as_of: Some(time("2026-11-20T00:00:00Z")), ..within_budget() })));
 }
 
 #[test]
@@ -280,24 +280,24 @@ fn what_is_more_than_the_figures_say_has_a_plus() {
         what: "g9".to_owned(),
         seconds: 7_200,
     };
-    let unpriced = Budget { unpriced: vec![g9], ..standing() };
-    let uncertain = Budget { uncertain_usd: usd(0.01), ..standing() };
-    let blind = Budget { blind_since: Some(time("2026-11-22T00:10:00Z")), ..standing() };
+    let unpriced = Budget { unpriced: vec![g9], ..within_budget() };
+    let uncertain = Budget { uncertain_usd: usd(0.01), ..within_budget() };
+    let blind = Budget { blind_since: Some(time("2026-11-22T00:10:00Z")), ..within_budget() };
     for budget in [&unpriced, &uncertain, &blind] {
         assert_eq!(one(budget.clone()).spent().unwrap(), "$4,210.13+");
     }
-    let exact = Budget { uncertain_usd: usd(0.009), ..standing() };
+    let exact = Budget { uncertain_usd: usd(0.009), ..within_budget() };
     assert_eq!((one(exact.clone()).spent().unwrap().as_str(), one(exact.clone()).at_least), ("$4,210.13", false));
     assert_eq!(one(Budget { as_of: None, ..unpriced.clone() }).spent(), None);
     let documents = [("account", unpriced.clone()), ("nlp", uncertain), ("blind", blind), ("vision", unpriced)];
-    insta::assert_snapshot!(of(&documents, "", november()).footnote().unwrap(), @"+ at least so much: something has no known price, and is in no figure ((account), vision); nobody saw when something ended (nlp); something that runs was not seen lately (blind)");
+    insta::assert_snapshot!(of(&documents, "", november()).footnote().unwrap(), @"+ at least so much: something has no known price, and is in no figure ((account), vision); a stop was not observed (nlp); something that runs was not seen lately (blind)");
     assert_eq!(of(&[("account", exact)], "", november()).footnote(), None);
 }
 
 #[test]
 fn where_a_budget_is_set_is_named() {
     let unset = |team: &str| {
-        let budget = Budget { budget_usd: None, ..standing() };
+        let budget = Budget { budget_usd: None, ..within_budget() };
         BudgetRow::from_document(&holder(team), Some(budget), &november(), time(NOW)).facts().remove(0).words
     };
     assert_eq!(unset("research"), "none; the configuration sets it: monthly_budget_usd in [teams.research]");
@@ -319,8 +319,8 @@ fn whoever_is_over_hears_by_how_much_and_whoever_is_not_how_to_stay_under() {
 
 #[test]
 fn a_first_month_says_since_when_the_ledger_is_kept() {
-    let first = Budget { ledger_since: Some(time("2026-11-20T10:00:00Z")), ..standing() };
-    let said = "the ledger is kept since 2026-11-20 10:00 UTC: what ended before is not in it";
+    let first = Budget { ledger_since: Some(time("2026-11-20T10:00:00Z")), ..within_budget() };
+    let said = "the ledger starts at 2026-11-20 10:00 UTC: what stopped before is not in it";
     assert!(lines(&one(first)).contains(said));
-    assert!(!lines(&one(standing())).contains("ledger"));
+    assert!(!lines(&one(within_budget())).contains("ledger"));
 }

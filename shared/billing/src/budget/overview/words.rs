@@ -22,16 +22,14 @@ const KNOWN_NAMED_MAX: usize = 20;
 /// One line about a budget: what it is of, the figure, and what is to be said of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetFigure {
-    /// Of what.
     pub label: &'static str,
-    /// The figure; empty where there is none.
+    /// The figure; empty if there is none.
     pub figure: String,
     /// The rest.
     pub words: String,
 }
 
 impl BudgetRow {
-    /// Whose it is.
     #[must_use]
     pub fn name(&self) -> String {
         match &self.team {
@@ -43,8 +41,8 @@ impl BudgetRow {
     /// What follows from where it stands, in a few words.
     #[must_use]
     pub fn consequence(&self) -> &'static str {
-        let Some(budget) = self.standing.as_ref().filter(|_| self.state != BudgetDataState::Absent) else {
-            return "nobody can say";
+        let Some(budget) = self.budget.as_ref().filter(|_| self.state != BudgetDataState::Absent) else {
+            return "unknown";
         };
         if self.state == BudgetDataState::Gone {
             return "not configured any more";
@@ -54,21 +52,21 @@ impl BudgetRow {
             BudgetVerdict::Ok if budget.budget_usd.is_none() => "no budget",
             BudgetVerdict::Ok if self.over => "over",
             BudgetVerdict::Ok if self.forecast_percent.is_some_and(|percent| percent >= 100) => {
-                "ok; the forecast is over"
+                "ok; the forecast exceeds it"
             }
             BudgetVerdict::Ok => "ok",
-            BudgetVerdict::Notify => "over: people are told",
+            BudgetVerdict::Notify => "over: notify only",
             BudgetVerdict::Hold if is_enforced => "over: no new jobs",
-            BudgetVerdict::Hold => "over: no new jobs, if it were enforced",
-            BudgetVerdict::Stop if is_enforced => "over: instances end",
-            BudgetVerdict::Stop => "over: instances would end, if it were enforced",
+            BudgetVerdict::Hold => "over: no new jobs in enforce mode",
+            BudgetVerdict::Stop if is_enforced => "over: instances are stopped",
+            BudgetVerdict::Stop => "over: instances would be stopped in enforce mode",
         }
     }
 
     /// Every figure of the budget, in the order in which they explain each other; nothing where there are none.
     #[must_use]
     pub fn facts(&self) -> Vec<BudgetFigure> {
-        let Some(budget) = self.standing.as_ref().filter(|_| self.state != BudgetDataState::Absent) else {
+        let Some(budget) = self.budget.as_ref().filter(|_| self.state != BudgetDataState::Absent) else {
             return Vec::new();
         };
         let fact = |label, amount: Option<Amount>, words: String| BudgetFigure {
@@ -82,7 +80,7 @@ impl BudgetRow {
         facts.push(fact("spent", Some(budget.spent_usd), spent(budget, self.percent)));
         if let Some(since) = budget.ledger_since {
             let words = format!(
-                "the ledger is kept since {}: what ended before is not in it",
+                "the ledger starts at {}: what stopped before is not in it",
                 since.strftime("%Y-%m-%d %H:%M UTC")
             );
             facts.push(BudgetFigure { label: "since", figure: String::new(), words });
@@ -130,7 +128,7 @@ impl BudgetRow {
     /// What is spent, for a table: with a plus where it may be more.
     #[must_use]
     pub fn spent(&self) -> Option<String> {
-        let budget = self.standing.as_ref().filter(|_| self.state != BudgetDataState::Absent)?;
+        let budget = self.budget.as_ref().filter(|_| self.state != BudgetDataState::Absent)?;
         Some(format!("{}{}", budget.spent_usd, if self.at_least { "+" } else { "" }))
     }
 
@@ -179,7 +177,7 @@ impl BudgetRow {
     /// What is in no figure, as nobody knows its price; a line each, and one for all that there are besides.
     #[must_use]
     pub fn unpriced(&self) -> Vec<String> {
-        let Some(budget) = &self.standing else { return Vec::new() };
+        let Some(budget) = &self.budget else { return Vec::new() };
         let named = budget.unpriced.iter().take(UNPRICED_NAMED_MAX).map(|one| {
             let ran =
                 duration::format_duration(SignedDuration::from_secs(i64::try_from(one.seconds).unwrap_or(i64::MAX)));
@@ -205,7 +203,7 @@ fn joined<const PARTS: usize>(parts: [String; PARTS]) -> String {
 fn spent(budget: &Budget, percent: Option<u64>) -> String {
     let uncertain = match budget.uncertain_usd {
         Amount::ZERO => String::new(),
-        uncertain => format!("up to {uncertain} more, as nobody saw when some of it ended"),
+        uncertain => format!("up to {uncertain} more, because some stops were not observed"),
     };
     let unseen = budget
         .blind_since
@@ -238,17 +236,17 @@ impl BudgetOverview {
         }
     }
 
-    /// What a plus means after what is spent; `None` where there is none.
+    /// What a plus means after what is spent; `None` if there is none.
     #[must_use]
     pub fn footnote(&self) -> Option<String> {
         let of = |is: &dyn Fn(&Budget) -> bool, why: &str| {
-            let has = |row: &&BudgetRow| row.at_least && row.standing.as_ref().is_some_and(is);
+            let has = |row: &&BudgetRow| row.at_least && row.budget.as_ref().is_some_and(is);
             let names: Vec<String> = self.rows.iter().filter(has).map(BudgetRow::name).collect();
             (!names.is_empty()).then(|| format!("{why} ({})", names.join(", ")))
         };
         let reasons = [
             of(&has_unpriced, "something has no known price, and is in no figure"),
-            of(&has_uncertain, "nobody saw when something ended"),
+            of(&has_uncertain, "a stop was not observed"),
             of(&|budget| budget.blind_since.is_some(), "something that runs was not seen lately"),
         ];
         let reasons: Vec<String> = reasons.into_iter().flatten().collect();
@@ -274,7 +272,7 @@ impl BudgetOverview {
                 )
             } else {
                 format!(
-                    "{names}: the figures are older than {}; nothing ends and no job is launched on them. \
+                    "{names}: the figures are older than {}; nothing is stopped and no job is launched by them. \
                      enforce-budgets should run every 15 minutes: curfew doctor says whether it does",
                     duration::format_duration(crate::budget::STALE_AFTER)
                 )

@@ -1,10 +1,10 @@
 use std::sync::Mutex;
 
 use model::curfew_tags::STOPPED;
-use model::id::{Region, ResourceId};
-use model::instance::{Instance, InstanceState, InstanceTypeFacts, PurchaseOption};
+use model::fixture::untagged;
+use model::instance::{Instance, InstanceState, InstanceTypeFacts};
 use model::mark::Mark;
-use model::rule::Rule;
+use model::rule::{ResourceAction, Rule};
 use plan::{Evidence, ResolvedEvidence};
 
 use super::*;
@@ -16,31 +16,17 @@ fn mark() -> Mark {
     MARK.parse().unwrap()
 }
 
-fn stop(mark: Option<Mark>) -> Action {
-    Action::Stop { mark, stopped: "idle 2026-09-01T12:00:00Z".to_owned() }
+fn stop(mark: Option<Mark>) -> InstanceAction {
+    InstanceAction::Stop { mark, stopped: "idle 2026-09-01T12:00:00Z".to_owned() }
 }
 
 /// A step to enforce on i-0abc, which runs.
-fn step(action: Action, tags: &[(&str, &str)]) -> Step {
-    let seen = Instance {
-        id: ResourceId::from("i-0abc"),
-        region: Region::from("us-east-1"),
-        instance_type: "g5.xlarge".into(),
-        state: InstanceState::Running,
-        launched_at: "2026-08-31T12:00:00Z".parse().unwrap(),
-        tags: tags_of(tags),
-        purchase: PurchaseOption::OnDemand,
-        root_on_instance_storage: false,
-        operator: None,
-        prepaid: None,
-        zone: None,
-        plain_linux: true,
-        host: Some("ip-10-0-0-1".to_owned()),
-        state_reason: None,
-        machine: InstanceTypeFacts { instance_storage_gb: 250, ..InstanceTypeFacts::UNKNOWN },
-    };
+fn step(action: InstanceAction, tags: &[(&str, &str)]) -> Step {
+    let seen = untagged().host("ip-10-0-0-1").build();
+    let machine = InstanceTypeFacts { instance_storage_gb: 250, ..InstanceTypeFacts::UNKNOWN };
+    let seen = Instance { tags: tags_of(tags), machine, ..seen };
     let evidence = Evidence::Resolved(ResolvedEvidence { rule: Rule::Idle, mended: true });
-    Step::bare(target("i-0abc"), action, evidence, Mode::Enforce, ObservedResource::Instance(seen))
+    Step::bare(target("i-0abc"), Action::Instance(seen, action), evidence, Mode::Enforce)
 }
 
 /// Carries the step out where EC2 sees the instance as the step does, and every write is taken.
@@ -53,9 +39,9 @@ async fn carried_out_where(
     step: &Step,
     write: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static,
 ) -> (StepOutcome, Vec<String>) {
-    let tags: Vec<(String, String)> =
-        step.seen.tags().iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-    let state = if step.seen.instance().unwrap().state == InstanceState::Stopped { "stopped" } else { "running" };
+    let seen = step.action.instance().unwrap();
+    let tags: Vec<(String, String)> = seen.tags.clone().into_iter().collect();
+    let state = if seen.state == InstanceState::Stopped { "stopped" } else { "running" };
     let (aws, calls) = aws(move |call| {
         let tags: Vec<(&str, &str)> = tags.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         match call.name.as_str() {
@@ -75,7 +61,8 @@ fn after_the_look(calls: &ReplayedCalls) -> Vec<String> {
 
 #[tokio::test]
 async fn a_mark_is_one_tag() {
-    let (outcome, calls) = carried_out(&step(Action::Mark(mark()), &[("Team", "vision"), ("aws:x", "y")])).await;
+    let (outcome, calls) =
+        carried_out(&step(Announcement::Mark(mark()).into(), &[("Team", "vision"), ("aws:x", "y")])).await;
     assert_eq!(outcome, done());
     assert_eq!(calls, ["CreateTags ResourceId.1=i-0abc Tag.1.Key=curfew:marked Tag.1.Value=".to_owned() + MARK]);
 }
@@ -83,7 +70,8 @@ async fn a_mark_is_one_tag() {
 #[tokio::test]
 async fn unmarking_removes_exactly_curfews_keys() {
     let all: &[(&str, &str)] = &[("Team", "vision"), (MARKED, "x"), (STOPPED, "y")];
-    let unmark = |remaining, also: bool| Action::Unmark { remaining, also: also.then_some(STOPPED) };
+    let unmark =
+        |remaining, also: bool| InstanceAction::from(Announcement::Unmark { remaining, also: also.then_some(STOPPED) });
     let kept = "CreateTags ResourceId.1=i-0abc Tag.1.Key=curfew:marked Tag.1.Value=".to_owned() + MARK;
     let table = [
         (unmark(None, false), all, vec!["DeleteTags ResourceId.1=i-0abc Tag.1.Key=curfew:marked"]),
@@ -139,7 +127,7 @@ async fn a_mark_that_stays_does_not_undo_the_stop() {
 #[tokio::test]
 async fn nothing_ends_without_its_trace() {
     let refuse = |_: &ReplayedCall| ReplayAnswer::error("UnauthorizedOperation", "No");
-    for action in [stop(None), Action::Terminate { mark: Some(mark()) }] {
+    for action in [stop(None), InstanceAction::Terminate { mark: Some(mark()) }] {
         let (outcome, calls) = carried_out_where(&step(action, &[]), refuse).await;
         assert_eq!(outcome.kind, OutcomeKind::Failed);
         assert!(outcome.error.unwrap().contains("grant ec2:CreateTags"));
@@ -149,18 +137,18 @@ async fn nothing_ends_without_its_trace() {
 
 #[tokio::test]
 async fn a_termination_marks_only_where_it_was_not_announced() {
-    let (outcome, calls) = carried_out(&step(Action::Terminate { mark: None }, &[(MARKED, MARK)])).await;
+    let (outcome, calls) = carried_out(&step(InstanceAction::Terminate { mark: None }, &[(MARKED, MARK)])).await;
     assert_eq!((outcome, calls), (done(), vec!["TerminateInstances InstanceId.1=i-0abc".to_owned()]));
-    let (outcome, calls) = carried_out(&step(Action::Terminate { mark: Some(mark()) }, &[])).await;
+    let (outcome, calls) = carried_out(&step(InstanceAction::Terminate { mark: Some(mark()) }, &[])).await;
     assert_eq!(outcome, done());
     assert_eq!(calls[0], "CreateTags ResourceId.1=i-0abc Tag.1.Key=curfew:marked Tag.1.Value=".to_owned() + MARK);
     assert_eq!(calls[1..], ["TerminateInstances InstanceId.1=i-0abc"]);
 }
 
 fn start() -> Step {
-    let stopped = step(Action::Start, &[(STOPPED, "hours 2026-08-31T20:00:00Z")]);
-    let seen = Instance { state: InstanceState::Stopped, ..stopped.seen.instance().unwrap().clone() };
-    Step { seen: ObservedResource::Instance(seen), ..stopped }
+    let step = step(InstanceAction::Start, &[(STOPPED, "hours 2026-08-31T20:00:00Z")]);
+    let seen = Instance { state: InstanceState::Stopped, ..step.action.instance().unwrap().clone() };
+    Step { action: Action::Instance(seen, InstanceAction::Start), ..step }
 }
 
 #[tokio::test]
@@ -205,7 +193,7 @@ async fn protection_against_stopping_is_a_failure_in_ec2s_words() {
 /// Carries out a step whose write is answered like that, of an instance that is in this state by then.
 async fn after_a_write(step: &Step, write: ReplayAnswer, by_then: &str) -> (StepOutcome, Vec<String>) {
     let answers = Mutex::new(Some(write));
-    let tags: Vec<(String, String)> = step.seen.tags().clone().into_iter().collect();
+    let tags: Vec<(String, String)> = step.action.instance().unwrap().tags.clone().into_iter().collect();
     let by_then = by_then.to_owned();
     let (aws, calls) = aws(move |call| {
         let tags: Vec<(&str, &str)> = tags.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
@@ -235,14 +223,14 @@ async fn what_was_carried_out_and_not_answered_is_done() {
     let table = [
         (step(stop(None), &[(MARKED, MARK)]), "stopped"),
         (step(stop(None), &[(MARKED, MARK)]), "stopping"),
-        (step(Action::Terminate { mark: None }, &[(MARKED, MARK)]), "shutting-down"),
+        (step(InstanceAction::Terminate { mark: None }, &[(MARKED, MARK)]), "shutting-down"),
         (start(), "running"),
     ];
     for (step, by_then) in table {
         for answer in [nothing(), in_trouble()] {
             let (outcome, calls) = after_a_write(&step, answer, by_then).await;
             assert_eq!(outcome, done(), "{by_then}");
-            let marked_stop = matches!(step.action, Action::Stop { .. });
+            let marked_stop = step.action.ending() == Some(ResourceAction::Stop);
             assert_eq!(
                 calls.last().unwrap() == "DeleteTags",
                 marked_stop,
@@ -266,10 +254,10 @@ async fn what_was_not_answered_and_not_carried_out_has_failed() {
 #[tokio::test]
 async fn observing_looks_and_writes_nothing() {
     let actions = [
-        Action::Mark(mark()),
-        Action::Unmark { remaining: None, also: Some(STOPPED) },
+        Announcement::Mark(mark()).into(),
+        Announcement::Unmark { remaining: None, also: Some(STOPPED) }.into(),
         stop(Some(mark())),
-        Action::Terminate { mark: None },
+        InstanceAction::Terminate { mark: None },
     ];
     for action in actions {
         let step = Step { mode: Mode::Observe, ..step(action, &[(MARKED, MARK), (STOPPED, "x")]) };
@@ -284,7 +272,7 @@ async fn observing_looks_and_writes_nothing() {
 async fn what_is_only_told_calls_nothing() {
     for (mode, expected) in [(Mode::Enforce, OutcomeKind::Done), (Mode::Observe, OutcomeKind::Observed)] {
         let (aws, calls) = aws(|_| ReplayAnswer::error("Unexpected", "call"));
-        let outcome = carry_out(&aws, &Step { mode, ..step(Action::Notify, &[]) }).await;
+        let outcome = carry_out(&aws, &Step { mode, ..step(Announcement::Notify.into(), &[]) }).await;
         assert_eq!((outcome, calls.names()), (StepOutcome::from_kind(expected), Vec::new()));
     }
 }
@@ -324,7 +312,7 @@ async fn what_ec2_does_not_know_is_not_gone() {
     for outcome in [empty, unknown] {
         assert_eq!(outcome.kind, OutcomeKind::Failed);
         let error = outcome.error.unwrap();
-        assert!(error.contains("i-0abc") && error.ends_with("the next run looks again"), "{error}");
+        assert!(error.contains("i-0abc") && error.ends_with("this does not mean that it is gone"), "{error}");
     }
 }
 

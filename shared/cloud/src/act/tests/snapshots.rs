@@ -1,6 +1,6 @@
 use model::curfew_tags::{DELETED_AT, PROTECTED, RESTORE, SNAPSHOT_OF};
 use model::volume::{Snapshot, SnapshotState};
-use plan::Evidence;
+use plan::{Evidence, SnapshotAction};
 
 use super::*;
 use crate::replay::{ReplayAnswer, ReplayedCall, attached_xml, aws, page_of, snapshot_xml, volume_xml};
@@ -17,7 +17,7 @@ const DELETION: &str = "DeleteSnapshot SnapshotId=snap-1";
 type Said = (fn() -> ReplayAnswer, &'static str);
 
 /// A step to enforce on snap-1, of a volume that is gone.
-fn step(action: Action, tags: &[(&str, &str)]) -> Step {
+fn step(action: SnapshotAction, tags: &[(&str, &str)]) -> Step {
     let seen = Snapshot {
         id: "snap-1".into(),
         region: "us-east-1".into(),
@@ -32,16 +32,15 @@ fn step(action: Action, tags: &[(&str, &str)]) -> Step {
         deleted_at: DELETED.parse().unwrap(),
         expires_at: "2026-09-20T12:00:00Z".parse().unwrap(),
     };
-    Step::bare(target("snap-1"), action, evidence, Mode::Enforce, ObservedResource::Snapshot(seen))
+    Step::bare(target("snap-1"), Action::Snapshot(seen, action), evidence, Mode::Enforce)
 }
 
 fn deletion() -> Step {
-    let at = "2026-09-21T12:00:00Z".parse().unwrap();
-    step(Action::Delete { safety: None, expiring: Vec::new(), at }, DATED)
+    step(SnapshotAction::Delete, DATED)
 }
 
 fn date() -> Step {
-    step(Action::Date { key: DELETED_AT, at: DELETED.parse().unwrap() }, OF_IT)
+    step(SnapshotAction::TagDeletedAt(DELETED.parse().unwrap()), OF_IT)
 }
 
 fn page(item: String) -> ReplayAnswer {
@@ -58,7 +57,8 @@ async fn carried_out_where(
     step: &Step,
     answer: impl Fn(&ReplayedCall) -> Option<ReplayAnswer> + Send + Sync + 'static,
 ) -> (StepOutcome, Vec<String>) {
-    let tags: Vec<(String, String)> = step.seen.tags().clone().into_iter().collect();
+    let Action::Snapshot(seen, _) = &step.action else { panic!("a snapshot") };
+    let tags: Vec<(String, String)> = seen.tags.clone().into_iter().collect();
     let (aws, calls) = aws(move |call| {
         let tags: Vec<(&str, &str)> = tags.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         answer(call).unwrap_or_else(|| match call.name.as_str() {
@@ -117,7 +117,7 @@ async fn only_ec2s_word_says_that_the_volume_is_gone() {
     };
     let unsure: [Said; 9] = [
         (denied, "grant ec2:DescribeVolumes"),
-        (throttled, "the next run tries again"),
+        (throttled, "the account makes too many calls"),
         (|| cut_off("DescribeVolumes", "volumeSet"), "the answer ends within an element"),
         (|| page_of("volumeSet", &[], None), "EC2 answered without vol-0abc"),
         (another, "EC2 answered without vol-0abc"),
@@ -250,8 +250,8 @@ async fn observing_looks_and_writes_nothing() {
         assert_eq!((outcome, &calls[..]), (StepOutcome::from_kind(OutcomeKind::Observed), &looks[..]));
         let (outcome, calls) = carried_out_with(&step, "DescribeVolumes", denied).await;
         assert_eq!((outcome.kind, &calls[..]), (OutcomeKind::Failed, &looks[..]));
-        let told = Step { already_notified: true, ..step };
-        let (outcome, calls) = carried_out_where(&told, |_| None).await;
+        let repeated = Step { already_notified: true, ..step };
+        let (outcome, calls) = carried_out_where(&repeated, |_| None).await;
         assert_eq!((outcome, calls), (StepOutcome::from_kind(OutcomeKind::Observed), Vec::new()));
     }
 }

@@ -3,7 +3,7 @@
 use model::curfew_tags::{KEEP_UNTIL, PROTECTED, SNAPSHOT_OF, UNATTACHED_SINCE};
 use model::mark::Mark;
 use model::volume::{Volume, VolumeState};
-use plan::{Evidence, OrphanedEvidence, SafetySnapshot};
+use plan::{Evidence, OrphanedEvidence, SafetySnapshot, VolumeAction};
 
 use super::*;
 use crate::replay::{ReplayAnswer, ReplayedCall, attached_xml, aws, page_of, snapshot_xml, volume_xml};
@@ -30,8 +30,12 @@ fn mark() -> Mark {
 }
 
 /// A step to enforce on vol-0abc, which is attached to nothing.
-fn step(action: Action, tags: &[(&str, &str)]) -> Step {
-    let seen = Volume {
+fn step(action: VolumeAction, tags: &[(&str, &str)]) -> Step {
+    step_on(volume(tags), action)
+}
+
+fn volume(tags: &[(&str, &str)]) -> Volume {
+    Volume {
         id: "vol-0abc".into(),
         region: "us-east-1".into(),
         zone: "us-east-1a".to_owned(),
@@ -46,7 +50,10 @@ fn step(action: Action, tags: &[(&str, &str)]) -> Step {
         tags: tags_of(tags),
         from_snapshot: None,
         operator: None,
-    };
+    }
+}
+
+fn step_on(seen: Volume, action: VolumeAction) -> Step {
     let evidence = Evidence::Orphaned(OrphanedEvidence {
         unattached_since: SINCE.parse().unwrap(),
         size_gib: 100,
@@ -54,26 +61,23 @@ fn step(action: Action, tags: &[(&str, &str)]) -> Step {
         usd_per_month: None,
         last_attached_to: None,
     });
-    Step::bare(target("vol-0abc"), action, evidence, Mode::Enforce, ObservedResource::Volume(seen))
+    Step::bare(target("vol-0abc"), Action::Volume(seen, action), evidence, Mode::Enforce)
 }
 
 /// The same on i-1 by then.
-fn step_on_attached(action: Action, tags: &[(&str, &str)]) -> Step {
-    let step = step(action, tags);
-    let ObservedResource::Volume(seen) = step.seen else { panic!("a volume") };
-    let seen = Volume { state: VolumeState::InUse, attached_to: vec!["i-1".into()], ..seen };
-    Step { seen: ObservedResource::Volume(seen), ..step }
+fn step_on_attached(action: VolumeAction, tags: &[(&str, &str)]) -> Step {
+    step_on(Volume { state: VolumeState::InUse, attached_to: vec!["i-1".into()], ..volume(tags) }, action)
 }
 
-fn snapshot() -> Action {
-    Action::Snapshot {
+fn snapshot() -> VolumeAction {
+    VolumeAction::Snapshot {
         tags: tags_of(&[("Team", "vision"), (SNAPSHOT_OF, "vol-0abc"), ("curfew:restore", "a,gp3,100,,")]),
     }
 }
 
-fn delete(safety: Option<&str>, expiring: &[&str]) -> Action {
+fn delete(safety: Option<&str>, expiring: &[&str]) -> VolumeAction {
     let kept_until = "2026-10-01T13:00:00Z".parse().unwrap();
-    Action::Delete {
+    VolumeAction::Delete {
         safety: safety.map(|id| SafetySnapshot { snapshot: id.into(), kept_until }),
         expiring: expiring.iter().map(|id| (*id).into()).collect(),
         at: "2026-09-01T13:00:00Z".parse().unwrap(),
@@ -86,7 +90,7 @@ fn volumes(item: String) -> ReplayAnswer {
 
 /// EC2 sees the volume as the step does, has a snapshot from which it can be restored, and takes every write.
 fn as_seen(step: &Step) -> impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static {
-    let ObservedResource::Volume(seen) = &step.seen else { panic!("a volume") };
+    let Action::Volume(seen, _) = &step.action else { panic!("a volume") };
     let tags: Vec<(String, String)> = seen.tags.clone().into_iter().collect();
     let on = seen.attached_to.first().map(ToString::to_string);
     move |call| {
@@ -103,7 +107,7 @@ fn as_seen(step: &Step) -> impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync 
     }
 }
 
-/// Carries the step out where EC2 answers as seen, unless `answer` says otherwise; it is told which call it is, from 0 on.
+/// Carries the step out where EC2 answers as seen, unless `answer` overrides it; it gets the number of the call, from 0 on.
 async fn carried_out_where(
     step: &Step,
     answer: impl Fn(usize, &ReplayedCall) -> Option<ReplayAnswer> + Send + Sync + 'static,
@@ -145,7 +149,7 @@ async fn a_mark_says_since_when_in_the_same_call() {
         (&[(UNATTACHED_SINCE, "2026-08-09T12:00:00Z")], &both),
     ];
     for (tags, expected) in table {
-        let (outcome, calls) = carried_out(&step(Action::Mark(mark()), tags)).await;
+        let (outcome, calls) = carried_out(&step(Announcement::Mark(mark()).into(), tags)).await;
         assert_eq!(outcome, done());
         called(&calls, &[LOOK, expected]);
     }
@@ -153,7 +157,7 @@ async fn a_mark_says_since_when_in_the_same_call() {
 
 #[tokio::test]
 async fn the_first_sight_is_one_tag() {
-    let date = Action::Date { key: UNATTACHED_SINCE, at: SINCE.parse().unwrap() };
+    let date = VolumeAction::TagUnattachedSince(SINCE.parse().unwrap());
     let (outcome, calls) = carried_out(&step(date, &[("Team", "vision")])).await;
     assert_eq!(outcome, done());
     let written = format!("CreateTags ResourceId.1=vol-0abc Tag.1.Key=curfew:unattached-since Tag.1.Value={SINCE}");
@@ -162,12 +166,14 @@ async fn the_first_sight_is_one_tag() {
 
 #[tokio::test]
 async fn unmarking_removes_exactly_what_is_there_of_curfews_keys() {
-    let unmark = |remaining, also: bool| Action::Unmark { remaining, also: also.then_some(UNATTACHED_SINCE) };
+    let unmark = |remaining, also: bool| {
+        VolumeAction::from(Announcement::Unmark { remaining, also: also.then_some(UNATTACHED_SINCE) })
+    };
     let kept = format!("CreateTags ResourceId.1=vol-0abc Tag.1.Key=curfew:marked Tag.1.Value={MARK}");
     let marked = "DeleteTags ResourceId.1=vol-0abc Tag.1.Key=curfew:marked";
     let since = "DeleteTags ResourceId.1=vol-0abc Tag.1.Key=curfew:unattached-since";
     let both = "DeleteTags ResourceId.1=vol-0abc Tag.1.Key=curfew:marked Tag.2.Key=curfew:unattached-since";
-    let table: [(Action, Written, &[&str]); 8] = [
+    let table: [(VolumeAction, Written, &[&str]); 8] = [
         (unmark(None, false), BOTH, &[LOOK, marked]),
         (unmark(None, true), BOTH, &[LOOK, both]),
         (unmark(None, true), &BOTH[..2], &[LOOK, marked]),
@@ -187,7 +193,7 @@ async fn unmarking_removes_exactly_what_is_there_of_curfews_keys() {
 
 #[tokio::test]
 async fn an_unmarking_that_was_not_answered_is_done_where_the_tags_are_gone() {
-    let unmark = step(Action::Unmark { remaining: None, also: Some(UNATTACHED_SINCE) }, BOTH);
+    let unmark = step(Announcement::Unmark { remaining: None, also: Some(UNATTACHED_SINCE) }.into(), BOTH);
     let left: [(Written, OutcomeKind); 3] =
         [(&BOTH[..1], OutcomeKind::Done), (&BOTH[..2], OutcomeKind::Failed), (BOTH, OutcomeKind::Failed)];
     for (left, expected) in left {
@@ -204,9 +210,9 @@ async fn an_unmarking_that_was_not_answered_is_done_where_the_tags_are_gone() {
 /// Every action, and what it is done to.
 fn all() -> Vec<Step> {
     vec![
-        step(Action::Mark(mark()), BOTH),
-        step(Action::Date { key: UNATTACHED_SINCE, at: SINCE.parse().unwrap() }, BOTH),
-        step(Action::Unmark { remaining: None, also: Some(UNATTACHED_SINCE) }, BOTH),
+        step(Announcement::Mark(mark()).into(), BOTH),
+        step(VolumeAction::TagUnattachedSince(SINCE.parse().unwrap()), BOTH),
+        step(Announcement::Unmark { remaining: None, also: Some(UNATTACHED_SINCE) }.into(), BOTH),
         step(snapshot(), BOTH),
         step(delete(Some("snap-1"), &["snap-1"]), BOTH),
         step(delete(None, &["snap-1"]), BOTH),
@@ -302,7 +308,7 @@ async fn a_refused_write_is_a_failure() {
 #[tokio::test]
 async fn observing_looks_and_writes_nothing() {
     for step in all() {
-        let with_safety = matches!(step.action, Action::Delete { safety: Some(_), .. });
+        let with_safety = matches!(step.action, Action::Volume(_, VolumeAction::Delete { safety: Some(_), .. }));
         let looks: &[&str] = if with_safety { &[LOOK, LOOK_AT_SNAPSHOT] } else { &[LOOK] };
         let step = Step { mode: Mode::Observe, ..step };
         let (outcome, calls) = carried_out(&step).await;
@@ -321,7 +327,7 @@ async fn observing_looks_and_writes_nothing() {
 #[tokio::test]
 async fn what_is_only_told_calls_nothing() {
     for (mode, expected) in [(Mode::Enforce, OutcomeKind::Done), (Mode::Observe, OutcomeKind::Observed)] {
-        let (outcome, calls) = carried_out(&Step { mode, ..step(Action::Notify, BOTH) }).await;
+        let (outcome, calls) = carried_out(&Step { mode, ..step(Announcement::Notify.into(), BOTH) }).await;
         assert_eq!(outcome, StepOutcome::from_kind(expected));
         called(&calls, &[]);
     }

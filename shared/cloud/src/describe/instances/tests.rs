@@ -33,11 +33,11 @@ async fn one(instance: &str) -> Instance {
 #[tokio::test]
 async fn a_plain_instance_keeps_what_ec2_says() {
     let tags = [("Team", "vision"), ("aws:autoscaling:groupName", "g"), ("empty", "")];
-    let told = "<privateDnsName>ip-10-0-0-1.ec2.internal</privateDnsName><rootDeviceType>ebs</rootDeviceType>\
+    let xml = "<privateDnsName>ip-10-0-0-1.ec2.internal</privateDnsName><rootDeviceType>ebs</rootDeviceType>\
                 <platformDetails>Linux/UNIX</platformDetails><placement><availabilityZone>us-east-1a</availabilityZone>\
                 <groupName/><tenancy>default</tenancy></placement>\
                 <stateReason><code>Client.UserInitiatedShutdown</code><message>Client.x: y</message></stateReason>";
-    let page = page_of(&instance_xml("i-0abc", "running", &tags, told)).await;
+    let page = page_of(&instance_xml("i-0abc", "running", &tags, xml)).await;
     assert_eq!((page.described.len(), page.spot_requests.len(), page.incomplete, page.next_token), (1, 0, 0, None));
     assert_eq!(page.described[0].private_dns_name.as_deref(), Some("ip-10-0-0-1.ec2.internal"));
     let expected = Instance {
@@ -88,8 +88,8 @@ async fn purchases() {
         ("<capacityBlockId>cb-1</capacityBlockId>".to_owned(), PurchaseOption::CapacityBlock),
         (of("scheduled"), PurchaseOption::OnDemand),
     ];
-    for (told, expected) in table {
-        assert_eq!(one(&running(&told)).await.purchase, expected, "{told}");
+    for (xml, expected) in table {
+        assert_eq!(one(&running(&xml)).await.purchase, expected, "{xml}");
     }
     let page = page_of(&running(&(of("spot") + request))).await;
     assert_eq!(page.spot_requests, BTreeMap::from([("i-0abc".into(), "sir-1".to_owned())]));
@@ -111,23 +111,23 @@ async fn prepaid_capacity_and_other_hardware() {
         (runs("Red Hat Enterprise Linux"), None, false),
         (runs("SUSE Linux"), None, false),
     ];
-    for (told, prepaid, plain_linux) in table {
-        let instance = one(&running(&told)).await;
-        assert_eq!((instance.prepaid, instance.plain_linux), (prepaid, plain_linux), "{told}");
+    for (xml, prepaid, plain_linux) in table {
+        let instance = one(&running(&xml)).await;
+        assert_eq!((instance.prepaid, instance.plain_linux), (prepaid, plain_linux), "{xml}");
     }
 }
 
 #[tokio::test]
 async fn operators_count_where_they_manage() {
-    let by = |told: &str| format!("<operator>{told}</operator>");
+    let by = |xml: &str| format!("<operator>{xml}</operator>");
     let table = [
         (by("<managed>true</managed><principal>eks.amazonaws.com</principal>"), Some("eks.amazonaws.com")),
         (by("<managed>true</managed>"), Some("an AWS service")),
         (by("<managed>false</managed>"), None),
         (by("<principal>eks.amazonaws.com</principal>"), None),
     ];
-    for (told, expected) in table {
-        assert_eq!(one(&running(&told)).await.operator.as_deref(), expected, "{told}");
+    for (xml, expected) in table {
+        assert_eq!(one(&running(&xml)).await.operator.as_deref(), expected, "{xml}");
     }
 }
 
@@ -165,8 +165,8 @@ async fn a_stop_has_a_time_where_ec2_says_it_in_words_that_can_be_read() {
         ("", None),
     ];
     for (reason, expected) in table {
-        let told = format!("<reason>{reason}</reason>");
-        let page = page_of(&instance_xml("i-0abc", "stopped", &[], &told)).await;
+        let xml = format!("<reason>{reason}</reason>");
+        let page = page_of(&instance_xml("i-0abc", "stopped", &[], &xml)).await;
         let found = page.stopped_at.get("i-0abc").map(ToString::to_string);
         assert_eq!(found.as_deref(), expected, "{reason}");
     }

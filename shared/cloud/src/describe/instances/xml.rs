@@ -11,7 +11,7 @@ use crate::describe::document::{XmlAnswer, XmlError, XmlReader, name, operator, 
 
 const ANSWER: XmlAnswer = XmlAnswer { root: "DescribeInstancesResponse", set: "reservationSet" };
 
-/// One instance in EC2's words (EC2 API reference, `Instance`). `None` where the answer leaves the element out.
+/// One instance as EC2 describes it (EC2 API reference, `Instance`). `None` if the answer leaves the element out.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct InstanceXml<'a> {
     pub(super) instance_id: Option<Cow<'a, str>>,
@@ -39,11 +39,11 @@ pub(super) struct InstanceXml<'a> {
     pub(super) managed: Option<bool>,
     /// `operator.principal`
     pub(super) principal: Option<Cow<'a, str>>,
-    /// All of them, those of AWS (`aws:*`) included; one without a value has an empty one.
+    /// All tags, including AWS's own (`aws:*`); an absent value is empty.
     pub(super) tags: Tags,
 }
 
-/// Every instance of the page, in order, to `send_each`; and the token of the next page. Where this fails, `send_each` may have had
+/// Passes every instance of the page, in order, to `send_each`; returns the token of the next page. If this fails, `send_each` may have had
 /// some of the page.
 pub(super) fn read<'a>(body: &'a [u8], mut each: impl FnMut(InstanceXml<'a>)) -> Result<Option<String>, XmlError> {
     ANSWER.read(body, |document| reservation(document, &mut each))
@@ -63,30 +63,30 @@ fn reservation<'a>(document: &mut XmlReader<'a>, each: &mut impl FnMut(InstanceX
 }
 
 fn instance<'a>(document: &mut XmlReader<'a>) -> Result<InstanceXml<'a>, XmlError> {
-    let mut told = InstanceXml::default();
+    let mut item = InstanceXml::default();
     while let Some(child) = document.child()? {
         match name(&child) {
-            "instanceId" => told.instance_id = Some(document.text()?),
-            "instanceType" => told.instance_type = Some(document.text()?),
-            "launchTime" => told.launch_time = Some(document.time("launchTime")?),
-            "instanceState" => told.state = document.text_within("name")?,
-            "reason" => told.transition_reason = Some(document.text()?),
-            "stateReason" => told.state_reason = document.text_within("code")?,
-            "privateDnsName" => told.private_dns_name = Some(document.text()?),
-            "rootDeviceType" => told.root_device_type = Some(document.text()?),
-            "platform" => told.platform = Some(document.text()?),
-            "platformDetails" => told.platform_details = Some(document.text()?),
-            "placement" => [told.zone, told.tenancy] = placement(document)?,
-            "instanceLifecycle" => told.lifecycle = Some(document.text()?),
-            "spotInstanceRequestId" => told.spot_request = Some(document.text()?),
-            "capacityBlockId" => told.capacity_block = Some(document.text()?),
-            "capacityReservationId" => told.capacity_reservation = Some(document.text()?),
-            "operator" => (told.managed, told.principal) = operator(document)?,
-            "tagSet" => document.items(|document| tag(document, &mut told.tags))?,
+            "instanceId" => item.instance_id = Some(document.text()?),
+            "instanceType" => item.instance_type = Some(document.text()?),
+            "launchTime" => item.launch_time = Some(document.time("launchTime")?),
+            "instanceState" => item.state = document.text_within("name")?,
+            "reason" => item.transition_reason = Some(document.text()?),
+            "stateReason" => item.state_reason = document.text_within("code")?,
+            "privateDnsName" => item.private_dns_name = Some(document.text()?),
+            "rootDeviceType" => item.root_device_type = Some(document.text()?),
+            "platform" => item.platform = Some(document.text()?),
+            "platformDetails" => item.platform_details = Some(document.text()?),
+            "placement" => [item.zone, item.tenancy] = placement(document)?,
+            "instanceLifecycle" => item.lifecycle = Some(document.text()?),
+            "spotInstanceRequestId" => item.spot_request = Some(document.text()?),
+            "capacityBlockId" => item.capacity_block = Some(document.text()?),
+            "capacityReservationId" => item.capacity_reservation = Some(document.text()?),
+            "operator" => (item.managed, item.principal) = operator(document)?,
+            "tagSet" => document.items(|document| tag(document, &mut item.tags))?,
             _ => document.skip(&child)?,
         }
     }
-    Ok(told)
+    Ok(item)
 }
 
 /// `availabilityZone` and `tenancy` of the open `placement`.

@@ -9,7 +9,7 @@ use crate::describe::document::{XmlAnswer, XmlError, XmlReader, name, tag};
 
 const ANSWER: XmlAnswer = XmlAnswer { root: "DescribeSnapshotsResponse", set: "snapshotSet" };
 
-/// One snapshot in EC2's words (EC2 API reference, `Snapshot`). `None` where the answer leaves the element out.
+/// One snapshot as EC2 describes it (EC2 API reference, `Snapshot`). `None` if the answer leaves the element out.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct SnapshotXml<'a> {
     pub(super) snapshot_id: Option<Cow<'a, str>>,
@@ -19,11 +19,11 @@ pub(super) struct SnapshotXml<'a> {
     pub(super) start_time: Option<DateTime>,
     /// GiB
     pub(super) volume_size: Option<i32>,
-    /// All of them, those of AWS (`aws:*`) included; one without a value has an empty one.
+    /// All tags, including AWS's own (`aws:*`); an absent value is empty.
     pub(super) tags: Tags,
 }
 
-/// Every snapshot of the page, in order, to `send_each`; and the token of the next page. Where this fails, `send_each` may have had
+/// Passes every snapshot of the page, in order, to `send_each`; returns the token of the next page. If this fails, `send_each` may have had
 /// some of the page.
 pub(super) fn read<'a>(
     body: &'a [u8],
@@ -33,19 +33,19 @@ pub(super) fn read<'a>(
 }
 
 fn snapshot<'a>(document: &mut XmlReader<'a>) -> Result<SnapshotXml<'a>, XmlError> {
-    let mut told = SnapshotXml::default();
+    let mut item = SnapshotXml::default();
     while let Some(child) = document.child()? {
         match name(&child) {
-            "snapshotId" => told.snapshot_id = Some(document.text()?),
-            "volumeId" => told.volume_id = Some(document.text()?),
-            "status" => told.state = Some(document.text()?),
-            "startTime" => told.start_time = Some(document.time("startTime")?),
-            "volumeSize" => told.volume_size = Some(document.value("volumeSize")?),
-            "tagSet" => document.items(|document| tag(document, &mut told.tags))?,
+            "snapshotId" => item.snapshot_id = Some(document.text()?),
+            "volumeId" => item.volume_id = Some(document.text()?),
+            "status" => item.state = Some(document.text()?),
+            "startTime" => item.start_time = Some(document.time("startTime")?),
+            "volumeSize" => item.volume_size = Some(document.value("volumeSize")?),
+            "tagSet" => document.items(|document| tag(document, &mut item.tags))?,
             _ => document.skip(&child)?,
         }
     }
-    Ok(told)
+    Ok(item)
 }
 
 #[cfg(test)]

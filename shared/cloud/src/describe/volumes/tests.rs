@@ -76,21 +76,21 @@ async fn states() {
 
 #[tokio::test]
 async fn operators_count_where_they_manage() {
-    let by = |told: &str| format!("<operator>{told}</operator>");
+    let by = |xml: &str| format!("<operator>{xml}</operator>");
     let table = [
         (by("<managed>true</managed><principal>eks.amazonaws.com</principal>"), Some("eks.amazonaws.com")),
         (by("<managed>true</managed>"), Some("an AWS service")),
         (by("<managed>false</managed>"), None),
         (by("<principal>eks.amazonaws.com</principal>"), None),
     ];
-    for (told, expected) in table {
-        assert_eq!(one(&told).await.operator.as_deref(), expected, "{told}");
+    for (xml, expected) in table {
+        assert_eq!(one(&xml).await.operator.as_deref(), expected, "{xml}");
     }
 }
 
 /// What a volume with these attachments is attached to; `None` where it cannot be judged.
 async fn holders(attachments: &[&str]) -> Option<Vec<String>> {
-    let items: Vec<String> = attachments.iter().map(|told| format!("<item>{told}</item>")).collect();
+    let items: Vec<String> = attachments.iter().map(|xml| format!("<item>{xml}</item>")).collect();
     let item = volume_xml("vol-1", "in-use", &[], &format!("<attachmentSet>{}</attachmentSet>", items.concat()));
     match asked(set(vec![item])).await.0 {
         Ok(volume) => Some(volume.attached_to.iter().map(ToString::to_string).collect()),
@@ -119,8 +119,8 @@ async fn whoever_holds_a_volume_is_named() {
 
 #[tokio::test]
 async fn a_volume_on_something_without_a_name_cannot_be_judged() {
-    for told in ["<status>attached</status>", "", "<instanceId/><associatedResource/>"] {
-        assert_eq!(holders(&[told]).await, None, "{told}");
+    for xml in ["<status>attached</status>", "", "<instanceId/><associatedResource/>"] {
+        assert_eq!(holders(&[xml]).await, None, "{xml}");
     }
     assert_eq!(holders(&["<instanceId>i-1</instanceId>", "<status>attached</status>"]).await, None);
 }

@@ -9,7 +9,7 @@ use crate::describe::document::{XmlAnswer, XmlError, XmlReader, name, operator, 
 
 const ANSWER: XmlAnswer = XmlAnswer { root: "DescribeVolumesResponse", set: "volumeSet" };
 
-/// One volume in EC2's words (EC2 API reference, `Volume`). `None` where the answer leaves the element out.
+/// One volume as EC2 describes it (EC2 API reference, `Volume`). `None` if the answer leaves the element out.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct VolumeXml<'a> {
     pub(super) volume_id: Option<Cow<'a, str>>,
@@ -33,7 +33,7 @@ pub(super) struct VolumeXml<'a> {
     pub(super) managed: Option<bool>,
     /// `operator.principal`
     pub(super) principal: Option<Cow<'a, str>>,
-    /// All of them, those of AWS (`aws:*`) included; one without a value has an empty one.
+    /// All tags, including AWS's own (`aws:*`); an absent value is empty.
     pub(super) tags: Tags,
 }
 
@@ -47,8 +47,8 @@ pub(super) struct AttachmentXml<'a> {
     pub(super) attach_time: Option<DateTime>,
 }
 
-/// Every volume of the page, in order, to `send_each`; and the token of the next page. Where this fails, `send_each` may have had some
-/// of the page.
+/// Passes every volume of the page, in order, to `send_each`; returns the token of the next page. If this fails, `send_each` may have had
+/// some of the page.
 pub(super) fn read<'a>(
     body: &'a [u8],
     mut each: impl FnMut(VolumeXml<'a>) -> Result<(), XmlError>,
@@ -57,43 +57,43 @@ pub(super) fn read<'a>(
 }
 
 fn volume<'a>(document: &mut XmlReader<'a>) -> Result<VolumeXml<'a>, XmlError> {
-    let mut told = VolumeXml::default();
+    let mut item = VolumeXml::default();
     while let Some(child) = document.child()? {
         match name(&child) {
-            "volumeId" => told.volume_id = Some(document.text()?),
-            "availabilityZone" => told.zone = Some(document.text()?),
-            "volumeType" => told.volume_type = Some(document.text()?),
-            "size" => told.size = Some(document.value("size")?),
-            "iops" => told.iops = Some(document.value("iops")?),
-            "throughput" => told.throughput = Some(document.value("throughput")?),
-            "status" => told.state = Some(document.text()?),
-            "createTime" => told.create_time = Some(document.time("createTime")?),
-            "snapshotId" => told.snapshot_id = Some(document.text()?),
-            "multiAttachEnabled" => told.multi_attach = Some(document.value("multiAttachEnabled")?),
+            "volumeId" => item.volume_id = Some(document.text()?),
+            "availabilityZone" => item.zone = Some(document.text()?),
+            "volumeType" => item.volume_type = Some(document.text()?),
+            "size" => item.size = Some(document.value("size")?),
+            "iops" => item.iops = Some(document.value("iops")?),
+            "throughput" => item.throughput = Some(document.value("throughput")?),
+            "status" => item.state = Some(document.text()?),
+            "createTime" => item.create_time = Some(document.time("createTime")?),
+            "snapshotId" => item.snapshot_id = Some(document.text()?),
+            "multiAttachEnabled" => item.multi_attach = Some(document.value("multiAttachEnabled")?),
             "attachmentSet" => document.items(|document| {
-                told.attachments.push(attachment(document)?);
+                item.attachments.push(attachment(document)?);
                 Ok(())
             })?,
-            "operator" => (told.managed, told.principal) = operator(document)?,
-            "tagSet" => document.items(|document| tag(document, &mut told.tags))?,
+            "operator" => (item.managed, item.principal) = operator(document)?,
+            "tagSet" => document.items(|document| tag(document, &mut item.tags))?,
             _ => document.skip(&child)?,
         }
     }
-    Ok(told)
+    Ok(item)
 }
 
 fn attachment<'a>(document: &mut XmlReader<'a>) -> Result<AttachmentXml<'a>, XmlError> {
-    let mut told = AttachmentXml::default();
+    let mut item = AttachmentXml::default();
     while let Some(child) = document.child()? {
         match name(&child) {
-            "instanceId" => told.instance_id = Some(document.text()?),
-            "associatedResource" => told.associated_resource = Some(document.text()?),
-            "status" => told.state = Some(document.text()?),
-            "attachTime" => told.attach_time = Some(document.time("attachTime")?),
+            "instanceId" => item.instance_id = Some(document.text()?),
+            "associatedResource" => item.associated_resource = Some(document.text()?),
+            "status" => item.state = Some(document.text()?),
+            "attachTime" => item.attach_time = Some(document.time("attachTime")?),
             _ => document.skip(&child)?,
         }
     }
-    Ok(told)
+    Ok(item)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ const DEVICES: &str = "<blockDeviceMapping>\
     </blockDeviceMapping>";
 
 /// An image that is available and on EBS, with these elements besides.
-fn told(architecture: &str, more: &str) -> ReplayAnswer {
+fn described(architecture: &str, more: &str) -> ReplayAnswer {
     let image = format!(
         "<item><imageId>{AMI}</imageId><imageState>available</imageState><architecture>{architecture}</architecture>\
          <rootDeviceType>ebs</rootDeviceType><rootDeviceName>/dev/sda1</rootDeviceName>{DEVICES}{more}</item>"
@@ -29,7 +29,7 @@ async fn asked(
     architecture: &str,
     source: &str,
     script: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static,
-) -> (Result<MachineImage, String>, ReplayedCalls) {
+) -> (Result<MachineImage, LaunchObstacle>, ReplayedCalls) {
     let (aws, calls) = aws(script);
     let source = source.parse().unwrap();
     (image(&aws, &"eu-west-1".into(), architecture, &source, "ab12").await, calls)
@@ -40,7 +40,7 @@ async fn the_image_of_today_takes_two_calls() {
     for architecture in ["x86_64", "arm64"] {
         let (image, calls) = asked(architecture, TODAY, move |call| match call.name.as_str() {
             "GetParameter" => parameter_of(AMI),
-            _ => told(architecture, UBUNTU),
+            _ => described(architecture, UBUNTU),
         })
         .await;
         let expect = MachineImage {
@@ -68,7 +68,7 @@ async fn a_parameter_of_the_account_is_asked_for_as_it_is_named() {
     {
         let (image, calls) = asked("arm64", source, |call| match call.name.as_str() {
             "GetParameter" => parameter_of(AMI),
-            _ => told("arm64", UBUNTU),
+            _ => described("arm64", UBUNTU),
         })
         .await;
         assert_eq!(image.unwrap().ami, AMI.into());
@@ -78,19 +78,19 @@ async fn a_parameter_of_the_account_is_asked_for_as_it_is_named() {
 
 #[tokio::test]
 async fn a_named_image_takes_one_call() {
-    let (image, calls) = asked("x86_64", AMI, |_| told("x86_64", UBUNTU)).await;
+    let (image, calls) = asked("x86_64", AMI, |_| described("x86_64", UBUNTU)).await;
     assert_eq!((image.unwrap().ami, calls.names()), (AMI.into(), vec!["DescribeImages".to_owned()]));
 }
 
 /// Why this image is refused.
 async fn refused(more: &'static str) -> String {
-    asked("x86_64", AMI, move |_| told("x86_64", more)).await.0.unwrap_err()
+    asked("x86_64", AMI, move |_| described("x86_64", more)).await.0.unwrap_err().to_string()
 }
 
 #[tokio::test]
 async fn what_cannot_run_a_job_is_refused_in_words() {
     let table = [
-        ("<platform>windows</platform>", "it is Windows, for which there is no agent"),
+        ("<platform>windows</platform>", "it has Windows, for which there is no agent"),
         ("<name>bottlerocket-aws-k8s-1.30-nvidia-x86_64</name>", "it is called bottlerocket, which has no cloud-init"),
         ("<name>Flatcar-stable-3975.2.2</name>", "it is called flatcar, which has no cloud-init"),
         ("<name>talos-v1.9.0</name>", "it is called talos, which has no cloud-init"),
@@ -98,7 +98,7 @@ async fn what_cannot_run_a_job_is_refused_in_words() {
         ("<platformDetails>Red Hat Enterprise Linux</platformDetails>", "billed as Red Hat Enterprise Linux"),
         (
             "<productCodes><item><productCode>x</productCode><type>marketplace</type></item></productCodes>",
-            "it is of AWS Marketplace",
+            "it is from AWS Marketplace",
         ),
     ];
     for (more, why) in table {
@@ -106,15 +106,15 @@ async fn what_cannot_run_a_job_is_refused_in_words() {
         assert!(refused.contains(why), "{refused}");
         assert!(refused.starts_with(&format!("the image {AMI} in eu-west-1 cannot run a job: ")), "{refused}");
     }
-    let (arm, _) = asked("x86_64", AMI, |_| told("arm64", UBUNTU)).await;
-    assert!(arm.unwrap_err().ends_with("it is for arm64, and the machine is x86_64"));
+    let (arm, _) = asked("x86_64", AMI, |_| described("arm64", UBUNTU)).await;
+    assert!(arm.unwrap_err().to_string().ends_with("it is for arm64, and the machine is x86_64"));
 }
 
 /// What an emulator of EC2 leaves out, and what only sounds like something else.
 #[tokio::test]
 async fn an_image_of_linux_is_taken_by_whatever_name() {
     for more in ["", "<description>Built beside the Windows one</description>", "<platformDetails></platformDetails>"] {
-        let (image, _) = asked("x86_64", AMI, move |_| told("x86_64", more)).await;
+        let (image, _) = asked("x86_64", AMI, move |_| described("x86_64", more)).await;
         assert!(image.is_ok(), "{image:?}");
     }
 }
@@ -131,25 +131,27 @@ async fn an_image_that_is_not_there_or_not_ready_is_refused() {
         (one("pending", "ebs"), "it is pending"),
         (one("disabled", "ebs"), "it is disabled"),
         (one("available", "instance-store"), "its root is on instance storage"),
-        (one("available", "ebs"), "EC2 does not say its root device"),
+        (one("available", "ebs"), "EC2 does not name its root device"),
         (page_of("imagesSet", &[], None), "this account sees no image"),
     ];
     for (answer, why) in table {
         let answer = std::sync::Mutex::new(Some(answer));
         let (image, _) = asked("x86_64", AMI, move |_| answer.lock().unwrap().take().unwrap()).await;
-        let refused = image.unwrap_err();
+        let refused = image.unwrap_err().to_string();
         assert!(refused.contains(why), "{refused}");
     }
     let (image, _) =
         asked("x86_64", AMI, |_| ReplayAnswer::error("InvalidAMIID.NotFound", "The image id does not exist")).await;
-    assert!(image.unwrap_err().starts_with("ec2:DescribeImages failed in eu-west-1: InvalidAMIID.NotFound"));
+    assert!(
+        image.unwrap_err().to_string().starts_with("ec2:DescribeImages failed in eu-west-1: InvalidAMIID.NotFound")
+    );
 }
 
 #[tokio::test]
 async fn a_region_without_the_image_of_today_says_what_to_do() {
     let none = |_: &ReplayedCall| ReplayAnswer::Raw(400, br#"{"__type":"ParameterNotFound"}"#.to_vec());
     let (image, calls) = asked("arm64", TODAY, none).await;
-    let refused = image.unwrap_err();
+    let refused = image.unwrap_err().to_string();
     assert!(
         refused.starts_with("eu-west-1 has no parameter /aws/service/deeplearning/ami/arm64/base-oss"),
         "{refused}"
@@ -157,10 +159,15 @@ async fn a_region_without_the_image_of_today_says_what_to_do() {
     assert!(refused.ends_with("name an image under `[machine] ami`"), "{refused}");
     assert_eq!(calls.names(), ["GetParameter"]);
     let (image, _) = asked("arm64", TODAY, |_| parameter_of("soon")).await;
-    assert!(image.unwrap_err().contains("latest/ami-id holds no id of an image in eu-west-1; change `[jobs] image`"));
+    assert!(
+        image
+            .unwrap_err()
+            .to_string()
+            .contains("latest/ami-id holds no id of an image in eu-west-1; change `[jobs] image`")
+    );
     let denied =
         |_: &ReplayedCall| ReplayAnswer::Raw(400, br#"{"__type":"AccessDeniedException","message":"no"}"#.to_vec());
-    let refused = asked("arm64", TODAY, denied).await.0.unwrap_err();
+    let refused = asked("arm64", TODAY, denied).await.0.unwrap_err().to_string();
     assert!(refused.ends_with("grant ssm:GetParameter to the role that asked"), "{refused}");
 }
 
@@ -168,7 +175,7 @@ async fn a_region_without_the_image_of_today_says_what_to_do() {
 async fn the_jobs_of_a_run_ask_once_for_an_image() {
     let (aws, calls) = aws(|call| match call.name.as_str() {
         "GetParameter" => parameter_of(AMI),
-        _ => told("arm64", UBUNTU),
+        _ => described("arm64", UBUNTU),
     });
     let (asked, region, today) = (AnswerCache::default(), Region::from("eu-west-1"), ImageSource::default());
     let looks = (0..5).map(|_| asked.image(&aws, &region, "arm64", &today, "ab12"));

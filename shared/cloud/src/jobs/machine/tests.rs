@@ -154,11 +154,11 @@ async fn one_that_ends_already_is_not_ended_again() {
 #[tokio::test]
 async fn what_is_not_the_jobs_or_protected_is_left() {
     let table: [(&[(&str, &str)], &str); 8] = [
-        (&[], "carries no tag curfew:job"),
+        (&[], "has no tag curfew:job"),
         (&[("curfew:job", "vision/b-0123abcd")], "names vision/b-0123abcd, not vision/a-0123abcd"),
-        (&[("curfew:job", "vision/a-0123abcd"), ("curfew:protected", "")], "carries the tag curfew:protected"),
-        (&[("curfew:job", "vision/a-0123abcd"), ("Curfew:Protected ", "x")], "carries the tag Curfew:Protected"),
-        (&[("Curfew:Job", "vision/a-0123abcd")], "carries no tag curfew:job"),
+        (&[("curfew:job", "vision/a-0123abcd"), ("curfew:protected", "")], "has the tag curfew:protected"),
+        (&[("curfew:job", "vision/a-0123abcd"), ("Curfew:Protected ", "x")], "has the tag Curfew:Protected"),
+        (&[("Curfew:Job", "vision/a-0123abcd")], "has no tag curfew:job"),
         (&[OURS[0], ("curfew:keep-until", "2026-09-02")], "carries the tag curfew:keep-until"),
         (&[OURS[0], ("curfew:mode", "observe")], "carries the tag curfew:mode=observe"),
         (&[OURS[0], ("curfew:hours", "often")], "which cannot be read"),

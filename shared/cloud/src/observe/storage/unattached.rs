@@ -1,5 +1,4 @@
-//! The volumes of one region that are attached to nothing, and no other: all that a look before deploying wants to
-//! know.
+//! Only the unattached volumes of one region: all that a scan before a deployment needs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,12 +15,11 @@ use crate::error::CallError;
 use crate::observe::filter;
 use crate::observe::pages::{PAGE_SIZE, all_pages};
 
-/// Every volume that EC2 calls available (EC2 API reference, `DescribeVolumes`, the filter `status`), and the tags of
-/// the snapshot it came from where `source` asks for them. One list instead of three: what they hang on and what
-/// Curfew made is not looked at.
+/// Every volume that EC2 calls available (EC2 API reference, `DescribeVolumes`, the filter `status`), and the tags of the snapshot it was
+/// made from, if `source` wants them. One list instead of three: it reads neither instances nor Curfew's snapshots.
 ///
-/// Where those tags cannot be seen, the volumes are there all the same, and there is a gap. Where a page of them could
-/// not be read, or not within `patience`, the region is a gap and yields nothing.
+/// If those tags cannot be read, the volumes are returned with a gap. If a page of volumes could not be read, or not within `timeout`, the
+/// region is a gap without volumes.
 pub async fn unattached(
     aws: &Aws,
     region: &Region,

@@ -1,11 +1,11 @@
-//! How `CloudWatch` is asked about volumes in few calls. Pure.
+//! Batching queries about volumes to `CloudWatch` into few calls. Pure.
 
 use jiff::{SignedDuration, Timestamp};
 use model::volume::VolumeUseQuery;
 
 use crate::observe::batch::{DATAPOINTS_MAX, QUERIES_MAX};
 
-/// From fine to coarse. Each is a part of a day, so that periods of every length begin where days do.
+/// From fine to coarse. Each divides a day, so that periods of every length are aligned with days.
 const GRAINS: [PeriodGrain; 13] = [
     PeriodGrain::of_minutes(1, 15),
     PeriodGrain::of_minutes(5, 63),
@@ -23,18 +23,18 @@ const GRAINS: [PeriodGrain; 13] = [
 ];
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 const OLDEST_KEPT_DAYS: i64 = 455;
-/// A question goes back over so many periods at least, because up to one of them is lost.
+/// A query covers at least so many periods, because up to one of them is lost.
 const PERIODS_MIN: i32 = 24;
 
-/// A length of periods, and for how long `CloudWatch` has what they are made of: minutes for 15 days, five minutes for 63 and
-/// hours for 455 (`CloudWatch` API reference, `GetMetricData`).
+/// A period length, and for how long `CloudWatch` keeps its data: minutes for 15 days, five minutes for 63 and hours for 455 (`CloudWatch`
+/// API reference, `GetMetricData`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PeriodGrain {
     period: SignedDuration,
     kept: SignedDuration,
 }
 
-/// One question: has this volume been in use at or after that moment?
+/// One query: has this volume been in use at or after that moment?
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct UseQuestion<'a> {
     pub(super) ask: &'a VolumeUseQuery,
@@ -47,24 +47,24 @@ pub(super) struct UseQuestion<'a> {
 pub(super) struct UseCall<'a> {
     /// The length of each period.
     pub(super) period: SignedDuration,
-    /// The end of the period that now lies in.
+    /// The end of the current period.
     pub(super) until: Timestamp,
     /// The earliest comes first.
     pub(super) questions: Vec<UseQuestion<'a>>,
 }
 
 impl UseCall<'_> {
-    /// What is asked about begins with the earliest question; samples before a question's own moment do not count.
+    /// The call starts at the earliest query; samples before a query's own start do not count.
     pub(super) fn from(&self) -> Timestamp {
         self.questions.first().map_or(self.until, |question| question.from)
     }
 }
 
-/// Every question once, in few calls: the oldest together, each call with periods as short as it can have them.
+/// Every query once, in few calls: the oldest together, each call with the shortest possible periods.
 ///
-/// Also a volume without one sample counts with all periods that are asked for: `CloudWatch` estimates how many data points it
-/// would have to look up, and refuses what is too many (`CloudWatch` user guide, "CloudWatch service quotas": data points per
-/// second). 500 volumes over 14 days are ten million minutes.
+/// A volume without any sample also counts with all its periods: `CloudWatch` estimates the data points that it would have to look up, and
+/// refuses too many (`CloudWatch` user guide, "CloudWatch service quotas": data points per second). 500 volumes over 14 days are ten
+/// million minutes.
 pub(super) fn calls<'a>(asks: impl Iterator<Item = &'a VolumeUseQuery>, now: Timestamp) -> Vec<UseCall<'a>> {
     let mut asks: Vec<&VolumeUseQuery> = asks.collect();
     asks.sort_by_key(|ask| ask.since);
@@ -82,8 +82,8 @@ pub(super) fn calls<'a>(asks: impl Iterator<Item = &'a VolumeUseQuery>, now: Tim
     calls
 }
 
-/// The finest grain that goes back to the oldest of these questions, which comes first, is not too long for the youngest, and
-/// of which they have not too many together.
+/// The finest grain that reaches back to the oldest of these queries, which comes first, is not too long for the youngest, and keeps all of
+/// them within the limit of data points.
 fn grain(asks: &[&VolumeUseQuery], now: Timestamp) -> Option<PeriodGrain> {
     let (oldest, youngest) = (asks.first()?.since, asks.last()?.since);
     let fits = |grain: &&PeriodGrain| {
@@ -95,26 +95,26 @@ fn grain(asks: &[&VolumeUseQuery], now: Timestamp) -> Option<PeriodGrain> {
 }
 
 impl PeriodGrain {
-    /// With an hour to spare, because the call comes later than the clock was read.
+    /// With an hour to spare, because the call follows later.
     const fn of_minutes(minutes: i64, kept_days: i64) -> Self {
         Self { period: SignedDuration::from_mins(minutes), kept: SignedDuration::from_hours(kept_days * 24 - 1) }
     }
 
-    /// What nothing is kept for is asked about as far as anything is.
+    /// A query that is older than all data goes back as far as there are data.
     fn goes_back_to(self, since: Timestamp, now: Timestamp) -> bool {
         now.duration_since(since) < self.kept || self.kept.as_hours() > (OLDEST_KEPT_DAYS - 1) * 24
     }
 
-    /// How many begin at or after that moment and are not over by now.
+    /// The number of periods that begin at or after that moment and have not ended.
     fn periods(self, since: Timestamp, now: Timestamp) -> usize {
         let seconds = self.end(now).as_second() - self.start(since, now).as_second();
         usize::try_from(seconds / self.period.as_secs()).unwrap_or(1)
     }
 
-    /// The start of the first period that counts. Minutes begin with the one that `since` lies in. Longer periods begin with the
-    /// first that lies after `since` as a whole: of an earlier one nobody could say on which side of `since` its samples lie.
+    /// The start of the first period that counts. Minutes begin with the one that contains `since`. Longer periods begin with the first
+    /// that is entirely after `since`: the samples of an earlier one could be from before `since`.
     ///
-    /// Not in the future and not before what is kept, because `CloudWatch` would refuse the call with all its questions.
+    /// Neither in the future nor older than the data, because `CloudWatch` would refuse the whole call.
     fn start(self, since: Timestamp, now: Timestamp) -> Timestamp {
         let since = since.as_second().max((now - self.kept).as_second());
         let start = if self.period == MINUTE {

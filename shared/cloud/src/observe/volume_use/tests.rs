@@ -8,7 +8,7 @@ use super::*;
 use crate::observe::batch::QUERIES_MAX;
 use crate::replay::{ReplayAnswer, ReplayedCall as Called, ReplayedCalls, aws};
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 const COMPLETE: &str = "Complete";
 
 fn time(text: &str) -> Timestamp {
@@ -48,7 +48,7 @@ async fn found(
     script: impl Fn(&Called) -> ReplayAnswer + Send + Sync + 'static,
 ) -> (BTreeMap<ResourceId, VolumeUse>, Vec<Gap>, ReplayedCalls) {
     let (aws, calls) = aws(script);
-    let (found, gaps) = volume_uses(&aws, &"us-east-1".into(), asks, time("2026-09-01T12:00:00Z"), PATIENCE).await;
+    let (found, gaps) = volume_uses(&aws, &"us-east-1".into(), asks, time("2026-09-01T12:00:00Z"), TIMEOUT).await;
     (found, gaps, calls)
 }
 

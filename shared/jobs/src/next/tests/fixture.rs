@@ -30,6 +30,8 @@ pub(crate) fn terms() -> JobTerms {
             every_seconds: 900,
             keep: 3,
             size_gb: None,
+            include: Vec::new(),
+            exclude: Vec::new(),
             signal: "SIGTERM".to_owned(),
         }),
         machine: MachineSpec::default(),

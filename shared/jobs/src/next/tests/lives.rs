@@ -1,4 +1,5 @@
-//! Whole lives of jobs, with faults for half a day or so and none after that.
+//! Whole lives of jobs in the product's loop, with many faults for half a day and none after that: more than `tests/lives/` explores in
+//! one life, and with limits of money.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +47,7 @@ fn these_lives_meet_what_they_are_to_meet() {
     let mut endings = BTreeSet::new();
     let mut said = String::new();
     let mut attempts_most = 0;
-    for seed in 0..400 {
+    for seed in 0..150 {
         let world = live(seed);
         attempts_most = attempts_most.max(world.job.attempt);
         if let Phase::Ended(ended) = &world.job.phase {

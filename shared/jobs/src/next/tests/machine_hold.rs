@@ -40,7 +40,7 @@ fn a_job_that_is_over_does_not_terminate_a_held_machine() {
     check(kept(ended(JobResult::Expired)), "expired with i-1: release");
     assert_eq!(kept(ended(JobResult::Expired)).next().job.machine_hold.map(|hold| hold.as_str()), Some("kept"));
     // It does not close before the machine is gone.
-    let released = kept(ended(JobResult::Expired)).answered(EffectResult::Released(Ok(()))).next();
+    let released = kept(ended(JobResult::Expired)).answered(EffectResult::Released(true)).next();
     check(released.clone().facts(|facts| facts.machine_hold = None), "expired with i-1: terminate i-1");
     check(released.with_machine(InstanceState::Terminated, None), "expired, closed: forget");
 }

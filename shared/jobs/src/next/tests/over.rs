@@ -44,7 +44,7 @@ fn an_end_is_said_once_in_the_words_of_who_saw_it() {
     };
     assert_eq!(in_head("`setup` has failed with exit code 3"), "`setup` has failed with exit code 3");
     assert_eq!(in_head(""), "the command has failed with exit code 3");
-    assert_eq!(why(running().result(1, true)), "the command has ended with success");
+    assert_eq!(why(running().result(1, true)), "the command has succeeded");
     assert_eq!(why(running().exit(Some(ExitReason::Succeeded))), "said so");
 }
 
@@ -111,19 +111,17 @@ fn what_was_cancelled_or_has_expired_is_terminated_until_it_is_gone() {
 
 #[test]
 fn money_is_given_back_whether_the_machine_could_be_ended_or_not() {
-    for answer in [Ok(()), Err("it is protected".to_owned())] {
-        check(ended(JobResult::Cancelled).answered(EffectResult::Terminated(answer)), "cancelled with i-1: release");
-    }
-    let given = ended(JobResult::Cancelled).answered(EffectResult::Released(Ok(())));
+    check(ended(JobResult::Cancelled).answered(EffectResult::Terminated), "cancelled with i-1: release");
+    let given = ended(JobResult::Cancelled).answered(EffectResult::Released(true));
     check(given, "cancelled with i-1");
-    check_nothing(ended(JobResult::Cancelled).answered(EffectResult::Released(Err("no".to_owned()))));
+    check_nothing(ended(JobResult::Cancelled).answered(EffectResult::Released(false)));
 }
 
 #[test]
 fn it_is_closed_once_its_machine_is_gone_and_its_money_is_given_back() {
     let gone = || ended(JobResult::Cancelled).with_machine(InstanceState::Terminated, None);
     check(gone(), "cancelled: release");
-    check(gone().next().answered(EffectResult::Released(Ok(()))), "cancelled, closed: forget");
+    check(gone().next().answered(EffectResult::Released(true)), "cancelled, closed: forget");
     check(gone().job(release), "cancelled, closed: forget");
     assert_eq!(gone().next().job.used.seconds, HOUR);
     let closed = gone().job(release).next();

@@ -162,7 +162,7 @@ fn a_result_counts_before_what_a_person_did_to_the_machine() {
 #[test]
 fn what_the_reaper_ends_at_its_time_has_expired() {
     let given = running().at_time(8 * HOUR + 10 * MINUTE).with_machine(InstanceState::ShuttingDown, A_PERSON);
-    // It may still be going; the sight of it is that of a predecessor now.
+    // It may still be going; the sight of it is that of a previous machine now.
     check(given, "expired: note lost i-1 Overdue, note over, release");
 }
 
@@ -207,7 +207,7 @@ fn a_job_that_ends_for_want_of_progress_says_what_became_of_its_last_machine() {
     let given = third().with_machine(InstanceState::Terminated, Some("Client.InternalError"));
     let Phase::Ended(ended) = given.next().job.phase else { unreachable!() };
     assert!(
-        ended.why.contains("Its last machine was ended by EC2 as it was launched (Client.InternalError)"),
+        ended.why.contains("Its last machine was terminated by EC2 at its launch (Client.InternalError)"),
         "{}",
         ended.why
     );
@@ -274,8 +274,7 @@ fn an_interrupted_machine_is_terminated_until_it_is_seen_gone() {
     check(interrupted(), "interrupted i-1 HeartbeatStopped: terminate i-1");
     check(interrupted().sight(MachineSight::Unknown), "interrupted i-1 HeartbeatStopped: terminate i-1");
     check(interrupted().with_machine(InstanceState::Stopped, None), "interrupted i-1 HeartbeatStopped: terminate i-1");
-    check_nothing(interrupted().answered(EffectResult::Terminated(Ok(()))));
-    check_nothing(interrupted().answered(EffectResult::Terminated(Err("protected".to_owned()))));
+    check_nothing(interrupted().answered(EffectResult::Terminated));
     check_nothing(interrupted().observing());
     check(
         interrupted().with_machine(InstanceState::ShuttingDown, A_PERSON),
@@ -448,7 +447,7 @@ fn a_predecessor_that_does_not_go_is_terminated() {
     check_nothing(since(running(), 5 * MINUTE - 1));
     check_nothing(since(running(), 5 * MINUTE).observing());
     check(since(running(), 5 * MINUTE), "running i-1: terminate i-0");
-    check_nothing(since(running(), 5 * MINUTE).answered(EffectResult::Terminated(Ok(()))));
+    check_nothing(since(running(), 5 * MINUTE).answered(EffectResult::Terminated));
     let waits = || {
         waiting()
             .job(|job| job.phase = Phase::Waiting(CapacityWait { until: at(9 * HOUR), passes: 9, said: String::new() }))

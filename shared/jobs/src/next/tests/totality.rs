@@ -83,7 +83,7 @@ fn any_answer() -> impl Strategy<Value = Option<EffectResult>> {
     select(vec![
         None,
         Some(EffectResult::Ranked(Ok(ranking(at(0))))),
-        Some(EffectResult::Ranked(Err("so".to_owned()))),
+        Some(EffectResult::Ranked(Err(LaunchObstacle::new("so")))),
         Some(EffectResult::Reserved(ReserveResult::Granted)),
         Some(EffectResult::Reserved(ReserveResult::Refused("so".to_owned()))),
         Some(EffectResult::Reserved(ReserveResult::Overtaken)),
@@ -97,8 +97,8 @@ fn any_answer() -> impl Strategy<Value = Option<EffectResult>> {
         Some(EffectResult::NoRole("so".to_owned())),
         Some(EffectResult::Launched(LaunchResult::Denied("so".to_owned()))),
         Some(EffectResult::Launched(LaunchResult::Mismatch("so".to_owned()))),
-        Some(EffectResult::Terminated(Ok(()))),
-        Some(EffectResult::Released(Ok(()))),
+        Some(EffectResult::Terminated),
+        Some(EffectResult::Released(true)),
     ])
 }
 

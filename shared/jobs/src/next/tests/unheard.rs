@@ -129,7 +129,7 @@ fn what_a_person_has_to_mend_is_held_and_named() {
         check(given.clone(), &format!("held by {by}: note lost i-1 {how}, note held"));
         let Phase::Held(held) = given.next().job.phase else { unreachable!() };
         assert!(
-            held.why.starts_with("i-1 was ended by EC2 as it was launched") && held.why.contains(words),
+            held.why.starts_with("i-1 was terminated by EC2 at its launch") && held.why.contains(words),
             "{held:?}"
         );
         assert_eq!(held.until, at(17 * MINUTE));
@@ -170,7 +170,7 @@ fn minute(mut given: JobInput, code: &str, minute: i64) -> (JobInput, bool) {
                 let instance = format!("i-{number}").as_str().into();
                 Some(EffectResult::Launched(LaunchResult::Launched { instance, launched_at: given.now }))
             }
-            Effect::Release => Some(EffectResult::Released(Ok(()))),
+            Effect::Release => Some(EffectResult::Released(true)),
             _ => None,
         });
         given.facts.answer = answer;
@@ -200,7 +200,7 @@ fn again_and_again_it_is_tried_at_growing_intervals_until_its_own_limits_end_it(
     assert_eq!((ended.result, given.job.progress.attempts_without), (JobResult::Expired, 0));
     assert!(ended.why.starts_with("until its finish_by, 2026-09-02T12:00:00Z, "), "{}", ended.why);
     let says = format!(
-        "; nothing was ever heard of its last {} machines: the last one was ended by EC2 as it was launched ({NO_CAPACITY})",
+        "; its last {} machines sent no heartbeat: the last one was terminated by EC2 at its launch ({NO_CAPACITY})",
         launched.len()
     );
     assert!(ended.why.contains(&says), "{}", ended.why);
@@ -252,5 +252,5 @@ fn its_team_hears_of_it_once_and_when_it_is_over() {
         .next();
     let said = given.job.notification().unwrap();
     assert_eq!(said.fingerprint, "runs 99");
-    assert!(said.news.text.contains("its machine before was ended by EC2 as it was launched"), "{}", said.news.text);
+    assert!(said.news.text.contains("its machine before was terminated by EC2 at its launch"), "{}", said.news.text);
 }

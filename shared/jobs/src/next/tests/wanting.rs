@@ -57,5 +57,5 @@ fn of_what_has_ended_only_its_machines_matter() {
     let gone = ended(JobResult::Cancelled).with_machine(InstanceState::Terminated, None).next();
     check(gone.clone().after(MachineSight::Unknown), false, "previous_attempt");
     check(gone.clone(), false, "");
-    check(gone.answered(EffectResult::Released(Ok(()))).next(), false, "");
+    check(gone.answered(EffectResult::Released(true)).next(), false, "");
 }

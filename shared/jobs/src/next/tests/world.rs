@@ -162,39 +162,40 @@ impl JobWorld {
         }
     }
 
+    /// Drives the product's loop, which may stop short at each step.
     fn reconcile(&mut self, warned: Option<&str>) -> Result<(), Crash> {
-        let mut answer = None;
-        for _ in 0..60 {
-            let facts = self.observe_and_decide(warned, answer.take());
-            let now = at(self.now);
-            let (job, effects) = next(&self.job, &facts, now);
-            self.log.push(format!("{now} {}", line(&job, &effects)));
-            self.judge(&facts);
-            if job != self.job {
-                self.may_crash()?;
-                self.job = job;
-                let _ = self.job.notification();
-            }
-            self.may_crash()?;
-            for effect in &effects {
-                let answers = self.act(effect)?;
-                assert!(answer.is_none() || answers.is_none(), "two answers: {:#?}", self.log);
-                answer = answer.or(answers);
-            }
-            if answer.is_none() {
-                break;
-            }
+        let now = at(self.now);
+        let mut next = Reconciliation::begin(Box::new(self.job.clone()), warned.map(Into::into));
+        for _ in 0..200 {
+            next = match next {
+                Reconciliation::Observe(decision) => {
+                    let facts = self.observe(decision.wants(now));
+                    decision.decide(facts, now)
+                }
+                Reconciliation::Write(decided) => {
+                    self.may_crash()?;
+                    self.job = decided.job().as_ref().clone();
+                    self.log.push(format!("{now} {}", line(&self.job, decided.effects())));
+                    decided.written()
+                }
+                Reconciliation::CarryOut(effect, owed) => {
+                    self.may_crash()?;
+                    let answer = self.act(&effect)?;
+                    owed.carried_out(answer)
+                }
+                Reconciliation::Done(_) => return Ok(()),
+                other => panic!("no other run writes the state: {other:?}"),
+            };
         }
-        Ok(())
+        panic!("no end of rounds: {:#?}", self.log)
     }
 
     fn may_crash(&mut self) -> Result<(), Crash> {
         if self.happens(4) { Err(Crash) } else { Ok(()) }
     }
 
-    /// What `wants` asks for; of that, anything may be unknown.
-    fn observe_and_decide(&mut self, warned: Option<&str>, answer: Option<EffectResult>) -> JobFacts {
-        let wants = wants(&self.job, warned.is_some(), at(self.now));
+    /// What is asked for; of that, anything may be unknown.
+    fn observe(&mut self, wants: NeededFacts) -> JobFacts {
         let machine = self.job.machine().map(|placed| placed.instance.to_string());
         let previous_attempt = self.job.previous_attempt.as_ref().map(|placed| placed.instance.to_string());
         let heart = machine.as_ref().and_then(|id| self.machines.iter().find(|one| one.id == *id)).map(|machine| {
@@ -207,10 +208,7 @@ impl JobWorld {
         JobFacts {
             may_act: !self.observing,
             no_progress_attempts_max: 3,
-            warned: warned.map(Into::into),
             machine: if wants.machine { self.sight(machine.as_deref()) } else { MachineSight::Unknown },
-            machine_hold: None,
-            reaped: None,
             previous_attempt: if wants.previous_attempt {
                 self.sight(previous_attempt.as_deref())
             } else {
@@ -220,7 +218,7 @@ impl JobWorld {
             heartbeat: heart.filter(|_| wants.heartbeat && !self.happens(5)),
             exit: (wants.exit && !self.happens(5)).then_some(None),
             cancel: (wants.cancel && !self.happens(5)).then_some(cancel),
-            answer,
+            ..JobFacts::default()
         }
     }
 
@@ -240,24 +238,9 @@ impl JobWorld {
         if is_new && self.happens(20) { MachineSight::Absent } else { MachineSight::Seen { state, reason } }
     }
 
-    /// What must never be, whatever is known.
-    fn judge(&self, facts: &JobFacts) {
-        let observing = JobFacts { may_act: false, ..facts.clone() };
-        let (_, effects) = next(&self.job, &observing, at(self.now));
-        let acts = |effect: &Effect| {
-            matches!(effect, Effect::Rank | Effect::Reserve { .. } | Effect::Launch(_) | Effect::Terminate(_))
-        };
-        assert!(!effects.iter().any(acts), "observing, it {effects:?}: {:#?}", self.log);
-        let unknown = JobFacts { may_act: true, no_progress_attempts_max: 3, ..JobFacts::default() };
-        let (job, effects) = next(&self.job, &unknown, at(self.now));
-        if matches!(self.job.phase, Phase::Running(_)) {
-            assert_eq!((job, effects.len()), (self.job.clone(), 0), "knowing nothing");
-        }
-    }
-
     fn act(&mut self, effect: &Effect) -> Result<Option<EffectResult>, Crash> {
         let answer = match effect {
-            Effect::Rank if self.happens(5) => EffectResult::Ranked(Err("no price".to_owned())),
+            Effect::Rank if self.happens(5) => EffectResult::Ranked(Err(LaunchObstacle::new("no price"))),
             Effect::Rank => EffectResult::Ranked(Ok(self.ranking())),
             Effect::Reserve { .. } if self.happens(5) => {
                 EffectResult::Reserved(ReserveResult::Refused("spent".to_owned()))
@@ -270,9 +253,9 @@ impl JobWorld {
                 if let Some(machine) = machine.filter(|machine| done && machine.runs()) {
                     machine.ended = Some((self.now, "Client.UserInitiatedShutdown"));
                 }
-                EffectResult::Terminated(done.then_some(()).ok_or_else(|| "throttled".to_owned()))
+                EffectResult::Terminated
             }
-            Effect::Release => EffectResult::Released(if self.happens(10) { Err("no".to_owned()) } else { Ok(()) }),
+            Effect::Release => EffectResult::Released(!self.happens(10)),
             Effect::Settle(_) | Effect::Forget | Effect::Record(_) => return Ok(None),
         };
         // The effect is done, and nobody hears of it.

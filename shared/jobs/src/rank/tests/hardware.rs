@@ -67,5 +67,5 @@ fn the_image_of_the_configuration_opens_no_other_gpus() {
     let config = Config::read("[jobs]\nimage = \"/curfew/images/gpu\"").unwrap();
     let old = [CapacityPool { gpu_name: "V100".to_owned(), ..pool("us-east-1a", "g5.xlarge") }];
     let ranked = rank(&terms(), &old, images(), &book(PriceDocument::default()), None, &config, time(NOW));
-    assert!(ranked.is_err_and(|why| why.contains("NVIDIA Turing")));
+    assert!(ranked.is_err_and(|why| why.to_string().contains("NVIDIA Turing")));
 }

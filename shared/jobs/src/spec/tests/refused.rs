@@ -9,7 +9,7 @@ fn every_mistake_at_once() {
         "name = \"-x\"\ncomand = \"python\"\ncount = 2\n[gpu]\ncount = \"two\"\ntypes = [\"g5\", \"g6.xlarge\", \"g6.xlarge\"]\n\
          [limits]\nmax_runtime = \"soon\"\nfinish_by = \"tomorrow\"\n[checkpont]\ndir = \"ckpt\"\n",
         &[
-            "0 command: it is missing: write what is to be run, such as `command = \"python train.py\"`",
+            "0 command: it is missing: write the command to run, such as `command = \"python train.py\"`",
             "0 owner: this account requires the tag Owner of every GPU instance; write `owner`",
             "1 name: \"-x\": a name is 1 to 63 letters, digits, `-`, `_` and `.`, and begins with a letter or a digit",
             "2 comand: there is no key `comand` here; did you mean `command`?",
@@ -34,7 +34,7 @@ fn what_is_there_and_wrong_is_not_missing_as_well() {
 
 #[test]
 fn what_cannot_be_run() {
-    check_by("", "owner = \"a\"\ncommand = \" \"", &["2 command: it is empty; write what is to be run"]);
+    check_by("", "owner = \"a\"\ncommand = \" \"", &["2 command: it is empty; write the command to run"]);
     let nul = "it has a NUL character (U+0000), which no program can be handed; leave it out";
     check_by("", "owner = \"a\"\ncommand = \"a\\u0000b\"", &[&format!("2 command: {nul}")]);
     check_key("setup", "\"a\\u0000\"", nul);
@@ -71,7 +71,7 @@ fn what_the_account_requires_comes_from_folder_owner_or_tags() {
     check_by(
         "",
         "command = \"x\"\nowner = \" \"",
-        &["2 owner: it is empty; write who hears of the job, or leave it out"],
+        &["2 owner: it is empty; write who is notified about the job, or leave it out"],
     );
 }
 
@@ -79,26 +79,23 @@ fn what_the_account_requires_comes_from_folder_owner_or_tags() {
 fn tags_that_would_say_something_else() {
     check(
         "tags = { Team = \"nlp\" }",
-        &["3 tags.Team: the team is that of the folder that a job is submitted to; leave it out"],
+        &["3 tags.Team: the folder that a job is submitted to names the team; leave it out"],
     );
-    check(
-        "tags = { Owner = \"bob\" }",
-        &["3 tags.Owner: it says another owner than `owner` does; leave one of them out"],
-    );
+    check("tags = { Owner = \"bob\" }", &["3 tags.Owner: it names another owner than `owner`; leave one of them out"]);
     for key in ["curfew:protected", "Curfew:mode", "curfewed", " curfew:job", "aws:x", "AWS:x", "", "a\\nb"] {
         check_key("tags", &format!("{{ \"{key}\" = \"x\" }}"), "tag");
     }
     check_key(
         "tags",
         "{ \"eks:cluster-name\" = \"x\" }",
-        "Curfew would take the machine for that of EKS, and never end it",
+        "Curfew would take the machine for that of EKS, and never stop it",
     );
     check_by(
         "[managed]\ntag_keys = [\"spacelift\"]",
         &format!("{LEAST}[tags]\nspacelift = \"\""),
         &[
-            "4 tags.spacelift: by this tag Curfew would take the machine for that of whoever set the tag spacelift, and never end \
-         it; name it otherwise",
+            "4 tags.spacelift: with this tag Curfew would take the machine for that of the controller of the tag spacelift, and never \
+         stop it; use another name",
         ],
     );
     check_key("tags", "{ a = \"x\\ny\" }", "no line breaks");
@@ -193,7 +190,7 @@ fn a_moment_has_an_offset_and_is_to_come() {
     for none in ["\"2026-12-24\"", "2026-12-24", "2026-12-24T18:00:00", "18:00:00", "\"2026-12-24T18:00:00\""] {
         check_key("limits.finish_by", none, "is not a moment; write date, time and offset");
     }
-    check_key("limits.finish_by", "2026-11-22T05:00:00Z", "is over (it is 2026-11-22T05:00:00Z)");
+    check_key("limits.finish_by", "2026-11-22T05:00:00Z", "is in the past (it is 2026-11-22T05:00:00Z)");
     check_key("limits.finish_by", "2026-11-22T05:14:59Z", "a machine has to boot first; leave it 15m or more");
     check_key("limits.finish_by", "3", "write a moment such as `2026-12-24T18:00:00+01:00`, not 3");
     check_key("limits.finish_by", "{ a = 1 }", "write a moment such as `2026-12-24T18:00:00+01:00`");
@@ -284,7 +281,7 @@ fn a_profile_of_another_team() {
 
 #[test]
 fn what_is_of_one_region_excludes_several() {
-    let several = "it is of one region, and `regions` names several; leave it out, or name one region";
+    let several = "it belongs to one region, and `regions` names several; leave it out, or name one region";
     check(
         "[machine]\nregions = [\"us-east-1\", \"us-west-2\"]\nami = \"ami-0123abcd\"\nsubnets = [\"subnet-0123abcd\"]\n\
          security_groups = [\"sg-0123abcd\"]",
@@ -298,7 +295,7 @@ fn what_is_of_one_region_excludes_several() {
         "regions = [\"us-east-1\"]",
         &format!("{LEAST}[machine]\nregions = [\"us-west-2\"]"),
         &[
-            "4 machine.regions[0]: Curfew does not look at us-west-2, so it could end nothing there; it looks at us-east-1",
+            "4 machine.regions[0]: Curfew does not cover us-west-2, so it could terminate nothing there; it covers us-east-1",
         ],
     );
 }

@@ -38,7 +38,7 @@ fn spends_of(teams: &[&str]) -> LedgerSpends {
 fn a_retag_moves_no_history_to_another_team_and_stops_nobody() {
     let config = "mode = \"enforce\"\n[teams.victim]\nmonthly_budget_usd = 100\nover_budget = \"stop\"\n";
     let found = |teams: &[&str]| {
-        let found = standings_at(&spends_of(teams), config, now());
+        let found = documents_at(&spends_of(teams), config, now());
         let of = |team: &str| found[&BudgetHolder::Team(team.into())].clone();
         let (victim, vision) = (of("victim"), of("vision"));
         assert_eq!(found[&BudgetHolder::Account].spent_usd, usd(110.0));

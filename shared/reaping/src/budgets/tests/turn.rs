@@ -22,7 +22,7 @@ fn closed(known: f64, spent: f64, told: &NotificationLogs) -> (Budget, Plan) {
     let spends = spends(vec![Spend { seen_until: at(END), ..spend("i-1", spent) }]);
     let period = BudgetMonth::named("2026-11", &config).unwrap();
     let budget = BudgetBooks::closing((&config, Mode::Enforce), &spends, &nothing, period).budget_of(&vision(), &open);
-    let december = standings_at(&LedgerSpends::default(), HOLDS, at(AFTER));
+    let december = documents_at(&LedgerSpends::default(), HOLDS, at(AFTER));
     let plan = decided(&december, HOLDS, told);
     assert_eq!((plan.steps.len(), plan.skipped.len()), (0, 2));
     let closed = BTreeMap::from([(vision(), budget.clone())]);
@@ -115,7 +115,7 @@ fn when_nobody_looked_is_in_the_document_and_told() {
     let blind = unseen(&ledgers);
     let config = Config::read(HOLDS).unwrap();
     let spends = LedgerSpends { blind, ..spends(vec![spend("i-1", 4_100.0)]) };
-    let budget = standings_at(&spends, HOLDS, now()).remove(&vision()).unwrap();
+    let budget = documents_at(&spends, HOLDS, now()).remove(&vision()).unwrap();
     assert_snapshot!(budget.unseen.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"), @r"
     eu-west-1 and 1 other region from 2026-11-20T01:00:00Z to 2026-11-20T04:00:00Z
     eu-west-1 from 2026-11-20T04:00:00Z to 2026-11-20T06:00:00Z
@@ -124,7 +124,7 @@ fn when_nobody_looked_is_in_the_document_and_told() {
     let plan = decide(&documents, &config, Mode::Enforce, &nothing_told(), &HOME.into());
     let plan::Evidence::OverBudget(evidence) = &plan.steps[0].evidence else { panic!("{plan:?}") };
     let (_, told) = evidence.text.split_once("Nobody looked").unwrap();
-    assert_snapshot!(told.split_once(". ").unwrap().0, @" at eu-west-1 and 1 other region from 2026-11-20T01:00:00Z to 2026-11-20T04:00:00Z, and 1 other time; what began and ended in that time is in no figure");
+    assert_snapshot!(told.split_once(". ").unwrap().0, @" at eu-west-1 and 1 other region from 2026-11-20T01:00:00Z to 2026-11-20T04:00:00Z, and 1 other time; no figure includes what started and stopped in that time");
     let read: Budget = serde_json::from_value(serde_json::to_value(&budget).unwrap()).unwrap();
     assert_eq!(read.unseen, budget.unseen);
     let period = BudgetMonth::named("2026-11", &config).unwrap();

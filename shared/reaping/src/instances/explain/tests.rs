@@ -164,18 +164,18 @@ fn those_that_a_budget_may_stop() {
         &[team(lately, budget::BudgetVerdict::Stop, 120.0)],
         "Violated: its team has spent $120.00 of its budget of $100.00 for 2026-09, as of 2026-09-01T11:45:00Z; told and marked by the next run; stopped from 2026-09-01T13:00:00Z on, counted from now",
     );
-    let since = "Unknown: nobody can say since 2026-09-01T10:45:00Z where the budget of its team stands; not while nobody can say";
+    let since = "Unknown: it is unknown since 2026-09-01T10:45:00Z how much of the budget of its team is spent; not while nobody can say";
     check(STOPS, &[team(long_ago, budget::BudgetVerdict::Ok, 40.0)], since);
     check(STOPS, &[team(long_ago, budget::BudgetVerdict::Stop, 120.0)], since);
     check(
         STOPS,
         &[],
-        "Unknown: nobody can say where the budget of its team stands: nothing is known of 2026-09; not while nobody can say",
+        "Unknown: it is unknown how much of the budget of its team is spent: there are no figures for 2026-09; not while nobody can say",
     );
     check(
         &format!("{STOPS}{BOTH}"),
         &[team(lately, budget::BudgetVerdict::Ok, 40.0)],
-        "Unknown: its team has spent $40.00 of its budget of $100.00 for 2026-09, as of 2026-09-01T11:45:00Z; nobody can say where the budget of its account stands: nothing is known of 2026-09; not while nobody can say",
+        "Unknown: its team has spent $40.00 of its budget of $100.00 for 2026-09, as of 2026-09-01T11:45:00Z; it is unknown how much of the budget of its account is spent: there are no figures for 2026-09; not while nobody can say",
     );
 }
 

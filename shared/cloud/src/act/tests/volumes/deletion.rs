@@ -1,4 +1,4 @@
-//! Deleting a volume: only where it can be restored, and told as it is.
+//! Deleting a volume: only where it can be restored, and reported truthfully.
 
 use model::rule::Rule;
 use plan::ResolvedEvidence;
@@ -124,7 +124,7 @@ async fn a_volume_that_was_attached_under_the_write_is_a_change() {
     let in_use = || ReplayAnswer::error("VolumeInUse", "Volume vol-0abc is currently attached to i-1");
     let (outcome, calls) = carried_out_with(&deletion(), "DeleteVolume", in_use).await;
     let said = "ec2:DeleteVolume failed in us-east-1: VolumeInUse: Volume vol-0abc is currently attached to i-1; it is \
-                attached again; the next run looks again";
+                attached again";
     assert_eq!(outcome, StepOutcome::with(OutcomeKind::Changed, said));
     called(&calls, &[LOOK, LOOK_AT_SNAPSHOT, DELETION]);
 }

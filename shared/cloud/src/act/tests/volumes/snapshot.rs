@@ -135,15 +135,11 @@ async fn a_refused_snapshot_is_not_searched_for() {
     let failed = OutcomeKind::Failed;
     let table = [
         ("UnauthorizedOperation", failed, "grant ec2:CreateSnapshot to the role that asked"),
-        (
-            "ConcurrentSnapshotLimitExceeded",
-            failed,
-            "so many snapshots at once are all that EC2 makes; the next run tries again",
-        ),
-        ("SnapshotCreationPerVolumeRateExceeded", failed, "the next run tries again"),
-        ("RequestLimitExceeded", failed, "the account makes too many calls; the next run tries again"),
+        ("ConcurrentSnapshotLimitExceeded", failed, "so many snapshots at once are all that EC2 makes"),
+        ("SnapshotCreationPerVolumeRateExceeded", failed, "so many snapshots at once are all that EC2 makes"),
+        ("RequestLimitExceeded", failed, "the account makes too many calls"),
         ("SnapshotLimitExceeded", failed, "SnapshotLimitExceeded: No"),
-        ("IncorrectState", OutcomeKind::Changed, "its state has changed; the next run looks again"),
+        ("IncorrectState", OutcomeKind::Changed, "its state has changed"),
     ];
     for (code, expected, advice) in table {
         let (outcome, calls) =

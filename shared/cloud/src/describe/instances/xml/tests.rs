@@ -18,7 +18,7 @@ fn of_instance(inner: &str) -> String {
 /// The instances and the token, by our reader.
 fn ours(body: &str) -> Result<(Vec<InstanceXml<'_>>, Option<String>), XmlError> {
     let mut all = Vec::new();
-    let token = read(body.as_bytes(), |told| all.push(told))?;
+    let token = read(body.as_bytes(), |item| all.push(item))?;
     Ok((all, token))
 }
 

@@ -8,8 +8,8 @@ use crate::describe::generate::{element, item, known, number, of_sdk, page, tag_
 /// The snapshots and the token, by our reader.
 fn ours(body: &str) -> Result<(Vec<SnapshotXml<'_>>, Option<String>), XmlError> {
     let mut all = Vec::new();
-    let token = read(body.as_bytes(), |told| {
-        all.push(told);
+    let token = read(body.as_bytes(), |item| {
+        all.push(item);
         Ok(())
     })?;
     Ok((all, token))

@@ -11,8 +11,8 @@ use crate::describe::generate::{
 /// The volumes and the token, by our reader.
 fn ours(body: &str) -> Result<(Vec<VolumeXml<'_>>, Option<String>), XmlError> {
     let mut all = Vec::new();
-    let token = read(body.as_bytes(), |told| {
-        all.push(told);
+    let token = read(body.as_bytes(), |item| {
+        all.push(item);
         Ok(())
     })?;
     Ok((all, token))

@@ -1,0 +1,78 @@
+//! The files of outputs: what is uploaded, and what is not.
+
+use std::fs;
+use std::path::Path;
+
+use store::LocalFile;
+
+use super::content::leads_below;
+use super::{DEPTH_MAX, FILES_MAX, describe_io_error, names};
+
+/// What is uploaded, and what is not.
+#[derive(Debug, Default)]
+pub(crate) struct FoundFiles {
+    pub(crate) files: Vec<LocalFile>,
+    /// In words.
+    pub(crate) missing: Vec<String>,
+}
+
+/// Every file at or below a path of the machine, by its path there. What is none, or cannot be read, loses nothing of the rest.
+pub(crate) fn collect_files(path: &Path, found: &mut FoundFiles) {
+    let base = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
+    below(path, base, DEPTH_MAX, found);
+}
+
+fn below(path: &Path, base: &Path, depth_left: u32, found: &mut FoundFiles) {
+    let mut lacks = |why: &dyn std::fmt::Display| found.missing.push(format!("{} ({why})", path.display()));
+    let (own, target) = match fs::symlink_metadata(path).and_then(|own| Ok((own, fs::metadata(path)?))) {
+        Ok(both) => both,
+        Err(error) => return lacks(&describe_io_error(&error)),
+    };
+    if target.is_dir() {
+        if own.is_symlink() {
+            return lacks(&"a link to a directory, which may lead anywhere");
+        }
+        if depth_left == 0 {
+            return lacks(&"too many levels");
+        }
+        match names(path) {
+            Ok(inside) => inside.iter().for_each(|name| below(&path.join(name), base, depth_left - 1, found)),
+            Err(error) => lacks(&describe_io_error(&error)),
+        }
+    } else if !target.is_file() {
+        lacks(&"neither a file nor a directory");
+    } else if own.is_symlink() && !leads_below(path, base) {
+        lacks(&format!("a link to a file outside of {}", base.display()));
+    } else if found.files.len() >= FILES_MAX {
+        lacks(&"too many files");
+    } else if let Some(name) = path.to_str() {
+        let path_there = name.trim_start_matches('/').to_owned();
+        found.files.push(LocalFile { path: path_there, from: path.to_owned(), found: None });
+    } else {
+        lacks(&"it is no UTF-8, and has no name in the bucket");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::super::tests::Scratch;
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_loses_nothing_of_the_rest() {
+        let scratch = Scratch::new("outputs").file("a/one.txt").file("a/two.txt");
+        std::os::unix::fs::symlink("/nowhere/at-all", scratch.0.join("a/absent")).unwrap();
+        std::os::unix::fs::symlink("/", scratch.0.join("a/root")).unwrap();
+        let mut found = FoundFiles::default();
+        collect_files(&scratch.0, &mut found);
+        let mut files: Vec<PathBuf> = found.files.into_iter().map(|file| Path::new("/").join(file.path)).collect();
+        files.sort_unstable();
+        assert_eq!(files, [scratch.0.join("a/one.txt"), scratch.0.join("a/two.txt")]);
+        let mut missing = found.missing;
+        missing.sort_unstable();
+        assert_eq!(missing.len(), 2);
+        assert!(missing[0].contains("a/absent (No such file") && missing[1].contains("a/root (a link to a directory"));
+    }
+}

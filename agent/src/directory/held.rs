@@ -1,0 +1,279 @@
+//! Checkpoints that are held from first sight, for a framework may delete each when it has written the next: hard links, which take no room before
+//! that; where the disk has none, copies.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use jobs::checkpoints::{COMPLETE, DirectoryEntry};
+
+use super::content::DirectoryContent;
+use super::{CheckpointDirectory, DirectoryScan, describe_io_error, entry_of, full, names};
+
+/// Where they are, by their names.
+const HELD: &str = ".curfew-held";
+
+/// Where one of them is put together.
+const NEW: &str = ".new";
+
+/// Where that is copied which is written over while it is uploaded.
+const COPIES: &str = ".copies";
+
+/// A file is copied up to so many bytes: what is larger takes longer than it stays as it is.
+const COPY_BYTES_MAX: u64 = 2 << 30;
+
+/// So many that their framework has deleted are held at once: what is quiet for a minute is decided, and a look comes every ten seconds.
+const GONE_MAX: usize = 8;
+
+/// What is held, as the last looks showed it.
+#[derive(Debug, Default)]
+pub(crate) struct HeldSteps {
+    /// The entries as they were when they were held.
+    held: BTreeMap<String, DirectoryEntry>,
+    /// Those of which some was gone at the last look, as they were then.
+    shrunk: BTreeMap<String, DirectoryEntry>,
+    /// Why something cannot be held.
+    pub(crate) unheld: Option<String>,
+}
+
+impl HeldSteps {
+    /// Holds what a look showed and is not decided yet, lets go of the rest, and adds to the look what is gone and is held.
+    pub(crate) fn update(
+        &mut self,
+        directory: &CheckpointDirectory,
+        scan: &mut DirectoryScan,
+        is_undecided: impl Fn(&DirectoryEntry) -> bool,
+    ) -> io::Result<()> {
+        let place = directory.path.join(HELD);
+        self.unheld = None;
+        for entry in &mut scan.entries {
+            if is_undecided(entry) && entry.unfit.is_none() && entry.bytes > 0 {
+                self.hold(directory, &place, entry);
+            }
+        }
+        let mut gone = Vec::new();
+        for name in names(&place).or_else(none_where_absent)? {
+            let shown = name.to_string_lossy();
+            if shown.starts_with('.') || shown.ends_with(COMPLETE) {
+                continue;
+            }
+            let is_there = scan.entries.iter().any(|entry| entry.name == *shown && is_undecided(entry));
+            match entry_of(&name, directory, &place).filter(|entry| !is_there && is_undecided(entry)) {
+                Some(entry) => gone.push(entry),
+                None if is_there => {}
+                None => self.release(&place, &shown),
+            }
+        }
+        gone.sort_by_key(|entry| std::cmp::Reverse(entry.step().map(|named| named.step)));
+        let most = if full(&directory.path).is_some() { 0 } else { GONE_MAX };
+        for entry in gone.split_off(gone.len().min(most)) {
+            self.release(&place, &entry.name);
+        }
+        scan.entries.extend(gone);
+        Ok(())
+    }
+
+    /// Holds an entry as it is. Of what is being deleted it stays as it was, and the look shows that.
+    fn hold(&mut self, directory: &CheckpointDirectory, place: &Path, entry: &mut DirectoryEntry) {
+        let name = entry.name.clone();
+        if self.held.get(&name) == Some(entry) {
+            return;
+        }
+        if let Some(held) = self.held.get(&name).filter(|held| is_less(entry, held))
+            && self.shrunk.insert(name.clone(), entry.clone()).as_ref() != Some(entry)
+        {
+            *entry = held.clone();
+            return;
+        }
+        self.shrunk.remove(&name);
+        match hold_entry(directory, place, &name) {
+            // It may have changed since, or is being deleted.
+            Ok(()) => match entry_of(OsStr::new(&name), directory, &place.join(NEW)) {
+                Some(new) if !is_less(&new, entry) => {
+                    self.release(place, &name);
+                    let moved = fs::rename(place.join(NEW).join(&name), place.join(&name));
+                    let mark = format!("{name}{COMPLETE}");
+                    let _ = fs::rename(place.join(NEW).join(&mark), place.join(&mark));
+                    if moved.is_ok() {
+                        self.held.insert(name, entry.clone());
+                    }
+                }
+                _ => {}
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                self.unheld = Some(describe_io_error(&error));
+                self.release(place, &name);
+            }
+        }
+        let _ = fs::remove_dir_all(place.join(NEW));
+    }
+
+    fn release(&mut self, place: &Path, name: &str) {
+        self.held.remove(name);
+        self.shrunk.remove(name);
+        let path = place.join(name);
+        let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        let _ = fs::remove_file(place.join(format!("{name}{COMPLETE}")));
+    }
+}
+
+/// Whether some of it is gone, and nothing of the rest is newer.
+fn is_less(now: &DirectoryEntry, before: &DirectoryEntry) -> bool {
+    now.files < before.files && now.bytes <= before.bytes && now.changed_at <= before.changed_at
+}
+
+fn none_where_absent(error: io::Error) -> io::Result<Vec<std::ffi::OsString>> {
+    if error.kind() == io::ErrorKind::NotFound { Ok(Vec::new()) } else { Err(error) }
+}
+
+/// Puts an entry, and the file beside it that marks it, together anew.
+fn hold_entry(directory: &CheckpointDirectory, place: &Path, name: &str) -> io::Result<()> {
+    let new = place.join(NEW);
+    let _ = fs::remove_dir_all(&new);
+    fs::create_dir_all(&new)?;
+    let mut inside = DirectoryContent::beneath(directory, &directory.path, directory.is_loose(name));
+    inside.add(name)?;
+    let at = |path: &Path| new.join(path.strip_prefix(&directory.path).unwrap_or(path));
+    let with_parent = |to: PathBuf| {
+        fs::create_dir_all(to.parent().unwrap_or(&new))?;
+        io::Result::Ok(to)
+    };
+    for (from, metadata) in inside.files.iter().chain(&inside.text) {
+        link_or_copy(from, &with_parent(at(from))?, metadata)?;
+    }
+    for (from, to) in &inside.links {
+        symlink(to, with_parent(at(from))?)?;
+    }
+    inside.folders.iter().try_for_each(|folder| fs::create_dir_all(at(folder)))?;
+    let mark = directory.path.join(format!("{name}{COMPLETE}"));
+    if let Ok(metadata) = fs::metadata(&mark) {
+        link_or_copy(&mark, &at(&mark), &metadata)?;
+    }
+    Ok(())
+}
+
+/// A further name of a file; where it can have none, a copy.
+fn link_or_copy(from: &Path, to: &Path, metadata: &Metadata) -> io::Result<()> {
+    // Of a link there would be another link.
+    let target = from.canonicalize()?;
+    match fs::hard_link(&target, to) {
+        Err(error) if metadata.len() > COPY_BYTES_MAX => Err(error),
+        Err(_) => copy(&target, to, metadata),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// A copy, which shares its blocks where the disk can do that, with the time of the original.
+fn copy(from: &Path, to: &Path, metadata: &Metadata) -> io::Result<()> {
+    fs::copy(from, to)?;
+    File::options().write(true).open(to)?.set_modified(metadata.modified()?)
+}
+
+/// Where an entry of a checkpoint is read: where it is held, or else where it is.
+pub(super) fn base_of(directory: &CheckpointDirectory, name: &str) -> PathBuf {
+    let place = directory.path.join(HELD);
+    if fs::symlink_metadata(place.join(name)).is_ok() { place } else { directory.path.clone() }
+}
+
+/// Where a file can be read that may be written over meanwhile; `None` where it is too large to be copied.
+pub(super) fn copied(directory: &Path, path: &str, from: &Path, metadata: &Metadata) -> io::Result<Option<PathBuf>> {
+    if metadata.len() > COPY_BYTES_MAX {
+        return Ok(None);
+    }
+    let to = directory.join(HELD).join(COPIES).join(path);
+    fs::create_dir_all(to.parent().unwrap_or(directory))?;
+    copy(from, &to, metadata)?;
+    Ok(Some(to))
+}
+
+/// Deletes the copies.
+pub(super) fn delete_copies(directory: &Path) {
+    let _ = fs::remove_dir_all(directory.join(HELD).join(COPIES));
+    // Where nothing else is held.
+    let _ = fs::remove_dir(directory.join(HELD));
+}
+
+/// Lets go of all that an earlier start held there.
+pub(crate) fn let_go(directory: &Path) {
+    let _ = fs::remove_dir_all(directory.join(HELD));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scan_directory;
+    use super::super::tests::Scratch;
+    use super::*;
+
+    fn look(held: &mut HeldSteps, scratch: &Scratch, kept: u64) -> Vec<(String, u64)> {
+        let directory = scratch.directory();
+        let mut scan = scan_directory(&directory).unwrap();
+        let is_undecided = |entry: &DirectoryEntry| entry.step().is_some_and(|named| named.step > kept);
+        held.update(&directory, &mut scan, is_undecided).unwrap();
+        let mut seen: Vec<_> = scan.entries.into_iter().map(|entry| (entry.name, entry.files)).collect();
+        seen.sort_unstable();
+        seen
+    }
+
+    fn files(scratch: &Scratch, name: &str) -> usize {
+        let directory = scratch.directory();
+        let base = base_of(&directory, name);
+        let mut inside = DirectoryContent::beneath(&directory, &base, false);
+        inside.add(name).map_or(0, |()| inside.files.len())
+    }
+
+    #[test]
+    fn what_is_deleted_is_held_until_it_is_decided() {
+        let scratch =
+            Scratch::new("held").file("step-1/deep/a.bin").file("step-2.pt").file("step-2.pt.complete").file("last.pt");
+        let mut held = HeldSteps::default();
+        let all = [("last.pt".to_owned(), 1), ("step-1".to_owned(), 1), ("step-2.pt".to_owned(), 1)];
+        assert_eq!(look(&mut held, &scratch, 0), all);
+        fs::remove_dir_all(scratch.0.join("step-1")).unwrap();
+        fs::remove_file(scratch.0.join("step-2.pt")).unwrap();
+        assert_eq!(look(&mut held, &scratch, 0), all);
+        let base = base_of(&scratch.directory(), "step-1");
+        assert_eq!(fs::read(base.join("step-1/deep/a.bin")).unwrap(), b"12345");
+        let scan = entry_of(OsStr::new("step-2.pt"), &scratch.directory(), &base).unwrap();
+        assert!(scan.marked_at.is_some());
+        assert_eq!(look(&mut held, &scratch, 1), [all[0].clone(), all[2].clone()]);
+        assert_eq!(look(&mut held, &scratch, 2), [all[0].clone()]);
+        assert_eq!(names(&scratch.0.join(HELD)).unwrap().len(), 0, "nothing is left");
+    }
+
+    #[test]
+    fn what_is_being_deleted_stays_as_it_was_and_what_was_only_tidied_does_not() {
+        let scratch = Scratch::new("shrinks").file("step-1/a.bin").file("step-1/b.bin");
+        let mut held = HeldSteps::default();
+        look(&mut held, &scratch, 0);
+        fs::remove_file(scratch.0.join("step-1/b.bin")).unwrap();
+        assert_eq!(look(&mut held, &scratch, 0), [("step-1".to_owned(), 2)]);
+        assert_eq!(files(&scratch, "step-1"), 2);
+        assert_eq!(look(&mut held, &scratch, 0), [("step-1".to_owned(), 1)], "it stays so");
+        assert_eq!(files(&scratch, "step-1"), 1);
+        let scratch = scratch.file("step-1/c.bin").file("step-1/d.bin");
+        look(&mut held, &scratch, 0);
+        assert_eq!(files(&scratch, "step-1"), 3);
+    }
+
+    #[test]
+    fn of_what_is_gone_the_newest_are_held() {
+        let (mut scratch, mut held) = (Scratch::new("gone"), HeldSteps::default());
+        for step in 1..=12 {
+            scratch = scratch.file(&format!("step-{step}"));
+        }
+        look(&mut held, &scratch, 0);
+        for step in 1..=12 {
+            fs::remove_file(scratch.0.join(format!("step-{step}"))).unwrap();
+        }
+        let seen = look(&mut held, &scratch, 0);
+        assert_eq!(seen.len(), GONE_MAX);
+        assert!(
+            seen.iter().all(|(name, _)| !["step-1", "step-2", "step-3", "step-4"].contains(&name.as_str())),
+            "{seen:?}"
+        );
+    }
+}

@@ -1,0 +1,134 @@
+use super::*;
+
+/// A directory of the test's own, which goes with it.
+pub(super) struct Scratch(pub(super) PathBuf);
+
+impl Scratch {
+    pub(super) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("curfew-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub(super) fn file(self, path: &str) -> Self {
+        self.with(path, "12345")
+    }
+
+    fn with(self, path: &str, text: &str) -> Self {
+        let path = self.0.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        self
+    }
+
+    /// All of it, without patterns.
+    pub(super) fn directory(&self) -> CheckpointDirectory {
+        CheckpointDirectory { path: self.0.clone(), ..CheckpointDirectory::default() }
+    }
+
+    fn look(&self) -> Vec<Seen> {
+        let seen = scan_directory(&self.directory()).unwrap().entries.into_iter();
+        let mut seen: Vec<_> =
+            seen.map(|entry| (entry.name, entry.bytes, entry.marked_at.is_some(), entry.unfit)).collect();
+        seen.sort_unstable();
+        seen
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Name, bytes, whether it is marked, and why it is no checkpoint.
+type Seen = (String, u64, bool, Option<String>);
+
+fn seen(name: &str, bytes: u64, marked: bool, unfit: Option<&str>) -> Seen {
+    (name.to_owned(), bytes, marked, unfit.map(str::to_owned))
+}
+
+#[test]
+fn each_framework_is_seen_as_it_writes() {
+    let trainer = "checkpoint-500/trainer_state.json";
+    let scratch = Scratch::new("frameworks").with(trainer, "{\n }\n").file("checkpoint-500/model/a.bin");
+    let scratch = scratch.file("step_7/.metadata").file("step_7/__0_0.distcp").file("epoch=1-step=20.ckpt");
+    let scratch =
+        scratch.file("model-30.pt").file("model-30.pt.complete").file("tmp-checkpoint-600/a").file("last.ckpt");
+    let expect = [
+        seen("checkpoint-500", 10, true, None),
+        seen("epoch=1-step=20.ckpt", 5, false, None),
+        seen("last.ckpt", 5, false, None),
+        seen("model-30.pt", 5, true, None),
+        seen("step_7", 10, true, None),
+        seen("tmp-checkpoint-600", 5, false, Some("its name says that it is still being written")),
+    ];
+    assert_eq!(scratch.look(), expect);
+}
+
+#[test]
+fn a_marker_that_is_cut_off_marks_nothing() {
+    let scratch = Scratch::new("torn").with("step-1/trainer_state.json", "{\"a\":").with("step-2/.metadata", "");
+    let long = format!("{{\"a\": \"{}\"}}", "x".repeat(2000));
+    let scratch = scratch.with("step-3/_SUCCESS", "").with("step-4/trainer_state.json", &long);
+    let marked: Vec<bool> = scratch.look().into_iter().map(|(.., marked, _)| marked).collect();
+    assert_eq!(marked, [false, false, true, true]);
+}
+
+#[test]
+fn a_marker_of_a_framework_and_of_curfew_s_own_is_read() {
+    let scratch = Scratch::new("markers").file("ckpt-5.index").file("ckpt-5.data-00000-of-00001");
+    let scratch =
+        scratch.file("last.pt").with("last.pt.complete", "step=40\n").with("5/commit_success.txt", "Checkpoint");
+    let marked: Vec<bool> = scratch.look().into_iter().map(|(_, _, marked, _)| marked).collect();
+    assert_eq!(marked, [true, true, true, true]);
+    let entries = scan_directory(&scratch.directory()).unwrap().entries;
+    let step = |name: &str| entries.iter().find(|entry| entry.name == name).and_then(DirectoryEntry::step);
+    assert_eq!(step("last.pt").map(|named| named.step), Some(40));
+}
+
+#[test]
+fn a_log_and_what_the_spec_excludes_are_part_of_no_checkpoint() {
+    let scratch = Scratch::new("records").file("train-900.log").file("model-5.pt").file("config-5.json");
+    let scratch =
+        scratch.file("train/last.pt").file("train/events.out.tfevents.1.a").file("train/a.csv").file("wandb/run");
+    let mut directory = scratch.directory();
+    directory.exclude = vec!["wandb".to_owned()];
+    directory.include = vec!["config-5.json".to_owned()];
+    let DirectoryScan { mut entries, left_out, .. } = scan_directory(&directory).unwrap();
+    entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    let seen: Vec<_> = entries.iter().map(|entry| (entry.name.as_str(), entry.files, entry.is_included)).collect();
+    assert_eq!(seen, [("config-5.json", 1, true), ("model-5.pt", 1, false), ("train", 1, false)]);
+    assert_eq!(left_out.as_deref(), Some("train-900.log"));
+}
+
+#[test]
+fn what_holds_something_temporary_is_temporary() {
+    let scratch = Scratch::new("temporary").file("step-1/a.bin").file("step-1/b.bin.tmp").file("step-2/.zarray");
+    let unfit = "the name of `step-1/b.bin.tmp` says that it is still being written";
+    assert_eq!(scratch.look(), [seen("step-1", 10, false, Some(unfit)), seen("step-2", 5, false, None)]);
+}
+
+#[test]
+fn a_link_is_no_checkpoint_and_leads_nowhere_else() {
+    let scratch = Scratch::new("links").file("step-1/a.bin");
+    std::os::unix::fs::symlink("step-1", scratch.0.join("latest-1")).unwrap();
+    std::os::unix::fs::symlink("/etc", scratch.0.join("etc-1")).unwrap();
+    std::os::unix::fs::symlink("/", scratch.0.join("step-1/root")).unwrap();
+    std::os::unix::fs::symlink("..", scratch.0.join("step-1/circle")).unwrap();
+    assert_eq!(scratch.look(), [seen("step-1", 5, false, None)]);
+    let DirectoryScan { links, left_out, .. } = scan_directory(&scratch.directory()).unwrap();
+    assert_eq!((links, left_out.as_deref()), (vec!["latest-1".to_owned()], Some("etc-1")));
+}
+
+#[test]
+fn what_could_not_be_brought_back_stops_nothing_else() {
+    let scratch = Scratch::new("unfit").file("step-1/a.bin").file("step-2/a\nb");
+    fs::create_dir_all(scratch.0.join("step-3").join("deep/".repeat(40))).unwrap();
+    let seen = scratch.look();
+    assert_eq!(seen[0], super::tests::seen("step-1", 5, false, None));
+    let why = |index: usize| seen[index].3.as_deref().unwrap_or_default();
+    assert!(why(1).contains(r"the path `step-2/a\nb` has to stay"), "{}", why(1));
+    assert!(why(2).contains("too many levels"), "{}", why(2));
+}

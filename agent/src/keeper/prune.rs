@@ -1,0 +1,40 @@
+//! Deletes what head does not name.
+
+use jobs::checkpoints::to_prune;
+use jobs::{AgentWarningKind, Checkpoint};
+use store::StoreError;
+
+use super::KeeperTask;
+
+impl KeeperTask {
+    /// Deletes all but what head names. What cannot be deleted goes on to cost, is tried again with the next one, and is told: at once, for
+    /// there may be no next one.
+    pub(super) async fn prune(&mut self, newest: Checkpoint, kept: &[Checkpoint]) {
+        let Some(words) = self.delete_all_but(newest, kept).await else {
+            return self.agent.clear_warning(AgentWarningKind::NotPruned);
+        };
+        self.agent.warn_owner(AgentWarningKind::NotPruned, &words);
+        self.log_once(words);
+    }
+
+    /// Each that can be deleted is. Which could not be, and why the first of them.
+    async fn delete_all_but(&self, newest: Checkpoint, kept: &[Checkpoint]) -> Option<String> {
+        let (store, job) = (&self.agent.store, &self.agent.identity.job);
+        let listed = match store.list_checkpoints(job).await {
+            Ok(listed) => listed,
+            Err(error) => return Some(format!("old checkpoints are not deleted, and cost on: {error}")),
+        };
+        let mut left: Vec<(u64, StoreError)> = Vec::new();
+        for old in to_prune(&listed, newest, kept, self.agent.identity.attempt) {
+            left.extend(store.delete_checkpoint(job, old).await.err().map(|error| (old.step, error)));
+        }
+        let (step, error) = left.first()?;
+        let others = left.len() - 1;
+        let more = if others > 0 {
+            format!(", and {others} more, are not deleted, and cost on")
+        } else {
+            " is not deleted, and costs on".to_owned()
+        };
+        Some(format!("the checkpoint of step {step}{more}: {error}"))
+    }
+}

@@ -1,0 +1,158 @@
+//! The upload of one checkpoint, from the look at it to its name in head.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+use jiff::SignedDuration;
+use jobs::checkpoints::{
+    CheckpointStep, StepNumber, best_named, kept_by_framework, place_of, step_of, to_keep, to_put_beside,
+};
+use jobs::warning::{PendingUpload, UploadMeasurement};
+use jobs::{AgentWarningKind, Checkpoint, Head};
+
+use super::words::describe;
+use super::{KeepError, KeeperTask, LOOK_EVERY};
+use crate::directory::{self, KeptStep, StepSnapshot};
+use crate::fence::FenceError;
+use crate::world::now;
+
+/// So much of a `trainer_state.json` is read, in bytes: what it says of the best checkpoint stands at its beginning.
+const STATE_BYTES: u64 = 4096;
+
+impl KeeperTask {
+    pub(super) async fn keep(&mut self, step: &CheckpointStep, all: &[CheckpointStep]) -> Result<(), KeepError> {
+        let (begun, agent) = (Instant::now(), Arc::clone(&self.agent));
+        let place = step.number.place(self.kept);
+        let checkpoint = place_of(&agent.fence.named().await, agent.identity.attempt, place);
+        let own = |error: io::Error| KeepError::Own(directory::describe_io_error(&error));
+        let (mut snapshot, best) = self.snapshot(step, all).await.map_err(own)?;
+        if !snapshot.is_all_of(step) {
+            return Err(KeepError::Own("it was changed, or some of it deleted, since it was looked at".to_owned()));
+        }
+        let beside = self.beside(checkpoint, best);
+        let mut content = std::mem::take(&mut snapshot.content);
+        content.beside.clone_from(&beside);
+        let owner = self.owner.clone();
+        let upload = agent.store.upload_checkpoint(&agent.identity.job, checkpoint, content, &owner, now());
+        let mut upload = Box::pin(upload);
+        let uploaded = loop {
+            tokio::select! {
+                done = &mut upload => break done,
+                // It may take long, and what is written meanwhile is as quiet as it is. A look may take long as well, and the upload
+                // goes on beside it.
+                () = async {
+                    agent.pace.sleep(LOOK_EVERY).await;
+                    let writer = *self.writer.borrow();
+                    self.scan_steps(writer).await;
+                } => {}
+            }
+        };
+        let looked = self.disk.run(move || {
+            snapshot.thaw();
+            Ok(snapshot.changed())
+        });
+        let changed = looked.await.map_err(own)?;
+        let manifest = uploaded?;
+        if let Some(path) = changed {
+            return Err(KeepError::Own(format!("{} was changed while it was uploaded", path.display())));
+        }
+        let kept = self.name(checkpoint, step.unverified, &beside).await?;
+        self.note_kept(step, place, KeptStep { step: step.clone(), manifest: Arc::new(manifest) });
+        self.measure(step, begun);
+        self.finished.unverified_note = None;
+        if step.unverified {
+            let words = format!(
+                "the checkpoint of {} may be incomplete: it was written in the last minute, without a marker, by a command that did not end \
+                 with success, or that goes on to write",
+                describe(step.number)
+            );
+            self.log_once(words.clone());
+            self.finished.unverified_note = Some(words);
+        }
+        if self.keep.is_some() {
+            self.prune(checkpoint, &kept).await;
+        }
+        Ok(())
+    }
+
+    /// The checkpoint as it is now, and the step that it names as the best.
+    async fn snapshot(
+        &mut self,
+        step: &CheckpointStep,
+        all: &[CheckpointStep],
+    ) -> io::Result<(StepSnapshot, Option<u64>)> {
+        let (directory, step, links) = (self.directory.clone(), step.clone(), self.links.clone());
+        let is_other = |other: &&CheckpointStep| other.number.named().is_some() && other.number != step.number;
+        let others: Vec<String> = all.iter().filter(is_other).flat_map(|other| other.entries.clone()).collect();
+        let taken = self.disk.run(move || {
+            let mut taken = StepSnapshot::capture(&directory, &step, &others, &links)?;
+            taken.freeze()?;
+            let states = step.entries.iter().map(|entry| directory.path.join(entry).join("trainer_state.json"));
+            let best =
+                states.filter_map(|state| beginning_of(&state)).find_map(|text| Some(best_named(&text)?.to_owned()));
+            Ok((taken, best.and_then(|name| step_of(&name)).map(|named| named.step)))
+        });
+        taken.await
+    }
+
+    /// The checkpoints that the framework keeps on purpose beside that one.
+    fn beside(&self, newest: Checkpoint, best: Option<u64>) -> Vec<Checkpoint> {
+        let steps: BTreeSet<u64> = kept_by_framework(&self.there, self.framework_deletes, best);
+        to_put_beside(&self.counting, newest, &steps)
+    }
+
+    /// Has head name it, and gives what head names beside it.
+    async fn name(
+        &mut self,
+        newest: Checkpoint,
+        is_unverified: bool,
+        beside: &[Checkpoint],
+    ) -> Result<Vec<Checkpoint>, FenceError> {
+        // What a command has gone on from, and come so far, was whole. Of what may be incomplete nobody knows that it came so far.
+        let others = self.unverified.iter().copied().filter(|other| is_unverified || Some(*other) != self.from);
+        let mut unverified: Vec<Checkpoint> = others.chain(is_unverified.then_some(newest)).collect();
+        let kept = to_keep(&self.counting, newest, self.keep, &unverified, beside);
+        unverified.retain(|other| *other == newest || kept.contains(other));
+        let name = |head: &mut Head| {
+            (head.checkpoint, head.kept, head.unverified) = (Some(newest), kept.clone(), unverified.clone());
+        };
+        self.agent.fence.swap(name).await?;
+        self.finished.has_kept |= !is_unverified;
+        self.counting = kept.iter().rev().copied().chain([newest]).collect();
+        self.unverified = unverified;
+        Ok(kept)
+    }
+
+    fn note_kept(&mut self, step: &CheckpointStep, place: u64, kept: KeptStep) {
+        self.lost = 0;
+        *self.originals.slot(step.number) = Some(kept);
+        match step.number {
+            StepNumber::Snapshot => self.seen.snapshot_was_kept(self.begun_at - crate::world::left_until(self.begun)),
+            StepNumber::Named(_) | StepNumber::Ambiguous(_) => self.kept = Some(place),
+        }
+    }
+
+    fn measure(&mut self, step: &CheckpointStep, begun: Instant) {
+        let took = SignedDuration::try_from(begun.elapsed()).unwrap_or(SignedDuration::MAX);
+        let measured = UploadMeasurement { bytes: step.bytes, took };
+        let (mib, seconds) = (step.bytes.div_ceil(1024 * 1024), took.as_secs_f64());
+        let (what, are) = (describe(step.number), if step.number.named().is_some() { "is" } else { "are" });
+        self.agent.log.write_line(&format!("{what} {are} kept ({mib} MiB in {seconds:.1} s)"));
+        let unhurried = UploadMeasurement { took: self.agent.pace.unhurried(took), ..measured };
+        if let Some(words) = unhurried.too_large() {
+            self.agent.warn_owner(AgentWarningKind::TooLarge, &words);
+            self.log_once(words);
+        }
+        *self.load.lock().unwrap_or_else(PoisonError::into_inner) = PendingUpload { bytes: 0, last: Some(measured) };
+    }
+}
+
+fn beginning_of(path: &Path) -> Option<String> {
+    let mut text = Vec::new();
+    fs::File::open(path).ok()?.take(STATE_BYTES).read_to_end(&mut text).ok()?;
+    Some(String::from_utf8_lossy(&text).into_owned())
+}

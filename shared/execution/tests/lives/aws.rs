@@ -1,0 +1,237 @@
+//! An account in memory, as a run reaches it by the traits of `ports`.
+
+use std::cell::{RefCell, RefMut};
+use std::collections::BTreeSet;
+
+use billing::price::PriceDocument;
+use execution::{Run, Subscribers};
+use jiff::{SignedDuration, Timestamp};
+use model::config::Config;
+use model::id::{Region, ResourceId};
+use model::instance::{Instance, InstanceState, Tags};
+use model::notification_log::{NotificationLog, NotificationLogs};
+use model::observation::Observation;
+use model::volume::{ObservedStorage, Snapshot, SnapshotState, Volume};
+use notify::Message;
+use plan::Plan;
+use plan::report::Report;
+use ports::{CallError, CallErrorKind, Cloud, ConfigLoadError, Documents, Ec2Write, StoreError, Versioned};
+use reaping::policy::Policy;
+use serde::Serialize;
+
+const HOME: &str = "us-east-1";
+const FUNCTION: &str = "reap";
+
+/// What EC2, SNS and the bucket hold.
+pub(crate) struct AwsInMemory {
+    pub(crate) instances: Vec<Instance>,
+    pub(crate) storage: ObservedStorage,
+    pub(crate) memory: NotificationLogs,
+    /// Teams whose messages SNS refuses.
+    pub(crate) deaf: BTreeSet<&'static str>,
+    /// What EC2 answers to every write, where it refuses them.
+    pub(crate) refuses: Option<&'static str>,
+    /// How new snapshots begin.
+    pub(crate) new_snapshots: SnapshotState,
+    /// What SNS accepted in the last run.
+    pub(crate) messages: Vec<Message>,
+    pub(crate) now: Timestamp,
+}
+
+impl AwsInMemory {
+    pub(crate) fn new(instances: Vec<Instance>, volumes: Vec<Volume>, now: Timestamp) -> Self {
+        let mut storage = ObservedStorage::default();
+        storage.volumes.items = volumes;
+        Self {
+            instances,
+            storage,
+            memory: NotificationLogs::from([(HOME.into(), NotificationLog::default())]),
+            deaf: BTreeSet::new(),
+            refuses: None,
+            new_snapshots: SnapshotState::Completed,
+            messages: Vec::new(),
+            now,
+        }
+    }
+
+    /// Carries a plan out as a function does.
+    pub(crate) fn carry_out(&mut self, plan: Plan, policy: &Policy) -> Report {
+        self.messages.clear();
+        let now = self.now;
+        let seam = Seam { aws: RefCell::new(self), home: HOME.into() };
+        let run = Run {
+            cloud: &seam,
+            store: &seam,
+            topic_arn: "arn:aws:sns:us-east-1:123456789012:curfew",
+            function: FUNCTION,
+            id: "run-1".into(),
+            mode: policy.ceiling,
+            now,
+            deadline: now + SignedDuration::from_mins(5),
+            clock: &|| now,
+            chosen: None,
+            progress: &|_, _| (),
+            halted: None,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let regions = vec![seam.home.clone()];
+            let recalled = run.recall(&regions).await;
+            run.carry_out(plan, regions, Subscribers::Confirmed, recalled).await
+        })
+    }
+
+    fn tags_of(&mut self, id: &ResourceId) -> Option<&mut Tags> {
+        let Self { instances, storage, .. } = self;
+        let of_instances = instances.iter_mut().map(|instance| (&instance.id, &mut instance.tags));
+        let of_volumes = storage.volumes.items.iter_mut().map(|volume| (&volume.id, &mut volume.tags));
+        let of_snapshots = storage.snapshots.iter_mut().map(|snapshot| (&snapshot.id, &mut snapshot.tags));
+        let mut all = of_instances.chain(of_volumes).chain(of_snapshots);
+        all.find(|(other, _)| *other == id).map(|(_, tags)| tags)
+    }
+
+    fn write(&mut self, write: &Ec2Write<'_>) {
+        let now = self.now;
+        let instance = |instances: &mut Vec<Instance>, id: &ResourceId, state: InstanceState| {
+            let instance = instances.iter_mut().find(|instance| instance.id == *id).unwrap();
+            instance.state = state;
+            if instance.state == InstanceState::Running {
+                instance.launched_at = now;
+            }
+        };
+        match write {
+            Ec2Write::CreateTags { resources, tags } => {
+                for id in *resources {
+                    let written = tags.iter().map(|(key, value)| ((*key).to_owned(), value.clone()));
+                    self.tags_of(id).unwrap().extend(written);
+                }
+            }
+            Ec2Write::DeleteTags { resource, keys } => {
+                self.tags_of(resource).unwrap().retain(|key, _| !keys.contains(&key.as_str()));
+            }
+            Ec2Write::StopInstance(id) => instance(&mut self.instances, id, InstanceState::Stopped),
+            Ec2Write::StartInstance(id) => instance(&mut self.instances, id, InstanceState::Running),
+            Ec2Write::TerminateInstance(id) => self.instances.retain(|instance| instance.id != **id),
+            Ec2Write::CreateSnapshot { volume, tags } => {
+                let number = self.storage.snapshots.len() + 1;
+                let volume = self.storage.volumes.items.iter().find(|one| one.id == **volume).unwrap();
+                self.storage.snapshots.push(Snapshot {
+                    id: ResourceId::new(format!("snap-{number}")),
+                    region: volume.region.clone(),
+                    of_volume: volume.id.clone(),
+                    state: self.new_snapshots,
+                    started_at: now,
+                    size_gib: volume.size_gib,
+                    tags: (*tags).clone(),
+                });
+            }
+            Ec2Write::DeleteVolume(id) => self.storage.volumes.items.retain(|volume| volume.id != **id),
+            Ec2Write::DeleteSnapshot(id) => self.storage.snapshots.retain(|snapshot| snapshot.id != **id),
+        }
+    }
+}
+
+struct Seam<'a> {
+    aws: RefCell<&'a mut AwsInMemory>,
+    home: Region,
+}
+
+impl<'a> Seam<'a> {
+    fn aws(&self) -> RefMut<'_, &'a mut AwsInMemory> {
+        self.aws.borrow_mut()
+    }
+
+    fn error(&self, call: &'static str, kind: CallErrorKind, message: &str) -> CallError {
+        CallError::new(call, &self.home, kind, message)
+    }
+
+    fn find<T: Clone>(&self, all: &[T], is_it: impl Fn(&T) -> bool) -> Result<T, CallError> {
+        let not_found = || self.error("ec2:Describe", CallErrorKind::NotFound, "NotFound");
+        all.iter().find(|one| is_it(one)).cloned().ok_or_else(not_found)
+    }
+}
+
+impl Cloud for Seam<'_> {
+    fn home(&self) -> &Region {
+        &self.home
+    }
+
+    async fn regions(&self, _config: &Config) -> Observation<Region> {
+        Observation { items: vec![self.home.clone()], gaps: Vec::new() }
+    }
+
+    async fn has_confirmed_subscription(&self, _topic_arn: &str) -> Result<bool, CallError> {
+        Ok(true)
+    }
+
+    async fn publish(&self, _topic_arn: &str, message: &Message) -> Result<(), CallError> {
+        if self.aws().deaf.contains(message.team.as_str()) {
+            return Err(self.error("sns:Publish", CallErrorKind::Throttled, "Throttled"));
+        }
+        self.aws().messages.push(message.clone());
+        Ok(())
+    }
+
+    async fn describe_instance(&self, _region: &Region, id: &ResourceId) -> Result<Instance, CallError> {
+        self.find(&self.aws().instances, |instance| instance.id == *id)
+    }
+
+    async fn describe_volume(&self, _region: &Region, id: &ResourceId) -> Result<Volume, CallError> {
+        self.find(&self.aws().storage.volumes.items, |volume| volume.id == *id)
+    }
+
+    async fn describe_snapshot(&self, _region: &Region, id: &ResourceId) -> Result<Snapshot, CallError> {
+        self.find(&self.aws().storage.snapshots, |snapshot| snapshot.id == *id)
+    }
+
+    async fn describe_snapshots_of(&self, _region: &Region, volume: &ResourceId) -> Result<Vec<Snapshot>, CallError> {
+        let aws = self.aws();
+        Ok(aws.storage.snapshots.iter().filter(|snapshot| snapshot.of_volume == *volume).cloned().collect())
+    }
+
+    async fn write(&self, _region: &Region, write: Ec2Write<'_>) -> Result<(), CallError> {
+        if let Some(error) = self.aws().refuses {
+            return Err(self.error("ec2:Write", CallErrorKind::Other, error));
+        }
+        self.aws().write(&write);
+        Ok(())
+    }
+}
+
+impl Documents for Seam<'_> {
+    async fn read_config(&self) -> Result<Config, ConfigLoadError> {
+        panic!("the plan was made by a configuration")
+    }
+
+    async fn read_notices(&self, _function: &str, region: &Region) -> Result<Versioned<NotificationLog>, StoreError> {
+        Ok(Versioned { value: self.aws().memory.get(region).cloned().unwrap_or_default(), etag: None })
+    }
+
+    async fn write_notices(
+        &self,
+        _function: &str,
+        region: &Region,
+        notices: &NotificationLog,
+        _last: Option<&str>,
+    ) -> Result<(), StoreError> {
+        self.aws().memory.insert(region.clone(), notices.clone());
+        Ok(())
+    }
+
+    async fn restart_notices(&self, _function: &str, _region: &Region) -> Result<bool, StoreError> {
+        panic!("each document can be read")
+    }
+
+    async fn write_audit(&self, _key: &str, record: &impl Serialize) -> Result<(), StoreError> {
+        serde_json::to_string(record).unwrap();
+        Ok(())
+    }
+
+    async fn read_prices(&self) -> Result<Versioned<PriceDocument>, StoreError> {
+        panic!("a plan has its prices")
+    }
+
+    async fn write_prices(&self, _prices: &PriceDocument, _last: Option<&str>) -> Result<Option<String>, StoreError> {
+        panic!("no reaper asks for prices")
+    }
+}

@@ -1,0 +1,160 @@
+use super::*;
+
+#[test]
+fn a_message_that_is_not_taken_leaves_nothing_marked() {
+    let mut account = enforcing_account(instance(), ENFORCED);
+    account.deaf.insert("vision");
+    account.run("01 12:00").run("01 12:05");
+    account.deaf.clear();
+    account.run("01 12:10").run("01 13:10");
+    assert_snapshot!(account.log, @"
+    01 12:00 mark idle=stop@01T13:00 (not reached)
+    01 12:05 mark idle=stop@01T13:05 (not reached) | told untagged (error)
+    01 12:10 mark idle=stop@01T13:10 | told vision (warning)
+    01 13:10 stop for idle | told vision (action)
+    ");
+}
+
+#[test]
+fn a_mark_that_could_not_be_written_is_written_later_and_only_the_failure_is_told_besides() {
+    let mut account = enforcing_account(instance(), ENFORCED);
+    account.refuses = Some("UnauthorizedOperation: ec2:CreateTags");
+    account.run("01 12:00").run("01 12:05").run("01 13:05");
+    account.refuses = None;
+    account.run("01 13:10").run("01 13:15");
+    assert_snapshot!(account.log, @"
+    01 12:00 mark idle=stop@01T13:00 (failed) | told vision (warning)
+    01 12:05 mark idle=stop@01T13:00 (failed) | told vision (error)
+    01 13:05 mark idle=stop@01T13:00 (failed)
+    01 13:10 mark idle=stop@01T13:00
+    01 13:15 stop for idle | told vision (action)
+    ");
+}
+
+#[test]
+fn a_mark_that_could_not_be_written_outlives_a_run_in_which_nobody_can_say_whether_it_works() {
+    let mut account = enforcing_account(instance(), ENFORCED);
+    account.refuses = Some("UnauthorizedOperation: ec2:CreateTags");
+    account.run("01 12:00");
+    account.refuses = None;
+    account.all_are(&NOT_ASKED).run("01 12:05").run("01 13:05");
+    account.all_are(&idle()).run("01 13:10").run("01 13:15");
+    assert_snapshot!(account.log, @"
+    01 12:00 mark idle=stop@01T13:00 (failed) | told vision (warning)
+    01 12:05 spared marked | told vision (error)
+    01 13:05 spared marked
+    01 13:10 mark idle=stop@01T13:00
+    01 13:15 stop for idle | told vision (action)
+    ");
+    assert!(account.memory[&Region::from("us-east-1")].unwritten_marks.is_empty());
+}
+
+#[test]
+fn a_spot_request_that_cannot_be_read_defers_what_was_announced_and_does_not_take_it_back() {
+    let spot = instance().purchase(PurchaseOption::SpotOneTime).tag("curfew:on-idle", "terminate");
+    let mut account = enforcing_account(spot, ENFORCED);
+    account.run("01 12:00");
+    account.instances[0].purchase = PurchaseOption::SpotUnknown;
+    account.run("01 13:00");
+    account.instances[0].purchase = PurchaseOption::SpotOneTime;
+    account.run("01 13:05");
+    assert_snapshot!(account.log, @"
+    01 12:00 mark idle=terminate@01T13:00 | told vision (warning)
+    01 13:00 spared marked
+    01 13:05 terminate for idle | told vision (action)
+    ");
+}
+
+#[test]
+fn what_was_done_and_could_not_be_told_is_owed() {
+    let mut account = enforcing_account(instance(), ENFORCED);
+    account.run("01 12:00");
+    account.deaf.insert("vision");
+    account.run("01 13:00").run("01 13:05");
+    account.deaf.clear();
+    account.run("01 13:10").run("01 13:15");
+    assert_snapshot!(account.log, @"
+    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
+    01 13:00 stop for idle
+    01 13:05 spared not-running | told untagged (error)
+    01 13:10 spared not-running | told vision (action)
+    01 13:15 spared not-running
+    ");
+}
+
+#[test]
+fn a_stop_that_fails_is_told_once_a_day_and_tried_in_every_run() {
+    let mut account = enforcing_account(instance(), ENFORCED);
+    account.run("01 12:00");
+    account.refuses = Some("UnauthorizedOperation");
+    account.run("01 13:00").run("01 13:05").run("02 13:00");
+    account.refuses = None;
+    account.run("02 13:05");
+    assert_snapshot!(account.log, @"
+    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
+    01 13:00 stop for idle (failed) | told vision (error)
+    01 13:05 stop for idle (failed)
+    02 13:00 stop for idle (failed) | told vision (error)
+    02 13:05 stop for idle | told vision (action)
+    ");
+}
+
+#[test]
+fn an_old_stop_is_taken_off_what_runs_again() {
+    let mut account = enforcing_account(instance().tag(STOPPED, "idle 2026-08-30T12:00:00Z"), ENFORCED);
+    account.all_are(&busy()).run("01 12:00").run("01 12:05");
+    assert_snapshot!(account.log, @"
+    01 12:00 unmark idle and stopped
+    01 12:05 spared busy
+    ");
+}
+
+#[test]
+fn what_is_called_off_is_told_even_beside_a_stale_entry() {
+    let old = instance().launched("2026-08-01T00:00:00Z").tag("curfew:expires-at", "2026-12-01T00:00:00Z");
+    let mark = "i-0abc idle=stop@2026-09-01T12:30:00Z untagged=stop@2026-08-10T00:00:00Z";
+    let mut account = enforcing_account(old.tag(MARKED, mark), ENFORCED);
+    account.all_are(&busy()).run("01 12:00");
+    assert_snapshot!(account.log, @"01 12:00 unmark idle | told vision (info)");
+}
+
+#[test]
+fn a_stale_mark_on_the_resource_does_not_stand_in_for_one_that_could_not_be_written() {
+    let mut account = enforcing_account(instance().tag(MARKED, "i-0abc idle=stop@2026-08-31T00:00:00Z"), ENFORCED);
+    account.refuses = Some("UnauthorizedOperation: ec2:CreateTags");
+    account.run("01 12:00");
+    account.refuses = None;
+    account.run("01 13:00").run("01 13:05");
+    assert_snapshot!(account.log, @"
+    01 12:00 mark idle=stop@01T13:00 (failed) | told vision (warning)
+    01 13:00 mark idle=stop@01T13:00 | told vision (error)
+    01 13:05 stop for idle | told vision (action)
+    ");
+}
+
+#[test]
+fn a_gap_is_told_once_a_day() {
+    let mut account = enforcing_account(instance(), "");
+    account.all_are(&busy()).gaps =
+        vec![Gap::new(&"eu-west-1".into(), "ec2:DescribeInstances", "RequestLimitExceeded", GapKind::Region)];
+    account.run("01 12:00").run("01 12:05").run("02 11:55").run("02 12:00");
+    account.gaps[0].kind = GapKind::ForbiddenRegion;
+    account.run("02 12:05").run("03 12:05").run("09 12:05");
+    assert_snapshot!(account.log, @"
+    01 12:00 spared busy | told untagged (error)
+    01 12:05 spared busy
+    02 11:55 spared busy
+    02 12:00 spared busy | told untagged (error)
+    02 12:05 spared busy | told untagged (error)
+    03 12:05 spared busy
+    09 12:05 notify lifetime, Configured (observed) | told vision (info)
+    ");
+}
+
+#[test]
+fn what_is_announced_and_ended_in_one_run_leaves_nothing_to_write() {
+    let mut account = enforcing_account(instance().tag("curfew:expires-at", "2026-09-01T11:59:00Z"), "");
+    account.run("01 12:00");
+    assert_eq!(account.memory["us-east-1"].unwritten_marks, BTreeMap::new());
+    assert_eq!(account.tag_of(MARKED), None);
+}

@@ -1,0 +1,518 @@
+//! A quarter of 200 instances and 40 jobs on the budgets of four teams and of their account, with beats that are lost, late
+//! and doubled, with documents of which two write at once, and with instances that carry the tag of a job that they are not of.
+//!
+//! Proven, at every launch of a job, of its team's budget and of the account's, where they hold launches: what is truly spent
+//! in the month, and what is truly reserved, the new job included, exceed the budget by no more than what instances that
+//! reserve nothing have truly spent since the last beat, which is never more than an hour old. A team that runs jobs alone
+//! never spends more than its budget. And what a document says is spent is the true integral of price over time, or less by
+//! no more than it says itself.
+//!
+//! The beats are those of `enforce-budgets`, by the very code: `Account` below is what they see of the world.
+//!
+//! Assumed: a job costs no more than it reserved (it is launched after that, at the price it reserved for, and ends in time);
+//! nothing begins and ends within a time without a beat that is longer than EC2 shows what is gone, an hour; and every
+//! writer of a document writes over the version that it read.
+//!
+//! `cargo test` lives fewer instances through the end of one month and the beginning of the next; `make simulate-quarter`
+//! lives whole quarters, optimised.
+
+mod account;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use billing::budget::{
+    Budget, BudgetHolder, BudgetLimit, ReservationRefusal, ReservationRequest, launched, release, reserve, withdraw,
+};
+use billing::ledger::{CalendarMonth, InspectedInstance, Ledger, TimeSpan};
+use billing::price;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use model::config::Config;
+use model::curfew_tags::JOB;
+use model::fixture::untagged;
+use model::instance::{Instance, InstanceState};
+use model::mode::Mode;
+use model::money::{Amount, Rate};
+use model::notification_log::NotificationLog;
+
+use account::beat;
+
+const CONFIG: &str = r#"
+mode = "enforce"
+[account]
+monthly_budget_usd = 160000
+over_budget = "hold"
+time_zone = "Europe/Berlin"
+[teams.pure]
+monthly_budget_usd = 4000
+over_budget = "hold"
+[teams.mixed]
+monthly_budget_usd = 60000
+over_budget = "stop"
+[teams.slow]
+monthly_budget_usd = 50000
+over_budget = "hold"
+[teams.free]
+monthly_budget_usd = 100
+over_budget = "notify"
+"#;
+
+const TEAMS: [&str; 4] = ["pure", "mixed", "slow", "free"];
+const RATES: [(&str, u64); 4] =
+    [("g5.xlarge", 1_006_000), ("g6.xlarge", 804_800), ("g5.12xlarge", 5_672_000), ("g4dn.12xlarge", 3_912_000)];
+const BEAT: i64 = 900;
+const HOUR: i64 = 3_600;
+const DAY: i64 = 24 * HOUR;
+/// A job is worth launching from so long on; instances run for as long at least.
+const SHORTEST: i64 = 2 * HOUR;
+/// Documents have whole micro-USD: so much may be lost by rounding each of their figures.
+const ROUNDED: u64 = 60;
+
+/// How much is lived.
+struct QuarterSize {
+    from: &'static str,
+    to: &'static str,
+    instances: u64,
+    jobs: u64,
+}
+
+/// The last quarter of 2026, in Berlin: clocks are changed in it.
+const QUARTER: QuarterSize =
+    QuarterSize { from: "2026-10-01T00:00:00+02:00", to: "2027-01-01T00:00:00+01:00", instances: 200, jobs: 40 };
+/// The change of the clocks, and the end of a month.
+const TURN: QuarterSize =
+    QuarterSize { from: "2026-10-24T00:00:00+02:00", to: "2026-11-04T00:00:00+01:00", instances: 40, jobs: 30 };
+const SEEDS: std::ops::Range<u64> = 20_261_122..20_261_124;
+
+fn stamp(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+/// What runs, truly.
+struct QuarterMachine {
+    id: String,
+    team: usize,
+    kind: usize,
+    job: Option<String>,
+    /// The place of a job whose tag it carries, and has no right to.
+    copies: Option<usize>,
+    lives: Vec<(i64, i64)>,
+}
+
+impl QuarterMachine {
+    fn rate(&self) -> Rate {
+        Rate::from_usd_micros_per_hour(RATES[self.kind].1)
+    }
+
+    /// The exact integral of its price over its time.
+    fn spent(&self, from: i64, to: i64) -> Amount {
+        let overlap = |(began, ended): &(i64, i64)| (to.min(*ended) - from.max(*began)).max(0);
+        Amount::from_rate(self.rate(), self.lives.iter().map(overlap).sum::<i64>().unsigned_abs())
+    }
+
+    /// As EC2 shows it: what is terminated for an hour.
+    fn sighting(&self, now: i64, jobs: &[QuarterJob]) -> Option<InspectedInstance> {
+        let (began, ended) = *self.lives.iter().rfind(|(began, _)| *began <= now)?;
+        let terminates = self.job.is_some();
+        if terminates && now - ended > HOUR {
+            return None;
+        }
+        let state = match terminates {
+            _ if ended > now => InstanceState::Running,
+            true => InstanceState::Terminated,
+            false => InstanceState::Stopped,
+        };
+        let job = self.job.clone().or_else(|| Some(jobs[self.copies?].name.clone()));
+        let team = ("Team".to_owned(), TEAMS[self.team].to_owned());
+        let seen = untagged().id(&self.id).of_type(RATES[self.kind].0).state(state).build();
+        let tags = job.map(|job| (JOB.to_owned(), job)).into_iter().chain([team]).collect();
+        let instance = Instance { launched_at: stamp(began), tags, ..seen };
+        Some(InspectedInstance { instance, ended_at: (ended <= now).then(|| stamp(ended)) })
+    }
+}
+
+#[derive(Clone)]
+struct QuarterJob {
+    name: String,
+    team: usize,
+    kind: usize,
+    most: u64,
+    /// What it reserved, and when; its machine.
+    runs: Option<(Amount, i64, usize)>,
+    released: bool,
+    /// When the one is wanted that comes after it.
+    next: i64,
+}
+
+impl QuarterJob {
+    /// When it ends at the latest, where it reserved that much, and when it did.
+    fn until(&self, usd: Amount, since: i64) -> i64 {
+        let rate = Rate::from_usd_micros_per_hour(RATES[self.kind].1);
+        since + 60 + i64::try_from(usd.lasts_at(rate).unwrap()).unwrap()
+    }
+}
+
+#[derive(Default, Debug)]
+struct QuarterTally {
+    admitted: u64,
+    too_much: u64,
+    unknown: u64,
+    by_account: u64,
+    swaps_lost: u64,
+    beats_lost: u64,
+    into_next_month: u64,
+    carried: u64,
+    tight: u64,
+    doubled: u64,
+}
+
+struct QuarterWorld {
+    chance: fastrand::Rng,
+    config: Config,
+    machines: Vec<QuarterMachine>,
+    jobs: Vec<QuarterJob>,
+    /// By month: version and document.
+    ledgers: BTreeMap<String, (u64, Ledger)>,
+    /// By month and holder: version and document.
+    store: BTreeMap<(String, BudgetHolder), (u64, String)>,
+    notices: (u64, NotificationLog),
+    prices: (u64, price::PriceDocument),
+    /// When somebody wants a machine, in the midst of a beat's writing.
+    interrupts_at: Option<i64>,
+    tally: QuarterTally,
+}
+
+impl QuarterWorld {
+    fn from_seed(seed: u64, extent: &QuarterSize, begins: i64, ends: i64) -> Self {
+        let mut chance = fastrand::Rng::with_seed(seed);
+        let machines = (0..extent.instances).map(|number| {
+            let mut lives = Vec::new();
+            let mut at = begins + chance.i64(-5 * DAY..5 * DAY);
+            while at < ends {
+                let until = at + chance.i64(SHORTEST..6 * DAY);
+                // What had ended before the first beat is in no ledger.
+                if until > begins {
+                    lives.push((at, until));
+                }
+                at = until + chance.i64(HOUR..12 * DAY);
+            }
+            let team = 1 + chance.usize(0..3);
+            let copies = (number % 5 == 0).then(|| chance.usize(0..usize::try_from(extent.jobs).unwrap()));
+            QuarterMachine {
+                id: format!("i-{number}"),
+                team,
+                kind: chance.usize(0..RATES.len()),
+                job: None,
+                copies,
+                lives,
+            }
+        });
+        let machines = machines.collect();
+        let jobs = (0..extent.jobs).map(|number| {
+            let team = if number % 2 == 0 { 0 } else { chance.usize(0..4) };
+            let name = format!("{}/job-{number}", TEAMS[team]);
+            QuarterJob {
+                name,
+                team,
+                kind: chance.usize(0..RATES.len()),
+                most: chance.u64(200..2_500),
+                runs: None,
+                released: false,
+                next: begins,
+            }
+        });
+        let jobs = jobs.collect();
+        let config = Config::read(CONFIG).unwrap();
+        Self {
+            chance,
+            config,
+            machines,
+            jobs,
+            ledgers: BTreeMap::new(),
+            store: BTreeMap::new(),
+            notices: Default::default(),
+            prices: Default::default(),
+            interrupts_at: None,
+            tally: QuarterTally::default(),
+        }
+    }
+
+    fn month(&self, now: i64) -> CalendarMonth {
+        CalendarMonth::containing(stamp(now), &TimeZone::get(&self.config.account.time_zone).unwrap())
+    }
+
+    fn documents(&self, month: &CalendarMonth) -> BTreeMap<BudgetHolder, Budget> {
+        let of_month = self.store.iter().filter(|((of, _), _)| *of == month.to_string());
+        of_month.map(|((_, holder), (_, json))| (holder.clone(), serde_json::from_str(json).unwrap())).collect()
+    }
+
+    fn read(&self, month: &CalendarMonth, holder: &BudgetHolder) -> (u64, Budget) {
+        let found = self.store.get(&(month.to_string(), holder.clone()));
+        found.map_or((0, Budget::default()), |(version, json)| (*version, serde_json::from_str(json).unwrap()))
+    }
+
+    /// Whether nobody else wrote it since.
+    fn write(&mut self, month: &CalendarMonth, holder: &BudgetHolder, read: u64, document: &Budget) -> bool {
+        let stored = self.store.entry((month.to_string(), holder.clone())).or_default();
+        if stored.0 != read {
+            self.tally.swaps_lost += 1;
+            return false;
+        }
+        let before: Option<Budget> = (read > 0).then(|| serde_json::from_str(&stored.1).unwrap());
+        let is_new = |job: &&String| !before.as_ref().is_some_and(|before| before.reservations.contains_key(*job));
+        if document.as_of != before.as_ref().and_then(|before| before.as_of) {
+            // A beat adds no reservation but those that it takes over from the month before.
+            self.tally.carried += u64::try_from(document.reservations.keys().filter(is_new).count()).unwrap();
+        }
+        *stored = (read + 1, serde_json::to_string(document).unwrap());
+        true
+    }
+
+    fn is_of(team: usize, holder: &BudgetHolder) -> bool {
+        *holder == BudgetHolder::Account || *holder == BudgetHolder::Team(TEAMS[team].into())
+    }
+
+    /// What is truly spent by those machines.
+    fn spent(&self, holder: &BudgetHolder, from: i64, to: i64, wanted: impl Fn(&QuarterMachine) -> bool) -> Amount {
+        let of_holder = self.machines.iter().filter(|machine| Self::is_of(machine.team, holder) && wanted(machine));
+        of_holder.map(|machine| machine.spent(from, to)).sum()
+    }
+
+    /// Every document that the beat of that moment has written.
+    fn check_documents(&self, now: i64) {
+        let month = self.month(now);
+        let documents = self.documents(&month);
+        assert!(documents.contains_key(&BudgetHolder::Account), "at {now}: no beat has written the account's document");
+        for (holder, document) in documents.iter().filter(|(_, one)| one.as_of == Some(stamp(now))) {
+            self.check_document(holder, document, &month, now);
+        }
+    }
+
+    /// It says what is truly spent, but for what it says itself; and holds every reservation that is needed.
+    fn check_document(&self, holder: &BudgetHolder, document: &Budget, month: &CalendarMonth, now: i64) {
+        let truth = self.spent(holder, month.span().from.as_second(), now, |_| true);
+        let rounding = Amount::from_usd_micros(ROUNDED);
+        assert!(document.spent_usd <= truth + rounding, "{holder:?} at {now}: {} of {truth}", document.spent_usd);
+        let most = document.spent_usd + document.uncertain_usd + rounding;
+        assert!(truth <= most, "{holder:?} at {now}: {most} at most of {truth}");
+        // What nobody has released is void once its job must have ended.
+        let is_needed =
+            |job: &&QuarterJob| !job.released && job.runs.is_some_and(|(usd, since, _)| job.until(usd, since) >= now);
+        for job in self.jobs.iter().filter(|job| Self::is_of(job.team, holder)).filter(is_needed) {
+            assert!(document.reservations.contains_key(&job.name), "{holder:?} at {now}: {} is forgotten", job.name);
+        }
+    }
+
+    /// A job that waits tries again.
+    fn somebody_wants(&mut self, now: i64) {
+        for place in 0..self.jobs.len() {
+            let after = self.machines.len();
+            let job = &mut self.jobs[place];
+            if job.released && job.next <= now {
+                let name = format!("{}/job-{place}-{after}", TEAMS[job.team]);
+                *job = QuarterJob { name, runs: None, released: false, ..job.clone() };
+            }
+        }
+        let waiting: Vec<usize> = (0..self.jobs.len()).filter(|place| self.jobs[*place].runs.is_none()).collect();
+        if !waiting.is_empty() {
+            let place = waiting[self.chance.usize(0..waiting.len())];
+            self.launch(place, now);
+        }
+    }
+
+    /// Reserves with the team, then with the account, and launches. It asks for exactly what is left, where it can use that.
+    fn launch(&mut self, place: usize, now: i64) {
+        let job = self.jobs[place].clone();
+        let month = self.month(now);
+        let holders = [BudgetHolder::Team(TEAMS[job.team].into()), BudgetHolder::Account];
+        let rate = Rate::from_usd_micros_per_hour(RATES[job.kind].1);
+        let binds = |holder: &&BudgetHolder| {
+            BudgetLimit::from_config(holder, &self.config, Mode::Enforce).unwrap().holds_launches()
+        };
+        let left = holders.iter().filter(binds).filter_map(|holder| self.read(&month, holder).1.remaining_usd).min();
+        let most = Amount::from_usd_micros(job.most * 1_000_000);
+        let usd = left.map_or(most, |left| left.min(most)).max(Amount::from_rate(rate, SHORTEST.unsigned_abs()));
+        self.tally.tight += u64::from(Some(usd) == left);
+        let until = job.until(usd, now);
+        let seconds = until - now - 60;
+        let wanted = ReservationRequest { job: job.name.clone(), usd, until: stamp(until) };
+        for (nth, holder) in holders.iter().enumerate() {
+            let reserved = loop {
+                let (version, mut document) = self.read(&month, holder);
+                let reserved = reserve(&mut document, holder, &wanted, (&self.config, Mode::Enforce), stamp(now));
+                if reserved.is_err() || self.write(&month, holder, version, &document) {
+                    break reserved;
+                }
+            };
+            if let Err(refused) = reserved {
+                self.tally.by_account += u64::try_from(nth).unwrap();
+                match refused {
+                    ReservationRefusal::TooMuch(_) => self.tally.too_much += 1,
+                    ReservationRefusal::Unknown(_) => self.tally.unknown += 1,
+                }
+                for holder in &holders[..nth] {
+                    let (version, mut document) = self.read(&month, holder);
+                    assert!(withdraw(&mut document, &job.name) && self.write(&month, holder, version, &document));
+                }
+                return;
+            }
+        }
+        let began = now + self.chance.i64(1..60);
+        let ended = began + self.chance.i64(seconds * 3 / 10..=seconds).max(SHORTEST.min(seconds));
+        let id = format!("i-job-{}", self.machines.len());
+        let lives = vec![(began, ended)];
+        for holder in &holders {
+            let (version, mut document) = self.read(&month, holder);
+            assert!(launched(&mut document, &job.name, id.as_str().into()));
+            assert!(self.write(&month, holder, version, &document));
+        }
+        self.machines.push(QuarterMachine {
+            id,
+            team: job.team,
+            kind: job.kind,
+            job: Some(job.name),
+            copies: None,
+            lives,
+        });
+        self.jobs[place].runs = Some((usd, now, self.machines.len() - 1));
+        self.tally.admitted += 1;
+        self.tally.into_next_month += u64::from(self.month(ended) != month);
+        for holder in holders
+            .iter()
+            .filter(|holder| BudgetLimit::from_config(holder, &self.config, Mode::Enforce).unwrap().holds_launches())
+        {
+            self.check_launch(holder, &month, now);
+        }
+    }
+
+    /// What is truly spent and reserved does not exceed the budget, but for one beat's burn of what reserves nothing.
+    fn check_launch(&self, holder: &BudgetHolder, month: &CalendarMonth, now: i64) {
+        let begins = month.span().from.as_second();
+        let (_, document) = self.read(month, holder);
+        let as_of = document.as_of.unwrap().as_second();
+        assert!(now - as_of <= HOUR, "{holder:?} at {now}: launched by a document of {as_of}");
+        let spent = self.spent(holder, begins, now, |_| true);
+        let of_holder = self.jobs.iter().filter(|job| Self::is_of(job.team, holder));
+        let reserved: Amount = of_holder
+            .filter_map(|job| {
+                let (usd, since, machine) = job.runs?;
+                let machine = &self.machines[machine];
+                assert!(machine.spent(since, i64::MAX) <= usd, "{} costs more than it reserved", job.name);
+                let runs = machine.lives[0].1 > now;
+                runs.then(|| usd.saturating_sub(machine.spent(since, now)))
+            })
+            .sum();
+        let burn = self.spent(holder, as_of, now, |machine| machine.job.is_none());
+        let allowed = document.budget_usd.unwrap() + burn + Amount::from_usd_micros(ROUNDED);
+        assert!(
+            spent + reserved <= allowed,
+            "{holder:?} at {now}: {spent} spent and {reserved} reserved, where {allowed} is allowed, {burn} of it by the last beat"
+        );
+    }
+
+    /// What has ended is released, sooner or later.
+    fn release(&mut self, now: i64) {
+        for place in 0..self.jobs.len() {
+            let job = self.jobs[place].clone();
+            let ended = job.runs.is_some_and(|(_, _, machine)| self.machines[machine].lives[0].1 <= now);
+            if !ended || job.released || self.chance.u8(0..4) == 0 {
+                continue;
+            }
+            self.jobs[place].released = true;
+            let (_, since, machine) = job.runs.unwrap();
+            let cost = self.machines[machine].spent(since, i64::MAX) + Amount::from_usd_micros(ROUNDED);
+            self.jobs[place].next = now + self.chance.i64(HOUR..3 * DAY);
+            for month in [self.month(now).previous(), self.month(now)] {
+                for holder in [BudgetHolder::Team(TEAMS[job.team].into()), BudgetHolder::Account] {
+                    let (version, mut document) = self.read(&month, &holder);
+                    if release(&mut document, &job.name, cost, stamp(now)) {
+                        assert!(self.write(&month, &holder, version, &document));
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn live(seed: u64, extent: &QuarterSize) -> QuarterTally {
+    let second = |text: &str| text.parse::<Timestamp>().unwrap().as_second();
+    let (begins, ends) = (second(extent.from), second(extent.to));
+    let shared = RefCell::new(QuarterWorld::from_seed(seed, extent, begins, ends));
+    let mut silent_until = begins;
+    let mut now = begins;
+    while now < ends {
+        let mut world = shared.borrow_mut();
+        if world.chance.u8(0..200) == 0 {
+            silent_until = now + world.chance.i64(BEAT..2 * HOUR - BEAT);
+        }
+        if now < silent_until || world.chance.u8(0..12) == 0 {
+            world.tally.beats_lost += 1;
+        } else {
+            let late = world.chance.i64(0..20);
+            let is_doubled = world.chance.u8(0..20) == 0;
+            world.interrupts_at = (world.chance.u8(0..3) == 0).then_some(now + late + 3);
+            world.tally.doubled += u64::from(is_doubled);
+            drop(world);
+            beat(&shared, now + late, is_doubled);
+            world = shared.borrow_mut();
+        }
+        let mut at = now + 30 + world.chance.i64(20..2_000);
+        // Between two beats: jobs end, are released, and others ask for what that leaves.
+        while at < now + BEAT - 30 {
+            world.release(at);
+            world.somebody_wants(at + 1);
+            at += world.chance.i64(20..2_000);
+        }
+        now += BEAT;
+    }
+    let world = shared.into_inner();
+    // Whoever runs jobs alone stays within the budget of every month.
+    let pure = BudgetHolder::Team(TEAMS[0].into());
+    let zone = TimeZone::get("Europe/Berlin").unwrap();
+    for text in ["2026-10", "2026-11", "2026-12"] {
+        let TimeSpan { from, to } = CalendarMonth::read(text, &zone).unwrap().span();
+        let spent = world.spent(&pure, from.as_second(), to.as_second(), |_| true);
+        assert!(spent <= Amount::from_usd(4_000.0) + Amount::from_usd_micros(ROUNDED), "{text}: {spent}");
+    }
+    world.tally
+}
+
+#[test]
+fn at_the_turn_of_a_month_spend_and_reservations_exceed_no_budget_by_more_than_a_beats_burn() {
+    let QuarterTally { admitted, swaps_lost, beats_lost, into_next_month, carried, doubled, .. } =
+        live(SEEDS.start, &TURN);
+    let counts = [admitted, swaps_lost, beats_lost, into_next_month, carried, doubled];
+    assert!(counts.iter().all(|count| *count > 0), "{counts:?}: something never happened");
+}
+
+#[test]
+#[ignore = "takes minutes where it is not optimised: make simulate-quarter"]
+fn through_whole_quarters_spend_and_reservations_exceed_no_budget_by_more_than_a_beats_burn() {
+    std::thread::scope(|scope| {
+        for seed in SEEDS {
+            scope.spawn(move || check_a_quarter(seed));
+        }
+    });
+}
+
+fn check_a_quarter(seed: u64) {
+    let tally = live(seed, &QUARTER);
+    println!("seed {seed}: {tally:?}");
+    let QuarterTally {
+        admitted,
+        too_much,
+        unknown,
+        by_account,
+        swaps_lost,
+        beats_lost,
+        into_next_month,
+        carried,
+        tight,
+        doubled,
+    } = tally;
+    let counts =
+        [admitted, too_much, unknown, by_account, swaps_lost, beats_lost, into_next_month, carried, tight, doubled];
+    assert!(counts.iter().all(|count| *count > 0), "seed {seed}: {counts:?}: something never happened");
+    assert!(admitted >= 2 * QUARTER.jobs, "seed {seed}: only {admitted} jobs were launched");
+}

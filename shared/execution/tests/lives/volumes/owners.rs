@@ -1,0 +1,113 @@
+//! Whose a volume is, and so which mode holds.
+
+use super::*;
+
+fn host(id: &str, tags: &[(&str, &str)]) -> VolumeHost {
+    let tags = tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    VolumeHost { id: id.into(), region: "us-east-1".into(), tags, stopped: false, stopped_at: None }
+}
+
+fn team(account: &Account) -> String {
+    let plan =
+        decide(&account.storage, &account.uses(), &account.live_jobs, &account.memory, &account.policy, account.now);
+    let targets = plan.steps.iter().map(|step| &step.target).chain(plan.skipped.iter().map(|skipped| &skipped.target));
+    let team = |target: &Target| target.team.as_ref().map_or("none", |team| team.as_str()).to_owned();
+    targets.map(team).collect::<Vec<_>>().join(" ")
+}
+
+const VISION: [(&str, &str); 2] = [("Team", "vision"), ("Owner", "ada")];
+
+#[test]
+fn of_whoever_it_was_last_seen_on_also_when_that_is_gone() {
+    let mut account = enforcing_account([volume().untagged().on("i-1")], "[teams.vision]\nmode = \"enforce\"\n");
+    account.storage.hosts = vec![host("i-1", &VISION)];
+    account.run("09-01 12:00");
+    assert_eq!(team(&account), "vision");
+    account.storage.hosts.clear();
+    account.detach().run("09-02 12:00").run("09-16 12:00");
+    assert_eq!(team(&account), "vision");
+    assert!(account.told[0].contains("last seen on i-1"), "{:?}", account.told);
+    account.run("09-19 12:00").run("09-19 13:00").run("10-19 14:00");
+    assert!(account.told[0].contains("owner ada"), "{:?}", account.told);
+    assert_snapshot!(account.log, @r"
+    09-01 12:00 spared attached
+    09-02 12:00 curfew:unattached-since=2026-09-02T12:00:00Z
+    09-16 12:00 mark orphaned=snapshot-and-delete@2026-09-19T12:00:00Z | told
+    09-19 12:00 snapshot | told
+    09-19 13:00 vol-0abc delete, kept by snap-1, snap-1 spared volume-exists | told
+    10-19 14:00 delete | told
+    ");
+}
+
+#[test]
+fn its_own_tags_come_first_then_its_instance_then_its_source() {
+    let mut account = enforcing_account([volume().tag("Owner", " ").on("i-1")], ENFORCED);
+    account.volume().from_snapshot = Some("snap-9".into());
+    account.storage.sources =
+        BTreeMap::from([("snap-9".into(), host("", &[("Team", "platform"), ("Owner", "bo")]).tags)]);
+    account.storage.hosts = vec![host("i-1", &[("Team", "audio")])];
+    assert_eq!(team(&account), "vision");
+    account.volume().tags.clear();
+    assert_eq!(team(&account), "audio");
+    account.storage.hosts.clear();
+    assert_eq!(team(&account), "platform");
+    account.storage.sources.clear();
+    assert_eq!(team(&account), "none");
+}
+
+#[test]
+fn nobodys_are_judged_by_the_mode_of_the_untagged() {
+    for (config, expect) in [
+        (ENFORCED, "09-01 12:00 spared young\n"),
+        ("[untagged]\nmode = \"enforce\"\n", "09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z\n"),
+    ] {
+        let mut account = enforcing_account([volume().untagged()], config);
+        account.run("09-01 12:00");
+        assert_eq!(account.log, expect, "{config}");
+    }
+}
+
+#[test]
+fn only_snapshots_that_could_say_whose_it_is_are_asked() {
+    let config = Config::default();
+    assert!(wants_its_source(&volume().untagged().build(), &config));
+    assert!(wants_its_source(&volume().tag("Owner", "").build(), &config));
+    assert!(!wants_its_source(&volume().build(), &config));
+    assert!(!wants_its_source(&volume().untagged().on("i-1").build(), &config));
+}
+
+#[test]
+fn the_details_of_a_volume_in_quiet_use_are_not_kept() {
+    let config = Config::default();
+    let check = |volume: VolumeBuilder, host: VolumeHost, memory: &NotificationLogs, expect: bool| {
+        let hosts = BTreeMap::from([(host.id.clone(), host)]);
+        assert_eq!(is_of_interest(&volume.build(), &hosts, memory, &config), expect);
+    };
+    let nothing = NotificationLogs::new();
+    let vision = || host("i-1", &VISION);
+    check(volume().on("i-1"), vision(), &nothing, false);
+    check(volume().untagged().on("i-1"), host("i-1", &[("Name", "x")]), &nothing, false);
+    check(volume().untagged().on("i-1"), vision(), &nothing, true);
+    check(volume().on("i-1"), VolumeHost { stopped: true, ..vision() }, &nothing, true);
+    check(volume().tag(" Curfew:x", "").on("i-1"), vision(), &nothing, true);
+    check(volume(), vision(), &nothing, true);
+    check(volume().on("i-1").with(|volume| volume.state = VolumeState::Available), vision(), &nothing, true);
+    let mut told = NotificationLog::default();
+    told.first_sights.insert("vol-0abc".into(), time(NOW));
+    check(volume().on("i-1"), vision(), &NotificationLogs::from([("us-east-1".into(), told)]), true);
+}
+
+#[test]
+fn whose_a_volume_was_stands_on_its_snapshot_when_all_else_is_gone() {
+    let orphan = volume().untagged().tag(UNATTACHED_SINCE, "2026-08-01T12:00:00Z").with(|volume| {
+        volume.from_snapshot = Some("snap-9".into());
+    });
+    let mut account = enforcing_account([orphan], "[teams.vision]\nmode = \"enforce\"\n");
+    account.storage.sources = BTreeMap::from([("snap-9".into(), host("", &VISION).tags)]);
+    account.run("09-01 12:00").run("09-04 12:00").run("09-04 13:00");
+    account.storage.sources.clear();
+    account.memory = NotificationLogs::from([("us-east-1".into(), NotificationLog::default())]);
+    account.run("10-04 14:00");
+    assert!(account.told[0].contains("team vision") || account.told[0].contains("owner ada"), "{:?}", account.told);
+    assert_eq!(account.storage.snapshots, []);
+}

@@ -1,0 +1,108 @@
+//! What ends the wait: a file that a framework writes when all else of a checkpoint is there.
+
+/// A name of a file in a checkpoint that says that it is complete.
+struct MarkerRule {
+    name: &'static str,
+    /// Whether its end says that it is whole: one that holds something is cut off where its writer is killed.
+    is_whole: fn(&[u8]) -> bool,
+}
+
+/// Each with whose it is, the version that was read, and where that stands.
+const MARKERS: [MarkerRule; 6] = [
+    // People's own, and of `curfew.saved`.
+    MarkerRule { name: COMPLETE, is_whole: |_| true },
+    // Hadoop, Spark: FileOutputCommitter.SUCCEEDED_FILE_NAME, empty.
+    MarkerRule { name: "_SUCCESS", is_whole: |_| true },
+    // torch 2.15, torch/distributed/checkpoint/filesystem.py, FileSystemWriter.finish: renamed into place when all ranks have written.
+    MarkerRule { name: ".metadata", is_whole: |end| !end.is_empty() },
+    // transformers 5.23, src/transformers/trainer.py, _save_checkpoint: after the model, the optimizer and the states of randomness.
+    MarkerRule { name: "trainer_state.json", is_whole: ends_on_brace },
+    // Orbax 0.12, orbax/checkpoint/_src/path/atomicity.py, COMMIT_SUCCESS_FILE: where directories cannot be renamed.
+    MarkerRule { name: "commit_success.txt", is_whole: |end| !end.is_empty() },
+    // Orbax 0.12, orbax/checkpoint/_src/metadata/checkpoint.py: written at the beginning, and again with the time of the commit.
+    MarkerRule { name: "_CHECKPOINT_METADATA", is_whole: |end| ends_on_brace(end) && has_commit_time(end) },
+];
+
+/// Marks a checkpoint; one that is a file by a file beside it, `<name>.complete`.
+pub const COMPLETE: &str = ".complete";
+
+/// The names of files that may be markers.
+pub fn marker_names() -> impl Iterator<Item = &'static str> {
+    MARKERS.iter().map(|rule| rule.name)
+}
+
+/// Whether a file of one of these names is a marker, by its last bytes.
+#[must_use]
+pub fn is_marker(name: &str, end: &[u8]) -> bool {
+    MARKERS.iter().find(|rule| rule.name == name).is_none_or(|rule| (rule.is_whole)(end))
+}
+
+/// The step that a marker of Curfew's own says, as `curfew.saved` writes it: `step=500`.
+#[must_use]
+pub fn marked_step(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.trim().strip_prefix("step=")?.parse().ok()
+}
+
+/// The file beside a file of `TensorFlow`'s that marks it: `ckpt-5.index` of `ckpt-5.data-00000-of-00001`. tensorflow 2.21,
+/// `tensorflow/core/util/tensor_bundle/tensor_bundle.cc`, `MergeBundles`: the data is renamed first, the index comes last.
+#[must_use]
+pub fn index_of(name: &str) -> Option<String> {
+    if name.rsplit_once('.').is_some_and(|(_, extension)| extension == "index") {
+        return Some(name.to_owned());
+    }
+    let (prefix, part) = name.rsplit_once(".data-")?;
+    part.contains("-of-").then(|| format!("{prefix}.index"))
+}
+
+fn ends_on_brace(end: &[u8]) -> bool {
+    end.trim_ascii_end().ends_with(b"}")
+}
+
+fn has_commit_time(end: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(end);
+    let after = text.rsplit_once("\"commit_timestamp_nsecs\"").map(|(_, after)| after);
+    after.is_some_and(|after| after.trim_start_matches([':', ' ']).starts_with(|first: char| first.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_that_is_cut_off_is_none() {
+        let committed = br#"{"init_timestamp_nsecs": 1, "commit_timestamp_nsecs": 2, "custom_metadata": {}}"#;
+        let begun = br#"{"init_timestamp_nsecs": 1, "commit_timestamp_nsecs": null, "custom_metadata": {}}"#;
+        let whole: [(&str, &[u8]); 6] = [
+            ("trainer_state.json", b"\"epoch\": 1}\n  "),
+            (".metadata", b"\x80"),
+            ("_SUCCESS", b""),
+            (".complete", b""),
+            ("commit_success.txt", b"Checkpoint commit was successful to /a"),
+            ("_CHECKPOINT_METADATA", committed),
+        ];
+        assert_eq!(marker_names().count(), whole.len());
+        for (name, end) in whole {
+            assert!(is_marker(name, end), "{name}");
+        }
+        for end in [&b""[..], b" \n", b"\"log_history\": [\n  {\"loss\": 0.5},"] {
+            assert!(!is_marker("trainer_state.json", end), "{end:?}");
+        }
+        assert!(!is_marker(".metadata", b"") && !is_marker("commit_success.txt", b""));
+        assert!(!is_marker("_CHECKPOINT_METADATA", begun) && !is_marker("_CHECKPOINT_METADATA", &committed[..50]));
+    }
+
+    #[test]
+    fn a_marker_of_curfew_s_own_may_say_the_step() {
+        assert_eq!(
+            [marked_step(b"step=500\n"), marked_step(b""), marked_step(b"step=x"), marked_step(b"\xff")],
+            [Some(500), None, None, None]
+        );
+    }
+
+    #[test]
+    fn the_index_marks_the_data_of_tensorflow() {
+        assert_eq!(index_of("ckpt-5.data-00000-of-00001").as_deref(), Some("ckpt-5.index"));
+        assert_eq!(index_of("ckpt-5.index").as_deref(), Some("ckpt-5.index"));
+        assert_eq!([index_of("ckpt-5.pt"), index_of("a.data-1")], [None, None]);
+    }
+}

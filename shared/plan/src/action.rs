@@ -1,0 +1,188 @@
+//! What a step does, by kind of resource: no action can be paired with a resource that it is not for.
+
+use jiff::Timestamp;
+use model::id::ResourceId;
+use model::instance::{Instance, Tags};
+use model::mark::Mark;
+use model::rule::ResourceAction;
+use model::volume::{Snapshot, Volume};
+use serde::{Serialize, Serializer};
+
+/// What a step does, and the resource as it was seen: it must not have changed when the step is carried out.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    Instance(Instance, InstanceAction),
+    Volume(Volume, VolumeAction),
+    /// One that Curfew made.
+    Snapshot(Snapshot, SnapshotAction),
+    /// About the budget of a team, or of the account: no step changes a resource for it.
+    Budget(BudgetAction),
+}
+
+/// What an owner hears about an action, and what the resource remembers of that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Announcement {
+    /// Write the mark: a stop, a termination or a deletion has been announced.
+    Mark(Mark),
+    /// Take back what no longer holds.
+    Unmark {
+        /// What is still announced.
+        remaining: Option<Mark>,
+        /// A tag of Curfew's that goes too: it speaks of what is over.
+        also: Option<&'static str>,
+    },
+    /// Notify the owner, and write nothing.
+    Notify,
+}
+
+/// What can be done to an instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InstanceAction {
+    Announce(Announcement),
+    Stop {
+        /// Written first, where the stop is announced and carried out in one run.
+        mark: Option<Mark>,
+        /// What `curfew:stopped` will say.
+        stopped: String,
+    },
+    Terminate {
+        /// Written first, where the termination is announced and carried out in one run.
+        mark: Option<Mark>,
+    },
+    Start,
+}
+
+/// What can be done to a volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VolumeAction {
+    Announce(Announcement),
+    /// Write `curfew:unattached-since`, which notifies no one.
+    TagUnattachedSince(Timestamp),
+    Snapshot {
+        /// What the snapshot carries.
+        tags: Tags,
+    },
+    Delete {
+        /// What it can be restored from, which must still be whole.
+        safety: Option<SafetySnapshot>,
+        /// Every snapshot of it that Curfew made: they expire from now on.
+        expiring: Vec<ResourceId>,
+        /// When that is.
+        at: Timestamp,
+    },
+}
+
+/// What can be done to a snapshot that Curfew made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SnapshotAction {
+    /// Write `curfew:deleted-at`: its volume was found gone, and from then on it expires.
+    TagDeletedAt(Timestamp),
+    Delete,
+}
+
+/// What can follow from a budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BudgetAction {
+    Notify,
+    /// Launch no further job of the team: its budget document says so, and launches read it.
+    Hold,
+}
+
+impl From<Announcement> for InstanceAction {
+    fn from(announcement: Announcement) -> Self {
+        Self::Announce(announcement)
+    }
+}
+
+impl From<Announcement> for VolumeAction {
+    fn from(announcement: Announcement) -> Self {
+        Self::Announce(announcement)
+    }
+}
+
+/// The snapshot from which a deleted volume can be restored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SafetySnapshot {
+    pub snapshot: ResourceId,
+    pub kept_until: Timestamp,
+}
+
+impl Action {
+    /// The name in responses.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Instance(_, InstanceAction::Announce(announcement))
+            | Self::Volume(_, VolumeAction::Announce(announcement)) => match announcement {
+                Announcement::Mark(_) => "mark",
+                Announcement::Unmark { .. } => "unmark",
+                Announcement::Notify => "notify",
+            },
+            Self::Instance(_, InstanceAction::Stop { .. }) => "stop",
+            Self::Instance(_, InstanceAction::Terminate { .. }) => "terminate",
+            Self::Instance(_, InstanceAction::Start) => "start",
+            Self::Volume(_, VolumeAction::TagUnattachedSince(_))
+            | Self::Snapshot(_, SnapshotAction::TagDeletedAt(_)) => "mark",
+            Self::Volume(_, VolumeAction::Snapshot { .. }) => "snapshot",
+            Self::Volume(_, VolumeAction::Delete { .. }) | Self::Snapshot(_, SnapshotAction::Delete) => "delete",
+            Self::Budget(BudgetAction::Notify) => "notify",
+            Self::Budget(BudgetAction::Hold) => "hold",
+        }
+    }
+
+    /// Whether it ends something.
+    #[must_use]
+    pub const fn is_end(&self) -> bool {
+        self.ending().is_some() && !matches!(self, Self::Volume(_, VolumeAction::Snapshot { .. }))
+    }
+
+    /// The announced action that it carries out, or begins.
+    #[must_use]
+    pub const fn ending(&self) -> Option<ResourceAction> {
+        match self {
+            Self::Instance(_, InstanceAction::Stop { .. }) => Some(ResourceAction::Stop),
+            Self::Instance(_, InstanceAction::Terminate { .. }) => Some(ResourceAction::Terminate),
+            Self::Volume(_, VolumeAction::Snapshot { .. } | VolumeAction::Delete { safety: Some(_), .. }) => {
+                Some(ResourceAction::SnapshotAndDelete)
+            }
+            Self::Volume(_, VolumeAction::Delete { safety: None, .. }) | Self::Snapshot(_, SnapshotAction::Delete) => {
+                Some(ResourceAction::Delete)
+            }
+            _ => None,
+        }
+    }
+
+    /// What the owner of an instance or a volume hears, where the step does no more.
+    #[must_use]
+    pub const fn announcement(&self) -> Option<&Announcement> {
+        match self {
+            Self::Instance(_, InstanceAction::Announce(announcement))
+            | Self::Volume(_, VolumeAction::Announce(announcement)) => Some(announcement),
+            _ => None,
+        }
+    }
+
+    /// The mark that announces an action; not one that is written with that action itself.
+    #[must_use]
+    pub const fn announced_mark(&self) -> Option<&Mark> {
+        match self.announcement() {
+            Some(Announcement::Mark(mark)) => Some(mark),
+            _ => None,
+        }
+    }
+
+    /// The instance, where it is about one.
+    #[must_use]
+    pub const fn instance(&self) -> Option<&Instance> {
+        match self {
+            Self::Instance(instance, _) => Some(instance),
+            Self::Volume(..) | Self::Snapshot(..) | Self::Budget(_) => None,
+        }
+    }
+}
+
+impl Serialize for Action {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}

@@ -1,0 +1,28 @@
+//! The words of AWS that decide something, because one code stands for several things. No other sentence of AWS decides anything.
+
+/// IAM user guide, "Troubleshoot access denied error messages".
+pub const EXPLICIT_DENY: &str = "explicit deny";
+
+/// The same page: what denies is a policy of the organisation.
+pub const BY_ORGANISATION: [&str; 2] = ["service control policy", "resource control policy"];
+
+/// The same page: the action follows.
+pub const NOT_AUTHORIZED_TO: &str = "is not authorized to perform: ";
+
+/// `CloudFormation` API reference, `DescribeStacks` and `DescribeStackResources`: an absent stack is a `ValidationError`.
+pub const NO_SUCH_STACK: &str = "does not exist";
+
+/// `CloudFormation` user guide, "Troubleshooting CloudFormation": a `ValidationError`.
+pub const NO_UPDATES: &str = "No updates are to be performed";
+
+/// IAM user guide, "Troubleshoot IAM", "Changes that I make are not always immediately visible": an `InvalidParameterValue` of `RunInstances`.
+pub const UNKNOWN_PROFILE: &str = "Invalid IAM Instance Profile";
+
+/// EC2 API reference, `RunInstances`: parameters in messages of `InvalidParameterValue` and `InvalidParameterCombination` that are the same
+/// for every candidate, in lower case.
+pub const PARAMETERS_OF_THE_REQUEST: [&str; 6] =
+    ["clienttoken", "instanceinitiatedshutdownbehavior", "metadataoptions", "tag key", "tag value", "user data"];
+
+/// From the SDK's message about the token of `aws sso login`, and IAM Identity Center's about an expired one (AWS IAM Identity Center
+/// portal API reference, `GetRoleCredentials`). The SDK does not export the types of these errors.
+pub const LOGIN_IS_OVER: [&str; 3] = ["/sso/cache/", "SSO token", "UnauthorizedException"];
