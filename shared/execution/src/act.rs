@@ -194,9 +194,11 @@ impl<C: Cloud, R: ReadAgain> StepResource<'_, C, R> {
     /// unanswered, has done. But what EC2 does not find at once may be there (EC2 API reference, "Eventual consistency"), and
     /// would be told to be deleted.
     async fn accept_if_already_gone(&self, answer: Result<(), CallError>) -> Result<(), CallError> {
-        use CallErrorKind::{NotFound, Throttled, Unanswered, WrongState};
+        use CallErrorKind::{NotFound, Throttled, WrongState};
         let error = match answer {
-            Err(error) if matches!(error.kind, NotFound | Unanswered | Throttled | WrongState) => error,
+            Err(error) if error.kind.is_unanswered() || matches!(error.kind, NotFound | Throttled | WrongState) => {
+                error
+            }
             answer => return answer,
         };
         match self.seen.read_again(self.cloud).await {

@@ -277,7 +277,7 @@ impl Cloud for Session {
             if let Some(resource) = looked_at_again(&write) {
                 self.unanswered.borrow_mut().insert(resource.clone());
             }
-            return Err(self.failed(call, CallErrorKind::Unanswered, "dispatch failure: no answer"));
+            return Err(self.failed(call, CallErrorKind::Unreached, "dispatch failure: no answer"));
         }
         Ok(())
     }
