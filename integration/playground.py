@@ -61,7 +61,7 @@ WELCOME = """
 It is {now:%A %H:%M} UTC. Curfew runs in enforce mode, and the teams vision and nlp have opted in. Try:
 
   curfew scan                           find waste in every region
-  mail                                  read what owners were told by the first run
+  mail                                  read the messages of the first run to owners
   curfew explain {idle}    explain how each rule judges llama-ft, which is idle
   advance 1h                            let an hour pass: what was announced is due
   curfew plans                          find a run that waits for you: more is due than [limits] allows

@@ -53,7 +53,7 @@ class Subject:
 def _instances_judged(count: int, is_first: bool) -> Judged:
     """Whoever is idle is told of in the first run, and was in the second."""
     usages = Counter(machine.usage for machine in fleet(count))
-    skipped = {"busy": usages[WORKS] + usages[COMPUTES], "told": 0 if is_first else usages[IDLES]}
+    skipped = {"busy": usages[WORKS] + usages[COMPUTES], "notified": 0 if is_first else usages[IDLES]}
     return Judged(count, skipped, {("notify", "idle", "done"): usages[IDLES] if is_first else 0})
 
 
@@ -62,7 +62,7 @@ def _instances_described(kib: float) -> str:
     works, computes, idles = (f"{SHARES[usage]} %" for usage in (WORKS, COMPUTES, IDLES))
     return (
         f"One region, {gpus:.1f} GPUs an instance ({len(TYPES)} types of 1, 4 and 8), {kib:.1f} KiB of XML each. "
-        f"{works} work by their CPU, {computes} by their GPUs only, {idles} are idle, and their owners are only told: "
+        f"{works} work by their CPU, {computes} by their GPUs only, {idles} are idle, and Curfew only notifies their owners: "
         "nothing is written to EC2."
     )
 
@@ -73,7 +73,7 @@ def _volumes_judged(count: int, is_first: bool) -> Judged:
     seen = storage(count)
     usages = Counter(volume.usage for volume in seen.volumes)
     told = 0 if is_first else usages[ORPHANED]
-    skipped = {"attached": usages[ATTACHED], "young": usages[YOUNG], "told": told, "restorable": len(seen.own)}
+    skipped = {"attached": usages[ATTACHED], "young": usages[YOUNG], "notified": told, "restorable": len(seen.own)}
     asked_max = usages[ORPHANED] if is_first else max(10, usages[ORPHANED] // 12)
     return Judged(count, skipped, {("notify", "orphaned", "done"): usages[ORPHANED] if is_first else 0}, asked_max)
 
@@ -99,7 +99,7 @@ def _volumes_described(kib: float) -> str:
     return (
         f"One region, {kib:.1f} KiB of XML a volume. {attached} are attached, {VOLUMES_AN_INSTANCE} to an instance, of "
         f"which every {STOPPED_EVERY}th is stopped; {young} are unattached for less than `orphaned_after`; {orphaned} "
-        f"are orphaned, and their owners are only told: nothing is written to EC2. Every {BARE_EVERY}th volume has no "
+        f"are orphaned, and Curfew only notifies their owners: nothing is written to EC2. Every {BARE_EVERY}th volume has no "
         "tags of its own."
     )
 

@@ -33,10 +33,10 @@ _GROUPS_OF_VOLUMES = {
     "unmark": ("green", "in use again: the tags are removed"),
     "date": ("cyan", "first seen unattached: a tag remembers it, without a notification"),
 }
-_ONLY_TOLD = {
+_NOTIFY_ONLY = {
     "reserved": "GPU memory is held",
     "local-disk": "its NVMe data would be lost",
-    "busy": "but it is at work",
+    "busy": "but it is busy",
     "cannot-be-stopped": "one-time Spot cannot stop",
     "persistent-spot": "Spot would launch it again",
     "saves-nothing": "its capacity is reserved",
@@ -151,13 +151,13 @@ def _because(step: dict[str, Any], account: Account) -> str:
     """The evidence in a few words."""
     why = step["evidence"]
     rule, now = why["rule"], datetime.now(timezone.utc)
-    if why.get("mended") is not None:
-        return f"{rule}: no longer so" if why["mended"] else f"{rule}, as announced"
+    if why.get("resolved"):
+        return f"{rule}: no longer violated"
     if is_first_sight(step):
         return "its two weeks begin now"
-    if why.get("not_asked_again"):
+    if why.get("not_queried_again"):
         return f"{rule}: announced before"
-    if notify_only := _ONLY_TOLD.get(why.get("notify_only", "")):
+    if notify_only := _NOTIFY_ONLY.get(why.get("notify_only", "")):
         return f"{rule}; {notify_only}"
     if rule == "idle":
         return f"idle: {why['devices']} GPU at {why['gpu_max_percent']:.0f} %, {why['cpu_max_vcpus']:.1f} vCPUs"

@@ -15,8 +15,8 @@ from reaping import Account, Run
 NOTICES = "notices/"
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?Z|\d\d:\d\d-\d\d:\d\d")
 _RESOURCE = re.compile(r"(i|vol|snap|ami)-[0-9a-f]{8,17}")
-_OF_THE_ACCOUNT = re.compile(r"[a-z]+(-[a-z]+)+-\d, \w+:\w+|Curfew acts on nothing")
-_FAILED = re.compile("could not ([a-z]+) it, and tries again: ")
+_OF_THE_ACCOUNT = re.compile(r"[a-z]+(-[a-z]+)+-\d, \w+:\w+|Curfew changes nothing")
+_FAILED = re.compile(r"could not ([a-z]+) it: .* The next run tries again\.")
 # What notices keep of single resources, besides what was told.
 _ABOUT = ("shadow_marks", "unwritten_marks", "void_marks", "first_sights", "seen_on", "hosts")
 
@@ -80,11 +80,11 @@ class OneOfEach:
     def _notices(self, notices: dict[str, Any]) -> dict[str, Any]:
         told = {
             self.names[one]: sorted(topic for topic in topics if not topic.startswith("undone-"))
-            for one, topics in notices["told"].items()
+            for one, topics in notices["notified"].items()
         }
         told = {name: topics for name, topics in told.items() if topics}
         about = {kind: sorted(self.names[one] for one in notices[kind]) for kind in notices if kind in _ABOUT}
-        return {"told": told, "owed": len(notices["owed"]), **about}
+        return {"told": told, "owed": len(notices["undelivered"]), **about}
 
     def told(self, messages: list[dict[str, Any]]) -> list[tuple[str, str]]:
         """Every paragraph of these messages: of which resource (none: of the account), and what it says."""

@@ -25,7 +25,7 @@ _THINGS = (
     ("It was stopped", "stopped"),
     ("It was terminated", "terminated"),
     ("It was started", "started"),
-    ("Curfew leaves it alone", "notified"),
+    ("Curfew only notifies: ", "notified"),
 )
 
 

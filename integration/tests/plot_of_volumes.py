@@ -36,10 +36,10 @@ _THINGS = (
     ("It will be ", "announced"),
     ("It would be snapshotted and deleted at", "would be announced"),
     ("It would be snapshotted and deleted now", "would be snapshotted and deleted"),
-    ("A snapshot of it was begun", "snapshotted"),
+    ("Its snapshot was started", "snapshotted"),
     ("It was deleted", "deleted"),
     ("its volume is gone", "outlived"),
-    ("which is stopped since", "on a stopped instance"),
+    ("which has been stopped since", "on a stopped instance"),
 )
 
 

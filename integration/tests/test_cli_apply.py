@@ -152,7 +152,7 @@ def test_what_is_remembered_of_others_survives(account: Account) -> None:
     plan = account.tick().response["run"]
     activity = account.read(f"activity/{REGION}.json")
     notices = [account.read(account.notices(region)) for region in (REGION, EUROPE)]
-    assert notices[0]["told"] and notices[0]["shadow_marks"] and notices[1]["shadow_marks"]
+    assert notices[0]["notified"] and notices[0]["shadow_marks"] and notices[1]["shadow_marks"]
     said, _ = applied(account, plan)
     assert said.code == 0 and said.json()["done"] == 2
     assert [account.read(account.notices(region)) for region in (REGION, EUROPE)] == notices
@@ -287,7 +287,7 @@ def test_what_is_owed_is_owed_though_another_run_wrote_meanwhile(account: Accoun
     [gpu], plan = held(account, 1)
     account.aws.fault("sns:Publish", "access_denied", times=None)
     account.aws.fault("ec2:StopInstances", "slow", seconds=60)
-    notices = {"schema": 1, "owed": [{"team": "vision", "severity": "info", "text": "what the other owes"}]}
+    notices = {"schema": 1, "undelivered": [{"team": "vision", "severity": "info", "text": "what the other owes"}]}
     with ThreadPoolExecutor() as meanwhile:
         applying = meanwhile.submit(applied, account, plan)
         wait_for(lambda: account.aws.calls("ec2:StopInstances"), 60, lambda: "it never stopped anything")

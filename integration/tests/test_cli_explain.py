@@ -46,20 +46,20 @@ def test_one_that_is_idle_is_marked_and_stopped_as_explained(account: Account) -
         "kind": "step",
         "action": "mark",
         "reason": "idle",
-        "words": f"the next run tells its owner, and writes the mark: idle, to be stopped from {row['deadline']} on",
+        "words": f"the next run notifies its owner, and marks it: idle, to be stopped from {row['deadline']} on",
     }
     assert account.tick().said(gpu) == ("mark", "idle", "done")
 
     marked = explained(account, gpu)
     row = rule(marked, "idle")
     assert row["announced"] and f"idle=stop@{row['deadline']}" in (account.mark(gpu) or "")
-    assert row["when"] == f"stopped by the first run from {row['deadline']} on that finds it still so"
+    assert row["when"] == f"stopped by the first run from {row['deadline']} on that finds it still violated"
     assert (marked["decision"]["kind"], marked["decision"]["reason"]) == ("skipped", "marked")
     assert account.tick().skipped == {"marked": 1}
 
     account.tag(gpu, marked=f"{gpu} idle=stop@{rfc3339(ago(minutes=5))}")
     due = explained(account, gpu)
-    assert rule(due, "idle")["when"] == "stopped by the next run, unless [limits] hold what it ends"
+    assert rule(due, "idle")["when"] == "stopped by the next run, unless that run exceeds [limits]"
     assert (due["decision"]["action"], due["decision"]["reason"]) == ("stop", "idle")
     assert account.tick().said(gpu) == ("stop", "idle", "done")
     assert explained(account, gpu)["decision"]["reason"] == "not-running"
@@ -69,7 +69,7 @@ def test_a_budget_that_stops_is_read_as_the_function_reads_it(account: Account) 
     account.configure(teams={"vision": {"mode": "enforce", "monthly_budget_usd": 100, "over_budget": "stop"}})
     gpu, month = account.busy(account.gpu()), now().strftime("%Y-%m")
     row = rule(explained(account, gpu), "over-budget")
-    unknown = f"it is unknown how much of the budget of its team is spent: there are no figures for {month}"
+    unknown = f"the spend of its team for {month} is unknown"
     assert (row["verdict"], row["evidence"]) == ("unknown", unknown)
     document = {"schema": 1, "team": "vision", "month": month, "as_of": rfc3339(ago(minutes=5)), "budget_usd": 100}
     document |= {"over_budget": "stop", "spent_usd": 120, "verdict": "stop", "mode": "enforce"}
@@ -90,16 +90,16 @@ def test_the_machine_of_a_job_and_one_that_only_says_so(account: Account) -> Non
     of_job = explained(account, own)
     assert of_job["decision"]["reason"] == "live-job"
     assert {row["evidence"] for row in of_job["rules"] if row["rule"] != "expired"} == {
-        "it is of the job vision/a-0123abcd, which ends it"
+        "it belongs to the job vision/a-0123abcd, which terminates it"
     }
     stranger = explained(account, other)
     assert (stranger["mode"], stranger["mode_from"]) == ("observe", "untagged"), "what was copied opts in to nothing"
     row = rule(stranger, "untagged")
-    assert (row["verdict"], row["evidence"]) == ("violated", "it names the job vision/a-0123abcd, which does not know it")
+    assert (row["verdict"], row["evidence"]) == ("violated", "its curfew:job names vision/a-0123abcd, which did not launch it")
     account.put("jobs/vision/a-0123abcd/state.json", b"half a docu")
     unsayable = explained(account, own)
     assert unsayable["decision"]["reason"] == "job-unknown"
-    assert rule(unsayable, "idle")["evidence"] == "nobody can say whether it is of the job vision/a-0123abcd that it names"
+    assert rule(unsayable, "idle")["evidence"] == "it is unknown whether it belongs to the job vision/a-0123abcd that it names"
 
 
 def test_one_without_an_accelerator(account: Account) -> None:
@@ -113,9 +113,9 @@ def test_one_that_waits_for_a_person(account: Account) -> None:
     [gpu, _], run = held(account)
     account.configure(limits={"actions_max": 1})
     one = explained(account, gpu)
-    assert one["held"]["run"] == run and "[limits] allows actions_max = 0" in one["held"]["error"]
-    words = f"above [limits]; curfew plans {run}, curfew apply {run}"
-    assert rule(one, "idle")["when"].startswith("held for a person since ")
+    assert one["held"]["run"] == run and "exceeds [limits] actions_max = 0" in one["held"]["error"]
+    words = f"(above [limits]): curfew plans {run}, curfew apply {run}"
+    assert rule(one, "idle")["when"].startswith("awaits approval since ")
     assert rule(one, "idle")["when"].endswith(words) and one["decision"]["words"].endswith(words)
     assert "stopped by the next run" not in explain(account, gpu).fine().out
     [not_seen_yet] = due(account, 1)
@@ -226,7 +226,7 @@ def test_it_reads_well(account: Account) -> None:
     assert lines[0] == f'{gpu}  g5.xlarge "bench", team vision, owner ada, us-east-1'
     assert lines[1].startswith("  state     running, launched ") and "$1.01/h" in lines[1]
     assert lines[2] == "  mode      enforce, by mode at the top of the configuration"
-    assert lines[3].startswith("  now       the next run tells its owner, and writes the mark: idle")
+    assert lines[3].startswith("  now       the next run notifies its owner, and marks it: idle")
     assert lines[4] == "  expired   compliant it carries no curfew:expires-at"
     assert any(line.startswith("  idle      violated  idle from ") for line in lines)
     assert "\x1b" not in said.out and said.err == ""

@@ -139,7 +139,7 @@ def test_where_it_was_is_known_from_the_trail(storage: VolumeAccount) -> None:
     answer = undo(storage, volume).fine()
     [restored] = [one for one in volumes(storage) if one != volume]
     assert f"restored as {restored} in us-east-1a" in answer.out
-    assert f"last seen on {host}: aws ec2 attach-volume" in answer.out
+    assert f"last attached to {host}: aws ec2 attach-volume" in answer.out
     assert f"--volume-id {restored} --instance-id {host} --device /dev/sdf" in answer.out
 
 

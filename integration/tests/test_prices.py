@@ -31,7 +31,7 @@ def test_without_live_prices_the_table_is_named(account: Account) -> None:
 def test_a_live_price_wins_over_the_table(account: Account) -> None:
     know_prices(account, {"g5.xlarge": listed(2.0)})
     saves, message = told(account, account.idle(account.gpu()))
-    assert saves == 2.0 and "$2.00/h ($1,460 a month). " in message and "table of" not in message
+    assert saves == 2.0 and "It costs $2.00/h ($1,460 a month)." in message and "table of" not in message
 
 
 @pytest.mark.parametrize("fault", ["throttle", "access_denied", "error500", "reset", "empty"])

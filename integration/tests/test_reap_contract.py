@@ -54,11 +54,11 @@ def test_a_run_answers_records_and_tells_what_the_contract_says(account: Account
         assert message["topic"] == account.topic_arn
     assert severities == {}
     told = first.message()
-    assert told.splitlines()[0] == f"Lost by what Curfew ends: the NVMe scratch of {idle} (250 GB)."
+    assert told.splitlines()[0] == f"Data lost by these actions: the NVMe scratch of {idle} (250 GB)."
     deadline = first.step(idle)["evidence"]["deadline"]
-    for part in ("g5.xlarge", '"bench"', "owner ada", REGION, "idle", "$1.01/h", deadline, "curfew:keep-until"):
+    for part in ("g5.xlarge", '"bench"', "owner ada", REGION, "idle", "$1.01/h", deadline, f"Keep it: curfew keep {idle} 7d"):
         assert part in told, part
-    assert f"--resources {idle}" in told and forgotten in first.message("untagged")
+    assert forgotten in first.message("untagged")
     received = account.aws.client("sqs").receive_message(QueueUrl=listener, MaxNumberOfMessages=10)["Messages"]
     assert len(received) == 1 and expired in received[0]["Body"]
 

@@ -23,7 +23,7 @@ def test_a_configuration_that_is_refused_or_cannot_be_read_is_not_the_default(ac
     assert all(words in run.error for words in ("config/curfew.toml", "line 2", "idle.window"))
     assert not any(action.startswith("ec2:") for action in run.counts)
     assert run.severities() == {"untagged": "error"}
-    assert run.error in run.message("untagged") and "acts on nothing" in run.message("untagged")
+    assert run.error in run.message("untagged") and "changes nothing until" in run.message("untagged")
     again = account.tick()
     assert again.error == run.error and again.messages == []
     account.write_config(b'mode = "\xe9"')

@@ -129,7 +129,7 @@ def test_what_is_notify_only_is_told_once(account: Account) -> None:
         assert run.said(gpu) == ("notify", "idle", "done") and gpu in run.message()
         assert run.step(gpu)["evidence"]["notify_only"] == reason
     again = account.tick()
-    assert run.ec2_writes == [] and again.is_quiet and again.skipped == {"told": len(why)}
+    assert run.ec2_writes == [] and again.is_quiet and again.skipped == {"notified": len(why)}
 
 
 def test_what_is_skipped_is_not_touched_and_told_at_most_once(account: Account) -> None:
@@ -171,7 +171,7 @@ def test_what_is_skipped_is_not_touched_and_told_at_most_once(account: Account) 
         [(key, value)] = tags.items()
         assert (gpu in paragraphs) == (tags not in kept)
         assert tags not in unreadable or f"{key}={value} cannot be read" in paragraphs[gpu]
-    for words in ("uninstrumented", "$1.01/h", "install"):
+    for words in ("its usage is unknown", "$1.01/h", "install"):
         assert words in paragraphs[silent]
     assert own not in paragraphs and unsayable not in paragraphs
 

@@ -28,7 +28,7 @@ def assert_announced(storage: VolumeAccount, volume: str, action: str = "snapsho
 
 
 def test_seen_announced_snapshotted_and_deleted(storage: VolumeAccount) -> None:
-    """In two regions at once. Whose it is, is known from the instance that it was last seen on."""
+    """In two regions at once. Whose it is, is known from the instance that it was last attached to."""
     storage.configure(volumes={"keep_snapshots": "30d"})
     far = storage.orphan(region=EUROPE, size=500, tags={"Name": "data"})
     volume = storage.untagged_volume()
@@ -44,7 +44,7 @@ def test_seen_announced_snapshotted_and_deleted(storage: VolumeAccount) -> None:
     assert evidence["unattached_since"] == storage.aws.tags(far, EUROPE)["curfew:unattached-since"]
     assert storage.mark(far, EUROPE) == f"{far} orphaned=snapshot-and-delete@{evidence['deadline']}"
     announced = f"It will be snapshotted and deleted at {evidence['deadline']}"
-    for part in ('500 GiB gp3 "data", owner ada, eu-central-1', evidence["unattached_since"], announced, f"--resources {far}"):
+    for part in ('500 GiB gp3 "data", owner ada, eu-central-1', evidence["unattached_since"], announced, f"curfew keep {far} 7d"):
         assert part in paragraph(run, far), part
 
     storage.aws.client("ec2").terminate_instances(InstanceIds=[host])
@@ -114,7 +114,7 @@ def test_deleted_without_a_snapshot_where_the_account_says_so(storage: VolumeAcc
     storage.configure(volumes={"action": "delete"})
     volume = storage.orphan()
     run = assert_announced(storage, volume, "delete")
-    assert run.message().splitlines()[0].startswith(f"Lost by what Curfew ends: {volume}")
+    assert run.message().splitlines()[0].startswith(f"Data lost by these actions: {volume}")
     run = storage.tick()
     assert run.said(volume) == ("delete", "orphaned", "done") and run.ec2_writes == [("DeleteVolume", volume)]
     assert storage.snapshots(volume) == [] and "aws ec2 create-volume" not in run.message()

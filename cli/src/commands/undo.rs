@@ -231,7 +231,7 @@ fn part(
 /// those that the EC2 user guide recommends for data volumes ("Device names for volumes").
 fn attach(Restoration { region, .. }: &Restoration, made: &ResourceId, ended: Option<&RecordedAction>) -> String {
     let host = ended.and_then(|ended| ended.last_attached_to.as_deref());
-    let known = host.map(|host| format!(", where it was last seen on {host}")).unwrap_or_default();
+    let known = host.map(|host| format!(", where it was last attached to {host}")).unwrap_or_default();
     format!(
         "attach it again{known}: aws ec2 attach-volume --region {region} --volume-id {made} --instance-id {} \
          --device /dev/sdf",

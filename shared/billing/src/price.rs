@@ -126,6 +126,18 @@ pub fn format_monthly_quote(quote: Option<Quote>) -> String {
     with_caveats(money::format_monthly_rate(rate(quote)), quote.into_iter())
 }
 
+/// `It costs $1.01/h ($734 a month; table of 2026-09-30)`, or that the price is unknown; without a full stop.
+#[must_use]
+pub fn describe_cost(quote: Option<Quote>) -> String {
+    quote.map_or("Its price is unknown".to_owned(), |_| format!("It costs {}", format_quote(quote)))
+}
+
+/// [`describe_cost`] by the month, for volumes.
+#[must_use]
+pub fn describe_monthly_cost(quote: Option<Quote>) -> String {
+    quote.map_or("Its price is unknown".to_owned(), |_| format!("It costs {}", format_monthly_quote(quote)))
+}
+
 /// A figure that is made of these prices, and what has to be said beside it.
 #[must_use]
 pub fn with_caveats(figure: String, quotes: impl Iterator<Item = Quote>) -> String {

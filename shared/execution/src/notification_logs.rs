@@ -96,8 +96,9 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
                 // Of two runs at once one loses, quietly: what it told may be told once more. What it owes no later run sees.
                 Err(error @ StoreError::Lost { .. }) => {
                     tracing::warn!(region = region.as_str(), "{error}");
-                    let before = recalled.memory.get(region).map(|notices| notices.owed.as_slice()).unwrap_or_default();
-                    let new = notices.owed.iter().filter(|owed| !before.contains(owed)).cloned().collect();
+                    let before =
+                        recalled.memory.get(region).map(|notices| notices.undelivered.as_slice()).unwrap_or_default();
+                    let new = notices.undelivered.iter().filter(|owed| !before.contains(owed)).cloned().collect();
                     self.add_undelivered(region, new).await.err().map(|error| error.gap(region))
                 }
                 Err(error) => Some(error.gap(region)),
@@ -111,7 +112,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         let mut tries = 1..=OWE_TRIES_MAX;
         while !new.is_empty() {
             let Versioned { mut value, etag } = self.store.read_notices(self.function, region).await?;
-            value.owed.extend(new.iter().cloned());
+            value.undelivered.extend(new.iter().cloned());
             let written = self.store.write_notices(self.function, region, &value, etag.as_deref()).await;
             match written {
                 Err(StoreError::Lost { .. }) if tries.next().is_some() => {}

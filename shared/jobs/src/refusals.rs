@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_without_capacity_is_not_asked_again_for_a_minute() {
+    fn a_pool_without_capacity_is_not_queried_again_for_a_minute() {
         check(&no_capacity(), &first(), 59, true);
         check(&no_capacity(), &first(), 60, false);
         let cheaper_now = Candidate { rate: Rate::from_usd_micros_per_hour(1), image: 3, ..first() };

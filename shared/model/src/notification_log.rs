@@ -62,7 +62,7 @@ impl NotificationKey {
 
     /// Whether it is such a share.
     #[must_use]
-    pub fn is_of_budget(&self) -> bool {
+    pub fn is_about_budget(&self) -> bool {
         self.0.starts_with("budget-")
     }
 
@@ -127,13 +127,13 @@ pub struct NotificationLog {
     pub hosts: BTreeMap<ResourceId, Tags>,
     /// What was told about resources.
     #[serde(default)]
-    pub told: BTreeMap<ResourceId, BTreeMap<NotificationKey, NotificationEntry>>,
+    pub notified: BTreeMap<ResourceId, BTreeMap<NotificationKey, NotificationEntry>>,
     /// What was told about calls that failed, and about the account.
     #[serde(default)]
     pub gaps: BTreeMap<NotificationKey, NotificationEntry>,
     /// What happened and could not be told yet.
     #[serde(default)]
-    pub owed: Vec<UndeliveredParagraph>,
+    pub undelivered: Vec<UndeliveredParagraph>,
 }
 
 /// A paragraph that SNS did not take.
@@ -172,13 +172,16 @@ impl NotificationLog {
         let marks = [&self.shadow_marks, &self.unwritten_marks, &self.void_marks];
         marks.into_iter().any(|marks| marks.contains_key(resource))
             || self.first_sights.contains_key(resource)
-            || self.told.contains_key(resource)
+            || self.notified.contains_key(resource)
     }
 
     /// Whether this was told about a resource.
     #[must_use]
     pub fn was_notified(&self, resource: &ResourceId, topic: &NotificationKey, what: &str) -> bool {
-        self.told.get(resource).and_then(|topics| topics.get(topic)).is_some_and(|told| told.what == fingerprint(what))
+        self.notified
+            .get(resource)
+            .and_then(|topics| topics.get(topic))
+            .is_some_and(|told| told.what == fingerprint(what))
     }
 
     /// Keeps what was remembered about resources that were not seen.
@@ -191,7 +194,7 @@ impl NotificationLog {
             let unseen = from.iter().filter(|(resource, _)| !seen.contains(resource));
             to.extend(unseen.map(|(resource, value)| (resource.clone(), value.clone())));
         }
-        add(&mut self.told, &before.told, seen);
+        add(&mut self.notified, &before.notified, seen);
         add(&mut self.shadow_marks, &before.shadow_marks, seen);
         add(&mut self.unwritten_marks, &before.unwritten_marks, seen);
         add(&mut self.void_marks, &before.void_marks, seen);
@@ -255,9 +258,9 @@ mod tests {
             first_sights: BTreeMap::from([(ResourceId::from("vol-1"), at)]),
             seen_on: BTreeMap::from([(ResourceId::from("vol-1"), id.clone())]),
             hosts: BTreeMap::from([(id.clone(), Tags::from([("Team".to_owned(), "vision".to_owned())]))]),
-            told: BTreeMap::from([(id, BTreeMap::from([(NotificationKey::rule(Rule::Lifetime), told.clone())]))]),
+            notified: BTreeMap::from([(id, BTreeMap::from([(NotificationKey::rule(Rule::Lifetime), told.clone())]))]),
             gaps: BTreeMap::from([(NotificationKey::named("eu-west-1 ec2:DescribeInstances"), told)]),
-            owed: vec![UndeliveredParagraph {
+            undelivered: vec![UndeliveredParagraph {
                 team: "vision".to_owned(),
                 severity: Severity::Action,
                 text: "i-0abc was stopped".to_owned(),

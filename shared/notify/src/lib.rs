@@ -82,7 +82,7 @@ fn step_notification(
         kind,
         text: paragraph::step_paragraph(step, outcome, error, again, now),
         mode: (!is_notify_only(step)).then_some(step.mode),
-        loses: paragraph::loses(step, outcome),
+        loses: paragraph::data_loss(step, outcome),
     })
 }
 
@@ -166,7 +166,7 @@ pub fn team_attribute(target: &Target) -> String {
 /// What would be lost for good by carrying a step out.
 #[must_use]
 pub fn would_lose(step: &Step) -> Option<String> {
-    paragraph::loses(step, OutcomeKind::NotReached)
+    paragraph::data_loss(step, OutcomeKind::NotReached)
 }
 
 fn announcing(step: &Step) -> Severity {
@@ -238,7 +238,7 @@ pub fn refused_config_notification(
             what: refusal.to_owned(),
             repeat: RepeatPolicy::Daily,
         },
-        text: format!("Curfew acts on nothing until this is mended: {refusal}"),
+        text: format!("Curfew changes nothing until the configuration is corrected: {refusal}"),
         happened: false,
         mode: None,
         loses: None,

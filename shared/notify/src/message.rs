@@ -1,4 +1,4 @@
-//! One message a team and run; more only where one could not hold all of it.
+//! One message for each team and run, or several if one cannot hold all paragraphs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,104 +6,99 @@ use std::fmt::Write as _;
 use model::fault::breaks_line;
 use model::mode::Mode;
 use model::notification_log::{NO_TEAM, Notification, NotificationLogs, Severity};
-use plan::report::Report;
+use plan::report::{AuditRecord, Report};
 
-/// Of one message. SNS takes 256 KB with everything around it (SNS developer guide, "Quotas").
+/// SNS accepts 256 KB with everything around the paragraphs (SNS developer guide, "Quotas").
 const PARAGRAPHS_BYTES_MAX: usize = 192 * 1024;
-/// The most losses of the first line.
+/// The first line names at most so many losses.
 const LOSSES_MAX: usize = 50;
 /// SNS API reference, "Publish": fewer than 100 characters, ASCII.
 const SUBJECT_MAX: usize = 99;
 
-/// What SNS is given.
+/// A message for SNS; `team`, `function` and `severity` are its attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// The `team` attribute.
     pub team: String,
-    /// The `function` attribute.
     pub function: &'static str,
-    /// The `severity` attribute.
     pub severity: &'static str,
-    /// ASCII, less than 100 characters.
+    /// ASCII, fewer than 100 characters.
     pub subject: String,
-    /// Plain text; what would be lost stands in its first line.
+    /// Plain text; its first line names the data that is lost.
     pub body: String,
 }
 
-/// The messages for a run's news and for what earlier runs still owe, in order of teams: one a team, and more only where
-/// one could not hold all of it. Nothing is left out, for what is announced is carried out.
+/// The messages with a run's notifications and with those that earlier runs could not deliver, ordered by team. No paragraph is
+/// left out, because Curfew carries out what it announces.
 #[must_use]
-pub fn messages(report: &Report, news: &[Notification], memory: &NotificationLogs) -> Vec<Message> {
+pub fn messages(report: &Report, notifications: &[Notification], logs: &NotificationLogs) -> Vec<Message> {
     let mut by_team: BTreeMap<&str, Vec<MessageParagraph<'_>>> = BTreeMap::new();
-    for owed in memory.values().flat_map(|notices| &notices.owed) {
-        by_team.entry(&owed.team).or_default().push(MessageParagraph {
-            text: one_paragraph(&owed.text),
-            severity: owed.severity,
-            news: None,
+    for undelivered in logs.values().flat_map(|log| &log.undelivered) {
+        by_team.entry(&undelivered.team).or_default().push(MessageParagraph {
+            text: to_one_line(&undelivered.text),
+            severity: undelivered.severity,
+            notification: None,
         });
     }
-    for one in news {
-        by_team.entry(&one.team).or_default().push(MessageParagraph {
-            text: one_paragraph(&one.text),
-            severity: one.severity,
-            news: Some(one),
+    for notification in notifications {
+        by_team.entry(&notification.team).or_default().push(MessageParagraph {
+            text: to_one_line(&notification.text),
+            severity: notification.severity,
+            notification: Some(notification),
         });
     }
-    let of_team = |(team, matters): (&str, Vec<MessageParagraph<'_>>)| -> Vec<Message> {
-        parts(matters).iter().map(|part| message(report, team, part)).collect()
+    let team_messages = |(team, paragraphs): (&str, Vec<MessageParagraph<'_>>)| -> Vec<Message> {
+        split_by_size(paragraphs).iter().map(|part| message(report, team, part)).collect()
     };
-    by_team.into_iter().flat_map(of_team).collect()
+    by_team.into_iter().flat_map(team_messages).collect()
 }
 
-/// One paragraph, of this run or owed by an earlier one.
 struct MessageParagraph<'a> {
     text: String,
     severity: Severity,
-    news: Option<&'a Notification>,
+    /// `None` if an earlier run could not deliver the paragraph.
+    notification: Option<&'a Notification>,
 }
 
-/// A line, whatever is in a name, so that nobody's tag makes a paragraph of its own; and one that a message has room for: SNS
-/// would refuse it in every run, and with it all that its team should hear.
-fn one_paragraph(text: &str) -> String {
+/// The text on one line, so that a line break in a tag cannot forge a paragraph, and short enough for a message: SNS would refuse
+/// a longer one in every run, with all other paragraphs of the team.
+fn to_one_line(text: &str) -> String {
     let end = text.floor_char_boundary(PARAGRAPHS_BYTES_MAX);
     let cut = if end < text.len() { "…" } else { "" };
     text[..end].chars().map(|c| if breaks_line(c) { ' ' } else { c }).chain(cut.chars()).collect()
 }
 
-fn parts(matters: Vec<MessageParagraph<'_>>) -> Vec<Vec<MessageParagraph<'_>>> {
+fn split_by_size(paragraphs: Vec<MessageParagraph<'_>>) -> Vec<Vec<MessageParagraph<'_>>> {
     let mut parts: Vec<Vec<MessageParagraph<'_>>> = Vec::new();
     let mut room = 0;
-    for matter in matters {
-        let bytes = matter.text.len() + "\n\n".len();
+    for paragraph in paragraphs {
+        let bytes = paragraph.text.len() + "\n\n".len();
         match parts.last_mut() {
             Some(part) if bytes <= room => {
                 room -= bytes;
-                part.push(matter);
+                part.push(paragraph);
             }
             _ => {
                 room = PARAGRAPHS_BYTES_MAX.saturating_sub(bytes);
-                parts.push(vec![matter]);
+                parts.push(vec![paragraph]);
             }
         }
     }
     parts
 }
 
-fn message(report: &Report, team: &str, matters: &[MessageParagraph<'_>]) -> Message {
-    let severity = matters.iter().map(|matter| matter.severity).max().unwrap_or(Severity::Info);
-    let news: Vec<&Notification> = matters.iter().filter_map(|matter| matter.news).collect();
-    let count = matters.len();
-    let noun = if count == 1 { "matter" } else { "matters" };
-    let whose = named(team, matters);
-    let mut body = match first_line(&news) {
-        Some(lost) => one_paragraph(&lost),
-        None => one_paragraph(&format!("Curfew: {count} {noun} for {whose}.")),
-    };
-    if let Some(disclaimer) = disclaimer(report.mode, &news) {
+fn message(report: &Report, team: &str, paragraphs: &[MessageParagraph<'_>]) -> Message {
+    let severity = paragraphs.iter().map(|paragraph| paragraph.severity).max().unwrap_or(Severity::Info);
+    let notifications: Vec<&Notification> = paragraphs.iter().filter_map(|paragraph| paragraph.notification).collect();
+    let count = paragraphs.len();
+    let noun = if count == 1 { "notification" } else { "notifications" };
+    let summary = format!("{count} {noun} for {}", describe_recipient(team, paragraphs));
+    let first_line = describe_losses(&notifications).unwrap_or_else(|| format!("Curfew: {summary}."));
+    let mut body = to_one_line(&first_line);
+    if let Some(disclaimer) = disclaimer(report.mode, &notifications) {
         let _ = write!(body, "\n{disclaimer}");
     }
-    for matter in matters {
-        let _ = write!(body, "\n\n{}", matter.text);
+    for paragraph in paragraphs {
+        let _ = write!(body, "\n\n{}", paragraph.text);
     }
     let _ = write!(
         body,
@@ -111,68 +106,66 @@ fn message(report: &Report, team: &str, matters: &[MessageParagraph<'_>]) -> Mes
         report.run,
         report.function,
         report.at,
-        plan::report::AuditRecord::key(report)
+        AuditRecord::key(report)
     );
     Message {
         team: team.to_owned(),
         function: report.function,
         severity: severity.as_str(),
-        subject: subject(&whose, severity, count, noun),
+        subject: to_subject(&format!("Curfew ({}): {summary}", severity.as_str())),
         body,
     }
 }
 
-/// What is lost, and what would be.
-fn first_line(news: &[&Notification]) -> Option<String> {
-    let of = |mode| -> Vec<&str> {
-        news.iter().filter(|one| one.mode == Some(mode)).filter_map(|one| one.loses.as_deref()).collect()
+/// The data that these actions lose, and the data that they would lose in enforce mode.
+fn describe_losses(notifications: &[&Notification]) -> Option<String> {
+    let losses = |mode| -> Vec<&str> {
+        notifications.iter().filter(|one| one.mode == Some(mode)).filter_map(|one| one.loses.as_deref()).collect()
     };
-    let (lost, would_be) = (listed(&of(Mode::Enforce)), listed(&of(Mode::Observe)));
-    match (lost.as_str(), would_be.as_str()) {
-        ("", "") => None,
-        (lost, "") => Some(format!("Lost by what Curfew ends: {lost}.")),
-        ("", would_be) => Some(format!("Would be lost: {would_be}.")),
-        (lost, would_be) => {
-            Some(format!("Lost by what Curfew ends: {lost}. Would be lost, if it were not observe mode: {would_be}."))
-        }
-    }
+    let lost = join_losses(&losses(Mode::Enforce)).map(|lost| format!("Data lost by these actions: {lost}."));
+    let would_lose =
+        join_losses(&losses(Mode::Observe)).map(|lost| format!("Data that enforce mode would lose: {lost}."));
+    let sentences: Vec<String> = lost.into_iter().chain(would_lose).collect();
+    (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
-fn listed(losses: &[&str]) -> String {
+fn join_losses(losses: &[&str]) -> Option<String> {
     let (named, others) = losses.split_at(losses.len().min(LOSSES_MAX));
-    let others = if others.is_empty() { String::new() } else { format!(", and that of {} more", others.len()) };
-    format!("{}{others}", named.join(", "))
+    let others = if others.is_empty() { String::new() } else { format!(", and {} more", others.len()) };
+    (!named.is_empty()).then(|| format!("{}{others}", named.join(", ")))
 }
 
-/// In observe mode a message says that it is only saying.
-fn disclaimer(ceiling: Mode, news: &[&Notification]) -> Option<&'static str> {
-    let any = |mode| news.iter().any(|one| one.mode == Some(mode));
+/// The sentence by which a reader in observe mode knows that nothing changes.
+fn disclaimer(ceiling: Mode, notifications: &[&Notification]) -> Option<&'static str> {
+    const OBSERVE_MODE: &str = "Observe mode: Curfew only notifies, and changes nothing.";
+    let any = |mode| notifications.iter().any(|one| one.mode == Some(mode));
     match (any(Mode::Enforce), any(Mode::Observe)) {
-        (true, true) => {
-            Some("Where it says \"would\", the resource is in observe mode: Curfew only says this, and does nothing.")
-        }
-        (false, true) => Some("Observe mode: Curfew only says this, and does nothing."),
-        (false, false) if ceiling == Mode::Observe && !news.iter().all(|one| one.is_all_done()) => {
-            Some("Observe mode: Curfew only says this, and does nothing.")
+        (true, true) => Some(
+            "A resource that \"would be\" stopped or deleted is in observe mode: Curfew only notifies, and does not change it.",
+        ),
+        (false, true) => Some(OBSERVE_MODE),
+        (false, false) if ceiling == Mode::Observe && !notifications.iter().all(|one| one.is_all_done()) => {
+            Some(OBSERVE_MODE)
         }
         _ => None,
     }
 }
 
-/// For whom: what concerns the account goes with what belongs to no team. What is owed from before is of resources.
-fn named(team: &str, matters: &[MessageParagraph<'_>]) -> String {
-    let is_of_account = |matter: &MessageParagraph<'_>| matter.news.is_some_and(Notification::is_of_account);
+/// Messages about the account go to the same recipient as those about resources without a team. Undelivered paragraphs are about
+/// resources.
+fn describe_recipient(team: &str, paragraphs: &[MessageParagraph<'_>]) -> String {
+    let is_about_account =
+        |paragraph: &MessageParagraph<'_>| paragraph.notification.is_some_and(Notification::is_about_account);
     if team != NO_TEAM {
         return format!("team {team}");
     }
-    match (matters.iter().any(is_of_account), matters.iter().all(is_of_account)) {
+    match (paragraphs.iter().any(is_about_account), paragraphs.iter().all(is_about_account)) {
         (_, true) => "the account".to_owned(),
         (true, false) => "the account and resources without a team".to_owned(),
         (false, false) => "resources without a team".to_owned(),
     }
 }
 
-fn subject(whose: &str, severity: Severity, count: usize, noun: &str) -> String {
-    let subject = format!("Curfew ({}): {count} {noun} for {whose}", severity.as_str());
-    subject.chars().map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).take(SUBJECT_MAX).collect()
+fn to_subject(text: &str) -> String {
+    text.chars().map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).take(SUBJECT_MAX).collect()
 }

@@ -1,9 +1,10 @@
-//! The words: one paragraph that names the resource by its id, says what, whose, how much, until when and how to stop it.
+//! The text of a step: what happened or will happen to which resource, when, what it costs or saves, and the command that keeps it or
+//! undoes the step.
 
 use std::fmt::Write as _;
 
 use billing::price;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use model::mark::Mark;
 use model::mode::Mode;
 use model::rule::{ResourceAction, Rule};
@@ -19,12 +20,12 @@ pub(super) fn name_target(target: &Target) -> String {
     format!("{} ({}{name}, {owner}, {})", target.resource, target.what, target.region)
 }
 
-/// `again`: whether what failed is tried again by the next run.
+/// `is_retried`: the next run tries a failed step again.
 pub(super) fn step_paragraph(
     step: &Step,
     outcome: OutcomeKind,
     error: Option<&str>,
-    again: bool,
+    is_retried: bool,
     now: Timestamp,
 ) -> String {
     if let (Action::Budget(_), Evidence::OverBudget(over)) = (&step.action, &step.evidence) {
@@ -37,41 +38,40 @@ pub(super) fn step_paragraph(
         }
         (_, evidence) => evidence.explained(now),
     };
-    let cost = cost(step);
+    let cost = cost_sentence(step);
     match (step.action.announcement(), &step.action, outcome) {
         (_, action, OutcomeKind::Failed) => format!(
-            "{named}: {why}. Curfew could not {} it{}: {}.",
+            "{named}: {why}. Curfew could not {} it: {}.{}",
             action.as_str(),
-            if again { ", and tries again" } else { "" },
-            error.unwrap_or("no reason was given")
+            error.unwrap_or("AWS gave no reason"),
+            if is_retried { " The next run tries again." } else { "" }
         ),
-        (_, _, OutcomeKind::NotReached) if step.held.is_some() => {
-            format!("{named}: {why}; {cost}. Not ended: {}.", error.unwrap_or_default())
+        (_, action, OutcomeKind::NotReached) if step.held.is_some() => {
+            format!("{named}: {why}. It was not {}: {}. {cost}", past_tense(action), error.unwrap_or_default())
         }
         (Some(Announcement::Mark(mark)), ..) => mark_paragraph(step, mark, &named, &why, &cost, now),
         (Some(Announcement::Unmark { .. }), ..) => {
             let at = step.deadline.map(|at| format!(" for {at}")).unwrap_or_default();
-            format!("{named}: what was announced{at} ({}) is called off.", step.evidence.rule())
+            format!("{named}: the action announced{at} ({}) is called off.", step.evidence.rule())
         }
         (Some(Announcement::Notify), ..) => {
-            let leaves =
-                step.notify_only.map(|why| format!(" Curfew leaves it alone: {}.", why.explain())).unwrap_or_default();
-            format!("{named}: {why}; {cost}.{leaves}")
+            let reason = step.notify_only.map(|why| format!(" Curfew only notifies: {}.", why.explain()));
+            format!("{named}: {why}. {cost}{}", reason.unwrap_or_default())
         }
         (_, Action::Instance(_, InstanceAction::Start), OutcomeKind::Observed) => {
             format!("{named}: {why}. It would be started now.")
         }
         (_, Action::Instance(seen, InstanceAction::Start), _) => match seen.last_start_failed() {
-            Some(code) => format!("{named}: {why}. It was started again, but the last start failed with {code}."),
+            Some(code) => format!("{named}: {why}. It was started again; the last start failed with {code}."),
             None => format!("{named}: {why}. It was started."),
         },
         (_, action, OutcomeKind::Observed) => {
-            format!("{named}: {why}; {cost}. It would be {} now.", past_tense(action))
+            format!("{named}: {why}. It would be {} now. {cost}", past_tense(action))
         }
         (_, Action::Instance(_, InstanceAction::Stop { .. }), _) => {
             format!(
-                "{named}: {why}. It was stopped; {}. Undo: aws ec2 start-instances --region {} --instance-ids {}",
-                saved(step),
+                "{named}: {why}. It was stopped. {} Undo: aws ec2 start-instances --region {} --instance-ids {}",
+                saving_sentence(step),
                 step.target.region,
                 step.target.resource
             )
@@ -80,86 +80,82 @@ pub(super) fn step_paragraph(
             format!("{named}: its volume is gone.{}", undo::undo_gone_sentence(seen, &step.evidence))
         }
         (_, Action::Volume(_, VolumeAction::Snapshot { .. }), _) => {
-            format!("{named}: {why}; {cost}. A snapshot of it was begun; once that is complete, the volume is deleted.")
+            format!(
+                "{named}: {why}. Its snapshot was started; the volume is deleted once the snapshot is complete. {cost}"
+            )
         }
         (_, action, _) => {
             format!(
-                "{named}: {why}. It was {}; {}.{}",
+                "{named}: {why}. It was {}. {}{}",
                 past_tense(action),
-                saved(step),
+                saving_sentence(step),
                 undo::undo_deletion_sentence(step)
             )
         }
     }
 }
 
-/// What it costs, or, where it is to end, what ending it saves. Volumes are billed by the month.
-fn cost(step: &Step) -> String {
-    match step.action {
-        Action::Instance(..) | Action::Budget(_) => price::format_quote(step.saves),
-        Action::Volume(..) | Action::Snapshot(..) => price::format_monthly_quote(step.saves),
-    }
+/// Volumes are billed by the month.
+fn cost_sentence(step: &Step) -> String {
+    let cost = match step.action {
+        Action::Instance(..) | Action::Budget(_) => price::describe_cost(step.saves),
+        Action::Volume(..) | Action::Snapshot(..) => price::describe_monthly_cost(step.saves),
+    };
+    format!("{cost}.")
 }
 
-fn saved(step: &Step) -> String {
-    step.saves.map_or("what that saves is not known".to_owned(), |_| format!("that saves {}", cost(step)))
+fn saving_sentence(step: &Step) -> String {
+    let saves = match step.action {
+        _ if step.saves.is_none() => return "What that saves is unknown.".to_owned(),
+        Action::Instance(..) | Action::Budget(_) => price::format_quote(step.saves),
+        Action::Volume(..) | Action::Snapshot(..) => price::format_monthly_quote(step.saves),
+    };
+    format!("That saves {saves}.")
 }
 
 fn mark_paragraph(step: &Step, mark: &Mark, named: &str, why: &str, cost: &str, now: Timestamp) -> String {
     let would = if step.mode == Mode::Observe { "would" } else { "will" };
-    let of = |rule: Rule| mark.entries.get(&rule).map_or("ended", |announced| announced.ending.past_tense());
+    let announced = |rule: Rule| mark.entries.get(&rule).map_or("ended", |announced| announced.ending.past_tense());
     let mut text = format!(
-        "{named}: {why}; {cost}. It {would} be {} at {}",
-        of(step.evidence.rule()),
+        "{named}: {why}. It {would} be {} at {}.",
+        announced(step.evidence.rule()),
         step.deadline.unwrap_or(now)
     );
     for (evidence, deadline) in &step.further_evidence {
-        let _ = write!(
-            text,
-            "; {}, for which it {would} be {} at {deadline}",
-            evidence.explained(now),
-            of(evidence.rule())
-        );
+        let (why, action) = (evidence.explained(now), announced(evidence.rule()));
+        let _ = write!(text, " Also: {why}; it {would} be {action} at {deadline}.");
     }
-    text += ". ";
-    text += &remedy(&step.evidence);
-    let _ = write!(
-        text,
-        " To keep it: aws ec2 create-tags --region {} --resources {} --tags Key=curfew:keep-until,Value={} (for ever: Key=curfew:protected,Value=yes).",
-        step.target.region,
-        step.target.resource,
-        (now + SignedDuration::from_hours(7 * 24)).strftime("%Y-%m-%d"),
-    );
+    let _ = write!(text, " {cost}{} Keep it: curfew keep {} 7d", remedy(&step.evidence), step.target.resource);
     text
 }
 
-/// What makes the reason go away.
+/// What the owner can do so that the rule is no longer violated.
 fn remedy(evidence: &Evidence) -> String {
     match evidence {
         Evidence::Untagged { missing, disowned_by } => {
-            let set = (!missing.is_empty()).then(|| format!("Set the tags {}.", missing.join(", ")));
-            let remove = disowned_by.as_ref().map(|_| "Remove curfew:job and curfew:attempt.".to_owned());
-            set.into_iter().chain(remove).collect::<Vec<_>>().join(" ")
+            let set = (!missing.is_empty()).then(|| format!(" Set the tags {}.", missing.join(", ")));
+            let remove = disowned_by.as_ref().map(|_| " Remove curfew:job and curfew:attempt.".to_owned());
+            set.into_iter().chain(remove).collect()
         }
-        Evidence::Idle(_) => "Use it, or stop it yourself.".to_owned(),
-        Evidence::Hours { .. } => "Change curfew:hours if it should run on.".to_owned(),
-        Evidence::Lifetime { .. } => "Set curfew:expires-at to say how long it may run.".to_owned(),
-        Evidence::OverBudget(_) => "Ask for a larger budget, or stop it yourself.".to_owned(),
-        Evidence::Orphaned(_) => "Attach it, or delete it yourself.".to_owned(),
+        Evidence::Idle(_) => String::new(),
+        Evidence::Hours { .. } => " Change curfew:hours if it should run longer.".to_owned(),
+        Evidence::Lifetime { .. } => " Set curfew:expires-at to the time until which it may run.".to_owned(),
+        Evidence::OverBudget(_) => " Ask for a larger budget.".to_owned(),
+        Evidence::Orphaned(_) => " Attach it, or delete it yourself.".to_owned(),
         Evidence::Expired { .. } | Evidence::SnapshotExpired { .. } | Evidence::Resolved(_) | Evidence::Repeated(_) => {
             String::new()
         }
     }
 }
 
-/// What is lost by what was done or will be, for the message's first line.
-pub(super) fn loses(step: &Step, outcome: OutcomeKind) -> Option<String> {
+/// The data that the step loses for good, for the message's first line.
+pub(super) fn data_loss(step: &Step, outcome: OutcomeKind) -> Option<String> {
     if outcome == OutcomeKind::Failed || step.held.is_some() {
         return None;
     }
     let resource = &step.target.resource;
     let mark = step.action.announced_mark();
-    let announces = |ending| mark.is_some_and(|mark| mark.entries.values().any(|said| said.ending == ending));
+    let announces = |ending| mark.is_some_and(|mark| mark.entries.values().any(|announced| announced.ending == ending));
     let is_to = |ending| step.action.ending() == Some(ending) || announces(ending);
     match &step.action {
         Action::Instance(instance, _) => {
@@ -172,9 +168,9 @@ pub(super) fn loses(step: &Step, outcome: OutcomeKind) -> Option<String> {
             terminates.then(|| format!("{resource} with its root volume"))
         }
         Action::Volume(volume, _) => is_to(ResourceAction::Delete)
-            .then(|| format!("{resource} with its data ({} GiB), of which no snapshot is kept", volume.size_gib)),
+            .then(|| format!("{resource} with its data ({} GiB), without a snapshot", volume.size_gib)),
         Action::Snapshot(snapshot, SnapshotAction::Delete) => {
-            Some(format!("{resource}, from which {} could be restored", snapshot.of_volume))
+            Some(format!("{resource}, a snapshot of the deleted {}", snapshot.of_volume))
         }
         Action::Snapshot(..) | Action::Budget(_) => None,
     }

@@ -40,10 +40,10 @@ pub fn update_log(
             let of_region: Vec<&Notification> = news.iter().filter(|one| one.region == *region).collect();
             let mut after = before.clone();
             after.gaps = gaps(before, &of_region, report, delivered, now);
-            after.owed = owed(before, &of_region, delivered);
+            after.undelivered = owed(before, &of_region, delivered);
             if !is_unseen(region, report) {
                 let told = |team: &str| delivered.contains(team);
-                after.told = notifications_about(region, before, &of_region, report, delivered, now);
+                after.notified = notifications_about(region, before, &of_region, report, delivered, now);
                 after.shadow_marks = shadow_marks(region, report, told);
                 after.unwritten_marks = unwritten_marks(region, report, told);
                 after.void_marks = void_marks(region, report);
@@ -54,8 +54,8 @@ pub fn update_log(
                 }
             }
             for one in late.iter().filter(|one| one.region == *region) {
-                after.owed.push(to_undelivered(one));
-                remember_state(&mut after.told, one, now);
+                after.undelivered.push(to_undelivered(one));
+                remember_state(&mut after.notified, one, now);
                 after.gaps.extend(state_of(one, now).filter(|_| one.resource.is_none()));
             }
             (region.clone(), after)
@@ -107,7 +107,7 @@ fn gaps(
 
 fn owed(before: &NotificationLog, news: &[&Notification], delivered: &BTreeSet<String>) -> Vec<UndeliveredParagraph> {
     let new = news.iter().filter(|one| one.happened).map(|one| to_undelivered(one));
-    let all = before.owed.iter().cloned().chain(new).filter(|owed| !delivered.contains(&owed.team));
+    let all = before.undelivered.iter().cloned().chain(new).filter(|owed| !delivered.contains(&owed.team));
     let mut all: Vec<UndeliveredParagraph> = all.collect();
     all.drain(..all.len().saturating_sub(OWED_MAX));
     all
@@ -136,12 +136,12 @@ fn notifications_about(
 ) -> ResourceNotifications {
     let mut told = ResourceNotifications::new();
     for (resource, memo) in memos(region, report) {
-        let Some(topics) = before.told.get(resource) else {
+        let Some(topics) = before.notified.get(resource) else {
             continue;
         };
         let standing: BTreeMap<NotificationKey, NotificationEntry> = topics
             .iter()
-            .filter(|(topic, _)| memo.standing.contains(topic))
+            .filter(|(topic, _)| memo.active_keys.contains(topic))
             .map(|(topic, told)| (topic.clone(), told.clone()))
             .collect();
         if !standing.is_empty() {

@@ -84,9 +84,9 @@ mod words {
     fn an_announcement_says_what_whose_how_much_until_when_and_how_to_stop_it() {
         let named = instance().tag("Name", "bench").instance_storage(250).tag("curfew:local-disk", "expendable");
         assert_snapshot!(message(&planned(named, &idle(), ENFORCED)).body, @r#"
-        Lost by what Curfew ends: the NVMe scratch of i-0abc (250 GB).
+        Data lost by these actions: the NVMe scratch of i-0abc (250 GB).
 
-        i-0abc (g5.xlarge "bench", owner ada, us-east-1): idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU(s) at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s; $1.01/h ($734 a month; table of 2026-09-24). It will be stopped at 2026-09-01T13:00:00Z. Use it, or stop it yourself. To keep it: aws ec2 create-tags --region us-east-1 --resources i-0abc --tags Key=curfew:keep-until,Value=2026-09-08 (for ever: Key=curfew:protected,Value=yes).
+        i-0abc (g5.xlarge "bench", owner ada, us-east-1): idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s. It will be stopped at 2026-09-01T13:00:00Z. It costs $1.01/h ($734 a month; table of 2026-09-24). Keep it: curfew keep i-0abc 7d
 
         Run run-1 of reap-instances at 2026-09-01T12:00:00Z; its audit record is plans/2026-09-01/reap-instances/run-1.json.
         "#);
@@ -96,10 +96,10 @@ mod words {
     fn in_observe_mode_a_message_says_that_it_is_only_saying() {
         let message = message(&planned(instance(), &idle(), ""));
         assert_snapshot!(message.body, @"
-        Curfew: 1 matter for team vision.
-        Observe mode: Curfew only says this, and does nothing.
+        Curfew: 1 notification for team vision.
+        Observe mode: Curfew only notifies, and changes nothing.
 
-        i-0abc (g5.xlarge, owner ada, us-east-1): idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU(s) at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s; $1.01/h ($734 a month; table of 2026-09-24). It would be stopped at 2026-09-01T13:00:00Z. Use it, or stop it yourself. To keep it: aws ec2 create-tags --region us-east-1 --resources i-0abc --tags Key=curfew:keep-until,Value=2026-09-08 (for ever: Key=curfew:protected,Value=yes).
+        i-0abc (g5.xlarge, owner ada, us-east-1): idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s. It would be stopped at 2026-09-01T13:00:00Z. It costs $1.01/h ($734 a month; table of 2026-09-24). Keep it: curfew keep i-0abc 7d
 
         Run run-1 of reap-instances at 2026-09-01T12:00:00Z; its audit record is plans/2026-09-01/reap-instances/run-1.json.
         ");
@@ -134,7 +134,7 @@ mod words {
     fn what_it_costs_is_said_or_that_nobody_knows() {
         let elsewhere = || instance().region("eu-west-1");
         check(&planned(instance(), &idle(), ENFORCED), "warning", &["$1.01/h"]);
-        check(&planned(elsewhere(), &idle(), ENFORCED), "warning", &["price unknown"]);
+        check(&planned(elsewhere(), &idle(), ENFORCED), "warning", &["Its price is unknown"]);
         check(&planned(instance(), &unknown(), ENFORCED), "info", &["$1.01/h", "nvidia_gpu"]);
         check(&done(instance().tag(MARKED, DUE), &idle(), ENFORCED), "action", &["$1.01/h"]);
         check(&done(instance().launched("2026-08-01T00:00:00Z"), &busy(), ENFORCED), "warning", &["$1.01/h"]);
@@ -180,7 +180,7 @@ mod words {
         check(
             &report,
             "error",
-            &["actions_max = 0", "Not ended: this run would end", "so a person decides (`curfew plans`)"],
+            &["actions_max = 0", "It was not stopped: 1 of 1 instances", "a person must approve that (`curfew plans`)"],
         );
         assert_eq!(told(&report)[0].loses, None);
     }
@@ -211,7 +211,7 @@ mod words {
     #[test]
     fn somebody_elses_is_named_by_its_controller() {
         let member = planned(instance().tag("aws:autoscaling:groupName", "workers"), &idle(), ENFORCED);
-        check(&member, "info", &["Auto Scaling group (workers)", "idle", "leaves it alone"]);
+        check(&member, "info", &["Auto Scaling group (workers)", "idle", "Curfew skips it"]);
     }
 }
 
@@ -224,15 +224,15 @@ mod losses {
 
     #[test]
     fn nvme_scratch_stands_in_the_first_line() {
-        assert_snapshot!(first_line(&planned(scratch(), &idle(), ENFORCED)), @"Lost by what Curfew ends: the NVMe scratch of i-0abc (250 GB).");
-        assert_snapshot!(first_line(&done(scratch().tag(MARKED, DUE), &idle(), ENFORCED)), @"Lost by what Curfew ends: the NVMe scratch of i-0abc (250 GB).");
-        assert_snapshot!(first_line(&observed(scratch().tag(MARKED, DUE), &idle(), "")), @"Would be lost: the NVMe scratch of i-0abc (250 GB).");
+        assert_snapshot!(first_line(&planned(scratch(), &idle(), ENFORCED)), @"Data lost by these actions: the NVMe scratch of i-0abc (250 GB).");
+        assert_snapshot!(first_line(&done(scratch().tag(MARKED, DUE), &idle(), ENFORCED)), @"Data lost by these actions: the NVMe scratch of i-0abc (250 GB).");
+        assert_snapshot!(first_line(&observed(scratch().tag(MARKED, DUE), &idle(), "")), @"Data that enforce mode would lose: the NVMe scratch of i-0abc (250 GB).");
     }
 
     #[test]
     fn what_is_terminated_loses_its_root_volume() {
         let doomed = instance().tag("curfew:on-idle", "terminate");
-        assert_snapshot!(first_line(&planned(doomed, &idle(), ENFORCED)), @"Lost by what Curfew ends: i-0abc with its root volume.");
+        assert_snapshot!(first_line(&planned(doomed, &idle(), ENFORCED)), @"Data lost by these actions: i-0abc with its root volume.");
     }
 
     #[test]
@@ -317,7 +317,7 @@ mod sizes {
                 team.chars().map(|c| if " :".contains(c) || c.is_ascii_alphanumeric() { c } else { ' ' }).collect();
             assert_eq!(
                 (first, text),
-                (&*format!("Curfew: 1 matter for team {spaced}."), &*format!("of team {spaced}"))
+                (&*format!("Curfew: 1 notification for team {spaced}."), &*format!("of team {spaced}"))
             );
         }
     }
@@ -403,7 +403,7 @@ mod once {
     fn an_event_that_was_not_taken_is_owed_until_it_is() {
         let stopped = done(instance().tag(MARKED, DUE), &idle(), ENFORCED);
         let memory = after(&stopped, &no_memory(), &["vision"], time(NOW));
-        let owed = &memory[&home()].owed;
+        let owed = &memory[&home()].undelivered;
         assert_eq!(
             owed,
             &[UndeliveredParagraph {
@@ -416,8 +416,8 @@ mod once {
         let sent = messages(&nothing_new, &[], &memory);
         assert!(sent[0].body.contains("It was stopped"), "{}", sent[0].body);
         let still_deaf = after(&nothing_new, &memory, &["vision"], time(NOW));
-        assert_eq!(&still_deaf[&home()].owed, owed);
-        assert_eq!(after(&nothing_new, &memory, &[], time(NOW))[&home()].owed, []);
+        assert_eq!(&still_deaf[&home()].undelivered, owed);
+        assert_eq!(after(&nothing_new, &memory, &[], time(NOW))[&home()].undelivered, []);
     }
 
     #[test]
@@ -433,7 +433,7 @@ mod once {
     fn a_region_that_was_not_seen_keeps_what_was_told() {
         let finding = planned(instance().tag("curfew:mode", "on"), &idle(), ENFORCED);
         let memory = after(&finding, &no_memory(), &[], time(NOW));
-        let told = |memory: &NotificationLogs| memory[&home()].told.len();
+        let told = |memory: &NotificationLogs| memory[&home()].notified.len();
         assert_eq!(told(&memory), 1);
         let nothing = |kind: Option<GapKind>, regions: &[&str]| Report {
             skipped: Vec::new(),
@@ -547,14 +547,17 @@ mod budgets {
     fn the_account_is_not_called_resources_without_a_team() {
         let account = beat("account", "notify", 100.0, Mode::Enforce);
         let sent = message(&account);
-        assert_eq!((sent.team.as_str(), first_line(&account).as_str()), (NO_TEAM, "Curfew: 1 matter for the account."));
-        assert_eq!(sent.subject, "Curfew (warning): 1 matter for the account");
+        assert_eq!(
+            (sent.team.as_str(), first_line(&account).as_str()),
+            (NO_TEAM, "Curfew: 1 notification for the account.")
+        );
+        assert_eq!(sent.subject, "Curfew (warning): 1 notification for the account");
         let gap = Gap::new(&home(), "ce:GetCostAndUsage", "AccessDenied", GapKind::Part);
         let blind = Report { gaps: vec![gap], ..account };
-        assert_eq!(first_line(&blind), "Curfew: 2 matters for the account.");
+        assert_eq!(first_line(&blind), "Curfew: 2 notifications for the account.");
         let of_nobody = planned(untagged(), &idle(), "[untagged]\nmode = \"enforce\"");
-        assert_eq!(first_line(&of_nobody), "Curfew: 1 matter for resources without a team.");
+        assert_eq!(first_line(&of_nobody), "Curfew: 1 notification for resources without a team.");
         let both = Report { gaps: blind.gaps, ..of_nobody };
-        assert_eq!(first_line(&both), "Curfew: 2 matters for the account and resources without a team.");
+        assert_eq!(first_line(&both), "Curfew: 2 notifications for the account and resources without a team.");
     }
 }

@@ -342,8 +342,8 @@ fn skip_reasons() {
         S::Unreadable => Some(S::ForeignOwned),
         S::ForeignOwned => Some(S::NotRunning),
         S::NotRunning => Some(S::Marked),
-        S::Marked => Some(S::Told),
-        S::Told => Some(S::Busy),
+        S::Marked => Some(S::Notified),
+        S::Notified => Some(S::Busy),
         S::Busy => Some(S::Young),
         S::Young => Some(S::UsageUnknown),
         S::UsageUnknown => Some(S::Compliant),
@@ -439,9 +439,11 @@ fn the_evidence_of_each_rule() {
             Some(Evidence::SnapshotExpired { volume: "vol-0abc".into(), deleted_at: at, expires_at: at })
         }
         Evidence::SnapshotExpired { .. } => {
-            Some(Evidence::Resolved(ResolvedEvidence { rule: Rule::Idle, mended: true }))
+            Some(Evidence::Resolved(ResolvedEvidence { rule: Rule::Idle, resolved: true }))
         }
-        Evidence::Resolved(_) => Some(Evidence::Repeated(RepeatedEvidence { rule: Rule::Idle, not_asked_again: true })),
+        Evidence::Resolved(_) => {
+            Some(Evidence::Repeated(RepeatedEvidence { rule: Rule::Idle, not_queried_again: true }))
+        }
         Evidence::Repeated(_) => None,
     });
     for because in all {
@@ -449,8 +451,8 @@ fn the_evidence_of_each_rule() {
         let mut evidence: BTreeSet<&str> = written.as_object().unwrap().keys().map(String::as_str).collect();
         assert!(evidence.remove("rule"), "{written}");
         let without_evidence = match because {
-            Evidence::Repeated(_) => Some(("not_asked_again", "has the rule, and `not_asked_again`.")),
-            Evidence::Resolved(_) => Some(("mended", "An `unmark` has the rule that was announced, and `mended`.")),
+            Evidence::Repeated(_) => Some(("not_queried_again", "has the rule, and `not_queried_again`.")),
+            Evidence::Resolved(_) => Some(("resolved", "An `unmark` has the rule that was announced, and `resolved`.")),
             _ => None,
         };
         if let Some((key, sentence)) = without_evidence {

@@ -1,4 +1,4 @@
-//! Why a step is taken, and why it is only told.
+//! The evidence for a step, and why a step only notifies.
 
 use billing::budget::OverBudgetEvidence;
 use jiff::{SignedDuration, Timestamp};
@@ -9,58 +9,51 @@ use model::usage::IdleEvidence;
 use model::{duration, money};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// The evidence of a broken rule.
+/// The evidence of a violated rule.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "rule", rename_all = "kebab-case")]
 pub enum Evidence {
     /// Its `curfew:expires-at` has passed.
-    Expired {
-        /// When it did.
-        expires_at: Timestamp,
-    },
-    /// Too much of a budget is spent, or enough that people are to hear of it.
+    Expired { expires_at: Timestamp },
+    /// The spend of a budget has reached a threshold.
     OverBudget(OverBudgetEvidence),
     /// Required tags are missing.
     Untagged {
-        /// Which.
         missing: Vec<String>,
-        /// The job that it names, where that does not know it: a `curfew:job` that is not believed.
+        /// The job that its `curfew:job` names, if the state of that job does not list the instance.
         #[serde(skip_serializing_if = "Option::is_none")]
         disowned_by: Option<String>,
     },
-    /// Idle over the whole window.
+    /// Idle during the whole window.
     Idle(IdleEvidence),
-    /// Outside its hours, or soon; or, for a start, within them.
+    /// Outside its hours, or shortly before they end. For a start: within its hours.
     Hours {
-        /// As its owner wrote them.
         hours: String,
-        /// The end of its hours; for a start, their beginning.
+        /// When the hours end; for a start, when they began.
         at: Timestamp,
     },
     /// Too old.
     Lifetime {
-        /// Since when it runs.
         launched_at: Timestamp,
-        /// How long it may, in seconds.
+        /// How long it may run, in seconds.
         #[serde(rename = "max_seconds", serialize_with = "seconds")]
         max: SignedDuration,
     },
-    /// A volume that nobody has used for too long; or, where nothing is announced yet, one that is attached to nothing.
+    /// A volume that is unattached, and unused for `orphaned_after` if a deletion is announced.
     Orphaned(OrphanedEvidence),
-    /// A snapshot that Curfew made, of a volume that is gone.
+    /// A snapshot that Curfew made of a volume that is gone.
     #[serde(rename = "expired")]
     SnapshotExpired {
-        /// The volume.
         volume: ResourceId,
         /// When the volume was deleted.
         deleted_at: Timestamp,
         /// Until when the volume can be restored.
         expires_at: Timestamp,
     },
-    /// Nothing is broken any more; or the mark was another's, or of an earlier life.
+    /// The rule is no longer violated; or the mark is about another resource, or from before the present launch.
     #[serde(untagged)]
     Resolved(ResolvedEvidence),
-    /// Announced in observe mode before, and this run did not ask whether it still holds: an answer costs money, and would change nothing.
+    /// Announced in observe mode before. This run did not query CloudWatch again: that costs money, and would change nothing.
     #[serde(untagged)]
     Repeated(RepeatedEvidence),
 }
@@ -68,36 +61,34 @@ pub enum Evidence {
 /// The evidence against a volume.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OrphanedEvidence {
-    /// Since when it is attached to nothing, as far as anybody has seen.
+    /// When Curfew first saw it unattached.
     pub unattached_since: Timestamp,
-    /// Its size.
     pub size_gib: u64,
-    /// Its type.
     pub volume_type: String,
-    /// What it costs, where that is known.
+    /// `None` if the price is unknown.
     #[serde(serialize_with = "money::as_usd_per_month")]
     pub usd_per_month: Option<Rate>,
-    /// The instance that it was last seen on.
+    /// The instance that it was last attached to, if Curfew saw that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_attached_to: Option<ResourceId>,
 }
 
-/// Why something that was announced is taken back.
+/// Why an announcement is called off.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ResolvedEvidence {
     /// The rule that was announced.
     pub rule: Rule,
-    /// `true`: what happened to it.
-    pub mended: bool,
+    /// Always `true`.
+    pub resolved: bool,
 }
 
-/// Why something that was announced in observe mode is listed again without fresh evidence.
+/// Why an announcement in observe mode is listed again without fresh evidence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RepeatedEvidence {
     /// The rule that was announced.
     pub rule: Rule,
-    /// `true`: what this run did.
-    pub not_asked_again: bool,
+    /// Always `true`.
+    pub not_queried_again: bool,
 }
 
 fn seconds<S: Serializer>(duration: &SignedDuration, serializer: S) -> Result<S::Ok, S::Error> {
@@ -105,12 +96,12 @@ fn seconds<S: Serializer>(duration: &SignedDuration, serializer: S) -> Result<S:
 }
 
 impl Evidence {
-    /// The evidence in words.
+    /// The evidence for people.
     #[must_use]
     pub fn explained(&self, now: Timestamp) -> String {
         match self {
             Self::Expired { expires_at } => {
-                format!("its curfew:expires-at, {expires_at}, has passed")
+                format!("its curfew:expires-at ({expires_at}) has passed")
             }
             Self::OverBudget(over) => format!(
                 "its {} has spent {} of its budget of {} for {}, as of {}",
@@ -118,22 +109,24 @@ impl Evidence {
             ),
             Self::Untagged { missing, disowned_by } => {
                 let lacks = (!missing.is_empty()).then(|| format!("it lacks the required tags {}", missing.join(", ")));
-                let names = disowned_by.as_ref().map(|job| format!("it names the job {job}, which does not know it"));
+                let names =
+                    disowned_by.as_ref().map(|job| format!("its curfew:job names {job}, which did not launch it"));
                 lacks.into_iter().chain(names).collect::<Vec<_>>().join(", and ")
             }
-            Self::Idle(quiet) => {
-                let held = quiet
+            Self::Idle(idle) => {
+                let held = idle
                     .gpu_memory_held_mib
                     .map(|mib| format!(", {mib:.0} MiB of GPU memory held"))
                     .unwrap_or_default();
                 format!(
-                    "idle from {} to {}: {} GPU(s) at {:.0} % at most, CPU {:.2} vCPUs, network {:.2} Mbit/s{held}",
-                    quiet.from,
-                    quiet.to,
-                    quiet.devices,
-                    quiet.gpu_max_percent,
-                    quiet.cpu_max_vcpus,
-                    quiet.network_max_mbps
+                    "idle from {} to {}: {} GPU{} at {:.0} % at most, CPU {:.2} vCPUs, network {:.2} Mbit/s{held}",
+                    idle.from,
+                    idle.to,
+                    idle.devices,
+                    if idle.devices == 1 { "" } else { "s" },
+                    idle.gpu_max_percent,
+                    idle.cpu_max_vcpus,
+                    idle.network_max_mbps
                 )
             }
             Self::Hours { hours, at } if *at > now => format!("its hours ({hours}) end at {at}"),
@@ -143,17 +136,15 @@ impl Evidence {
             }
             Self::Orphaned(orphaned) => {
                 let on = orphaned.last_attached_to.as_ref();
-                let on = on.map(|instance| format!(", last seen on {instance}")).unwrap_or_default();
-                format!("attached to nothing, and not used, since {}{on}", orphaned.unattached_since)
+                let on = on.map(|instance| format!(", last attached to {instance}")).unwrap_or_default();
+                format!("unattached and unused since {}{on}", orphaned.unattached_since)
             }
             Self::SnapshotExpired { volume, deleted_at, expires_at } => {
-                format!(
-                    "the safety snapshot of {volume}, which was deleted at {deleted_at}, was kept until {expires_at}"
-                )
+                format!("the safety snapshot of {volume} (deleted at {deleted_at}) was kept until {expires_at}")
             }
-            Self::Resolved(mended) => format!("{} was announced", mended.rule),
+            Self::Resolved(resolved) => format!("{} is no longer violated", resolved.rule),
             Self::Repeated(announced) => {
-                format!("{} was announced, and this run did not ask again", announced.rule)
+                format!("{} was announced before; this run did not query again", announced.rule)
             }
         }
     }
@@ -169,44 +160,44 @@ impl Evidence {
             Self::Hours { .. } => Rule::Hours,
             Self::Lifetime { .. } => Rule::Lifetime,
             Self::Orphaned(_) => Rule::Orphaned,
-            Self::Resolved(mended) => mended.rule,
+            Self::Resolved(resolved) => resolved.rule,
             Self::Repeated(announced) => announced.rule,
         }
     }
 
-    /// Whether it is found already, but its moment lies ahead.
+    /// Whether the rule is violated only from a later time on.
     #[must_use]
     pub fn is_ahead(&self, now: Timestamp) -> bool {
         matches!(self, Self::Hours { at, .. } if *at > now)
     }
 }
 
-/// Why a broken rule is told and not acted on.
+/// Why Curfew only notifies about a violated rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotifyOnlyReason {
-    /// Tag or configuration says notify.
+    /// Tag or configuration says `notify`.
     Configured,
-    /// One-time Spot or an instance-store root, and nothing says terminate.
+    /// One-time Spot or an instance-store root, and neither tag nor configuration says `terminate`.
     CannotBeStopped,
     /// Its Spot request would launch it again.
     PersistentSpot,
-    /// Nobody could read whether its Spot request would launch it again.
+    /// Its Spot request could not be read, and might launch it again.
     SpotRequestUnknown,
-    /// Its capacity is paid for anyway.
+    /// Its capacity is paid for in any case.
     SavesNothing,
-    /// NVMe storage that is to be kept would be lost.
+    /// A stop would lose its NVMe storage.
     LocalDisk,
-    /// GPU memory is held: a notebook, a waiting server.
+    /// It holds GPU memory, like a notebook or a waiting server.
     Reserved,
     /// It works.
     Busy,
-    /// Its snapshot has no room for all of its tags.
+    /// Its snapshot would have more tags than EC2 allows.
     TooManyTags,
 }
 
 impl NotifyOnlyReason {
-    /// As in documents. The log of notifications remembers it by this name.
+    /// The name in documents, also in the log of notifications.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -233,16 +224,12 @@ impl NotifyOnlyReason {
             Self::PersistentSpot => "its persistent Spot request would launch it again: cancel the request first",
             Self::SpotRequestUnknown => "its Spot request could not be read, and might launch it again",
             Self::SavesNothing => {
-                "its capacity is reserved or dedicated and paid for anyway, so ending it saves nothing until that is released"
+                "its capacity is reserved or dedicated and is paid for in any case, so a stop saves nothing until you release that capacity"
             }
-            Self::LocalDisk => {
-                "stopping loses its NVMe instance storage, which is to be kept (curfew:local-disk=expendable allows it)"
-            }
-            Self::Reserved => "GPU memory is held, as a notebook or a waiting server does",
-            Self::Busy => "it is at work",
-            Self::TooManyTags => {
-                "a snapshot of it would have more than the 50 tags that EC2 allows, so it could not be restored as it is: remove some"
-            }
+            Self::LocalDisk => "a stop would lose its NVMe instance storage (curfew:local-disk=expendable allows that)",
+            Self::Reserved => "it holds GPU memory, like a notebook or a waiting server",
+            Self::Busy => "it is busy",
+            Self::TooManyTags => "its snapshot would have more than the 50 tags that EC2 allows; remove some tags",
         }
     }
 }

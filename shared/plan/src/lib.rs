@@ -91,7 +91,7 @@ pub struct Skipped {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ResourceMemory {
     /// Topics that, once told, need not be told again: those that still stand, or that nobody can say anything about.
-    pub standing: Vec<NotificationKey>,
+    pub active_keys: Vec<NotificationKey>,
     /// What was announced in observe mode before, and still binds.
     pub shadow_mark: Option<Mark>,
     /// What was announced before, still binds, and could not be written on it yet.
@@ -120,8 +120,8 @@ pub enum SkipReason {
     NotRunning,
     /// Its end is announced, and its deadline lies ahead.
     Marked,
-    /// People have been told, and nothing more is due.
-    Told,
+    /// Its owner was notified, and nothing more is due.
+    Notified,
     /// It works.
     Busy,
     /// Launched too recently to be judged.

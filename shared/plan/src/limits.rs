@@ -1,4 +1,4 @@
-//! The blast radius: above its limits a run carries out none of the ends it inferred, and asks a person.
+//! The blast radius: above `[limits]` a run carries out none of its policy actions, and asks a person.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use model::config::LimitsConfig;
 
 use crate::{Action, Plan};
 
-/// Why a run acts on none of what it inferred.
+/// Why the policy actions of a run await approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitsExceeded {
-    /// Inferred ends that the run would carry out.
+    /// Policy actions that are due.
     pub actions: usize,
-    /// Instances, or volumes, seen.
+    /// Observed instances or volumes.
     pub fleet: usize,
-    /// What they are, for people.
+    /// `instances` or `volumes`.
     pub kind: &'static str,
     /// `[limits].actions_max`.
     pub actions_max: u32,
@@ -21,25 +21,25 @@ pub struct LimitsExceeded {
     pub fleet_share_max_percent: u8,
 }
 
-/// For owners, whose mail has it, and for whoever carries the list out, alike.
+/// The text for owners, in messages, and for the person who approves.
 impl fmt::Display for LimitsExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { actions: ends, fleet, kind, actions_max, fleet_share_max_percent } = self;
-        write!(f, "this run would end {ends} of {fleet} {kind}, and [limits] allows ")?;
-        if *ends > usize::try_from(*actions_max).unwrap_or(usize::MAX) {
+        let Self { actions, fleet, kind, actions_max, fleet_share_max_percent } = self;
+        write!(f, "{actions} of {fleet} {kind} are due at once, which exceeds [limits] ")?;
+        if *actions > usize::try_from(*actions_max).unwrap_or(usize::MAX) {
             write!(f, "actions_max = {actions_max}")?;
         } else {
             write!(f, "fleet_share_max_percent = {fleet_share_max_percent}")?;
         }
-        f.write_str(", so a person decides (`curfew plans`); keep what you need (`curfew keep ID`)")
+        f.write_str("; a person must approve that (`curfew plans`). Keep what you need: `curfew keep ID`")
     }
 }
 
-/// Below so many instances a share of the fleet means little.
+/// The share limit counts only in fleets of this size: in a smaller one a single instance is a large share.
 const FLEET_MIN_FOR_SHARE: usize = 10;
 
-/// Holds every inferred end of a plan that exceeds a limit. Marks, messages, starts, and ends that owners wrote down are
-/// never counted and never held.
+/// Holds all policy actions of a plan that exceeds a limit. Marks, messages, starts and scheduled actions are neither counted nor
+/// held.
 pub fn hold_where_exceeded(plan: &mut Plan, limits: &LimitsConfig) {
     let (steps, fleet) = (&mut plan.steps, plan.seen);
     let ends = steps.iter().filter(|step| step.is_inferred_end()).count();
@@ -123,8 +123,8 @@ mod tests {
             let (ends, fleet, kind) = (5, 30, "instances");
             let exceeded = LimitsExceeded { actions: ends, fleet, kind, actions_max, fleet_share_max_percent: 10 };
             let said = format!(
-                "this run would end 5 of 30 instances, and [limits] allows {allows}, so a person decides (`curfew plans`); \
-                 keep what you need (`curfew keep ID`)"
+                "5 of 30 instances are due at once, which exceeds [limits] {allows}; a person must approve that \
+                 (`curfew plans`). Keep what you need: `curfew keep ID`"
             );
             assert_eq!(exceeded.to_string(), said);
         };

@@ -183,7 +183,7 @@ pub(crate) trait AnnouncementTarget: Copy {
             None => (gone().next().or(outlived.map(|(rule, _)| rule))?, None),
         };
         let remaining = (!entries.is_empty()).then(|| self.mark_of(entries.clone()));
-        let evidence = Evidence::Resolved(ResolvedEvidence { rule, mended: true });
+        let evidence = Evidence::Resolved(ResolvedEvidence { rule, resolved: true });
         let deadline = called_off.map(|announced| announced.deadline);
         let unmark = Announcement::Unmark { remaining, also: outlived.map(|(_, key)| key) };
         Some(Step {
@@ -203,7 +203,7 @@ pub(crate) trait AnnouncementTarget: Copy {
         let asked = |rule: Rule| known.iter().find(|(broken, _)| broken.evidence.rule() == rule);
         let evidence = |rule: Rule| match asked(rule) {
             Some((broken, _)) => broken.evidence.clone(),
-            None => Evidence::Repeated(RepeatedEvidence { rule, not_asked_again: true }),
+            None => Evidence::Repeated(RepeatedEvidence { rule, not_queried_again: true }),
         };
         let mut said: Vec<_> =
             entries.iter().map(|(rule, announced)| (announced.deadline, *rule, *announced)).collect();

@@ -80,7 +80,7 @@ impl BudgetCase<'_> {
         let already_notified =
             self.memory.get(self.home).is_none_or(|told| self.was_notified(told, limit, threshold_percent));
         if already_notified && !holds {
-            return Err(SkipReason::Told);
+            return Err(SkipReason::Notified);
         }
         let evidence = OverBudgetEvidence {
             month: document.month.clone(),
@@ -122,7 +122,7 @@ impl BudgetCase<'_> {
     /// What was told of any share stays remembered: another month or another budget is told anew by its fingerprint.
     fn memo(self) -> ResourceMemory {
         ResourceMemory {
-            standing: self.thresholds().into_iter().map(NotificationKey::budget).collect(),
+            active_keys: self.thresholds().into_iter().map(NotificationKey::budget).collect(),
             ..ResourceMemory::default()
         }
     }

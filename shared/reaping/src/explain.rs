@@ -45,6 +45,9 @@ pub struct Explanation {
     pub decision: PlanDecision,
 }
 
+/// When a rule is enforced that cannot be violated as long as only time passes.
+pub const WHILE_COMPLIANT: &str = "not while it complies";
+
 /// A mode, and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectiveMode {
@@ -166,22 +169,22 @@ impl JudgedRule<'_> {
         match (self.verdict, said, due) {
             (Verdict::Compliant, ..) => self.when_kept(),
             (Verdict::Unknown, Some(said), _) => {
-                format!("not while nobody can say; announced for {}", said.deadline)
+                format!("not while this is unknown; announced for {}", said.deadline)
             }
             (_, Some(said), Some(DueAction::NotifyOnly(why))) => {
-                format!("not while that is so ({}); announced for {}", why.explain(), said.deadline)
+                format!("not now, because {}; announced for {}", why.explain(), said.deadline)
             }
-            (_, _, Some(DueAction::NotifyOnly(why))) => format!("never while that is so, only told: {}", why.explain()),
+            (_, _, Some(DueAction::NotifyOnly(why))) => format!("notify only: {}", why.explain()),
             (_, Some(said), due) => self.when_said(said, announced, matches!(due, Some(DueAction::AtOnce(..)))),
-            (_, None, _) => "not while nobody can say".to_owned(),
+            (_, None, _) => "not while this is unknown".to_owned(),
         }
     }
 
     fn when_kept(&self) -> String {
         let coming = self.coming.as_ref().map(|coming| coming.describe(self.mode.mode));
-        let when = coming.unwrap_or_else(|| "not while that is so".to_owned());
+        let when = coming.unwrap_or_else(|| WHILE_COMPLIANT.to_owned());
         match self.track.announced_before.get(&self.rule) {
-            Some(before) => format!("what was announced for {} is called off; {when}", before.deadline),
+            Some(before) => format!("the action announced for {} is called off; {when}", before.deadline),
             None => when,
         }
     }
@@ -190,22 +193,22 @@ impl JudgedRule<'_> {
         let AnnouncedAction { ending, deadline } = said;
         let ended = ending.past_tense();
         match self.mode.mode {
-            Mode::Observe => format!("never in observe mode; it would be {ended} from {deadline} on"),
+            Mode::Observe => format!("never in observe mode; in enforce mode {ended} from {deadline} on"),
             Mode::Enforce if owners_moment || (announced && deadline <= self.now) => {
                 // What else a run ends is not to be known from one resource.
-                let unless = if self.rule.is_owners_own() { "" } else { ", unless [limits] hold what it ends" };
+                let unless = if self.rule.is_owners_own() { "" } else { ", unless that run exceeds [limits]" };
                 match ending {
                     ResourceAction::SnapshotAndDelete => format!(
-                        "its snapshot is begun by the next run, and the first that finds it whole deletes the volume{unless}"
+                        "the next run starts its snapshot{unless}; the first run that finds the snapshot complete deletes the volume"
                     ),
                     _ => format!("{ended} by the next run{unless}"),
                 }
             }
             Mode::Enforce if announced => {
-                format!("{ended} by the first run from {deadline} on that finds it still so")
+                format!("{ended} by the first run from {deadline} on that finds it still violated")
             }
             Mode::Enforce => {
-                format!("told and marked by the next run; {ended} from {deadline} on, counted from now")
+                format!("the next run notifies its owner and marks it; {ended} from {deadline} on, counted from now")
             }
         }
     }
@@ -216,13 +219,13 @@ impl UpcomingViolation {
         let at = self.at;
         match self.due {
             None => format!("not before {at}"),
-            Some(DueAction::NotifyOnly(why)) => format!("not before {at}, and then only told: {}", why.explain()),
+            Some(DueAction::NotifyOnly(why)) => format!("not before {at}, and then notify only: {}", why.explain()),
             Some(DueAction::AtOnce(ending, _) | DueAction::After(ending, _)) if mode == Mode::Observe => {
                 format!("not before {at}, and then only observed, not {}", ending.past_tense())
             }
             Some(DueAction::AtOnce(ending, _)) => format!("{} by the first run from {at} on", ending.past_tense()),
             Some(DueAction::After(ending, deadline)) => {
-                format!("announced from {at} on at the earliest, {} from {deadline} on", ending.past_tense())
+                format!("announced at {at} at the earliest, {} from {deadline} on", ending.past_tense())
             }
         }
     }
@@ -249,7 +252,7 @@ impl RuleExplanation {
     pub(crate) fn while_skipped(self) -> Self {
         let when = match self.verdict {
             RuleVerdict::Violated | RuleVerdict::Unknown | RuleVerdict::Compliant => {
-                "not while it is spared".to_owned()
+                "not while it is skipped".to_owned()
             }
             RuleVerdict::NotJudged => self.when,
         };
@@ -281,7 +284,7 @@ impl fmt::Display for EffectiveMode {
         if self.mode == self.wanted {
             write!(f, ", by {}", self.source)
         } else {
-            write!(f, ", the most that Curfew may do at present; else {}, by {}", self.wanted.as_str(), self.source)
+            write!(f, ", the ceiling at present; otherwise {}, by {}", self.wanted.as_str(), self.source)
         }
     }
 }
@@ -290,7 +293,7 @@ impl fmt::Display for ModeSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tag => f.write_str("its tag curfew:mode"),
-            Self::OwnersSchedule => f.write_str("its owner's own tag"),
+            Self::OwnersSchedule => f.write_str("its owner's schedule"),
             Self::Untagged => f.write_str("[untagged] mode"),
             Self::Team(team) => write!(f, "[teams.{team}] mode"),
             Self::Account => f.write_str("mode at the top of the configuration"),
@@ -302,15 +305,15 @@ impl fmt::Display for ModeSource {
 pub(crate) fn skipping_tag(reason: SkipReason, tags: &Tags, unreadable: Option<&Vec<UnreadableTag>>) -> Option<String> {
     match reason {
         SkipReason::Protected => {
-            Some("it carries curfew:protected: never touched until that tag is removed".to_owned())
+            Some("it carries curfew:protected; Curfew does not touch it until that tag is removed".to_owned())
         }
         SkipReason::Kept => {
             let until = kept_until(tags).map(|until| until.to_string()).unwrap_or_default();
-            Some(format!("its curfew:keep-until spares it until {until}"))
+            Some(format!("its curfew:keep-until exempts it until {until}"))
         }
         SkipReason::Unreadable => {
             let unreadable = unreadable.map_or(String::new(), |unreadable| explain_unreadable(unreadable));
-            Some(format!("{unreadable}: spared until that is mended"))
+            Some(format!("{unreadable}; skipped until that is corrected"))
         }
         _ => None,
     }

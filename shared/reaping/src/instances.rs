@@ -90,7 +90,7 @@ impl<'a> InstanceCase<'a> {
             InstanceState::Stopped => self.decide_stopped(&says),
             // A start that comes to nothing goes through here, and is told no more often for it.
             InstanceState::Pending => {
-                InstanceDecision::Skipped(Box::new(self.skip(SkipReason::Young, self.unjudged(topics_of_a_start()))))
+                InstanceDecision::Skipped(Box::new(self.skip(SkipReason::Young, self.unjudged(start_keys()))))
             }
             InstanceState::Stopping
             | InstanceState::ShuttingDown
@@ -144,13 +144,13 @@ impl<'a> InstanceCase<'a> {
         let running = RunningInstance { case: self, curfew_tags: says };
         let enforced = running.track(&verdicts, Mode::Enforce);
         let observed = running.track(&verdicts, Mode::Observe);
-        let mut standing = standing(&verdicts, self.usage);
-        standing.extend(self.topic_of_its_job());
+        let mut active_keys = active_keys(&verdicts, self.usage);
+        active_keys.extend(self.rejected_claim_key());
         if says.stopped.is_some() {
-            standing.extend(topics_of_a_start());
+            active_keys.extend(start_keys());
         }
         let memo = ResourceMemory {
-            standing,
+            active_keys,
             shadow_mark: running.still_announced(&observed),
             unwritten_mark: running.still_unwritten(&enforced),
             void_mark: running.called_off_unwritten(&observed),
@@ -182,7 +182,7 @@ impl<'a> InstanceCase<'a> {
         let began = hours::start_is_due(self.instance, says, self.now);
         let began = began.filter(|began| !self.was_stopped_again(*began) && !self.ownership().knows_only_its_expiry());
         let Some(began) = began else {
-            let memo = self.unjudged(topics_of_a_start());
+            let memo = self.unjudged(start_keys());
             return InstanceDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, memo)));
         };
         let mode = self.mode(says, Rule::Hours);
@@ -190,7 +190,7 @@ impl<'a> InstanceCase<'a> {
             Evidence::Hours { hours: says.hours.as_ref().map(ToString::to_string).unwrap_or_default(), at: began };
         let already_notified = mode == Mode::Observe
             && self.notices.was_notified(&self.instance.id, &NotificationKey::would(Rule::Hours), &began.to_string());
-        let memo = self.unjudged(topics_of_a_start());
+        let memo = self.unjudged(start_keys());
         let step = self.step(mode, InstanceAction::Start, evidence);
         InstanceDecision::Step(Box::new(Step {
             deadline: Some(began),
@@ -228,12 +228,12 @@ impl<'a> InstanceCase<'a> {
     }
 }
 
-fn topics_of_a_start() -> Vec<NotificationKey> {
+fn start_keys() -> Vec<NotificationKey> {
     vec![NotificationKey::would(Rule::Hours), NotificationKey::undone(Rule::Hours), NotificationKey::started()]
 }
 
 /// Topics that may be remembered: those of rules that are broken, or that nobody can say anything about.
-fn standing(verdicts: &[(Rule, Verdict)], usage: &Usage) -> Vec<NotificationKey> {
+fn active_keys(verdicts: &[(Rule, Verdict)], usage: &Usage) -> Vec<NotificationKey> {
     let unsettled = verdicts.iter().filter(|(_, verdict)| *verdict != Verdict::Compliant).map(|(rule, _)| *rule);
     let of_rules = unsettled
         .flat_map(|rule| [NotificationKey::rule(rule), NotificationKey::would(rule), NotificationKey::undone(rule)]);
@@ -301,10 +301,10 @@ impl AnnouncementTarget for RunningInstance<'_> {
 
 impl InstanceCase<'_> {
     /// What stays remembered of one whose rules are not judged now: a mark that was called off is void as long as it is written.
-    fn unjudged(self, standing: Vec<NotificationKey>) -> ResourceMemory {
+    fn unjudged(self, active_keys: Vec<NotificationKey>) -> ResourceMemory {
         let void = self.notices.void_marks.get(&self.instance.id);
         let void_mark = void.filter(|_| self.instance.tags.contains_key(MARKED)).cloned();
-        ResourceMemory { standing, void_mark, ..ResourceMemory::default() }
+        ResourceMemory { active_keys, void_mark, ..ResourceMemory::default() }
     }
 
     fn skip(self, reason: SkipReason, memo: ResourceMemory) -> Skipped {

@@ -59,10 +59,10 @@ impl RejectionReason {
     #[must_use]
     pub const fn explain(self) -> &'static str {
         match self {
-            Self::NoName => "which is no name of a job",
+            Self::NoName => "which is not the name of a job",
             Self::NoJob => "which does not exist",
-            Self::Closed => "which is over, and has no machine any more",
-            Self::NotItsOwn => "whose state does not know it",
+            Self::Closed => "which has ended and has no machine left",
+            Self::NotItsOwn => "which did not launch it",
         }
     }
 }

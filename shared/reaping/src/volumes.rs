@@ -247,7 +247,7 @@ impl<'a> VolumeCase<'a> {
             VolumeDecision::Step(step) => step.mode == Mode::Enforce || !step.already_notified || its_hour(),
             VolumeDecision::Skipped(skipped) => match skipped.reason {
                 SkipReason::Marked | SkipReason::SnapshotPending => true,
-                SkipReason::Told => its_hour(),
+                SkipReason::Notified => its_hour(),
                 _ => false,
             },
         }
@@ -312,7 +312,7 @@ impl TrackedVolume<'_> {
     }
 
     fn memo(self, track: &RuleTrack, verdict: &Verdict) -> ResourceMemory {
-        let standing = match verdict {
+        let active_keys = match verdict {
             Verdict::Compliant => Vec::new(),
             Verdict::Unknown | Verdict::Violated(_) => {
                 vec![
@@ -324,7 +324,7 @@ impl TrackedVolume<'_> {
         };
         let observed = self.mode == Mode::Observe;
         ResourceMemory {
-            standing: [standing, self.case.standing_findings()].concat(),
+            active_keys: [active_keys, self.case.active_finding_keys()].concat(),
             shadow_mark: self.still_announced(track).filter(|_| observed),
             unwritten_mark: self.still_unwritten(track).filter(|_| !observed),
             void_mark: self.called_off_unwritten(track),

@@ -104,7 +104,7 @@ async fn an_absent_document_is_the_default_and_its_first_write_expects_none() {
     let (store, served) = server(vec![(404, error("NoSuchKey")), (200, "")]);
     let Versioned { mut value, etag } = store.read_notices(FUNCTION, &home()).await.unwrap();
     assert_eq!((&value, &etag), (&NotificationLog::default(), &None));
-    value.owed.push(model::notification_log::UndeliveredParagraph {
+    value.undelivered.push(model::notification_log::UndeliveredParagraph {
         team: "vision".to_owned(),
         severity: model::notification_log::Severity::Action,
         text: "later".to_owned(),

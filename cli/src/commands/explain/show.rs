@@ -1,13 +1,10 @@
 //! What is said of one resource, as people read it.
 
 use anstyle::Style;
-use reaping::explain::RuleVerdict;
+use reaping::explain::{RuleVerdict, WHILE_COMPLIANT};
 
 use super::outcome::{ExplainedResource, ExplainedRule, StoppedByCurfew};
 use crate::screen::{self, BOLD, plain};
-
-/// Of a rule nothing more is to be said.
-const NOTHING_COMES: &str = "not while that is so";
 
 pub(super) fn print_resource(one: &ExplainedResource) {
     let ExplainedResource { region, resource, what, state, since, .. } = one;
@@ -83,7 +80,7 @@ fn print_rule(rule: &ExplainedRule, one: &ExplainedResource) {
     if one.skipped.is_some() {
         return;
     }
-    if when != NOTHING_COMES {
+    if when != WHILE_COMPLIANT {
         print_continuation(when);
     }
     let of_its_own = one.mode_in_words.as_ref() != Some(mode_in_words);

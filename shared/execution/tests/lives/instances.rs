@@ -6,7 +6,7 @@ mod mark_wait_act;
 mod modes;
 mod of_jobs;
 mod several_rules;
-mod spared_ones;
+mod skipped_ones;
 mod stale_marks;
 mod untagged_ones;
 mod working_hours;
@@ -122,7 +122,7 @@ impl Account {
         self
     }
 
-    /// `01 12:00 mark idle=stop@01T13:00 | told vision (warning)`; ids only in a fleet.
+    /// `01 12:00 mark idle=stop@01T13:00 | notified vision (warning)`; ids only in a fleet.
     fn write_down(&mut self, at: &str, report: &Report) {
         let mut did: Vec<String> = Vec::new();
         let alone = report.seen == 1;
@@ -132,12 +132,12 @@ impl Account {
         }
         for skipped in report.skipped.iter().filter(|_| report.seen < 5) {
             let reason = serde_json::to_value(skipped.reason).unwrap();
-            did.push(format!("{}spared {}", who(&skipped.target), reason.as_str().unwrap()));
+            did.push(format!("{}skipped {}", who(&skipped.target), reason.as_str().unwrap()));
         }
         let delivered: BTreeMap<&str, &str> =
             self.messages.iter().map(|message| (message.team.as_str(), message.severity)).collect();
         let told: Vec<String> = delivered.iter().map(|(team, severity)| format!("{team} ({severity})")).collect();
-        let told = if told.is_empty() { String::new() } else { format!(" | told {}", told.join(", ")) };
+        let told = if told.is_empty() { String::new() } else { format!(" | notified {}", told.join(", ")) };
         let _ = writeln!(self.log, "{at} {}{told}", did.join(", "));
     }
 }

@@ -1,9 +1,9 @@
-//! The state machine over several runs: what is remembered, marked, snapshotted, deleted, told and spared.
+//! The state machine over several runs: what is remembered, marked, snapshotted, deleted, told and skipped.
 
 mod asking;
 mod own_snapshots;
 mod owners;
-mod spared_ones;
+mod skipped_ones;
 mod whole_lives;
 
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ struct Account {
     live_jobs: LiveJobs,
     policy: Policy,
     /// What people were told in the last run.
-    told: Vec<String>,
+    messages_text: Vec<String>,
     log: String,
 }
 
@@ -65,7 +65,7 @@ fn enforcing_account(volumes: impl IntoIterator<Item = VolumeBuilder>, config: &
         answers: true,
         live_jobs: LiveJobs::new(),
         policy: enforcing(config),
-        told: Vec::new(),
+        messages_text: Vec::new(),
         log: String::new(),
     }
 }
@@ -134,8 +134,8 @@ impl Account {
                     assert_eq!((row.verdict, row.notify_only), (RuleVerdict::Violated, step.notify_only));
                 }
                 None if step.action.ending().is_some() => {
-                    let not_asked_again = matches!(step.evidence, Evidence::Repeated(_));
-                    let finds = if not_asked_again { RuleVerdict::Unknown } else { RuleVerdict::Violated };
+                    let not_queried_again = matches!(step.evidence, Evidence::Repeated(_));
+                    let finds = if not_queried_again { RuleVerdict::Unknown } else { RuleVerdict::Violated };
                     assert!(row.verdict == finds && row.announced && row.deadline <= Some(self.now), "{row:?}");
                 }
                 Some(Announcement::Unmark { .. }) | None => {}
@@ -154,7 +154,7 @@ impl Account {
         let plan = decide(&self.storage, &self.uses(), &self.live_jobs, &self.memory, &self.policy, self.now);
         self.is_explained_as(&plan);
         let report = self.aws.carry_out(plan, &self.policy);
-        self.told = self.messages.iter().map(|message| message.body.clone()).collect();
+        self.messages_text = self.messages.iter().map(|message| message.body.clone()).collect();
         self.write_down(at, &report);
         self
     }
@@ -171,9 +171,9 @@ impl Account {
         }
         for skipped in &report.skipped {
             let reason = serde_json::to_value(skipped.reason).unwrap();
-            did.push(format!("{}spared {}", who(&skipped.target), reason.as_str().unwrap()));
+            did.push(format!("{}skipped {}", who(&skipped.target), reason.as_str().unwrap()));
         }
-        let told = if self.told.is_empty() { "" } else { " | told" };
+        let told = if self.messages_text.is_empty() { "" } else { " | notified" };
         let _ = writeln!(self.log, "{at} {}{told}", did.join(", "));
     }
 }

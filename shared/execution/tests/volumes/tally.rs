@@ -39,7 +39,7 @@ pub(crate) const SPARED: [SkipReason; 17] = [
     SkipReason::LiveJob,
     SkipReason::Young,
     SkipReason::Marked,
-    SkipReason::Told,
+    SkipReason::Notified,
     SkipReason::UsageUnknown,
     SkipReason::SnapshotPending,
     SkipReason::Busy,

@@ -4,7 +4,7 @@ use super::NotificationLog;
 
 impl NotificationLog {
     /// The same notices in at most so many bytes of JSON, without what is least important: first the oldest of what was told, then of what
-    /// is owed, then marks that are told anew. Losing these repeats messages, or leaves a paragraph to the audit records, and acts on
+    /// is undelivered, then marks that are told anew. Losing these repeats messages, or leaves a paragraph to the audit records, and acts on
     /// nothing. What keeps Curfew from acting is never dropped: marks that were called off, and first sights of volumes. `None` if these
     /// alone do not fit.
     #[must_use]
@@ -19,10 +19,10 @@ impl NotificationLog {
 
     /// Without the older half of what is least important; `None` if nothing may go any more.
     fn with_less(mut self) -> Option<Self> {
-        if !self.told.is_empty() {
-            self.drop_older_half_of_told();
-        } else if !self.owed.is_empty() {
-            self.owed.drain(..self.owed.len().div_ceil(2));
+        if !self.notified.is_empty() {
+            self.drop_older_half_of_notified();
+        } else if !self.undelivered.is_empty() {
+            self.undelivered.drain(..self.undelivered.len().div_ceil(2));
         } else if !self.gaps.is_empty() {
             self.gaps.clear();
         } else if !(self.unwritten_marks.is_empty() && self.shadow_marks.is_empty()) {
@@ -37,16 +37,17 @@ impl NotificationLog {
         Some(self)
     }
 
-    fn drop_older_half_of_told(&mut self) {
-        let mut moments: Vec<_> = self.told.values().flat_map(|topics| topics.values().map(|told| told.at)).collect();
+    fn drop_older_half_of_notified(&mut self) {
+        let mut moments: Vec<_> =
+            self.notified.values().flat_map(|topics| topics.values().map(|told| told.at)).collect();
         moments.sort_unstable();
         let Some(newest_dropped) = moments.get(moments.len().saturating_sub(1) / 2).copied() else {
-            return self.told.clear();
+            return self.notified.clear();
         };
-        for topics in self.told.values_mut() {
+        for topics in self.notified.values_mut() {
             topics.retain(|_, told| told.at > newest_dropped);
         }
-        self.told.retain(|_, topics| !topics.is_empty());
+        self.notified.retain(|_, topics| !topics.is_empty());
     }
 }
 
@@ -81,7 +82,7 @@ mod tests {
             BTreeMap::from([(NotificationKey::named("unreadable"), NotificationEntry::new(at(number), &text(number)))])
         };
         NotificationLog {
-            told: (0..volumes).map(|number| (volume(number), told(number))).collect(),
+            notified: (0..volumes).map(|number| (volume(number), told(number))).collect(),
             ..NotificationLog::default()
         }
     }
@@ -96,7 +97,7 @@ mod tests {
         let notices = NotificationLog { first_sights: BTreeMap::from([(volume(0), at(0))]), ..attacked(2000) };
         let reduced = notices.reduced_to(BYTES_MAX).unwrap();
         assert!(size_of(&reduced) <= BYTES_MAX);
-        assert!(reduced.told.contains_key(&volume(1999)) && !reduced.told.contains_key(&volume(0)));
+        assert!(reduced.notified.contains_key(&volume(1999)) && !reduced.notified.contains_key(&volume(0)));
         assert_eq!(reduced.first_sights, notices.first_sights);
         assert_eq!(reduced.reduced_to(BYTES_MAX), Some(reduced.clone()));
     }

@@ -54,7 +54,7 @@ pub struct Notification {
     pub kind: NotificationKind,
     /// For people.
     pub text: String,
-    /// Whether something was done, which no later run sees again: it is owed where SNS did not take it.
+    /// Whether something was done, which no later run sees again: it is undelivered where SNS did not take it.
     pub happened: bool,
     /// The mode of the step it is about; `None` if it is about none, or the step is to tell, in any mode.
     pub mode: Option<Mode>,
@@ -65,14 +65,14 @@ pub struct Notification {
 impl Notification {
     /// Whether it is about the account, and not about what belongs to no team.
     #[must_use]
-    pub fn is_of_account(&self) -> bool {
+    pub fn is_about_account(&self) -> bool {
         self.team == NO_TEAM && self.resource.as_ref().is_none_or(|resource| resource.as_str() == ACCOUNT)
     }
 
     /// Whether telling is all that there is to do, so that observe mode leaves nothing undone.
     #[must_use]
     pub fn is_all_done(&self) -> bool {
-        self.mode.is_none() && matches!(&self.kind, NotificationKind::State { topic, .. } if topic.is_of_budget())
+        self.mode.is_none() && matches!(&self.kind, NotificationKind::State { topic, .. } if topic.is_about_budget())
     }
 
     /// No two of a run share it.
@@ -117,7 +117,7 @@ pub fn is_known(news: &Notification, memory: &NotificationLogs, now: Timestamp) 
         return news.resource.is_none();
     };
     let told = match &news.resource {
-        Some(resource) => notices.told.get(resource).and_then(|topics| topics.get(topic)),
+        Some(resource) => notices.notified.get(resource).and_then(|topics| topics.get(topic)),
         None => notices.gaps.get(topic),
     };
     told.is_some_and(|told: &NotificationEntry| told.covers(what, *repeat, now))

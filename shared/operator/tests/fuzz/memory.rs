@@ -85,7 +85,7 @@ fn notices() -> impl Strategy<Value = Value> {
         |(shadow_marks, unwritten_marks, void_marks, told, gaps, owed)| {
             json!({
                 "shadow_marks": shadow_marks, "unwritten_marks": unwritten_marks, "void_marks": void_marks,
-                "told": told, "gaps": gaps, "owed": owed,
+                "notified": told, "gaps": gaps, "undelivered": owed,
             })
         },
     )

@@ -130,8 +130,8 @@ fn a_step_of_each_kind() {
     let (us, none) = ("us-east-1", Value::Null);
     check("i-1", us, "mark", idleness("2026-09-01T13:00:00Z"), json!(1.006), "done", none.clone());
     check("i-2", us, "stop", idleness("2026-09-01T11:55:00Z"), json!(1.006), "done", none.clone());
-    let mended = json!({ "rule": "idle", "mended": true, "deadline": "2026-09-01T11:55:00Z" });
-    check("i-3", "eu-west-1", "unmark", mended, none.clone(), "done", none.clone());
+    let resolved = json!({ "rule": "idle", "resolved": true, "deadline": "2026-09-01T11:55:00Z" });
+    check("i-3", "eu-west-1", "unmark", resolved, none.clone(), "done", none.clone());
     let expired =
         json!({ "rule": "expired", "expires_at": "2026-09-01T11:00:00Z", "deadline": "2026-09-01T11:00:00Z" });
     check("i-4", us, "terminate", expired, json!(1.006), "done", none.clone());

@@ -93,7 +93,7 @@ fn told(threshold: u16, budget: f64) -> NotificationLogs {
 fn told_of(threshold: u16, limit: BudgetLimit) -> NotificationLogs {
     let said = NotificationEntry { at: now(), what: budget_fingerprint("2026-11", &limit, threshold) };
     let told = BTreeMap::from([("vision".into(), BTreeMap::from([(NotificationKey::budget(threshold), said)]))]);
-    NotificationLogs::from([(HOME.into(), NotificationLog { told, ..NotificationLog::default() })])
+    NotificationLogs::from([(HOME.into(), NotificationLog { notified: told, ..NotificationLog::default() })])
 }
 
 /// Action of the step, or why it is spared; and whether people have heard.
@@ -121,9 +121,9 @@ fn the_highest_share_that_is_reached_speaks_once() {
         |spent, memory: &NotificationLogs, expect: &str| assert_eq!(of_step(spent, HOLDS, memory), expect, "{spent}");
     check(2_499.99, &nothing_told(), "\"within-budget\"");
     check(2_500.0, &nothing_told(), "notify at 50 in Enforce");
-    check(2_600.0, &told(50, 5_000.0), "\"told\"");
+    check(2_600.0, &told(50, 5_000.0), "\"notified\"");
     check(4_000.0, &told(50, 5_000.0), "notify at 80 in Enforce");
-    check(4_999.99, &told(80, 5_000.0), "\"told\"");
+    check(4_999.99, &told(80, 5_000.0), "\"notified\"");
     check(2_600.0, &told(50, 4_000.0), "notify at 50 in Enforce");
     check(5_000.0, &told(80, 5_000.0), "hold at 100 in Enforce");
     check(5_000.0, &told(100, 5_000.0), "hold at 100 in Enforce, told");
@@ -133,8 +133,8 @@ fn the_highest_share_that_is_reached_speaks_once() {
 fn what_recedes_is_not_told_again() {
     let check =
         |spent, memory: &NotificationLogs, expect: &str| assert_eq!(of_step(spent, HOLDS, memory), expect, "{spent}");
-    check(3_950.0, &told(80, 5_000.0), "\"told\"");
-    check(4_950.0, &told(100, 5_000.0), "\"told\"");
+    check(3_950.0, &told(80, 5_000.0), "\"notified\"");
+    check(4_950.0, &told(100, 5_000.0), "\"notified\"");
     check(3_950.0, &told(80, 4_000.0), "notify at 50 in Enforce");
 }
 
@@ -155,8 +155,8 @@ fn a_hold_that_becomes_real_is_told_anew() {
     );
     check(100, 5_000.0, limit(OverBudget::Hold, Mode::Enforce), HOLDS, "hold at 100 in Enforce, told");
     // Below, nothing follows yet; and where people are only told, nothing ever does.
-    check(80, 4_000.0, limit(OverBudget::Notify, Mode::Observe), HOLDS, "\"told\"");
-    check(100, 5_000.0, limit(OverBudget::Notify, Mode::Observe), &HOLDS.replace("hold", "notify"), "\"told\"");
+    check(80, 4_000.0, limit(OverBudget::Notify, Mode::Observe), HOLDS, "\"notified\"");
+    check(100, 5_000.0, limit(OverBudget::Notify, Mode::Observe), &HOLDS.replace("hold", "notify"), "\"notified\"");
 }
 
 #[test]
@@ -180,12 +180,12 @@ fn of_what_could_not_be_read_nobody_says_that_it_is_within() {
     let (target, memo) = (&plan.skipped[0].target, &plan.skipped[0].memory);
     assert_eq!(target.team, Some("vision".into()));
     // What was told of it is not forgotten.
-    assert!(memo.standing.contains(&NotificationKey::budget(100)));
+    assert!(memo.active_keys.contains(&NotificationKey::budget(100)));
 }
 
 #[test]
 fn without_its_memory_nothing_is_told_and_jobs_are_held_all_the_same() {
-    assert_eq!(of_step(2_500.0, HOLDS, &NotificationLogs::new()), "\"told\"");
+    assert_eq!(of_step(2_500.0, HOLDS, &NotificationLogs::new()), "\"notified\"");
     assert_eq!(of_step(5_000.0, HOLDS, &NotificationLogs::new()), "hold at 100 in Enforce, told");
 }
 

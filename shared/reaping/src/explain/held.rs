@@ -41,6 +41,6 @@ impl ActionAwaitingApproval {
     pub fn describe(&self) -> String {
         let Self { run, at, .. } = self;
         let at = at.strftime("%Y-%m-%d %H:%M UTC");
-        format!("held for a person since {at}: above [limits]; curfew plans {run}, curfew apply {run}")
+        format!("awaits approval since {at} (above [limits]): curfew plans {run}, curfew apply {run}")
     }
 }

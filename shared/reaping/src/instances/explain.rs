@@ -87,7 +87,7 @@ impl InstanceCase<'_> {
         let unreadable = CurfewTags::read(self.instance).err();
         let words = skipping_tag(reason, &self.instance.tags, unreadable.as_ref()).unwrap_or_else(|| {
             let owner = controller(self.instance, &self.policy.config.managed).unwrap_or_default();
-            format!("it belongs to {owner}, which would replace it or miss it: mend it there")
+            format!("managed by {owner}; change it there")
         });
         Some(ImmediateSkip { reason, words })
     }
@@ -101,10 +101,10 @@ impl InstanceCase<'_> {
             Rule::OF_INSTANCES.map(of).to_vec()
         };
         if says.is_err() && self.immediate_skip().is_some() {
-            return not_judged("one of its tags cannot be read", "not before its tags can be read");
+            return not_judged("one of its tags cannot be read", "not while a tag cannot be read");
         }
         if let Some(why) = self.only_its_expiry_counts() {
-            let when = "not while it is, or may be, of that job";
+            let when = "not while it belongs, or may belong, to that job";
             let mut rules = not_judged(&why, when);
             if self.instance.state == InstanceState::Running {
                 for (row, judged) in rules.iter_mut().zip(self.judged(legible)) {
@@ -132,8 +132,10 @@ impl InstanceCase<'_> {
     /// Why nothing but `expired` is judged of it: a job's machine, or what may be one.
     fn only_its_expiry_counts(self) -> Option<String> {
         match self.ownership() {
-            JobOwnership::Owned(job) => Some(format!("it is of the job {job}, which ends it")),
-            JobOwnership::Unknown(job) => Some(format!("nobody can say whether it is of the job {job} that it names")),
+            JobOwnership::Owned(job) => Some(format!("it belongs to the job {job}, which terminates it")),
+            JobOwnership::Unknown(job) => {
+                Some(format!("it is unknown whether it belongs to the job {job} that it names"))
+            }
             JobOwnership::None | JobOwnership::NotOwned(_) => None,
         }
     }
@@ -174,7 +176,7 @@ fn evidence(subject: InstanceSubject<'_>, rule: Rule, verdict: &Verdict) -> Stri
     match (verdict, rule) {
         (Verdict::Violated(broken), _) => broken.evidence.explained(subject.now),
         (_, Rule::Expired) => match subject.curfew_tags.expires_at {
-            Some(at) => format!("its curfew:expires-at, {at}, lies ahead"),
+            Some(at) => format!("its curfew:expires-at ({at}) is in the future"),
             None => "it carries no curfew:expires-at".to_owned(),
         },
         (_, Rule::OverBudget) => over_budget::describe_budgets(subject),
@@ -189,13 +191,13 @@ fn evidence(subject: InstanceSubject<'_>, rule: Rule, verdict: &Verdict) -> Stri
 fn tags_evidence(subject: InstanceSubject<'_>, verdict: &Verdict) -> String {
     let (missing, required) = (subject.missing_tags(), &subject.config.tags.required);
     if let Some(RejectedClaim { job, why }) = untagged::disowned_by(subject) {
-        return format!("it names the job {job}, {}; that may still be settled", why.explain());
+        return format!("its curfew:job names {job}, {}; its launch may still be in progress", why.explain());
     }
     match verdict {
         _ if required.is_empty() => "no tag is required".to_owned(),
-        _ if missing.is_empty() => format!("all required tags are there ({})", required.join(", ")),
+        _ if missing.is_empty() => format!("it has all required tags ({})", required.join(", ")),
         Verdict::Unknown => {
-            format!("it lacks the required tags {}, and nobody could say whether it works", missing.join(", "))
+            format!("it lacks the required tags {}, and its usage is unknown", missing.join(", "))
         }
         _ => format!("it lacks the required tags {}, which may still arrive", missing.join(", ")),
     }
@@ -203,31 +205,31 @@ fn tags_evidence(subject: InstanceSubject<'_>, verdict: &Verdict) -> String {
 
 fn usage_evidence(subject: InstanceSubject<'_>) -> String {
     let Some(window) = idle::window(subject.curfew_tags, subject.config) else {
-        return "its owner wrote curfew:idle-after=off".to_owned();
+        return "its owner set curfew:idle-after=off".to_owned();
     };
     match subject.usage {
         Usage::Busy(BusyEvidence { shown: Some(reading), .. }) => describe_reading(reading),
-        Usage::Busy(BusyEvidence { until, shown: None }) => format!("it worked until {until}"),
+        Usage::Busy(BusyEvidence { until, shown: None }) => format!("it was busy until {until}"),
         Usage::Idle(_) => String::new(),
         Usage::Unknown(UnknownUsage::Young) => {
             let (boot, window) =
                 (duration::format_duration(subject.config.idle.boot_grace), duration::format_duration(window));
             format!("launched at {}, less than {boot} and a window of {window} ago", subject.instance.launched_at)
         }
-        Usage::Unknown(unknown) => format!("nobody can say whether it works: {}", describe_unknown(unknown)),
+        Usage::Unknown(unknown) => format!("its usage is unknown: {}", describe_unknown(unknown)),
     }
 }
 
-/// `GPU 3 at 97 % at 2026-09-01T14:05:00Z, where 5 % is work`.
+/// `GPU 3 at 97 % at 2026-09-01T14:05:00Z, above the threshold of 5 %`.
 fn describe_reading(MetricReading { measure, at, value, line }: &MetricReading) -> String {
     match measure {
         UsageMeasure::Gpu(name) => {
             let name = name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
-            format!("GPU{name} at {value:.0} % at {at}, where {line} % is work")
+            format!("GPU{name} at {value:.0} % at {at}, above the threshold of {line} %")
         }
-        UsageMeasure::Cpu => format!("{value:.2} vCPUs busy at {at}, where {line} is work"),
-        UsageMeasure::Network => format!("network at {value:.1} Mbit/s at {at}, where {line} is work"),
-        UsageMeasure::Disk => format!("EBS at {value:.1} Mbit/s at {at}, where {line} is work"),
+        UsageMeasure::Cpu => format!("{value:.2} vCPUs busy at {at}, above the threshold of {line}"),
+        UsageMeasure::Network => format!("network at {value:.1} Mbit/s at {at}, above the threshold of {line}"),
+        UsageMeasure::Disk => format!("EBS at {value:.1} Mbit/s at {at}, above the threshold of {line}"),
     }
 }
 
@@ -239,7 +241,7 @@ fn hours_evidence(subject: InstanceSubject<'_>) -> String {
         HoursPosition::Inside { until: Some(end), .. } => format!("within its hours ({hours}) until {end}"),
         HoursPosition::Inside { until: None, .. } => format!("within its hours ({hours})"),
         HoursPosition::Outside { .. } => {
-            format!("outside its hours ({hours}), started after they ended: left until the next end")
+            format!("outside its hours ({hours}), but started after they ended; skipped until they end again")
         }
     }
 }
@@ -247,8 +249,10 @@ fn hours_evidence(subject: InstanceSubject<'_>) -> String {
 fn age_evidence(subject: InstanceSubject<'_>) -> String {
     let age = duration::format_duration(subject.now.duration_since(subject.instance.launched_at));
     match subject.curfew_tags.expires_at {
-        Some(at) => format!("its owner says how long it may live: curfew:expires-at={at}"),
-        None => format!("it has run for {age}, {} at most", duration::format_duration(subject.config.lifetime.max)),
+        Some(at) => format!("its owner set curfew:expires-at={at}"),
+        None => {
+            format!("it has run for {age}; the limit is {}", duration::format_duration(subject.config.lifetime.max))
+        }
     }
 }
 

@@ -73,7 +73,7 @@ impl InstanceCase<'_> {
         let mut found = self.found_by_rules();
         found.extend(self.cannot_be_judged().map(|unknown| InstanceFinding {
             kind: FindingKind::Uninstrumented,
-            evidence: format!("nobody can say whether it works: {}", describe_unknown(unknown)),
+            evidence: format!("its usage is unknown: {}", describe_unknown(unknown)),
             in_short: summarize_unknown(unknown),
         }));
         found.sort_by_key(|one| one.kind);
@@ -81,10 +81,9 @@ impl InstanceCase<'_> {
         if kinds.is_empty() {
             return None;
         }
-        let besides = self
-            .instance
-            .prepaid
-            .map(|_| (NotifyOnlyReason::SavesNothing.explain().to_owned(), "paid for anyway (reserved)".to_owned()));
+        let besides = self.instance.prepaid.map(|_| {
+            (NotifyOnlyReason::SavesNothing.explain().to_owned(), "paid for in any case (reserved)".to_owned())
+        });
         let unreadable =
             unreadable.err().map(|unreadable| (explain_unreadable(&unreadable), name_unreadable(&unreadable)));
         let found = found.into_iter().map(|InstanceFinding { evidence, in_short, .. }| (evidence, in_short));
@@ -131,7 +130,8 @@ impl InstanceCase<'_> {
         found.extend(untagged::missing_tags_evidence(subject).map(|evidence| {
             let missing = subject.missing_tags();
             let lacks = (!missing.is_empty()).then(|| format!("lacks {}", missing.join(", ")));
-            let names = untagged::disowned_by(subject).map(|RejectedClaim { job, .. }| format!("not of {job}"));
+            let names =
+                untagged::disowned_by(subject).map(|RejectedClaim { job, .. }| format!("not launched by {job}"));
             let in_short = lacks.into_iter().chain(names).collect::<Vec<_>>().join(", ");
             InstanceFinding { kind: FindingKind::Untagged, evidence: evidence.explained(self.now), in_short }
         }));

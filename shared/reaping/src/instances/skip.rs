@@ -68,13 +68,11 @@ impl<'a> InstanceCase<'a> {
             .collect();
         let unknown = verdicts.iter().any(|(_, verdict)| *verdict == Verdict::Unknown);
         if broken.is_empty() {
-            let standing = if unknown { vec![NotificationKey::named(FOREIGN_OWNED)] } else { Vec::new() };
-            return self.skip(SkipReason::ForeignOwned, self.unjudged(standing));
+            let active_keys = if unknown { vec![NotificationKey::named(FOREIGN_OWNED)] } else { Vec::new() };
+            return self.skip(SkipReason::ForeignOwned, self.unjudged(active_keys));
         }
-        let text = format!(
-            "{}, and belongs to {controller}, which would replace it or miss it: Curfew leaves it alone; mend it there",
-            broken.join(" and ")
-        );
+        let text =
+            format!("{}, but managed by {controller}, so Curfew skips it; change it there", broken.join(" and "));
         // Told once a controller: which rules are known to be broken changes with what is asked.
         self.finding(SkipReason::ForeignOwned, FOREIGN_OWNED, controller.to_owned(), text)
     }
@@ -85,7 +83,7 @@ impl<'a> InstanceCase<'a> {
         let reason = if any(|track| !track.settled.entries.is_empty()) {
             SkipReason::Marked
         } else if any(|track| !track.settled.notify_only.is_empty()) {
-            SkipReason::Told
+            SkipReason::Notified
         } else if matches!(self.ownership(), JobOwnership::Owned(_)) {
             SkipReason::LiveJob
         } else if matches!(self.ownership(), JobOwnership::Unknown(_)) {
@@ -96,7 +94,7 @@ impl<'a> InstanceCase<'a> {
                 Usage::Idle(_) => SkipReason::Compliant,
                 Usage::Unknown(UnknownUsage::Young) => SkipReason::Young,
                 Usage::Unknown(_) if !self.is_judged_for_idleness() => SkipReason::Compliant,
-                Usage::Unknown(UnknownUsage::NotAsked) if self.was_notified_idle() => SkipReason::Told,
+                Usage::Unknown(UnknownUsage::NotAsked) if self.was_notified_idle() => SkipReason::Notified,
                 Usage::Unknown(_) => SkipReason::UsageUnknown,
             }
         };
@@ -114,25 +112,25 @@ impl<'a> InstanceCase<'a> {
         if self.now < self.instance.launched_at + self.policy.config.untagged.settle {
             return None;
         }
-        let price = price::format_quote(self.policy.prices.saved_by_ending(self.instance));
+        let cost = price::describe_cost(self.policy.prices.saved_by_ending(self.instance));
         let text = format!(
-            "it says that it is of the job {job}, {}: the tag was copied, or the answer to a launch was lost. It costs \
-             {price}, and no job ends it; it is judged like an untagged one. Remove curfew:job and curfew:attempt where it is \
-             yours, or end it",
+            "its curfew:job names {job}, {}. Somebody copied the tag, or EC2's answer to a launch was lost. No job terminates it, \
+             so Curfew treats it as untagged. {cost}. If it is yours, remove curfew:job and curfew:attempt; otherwise \
+             terminate it",
             why.explain()
         );
         Some(OwnerFinding { topic: NotificationKey::named(DISOWNED), what: job.to_owned(), text })
     }
 
     /// Once told, it is not told again while nobody can say otherwise.
-    pub(super) fn topic_of_its_job(self) -> Option<NotificationKey> {
+    pub(super) fn rejected_claim_key(self) -> Option<NotificationKey> {
         matches!(self.ownership(), JobOwnership::NotOwned(_) | JobOwnership::Unknown(_))
             .then(|| NotificationKey::named(DISOWNED))
     }
 
     /// Found idle when last asked about, which is asked once a window.
     fn was_notified_idle(self) -> bool {
-        let topics = self.notices.told.get(&self.instance.id);
+        let topics = self.notices.notified.get(&self.instance.id);
         topics.is_some_and(|topics| topics.contains_key(&NotificationKey::rule(Rule::Idle)))
     }
 
@@ -145,10 +143,8 @@ impl<'a> InstanceCase<'a> {
     /// Said whatever else was said of it: nobody else would notice that it cannot be judged.
     pub(super) fn uninstrumented(self) -> Option<OwnerFinding> {
         let why = describe_unknown(self.cannot_be_judged()?);
-        let price = price::format_quote(self.policy.prices.saved_by_ending(self.instance));
-        let text = format!(
-            "an uninstrumented GPU, {price}: nobody can say whether it works, so it is never stopped for idleness; {why}"
-        );
+        let cost = price::describe_cost(self.policy.prices.saved_by_ending(self.instance));
+        let text = format!("its usage is unknown, so Curfew never stops it as idle: {why}. {cost}");
         Some(OwnerFinding { topic: NotificationKey::named(USAGE_UNKNOWN), what: USAGE_UNKNOWN.to_owned(), text })
     }
 
@@ -173,7 +169,7 @@ impl<'a> InstanceCase<'a> {
 /// Why nobody can say whether it works, for people.
 pub(super) fn describe_unknown(unknown: &UnknownUsage) -> String {
     match unknown {
-        UnknownUsage::NotAsked => "nobody was asked, or nobody answered".to_owned(),
+        UnknownUsage::NotAsked => "CloudWatch was not queried, or did not answer".to_owned(),
         UnknownUsage::Young => "it was launched too recently".to_owned(),
         UnknownUsage::NoMetric => {
             "no metric is configured for its kind of accelerator ([metrics] in the configuration)".to_owned()
@@ -181,7 +177,7 @@ pub(super) fn describe_unknown(unknown: &UnknownUsage) -> String {
         UnknownUsage::Silent { devices } => not_reporting(0, *devices),
         UnknownUsage::Uninstrumented { reporting, devices } => not_reporting(*reporting, *devices),
         UnknownUsage::UnitUnclear => {
-            "every sample of its utilisation lies between 0 and 1, which may be a ratio or percent: set \
+            "every sample of its utilisation lies between 0 and 1, which may be a ratio or percent; set \
              `utilization_unit` to \"percent\" or \"ratio\" in the [metrics] section of its accelerators"
                 .to_owned()
         }
@@ -194,7 +190,7 @@ pub(super) fn describe_unknown(unknown: &UnknownUsage) -> String {
 /// The same in a few words, for a column of a table.
 pub(super) fn summarize_unknown(unknown: &UnknownUsage) -> String {
     match unknown {
-        UnknownUsage::NotAsked => "nobody answered".to_owned(),
+        UnknownUsage::NotAsked => "no answer".to_owned(),
         UnknownUsage::Young => "launched too recently".to_owned(),
         UnknownUsage::NoMetric => "no metric configured".to_owned(),
         UnknownUsage::Silent { devices } => format!("0 of {devices} GPUs report"),
@@ -216,6 +212,6 @@ fn describe_signal(signal: MetricSignal) -> String {
 
 fn not_reporting(reporting: u32, devices: u32) -> String {
     format!(
-        "{reporting} of its {devices} accelerators report: install the CloudWatch agent with its nvidia_gpu section"
+        "{reporting} of its {devices} accelerators report; install the CloudWatch agent with its nvidia_gpu section"
     )
 }

@@ -21,9 +21,9 @@ use crate::policy::{DueAction, InstanceSubject, ModeSource, Verdict, Violation};
 pub fn judge(subject: InstanceSubject<'_>) -> Verdict {
     let mut found = Verdict::Compliant;
     for (holder, limit) in stopping(subject) {
-        match standing(&holder, subject) {
+        match current_status(&holder, subject) {
             None => found = Verdict::Unknown,
-            Some(standing) if is_spent(standing, &limit) => return broken(&holder, &limit, standing, subject),
+            Some(status) if is_spent(status, &limit) => return broken(&holder, &limit, status, subject),
             Some(_) => {}
         }
     }
@@ -36,24 +36,22 @@ pub fn describe_budgets(subject: InstanceSubject<'_>) -> String {
     let month = BudgetMonth::containing(subject.now, subject.config).month;
     let of = |(holder, limit): (BudgetHolder, BudgetLimit)| {
         let whose = noun(&holder);
-        match (standing(&holder, subject), subject.budgets.0.get(&holder)) {
+        match (current_status(&holder, subject), subject.budgets.0.get(&holder)) {
             (Some(BudgetStatus { spent, as_of, .. }), _) => {
                 let budget = limit.budget;
                 format!("its {whose} has spent {spent} of its budget of {budget} for {month}, as of {as_of}")
             }
             (None, Some(BudgetStatus { as_of, .. })) => {
-                format!("it is unknown since {as_of} how much of the budget of its {whose} is spent")
+                format!("the spend of its {whose} is unknown since {as_of}")
             }
             (None, None) => {
-                format!(
-                    "it is unknown how much of the budget of its {whose} is spent: there are no figures for {month}"
-                )
+                format!("the spend of its {whose} for {month} is unknown")
             }
         }
     };
     let said: Vec<String> = stopping(subject).map(of).collect();
     if said.is_empty() {
-        return "there is no budget above which it would be stopped, of its team or of the account".to_owned();
+        return "no budget of its team or of the account stops instances".to_owned();
     }
     said.join("; ")
 }
@@ -84,9 +82,9 @@ fn stopping(subject: InstanceSubject<'_>) -> impl Iterator<Item = (BudgetHolder,
 }
 
 /// Where a budget stands, as far as that still holds.
-fn standing<'a>(holder: &BudgetHolder, subject: InstanceSubject<'a>) -> Option<&'a BudgetStatus> {
+fn current_status<'a>(holder: &BudgetHolder, subject: InstanceSubject<'a>) -> Option<&'a BudgetStatus> {
     let known = subject.budgets.0.get(holder);
-    known.filter(|standing| is_fresh(standing, subject) && is_of_this_month(standing, subject))
+    known.filter(|status| is_fresh(status, subject) && is_of_this_month(status, subject))
 }
 
 const fn noun(holder: &BudgetHolder) -> &'static str {
@@ -97,41 +95,36 @@ const fn noun(holder: &BudgetHolder) -> &'static str {
 }
 
 /// By what was set at the beat, of which people were told, and by what is set now.
-fn is_spent(standing: &BudgetStatus, limit: &BudgetLimit) -> bool {
-    standing.verdict == budget::BudgetVerdict::Stop && limit.verdict(standing.spent) == budget::BudgetVerdict::Stop
+fn is_spent(status: &BudgetStatus, limit: &BudgetLimit) -> bool {
+    status.verdict == budget::BudgetVerdict::Stop && limit.verdict(status.spent) == budget::BudgetVerdict::Stop
 }
 
-fn is_fresh(standing: &BudgetStatus, subject: InstanceSubject<'_>) -> bool {
-    subject.now.duration_since(standing.as_of).abs() <= STALE_AFTER
+fn is_fresh(status: &BudgetStatus, subject: InstanceSubject<'_>) -> bool {
+    subject.now.duration_since(status.as_of).abs() <= STALE_AFTER
 }
 
 /// The last beat of a month says nothing of the next one.
-fn is_of_this_month(standing: &BudgetStatus, subject: InstanceSubject<'_>) -> bool {
-    standing.month == BudgetMonth::containing(subject.now, subject.config).month
+fn is_of_this_month(status: &BudgetStatus, subject: InstanceSubject<'_>) -> bool {
+    status.month == BudgetMonth::containing(subject.now, subject.config).month
 }
 
-fn broken(
-    holder: &BudgetHolder,
-    limit: &BudgetLimit,
-    standing: &BudgetStatus,
-    subject: InstanceSubject<'_>,
-) -> Verdict {
+fn broken(holder: &BudgetHolder, limit: &BudgetLimit, status: &BudgetStatus, subject: InstanceSubject<'_>) -> Verdict {
     let due = match subject.feasible(RuleAction::Stop, subject.own_local_disk()) {
         Err(notify_only) => DueAction::NotifyOnly(notify_only),
         Ok(ending) => DueAction::After(ending, subject.now + subject.config.account.over_budget_grace),
     };
     let evidence = OverBudgetEvidence {
-        month: standing.month.clone(),
+        month: status.month.clone(),
         month_began: BudgetMonth::containing(subject.now, subject.config).from,
         of: noun(holder),
         budget_usd: limit.budget,
-        spent_usd: standing.spent,
-        reserved_usd: standing.reserved,
+        spent_usd: status.spent,
+        reserved_usd: status.reserved,
         // Of a budget of nothing, everything is over.
-        percent: standing.spent.percent_of(limit.budget).unwrap_or(100),
+        percent: status.spent.percent_of(limit.budget).unwrap_or(100),
         threshold_percent: budget::SPENT_PERCENT,
         over_budget: limit.over_budget,
-        as_of: standing.as_of,
+        as_of: status.as_of,
         text: String::new(),
     };
     Verdict::Violated(Violation { evidence: Evidence::OverBudget(evidence), due })
@@ -156,8 +149,8 @@ mod tests {
     /// The team's, as a beat of that moment left it.
     fn team(as_of: &str, verdict: budget::BudgetVerdict) -> (BudgetHolder, BudgetStatus) {
         let (spent, reserved) = (Amount::from_usd(120.0), Amount::from_usd(30.0));
-        let standing = BudgetStatus { verdict, as_of: time(as_of), month: "2026-09".to_owned(), spent, reserved };
-        (BudgetHolder::Team("vision".into()), standing)
+        let status = BudgetStatus { verdict, as_of: time(as_of), month: "2026-09".to_owned(), spent, reserved };
+        (BudgetHolder::Team("vision".into()), status)
     }
 
     fn team_in(verdict: budget::BudgetVerdict) -> (BudgetHolder, BudgetStatus) {

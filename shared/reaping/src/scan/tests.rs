@@ -31,7 +31,7 @@ fn check(of: InstanceBuilder, usage: Usage, expect: &str) {
     assert!(found.starts_with(expect) && expect.is_empty() == found.is_empty(), "{found}");
 }
 
-const IDLE: &str = "idle: idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU(s) at 0 % at most";
+const IDLE: &str = "idle: idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU at 0 % at most";
 
 #[test]
 fn what_runs_and_does_nothing_is_idle_or_reserved() {
@@ -52,9 +52,9 @@ fn what_lacks_a_tag_is_untagged_whatever_it_does_and_is_one_finding() {
 
 #[test]
 fn what_cannot_be_judged_is_uninstrumented_unless_it_was_not_asked_or_is_young() {
-    check(instance(), unknown(), "uninstrumented: nobody can say whether it works: 0 of its 1 accelerators report");
+    check(instance(), unknown(), "uninstrumented: its usage is unknown: 0 of its 1 accelerators report");
     let neuron = instance().accelerators(Accelerator::Neuron, 1);
-    check(neuron, Usage::Unknown(UnknownUsage::NoMetric), "uninstrumented: nobody can say whether it works: no metric");
+    check(neuron, Usage::Unknown(UnknownUsage::NoMetric), "uninstrumented: its usage is unknown: no metric");
     check(instance(), Usage::Unknown(UnknownUsage::NotAsked), "");
     check(instance(), Usage::Unknown(UnknownUsage::Young), "");
     check(instance().tag("curfew:idle-after", "off"), unknown(), "");
@@ -99,7 +99,7 @@ fn what_an_end_saves_is_known_or_not_or_nothing() {
     assert_eq!(rate(instance().purchase(PurchaseOption::SpotOneTime)), None);
     assert_eq!(rate(instance().prepaid(PrepaidCapacity::CapacityReservation)), Some(0.0));
     let found = look(instance().prepaid(PrepaidCapacity::CapacityReservation), idle(), "");
-    assert!(found[0].evidence.ends_with("ending it saves nothing until that is released"), "{found:?}");
+    assert!(found[0].evidence.ends_with("a stop saves nothing until you release that capacity"), "{found:?}");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_table_says_it_in_a_few_words() {
     );
     check_short(instance().tag("curfew:keep-untill", "x"), idle(), "1 GPU at 0 %; tag curfew:keep-untill unreadable");
     let prepaid = instance().prepaid(PrepaidCapacity::CapacityReservation);
-    check_short(prepaid, idle(), "1 GPU at 0 %; paid for anyway (reserved)");
+    check_short(prepaid, idle(), "1 GPU at 0 %; paid for in any case (reserved)");
     assert_eq!(look_at(volume())[0].in_short, "unattached, created 2026-08-01");
     let unreadable = look_at(volume().tag("curfew:mode", "perhaps")).remove(0);
     assert_eq!(unreadable.in_short, "unattached, created 2026-08-01; tag curfew:mode unreadable");
@@ -140,9 +140,7 @@ fn a_table_says_it_in_a_few_words() {
 #[test]
 fn a_metric_that_reports_too_seldom_is_named_in_words() {
     let seldom = |signal| Usage::Unknown(UnknownUsage::TooFewSamples(signal));
-    let of = |what: &str| {
-        format!("uninstrumented: nobody can say whether it works: {what} reported too seldom in the window")
-    };
+    let of = |what: &str| format!("uninstrumented: its usage is unknown: {what} reported too seldom in the window");
     check(instance(), seldom(MetricSignal::Gpu(0)), &of("GPU 0"));
     check(instance(), seldom(MetricSignal::Cpu), &of("the CPU"));
 }
@@ -192,7 +190,7 @@ fn check_volume(of: VolumeBuilder, expect: &str) {
     assert_eq!(in_words(&look_at(of)), expect);
 }
 
-const ORPHANED: &str = "orphaned: attached to nothing, created 2026-08-01T12:00:00Z";
+const ORPHANED: &str = "orphaned: unattached, created 2026-08-01T12:00:00Z";
 
 #[test]
 fn a_volume_that_is_attached_to_nothing_is_orphaned_however_young() {

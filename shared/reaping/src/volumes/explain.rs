@@ -18,7 +18,7 @@ use super::{LiveJobs, StorageView, TrackedVolume, VolumeCase, decide};
 use crate::announcements::AnnouncementTarget;
 use crate::explain::{
     EffectiveMode, Explanation, ImmediateSkip, JudgedRule, PlanDecision, RuleExplanation, RuleVerdict,
-    UpcomingViolation, skipping_tag, state_of,
+    UpcomingViolation, WHILE_COMPLIANT, skipping_tag, state_of,
 };
 use crate::policy::{DueAction, Policy, Verdict, effective_mode_and_its_source};
 use crate::rules::orphaned;
@@ -107,7 +107,7 @@ impl VolumeCase<'_> {
         let not_judged =
             |evidence: String, when: &str| RuleExplanation::not_judged(rule, mode.clone(), evidence, when.to_owned());
         if says.is_err() {
-            return not_judged("one of its tags cannot be read".to_owned(), "not before its tags can be read");
+            return not_judged("one of its tags cannot be read".to_owned(), "not while a tag cannot be read");
         }
         if !self.volume.is_attached() && !self.volume.is_unattached() {
             return not_judged(format!("it is {}", state_of(&self.volume.state)), "not before it is available");
@@ -133,11 +133,11 @@ impl VolumeCase<'_> {
             }
             (Verdict::Compliant, Some(VolumeUse::UsedAt(at))) => format!("it was in use at {at}"),
             (Verdict::Compliant, _) if since == whole_second(view.now) => {
-                format!("it is seen attached to nothing for the first time; after {after} it is orphaned")
+                format!("first seen unattached now; orphaned after {after}")
             }
-            (Verdict::Compliant, _) => format!("attached to nothing since {since}; after {after} it is orphaned"),
+            (Verdict::Compliant, _) => format!("unattached since {since}; orphaned after {after}"),
             (Verdict::Unknown, _) => {
-                format!("attached to nothing since {since}, and nobody could say whether it was used since then")
+                format!("unattached since {since}; its usage since then is unknown")
             }
         }
     }
@@ -164,10 +164,8 @@ impl VolumeCase<'_> {
 
 const fn describe_skip_reason(reason: SkipReason) -> &'static str {
     match reason {
-        SkipReason::Kubernetes => {
-            "it was made for a claim of a Kubernetes cluster, which may be scaled to zero: delete the claim"
-        }
-        SkipReason::ForeignOwned => "a stack or another controller keeps it: mend it there",
+        SkipReason::Kubernetes => "it belongs to a Kubernetes claim, which may be scaled to zero; delete the claim",
+        SkipReason::ForeignOwned => "managed by a stack or another controller; change it there",
         SkipReason::MultiAttach => "several instances may share it",
         SkipReason::LiveJob => "the job that it was created for is not finished",
         _ => "it is being created or deleted, or has failed",
@@ -184,7 +182,7 @@ fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy
     let keep = policy.config.volumes.keep_snapshots;
     let kept = |evidence: String, at: Option<Timestamp>| RuleExplanation {
         verdict: RuleVerdict::Compliant,
-        when: at.map_or("not while that is so".to_owned(), |at| {
+        when: at.map_or(WHILE_COMPLIANT.to_owned(), |at| {
             let due = Some(DueAction::AtOnce(ResourceAction::Delete, at));
             UpcomingViolation { at, due }.describe(mode.mode)
         }),
@@ -199,13 +197,13 @@ fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy
                 deadline: Some(deadline),
                 announced: true,
                 when: match mode.mode {
-                    Mode::Observe => format!("never in observe mode; it would be deleted from {expires_at} on"),
+                    Mode::Observe => format!("never in observe mode; in enforce mode deleted from {expires_at} on"),
                     Mode::Enforce => "deleted by the next run".to_owned(),
                 },
                 ..kept(step.evidence.explained(snapshot.started_at), None)
             },
             (Evidence::SnapshotExpired { expires_at, volume, .. }, None) => {
-                kept(format!("{volume} is gone, and the next run writes down since when"), Some(*expires_at))
+                kept(format!("{volume} is gone; the next run records that"), Some(*expires_at))
             }
             _ => kept(String::new(), None),
         },
@@ -217,9 +215,9 @@ fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy
             }
             (because, _) => {
                 let words = skipping_tag(because, &snapshot.tags, says.as_ref().err());
-                let words = words.unwrap_or_else(|| "it is a copy, or nobody says that Curfew made it".to_owned());
+                let words = words.unwrap_or_else(|| "it is a copy, or Curfew did not make it".to_owned());
                 skipped = Some(ImmediateSkip { reason: because, words });
-                let (evidence, when) = ("it is spared".to_owned(), "not while it is spared".to_owned());
+                let (evidence, when) = ("it is skipped".to_owned(), "not while it is skipped".to_owned());
                 RuleExplanation::not_judged(Rule::Expired, mode.clone(), evidence, when)
             }
         },

@@ -38,7 +38,7 @@ impl VolumeCase<'_> {
         }
         let created_at = self.volume.created_at;
         let in_short = [Some(format!("unattached, created {}", created_at.strftime("%Y-%m-%d"))), named];
-        let evidence = [Some(format!("attached to nothing, created {created_at}")), unreadable];
+        let evidence = [Some(format!("unattached, created {created_at}")), unreadable];
         let Target { region, resource, team, owner, name, what } = self.target();
         Some(ScanFinding {
             region,

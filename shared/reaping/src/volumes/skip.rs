@@ -70,7 +70,7 @@ impl VolumeCase<'_> {
         let reason = match self.used {
             _ if waits && !observed => SkipReason::SnapshotPending,
             _ if !track.settled.entries.is_empty() => SkipReason::Marked,
-            _ if !track.settled.notify_only.is_empty() || self.was_notified() => SkipReason::Told,
+            _ if !track.settled.notify_only.is_empty() || self.was_notified() => SkipReason::Notified,
             _ if is_young => SkipReason::Young,
             Some(VolumeUse::UsedAt(_)) => SkipReason::Busy,
             Some(VolumeUse::None) => SkipReason::Compliant,
@@ -82,7 +82,7 @@ impl VolumeCase<'_> {
 
     /// Found orphaned when last asked about, which is asked once a day.
     fn was_notified(self) -> bool {
-        let topics = self.notices.told.get(&self.volume.id);
+        let topics = self.notices.notified.get(&self.volume.id);
         self.used.is_none() && topics.is_some_and(|topics| topics.contains_key(&NotificationKey::rule(Rule::Orphaned)))
     }
 
@@ -92,10 +92,10 @@ impl VolumeCase<'_> {
         let stopped_at = host.stopped_at.or_else(|| stopped_at(&host.tags));
         let since = stopped_at.filter(|at| now.duration_since(*at) >= rule.orphaned_after)?;
         let text = format!(
-            "attached to {}, which is stopped since {since}, longer than {}; {}: delete what nobody needs, or keep it as a snapshot",
+            "attached to {}, which has been stopped since {since}, longer than {}. {}. Delete it, or keep only a snapshot",
             host.id,
             duration::format_duration(rule.orphaned_after),
-            price::format_monthly_quote(self.view.policy.prices.volume_cost(self.volume)),
+            price::describe_monthly_cost(self.view.policy.prices.volume_cost(self.volume)),
         );
         Some(OwnerFinding {
             topic: NotificationKey::named(ON_STOPPED_INSTANCE),
@@ -110,7 +110,7 @@ impl VolumeCase<'_> {
                 && !matches!(snapshot.state, SnapshotState::Pending | SnapshotState::Completed)
         })?;
         let text = format!(
-            "its snapshot {} came to nothing, so it is not deleted; tried again after {}",
+            "its snapshot {} failed, so Curfew does not delete the volume; it tries again after {}",
             failed.id,
             duration::format_duration(TRY_AGAIN_AFTER)
         );
@@ -118,7 +118,7 @@ impl VolumeCase<'_> {
     }
 
     /// The findings that still stand, and need not be told again.
-    pub(super) fn standing_findings(self) -> Vec<NotificationKey> {
+    pub(super) fn active_finding_keys(self) -> Vec<NotificationKey> {
         [(ON_STOPPED_INSTANCE, self.on_stopped_instance()), (SNAPSHOT_FAILED, self.failed_snapshot())]
             .into_iter()
             .filter_map(|(topic, finding)| finding.map(|_| NotificationKey::named(topic)))
@@ -150,7 +150,7 @@ impl VolumeCase<'_> {
     fn finding(self, reason: SkipReason, topic: &str, what: String, text: String) -> Skipped {
         let topic = NotificationKey::named(topic);
         let skipped = self.skip(reason);
-        let memo = ResourceMemory { standing: vec![topic.clone()], ..skipped.memory };
+        let memo = ResourceMemory { active_keys: vec![topic.clone()], ..skipped.memory };
         Skipped { finding: Some(OwnerFinding { topic, what, text }), memory: memo, ..skipped }
     }
 }

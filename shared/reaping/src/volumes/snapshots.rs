@@ -35,7 +35,7 @@ impl StorageView<'_> {
             Ok(says) => says,
             Err(unreadable) => {
                 let (topic, text) = (NotificationKey::named("unreadable"), explain_unreadable(&unreadable));
-                let memo = ResourceMemory { standing: vec![topic.clone()], ..ResourceMemory::default() };
+                let memo = ResourceMemory { active_keys: vec![topic.clone()], ..ResourceMemory::default() };
                 let finding = Some(OwnerFinding { topic, what: text.clone(), text });
                 return VolumeDecision::Skipped(Box::new(Skipped {
                     finding,
@@ -73,8 +73,8 @@ impl StorageView<'_> {
 
     fn step(&self, snapshot: &Snapshot, action: SnapshotAction, evidence: Evidence, mode: Mode) -> Step {
         let action = Action::Snapshot(snapshot.clone(), action);
-        let standing = vec![NotificationKey::would(Rule::Expired), NotificationKey::undone(Rule::Expired)];
-        let memo = ResourceMemory { standing, ..ResourceMemory::default() };
+        let active_keys = vec![NotificationKey::would(Rule::Expired), NotificationKey::undone(Rule::Expired)];
+        let memo = ResourceMemory { active_keys, ..ResourceMemory::default() };
         Step { memory: memo, ..Step::bare(self.target(snapshot), action, evidence, mode) }
     }
 

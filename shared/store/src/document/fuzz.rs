@@ -20,9 +20,9 @@ fn samples() -> Vec<Vec<u8>> {
     let told = serde_json::json!({ "at": "2026-11-20T18:35:00Z", "what": "stop@2026-09-01T12:00:00Z" });
     let notices: NotificationLog = serde_json::from_value(serde_json::json!({
         "shadow_marks": { "i-0abc": mark }, "unwritten_marks": { "i-0abc": mark }, "void_marks": { "i-0abc": mark },
-        "told": { "i-0abc": { (Rule::Idle.as_str()): told } },
+        "notified": { "i-0abc": { (Rule::Idle.as_str()): told } },
         "gaps": { "us-east-1 ec2:DescribeInstances": told },
-        "owed": [{ "team": "vision", "severity": "action", "text": "i-0abc was stopped.\n" }],
+        "undelivered": [{ "team": "vision", "severity": "action", "text": "i-0abc was stopped.\n" }],
     }))
     .unwrap();
     let activity: ActivityCache = serde_json::from_value(serde_json::json!({
@@ -56,7 +56,7 @@ fn samples() -> Vec<Vec<u8>> {
         br#"{"schema": 1, "instances": {}, "schema": 2}"#.to_vec(),
         br#"{"schema": 1.0}"#.to_vec(),
         b"[1, {}, {}]".to_vec(),
-        br#"{"schema": 2, "told": {}}"#.to_vec(),
+        br#"{"schema": 2, "notified": {}}"#.to_vec(),
     ];
     // As an editor on another system saves it.
     let utf_16 = String::from_utf8(samples[0].clone()).unwrap();

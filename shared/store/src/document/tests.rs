@@ -11,7 +11,7 @@ fn notices() -> NotificationLog {
     let instance = ResourceId::from("i-0abc");
     let mut notices = NotificationLog::default();
     notices.shadow_marks.insert(instance.clone(), "i-0abc idle=stop@2026-09-01T12:00:00Z".parse().unwrap());
-    notices.told.entry(instance).or_default().insert(NotificationKey::would(Rule::Idle), told);
+    notices.notified.entry(instance).or_default().insert(NotificationKey::would(Rule::Idle), told);
     notices
 }
 
@@ -30,7 +30,7 @@ fn the_schema_stands_beside_the_fields() {
     let json: Value = serde_json::from_slice(&encode(&notices(), ADDRESS).unwrap()).unwrap();
     assert_eq!(json["schema"], 1);
     assert_eq!(json["shadow_marks"]["i-0abc"], "i-0abc idle=stop@2026-09-01T12:00:00Z");
-    assert_eq!(json["told"]["i-0abc"]["would-idle"]["what"], "idle since 12:00");
+    assert_eq!(json["notified"]["i-0abc"]["would-idle"]["what"], "idle since 12:00");
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn an_unknown_schema_is_refused_before_anything_else_is_read() {
              it: without it messages are repeated, and nothing else happens"
         )
     };
-    check_refused::<NotificationLog>(r#"{"schema": 2, "told": "in another shape"}"#, &refused("2"));
+    check_refused::<NotificationLog>(r#"{"schema": 2, "notified": "in another shape"}"#, &refused("2"));
     check_refused::<NotificationLog>(r#"{"schema": "1"}"#, &refused("\"1\""));
     check_refused::<NotificationLog>(r#"{"schema": null}"#, &refused("none"));
     check_refused::<NotificationLog>("{}", &refused("none"));
@@ -63,7 +63,7 @@ fn what_curfew_never_wrote_is_refused() {
     let error = decode::<NotificationLog>(b"{\"schema\": 1, \"\xff\": 0}", ADDRESS).unwrap_err().to_string();
     assert!(error.contains("(no UTF-8 at line 1 column 16)"), "{error}");
     check_refused::<NotificationLog>("null", &refused("invalid type: null, expected an object at line 1 column 4"));
-    let error = decode::<NotificationLog>(br#"{"schema": 1, "told": []}"#, ADDRESS).unwrap_err();
+    let error = decode::<NotificationLog>(br#"{"schema": 1, "notified": []}"#, ADDRESS).unwrap_err();
     assert!(matches!(error, StoreError::Unreadable { .. }), "{error}");
     let error = decode::<ActivityCache>(br#"{"schema": 1, "instances": {"i-0abc": {}}}"#, ADDRESS).unwrap_err();
     assert!(error.to_string().ends_with("; delete it: it is only a cache"), "{error}");

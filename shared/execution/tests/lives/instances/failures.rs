@@ -9,9 +9,9 @@ fn a_message_that_is_not_taken_leaves_nothing_marked() {
     account.run("01 12:10").run("01 13:10");
     assert_snapshot!(account.log, @"
     01 12:00 mark idle=stop@01T13:00 (not reached)
-    01 12:05 mark idle=stop@01T13:05 (not reached) | told untagged (error)
-    01 12:10 mark idle=stop@01T13:10 | told vision (warning)
-    01 13:10 stop for idle | told vision (action)
+    01 12:05 mark idle=stop@01T13:05 (not reached) | notified untagged (error)
+    01 12:10 mark idle=stop@01T13:10 | notified vision (warning)
+    01 13:10 stop for idle | notified vision (action)
     ");
 }
 
@@ -23,11 +23,11 @@ fn a_mark_that_could_not_be_written_is_written_later_and_only_the_failure_is_tol
     account.refuses = None;
     account.run("01 13:10").run("01 13:15");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T13:00 (failed) | told vision (warning)
-    01 12:05 mark idle=stop@01T13:00 (failed) | told vision (error)
+    01 12:00 mark idle=stop@01T13:00 (failed) | notified vision (warning)
+    01 12:05 mark idle=stop@01T13:00 (failed) | notified vision (error)
     01 13:05 mark idle=stop@01T13:00 (failed)
     01 13:10 mark idle=stop@01T13:00
-    01 13:15 stop for idle | told vision (action)
+    01 13:15 stop for idle | notified vision (action)
     ");
 }
 
@@ -40,11 +40,11 @@ fn a_mark_that_could_not_be_written_outlives_a_run_in_which_nobody_can_say_wheth
     account.all_are(&NOT_ASKED).run("01 12:05").run("01 13:05");
     account.all_are(&idle()).run("01 13:10").run("01 13:15");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T13:00 (failed) | told vision (warning)
-    01 12:05 spared marked | told vision (error)
-    01 13:05 spared marked
+    01 12:00 mark idle=stop@01T13:00 (failed) | notified vision (warning)
+    01 12:05 skipped marked | notified vision (error)
+    01 13:05 skipped marked
     01 13:10 mark idle=stop@01T13:00
-    01 13:15 stop for idle | told vision (action)
+    01 13:15 stop for idle | notified vision (action)
     ");
     assert!(account.memory[&Region::from("us-east-1")].unwritten_marks.is_empty());
 }
@@ -59,9 +59,9 @@ fn a_spot_request_that_cannot_be_read_defers_what_was_announced_and_does_not_tak
     account.instances[0].purchase = PurchaseOption::SpotOneTime;
     account.run("01 13:05");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=terminate@01T13:00 | told vision (warning)
-    01 13:00 spared marked
-    01 13:05 terminate for idle | told vision (action)
+    01 12:00 mark idle=terminate@01T13:00 | notified vision (warning)
+    01 13:00 skipped marked
+    01 13:05 terminate for idle | notified vision (action)
     ");
 }
 
@@ -74,11 +74,11 @@ fn what_was_done_and_could_not_be_told_is_owed() {
     account.deaf.clear();
     account.run("01 13:10").run("01 13:15");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
+    01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
     01 13:00 stop for idle
-    01 13:05 spared not-running | told untagged (error)
-    01 13:10 spared not-running | told vision (action)
-    01 13:15 spared not-running
+    01 13:05 skipped not-running | notified untagged (error)
+    01 13:10 skipped not-running | notified vision (action)
+    01 13:15 skipped not-running
     ");
 }
 
@@ -91,11 +91,11 @@ fn a_stop_that_fails_is_told_once_a_day_and_tried_in_every_run() {
     account.refuses = None;
     account.run("02 13:05");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
-    01 13:00 stop for idle (failed) | told vision (error)
+    01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
+    01 13:00 stop for idle (failed) | notified vision (error)
     01 13:05 stop for idle (failed)
-    02 13:00 stop for idle (failed) | told vision (error)
-    02 13:05 stop for idle | told vision (action)
+    02 13:00 stop for idle (failed) | notified vision (error)
+    02 13:05 stop for idle | notified vision (action)
     ");
 }
 
@@ -105,7 +105,7 @@ fn an_old_stop_is_taken_off_what_runs_again() {
     account.all_are(&busy()).run("01 12:00").run("01 12:05");
     assert_snapshot!(account.log, @"
     01 12:00 unmark idle and stopped
-    01 12:05 spared busy
+    01 12:05 skipped busy
     ");
 }
 
@@ -115,7 +115,7 @@ fn what_is_called_off_is_told_even_beside_a_stale_entry() {
     let mark = "i-0abc idle=stop@2026-09-01T12:30:00Z untagged=stop@2026-08-10T00:00:00Z";
     let mut account = enforcing_account(old.tag(MARKED, mark), ENFORCED);
     account.all_are(&busy()).run("01 12:00");
-    assert_snapshot!(account.log, @"01 12:00 unmark idle | told vision (info)");
+    assert_snapshot!(account.log, @"01 12:00 unmark idle | notified vision (info)");
 }
 
 #[test]
@@ -126,9 +126,9 @@ fn a_stale_mark_on_the_resource_does_not_stand_in_for_one_that_could_not_be_writ
     account.refuses = None;
     account.run("01 13:00").run("01 13:05");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T13:00 (failed) | told vision (warning)
-    01 13:00 mark idle=stop@01T13:00 | told vision (error)
-    01 13:05 stop for idle | told vision (action)
+    01 12:00 mark idle=stop@01T13:00 (failed) | notified vision (warning)
+    01 13:00 mark idle=stop@01T13:00 | notified vision (error)
+    01 13:05 stop for idle | notified vision (action)
     ");
 }
 
@@ -141,13 +141,13 @@ fn a_gap_is_told_once_a_day() {
     account.gaps[0].kind = GapKind::ForbiddenRegion;
     account.run("02 12:05").run("03 12:05").run("09 12:05");
     assert_snapshot!(account.log, @"
-    01 12:00 spared busy | told untagged (error)
-    01 12:05 spared busy
-    02 11:55 spared busy
-    02 12:00 spared busy | told untagged (error)
-    02 12:05 spared busy | told untagged (error)
-    03 12:05 spared busy
-    09 12:05 notify lifetime, Configured (observed) | told vision (info)
+    01 12:00 skipped busy | notified untagged (error)
+    01 12:05 skipped busy
+    02 11:55 skipped busy
+    02 12:00 skipped busy | notified untagged (error)
+    02 12:05 skipped busy | notified untagged (error)
+    03 12:05 skipped busy
+    09 12:05 notify lifetime, Configured (observed) | notified vision (info)
     ");
 }
 

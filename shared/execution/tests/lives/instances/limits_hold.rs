@@ -35,12 +35,12 @@ fn held_ends_are_told_once_a_day_until_the_limit_is_raised() {
     account.run("01 12:00").run("01 13:00").run("01 13:05").run("02 12:55").run("02 13:00");
     account.config("mode = \"enforce\"\n[limits]\nactions_max = 2\n").run("02 13:05");
     assert_snapshot!(account.log, @"
-    01 12:00 i-000 mark idle=stop@01T13:00, i-001 mark idle=stop@01T13:00 | told vision (warning)
-    01 13:00 i-000 stop for idle (not reached), i-001 stop for idle (not reached) | told vision (error)
+    01 12:00 i-000 mark idle=stop@01T13:00, i-001 mark idle=stop@01T13:00 | notified vision (warning)
+    01 13:00 i-000 stop for idle (not reached), i-001 stop for idle (not reached) | notified vision (error)
     01 13:05 i-000 stop for idle (not reached), i-001 stop for idle (not reached)
     02 12:55 i-000 stop for idle (not reached), i-001 stop for idle (not reached)
-    02 13:00 i-000 stop for idle (not reached), i-001 stop for idle (not reached) | told vision (error)
-    02 13:05 i-000 stop for idle, i-001 stop for idle | told vision (action)
+    02 13:00 i-000 stop for idle (not reached), i-001 stop for idle (not reached) | notified vision (error)
+    02 13:05 i-000 stop for idle, i-001 stop for idle | notified vision (action)
     ");
 }
 
@@ -51,8 +51,8 @@ fn ends_that_owners_wrote_down_are_neither_counted_nor_held() {
     account.instances[0].tags.insert("curfew:expires-at".to_owned(), "2026-09-01T12:30:00Z".to_owned());
     account.run("01 13:00");
     assert_snapshot!(account.log, @"
-    01 12:00 i-000 mark idle=stop@01T13:00, i-001 mark idle=stop@01T13:00, i-002 mark idle=stop@01T13:00 | told vision (warning)
-    01 13:00 i-000 mark expired=stop@01T12:30 idle=stop@01T13:00 and stop for expired, i-001 stop for idle (not reached), i-002 stop for idle (not reached) | told vision (error)
+    01 12:00 i-000 mark idle=stop@01T13:00, i-001 mark idle=stop@01T13:00, i-002 mark idle=stop@01T13:00 | notified vision (warning)
+    01 13:00 i-000 mark expired=stop@01T12:30 idle=stop@01T13:00 and stop for expired, i-001 stop for idle (not reached), i-002 stop for idle (not reached) | notified vision (error)
     ");
 }
 
@@ -62,11 +62,11 @@ fn an_end_that_is_held_does_not_hide_one_that_its_owner_wrote_down() {
         enforcing_account(instance().tag("curfew:hours", OFFICE), "mode = \"enforce\"\n[limits]\nactions_max = 0\n");
     account.run("01 18:00").run("01 19:00").run("01 19:30").run("01 19:35").run("01 20:00");
     assert_snapshot!(account.log, @"
-    01 18:00 mark idle=stop@01T19:00 | told vision (warning)
-    01 19:00 stop for idle (not reached) | told vision (error)
-    01 19:30 mark idle=stop@01T19:00 hours=stop@01T20:00 | told vision (warning)
+    01 18:00 mark idle=stop@01T19:00 | notified vision (warning)
+    01 19:00 stop for idle (not reached) | notified vision (error)
+    01 19:30 mark idle=stop@01T19:00 hours=stop@01T20:00 | notified vision (warning)
     01 19:35 stop for idle (not reached)
-    01 20:00 stop for hours | told vision (action)
+    01 20:00 stop for hours | notified vision (action)
     ");
 }
 
@@ -79,9 +79,9 @@ fn a_held_end_does_not_keep_another_from_being_called_off() {
     account.tag("curfew:expires-at", "2026-09-02T12:00:00Z").run("01 13:10").run("01 13:15");
     assert_eq!(account.tag_of(MARKED), Some("i-0abc idle=stop@2026-09-01T13:05:00Z"));
     assert_snapshot!(account.log, @"
-    01 12:05 mark idle=stop@01T13:05 lifetime=stop@01T13:05 | told vision (warning)
-    01 13:05 stop for idle (not reached) | told vision (error)
-    01 13:10 unmark lifetime leaving idle=stop@01T13:05 | told vision (info)
+    01 12:05 mark idle=stop@01T13:05 lifetime=stop@01T13:05 | notified vision (warning)
+    01 13:05 stop for idle (not reached) | notified vision (error)
+    01 13:10 unmark lifetime leaving idle=stop@01T13:05 | notified vision (info)
     01 13:15 stop for idle (not reached)
     ");
 }

@@ -5,11 +5,11 @@ fn tells_marks_waits_and_stops() {
     let mut account = enforcing_account(instance(), ENFORCED);
     account.run("01 12:00").run("01 12:05").run("01 12:55").run("01 13:00").run("01 13:05");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
-    01 12:05 spared marked
-    01 12:55 spared marked
-    01 13:00 stop for idle | told vision (action)
-    01 13:05 spared not-running
+    01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
+    01 12:05 skipped marked
+    01 12:55 skipped marked
+    01 13:00 stop for idle | notified vision (action)
+    01 13:05 skipped not-running
     ");
     assert_eq!(account.tag_of(STOPPED), Some("idle 2026-09-01T13:00:00Z"));
     assert_eq!(account.tag_of(MARKED), None);
@@ -21,10 +21,10 @@ fn what_is_mended_is_unmarked_and_begins_anew() {
     account.run("01 12:00").all_are(&busy()).run("01 12:30").run("01 12:35");
     account.all_are(&idle()).run("01 14:00");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
-    01 12:30 unmark idle | told vision (info)
-    01 12:35 spared busy
-    01 14:00 mark idle=stop@01T15:00 | told vision (warning)
+    01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
+    01 12:30 unmark idle | notified vision (info)
+    01 12:35 skipped busy
+    01 14:00 mark idle=stop@01T15:00 | notified vision (warning)
     ");
 }
 
@@ -35,11 +35,11 @@ fn unknown_neither_acts_nor_unmarks() {
     account.usages.clear();
     account.run("01 13:35").all_are(&idle()).run("01 13:40");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
-    01 12:30 spared marked | told vision (info)
-    01 13:30 spared marked
-    01 13:35 spared marked
-    01 13:40 stop for idle | told vision (action)
+    01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
+    01 12:30 skipped marked | notified vision (info)
+    01 13:30 skipped marked
+    01 13:35 skipped marked
+    01 13:40 stop for idle | notified vision (action)
     ");
 }
 
@@ -48,8 +48,8 @@ fn no_grace_still_takes_two_runs() {
     let mut account = enforcing_account(instance(), &format!("{ENFORCED}[idle]\ngrace = \"0s\""));
     account.run("01 12:00").run("01 12:05");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T12:00 | told vision (warning)
-    01 12:05 stop for idle | told vision (action)
+    01 12:00 mark idle=stop@01T12:00 | notified vision (warning)
+    01 12:05 stop for idle | notified vision (action)
     ");
 }
 
@@ -60,11 +60,11 @@ fn what_was_stopped_and_started_by_hand_begins_anew() {
     account.state(InstanceState::Running).instances[0].launched_at = time("2026-09-01T14:00:00Z");
     account.run("01 16:00").run("01 16:05").run("01 17:05");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
-    01 13:00 stop for idle | told vision (action)
-    01 16:00 mark idle=stop@01T17:00 | told vision (warning)
+    01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
+    01 13:00 stop for idle | notified vision (action)
+    01 16:00 mark idle=stop@01T17:00 | notified vision (warning)
     01 16:05 unmark idle leaving idle=stop@01T17:00 and stopped
-    01 17:05 stop for idle | told vision (action)
+    01 17:05 stop for idle | notified vision (action)
     ");
 }
 
@@ -73,9 +73,9 @@ fn expired_is_marked_and_ended_in_one_run() {
     let mut account = enforcing_account(instance().tag("curfew:expires-at", "2026-09-01T12:00:00Z"), "");
     account.all_are(&busy()).run("01 11:55").run("01 12:00").run("01 12:05");
     assert_snapshot!(account.log, @"
-    01 11:55 spared busy
-    01 12:00 mark expired=stop@01T12:00 and stop for expired | told vision (action)
-    01 12:05 spared not-running
+    01 11:55 skipped busy
+    01 12:00 mark expired=stop@01T12:00 and stop for expired | notified vision (action)
+    01 12:05 skipped not-running
     ");
 }
 
@@ -85,15 +85,15 @@ fn one_time_spot_is_told_or_terminated() {
     let mut told = enforcing_account(spot(), ENFORCED);
     told.run("01 12:00").run("01 13:00").run("02 13:00");
     assert_snapshot!(told.log, @"
-    01 12:00 notify idle, CannotBeStopped | told vision (warning)
-    01 13:00 spared told
-    02 13:00 spared told
+    01 12:00 notify idle, CannotBeStopped | notified vision (warning)
+    01 13:00 skipped notified
+    02 13:00 skipped notified
     ");
     let mut ended = enforcing_account(spot().tag("curfew:on-idle", "terminate"), ENFORCED);
     ended.run("01 12:00").run("01 13:00").run("01 13:05");
     assert_snapshot!(ended.log, @"
-    01 12:00 mark idle=terminate@01T13:00 | told vision (warning)
-    01 13:00 terminate for idle | told vision (action)
+    01 12:00 mark idle=terminate@01T13:00 | notified vision (warning)
+    01 13:00 terminate for idle | notified vision (action)
     01 13:05
     ");
 }

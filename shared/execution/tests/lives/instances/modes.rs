@@ -7,14 +7,14 @@ fn observe_says_once_what_would_be_done_and_enforcing_begins_anew() {
     assert_eq!(account.tag_of(MARKED), None);
     account.config(ENFORCED).run("01 13:15").run("01 13:20").run("01 14:15");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T13:00 (observed) | told vision (info)
+    01 12:00 mark idle=stop@01T13:00 (observed) | notified vision (info)
     01 12:05 mark idle=stop@01T13:00 (observed)
-    01 13:00 stop for idle (observed) | told vision (info)
+    01 13:00 stop for idle (observed) | notified vision (info)
     01 13:05 stop for idle (observed)
     01 13:10 stop for idle (observed)
-    01 13:15 mark idle=stop@01T14:15 | told vision (warning)
-    01 13:20 spared marked
-    01 14:15 stop for idle | told vision (action)
+    01 13:15 mark idle=stop@01T14:15 | notified vision (warning)
+    01 13:20 skipped marked
+    01 14:15 stop for idle | notified vision (action)
     ");
 }
 
@@ -27,10 +27,10 @@ fn what_was_told_is_listed_in_each_run_also_where_nobody_is_asked_again() {
     account.all_are(&idle()).run("01 13:10").usages.clear();
     account.run("01 13:15").run("01 13:20");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T13:00 (observed) | told vision (info)
+    01 12:00 mark idle=stop@01T13:00 (observed) | notified vision (info)
     01 12:05 mark idle=stop@01T13:00 (observed)
     01 13:05 mark idle=stop@01T13:00 (observed)
-    01 13:10 stop for idle (observed) | told vision (info)
+    01 13:10 stop for idle (observed) | notified vision (info)
     01 13:15 stop for idle (observed)
     01 13:20 stop for idle (observed)
     ");
@@ -44,11 +44,11 @@ fn what_was_called_off_while_nothing_could_be_written_stays_called_off() {
     account.all_are(&idle()).run("01 13:30").policy.ceiling = Mode::Enforce;
     account.run("01 13:35").run("01 14:35");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
-    01 12:05 unmark idle (observed) | told vision (info)
-    01 13:30 mark idle=stop@01T14:30 (observed) | told vision (info)
-    01 13:35 mark idle=stop@01T14:35 | told vision (warning)
-    01 14:35 stop for idle | told vision (action)
+    01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
+    01 12:05 unmark idle (observed) | notified vision (info)
+    01 13:30 mark idle=stop@01T14:30 (observed) | notified vision (info)
+    01 13:35 mark idle=stop@01T14:35 | notified vision (warning)
+    01 14:35 stop for idle | notified vision (action)
     ");
 }
 
@@ -60,11 +60,11 @@ fn a_ceiling_of_observe_stops_everything() {
     let seen = account.instances[0].tags.keys().filter(|key| *key == MARKED || *key == STOPPED).count();
     assert_eq!(seen, 0);
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T13:00 (observed) | told vision (info)
-    01 13:00 stop for idle (observed) | told vision (info)
+    01 12:00 mark idle=stop@01T13:00 (observed) | notified vision (info)
+    01 13:00 stop for idle (observed) | notified vision (info)
     01 13:05 stop for idle (observed)
-    01 19:30 mark idle=stop@01T13:00 hours=stop@01T20:00 (observed) | told vision (info)
-    01 20:00 stop for hours (observed) | told vision (info)
+    01 19:30 mark idle=stop@01T13:00 hours=stop@01T20:00 (observed) | notified vision (info)
+    01 20:00 stop for hours (observed) | notified vision (info)
     01 20:05 stop for hours (observed)
     ");
 }
@@ -75,9 +75,9 @@ fn a_second_rule_is_told_while_another_is_observed_as_due() {
     account.run("01 12:00").run("01 13:00").run("01 13:05").run("01 13:10");
     account.run("02 13:05").run("02 13:10");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T13:00 (observed) | told vision (info)
-    01 13:00 stop for idle (observed) | told vision (info)
-    01 13:05 mark idle=stop@01T13:00 lifetime=stop@02T13:05 (observed) | told vision (info)
+    01 12:00 mark idle=stop@01T13:00 (observed) | notified vision (info)
+    01 13:00 stop for idle (observed) | notified vision (info)
+    01 13:05 mark idle=stop@01T13:00 lifetime=stop@02T13:05 (observed) | notified vision (info)
     01 13:10 stop for idle (observed)
     02 13:05 stop for idle (observed)
     02 13:10 stop for idle (observed)
@@ -91,16 +91,16 @@ fn without_a_required_tag_the_teams_mode_does_not_count() {
     let mut observed = enforcing_account(ownerless(), of_team);
     observed.run("01 12:00").run("02 12:00").run("02 12:05");
     assert_snapshot!(observed.log, @"
-    01 12:00 mark untagged=stop@02T12:00 idle=stop@01T13:00 (observed) | told vision (info)
-    02 12:00 stop for idle (observed) | told vision (info)
+    01 12:00 mark untagged=stop@02T12:00 idle=stop@01T13:00 (observed) | notified vision (info)
+    02 12:00 stop for idle (observed) | notified vision (info)
     02 12:05 stop for idle (observed)
     ");
     let mut enforced =
         enforcing_account(ownerless(), "[untagged]\nmode = \"enforce\"\n[teams.vision]\nmode = \"observe\"");
     enforced.run("01 12:00").run("01 13:00");
     assert_snapshot!(enforced.log, @"
-    01 12:00 mark untagged=stop@02T12:00 idle=stop@01T13:00 | told vision (warning)
-    01 13:00 stop for idle | told vision (action)
+    01 12:00 mark untagged=stop@02T12:00 idle=stop@01T13:00 | notified vision (warning)
+    01 13:00 stop for idle | notified vision (action)
     ");
 }
 
@@ -112,13 +112,13 @@ fn its_own_tag_comes_first() {
     );
     out.run("01 12:00").run("01 12:05");
     assert_snapshot!(out.log, @"
-    01 12:00 stop for expired (observed) | told vision (info)
-    01 12:05 mark expired=stop@01T11:00 idle=stop@01T13:05 (observed) | told vision (info)
+    01 12:00 stop for expired (observed) | notified vision (info)
+    01 12:05 mark expired=stop@01T11:00 idle=stop@01T13:05 (observed) | notified vision (info)
     ");
     let mut opted_in = enforcing_account(instance().tag("curfew:mode", "enforce"), "");
     opted_in.run("01 12:00").run("01 13:00");
     assert_snapshot!(opted_in.log, @"
-    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
-    01 13:00 stop for idle | told vision (action)
+    01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
+    01 13:00 stop for idle | notified vision (action)
     ");
 }

@@ -39,13 +39,13 @@ fn check(of: InstanceBuilder, known: JobStates, config: &str, runs: &[&str]) -> 
 fn a_jobs_machine_knows_no_rule_but_its_expiry() {
     let idle_and_without_owner = || of_job().tag("Owner", "");
     assert_snapshot!(check(idle_and_without_owner(), ours(), STRICT, &["01 12:00", "02 12:00"]), @"
-    01 12:00 spared live-job
-    02 12:00 spared live-job
+    01 12:00 skipped live-job
+    02 12:00 skipped live-job
     ");
     let expiring = || of_job().tag("curfew:expires-at", "2026-09-01T13:00:00Z");
     assert_snapshot!(check(expiring(), ours(), STRICT, &["01 12:00", "01 13:00"]), @"
-    01 12:00 spared live-job
-    01 13:00 mark expired=terminate@01T13:00 and terminate for expired | told vision (action)
+    01 12:00 skipped live-job
+    01 13:00 mark expired=terminate@01T13:00 and terminate for expired | notified vision (action)
     ");
 }
 
@@ -53,10 +53,13 @@ fn a_jobs_machine_knows_no_rule_but_its_expiry() {
 fn of_what_may_be_a_jobs_nothing_but_its_expiry_is_due() {
     for nobody_can_say in [JobStates::default(), jobs(launching())] {
         let log = check(of_job().tag("Owner", ""), nobody_can_say.clone(), STRICT, &["01 12:00", "03 12:00"]);
-        assert_eq!(log, "01 12:00 spared job-unknown\n03 12:00 spared job-unknown\n");
+        assert_eq!(log, "01 12:00 skipped job-unknown\n03 12:00 skipped job-unknown\n");
         let expiring = of_job().tag("curfew:expires-at", "2026-09-01T13:00:00Z");
         let log = check(expiring, nobody_can_say, STRICT, &["01 13:00"]);
-        assert_eq!(log, "01 13:00 mark expired=terminate@01T13:00 and terminate for expired | told vision (action)\n");
+        assert_eq!(
+            log,
+            "01 13:00 mark expired=terminate@01T13:00 and terminate for expired | notified vision (action)\n"
+        );
     }
 }
 
@@ -70,7 +73,7 @@ fn check_deadline(of: InstanceBuilder, known: JobStates, expect: &str) {
 
 #[test]
 fn no_tag_but_protected_spares_a_jobs_machine_past_its_own_deadline() {
-    let terminated = "mark expired=terminate@02T12:10 and terminate for expired | told";
+    let terminated = "mark expired=terminate@02T12:10 and terminate for expired | notified";
     let tagged = |key: &str, value: &str| of_job().tag("curfew:expires-at", "2026-09-02T12:10:00Z").tag(key, value);
     for (key, value, before) in [
         ("curfew:keep-until", "2027-01-01", "kept"),
@@ -82,41 +85,41 @@ fn no_tag_but_protected_spares_a_jobs_machine_past_its_own_deadline() {
         ("aws:autoscaling:groupName", "workers", "foreign-owned"),
     ] {
         let log = check(tagged(key, value), ours(), STRICT, &LIVE_AND_OVERDUE);
-        assert!(log.starts_with(&format!("02 12:05 spared {before}")), "{key}={value}: {log}");
+        assert!(log.starts_with(&format!("02 12:05 skipped {before}")), "{key}={value}: {log}");
         check_deadline(tagged(key, value), ours(), terminated);
     }
-    check_deadline(tagged("curfew:protected", ""), ours(), "spared protected");
-    check_deadline(tagged("Curfew:Protected", ""), ours(), "spared unreadable");
+    check_deadline(tagged("curfew:protected", ""), ours(), "skipped protected");
+    check_deadline(tagged("Curfew:Protected", ""), ours(), "skipped unreadable");
 }
 
 #[test]
 fn a_tag_that_names_a_job_brings_no_deadline_of_that_job() {
     let kept = || of_job().tag("curfew:expires-at", "2026-09-02T12:10:00Z").tag("curfew:keep-until", "2027-01-01");
     for known in [of_another(), JobStates::default(), jobs(launching())] {
-        check_deadline(kept(), known, "spared kept");
+        check_deadline(kept(), known, "skipped kept");
     }
 }
 
 #[test]
 fn a_stranger_is_told_and_ends_as_the_untagged_do() {
     assert_snapshot!(check(of_job(), of_another(), UNTAGGED_ENFORCED, &["01 12:00", "01 12:05", "02 12:00"]), @"
-    01 12:00 mark untagged=stop@02T12:00 idle=stop@01T13:00 | told vision (warning)
-    01 12:05 spared marked
-    02 12:00 stop for idle | told vision (action)
+    01 12:00 mark untagged=stop@02T12:00 idle=stop@01T13:00 | notified vision (warning)
+    01 12:05 skipped marked
+    02 12:00 stop for idle | notified vision (action)
     ");
     // Its tags opt in to nothing: the account decides.
     let runs = &["01 12:00", "01 12:05", "02 12:00", "02 12:05"];
     assert_snapshot!(check(of_job(), of_another(), "mode = \"enforce\"", runs), @"
-    01 12:00 mark untagged=stop@02T12:00 idle=stop@01T13:00 (observed) | told vision (info)
+    01 12:00 mark untagged=stop@02T12:00 idle=stop@01T13:00 (observed) | notified vision (info)
     01 12:05 mark untagged=stop@02T12:00 idle=stop@01T13:00 (observed)
-    02 12:00 stop for idle (observed) | told vision (info)
+    02 12:00 stop for idle (observed) | notified vision (info)
     02 12:05 stop for idle (observed)
     ");
     // But they opt out.
     let opted_out = of_job().tag(OPTED_IN, "observe");
     assert_snapshot!(check(opted_out, of_another(), UNTAGGED_ENFORCED, &["01 12:00", "02 12:00"]), @"
-    01 12:00 mark untagged=stop@02T12:00 idle=stop@01T13:00 (observed) | told vision (info)
-    02 12:00 stop for idle (observed) | told vision (info)
+    01 12:00 mark untagged=stop@02T12:00 idle=stop@01T13:00 (observed) | notified vision (info)
+    02 12:00 stop for idle (observed) | notified vision (info)
     ");
 }
 
@@ -124,22 +127,22 @@ fn a_stranger_is_told_and_ends_as_the_untagged_do() {
 fn a_stranger_that_was_just_launched_may_still_be_known() {
     let young = of_job().launched("2026-09-01T11:55:00Z");
     assert_snapshot!(check(young, of_another(), UNTAGGED_ENFORCED, &["01 12:00", "01 12:05"]), @"
-    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
-    01 12:05 mark untagged=stop@02T12:05 idle=stop@01T13:00 | told vision (warning)
+    01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
+    01 12:05 mark untagged=stop@02T12:05 idle=stop@01T13:00 | notified vision (warning)
     ");
 }
 
 #[test]
 fn a_stranger_expires_but_loses_no_disk_by_a_copied_tag() {
     let expiring = of_job().tag("curfew:expires-at", "2026-09-01T13:00:00Z");
-    assert_snapshot!(check(expiring, of_another(), UNTAGGED_ENFORCED, &["01 13:00"]), @"01 13:00 mark expired=stop@01T13:00 and stop for expired | told vision (action)");
+    assert_snapshot!(check(expiring, of_another(), UNTAGGED_ENFORCED, &["01 13:00"]), @"01 13:00 mark expired=stop@01T13:00 and stop for expired | notified vision (action)");
 }
 
 #[test]
 fn a_machine_expires_as_a_job_whose_state_was_lost_wanted_it() {
     let expiring = of_job().tag("curfew:expires-at", "2026-09-01T13:00:00Z");
     let lost = JobStates(of_another().0.into_keys().map(|job| (job, None)).collect());
-    assert_snapshot!(check(expiring, lost, UNTAGGED_ENFORCED, &["01 13:00"]), @"01 13:00 mark expired=terminate@01T13:00 and terminate for expired | told vision (action)");
+    assert_snapshot!(check(expiring, lost, UNTAGGED_ENFORCED, &["01 13:00"]), @"01 13:00 mark expired=terminate@01T13:00 and terminate for expired | notified vision (action)");
 }
 
 #[test]
@@ -152,10 +155,10 @@ fn what_was_announced_waits_while_nobody_can_say() {
     account.policy.jobs = of_another();
     account.run("02 12:10");
     assert_snapshot!(account.log, @"
-    01 12:00 mark untagged=stop@02T12:00 idle=stop@01T13:00 | told vision (warning)
-    01 12:05 spared marked
-    02 12:05 spared marked
-    02 12:10 stop for idle | told vision (action)
+    01 12:00 mark untagged=stop@02T12:00 idle=stop@01T13:00 | notified vision (warning)
+    01 12:05 skipped marked
+    02 12:05 skipped marked
+    02 12:10 stop for idle | notified vision (action)
     ");
 }
 
@@ -165,9 +168,9 @@ fn a_stranger_at_work_is_told_of_once() {
     account.policy.jobs = of_another();
     account.all_are(&busy()).run("01 12:00").run("01 12:05").run("02 12:05");
     assert_snapshot!(account.log, @"
-    01 12:00 notify untagged, Busy | told vision (warning)
-    01 12:05 spared told
-    02 12:05 spared told
+    01 12:00 notify untagged, Busy | notified vision (warning)
+    01 12:05 skipped notified
+    02 12:05 skipped notified
     ");
     // And where nobody was asked.
     let mut account = super::enforcing_account(of_job(), UNTAGGED_ENFORCED);
@@ -175,9 +178,9 @@ fn a_stranger_at_work_is_told_of_once() {
     account.usages.clear();
     account.run("01 12:00").run("01 12:05").run("02 12:05");
     assert_snapshot!(account.log, @"
-    01 12:00 spared usage-unknown | told vision (info)
-    01 12:05 spared usage-unknown
-    02 12:05 spared usage-unknown
+    01 12:00 skipped usage-unknown | notified vision (info)
+    01 12:05 skipped usage-unknown
+    02 12:05 skipped usage-unknown
     ");
 }
 
@@ -186,7 +189,7 @@ fn what_people_are_told_of_a_stranger() {
     let mut account = enforcing_account(of_job(), UNTAGGED_ENFORCED);
     account.policy.jobs = of_another();
     account.usages.clear();
-    assert_snapshot!(account.plan().skipped[0].finding.as_ref().unwrap().text, @"it says that it is of the job vision/llama-0123abcd, whose state does not know it: the tag was copied, or the answer to a launch was lost. It costs $1.01/h ($734 a month; table of 2026-09-24), and no job ends it; it is judged like an untagged one. Remove curfew:job and curfew:attempt where it is yours, or end it");
+    assert_snapshot!(account.plan().skipped[0].finding.as_ref().unwrap().text, @"its curfew:job names vision/llama-0123abcd, which did not launch it. Somebody copied the tag, or EC2's answer to a launch was lost. No job terminates it, so Curfew treats it as untagged. It costs $1.01/h ($734 a month; table of 2026-09-24). If it is yours, remove curfew:job and curfew:attempt; otherwise terminate it");
 }
 
 #[test]
@@ -194,5 +197,5 @@ fn a_jobs_machine_is_not_started_by_its_hours() {
     let stopped = || {
         of_job().tag("curfew:hours", OFFICE).tag(STOPPED, "hours 2026-08-31T20:00:00Z").state(InstanceState::Stopped)
     };
-    assert_snapshot!(check(stopped(), ours(), ENFORCED, &["01 12:00"]), @"01 12:00 spared not-running");
+    assert_snapshot!(check(stopped(), ours(), ENFORCED, &["01 12:00"]), @"01 12:00 skipped not-running");
 }

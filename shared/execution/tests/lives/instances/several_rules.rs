@@ -7,10 +7,10 @@ fn each_keeps_its_own_deadline_and_the_earliest_acts() {
     let mut account = enforcing_account(instance(), BOTH);
     account.run("01 11:55").run("01 12:05").run("01 12:30").run("01 12:35").run("01 12:40");
     assert_snapshot!(account.log, @"
-    01 11:55 mark idle=stop@01T12:55 | told vision (warning)
-    01 12:05 mark idle=stop@01T12:55 lifetime=terminate@01T12:35 | told vision (warning)
-    01 12:30 spared marked
-    01 12:35 terminate for lifetime | told vision (action)
+    01 11:55 mark idle=stop@01T12:55 | notified vision (warning)
+    01 12:05 mark idle=stop@01T12:55 lifetime=terminate@01T12:35 | notified vision (warning)
+    01 12:30 skipped marked
+    01 12:35 terminate for lifetime | notified vision (action)
     01 12:40
     ");
 }
@@ -20,10 +20,10 @@ fn one_is_mended_and_the_other_stays() {
     let mut account = enforcing_account(instance(), BOTH);
     account.run("01 11:55").run("01 12:05").all_are(&busy()).run("01 12:10").run("01 12:35");
     assert_snapshot!(account.log, @"
-    01 11:55 mark idle=stop@01T12:55 | told vision (warning)
-    01 12:05 mark idle=stop@01T12:55 lifetime=terminate@01T12:35 | told vision (warning)
-    01 12:10 unmark idle leaving lifetime=terminate@01T12:35 | told vision (info)
-    01 12:35 terminate for lifetime | told vision (action)
+    01 11:55 mark idle=stop@01T12:55 | notified vision (warning)
+    01 12:05 mark idle=stop@01T12:55 lifetime=terminate@01T12:35 | notified vision (warning)
+    01 12:10 unmark idle leaving lifetime=terminate@01T12:35 | notified vision (info)
+    01 12:35 terminate for lifetime | notified vision (action)
     ");
 }
 
@@ -32,11 +32,11 @@ fn one_that_is_only_told_hides_no_other_and_is_told_once() {
     let mut account = enforcing_account(instance(), "mode = \"enforce\"\n[lifetime]\nmax = \"1h\"");
     account.run("01 12:00").run("01 12:05").run("01 12:10").run("01 13:00").run("01 13:05");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
-    01 12:05 notify lifetime, Configured | told vision (warning)
-    01 12:10 spared marked
-    01 13:00 stop for idle | told vision (action)
-    01 13:05 spared not-running
+    01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
+    01 12:05 notify lifetime, Configured | notified vision (warning)
+    01 12:10 skipped marked
+    01 13:00 stop for idle | notified vision (action)
+    01 13:05 skipped not-running
     ");
 }
 
@@ -46,11 +46,11 @@ fn a_held_memory_is_told_once_and_told_anew_after_work() {
     account.all_are(&reserved()).run("01 12:00").run("01 12:05").run("02 13:00");
     account.all_are(&busy()).run("02 13:05").all_are(&reserved()).run("02 15:00");
     assert_snapshot!(account.log, @"
-    01 12:00 notify idle, Reserved | told vision (warning)
-    01 12:05 spared told
-    02 13:00 spared told
-    02 13:05 spared busy
-    02 15:00 notify idle, Reserved | told vision (warning)
+    01 12:00 notify idle, Reserved | notified vision (warning)
+    01 12:05 skipped notified
+    02 13:00 skipped notified
+    02 13:05 skipped busy
+    02 15:00 notify idle, Reserved | notified vision (warning)
     ");
 }
 
@@ -58,7 +58,7 @@ fn a_held_memory_is_told_once_and_told_anew_after_work() {
 fn an_owners_own_end_marks_nothing_else_of_which_nobody_has_heard() {
     let mut account = enforcing_account(instance().tag("curfew:expires-at", "2026-09-01T12:00:00Z"), ENFORCED);
     account.run("01 12:00");
-    assert_snapshot!(account.log, @"01 12:00 mark expired=stop@01T12:00 and stop for expired | told vision (action)");
+    assert_snapshot!(account.log, @"01 12:00 mark expired=stop@01T12:00 and stop for expired | notified vision (action)");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn an_owners_own_end_leaves_marked_what_was_announced_before() {
     let mut account = enforcing_account(instance().tag("curfew:expires-at", "2026-09-01T12:30:00Z"), ENFORCED);
     account.run("01 12:00").run("01 12:30");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
-    01 12:30 mark expired=stop@01T12:30 idle=stop@01T13:00 and stop for expired | told vision (action)
+    01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
+    01 12:30 mark expired=stop@01T12:30 idle=stop@01T13:00 and stop for expired | notified vision (action)
     ");
 }

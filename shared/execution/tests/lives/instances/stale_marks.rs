@@ -7,12 +7,12 @@ fn check(mark: &str, usage: &Usage, expect: &str) {
     assert_eq!(account.log.trim_end(), expect, "{mark}");
 }
 
-const TOLD_ANEW: &str = "01 12:00 mark idle=stop@01T13:00 | told vision (warning)";
+const TOLD_ANEW: &str = "01 12:00 mark idle=stop@01T13:00 | notified vision (warning)";
 
 #[test]
 fn a_fresh_one_binds() {
-    check("i-0abc idle=stop@2026-09-01T11:55:00Z", &idle(), "01 12:00 stop for idle | told vision (action)");
-    check("i-0abc idle=stop@2026-09-01T12:05:00Z", &idle(), "01 12:00 spared marked");
+    check("i-0abc idle=stop@2026-09-01T11:55:00Z", &idle(), "01 12:00 stop for idle | notified vision (action)");
+    check("i-0abc idle=stop@2026-09-01T12:05:00Z", &idle(), "01 12:00 skipped marked");
 }
 
 #[test]
@@ -37,16 +37,16 @@ fn one_that_announced_something_milder_is_told_anew() {
     let mut account = enforcing_account(instance(), ENFORCED);
     account.run("01 12:00").tag("curfew:on-idle", "terminate").run("01 12:30").run("01 13:00").run("01 13:30");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
-    01 12:30 mark idle=terminate@01T13:30 | told vision (warning)
-    01 13:00 spared marked
-    01 13:30 terminate for idle | told vision (action)
+    01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
+    01 12:30 mark idle=terminate@01T13:30 | notified vision (warning)
+    01 13:00 skipped marked
+    01 13:30 terminate for idle | notified vision (action)
     ");
 }
 
 #[test]
 fn one_that_announced_something_harsher_ends_mildly() {
-    check("i-0abc idle=terminate@2026-09-01T11:55:00Z", &idle(), "01 12:00 stop for idle | told vision (action)");
+    check("i-0abc idle=terminate@2026-09-01T11:55:00Z", &idle(), "01 12:00 stop for idle | notified vision (action)");
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn one_older_than_a_week_is_told_anew() {
     let old = instance().launched("2026-08-01T00:00:00Z");
     let mut account = enforcing_account(old.tag(MARKED, "i-0abc idle=stop@2026-08-25T11:59:59Z"), ENFORCED);
     account.run("01 12:00");
-    assert_snapshot!(account.log, @"01 12:00 mark idle=stop@01T13:00 | told vision (warning)");
+    assert_snapshot!(account.log, @"01 12:00 mark idle=stop@01T13:00 | notified vision (warning)");
 }
 
 #[test]
@@ -63,11 +63,11 @@ fn one_overtaken_by_keep_until_is_told_anew() {
     account.run("01 12:00").tag("curfew:keep-until", "2026-09-01T18:00:00Z");
     account.run("01 13:00").run("01 17:55").run("01 18:00").run("01 19:00");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
-    01 13:00 spared kept
-    01 17:55 spared kept
-    01 18:00 mark idle=stop@01T19:00 | told vision (warning)
-    01 19:00 stop for idle | told vision (action)
+    01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
+    01 13:00 skipped kept
+    01 17:55 skipped kept
+    01 18:00 mark idle=stop@01T19:00 | notified vision (warning)
+    01 19:00 stop for idle | notified vision (action)
     ");
 }
 
@@ -78,11 +78,11 @@ fn one_called_off_while_nothing_could_be_written_stays_void_while_its_instance_i
     account.tag("curfew:keep-until", "2026-09-01T12:12:00Z").run("01 12:10");
     account.config(ENFORCED).all_are(&idle()).run("01 13:00").run("01 14:00");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
-    01 12:05 unmark idle (observed) | told vision (info)
-    01 12:10 spared kept
-    01 13:00 mark idle=stop@01T14:00 | told vision (warning)
-    01 14:00 stop for idle | told vision (action)
+    01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
+    01 12:05 unmark idle (observed) | notified vision (info)
+    01 12:10 skipped kept
+    01 13:00 mark idle=stop@01T14:00 | notified vision (warning)
+    01 14:00 stop for idle | notified vision (action)
     ");
 }
 
@@ -93,11 +93,11 @@ fn one_called_off_while_nothing_could_be_written_stays_void_while_its_instance_i
     account.state(InstanceState::Stopped).run("01 12:10").state(InstanceState::Pending).run("01 12:15");
     account.state(InstanceState::Running).config(ENFORCED).all_are(&idle()).run("01 16:00");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T16:00 | told vision (warning)
-    01 12:05 unmark idle (observed) | told vision (info)
-    01 12:10 spared not-running
-    01 12:15 spared young
-    01 16:00 mark idle=stop@01T17:00 | told vision (warning)
+    01 12:00 mark idle=stop@01T16:00 | notified vision (warning)
+    01 12:05 unmark idle (observed) | notified vision (info)
+    01 12:10 skipped not-running
+    01 12:15 skipped young
+    01 16:00 mark idle=stop@01T17:00 | notified vision (warning)
     ");
 }
 
@@ -107,10 +107,10 @@ fn one_called_off_while_nothing_could_be_written_because_it_is_only_told_stays_v
     account.run("01 12:00").config("[idle]\naction = \"notify\"").run("01 12:05").run("01 13:05");
     account.config(ENFORCED).run("01 13:10").run("01 14:10");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
-    01 12:05 notify idle, Configured (observed) | told vision (info)
-    01 13:05 spared told
-    01 13:10 mark idle=stop@01T14:10 | told vision (warning)
-    01 14:10 stop for idle | told vision (action)
+    01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
+    01 12:05 notify idle, Configured (observed) | notified vision (info)
+    01 13:05 skipped notified
+    01 13:10 mark idle=stop@01T14:10 | notified vision (warning)
+    01 14:10 stop for idle | notified vision (action)
     ");
 }

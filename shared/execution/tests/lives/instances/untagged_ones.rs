@@ -6,11 +6,11 @@ fn work_defers_what_was_announced() {
     account.all_are(&unknown()).run("01 12:00").all_are(&busy()).run("01 12:05").run("02 12:00").run("02 12:05");
     account.all_are(&unknown()).run("02 13:10");
     assert_snapshot!(account.log, @"
-    01 12:00 mark untagged=stop@02T12:00 | told untagged (warning)
-    01 12:05 spared marked
-    02 12:00 spared marked
-    02 12:05 spared marked
-    02 13:10 stop for untagged | told untagged (action)
+    01 12:00 mark untagged=stop@02T12:00 | notified untagged (warning)
+    01 12:05 skipped marked
+    02 12:00 skipped marked
+    02 12:05 skipped marked
+    02 13:10 stop for untagged | notified untagged (action)
     ");
 }
 
@@ -19,9 +19,9 @@ fn work_is_told_once_where_nothing_was_announced() {
     let mut account = enforcing_account(untagged(), UNTAGGED_ENFORCED);
     account.all_are(&busy()).run("01 12:00").run("01 12:05").run("02 12:05");
     assert_snapshot!(account.log, @"
-    01 12:00 notify untagged, Busy | told untagged (warning)
-    01 12:05 spared told
-    02 12:05 spared told
+    01 12:00 notify untagged, Busy | notified untagged (warning)
+    01 12:05 skipped notified
+    02 12:05 skipped notified
     ");
 }
 
@@ -33,9 +33,9 @@ fn a_gap_in_the_metrics_is_no_reason_to_end_what_may_be_at_work() {
     account.run("02 12:00");
     account.all_are(&busy()).run("02 12:05");
     assert_snapshot!(account.log, @"
-    01 12:00 mark untagged=stop@02T12:00 | told untagged (warning)
-    02 12:00 spared marked
-    02 12:05 spared marked
+    01 12:00 mark untagged=stop@02T12:00 | notified untagged (warning)
+    02 12:00 skipped marked
+    02 12:05 skipped marked
     ");
 }
 
@@ -46,8 +46,8 @@ fn tags_call_it_off() {
     account.config("[untagged]\nmode = \"enforce\"\nspare_busy = false").run("01 12:00");
     account.tag("Team", "vision").tag("Owner", "ada").run("01 12:05").run("01 12:10");
     assert_snapshot!(account.log, @"
-    01 12:00 mark untagged=stop@02T12:00 | told untagged (warning)
-    01 12:05 unmark untagged | told vision (info)
-    01 12:10 spared busy
+    01 12:00 mark untagged=stop@02T12:00 | notified untagged (warning)
+    01 12:05 unmark untagged | notified vision (info)
+    01 12:10 skipped busy
     ");
 }

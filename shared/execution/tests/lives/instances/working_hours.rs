@@ -12,15 +12,15 @@ fn marked_stopped_and_started_in_the_morning() {
     account.run("01 19:25").run("01 19:30").run("01 19:55").run("01 20:00").run("01 20:05").run("02 07:55");
     account.run("02 08:00").run("02 08:05").run("02 08:10");
     assert_snapshot!(account.log, @"
-    01 19:25 spared busy
-    01 19:30 mark hours=stop@01T20:00 | told vision (warning)
-    01 19:55 spared marked
-    01 20:00 stop for hours | told vision (action)
-    01 20:05 spared not-running
-    02 07:55 spared not-running
-    02 08:00 start | told vision (action)
+    01 19:25 skipped busy
+    01 19:30 mark hours=stop@01T20:00 | notified vision (warning)
+    01 19:55 skipped marked
+    01 20:00 stop for hours | notified vision (action)
+    01 20:05 skipped not-running
+    02 07:55 skipped not-running
+    02 08:00 start | notified vision (action)
     02 08:05 unmark hours and stopped
-    02 08:10 spared busy
+    02 08:10 skipped busy
     ");
 }
 
@@ -33,12 +33,12 @@ fn a_start_that_could_not_be_told_is_owed() {
     account.deaf.clear();
     account.run("02 08:10").run("02 08:15");
     assert_snapshot!(account.log, @"
-    01 19:30 mark hours=stop@01T20:00 | told vision (warning)
-    01 20:00 stop for hours | told vision (action)
+    01 19:30 mark hours=stop@01T20:00 | notified vision (warning)
+    01 20:00 stop for hours | notified vision (action)
     02 08:00 start
-    02 08:05 unmark hours and stopped | told untagged (error)
-    02 08:10 spared busy | told vision (action)
-    02 08:15 spared busy
+    02 08:05 unmark hours and stopped | notified untagged (error)
+    02 08:10 skipped busy | notified vision (action)
+    02 08:15 skipped busy
     ");
 }
 
@@ -51,15 +51,15 @@ fn a_start_that_fails_is_told_once_a_day_and_tried_again() {
     account.refuses = None;
     account.run("03 08:10").run("03 08:15");
     assert_snapshot!(account.log, @"
-    01 19:30 mark hours=stop@01T20:00 | told vision (warning)
-    01 20:00 stop for hours | told vision (action)
-    02 08:00 start (failed) | told vision (error)
+    01 19:30 mark hours=stop@01T20:00 | notified vision (warning)
+    01 20:00 stop for hours | notified vision (action)
+    02 08:00 start (failed) | notified vision (error)
     02 08:05 start (failed)
     02 19:55 start (failed)
-    02 20:00 spared not-running
-    03 08:00 start (failed) | told vision (error)
+    02 20:00 skipped not-running
+    03 08:00 start (failed) | notified vision (error)
     03 08:05 start (failed)
-    03 08:10 start | told vision (action)
+    03 08:10 start | notified vision (action)
     03 08:15 unmark hours and stopped
     ");
 }
@@ -73,11 +73,11 @@ fn a_start_that_comes_to_nothing_is_told_once_a_day() {
     account.state(InstanceState::Pending).run("02 08:10");
     account.state(InstanceState::Stopped).run("02 08:15");
     assert_snapshot!(account.log, @"
-    01 19:30 mark hours=stop@01T20:00 | told vision (warning)
-    01 20:00 stop for hours | told vision (action)
-    02 08:00 start | told vision (action)
-    02 08:05 start | told vision (error)
-    02 08:10 spared young
+    01 19:30 mark hours=stop@01T20:00 | notified vision (warning)
+    01 20:00 stop for hours | notified vision (action)
+    02 08:00 start | notified vision (action)
+    02 08:05 start | notified vision (error)
+    02 08:10 skipped young
     02 08:15 start
     ");
 }
@@ -88,10 +88,10 @@ fn hours_that_are_moved_a_little_are_not_cut_short() {
     account.run("01 19:45").tag("curfew:hours", "Mon-Fri 08:00-20:15 UTC").run("01 19:50").run("01 20:00");
     account.run("01 20:15");
     assert_snapshot!(account.log, @"
-    01 19:45 mark hours=stop@01T20:00 | told vision (warning)
-    01 19:50 mark hours=stop@01T20:15 | told vision (warning)
-    01 20:00 spared marked
-    01 20:15 stop for hours | told vision (action)
+    01 19:45 mark hours=stop@01T20:00 | notified vision (warning)
+    01 19:50 mark hours=stop@01T20:15 | notified vision (warning)
+    01 20:00 skipped marked
+    01 20:15 stop for hours | notified vision (action)
     ");
 }
 
@@ -100,9 +100,9 @@ fn an_announcement_of_yesterday_does_not_end_today_early() {
     let mut account = office();
     account.run("01 19:30").run("02 19:40").run("02 20:00");
     assert_snapshot!(account.log, @"
-    01 19:30 mark hours=stop@01T20:00 | told vision (warning)
-    02 19:40 mark hours=stop@02T20:00 | told vision (warning)
-    02 20:00 stop for hours | told vision (action)
+    01 19:30 mark hours=stop@01T20:00 | notified vision (warning)
+    02 19:40 mark hours=stop@02T20:00 | notified vision (warning)
+    02 20:00 stop for hours | notified vision (action)
     ");
 }
 
@@ -111,9 +111,9 @@ fn hours_that_are_prolonged_call_the_end_off() {
     let mut account = office();
     account.run("01 19:30").tag("curfew:hours", "Mon-Fri 08:00-22:00 UTC").run("01 19:35").run("01 21:30");
     assert_snapshot!(account.log, @"
-    01 19:30 mark hours=stop@01T20:00 | told vision (warning)
-    01 19:35 unmark hours | told vision (info)
-    01 21:30 mark hours=stop@01T22:00 | told vision (warning)
+    01 19:30 mark hours=stop@01T20:00 | notified vision (warning)
+    01 19:35 unmark hours | notified vision (info)
+    01 21:30 mark hours=stop@01T22:00 | notified vision (warning)
     ");
 }
 
@@ -121,7 +121,7 @@ fn hours_that_are_prolonged_call_the_end_off() {
 fn stopped_by_hand_it_stays_stopped() {
     let mut account = office();
     account.state(InstanceState::Stopped).run("02 08:00");
-    assert_snapshot!(account.log, @"02 08:00 spared not-running");
+    assert_snapshot!(account.log, @"02 08:00 skipped not-running");
 }
 
 #[test]
@@ -130,10 +130,10 @@ fn what_idled_is_not_started_by_the_hours_that_began_with_its_stop() {
     account.instances[0].launched_at = time("2026-08-31T21:00:00Z");
     account.run("01 12:00").run("01 13:00").run("01 13:05").run("02 13:00");
     assert_snapshot!(account.log, @"
-    01 12:00 mark idle=stop@01T13:00 | told vision (warning)
-    01 13:00 stop for idle | told vision (action)
-    01 13:05 spared not-running
-    02 13:00 start | told vision (action)
+    01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
+    01 13:00 stop for idle | notified vision (action)
+    01 13:05 skipped not-running
+    02 13:00 start | notified vision (action)
     ");
 }
 
@@ -149,12 +149,12 @@ fn what_people_stop_again_within_its_hours_stays_stopped() {
         .run("02 12:00");
     account.run("03 08:00");
     assert_snapshot!(account.log, @"
-    01 19:30 mark hours=stop@01T20:00 | told vision (warning)
-    01 20:00 stop for hours | told vision (action)
-    02 08:00 start | told vision (action)
-    02 08:05 spared not-running
-    02 12:00 spared not-running
-    03 08:00 spared not-running
+    01 19:30 mark hours=stop@01T20:00 | notified vision (warning)
+    01 20:00 stop for hours | notified vision (action)
+    02 08:00 start | notified vision (action)
+    02 08:05 skipped not-running
+    02 12:00 skipped not-running
+    03 08:00 skipped not-running
     ");
 }
 
@@ -164,9 +164,9 @@ fn what_people_started_and_stopped_in_between_is_not_curfews_to_start() {
     account.run("01 19:30").run("01 20:00").instances[0].launched_at = time("2026-09-01T21:00:00Z");
     account.run("02 08:00");
     assert_snapshot!(account.log, @"
-    01 19:30 mark hours=stop@01T20:00 | told vision (warning)
-    01 20:00 stop for hours | told vision (action)
-    02 08:00 spared not-running
+    01 19:30 mark hours=stop@01T20:00 | notified vision (warning)
+    01 20:00 stop for hours | notified vision (action)
+    02 08:00 skipped not-running
     ");
 }
 
@@ -179,8 +179,8 @@ fn observed_starts_are_told_once_a_morning() {
     account.policy.ceiling = Mode::Observe;
     account.run("01 08:00").run("01 08:05").run("02 08:00");
     assert_snapshot!(account.log, @"
-    01 08:00 start (observed) | told vision (info)
+    01 08:00 start (observed) | notified vision (info)
     01 08:05 start (observed)
-    02 08:00 start (observed) | told vision (info)
+    02 08:00 start (observed) | notified vision (info)
     ");
 }

@@ -31,14 +31,14 @@ const GONE: (&str, &str) = (DELETED_AT, "2026-08-02T12:00:00Z");
 
 #[test]
 fn it_ends_a_month_after_its_volume() {
-    check(snapshot(&[GONE]), vec![], ENFORCED, "delete | told");
-    check(snapshot(&[(DELETED_AT, "2026-08-02T12:00:01Z")]), vec![], ENFORCED, "spared restorable");
-    check(snapshot(&[GONE]), vec![], "", "delete (Observed) | told");
+    check(snapshot(&[GONE]), vec![], ENFORCED, "delete | notified");
+    check(snapshot(&[(DELETED_AT, "2026-08-02T12:00:01Z")]), vec![], ENFORCED, "skipped restorable");
+    check(snapshot(&[GONE]), vec![], "", "delete (Observed) | notified");
 }
 
 #[test]
 fn it_is_dated_and_told_where_its_volume_went_unseen() {
-    check(snapshot(&[]), vec![], ENFORCED, "curfew:deleted-at=2026-09-01T12:00:00Z | told\n");
+    check(snapshot(&[]), vec![], ENFORCED, "curfew:deleted-at=2026-09-01T12:00:00Z | notified\n");
     check(snapshot(&[]), vec![], "", "curfew:deleted-at=2026-09-01T12:00:00Z (Observed)\n");
 }
 
@@ -47,7 +47,7 @@ fn told_of(restore: &str, state: SnapshotState) -> String {
     let mut account = enforcing_account([], ENFORCED);
     account.storage.snapshots = vec![Snapshot { state, ..snapshot(&[(RESTORE, restore)]) }];
     account.run("09-01 12:00");
-    account.told.concat()
+    account.messages_text.concat()
 }
 
 #[test]
@@ -71,18 +71,18 @@ fn no_command_is_made_of_words_that_somebody_else_wrote() {
 
 #[test]
 fn never_while_its_volume_exists() {
-    check(snapshot(&[GONE]), vec![volume()], ENFORCED, "snap-1 spared volume-exists");
-    check(snapshot(&[GONE]), vec![volume().on("i-1")], ENFORCED, "snap-1 spared volume-exists");
+    check(snapshot(&[GONE]), vec![volume()], ENFORCED, "snap-1 skipped volume-exists");
+    check(snapshot(&[GONE]), vec![volume().on("i-1")], ENFORCED, "snap-1 skipped volume-exists");
 }
 
 #[test]
 fn never_one_that_is_protected_kept_unreadable_or_a_copy() {
-    check(snapshot(&[GONE, ("curfew:protected", "")]), vec![], ENFORCED, "spared protected");
-    check(snapshot(&[GONE, ("curfew:keep-until", "2026-10-01")]), vec![], ENFORCED, "spared kept");
-    check(snapshot(&[(DELETED_AT, "long ago")]), vec![], ENFORCED, "spared unreadable | told");
-    check(snapshot(&[GONE, ("curfew:protectd", "")]), vec![], ENFORCED, "spared unreadable | told");
+    check(snapshot(&[GONE, ("curfew:protected", "")]), vec![], ENFORCED, "skipped protected");
+    check(snapshot(&[GONE, ("curfew:keep-until", "2026-10-01")]), vec![], ENFORCED, "skipped kept");
+    check(snapshot(&[(DELETED_AT, "long ago")]), vec![], ENFORCED, "skipped unreadable | notified");
+    check(snapshot(&[GONE, ("curfew:protectd", "")]), vec![], ENFORCED, "skipped unreadable | notified");
     let copy = Snapshot { of_volume: "vol-ffffffff".into(), ..snapshot(&[GONE]) };
-    check(copy, vec![], ENFORCED, "spared foreign-owned");
+    check(copy, vec![], ENFORCED, "skipped foreign-owned");
 }
 
 #[test]

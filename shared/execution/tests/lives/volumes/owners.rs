@@ -26,16 +26,16 @@ fn of_whoever_it_was_last_seen_on_also_when_that_is_gone() {
     account.storage.hosts.clear();
     account.detach().run("09-02 12:00").run("09-16 12:00");
     assert_eq!(team(&account), "vision");
-    assert!(account.told[0].contains("last seen on i-1"), "{:?}", account.told);
+    assert!(account.messages_text[0].contains("last attached to i-1"), "{:?}", account.messages_text);
     account.run("09-19 12:00").run("09-19 13:00").run("10-19 14:00");
-    assert!(account.told[0].contains("owner ada"), "{:?}", account.told);
+    assert!(account.messages_text[0].contains("owner ada"), "{:?}", account.messages_text);
     assert_snapshot!(account.log, @r"
-    09-01 12:00 spared attached
+    09-01 12:00 skipped attached
     09-02 12:00 curfew:unattached-since=2026-09-02T12:00:00Z
-    09-16 12:00 mark orphaned=snapshot-and-delete@2026-09-19T12:00:00Z | told
-    09-19 12:00 snapshot | told
-    09-19 13:00 vol-0abc delete, kept by snap-1, snap-1 spared volume-exists | told
-    10-19 14:00 delete | told
+    09-16 12:00 mark orphaned=snapshot-and-delete@2026-09-19T12:00:00Z | notified
+    09-19 12:00 snapshot | notified
+    09-19 13:00 vol-0abc delete, kept by snap-1, snap-1 skipped volume-exists | notified
+    10-19 14:00 delete | notified
     ");
 }
 
@@ -58,7 +58,7 @@ fn its_own_tags_come_first_then_its_instance_then_its_source() {
 #[test]
 fn nobodys_are_judged_by_the_mode_of_the_untagged() {
     for (config, expect) in [
-        (ENFORCED, "09-01 12:00 spared young\n"),
+        (ENFORCED, "09-01 12:00 skipped young\n"),
         ("[untagged]\nmode = \"enforce\"\n", "09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z\n"),
     ] {
         let mut account = enforcing_account([volume().untagged()], config);
@@ -108,6 +108,10 @@ fn whose_a_volume_was_stands_on_its_snapshot_when_all_else_is_gone() {
     account.storage.sources.clear();
     account.memory = NotificationLogs::from([("us-east-1".into(), NotificationLog::default())]);
     account.run("10-04 14:00");
-    assert!(account.told[0].contains("team vision") || account.told[0].contains("owner ada"), "{:?}", account.told);
+    assert!(
+        account.messages_text[0].contains("team vision") || account.messages_text[0].contains("owner ada"),
+        "{:?}",
+        account.messages_text
+    );
     assert_eq!(account.storage.snapshots, []);
 }

@@ -12,16 +12,16 @@ fn seen_announced_snapshotted_deleted_and_restorable_for_a_month() {
     account.run("09-18 14:00").run("10-18 12:00").run("10-18 13:00").run("10-18 14:00");
     assert_snapshot!(account.log, @r"
     09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
-    09-01 13:00 spared young
-    09-15 11:00 spared young
-    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z | told
-    09-16 12:00 spared marked
-    09-18 11:00 spared marked
-    09-18 12:00 snapshot | told
-    09-18 13:00 vol-0abc delete, kept by snap-1, snap-1 spared volume-exists | told
-    09-18 14:00 spared restorable
-    10-18 12:00 spared restorable
-    10-18 13:00 delete | told
+    09-01 13:00 skipped young
+    09-15 11:00 skipped young
+    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z | notified
+    09-16 12:00 skipped marked
+    09-18 11:00 skipped marked
+    09-18 12:00 snapshot | notified
+    09-18 13:00 vol-0abc delete, kept by snap-1, snap-1 skipped volume-exists | notified
+    09-18 14:00 skipped restorable
+    10-18 12:00 skipped restorable
+    10-18 13:00 delete | notified
     10-18 14:00
     ");
 }
@@ -34,11 +34,11 @@ fn a_large_snapshot_takes_many_runs_and_none_waits_for_it() {
     account.snapshots_are(SnapshotState::Completed).run("09-19 07:00");
     assert_snapshot!(account.log, @r"
     09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
-    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z | told
-    09-18 12:00 snapshot | told
-    09-18 13:00 vol-0abc spared snapshot-pending, snap-1 spared volume-exists
-    09-19 06:00 vol-0abc spared snapshot-pending, snap-1 spared volume-exists
-    09-19 07:00 vol-0abc delete, kept by snap-1, snap-1 spared volume-exists | told
+    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z | notified
+    09-18 12:00 snapshot | notified
+    09-18 13:00 vol-0abc skipped snapshot-pending, snap-1 skipped volume-exists
+    09-19 06:00 vol-0abc skipped snapshot-pending, snap-1 skipped volume-exists
+    09-19 07:00 vol-0abc delete, kept by snap-1, snap-1 skipped volume-exists | notified
     ");
 }
 
@@ -47,16 +47,16 @@ fn a_snapshot_that_fails_is_told_and_tried_again_a_day_later() {
     let mut account = enforcing_account([volume()], ENFORCED);
     account.new_snapshots = SnapshotState::Error;
     account.run("09-01 12:00").run("09-15 12:00").run("09-18 12:00").run("09-18 13:00");
-    assert!(account.told[0].contains("its snapshot snap-1 came to nothing"), "{:?}", account.told);
+    assert!(account.messages_text[0].contains("its snapshot snap-1 failed"), "{:?}", account.messages_text);
     account.run("09-18 14:00").run("09-19 12:00").snapshots_are(SnapshotState::Completed).run("09-19 13:00");
     assert_snapshot!(account.log, @r"
     09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
-    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z | told
-    09-18 12:00 snapshot | told
-    09-18 13:00 vol-0abc spared snapshot-pending, snap-1 spared volume-exists | told
-    09-18 14:00 vol-0abc spared snapshot-pending, snap-1 spared volume-exists
-    09-19 12:00 vol-0abc snapshot, snap-1 spared volume-exists | told
-    09-19 13:00 vol-0abc delete, kept by snap-1, snap-1 spared volume-exists, snap-2 spared volume-exists | told
+    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z | notified
+    09-18 12:00 snapshot | notified
+    09-18 13:00 vol-0abc skipped snapshot-pending, snap-1 skipped volume-exists | notified
+    09-18 14:00 vol-0abc skipped snapshot-pending, snap-1 skipped volume-exists
+    09-19 12:00 vol-0abc snapshot, snap-1 skipped volume-exists | notified
+    09-19 13:00 vol-0abc delete, kept by snap-1, snap-1 skipped volume-exists, snap-2 skipped volume-exists | notified
     ");
 }
 
@@ -68,10 +68,10 @@ fn nothing_is_waited_for_where_all_durations_are_zero() {
     assert_eq!(account.tag_of(UNATTACHED_SINCE), Some("2026-09-01T12:00:00Z"));
     account.run("09-01 12:01").run("09-01 12:02").run("09-01 12:03").run("09-01 12:04");
     assert_snapshot!(account.log, @r"
-    09-01 12:00 mark orphaned=snapshot-and-delete@2026-09-01T12:00:00Z | told
-    09-01 12:01 snapshot | told
-    09-01 12:02 vol-0abc delete, kept by snap-1, snap-1 spared volume-exists | told
-    09-01 12:03 delete | told
+    09-01 12:00 mark orphaned=snapshot-and-delete@2026-09-01T12:00:00Z | notified
+    09-01 12:01 snapshot | notified
+    09-01 12:02 vol-0abc delete, kept by snap-1, snap-1 skipped volume-exists | notified
+    09-01 12:03 delete | notified
     09-01 12:04
     ");
 }
@@ -80,17 +80,17 @@ fn nothing_is_waited_for_where_all_durations_are_zero() {
 fn what_is_attached_again_is_forgotten_and_begins_anew() {
     let mut account = enforcing_account([volume()], ENFORCED);
     account.run("09-01 12:00").run("09-15 12:00").attach("i-1").run("09-16 12:00");
-    assert!(account.told[0].contains("called off"), "{:?}", account.told);
+    assert!(account.messages_text[0].contains("called off"), "{:?}", account.messages_text);
     assert_eq!((account.tag_of(MARKED), account.tag_of(UNATTACHED_SINCE)), (None, None));
     account.run("09-16 13:00").detach().run("09-17 12:00").run("09-30 12:00").run("10-01 12:00");
     assert_snapshot!(account.log, @r"
     09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
-    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z | told
-    09-16 12:00 unmark and forget | told
-    09-16 13:00 spared attached
+    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z | notified
+    09-16 12:00 unmark and forget | notified
+    09-16 13:00 skipped attached
     09-17 12:00 curfew:unattached-since=2026-09-17T12:00:00Z
-    09-30 12:00 spared young
-    10-01 12:00 mark orphaned=snapshot-and-delete@2026-10-04T12:00:00Z | told
+    09-30 12:00 skipped young
+    10-01 12:00 mark orphaned=snapshot-and-delete@2026-10-04T12:00:00Z | notified
     ");
 }
 
@@ -101,13 +101,13 @@ fn a_snapshot_of_before_it_was_attached_again_proves_nothing() {
     account.detach().run("09-18 14:00").run("10-02 14:00").run("10-05 14:00").run("10-05 15:00");
     assert_snapshot!(account.log, @r"
     09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
-    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z | told
-    09-18 12:00 snapshot | told
-    09-18 13:00 vol-0abc unmark and forget, snap-1 spared volume-exists | told
-    09-18 14:00 vol-0abc curfew:unattached-since=2026-09-18T14:00:00Z, snap-1 spared volume-exists
-    10-02 14:00 vol-0abc mark orphaned=snapshot-and-delete@2026-10-05T14:00:00Z, snap-1 spared volume-exists | told
-    10-05 14:00 vol-0abc snapshot, snap-1 spared volume-exists | told
-    10-05 15:00 vol-0abc delete, kept by snap-2, snap-1 spared volume-exists, snap-2 spared volume-exists | told
+    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z | notified
+    09-18 12:00 snapshot | notified
+    09-18 13:00 vol-0abc unmark and forget, snap-1 skipped volume-exists | notified
+    09-18 14:00 vol-0abc curfew:unattached-since=2026-09-18T14:00:00Z, snap-1 skipped volume-exists
+    10-02 14:00 vol-0abc mark orphaned=snapshot-and-delete@2026-10-05T14:00:00Z, snap-1 skipped volume-exists | notified
+    10-05 14:00 vol-0abc snapshot, snap-1 skipped volume-exists | notified
+    10-05 15:00 vol-0abc delete, kept by snap-2, snap-1 skipped volume-exists, snap-2 skipped volume-exists | notified
     ");
 }
 
@@ -123,8 +123,8 @@ fn use_between_two_looks_begins_it_anew() {
     09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
     09-15 12:00 unmark and forget
     09-15 13:00 curfew:unattached-since=2026-09-15T13:00:00Z
-    09-29 13:00 mark orphaned=snapshot-and-delete@2026-10-02T13:00:00Z | told
-    09-30 13:00 unmark and forget | told
+    09-29 13:00 mark orphaned=snapshot-and-delete@2026-10-02T13:00:00Z | notified
+    09-30 13:00 unmark and forget | notified
     09-30 14:00 curfew:unattached-since=2026-09-30T14:00:00Z
     ");
 }
@@ -143,10 +143,10 @@ fn nobody_acts_while_cloudwatch_does_not_answer_and_nothing_is_forgotten() {
     account.run("09-18 14:00");
     assert_snapshot!(account.log, @r"
     09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
-    09-15 12:00 spared usage-unknown
-    09-15 13:00 mark orphaned=snapshot-and-delete@2026-09-18T13:00:00Z | told
-    09-18 13:00 spared marked
-    09-18 14:00 snapshot | told
+    09-15 12:00 skipped usage-unknown
+    09-15 13:00 mark orphaned=snapshot-and-delete@2026-09-18T13:00:00Z | notified
+    09-18 13:00 skipped marked
+    09-18 14:00 snapshot | notified
     ");
 }
 
@@ -154,14 +154,14 @@ fn nobody_acts_while_cloudwatch_does_not_answer_and_nothing_is_forgotten() {
 fn deleted_without_a_snapshot_where_the_account_says_so() {
     let mut account = enforcing_account([volume()], &format!("{ENFORCED}[volumes]\naction = \"delete\""));
     account.run("09-01 12:00").run("09-15 12:00");
-    let first_line = account.told[0].lines().next().unwrap().to_owned();
-    assert_eq!(first_line, "Lost by what Curfew ends: vol-0abc with its data (500 GiB), of which no snapshot is kept.");
+    let first_line = account.messages_text[0].lines().next().unwrap().to_owned();
+    assert_eq!(first_line, "Data lost by these actions: vol-0abc with its data (500 GiB), without a snapshot.");
     account.run("09-18 12:00");
-    assert!(!account.told[0].contains("Undo"), "{:?}", account.told);
+    assert!(!account.messages_text[0].contains("Undo"), "{:?}", account.messages_text);
     assert_snapshot!(account.log, @r"
     09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
-    09-15 12:00 mark orphaned=delete@2026-09-18T12:00:00Z | told
-    09-18 12:00 delete | told
+    09-15 12:00 mark orphaned=delete@2026-09-18T12:00:00Z | notified
+    09-18 12:00 delete | notified
     ");
 }
 
@@ -172,9 +172,9 @@ fn what_was_announced_as_milder_is_told_anew() {
     account.run("09-18 12:00").config(ENFORCED).run("09-21 12:00");
     assert_snapshot!(account.log, @r"
     09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
-    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z | told
-    09-18 12:00 mark orphaned=delete@2026-09-21T12:00:00Z | told
-    09-21 12:00 snapshot | told
+    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z | notified
+    09-18 12:00 mark orphaned=delete@2026-09-21T12:00:00Z | notified
+    09-21 12:00 snapshot | notified
     ");
 }
 
@@ -184,9 +184,9 @@ fn notify_says_so_once() {
     account.run("09-01 12:00").run("09-15 12:00").run("09-15 13:00").run("09-20 12:00");
     assert_snapshot!(account.log, @r"
     09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
-    09-15 12:00 notify | told
-    09-15 13:00 spared told
-    09-20 12:00 spared told
+    09-15 12:00 notify | notified
+    09-15 13:00 skipped notified
+    09-20 12:00 skipped notified
     ");
 }
 
@@ -194,18 +194,22 @@ fn notify_says_so_once() {
 fn observed_it_is_remembered_and_told_and_nothing_is_written() {
     let mut account = enforcing_account([volume()], "");
     account.run("09-01 12:00").run("09-15 12:00");
-    assert!(account.told[0].contains("would be snapshotted and deleted at 2026-09-18T12:00:00Z"), "{:?}", account.told);
+    assert!(
+        account.messages_text[0].contains("would be snapshotted and deleted at 2026-09-18T12:00:00Z"),
+        "{:?}",
+        account.messages_text
+    );
     account.run("09-15 13:00").run("09-18 12:00").run("09-18 13:00");
     assert_eq!(account.storage, self::enforcing_account([volume()], "").storage);
     account.attach("i-1").run("09-19 12:00").detach().run("09-19 13:00");
     assert_snapshot!(account.log, @r"
-    09-01 12:00 spared young
-    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z (Observed) | told
+    09-01 12:00 skipped young
+    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z (Observed) | notified
     09-15 13:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z (Observed)
-    09-18 12:00 snapshot (Observed) | told
+    09-18 12:00 snapshot (Observed) | notified
     09-18 13:00 snapshot (Observed)
-    09-19 12:00 unmark (Observed) | told
-    09-19 13:00 spared young
+    09-19 12:00 unmark (Observed) | notified
+    09-19 13:00 skipped young
     ");
 }
 
@@ -215,11 +219,11 @@ fn what_was_observed_counts_once_it_is_enforced_and_is_announced_for_real() {
     account.run("09-01 12:00").run("09-15 12:00").config(ENFORCED).run("09-16 12:00").run("09-18 12:00");
     account.run("09-19 12:00");
     assert_snapshot!(account.log, @r"
-    09-01 12:00 spared young
-    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z (Observed) | told
-    09-16 12:00 mark orphaned=snapshot-and-delete@2026-09-19T12:00:00Z | told
-    09-18 12:00 spared marked
-    09-19 12:00 snapshot | told
+    09-01 12:00 skipped young
+    09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z (Observed) | notified
+    09-16 12:00 mark orphaned=snapshot-and-delete@2026-09-19T12:00:00Z | notified
+    09-18 12:00 skipped marked
+    09-19 12:00 snapshot | notified
     ");
 }
 
@@ -230,11 +234,11 @@ fn a_tag_that_could_not_be_taken_away_while_it_was_attached_is_not_believed() {
     account.config(ENFORCED).run("09-15 12:00").run("09-28 11:00").run("09-28 13:00");
     assert_snapshot!(account.log, @r"
     09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
-    09-14 12:00 spared attached
-    09-14 13:00 spared young
+    09-14 12:00 skipped attached
+    09-14 13:00 skipped young
     09-15 12:00 curfew:unattached-since=2026-09-14T12:00:00Z
-    09-28 11:00 spared young
-    09-28 13:00 mark orphaned=snapshot-and-delete@2026-10-01T13:00:00Z | told
+    09-28 11:00 skipped young
+    09-28 13:00 mark orphaned=snapshot-and-delete@2026-10-01T13:00:00Z | notified
     ");
 }
 
@@ -246,7 +250,7 @@ fn deletions_above_the_limits_wait_and_snapshots_do_not() {
     account.run("09-01 12:00").run("09-04 12:00").run("09-04 13:00");
     assert_eq!(account.storage.snapshots.len(), 11);
     assert_eq!(account.storage.volumes.items.len(), 11);
-    assert!(account.told[0].contains("11 of 11 volumes"), "{:?}", account.told);
+    assert!(account.messages_text[0].contains("11 of 11 volumes"), "{:?}", account.messages_text);
     account.run("09-04 14:00");
     assert_eq!(account.storage.snapshots.len(), 11);
 }
@@ -258,6 +262,6 @@ fn the_message_of_a_deletion_has_the_command_that_undoes_it() {
         "",
     );
     account.run("09-01 12:00").run("09-15 12:00").run("09-18 12:00").run("09-18 13:00");
-    let undo = account.told[0].split_once("Undo").unwrap().1.lines().next().unwrap().to_owned();
+    let undo = account.messages_text[0].split_once("Undo").unwrap().1.lines().next().unwrap().to_owned();
     assert_snapshot!(undo, @r#" until 2026-10-18T13:00:00Z: aws ec2 create-volume --region us-east-1 --availability-zone us-east-1a --snapshot-id snap-1 --volume-type gp3 --size 500 --iops 3000 --throughput 125 --tag-specifications '[{"ResourceType":"volume","Tags":[{"Key":"Name","Value":"Ada'\''s \"scratch\" \u00fc"},{"Key":"Owner","Value":"ada"},{"Key":"Team","Value":"vision"},{"Key":"curfew:mode","Value":"enforce"}]}]'"#);
 }

@@ -122,7 +122,7 @@ fn announcements(paragraph: &str) -> Vec<(Rule, ResourceAction, i64)> {
             ("idle from ", Rule::Idle),
             ("of its budget of", Rule::OverBudget),
             ("lacks the required tags", Rule::Untagged),
-            ("it names the job", Rule::Untagged),
+            ("its curfew:job names", Rule::Untagged),
             ("its hours (", Rule::Hours),
             ("it has run since", Rule::Lifetime),
             ("curfew:expires-at", Rule::Expired),
@@ -136,7 +136,7 @@ fn announcements(paragraph: &str) -> Vec<(Rule, ResourceAction, i64)> {
 
 /// The rule and the deadline of an announcement that a paragraph takes back.
 fn called_off(paragraph: &str) -> Option<(Rule, i64)> {
-    let (_, announced) = paragraph.strip_suffix(") is called off.")?.split_once("what was announced for ")?;
+    let (_, announced) = paragraph.strip_suffix(") is called off.")?.split_once("the action announced for ")?;
     let (deadline, rule) = announced.split_once(" (")?;
     let rule = Rule::OF_INSTANCES.into_iter().find(|one| one.as_str() == rule)?;
     Some((rule, deadline.parse::<Timestamp>().ok()?.as_second()))

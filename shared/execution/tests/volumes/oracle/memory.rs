@@ -54,7 +54,7 @@ impl InvariantOracle {
         let marks = [&notices.shadow_marks, &notices.unwritten_marks, &notices.void_marks];
         let remembered = marks.into_iter().flat_map(BTreeMap::keys);
         let remembered = remembered.chain(notices.first_sights.keys()).chain(notices.seen_on.keys());
-        let gone: BTreeSet<&ResourceId> = remembered.chain(notices.told.keys()).filter(|id| !exists(id)).collect();
+        let gone: BTreeSet<&ResourceId> = remembered.chain(notices.notified.keys()).filter(|id| !exists(id)).collect();
         if !gone.is_empty() {
             self.violated(facts.now, format!("still remembered: {gone:?}"));
         }
@@ -62,8 +62,8 @@ impl InvariantOracle {
         if notices.hosts.keys().any(|host| !hosts.contains(host)) {
             self.violated(facts.now, format!("still remembered: {:?}, and seen were {hosts:?}", notices.hosts));
         }
-        if !notices.owed.is_empty() {
-            self.violated(facts.now, format!("still owed: {:?}", notices.owed));
+        if !notices.undelivered.is_empty() {
+            self.violated(facts.now, format!("still owed: {:?}", notices.undelivered));
         }
         let old = |at: i64| facts.now - at > DAY + HOUR + MINUTE;
         if let Some((topic, _)) = notices.gaps.iter().find(|(_, told)| old(told.at.as_second())) {

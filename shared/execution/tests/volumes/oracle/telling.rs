@@ -93,7 +93,7 @@ impl InvariantOracle {
             let these = self.disk(place).announced.iter_mut().filter(|one| one.deadline == deadline);
             these.for_each(|one| one.called_off_by = Some(facts.id));
         }
-        if paragraph.contains(", which is stopped since ") {
+        if paragraph.contains(", which has been stopped since ") {
             self.disk(place).idle_host_told_at = now;
         }
         if paragraph.contains(" cannot be read: ") {
@@ -214,7 +214,8 @@ fn announcement(paragraph: &str) -> Option<(ResourceAction, i64)> {
 
 /// The deadline of what a paragraph takes back.
 fn called_off(paragraph: &str) -> Option<i64> {
-    let (_, announced) = paragraph.strip_suffix(" (orphaned) is called off.")?.split_once("what was announced for ")?;
+    let (_, announced) =
+        paragraph.strip_suffix(" (orphaned) is called off.")?.split_once("the action announced for ")?;
     Some(announced.parse::<Timestamp>().ok()?.as_second())
 }
 

@@ -19,7 +19,7 @@ fn a_launch_without_an_answer_is_asked_again_with_the_same_token_and_the_same_wo
 }
 
 #[test]
-fn an_old_token_is_not_asked_again_but_what_was_launched_by_it_is_looked_for() {
+fn an_old_token_is_not_queried_again_but_what_was_launched_by_it_is_looked_for() {
     let ask = |given: JobInput| match given.turn().1.as_slice() {
         [Effect::Launch(launch)] => launch.clone(),
         other => panic!("{other:?}"),

@@ -1,4 +1,4 @@
-//! The evidence of a record in the fewest words, for a line of a table.
+//! The evidence of a record in a few words, for a line of a table.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::RecordedEvidence;
 use crate::{NotifyOnlyReason, Step};
 
 impl RecordedEvidence {
-    /// As a record will say it of a step.
+    /// As the record of a step will have it.
     #[must_use]
     pub fn from_step(step: &Step) -> Self {
         let rule = step.evidence.rule().to_string();
@@ -16,19 +16,19 @@ impl RecordedEvidence {
         Self { deadline: step.deadline, ..evidence }
     }
 
-    /// What was found, and made it do this: `GPU at 0 % since 2026-09-01T10:50`.
+    /// The evidence in a few words: `GPU at 0 % since 2026-09-01T10:50`.
     #[must_use]
     pub fn describe(&self, action: &str) -> String {
-        if self.details.get("mended") == Some(&Value::Bool(true)) {
+        if self.details.get("resolved") == Some(&Value::Bool(true)) {
             return "called off".to_owned();
         }
-        if self.details.get("not_asked_again") == Some(&Value::Bool(true)) {
-            return "announced before, not asked again".to_owned();
+        if self.details.get("not_queried_again") == Some(&Value::Bool(true)) {
+            return "announced before, not queried again".to_owned();
         }
         self.describe_known_rule(action).unwrap_or_else(|| self.describe_unknown_rule())
     }
 
-    /// Why it was only told; `None` where it was not, or where a later version had another reason.
+    /// Why the step only notified; `None` if it did more, or if this version does not know the reason.
     #[must_use]
     pub fn notify_only(&self) -> Option<NotifyOnlyReason> {
         serde_json::from_value(self.details.get("notify_only")?.clone()).ok()
@@ -66,7 +66,7 @@ impl RecordedEvidence {
         })
     }
 
-    /// Of a rule that is not known here, or with other evidence.
+    /// For a rule, or for evidence, that this version does not know.
     fn describe_unknown_rule(&self) -> String {
         let pairs = self.details.iter().map(|(key, value)| match value {
             Value::String(text) => format!("{key} {text}"),

@@ -166,7 +166,7 @@ fn evidence_in_few_words() {
         json!({ "rule": "expired", "volume": "vol-1", "expires_at": "2026-09-01T11:00:00Z" }),
         "of vol-1, kept until 2026-09-01T11:00",
     );
-    check(json!({ "rule": "idle", "mended": true }), "called off");
+    check(json!({ "rule": "idle", "resolved": true }), "called off");
     check(json!({ "rule": "idle", "devices": 1, "by": "x" }), "by x, devices 1");
     check(json!({ "rule": "a-later-rule" }), "");
 }
@@ -201,7 +201,7 @@ proptest! {
         rule in "idle|untagged|lifetime|hours|orphaned|expired|.{0,9}",
         evidence in prop::collection::btree_map(
             "from|gpu_max_percent|cpu_max_vcpus|missing|launched_at|hours|at|size_gib|volume_type|unattached_since|expires_at|\
-             volume|mended|.{0,9}",
+             volume|resolved|.{0,9}",
             any_value(),
             0..6,
         ),

@@ -56,7 +56,7 @@ impl KnownUsage {
     fn told(mut self, topic: NotificationKey, what: &str) -> Self {
         let notices = self.memory.get_mut("us-east-1").unwrap();
         let told = NotificationEntry { at: time(NOW), what: what.to_owned() };
-        notices.told.entry(self.instance.id.clone()).or_default().insert(topic, told);
+        notices.notified.entry(self.instance.id.clone()).or_default().insert(topic, told);
         self
     }
 

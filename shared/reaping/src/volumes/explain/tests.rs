@@ -38,44 +38,44 @@ fn orphaned_ones() {
         orphan(),
         unused,
         ENFORCED,
-        "Violated: attached to nothing, and not used, since 2026-08-10T12:00:00Z; told and marked by the next run; snapshotted and deleted from 2026-09-04T12:00:00Z on, counted from now",
+        "Violated: unattached and unused since 2026-08-10T12:00:00Z; the next run notifies its owner and marks it; snapshotted and deleted from 2026-09-04T12:00:00Z on, counted from now",
     );
     check(
         orphan(),
         unused,
         "",
-        "Violated: attached to nothing, and not used, since 2026-08-10T12:00:00Z; never in observe mode; it would be snapshotted and deleted from 2026-09-04T12:00:00Z on",
+        "Violated: unattached and unused since 2026-08-10T12:00:00Z; never in observe mode; in enforce mode snapshotted and deleted from 2026-09-04T12:00:00Z on",
     );
     check(
         orphan(),
         unused,
         "mode = \"enforce\"\n[volumes]\naction = \"notify\"",
-        "Violated: attached to nothing, and not used, since 2026-08-10T12:00:00Z; never while that is so, only told: the configured action is notify",
+        "Violated: unattached and unused since 2026-08-10T12:00:00Z; notify only: the configured action is notify",
     );
     check(
         orphan(),
         None,
         ENFORCED,
-        "Unknown: attached to nothing since 2026-08-10T12:00:00Z, and nobody could say whether it was used since then; not while nobody can say",
+        "Unknown: unattached since 2026-08-10T12:00:00Z; its usage since then is unknown; not while this is unknown",
     );
     check(
         orphan(),
         Some(VolumeUse::UsedAt(time("2026-08-30T12:00:00Z"))),
         ENFORCED,
-        "Compliant: it was in use at 2026-08-30T12:00:00Z; announced from 2026-09-15T12:00:00Z on at the earliest, snapshotted and deleted from 2026-09-18T12:00:00Z on",
+        "Compliant: it was in use at 2026-08-30T12:00:00Z; announced at 2026-09-15T12:00:00Z at the earliest, snapshotted and deleted from 2026-09-18T12:00:00Z on",
     );
     let marked = |at: &str| orphan().tag("curfew:marked", &format!("vol-0abc orphaned=snapshot-and-delete@{at}"));
     check(
         marked("2026-09-02T12:00:00Z"),
         unused,
         ENFORCED,
-        "Violated: attached to nothing, and not used, since 2026-08-10T12:00:00Z; snapshotted and deleted by the first run from 2026-09-02T12:00:00Z on that finds it still so",
+        "Violated: unattached and unused since 2026-08-10T12:00:00Z; snapshotted and deleted by the first run from 2026-09-02T12:00:00Z on that finds it still violated",
     );
     check(
         marked("2026-09-01T11:00:00Z"),
         unused,
         ENFORCED,
-        "Violated: attached to nothing, and not used, since 2026-08-10T12:00:00Z; its snapshot is begun by the next run, and the first that finds it whole deletes the volume, unless [limits] hold what it ends",
+        "Violated: unattached and unused since 2026-08-10T12:00:00Z; the next run starts its snapshot, unless that run exceeds [limits]; the first run that finds the snapshot complete deletes the volume",
     );
 }
 
@@ -85,15 +85,15 @@ fn others() {
         volume(),
         None,
         ENFORCED,
-        "Compliant: it is seen attached to nothing for the first time; after 14d it is orphaned; announced from 2026-09-15T12:00:00Z on at the earliest, snapshotted and deleted from 2026-09-18T12:00:00Z on",
+        "Compliant: first seen unattached now; orphaned after 14d; announced at 2026-09-15T12:00:00Z at the earliest, snapshotted and deleted from 2026-09-18T12:00:00Z on",
     );
     check(
         volume().tag("curfew:unattached-since", "2026-08-30T12:00:00Z"),
         None,
         ENFORCED,
-        "Compliant: attached to nothing since 2026-08-30T12:00:00Z; after 14d it is orphaned; announced from 2026-09-13T12:00:00Z on at the earliest, snapshotted and deleted from 2026-09-16T12:00:00Z on",
+        "Compliant: unattached since 2026-08-30T12:00:00Z; orphaned after 14d; announced at 2026-09-13T12:00:00Z at the earliest, snapshotted and deleted from 2026-09-16T12:00:00Z on",
     );
-    check(volume().on("i-0abc"), None, ENFORCED, "Compliant: it is attached to i-0abc; not while that is so");
+    check(volume().on("i-0abc"), None, ENFORCED, "Compliant: it is attached to i-0abc; not while it complies");
     check(
         orphan().with(|volume| volume.state = VolumeState::Error),
         None,
@@ -104,19 +104,19 @@ fn others() {
         orphan().tag("curfew:protected", ""),
         Some(VolumeUse::None),
         ENFORCED,
-        "Violated: attached to nothing, and not used, since 2026-08-10T12:00:00Z; not while it is spared [it carries curfew:protected: never touched until that tag is removed]",
+        "Violated: unattached and unused since 2026-08-10T12:00:00Z; not while it is skipped [it carries curfew:protected; Curfew does not touch it until that tag is removed]",
     );
     check(
         orphan().tag("kubernetes.io/created-for/pvc/name", "x"),
         Some(VolumeUse::None),
         ENFORCED,
-        "Violated: attached to nothing, and not used, since 2026-08-10T12:00:00Z; not while it is spared [it was made for a claim of a Kubernetes cluster, which may be scaled to zero: delete the claim]",
+        "Violated: unattached and unused since 2026-08-10T12:00:00Z; not while it is skipped [it belongs to a Kubernetes claim, which may be scaled to zero; delete the claim]",
     );
     check(
         orphan().tag("curfew:mode", "on"),
         Some(VolumeUse::None),
         ENFORCED,
-        "NotJudged: one of its tags cannot be read; not before its tags can be read [the tag curfew:mode=on cannot be read: write `enforce` or `observe`: spared until that is mended]",
+        "NotJudged: one of its tags cannot be read; not while a tag cannot be read [the tag curfew:mode=on cannot be read: write `enforce` or `observe`; skipped until that is corrected]",
     );
 }
 
@@ -144,12 +144,12 @@ fn check_snapshot(volume_exists: bool, tags: &[(&str, &str)], config: &str, expe
 
 #[test]
 fn snapshots() {
-    check_snapshot(true, &[], ENFORCED, "Compliant: vol-0abc exists; not while that is so");
+    check_snapshot(true, &[], ENFORCED, "Compliant: vol-0abc exists; not while it complies");
     check_snapshot(
         false,
         &[],
         ENFORCED,
-        "Compliant: vol-0abc is gone, and the next run writes down since when; deleted by the first run from 2026-10-01T12:00:00Z on",
+        "Compliant: vol-0abc is gone; the next run records that; deleted by the first run from 2026-10-01T12:00:00Z on",
     );
     check_snapshot(
         false,
@@ -161,25 +161,25 @@ fn snapshots() {
         false,
         &[("curfew:deleted-at", "2026-07-20T12:00:00Z")],
         ENFORCED,
-        "Violated: the safety snapshot of vol-0abc, which was deleted at 2026-07-20T12:00:00Z, was kept until 2026-08-19T12:00:00Z; deleted by the next run",
+        "Violated: the safety snapshot of vol-0abc (deleted at 2026-07-20T12:00:00Z) was kept until 2026-08-19T12:00:00Z; deleted by the next run",
     );
     check_snapshot(
         false,
         &[("curfew:deleted-at", "2026-07-20T12:00:00Z")],
         "",
-        "Violated: the safety snapshot of vol-0abc, which was deleted at 2026-07-20T12:00:00Z, was kept until 2026-08-19T12:00:00Z; never in observe mode; it would be deleted from 2026-08-19T12:00:00Z on",
+        "Violated: the safety snapshot of vol-0abc (deleted at 2026-07-20T12:00:00Z) was kept until 2026-08-19T12:00:00Z; never in observe mode; in enforce mode deleted from 2026-08-19T12:00:00Z on",
     );
     check_snapshot(
         false,
         &[("curfew:protected", "")],
         ENFORCED,
-        "NotJudged: it is spared; not while it is spared [it carries curfew:protected: never touched until that tag is removed]",
+        "NotJudged: it is skipped; not while it is skipped [it carries curfew:protected; Curfew does not touch it until that tag is removed]",
     );
     check_snapshot(
         false,
         &[("curfew:snapshot-of", "vol-0def")],
         ENFORCED,
-        "NotJudged: it is spared; not while it is spared [it is a copy, or nobody says that Curfew made it]",
+        "NotJudged: it is skipped; not while it is skipped [it is a copy, or Curfew did not make it]",
     );
 }
 

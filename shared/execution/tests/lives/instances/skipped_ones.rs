@@ -8,13 +8,13 @@ fn foreign_owned_is_told_once_and_never_marked() {
     account.all_are(&busy()).run("02 14:15").all_are(&idle()).run("02 16:00");
     assert_eq!(account.tag_of(MARKED), None);
     assert_snapshot!(account.log, @"
-    01 12:00 spared foreign-owned | told vision (info)
-    01 13:00 spared foreign-owned
-    02 14:00 spared foreign-owned
-    02 14:05 spared foreign-owned
-    02 14:10 spared foreign-owned
-    02 14:15 spared foreign-owned
-    02 16:00 spared foreign-owned | told vision (info)
+    01 12:00 skipped foreign-owned | notified vision (info)
+    01 13:00 skipped foreign-owned
+    02 14:00 skipped foreign-owned
+    02 14:05 skipped foreign-owned
+    02 14:10 skipped foreign-owned
+    02 14:15 skipped foreign-owned
+    02 16:00 skipped foreign-owned | notified vision (info)
     ");
 }
 
@@ -25,12 +25,12 @@ fn unreadable_is_told_once_and_anew_when_it_changes() {
     account.tag("curfew:idle-after", "later").run("03 13:05").run("03 13:10");
     account.tag("curfew:idle-after", "1h").run("03 13:15");
     assert_snapshot!(account.log, @"
-    01 12:00 spared unreadable | told vision (warning)
-    01 13:00 spared unreadable
-    03 13:00 spared unreadable
-    03 13:05 spared unreadable | told vision (warning)
-    03 13:10 spared unreadable
-    03 13:15 mark idle=stop@03T14:15 | told vision (warning)
+    01 12:00 skipped unreadable | notified vision (warning)
+    01 13:00 skipped unreadable
+    03 13:00 skipped unreadable
+    03 13:05 skipped unreadable | notified vision (warning)
+    03 13:10 skipped unreadable
+    03 13:15 mark idle=stop@03T14:15 | notified vision (warning)
     ");
 }
 
@@ -47,9 +47,9 @@ fn protected_and_kept_are_left_alone_without_a_word() {
     );
     account.run("01 12:00").run("01 23:55").run("02 00:00");
     assert_snapshot!(account.log, @"
-    01 12:00 i-1 spared protected, i-2 spared kept, i-3 spared unreadable | told vision (warning)
-    01 23:55 i-1 spared protected, i-2 spared kept, i-3 spared unreadable
-    02 00:00 i-2 mark expired=stop@01T11:00 and stop for expired, i-1 spared protected, i-3 spared unreadable | told vision (action)
+    01 12:00 i-1 skipped protected, i-2 skipped kept, i-3 skipped unreadable | notified vision (warning)
+    01 23:55 i-1 skipped protected, i-2 skipped kept, i-3 skipped unreadable
+    02 00:00 i-2 mark expired=stop@01T11:00 and stop for expired, i-1 skipped protected, i-3 skipped unreadable | notified vision (action)
     ");
 }
 
@@ -58,15 +58,15 @@ fn an_uninstrumented_gpu_is_told_once_even_beside_another_finding() {
     let mut alone = enforcing_account(instance(), ENFORCED);
     alone.all_are(&unknown()).run("01 12:00").run("01 12:05").run("02 13:00");
     assert_snapshot!(alone.log, @"
-    01 12:00 spared usage-unknown | told vision (info)
-    01 12:05 spared usage-unknown
-    02 13:00 spared usage-unknown
+    01 12:00 skipped usage-unknown | notified vision (info)
+    01 12:05 skipped usage-unknown
+    02 13:00 skipped usage-unknown
     ");
     let mut old = enforcing_account(instance(), "mode = \"enforce\"\n[lifetime]\nmax = \"1h\"");
     old.all_are(&unknown()).run("01 12:00").run("01 12:05").run("01 12:10");
     assert_snapshot!(old.log, @"
-    01 12:00 notify lifetime, Configured | told vision (warning)
-    01 12:05 spared told
-    01 12:10 spared told
+    01 12:00 notify lifetime, Configured | notified vision (warning)
+    01 12:05 skipped notified
+    01 12:10 skipped notified
     ");
 }
