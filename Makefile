@@ -31,6 +31,9 @@ SIMULATED_RUNS := $(SIMULATION) --package execution --no-default-features
 # The crates that need neither AWS nor a network.
 PURE := $(addprefix --package ,model billing jobs plan reaping notify operator)
 
+# With the feature that tests need, so that the libraries of `cargo test --workspace` are not compiled again without it.
+BUILD := cargo build --workspace --locked --features reaping/fixture
+
 # Linting and building need neither an account nor a region; SAM asks for the latter all the same.
 export SAM_CLI_TELEMETRY := 0
 SAM := AWS_DEFAULT_REGION="$${AWS_DEFAULT_REGION:-us-east-1}" $(VENV_LINT)/bin/sam
@@ -40,11 +43,11 @@ SAM := AWS_DEFAULT_REGION="$${AWS_DEFAULT_REGION:-us-east-1}" $(VENV_LINT)/bin/s
 LINTED := RUSTC_WORKSPACE_WRAPPER="$(CURDIR)/.ci/rustc-with-clippy"
 
 # What `make test` runs, in this order: the cheapest first.
-PARTS := format unit template simulate integration
+PARTS := format unit simulate-quick template integration
 # What `make test-all` runs besides.
-PARTS_ALL := fuzz simulate-all simulate-model-all every-fault end-to-end-all agent-baseline
+PARTS_ALL := fuzz simulate simulate-all simulate-model-all every-fault end-to-end-all agent-baseline
 
-.PHONY: help demo playground docs test test-all test-fast fuzz fmt lint format clippy unit simulate simulate-instances simulate-volumes simulate-quarter \
+.PHONY: help demo playground docs test test-all test-fast fuzz fmt lint format clippy environments unit simulate-quick simulate simulate-instances simulate-volumes simulate-quarter \
 	simulate-model simulate-deadline simulate-all simulate-model-all template integration \
 	every-fault end-to-end-all recipes witness bench bench-scan bench-peer bench-agent agent-baseline install build deploy clean
 
@@ -52,16 +55,19 @@ help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.installed ## Watch Curfew at work on a local AWS (about 6 minutes the first time)
-	cargo build --workspace --locked
+	$(BUILD)
 	PYTHONPATH=integration $(VENV)/bin/python -m demo
 
 playground: $(VENV)/.installed ## Use Curfew in a shell on a local AWS whose time goes on: make playground [SPEED=60]
-	@cargo build --workspace --locked
+	@$(BUILD)
 	@PYTHONPATH=integration $(VENV)/bin/python -m playground
 
+# Packages are installed while aws-sdk-ec2 leaves a core idle. Where that failed, the part tries again, and says why.
 test: ## Run every check: format, lints, all tests, the template, the real binaries end to end
 	@times=""; begin=$$SECONDS; \
+	$(MAKE) environments > /dev/null 2>&1 & environments=$$!; \
 	for part in $(PARTS); do \
+		case "$$part" in template | integration) wait "$$environments" || true ;; esac; \
 		printf '\n==> %s\n' "$$part"; \
 		start=$$SECONDS; \
 		if ! $(MAKE) "$$part"; then \
@@ -101,6 +107,9 @@ clippy: ## Lint the code, with warnings denied
 unit: ## Lint every crate and run its tests
 	$(LINTED) cargo test --workspace --locked
 
+simulate-quick: ## Live 400 days of simulated accounts of instances, and of volumes, with what `make unit` has built
+	$(LINTED) cargo test --workspace --locked --quiet --test simulation --test simulation-volumes -- --account-days 400
+
 # ARGS: `make simulate ARGS=--help` lists them; those of a violation are printed with it.
 simulate simulate-instances simulate-volumes: ARGS ?= --account-days 4000
 simulate: simulate-instances simulate-volumes simulate-quarter simulate-model ## Live 4,000 days of simulated accounts of instances, as many of volumes, quarters of budgets, and all lives of a job
@@ -137,12 +146,12 @@ TESTS_AT_ONCE ?= 4
 EVERY_FAULT := integration/tests/test_every_fault.py
 
 integration: $(VENV)/.installed ## Run the real binaries end to end against a local AWS
-	$(LINTED) cargo build --workspace --locked
+	$(LINTED) $(BUILD)
 	$(PYTEST) integration --ignore $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist loadfile --quiet
 	$(PYTEST) $(EVERY_FAULT) --quiet
 
 recipes: $(VENV)/.installed $(VENV_RECIPES)/.installed ## Run the recipes of docs/recipes on the CPU, with a plug that is pulled and a warning
-	$(LINTED) cargo build --workspace --locked
+	$(LINTED) $(BUILD)
 	RECIPES_PYTHON="$(CURDIR)/$(VENV_RECIPES)/bin/python" $(PYTEST) integration/tests/test_recipes.py --quiet -rs -s
 
 # Optimised, as they are deployed. They are built where `cargo build --release` always builds, for this machine.
@@ -166,13 +175,13 @@ bench-agent: $(VENV)/.installed ## Measure the agent beside `aws s3 cp`, and idl
 	$(BENCH) agent $(ARGS)
 
 every-fault: $(VENV)/.installed ## Try every fault at every call that a run makes (hours)
-	cargo build --workspace --locked
+	$(BUILD)
 	$(PYTEST) $(EVERY_FAULT) --every-fault=all --quiet
 
 # Seeds are printed, and one that went wrong is lived again by itself.
 end-to-end-all: LIVES ?= 100
 end-to-end-all: $(VENV)/.installed ## Live a hundred jobs whose machines are lost five times at random: make end-to-end-all [SEED=7] (half an hour)
-	cargo build --workspace --locked
+	$(BUILD)
 	LIVES=$(LIVES) $(if $(SEED),SEED=$(SEED)) $(PYTEST) integration/tests/test_jobs_end_to_end.py -k whatever --capture no --quiet
 
 # LocalStack wants this Python. It is a process, not a container; without Docker it leaves the functions out.
@@ -207,6 +216,8 @@ deploy: build ## Deploy what was built: make deploy [ARCHITECTURE=arm64] [ARGS="
 
 clean: ## Remove everything that was built or installed here
 	rm -rf target .aws-sam
+
+environments: $(VENV)/.installed $(VENV_LINT)/.installed
 
 $(MDBOOK)/bin/mdbook:
 	cargo install mdbook --version $(MDBOOK_VERSION) --locked --no-default-features --features search --root $(MDBOOK)

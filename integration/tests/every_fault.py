@@ -192,9 +192,10 @@ FAILS = {
 }
 
 
-def itself(call: Call) -> Call:
-    """No other call is like it. Named, for plots go from process to process."""
-    return call
+def same_object_or_run(call: Call) -> tuple[object, ...]:
+    """S3 answers alike for one object in each run, and every other service for each resource of a run. Named, for plots go from
+    process to process."""
+    return call.action, call.on if call.action.startswith("s3:") else call.run
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +216,7 @@ class Plot:
     wrongs: Callable[[Story], Iterator[str]]  # what must never be, of this function
     of_a_look: int | None = None  # how many cases of a call that changes nothing are tried if not all; none: as of others
     hangs: bool = True  # whether calls that hang are tried where not all is
-    alike: Callable[[Call], Any] = itself  # of calls for which it answers the same, the first is tried where not all are
+    alike: Callable[[Call], Any] = same_object_or_run  # of calls for which it answers the same, the first is tried where not all are
     stays: tuple[str, str, str] | None = None  # a call, the state of its resource, and the tag that may stay on it then
     unannounced: str | None = None  # a mark with these words is written before anybody was told
 
