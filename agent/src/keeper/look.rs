@@ -60,7 +60,7 @@ impl KeeperTask {
         self.load.lock().unwrap_or_else(PoisonError::into_inner).bytes = bytes;
         if let Some(name) = left_out {
             self.log_once(format!(
-                "`{name}` is part of no checkpoint: no log, event file, core dump or link to elsewhere is"
+                "`{name}` is part of no checkpoint: no log, picture, event file, core dump or link to elsewhere is"
             ));
         }
         match directory::full(&self.directory.path) {

@@ -140,11 +140,15 @@ pub(super) fn without_part(name: &str) -> Cow<'_, str> {
         .unwrap_or(Cow::Borrowed(name))
 }
 
-/// Whether a file of that name is part of no checkpoint, whatever number it has: a log, a core dump, an event file.
+/// Extensions of what a training shows to people: a log, or a picture. ultralytics 8.4 draws `train_batch30.jpg` after `last.pt`, in
+/// `ultralytics/engine/trainer.py`, `plot_training_samples`.
+const SHOWN_EXTENSIONS: [&str; 10] = ["log", "out", "err", "jpg", "jpeg", "png", "gif", "svg", "pdf", "mp4"];
+
+/// Whether a file of that name is part of no checkpoint, whatever number it has: a log, a picture, a core dump, an event file.
 #[must_use]
 pub fn is_record(name: &str) -> bool {
     let is_dump = name.strip_prefix("core.").is_some_and(|id| id.bytes().all(|byte| byte.is_ascii_digit()));
-    is_dump || name.starts_with("events.out.tfevents.") || has_extension(name, &["log", "out", "err"])
+    is_dump || name.starts_with("events.out.tfevents.") || has_extension(name, &SHOWN_EXTENSIONS)
 }
 
 /// Whether a file of that name is text: it may be part of a checkpoint, and is one only where nothing else is there.
@@ -310,10 +314,16 @@ mod tests {
     }
 
     #[test]
-    fn a_log_has_a_number_and_is_no_checkpoint() {
-        for name in
-            ["train-500.log", "slurm-12345.out", "job.7.err", "core.4711", "events.out.tfevents.1788264000.host.12.0"]
-        {
+    fn a_log_or_a_picture_has_a_number_and_is_no_checkpoint() {
+        for name in [
+            "train-500.log",
+            "slurm-12345.out",
+            "job.7.err",
+            "core.4711",
+            "events.out.tfevents.1788264000.host.12.0",
+            "train_batch30.jpg",
+            "sample-500.png",
+        ] {
             assert!(is_record(name) && !is_text(name), "{name}");
         }
         for name in ["metrics-500.csv", "config-1.yaml", "model-500.json", "notes-1.txt"] {
