@@ -1,0 +1,124 @@
+//! What head names, in which order it is restored, and what is deleted.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+#[test]
+fn what_head_does_not_name_is_not_restored() {
+    assert_eq!(to_restore(&Head::default()), []);
+    let named = |checkpoint, kept: &[Checkpoint]| Head { checkpoint, kept: kept.to_vec(), ..Head::default() };
+    assert_eq!(to_restore(&named(None, &[at(1, 5)])), []);
+    assert_eq!(to_restore(&named(Some(at(2, 10)), &[])), [at(2, 10)]);
+    let kept = [at(1, 8_000), at(1, 9_000), at(2, 10_500)];
+    assert_eq!(to_restore(&named(Some(at(2, 10_000)), &kept)), [at(2, 10_000), at(1, 9_000), at(1, 8_000)]);
+}
+
+#[test]
+fn of_one_step_that_of_the_latest_attempt_is_the_newest() {
+    let head = Head { checkpoint: Some(at(3, 1)), kept: vec![at(1, 1), at(2, 1), at(4, 1)], ..Head::default() };
+    assert_eq!(to_restore(&head), [at(3, 1), at(2, 1), at(1, 1)]);
+    assert_eq!(to_keep(&[at(1, 1), at(2, 1)], at(3, 1), Some(2), &[], &[]), [at(2, 1)]);
+    let listed = [at(1, 1), at(2, 1), at(3, 1)].map(|checkpoint| StoredCheckpoint { checkpoint, whole: true });
+    assert_eq!(to_prune(&listed, at(3, 1), &[at(2, 1)], 3), [at(1, 1)]);
+}
+
+#[test]
+fn head_names_the_newest_and_no_more() {
+    let counting = [at(1, 10), at(1, 20), at(2, 30)];
+    assert_eq!(to_keep(&counting, at(2, 40), Some(3), &[], &[]), [at(2, 30), at(1, 20)]);
+    assert_eq!(to_keep(&counting, at(2, 30), Some(3), &[], &[]), [at(1, 20), at(1, 10)]);
+    assert_eq!(to_keep(&counting, at(2, 40), Some(1), &[], &[]), []);
+    assert_eq!(to_keep(&counting, at(2, 40), Some(0), &[], &[]), []);
+    assert_eq!(to_keep(&counting, at(2, 40), None, &[], &[]).len(), 3);
+}
+
+#[test]
+fn beside_a_doubtful_one_head_names_a_certain_one() {
+    let counting = [at(1, 10), at(1, 20), at(2, 30)];
+    let check = |newest: u64, keep, unverified: &[u64], expect: &[u64]| {
+        let unverified: Vec<Checkpoint> =
+            [at(1, 20), at(2, 30), at(2, 40)].into_iter().filter(|one| unverified.contains(&one.step)).collect();
+        let kept = to_keep(&counting, at(2, newest), Some(keep), &unverified, &[]);
+        assert_eq!(kept.iter().map(|one| one.step).collect::<Vec<_>>(), expect, "{keep} {unverified:?}");
+    };
+    check(40, 1, &[40], &[30]);
+    check(40, 1, &[40, 30], &[20]);
+    check(40, 2, &[40, 30], &[30, 20]);
+    check(40, 2, &[40, 30, 20], &[30, 10]);
+    check(40, 3, &[40, 30], &[30, 20]);
+    check(40, 2, &[40], &[30]);
+    check(40, 1, &[30, 20], &[]);
+    assert_eq!(to_keep(&[at(1, 20)], at(2, 40), Some(1), &[at(1, 20), at(2, 40)], &[]), [], "there is none");
+}
+
+/// Head as earlier versions wrote it, and as all do where nothing is doubtful.
+#[test]
+fn what_is_doubtful_is_in_head_only_where_something_is() {
+    let text = serde_json::to_string(&Head { checkpoint: Some(at(1, 7)), ..Head::default() }).unwrap();
+    assert!(!text.contains("unverified"));
+    assert_eq!(serde_json::from_str::<Head>(&text).unwrap().unverified, []);
+}
+
+#[test]
+fn what_an_attempt_keeps_of_a_step_again_has_a_place_of_its_own_and_is_newer() {
+    assert_eq!(place_of(&[], 1, 1), at(1, 1));
+    assert_eq!(place_of(&[at(1, 1), at(2, 1)], 2, 1), again(2, 1, 1));
+    assert_eq!(place_of(&[again(2, 1, 1), at(2, 1), again(1, 1, 7), again(2, 2, 5)], 2, 1), again(2, 1, 2));
+    let counting = [at(1, 1), at(2, 1), again(2, 1, 1)];
+    assert_eq!(to_keep(&counting, again(2, 1, 2), Some(3), &[], &[]), [again(2, 1, 1), at(2, 1)]);
+    let head = Head { checkpoint: Some(again(2, 1, 2)), kept: counting.to_vec(), ..Head::default() };
+    assert_eq!(to_restore(&head), [again(2, 1, 2), again(2, 1, 1), at(2, 1), at(1, 1)]);
+    let listed = [again(2, 1, 1), again(2, 1, 3)].map(|checkpoint| StoredCheckpoint { checkpoint, whole: false });
+    assert_eq!(to_prune(&listed, again(2, 1, 2), &[], 2), [again(2, 1, 1)], "the next one may be on its way");
+    assert!(manifest("step-7/a.pt", 9, 3).check(again(2, 7, 1)).is_err());
+    assert_eq!(Manifest { rewrite: 1, ..manifest("step-7/a.pt", 9, 3) }.check(again(2, 7, 1)), Ok(()));
+}
+
+/// Head as earlier versions wrote it.
+#[test]
+fn a_checkpoint_that_was_never_written_over_is_written_as_before_there_were_rewrites() {
+    let text = r#"{"attempt":2,"step":7}"#;
+    assert_eq!(serde_json::from_str::<Checkpoint>(text).unwrap(), at(2, 7));
+    assert_eq!(serde_json::to_string(&at(2, 7)).unwrap(), text);
+    assert_eq!(serde_json::to_string(&again(2, 7, 3)).unwrap(), r#"{"attempt":2,"step":7,"rewrite":3}"#);
+}
+
+fn check_pruned(listed: &[(Checkpoint, bool)], kept: &[Checkpoint], expect: &[Checkpoint]) {
+    let listed: Vec<StoredCheckpoint> =
+        listed.iter().map(|(checkpoint, whole)| StoredCheckpoint { checkpoint: *checkpoint, whole: *whole }).collect();
+    assert_eq!(to_prune(&listed, at(2, 40), kept, 2), expect);
+}
+
+#[test]
+fn what_head_names_is_kept_and_what_never_counted_is_not() {
+    let listed = [(at(1, 20), true), (at(1, 35), true), (at(2, 30), true), (at(2, 40), true), (at(3, 41), true)];
+    check_pruned(&listed, &[at(1, 20), at(2, 30)], &[at(1, 35)]);
+    check_pruned(&listed, &[], &[at(1, 20), at(1, 35), at(2, 30)]);
+    check_pruned(&[(at(2, 41), true)], &[], &[at(2, 41)]);
+}
+
+#[test]
+fn half_a_checkpoint_goes_unless_it_may_be_on_its_way() {
+    check_pruned(&[(at(1, 15), false), (at(1, 99), false)], &[], &[at(1, 15), at(1, 99)]);
+    check_pruned(&[(at(2, 39), false)], &[], &[at(2, 39)]);
+    check_pruned(&[(at(2, 41), false), (at(3, 5), false)], &[], &[]);
+}
+
+#[test]
+fn what_a_framework_keeps_on_purpose_is_known_by_what_it_deletes_or_names() {
+    let set = |steps: &[u64]| steps.iter().copied().collect::<BTreeSet<u64>>();
+    assert_eq!(kept_by_framework(&set(&[1, 2, 3]), false, None), set(&[]));
+    assert_eq!(kept_by_framework(&set(&[1, 2, 3]), false, Some(1)), set(&[1]));
+    assert_eq!(kept_by_framework(&set(&[3, 5]), true, Some(4)), set(&[3, 5]));
+    let state = "{\n  \"best_global_step\": 100,\n  \"best_model_checkpoint\": \"/data/out/checkpoint-100\",\n";
+    assert_eq!(best_named(state), Some("checkpoint-100"));
+    assert_eq!([best_named("{\"best_model_checkpoint\": null}"), best_named("{}")], [None, None]);
+    let counting = [at(1, 10), at(1, 20), again(1, 20, 1), at(2, 30), at(2, 40)];
+    assert_eq!(to_put_beside(&counting, at(2, 40), &set(&[20, 40, 99])), [again(1, 20, 1)]);
+    let many: Vec<Checkpoint> = (0..9).map(|step| at(1, step)).collect();
+    let found = to_put_beside(&many, at(2, 40), &(0..9).collect());
+    assert_eq!(found.iter().map(|one| one.step).collect::<Vec<_>>(), [8, 3, 2, 1, 0]);
+    assert_eq!(to_keep(&counting, at(2, 50), Some(1), &[], &[at(1, 10)]), [at(1, 10)]);
+    assert_eq!(to_keep(&counting, at(2, 50), Some(2), &[], &[at(1, 10)]), [at(2, 40), at(1, 10)]);
+}
