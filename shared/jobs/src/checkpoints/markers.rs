@@ -13,13 +13,15 @@ const MARKERS: [MarkerRule; 6] = [
     MarkerRule { name: COMPLETE, is_whole: |_| true },
     // Hadoop, Spark: FileOutputCommitter.SUCCEEDED_FILE_NAME, empty.
     MarkerRule { name: "_SUCCESS", is_whole: |_| true },
-    // torch 2.15, torch/distributed/checkpoint/filesystem.py, FileSystemWriter.finish: renamed into place when all ranks have written.
+    // torch 2.15.0, torch/distributed/checkpoint/filesystem.py, _FileSystemWriter.finish: renamed into place when all ranks have written. Where they
+    // do not tell each other (`use_collectives=False`) each has a file of its own, `__0.metadata`, which marks nothing.
     MarkerRule { name: ".metadata", is_whole: |end| !end.is_empty() },
-    // transformers 5.23, src/transformers/trainer.py, _save_checkpoint: after the model, the optimizer and the states of randomness.
+    // transformers 5.23.0, transformers/trainer.py, _save_checkpoint: after the model, the optimizer and the state of randomness of this rank; those of
+    // other ranks may come later, which is a change after it was kept.
     MarkerRule { name: "trainer_state.json", is_whole: ends_on_brace },
-    // Orbax 0.12, orbax/checkpoint/_src/path/atomicity.py, COMMIT_SUCCESS_FILE: where directories cannot be renamed.
+    // orbax-checkpoint 0.12.8, orbax/checkpoint/_src/path/atomicity.py, finalize: before the directory is renamed, and where it cannot be renamed.
     MarkerRule { name: "commit_success.txt", is_whole: |end| !end.is_empty() },
-    // Orbax 0.12, orbax/checkpoint/_src/metadata/checkpoint.py: written at the beginning, and again with the time of the commit.
+    // The same, and _src/metadata/checkpoint.py: written at the beginning, and in finalize again with the time of the commit.
     MarkerRule { name: "_CHECKPOINT_METADATA", is_whole: |end| ends_on_brace(end) && has_commit_time(end) },
 ];
 

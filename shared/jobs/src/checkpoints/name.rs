@@ -191,71 +191,84 @@ mod tests {
         }
     }
 
-    /// What each framework calls its checkpoints by default, or in its own documentation, with where that stands.
+    /// What each framework calls its checkpoints by default, or in its own documentation, with the version that was read, and where that stands.
     #[test]
     fn each_framework_s_names_say_their_step() {
         let table: &[(&str, &str, Option<u64>)] = &[
-            // github.com/huggingface/transformers, src/transformers/trainer_utils.py: PREFIX_CHECKPOINT_DIR.
+            // transformers 5.23.0, transformers/trainer_utils.py: PREFIX_CHECKPOINT_DIR.
             ("Hugging Face Trainer", "checkpoint-500", Some(500)),
-            // github.com/huggingface/accelerate, examples/by_feature/checkpointing.py.
+            // accelerate 1.15.0, accelerate/accelerator.py: save_state; github.com/huggingface/accelerate, examples/by_feature/checkpointing.py.
+            ("Accelerate", "checkpoint_7", Some(7)),
             ("Accelerate", "step_100", Some(100)),
             ("Accelerate", "epoch_1", Some(1)),
-            // github.com/Lightning-AI/pytorch-lightning, src/lightning/pytorch/callbacks/model_checkpoint.py.
+            // lightning 2.6.6, lightning/pytorch/callbacks/model_checkpoint.py, on_exception_checkpoint.py.
             ("Lightning", "epoch=13-step=1200.ckpt", Some(1200)),
             ("Lightning", "epoch=13-step=1200-v1.ckpt", Some(1200)),
             ("Lightning", "sample-mnist-epoch=02-val_loss=0.32.ckpt", Some(2)),
+            ("Lightning", "sample-mnist-epoch02-val_loss0.32.ckpt", Some(2)),
+            ("Lightning", "epoch=2-val_loss=0.02-other_metric=0.03.ckpt", Some(2)),
             ("Lightning", "epoch=3-val_loss=2.91-v2.ckpt", Some(3)),
             ("Lightning", "epoch=3-val_acc=88.ckpt", Some(3)),
             ("Lightning", "02-2.91.ckpt", Some(2)),
             ("Lightning", "last.ckpt", None),
             ("Lightning", "last-v1.ckpt", None),
-            // keras.io/api/callbacks/model_checkpoint, and tensorflow.org/tutorials/keras/save_and_load.
-            ("Keras", "weights.02-2.91.keras", Some(2)),
+            ("Lightning", "on_exception.ckpt", None),
+            // keras 3.15.1, keras/src/callbacks/model_checkpoint.py, backup_and_restore.py; tensorflow.org/tutorials/keras/save_and_load.
+            ("Keras", "02-2.91.keras", Some(2)),
+            ("Keras", "02-2.91.weights.h5", Some(2)),
             ("Keras", "weights.40.h5", Some(40)),
             ("Keras", "cp-0004.weights.h5", Some(4)),
             ("Keras", "checkpoint.model.keras", None),
-            // keras.io/api/callbacks/backup_and_restore.
             ("Keras", "latest.weights.h5", None),
-            // tensorflow.org/guide/checkpoint.
+            ("Keras", "training_metadata.json", None),
+            // tensorflow 2.21.0, tensorflow/python/checkpoint/checkpoint_management.py: CheckpointManager.save.
             ("TensorFlow", "ckpt-500.index", Some(500)),
             ("TensorFlow", "ckpt-500.data-00000-of-00001", Some(500)),
             ("TensorFlow", "checkpoint", None),
-            // github.com/google/orbax, checkpoint/orbax/checkpoint/path/step.py: standard_name_format.
+            // orbax-checkpoint 0.12.8, orbax/checkpoint/_src/path/step.py: _StandardNameFormat.
             ("Orbax", "500", Some(500)),
             ("Orbax", "step_00000500", Some(500)),
-            // github.com/pytorch/torchtitan, torchtitan/components/checkpoint.py.
+            // torchtitan 0.3.0, torchtitan/components/checkpointer/dcp.py.
             ("DCP", "step-500", Some(500)),
-            // github.com/deepspeedai/DeepSpeed, deepspeed/runtime/engine.py.
+            // deepspeed 0.19.8, deepspeed/runtime/engine.py: save_checkpoint.
             ("DeepSpeed", "global_step7", Some(7)),
             ("DeepSpeed", "latest", None),
-            // github.com/NVIDIA/Megatron-LM, megatron/training/checkpointing.py.
+            // github.com/NVIDIA/Megatron-LM, megatron/training/checkpointing.py: get_checkpoint_name, get_checkpoint_tracker_filename.
             ("Megatron", "iter_0000500", Some(500)),
             ("Megatron", "latest_checkpointed_iteration.txt", None),
-            // github.com/NVIDIA/NeMo, nemo/collections/nlp/modules: checkpoint_callback_params.filename.
+            // github.com/NVIDIA/NeMo, examples/nlp/language_modeling/conf/megatron_gpt_config.yaml: checkpoint_callback_params.filename.
             ("NeMo", "megatron_gpt--val_loss=2.91-step=1000-consumed_samples=64000.0-last.ckpt", Some(1000)),
-            // github.com/dmlc/xgboost, python-package/xgboost/callback.py: TrainingCheckPoint.
+            // xgboost 3.2.0, xgboost/callback.py: TrainingCheckPoint.
             ("XGBoost", "model_10.ubj", Some(10)),
+            ("XGBoost", "model_10.pkl", Some(10)),
             ("XGBoost", "model_10.json", Some(10)),
-            // github.com/microsoft/LightGBM, src/boosting/gbdt.cpp: snapshot_freq.
+            // lightgbm 4.7.0, src/boosting/gbdt.cpp: snapshot_freq.
             ("LightGBM", "LightGBM_model.txt.snapshot_iter_10", Some(10)),
             ("LightGBM", "model.txt", None),
-            // github.com/ultralytics/ultralytics, ultralytics/engine/trainer.py: save_period.
+            // ultralytics 8.4.190, ultralytics/engine/trainer.py: save_model.
             ("ultralytics", "epoch10.pt", Some(10)),
             ("ultralytics", "last.pt", None),
-            // github.com/open-mmlab/mmengine, mmengine/hooks/checkpoint_hook.py.
+            ("ultralytics", "best.pt", None),
+            // mmengine 0.10.7, mmengine/hooks/checkpoint_hook.py: filename_tmpl.
             ("MMEngine", "epoch_12.pth", Some(12)),
             ("MMEngine", "iter_1000.pth", Some(1000)),
-            // github.com/facebookresearch/fvcore, fvcore/common/checkpoint.py: PeriodicCheckpointer.
+            ("MMEngine", "last_checkpoint", None),
+            // fvcore 0.1.5, fvcore/common/checkpoint.py: PeriodicCheckpointer.step.
             ("detectron2", "model_0004999.pth", Some(4999)),
-            // github.com/DLR-RM/stable-baselines3, stable_baselines3/common/callbacks.py.
+            ("detectron2", "model_final.pth", None),
+            // stable-baselines3 2.9.2, stable_baselines3/common/callbacks.py: CheckpointCallback._checkpoint_path.
             ("Stable-Baselines3", "rl_model_10000_steps.zip", Some(10_000)),
-            // github.com/openai/guided-diffusion, guided_diffusion/train_util.py.
+            ("Stable-Baselines3", "rl_model_replay_buffer_10000_steps.pkl", Some(10_000)),
+            // github.com/openai/guided-diffusion, guided_diffusion/train_util.py: TrainLoop.save.
             ("guided-diffusion", "ema_0.9999_100000.pt", Some(100_000)),
             ("guided-diffusion", "model100000.pt", Some(100_000)),
-            // github.com/huggingface/pytorch-image-models, timm/utils/checkpoint_saver.py.
+            // timm 1.0.31, timm/utils/checkpoint_saver.py.
             ("timm", "checkpoint-12.pth.tar", Some(12)),
-            // github.com/facebookresearch/fairseq, fairseq/checkpoint_utils.py.
+            ("timm", "milestone-12.pth.tar", Some(12)),
+            ("timm", "last.pth.tar", None),
+            // fairseq 0.12.2, fairseq/checkpoint_utils.py: save_checkpoint.
             ("fairseq", "checkpoint3.pt", Some(3)),
+            ("fairseq", "checkpoint_last.pt", None),
             // docs.ray.io/en/latest/train/user-guides/checkpoints.html.
             ("Ray", "checkpoint_000010", Some(10)),
         ];
@@ -301,6 +314,8 @@ mod tests {
     fn several_numbers_without_a_key_are_ambiguous_and_the_last_is_taken() {
         check(&["checkpoint_5_1000.pt", "run3_model_1000.pt", "2026-11-1000"], Some(1000), true);
         check(&["model_3_0.52_7.pt"], Some(7), true);
+        // fairseq 0.12.2, fairseq/checkpoint_utils.py; timm 1.0.31, timm/utils/checkpoint_saver.py: an epoch and a batch.
+        check(&["checkpoint_3_1000.pt", "recovery-3-1000.pth.tar"], Some(1000), true);
     }
 
     #[test]
