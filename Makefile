@@ -20,6 +20,7 @@ VENV_LINT := target/venv-lint
 VENV_PEER := target/venv-peer
 VENV_WITNESS := target/venv-witness
 VENV_RECIPES := target/venv-recipes
+VENV_RECIPES_TORCH := target/venv-recipes-torch
 MDBOOK_VERSION := 0.5.4
 MDBOOK := target/mdbook-$(MDBOOK_VERSION)
 PYTEST := PYTHONPATH=integration $(VENV)/bin/python -m pytest
@@ -49,7 +50,7 @@ PARTS_ALL := fuzz simulate simulate-all simulate-model-all every-fault end-to-en
 
 .PHONY: help demo playground docs test test-all test-fast fuzz fmt lint format clippy environments unit simulate-quick simulate simulate-instances simulate-volumes simulate-quarter \
 	simulate-model simulate-deadline simulate-all simulate-model-all template integration \
-	every-fault end-to-end-all recipes witness bench bench-scan bench-peer bench-agent agent-baseline install build deploy clean
+	every-fault end-to-end-all recipes recipes-torch witness bench bench-scan bench-peer bench-agent agent-baseline install build deploy clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -154,6 +155,10 @@ recipes: $(VENV)/.installed $(VENV_RECIPES)/.installed ## Run the recipes of doc
 	$(LINTED) $(BUILD)
 	RECIPES_PYTHON="$(CURDIR)/$(VENV_RECIPES)/bin/python" $(PYTEST) integration/tests/test_recipes.py --quiet -rs -s
 
+recipes-torch: $(VENV)/.installed $(VENV_RECIPES_TORCH)/.installed ## Run those of PyTorch and what stands on it (6 GB are installed)
+	$(LINTED) cargo build --workspace --locked
+	RECIPES_PYTHON="$(CURDIR)/$(VENV_RECIPES_TORCH)/bin/python" $(PYTEST) integration/tests/test_recipes.py --quiet -rs -s
+
 # Optimised, as they are deployed. They are built where `cargo build --release` always builds, for this machine.
 RELEASE := cargo build --release --locked
 BENCH := PYTHONPATH=integration $(VENV)/bin/python -m bench
@@ -228,7 +233,9 @@ $(VENV_LINT)/.installed: integration/requirements-lint.txt
 $(VENV_PEER)/.installed: integration/requirements-peer.txt
 $(VENV_WITNESS)/.installed: integration/requirements-witness.txt
 $(VENV_RECIPES)/.installed: docs/recipes/requirements.txt
-$(VENV)/.installed $(VENV_LINT)/.installed $(VENV_PEER)/.installed $(VENV_WITNESS)/.installed $(VENV_RECIPES)/.installed:
+$(VENV_RECIPES_TORCH)/.installed: docs/recipes/requirements-torch.txt
+$(VENV)/.installed $(VENV_LINT)/.installed $(VENV_PEER)/.installed $(VENV_WITNESS)/.installed $(VENV_RECIPES)/.installed \
+	$(VENV_RECIPES_TORCH)/.installed:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (make PYTHON=/path/to/python3)" >&2; exit 1; }
 	@echo "Installing $< into $(@D)"
 	$(PYTHON) -m venv --clear $(@D)

@@ -1,7 +1,7 @@
 """The recipes of `docs/recipes`, each run under the real agent with a plug that is pulled and a warning, beside the undisturbed run.
 
-`make recipes` installs what they need, and runs all whose packages are there; `RECIPES_PYTHON` names their interpreter. That of `curfew.py` needs
-none, and is always run. What each run says of lost steps goes to standard output.
+`make recipes` and `make recipes-torch` install what they need, and run all whose packages are there; `RECIPES_PYTHON` names their interpreter. That
+of `curfew.py` needs none, and is always run. What each run says of lost steps goes to standard output.
 """
 
 from __future__ import annotations
@@ -20,25 +20,42 @@ from attempts import Job
 
 RECIPES = Path(__file__).parents[2] / "docs/recipes"
 NAMES = sorted(path.stem for path in RECIPES.glob("*.toml"))
-PACKAGES = {"keras": "keras jax", "lightgbm": "lightgbm", "orbax": "orbax.checkpoint jax", "xgboost": "xgboost"}
+PACKAGES = {
+    "curfew": [],
+    "dcp": ["torch"],
+    "hugging-face": ["transformers", "accelerate"],
+    "hugging-face-jit": ["transformers", "accelerate"],
+    "keras": ["keras", "jax"],
+    "lightgbm": ["lightgbm"],
+    "lightning": ["lightning", "torchdata"],
+    "orbax": ["orbax.checkpoint", "jax"],
+    "pytorch": ["torch"],
+    "ultralytics": ["ultralytics"],
+    "xgboost": ["xgboost"],
+}
 PYTHON = os.environ.get("RECIPES_PYTHON")
 PAUSE = "0.2"
 HURRY = 60
 PATIENCE = 180
 
 
-def python_of(name: str, variables: dict[str, str]) -> str:
+def python_of(name: str) -> str:
     """The interpreter that has what a recipe needs."""
-    if name == "curfew":
+    if not PACKAGES[name]:
         return sys.executable
-    if name not in PACKAGES:
-        pytest.skip("its packages take longer to install than the check may")
     if not PYTHON:
         pytest.skip("make recipes runs it")
-    modules = ", ".join(PACKAGES[name].split())
-    if subprocess.run([PYTHON, "-c", f"import {modules}"], capture_output=True, env={**os.environ, **variables}).returncode:
-        pytest.skip(f"it has no {modules}")
+    find = f"import importlib.util as i, sys; sys.exit(any(i.find_spec(name) is None for name in {PACKAGES[name]}))"
+    if subprocess.run([PYTHON, "-c", find], capture_output=True).returncode:
+        pytest.skip(f"{PYTHON} has no {' and '.join(PACKAGES[name])}")
     return PYTHON
+
+
+def run_here(command: str, python: str, result: Path) -> list[str]:
+    """The command of a recipe, in the interpreter that has what it needs; its last word is where its result goes."""
+    programs = {"python3": python, "torchrun": str(Path(python).with_name("torchrun"))}
+    *words, _ = shlex.split(command)
+    return [programs.get(word, str(RECIPES / word) if word.endswith(".py") else word) for word in words] + [str(result)]
 
 
 def steps_of(log: str) -> list[int]:
@@ -48,21 +65,19 @@ def steps_of(log: str) -> list[int]:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recipe_comes_to_the_undisturbed_result(job: Job, tmp_path: Path, name: str) -> None:
     document = tomllib.loads((RECIPES / f"{name}.toml").read_text())
-    python = python_of(name, document.get("env", {}))
-    _, script, _ = shlex.split(document["command"])
-    words, undisturbed = [python, str(RECIPES / script)], tmp_path / "undisturbed"
+    python, undisturbed = python_of(name), tmp_path / "undisturbed"
     environment = {**os.environ, **document.get("env", {}), "CURFEW_CHECKPOINT_DIR": str(tmp_path / "alone")}
     Path(environment["CURFEW_CHECKPOINT_DIR"]).mkdir()
-    subprocess.run([*words, str(undisturbed)], env=environment, check=True)
+    subprocess.run(run_here(document["command"], python, undisturbed), env=environment, check=True)
     variables = "".join(f"{key} = {value!r}\n" for key, value in {**document.get("env", {}), "PAUSE": PAUSE}.items())
-    job.spec(f"exec {shlex.join([*words, str(job.result)])}", more=f"[env]\n{variables}")
+    job.spec(f"exec {shlex.join(run_here(document['command'], python, job.result))}", more=f"[env]\n{variables}")
     with job.machine(1, hurry=HURRY) as machine:
         machine.until(lambda: job.head().get("checkpoint"), PATIENCE)
         machine.pull_the_plug()
         before_plug = steps_of(machine.said())
     with job.machine(2, hurry=HURRY) as machine:
         machine.until(lambda: len(steps_of(machine.said())) > 5, PATIENCE)
-        machine.metadata.warn(seconds=10)
+        machine.metadata.warn(seconds=120)
         machine.ends(PATIENCE)
         before_warning = steps_of(machine.said())
     with job.machine(3, hurry=HURRY) as machine:
