@@ -10,7 +10,7 @@ use std::time::Instant;
 use jiff::SignedDuration;
 use jobs::checkpoints::{DOUBTED_FOR, DirectoryEntry, WriterState};
 use jobs::warning::grace;
-use jobs::{CheckpointSpec, ExitReason, Head, JobSpec, WARNING, Workload};
+use jobs::{CheckpointSpec, ExitReason, Head, Heartbeat, JobSpec, WARNING, Workload};
 use model::config::Config;
 use model::duration;
 use store::MachineDocument;
@@ -84,7 +84,7 @@ async fn attempt(agent: &Arc<Agent>) -> Result<AttemptEnd, AttemptEnd> {
     }
     let _gpus = GpuWatch(tokio::spawn(gpu::watch(Arc::clone(agent))));
     loop {
-        agent.set_activity("running");
+        agent.set_activity(Heartbeat::RUNNING);
         agent.log.write_line(&format!("runs the command as {}", user.name));
         let running = RunningCommand::begin(&asked.work.command, &user, &variables, &agent.log);
         let running =

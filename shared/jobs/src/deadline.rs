@@ -10,6 +10,7 @@
 
 mod history;
 mod plan;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,8 @@ use serde::{Deserialize, Serialize};
 
 pub use history::SpotHistory;
 use plan::Market;
+pub(crate) use state::CHECKPOINT_SEEN_AFTER;
+pub use state::JobDeadline;
 
 /// What a decision about a job with a deadline depends on, beside what was seen of Spot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +59,7 @@ pub enum Capacity {
 }
 
 /// What a job is to run on until the next decision, and why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CapacityDecision {
     /// What it runs on.
     pub capacity: Capacity,
@@ -95,7 +98,7 @@ impl fmt::Display for CapacityReason {
             Self::SpotRuns => "Spot capacity is running",
             Self::SpotPays => "Spot capacity is available and pays for a restart",
             Self::SpotIsYoung => "Spot capacity has just returned and may not last long enough to pay for a restart",
-            Self::SpotMayReturn => "Spot capacity is likely to return soon and the deadline leaves time to wait",
+            Self::SpotMayReturn => "Spot capacity may return and the deadline leaves time to wait",
             Self::SpotStaysAway => "Spot capacity has been away too long to wait for it",
         })
     }

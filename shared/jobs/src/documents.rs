@@ -158,6 +158,9 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
+    /// What it does while its command runs.
+    pub const RUNNING: &str = "running";
+
     /// Whether it can be what the agent of that attempt wrote.
     ///
     /// # Errors

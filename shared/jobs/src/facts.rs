@@ -28,6 +28,8 @@ pub struct JobFacts {
     pub head: Option<Option<Head>>,
     /// When the present attempt's heart last beat, by S3's clock. `Some(None)`: never.
     pub heartbeat: Option<Option<Timestamp>>,
+    /// Whether the present attempt's heartbeat says that its command runs.
+    pub command_runs: bool,
     /// How the present attempt's agent ended it. `Some(None)`: it has not.
     pub exit: Option<Option<ExitRecord>>,
     /// Whether a person wants it to end. `Some(None)`: nobody does.

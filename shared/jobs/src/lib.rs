@@ -46,7 +46,9 @@ use serde::{Deserialize, Serialize};
 pub use agent_warning::{AgentWarning, AgentWarningKind, AgentWarnings, STANDS_AFTER};
 pub use backlog::{BacklogQueue, QueueItem, QueueShares, ShareLimits, take_shares};
 pub use candidate::{Candidate, Lifecycle, MachineImage, QuotaCode, Ranking};
-pub use deadline::{Capacity, CapacityDecision, CapacityReason, DeadlineSituation, SpotHistory, choose_capacity};
+pub use deadline::{
+    Capacity, CapacityDecision, CapacityReason, DeadlineSituation, JobDeadline, SpotHistory, choose_capacity,
+};
 pub use documents::{
     CHECKPOINTS_KEPT_MAX, CancelRequest, Checkpoint, ExitReason, ExitRecord, Head, HeadResult, Heartbeat, InboxAnswer,
     MACHINE_DOCUMENT_BYTES_MAX, SCHEMA, SpecMistake, said_by_machine,
@@ -150,6 +152,9 @@ pub struct Job {
     /// Why its machine is neither terminated nor replaced, although it is lost or the job has ended.
     #[serde(default)]
     pub machine_hold: Option<MachineHold>,
+    /// What its deadline decides by; `None` where it decides nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<JobDeadline>,
     /// What people were last told of it: a fingerprint of [`Job::notification`].
     pub notified: Option<String>,
 }
@@ -195,6 +200,7 @@ impl Job {
     /// A job that was just accepted.
     #[must_use]
     pub fn submitted(job: JobId, owner: Option<String>, terms: JobTerms, now: Timestamp) -> Self {
+        let deadline = terms.deadline_decides().then(JobDeadline::default);
         Self {
             job,
             owner,
@@ -214,6 +220,7 @@ impl Job {
             unplaced_since: None,
             was_observed: false,
             machine_hold: None,
+            deadline,
             notified: None,
         }
     }

@@ -1,6 +1,8 @@
 //! The state machine. A file for what a job does in each part of its life: [`place`] before it has a machine, [`launch`] while one is asked
-//! for, [`run`] while it has one, [`over`] when it has ended; [`limits`] says how much time and money is left.
+//! for, [`run`] while it has one, [`over`] when it has ended; [`deadline`] says what it runs on, where
+//! that follows from a deadline; [`limits`] says how much time and money is left.
 
+mod deadline;
 mod launch;
 mod limits;
 mod over;
@@ -9,6 +11,9 @@ mod run;
 
 use jiff::{SignedDuration, Timestamp};
 
+#[cfg(test)]
+pub(super) use deadline::situation;
+pub(super) use deadline::{on_demand_from, slack_seconds};
 pub(super) use limits::{TimeLeft, after, most};
 
 use model::instance::InstanceState;
@@ -72,6 +77,7 @@ pub fn wants(job: &Job, warned: bool, now: Timestamp) -> NeededFacts {
 #[must_use]
 pub fn next(job: &Job, facts: &JobFacts, now: Timestamp) -> (Job, Vec<Effect>) {
     let job = run::confirm_launch(run::read(watch(job.clone(), facts, now), facts), facts);
+    let job = deadline::learn(job, facts, now);
     if let Phase::Ended(ended) = &job.phase {
         let ended = ended.clone();
         return over::go_on(job, ended, facts, now);
@@ -156,7 +162,8 @@ impl LossReason {
             | Self::NoHeartbeat
             | Self::HeartbeatStopped
             | Self::ShutDown
-            | Self::Overdue => false,
+            | Self::Overdue
+            | Self::Deadline => false,
         }
     }
 
@@ -186,6 +193,9 @@ impl LossReason {
             Self::AwsFault => "was terminated by a fault of AWS (Server.InternalError)",
             Self::Gone => "is gone, and EC2 gives no reason",
             Self::Overdue => "reached its deadline",
+            Self::Deadline => {
+                "is left for a machine on demand, because the job's deadline leaves no time for another loss"
+            }
         }
     }
 }
@@ -203,6 +213,7 @@ impl HoldReason {
             Self::InstanceProfile => "instance-profile",
             Self::Role => "role",
             Self::Unplaceable => "unplaceable",
+            Self::Deadline => "deadline",
         }
     }
 }

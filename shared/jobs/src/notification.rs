@@ -7,7 +7,7 @@ use model::id::{Region, ResourceId};
 use model::mode::Mode;
 use model::notification_log::{Notification, NotificationKey, NotificationKind, RepeatPolicy, Severity};
 
-use super::next::{after, most};
+use super::next::{after, most, on_demand_from};
 use super::{
     AgentWarning, CapacityWait, EXPIRES_AFTER, HoldReason, Job, JobEnd, JobMachine, JobResult, JobUsage, LaunchHold,
     LaunchInProgress, Lifecycle, LossReason, MachineHold, MachineReplacement, Phase,
@@ -270,6 +270,7 @@ impl Job {
             ),
             HoldReason::Role => (true, "It is launched by itself then."),
             HoldReason::Observing => (false, "It is launched once enforce mode is on and a subscription is confirmed."),
+            HoldReason::Deadline => (false, "Cancel it, and submit it with a later deadline."),
             HoldReason::Unplaceable => {
                 (true, "Look at its [gpu], [spot] and [machine]: submit it anew if they ask for too much.")
             }
@@ -277,7 +278,11 @@ impl Job {
         let severity = match held.by {
             HoldReason::Observing => Severity::Info,
             HoldReason::Permission | HoldReason::SpotRole | HoldReason::InstanceProfile => Severity::Error,
-            HoldReason::Budget | HoldReason::Quota | HoldReason::Role | HoldReason::Unplaceable => Severity::Warning,
+            HoldReason::Budget
+            | HoldReason::Quota
+            | HoldReason::Role
+            | HoldReason::Unplaceable
+            | HoldReason::Deadline => Severity::Warning,
         };
         let again = if again { format!("; it is looked at again from {} on", held.until) } else { String::new() };
         let text = format!(
@@ -410,6 +415,9 @@ impl Job {
     }
 
     fn falls_back(&self, since: Timestamp) -> String {
+        if let Some(at) = on_demand_from(self, since) {
+            return format!("; the deadline lets it wait until {at:.0} at the latest, then it is launched on demand");
+        }
         let spot = self.terms.spot.as_ref();
         let seconds = spot.and_then(|spot| spot.fallback_to_on_demand_after_seconds);
         let at = seconds.map(|seconds| after(since, SignedDuration::from_secs(seconds)));

@@ -1,11 +1,12 @@
 //! A job, for whoever asks about it: where it stands, what it took, and which one was meant.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use model::duration::format_duration;
 use model::fault::InvalidValue;
 use model::money::Amount;
 use serde::Serialize;
 
-use super::next::{after, most};
+use super::next::{after, most, slack_seconds};
 use super::{
     EXPIRES_AFTER, Job, JobId, JobMachine, JobReservation, JobResult, LaunchInProgress, Lifecycle, Phase, Ranking,
 };
@@ -32,6 +33,8 @@ pub struct JobOverview {
     pub machine: Option<JobMachine>,
     /// The step of the newest complete checkpoint.
     pub step: Option<u64>,
+    /// How long it could stand still and finish on time, where its deadline decides what it runs on. Below 0 it will be late.
+    pub slack_seconds: Option<i64>,
     /// How long its machines ran.
     pub seconds: i64,
     /// What that cost at most.
@@ -49,16 +52,18 @@ impl JobOverview {
             _ => None,
         };
         let (seconds, cost_usd_max) = job.used_by(now);
+        let slack_seconds = slack_seconds(job, now).filter(|_| ended.is_none());
         Self {
             job: job.job.clone(),
             owner: job.owner.clone(),
             state: state(&job.phase),
             over: ended.is_some(),
-            why: why(job),
+            why: why(job, slack_seconds),
             submitted_at: job.submitted_at,
             attempts: job.attempts_launched(),
             machine: job.machine().cloned(),
             step: job.progress.step,
+            slack_seconds,
             seconds,
             cost_usd_max,
             until: match &job.phase {
@@ -113,7 +118,24 @@ fn state(phase: &Phase) -> &'static str {
     }
 }
 
-fn why(job: &Job) -> String {
+/// With what its deadline decided last.
+fn why(job: &Job, slack_seconds: Option<i64>) -> String {
+    let decision = job.deadline.as_ref().and_then(|deadline| deadline.decision);
+    let slack = slack_seconds.map(|seconds| match u64::try_from(seconds) {
+        Ok(_) => format!("it has {} to spare until its deadline", words(seconds)),
+        Err(_) => format!("it will miss its deadline by {}", words(seconds.saturating_neg())),
+    });
+    let decided = decision.filter(|_| matches!(job.phase, Phase::Launching(_) | Phase::Running(_)));
+    let decided = decided.filter(|_| slack.is_some()).map(|decided| decided.reason.to_string());
+    let parts = [Some(why_in_phase(job)).filter(|why| !why.is_empty()), decided, slack];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+fn words(seconds: i64) -> String {
+    format_duration(SignedDuration::from_secs(seconds))
+}
+
+fn why_in_phase(job: &Job) -> String {
     if let Some((hold, machine)) = job.machine_hold.as_ref().zip(job.machine()).filter(|_| !is_over(&job.phase)) {
         return format!("{} {}: it is neither terminated nor replaced", machine.instance, hold.describe());
     }
@@ -297,7 +319,7 @@ mod tests {
         let ranking = crate::next::tests::fixture::ranking(time(NOW));
         let ranked = Job { ranking: Some(ranking), ..job(Phase::Launching(launching.clone())) };
         assert_eq!(JobOverview::from_job(&ranked, time(NOW)).why, "a g6.xlarge on Spot is asked for in us-east-1a");
-        assert_eq!(why(&job(Phase::Launching(launching))), "a machine is asked for");
+        assert_eq!(why(&job(Phase::Launching(launching)), None), "a machine is asked for");
     }
 
     #[test]

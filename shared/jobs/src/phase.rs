@@ -150,6 +150,8 @@ pub enum LossReason {
     Gone,
     /// It ran on past its absolute end.
     Overdue,
+    /// It was left for one on demand.
+    Deadline,
 }
 
 /// Until there is capacity.
@@ -195,6 +197,8 @@ pub enum HoldReason {
     Role,
     /// Nothing that fits is known, or a price of it, or the image.
     Unplaceable,
+    /// Its deadline cannot be met.
+    Deadline,
 }
 
 /// How it ended.

@@ -9,7 +9,7 @@
 //!
 //! On Spot, besides: it is to be had on Spot, and costs no more now than the most that is paid for it, which is
 //! `max_usd_per_hour` or what the type costs on demand, whichever is less. On demand, besides: the job is not for Spot, or there was nothing
-//! to be had for as long as `fallback_to_on_demand_after` says. `max_usd_per_hour` is of `[spot]`: who asks to fall back asks for the price of
+//! to be had for as long as `fallback_to_on_demand_after` says, or its deadline decides, which chooses between the two afterwards. `max_usd_per_hour` is of `[spot]`: who asks to fall back asks for the price of
 //! that as well, and `max_usd` still limits it.
 
 mod hardware;
@@ -34,9 +34,6 @@ const MIB_PER_GIB: u64 = 1_024;
 const BYTES_PER_GB: u64 = 1_000_000_000;
 
 const BYTES_PER_MIB: u64 = 1 << 20;
-
-/// So many of the candidates are the cheapest of their zones, and the others the cheapest of all: capacity runs out zone by zone.
-const ZONES_MAX: usize = Ranking::MAX / 2;
 
 /// A type in a zone, as EC2 tells of it, before prices.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,7 +127,17 @@ pub fn rank(
     }
     found.sort_by(|one, other| one.order().cmp(&other.order()));
     found.dedup_by(|one, other| one.order() == other.order());
-    Ok(ranking(&chosen(found), images, now))
+    let kept = if terms.deadline_decides() {
+        // Whichever it decides for, there are candidates.
+        let (spot, on_demand) = found.into_iter().partition(|one| one.lifecycle == Lifecycle::Spot);
+        let mut kept = chosen(spot, Ranking::MAX / 2);
+        kept.extend(chosen(on_demand, Ranking::MAX / 2));
+        kept.sort_by(|one, other| one.order().cmp(&other.order()));
+        kept
+    } else {
+        chosen(found, Ranking::MAX)
+    };
+    Ok(ranking(&kept, images, now))
 }
 
 /// What has to be asked so that [`rank`] knows the prices of today of every pool that fits: of each type what it costs on demand, which
@@ -206,8 +213,11 @@ fn is_for(region: &Region, image: &MachineImage, pool: &CapacityPool) -> bool {
     *region == pool.region && image.architecture == pool.architecture
 }
 
-/// Whether it is time to pay what it costs on demand.
+/// Whether it is time to pay what it costs on demand, or the deadline says later when it is.
 fn may_be_on_demand(terms: &JobTerms, unplaced_since: Option<Timestamp>, now: Timestamp) -> bool {
+    if terms.deadline_decides() {
+        return true;
+    }
     let Some(SpotSpec { fallback_to_on_demand_after_seconds, .. }) = &terms.spot else { return true };
     let unplaced_for = unplaced_since.map(|since| now.duration_since(since));
     fallback_to_on_demand_after_seconds
@@ -249,14 +259,14 @@ fn is_a_price(rate: Rate) -> bool {
     rate > Rate::ZERO
 }
 
-/// Of those in order so many as are kept, in the same order.
-fn chosen(priced: Vec<PricedPool<'_>>) -> Vec<PricedPool<'_>> {
+/// Of those in order so many as are kept, in the same order. Half of them are the cheapest of their zones, and the others the cheapest of
+/// all: capacity runs out zone by zone.
+fn chosen(priced: Vec<PricedPool<'_>>, max: usize) -> Vec<PricedPool<'_>> {
     let mut zones = BTreeSet::new();
-    let mut is_first_of_zone = |one: &PricedPool<'_>| {
-        zones.len() < ZONES_MAX && zones.insert((one.pool.region.clone(), one.pool.zone.clone()))
-    };
+    let mut is_first_of_zone =
+        |one: &PricedPool<'_>| zones.len() < max / 2 && zones.insert((one.pool.region.clone(), one.pool.zone.clone()));
     let firsts: Vec<bool> = priced.iter().map(&mut is_first_of_zone).collect();
-    let mut others = Ranking::MAX - zones.len();
+    let mut others = max - zones.len();
     let mut is_kept = |is_first: bool| {
         let is_kept = is_first || others > 0;
         others -= usize::from(is_kept && !is_first);

@@ -54,8 +54,11 @@ pub struct JobTerms {
     pub spot: Option<SpotSpec>,
     /// `[limits] max_runtime`, in seconds, of all attempts together.
     pub max_runtime_seconds: i64,
-    /// `[limits] finish_by`.
+    /// `[limits] finish_by`, or `within` from the submission on.
     pub finish_by: Option<Timestamp>,
+    /// `[limits] estimated_runtime`, in seconds. With it the deadline decides between Spot and on-demand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_runtime_seconds: Option<i64>,
     /// `[limits] max_usd`.
     pub max_usd: Option<Amount>,
     /// `[checkpoint]`; `None`: it begins at zero with each attempt.
@@ -65,6 +68,14 @@ pub struct JobTerms {
     /// Where the state bucket is, which holds the checkpoints; `None`: nobody has said.
     #[serde(default)]
     pub bucket_region: Option<Region>,
+}
+
+impl JobTerms {
+    /// Whether the deadline decides between Spot and on-demand.
+    #[must_use]
+    pub const fn deadline_decides(&self) -> bool {
+        self.estimated_runtime_seconds.is_some() && self.finish_by.is_some()
+    }
 }
 
 /// `[gpu]`.
@@ -99,6 +110,9 @@ pub struct CheckpointSpec {
     /// How large one is at most, in GB, as the job states it.
     #[serde(default)]
     pub size_gb: Option<u32>,
+    /// The step at which the job is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_steps: Option<u64>,
     /// Patterns of paths in it that go with each checkpoint, though they have no number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub include: Vec<String>,

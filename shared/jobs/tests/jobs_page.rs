@@ -24,8 +24,8 @@ fn read(text: &str) -> Result<JobSpec, Vec<SpecMistake>> {
     JobSpec::read(text, "x", Some(&"vision".into()), &config, &"us-east-1".into(), now())
 }
 
-/// The three documents: defaults, those of `[checkpoint]`, and examples of the rest.
-fn documents() -> [&'static str; 3] {
+/// The four documents: defaults, those of `[checkpoint]`, examples of the rest, and a job whose deadline decides.
+fn documents() -> [&'static str; 4] {
     let blocks: Vec<&str> = PAGE.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     blocks.try_into().unwrap_or_else(|other: Vec<&str>| panic!("{} documents", other.len()))
 }
@@ -99,7 +99,7 @@ fn a_key_in_the_wrong_place_is_shown_where_it_belongs() {
 
 #[test]
 fn the_documented_defaults_are_the_defaults() {
-    let [defaults, checkpoint, _] = documents();
+    let [defaults, checkpoint, ..] = documents();
     assert_eq!(read(defaults), read(LEAST));
     assert_eq!(read(&format!("{LEAST}{checkpoint}")), read(&format!("{LEAST}[checkpoint]\n")));
     assert!(read(LEAST).is_ok());
@@ -107,7 +107,8 @@ fn the_documented_defaults_are_the_defaults() {
 
 #[test]
 fn the_documented_examples_are_accepted() {
-    let [_, _, examples] = documents();
+    let [_, _, examples, deadline] = documents();
+    assert!(read(&format!("{LEAST}{deadline}")).unwrap().terms.deadline_decides());
     let spec = read(&format!("{LEAST}{examples}")).unwrap();
     assert!(spec.work.setup.is_some() && spec.terms.machine.ami.is_some() && spec.terms.finish_by.is_some());
 }
@@ -129,7 +130,7 @@ fn the_documented_ranges_are_those_that_are_taken() {
         assert!(least == 0 || !takes(key, &(least - 1).to_string()), "{key} takes less than {least}");
         seen += 1;
     }
-    assert_eq!(seen, 5, "ranges that were understood");
+    assert_eq!(seen, 6, "ranges that were understood");
     assert!(takes("limits.max_runtime", "\"15m\"") && !takes("limits.max_runtime", "\"14m59s\""));
 }
 

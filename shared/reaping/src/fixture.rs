@@ -105,6 +105,7 @@ pub fn jobs(phase: Phase) -> JobStates {
         spot: None,
         max_runtime_seconds: 8 * 3600,
         finish_by: None,
+        estimated_runtime_seconds: None,
         max_usd: None,
         bucket_region: None,
         checkpoint: None,

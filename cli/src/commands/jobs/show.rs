@@ -146,15 +146,18 @@ fn asked_for(terms: &JobTerms) -> String {
     let types = if types.is_empty() { String::new() } else { format!(" ({})", types.join(", ")) };
     let bought = match &terms.spot {
         None => "on demand".to_owned(),
+        Some(_) if terms.deadline_decides() => "on Spot or on demand, as its deadline decides".to_owned(),
         Some(spot) => match spot.fallback_to_on_demand_after_seconds {
             None => "on Spot".to_owned(),
             Some(seconds) => format!("on Spot, after {} on demand", length(seconds)),
         },
     };
     let usd = terms.max_usd.map(|usd| format!(", {usd} at most")).unwrap_or_default();
+    let estimated = terms.estimated_runtime_seconds.map(|seconds| format!(", estimated {}", length(seconds)));
+    let estimated = estimated.unwrap_or_default();
     let by = terms.finish_by.map(|by| format!(", by {} UTC", minute(by))).unwrap_or_default();
     let max = length(terms.max_runtime_seconds);
-    format!("{} GPU{memory}{types} {bought}, for {max} at most{by}{usd}", gpu.count)
+    format!("{} GPU{memory}{types} {bought}, for {max} at most{estimated}{by}{usd}", gpu.count)
 }
 
 fn length(seconds: i64) -> String {

@@ -6,7 +6,7 @@ use cloud::jobs::MachineObservation;
 use futures::future::{join_all, join4};
 use jiff::Timestamp;
 use jobs::{
-    AgentWarning, AgentWarningKind, CancelRequest, ExitReason, ExitRecord, Head, Job, JobFacts, JobMachine,
+    AgentWarning, AgentWarningKind, CancelRequest, ExitReason, ExitRecord, Head, Heartbeat, Job, JobFacts, JobMachine,
     MachineHold, MachineSight, NeededFacts, PendingDecision, wants,
 };
 use model::id::{Region, ResourceId};
@@ -42,6 +42,8 @@ pub(super) struct JobDocuments {
     /// Of this attempt.
     heartbeat: Option<(u32, Option<Timestamp>)>,
     exit: Option<(u32, Option<ExitRecord>)>,
+    /// Of which attempt the heartbeat says that its command runs.
+    command_runs: Option<u32>,
     /// What its owner has to hear, by attempt.
     pub(super) warnings: Vec<(u32, AgentWarning)>,
     /// Why documents of its machine are not believed.
@@ -109,6 +111,7 @@ impl JobsRun<'_> {
             previous_attempt,
             head: known.head.clone().filter(|_| wants.head),
             heartbeat: known.heartbeat.filter(|(attempt, _)| wants.heartbeat && of_attempt(attempt)).map(|(_, at)| at),
+            command_runs: wants.heartbeat && known.command_runs == Some(job.attempt),
             exit: known.exit.clone().filter(|(attempt, _)| wants.exit && of_attempt(attempt)).map(|(_, exit)| exit),
             cancel: known.cancel.clone().filter(|_| wants.cancel),
             ..JobFacts::default()
@@ -146,6 +149,8 @@ impl JobsRun<'_> {
         known.cancel = self.read_or_report(cancel).or(known.cancel.take());
         if let Some(beat) = self.believe_or_report(known, beat) {
             known.heartbeat = Some((attempt, beat.as_ref().map(|beat| beat.at)));
+            let runs = beat.as_ref().is_some_and(|beat| beat.said.doing == Heartbeat::RUNNING);
+            known.command_runs = runs.then_some(attempt).or(known.command_runs);
             known.warnings.extend(beat.into_iter().flat_map(|beat| beat.said.warnings).map(|one| (attempt, one)));
         }
         if let Some(exit) = self.believe_or_report(known, exit) {

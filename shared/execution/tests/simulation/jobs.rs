@@ -172,6 +172,7 @@ fn state(id: JobId, one: &SimulatedJob, says: JobStateSays, now: i64) -> Job {
         spot: None,
         max_runtime_seconds: DAY,
         finish_by: None,
+        estimated_runtime_seconds: None,
         max_usd: None,
         bucket_region: None,
         checkpoint: None,

@@ -16,6 +16,7 @@ fn job(owner: Option<&str>, tags: &[(&str, &str)]) -> Job {
         spot: None,
         max_runtime_seconds: 3_600,
         finish_by: None,
+        estimated_runtime_seconds: None,
         max_usd: None,
         bucket_region: None,
         checkpoint: None,

@@ -4,15 +4,18 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::limits::{TimeLeft, after};
 use super::place::{RANKING_IS_OLD_AFTER, TEAM_ROLE_HELD_FOR, again, ask_for_money, covers, hold};
-use super::{ABSENT_AFTER, JobDecision, note, over, run};
+use super::{ABSENT_AFTER, JobDecision, deadline, note, over, run};
 use crate::{
-    ATTEMPT_MIN, Candidate, CapacityWait, Effect, EffectResult, HoldReason, Job, JobFacts, JobMachine, JobResult,
-    LaunchInProgress, LaunchRequest, LaunchResult, LossReason, Phase, RefusedCandidates, TransitionKind, UsedUpQuota,
-    token,
+    ATTEMPT_MIN, Candidate, Capacity, CapacityDecision, CapacityWait, Effect, EffectResult, HoldReason, Job, JobFacts,
+    JobMachine, JobResult, LaunchInProgress, LaunchRequest, LaunchResult, Lifecycle, LossReason, Phase,
+    RefusedCandidates, TransitionKind, UsedUpQuota, token,
 };
 
 /// Minutes between passes: capacity comes back in minutes, or in hours.
 const BACK_OFF_MINUTES: [u32; 5] = [1, 2, 4, 8, 15];
+
+/// The longest pause where the deadline calls for a machine on demand, and EC2 has none.
+const ON_DEMAND_TRIED_AGAIN: SignedDuration = SignedDuration::from_mins(5);
 
 /// The predecessor may hold the quota's vCPUs for so long.
 const PREDECESSOR_GOES_IN: SignedDuration = SignedDuration::from_mins(1);
@@ -259,6 +262,12 @@ fn launched(mut job: Job, placed: JobMachine, facts: &JobFacts, now: Timestamp) 
     job.unplaced_since = job.unplaced_since.filter(|_| job.launches_without_heartbeat > 0);
     job.machines = job.machines.saturating_add(1);
     job.passes = 0;
+    if let Some(deadline) = &mut job.deadline {
+        match placed.lifecycle {
+            Lifecycle::Spot => deadline.spot.observe(true, now),
+            Lifecycle::OnDemand => deadline.on_demand_refused = false,
+        }
+    }
     job.phase = Phase::Running(placed.clone());
     let (job, effects) = if let Some((result, why)) = over::verdict(&job, facts) {
         over::end(job, result, why, facts, now)
@@ -271,7 +280,18 @@ fn launched(mut job: Job, placed: JobMachine, facts: &JobFacts, now: Timestamp) 
 }
 
 /// Nothing was launched: the next candidate of the pass, or none is left.
-fn next_candidate(job: Job, launching: LaunchInProgress, said: &str, facts: &JobFacts, now: Timestamp) -> JobDecision {
+fn next_candidate(
+    mut job: Job,
+    launching: LaunchInProgress,
+    said: &str,
+    facts: &JobFacts,
+    now: Timestamp,
+) -> JobDecision {
+    let candidate = job.ranking.iter().flat_map(|ranking| &ranking.candidates).nth(usize::from(launching.candidate));
+    let is_on_demand = candidate.is_some_and(|candidate| candidate.lifecycle == Lifecycle::OnDemand);
+    if let Some(deadline) = job.deadline.as_mut().filter(|_| is_on_demand) {
+        deadline.on_demand_refused = true;
+    }
     if let Some((result, why)) = over::verdict(&job, facts) {
         return over::end(job, result, why, facts, now);
     }
@@ -283,12 +303,41 @@ fn next_candidate(job: Job, launching: LaunchInProgress, said: &str, facts: &Job
         Ok(_) => ask_for_money(job, now),
         Err(_) => match all_refused(&job, &launching.refused, now) {
             Some(why) => over::end(job, JobResult::Failed, why, facts, now),
+            None if deadline::decided(&job) == Some(Capacity::Spot) => without_spot(job, launching, said, facts, now),
             None => wait(job, &launching.quotas, said, now),
         },
     }
 }
 
-fn wait(mut job: Job, quotas: &[UsedUpQuota], said: &str, now: Timestamp) -> JobDecision {
+/// Each Spot candidate was refused: its deadline says whether it waits, or goes on to those on demand.
+fn without_spot(
+    mut job: Job,
+    launching: LaunchInProgress,
+    said: &str,
+    facts: &JobFacts,
+    now: Timestamp,
+) -> JobDecision {
+    if let Some(deadline) = &mut job.deadline {
+        deadline.spot.observe(false, now);
+    }
+    let job = deadline::decide(job, false, now);
+    if deadline::decided(&job) != Some(Capacity::OnDemand) {
+        return wait(job, &launching.quotas, said, now);
+    }
+    match choose(&job, None, &launching.quotas, None, now) {
+        Ok(_) if !facts.may_act => again(job, facts, now),
+        Ok((candidate, ends_at)) if covers(&job, now) => {
+            let (job, _) = first(job, candidate, ends_at, None, now);
+            let Phase::Launching(begun) = &job.phase else { return again(job, facts, now) };
+            let begun = LaunchInProgress { quotas: launching.quotas, refused: launching.refused, ..begun.clone() };
+            ask(job, begun)
+        }
+        Ok(_) => ask_for_money(job, now),
+        Err(_) => wait(job, &launching.quotas, said, now),
+    }
+}
+
+pub(super) fn wait(mut job: Job, quotas: &[UsedUpQuota], said: &str, now: Timestamp) -> JobDecision {
     job.unplaced_since = job.unplaced_since.or(Some(now));
     let mut candidates = job.ranking.iter().flat_map(|ranking| &ranking.candidates);
     let is_quota = !quotas.is_empty() && candidates.all(|one| quotas.iter().any(|quota| quota.counts(one)));
@@ -305,6 +354,11 @@ fn wait(mut job: Job, quotas: &[UsedUpQuota], said: &str, now: Timestamp) -> Job
         (back_off(&job), said.to_owned())
     } else {
         (back_off(&job), format!("{said} (of other pools the quota {named} is used up)"))
+    };
+    let (long, why) = match job.deadline.as_ref().and_then(|deadline| deadline.decision) {
+        Some(CapacityDecision { capacity: Capacity::None, reason }) => (long, format!("{why}; {reason}")),
+        Some(CapacityDecision { capacity: Capacity::OnDemand, .. }) => (long.min(ON_DEMAND_TRIED_AGAIN), why),
+        _ => (long, why),
     };
     pause(job, long, why, now)
 }
@@ -342,7 +396,13 @@ pub(super) fn choose(
     let candidates = job.ranking.iter().flat_map(|ranking| &ranking.candidates);
     let numbered = (0_u8..=u8::MAX).zip(candidates);
     let (last, others): (Vec<_>, Vec<_>) = numbered.partition(|(number, _)| Some(*number) == avoid);
-    let order: Vec<_> = others.into_iter().chain(last).collect();
+    let mut order: Vec<_> = others.into_iter().chain(last).collect();
+    match deadline::decided(job) {
+        Some(Capacity::Spot) => order.retain(|(_, candidate)| candidate.lifecycle == Lifecycle::Spot),
+        // Spot after that is better than nothing.
+        Some(Capacity::OnDemand) => order.sort_by_key(|(_, candidate)| candidate.lifecycle == Lifecycle::Spot),
+        Some(Capacity::None) | None => {}
+    }
     let tried = tried.and_then(|tried| order.iter().position(|(number, _)| *number == tried));
     let mut over: Option<TimeLeft> = None;
     for (number, candidate) in order.into_iter().skip(tried.map_or(0, |place| place + 1)) {

@@ -62,8 +62,14 @@ impl TimeLeft {
 
     /// Why no attempt is begun any more.
     pub(super) fn describe(self, job: &Job) -> String {
+        let left = self.describe_left(job);
+        format!("{left}; no attempt is begun with less than {}", duration::format_duration(ATTEMPT_MIN))
+    }
+
+    /// How much is left of which limit.
+    pub(super) fn describe_left(self, job: &Job) -> String {
         let left = duration::format_duration(SignedDuration::from_secs(self.seconds));
-        let of = match self.limit {
+        match self.limit {
             JobLimit::Runtime => {
                 let max = duration::format_duration(SignedDuration::from_secs(job.terms.max_runtime_seconds));
                 format!("of its max_runtime of {max} {left} are left")
@@ -84,8 +90,7 @@ impl TimeLeft {
                     )
                 }
             }
-        };
-        format!("{of}; no attempt is begun with less than {}", duration::format_duration(ATTEMPT_MIN))
+        }
     }
 }
 

@@ -5,10 +5,10 @@ use model::money::{Amount, Rate};
 
 use super::launch::{self, choose};
 use super::limits::{TimeLeft, after, rounded_up};
-use super::{JobDecision, note, over, stay};
+use super::{JobDecision, deadline, note, over, stay};
 use crate::{
-    CapacityWait, Effect, EffectResult, HoldReason, Job, JobFacts, JobReservation, JobResult, LaunchHold, Phase,
-    Ranking, ReserveResult, TransitionKind,
+    Capacity, CapacityWait, Effect, EffectResult, HoldReason, Job, JobFacts, JobReservation, JobResult, LaunchHold,
+    Phase, Ranking, ReserveResult, TransitionKind,
 };
 
 /// A ranking whose prices are older is made anew, where there is time to.
@@ -94,6 +94,14 @@ fn nowhere(mut job: Job, why: String, now: Timestamp) -> JobDecision {
 
 /// Begins a pass through the ranking, or asks for the money first.
 pub(super) fn begin(job: Job, avoid: Option<u8>, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    if let Some(why) = deadline::cannot_be_met(&job, now) {
+        let until = TimeLeft::on_any_machine(&job, now).end(now);
+        return hold(job, HoldReason::Deadline, why, until);
+    }
+    let job = deadline::decide(job, true, now);
+    if deadline::decided(&job) == Some(Capacity::None) {
+        return launch::wait(job, &[], "no Spot candidate costs less than is paid for it", now);
+    }
     match choose(&job, None, &[], avoid, now) {
         Ok((candidate, ends_at)) if covers(&job, now) => launch::first(job, candidate, ends_at, avoid, now),
         Ok(_) => ask_for_money(job, now),
@@ -177,7 +185,8 @@ fn avoided(job: &Job) -> Option<u8> {
 
 /// There was no capacity.
 pub(super) fn waiting(job: Job, waiting: &CapacityWait, facts: &JobFacts, now: Timestamp) -> JobDecision {
-    if TimeLeft::on_any_machine(&job, now).is_over() || (now >= waiting.until && facts.may_act) {
+    let is_due = now >= waiting.until || deadline::waited_enough(&job, now);
+    if TimeLeft::on_any_machine(&job, now).is_over() || (is_due && facts.may_act) {
         return again(job, facts, now);
     }
     stay(job, facts, now)
@@ -193,7 +202,8 @@ pub(super) fn held(job: Job, held: &LaunchHold, facts: &JobFacts, now: Timestamp
         | HoldReason::SpotRole
         | HoldReason::InstanceProfile
         | HoldReason::Role
-        | HoldReason::Unplaceable => now >= held.until,
+        | HoldReason::Unplaceable
+        | HoldReason::Deadline => now >= held.until,
     };
     if is_due || TimeLeft::on_any_machine(&job, now).is_over() {
         return again(job, facts, now);

@@ -7,11 +7,12 @@ use model::rule::Rule;
 
 use super::limits::{TimeLeft, after, latest_end, use_up};
 use super::place::{self, RANKING_IS_OLD_AFTER};
-use super::{ABSENT_AFTER, JobDecision, is_going, launch, note, over, stay};
+use super::{ABSENT_AFTER, JobDecision, deadline, is_going, launch, note, over, stay};
 use crate::transfer::CostMax;
 use crate::{
     AGENT_ENDS_BEFORE, Candidate, EXPIRES_AFTER, Effect, ExitReason, FIRST_HEARTBEAT_AFTER, Job, JobFacts, JobMachine,
-    JobResult, LossReason, MachineHold, MachineReplacement, MachineSight, Phase, SILENT_AFTER, TransitionKind, WARNING,
+    JobResult, Lifecycle, LossReason, MachineHold, MachineReplacement, MachineSight, Phase, SILENT_AFTER,
+    TransitionKind, WARNING,
 };
 
 /// A machine that still runs so long after its absolute end has outlived two of its killers.
@@ -125,6 +126,8 @@ fn alive(mut job: Job, placed: &JobMachine, facts: &JobFacts, now: Timestamp) ->
     // A result that nobody could read now may be the reason why its heart is silent.
     let silent = silent(placed, facts, now).filter(|_| facts.head.is_some());
     let lost = is_overdue.then_some(LossReason::Overdue).or(silent);
+    let may_leave = facts.head.is_some() && facts.machine_hold.is_none();
+    let lost = lost.or((may_leave && deadline::leaves_spot(&job, placed, now)).then_some(LossReason::Deadline));
     if let Some(hold) = facts.machine_hold.as_ref().filter(|_| lost.is_some() && facts.may_act) {
         return keep(job, placed, hold);
     }
@@ -294,7 +297,13 @@ fn lose(job: Job, machine: &JobMachine, loss: &MachineLoss, facts: &JobFacts, no
     } else {
         (job.launches_without_heartbeat, job.unplaced_since) = (0, None);
     }
-    if !is_unheard && job.progress.attempt != machine.attempt {
+    if let Some(deadline) = &mut job.deadline {
+        deadline.end_attempt();
+        if machine.lifecycle == Lifecycle::Spot && matches!(loss.how, LossReason::Reclaimed | LossReason::NoCapacity) {
+            deadline.spot.observe(false, now);
+        }
+    }
+    if !is_unheard && loss.how != LossReason::Deadline && job.progress.attempt != machine.attempt {
         job.progress.attempts_without = job.progress.attempts_without.saturating_add(1);
     }
     let previous_attempt = JobMachine { ends_at: machine.ends_at.min(until), ..machine.clone() };
@@ -318,6 +327,7 @@ fn lose(job: Job, machine: &JobMachine, loss: &MachineLoss, facts: &JobFacts, no
         cancel: facts.cancel.clone(),
         ..JobFacts::default()
     };
+    let job = deadline::decide(job, true, now);
     let (job, effects) = match (may_go_on, is_unheard, is_at_hand) {
         (true, true, _) => launch::ended(job, machine, loss.how, is_at_hand, now),
         (true, false, true) => place::begin(job, Some(machine.candidate), &facts, now),

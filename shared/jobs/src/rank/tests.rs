@@ -61,6 +61,7 @@ fn terms() -> JobTerms {
         spot: None,
         max_runtime_seconds: 3_600,
         finish_by: None,
+        estimated_runtime_seconds: None,
         max_usd: None,
         bucket_region: None,
         checkpoint: None,

@@ -27,6 +27,9 @@ pub(super) const ROOT_VOLUME_GIB_MAX: u32 = 65_536;
 /// No checkpoint fits on a smaller volume than its own size.
 pub(super) const CHECKPOINT_GB_MAX: u32 = ROOT_VOLUME_GIB_MAX;
 
+/// One step each microsecond for 30 years.
+pub(super) const TOTAL_STEPS_MAX: u64 = 1_000_000_000_000_000;
+
 /// Of what a list holds: nobody writes more by hand, and one call of EC2 takes as many.
 pub(super) const ITEMS_MAX: usize = 100;
 

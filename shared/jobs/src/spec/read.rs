@@ -50,7 +50,8 @@ impl JobSpec {
             gpu: judge.gpu(&written.gpu),
             spot: judge.spot(&written.spot),
             max_runtime_seconds: judge.max_runtime(&written.limits, config),
-            finish_by: judge.finish_by(&written.limits, now),
+            finish_by: judge.deadline(&written.limits, now),
+            estimated_runtime_seconds: judge.estimated_runtime(&written, config),
             max_usd: judge.usd(&["limits", "max_usd"], written.limits.max_usd).map(Amount::from_usd),
             checkpoint: judge.checkpoint(written.checkpoint.as_ref(), config, checks::own_directory),
             machine: judge.machine(written.machine, team, config),
@@ -264,6 +265,47 @@ impl SpecValidator<'_> {
         limits.max_runtime.unwrap_or(config.lifetime.max).as_secs()
     }
 
+    /// By either key.
+    fn deadline(&mut self, limits: &written::RawLimits, now: Timestamp) -> Option<Timestamp> {
+        let finish_by = self.finish_by(limits, now);
+        let Some(within) = limits.within else { return finish_by };
+        let path = ["limits", "within"];
+        if limits.finish_by.is_some() {
+            self.refuse(&path, "`finish_by` says the same in another way; leave one of them out");
+        }
+        if within < ATTEMPT_MIN {
+            let (said, least) = (duration::format_exact_duration(within), duration::format_duration(ATTEMPT_MIN));
+            self.refuse(&path, &format!("{said} is too short; a machine has to boot first: write {least} or more"));
+        }
+        Timestamp::from_second(now.as_second().saturating_add(within.as_secs())).ok()
+    }
+
+    /// Of a job whose deadline decides between Spot and on-demand.
+    fn estimated_runtime(&mut self, written: &RawSpec, config: &Config) -> Option<i64> {
+        let (limits, path) = (&written.limits, ["limits", "estimated_runtime"]);
+        let estimated = limits.estimated_runtime?;
+        self.length(&path, Some(estimated), "write how long the job takes on a machine that is never lost");
+        if limits.finish_by.is_none() && limits.within.is_none() {
+            self.refuse(&path, "it has no meaning without a deadline; write `finish_by` or `within` beside it");
+        }
+        if written.spot.enabled == Some(false) {
+            self.refuse(
+                &path,
+                "it lets the deadline decide between Spot and on-demand, and `spot.enabled` is false; leave it out",
+            );
+        }
+        if written.spot.fallback_to_on_demand_after.is_some() {
+            let problem = "`limits.estimated_runtime` lets the deadline decide this; leave one of them out";
+            self.refuse(&["spot", "fallback_to_on_demand_after"], problem);
+        }
+        let max = limits.max_runtime.unwrap_or(config.lifetime.max);
+        if estimated > max {
+            let max = duration::format_exact_duration(max);
+            self.refuse(&path, &format!("it is longer than `max_runtime`, {max}; write a longer `max_runtime`"));
+        }
+        Some(estimated.as_secs())
+    }
+
     fn finish_by(&mut self, limits: &written::RawLimits, now: Timestamp) -> Option<Timestamp> {
         let path = ["limits", "finish_by"];
         let text = limits.finish_by.as_deref()?;
@@ -313,6 +355,9 @@ impl SpecValidator<'_> {
             size_gb: checkpoint
                 .size_gb
                 .map(|size| self.some(&["checkpoint", "size_gb"], Some(size), size, [1, checks::CHECKPOINT_GB_MAX])),
+            total_steps: checkpoint.total_steps.map(|steps| {
+                self.some(&["checkpoint", "total_steps"], Some(steps), steps, [1, checks::TOTAL_STEPS_MAX])
+            }),
             include: checkpoint.include.clone(),
             exclude: checkpoint.exclude.clone(),
             signal: signal.to_owned(),

@@ -93,6 +93,7 @@ fn only_the_command_and_what_the_account_requires_are_mandatory() {
         spot: Some(SpotSpec { max_rate: None, fallback_to_on_demand_after_seconds: None }),
         max_runtime_seconds: 7 * 86_400,
         finish_by: None,
+        estimated_runtime_seconds: None,
         max_usd: None,
         bucket_region: Some("us-east-1".into()),
         checkpoint: None,
@@ -168,6 +169,7 @@ fn every_key_is_read() {
         every_seconds: 600,
         keep: 5,
         size_gb: Some(20),
+        total_steps: None,
         include: vec!["tokenizer".to_owned()],
         exclude: vec!["wandb".to_owned(), "**/*.csv".to_owned()],
         signal: "SIGUSR1".to_owned(),
@@ -190,7 +192,8 @@ fn a_section_of_checkpoints_has_defaults_of_its_own() {
     let of = |config: &str| read_by(config, &format!("{LEAST}[checkpoint]\n")).unwrap().terms.checkpoint.unwrap();
     let dir = "/var/curfew/checkpoints".to_owned();
     let (include, exclude, signal) = (Vec::new(), Vec::new(), "SIGTERM".to_owned());
-    let expect = CheckpointSpec { dir, every_seconds: 900, keep: 3, size_gb: None, include, exclude, signal };
+    let expect =
+        CheckpointSpec { dir, every_seconds: 900, keep: 3, size_gb: None, total_steps: None, include, exclude, signal };
     assert_eq!(of(""), expect);
     assert_eq!(of("[jobs]\ncheckpoint_keep = 7").keep, 7);
     assert_eq!(of("[jobs]\ncheckpoint_keep = 0").keep, 1);

@@ -59,6 +59,10 @@ pub(super) struct RawLimits {
     pub(super) max_runtime: Option<SignedDuration>,
     #[serde(deserialize_with = "some_moment")]
     pub(super) finish_by: Option<String>,
+    #[serde(deserialize_with = "some_duration")]
+    pub(super) within: Option<SignedDuration>,
+    #[serde(deserialize_with = "some_duration")]
+    pub(super) estimated_runtime: Option<SignedDuration>,
     pub(super) max_usd: Option<f64>,
 }
 
@@ -71,6 +75,7 @@ pub(super) struct RawCheckpoint {
     pub(super) every: Option<SignedDuration>,
     pub(super) keep: Option<u32>,
     pub(super) size_gb: Option<u32>,
+    pub(super) total_steps: Option<u64>,
     pub(super) include: Vec<String>,
     pub(super) exclude: Vec<String>,
     pub(super) signal: Option<String>,
@@ -97,8 +102,8 @@ fn every_key() -> Vec<String> {
         ("", &["name", "owner", "command", "setup", "tags", "env", "secrets"]),
         ("gpu.", &["count", "memory_gib_min", "types"]),
         ("spot.", &["enabled", "max_usd_per_hour", "fallback_to_on_demand_after"]),
-        ("limits.", &["max_runtime", "finish_by", "max_usd"]),
-        ("checkpoint.", &["dir", "every", "keep", "size_gb", "include", "exclude", "signal"]),
+        ("limits.", &["max_runtime", "finish_by", "within", "estimated_runtime", "max_usd"]),
+        ("checkpoint.", &["dir", "every", "keep", "size_gb", "total_steps", "include", "exclude", "signal"]),
         (
             "machine.",
             &[

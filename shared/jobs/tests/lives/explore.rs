@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 
 use jiff::Timestamp;
-use jobs::{ExitReason, HeadResult, JobResult, Lifecycle, Phase, Reconciliation};
+use jobs::{ExitReason, HeadResult, JobResult, Lifecycle, LossReason, Phase, Reconciliation};
 use stateright::{Model, Property};
 
 use crate::agent::{AgentAction, deeds};
 use crate::fair::COURSES;
-use crate::job::RUNTIME_MAX;
+use crate::job::{RUNTIME_MAX, submitted, with_deadline};
 use crate::run::{EffectOutcome, ObservationQuality, ReconcilerState, other_outcomes};
 use crate::time::{INVOCATION_MAX, advance, long_after, next_moment};
 use crate::world::{AgentState, BrokenInvariant, MachineEndReason, MachineLife, ModelMachine, ModelWorld};
@@ -31,6 +31,8 @@ pub(crate) struct ModelBounds {
     pub(crate) faults: u8,
     /// So often the clock moves on at most; after that nothing more becomes due.
     pub(crate) jumps: u8,
+    /// Whether a deadline decides between Spot and on-demand.
+    pub(crate) has_deadline: bool,
 }
 
 /// A fault of the world, or of the loop, put in on purpose: the properties must find it.
@@ -203,7 +205,8 @@ impl Model for JobModel {
     type Action = ModelAction;
 
     fn init_states(&self) -> Vec<ModelWorld> {
-        vec![ModelWorld::new(self.bounds.faults, self.bounds.jumps)]
+        let job = if self.bounds.has_deadline { with_deadline() } else { submitted() };
+        vec![ModelWorld::new(job, self.bounds.faults, self.bounds.jumps)]
     }
 
     fn actions(&self, world: &ModelWorld, actions: &mut Vec<ModelAction>) {
@@ -292,6 +295,11 @@ impl Model for JobModel {
             Property::sometimes("it succeeds", |_, world: &ModelWorld| ended(world) == Some(JobResult::Succeeded)),
             Property::sometimes("it is closed", |_, world: &ModelWorld| !world.active),
         ];
+        if self.bounds.has_deadline && self.bounds.jumps > 0 {
+            properties.push(Property::sometimes("its deadline takes it from Spot", |_, world: &ModelWorld| {
+                world.state.lost == Some(LossReason::Deadline)
+            }));
+        }
         properties.extend(BROKEN.map(|(name, condition)| Property::always(name, condition)));
         properties
     }

@@ -24,6 +24,25 @@ pub(crate) fn begin() -> Timestamp {
     Timestamp::constant(1_791_187_200, 0)
 }
 
+/// How long it takes where a deadline decides what it runs on, and when it is submitted so long before that.
+const ESTIMATED: SignedDuration = SignedDuration::from_mins(30);
+const DEADLINE_WITHIN: SignedDuration = SignedDuration::from_mins(150);
+
+/// From then on the time left covers no loss: the work, 10 minutes to start, 5 until a decision, 5 to end in order.
+pub(crate) fn leaves_spot_at() -> Timestamp {
+    begin() + DEADLINE_WITHIN - ESTIMATED - SignedDuration::from_mins(20)
+}
+
+pub(crate) fn with_deadline() -> Job {
+    let job = submitted();
+    let terms = JobTerms {
+        estimated_runtime_seconds: Some(ESTIMATED.as_secs()),
+        finish_by: Some(begin() + DEADLINE_WITHIN),
+        ..job.terms
+    };
+    Job::submitted(job.job, None, terms, begin())
+}
+
 pub(crate) fn submitted() -> Job {
     let name = JobName::read("llama").unwrap();
     let terms = JobTerms {
@@ -32,6 +51,7 @@ pub(crate) fn submitted() -> Job {
         spot: Some(SpotSpec { max_rate: None, fallback_to_on_demand_after_seconds: None }),
         max_runtime_seconds: RUNTIME_MAX.as_secs(),
         finish_by: Some(begin() + FINISH_WITHIN),
+        estimated_runtime_seconds: None,
         max_usd: None,
         bucket_region: None,
         checkpoint: Some(CheckpointSpec {
@@ -39,6 +59,7 @@ pub(crate) fn submitted() -> Job {
             every_seconds: 900,
             keep: 3,
             size_gb: None,
+            total_steps: None,
             include: Vec::new(),
             exclude: Vec::new(),
             signal: "SIGTERM".to_owned(),

@@ -15,7 +15,7 @@
 //! machines taken back with and without a warning, or ended by EC2 before they run, hanging agents, agents that give up, timers that do not
 //! ring, people who terminate, stop and cancel; `CURFEW_MODE` that changes; a clock that moves to the next deadline, or over hours in which nobody reconciles.
 //!
-//! Bounds: one job of two hours in six, two pools under one quota, three attempts without progress. [`ModelBounds`] says how much goes wrong in one
+//! Bounds: one job of two hours in six, or of an estimated half hour in two and a half whose deadline decides what it runs on; two pools under one quota, three attempts without progress. [`ModelBounds`] says how much goes wrong in one
 //! life, and how often the clock moves on. Everything else is without bound, and the states are still finite.
 //!
 //! Assumed of EC2: one client token is one instance (for 24 hours; a refusal is not remembered, so the same token may succeed
@@ -54,7 +54,15 @@ const THREADS: usize = 2;
 
 /// Explores all that can happen, and expects that nothing of it breaks a property.
 fn explore(reconcilers: usize, faults: u8, jumps: u8) {
-    let bounds = ModelBounds { reconcilers, faults, jumps };
+    explore_within(ModelBounds { reconcilers, faults, jumps, has_deadline: false });
+}
+
+/// The same of a job whose deadline decides what it runs on.
+fn explore_deadline(reconcilers: usize, faults: u8, jumps: u8) {
+    explore_within(ModelBounds { reconcilers, faults, jumps, has_deadline: true });
+}
+
+fn explore_within(bounds: ModelBounds) {
     let begun = Instant::now();
     let checker = JobModel::new(bounds, None).checker().threads(THREADS).finish_when(HasDiscoveries::AnyFailures);
     // Depth first: what is still to be explored is little.
@@ -78,7 +86,8 @@ fn explore(reconcilers: usize, faults: u8, jumps: u8) {
 
 /// Explores a world with a fault in it, and expects that what is broken first is that property.
 fn finds(planted: PlantedFault, expect: &str) {
-    let explored = JobModel::new(ModelBounds { reconcilers: 2, faults: 1, jumps: 0 }, Some(planted));
+    let explored =
+        JobModel::new(ModelBounds { reconcilers: 2, faults: 1, jumps: 0, has_deadline: false }, Some(planted));
     let checker = explored.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     let states = checker.unique_state_count();
     let found = checker.discoveries();
@@ -120,6 +129,17 @@ fn two_reconcilers_one_fault() {
 #[test]
 fn two_reconcilers_while_time_passes() {
     explore(2, 0, 1);
+}
+
+#[test]
+fn two_reconcilers_with_a_deadline_while_time_passes() {
+    explore_deadline(2, 0, 1);
+}
+
+#[test]
+#[ignore = "explored optimised: make simulate-model"]
+fn simulate_one_reconciler_with_a_deadline_one_fault_while_time_passes() {
+    explore_deadline(1, 1, 1);
 }
 
 #[test]

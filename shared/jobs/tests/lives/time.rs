@@ -3,6 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use jobs::{AGENT_ENDS_BEFORE, EXPIRES_AFTER, FIRST_HEARTBEAT_AFTER, HEARTBEAT_EVERY, Phase, SILENT_AFTER, WARNING};
 
+use crate::job::leaves_spot_at;
 use crate::world::{AgentState, MachineEndReason, MachineLife, ModelMachine, ModelWorld};
 
 /// Whoever waits for a moment looks at most a minute later: the schedule is every minute.
@@ -24,6 +25,7 @@ pub(crate) fn next_moment(world: &ModelWorld) -> Option<Timestamp> {
         Phase::Ended(ended) if !ended.closed => moments.push(ended.at + AFTER_END),
         Phase::Ended(_) | Phase::Submitted | Phase::Reserving | Phase::Launching(_) | Phase::Running(_) => {}
     }
+    moments.extend(world.state.deadline.as_ref().map(|_| leaves_spot_at()));
     for machine in &world.machines {
         moments.extend(of_machine(machine));
     }

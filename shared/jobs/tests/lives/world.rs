@@ -257,10 +257,10 @@ impl ModelMachine {
 }
 
 impl ModelWorld {
-    pub(crate) fn new(faults: u8, jumps: u8) -> Self {
+    pub(crate) fn new(job: Job, faults: u8, jumps: u8) -> Self {
         Self {
             now: job::begin(),
-            state: SharedValue::new(job::submitted()),
+            state: SharedValue::new(job),
             head: None,
             cancelled: false,
             active: true,

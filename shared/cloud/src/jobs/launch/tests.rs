@@ -49,6 +49,7 @@ fn terms(machine: MachineSpec) -> JobTerms {
         spot: None,
         max_runtime_seconds: 3600,
         finish_by: None,
+        estimated_runtime_seconds: None,
         max_usd: None,
         bucket_region: None,
         checkpoint: None,

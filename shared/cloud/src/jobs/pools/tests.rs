@@ -78,6 +78,7 @@ fn terms(types: &[&str], machine: MachineSpec) -> JobTerms {
         spot: None,
         max_runtime_seconds: 3600,
         finish_by: None,
+        estimated_runtime_seconds: None,
         max_usd: None,
         bucket_region: None,
         checkpoint: None,

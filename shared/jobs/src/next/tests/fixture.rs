@@ -23,6 +23,7 @@ pub(crate) fn terms() -> JobTerms {
         spot: Some(SpotSpec { max_rate: None, fallback_to_on_demand_after_seconds: Some(2 * HOUR) }),
         max_runtime_seconds: 8 * HOUR,
         finish_by: None,
+        estimated_runtime_seconds: None,
         max_usd: None,
         bucket_region: None,
         checkpoint: Some(CheckpointSpec {
@@ -30,6 +31,7 @@ pub(crate) fn terms() -> JobTerms {
             every_seconds: 900,
             keep: 3,
             size_gb: None,
+            total_steps: None,
             include: Vec::new(),
             exclude: Vec::new(),
             signal: "SIGTERM".to_owned(),

@@ -134,6 +134,7 @@ fn any_facts() -> impl Strategy<Value = JobFacts> {
                 previous_attempt,
                 head,
                 heartbeat,
+                command_runs: heartbeat.flatten().is_some(),
                 exit,
                 cancel,
                 answer,

@@ -197,6 +197,45 @@ fn a_moment_has_an_offset_and_is_to_come() {
 }
 
 #[test]
+fn a_deadline_decides_only_with_all_that_it_needs() {
+    let terms = |rest: &str| read(&format!("{LEAST}{rest}")).terms;
+    let decides = terms("[limits]\nwithin = \"52h\"\nestimated_runtime = \"48h\"\n[checkpoint]\ntotal_steps = 1000");
+    assert!(decides.deadline_decides() && !terms("[limits]\nwithin = \"52h\"").deadline_decides());
+    assert_eq!(decides.finish_by.map(|at| at.to_string()).as_deref(), Some("2026-11-24T09:00:00Z"));
+    assert_eq!(decides.checkpoint.and_then(|checkpoint| checkpoint.total_steps), Some(1_000));
+    let check = |rest: &str, expect: &str| check_by("", &format!("owner = \"a\"\ncommand = \"x\"\n{rest}"), &[expect]);
+    check(
+        "limits.within = \"14m\"",
+        "3 limits.within: 14m is too short; a machine has to boot first: write 15m or more",
+    );
+    check(
+        "[limits]\nwithin = \"1h\"\nfinish_by = 2026-12-24T18:00:00Z",
+        "4 limits.within: `finish_by` says the same in another way; leave one of them out",
+    );
+    check(
+        "limits.estimated_runtime = \"1h\"",
+        "3 limits.estimated_runtime: it has no meaning without a deadline; write `finish_by` or `within` beside it",
+    );
+    let within = "limits.within = \"52h\"\nlimits.estimated_runtime = ";
+    check(
+        &format!("{within}\"48h\"\nspot.enabled = false"),
+        "4 limits.estimated_runtime: it lets the deadline decide between Spot and on-demand, and `spot.enabled` is false; leave it out",
+    );
+    check(
+        &format!("{within}\"48h\"\nspot.fallback_to_on_demand_after = \"2h\""),
+        "5 spot.fallback_to_on_demand_after: `limits.estimated_runtime` lets the deadline decide this; leave one of them out",
+    );
+    check(
+        &format!("{within}\"8d\""),
+        "4 limits.estimated_runtime: it is longer than `max_runtime`, 7d; write a longer `max_runtime`",
+    );
+    check(
+        &format!("{within}\"0s\""),
+        "4 limits.estimated_runtime: 0s is too short; write how long the job takes on a machine that is never lost",
+    );
+}
+
+#[test]
 fn a_directory_is_absolute() {
     for (dir, words) in [
         ("ckpt", "is not an absolute path"),

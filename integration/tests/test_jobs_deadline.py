@@ -1,0 +1,73 @@
+"""A job with an estimate and a deadline: on Spot while there is time, and on demand when the deadline asks for it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import moved_clock
+import pytest
+
+from command import curfew
+from jobs import SPEC, JobAccount
+from reaping import ago, moment, now
+
+pytestmark = pytest.mark.skipif(not moved_clock.IS_HERE, reason="a process's clock is moved on Linux alone")
+
+WITHIN = timedelta(hours=4)
+SPEC_WITH_DEADLINE = SPEC.replace('max_runtime = "8h"', 'max_runtime = "8h"\nwithin = "4h"\nestimated_runtime = "1h"')
+# 10 minutes to start on demand, 5 until a decision, 5 to end in order; and on Spot 10 to start, 15 until a checkpoint and 5 until it is seen.
+SET_ASIDE = timedelta(hours=1, minutes=50)
+
+
+@pytest.fixture
+def begun(jobs: JobAccount) -> datetime:
+    jobs.aws.set_spot_price("g5.xlarge", {"us-east-1a": 0.3, "us-east-1b": 0.31}, since=ago(minutes=5))
+    return now()
+
+
+def lifecycle(jobs: JobAccount) -> str:
+    return jobs.job().phase["lifecycle"]
+
+
+def test_it_waits_for_spot_and_is_launched_on_demand_at_the_last_moment(jobs: JobAccount, begun: datetime) -> None:
+    jobs.aws.set_capacity(0, lifecycle="spot")
+    jobs.submit(text=SPEC_WITH_DEADLINE)
+    run = jobs.tick_at(begun)
+    job = jobs.job()
+    assert job.state == "waiting" and "Spot capacity may return and the deadline leaves time to wait" in job.phase["said"], job.phase
+    assert "the deadline lets it wait until" in run.messages[0]["message"]
+    last = begun + WITHIN - SET_ASIDE
+    for moment_ in (begun + timedelta(minutes=20), last - timedelta(minutes=2)):
+        jobs.tick_at(moment_)
+        assert job.state == "waiting" and jobs.ever_launched() == [], job.phase
+    jobs.tick_at(last + timedelta(minutes=2))
+    assert job.state == "running" and lifecycle(jobs) == "on-demand", job.phase
+    assert moment(job.phase["ends_at"]) - begun <= WITHIN + timedelta(seconds=5)
+    assert job.document["deadline"]["decision"] == {"capacity": "on_demand", "reason": "no_time_to_lose"}
+    out = curfew(jobs.environment(), "jobs").out
+    assert "the deadline leaves no time for another restart; it has " in out, out
+
+
+def test_it_leaves_spot_where_no_checkpoint_comes_in_time(jobs: JobAccount, begun: datetime) -> None:
+    jobs.submit(text=SPEC_WITH_DEADLINE)
+    jobs.tick_at(begun)
+    job = jobs.job()
+    spot = job.machine
+    assert lifecycle(jobs) == "spot"
+    for minutes in (3, 150, 170):
+        assert job.machine == spot
+        at = begun + timedelta(minutes=minutes)
+        job.beats(1, at)
+        run = jobs.tick_at(at)
+    assert lifecycle(jobs) == "on-demand" and jobs.machines() == [job.machine] and job.attempt == 2
+    assert [step["action"] for step in run.steps] == ["terminate", "notify", "launch"], run.steps
+    assert "leaves no time for another loss" in run.messages[0]["message"]
+
+
+def test_a_deadline_that_cannot_be_met_is_held_with_how_much_is_missing(jobs: JobAccount, begun: datetime) -> None:
+    jobs.submit(text=SPEC_WITH_DEADLINE.replace('"4h"', '"65m"'))
+    run = jobs.tick_at(begun)
+    phase = jobs.job().phase
+    assert (phase["state"], phase["by"]) == ("held", "deadline") and "which is 10m" in phase["why"], phase
+    assert "Cancel it, and submit it with a later deadline" in run.messages[0]["message"]
+    assert jobs.ever_launched() == [] and jobs.tick_at(begun + timedelta(minutes=6)).messages == []
