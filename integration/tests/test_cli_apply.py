@@ -95,9 +95,9 @@ def test_what_changed_since_is_left_alone(account: Account) -> None:
     changed = {busy, protected, kept, observed, off, plain}
     assert outcomes == {gpu: "changed" for gpu in changed} | {gone: "already-gone", last: "done"}
     reasons = {step["resource"]: step["error"] for step in said.json()["steps"]}
-    assert "spared: protected" in reasons[protected] and "spared: kept" in reasons[kept]
-    assert "only observed" in reasons[observed] and "(idle) holds no longer" in reasons[off]
-    assert "(idle) holds no longer" in reasons[busy]
+    assert "skipped now: protected" in reasons[protected] and "skipped now: kept" in reasons[kept]
+    assert "observe mode now" in reasons[observed] and "(idle) is called off" in reasons[off]
+    assert "(idle) is called off" in reasons[busy]
     assert touched(account) == {last}
     assert {account.state(gpu) for gpu in changed} == {"running"}
 

@@ -49,7 +49,7 @@ def test_what_changed_since_is_left_alone(storage: VolumeAccount) -> None:
     changed = {attached, unsafe, pending, used, protected}
     assert outcomes == {volume: "changed" for volume in changed} | {last: "done"}, said
     reasons = {step["resource"]: step["error"] for step in said.json()["steps"]}
-    assert "no whole snapshot" in reasons[unsafe] and "not whole yet" in reasons[pending]
+    assert "no complete snapshot" in reasons[unsafe] and "not complete yet" in reasons[pending]
     assert touched(storage) - {storage.snapshot(last)} == {last}
     assert all(storage.exists(volume) for volume in changed)
 

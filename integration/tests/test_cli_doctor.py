@@ -68,7 +68,7 @@ def test_each_illness_is_found_once(stack: Deployment) -> None:
     instances, volumes, budgets = findings(said, "runs")
     assert {one["severity"] for one in (instances, volumes, budgets)} == {"problem"}
     assert instances["found"] == "its last run was 20m ago, and it should run every 5m"
-    assert "curfew-reap-instances" in instances["remedy"] and "no record of a run" in volumes["found"]
+    assert "curfew-reap-instances" in instances["remedy"] and "has left a record" in volumes["found"]
     [alarm], [unconfirmed], [refused] = (findings(said, check) for check in ("alarms", "subscriptions", "configuration"))
     assert (alarm["severity"], alarm["remedy"]) == ("problem", "Read the queue.")
     assert (unconfirmed["severity"], unconfirmed["where"]) == ("warning", "ada@example.com")
@@ -81,7 +81,7 @@ def test_each_illness_is_found_once(stack: Deployment) -> None:
     tags = {one["where"].split(" ")[1]: one for one in findings(said, "tags")}
     assert tags.keys() == {copied, half, group, silent, snapshot}, tags
     assert tags[half]["remedy"] == f"aws ec2 delete-tags --region {EUROPE} --resources {half} --tags Key=curfew:marked"
-    assert "no such active job" in tags[silent]["found"] and volume in tags[snapshot]["found"]
+    assert "which is not an active job" in tags[silent]["found"] and volume in tags[snapshot]["found"]
 
     shown = curfew(stack.environment(CURFEW_MODE="enforce"), "doctor").out
     assert shown.count("install the CloudWatch agent") == 1, "a remedy that several findings share is said once"

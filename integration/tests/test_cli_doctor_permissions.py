@@ -33,7 +33,7 @@ def test_a_role_that_may_stop_what_nobody_marked_is_a_problem(stack: Deployment)
     finding = the_only(doctor(stack), "permissions")
     assert finding["severity"] == "problem"
     assert finding["where"] == f"reap-instances (role {stack.role('reap-instances')})"
-    assert finding["found"].startswith("it may do ec2:StopInstances on an instance without any tag, and must not")
+    assert finding["found"].startswith("it may call ec2:StopInstances on an instance without any tag, and must not")
     assert "deploy the stack again" in finding["remedy"]
 
 

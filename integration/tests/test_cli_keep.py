@@ -31,7 +31,7 @@ def test_what_is_kept_is_spared_and_what_is_released_taken_up(account: Account) 
     assert "(idle: stop at" in answer.out and "is off" in answer.out and f"curfew release {gpu}" in answer.err
     assert account.tick().skipped == {"kept": 1} and account.state(gpu) == "running"
     answer = said(account, "release", gpu).fine()
-    assert "may be carried out by the next run" in answer.out
+    assert "is due in the next run" in answer.out
     assert "curfew:keep-until" not in account.aws.tags(gpu)
     assert account.tick().said(gpu) == ("stop", "idle", "done")
 

@@ -82,7 +82,7 @@ def test_what_is_terminated_is_gone_and_the_trail_says_who_did_it(account: Accou
     answer = undo(account, gpu, by_others)
     assert answer.code == 1
     assert f"that was the run {run.response['run']} of reap-instances" in answer.err
-    assert f"{by_others} (us-east-1): it is terminated, and nothing brings it back; by the audit trail, Curfew" in answer.err
+    assert f"{by_others} (us-east-1): it is terminated, which cannot be undone; by the audit trail, Curfew" in answer.err
 
 
 def test_a_start_that_comes_to_nothing_is_told(account: Account) -> None:

@@ -1,7 +1,7 @@
 //! What `curfew doctor` finds: whether a deployment is alive and safe, each finding with its remedy.
 //!
-//! Each check is a function from what was looked up to findings. What could not be looked up is a finding too: nobody knows is
-//! never "fine".
+//! Each check is a function from what was looked up to findings. What could not be looked up is a finding too: unknown never counts as
+//! fine.
 
 pub mod alarms;
 pub mod configuration;
@@ -21,27 +21,26 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingSeverity {
-    /// Curfew does not do what it is there for, or could do what it must not.
+    /// Curfew does not work, or could do what it must not.
     Problem,
     /// Somebody should look at it.
     Warning,
-    /// It could not be looked at.
+    /// It could not be checked.
     Unknown,
-    /// Good to know; nothing has to be done.
+    /// For information.
     Note,
 }
 
-/// One thing that was found, or that could not be looked at.
+/// One thing that was found, or that could not be checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DoctorFinding {
-    /// How bad it is.
     pub severity: FindingSeverity,
     /// A region, a function, a resource, or what else it is about.
     #[serde(rename = "where")]
     pub at: String,
-    /// What was found, in words.
+    /// For people.
     pub found: String,
-    /// What to do about it, in words or as a command.
+    /// What to do about it: a sentence or a command.
     pub remedy: String,
 }
 
@@ -50,52 +49,46 @@ impl DoctorFinding {
         Self { severity, at: at.to_string(), found: found.into(), remedy: remedy.into() }
     }
 
-    /// Curfew does not do what it is there for, or could do what it must not.
     pub fn problem(at: impl ToString, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(FindingSeverity::Problem, at, found, remedy)
     }
 
-    /// Somebody should look at it.
     pub fn warning(at: impl ToString, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(FindingSeverity::Warning, at, found, remedy)
     }
 
-    /// It could not be looked at.
     pub fn unknown(at: impl ToString, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(FindingSeverity::Unknown, at, found, remedy)
     }
 
-    /// Good to know.
     pub fn note(at: impl ToString, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(FindingSeverity::Note, at, found, remedy)
     }
 }
 
-/// What one check says, in one word.
+/// The result of one check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckState {
-    /// All of it was looked at, and nothing has to be done.
+    /// Everything was checked, and nothing has to be done.
     Ok,
     /// There is a problem or a warning.
     Finding,
-    /// What was looked at is fine, and something could not be looked at.
+    /// What was checked is fine, and something could not be checked.
     Unknown,
 }
 
-/// One check, made.
+/// One check with its findings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckResult {
     /// Its name, such as `runs`.
     pub check: &'static str,
-    /// In one word.
     pub state: CheckState,
     /// The worst first.
     pub findings: Vec<DoctorFinding>,
 }
 
 impl CheckResult {
-    /// With these findings.
     #[must_use]
     pub fn new(check: &'static str, mut findings: Vec<DoctorFinding>) -> Self {
         findings.sort_by_key(|finding| finding.severity);
@@ -108,7 +101,7 @@ impl CheckResult {
     }
 }
 
-/// What all checks say together: nobody knows only where no check could be made.
+/// The result of all checks together: unknown only if no check could be made.
 #[must_use]
 pub fn verdict(checks: &[CheckResult]) -> CheckState {
     if checks.iter().all(|one| one.state == CheckState::Ok) {
@@ -120,7 +113,7 @@ pub fn verdict(checks: &[CheckResult]) -> CheckState {
     }
 }
 
-/// As many of these as are shown, and how many more there are.
+/// The first `max` findings, and how many more there are.
 fn at_most(max: usize, mut findings: Vec<DoctorFinding>, of_what: &str) -> Vec<DoctorFinding> {
     findings.sort_by_key(|finding| finding.severity);
     let more = findings.len().saturating_sub(max);
@@ -130,7 +123,7 @@ fn at_most(max: usize, mut findings: Vec<DoctorFinding>, of_what: &str) -> Vec<D
     let rest = findings.split_off(max);
     let worst = rest.first().map_or(FindingSeverity::Note, |finding| finding.severity);
     let found = format!("and {more} more {of_what}");
-    findings.push(DoctorFinding::new(worst, "", found, "mend these first, then ask again"));
+    findings.push(DoctorFinding::new(worst, "", found, "fix these first, then run the check again"));
     findings
 }
 

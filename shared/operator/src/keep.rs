@@ -1,5 +1,4 @@
-//! What people say of one resource at the command line, in the vocabulary of its tags: keep it until then, protect it, or
-//! take that back.
+//! What `curfew keep`, `protect` and `release` change on the tags of one resource.
 
 use jiff::Timestamp;
 use model::curfew_tags::{
@@ -13,20 +12,19 @@ use model::mark::{Mark, whole_second};
 use model::observation::ObservedResource;
 use model::volume::VolumeState;
 
-/// Until when something is kept.
+/// Until when a resource is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeepUntil {
-    /// The moment.
     pub at: Timestamp,
-    /// The value of `curfew:keep-until` that is read as that moment.
+    /// The value for `curfew:keep-until`.
     pub value: String,
 }
 
 impl KeepUntil {
-    /// Reads how long something is to be kept: for a duration from `now` on, or until what the tag may say.
+    /// Reads a duration from `now` on, or any value that the tag may have.
     ///
     /// # Errors
-    /// Where the text is none of these, or the moment is over.
+    /// If the text is neither, or the time is in the past.
     pub fn read(text: &str, now: Timestamp) -> Result<Self, InvalidValue> {
         let until = match duration::parse(text) {
             Ok(duration) => {
@@ -38,66 +36,64 @@ impl KeepUntil {
         if until.at > now {
             Ok(until)
         } else {
-            Err(InvalidValue::new(format!("`{text}` is over: that was {}", until.at)))
+            Err(InvalidValue::new(format!("`{text}` is in the past: {}", until.at)))
         }
     }
 }
 
 fn unreadable(text: &str) -> InvalidValue {
     InvalidValue::new(format!(
-        "`{text}` does not say for how long: write a duration such as `3d` or `12h`, or {KEEP_UNTIL_FORMS}"
+        "`{text}` is not a duration or a date: write a duration such as `3d` or `12h`, or {KEEP_UNTIL_FORMS}"
     ))
 }
 
-/// What is said of a resource.
+/// What a person asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeepRequest<'a> {
-    /// It is kept until then.
+    /// Exempt it until then.
     Keep(&'a KeepUntil),
-    /// It is never touched.
+    /// Exempt it for good.
     Protect,
-    /// What of it was said before is taken back.
+    /// End the exemption.
     Release {
-        /// That it is kept.
+        /// By `curfew:keep-until`.
         keep: bool,
-        /// That it is protected.
+        /// By `curfew:protected`.
         protected: bool,
     },
 }
 
-/// Why nothing is said of a resource.
+/// Why a resource cannot be tagged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeepRefusal {
-    /// It is not there, or not for long: how it is.
+    /// It is deleted or terminated, or is about to be.
     #[error("it is {0}")]
     Gone(&'static str),
-    /// It has no room for a tag.
-    #[error("it carries {TAGS_MAX} tags, and EC2 allows no more: remove one that nobody needs")]
+    /// It has as many tags as EC2 allows.
+    #[error("it has {TAGS_MAX} tags, and EC2 allows no more: remove one")]
     TooManyTags,
-    /// Somebody else's snapshot.
-    #[error("Curfew did not make it, and touches no snapshot but its own: there is nothing to say")]
+    /// Curfew did not make the snapshot.
+    #[error("Curfew did not make this snapshot, and does not delete snapshots of others")]
     ForeignSnapshot,
 }
 
-/// What saying so changes on a resource, and what else its owner should know.
+/// The tags that change, and what else the owner should know.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TagChange {
-    /// The tag that is written.
     pub written: Option<(&'static str, String)>,
-    /// The tags that are removed.
     pub removed: Vec<&'static str>,
     /// For people.
     pub notes: Vec<String>,
 }
 
 impl TagChange {
-    /// Whether the resource says so already.
+    /// Whether the resource already has these tags.
     #[must_use]
     pub const fn is_nothing(&self) -> bool {
         self.written.is_none() && self.removed.is_empty()
     }
 
-    /// Whether these tags say so.
+    /// Whether the change is made in these tags.
     #[must_use]
     pub fn is_made_in(&self, tags: &Tags) -> bool {
         let is_written = self.written.as_ref().is_none_or(|(key, value)| tags.get(*key) == Some(value));
@@ -105,10 +101,10 @@ impl TagChange {
     }
 }
 
-/// What a word changes on a resource as it is at `now`.
+/// The change that a request makes to a resource at `now`.
 ///
 /// # Errors
-/// Why it cannot be said of it.
+/// Why the resource cannot be tagged.
 pub fn change(seen: &ObservedResource, word: KeepRequest<'_>, now: Timestamp) -> Result<TagChange, KeepRefusal> {
     is_there(seen)?;
     let tags = seen.tags();
@@ -163,11 +159,11 @@ fn keep(tags: &Tags, until: &KeepUntil) -> TagChange {
         before => {
             change.written = Some((KEEP_UNTIL, until.value.clone()));
             let longer = before.filter(|at| *at > until.at);
-            change.notes.extend(longer.map(|at| format!("until now it was to be kept until {at}, which is longer")));
+            change.notes.extend(longer.map(|at| format!("this is shorter than before: it was kept until {at}")));
         }
     }
     if tags.contains_key(PROTECTED) {
-        change.notes.push(format!("it carries {PROTECTED}, so it is left alone after that as well"));
+        change.notes.push(format!("it has {PROTECTED}, so Curfew skips it after that date too"));
     }
     change
 }
@@ -183,7 +179,7 @@ fn release(tags: &Tags, keep: bool, protected: bool) -> TagChange {
     TagChange { removed: removed.into_iter().map(|(key, _)| key).collect(), ..TagChange::default() }
 }
 
-/// Until when it is spared by what is said of it, once the change is made.
+/// Until when Curfew skips the resource, after the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Exemption {
     NotExempt,
@@ -205,7 +201,7 @@ fn exemption_after(tags: &Tags, change: &TagChange, now: Timestamp) -> Exemption
     }
 }
 
-/// What becomes of what was announced.
+/// What happens to an announced action.
 fn announced(seen: &ObservedResource, exemption: Exemption, now: Timestamp) -> Option<String> {
     let (id, since) = match seen {
         ObservedResource::Instance(instance) => (&instance.id, instance.launched_at),
@@ -216,28 +212,28 @@ fn announced(seen: &ObservedResource, exemption: Exemption, now: Timestamp) -> O
     let fresh = mark.entries.iter().filter(|(_, said)| mark.resource == *id && said.is_fresh(since, now));
     let (rule, said) = fresh.min_by_key(|(_, said)| said.deadline)?;
     let (ending, deadline) = (said.ending, said.deadline);
-    let end = format!("what was announced ({rule}: {ending} at {deadline})");
+    let announced = format!("the announced action ({rule}: {ending} at {deadline})");
     Some(match exemption {
-        Exemption::Always => format!("{end} is not carried out as long as it is protected"),
+        Exemption::Always => format!("{announced} is off as long as the resource is protected"),
         Exemption::Until(until) if until > deadline => {
-            format!("{end} is off; should it still be due after that, it is announced anew")
+            format!("{announced} is off; if it is due after that date, Curfew announces it again")
         }
-        Exemption::Until(_) => format!("{end} lies after that, and stands"),
+        Exemption::Until(_) => format!("{announced} is later, so it stands"),
         Exemption::NotExempt if deadline <= now => {
             format!(
-                "{end} may be carried out by the next run; keep it, or remove the tag {MARKED} to have it announced anew"
+                "{announced} is due in the next run; keep the resource, or remove the tag {MARKED} so that Curfew announces it again"
             )
         }
-        Exemption::NotExempt => format!("{end} stands"),
+        Exemption::NotExempt => format!("{announced} stands"),
     })
 }
 
-/// What is spared is not started either.
+/// Curfew does not start what it skips.
 fn not_started(seen: &ObservedResource, exemption: Exemption) -> Option<String> {
     let stopped = seen.instance().filter(|instance| instance.state == InstanceState::Stopped);
     let has_hours = stopped.is_some_and(|instance| instance.tags.contains_key(HOURS));
     (has_hours && exemption != Exemption::NotExempt)
-        .then(|| "it is stopped, and its hours do not start it in that time".to_owned())
+        .then(|| "it is stopped, and its hours do not start it while it is exempt".to_owned())
 }
 
 fn mistyped(seen: &ObservedResource) -> Option<String> {
@@ -249,13 +245,13 @@ fn mistyped(seen: &ObservedResource) -> Option<String> {
     let is_other = |tag: &UnreadableTag| tag.key != KEEP_UNTIL;
     let unreadable: Vec<UnreadableTag> = read.err()?.into_iter().filter(is_other).collect();
     let said = explain_unreadable(&unreadable);
-    (!unreadable.is_empty()).then(|| format!("{said}; until that is mended it is left alone whatever else it says"))
+    (!unreadable.is_empty()).then(|| format!("{said}; Curfew skips it until that is corrected"))
 }
 
-/// What a narrowed release leaves.
+/// The exemption that remains after a release of only one tag.
 fn remaining_exemption(word: KeepRequest<'_>, exemption: Exemption) -> Option<String> {
     match (word, exemption) {
-        (KeepRequest::Release { .. }, Exemption::Always) => Some(format!("it still carries {PROTECTED}")),
+        (KeepRequest::Release { .. }, Exemption::Always) => Some(format!("it still has {PROTECTED}")),
         (KeepRequest::Release { .. }, Exemption::Until(until)) => Some(format!("it is still kept until {until}")),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! What only people ask for: review, undo, keep, and what a doctor finds.
+//! The decisions behind commands of people: review, undo, keep and doctor.
 //!
 //! Pure: no I/O, no async, no clock, no environment. Time is an argument, and the same arguments give the same answer.
 

@@ -1,8 +1,8 @@
-//! What becomes of a list that a person has reviewed: each item is judged again, and carried out only if
+//! Reviews a list that a person approved: each item is judged again, and carried out only if
 //!
-//! - its region was looked at, and seen whole;
-//! - it is there, and has not ended by itself, or by an earlier try;
-//! - the plan that would be made now, limits aside, has an enforced step for it,
+//! - its region was observed completely;
+//! - the resource exists, and was not stopped or deleted since;
+//! - the present plan, without the limits, has an enforced step for it,
 //! - with the same action, for the same rule.
 //!
 //! Nothing that is not on the list is carried out.
@@ -63,12 +63,12 @@ fn judge<'a>(
         return Err(unchecked(gap));
     }
     if !looked {
-        return Err(changed(format!("{} is no longer enabled, or no longer one of the regions", item.region)));
+        return Err(changed(format!("{} is no longer enabled, or no longer in `regions`", item.region)));
     }
     let is_of = |target: &Target| target.region == item.region && target.resource == item.resource;
     let found = seen.iter().find(|one| is_same_resource(item, one));
     if found.is_some_and(|found| has_ended(item, found)) {
-        return Err(StepOutcome::with(OutcomeKind::AlreadyGone, "it has ended before"));
+        return Err(StepOutcome::with(OutcomeKind::AlreadyGone, "it was already stopped or deleted"));
     }
     if let Some(step) = plan.steps.iter().find(|step| is_of(&step.target)) {
         return if is_as_reviewed(item, step) { Ok(step) } else { Err(changed(describe_current_step(step))) };
@@ -77,7 +77,7 @@ fn judge<'a>(
         return Err(changed(reason(skipped)));
     }
     if found.is_some() {
-        return Err(changed("nothing is to be done about it now".to_owned()));
+        return Err(changed("nothing is due for it now".to_owned()));
     }
     match of_region().find(|gap| gap.kind.hides_resources()) {
         Some(half_seen) => Err(unchecked(half_seen)),
@@ -86,7 +86,7 @@ fn judge<'a>(
 }
 
 fn unchecked(gap: &Gap) -> StepOutcome {
-    let error = format!("not checked again, because {} failed: {}", gap.call, gap.error);
+    let error = format!("it could not be checked again, because {} failed: {}", gap.call, gap.error);
     StepOutcome::with(OutcomeKind::NotReached, error)
 }
 
@@ -128,28 +128,28 @@ fn describe_current_step(step: &Step) -> String {
     let rule = step.evidence.rule();
     let action = step.action.as_str();
     match (step.action.announcement(), &step.action) {
-        _ if step.mode == Mode::Observe => format!("now it is only observed: {action} for {rule}"),
+        _ if step.mode == Mode::Observe => format!("it is in observe mode now: {action} for {rule}"),
         (Some(Announcement::Notify), _) => {
             let why = step.notify_only.map(|why| format!(": {}", why.explain())).unwrap_or_default();
-            format!("now its owner is only told{why}")
+            format!("notify only now{why}")
         }
-        (Some(Announcement::Mark(_)), _) => format!("its end is not announced: now it would be marked ({rule})"),
-        (Some(Announcement::Unmark { .. }), _) => format!("what was announced ({rule}) holds no longer"),
+        (Some(Announcement::Mark(_)), _) => format!("the action is not announced; the next run would mark it ({rule})"),
+        (Some(Announcement::Unmark { .. }), _) => format!("the announced action ({rule}) is called off"),
         (None, Action::Volume(_, VolumeAction::Snapshot { .. })) => {
-            "it has no whole snapshot from which it could be restored".to_owned()
+            "it has no complete snapshot to restore it from".to_owned()
         }
-        _ => format!("now it is another end: {action} for {rule}"),
+        _ => format!("another action is due now: {action} for {rule}"),
     }
 }
 
 fn reason(skipped: &Skipped) -> String {
     match skipped.reason {
-        SkipReason::Marked => "its end is announced, and not due now".to_owned(),
-        SkipReason::SnapshotPending => "its snapshot is not whole yet".to_owned(),
+        SkipReason::Marked => "its action is announced, and is not due yet".to_owned(),
+        SkipReason::SnapshotPending => "its snapshot is not complete yet".to_owned(),
         because => {
             let name = serde_json::to_value(because).ok();
-            let name = name.as_ref().and_then(serde_json::Value::as_str).unwrap_or("spared");
-            format!("now it is spared: {name}")
+            let name = name.as_ref().and_then(serde_json::Value::as_str).unwrap_or("skipped");
+            format!("skipped now: {name}")
         }
     }
 }

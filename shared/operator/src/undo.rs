@@ -1,5 +1,5 @@
-//! What `curfew undo` does about one resource: start an instance that Curfew stopped, or make a volume again that it deleted.
-//! Nothing else is undone: what somebody else did, somebody wanted.
+//! What `curfew undo` does about one resource: start an instance that Curfew stopped, or restore a volume that it deleted. It undoes
+//! nothing that somebody else did.
 
 use billing::restoration::Restoration;
 use jiff::Timestamp;
@@ -17,11 +17,11 @@ use model::volume::{Snapshot, SnapshotState, Volume, VolumeState};
 /// Why there is nothing to undo, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NothingToUndo {
-    /// It is there, as Curfew never did anything to it, or as if.
+    /// Curfew has not stopped or deleted it.
     NeverChanged(String),
     /// It is gone for good.
     Gone(String),
-    /// Of a volume: Curfew has no snapshot of it. Whether it ever was, its id does not say.
+    /// Curfew has no snapshot of the volume, which may never have existed.
     NoSnapshot,
     /// Somebody else did it.
     NotByCurfew(String),
@@ -38,16 +38,16 @@ pub fn stop_to_undo(instance: &Instance) -> Result<StoppedTag, NothingToUndo> {
             Err(NothingToUndo::NeverChanged(format!("it is not stopped{}", announced(id, instance.tags.get(MARKED)))))
         }
         InstanceState::Stopping => {
-            Err(NothingToUndo::NeverChanged("it is still stopping: undo it in a minute".to_owned()))
+            Err(NothingToUndo::NeverChanged("it is still stopping: try again in a minute".to_owned()))
         }
         InstanceState::Terminated | InstanceState::ShuttingDown => {
-            Err(NothingToUndo::Gone("it is terminated, and nothing brings it back".to_owned()))
+            Err(NothingToUndo::Gone("it is terminated, which cannot be undone".to_owned()))
         }
-        InstanceState::Unknown => Err(NothingToUndo::NeverChanged("EC2 does not say what state it is in".to_owned())),
+        InstanceState::Unknown => Err(NothingToUndo::NeverChanged("EC2 does not report its state".to_owned())),
         InstanceState::Stopped => stopped_by_curfew(instance).ok_or_else(|| {
             let reason = instance.state_reason.as_deref().map(|code| format!(" (EC2 says {code})")).unwrap_or_default();
             NothingToUndo::NotByCurfew(format!(
-                "Curfew did not stop it{reason}; whoever needs it starts it: aws ec2 start-instances --region {region} \
+                "Curfew did not stop it{reason}; start it yourself if you need it: aws ec2 start-instances --region {region} \
                  --instance-ids {id}"
             ))
         }),
@@ -67,7 +67,7 @@ pub fn volume_without_undo(volume: &Volume) -> Option<NothingToUndo> {
         VolumeState::Deleting | VolumeState::Deleted => None,
         _ => {
             let announced = announced(&volume.id, volume.tags.get(MARKED));
-            Some(NothingToUndo::NeverChanged(format!("it was not deleted: nothing to undo{announced}")))
+            Some(NothingToUndo::NeverChanged(format!("it was not deleted, so there is nothing to undo{announced}")))
         }
     }
 }
@@ -76,13 +76,13 @@ fn announced(id: &ResourceId, mark: Option<&String>) -> String {
     let mark = mark.and_then(|mark| mark.parse::<Mark>().ok()).filter(|mark| mark.resource == *id);
     match mark.and_then(|mark| mark.entries.into_values().min_by_key(|said| said.deadline)) {
         Some(said) => {
-            format!("; its end is only announced ({} at {}): curfew keep {id} 7d", said.ending, said.deadline)
+            format!("; an action is announced ({} at {}). Keep it: curfew keep {id} 7d", said.ending, said.deadline)
         }
         None => String::new(),
     }
 }
 
-/// From what a volume that is gone can be made again: the newest of Curfew's snapshots of it that is whole.
+/// The restoration of a deleted volume from the newest complete snapshot that Curfew made of it.
 ///
 /// # Errors
 /// Why it cannot.
@@ -95,7 +95,7 @@ pub fn restoration_of_deleted(
     let Some(newest) = whole.max_by_key(|snapshot| snapshot.started_at) else {
         return Err(match of_it().find(|snapshot| snapshot.state == SnapshotState::Pending) {
             Some(pending) => {
-                NothingToUndo::NeverChanged(format!("its snapshot {} is not whole yet: undo it once it is", pending.id))
+                NothingToUndo::NeverChanged(format!("its snapshot {} is not complete yet: try again later", pending.id))
             }
             None => NothingToUndo::NoSnapshot,
         });
@@ -103,7 +103,7 @@ pub fn restoration_of_deleted(
     let deleted_at = newest.tags.get(DELETED_AT).and_then(|at| moment::read(at));
     let restoration = Restoration::of_snapshot(newest).ok_or_else(|| {
         NothingToUndo::Gone(format!(
-            "its snapshot {} ({}, {} GiB) is there, but somebody changed the tag that says what it was: aws ec2 create-volume \
+            "its snapshot {} ({}, {} GiB) exists, but somebody changed the tag that describes the volume. Create one: aws ec2 create-volume \
              --region {} --snapshot-id {} --availability-zone ZONE",
             newest.id, newest.region, newest.size_gib, newest.region, newest.id
         ))
@@ -126,33 +126,35 @@ pub fn restored_already<'a>(restoration: &Restoration, made_of_it: &'a [Volume])
 pub fn describe_next_action(instance: &Instance, stopped: &StoppedTag, now: Timestamp) -> String {
     let id = &instance.id;
     if instance.tags.contains_key(PROTECTED) {
-        return format!("it carries {PROTECTED}: Curfew leaves it alone");
+        return format!("it has {PROTECTED}: Curfew skips it");
     }
     if let Some(until) = kept_until(&instance.tags).filter(|until| *until > now) {
-        return format!("it is kept until {until}: Curfew leaves it alone until then");
+        return format!("it is kept until {until}: Curfew skips it until then");
     }
     let Ok(says) = CurfewTags::read(instance) else {
-        return "one of its tags cannot be read: Curfew leaves it alone until that is mended".to_owned();
+        return "one of its tags cannot be read: Curfew skips it until that is corrected".to_owned();
     };
     let keep = format!("curfew keep {id} 1d");
     if let Some(at) = says.expires_at.filter(|at| *at <= now) {
         return format!(
-            "its {EXPIRES_AT} ({at}) is over, and Curfew leaves it alone until that is mended: write a new one, or remove it"
+            "its {EXPIRES_AT} ({at}) has passed, so Curfew skips it until that is corrected: set a new time, or remove the tag"
         );
     }
     match says.hours.map(|hours| hours.position(now)) {
         Some(HoursPosition::Inside { until: Some(end), .. }) => {
-            return format!("its hours end at {end}, and Curfew stops it then; to keep it longer: {keep}");
+            return format!("its hours end at {end}, and Curfew stops it then. Keep it longer: {keep}");
         }
         Some(HoursPosition::Outside { until: Some(start), .. }) => {
-            return format!("it is left until the end of its next hours, which begin at {start}");
+            return format!("Curfew skips it until the end of its next hours, which begin at {start}");
         }
         _ => {}
     }
     match Rule::read(&stopped.rule) {
-        Some(Rule::Untagged) => format!("it is announced again as long as it lacks a required tag: set it, or {keep}"),
-        Some(Rule::Idle) => format!("it is judged anew, and announced again if it stays idle; to keep it: {keep}"),
-        _ => format!("it is judged anew; to keep it whatever is found: {keep}"),
+        Some(Rule::Untagged) => format!(
+            "Curfew announces the stop again as long as a required tag is missing. Set the tag, or keep it: {keep}"
+        ),
+        Some(Rule::Idle) => format!("Curfew announces the stop again if it stays idle. Keep it: {keep}"),
+        _ => format!("Curfew judges it again. Keep it: {keep}"),
     }
 }
 

@@ -48,7 +48,7 @@ impl List {
         let count = |role: &TeamRole| active.iter().filter(|job| job.team == role.team).count();
         let teams: Vec<ListedTeam> =
             roles.into_iter().map(|role| ListedTeam { unfinished_jobs: count(&role), role }).collect();
-        let ending = if teams.iter().any(|one| one.role.is_lacking()) {
+        let ending = if teams.iter().any(|one| one.role.is_missing()) {
             CommandStatus::Findings
         } else {
             CommandStatus::Success
@@ -91,7 +91,7 @@ fn show(TeamListOutput { teams, others, .. }: &TeamListOutput<'_>) {
     for other in others {
         screen::print_line(plain(&format!("{other}: an instance profile of no team that is known here")));
     }
-    let lacking = teams.iter().find(|one| one.role.is_lacking() && one.role.role.is_some());
+    let lacking = teams.iter().find(|one| one.role.is_missing() && one.role.role.is_some());
     if let Some(ListedTeam { role, .. }) = lacking {
         screen::progress(plain(&format!("Make it:  {}", model::team_role::create_team_command(&role.team))));
     }

@@ -1,4 +1,4 @@
-//! The alarms of the stack. **Well**, if and only if there are some, none is in alarm, and each tells somebody.
+//! The alarms of the stack. **OK** if and only if it has alarms, none is in alarm, and all have their actions enabled.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -48,7 +48,7 @@ pub fn is_of_stack(name: &str, stack: &str) -> bool {
 #[must_use]
 pub fn check(stack: &str, alarms: &[Alarm], now: Timestamp) -> Vec<DoctorFinding> {
     if alarms.is_empty() {
-        let found = "it has no alarms, so nobody would hear that Curfew stands still";
+        let found = "it has no alarms, so no one is notified if Curfew stops running";
         return vec![DoctorFinding::problem(format!("stack {stack}"), found, "deploy the stack again")];
     }
     alarms.iter().flat_map(|alarm| check_alarm(alarm, now)).collect()
@@ -57,7 +57,7 @@ pub fn check(stack: &str, alarms: &[Alarm], now: Timestamp) -> Vec<DoctorFinding
 fn check_alarm(alarm: &Alarm, now: Timestamp) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     let since = alarm.since.map(|since| format!(" for {}", ago(now, since))).unwrap_or_default();
-    let says = alarm.description.as_deref().unwrap_or("it does not say what it is about; look at its metric");
+    let says = alarm.description.as_deref().unwrap_or("it has no description; look at its metric");
     match alarm.state {
         AlarmState::Fine => {}
         AlarmState::Alarm => findings.push(DoctorFinding::problem(&alarm.name, format!("it is in alarm{since}"), says)),
@@ -69,7 +69,7 @@ fn check_alarm(alarm: &Alarm, now: Timestamp) -> Vec<DoctorFinding> {
     }
     if !alarm.actions_enabled {
         let remedy = format!("aws cloudwatch enable-alarm-actions --alarm-names {}", alarm.name);
-        findings.push(DoctorFinding::warning(&alarm.name, "its actions are disabled, so nobody hears of it", remedy));
+        findings.push(DoctorFinding::warning(&alarm.name, "its actions are disabled, so it notifies no one", remedy));
     }
     findings
 }

@@ -1,4 +1,4 @@
-//! The configuration: whether it is legal, and whether it says what the deployment allows.
+//! The configuration: whether it is valid, and whether it fits the mode of the deployment.
 
 use model::config::{Config, ConfigError, KEY};
 use model::mode::Mode;
@@ -8,14 +8,14 @@ use super::DoctorFinding;
 /// The check's name.
 pub const CHECK: &str = "configuration";
 
-/// A document that was refused: no run acts on anything.
+/// An invalid document: no run acts on anything.
 #[must_use]
 pub fn refused(error: &ConfigError) -> DoctorFinding {
     let found = format!("no run acts on anything, because the configuration is refused: {error}");
-    DoctorFinding::problem(KEY, found, "mend it; `curfew config check FILE` reads one before it is put there")
+    DoctorFinding::problem(KEY, found, "correct it; `curfew config check FILE` checks a file before you upload it")
 }
 
-/// Judges a legal one; `ceiling` is `CURFEW_MODE`, where it is known.
+/// Judges a valid one; `ceiling` is `CURFEW_MODE`, if known.
 #[must_use]
 pub fn check(config: &Config, ceiling: Option<Mode>) -> Vec<DoctorFinding> {
     let teams = config.teams.values().filter_map(|team| team.mode);
@@ -23,13 +23,13 @@ pub fn check(config: &Config, ceiling: Option<Mode>) -> Vec<DoctorFinding> {
     match ceiling {
         Some(Mode::Observe) if enforces => vec![DoctorFinding::note(
             KEY,
-            "it says enforce, and the deployment only observes: nothing is ended",
-            "deploy with Mode=enforce once what Curfew would do is what you want",
+            "it sets enforce mode, but the deployment only observes: Curfew stops and deletes nothing",
+            "deploy with Mode=enforce once Curfew would do what you want",
         )],
         Some(Mode::Enforce) if !enforces => vec![DoctorFinding::note(
             KEY,
-            "the deployment may enforce, and nothing here does: only what owners say by tags is ended",
-            "set mode = \"enforce\", for all or in the section of a team, once what Curfew would do is what you want",
+            "the deployment allows enforce mode, but the configuration sets it nowhere: Curfew carries out only scheduled actions",
+            "set mode = \"enforce\", for all or in the section of a team, once Curfew would do what you want",
         )],
         Some(_) | None => Vec::new(),
     }
@@ -58,7 +58,7 @@ mod tests {
         check("[teams.vision]\nmode = \"enforce\"", Some(Mode::Observe), "only observes");
         check("[untagged]\nmode = \"enforce\"", Some(Mode::Observe), "only observes");
         check("", Some(Mode::Observe), "");
-        check("", Some(Mode::Enforce), "only what owners say");
+        check("", Some(Mode::Enforce), "only scheduled actions");
     }
 
     #[test]

@@ -152,23 +152,24 @@ fn finding(
     at: String,
 ) -> DoctorFinding {
     let create = "create it once: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com";
-    let given_more = "somebody gave the role more than template.yaml does: take that away, or deploy the stack again";
+    let given_more =
+        "the role has more permissions than template.yaml gives it: remove them, or deploy the stack again";
     let (found, remedy) = match (allowed, expected) {
         (true, _) if *even_so => (
             format!("no policy denies {action} on {about}, so it may be allowed by mistake: {why}"),
-            "somebody took a denial from the role: deploy the stack again",
+            "a Deny was removed from the role: deploy the stack again",
         ),
         (true, ExpectedPermission::Enforcing) => {
-            (format!("it may do {action} on {about}, and must not: the deployment only observes"), given_more)
+            (format!("it may call {action} on {about}, and must not: the deployment only observes"), given_more)
         }
-        (true, _) => (format!("it may do {action} on {about}, and must not: {why}"), given_more),
+        (true, _) => (format!("it may call {action} on {about}, and must not: {why}"), given_more),
         (false, _) if *action == cases::CREATE_SPOT_ROLE => (
-            format!("the account has no role {SPOT_ROLE}, and this role may not create it: each Spot job is held"),
+            format!("the account has no role {SPOT_ROLE}, and this role may not create it: Spot jobs are held"),
             create,
         ),
         (false, _) => (
-            format!("it may not do {action} on {about}, and has to: {why}"),
-            "deploy the stack again; where that does not help, a permissions boundary or a policy of the organisation forbids it",
+            format!("it may not call {action} on {about}, and must: {why}"),
+            "deploy the stack again; if that does not help, a permissions boundary or a policy of the organisation denies it",
         ),
     };
     DoctorFinding::problem(at, found, remedy)
@@ -206,10 +207,10 @@ mod tests {
             ExpectedPermission::Always,
             Some(Mode::Observe),
             false,
-            "it may not do ec2:StopInstances on an instance, and has to",
+            "it may not call ec2:StopInstances on an instance, and must",
         );
         check(ExpectedPermission::Never, Some(Mode::Enforce), false, "");
-        check(ExpectedPermission::Never, None, true, "it may do ec2:StopInstances on an instance, and must not");
+        check(ExpectedPermission::Never, None, true, "it may call ec2:StopInstances on an instance, and must not");
     }
 
     #[test]
@@ -217,7 +218,7 @@ mod tests {
         check(ExpectedPermission::Enforcing, Some(Mode::Enforce), true, "");
         check(ExpectedPermission::Enforcing, Some(Mode::Enforce), false, "it may not");
         check(ExpectedPermission::Enforcing, Some(Mode::Observe), false, "");
-        check(ExpectedPermission::Enforcing, Some(Mode::Observe), true, "it may do");
+        check(ExpectedPermission::Enforcing, Some(Mode::Observe), true, "it may call");
         check(ExpectedPermission::Enforcing, None, true, "");
         check(ExpectedPermission::Enforcing, None, false, "");
     }

@@ -18,17 +18,14 @@ const NEARLY_PERCENT: f64 = 90.0;
 /// One quota of one region.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RegionQuota {
-    /// Where.
     pub region: Region,
-    /// Of what.
     pub family: InstanceFamily,
-    /// Bought how.
     pub market: PurchaseMarket,
     /// Service Quotas' code.
     pub code: &'static str,
-    /// The quota in vCPUs; `None` where AWS does not tell it.
+    /// The quota in vCPUs; `None` if AWS does not report it.
     pub vcpus: Option<f64>,
-    /// How many run.
+    /// The vCPUs that run.
     pub used_vcpus: u32,
 }
 
@@ -123,8 +120,8 @@ fn nearly_used_up(
             (format!("{} regions", several.len()), format!("{what} run: {}", each.join(", ")), "REGION")
         }
     };
-    let remedy = format!("end what is not needed, or {}", increase(region, code));
-    Some(DoctorFinding::warning(at, format!("{found}: a launch may be refused"), remedy))
+    let remedy = format!("stop what is not needed, or {}", increase(region, code));
+    Some(DoctorFinding::warning(at, format!("{found}: EC2 may refuse a launch"), remedy))
 }
 
 /// The families by region that are of interest to people: something may run there, or does.
@@ -174,8 +171,8 @@ mod tests {
         let all = ["us-east-1", "eu-west-1", "eu-west-2"].map(|region| of(region, "L-DB2E81BA")).concat();
         let [finding] = super::check(&all).try_into().unwrap();
         assert_eq!(finding.at, "3 regions");
-        let expect = "vCPUs of G and VT (on-demand) run: 4 of 4 in us-east-1, 4 of 4 in eu-west-1, 4 of 4 in eu-west-2: a \
-                      launch may be refused";
+        let expect = "vCPUs of G and VT (on-demand) run: 4 of 4 in us-east-1, 4 of 4 in eu-west-1, 4 of 4 in eu-west-2: EC2 \
+                      may refuse a launch";
         assert_eq!(finding.found, expect);
         assert!(finding.remedy.contains("--region REGION --service-code ec2 --quota-code L-DB2E81BA"), "{finding:?}");
         let [finding] = super::check(&of("eu-west-1", "L-DB2E81BA")).try_into().unwrap();

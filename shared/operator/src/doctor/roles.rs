@@ -1,5 +1,5 @@
-//! Which teams' machines have a role. **Lacking**, if and only if a team's machines would get a role of their own, and IAM has no instance
-//! profile of its name: then its jobs are held.
+//! Which teams' machines have a role. **Missing** if and only if a team's machines need a role of their own, and IAM has no instance
+//! profile of that name: then its jobs are held.
 
 use std::collections::BTreeSet;
 
@@ -22,20 +22,20 @@ const SHOWN_MAX: usize = 20;
 pub struct TeamRole {
     /// The team.
     pub team: TeamName,
-    /// The name of its role, and of its instance profile; `None` where it can have none.
+    /// The name of its role and of its instance profile; `None` if it can have none.
     pub role: Option<String>,
     /// Whether IAM has it.
     pub exists: bool,
     /// Whether the team's machines get it: the account has more than one team, and does not share one role.
     pub is_needed: bool,
-    /// Why it can have none.
+    /// Why the team can have no role.
     pub problem: Option<String>,
 }
 
 impl TeamRole {
-    /// Whether the team's jobs are held for want of it.
+    /// Whether the team's jobs are held because it does not exist.
     #[must_use]
-    pub const fn is_lacking(&self) -> bool {
+    pub const fn is_missing(&self) -> bool {
         self.is_needed && !self.exists
     }
 }
@@ -73,7 +73,7 @@ pub fn unowned_profiles<'a>(roles: &[TeamRole], profiles: &'a BTreeSet<String>) 
 /// Judges the roles of all teams.
 #[must_use]
 pub fn check(roles: &[TeamRole]) -> Vec<DoctorFinding> {
-    let lacking = roles.iter().filter(|one| one.is_lacking()).map(|one| match &one.problem {
+    let missing = roles.iter().filter(|one| one.is_missing()).map(|one| match &one.problem {
         Some(problem) => DoctorFinding::warning(&one.team, "its jobs are held", problem),
         None => DoctorFinding::warning(
             &one.team,
@@ -81,7 +81,7 @@ pub fn check(roles: &[TeamRole]) -> Vec<DoctorFinding> {
             format!("{}, or [jobs] shared_role = \"allow\"", create_team_command(&one.team)),
         ),
     });
-    at_most(SHOWN_MAX, lacking.collect(), "teams")
+    at_most(SHOWN_MAX, missing.collect(), "teams")
 }
 
 /// For people, where all is well.

@@ -1,6 +1,6 @@
-//! **Alive**, of a function whose every run leaves a record, if and only if its newest one in `plans/` is no older than three periods
-//! of its schedule. Of a function that leaves one only of a run that did or missed something, records cannot say so: whether it runs,
-//! its alarm tells (`RunJobsNotRunAlarm` in `template.yaml`). What a run of the last three periods could not see is a warning each.
+//! **Alive** if and only if the newest record of a function in `plans/` is at most three periods of its schedule old. A function that
+//! records only runs with steps or gaps cannot be judged by that: its alarm reports whether it runs (`RunJobsNotRunAlarm` in
+//! `template.yaml`). Each gap of a run of the last three periods is a warning.
 
 use jiff::{SignedDuration, Timestamp};
 use model::duration;
@@ -11,7 +11,7 @@ use super::{DoctorFinding, ago, at_most};
 /// The check's name.
 pub const CHECK: &str = "runs";
 
-/// So many runs may be missing.
+/// At most so many runs may be missing.
 const PERIODS_MAX: i32 = 3;
 /// The most gaps of one run that are shown.
 const GAPS_SHOWN_MAX: usize = 10;
@@ -32,12 +32,12 @@ pub struct ScheduledFunction {
 pub enum RecordPolicy {
     /// All.
     EveryRun,
-    /// Those that did or missed something: silence says nothing.
+    /// Those with steps or gaps.
     Events,
 }
 
 impl ScheduledFunction {
-    /// A function that left no record for longer is paused, or dead.
+    /// A function without a record for longer is paused or broken.
     #[must_use]
     pub fn alive_within(self) -> SignedDuration {
         self.every * PERIODS_MAX
@@ -64,7 +64,7 @@ pub const FUNCTIONS: [ScheduledFunction; 4] = [
     ScheduledFunction { function: "run-jobs", every: SignedDuration::from_mins(1), records: RecordPolicy::Events },
 ];
 
-/// Judges one function by the newest record of it; `deployed` is its name in Lambda, where that is known.
+/// Judges one function by its newest record; `deployed` is its name in Lambda, if known.
 #[must_use]
 pub fn check(
     scheduled: ScheduledFunction,
@@ -78,7 +78,7 @@ pub fn check(
         return Vec::new();
     }
     let Some(last) = last else {
-        let found = "there is no record of a run of today or yesterday";
+        let found = "no run of today or yesterday has left a record";
         return vec![DoctorFinding::problem(function, found, remedy(function, deployed))];
     };
     let mut findings = Vec::new();
@@ -88,30 +88,30 @@ pub fn check(
         findings.push(DoctorFinding::problem(function, found, remedy(function, deployed)));
     }
     let missed = last.gaps.iter().map(|RecordedGap { region, call, error }| {
-        let found = format!("its last run, {} ago, could not see something in {region}", ago(now, last.at));
+        let found = format!("its last run, {} ago, could not read everything in {region}", ago(now, last.at));
         DoctorFinding::warning(function, found, format!("{call}: {error}"))
     });
     findings.extend(at_most(GAPS_SHOWN_MAX, missed.collect(), "gaps"));
     findings
 }
 
-/// For people, where all is well: when it ran last, and in which mode; or what else its records say.
+/// For people, if all is well: when it ran last, and in which mode.
 #[must_use]
 pub fn summary(scheduled: ScheduledFunction, last: Option<&RunRecord>, now: Timestamp) -> String {
     let function = scheduled.function;
     let ran = last.map(|last| format!("{} ago in {} mode", ago(now, last.at), last.mode.as_str()));
     match (ran, scheduled.records) {
         (Some(ran), RecordPolicy::EveryRun) => format!("{function} ran {ran}"),
-        (Some(ran), RecordPolicy::Events) => format!("{function} did something {ran} (its alarm says whether it runs)"),
-        (None, _) => format!("{function} left no record today or yesterday (its alarm says whether it runs)"),
+        (Some(ran), RecordPolicy::Events) => format!("{function} last acted {ran} (its alarm reports whether it runs)"),
+        (None, _) => format!("{function} left no record today or yesterday (its alarm reports whether it runs)"),
     }
 }
 
 fn remedy(function: &str, deployed: Option<&str>) -> String {
     let name = deployed.unwrap_or(function);
     format!(
-        "look whether the schedule of the Lambda function {name} is enabled, whether its reserved concurrency is 0, what its \
-         log group says, and what lies in the queue of failed events"
+        "check the schedule of the Lambda function {name}, its reserved concurrency (0 pauses it), its log group, and the queue \
+         of failed events"
     )
 }
 
@@ -183,8 +183,8 @@ mod tests {
         let say = |scheduled, last: Option<&RunRecord>| summary(scheduled, last, time(NOW));
         let last = recorded(4, 0);
         assert_eq!(say(FUNCTIONS[0], Some(&last)), "reap-instances ran 4m ago in enforce mode");
-        let alarm = "(its alarm says whether it runs)";
-        assert_eq!(say(FUNCTIONS[3], Some(&last)), format!("run-jobs did something 4m ago in enforce mode {alarm}"));
+        let alarm = "(its alarm reports whether it runs)";
+        assert_eq!(say(FUNCTIONS[3], Some(&last)), format!("run-jobs last acted 4m ago in enforce mode {alarm}"));
         assert_eq!(say(FUNCTIONS[3], None), format!("run-jobs left no record today or yesterday {alarm}"));
     }
 

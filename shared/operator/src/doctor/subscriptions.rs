@@ -1,5 +1,5 @@
-//! Who listens. **Heard**, if and only if one subscription of the topic is confirmed: else nothing is enforced, and nobody is
-//! told of anything.
+//! The subscriptions of the topic. **OK** if and only if one is confirmed: otherwise Curfew enforces nothing, and its messages reach no
+//! one.
 
 use super::{DoctorFinding, at_most};
 
@@ -15,18 +15,13 @@ pub struct Subscription {
     pub protocol: String,
     /// Such as an address.
     pub endpoint: String,
-    /// Whether its owner said yes.
     pub state: SubscriptionState,
 }
 
-/// What its owner said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubscriptionState {
-    /// Yes.
     Confirmed,
-    /// Nothing yet.
     Pending,
-    /// No more.
     Deleted,
 }
 
@@ -37,24 +32,24 @@ pub fn check(topic_arn: &str, subscriptions: &[Subscription]) -> Vec<DoctorFindi
     let mut findings = Vec::new();
     if is(SubscriptionState::Confirmed).next().is_none() {
         let remedy = format!(
-            "aws sns subscribe --topic-arn {topic_arn} --protocol email --notification-endpoint ADDRESS, and have its owner \
-             confirm AWS's mail"
+            "aws sns subscribe --topic-arn {topic_arn} --protocol email --notification-endpoint ADDRESS, and ask its owner \
+             to confirm AWS's mail"
         );
-        let found = "nobody has confirmed to listen: Curfew tells nobody anything, and refuses to enforce";
+        let found = "the topic has no confirmed subscription: messages reach no one, and Curfew does not enforce";
         findings.push(DoctorFinding::problem(topic_arn, found, remedy));
     }
     let pending = is(SubscriptionState::Pending).map(|Subscription { protocol, endpoint, .. }| {
         DoctorFinding::warning(
             endpoint,
-            format!("its subscription ({protocol}) is not confirmed: it gets nothing"),
-            "have its owner confirm AWS's message, or subscribe it anew; AWS forgets it after a few days",
+            format!("its subscription ({protocol}) is not confirmed, so it receives nothing"),
+            "ask its owner to confirm AWS's message, or subscribe it again; AWS deletes it after a few days",
         )
     });
     findings.extend(at_most(SHOWN_MAX, pending.collect(), "subscriptions"));
     findings
 }
 
-/// For people, where all is well.
+/// For people, if all is well.
 #[must_use]
 pub fn summary(subscriptions: &[Subscription]) -> String {
     let confirmed = subscriptions.iter().filter(|one| one.state == SubscriptionState::Confirmed).count();

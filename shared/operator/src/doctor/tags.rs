@@ -146,7 +146,7 @@ impl TagCheck<'_> {
             self.add_finding(
                 FindingSeverity::Warning,
                 key,
-                format!("{key} means nothing on {article} {words}: it was copied"),
+                format!("{key} has no meaning on {article} {words}: it was copied"),
             );
         }
         if self.is_reaped() && kind != "snapshot" {
@@ -162,15 +162,15 @@ impl TagCheck<'_> {
     fn unreadable(&mut self, UnreadableTag { key, value, problem }: &UnreadableTag) {
         let delete = delete_tag(&self.one.region, &self.one.resource, key);
         let finding = if self.is_reaped() {
-            let found = format!("{key}={value} cannot be read, so it is spared: {problem}");
+            let found = format!("{key}={value} cannot be read, so Curfew skips the resource: {problem}");
             let remedy = if OWN.iter().any(|(own, _)| own == key) {
                 delete
             } else {
-                format!("have its owner write what was meant; if nothing was, {delete}")
+                format!("ask its owner to correct the value, or {delete}")
             };
             DoctorFinding::warning(self.location(), found, remedy)
         } else {
-            DoctorFinding::note(self.location(), format!("{key}={value} means nothing: {problem}"), delete)
+            DoctorFinding::note(self.location(), format!("{key}={value} has no meaning: {problem}"), delete)
         };
         self.findings.push(finding);
     }
@@ -211,10 +211,10 @@ impl TagCheck<'_> {
         let (severity, found) = match self.known.ceiling {
             Some(Mode::Observe) => (
                 FindingSeverity::Note,
-                format!("{announced}; the deployment only observes, so nobody acts on it or takes it back"),
+                format!("{announced}; the deployment only observes, so it neither carries that out nor calls it off"),
             ),
             Some(Mode::Enforce) | None => {
-                (FindingSeverity::Warning, format!("{announced}, and nothing acted on it; `curfew explain` says why"))
+                (FindingSeverity::Warning, format!("{announced} and was not carried out; `curfew explain` shows why"))
             }
         };
         self.add_finding(severity, MARKED, found);
@@ -227,7 +227,7 @@ impl TagCheck<'_> {
         if let (Some(instance), Some(stopped)) = (instance, &says.stopped) {
             let runs_for = self.now.duration_since(instance.launched_at.max(stopped.at));
             if runs_for > STARTED_AGAIN_AFTER {
-                let found = format!("{STOPPED} says that Curfew stopped it, and it runs again");
+                let found = format!("{STOPPED} is on an instance that runs again");
                 self.add_finding(FindingSeverity::Note, STOPPED, found);
             }
         }
@@ -245,9 +245,9 @@ impl TagCheck<'_> {
             let TaggedResource { region, .. } = self.one;
             self.findings.push(DoctorFinding::warning(
                 self.location(),
-                format!("its volume {volume} is gone, and no {DELETED_AT} says since when: it never ends"),
+                format!("its volume {volume} is gone, and without {DELETED_AT} Curfew never deletes it"),
                 format!(
-                    "reap-volumes dates it in its next run where it enforces; or, if nobody needs it, aws ec2 delete-snapshot \
+                    "in enforce mode the next run of reap-volumes adds the tag; or delete it: aws ec2 delete-snapshot \
                      --region {region} --snapshot-id {resource}"
                 ),
             ));
@@ -262,11 +262,7 @@ impl TagCheck<'_> {
         let of_job = matches!(self.one.kind.as_str(), "instance" | "volume");
         let job = says.job.as_ref().filter(|job| of_job && self.known.inactive_jobs.contains(*job));
         if let Some(job) = job {
-            self.add_finding(
-                FindingSeverity::Warning,
-                JOB,
-                format!("{JOB} names {job}, and there is no such active job"),
-            );
+            self.add_finding(FindingSeverity::Warning, JOB, format!("{JOB} names {job}, which is not an active job"));
         }
     }
 

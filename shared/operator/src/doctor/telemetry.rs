@@ -1,5 +1,5 @@
-//! Which GPUs report what they do. An instance that does not is never ended for idleness, however long it idles: it costs until
-//! somebody installs the agent.
+//! Which GPUs report their usage. Curfew never stops an instance as idle whose GPUs do not report: it costs money until somebody
+//! installs the agent.
 
 use std::collections::BTreeSet;
 
@@ -94,7 +94,7 @@ fn finding(
         Some(_) if *reporting == 0 => "none of its accelerators reports".to_owned(),
         Some(expected) => format!("{reporting} of its {expected} accelerators report"),
     };
-    let found = format!("{instance_type}, {price}: {how_many}, so nobody can say whether it is idle");
+    let found = format!("{instance_type}, {price}: {how_many}, so Curfew cannot judge whether it is idle");
     DoctorFinding::warning(format!("{id} in {region}"), found, REMEDY)
 }
 
@@ -102,7 +102,7 @@ fn finding(
 #[must_use]
 pub fn summary(all: &[InstanceTelemetry<'_>]) -> String {
     if all.is_empty() {
-        return "no GPU instance runs that should report by now".to_owned();
+        return "no running GPU instance should report yet".to_owned();
     }
     let mut regions: Vec<&Region> = all.iter().map(|one| &one.instance.region).collect();
     regions.sort();

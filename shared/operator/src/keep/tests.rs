@@ -31,7 +31,7 @@ fn what_is_over_or_cannot_be_read_is_refused() {
     let refused = KeepUntil::read("friday", time(NOW)).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "`friday` does not say for how long: write a duration such as `3d` or `12h`, or a date such as `2026-09-30` (to its \
+        "`friday` is not a duration or a date: write a duration such as `3d` or `12h`, or a date such as `2026-09-30` (to its \
          end, UTC) or a moment as RFC 3339"
     );
 }
@@ -64,9 +64,9 @@ fn keeping_writes_the_tag() {
     check(instance(), keep, written, "");
     check(instance().tag(KEEP_UNTIL, "2026-09-02"), keep, written, "");
     check(instance().tag(KEEP_UNTIL, "typo"), keep, written, "");
-    check(instance().tag(KEEP_UNTIL, "2026-09-30"), keep, written, "until 2026-10-01T00:00:00Z, which is longer");
+    check(instance().tag(KEEP_UNTIL, "2026-09-30"), keep, written, "it was kept until 2026-10-01T00:00:00Z");
     check(instance().tag(KEEP_UNTIL, "2026-09-04T14:00:00+02:00"), keep, "", "");
-    check(instance().tag(PROTECTED, ""), keep, written, "left alone after that as well");
+    check(instance().tag(PROTECTED, ""), keep, written, "Curfew skips it after that date too");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn protecting_and_releasing() {
     let both = || instance().tag(PROTECTED, "yes").tag(KEEP_UNTIL, "2026-09-30");
     check(both(), ALL, "-curfew:keep-until -curfew:protected", "");
     let only_keep = KeepRequest::Release { keep: true, protected: false };
-    check(both(), only_keep, "-curfew:keep-until", "still carries curfew:protected");
+    check(both(), only_keep, "-curfew:keep-until", "still has curfew:protected");
     let only_protected = KeepRequest::Release { keep: false, protected: true };
     check(both(), only_protected, "-curfew:protected", "still kept until 2026-10-01T00:00:00Z");
 }
@@ -91,9 +91,9 @@ fn what_was_announced_is_off_or_stands() {
     let keep = KeepRequest::Keep(&three);
     let written = "curfew:keep-until=2026-09-04T12:00:00Z";
     check(marked(soon), keep, written, "(idle: stop at 2026-09-01T13:00:00Z) is off");
-    check(marked(later), keep, written, "lies after that, and stands");
-    check(marked(soon), KeepRequest::Protect, "curfew:protected=", "is not carried out as long as it is protected");
-    check(marked(over).tag(PROTECTED, ""), ALL, "-curfew:protected", "may be carried out by the next run");
+    check(marked(later), keep, written, "is later, so it stands");
+    check(marked(soon), KeepRequest::Protect, "curfew:protected=", "is off as long as the resource is protected");
+    check(marked(over).tag(PROTECTED, ""), ALL, "-curfew:protected", "is due in the next run");
     check(marked(soon).tag(PROTECTED, ""), ALL, "-curfew:protected", "13:00:00Z) stands");
     check(marked("2026-08-20T12:00:00Z").tag(PROTECTED, ""), ALL, "-curfew:protected", "");
     check(marked(soon).id("i-0def"), keep, written, "");
@@ -127,7 +127,7 @@ fn nothing_can_be_said_of_what_is_gone_or_full() {
         [""; 0]
     );
     let full = tags(48).tag("aws:x", "");
-    assert!(refused(ObservedResource::Instance(full.build())).starts_with("it carries 50 tags"));
+    assert!(refused(ObservedResource::Instance(full.build())).starts_with("it has 50 tags"));
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn of_snapshots_only_curfews_own() {
             tags,
         })
     };
-    assert!(refused(snapshot(&[])).starts_with("Curfew did not make it"));
+    assert!(refused(snapshot(&[])).starts_with("Curfew did not make this snapshot"));
     assert!(!said(snapshot(&[("curfew:snapshot-of", "vol-0abc")]), KeepRequest::Protect).is_nothing());
 }
 

@@ -85,22 +85,22 @@ fn what_has_changed_since_is_left_alone() {
     let check = |of: InstanceBuilder, usage: &Usage, config: &str, why: &str| {
         check_left(&stop(), fresh(vec![of.build()], usage, config), OutcomeKind::Changed, why);
     };
-    check(due(), &busy(), ENFORCED, "(idle) holds no longer");
-    check(due(), &unknown(), ENFORCED, "not due now");
-    check(due().tag("curfew:protected", ""), &idle(), ENFORCED, "spared: protected");
-    check(due().tag("curfew:keep-until", "2026-12-31"), &idle(), ENFORCED, "spared: kept");
-    check(due().tag("curfew:idle-after", "soon"), &idle(), ENFORCED, "spared: unreadable");
-    check(due().tag("curfew:mode", "observe"), &idle(), ENFORCED, "only observed");
-    check(due().tag("curfew:on-idle", "notify"), &idle(), ENFORCED, "(idle) holds no longer");
+    check(due(), &busy(), ENFORCED, "(idle) is called off");
+    check(due(), &unknown(), ENFORCED, "is not due yet");
+    check(due().tag("curfew:protected", ""), &idle(), ENFORCED, "skipped now: protected");
+    check(due().tag("curfew:keep-until", "2026-12-31"), &idle(), ENFORCED, "skipped now: kept");
+    check(due().tag("curfew:idle-after", "soon"), &idle(), ENFORCED, "skipped now: unreadable");
+    check(due().tag("curfew:mode", "observe"), &idle(), ENFORCED, "observe mode now");
+    check(due().tag("curfew:on-idle", "notify"), &idle(), ENFORCED, "(idle) is called off");
     let told = instance().tag("curfew:on-idle", "notify");
-    check(told, &idle(), ENFORCED, "only told: the configured action is notify");
-    check(due().tag("curfew:on-idle", "terminate"), &idle(), ENFORCED, "would be marked (idle)");
-    check(due().launched("2026-09-01T11:58:00Z"), &idle(), ENFORCED, "marked");
-    check(instance(), &idle(), ENFORCED, "would be marked (idle)");
-    check(due(), &idle(), "", "only observed");
-    check(due().state(InstanceState::Pending), &idle(), ENFORCED, "spared: young");
+    check(told, &idle(), ENFORCED, "notify only now: the configured action is notify");
+    check(due().tag("curfew:on-idle", "terminate"), &idle(), ENFORCED, "would mark it (idle)");
+    check(due().launched("2026-09-01T11:58:00Z"), &idle(), ENFORCED, "would mark it (idle)");
+    check(instance(), &idle(), ENFORCED, "would mark it (idle)");
+    check(due(), &idle(), "", "observe mode now");
+    check(due().state(InstanceState::Pending), &idle(), ENFORCED, "skipped now: young");
     let expired = due().tag("curfew:expires-at", "2026-09-01T11:00:00Z");
-    check(expired, &idle(), ENFORCED, "another end: stop for expired");
+    check(expired, &idle(), ENFORCED, "another action is due now: stop for expired");
 }
 
 #[test]
@@ -123,9 +123,9 @@ fn what_has_ended_before_is_no_news() {
     for state in
         [InstanceState::Stopped, InstanceState::Stopping, InstanceState::ShuttingDown, InstanceState::Terminated]
     {
-        check("stop", state, OutcomeKind::AlreadyGone, "ended before");
+        check("stop", state, OutcomeKind::AlreadyGone, "already stopped or deleted");
     }
-    check("terminate", InstanceState::ShuttingDown, OutcomeKind::AlreadyGone, "ended before");
+    check("terminate", InstanceState::ShuttingDown, OutcomeKind::AlreadyGone, "already stopped or deleted");
     check("terminate", InstanceState::Stopped, OutcomeKind::Changed, "not-running");
     check_left(&stop(), fresh(Vec::new(), &idle(), ENFORCED), OutcomeKind::AlreadyGone, "gone");
 }
@@ -191,11 +191,16 @@ fn a_volume_goes_only_as_it_was_reviewed() {
         check_left(&items, fresh_volumes(of, action), kind, why);
     };
     let unmarked = volume().tag("curfew:unattached-since", "2026-08-01T12:00:00Z");
-    check(unmarked, "delete", OutcomeKind::Changed, "would be marked (orphaned)");
+    check(unmarked, "delete", OutcomeKind::Changed, "would mark it (orphaned)");
     let safely = orphan().tag("curfew:marked", "vol-0abc orphaned=snapshot-and-delete@2026-09-01T11:55:00Z");
-    check(safely, "snapshot-and-delete", OutcomeKind::Changed, "no whole snapshot");
-    check(orphan().on("i-0abc"), "delete", OutcomeKind::Changed, "(orphaned) holds no longer");
-    check(orphan().with(|volume| volume.state = VolumeState::Deleting), "delete", OutcomeKind::AlreadyGone, "ended");
+    check(safely, "snapshot-and-delete", OutcomeKind::Changed, "no complete snapshot");
+    check(orphan().on("i-0abc"), "delete", OutcomeKind::Changed, "(orphaned) is called off");
+    check(
+        orphan().with(|volume| volume.state = VolumeState::Deleting),
+        "delete",
+        OutcomeKind::AlreadyGone,
+        "already stopped or deleted",
+    );
 }
 
 /// One of six, as it may be found.

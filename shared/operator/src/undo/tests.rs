@@ -44,9 +44,9 @@ fn what_somebody_else_stopped_is_not() {
 fn what_is_not_stopped_has_nothing_to_undo() {
     check(stopped().state(InstanceState::Running), Err("it is not stopped"));
     check(stopped().state(InstanceState::Stopping), Err("in a minute"));
-    check(stopped().state(InstanceState::Terminated), Err("nothing brings it back"));
+    check(stopped().state(InstanceState::Terminated), Err("which cannot be undone"));
     let marked = instance().tag(MARKED, "i-0abc idle=stop@2026-09-01T13:00:00Z");
-    check(marked, Err("only announced (stop at 2026-09-01T13:00:00Z): curfew keep i-0abc 7d"));
+    check(marked, Err("an action is announced (stop at 2026-09-01T13:00:00Z). Keep it: curfew keep i-0abc 7d"));
 }
 
 fn check_next(given: InstanceBuilder, expect: &str) {
@@ -58,13 +58,13 @@ fn check_next(given: InstanceBuilder, expect: &str) {
 
 #[test]
 fn what_follows_a_start_is_said() {
-    check_next(stopped(), "announced again if it stays idle; to keep it: curfew keep i-0abc 1d");
-    check_next(stopped().tag(STOPPED, "untagged 2026-09-01T11:00:00Z"), "lacks a required tag");
-    check_next(stopped().tag(STOPPED, "lifetime 2026-09-01T11:00:00Z"), "judged anew");
+    check_next(stopped(), "announces the stop again if it stays idle. Keep it: curfew keep i-0abc 1d");
+    check_next(stopped().tag(STOPPED, "untagged 2026-09-01T11:00:00Z"), "a required tag is missing");
+    check_next(stopped().tag(STOPPED, "lifetime 2026-09-01T11:00:00Z"), "judges it again");
     check_next(stopped().tag("curfew:keep-until", "2026-09-30"), "kept until 2026-10-01T00:00:00Z");
-    check_next(stopped().tag(PROTECTED, ""), "leaves it alone");
-    check_next(stopped().tag("curfew:mode", "?"), "until that is mended");
-    check_next(stopped().tag(EXPIRES_AT, "2026-09-01T10:00:00Z"), "(2026-09-01T10:00:00Z) is over");
+    check_next(stopped().tag(PROTECTED, ""), "skips it");
+    check_next(stopped().tag("curfew:mode", "?"), "until that is corrected");
+    check_next(stopped().tag(EXPIRES_AT, "2026-09-01T10:00:00Z"), "(2026-09-01T10:00:00Z) has passed");
     check_next(stopped().tag("curfew:hours", "Mon-Fri 08:00-20:00 UTC"), "its hours end at 2026-09-01T20:00:00Z");
     check_next(stopped().tag("curfew:hours", "Mon-Fri 08:00-11:00 UTC"), "which begin at 2026-09-02T08:00:00Z");
 }
@@ -111,7 +111,7 @@ fn a_volume_is_made_again_from_the_newest_whole_snapshot_of_curfews() {
     let of_another = Snapshot { of_volume: "vol-0def".into(), ..whole("snap-4", "2026-08-31T12:00:00Z") };
     let failed = snapshot("snap-5", "2026-08-31T12:00:00Z", SnapshotState::Error, &[]);
     check_deleted(&[old.clone(), new, pending.clone(), of_another.clone()], Ok("snap-2"));
-    check_deleted(&[pending, failed.clone()], Err("its snapshot snap-3 is not whole yet"));
+    check_deleted(&[pending, failed.clone()], Err("its snapshot snap-3 is not complete yet"));
     check_deleted(&[failed, of_another], Err(""));
     check_deleted(&[], Err(""));
     for restore in ["large", "us-east-1a,gp3,16000,6000,250", "us-east-1a,gp3,0,,"] {
@@ -150,7 +150,7 @@ fn a_volume_that_exists_has_nothing_to_undo() {
         Some(NothingToUndo::NeverChanged(why)) => why,
         other => panic!("{other:?}"),
     };
-    assert_eq!(why(volume().build()), "it was not deleted: nothing to undo");
+    assert_eq!(why(volume().build()), "it was not deleted, so there is nothing to undo");
     let marked = volume().tag(MARKED, "vol-0abc orphaned=snapshot-and-delete@2026-09-03T12:00:00Z");
     assert!(why(marked.build()).contains("curfew keep vol-0abc 7d"));
     assert_eq!(volume_without_undo(&volume().with(|volume| volume.state = VolumeState::Deleting).build()), None);

@@ -1,4 +1,4 @@
-//! What each function does, and what it must never do: the meaning of the policies of `template.yaml`, one request at a time.
+//! What each function may do and must never do, by the policies of `template.yaml`, one request at a time.
 
 mod budgets;
 mod instances;
@@ -19,17 +19,17 @@ const DELETE_TAGS: &str = "ec2:DeleteTags";
 const GET: &str = "s3:GetObject";
 const PUT: &str = "s3:PutObject";
 
-const OBSERVES: &str = "it looks at this in each run";
-const REPORTS: &str = "it tells and remembers by this";
-const OWN: &str = "the memory of others, the configuration and the audit trail are not its to touch";
-const UNMARKED: &str = "nothing ends that does not say so beforehand";
-const OTHERS: &str = "it is none of its business";
+const OBSERVES: &str = "each run reads this";
+const REPORTS: &str = "it writes its messages, records and logs here";
+const OWN: &str = "it must not change the logs of others, the configuration and the audit trail";
+const UNMARKED: &str = "it stops and deletes only what it has marked";
+const OTHERS: &str = "it has no need for it";
 const TAGS_OF_OTHERS: &str = "it writes its own tags and no others";
 const ALL_TAGS: &str = "DeleteTags without keys removes all tags";
-const SPARED: &str = "what carries curfew:protected is never touched";
-const PEOPLE: &str = "what people say about their resources is theirs to say";
-const ENDS: &str = "it ends what it announced";
-const MARKS: &str = "it marks before it ends";
+const PROTECTED_REASON: &str = "curfew:protected forbids every change";
+const PEOPLE: &str = "only people set these tags";
+const ENDS: &str = "it carries out what it announced";
+const MARKS: &str = "it marks a resource before it acts on it";
 
 /// What one function does to EC2, and never does.
 struct FunctionActions<'a> {
@@ -160,7 +160,7 @@ impl CaseBuilder<'_> {
 
     /// The same of what is protected: denied, whatever else is allowed.
     fn protected(&self, ask: Ec2Request) -> PermissionCase {
-        let mut case = self.ec2(ask, Never, SPARED);
+        let mut case = self.ec2(ask, Never, PROTECTED_REASON);
         case.about = format!("{} that also carries {PROTECTED}", case.about);
         case.context.push(tag_on_it(PROTECTED));
         PermissionCase { even_so: true, ..case }
@@ -194,7 +194,7 @@ impl CaseBuilder<'_> {
     fn report(&self) -> Vec<PermissionCase> {
         let DeploymentArns { topic_arn, key_arn, queue_arn, partition, region, account, log_groups, .. } = self.place;
         let record = format!("plans/2026-09-01/{}/run.json", self.function);
-        let listens = "it enforces only where somebody listens";
+        let listens = "it enforces only with a confirmed subscription";
         let mut cases = vec![
             self.object(PUT, &record, Always, REPORTS),
             self.object(GET, &record, Never, OWN),
@@ -210,7 +210,13 @@ impl CaseBuilder<'_> {
             for action in ["kms:GenerateDataKey", "kms:Decrypt"] {
                 let why = "its messages are encrypted";
                 cases.push(through_sns(self.case(action, key, "the topic's key", Always, why)));
-                cases.push(self.case(action, key, "the topic's key, by itself", Never, "only SNS uses it in its name"));
+                cases.push(self.case(
+                    action,
+                    key,
+                    "the topic's key, by itself",
+                    Never,
+                    "only SNS uses it on its behalf",
+                ));
                 cases.push(through_sns(self.case(action, &format!("{key}-other"), "another key", Never, OTHERS)));
             }
         }
@@ -228,7 +234,7 @@ impl CaseBuilder<'_> {
             let stream =
                 |group: &str| format!("arn:{partition}:logs:{region}:{account}:log-group:{group}:log-stream:stream");
             for action in ["logs:CreateLogStream", "logs:PutLogEvents"] {
-                let why = "else nobody can read what it did";
+                let why = "its log shows what it did";
                 cases.push(self.case(action, &stream(group), "its log group", Always, why));
                 cases.push(self.case(action, &stream("other"), "another log group", Never, OTHERS));
             }
@@ -261,7 +267,7 @@ impl CaseBuilder<'_> {
     fn listing(&self, prefix: &str, expected: ExpectedPermission) -> PermissionCase {
         let DeploymentArns { partition, bucket, .. } = self.place;
         let arn = format!("arn:{partition}:s3:::{bucket}");
-        let why = if expected == Always { "it tells absent from forbidden" } else { OWN };
+        let why = if expected == Always { "without it S3 reports a missing object as forbidden" } else { OWN };
         let mut case = self.case("s3:ListBucket", &arn, &format!("the state bucket, {prefix}"), expected, why);
         case.context.push(single("s3:prefix", &format!("{prefix}one")));
         case

@@ -90,22 +90,22 @@ fn a_mark_may_be_copied_or_forgotten() {
 #[test]
 fn what_cannot_be_read_is_found_wherever_it_is() {
     check("i-gpu", "Curfew:Protected", "", Some(warning("there is no such tag")));
-    check("i-gpu", "curfew:idle-after", "soon", Some(warning("cannot be read, so it is spared")));
+    check("i-gpu", "curfew:idle-after", "soon", Some(warning("cannot be read, so Curfew skips the resource")));
     check("i-gpu", MARKED, "i-gpu bored=stop@2026-09-01T18:00:00Z", Some(warning("not what Curfew writes there")));
     check("vol-free", SNAPSHOT_OF, "vol-other", Some(warning("a tag of the snapshots")));
     check("snap-1", "curfew:protectd", "", Some(warning("there is no such tag")));
-    check("i-cpu", "curfew:protectd", "", Some(note("means nothing")));
-    check("lt-1", "curfew:protectd", "", Some(note("means nothing")));
+    check("i-cpu", "curfew:protectd", "", Some(note("has no meaning")));
+    check("lt-1", "curfew:protectd", "", Some(note("has no meaning")));
 }
 
 #[test]
 fn what_curfew_wrote_once_may_be_true_no_more() {
-    check("i-gpu", STOPPED, "idle 2026-08-31T18:00:00Z", Some(note("it runs again")));
-    check("vol-free", STOPPED, "idle 2026-08-31T18:00:00Z", Some(warning("means nothing on a volume")));
+    check("i-gpu", STOPPED, "idle 2026-08-31T18:00:00Z", Some(note("an instance that runs again")));
+    check("vol-free", STOPPED, "idle 2026-08-31T18:00:00Z", Some(warning("has no meaning on a volume")));
     check("vol-used", UNATTACHED_SINCE, "2026-08-01T18:00:00Z", Some(warning("attached for 1d")));
-    check("snap-1", SNAPSHOT_OF, "vol-gone", Some(warning("never ends")));
+    check("snap-1", SNAPSHOT_OF, "vol-gone", Some(warning("never deletes it")));
     check("snap-1", JOB, "vision/done", None);
-    check("i-gpu", JOB, "vision/done", Some(warning("no such active job")));
+    check("i-gpu", JOB, "vision/done", Some(warning("which is not an active job")));
     check("i-gpu", KEEP_UNTIL, "2026-08-30", Some(note("kept it until")));
 }
 
@@ -137,7 +137,7 @@ fn a_typo_is_for_its_owner_to_mend_and_a_mark_for_nobody() {
         let findings = super::check(&[tagged], &known, time(NOW));
         assert!(findings[0].remedy.starts_with(expect), "{key}: {findings:?}");
     };
-    check("Curfew:Protected", "have its owner write what was meant");
+    check("Curfew:Protected", "ask its owner to correct the value");
     check(MARKED, "aws ec2 delete-tags");
 }
 

@@ -1,13 +1,13 @@
-//! `enforce-budgets`: it changes nothing in EC2. What a budget says is carried out by others.
+//! `enforce-budgets`: it changes nothing in EC2. Other functions carry out what follows from a budget.
 
 use model::curfew_tags::{DELETED_AT, MARKED, PROTECTED, SNAPSHOT_OF, STOPPED};
 
 use super::RequestTarget::{Instance, Snapshot, Volume};
 use super::{CREATE_TAGS, DELETE_TAGS, FunctionActions, OTHERS, ReasonedRequest, ask, nothing_else, tagging};
 
-const LOOKS: &str = "it only looks: what a budget says is carried out by others";
+const LOOKS: &str = "it only reads: other functions carry out what follows from a budget";
 
-/// Whatever a reaper may do.
+/// Everything that a reaper may do.
 const DENIED: &[ReasonedRequest] = &[
     (ask("ec2:StopInstances", Instance, &[MARKED]), LOOKS),
     (ask("ec2:TerminateInstances", Instance, &[MARKED]), LOOKS),

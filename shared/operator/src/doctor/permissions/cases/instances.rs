@@ -12,8 +12,8 @@ const STOP: &str = "ec2:StopInstances";
 const TERMINATE: &str = "ec2:TerminateInstances";
 const START: &str = "ec2:StartInstances";
 
-const BY_ITS_OWNER: &str = "its owner wrote down when it ends";
-const OF_A_JOB: &str = "a job's instance ends with it";
+const BY_ITS_OWNER: &str = "its owner set when it expires";
+const OF_A_JOB: &str = "it terminates machines of jobs past their deadline";
 
 pub(super) const DEEDS: FunctionActions<'static> = FunctionActions {
     looks: &[
@@ -34,7 +34,7 @@ pub(super) const DEEDS: FunctionActions<'static> = FunctionActions {
         (ask(START, Instance, &[STOPPED]), "it starts again in the morning what it stopped"),
         (tagging(CREATE_TAGS, Instance, &[], &[MARKED]), MARKS),
         (tagging(CREATE_TAGS, Instance, &[], &[MARKED, STOPPED]), MARKS),
-        (tagging(DELETE_TAGS, Instance, &[MARKED], &[MARKED]), "it takes back what it announced"),
+        (tagging(DELETE_TAGS, Instance, &[MARKED], &[MARKED]), "it calls off what it announced"),
     ],
     never: &[
         (ask(STOP, Instance, &[]), UNMARKED),
@@ -59,7 +59,7 @@ pub(super) const DEEDS: FunctionActions<'static> = FunctionActions {
     other: "reap-volumes",
 };
 
-/// It reads where jobs stand, and no more of them.
+/// It reads the states of jobs, and nothing else about them.
 fn of_jobs(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
     vec![
         table.object(GET, "jobs/vision/llama/state.json", Always, "curfew:job alone proves nothing"),

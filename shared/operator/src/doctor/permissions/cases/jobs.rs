@@ -1,4 +1,4 @@
-//! `run-jobs`: launches what says whose it is and when it ends, and ends nothing else.
+//! `run-jobs`: launches machines with their job and deadline, and terminates no others.
 
 use model::curfew_tags::{ATTEMPT, EXPIRES_AT, JOB, KEEP_UNTIL, MARKED, MODE, PROTECTED};
 
@@ -15,13 +15,13 @@ const TERMINATE: &str = "ec2:TerminateInstances";
 const PASS: &str = "iam:PassRole";
 pub(crate) const CREATE_SPOT_ROLE: &str = "iam:CreateServiceLinkedRole";
 
-const OF_A_JOB: &str = "a job's machine ends with it";
-const OF_NO_JOB: &str = "it ends machines of jobs and no others";
+const OF_A_JOB: &str = "it terminates the machines of finished jobs";
+const OF_NO_JOB: &str = "it terminates only machines of jobs";
 const LAUNCHES: &str = "it launches jobs";
-const SAYS_WHOSE: &str = "a machine says from its birth whose job it is, and when it ends";
-const BORN: &str = "what exists does not become a job's";
-const FROM_ITS_END: &str = "no job is protected from its end";
-const OPENS: &str = "a machine that is not its own may not be taken over";
+const SAYS_WHOSE: &str = "a launch must set the job and the deadline of its machine";
+const BORN: &str = "an existing resource must not become a job's";
+const FROM_ITS_END: &str = "no machine of a job may be protected from its deadline";
+const OPENS: &str = "it must not pass or use roles of others";
 
 /// What a launch says of its machine.
 const LAUNCHED: &[&str] = &[JOB, ATTEMPT, EXPIRES_AT, MODE];
@@ -96,7 +96,7 @@ fn launches(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
         case
     };
     cases.push(machine(LAUNCHED, "required", Enforcing, LAUNCHES));
-    cases.push(machine(LAUNCHED, "optional", Never, "no machine of a job answers IMDSv1"));
+    cases.push(machine(LAUNCHED, "optional", Never, "machines of jobs must not allow IMDSv1"));
     for lacking in &LAUNCHED[..3] {
         let others: Vec<&str> = LAUNCHED.iter().copied().filter(|key| key != lacking).collect();
         cases.push(machine(&others, "required", Never, SAYS_WHOSE));
@@ -157,20 +157,20 @@ fn images(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
 
 /// What of a job it writes, and what its machine alone does.
 fn documents(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
-    let of_machine = "its machine alone writes this";
+    let of_machine = "only its machine writes this";
     vec![
-        table.object(PUT, "inbox/vision/llama.accepted.json", Always, "it answers"),
-        table.object(PUT, "inbox/vision/llama.rejected.json", Always, "it answers"),
+        table.object(PUT, "inbox/vision/llama.accepted.json", Always, "it answers the submission"),
+        table.object(PUT, "inbox/vision/llama.rejected.json", Always, "it answers the submission"),
         table.object(PUT, "inbox/vision/llama.toml", Never, "people submit jobs"),
-        table.object(PUT, "jobs/vision/llama/spec.toml", Always, "it keeps what was asked for"),
-        table.object(PUT, "jobs/vision/llama/state.json", Always, "it says where a job stands"),
+        table.object(PUT, "jobs/vision/llama/spec.toml", Always, "it keeps the specification"),
+        table.object(PUT, "jobs/vision/llama/state.json", Always, "it writes the state of a job"),
         table.object(PUT, "jobs/vision/llama/cancel.json", Never, "people cancel jobs"),
         table.object(PUT, "attempts/vision/llama/head.json", Never, of_machine),
         table.object(PUT, "attempts/vision/llama/1/exit.json", Never, of_machine),
-        table.object(GET, "attempts/vision/llama/head.json", Always, "it sees how far a job is"),
+        table.object(GET, "attempts/vision/llama/head.json", Always, "it reads the progress of a job"),
         table.object(GET, "checkpoints/vision/llama/1/100/manifest.json", Never, OTHERS),
-        table.object("s3:DeleteObject", "active/vision/llama", Always, "it forgets what is finished"),
-        table.object("s3:DeleteObject", "inbox/vision/llama.rejected.json", Always, "it takes back an old answer"),
+        table.object("s3:DeleteObject", "active/vision/llama", Always, "it removes finished jobs from the index"),
+        table.object("s3:DeleteObject", "inbox/vision/llama.rejected.json", Always, "it deletes an old answer"),
         table.object("s3:DeleteObject", "inbox/vision/llama.toml", Never, "people submit jobs"),
         table.object("s3:DeleteObject", "jobs/vision/llama/state.json", Never, OWN),
     ]

@@ -12,10 +12,10 @@ const SNAPSHOT: &str = "ec2:CreateSnapshot";
 const DELETE: &str = "ec2:DeleteVolume";
 const DELETE_SNAPSHOT: &str = "ec2:DeleteSnapshot";
 
-const SAFETY: &str = "it makes a snapshot before it deletes";
-const ALONG: &str = "a snapshot takes the tags of its volume along";
-const SAYS_OF_WHAT: &str = "a snapshot says of what it is";
-const OF_OTHERS: &str = "a snapshot of others is never deleted, nor made its own";
+const SAFETY: &str = "it makes a snapshot before it deletes a volume";
+const ALONG: &str = "a snapshot gets the tags of its volume";
+const SAYS_OF_WHAT: &str = "a snapshot must name its volume";
+const OF_OTHERS: &str = "it must not delete or claim snapshots of others";
 
 pub(super) const DEEDS: FunctionActions<'static> = FunctionActions {
     looks: &[
@@ -30,11 +30,11 @@ pub(super) const DEEDS: FunctionActions<'static> = FunctionActions {
         (ask(SNAPSHOT, Volume, &[MARKED]), SAFETY),
         (tagging(SNAPSHOT, Snapshot, &[], &[SNAPSHOT_OF, RESTORE, MODE, "Name"]), SAFETY),
         (at_creation(&[SNAPSHOT_OF, RESTORE, MODE, "Name"]), ALONG),
-        (tagging(CREATE_TAGS, Volume, &[], &[UNATTACHED_SINCE]), "nothing else says since when it is unattached"),
+        (tagging(CREATE_TAGS, Volume, &[], &[UNATTACHED_SINCE]), "EC2 does not report since when it is unattached"),
         (tagging(CREATE_TAGS, Volume, &[UNATTACHED_SINCE], &[MARKED]), MARKS),
-        (tagging(DELETE_TAGS, Volume, &[MARKED], &[MARKED, UNATTACHED_SINCE]), "it takes back what it announced"),
-        (tagging(CREATE_TAGS, Snapshot, &[SNAPSHOT_OF], &[DELETED_AT]), "a snapshot ends so long after its volume"),
-        (ask(DELETE_SNAPSHOT, Snapshot, &[SNAPSHOT_OF, DELETED_AT, MODE]), "its own snapshots end in time"),
+        (tagging(DELETE_TAGS, Volume, &[MARKED], &[MARKED, UNATTACHED_SINCE]), "it calls off what it announced"),
+        (tagging(CREATE_TAGS, Snapshot, &[SNAPSHOT_OF], &[DELETED_AT]), "a snapshot expires by this tag"),
+        (ask(DELETE_SNAPSHOT, Snapshot, &[SNAPSHOT_OF, DELETED_AT, MODE]), "it deletes its expired snapshots"),
     ],
     never: &[
         (ask(DELETE, Volume, &[]), UNMARKED),
@@ -42,7 +42,7 @@ pub(super) const DEEDS: FunctionActions<'static> = FunctionActions {
         (ask(SNAPSHOT, Volume, &[]), UNMARKED),
         (tagging(SNAPSHOT, Snapshot, &[], &[RESTORE]), SAYS_OF_WHAT),
         (at_creation(&[RESTORE]), SAYS_OF_WHAT),
-        (at_creation(&[SNAPSHOT_OF, DELETED_AT]), "a snapshot is not born as one that may end"),
+        (at_creation(&[SNAPSHOT_OF, DELETED_AT]), "a new snapshot must not be expired already"),
         (ask(DELETE_SNAPSHOT, Snapshot, &[SNAPSHOT_OF]), "its volume may exist"),
         (tagging(CREATE_TAGS, Snapshot, &[], &[SNAPSHOT_OF]), OF_OTHERS),
         (tagging(CREATE_TAGS, Snapshot, &[], &[DELETED_AT]), OF_OTHERS),
