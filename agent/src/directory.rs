@@ -111,10 +111,11 @@ pub(crate) fn step_in(
     Ok(watch.steps(WriterState::Ended, now).into_iter().find(is_it))
 }
 
-/// What went wrong, without the number that it has in the kernel.
+/// The error without the number of the kernel, which std appends.
 pub(crate) fn describe_io_error(error: &io::Error) -> String {
     let text = error.to_string();
-    text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words).to_owned()
+    let number = error.raw_os_error().map(|code| format!(" (os error {code})")).unwrap_or_default();
+    text.strip_suffix(&number).unwrap_or(&text).to_owned()
 }
 
 /// How many bytes are free for whoever is not root, where that is below a hundredth: the disk is full.

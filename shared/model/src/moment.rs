@@ -1,6 +1,10 @@
 //! Moments as people write them: RFC 3339, and nothing else.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+
+/// S3 refuses a request whose clock differs by more (Amazon S3 API reference, "Error responses", `RequestTimeTooSkewed`), so the
+/// clocks of a document's writer and of its reader differ by at most so much.
+pub const CLOCK_SKEW_MAX: SignedDuration = SignedDuration::from_mins(15);
 
 /// Reads `2026-09-30T18:00:00Z` or `2026-09-30T20:00:00.5+02:00`; `None` for everything else.
 ///

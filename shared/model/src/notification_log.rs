@@ -15,7 +15,9 @@ use crate::mark::{AnnouncedAction, Mark};
 use crate::observation::Gap;
 use crate::rule::Rule;
 
-pub use notification::{ACCOUNT, NO_TEAM, Notification, NotificationKind, Severity, is_known, without_known};
+pub use notification::{
+    ACCOUNT, NO_TEAM, NO_TEAM_LABEL, Notification, NotificationKind, Severity, is_known, without_known,
+};
 
 /// The longest text that is kept to be compared, in bytes. A longer one is kept as its hash: one resource can have 50 tags of 255 characters
 /// that cannot be read, and there are hundreds of such resources in a document.

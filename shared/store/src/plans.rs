@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use jiff::{SignedDuration, Timestamp};
 use model::id::RunId;
+use model::moment::CLOCK_SKEW_MAX;
 use plan::report::{APPLIED, RunRecord, folder_of};
 
 use crate::bucket::ListedObject;
@@ -15,10 +16,6 @@ const KEYS_MAX: usize = 20_000;
 
 /// S3's times have whole seconds, and runs overlap: among the last so many records their own times decide.
 const NEWEST_OF: usize = 4;
-
-/// The reader's clock may be behind the writer's by so much, or S3 refuses it (Amazon S3 API reference, "Error responses",
-/// `RequestTimeTooSkewed`): at midnight the newest record may be tomorrow's.
-const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_mins(15);
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
@@ -76,7 +73,8 @@ impl Store {
     /// # Errors
     /// If S3 refused, or one of the newest is not Curfew's: then the mode is unknown.
     pub async fn newest_plan(&self, function: &str, now: Timestamp) -> Result<Option<RunRecord>, StoreError> {
-        let mut days = vec![now + CLOCKS_DIFFER, now, now - DAY];
+        // At midnight the newest record may be tomorrow's.
+        let mut days = vec![now + CLOCK_SKEW_MAX, now, now - DAY];
         days.dedup_by_key(|day| folder_of(*day));
         for day in days {
             let keys = self.list_plans(day, Some(function)).await?;

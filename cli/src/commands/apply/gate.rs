@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use model::config::Config;
 use model::duration;
 use model::mode::Mode;
+use model::moment::CLOCK_SKEW_MAX;
 use operator::doctor::runs::FUNCTIONS;
 use plan::report::RunRecord;
 
@@ -12,10 +13,6 @@ use crate::context::{CommandContext, DeployedResources, FunctionCeiling, own_cei
 
 /// What was reviewed longer ago says too little of what is there now, and every run makes a new plan.
 const APPLY_WITHIN: SignedDuration = SignedDuration::from_hours(24);
-
-/// By so much two clocks differ at most, or S3 refuses whoever is wrong (Amazon S3 API reference, "Error responses",
-/// `RequestTimeTooSkewed`).
-const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_mins(15);
 
 /// Whose plans leave something to a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +79,7 @@ impl ApplyGate {
 
 /// A moment that is yet to come is never too old.
 fn refuse_what_is_to_come(record: &RunRecord, now: Timestamp) -> Result<(), CommandError> {
-    if record.at.duration_since(now) <= CLOCKS_DIFFER {
+    if record.at.duration_since(now) <= CLOCK_SKEW_MAX {
         return Ok(());
     }
     let problem = format!("run {} of {} is of {}, which is in the future", record.run, record.function, record.at);

@@ -8,6 +8,7 @@ use model::fault::shortened;
 use model::id::{Region, TeamName};
 use model::money;
 use model::money::Rate;
+use model::notification_log::NO_TEAM_LABEL;
 use model::observation::GapKind;
 use reaping::scan;
 use reaping::scan::{FindingKind, FindingTotal, ScanFinding};
@@ -26,8 +27,6 @@ const CELL_CHARACTERS_MAX: usize = 32;
 
 /// Why, where and whose: a narrow terminal shows who it is first; `--json` and `curfew explain` have the rest.
 const SPARED: usize = 3;
-
-const NOBODY: &str = "(no team)";
 
 /// What is going on, unless nobody wants to know.
 #[derive(Clone, Copy)]
@@ -75,7 +74,7 @@ impl ScanProgress {
         for finding in shown {
             let ScanFinding { resource, what, .. } = finding;
             let (money, kinds) = (cost(finding), kinds(finding));
-            let team = finding.team.as_ref().map_or(NOBODY, TeamName::as_str);
+            let team = finding.team.as_ref().map_or(NO_TEAM_LABEL, TeamName::as_str);
             let resource = resource.as_str();
             let _ = write!(text, "\n  {money:>10}  {resource:ids$}  {what:whats$}  {kinds:whys$}  {}", cell(team));
         }
@@ -225,7 +224,7 @@ fn rows(findings: &[ScanFinding]) -> Table<9> {
             finding.resource.to_string(),
             finding.what.clone(),
             cell(finding.name.as_deref().unwrap_or_default()),
-            cell(finding.team.as_ref().map_or(NOBODY, TeamName::as_str)),
+            cell(finding.team.as_ref().map_or(NO_TEAM_LABEL, TeamName::as_str)),
             format!("{}{belongs}", finding.in_short),
             finding.region.to_string(),
             cell(finding.owner.as_deref().unwrap_or_default()),
@@ -242,7 +241,7 @@ fn teams(findings: &[ScanFinding]) -> Table<4> {
         ("Team", ColumnAlignment::Left),
     ]);
     for (team, total) in scan::by_team(findings) {
-        let team = cell(team.map_or(NOBODY, TeamName::as_str));
+        let team = cell(team.map_or(NO_TEAM_LABEL, TeamName::as_str));
         table.row([money(total.rate()), total.findings.to_string(), total.unknown_prices.to_string(), team]);
     }
     table

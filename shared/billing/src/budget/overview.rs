@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use model::config::Config;
 use model::id::TeamName;
 use model::money::Amount;
-use model::notification_log::NO_TEAM;
+use model::notification_log::{NO_TEAM, NO_TEAM_LABEL};
 use serde::Serialize;
 
 use super::{Budget, BudgetHolder, BudgetMonth, BudgetVerdict, HOLDERS_MAX, STALE_AFTER};
@@ -251,7 +251,7 @@ pub fn unknown_team_message(
 pub fn holder(team: &str) -> BudgetHolder {
     match team {
         words::ACCOUNT => BudgetHolder::Account,
-        words::NOBODY => BudgetHolder::Team(TeamName::new(NO_TEAM)),
+        NO_TEAM_LABEL => BudgetHolder::Team(TeamName::new(NO_TEAM)),
         team => BudgetHolder::Team(TeamName::new(team)),
     }
 }

@@ -10,6 +10,9 @@ use crate::mode::Mode;
 /// The `team` attribute of what belongs to no team.
 pub const NO_TEAM: &str = "untagged";
 
+/// [`NO_TEAM`] in the tables of commands.
+pub const NO_TEAM_LABEL: &str = "(no team)";
+
 /// The resource by which the account's own budget goes.
 pub const ACCOUNT: &str = "account";
 

@@ -7,15 +7,13 @@ use model::duration;
 use model::id::TeamName;
 use model::mode::Mode;
 use model::money::Amount;
-use model::notification_log::NO_TEAM;
+use model::notification_log::{NO_TEAM, NO_TEAM_LABEL};
 
 use super::{BudgetDataState, BudgetOverview, BudgetRow, has_uncertain, has_unpriced, is_nobody};
 use crate::budget::{Budget, BudgetVerdict, observation_gap};
 
 /// The account in the table.
 pub(super) const ACCOUNT: &str = "(account)";
-/// What belongs to no team, in the table.
-pub(super) const NOBODY: &str = "(no team)";
 /// Of the teams that there are, to a person who asks for another.
 const KNOWN_NAMED_MAX: usize = 20;
 
@@ -115,7 +113,7 @@ impl BudgetRow {
 /// A team as people are shown it.
 #[must_use]
 pub fn shown(team: &str) -> String {
-    if team == NO_TEAM { NOBODY.to_owned() } else { team.to_owned() }
+    if team == NO_TEAM { NO_TEAM_LABEL.to_owned() } else { team.to_owned() }
 }
 
 impl BudgetRow {
@@ -158,7 +156,7 @@ fn key(name: &str) -> String {
 /// There is no such team; these there are.
 pub(super) fn describe_unknown_team(team: &TeamName, known: BTreeSet<String>, month: &str) -> String {
     if is_nobody(team) {
-        return format!("{NOBODY}: all that the ledger of {month} has belongs to a team");
+        return format!("{NO_TEAM_LABEL}: all that the ledger of {month} has belongs to a team");
     }
     let others = known.len().saturating_sub(KNOWN_NAMED_MAX);
     let mut names: Vec<String> = known.into_iter().take(KNOWN_NAMED_MAX).collect();
