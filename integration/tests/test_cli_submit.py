@@ -74,6 +74,22 @@ def test_what_it_would_cost_and_where_it_would_run(account: Account, here: Path)
     assert {one["lifecycle"] for one in estimate["candidates"]} == {"on-demand"} and estimate["nowhere"] is None
 
 
+def test_what_a_deadline_costs(account: Account, here: Path) -> None:
+    account.aws.set_spot_price("g5.xlarge", {"us-east-1a": 0.3}, since=ago(minutes=5))
+    limits = '"3d"\nwithin = "60h"\nestimated_runtime = "48h"\n[checkpoint]'
+    text = with_image(account).replace("enabled = false", "").replace('"8h"', limits)
+    said = submit(account, here, text, "--dry-run").fine()
+    assert "What it is expected to cost by its deadline, at the prices of now:" in said.out
+    row = r"^(48h15m, the soonest|60h00m, as asked|90h00m|none) +\$([\d.]+) +\$[\d.]+ to \$[\d.]+$"
+    costs = [float(usd) for _, usd in re.findall(row, said.out, re.MULTILINE)]
+    assert len(costs) == 4 and costs == sorted(costs, reverse=True), said.out
+    estimate = submit(account, here, text, "--dry-run", "--json").fine().json()["estimate"]
+    within = [one["within_seconds"] for one in estimate["expected_costs"]]
+    assert within[0] == 173_700 and 215_980 <= within[1] <= 216_000 and within[3] is None
+    late = submit(account, here, text.replace('"60h"', '"40h"'), "--dry-run")
+    assert late.code == 1 and "its deadline cannot be met, even on demand" in late.out
+
+
 def test_every_mistake_with_its_line_and_nothing_is_submitted(account: Account, here: Path) -> None:
     text = 'comand = "x"\nowner = "ada"\n[gpu]\ncount = 0\n[limits]\nfinish_by = "2020-01-01T00:00:00Z"\n'
     said = submit(account, here, text)

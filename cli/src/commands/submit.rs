@@ -50,10 +50,11 @@ pub(crate) struct Submit {
 ///  "transfers": [{"region": "us-west-2", "bucket_region": "us-east-1", "upload_usd_per_gb": 0.02, "download_usd_per_gb": 0.02,
 ///                 "size_gb": 10, "upload_usd": 0.2, "upload_usd_per_day": 19.2}],
 ///  "estimate": {"candidates": [{"region": "us-east-1", …, "rate": 0.31, "rate_max": 0.8}],
-///               "worst_case": {"seconds": 28800, "usd_per_hour": 0.8, "usd": 6.4}, "nowhere": null},
+///               "worst_case": {"seconds": 28800, "usd_per_hour": 0.8, "usd": 6.4},
+///               "expected_costs": [{"within_seconds": 187200, "usd": 19.2, "usd_low": 15.1, "usd_high": 27.4}], "nowhere": null},
 ///  "submitted": "inbox/vision/train.toml", "job": "vision/train-1a2b3c4d", "answer": {"accepted": true, "mistakes": []}}
 /// ```
-/// `estimate` is null where nobody could say. `submitted` and `job` are null where nothing was, `answer` where nobody waited for one.
+/// `expected_costs` is empty unless the deadline decides what the job runs on; `within_seconds` is null without a deadline. `estimate` is null where nobody could say. `submitted` and `job` are null where nothing was, `answer` where nobody waited for one.
 #[derive(Debug, Serialize)]
 struct SubmitOutput<'a> {
     schema: u32,

@@ -8,6 +8,7 @@
 //! restarts. `plan.rs` says how long to wait and how long to distrust Spot that has just come back, so that the work is paced to
 //! end at the deadline. It is made anew at every decision, so a job that falls behind waits less, and one that is ahead waits more.
 
+mod forecast;
 mod history;
 mod plan;
 mod state;
@@ -20,6 +21,7 @@ use jiff::Timestamp;
 use model::money::Rate;
 use serde::{Deserialize, Serialize};
 
+pub use forecast::{ExpectedCost, expected_costs};
 pub use history::SpotHistory;
 use plan::Market;
 pub(crate) use state::CHECKPOINT_SEEN_AFTER;
@@ -44,6 +46,8 @@ pub struct DeadlineSituation {
     pub running: Capacity,
     /// Whether Spot can be had now. A Spot machine that was just lost cannot be kept.
     pub spot_is_available: bool,
+    /// Whether a machine on demand is left where Spot returns. Else nothing is gained by taking one before the last moment.
+    pub returns_to_spot: bool,
 }
 
 /// What a job runs on.
@@ -79,6 +83,8 @@ pub enum CapacityReason {
     SpotSavesNothing,
     /// It runs on Spot.
     SpotRuns,
+    /// It runs on demand, and stays there.
+    OnDemandRuns,
     /// Spot can be had, and is expected to stay long enough to pay for the restart.
     SpotPays,
     /// Spot can be had, and is expected to go too soon to pay for the restart.
@@ -96,6 +102,7 @@ impl fmt::Display for CapacityReason {
             Self::NoTimeToLose => "the deadline leaves no time for another restart",
             Self::SpotSavesNothing => "Spot capacity costs as much as on-demand capacity",
             Self::SpotRuns => "Spot capacity is running",
+            Self::OnDemandRuns => "on-demand capacity is running",
             Self::SpotPays => "Spot capacity is available and pays for a restart",
             Self::SpotIsYoung => "Spot capacity has just returned and may not last long enough to pay for a restart",
             Self::SpotMayReturn => "Spot capacity may return and the deadline leaves time to wait",
@@ -143,6 +150,13 @@ fn spend_spare_time(
 ) -> (Capacity, CapacityReason) {
     if situation.spot_is_available && situation.running == Capacity::Spot {
         return (Capacity::Spot, CapacityReason::SpotRuns);
+    }
+    if !situation.returns_to_spot {
+        return match (situation.running, situation.spot_is_available) {
+            (Capacity::OnDemand, _) => (Capacity::OnDemand, CapacityReason::OnDemandRuns),
+            (_, true) => (Capacity::Spot, CapacityReason::SpotPays),
+            (_, false) => (Capacity::None, CapacityReason::SpotMayReturn),
+        };
     }
     let plan = Market::new(situation, history, now).cheapest_plan();
     let hours = history.hours_since_change(now);

@@ -47,7 +47,8 @@ pub use agent_warning::{AgentWarning, AgentWarningKind, AgentWarnings, STANDS_AF
 pub use backlog::{BacklogQueue, QueueItem, QueueShares, ShareLimits, take_shares};
 pub use candidate::{Candidate, Lifecycle, MachineImage, QuotaCode, Ranking};
 pub use deadline::{
-    Capacity, CapacityDecision, CapacityReason, DeadlineSituation, JobDeadline, SpotHistory, choose_capacity,
+    Capacity, CapacityDecision, CapacityReason, DeadlineSituation, ExpectedCost, JobDeadline, SpotHistory,
+    choose_capacity, expected_costs,
 };
 pub use documents::{
     CHECKPOINTS_KEPT_MAX, CancelRequest, Checkpoint, ExitReason, ExitRecord, Head, HeadResult, Heartbeat, InboxAnswer,
@@ -61,7 +62,7 @@ pub use identity::MachineIdentity;
 pub use image::image_source;
 pub use launch_tags::launch_tags;
 pub use machine_hold::{MachineHold, is_protected};
-pub use next::{next, wants};
+pub use next::{deadline_obstacle, next, wants};
 pub use notification::JobNotification;
 pub use overview::{JobOverview, find, still_reserved};
 pub use phase::{

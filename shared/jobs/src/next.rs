@@ -11,9 +11,10 @@ mod run;
 
 use jiff::{SignedDuration, Timestamp};
 
+pub use deadline::deadline_obstacle;
 #[cfg(test)]
 pub(super) use deadline::situation;
-pub(super) use deadline::{on_demand_from, slack_seconds};
+pub(super) use deadline::{SOONEST_BEYOND_WORK, START, on_demand_from, slack_seconds};
 pub(super) use limits::{TimeLeft, after, most};
 
 use model::instance::InstanceState;

@@ -7,7 +7,8 @@ use billing::price::{PriceBook, PriceDocument};
 use cloud::CallError;
 use cloud::jobs::AnswerCache;
 use jobs::{
-    Candidate, CapacityPool, JobTerms, LaunchObstacle, MachineImage, WorstCase, image_source, prices_wanted, rank,
+    Candidate, CapacityPool, ExpectedCost, JobTerms, LaunchObstacle, MachineImage, WorstCase, deadline_obstacle,
+    expected_costs, image_source, prices_wanted, rank,
 };
 use model::config::Config;
 use model::id::Region;
@@ -29,6 +30,8 @@ pub(super) struct JobEstimate {
     pub(super) candidates: Vec<Candidate>,
     /// What is reserved for it before it is launched.
     pub(super) worst_case: Option<WorstCase>,
+    /// What it is expected to cost by its deadline, and by others.
+    pub(super) expected_costs: Vec<ExpectedCost>,
     /// Why it would be launched nowhere.
     pub(super) nowhere: Option<String>,
 }
@@ -59,11 +62,17 @@ pub(super) async fn estimate_job(
     let ranked = rank(terms, &pools, images, &prices, None, config, context.now);
     Some(match ranked {
         Ok(ranking) => JobEstimate {
+            nowhere: deadline_obstacle(terms, &ranking, context.now),
+            expected_costs: expected_costs(terms, &ranking.candidates, context.now),
             worst_case: WorstCase::from_ranking(terms, &ranking, context.now),
             candidates: ranking.candidates,
-            nowhere: None,
         },
-        Err(why) => JobEstimate { candidates: Vec::new(), worst_case: None, nowhere: Some(why.to_string()) },
+        Err(why) => JobEstimate {
+            candidates: Vec::new(),
+            worst_case: None,
+            expected_costs: Vec::new(),
+            nowhere: Some(why.to_string()),
+        },
     })
 }
 

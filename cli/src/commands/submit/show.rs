@@ -1,7 +1,7 @@
 //! What comes of a job, for people.
 
 use jiff::SignedDuration;
-use jobs::{JobSpec, Lifecycle, SpecMistake};
+use jobs::{ExpectedCost, JobSpec, Lifecycle, SpecMistake};
 use model::duration;
 
 use super::estimate::JobEstimate;
@@ -59,6 +59,27 @@ pub(super) fn estimate(spec: &JobSpec, estimate: Option<&JobEstimate>) {
         }
         None => screen::print_line("\nIts limits leave it no time to run"),
     }
+    if !estimate.expected_costs.is_empty() {
+        expected_costs(&estimate.expected_costs);
+    }
+}
+
+fn expected_costs(costs: &[ExpectedCost]) {
+    let mut table = Table::new([
+        ("deadline", ColumnAlignment::Left),
+        ("expected", ColumnAlignment::Right),
+        ("8 of 10 cost", ColumnAlignment::Left),
+    ]);
+    for (cost, note) in costs.iter().zip([", the soonest", ", as asked", "", ""]) {
+        let within = cost.within_seconds.map(|seconds| seconds.saturating_add(30) / 60);
+        let within = within.map(|minutes| format!("{}h{:02}m{note}", minutes / 60, minutes % 60));
+        table.row([
+            within.unwrap_or_else(|| "none".to_owned()),
+            cost.usd.to_string(),
+            format!("{} to {}", cost.usd_low, cost.usd_high),
+        ]);
+    }
+    screen::print_line(format!("\nWhat it is expected to cost by its deadline, at the prices of now:\n{table}"));
 }
 
 pub(super) fn submitted(document: &SubmitOutput<'_>) {

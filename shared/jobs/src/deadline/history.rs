@@ -110,6 +110,11 @@ impl LengthDistribution {
         (1.0 + hours / SCALE_HOURS).powf(-self.shape)
     }
 
+    /// Such a share of them is shorter.
+    pub(super) fn length_at(self, share: f64) -> f64 {
+        SCALE_HOURS * ((1.0 - share).powf(-self.shape.recip()) - 1.0)
+    }
+
     /// The mean length, where everything is cut off after so many hours.
     pub(super) fn mean_within(self, hours: f64) -> f64 {
         let exponent = 1.0 - self.shape;

@@ -1,8 +1,12 @@
+use insta::assert_snapshot;
 use jiff::SignedDuration;
+use model::config::Config;
 use model::fixture::{NOW, time};
 use proptest::prelude::*;
 
 use super::*;
+use crate::JobSpec;
+use crate::next::tests::fixture::ranking;
 
 const HOUR: i64 = 3600;
 
@@ -21,6 +25,7 @@ fn situation() -> DeadlineSituation {
         spot: usd(1),
         running: Capacity::None,
         spot_is_available: false,
+        returns_to_spot: true,
     }
 }
 
@@ -59,6 +64,14 @@ fn waits_for_spot_where_there_is_time() {
 #[test]
 fn takes_on_demand_where_spot_stays_away() {
     check(situation(), &[(false, 0)], 12 * HOUR, (Capacity::OnDemand, CapacityReason::SpotStaysAway));
+}
+
+#[test]
+fn waits_to_the_last_moment_where_on_demand_is_not_left_again() {
+    let situation = DeadlineSituation { returns_to_spot: false, ..situation() };
+    check(situation, &[(false, 0)], 12 * HOUR, (Capacity::None, CapacityReason::SpotMayReturn));
+    let last = DeadlineSituation { time_left_seconds: 48 * HOUR + 720 + 600 - 1, ..situation };
+    check(last, &[(false, 0)], 12 * HOUR, (Capacity::OnDemand, CapacityReason::NoTimeToLose));
 }
 
 #[test]
@@ -102,6 +115,30 @@ fn what_has_lasted_long_is_expected_to_last_long() {
     assert!(left(0) < left(1) && left(1) < left(10));
 }
 
+#[test]
+fn a_looser_deadline_is_expected_to_cost_less() {
+    let terms = |limits: &str| {
+        let text = format!("owner = \"ada\"\ncommand = \"x\"\n[checkpoint]\n[limits]\n{limits}");
+        JobSpec::read(&text, "x", None, &Config::default(), &"us-east-1".into(), time(NOW)).unwrap().terms
+    };
+    let asked = terms("within = \"60h\"\nestimated_runtime = \"48h\"");
+    let candidates = ranking(time(NOW)).candidates;
+    let costs = expected_costs(&asked, &candidates, time(NOW));
+    let rows: Vec<String> = costs
+        .iter()
+        .map(|one| format!("{:?}: {} ({} to {})", one.within_seconds, one.usd, one.usd_low, one.usd_high))
+        .collect();
+    assert_snapshot!(rows.join("\n"), @r"
+    Some(173700): $192.67 ($192.67 to $192.67)
+    Some(216000): $145.84 ($72.97 to $192.57)
+    Some(324000): $85.89 ($19.97 to $179.27)
+    None: $21.02 ($19.97 to $22.30)
+    ");
+    assert_eq!(expected_costs(&asked, &candidates, time(NOW)), costs);
+    assert!(expected_costs(&terms("within = \"60h\""), &candidates, time(NOW)).is_empty());
+    assert!(expected_costs(&asked, &candidates[..1], time(NOW)).is_empty());
+}
+
 /// What an adversary does in an interval.
 #[derive(Debug, Clone, Copy)]
 struct Blow {
@@ -122,16 +159,19 @@ fn any_blow() -> impl Strategy<Value = Blow> {
 
 fn any_situation() -> impl Strategy<Value = DeadlineSituation> {
     let times = (1..20 * HOUR, 0..2 * HOUR, 600..HOUR, 0..10 * HOUR);
-    (times, 1..9_u64, 0..9_u64).prop_map(|((work, restart, interval, spare), on_demand, spot)| DeadlineSituation {
-        work_left_seconds: work,
-        time_left_seconds: work + restart + interval + spare,
-        restart_seconds: restart,
-        interval_seconds: interval,
-        on_demand: usd(on_demand),
-        spot: usd(spot),
-        running: Capacity::None,
-        spot_is_available: false,
-    })
+    (times, 1..9_u64, 0..9_u64, any::<bool>()).prop_map(
+        |((work, restart, interval, spare), on_demand, spot, returns_to_spot)| DeadlineSituation {
+            work_left_seconds: work,
+            time_left_seconds: work + restart + interval + spare,
+            restart_seconds: restart,
+            interval_seconds: interval,
+            on_demand: usd(on_demand),
+            spot: usd(spot),
+            running: Capacity::None,
+            spot_is_available: false,
+            returns_to_spot,
+        },
+    )
 }
 
 /// Lives the job to its end, with the last blow repeated, and gives the time that was left.

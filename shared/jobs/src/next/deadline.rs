@@ -9,12 +9,16 @@ use model::duration::format_duration;
 use super::limits::{TimeLeft, after, use_up};
 use crate::deadline::CHECKPOINT_SEEN_AFTER;
 use crate::{
-    AGENT_ENDS_BEFORE, ATTEMPT_MIN, Candidate, Capacity, CapacityDecision, CapacityReason, DeadlineSituation, Job,
-    JobDeadline, JobFacts, JobMachine, Lifecycle, Phase, choose_capacity,
+    AGENT_ENDS_BEFORE, ATTEMPT_MIN, Candidate, Capacity, CapacityReason, DeadlineSituation, Job, JobDeadline, JobFacts,
+    JobId, JobMachine, JobTerms, Lifecycle, Phase, Ranking, choose_capacity,
 };
 
 /// From a launch to the command, until the job's own attempts have shown it: a GPU machine boots in two to five minutes, and `setup` takes some.
-const START: SignedDuration = SignedDuration::from_mins(10);
+pub(crate) const START: SignedDuration = SignedDuration::from_mins(10);
+
+/// The soonest deadline is so much later than the work takes.
+pub(crate) const SOONEST_BEYOND_WORK: SignedDuration =
+    SignedDuration::from_secs(START.as_secs() + AGENT_ENDS_BEFORE.as_secs());
 
 /// A run comes each minute. The rest is for one that comes late, and for a machine that takes its time to go before the next is launched.
 const DECISION_INTERVAL: SignedDuration = SignedDuration::from_mins(5);
@@ -116,6 +120,7 @@ pub(crate) fn situation(job: &Job, may_be_spot: bool, now: Timestamp) -> Option<
             Some(Lifecycle::OnDemand) => Capacity::OnDemand,
         },
         spot_is_available: may_be_spot && spot.is_some(),
+        returns_to_spot: false,
     })
 }
 
@@ -133,14 +138,7 @@ pub(crate) fn slack_seconds(job: &Job, now: Timestamp) -> Option<i64> {
 pub(super) fn decide(mut job: Job, may_be_spot: bool, now: Timestamp) -> Job {
     let situation = situation(&job, may_be_spot, now);
     if let Some((situation, deadline)) = situation.zip(job.deadline.as_mut()) {
-        let decision = choose_capacity(&situation, &deadline.spot, now);
-        deadline.decision = Some(match decision.reason {
-            // A job does not go back to Spot from on demand while its machine lasts, so nothing is gained by going there early.
-            CapacityReason::SpotStaysAway => {
-                CapacityDecision { capacity: Capacity::None, reason: CapacityReason::SpotMayReturn }
-            }
-            _ => decision,
-        });
+        deadline.decision = Some(choose_capacity(&situation, &deadline.spot, now));
     }
     job
 }
@@ -168,6 +166,14 @@ pub(super) fn cannot_be_met(job: &Job, now: Timestamp) -> Option<String> {
             words(missing),
         )
     })
+}
+
+/// Why a job that is submitted now could not meet its deadline.
+#[must_use]
+pub fn deadline_obstacle(terms: &JobTerms, ranking: &Ranking, now: Timestamp) -> Option<String> {
+    let nobody = JobId { team: "".into(), job: String::new() };
+    let job = Job { ranking: Some(ranking.clone()), ..Job::submitted(nobody, None, terms.clone(), now) };
+    cannot_be_met(&job, now)
 }
 
 /// Whether a job that waits for Spot has waited long enough.

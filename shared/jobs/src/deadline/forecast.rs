@@ -1,0 +1,142 @@
+//! What a job is expected to cost by its deadline: the policy in a market as it is believed to be before anything was seen of it.
+
+use jiff::{SignedDuration, Timestamp};
+use model::money::{Amount, Rate};
+use serde::Serialize;
+
+use super::history::LengthDistribution;
+use super::{Capacity, DeadlineSituation, SpotHistory, choose_capacity};
+use crate::next::{SOONEST_BEYOND_WORK, START};
+use crate::{Candidate, JobTerms, Lifecycle};
+
+/// The mean of so many lives lies within a few percent of that of many more.
+const LIVES: u64 = 100;
+
+/// Decisions of a life that is made up.
+const STEP: SignedDuration = SignedDuration::from_mins(10);
+
+/// A job without a deadline still ends: so many times its work is longer than nearly all of them take.
+const WITHOUT_DEADLINE: i64 = 100;
+
+/// What a job is expected to cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ExpectedCost {
+    /// The deadline, in seconds from the submission; `None`: without one.
+    pub within_seconds: Option<i64>,
+    /// The mean.
+    pub usd: Amount,
+    /// One in ten costs less.
+    pub usd_low: Amount,
+    /// One in ten costs more.
+    pub usd_high: Amount,
+}
+
+/// With the soonest deadline that can be met, the job's own, one half as far again, and none. Empty where its deadline decides nothing, or
+/// a price is missing.
+#[must_use]
+pub fn expected_costs(terms: &JobTerms, candidates: &[Candidate], now: Timestamp) -> Vec<ExpectedCost> {
+    let cheapest = |lifecycle| candidates.iter().find(|one| one.lifecycle == lifecycle).map(|one| one.rate);
+    let rates = cheapest(Lifecycle::Spot).zip(cheapest(Lifecycle::OnDemand));
+    let (Some(work), Some(finish_by), Some((spot, on_demand))) =
+        (terms.estimated_runtime_seconds, terms.finish_by, rates)
+    else {
+        return Vec::new();
+    };
+    let every = terms.checkpoint.as_ref().map_or(work, |checkpoint| checkpoint.every_seconds.min(work));
+    // In the mean, an interruption comes halfway between two checkpoints.
+    let lost = if terms.checkpoint.is_some() { every / 2 } else { work };
+    let market = Market { work, every, lost, spot, on_demand };
+    let soonest = work.saturating_add(SOONEST_BEYOND_WORK.as_secs());
+    let asked = finish_by.duration_since(now).as_secs().max(soonest);
+    let deadlines = [Some(soonest), Some(asked), Some(asked.saturating_add(asked / 2)), None];
+    deadlines.into_iter().map(|within| market.expected_cost(within)).collect()
+}
+
+struct Market {
+    work: i64,
+    every: i64,
+    /// The work that an interruption loses.
+    lost: i64,
+    spot: Rate,
+    on_demand: Rate,
+}
+
+/// `SplitMix64` (Steele, Lea and Flood, 2014): the same lives each time.
+struct Chance(u64);
+
+impl Chance {
+    #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
+    fn share(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "a cast of floats saturates")]
+    fn seconds(&mut self, lengths: LengthDistribution) -> i64 {
+        (lengths.length_at(self.share()) * 3600.0) as i64
+    }
+}
+
+impl Market {
+    fn expected_cost(&self, within_seconds: Option<i64>) -> ExpectedCost {
+        let within = within_seconds.unwrap_or_else(|| self.work.saturating_mul(WITHOUT_DEADLINE));
+        let mut costs: Vec<Amount> = (0..LIVES).map(|seed| self.live(within, &mut Chance(seed))).collect();
+        costs.sort();
+        let at = |percent: usize| costs.get(costs.len() * percent / 100).copied().unwrap_or_default();
+        let sum: Amount = costs.iter().copied().sum();
+        let usd = Amount::from_usd_micros(sum.usd_micros() / LIVES);
+        ExpectedCost { within_seconds, usd, usd_low: at(10), usd_high: at(90) }
+    }
+
+    /// One life, and what it costs.
+    fn live(&self, within: i64, chance: &mut Chance) -> Amount {
+        let begin = Timestamp::UNIX_EPOCH;
+        let prior = SpotHistory::default().stay_lengths(begin);
+        let (mut history, mut cost) = (SpotHistory::default(), Amount::ZERO);
+        let (mut elapsed, mut done, mut restart_left, mut running) = (0_i64, 0_i64, 0_i64, Capacity::None);
+        let (mut is_available, mut changes_at) = (chance.share() < 0.5, chance.seconds(prior));
+        while done < self.work {
+            while changes_at <= elapsed {
+                is_available = !is_available;
+                changes_at = changes_at.saturating_add(chance.seconds(prior).max(1));
+                if running == Capacity::Spot {
+                    (running, done) = (Capacity::None, done.saturating_sub(self.lost).max(0));
+                }
+            }
+            let now = begin + SignedDuration::from_secs(elapsed);
+            history.observe(is_available, now);
+            let situation = DeadlineSituation {
+                work_left_seconds: self.work - done,
+                time_left_seconds: within.saturating_sub(elapsed),
+                restart_seconds: START.as_secs(),
+                interval_seconds: STEP.as_secs().saturating_add(self.every),
+                on_demand: self.on_demand,
+                spot: self.spot,
+                running,
+                spot_is_available: is_available,
+                returns_to_spot: false,
+            };
+            let next = choose_capacity(&situation, &history, now).capacity;
+            if next != running {
+                restart_left = START.as_secs();
+            }
+            running = next;
+            let used = if running == Capacity::None {
+                // Nothing changes before Spot returns, or the last moment comes.
+                (changes_at - elapsed).min(situation.spare_seconds().saturating_add(1)).max(1)
+            } else {
+                STEP.as_secs().min(restart_left + self.work - done)
+            };
+            if running != Capacity::None {
+                let rate = if running == Capacity::Spot { self.spot } else { self.on_demand };
+                cost = cost + Amount::from_rate(rate, used.unsigned_abs());
+                done += (used - restart_left).max(0);
+                restart_left = (restart_left - used).max(0);
+            }
+            elapsed = elapsed.saturating_add(used);
+        }
+        cost
+    }
+}
