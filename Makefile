@@ -23,6 +23,8 @@ VENV_RECIPES := target/venv-recipes
 VENV_RECIPES_TORCH := target/venv-recipes-torch
 MDBOOK_VERSION := 0.5.4
 MDBOOK := target/mdbook-$(MDBOOK_VERSION)
+CARGO_DENY_VERSION := 0.20.2
+CARGO_DENY := target/cargo-deny-$(CARGO_DENY_VERSION)
 PYTEST := PYTHONPATH=integration $(VENV)/bin/python -m pytest
 
 SIMULATION := cargo test --profile simulation --locked --quiet
@@ -46,9 +48,9 @@ LINTED := RUSTC_WORKSPACE_WRAPPER="$(CURDIR)/.ci/rustc-with-clippy"
 # What `make test` runs, in this order: the cheapest first.
 PARTS := format unit simulate-quick template integration
 # What `make test-all` runs besides.
-PARTS_ALL := fuzz simulate simulate-all simulate-model-all every-fault end-to-end-all agent-baseline
+PARTS_ALL := deny fuzz simulate simulate-all simulate-model-all every-fault end-to-end-all agent-baseline
 
-.PHONY: help demo playground docs test test-all test-fast fuzz fmt lint format clippy environments unit simulate-quick simulate simulate-instances simulate-volumes simulate-quarter \
+.PHONY: help demo playground docs test test-all test-fast fuzz fmt lint format deny clippy environments unit simulate-quick simulate simulate-instances simulate-volumes simulate-quarter \
 	simulate-model simulate-deadline simulate-all simulate-model-all template integration \
 	every-fault end-to-end-all recipes recipes-torch witness bench bench-scan bench-peer bench-agent agent-baseline install build deploy clean
 
@@ -101,6 +103,9 @@ lint: format clippy template ## Run the checks that run nothing: format, clippy,
 
 format: ## Check the format of the code
 	cargo fmt --all --check
+
+deny: $(CARGO_DENY)/bin/cargo-deny ## Check the dependencies' licenses, sources and advisories (the first time it builds cargo-deny: minutes)
+	$(CARGO_DENY)/bin/cargo-deny --log-level error check
 
 clippy: ## Lint the code, with warnings denied
 	cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -221,6 +226,9 @@ deploy: build ## Deploy what was built: make deploy [ARCHITECTURE=arm64] [ARGS="
 
 clean: ## Remove everything that was built or installed here
 	rm -rf target .aws-sam
+
+$(CARGO_DENY)/bin/cargo-deny:
+	cargo install cargo-deny --version $(CARGO_DENY_VERSION) --locked --root $(CARGO_DENY)
 
 environments: $(VENV)/.installed $(VENV_LINT)/.installed
 
