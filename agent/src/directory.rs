@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use jobs::CheckpointSpec;
 use jobs::checkpoints::{
     COMPLETE, CheckpointStep, DirectoryEntry, DirectoryWatch, Manifest, WriterState, check_path, index_of, is_marker,
-    is_record, is_temporary, marked_step, marker_names, matches_pattern, step_of,
+    is_record, is_temporary, is_whole_index, marked_step, marker_names, matches_pattern, step_of,
 };
 use model::fault::InvalidValue;
 
@@ -157,21 +157,21 @@ fn entry_of(name: &OsStr, directory: &CheckpointDirectory, base: &Path) -> Optio
 /// When an entry was marked, and the step that its marker says.
 fn find_marker(path: &Path, name: &str, folder: bool, base: &Path) -> (Option<Timestamp>, Option<u64>) {
     let own = if folder { path.join(COMPLETE) } else { base.join(format!("{name}{COMPLETE}")) };
-    let marked_step = marker_at(&own, COMPLETE).and_then(|_| marked_step(&end_of(&own).ok()?));
+    let marked_step = marker_at(&own, |_| true).and_then(|_| marked_step(&end_of(&own).ok()?));
     let marked_at = if folder {
-        marker_names().filter_map(|marker| marker_at(&path.join(marker), marker)).max()
+        marker_names().filter_map(|marker| marker_at(&path.join(marker), |end| is_marker(marker, end))).max()
     } else {
-        let index = || index_of(name).and_then(|index| marker_at(&base.join(index), "index"));
-        marker_at(&own, COMPLETE).or_else(index)
+        let index = || index_of(name).and_then(|index| marker_at(&base.join(index), is_whole_index));
+        marker_at(&own, |_| true).or_else(index)
     };
     (marked_at, marked_step)
 }
 
-/// When it was written, where it is one.
-fn marker_at(path: &Path, name: &str) -> Option<Timestamp> {
+/// When it was written, where it is one by its last bytes.
+fn marker_at(path: &Path, is_whole: impl Fn(&[u8]) -> bool) -> Option<Timestamp> {
     // A pipe of that name would be waited for.
     let metadata = fs::metadata(path).ok().filter(Metadata::is_file)?;
-    end_of(path).is_ok_and(|end| is_marker(name, &end)).then(|| changed_at(&metadata))
+    end_of(path).is_ok_and(|end| is_whole(&end)).then(|| changed_at(&metadata))
 }
 
 fn end_of(path: &Path) -> io::Result<Vec<u8>> {

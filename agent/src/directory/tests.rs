@@ -15,10 +15,10 @@ impl Scratch {
         self.with(path, "12345")
     }
 
-    fn with(self, path: &str, text: &str) -> Self {
+    fn with(self, path: &str, content: impl AsRef<[u8]>) -> Self {
         let path = self.0.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        fs::write(path, content).unwrap();
         self
     }
 
@@ -71,14 +71,15 @@ fn each_framework_is_seen_as_it_writes() {
 fn a_marker_that_is_cut_off_marks_nothing() {
     let scratch = Scratch::new("torn").with("step-1/trainer_state.json", "{\"a\":").with("step-2/.metadata", "");
     let long = format!("{{\"a\": \"{}\"}}", "x".repeat(2000));
-    let scratch = scratch.with("step-3/_SUCCESS", "").with("step-4/trainer_state.json", &long);
+    let scratch = scratch.with("step-3/_SUCCESS", "").with("step-4/trainer_state.json", &long).file("ckpt-5.index");
     let marked: Vec<bool> = scratch.look().into_iter().map(|(.., marked, _)| marked).collect();
-    assert_eq!(marked, [false, false, true, true]);
+    assert_eq!(marked, [false, false, false, true, true]);
 }
 
 #[test]
 fn a_marker_of_a_framework_and_of_curfew_s_own_is_read() {
-    let scratch = Scratch::new("markers").file("ckpt-5.index").file("ckpt-5.data-00000-of-00001");
+    let index = b"\0\0\x57\xfb\x80\x8b\x24\x75\x47\xdb";
+    let scratch = Scratch::new("markers").with("ckpt-5.index", index).file("ckpt-5.data-00000-of-00001");
     let scratch =
         scratch.file("last.pt").with("last.pt.complete", "step=40\n").with("5/commit_success.txt", "Checkpoint");
     let marked: Vec<bool> = scratch.look().into_iter().map(|(_, _, marked, _)| marked).collect();

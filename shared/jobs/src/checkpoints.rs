@@ -26,7 +26,7 @@ mod watch;
 use jiff::SignedDuration;
 
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestFile, ManifestLink, PartDigest, check_path};
-pub use markers::{COMPLETE, index_of, is_marker, marked_step, marker_names};
+pub use markers::{COMPLETE, index_of, is_marker, is_whole_index, marked_step, marker_names};
 pub use name::{NamedStep, is_record, is_temporary, is_text, step_of};
 pub use pattern::{check_pattern, matches_pattern};
 pub use progress::CheckpointProgress;

@@ -25,6 +25,9 @@ const MARKERS: [MarkerRule; 6] = [
     MarkerRule { name: "_CHECKPOINT_METADATA", is_whole: |end| ends_on_brace(end) && has_commit_time(end) },
 ];
 
+/// How a table of `TensorFlow`'s ends, such as `ckpt-5.index`. tensorflow 2.21.0, `xla/tsl/lib/io/format.h`, `kTableMagicNumber`.
+const TABLE_END: u64 = 0xdb47_7524_8b80_fb57;
+
 /// Marks a checkpoint; one that is a file by a file beside it, `<name>.complete`.
 pub const COMPLETE: &str = ".complete";
 
@@ -36,7 +39,7 @@ pub fn marker_names() -> impl Iterator<Item = &'static str> {
 /// Whether a file of one of these names is a marker, by its last bytes.
 #[must_use]
 pub fn is_marker(name: &str, end: &[u8]) -> bool {
-    MARKERS.iter().find(|rule| rule.name == name).is_none_or(|rule| (rule.is_whole)(end))
+    MARKERS.iter().any(|rule| rule.name == name && (rule.is_whole)(end))
 }
 
 /// The step that a marker of Curfew's own says, as `curfew.saved` writes it: `step=500`.
@@ -45,8 +48,8 @@ pub fn marked_step(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.trim().strip_prefix("step=")?.parse().ok()
 }
 
-/// The file beside a file of `TensorFlow`'s that marks it: `ckpt-5.index` of `ckpt-5.data-00000-of-00001`. tensorflow 2.21,
-/// `tensorflow/core/util/tensor_bundle/tensor_bundle.cc`, `MergeBundles`: the data is renamed first, the index comes last.
+/// The file beside a file of `TensorFlow`'s that marks it: `ckpt-5.index` of `ckpt-5.data-00000-of-00001`. github.com/tensorflow/tensorflow,
+/// `tensorflow/core/util/tensor_bundle/tensor_bundle.cc`, `MergeBundles`: the data is renamed first, the index is written last, in place.
 #[must_use]
 pub fn index_of(name: &str) -> Option<String> {
     if name.rsplit_once('.').is_some_and(|(_, extension)| extension == "index") {
@@ -54,6 +57,12 @@ pub fn index_of(name: &str) -> Option<String> {
     }
     let (prefix, part) = name.rsplit_once(".data-")?;
     part.contains("-of-").then(|| format!("{prefix}.index"))
+}
+
+/// Whether such a file is whole, by its last bytes.
+#[must_use]
+pub fn is_whole_index(end: &[u8]) -> bool {
+    end.ends_with(&TABLE_END.to_le_bytes())
 }
 
 fn ends_on_brace(end: &[u8]) -> bool {
@@ -106,5 +115,7 @@ mod tests {
         assert_eq!(index_of("ckpt-5.data-00000-of-00001").as_deref(), Some("ckpt-5.index"));
         assert_eq!(index_of("ckpt-5.index").as_deref(), Some("ckpt-5.index"));
         assert_eq!([index_of("ckpt-5.pt"), index_of("a.data-1")], [None, None]);
+        let whole = b"\0\0\x57\xfb\x80\x8b\x24\x75\x47\xdb";
+        assert!(is_whole_index(whole) && !is_whole_index(&whole[..9]) && !is_whole_index(b""));
     }
 }
