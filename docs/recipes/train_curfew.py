@@ -13,17 +13,18 @@ STEPS = 120
 # Curfew, from here …
 path, step = curfew.resume()
 random.setstate(pickle.load(open(path, "rb"))) if path else random.seed(7)
-while step < STEPS and not curfew.should_stop():
-    # … to here.
+# … to here.
+while step < STEPS:
     step, value = step + 1, random.random()
     print("step", step, flush=True)
     time.sleep(float(os.environ.get("PAUSE", 0)))
-    if step % 10 == 0 or curfew.should_stop():
+    # Curfew: asked once a step, for the answer may change.
+    if (stop := curfew.should_stop()) or step % 10 == 0:
         with open(curfew.path("state.pickle.tmp"), "wb") as file:
             pickle.dump(random.getstate(), file)
         os.replace(file.name, curfew.path("state.pickle"))
         curfew.saved(curfew.path("state.pickle"), step)
-if step < STEPS:
-    sys.exit(143)
+    if stop:
+        sys.exit(143)
 with open(sys.argv[1], "w") as result:
     print(random.random(), file=result)

@@ -25,12 +25,12 @@ while step < STEPS:
     optimizer.step()
     print("step", step, flush=True)
     time.sleep(float(os.environ.get("PAUSE", 0)))
-    if step % 5 == 0 or curfew.should_stop():
+    if (stop := curfew.should_stop()) or step % 5 == 0:
         state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "random": torch.get_rng_state()}
+        torch.save(state, file := curfew.path(f"step={step}.pt"))
         # Curfew: the file is complete.
-        torch.save(state, curfew.path(f"step={step}.pt"))
-        curfew.saved(curfew.path(f"step={step}.pt"))
-    if curfew.should_stop():
+        curfew.saved(file)
+    if stop:
         sys.exit(143)
 with open(sys.argv[1], "w") as result:
     print([weights.tolist() for weights in model.parameters()], file=result)
