@@ -55,9 +55,7 @@ impl InvariantOracle {
                 let these = all.filter(|one| one.rule == rule && one.deadline == deadline);
                 these.for_each(|one| one.called_off_by = Some(facts.id));
             }
-            let of_an_end =
-                ["It was stopped", "It was terminated", "Curfew could not stop", "Curfew could not terminate"];
-            if of_an_end.iter().any(|words| paragraph.contains(words)) {
+            if ["It was stopped", "It was terminated"].iter().any(|words| paragraph.contains(words)) {
                 self.record(id).untold_end = None;
             }
             if let Some(machine) = machine {

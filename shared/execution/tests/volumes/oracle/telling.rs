@@ -62,7 +62,7 @@ impl InvariantOracle {
                     undos.extend(self.undo(paragraph, place, world, facts));
                 }
             }
-            if ["It was deleted", "Curfew could not delete"].iter().any(|words| paragraph.contains(words)) {
+            if paragraph.contains("It was deleted") {
                 self.record(about).untold_end = None;
             }
             self.is_no_repetition(paragraph, about, world, facts);
