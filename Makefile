@@ -116,8 +116,9 @@ clippy: ## Lint the code, with warnings denied
 unit: ## Lint every crate and run its tests
 	$(LINTED) cargo test --workspace --locked
 
-simulate-quick: ## Live 400 days of simulated accounts of instances, and of volumes, with what `make unit` has built
-	$(LINTED) cargo test --workspace --locked --quiet --test simulation --test simulation-volumes -- --account-days 400
+simulate-quick: ## Live 300 days of simulated accounts of instances and 1,500 of volumes, with what `make unit` has built
+	$(LINTED) cargo test --workspace --locked --quiet --test simulation -- --account-days 300
+	$(LINTED) cargo test --workspace --locked --quiet --test simulation-volumes -- --account-days 1500
 
 # ARGS: `make simulate ARGS=--help` lists them; those of a violation are printed with it.
 simulate simulate-instances simulate-volumes: ARGS ?= --account-days 4000
