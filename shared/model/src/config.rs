@@ -5,6 +5,7 @@
 
 mod changes;
 mod checks;
+mod metrics;
 mod mistakes;
 mod notes;
 mod regions;
@@ -21,10 +22,10 @@ pub use notes::{ConfigNote, notes};
 pub use regions::has_shape;
 pub use regions::{misshapen_regions, unknown_regions};
 
+pub use metrics::{MetricsConfig, SeriesNames, UtilizationUnit};
 pub use sections::{
-    AccountConfig, DiskPolicy, IdleConfig, JobsConfig, LifetimeConfig, LimitsConfig, ManagedConfig, MetricsConfig,
-    OverBudget, Percent, PricesConfig, RuleAction, SeriesNames, SharedRole, TagKeys, TeamConfig, UntaggedConfig,
-    UtilizationUnit, VolumeAction, VolumesConfig,
+    AccountConfig, DiskPolicy, IdleConfig, JobsConfig, LifetimeConfig, LimitsConfig, ManagedConfig, OverBudget,
+    Percent, PricesConfig, RuleAction, SharedRole, TagKeys, TeamConfig, UntaggedConfig, VolumeAction, VolumesConfig,
 };
 pub use settings::{Setting, SettingSource, Settings, as_toml};
 

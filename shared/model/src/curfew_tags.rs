@@ -1,7 +1,5 @@
 //! The tags that teams use: what they mean on a resource, and what cannot be read.
 
-use jiff::civil::Date;
-use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::config::{DiskPolicy, RuleAction};
@@ -10,7 +8,11 @@ use crate::hours::Hours;
 use crate::instance::{Instance, Tags};
 use crate::mark::{Mark, UnreadableMark};
 use crate::mode::Mode;
-use crate::{duration, moment};
+
+mod values;
+
+pub use values::{KEEP_UNTIL_FORMS, read_keep_until, read_stopped};
+use values::{read_action, read_disk_policy, read_expiry, read_idle_after, read_job, read_own_moment};
 
 /// The most tags of a resource, without AWS's own (EC2 user guide, "Tag restrictions").
 pub const TAGS_MAX: usize = 50;
@@ -258,96 +260,6 @@ fn is_unseen(letter: char) -> bool {
         '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}'
     );
     letter.is_whitespace() || letter.is_control() || shows_nothing
-}
-
-fn read_idle_after(value: &str) -> Result<IdleAfter, InvalidValue> {
-    if value == "off" {
-        return Ok(IdleAfter::Off);
-    }
-    let window = duration::parse(value).map_err(|error| InvalidValue::new(format!("{error}, or `off`")))?;
-    if window > crate::usage::WINDOW_MAX {
-        return Err(InvalidValue::new(format!(
-            "longer than {}, the most that metrics can answer; write `off` for never",
-            duration::format_duration(crate::usage::WINDOW_MAX)
-        )));
-    }
-    Ok(IdleAfter::Window(window))
-}
-
-fn read_action(value: &str) -> Result<RuleAction, InvalidValue> {
-    match value {
-        "stop" => Ok(RuleAction::Stop),
-        "terminate" => Ok(RuleAction::Terminate),
-        "notify" => Ok(RuleAction::Notify),
-        _ => Err(InvalidValue::new("write `stop`, `terminate` or `notify`")),
-    }
-}
-
-fn read_disk_policy(value: &str) -> Result<DiskPolicy, InvalidValue> {
-    match value {
-        "keep" => Ok(DiskPolicy::Keep),
-        "expendable" => Ok(DiskPolicy::Expendable),
-        _ => Err(InvalidValue::new("write `keep` or `expendable`")),
-    }
-}
-
-fn read_expiry(value: &str, on: TagCarrier) -> Result<Timestamp, InvalidValue> {
-    let at = moment::read(value)
-        .ok_or_else(|| InvalidValue::new("write a moment as RFC 3339, such as `2026-09-30T18:00:00Z`"))?;
-    if let TagCarrier::Instance(launched_at) = on
-        && at < launched_at
-    {
-        return Err(InvalidValue::new(format!(
-            "earlier than this instance's own launch at {launched_at}, so it was copied from another instance or an earlier launch; write a new one or remove it"
-        )));
-    }
-    Ok(at)
-}
-
-/// What `curfew:keep-until` takes.
-pub const KEEP_UNTIL_FORMS: &str = "a date such as `2026-09-30` (to its end, UTC) or a moment as RFC 3339";
-
-/// `curfew:keep-until`. A date means its end, in UTC; the calendar's last one, by which people write "for ever", the last moment
-/// there is.
-///
-/// # Errors
-/// What to write instead.
-pub fn read_keep_until(value: &str) -> Result<Timestamp, InvalidValue> {
-    let end_of = |date: Date| date.tomorrow().and_then(|next| TimeZone::UTC.to_timestamp(next.into()));
-    if value.len() == "2026-09-30".len()
-        && let Ok(date) = value.parse::<Date>()
-    {
-        return Ok(end_of(date).unwrap_or(Timestamp::MAX));
-    }
-    moment::read_until(value).ok_or_else(|| InvalidValue::new(format!("write {KEEP_UNTIL_FORMS}")))
-}
-
-/// A job is looked up for its volumes alone; on an instance the tag speaks by being there.
-fn read_job(value: &str, on: TagCarrier) -> Result<String, InvalidValue> {
-    let named = value.split_once('/').is_some_and(|(team, job)| !team.is_empty() && !job.is_empty());
-    if matches!(on, TagCarrier::Instance(_)) || named && value.chars().all(|c| c.is_ascii_graphic()) {
-        return Ok(value.to_owned());
-    }
-    Err(InvalidValue::new("not what Curfew writes there (`<team>/<job>`); remove the tag"))
-}
-
-/// A moment that Curfew wrote. Elsewhere than on the kind of resource that it is for, it was copied and says nothing.
-fn read_own_moment(value: &str, here: bool) -> Result<Option<Timestamp>, InvalidValue> {
-    let at = moment::read(value).ok_or_else(not_written_by_curfew)?;
-    Ok(Some(at).filter(|_| here))
-}
-
-fn not_written_by_curfew() -> InvalidValue {
-    InvalidValue::new("not what Curfew writes there; remove the tag")
-}
-
-/// `curfew:stopped`: the rule for which Curfew stopped an instance, and when.
-///
-/// # Errors
-/// It is not what Curfew writes.
-pub fn read_stopped(value: &str) -> Result<StoppedTag, InvalidValue> {
-    let (rule, at) = value.split_once(' ').ok_or_else(not_written_by_curfew)?;
-    Ok(StoppedTag { rule: rule.to_owned(), at: moment::read(at).ok_or_else(not_written_by_curfew)? })
 }
 
 #[cfg(test)]

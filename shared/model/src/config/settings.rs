@@ -2,18 +2,20 @@
 
 use std::fmt;
 
-use jiff::SignedDuration;
 use serde::Serialize;
 use serde_json::Value;
 use toml::de::DeTable;
 
-use super::{
-    AccountConfig, Config, DiskPolicy, IdleConfig, JobsConfig, LifetimeConfig, LimitsConfig, ManagedConfig,
-    MetricsConfig, OverBudget, PricesConfig, SeriesNames, TagKeys, TeamConfig, UntaggedConfig, VolumesConfig,
-};
+use super::{AccountConfig, Config, DiskPolicy, MetricsConfig, OverBudget, PricesConfig, SeriesNames, TeamConfig};
 use crate::document::{dotted, position, quoted, written_at};
-use crate::duration;
 use crate::mode::Mode;
+
+mod sections;
+
+use sections::{
+    account_section, idle_section, jobs_section, lifetime_section, limits_section, managed_section, prices_section,
+    section, series_section, tags_section, team_section, to_value, untagged_section, volumes_section,
+};
 
 /// Comments begin here, where the value leaves room: so that they can be read down.
 const COMMENT_COLUMN: usize = 48;
@@ -192,182 +194,12 @@ pub fn as_toml(value: &Value) -> String {
     }
 }
 
-fn to_value(of: &impl Serialize) -> Value {
-    serde_json::to_value(of).unwrap_or_default()
-}
-
-fn duration_value(of: &SignedDuration) -> Value {
-    Value::from(duration::format_exact_duration(*of))
-}
-
-fn section<const N: usize>(path: &[&str], settings: [Option<(&str, Value)>; N]) -> SettingsSection {
-    let setting = |(key, value): (&str, Value)| Setting { key: key.to_owned(), value, source: SettingSource::Default };
-    SettingsSection {
-        path: path.iter().map(|key| (*key).to_owned()).collect(),
-        source: SettingSource::Default,
-        settings: settings.into_iter().flatten().map(setting).collect(),
-    }
-}
-
-fn tags_section(TagKeys { team, owner, required }: &TagKeys) -> SettingsSection {
-    let settings = [("team", to_value(team)), ("owner", to_value(owner)), ("required", to_value(required))];
-    section(&["tags"], settings.map(Some))
-}
-
-fn managed_section(ManagedConfig { tag_keys }: &ManagedConfig) -> SettingsSection {
-    section(&["managed"], [Some(("tag_keys", to_value(tag_keys)))])
-}
-
-fn untagged_section(UntaggedConfig { mode, settle, grace, action, spare_busy }: &UntaggedConfig) -> SettingsSection {
-    let settings = [
-        ("mode", to_value(mode)),
-        ("settle", duration_value(settle)),
-        ("grace", duration_value(grace)),
-        ("action", to_value(action)),
-        ("spare_busy", to_value(spare_busy)),
-    ];
-    section(&["untagged"], settings.map(Some))
-}
-
-fn idle_section(idle: &IdleConfig) -> SettingsSection {
-    let IdleConfig {
-        gpu_below_percent,
-        window,
-        coverage_min_percent,
-        cpu_below_vcpus,
-        network_below_mbps,
-        disk_below_mbps,
-        gpu_memory_held_mib,
-        boot_grace,
-        grace,
-        action,
-        local_disk,
-    } = idle;
-    let settings = [
-        ("gpu_below_percent", to_value(gpu_below_percent)),
-        ("window", duration_value(window)),
-        ("coverage_min_percent", to_value(coverage_min_percent)),
-        ("cpu_below_vcpus", to_value(cpu_below_vcpus)),
-        ("network_below_mbps", to_value(network_below_mbps)),
-        ("disk_below_mbps", to_value(disk_below_mbps)),
-        ("gpu_memory_held_mib", to_value(gpu_memory_held_mib)),
-        ("boot_grace", duration_value(boot_grace)),
-        ("grace", duration_value(grace)),
-        ("action", to_value(action)),
-        ("local_disk", to_value(local_disk)),
-    ];
-    section(&["idle"], settings.map(Some))
-}
-
-fn series_section(kind: &str, names: &SeriesNames) -> SettingsSection {
-    let SeriesNames {
-        namespace,
-        utilization,
-        utilization_unit,
-        memory_used_mib,
-        device_dimension,
-        instance_dimension,
-        host_dimension,
-        series_per_device,
-    } = names;
-    let settings = [
-        ("namespace", to_value(namespace)),
-        ("utilization", to_value(utilization)),
-        ("utilization_unit", to_value(utilization_unit)),
-        ("memory_used_mib", to_value(memory_used_mib)),
-        ("device_dimension", to_value(device_dimension)),
-        ("instance_dimension", to_value(instance_dimension)),
-        ("host_dimension", to_value(host_dimension)),
-        ("series_per_device", to_value(series_per_device)),
-    ];
-    section(&["metrics", kind], settings.map(Some))
-}
-
-fn lifetime_section(LifetimeConfig { max, grace, action }: &LifetimeConfig) -> SettingsSection {
-    let settings = [("max", duration_value(max)), ("grace", duration_value(grace)), ("action", to_value(action))];
-    section(&["lifetime"], settings.map(Some))
-}
-
-fn limits_section(LimitsConfig { actions_max, fleet_share_max_percent }: &LimitsConfig) -> SettingsSection {
-    let settings =
-        [("actions_max", to_value(actions_max)), ("fleet_share_max_percent", to_value(fleet_share_max_percent))];
-    section(&["limits"], settings.map(Some))
-}
-
-fn volumes_section(VolumesConfig { orphaned_after, grace, action, keep_snapshots }: &VolumesConfig) -> SettingsSection {
-    let settings = [
-        ("orphaned_after", duration_value(orphaned_after)),
-        ("grace", duration_value(grace)),
-        ("action", to_value(action)),
-        ("keep_snapshots", duration_value(keep_snapshots)),
-    ];
-    section(&["volumes"], settings.map(Some))
-}
-
-fn jobs_section(
-    JobsConfig { checkpoint_keep, no_progress_attempts_max, image, shared_role, instance_profiles: _ }: &JobsConfig,
-) -> SettingsSection {
-    let settings = [
-        ("checkpoint_keep", to_value(checkpoint_keep)),
-        ("no_progress_attempts_max", to_value(no_progress_attempts_max)),
-        ("image", to_value(image)),
-        ("shared_role", to_value(shared_role)),
-    ];
-    section(&["jobs"], settings.map(Some))
-}
-
-fn account_section(account: &AccountConfig) -> SettingsSection {
-    let AccountConfig {
-        monthly_budget_usd,
-        notify_at_percent,
-        over_budget,
-        over_budget_grace,
-        time_zone,
-        cost_explorer,
-    } = account;
-    let settings = [
-        monthly_budget_usd.as_ref().map(|usd| ("monthly_budget_usd", to_value(usd))),
-        Some(("notify_at_percent", to_value(notify_at_percent))),
-        Some(("over_budget", to_value(over_budget))),
-        Some(("over_budget_grace", duration_value(over_budget_grace))),
-        Some(("time_zone", to_value(time_zone))),
-        Some(("cost_explorer", to_value(cost_explorer))),
-    ];
-    section(&["account"], settings)
-}
-
-fn prices_section(PricesConfig { discount_percent }: &PricesConfig) -> SettingsSection {
-    let of_family = |(family, percent)| Setting {
-        key: String::clone(family),
-        value: to_value(percent),
-        source: SettingSource::Default,
-    };
-    SettingsSection {
-        settings: discount_percent.iter().map(of_family).collect(),
-        ..section(&["prices", "discount_percent"], [])
-    }
-}
-
-fn team_section(name: &str, team: &TeamConfig) -> SettingsSection {
-    let TeamConfig { mode, email, local_disk, monthly_budget_usd, notify_at_percent, over_budget, instance_profiles } =
-        team;
-    let settings = [
-        mode.as_ref().map(|mode| ("mode", to_value(mode))),
-        local_disk.as_ref().map(|policy| ("local_disk", to_value(policy))),
-        email.as_ref().map(|email| ("email", to_value(email))),
-        monthly_budget_usd.as_ref().map(|usd| ("monthly_budget_usd", to_value(usd))),
-        notify_at_percent.as_ref().map(|shares| ("notify_at_percent", to_value(shares))),
-        over_budget.as_ref().map(|action| ("over_budget", to_value(action))),
-        (!instance_profiles.is_empty()).then(|| ("instance_profiles", to_value(instance_profiles))),
-    ];
-    section(&["teams", name], settings)
-}
-
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
 
     use super::*;
+    use crate::config::ManagedConfig;
 
     #[test]
     fn shown_with_where_each_comes_from() {
